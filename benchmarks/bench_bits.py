@@ -1,8 +1,7 @@
-"""What it costs that results do not depend on the number of threads, and on the batch's size.
+"""The cost of results that do not depend on the number of threads or the size of the batch.
 
-The peer is no other library here, but the same work without the promise: OpenBLAS with threads of
-its own, which divides a product as it likes, and plait's own products outside of the mode that
-keeps the rows of a batch apart. A ratio of 1.1 is a cost of 10 %.
+The peer is the same work without this property: OpenBLAS with its own threads, and plait's own
+products without the batch-invariant mode. A ratio of 1.1 is a cost of 10 %.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ BAR = 1.1
 SIDES = (512, 1024, 2048)
 BATCHES = ((32, 1024, 1024), (512, 512, 512), (8, 25088, 4096), (2048, 2048, 2048))
 ROW_MAJOR, PLAIN = 101, 111
-PATIENCE = 0.05  # seconds: threads of OpenBLAS wait for work by spinning so long
+PATIENCE = 0.05  # seconds: the time that OpenBLAS's threads spin while they wait
 
 
 def openblas() -> Any:
-    """A copy of the library that plait opens, whose threads are its own affair."""
+    """A copy of the library that plait opens, with its own threads."""
     name = f"lib{scipy_openblas32.get_library()}.so"
     with tempfile.TemporaryDirectory() as folder:
         copy = shutil.copy(Path(scipy_openblas32.get_lib_dir()) / name, folder)
@@ -74,7 +73,7 @@ def in_mode(on: bool, run: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def cases() -> Iterator[Case]:
-    """The cases: see `timing.Case`. The mode has no bar: it is asked for, its cost is shown."""
+    """The cases: see `timing.Case`. The mode has no bar, as it is optional."""
     library, linear = openblas(), operator("linear")
     for n in SIDES:
         x = pc.randn(n, n)

@@ -1,4 +1,4 @@
-"""Convolutions, plain and transposed, each pass by itself, and a training step of DCGAN."""
+"""Convolutions, plain and transposed, each pass separately, and a training step of DCGAN."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def cases() -> list[Case]:
 def compare(case: Case, rounds: int = 7) -> tuple[float, float]:
     """Median seconds of plait and of torch, measured in turns after one unmeasured turn each.
 
-    Short epochs get more rounds: a few milliseconds are soon lost to another program.
+    Short epochs get more rounds, as other programs disturb them more.
     """
     _, ours, theirs, _ = case
     seconds: tuple[list[float], list[float]] = ([], [])
@@ -154,7 +154,7 @@ def compare(case: Case, rounds: int = 7) -> tuple[float, float]:
 
 
 def main() -> int:
-    """Prints a line a case; the exit status is 1 if a ratio is above its bar."""
+    """Print a line for each case; the exit status is 1 if a ratio is above its bar."""
     missed = 0
     for case in cases():
         ours, theirs = compare(case)

@@ -1,4 +1,4 @@
-"""Kernels beside the peer's, without gradients: pointwise, rows, products, images."""
+"""Kernels compared with the peer's, without gradients: pointwise, rows, products, images."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def same(name: str, make: Callable[[Any, Any], Callable[[], Any]], *shape: int) 
 
 
 def pointwise() -> Iterator[Case]:
-    """Where memory is the limit, and where arithmetic is."""
+    """Cases that are limited by memory, and by arithmetic."""
     many = 1 << 24
     yield same("add, 4096", lambda lib, x: lambda: x + x, 4096)
     yield same("add, 16 M", lambda lib, x: lambda: x + x, many)
@@ -50,7 +50,7 @@ def pointwise() -> Iterator[Case]:
 
 
 def channels_last(library: Any, x: Any) -> Callable[[], Any]:
-    """A copy whose channels lie side by side."""
+    """A copy in channels-last format."""
     return lambda: x.permute(0, 2, 3, 1).contiguous()
 
 
@@ -81,11 +81,11 @@ def rows() -> Iterator[Case]:
         None,
     )
     table, weights = draw(50_000, 256)
-    at, places = both(RNG.integers(0, 50_000, 8192))
+    at, indices = both(RNG.integers(0, 50_000, 8192))
     yield (
         "embedding, 8192 of 50000 x 256",
         lambda: pc.embedding(table, at),
-        lambda: peer.embedding(places, weights),
+        lambda: peer.embedding(indices, weights),
         None,
     )
 
@@ -114,14 +114,14 @@ def images() -> Iterator[Case]:
 def pooling(name: str, x: Any, y: Any) -> Iterator[Case]:
     """Windows of 2 x 2, forward and backward."""
     peer = torch.nn.functional.max_pool2d
-    made, places = operator("max_pool2d_with_indices")(x, 2)
+    made, indices = operator("max_pool2d_with_indices")(x, 2)
     at = peer(y, 2, return_indices=True)[1]
     gx, gy = both(RNG.standard_normal(made.shape).astype(np.float32))
     backward = operator("max_pool2d_backward")
     yield f"max_pool2d, {name}", lambda: pc.max_pool2d(x, 2), lambda: peer(y, 2), None
     yield (
         f"max_pool2d backward, {name}",
-        lambda: backward(gx, places, x.shape),
+        lambda: backward(gx, indices, x.shape),
         lambda: aten.max_pool2d_with_indices_backward(
             gy, y, [2, 2], [2, 2], [0, 0], [1, 1], False, at
         ),

@@ -1,4 +1,4 @@
-"""Worker processes against torch's: throughput of large batches, and how soon the first one comes.
+"""Worker processes against torch's: throughput of large batches, and the time to the first batch.
 
     python benchmarks/run.py --only loader
 
@@ -68,7 +68,7 @@ def cases() -> list[Case]:
 
 
 def first_batch() -> Iterator[Figure]:
-    """The least of five starts, for other programs' load is none of ours."""
+    """The smallest of five times, to exclude the load of other programs."""
     data = Rows(64, 784)
     seconds = []
     for _ in range(5):
@@ -80,7 +80,7 @@ def first_batch() -> Iterator[Figure]:
 
 
 def growth() -> Iterator[Figure]:
-    """How much private memory a worker gains from its first batch to the end of an epoch."""
+    """The growth of a worker's private memory from its first batch to the end of an epoch."""
     data = Words(1_000_000)
     batches: Any = iter(plait_data.DataLoader(data, 1000, num_workers=WORKERS, shuffle=True))
     next(batches)

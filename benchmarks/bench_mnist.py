@@ -1,4 +1,5 @@
-"""An epoch of MNIST with a LeNet: with loaders, with batches made before, and to torch tuned.
+"""An epoch of MNIST with a LeNet: with loaders, with prepared batches, and compared with a tuned
+torch.
 
 The peer's tuned row runs in a process of its own: channels_last, and tcmalloc preloaded where the
 system has it (``apt install libtcmalloc-minimal4``); without it the row says so. A tenth of the
@@ -64,7 +65,7 @@ def lenet(nn: Any) -> Any:
 def epoch(
     nn: Any, optim: Any, batches: Callable[[], Iterable[Any]], channels_last: bool = False
 ) -> Callable[[], object]:
-    """One pass of training over what ``batches`` gives; the network goes on from call to call."""
+    """One pass of training over ``batches``; further calls continue with the same network."""
     model = lenet(nn)
     if channels_last:
         model = model.to(memory_format=torch.channels_last)
@@ -153,7 +154,7 @@ def cases() -> Iterator[Case]:
 
 
 def main() -> None:
-    """Be the tuned peer: print the seconds of an epoch, after one that is not timed."""
+    """Run the tuned peer: print the seconds of an epoch, after one that is not timed."""
     torch.set_num_threads(int(sys.argv[1]))
     images, labels = digits()
     # a few batches warm up allocator and caches

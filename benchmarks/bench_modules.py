@@ -1,4 +1,4 @@
-"""Modules as programs train them: recurrent layers, attention, and whole steps of a small network.
+"""Training of modules: recurrent layers, attention, and whole steps of a small network.
 
 Gradients of the step before are dropped first on both sides, as `zero_grad` does.
 """
@@ -133,7 +133,7 @@ def cases() -> list[Case]:
 
 
 def digest() -> Iterator[Figure]:
-    """How much of a load is checking what was read, the file in the page cache."""
+    """The part of a load that checks digests, with the file in the page cache."""
     with tempfile.TemporaryDirectory() as folder:
         for name, count, each in (
             ("64 tensors of 4 MB", 64, 1 << 20),

@@ -1,4 +1,4 @@
-"""What things cost beyond their arithmetic: calls of operators, imports, memory."""
+"""Overheads: calls of operators, imports, memory."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def pair(
 
 
 def child(code: str) -> str:
-    """What a fresh interpreter prints."""
+    """Return the output of a new interpreter."""
     done = subprocess.run(
         [sys.executable, "-c", code], env=os.environ, capture_output=True, text=True, check=True
     )
@@ -102,4 +102,4 @@ FIGURES: dict[str, Callable[[], Iterator[Figure]]] = {
     "import times": import_times,
     "memory of small tensors": small_tensors,
 }
-"""What is measured here and not as a ratio of two times."""
+"""Figures that are not ratios of two times."""

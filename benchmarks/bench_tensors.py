@@ -1,7 +1,7 @@
 """Twenty operators on tensors of 4 Ki, 1 Mi and 16 Mi elements: the fixed list.
 
-The list was committed before anything was optimised for it, and stays as it is: what is slower
-than the peer's stays in, too. Rows have 64 elements in the smallest, and 1024 in the others.
+The list was committed before any optimisation and does not change; cases that are slower than the
+peer's are kept. Rows have 64 elements in the smallest, and 1024 in the others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ IMAGES = {"4 Ki": (1, 1, 64, 64), "1 Mi": (4, 16, 128, 128), "16 Mi": (16, 64, 1
 
 Maker = Callable[..., Callable[[], Any]]
 
-# Of the library, x, y and a row: all float32, drawn from the normal distribution.
+# Functions of the library, x, y and a row: all float32, from the normal distribution.
 DENSE: dict[str, Maker] = {
     "x + y": lambda lib, x, y, row: lambda: x + y,
     "x * 2": lambda lib, x, y, row: lambda: x * 2,

@@ -8,7 +8,7 @@
 A module offers ``cases()``, which gives (name, plait's function, the peer's, bar), and may offer
 ``FIGURES``, functions that give `timing.Figure`, and ``MEAN_BAR``, the bar of the geometric mean of
 its ratios. A ratio is plait's time over the peer's; it passes if
-it is not above the bar. Figures of a busy machine are worth little: look at the ratios, and again.
+it is not above the bar. Figures of a busy machine are noisy: compare ratios, and repeat runs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Row = Comparison | Figure
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Read the flags, run what is wanted, print a line each, and return the exit status."""
+    """Read the flags, run the chosen cases, print a line for each, and return the exit status."""
     parser = argparse.ArgumentParser("benchmarks/run.py", description="Run the benchmarks.")
     parser.add_argument("--only", action="append", default=[], metavar="TEXT")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE")
@@ -118,7 +118,7 @@ def run_module(stem: str, texts: list[str], flags: argparse.Namespace) -> Iterat
     """Yield the figures of one module, all of them or those whose names hold one of ``texts``."""
     module = importlib.import_module(stem)
     if texts and not getattr(module, "CHEAP", True):
-        return  # making its cases takes long: they are chosen by the module's name
+        return  # making its cases takes long, so they are chosen by the module's name
 
     def wanted(name: str) -> bool:
         if texts and not any(text in name for text in texts):

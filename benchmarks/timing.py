@@ -23,7 +23,7 @@ SETTLE = 5e-3  # seconds before a sample: threads that wait for work by spinning
 
 
 class Seconds(float):
-    """What a function returns that was timed elsewhere: it counts instead of its own time."""
+    """The result of a function that was timed elsewhere, which replaces its own time."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Figure:
-    """A measurement that is no ratio of two times.
+    """A measurement that is not a ratio of two times.
 
     Attributes:
         name: what was measured.
-        value: what came out.
+        value: the result.
         limit: the largest value that passes, or None.
         unit: of both.
         note: how it was measured, or what it is compared to.
@@ -74,8 +74,8 @@ class Figure:
 def compare(case: Case, budget: float = 2.0) -> Comparison:
     """Time both functions of a case in turns, for about ``budget`` seconds in all.
 
-    Whoever came first in one round comes second in the next, so that a drift of the machine's
-    speed hits both alike. The first call of each is not timed.
+    The order alternates between rounds, so that changes of the machine's speed affect both equally.
+    The first call of each is not timed.
     """
     name, ours, theirs, bar = case
     sides = [(ours, _repetitions(ours)), (theirs, _repetitions(theirs))]

@@ -1,4 +1,4 @@
-"""A character-level language model: an LSTM reads Shakespeare and writes on.
+"""A character-level language model: an LSTM learns to write like Shakespeare.
 
 After Karpathy, "The unreasonable effectiveness of recurrent neural networks" (2015), and Hochreiter
 and Schmidhuber, "Long short-term memory" (1997). Two plays are held out whole: the model is
@@ -23,7 +23,7 @@ __all__ = ["CharLSTM", "bits_per_character", "encode", "main", "streams", "write
 
 
 class CharLSTM(nn.Module):
-    """Scores of the next character, (batch, time, characters), and the state to go on from."""
+    """Scores of the next character, (batch, time, characters), and the state after the last."""
 
     def __init__(self, characters, hidden=256):
         super().__init__()
@@ -37,7 +37,7 @@ class CharLSTM(nn.Module):
 
 
 def encode(text, alphabet):
-    """The text as int64 numbers; a character that the alphabet lacks is its first, the newline."""
+    """The text as int64 numbers; an unknown character becomes the alphabet's first, the newline."""
     number = {c: i for i, c in enumerate(alphabet)}
     return np.array([number.get(c, 0) for c in text], dtype=np.int64)
 
@@ -45,7 +45,7 @@ def encode(text, alphabet):
 def streams(numbers, batch, length):
     """Batches (x, y) of (batch, length) characters and the ones that follow them.
 
-    Row i of each batch goes on where row i of the last one ended, so that the state carries over.
+    Row i of each batch continues row i of the batch before, so that the state carries over.
     """
     rows = (len(numbers) - 1) // batch
     x = numbers[: batch * rows].reshape(batch, rows)
@@ -67,7 +67,7 @@ def bits_per_character(model, numbers):
 
 
 def write(model, alphabet, start, length, temperature=0.8):
-    """The start, and what the model writes after it, one drawn character at a time."""
+    """The start, and the text that the model samples after it, one character at a time."""
     numbers = encode(start, alphabet).tolist()
     x, state = plait.tensor([numbers]), None
     with plait.no_grad():

@@ -2,11 +2,11 @@
 
     python examples/data_parallel.py --processes 2 --epochs 1
 
-Each process has a model of its own, begun alike, and computes the gradients of its part of every
-batch; an all-reduce over shared memory makes their mean, so that all take the step that one process
-would take with the whole batch. The losses are those of a single process up to rounding, which
-training amplifies from step to step: ``--compare`` trains that one too and prints the largest
-difference of a loss in the first 50 steps and in all.
+Each process has its own model, with the same initial weights, and computes the gradients of its
+part of every batch. An all-reduce over shared memory computes their mean, so that all take the step
+that one process would take with the whole batch. The losses are those of a single process up to
+rounding, which training amplifies from step to step: ``--compare`` trains that one too and prints
+the largest difference of a loss in the first 50 steps and in all.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ __all__ = ["main", "run", "work"]
 
 
 def work(rank: int, group: mp.Group, digits: Any, losses: plait.Tensor, flags: Any) -> None:
-    """What each process does: its part of each batch, then the mean of all gradients."""
+    """Train in one process: gradients of its part of each batch, then the mean of all."""
     plait.set_num_threads(1)
     images, labels = digits
     plait.manual_seed(flags.seed)
     model, criterion = mnist.LeNet(), nn.CrossEntropyLoss()
     optimizer = optim.SGD(model.parameters(), lr=flags.lr, momentum=0.9)
     with group.join(rank) as member, plait.enable_grad():
-        member.broadcast(list(model.parameters()))  # alike, whatever the seed
+        member.broadcast(list(model.parameters()))  # the same in all processes
         part = flags.batch_size // member.size
         for step in range(len(losses)):
             first = step * flags.batch_size + rank * part
@@ -49,7 +49,7 @@ def work(rank: int, group: mp.Group, digits: Any, losses: plait.Tensor, flags: A
 
 
 def run(processes: int, digits: Any, flags: Any) -> Any:
-    """Train with so many processes; return the loss of each step."""
+    """Train with `processes` processes; return the loss of each step."""
     steps = len(digits[1]) // flags.batch_size * flags.epochs
     many = tuple(plait.cat([x] * flags.epochs) for x in digits)
     losses = plait.zeros(steps)

@@ -1,8 +1,8 @@
 """A deep convolutional generative adversarial network: digits out of noise.
 
 Radford, Metz and Chintala, "Unsupervised representation learning with deep convolutional generative
-adversarial networks" (2016), with their weights' start, Adam and LeakyReLU. What the generator
-draws is shown to a LeNet trained on real digits (mnist.py), and measured by the inception score of
+adversarial networks" (2016), with their initial weights, Adam and LeakyReLU. A LeNet trained on
+real digits (mnist.py) classifies what the generator draws, which gives the inception score of
 Salimans et al. (2016): from 1 to 10, high where each picture is plainly one digit and all digits
 are drawn equally often.
 
@@ -69,7 +69,7 @@ def initialize(module):
 
 def step(G, D, optimizer_G, optimizer_D, real):
     """One step of each network; returns the losses of the discriminator and the generator."""
-    real_label = plait.full((len(real),), 0.9)  # one-sided smoothing keeps D from certainty
+    real_label = plait.full((len(real),), 0.9)  # one-sided label smoothing
     fake_label, wanted = plait.zeros(len(real)), plait.ones(len(real))
     optimizer_D.zero_grad()
     fake = G(plait.randn(len(real), NOISE, 1, 1))

@@ -24,7 +24,7 @@ __all__ = ["GPT", "Block", "bits_per_character", "main", "train", "write"]
 
 
 class Block(nn.Module):
-    """Causal self-attention, then two linear layers; each is added to what came in."""
+    """Causal self-attention, then two linear layers; each with a residual connection."""
 
     def __init__(self, width, heads):
         super().__init__()
@@ -71,7 +71,7 @@ class GPT(nn.Module):
 
 
 def bits_per_character(model, numbers, batch=16):
-    """The mean of -log2 p(next character) over a text, each with half a context or more before it.
+    """The mean of -log2 p(next character), each with half a context or more before it.
 
     Windows overlap by half, and only the second half of each is counted.
     """
@@ -88,7 +88,7 @@ def bits_per_character(model, numbers, batch=16):
 
 
 def write(model, alphabet, start, length, temperature=0.8):
-    """The start, and what the model writes after it, one drawn character at a time."""
+    """The start, and the text that the model samples after it, one character at a time."""
     x = plait.tensor(encode(start, alphabet))[None]
     with plait.no_grad():
         for _ in range(length):

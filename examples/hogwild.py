@@ -27,7 +27,7 @@ __all__ = ["main", "test", "work"]
 
 
 def work(rank: int, group: mp.Group, model: nn.Module, digits: Any, flags: Any, done: Any) -> None:
-    """What each process does: steps on its share of every epoch, with all others."""
+    """Train in one process: steps on its share of every epoch, while the others do the same."""
     plait.set_num_threads(1)  # a process uses one core; there are as many processes as cores
     images, labels = digits
     member = group.join(rank)
@@ -60,7 +60,7 @@ def test(model: nn.Module, digits: Any) -> float:
 def watch(
     group: mp.Group, model: nn.Module, digits: Any, flags: Any, done: Any, count: int
 ) -> list[float]:
-    """What the parent does, the last rank of the group: tests between the epochs."""
+    """Test between the epochs: in the parent, which has the last rank of the group."""
     found, start = [], time.perf_counter()
     with group.join(flags.processes) as member:
         for epoch in range(1, flags.epochs + 1):
@@ -109,7 +109,7 @@ def main(arguments: list[str] | None = None) -> list[float]:
     try:
         found = watch(group, model, test_digits, flags, done, len(digits[1]))
     except mp.GroupError:
-        processes.join()  # raises what the process died of
+        processes.join()  # raises if a process failed
         raise
     while not processes.join():
         pass

@@ -1,4 +1,4 @@
-"""Sentence embeddings with MiniLM: a BERT of plait's layers, with the weights that others trained.
+"""Sentence embeddings with MiniLM: a BERT of plait's layers, with published weights.
 
 Reimers and Gurevych, "Sentence-BERT" (2019); Wang et al., "MiniLM" (2020); Devlin et al., "BERT"
 (2019). Sentences that mean the same get vectors in the same direction.
@@ -27,7 +27,7 @@ SENTENCES = (
     "That is a happy dog",
     "Today is a sunny day",
 )
-# Where BERT's files keep what `nn.TransformerEncoderLayer` calls so.
+# Names in `nn.TransformerEncoderLayer`, and in BERT's files.
 LAYER = {
     "self_attn.out_proj": "attention.output.dense",
     "norm1": "attention.output.LayerNorm",
@@ -57,7 +57,7 @@ class WordPiece:
         return spaced.split()
 
     def pieces(self, word):
-        """The numbers of a word's pieces; of a word without, or of over 100 characters, [UNK]."""
+        """The numbers of a word's pieces; [UNK] if it has none, or over 100 characters."""
         found, start = [], 0
         if len(word) > 100:
             return [self.number["[UNK]"]]
@@ -127,8 +127,8 @@ def load():
         state[f"norm.{kind}"] = file[f"embeddings.LayerNorm.{kind}"]
         for i in range(config["num_hidden_layers"]):
             ours, theirs = f"layers.layers.{i}", f"encoder.layer.{i}"
-            for name, place in LAYER.items():
-                state[f"{ours}.{name}.{kind}"] = file[f"{theirs}.{place}.{kind}"]
+            for name, stored in LAYER.items():
+                state[f"{ours}.{name}.{kind}"] = file[f"{theirs}.{stored}.{kind}"]
             qkv = [file[f"{theirs}.attention.self.{n}.{kind}"] for n in ("query", "key", "value")]
             state[f"{ours}.self_attn.in_proj_{kind}"] = plait.cat(qkv)
     model.load_state_dict(state)

@@ -55,7 +55,7 @@ class LeNet(nn.Module):
 
 @dataclass
 class Epoch:
-    """What one epoch gave: mean loss, test accuracy in [0, 1], seconds of training."""
+    """The results of one epoch: mean loss, test accuracy in [0, 1], seconds of training."""
 
     loss: float
     accuracy: float

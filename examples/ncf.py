@@ -1,7 +1,7 @@
 """Neural collaborative filtering: which film does a user watch next?
 
-He et al., "Neural collaborative filtering" (2017): the product of two vectors and a network over
-two others, together (NeuMF), trained to tell films that a user rated from films drawn by chance.
+He et al., "Neural collaborative filtering" (2017): the product of two vectors, joined with a
+network over two others (NeuMF), trained to tell films that a user rated from films drawn by chance.
 Each user's last film is held out and has to come among the first ten (HR@10) of itself and 99 films
 that the user never rated.
 
@@ -9,7 +9,7 @@ that the user never rated.
     python examples/ncf.py --epochs 15
 
 The ratings are MovieLens 100k, GroupLens, University of Minnesota: for research, and not to be
-passed on.
+redistributed.
 """
 
 import argparse
@@ -75,7 +75,7 @@ def hit_rate(scores, n=10):
 
 
 def train_epoch(model, optimizer, pairs, films, negatives, batch, generator):
-    """Each pair once, with so many films drawn by chance beside it; returns the mean loss."""
+    """Each pair once, with `negatives` films drawn by chance beside it; returns the mean loss."""
     user = np.repeat(pairs[:, 0], 1 + negatives)
     film = generator.integers(0, films, size=(len(pairs), 1 + negatives))
     film[:, 0] = pairs[:, 1]

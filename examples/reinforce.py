@@ -1,4 +1,4 @@
-"""REINFORCE on CartPole: a policy learns to balance a pole from nothing but its own episodes.
+"""REINFORCE on CartPole: a policy learns to balance a pole from its own episodes.
 
 Williams, "Simple statistical gradient-following algorithms for connectionist reinforcement
 learning" (1992), with a learned baseline. An episode is cut off after 500 steps, so that 500 is the
@@ -89,7 +89,7 @@ def update(policy, optimizer, observations, actions, rewards, discount=0.99):
 
 
 def evaluate(policy, environments, count, seed):
-    """The returns of so many episodes in which the policy takes its likeliest action."""
+    """The returns of episodes in which the policy takes its likeliest action."""
     returns = []
     for first in range(0, count, len(environments)):
         chosen = environments[: count - first]

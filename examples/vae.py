@@ -7,7 +7,7 @@ measured in nats an image, on the 10000 test digits, with one draw of the noise 
     pip install numcodecs
     python examples/vae.py --epochs 10
 
-The picture ``results/vae.png`` shows what the decoder makes of noise.
+The picture ``results/vae.png`` shows the decoder's pictures for random z.
 """
 
 import argparse
@@ -44,12 +44,12 @@ class VAE(nn.Module):
 
     def forward(self, x):
         mean, log_variance = self.encoder(x).chunk(2, dim=1)
-        # z is a differentiable function of the encoder's outputs and of noise that is not theirs.
+        # z is a differentiable function of the encoder's outputs and of independent noise.
         z = mean + (log_variance / 2).exp() * plait.randn_like(mean)
         return self.decoder(z), mean, log_variance
 
     def images(self, z):
-        """What the decoder makes of z: a NumPy array (n, 28, 28) of probabilities."""
+        """The decoder's pictures for z: a NumPy array (n, 28, 28) of probabilities."""
         with plait.no_grad():
             return plait.sigmoid(self.decoder(z)).numpy().reshape(-1, 28, 28)
 

@@ -1,10 +1,10 @@
-"""Make the table of branches from what `nox -s coverage` has counted, with gcovr.
+"""Make the table of branch coverage from the counters of `nox -s coverage`, with gcovr.
 
     python tools/branches.py OBJECTS OUT
 
 OBJECTS holds the counters that compilers and tests left, a folder for each package; OUT gets a page
-for each file and ``branches.md``, the table by folder, which is printed too. Branches that only an
-exception takes, and what the compiler made, do not count.
+for each file and ``branches.md``, the table by folder, which is printed too. Branches of exceptions
+and branches that the compiler made are not counted.
 """
 
 from __future__ import annotations

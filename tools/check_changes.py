@@ -1,9 +1,9 @@
-"""Fail where a change lacks the form that CONTRIBUTING.md asks for.
+"""Check that changes have the form that CONTRIBUTING.md requires.
 
     python tools/check_changes.py
 
-Looks at the files of ``changes/`` and ``docs/design/`` and, in a git checkout, at the subjects of
-the last commits.
+It checks the files of ``changes/`` and ``docs/design/`` and, in a git checkout, the subjects of the
+last commits.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from package_graph import ROOT, load_all
 
 __all__ = ["check", "main"]
 
-COMMITS = 20  # of the last ones: what is older was pushed
-SUBJECT = 72  # characters that git and its viewers show of a subject
+COMMITS = 20  # number of last commits to check; older ones were pushed
+SUBJECT = 72  # limit of a subject's characters, which git and its viewers show
 _FRAGMENT = re.compile(r"([a-z]+)\.[a-z0-9_-]+\.md")
 
 
@@ -55,13 +55,13 @@ def _check_subjects(root: pathlib.Path) -> Iterator[str]:
 
 
 def check(root: pathlib.Path = ROOT) -> list[str]:
-    """Return one line for every file or commit that lacks its form."""
+    """Return a line for every file or commit with a wrong form."""
     found = [*_check_fragments(root), *_check_notes(root), *_check_subjects(root)]
     return [line.replace(f"{root}/", "") for line in found]
 
 
 def main() -> int:
-    """Print what lacks its form; return 1 if anything does."""
+    """Print files and commits with a wrong form; return 1 if there are any."""
     found = check()
     for line in found:
         print(line, file=sys.stderr)

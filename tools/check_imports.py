@@ -1,12 +1,12 @@
-"""Fail when a package imports, or declares, another that it must not know.
+"""Check that packages import, and declare, only the packages that they may.
 
     python tools/check_imports.py
 
 Reads every import in ``packages/*/src`` and ``packages/*/tests`` (also inside functions, and
 ``import_module`` of a constant) and every ``pyproject.toml``. The table below is the layering of
-the design; docs/design says why. It also fails for an import at first use that an interrupt or a
-fork could break, because it does not go through `plait_abi.imports`, and for a circle of imports
-within a package or an import upward in it; import_circles.py says what counts.
+the design; docs/design has the reasons. It also fails for imports inside functions that do not use
+`plait_abi.imports`, as an interrupt or a fork could break them, and for circles of imports and
+imports upward within a package (see import_circles.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from package_graph import ROOT, Package, closure, load_all
 
 __all__ = ["check", "main"]
 
-# Which of ours, and which of others', a package may know at run time.
+# The packages, ours and third-party ones, that a package may import at run time.
 RUN_TIME: dict[str, tuple[set[str], set[str]]] = {
     "abi": (set(), set()),
     "ops": ({"abi"}, set()),
@@ -35,14 +35,14 @@ RUN_TIME: dict[str, tuple[set[str], set[str]]] = {
     "profiler": ({"abi"}, set()),
     "conformance": ({"abi", "ops"}, {"numpy", "pytest"}),
 }
-# These stand above all packages and may know any; what they may know of each other.
+# Packages above all others, which may import any; and what they may import of each other.
 WHOLE: dict[str, set[str]] = {"plait": set(), "torch": {"plait"}}
 # Imports of single parts that are never loaded by `import <package>`.
 PARTS: dict[str, set[str]] = {
     "plait_abi/build/": {"setuptools", "pybind11"},
-    # Specs carry NumPy references; emitters and tests read specs, a running program doesn't.
+    # samples have NumPy references, which emitters and tests use but running programs do not
     "plait_ops/": {"numpy"},
-    # the extra `images`, imported when an image is read
+    # of the extra `images`, imported when an image is read
     "plait_data/datasets/_images.py": {"PIL"},
     # a progress bar and SummaryWriter, imported when a program asks for them
     "plait_torch/_model_zoo.py": {"tqdm"},
@@ -51,9 +51,9 @@ PARTS: dict[str, set[str]] = {
 }
 
 
-# Packages that run as a part of a program and may know plait_abi. plait_data and plait_nn import no
-# more than pure Python modules of their own at first use, which Python imports again after a
-# failure; specs and the kit run in tests.
+# Packages that run in programs and may import plait_abi. plait_data and plait_nn only import their
+# own pure Python modules at first use, which Python imports again after a failure; specs and the
+# kit run in tests.
 SHIELDED = {"abi", "core", "autograd", "optim", "multiprocessing", "profiler", "plait"}
 UNSHIELDED_PARTS = ("plait_abi/imports.py", "plait_abi/build/")
 _AT_USE = re.compile(r"(plait|plait_\w+|numpy|ml_dtypes|cloudpickle|scipy_openblas32)(\.|$)")
@@ -99,7 +99,7 @@ def _check_sources(package: Package, packages: dict[str, Package]) -> Iterator[s
 
 
 def _check_first_uses(package: Package) -> Iterator[str]:
-    """Imports inside functions, which run at some time in the middle of a program."""
+    """Yield errors for imports inside functions, which run in the middle of a program."""
     if package.name not in SHIELDED:
         return
     rule = "use import_module of plait_abi.imports, which signals and forks cannot break"
@@ -143,7 +143,7 @@ def _check_tests(package: Package, packages: dict[str, Package]) -> Iterator[str
     known = {packages[name].module for name in reached} | {"pytest"}
     known |= {_module(text) for text in declared}
     if package.name == "torch":
-        known.add("torch")  # what plait_torch is called within its tests
+        known.add("torch")  # the name of plait_torch in its tests
     folder = package.folder / "tests"
     files = sorted(folder.rglob("*.py"))
     trees = {path: ast.parse(path.read_text(encoding="utf-8"), str(path)) for path in files}
@@ -155,7 +155,7 @@ def _check_tests(package: Package, packages: dict[str, Package]) -> Iterator[str
 
 
 def _made_importable(tree: ast.AST) -> set[str]:
-    """Return the names under which a conftest puts files of its own into sys.modules."""
+    """Return the names of modules that a conftest puts into sys.modules."""
     return {
         str(node.args[0].value)
         for node in ast.walk(tree)
@@ -167,7 +167,7 @@ def _made_importable(tree: ast.AST) -> set[str]:
 
 
 def _guarded(tree: ast.AST) -> set[str]:
-    """Return what is imported in a ``try`` that expects it to be missing."""
+    """Return the imports in a ``try`` that handles their absence."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Try) and any(
@@ -203,7 +203,7 @@ def _module(requirement: str) -> str:
 
 
 def check(root: pathlib.Path = ROOT) -> list[str]:
-    """Return one line for every import or dependency that breaks the layering."""
+    """Return a line for every import or dependency that breaks the layering."""
     packages = load_all(root)
     found: list[str] = []
     for package in packages.values():
@@ -216,7 +216,7 @@ def check(root: pathlib.Path = ROOT) -> list[str]:
 
 
 def main() -> int:
-    """Print what breaks the layering; return 1 if anything does."""
+    """Print imports that break the layering; return 1 if there are any."""
     found = check()
     for line in found:
         print(line, file=sys.stderr)

@@ -1,12 +1,12 @@
-"""Check that wheels hold what the manifest says and nothing else, and list what they bring.
+"""Check the contents of wheels against the manifest, and write bills of materials.
 
     python tools/contents.py [--glibc 2.35] [--sbom FOLDER] WHEEL ...
 
 The manifest is `ALLOWED` below. Checked are the files; that no text or library names a folder of
-the machine that built it; and of libraries the soname, the libraries they ask for, the folders they
-search, and the versions of the system's symbols: ``--glibc`` gives the highest that is allowed.
+the machine that built it; and of libraries the soname, the libraries that they need, the folders
+that they search, and the versions of the system's symbols: ``--glibc`` is the highest allowed one.
 ``--sbom`` writes a bill of materials for each wheel, in CycloneDX's JSON: its files with their
-digests, the distributions it declares, and what it loads without linking to it.
+digests, the distributions that it declares, and libraries that it loads without linking.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from collections.abc import Iterable, Sequence
 
 __all__ = ["ALLOWED", "check", "main"]
 
-# What wheels hold beside Python files, by package; * crosses no folder.
+# The files of wheels other than Python files, by package; * matches within a folder.
 ALLOWED: dict[str, tuple[str, ...]] = {
     "plait": (),
     "plait_abi": (
@@ -63,18 +63,18 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 }
 METADATA = ("METADATA", "RECORD", "WHEEL", "top_level.txt", "entry_points.txt", "licenses/LICENSE")
 OPTIONAL = ("entry_points.txt",)
-# Everything else is opened by name when it is wanted, so a wheel works without it.
+# Other libraries are opened by name when they are needed, so a wheel works without them.
 NEEDED = ("libstdc++.so.6", "libgcc_s.so.1", "libc.so.6", "libm.so.6", "ld-linux-*.so.*")
 SYMBOLS = ("GLIBC", "GLIBCXX", "CXXABI", "GCC")
 FOLDERS = (rb"/home/", rb"/root/", rb"/tmp/", rb"/Users/", rb"\.wheels/", rb"/build/plait/")
-# Which bytes of ours may look like one: patterns of the whole path that was found.
+# Allowed bytes that look like a path: patterns of the whole path.
 HARMLESS = (rb"/tmp/",)  # examples in docstrings
 LOADED = {"plait_core": "scipy-openblas32"}  # by dlopen: libscipy_openblas.so, or another BLAS
 
 
 @dataclasses.dataclass(frozen=True)
 class Linked:
-    """What a shared library says of itself."""
+    """The dynamic section of a shared library."""
 
     soname: str
     needed: tuple[str, ...]
@@ -101,7 +101,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def _names(package: str, names: Iterable[str]) -> list[str]:
-    """Return what is wrong with a wheel's list of files."""
+    """Return the errors in a wheel's list of files."""
     wrong = []
     seen = set()
     for name in names:
@@ -129,7 +129,7 @@ def _matches(name: str, pattern: str) -> bool:
 
 
 def _library(name: str, path: pathlib.Path, package: str, glibc: str | None) -> list[str]:
-    """Return what is wrong with one shared library."""
+    """Return the errors of one shared library."""
     found = linked(path)
     wrong = []
     plain = "/lib/" in name
@@ -162,7 +162,7 @@ def _paths(name: str, data: bytes) -> list[str]:
 
 
 def check(wheel: pathlib.Path, glibc: str | None = None) -> list[str]:
-    """Return a line for each thing that is wrong with a wheel.
+    """Return a line for each error in a wheel.
 
     Args:
         wheel: its path.
@@ -196,8 +196,8 @@ def bill(wheel: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
     from packageurl import PackageURL
 
     with zipfile.ZipFile(wheel) as archive:
-        (place,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
-        metadata = email.message_from_bytes(archive.read(place))
+        (member,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = email.message_from_bytes(archive.read(member))
         files = [
             Component(
                 type=ComponentType.FILE,
@@ -250,7 +250,7 @@ def bill(wheel: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Check the wheels that the command line names; 1 if something is wrong."""
+    """Check the wheels of the command line; return 1 if there are errors."""
     parser = argparse.ArgumentParser("tools/contents.py")
     parser.add_argument("wheel", nargs="+", type=pathlib.Path)
     parser.add_argument("--glibc", help="the highest version that libraries may need")

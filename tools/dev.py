@@ -29,7 +29,7 @@ def _installed(package: Package) -> bool:
 
 
 def _environment(packages: dict[str, Package]) -> dict[str, str]:
-    """Put this tree's sources first, whatever else the environment has installed."""
+    """Return an environment in which this tree's sources come before installed packages."""
     path = [str(package.folder / "src") for package in packages.values()]
     path += filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     return dict(os.environ, PYTHONPATH=os.pathsep.join(path))
@@ -48,7 +48,7 @@ def _compile(package: Package, environment: dict[str, str], options: list[str]) 
 
 
 def main(arguments: list[str]) -> int:
-    """Build what the command line names and return the exit code."""
+    """Build the packages of the command line and return the exit code."""
     parser = argparse.ArgumentParser("tools/dev.py", description=__doc__)
     parser.add_argument("package", nargs="*", help="short names, such as core; default: all")
     parser.add_argument("-j", "--jobs", type=int, help="compilers at once")

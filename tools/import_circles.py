@@ -1,9 +1,10 @@
-"""Who imports whom within a package: no circle, and nothing upward.
+"""Check imports within packages: no circle, and no import upward.
 
 Modules of one folder, and the folders beside them, import one another without a circle; a module
 imports no name from the ``__init__`` of a package that it lies in. Every import counts: in
 functions, below ``TYPE_CHECKING``, by ``import_module`` of a constant, and in the stubs of compiled
-modules. Two files that need each other are one topic: join them, or move what both need below them.
+modules. Two files that need each other are one topic: join them, or move their common part to a
+third one.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from collections.abc import Iterator
 
 __all__ = ["check"]
 
-Imports = dict[tuple[str, str], str]  # (importing module, imported module): where
+# for each (importing module, imported module) the file and line
+Imports = dict[tuple[str, str], str]
 
 
 def check(source: pathlib.Path) -> Iterator[str]:
@@ -27,21 +29,21 @@ def check(source: pathlib.Path) -> Iterator[str]:
         for line, imported in _imported(name, path, modules):
             edges.setdefault((name, imported), f"{path}:{line}")
     graph: dict[str, set[str]] = {}
-    places: dict[tuple[str, str], str] = {}
-    for (importing, imported), place in edges.items():
+    origins: dict[tuple[str, str], str] = {}
+    for (importing, imported), origin in edges.items():
         package = imported.removesuffix("__init__")
         if imported.endswith(".__init__") and importing.startswith(package):
-            yield f"{place}: imports a name from {package[:-1]}, in which it lies"
+            yield f"{origin}: imports a name from {package[:-1]}, in which it lies"
             continue
         one, other = _siblings(importing, imported)
         graph.setdefault(one, set()).add(other)
-        places.setdefault((one, other), place)
+        origins.setdefault((one, other), origin)
     try:
         graphlib.TopologicalSorter(graph).prepare()
     except graphlib.CycleError as error:
-        circle = error.args[1][::-1]  # who is imported comes first there
+        circle = error.args[1][::-1]  # the error lists imported modules first
         for one, other in itertools.pairwise(circle):
-            yield f"{places[one, other]}: {one} imports {other}, which imports it in a circle"
+            yield f"{origins[one, other]}: {one} imports {other}, which imports it in a circle"
 
 
 def _modules(source: pathlib.Path) -> dict[str, pathlib.Path]:
@@ -67,7 +69,7 @@ def _imported(
             init = f"{module}.__init__"
             if init not in modules or init == name:
                 continue
-            # a compiled module that is not built has no file, and is no name of its package's
+            # a compiled module that is not built has no file, and is not a name of its package
             if not name.startswith(f"{module}.") or _defines(modules[init], module, taken):
                 yield line, init
 
@@ -88,7 +90,7 @@ def _taken(package: list[str], path: pathlib.Path) -> Iterator[tuple[int, str, s
 
 
 def _defines(path: pathlib.Path, package: str, name: str) -> bool:
-    """Whether a package's ``__init__`` has a name that is not one of the package's modules."""
+    """Return whether a package's ``__init__`` defines a name that is not one of its modules."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom) and (node.level or node.module != package):
             bound = {alias.asname or alias.name for alias in node.names}
@@ -102,7 +104,7 @@ def _defines(path: pathlib.Path, package: str, name: str) -> bool:
 
 
 def _siblings(one: str, other: str) -> tuple[str, str]:
-    """Return the folders or files, beside each other, in which two modules lie."""
+    """Return the folders or files with a common parent that contain two modules."""
     a, b = one.split("."), other.split(".")
     depth = next(i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y) + 1
     return ".".join(a[:depth]), ".".join(b[:depth])

@@ -144,7 +144,7 @@ PLAIT_KERNEL("NAME", NAME);
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """What is written of an operator: its definition with what that imports, and its test data."""
+    """The texts of an operator's skeleton: its definition with imports, and its test data."""
 
     imports: tuple[tuple[str, str], ...]
     definition: str
@@ -169,7 +169,7 @@ KINDS = {
 
 
 def _with_import(text: str, module: str, name: str) -> str:
-    """Return a module's text with ``from module import name``, merged with one that is there."""
+    """Return a module's text with ``from module import name``, merged with an existing one."""
     lines = text.splitlines(keepends=True)
     body = ast.parse(text).body
     found = [node for node in body if isinstance(node, ast.ImportFrom)]
@@ -251,7 +251,7 @@ def write(
         The files: definition, test data, kernel.
 
     Raises:
-        ValueError: the name or the family cannot be, or the operator is there already.
+        ValueError: the name or the family is invalid, or the operator exists already.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name) or name[-1] == "_":
         raise ValueError(
@@ -276,7 +276,7 @@ def write(
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write what the command line asks for and say what to do next."""
+    """Write the skeleton for the command line and print the next steps."""
     parser = argparse.ArgumentParser("new-op")
     parser.add_argument("name", help="such as log_softmax")
     parser.add_argument("--kind", choices=sorted(KINDS), default="pointwise")

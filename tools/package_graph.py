@@ -1,4 +1,4 @@
-"""What packages this repository holds, what each declares, and in which order to build them."""
+"""The packages of this repository, their dependencies, and the order of builds."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Package:
 
     @property
     def compiled(self) -> bool:
-        """Whether the package has something to compile."""
+        """Whether the package has compiled parts."""
         return (self.folder / "setup.py").exists()
 
 
 def short_name(requirement: str) -> str | None:
-    """Return ``"core"`` for a requirement on plait-core, None for what is not ours."""
+    """Return ``"core"`` for a requirement on plait-core, None for other packages."""
     match = NAME.match(requirement.strip())
     name = match.group(0).lower().replace("_", "-").replace(".", "-") if match else ""
     if name == "plait":
@@ -90,7 +90,7 @@ def load_all(root: pathlib.Path = ROOT) -> dict[str, Package]:
 
 
 def closure(names: list[str], packages: dict[str, Package], *, tests: bool = False) -> list[str]:
-    """Return ``names`` and all of ours that they need at run time, dependencies first.
+    """Return ``names`` and our packages that they need at run time, dependencies first.
 
     With ``tests`` the ``[test]`` extras of ``names`` count too.
     """
@@ -120,7 +120,7 @@ def closure(names: list[str], packages: dict[str, Package], *, tests: bool = Fal
 
 
 def build_order(packages: dict[str, Package]) -> list[str]:
-    """Return all packages so that what a build needs is built before it."""
+    """Return all packages in an order of builds, dependencies first."""
     order: list[str] = []
 
     def visit(name: str) -> None:

@@ -61,7 +61,9 @@ def missing(compiling: bool) -> list[str]:
 
 
 def environment() -> str:
-    """Return the Python of the private environment, making it if it isn't there or is stale."""
+    """Return the Python of the private environment, making it if it does not exist or is out of
+    date.
+    """
     python = os.path.join(ENVIRONMENT, "bin", "python")
     mark = os.path.join(ENVIRONMENT, "made-for")
     wanted = hashlib.sha256(

@@ -2,13 +2,13 @@
 
     python tools/wheels.py [--flavour asan] [package ...]
 
-``.wheels/<flavour>/<package>/<key>/`` holds a wheel; the key covers the package's files, what its
-build takes from others (abi's headers and build helper, all of ops), the compiler, the flags and
-the Python. Packages build from copies of the tracked files in ``.wheels/<flavour>/stage``, so
-nothing that lies about in the tree gets into a wheel, and objects survive in
+``.wheels/<flavour>/<package>/<key>/`` holds a wheel; the key depends on the package's files, the
+parts of other packages that its build uses (abi's headers and build helper, all of ops), the
+compiler, the flags and the Python. Packages build from copies of the tracked files in
+``.wheels/<flavour>/stage``, so untracked files do not get into a wheel, and objects are kept in
 ``.wheels/<flavour>/objects``; the newest wheels are also in ``.wheels`` itself. A plait package
-never comes from an index: builds run with
-``--no-index`` and see each other through ``.wheels/<flavour>/site``.
+never comes from an index: builds run with ``--no-index`` and see each other through
+``.wheels/<flavour>/site``.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ __all__ = ["FLAVOURS", "Builder", "build_wheels"]
 
 FLAVOURS = {
     "": "",
-    # A bool that nobody has set (`empty`) may be any byte, as in NumPy: computing with it must not
-    # crash, which the address sanitizer sees, but its value is nobody's promise.
+    # An uninitialised bool (`empty`) may be any byte, as in NumPy: computing with it must not
+    # crash, which the address sanitizer detects, but its value is unspecified.
     "asan": "-fsanitize=address,undefined -fno-sanitize=bool -fno-sanitize-recover=undefined"
     " -fno-omit-frame-pointer -g1",
     # At -O1 the report names the line, and a build of the kernels takes minutes, not an hour.
     "tsan": "-fsanitize=thread -O1 -fno-omit-frame-pointer -g1",
-    # Nothing inlined or merged, or branches have no lines; counts from several threads add up.
-    # The counters name sources where they lie, which the builds hide elsewhere.
+    # Without inlining and merging, as branches would have no lines; counts of several threads are
+    # added. The counters contain the paths of sources, which other builds hide.
     "coverage": "--coverage -O0 -g1 -fprofile-update=atomic -fprofile-prefix-map=/=/",
 }
 BUILD_TOOLS = ("setuptools>=77", "pybind11>=2.13", "numpy")
-# What other packages' builds take from abi: its runtime may change without rebuilding them.
+# The parts of abi that other packages' builds use; changes of its runtime do not rebuild them.
 ABI_SHARED = ("src/plait_abi/include/", "src/plait_abi/build/")
 LEFT_OUT = ("tests/", "build/", "dist/")
 
@@ -68,7 +68,7 @@ class Builder:
         )
 
     def build(self, names: Sequence[str]) -> dict[str, pathlib.Path]:
-        """Return the wheels of ``names`` and of all that they need, building what is missing."""
+        """Return the wheels of ``names`` and of their dependencies, building missing ones."""
         wanted = set(closure(list(names), self.packages))
         for name in list(wanted):
             wanted.update(closure(list(self.packages[name].build_needs), self.packages))
@@ -81,11 +81,11 @@ class Builder:
         return wheels
 
     def site(self, name: str) -> pathlib.Path:
-        """Return the folder where a package's wheel lies unpacked."""
+        """Return the folder of a package's unpacked wheel."""
         return self.folder / "site" / name
 
     def key(self, name: str, only: Sequence[str] = ()) -> str:
-        """Return the hash of everything a package's wheel follows from."""
+        """Return the hash of everything that a package's wheel depends on."""
         package = self.packages[name]
         key = hashlib.sha256(f"{self.tag} {platform.machine()}".encode())
         if package.compiled:
@@ -101,15 +101,15 @@ class Builder:
         return key.hexdigest()[:16]
 
     def _wheel(self, package: Package) -> pathlib.Path:
-        place = self.folder / package.name / self.key(package.name)
-        found = sorted(place.glob("*.whl"))
+        folder = self.folder / package.name / self.key(package.name)
+        found = sorted(folder.glob("*.whl"))
         if not found:
             begun = time.monotonic()
-            self._build(package, place)
-            found = sorted(place.glob("*.whl"))
+            self._build(package, folder)
+            found = sorted(folder.glob("*.whl"))
             print(f"wheels: {found[0].name} ({time.monotonic() - begun:.0f} s)", flush=True)
-        os.utime(place)
-        self._forget_old(place)
+        os.utime(folder)
+        self._forget_old(folder)
         self._unpack(package, found[0])
         if not self.flavour:
             self._show(found[0])
@@ -124,10 +124,10 @@ class Builder:
         os.link(wheel, unfinished)
         unfinished.replace(shown)
 
-    def _build(self, package: Package, place: pathlib.Path) -> None:
+    def _build(self, package: Package, folder: pathlib.Path) -> None:
         stage = self.folder / "stage" / package.name
         _mirror(package.folder, source_files(package.folder), stage)
-        unfinished = place.with_name(f"{place.name}.{os.getpid()}")
+        unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
         seen = [str(self.site(name)) for name in self.packages]
         environment = dict(
             os.environ,
@@ -150,7 +150,7 @@ class Builder:
             shutil.rmtree(unfinished, ignore_errors=True)
             sys.stderr.write(log.read_text(errors="replace"))
             raise SystemExit(f"wheels: building {package.distribution} failed; see {log}")
-        unfinished.replace(place)
+        unfinished.replace(folder)
 
     def _tools(self) -> pathlib.Path:
         """Return a Python that has the build tools, made on first use."""
@@ -179,10 +179,10 @@ class Builder:
         shutil.rmtree(fresh)
         mark.write_text(str(wheel))
 
-    def _forget_old(self, place: pathlib.Path, keep: int = 4) -> None:
-        """Keep the wheels used last."""
-        places = sorted(place.parent.iterdir(), key=lambda path: path.stat().st_mtime)
-        for old in places[:-keep]:
+    def _forget_old(self, folder: pathlib.Path, keep: int = 4) -> None:
+        """Remove old wheels, keeping the last used ones."""
+        folders = sorted(folder.parent.iterdir(), key=lambda path: path.stat().st_mtime)
+        for old in folders[:-keep]:
             shutil.rmtree(old)
 
     def _ask(self, code: str) -> str:
@@ -214,7 +214,7 @@ def source_files(folder: pathlib.Path) -> list[pathlib.Path]:
     if listed and listed.returncode == 0 and listed.stdout:
         files = [folder / name for name in listed.stdout.split("\0") if name]
     else:
-        # An unpacked archive holds no build results, except of builds in place.
+        # an unpacked archive has no build results, except those of builds in place
         files = [path for path in folder.rglob("*") if not _made(path)]
     return sorted(
         path

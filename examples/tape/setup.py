@@ -1,4 +1,4 @@
-"""Build libplait_tape, as any package with a component of its own does."""
+"""Build libplait_tape, as any package with its own component does."""
 
 from plait_abi.build import Library, setup
 

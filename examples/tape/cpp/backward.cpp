@@ -1,5 +1,5 @@
 // A backward pass. Every edge leads to a node that is older than its own, so the youngest node that
-// a gradient has reached has all of its gradients: nothing is counted, and nothing recurses.
+// a gradient has reached has all of its gradients: no counters and no recursion are needed.
 #include <map>
 #include <unordered_set>
 
@@ -79,7 +79,7 @@ class Pass {
   bool wanted(const Edge &e) const {
     return e.to.node && (!request_.inputs || needed_.count(e.to.node.get()));
   }
-  void arrive(const Place &, Tensor);
+  void arrive(const NodeOutput &, Tensor);
   void step(Node *, Gradients);
   plait_status derivative(Node *, Pointers &gy, Pointers &gx);
   Gradients called(Node *, const Gradients &);
@@ -106,8 +106,8 @@ std::shared_ptr<const Call> Pass::take(Node *n) const {
   return retain_ || n->call->saved.empty() ? n->call : std::move(n->call);
 }
 
-// A saved tensor for the derivative to read. While the pass itself is recorded it needs its history
-// back: an input's is where the node's edge leads, a result's is the node.
+// A saved tensor for the derivative to read. While the pass itself is recorded, the tensor needs
+// its history: an input's is what the node's edge leads to, a result's is the node.
 Tensor Pass::unpacked(const Node *n, const Call &call, const Saved &s) const {
   const plait_tensor *t = s.bytes.get();
   if (version(t) != s.version)
@@ -119,8 +119,8 @@ Tensor Pass::unpacked(const Node *n, const Call &call, const Saved &s) const {
           plait::name(t->dl.dtype), shape_text(t).c_str(),
           static_cast<unsigned long long>(version(t)), static_cast<unsigned long long>(s.version));
   if (!create_ || !differentiable(t->dl.dtype)) return s.bytes;
-  const Place to = s.result ? Place{Ref<Node>::share(const_cast<Node *>(n)), s.position}
-                            : n->edges[s.position].to;
+  const NodeOutput to = s.result ? NodeOutput{Ref<Node>::share(const_cast<Node *>(n)), s.position}
+                                 : n->edges[s.position].to;
   if (!to.node) return s.bytes;
   Tensor with_history = alias(thread_, s.bytes);
   set_history(with_history.get(), to);
@@ -129,7 +129,7 @@ Tensor Pass::unpacked(const Node *n, const Call &call, const Saved &s) const {
 // [/saved]
 
 // [derivative]
-// Puts the call together again for the operator's derivative.
+// Rebuilds the call for the operator's derivative.
 plait_status Pass::derivative(Node *n, Pointers &gy, Pointers &gx) {
   const auto call = take(n);
   std::vector<plait_value> in(call->in), out(call->n_results, none());
@@ -164,7 +164,7 @@ plait_status Pass::derivative(Node *n, Pointers &gy, Pointers &gx) {
 }
 // [/derivative]
 
-// A function of the host language, or the derivative.
+// Calls a function of the host language, or the derivative.
 Gradients Pass::called(Node *n, const Gradients &gradients) {
   Pointers gy, gx(n->edges.size(), nullptr);
   for (const Tensor &g : gradients) gy.push_back(g.get());
@@ -182,15 +182,16 @@ Gradients Pass::called(Node *n, const Gradients &gradients) {
 }
 
 // [windowed]
-// With one edge: a view was read, and its gradient goes to its place among zeros. With two: a view
-// was written, so the gradient of what it replaced is 0 there, and the writer gets what was there.
+// With one edge, a view was read: the base's gradient is the view's, and zero elsewhere. With two
+// edges, a view was written: the gradient of the old base is 0 there, and the writer gets that
+// part.
 Gradients Pass::windowed(Node *n, const Tensor &gradient) {
   static const Operator clone(engine.runtime, "clone"), copy(engine.runtime, "copy_"),
       as_strided(engine.runtime, "as_strided");
   const Window &w = *n->window;
   const bool reading = n->edges.size() == 1;
   const auto sizes = [](const std::vector<int64_t> &v) { return ints(v.data(), v.size()); };
-  Tensor whole;  // laid out like the base, so that the place is where it was
+  Tensor whole;  // has the base's strides, so that the view's offset holds
   check(engine.runtime->tensor_new(thread_, w.base.dtype, int32_t(w.base.shape.size()),
                                    w.base.shape.data(), w.base_strides.data(), w.base.device,
                                    whole.out()));
@@ -207,7 +208,7 @@ Gradients Pass::windowed(Node *n, const Tensor &gradient) {
 // [/windowed]
 
 // [step]
-void Pass::arrive(const Place &at, Tensor g) {
+void Pass::arrive(const NodeOutput &at, Tensor g) {
   Arrived &a = waiting_[at.node->sequence];
   if (!a.node) a = {at.node, Gradients(at.node->leaf ? 1 : at.node->outputs.size())};
   Tensor &sum = a.gradients[at.index];
@@ -246,8 +247,8 @@ void Pass::step(Node *n, Gradients gradients) {
 // [/step]
 
 // [run]
-// With inputs given, only what lies between them and the roots does any work: nodes, from old to
-// young, of which some edge leads there.
+// With inputs given, only nodes between them and the roots run: those of which some edge leads to a
+// needed node, found from the oldest to the youngest.
 void Pass::find_needed() {
   std::map<uint64_t, const Node *> reached;
   std::vector<const Node *> open;
@@ -271,11 +272,11 @@ Tensor seed(const Request &r, uint32_t i);
 void Pass::run() {
   const Request &r = request_;
   for (uint32_t i = 0; i < r.n_inputs; i++) {
-    const Place place = place_of(thread_, r.inputs[i]);
-    captures_.emplace(place.node.get(), std::make_pair(place.index, r.gx + i));
+    const NodeOutput output = output_of(thread_, r.inputs[i]);
+    captures_.emplace(output.node.get(), std::make_pair(output.index, r.gx + i));
   }
   const Recording mode(thread_, create_);
-  for (uint32_t i = 0; i < r.n_roots; i++) arrive(place_of(thread_, r.roots[i]), seed(r, i));
+  for (uint32_t i = 0; i < r.n_roots; i++) arrive(output_of(thread_, r.roots[i]), seed(r, i));
   if (r.inputs) find_needed();
   const plait_host *host = role<plait_host>(thread_->runtime);
   for (uint32_t count = 1; !waiting_.empty(); count++) {
@@ -356,7 +357,7 @@ plait_status backward(void *, plait_thread *thread, plait_tensor *const *roots,
     j->status = run(j->request);
   };
   if (const plait_host *host = role<plait_host>(thread->runtime))
-    host->unlocked(host->ctx, work, &job);  // other Python threads go on meanwhile
+    host->unlocked(host->ctx, work, &job);  // other Python threads run meanwhile
   else
     work(&job);
   for (uint32_t i = 0; job.status < 0 && i < n_inputs; i++) {

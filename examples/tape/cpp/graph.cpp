@@ -1,4 +1,4 @@
-// Nodes, and what tensors know of them.
+// Nodes, and the histories of tensors, which lead to them.
 #include <atomic>
 
 #include "tape.hpp"
@@ -10,8 +10,8 @@ Engine engine;
 namespace {
 
 // [destroy]
-// A node lets go of the nodes before it, which may be the last hold on them: a long chain would
-// end by recursion, one stack frame a node. So they wait in a list of the thread instead.
+// A node may hold the last reference to the nodes before it. A long chain would be destroyed by
+// recursion, one stack frame a node, so the nodes wait in a list of the thread instead.
 void destroy(plait_object *o) {
   static thread_local Node *waiting = nullptr;
   static thread_local bool busy = false;
@@ -52,7 +52,7 @@ Tensor Cell::read() {
   return gradient_;
 }
 
-void Cell::write(Tensor gradient) {  // the old gradient goes after the lock
+void Cell::write(Tensor gradient) {  // the old gradient is freed after the lock
   const std::lock_guard<std::mutex> lock(mutex_);
   std::swap(gradient_, gradient);
 }
@@ -60,7 +60,7 @@ void Cell::write(Tensor gradient) {  // the old gradient goes after the lock
 void Cell::add(plait_thread *thread, const Tensor &gradient) {
   static const Operator add(engine.runtime, "add"), clone(engine.runtime, "clone"),
       contiguous(engine.runtime, "contiguous");
-  for (;;) {  // no operator runs under the lock: if another pass was faster, add to what it left
+  for (;;) {  // no operator runs under the lock: if another pass was faster, add to its sum
     const Tensor old = read();
     Tensor sum = old                             ? add(thread, old, gradient)
                  : is_contiguous(gradient.get()) ? clone(thread, gradient)
@@ -94,8 +94,8 @@ void put(plait_tensor *t, History made) {
   plait_release_object(old);
 }
 
-void set_history(plait_tensor *t, Place place) {
-  put(t, {{}, std::move(place), base_sequence(t), version(t), nullptr});
+void set_history(plait_tensor *t, NodeOutput output) {
+  put(t, {{}, std::move(output), base_sequence(t), version(t), nullptr});
   t->layers |= engine.bit;
 }
 
@@ -112,7 +112,7 @@ bool requires_grad(const plait_tensor *t) { return has_bit(t) || overtaken(t); }
 bool is_leaf(const plait_tensor *t) {
   if (!has_bit(t)) return !overtaken(t);
   const History *h = history(t);
-  return h && h->place.node && h->place.node->leaf;
+  return h && h->output.node && h->output.node->leaf;
 }
 
 Layout layout_of(const plait_tensor *t) {

@@ -96,8 +96,8 @@ plait_value copied(Call &call, const plait_value &from) {
 }
 
 // [save]
-// The tensor as its derivative will want it. What the call is about to overwrite (x.mul_(x)) is
-// copied; of what is only measured, a handle without bytes is enough.
+// The tensor as its derivative reads it. What the call will overwrite (x.mul_(x)) is copied. Where
+// the derivative reads the shape only, a handle without bytes is enough.
 Saved saved_input(const plait_call *c, plait_tensor *t, const plait_needs &needs, uint32_t written,
                   uint32_t position) {
   static const Operator clone(engine.runtime, "clone");
@@ -156,9 +156,10 @@ void attach(const plait_call *c, const Ref<Node> &node, uint32_t written) {
     if (!differentiable(t->dl.dtype)) return;
     plait_tensor *base = t->flags & PLAIT_TENSOR_CUT ? nullptr : t->base;
     if (base && is_written(t))
-      write_base(t, requires_grad(base) ? place_of(c->thread, base) : Place{}, {node, position});
+      write_base(t, requires_grad(base) ? output_of(c->thread, base) : NodeOutput{},
+                 {node, position});
     const bool is_window = node->missing && base && has_bit(base);  // as_strided
-    set_history(t, is_window ? read_node(c->thread, t) : Place{node, position});
+    set_history(t, is_window ? read_node(c->thread, t) : NodeOutput{node, position});
   });
 }
 // [/attach]
@@ -181,7 +182,7 @@ plait_status recorded(plait_call *c) {
         if (!requires_grad(t) || !differentiable(t->dl.dtype)) return;
         need |= bit_of(position);
         edges.resize(position + 1);
-        edges[position] = {place_of(c->thread, t), layout_of(t)};
+        edges[position] = {output_of(c->thread, t), layout_of(t)};
       });
   const uint32_t written = written_arguments(c);
   if (written || c->form == PLAIT_OUT) check_writes(c, written, need);
@@ -216,8 +217,8 @@ plait_status layer(plait_call *c) {
 }
 
 namespace {
-// An output that lies in an input's memory has the function as its history, not its place there:
-// a write would pass the function by.
+// An output in an input's memory has the function as its history, and is not a view of the input: a
+// write through such a view would leave the function out.
 void cut(plait_tensor *t, plait_tensor *const *inputs, uint32_t n_in) {
   for (uint32_t i = 0; i < n_in; i++)
     if (inputs[i] == t) return;  // written in place by the function
@@ -242,7 +243,7 @@ plait_status record(void *, plait_thread *thread, const char *name, plait_object
     for (uint32_t i = 0; i < n_in; i++) {
       if (!inputs[i] || !requires_grad(inputs[i])) continue;
       any = true;
-      edges[i] = {place_of(thread, inputs[i]), layout_of(inputs[i])};
+      edges[i] = {output_of(thread, inputs[i]), layout_of(inputs[i])};
     }
     if (!any || (thread->excluded & engine.bit)) return PLAIT_OK;
     const Ref<Node> made = new_node(name);

@@ -32,13 +32,13 @@ plait_status set_requires_grad(void *, plait_thread *thread, plait_tensor *t, in
             plait::name(t->dl.dtype));
     if (requires_grad(t)) return PLAIT_OK;
     const History *h = history(t);
-    Place leaf = h ? h->place : Place{};
+    NodeOutput leaf = h ? h->output : NodeOutput{};
     auto cell = h && h->cell ? h->cell : std::make_shared<Cell>();
     if (!leaf.node) {
       leaf.node = new_node("AccumulateGrad");
       leaf.node->leaf = cell;
     }
-    if ((t->flags & PLAIT_TENSOR_CUT) && t->base) {  // its base does not know of it
+    if ((t->flags & PLAIT_TENSOR_CUT) && t->base) {  // its base would not learn of it
       plait_release(t->base);
       t->base = nullptr;
     }
@@ -101,22 +101,22 @@ plait_status retain_grad(void *, plait_thread *thread, plait_tensor *t) {
     if (!requires_grad(t))
       raise(thread, PLAIT_ERROR, "retain_grad", "the tensor of shape %s must require grad",
             shape_text(t).c_str());
-    const Place place = place_of(thread, t);
+    const NodeOutput output = output_of(thread, t);
     if (is_leaf(t)) return PLAIT_OK;
     History *h = history(t);
     if (!h->cell) h->cell = std::make_shared<Cell>();
-    const std::lock_guard<std::mutex> lock(place.node->mutex);
-    for (const auto &[index, cell] : place.node->retained)
+    const std::lock_guard<std::mutex> lock(output.node->mutex);
+    for (const auto &[index, cell] : output.node->retained)
       if (cell == h->cell) return PLAIT_OK;
-    place.node->retained.emplace_back(place.index, h->cell);
+    output.node->retained.emplace_back(output.index, h->cell);
     return PLAIT_OK;
   });
 }
 
 plait_object *node(void *, plait_tensor *t) {
   const History *h = has_bit(t) && !is_leaf(t) ? history(t) : nullptr;
-  if (!h || !h->place.node) return nullptr;
-  return &Ref<Node>(h->place.node).release()->o;
+  if (!h || !h->output.node) return nullptr;
+  return &Ref<Node>(h->output.node).release()->o;
 }
 
 const char *node_name(void *, plait_object *o) {
@@ -132,7 +132,7 @@ plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   plait_status s = runtime->layer(thread, "tape", 32, &bit);
   if (s < 0) return s;
   engine.bit = uint64_t(1) << bit;
-  // every operator, those that are yet to be defined too
+  // every operator, also those defined later
   s = runtime->implement(thread, nullptr, PLAIT_SLOT_LAYER + bit, layer, nullptr, self, nullptr);
   if (s < 0) return s;
   static const plait_engine table{PLAIT_HEADER(plait_engine),

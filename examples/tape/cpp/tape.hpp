@@ -1,8 +1,8 @@
 // A second engine for plait: what a graph is made of.
 //
 // Recording (record.cpp) leaves one node behind for every operator call, a pass (backward.cpp)
-// walks from results back to leaves, and role.cpp lends both to tensors. The derivatives are not
-// in here: they belong to the operators.
+// walks from results back to leaves, and role.cpp offers both to tensors. The derivatives are
+// not here: they belong to the operators.
 #pragma once
 #include <plait/plait.hpp>
 
@@ -18,7 +18,7 @@ struct Engine {
 };
 extern Engine engine;
 
-struct Layout {  // what is known of a tensor that isn't kept
+struct Layout {  // of a tensor that is not kept
   DType dtype;
   DLDevice device;
   std::vector<int64_t> shape;
@@ -26,13 +26,13 @@ struct Layout {  // what is known of a tensor that isn't kept
 
 // [graph]
 struct Node;
-struct Place {  // where gradients of a tensor go: the node that made it, as which of its outputs
+struct NodeOutput {  // where gradients of a tensor go: an output of the node that made it
   Ref<Node> node;
   uint32_t index = 0;
 };
-struct Edge {  // one for each input of a node that may be a tensor; `to` is empty where no gradient
-  Place to;  // is wanted
-  Layout layout;  // the gradient's, which is the input's
+struct Edge {  // one for each input of a node that may be a tensor
+  NodeOutput to;  // empty where no gradient is wanted
+  Layout layout;  // of the gradient, and of the input
 };
 
 struct Node {
@@ -41,27 +41,27 @@ struct Node {
   std::string name;
   std::vector<Edge> edges;
   std::vector<Layout> outputs;
-  // What it is decides where a gradient goes from here:
-  std::shared_ptr<class Cell> leaf;  // it is added to this leaf's gradient,
-  std::shared_ptr<const struct Call> call;  // or handed to the derivative of a recorded call,
-  Ref<plait_object> function;  // or to a function of the host language;
-  std::shared_ptr<const struct Window> window;  // or it is put at, or taken from, a view's place;
+  // What happens to a gradient that arrives:
+  std::shared_ptr<class Cell> leaf;  // it is added to this leaf's gradient;
+  std::shared_ptr<const struct Call> call;  // the derivative of this call takes it;
+  Ref<plait_object> function;  // a function of the host language takes it;
+  std::shared_ptr<const struct Window> window;  // it belongs to a view and its base;
   bool missing = false;  // or the operator has no derivative: an error
   std::vector<std::pair<uint32_t, std::shared_ptr<Cell>>> retained;  // by outputs: retain_grad()
-  std::mutex mutex;  // of `call`, which a pass may carry off, and `retained`
-  Node *next = nullptr;  // in the list of those that wait to be destroyed
+  std::mutex mutex;  // of `call`, which a pass may take, and `retained`
+  Node *next = nullptr;  // in the list of nodes to destroy
 };
 // [/graph]
 
 // [call]
 struct Saved {  // a tensor that a derivative will read
   Tensor bytes;  // another handle on the same memory: it has no history, so there are no cycles
-  uint64_t version = 0;  // of its storage; whoever writes there makes it grow
+  uint64_t version = 0;  // of its storage; every write raises it
   uint32_t argument = 0, item = 0;  // of the call, or of its results
-  uint32_t position = 0;  // its edge; of a result: which output
+  uint32_t position = 0;  // of its edge; of a result: the index of the output
   bool result = false;
 };
-struct Call {  // an operator call, as far as its derivative will read it
+struct Call {  // what the derivative of an operator call will read
   const plait_op *op = nullptr;
   std::vector<plait_value> in;  // numbers, sizes and strings; tensors come from `saved`
   uint16_t n_results = 0;
@@ -72,7 +72,7 @@ struct Call {  // an operator call, as far as its derivative will read it
 // [/call]
 
 // [window]
-struct Window {  // the place of a view in its base
+struct Window {  // the elements of its base that a view shows
   Layout view, base;
   std::vector<int64_t> strides, base_strides;
   int64_t offset = 0;  // all three in elements
@@ -84,7 +84,7 @@ class Cell {  // a gradient that stays with a tensor: `x.grad`
  public:
   Tensor read();
   void write(Tensor gradient);
-  void add(plait_thread *, const Tensor &gradient);  // by several passes at once, none is lost
+  void add(plait_thread *, const Tensor &gradient);  // several passes may add at once
 
  private:
   std::mutex mutex_;
@@ -93,7 +93,7 @@ class Cell {  // a gradient that stays with a tensor: `x.grad`
 
 struct History {  // slot[0] of a tensor
   plait_object o;
-  Place place;  // empty if nothing was recorded
+  NodeOutput output;  // empty if nothing was recorded
   uint64_t base = 0;  // of a view: the sequence of its base's node when it was made,
   uint64_t version = 0;  // and the version of the storage
   std::shared_ptr<Cell> cell;  // of a leaf, or after retain_grad() or an assignment to `grad`
@@ -103,14 +103,15 @@ struct History {  // slot[0] of a tensor
 Ref<Node> new_node(std::string name);
 Node *as_node(plait_object *);  // NULL if it is something else
 History *history(const plait_tensor *);  // NULL if there is none
-void put(plait_tensor *, History);  // in the place of what was there
-void set_history(plait_tensor *, Place);  // the tensor requires grad from here on
+void put(plait_tensor *, History);  // replaces the tensor's history
+void set_history(plait_tensor *, NodeOutput);  // the tensor requires grad from here on
 void check_ours(const plait_tensor *);  // throws if it has the history of another engine
-Place place_of(plait_thread *, plait_tensor *);  // of a view whose base was written: a new one
+NodeOutput output_of(plait_thread *, plait_tensor *);  // renewed if a view's base was written
 uint64_t base_sequence(const plait_tensor *);
-std::shared_ptr<Window> window_of(const plait_tensor *view);  // throws where writes have none
-Place read_node(plait_thread *, const plait_tensor *view);
-void write_base(plait_tensor *view, Place old, const Place &writer);
+std::shared_ptr<Window> window_of(
+    const plait_tensor *view);  // throws where a write has no derivative
+NodeOutput read_node(plait_thread *, const plait_tensor *view);
+void write_base(plait_tensor *view, NodeOutput old, const NodeOutput &writer);
 bool requires_grad(const plait_tensor *);
 bool is_leaf(const plait_tensor *);
 Layout layout_of(const plait_tensor *);

@@ -15,7 +15,7 @@ namespace {
         shape_text(view).c_str(), why);
 }
 
-// Whether every element has a place of its own.
+// Whether no two elements share an address.
 bool distinct(const plait_tensor *t) {
   std::vector<std::pair<int64_t, int64_t>> steps;  // and sizes
   for (int32_t i = 0; i < t->dl.ndim; i++)
@@ -64,20 +64,20 @@ std::shared_ptr<Window> window_of(const plait_tensor *view) {
 // [rebase]
 uint64_t base_sequence(const plait_tensor *t) {
   const History *h = t->base ? history(t->base) : nullptr;
-  return h && h->place.node ? h->place.node->sequence : 0;
+  return h && h->output.node ? h->output.node->sequence : 0;
 }
 
-// The node of a view, as the elements of its base that it is.
-Place read_node(plait_thread *thread, const plait_tensor *view) {
+// The node of a view: some elements of its base.
+NodeOutput read_node(plait_thread *thread, const plait_tensor *view) {
   const Ref<Node> node = new_node("ViewBackward");
-  node->edges.push_back({place_of(thread, view->base), layout_of(view->base)});
+  node->edges.push_back({output_of(thread, view->base), layout_of(view->base)});
   node->outputs.push_back(layout_of(view));
   node->window = window_of(view);
   return {node, 0};
 }
 
 // The node of a base, of which `view` was just written by the node at `writer`.
-void write_base(plait_tensor *view, Place old, const Place &writer) {
+void write_base(plait_tensor *view, NodeOutput old, const NodeOutput &writer) {
   plait_tensor *base = view->base;
   const Ref<Node> node = new_node("CopySlices");
   node->edges.push_back({std::move(old), layout_of(base)});
@@ -88,8 +88,8 @@ void write_base(plait_tensor *view, Place old, const Place &writer) {
 }
 // [/rebase]
 
-// [place]
-Place place_of(plait_thread *thread, plait_tensor *t) {
+// [output]
+NodeOutput output_of(plait_thread *thread, plait_tensor *t) {
   check_ours(t);
   static std::mutex renewing;  // a base has no base: the lock is taken once
   std::unique_lock<std::mutex> lock(renewing, std::defer_lock);
@@ -98,12 +98,12 @@ Place place_of(plait_thread *thread, plait_tensor *t) {
   const bool cut = t->base && (t->flags & PLAIT_TENSOR_CUT);  // a function's output, or part of one
   if (!t->base ||
       (base_sequence(t) == (h ? h->base : 0) && !(cut && h && h->version != version(t))))
-    return h ? h->place : Place{};
+    return h ? h->output : NodeOutput{};
   if (cut || (h && !h->base) || !has_bit(t->base) || is_leaf(t->base))
     refuse(t, "its history does not follow from the base's");
   set_history(t, read_node(thread, t));
-  return history(t)->place;
+  return history(t)->output;
 }
-// [/place]
+// [/output]
 
 }  // namespace plait::tape

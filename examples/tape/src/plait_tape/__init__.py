@@ -38,19 +38,19 @@ RETAIN, CREATE, ALLOW_UNUSED = 1, 2, 4
 
 
 def release() -> None:
-    """Take the engine back: the one before it, if there was one, is in force again."""
+    """Remove the engine: the one before it, if there was one, is in force again."""
     plait_abi.detach("plait_tape")
 
 
 def is_grad_enabled() -> bool:
-    """Whether this thread records operators."""
+    """Return whether this thread records operators."""
     before = plait_abi.set_grad_enabled(True)
     plait_abi.set_grad_enabled(before)
     return before
 
 
 class set_grad_enabled(contextlib.ContextDecorator):  # noqa: N801 - PyTorch's name
-    """Record or not: at once, and until the end of a ``with`` block."""
+    """Switch recording on or off: at once, and until the end of a ``with`` block."""
 
     def __init__(self, mode: bool) -> None:
         self._mode = mode
@@ -69,7 +69,7 @@ class set_grad_enabled(contextlib.ContextDecorator):  # noqa: N801 - PyTorch's n
 
 
 class _Mode(set_grad_enabled):
-    """The same, from the beginning of the block on; blocks may be nested."""
+    """A mode that begins with its ``with`` block; blocks may be nested."""
 
     def __init__(self, mode: bool) -> None:
         self._mode = mode

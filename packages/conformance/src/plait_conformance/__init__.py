@@ -1,8 +1,8 @@
 """The tests that a replacement of a plait component must pass.
 
-For role ``kernels.cpu`` the cases come from the operators' specs: samples and NumPy references, the
-layouts that kernels get wrong, the ``out=`` and in-place forms, and the errors that each operator
-must give::
+For role ``kernels.cpu`` the cases come from the operators' specs: samples and NumPy references,
+layouts that are error-prone for kernels, the ``out=`` and in-place forms, and the errors that each
+operator must give::
 
     pytest --pyargs plait_conformance --role kernels.cpu --provider NAME --load ./matmul.so
 
@@ -12,9 +12,9 @@ answers, and the result counts. A kernel that is never called, accepts no call, 
 ever writing a result fails by name.
 
 For role ``engine`` the gradients of every operator are compared with finite differences at its
-samples, and then come the programs that users write: accumulation, shared results, roots and seeds,
-modes, writes in place, views, threads. An engine may refuse what is hard, with a
-NotImplementedError; a wrong gradient fails::
+samples, and then programs are tested: accumulation, shared results, roots and seeds, modes, writes
+in place, views, threads. An engine may raise NotImplementedError for difficult cases; a wrong
+gradient is a failure::
 
     pytest --pyargs plait_conformance --role engine --provider NAME --load ./engine.so
 """

@@ -1,4 +1,4 @@
-"""Which calls are tested: the samples of every operator that has a kernel of its own."""
+"""The test cases: the samples of every operator with a kernel of its own."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def copy_layout(array: Any) -> Any:
     """Copy an array so that its strides keep their signs and zeros."""
     import numpy as np
 
-    if 0 in array.strides and array.size:  # an expanded dimension stays one
+    if 0 in array.strides and array.size:  # expanded dimensions are kept
         first = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in array.strides)
         return np.broadcast_to(array[first].copy(order="K"), array.shape)
     if array.ndim == 0:

@@ -1,4 +1,4 @@
-"""What is asserted about one call; a failure's text names the operator and the case."""
+"""The checks of one call; their failures name the operator and the case."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ RELATIVE = {
 
 
 def call(operator: Operator, args: Any, kwargs: Any, suffix: str = "") -> Any:
-    """Call the compiled operator; its results are tensors of whatever package is loaded."""
+    """Call the compiled operator; its results are tensors of the loaded package."""
     base, _, overload = operator.name.partition(".")
     name = base + suffix + (f".{overload}" if overload and not suffix else "")
     return plait_abi.operator(name)(*args, **kwargs)
 
 
 def as_arrays(results: Any) -> Arrays:
-    """Give the results as a list of NumPy arrays, whatever library made them."""
+    """Return the results as a list of NumPy arrays, for tensors of any library."""
     if results is None:
         return []
     if isinstance(results, (tuple, list)):
@@ -64,7 +64,7 @@ def expected(case: Case) -> Arrays:
     """Run the spec's NumPy reference."""
     sample = case.fresh()
     with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what NumPy says about NaN and empty slices
+        warnings.simplefilter("ignore")  # NumPy's warnings about NaN and empty slices
         return as_arrays(
             case.operator.run_reference(case.operator.schema.bind(sample.args, sample.kwargs))
         )
@@ -87,7 +87,7 @@ def assert_same(case: Case, got: Arrays, want: Arrays, what: str) -> None:
 
 
 def check_values(case: Case) -> None:
-    """Results equal the reference; arguments that are not marked as written keep their bytes."""
+    """Check that results equal the reference, and that only arguments marked as written change."""
     sample, before = case.fresh(), case.fresh()
     got = as_arrays(call(case.operator, sample.args, sample.kwargs))
     assert_same(case, got, expected(case), "values")
@@ -123,7 +123,7 @@ def check_unpredictable(case: Case) -> None:
 
 
 def relayouts() -> dict[str, Any]:
-    """Name the ways to lay the same elements out in memory."""
+    """Yield names and copies of an array in other layouts."""
 
     def spread(array: Any) -> Any:
         if array.ndim == 0:
@@ -138,14 +138,14 @@ def relayouts() -> dict[str, Any]:
         return np.ascontiguousarray(array[flip])[flip] if array.ndim else array
 
     return {
-        "columns first": lambda array: np.array(array, order="F"),  # keeps 0-d
+        "columns first": lambda array: np.array(array, order="F"),  # keeps 0-d arrays
         "every other element": spread,
         "backwards": backwards,
     }
 
 
 def check_layouts(case: Case) -> None:
-    """The same elements in other layouts give the same results."""
+    """Check that the same elements in other layouts give the same results."""
     if any(argument.writes for argument in case.operator.schema.arguments):
         return
     want = expected(case)
@@ -156,7 +156,7 @@ def check_layouts(case: Case) -> None:
 
 
 def check_out(case: Case) -> None:
-    """`out=` receives the results."""
+    """Check that `out=` receives the results."""
     if not case.operator.out:
         return
     want, sample = expected(case), case.fresh()
@@ -167,7 +167,7 @@ def check_out(case: Case) -> None:
 
 
 def check_inplace(case: Case) -> None:
-    """The in-place form writes the result into its first argument, if shape and dtype allow."""
+    """Check that the in-place form writes to its first argument, if shape and dtype allow it."""
     if not case.operator.inplace:
         return
     want, sample = expected(case), case.fresh()
@@ -184,7 +184,7 @@ def check_inplace(case: Case) -> None:
 
 
 def check_error(operator: Operator, fact: ErrorFact, sample: Any) -> None:
-    """A call that must fail does, with the stated kind of error and all facts in its text."""
+    """Check that an invalid call raises the stated kind of error, with all facts in its text."""
     try:
         call(operator, sample.args, sample.kwargs)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What the contract of role ``engine`` is written with."""
+"""Functions for the tests of role ``engine``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def engine_in_force() -> str | None:
 
 
 def leaf(values: Any, dtype: str = "float64") -> Any:
-    """Make a tensor that requires grad, of values of its own."""
+    """Make a tensor that requires grad, with a copy of the values."""
     core = plait_abi.require("core")
     return core.from_numpy(np.array(values, dtype=dtype)).requires_grad_()
 
@@ -50,14 +50,14 @@ def gradients(root: Any, *inputs: Any, seed: Any = None, flags: int = 0) -> tupl
 
 
 def mode() -> bool:
-    """Whether this thread records."""
+    """Return whether this thread records operators."""
     before = plait_abi.set_grad_enabled(True)
     plait_abi.set_grad_enabled(before)
     return before
 
 
 class no_grad:  # noqa: N801
-    """Switches recording off for a block, through the role."""
+    """A context manager that turns recording off, by the role's functions."""
 
     def __enter__(self) -> None:
         self.before = plait_abi.set_grad_enabled(False)
@@ -67,17 +67,17 @@ class no_grad:  # noqa: N801
 
 
 def right_or_refused(program: Callable[..., Any], *points: Any) -> bool:
-    """Compare the gradients of a program with central differences, or accept that it is refused.
+    """Compare the gradients of a program with central differences, or accept a NotImplementedError.
 
-    What an engine cannot differentiate it must refuse with a NotImplementedError that says so; it
-    must not give another gradient.
+    An engine must raise NotImplementedError for a program that it cannot differentiate, and must
+    not return a wrong gradient.
 
     Args:
-        program: takes tensors of float64 and returns one number.
-        points: arrays, one a tensor.
+        program: a function of float64 tensors that returns one number.
+        points: an array for each tensor.
 
     Returns:
-        False if the engine refused.
+        False if the engine raised NotImplementedError.
     """
     core = plait_abi.require("core")
     leaves = [leaf(point) for point in points]
@@ -90,12 +90,12 @@ def right_or_refused(program: Callable[..., Any], *points: Any) -> bool:
         gradient = leaves[k].grad
         got = np.zeros(np.shape(point)) if gradient is None else gradient.numpy()
         want = np.zeros(np.shape(point))
-        for place in np.ndindex(np.shape(point)):
+        for index in np.ndindex(np.shape(point)):
             ends = []
             for step in (1e-6, -1e-6):
                 moved = [np.array(p, dtype="float64") for p in points]
-                moved[k][place] += step
+                moved[k][index] += step
                 ends.append(program(*[core.from_numpy(array) for array in moved]).item())
-            want[place] = (ends[0] - ends[1]) / 2e-6
+            want[index] = (ends[0] - ends[1]) / 2e-6
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6, err_msg=f"input {k}")
     return True

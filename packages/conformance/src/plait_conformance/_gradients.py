@@ -32,7 +32,7 @@ STEP = 1e-6
 
 @dataclasses.dataclass(frozen=True)
 class Derivative:
-    """One operator and those of its samples at which it has a derivative."""
+    """One operator and its differentiable samples."""
 
     operator: Operator
     samples: tuple[Sample, ...]
@@ -42,14 +42,14 @@ class Derivative:
 
 
 def differentiable(operator: Operator) -> bool:
-    """Whether the operator has a derivative, of its own or through what it is made of."""
+    """Return whether the operator has a derivative, its own or that of its decomposition."""
     if operator.unpredictable or operator.dtypes in ("integral", "integer", "bool"):
         return False
     return bool(operator.vjps) or operator.decompose_function is not None
 
 
 def derivatives() -> Iterator[Derivative]:
-    """Yield all operators that have samples with something to vary."""
+    """Yield all operators with differentiable samples."""
     for operator in specs.all():
         if not differentiable(operator) or operator.name in PARTS:
             continue
@@ -59,7 +59,7 @@ def derivatives() -> Iterator[Derivative]:
 
 
 def varied(operator: Operator, sample: Sample) -> set[str]:
-    """Return the arguments of the call that gradients are asked for."""
+    """Return the arguments of the call to differentiate for."""
     values = operator.schema.bind(sample.args, sample.kwargs)
     if not sample.gradient or values.get("dtype") not in (None, "float64", "complex128"):
         return set()
@@ -82,7 +82,9 @@ def floating(value: Any) -> list[Any]:
 
 
 class Call:
-    """A call as a function of the arrays in its varied arguments, which are wide and lie alone."""
+    """A call as a function of the arrays in its varied arguments, in double precision and without
+    overlap.
+    """
 
     def __init__(self, operator: Operator, sample: Sample) -> None:
         self.operator = operator
@@ -97,7 +99,7 @@ class Call:
         ]
 
     def __call__(self, tensors: list[Any]) -> list[Any]:
-        """Call the operator; give the results that have a derivative."""
+        """Call the operator; return the results that have a derivative."""
         rest = list(tensors)
         arguments = {
             name: filled(value, rest if name in self.varied else None)
@@ -116,14 +118,16 @@ class Call:
 
 
 def widened(array: Any) -> Any:
-    """Copy an array in double precision, in its layout, every element in a place of its own."""
+    """Copy an array in double precision, in its layout, without elements that share memory."""
     if 0 in array.strides:
         array = np.array(array, order="C")
     return copy_layout(array, WIDE[array.dtype.kind])
 
 
 def filled(value: Any, tensors: list[Any] | None) -> Any:
-    """Put tensors where an argument has arrays: the given ones in turn, or constants."""
+    """Return an argument with its arrays replaced by tensors: the given ones in order, or
+    constants.
+    """
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in WIDE:
             return tensor(value.copy())
@@ -160,7 +164,7 @@ def check_derivative(derivative: Derivative) -> int:
     2\epsilon`.
 
     Returns:
-        How many samples could be compared; where a result is infinite nothing can.
+        The number of samples that were compared; samples with infinite results are skipped.
     """
     rng = np.random.default_rng(0)
     compared = 0

@@ -1,4 +1,4 @@
-"""The optimizers that role ``optimizer`` looks at, and how each is made to take a step."""
+"""The optimizers that role ``optimizer`` tests, and how they take a step."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Case:
 
     @property
     def needs_closure(self) -> bool:
-        """Whether a step can't be taken without a closure."""
+        """Return whether a step needs a closure."""
         closure = inspect.signature(self.make.step).parameters["closure"]
         return closure.default is inspect.Parameter.empty
 
@@ -90,7 +90,7 @@ class Case:
         return Problem([self.array(v.astype(dtype)) for v in values], aims if aim else None)
 
     def step(self, optimizer: Any, problem: Problem) -> Any:
-        """Take one step; the result is what `step` returned."""
+        """Take one step; return the result of `step`."""
         if self.needs_closure:
             return optimizer.step(self.closure(problem))
         grads = [None if g is None else self.array(g) for g in problem.gradients()]
@@ -101,7 +101,7 @@ class Case:
         return optimizer.step()
 
     def closure(self, problem: Problem) -> Any:
-        """Return a closure: the loss, with the gradients where they can't be in ``.grad``."""
+        """Return a closure for the loss, with the gradients if they cannot be in ``.grad``."""
 
         def closure() -> Any:
             grads = [None if g is None else self.array(g) for g in problem.gradients()]

@@ -1,4 +1,4 @@
-"""Options of the kit, as a pytest plug-in: ``pytest --pyargs plait_conformance`` knows them."""
+"""The pytest plug-in with the options of the kit."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) -> bool | None:
-    """Leave the tests of other roles alone."""
+    """Skip the tests of other roles."""
     if collection_path.parent != pathlib.Path(__file__).parent:
         return None
     modules = {module for role in ROLES.values() for module in role}
@@ -56,12 +56,12 @@ def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) 
 
 
 def load(config: pytest.Config) -> None:
-    """Load operators, the core in use, and what ``--load`` names."""
+    """Load operators, the core component, and the libraries of ``--load``."""
     import plait_abi
     import plait_ops
 
     plait_ops.load()
-    core = plait_abi.choose("core")  # its kernels, and tensors as results
+    core = plait_abi.choose("core")  # loads its kernels, and tensors for results
     if importlib.util.find_spec(core):
         importlib.import_module(core)
     for path in config.getoption("--load"):
@@ -69,7 +69,7 @@ def load(config: pytest.Config) -> None:
 
 
 def start_engine(config: pytest.Config) -> None:
-    """Put the engine that was asked for in force: by ``--load``, or the package that is chosen."""
+    """Load the engine: of ``--load``, or of the chosen package."""
     import plait_abi
     from plait_conformance._engine import engine_in_force
 
@@ -155,6 +155,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Say what is tested."""
+    """Return a header line with the tested component."""
     role, provider = config.getoption("--role"), config.getoption("--provider")
     return f"plait conformance: role {role}, provider {provider or 'any'}"

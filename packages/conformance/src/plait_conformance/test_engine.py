@@ -1,6 +1,6 @@
-"""Role ``engine``: derivatives, and what programs rely on around them.
+"""Role ``engine``: derivatives, and the behaviour of backward passes.
 
-What is hard may be refused: those tests accept a NotImplementedError in place of a gradient.
+For difficult cases the tests accept a NotImplementedError instead of a gradient.
 """
 
 from __future__ import annotations
@@ -149,8 +149,8 @@ def test_a_ladder_of_shared_results_is_walked_once_a_node() -> None:
 
 def test_one_of_several_results() -> None:
     x = leaf(np.arange(6.0).reshape(3, 2))
-    values, places = x.max(0)
-    assert values.requires_grad and not places.requires_grad
+    values, indices = x.max(0)
+    assert values.requires_grad and not indices.requires_grad
     first, _, last = x.unbind(0)
     backward(values.sum() + first.sum() * 10 + last[0] * 100)
     assert x.grad.tolist() == [[10, 10], [0, 0], [101, 1]]
@@ -189,7 +189,7 @@ def test_a_chain_of_1e5_nodes_runs_and_goes() -> None:
     backward(y.sum(), flags=RETAIN)
     backward(y.sum())
     assert x.grad.tolist() == [2]
-    del y  # nothing recurses here either
+    del y  # this must not recurse either
 
 
 # ---- roots and inputs ----------------------------------------------------------------------------
@@ -278,7 +278,7 @@ def test_nothing_is_recorded_within_no_grad() -> None:
         plait_abi.set_grad_enabled(True)
         assert (x * 2).requires_grad
         plait_abi.set_grad_enabled(False)
-        x.mul_(3)  # leaves may be written
+        x.mul_(3)  # leaves may be written to
     assert mode() and (x * 2).requires_grad
     assert x.tolist() == [3, 6] and x.is_leaf
 

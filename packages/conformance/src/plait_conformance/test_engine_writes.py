@@ -1,6 +1,6 @@
 """Role ``engine``: writes in place, views, and derivatives of derivatives.
 
-A program is differentiated as if nothing were written in place, or refused.
+A program is differentiated as if nothing were written in place, or raises NotImplementedError.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ def test_a_write_within_no_grad_is_not_part_of_the_graph() -> None:
 def test_recorded_passes_are_right_or_refused(name: str) -> None:
     def program(x: Any) -> Any:
         y = plait_abi.operator(name)(x * 2)
-        if not x.requires_grad:  # differences are taken of the derivative itself
+        if not x.requires_grad:  # finite differences of the derivative itself
             x = x.detach().requires_grad_()
             y = plait_abi.operator(name)(x * 2)
             return gradients((y * x).sum(), x, flags=0)[0].sum()

@@ -1,4 +1,4 @@
-"""Role ``kernels.cpu``: what every kernel must do."""
+"""Role ``kernels.cpu``: the tests of every kernel."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Role ``optimizer``: what programs rely on whatever optimizer they are given.
+"""Role ``optimizer``: the behaviour of all optimizers.
 
 ``--provider package:Name,package:Other`` names classes that are made as ``Name(params, lr=...)``,
-or with their defaults. A test about an option that a class doesn't have holds that it is refused.
+or with their defaults. If a class does not have an option, the test of the option checks that it
+raises.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def test_groups_are_stepped_with_their_own_options(optimizer: Case) -> None:
     try:
         made = optimizer.make(groups, lr=0.25)
     except ValueError as error:
-        assert "group" in str(error)  # it may have one group only, and says so
+        assert "group" in str(error)  # optimizers with one group only must raise
         return
     assert one.aims is not None and two.aims is not None
     one, two = Problem(one.params[:1], one.aims[:1]), Problem(two.params[1:], two.aims[1:])
@@ -149,7 +150,7 @@ def test_a_group_may_be_added_later(optimizer: Case) -> None:
     try:
         made.add_param_group({"params": problem.params[1:]})
         optimizer.step(made, problem)
-    except ValueError as error:  # at once, or at the next step
+    except ValueError as error:  # raises at once or at the next step
         assert "group" in str(error)
         return
     for now, old in zip(problem.values(), before, strict=True):
@@ -245,7 +246,8 @@ def test_parameters_of_other_dimensions(optimizer: Case) -> None:
     try:
         made = optimizer.make(problem.params)
     except ValueError as error:
-        assert "2D" in str(error) or "shape" in str(error)  # for matrices only, and says so
+        # optimizers for matrices only must raise
+        assert "2D" in str(error) or "shape" in str(error)
         return
     before = problem.loss()
     for _ in range(20):

@@ -184,13 +184,13 @@ class Results:
                 return self._ends.popleft()
             try:
                 for descriptor, _ in self._poll.poll():
-                    self._look(descriptor, wake)
+                    self._handle(descriptor, wake)
             except Exception as error:  # without that thread tasks would wait for ever
                 text = f"Pool: results cannot be received: {type(error).__name__}: {error}"
                 self._break(functools.partial(ProcessException, text, -1, -1))
                 time.sleep(0.001)
 
-    def _look(self, descriptor: int, wake: int) -> None:
+    def _handle(self, descriptor: int, wake: int) -> None:
         if descriptor == wake:
             self._wake.empty()
             while self._new:

@@ -1,8 +1,8 @@
 """The packages of plait under one name.
 
-``import plait`` gives the familiar surface and has no features of its own: `plait.randn` is
-`plait_core.randn`, `plait.nn` is `plait_nn`, `plait.utils.data` is `plait_data`. Nothing is loaded
-before it is asked for.
+``import plait`` has PyTorch's names and no features of its own: `plait.randn` is
+`plait_core.randn`, `plait.nn` is `plait_nn`, `plait.utils.data` is `plait_data`. Packages are
+imported at their first use.
 
     >>> import plait
     >>> plait.ones(2) + 1
@@ -28,7 +28,7 @@ __all__ = ["paths", "report", "use"]
 
 __version__ = "0.1.0"
 
-# what the umbrella takes from the engine's package; all other names come from core
+# names from the engine's package; all others are from core
 _FROM_AUTOGRAD = frozenset(
     {
         "enable_grad",
@@ -40,9 +40,9 @@ _FROM_AUTOGRAD = frozenset(
         "set_grad_enabled",
     }
 )
-# modules of the core's package that other packages read, and that are no names of plait
+# modules of the core's package for other packages, which are not public names of plait
 _OF_PACKAGES = frozenset({"arguments", "attribute_lookup", "engine"})
-# asked for anew each time, because the answer changes
+# names that are looked up each time, because their values change
 _CHANGING = frozenset({"default_generator"})
 
 _aliases.install()
@@ -78,11 +78,13 @@ def _elsewhere(name: str) -> str:
 
 
 def _module(name: str) -> _typing.Any:
-    """Import ``plait.<name>``; what is not installed is no attribute, as hasattr expects."""
+    """Import ``plait.<name>``; a package that is not installed raises AttributeError, as hasattr
+    needs it.
+    """
     try:
         return _import_module(f"plait.{name}")
     except ModuleNotFoundError as error:
-        if _aliases.is_installed(name):  # it is there, and needs something that is not
+        if _aliases.is_installed(name):  # the package is installed, but one that it needs is not
             raise
         raise AttributeError(f"module 'plait' has no attribute {name!r}: {error}") from None
 
@@ -93,4 +95,4 @@ def __dir__() -> list[str]:
     return sorted({*core, *_FROM_AUTOGRAD, *modules, *__all__, "__version__"})
 
 
-del annotations  # of the __future__, no name of plait
+del annotations  # of __future__, not a name of plait

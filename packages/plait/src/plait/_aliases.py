@@ -1,6 +1,6 @@
 """`plait.nn.functional` is `plait_nn.functional`: the same module object, at any depth.
 
-A finder in front of the others answers for names below ``plait.`` that stand for a component. It
+A finder before the others finds names below ``plait.`` that are aliases of a component. It
 puts the real module into ``sys.modules`` under the second name, so that classes exist once and
 pickles carry the name of the package.
 """
@@ -20,11 +20,11 @@ from plait_abi.imports import import_module
 
 __all__ = ["install", "is_alias", "is_installed", "names", "target"]
 
-# name below plait. to component and module within it; others have the component's own name
+# names below plait. with component and module in it; others have the component's name
 _PLACES = {"utils.data": ("data", ""), "utils.checkpoint": ("autograd", ".checkpointing")}
-# packages that are no component: nobody chooses another one
+# packages that are not components, so they cannot be replaced
 _OUTER = {"abi": "plait_abi", "torch": "plait_torch"}
-# modules of the component core that have a place of their own
+# modules of the component core with a name below plait.
 _OF_CORE = (
     "array_api",
     "cuda",
@@ -34,7 +34,7 @@ _OF_CORE = (
     "special",
     "testing",
 )
-# parts of a package that belong to it alone: whoever else fills its place need not have them
+# modules of one package, which another package for the same component need not have
 _PARTS = {"distributions": "plait_nn.distributions"}
 
 
@@ -45,12 +45,12 @@ def names() -> list[str]:
 
 
 def is_alias(name: str) -> bool:
-    """Tell whether ``plait.<name>`` is a package: an alias, or `plait.utils`."""
+    """Return whether ``plait.<name>`` is a package: an alias, or `plait.utils`."""
     return name in names()
 
 
 def is_installed(name: str) -> bool:
-    """Tell whether the package behind ``plait.<name>`` is installed, without importing it."""
+    """Return whether the package of ``plait.<name>`` is installed, without importing it."""
     real = target(f"plait.{name}")
     if real is None:
         return name == "utils"
@@ -58,7 +58,7 @@ def is_installed(name: str) -> bool:
 
 
 def target(fullname: str) -> str | None:
-    """Return the module that a name below ``plait.`` stands for; None: for itself."""
+    """Return the module of an alias below ``plait.``; None if the name is not an alias."""
     inner = fullname.removeprefix("plait.")
     if inner == fullname:
         return None
@@ -84,7 +84,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         real = target(fullname)
         if real is None:
             return None
-        package = not fullname.endswith(".__main__")  # what python -m runs of a package
+        package = not fullname.endswith(".__main__")  # the module that python -m runs for a package
         return importlib.util.spec_from_loader(fullname, _Loader(real), is_package=package)
 
 
@@ -110,11 +110,11 @@ class _Loader(importlib.abc.Loader):
             real = require(inner.replace("utils.", ""))
         if self._real == choose("data"):
             import_module("plait._batches").register(real)
-        # the import system returns what stands here, not the empty module it made
+        # the import system returns the entry of sys.modules, not the empty module that it made
         sys.modules[name] = real
 
     def get_code(self, fullname: str) -> CodeType | None:
-        """Return the real module's code: ``python -m plait.torch`` asks for it."""
+        """Return the real module's code, for ``python -m plait.torch``."""
         spec = importlib.util.find_spec(self._real)
         if spec is None:
             raise _not_installed(self._real)
@@ -133,6 +133,6 @@ def _not_installed(module: str) -> ModuleNotFoundError:
 
 
 def install() -> None:
-    """Put the finder in front of the others, once."""
+    """Insert the finder before the others, once."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())

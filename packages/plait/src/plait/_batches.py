@@ -1,4 +1,4 @@
-"""What the umbrella tells `plait_data`: batches are tensors, one seed governs shuffling."""
+"""Settings of `plait_data`: batches are tensors, and `plait.manual_seed` seeds shuffling."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _next_seed() -> int:
 
 
 def register(data: ModuleType) -> None:
-    """Register both with a data component that offers the hooks and has nothing registered yet."""
+    """Register both with a data component that has the functions and no registration yet."""
     for hook, ours in (("set_batch_converter", _to_tensor), ("set_seed_source", _next_seed)):
         register_hook = getattr(data, hook, None)
         if register_hook is None:

@@ -1,8 +1,8 @@
 """Programs written for PyTorch: ``python -m plait_torch SCRIPT ARGS...``, or `install` it here.
 
-Once installed, ``import torch`` and its submodules mean plait: the same modules and classes where
-there are such, thin additions where only PyTorch has the name, and an error that says the name and
-the way round where there is nothing. A PyTorch that is installed is not imported.
+Once installed, ``import torch`` and its submodules mean plait: its modules and classes where they
+exist, thin additions for names that only PyTorch has, and errors with the name and a workaround for
+all others. An installed PyTorch is not imported.
 
     >>> import plait, plait_torch
     >>> with plait_torch.installed():

@@ -1,4 +1,4 @@
-"""Dtypes and layouts of PyTorch's that no tensor of plait's has: names to compare with."""
+"""Dtypes and layouts of PyTorch that plait does not have: names for comparisons."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ LAYOUTS = ("sparse_bsc", "sparse_bsr", "sparse_csc", "sparse_csr", "jagged", "_m
 
 
 class Absent:
-    """A dtype or a layout that is not there. Programs keep tables of them and compare with them.
+    """A dtype or a layout that does not exist in plait. Programs compare with such names and have
+    tables of them.
 
-    Nothing equals it, so that such a comparison is answered truly, and where it is used, an error
-    names it.
+    It is equal to no dtype or layout of a tensor, and its use raises an error with its name.
 
     Example:
         >>> import plait
@@ -72,7 +72,7 @@ _EIGHT = {
 
 
 class finfo(plait.finfo):  # noqa: N801 - PyTorch's name
-    """`plait.finfo`, also of the floats of 8 bits that plait has no tensors of.
+    """`plait.finfo`, also for the 8-bit floats that plait does not have.
 
     Example:
         >>> from plait_torch._absent import Absent, finfo
@@ -91,4 +91,4 @@ class finfo(plait.finfo):  # noqa: N801 - PyTorch's name
         fields = {"bits": 8, "eps": 2.0**-fraction, "dtype": type._name}
         fields |= {"max": largest, "min": -largest, "smallest_normal": smallest}
         for name, value in fields.items():
-            setattr(self, name, value)  # slots of the base
+            setattr(self, name, value)  # slots of the base class

@@ -1,4 +1,4 @@
-"""`torch.accelerator`, `torch.mps`, `torch.xpu`, `torch.cpu`: what is there, which is the CPU."""
+"""`torch.accelerator`, `torch.mps`, `torch.xpu`, `torch.cpu`: plait has the CPU only."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def current_accelerator(check_available: bool = False) -> None:
 
 
 def current_device_index() -> int:
-    """Refuse: there is no accelerator."""
+    """Raise: there is no accelerator."""
     raise RuntimeError("torch.accelerator: there is none; ask is_available() first")
 
 
 def synchronize(device: Any = None) -> None:
-    """Refuse: there is no accelerator to wait for."""
+    """Raise: there is no accelerator to wait for."""
     raise RuntimeError("torch.accelerator: there is none; ask is_available() first")
 
 

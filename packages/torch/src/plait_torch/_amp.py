@@ -1,4 +1,4 @@
-"""`torch.amp`: `autocast` that casts nothing on the CPU, and a `GradScaler` that scales."""
+"""`torch.amp`: `autocast`, which casts nothing on the CPU, and `GradScaler`."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def _warn_once(text: str) -> None:
 
 
 class autocast:  # noqa: N801 - PyTorch's name
-    """A region that PyTorch computes in a shorter dtype, and plait in the tensors' own.
+    """A region that PyTorch computes in a shorter dtype, and plait in the tensors' own dtype.
 
-    Halves are computed in float32 here: casting would cost precision and gain nothing. On "cpu" the
-    region therefore changes nothing and says so once; for a device that is not there it is
-    disabled with a warning, as in PyTorch. Use it with ``with`` or as a decorator.
+    Plait computes halves in float32, so casting would lose precision without a gain. On "cpu" the
+    region therefore changes nothing and warns once; for other devices it is disabled with a
+    warning, as in PyTorch. Use it with ``with`` or as a decorator.
 
     Args:
         device_type: "cpu", "cuda", ...
-        dtype: what PyTorch would cast to; by default bfloat16 on the CPU.
-        enabled: False for a region that PyTorch does not cast in either.
-        cache_enabled: of no effect.
+        dtype: the dtype that PyTorch casts to; bfloat16 on the CPU by default.
+        enabled: False for a region without casts.
+        cache_enabled: has no effect.
 
     Example:
         >>> import warnings, plait
@@ -120,7 +120,7 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Return whether PyTorch has autocast for the device and the device is there."""
+    """Return whether PyTorch has autocast for the device and plait has the device."""
     return device_type == "cpu"
 
 
@@ -132,7 +132,7 @@ def get_autocast_dtype(device_type: str) -> Any:
 def custom_fwd(
     fwd: Any = None, *, device_type: str = "cuda", cast_inputs: Any = None, **kwargs: Any
 ) -> Any:
-    """Return the ``forward`` of a `Function` as it is: no region casts its inputs."""
+    """Return the ``forward`` of a `Function` unchanged, as no region casts."""
     if fwd is None:
         return functools.partial(
             custom_fwd, device_type=device_type, cast_inputs=cast_inputs, **kwargs
@@ -141,19 +141,20 @@ def custom_fwd(
 
 
 def custom_bwd(bwd: Any = None, *, device_type: str = "cuda") -> Any:
-    """Return the ``backward`` of a `Function` as it is."""
+    """Return the ``backward`` of a `Function` unchanged."""
     return functools.partial(custom_bwd, device_type=device_type) if bwd is None else bwd
 
 
 class GradScaler:
     """Multiply a loss, so that small gradients of halves do not vanish, and divide them again.
 
-    Gradients that are not finite skip the step and shrink the scale; `growth_interval` steps
-    without any grow it. For a device other than "cpu" it is disabled, with a warning as in
+    If gradients are not finite, the step is skipped and the scale is reduced; after
+    `growth_interval` steps without that it grows. For a device other than "cpu" it is disabled,
+    with a warning as in
     PyTorch: `scale` returns its argument and `step` is the optimizer's.
 
     Args:
-        device: "cpu", or a device that is not there.
+        device: "cpu", or a device that plait does not have.
         init_scale, growth_factor, backoff_factor, growth_interval: see above.
         enabled: False for a scaler that does nothing.
 
@@ -197,7 +198,8 @@ class GradScaler:
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
         self._growth_tracker = 0
-        # of each optimizer unscaled since the last update, whether its gradients are finite
+        # for each optimizer that was unscaled since the last update: whether its gradients are
+        # finite
         self._finite: dict[int, bool] = {}
         self._stepped: set[int] = set()
 
@@ -228,7 +230,7 @@ class GradScaler:
         self._finite[key] = finite
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Step the optimizer, unless a gradient is infinite or NaN; return what its step does."""
+        """Step the optimizer, unless a gradient is infinite or NaN; return its step's result."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
@@ -242,7 +244,7 @@ class GradScaler:
         return optimizer.step(*args, **kwargs) if self._finite[key] else None
 
     def update(self, new_scale: Any = None) -> None:
-        """Shrink or grow the scale, or set it."""
+        """Reduce, grow or set the scale."""
         if not self._enabled:
             return
         if new_scale is not None:
@@ -269,7 +271,7 @@ class GradScaler:
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the scale and what governs it; empty if disabled."""
+        """Return the scale and its parameters; empty if disabled."""
         if not self._enabled:
             return {}
         return {
@@ -281,7 +283,7 @@ class GradScaler:
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned."""
+        """Load a result of `state_dict`."""
         if not self._enabled:
             return
         if not state_dict:

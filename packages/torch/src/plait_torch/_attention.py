@@ -1,4 +1,4 @@
-"""`torch.nn.attention`: which kernel computes attention, of which there is one."""
+"""`torch.nn.attention`: the choice of an attention kernel, of which plait has one."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ class SDPBackend(Enum):
 
 @contextmanager
 def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
-    """Have no effect: there is one kernel, and it keeps no matrix of weights."""
+    """Do nothing: there is one kernel, which does not store the matrix of weights."""
     yield

@@ -1,4 +1,4 @@
-"""`torch.autograd` beside plait's: `Variable`, which is a tensor."""
+"""Additions to plait's `autograd` for `torch.autograd`: `Variable`, which is a tensor."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Variable(metaclass=_VariableType):
 
 
 def is_multithreading_enabled() -> bool:
-    """Return True: a backward pass uses the threads there are."""
+    """Return True: backward passes use several threads."""
     return True
 
 
 class set_multithreading_enabled:  # noqa: N801 - PyTorch's name
-    """Of no effect: results do not depend on the number of threads."""
+    """A context manager without effect, as results do not depend on the number of threads."""
 
     def __init__(self, mode: bool) -> None:
         pass

@@ -1,4 +1,4 @@
-"""`torch.backends`: flags that programs set. They are kept, and nothing here reads them."""
+"""`torch.backends`: flags that programs set. They are stored but have no effect."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum
 
 
 class Flags(ModuleType):
-    """A module of flags; what it promises to be available is not.
+    """A module of flags for a backend that is not available.
 
     Example:
         >>> from plait_torch._backends import cudnn
@@ -31,7 +31,7 @@ class Flags(ModuleType):
 
     @contextmanager
     def flags(self, **flags: Any) -> Iterator[None]:
-        """Set flags for the length of a ``with`` block."""
+        """A context manager that sets flags."""
         before = {name: self.__dict__.get(name) for name in flags}
         self.__dict__.update(flags)
         try:

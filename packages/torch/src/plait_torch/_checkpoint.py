@@ -1,4 +1,4 @@
-"""`torch.utils.checkpoint`: forward again instead of keeping what backward needs."""
+"""`torch.utils.checkpoint`: runs the forward pass again instead of saving values for backward."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import plait.autograd
 
 __all__ = ["checkpoint", "checkpoint_sequential", "get_device_states", "set_device_states"]
 
-# what PyTorch's takes beside, and the function is not called with
+# keyword arguments of PyTorch's function that are not passed on
 _OPTIONS = ("context_fn", "determinism_check", "debug", "early_stop")
 
 
@@ -26,10 +26,10 @@ def checkpoint(function: Any, *args: Any, **options: Any) -> Any:
     """Return ``function(*args)``, which is called again in the backward pass.
 
     Args:
-        function: what is called, twice.
+        function: the function, which is called twice.
         args: its arguments; keyword arguments go to it as well.
-        options: ``use_reentrant`` and ``preserve_rng_state``, as `plait.autograd.checkpoint` has
-            them; None is False.
+        options: ``use_reentrant`` and ``preserve_rng_state``, see `plait.autograd.checkpoint`; None
+            is False.
 
     Example:
         >>> import plait
@@ -43,7 +43,7 @@ def checkpoint(function: Any, *args: Any, **options: Any) -> Any:
 
 
 def checkpoint_sequential(functions: Any, segments: int, input: Any, **options: Any) -> Any:
-    """Return the result of functions in a row, computed again segment by segment."""
+    """Return the result of a sequence of functions, which backward computes again by segments."""
     return plait.autograd.checkpoint_sequential(functions, segments, input, **_settled(options))
 
 

@@ -1,4 +1,4 @@
-"""`torch._check` and its kin: conditions that code for PyTorch's compiler states."""
+"""`torch._check` and similar functions: conditions in code for PyTorch's compiler."""
 
 from __future__ import annotations
 

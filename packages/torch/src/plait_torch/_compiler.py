@@ -23,10 +23,10 @@ T = TypeVar("T")
 
 
 def compile(model: Any = None, **options: Any) -> Any:
-    """Return the function or module as it is; without one, a decorator that does.
+    """Return the function or module unchanged; without one, return a decorator that does so.
 
-    PyTorch compiles it, with the same results to rounding; here kernels are compiled already and
-    Python runs. The result is no wrapper: a module's ``state_dict`` keeps its names.
+    PyTorch compiles it, with the same results up to rounding. Plait runs it as Python code. The
+    result is not a wrapper, so a module's ``state_dict`` keeps its names.
 
     Example:
         >>> from plait_torch._compiler import compile
@@ -44,7 +44,7 @@ def _same(obj: T, *args: Any, **kwargs: Any) -> T:
 
 
 def disable(fn: Any = None, recursive: bool = True, **kwargs: Any) -> Any:
-    """Return the function as it is; without one, a decorator that does."""
+    """Return the function unchanged; without one, return a decorator that does so."""
     return _same if fn is None else fn
 
 
@@ -73,7 +73,7 @@ def cudagraph_mark_step_begin() -> None:
 
 
 class set_stance:  # noqa: N801 - PyTorch's name
-    """Of no effect, at once and in a ``with`` block."""
+    """Do nothing, as a function and as a context manager."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass

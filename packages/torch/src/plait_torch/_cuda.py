@@ -1,4 +1,4 @@
-"""`torch.cuda` on a machine without CUDA: questions have answers, orders are refused."""
+"""`torch.cuda` without CUDA: queries return, and all else raises."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ globals().update(OF_CUDA)
 
 
 class NoCuda(AssertionError, RuntimeError):
-    """CUDA was asked to do something, and there is none."""
+    """A function of CUDA was called, which plait does not have."""
 
 
 def _refuse(name: str) -> Any:
@@ -82,7 +82,7 @@ synchronize = _refuse("synchronize")
 
 
 class _NoCudaHere:
-    """Refused when it is made; the name is there for annotations and tables."""
+    """A class whose constructor raises; the name is for annotations and tables."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
         _refuse(cls.__name__)()
@@ -90,27 +90,29 @@ class _NoCudaHere:
 
 
 class Stream(_NoCudaHere):
-    """Refused when it is made: there is no CUDA device."""
+    """A class whose constructor raises: there is no CUDA device."""
 
 
 class StreamContext(_NoCudaHere):
-    """Refused when it is made: there is no CUDA device."""
+    """A class whose constructor raises: there is no CUDA device."""
 
 
 class Event(_NoCudaHere):
-    """Refused when it is made: there is no CUDA device."""
+    """A class whose constructor raises: there is no CUDA device."""
 
 
 class CUDAGraph(_NoCudaHere):
-    """Refused when it is made: there is no CUDA device."""
+    """A class whose constructor raises: there is no CUDA device."""
 
 
 class graph(_NoCudaHere):  # noqa: N801 - PyTorch's name
-    """Refused when it is made: there is no CUDA device."""
+    """A class whose constructor raises: there is no CUDA device."""
 
 
 def stream(stream: None) -> nullcontext[None]:
-    """Return a context of no effect for the stream None, as PyTorch does; there is no other."""
+    """Return a context manager without effect for the stream None, as in PyTorch; there are no
+    streams.
+    """
     return nullcontext()
 
 

@@ -1,4 +1,6 @@
-"""`torch.utils.data.dataloader` beside plait's: names for annotations and `isinstance`."""
+"""Additions to plait's loader for `torch.utils.data.dataloader`: names for annotations and
+`isinstance`.
+"""
 
 from __future__ import annotations
 
@@ -6,5 +8,5 @@ from collections.abc import Iterator
 
 __all__ = ["_BaseDataLoaderIter", "_MultiProcessingDataLoaderIter", "_SingleProcessDataLoaderIter"]
 
-# what `iter(loader)` returns is some iterator; PyTorch's has a class of its own
+# `iter(loader)` returns one of several iterators; PyTorch has one class
 _BaseDataLoaderIter = _SingleProcessDataLoaderIter = _MultiProcessingDataLoaderIter = Iterator

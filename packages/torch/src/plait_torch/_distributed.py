@@ -1,4 +1,4 @@
-"""`torch.distributed` in one process: it is not available, and says so."""
+"""`torch.distributed`, which is not available."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def is_torchelastic_launched() -> bool:
 
 
 def _no_group(name: str) -> ValueError:
-    # PyTorch's error, with the same condition
+    # PyTorch's error for the same condition
     return ValueError(
         f"torch.distributed.{name}: there is no process group; ask "
         "`torch.distributed.is_available() and torch.distributed.is_initialized()` first"
@@ -126,7 +126,7 @@ class ProcessGroup:
 
 
 class ZeroRedundancyOptimizer:
-    """Refused when it is made: there are no processes to share the state of an optimizer."""
+    """A class whose constructor raises: there are no processes to share an optimizer's state."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(
@@ -136,13 +136,13 @@ class ZeroRedundancyOptimizer:
 
 
 class group:  # noqa: N801 - PyTorch's name
-    """The group of all processes, which is not there."""
+    """The name of the group of all processes, which does not exist."""
 
     WORLD = None
 
 
 def init_process_group(*args: Any, **kwargs: Any) -> NoReturn:
-    """Refuse: plait trains in one process."""
+    """Raise: plait trains in one process."""
     raise NotImplementedError(
         "torch.distributed.init_process_group: plait trains in one process; leave the launcher "
         "out and use the program's single-process path"

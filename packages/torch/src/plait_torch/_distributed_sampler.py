@@ -1,4 +1,4 @@
-"""`DistributedSampler` with the process group's size and rank where none are given."""
+"""`DistributedSampler`, by default with the process group's size and rank."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DistributedSampler: Any = require("data").DistributedSampler
 
 
 class DistributedSampler(_DistributedSampler):
-    """Every process takes each `num_replicas`-th index, from its rank on; all as many.
+    """Every process gets each `num_replicas`-th index from its rank on, all the same number.
 
     Args and errors: those of ``plait_data.DistributedSampler``; without a process group
     ``num_replicas`` and ``rank`` must be given.
@@ -35,5 +35,5 @@ class DistributedSampler(_DistributedSampler):
         drop_last: bool = False,
     ) -> None:
         replicas = get_world_size() if num_replicas is None else num_replicas
-        place = get_rank() if rank is None else rank
-        super().__init__(dataset, replicas, place, shuffle, seed, drop_last)
+        own_rank = get_rank() if rank is None else rank
+        super().__init__(dataset, replicas, own_rank, shuffle, seed, drop_last)

@@ -1,4 +1,4 @@
-"""`torch.distributions.utils` beside plait's: what distributions of other people's are made of."""
+"""Additions to plait's `distributions.utils`, for third-party distributions."""
 
 from __future__ import annotations
 

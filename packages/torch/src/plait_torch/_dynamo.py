@@ -1,4 +1,4 @@
-"""`torch._dynamo` as far as programs touch it: settings, and what they call beside `compile`."""
+"""The parts of `torch._dynamo` that programs use: settings, and functions besides `compile`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
     "reset",
 ]
 
-# settings that programs assign; nothing reads them
+# settings that programs assign, which have no effect
 config = ModuleType("torch._dynamo.config", "Settings of a compiler that is not there.")
 
 
@@ -57,7 +57,7 @@ def is_compile_supported(device_type: Any) -> bool:
 
 
 class TransformGetItemToIndex(nullcontext[None]):
-    """Of no effect: within `vmap`, which is a loop, tensors of one number are indices anyhow."""
+    """Does nothing, as in `vmap`, which is a loop, 0-d tensors can be indices."""
 
 
 def optimize(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What `import torch` finds: the finder, the modules that it makes, and putting it in place."""
+"""The import of `torch`: the finder, the modules that it makes, and its installation."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ __all__ = ["Facade", "Finder", "install", "installed", "resolve", "uninstall"]
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _IMPORT_FROM = dis.opmap["IMPORT_FROM"]
-# asked for anew each time, because the answer changes
+# names that are looked up each time, because their values change
 _CHANGING = frozenset({"default_generator"})
 
 
 def resolve(source: str) -> ModuleType:
-    """Return the module of a source, which may stand in another one: "module:name"."""
+    """Return the module of a source, which may be an attribute of another module: "module:name"."""
     module, _, name = source.partition(":")
     found = import_module(module)
     return getattr(found, name) if name else found
 
 
 class Facade(ModuleType):
-    """Looks names up in its sources, in order, and keeps what it found."""
+    """A module that looks names up in its sources, in order, and caches them."""
 
     def __init__(self, name: str, sources: tuple[str, ...]) -> None:
         super().__init__(name, f"PyTorch's `{name}`, from {', '.join(sources)}.")
@@ -49,7 +49,7 @@ class Facade(ModuleType):
         if name.startswith("__") and name != "__version__" and fullname not in _module_names.PLACES:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         if fullname not in _module_names.FUNCTIONS and _module_names.sources(fullname) is not None:
-            with installed():  # also after the block that this module was imported in
+            with installed():  # also used after `uninstall`
                 module = import_module(fullname)
             self.__dict__[name] = module
             return module
@@ -67,7 +67,7 @@ class Facade(ModuleType):
         raise MissingName(text, name=name, obj=self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # functions that a program sends to other processes name their modules
+        # functions that are sent to other processes refer to their modules by name
         return _imported, (self.__name__,)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -91,19 +91,21 @@ class Facade(ModuleType):
 
 
 def _imported(name: str) -> ModuleType:
-    """Return a torch module, in a process that may not have the finder yet."""
+    """Return a torch module, also in a process without the finder."""
     install()
     return import_module(name)
 
 
 def _is_import_from() -> bool:
-    """Tell whether the code that asks for the attribute is a ``from ... import``."""
+    """Return whether an attribute is read by a ``from ... import``."""
     frame = sys._getframe(2)
     return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM
 
 
 class Finder(importlib.metadata.DistributionFinder):
-    """Maps the names of PyTorch's modules to plait's, and knows the distribution `torch`."""
+    """A finder that maps the names of PyTorch's modules to plait's, and finds the distribution
+    `torch`.
+    """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -129,7 +131,7 @@ class Finder(importlib.metadata.DistributionFinder):
 
 
 def _is_alias(sources: tuple[str, ...]) -> bool:
-    """Tell whether the torch module is a module of plait's itself, and no facade of additions."""
+    """Return whether the torch module is a module of plait itself and not a facade."""
     own = sources[0].startswith("plait_torch.") and ":" not in sources[0]
     return len(sources) == 1 and not own
 
@@ -147,15 +149,15 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         if _is_alias(self._sources):
-            # the import system returns what stands here, not the empty module it made
+            # the import system returns the entry of sys.modules, not the empty module that it made
             sys.modules[module.__name__] = resolve(self._sources[0])
         elif module.__name__ in _module_names.LOOKED_THROUGH:
             for name in dir(module):
-                getattr(module, name)  # a facade keeps what it found
+                getattr(module, name)  # facades cache names
 
 
 class _Distribution(importlib.metadata.Distribution):
-    """What `importlib.metadata` says of the distribution `torch`."""
+    """The metadata of the distribution `torch` for `importlib.metadata`."""
 
     def read_text(self, filename: str) -> str | None:
         if filename == "METADATA":
@@ -170,12 +172,12 @@ _finder = Finder()
 
 
 def is_installed() -> bool:
-    """Tell whether `torch` means plait now."""
+    """Return whether `torch` means plait."""
     return _finder in sys.meta_path
 
 
 def install() -> None:
-    """Make ``import torch`` mean plait, until `uninstall`. A second time nothing happens.
+    """Make ``import torch`` mean plait until `uninstall`. Further calls do nothing.
 
     Raises:
         RuntimeError: if PyTorch is imported already.
@@ -191,15 +193,15 @@ def install() -> None:
         return
     there = sys.modules.get("torch")
     if there is not None:
-        place = getattr(there, "__file__", None) or there.__name__
-        raise RuntimeError(f"plait_torch.install: torch is imported already, from {place}")
+        origin = getattr(there, "__file__", None) or there.__name__
+        raise RuntimeError(f"plait_torch.install: torch is imported already, from {origin}")
     sys.meta_path.insert(0, _finder)
     _tensor_methods.bind()
     importlib.invalidate_caches()
 
 
 def uninstall() -> None:
-    """Take the finder back; ``import torch`` means what it meant before."""
+    """Remove the finder, so that ``import torch`` has its original meaning."""
     if not is_installed():
         return
     sys.meta_path.remove(_finder)
@@ -210,7 +212,8 @@ def uninstall() -> None:
 
 @contextmanager
 def installed() -> Iterator[None]:
-    """`install` for the length of a ``with`` block; modules imported in it stay with who has them.
+    """A context manager that calls `install` and `uninstall`; modules that were imported in it
+    remain usable.
 
     Example:
         >>> import plait_torch

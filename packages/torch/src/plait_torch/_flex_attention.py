@@ -1,8 +1,8 @@
 """`torch.nn.attention.flex_attention`: attention whose scores and mask are functions of positions.
 
-PyTorch compiles the functions into one kernel that skips what is masked. Here they are called once,
-with the numbers of all positions as tensors that broadcast, and the attention is computed whole:
-the same values and derivatives, without the saving.
+PyTorch compiles the functions into one kernel that skips masked blocks. Here they are called once,
+with all positions as tensors that broadcast, and the whole attention is computed. Values and
+derivatives are the same, but no time is saved.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ _DEFAULT_SPARSE_BLOCK_SIZE = 128
 
 
 class AuxRequest(NamedTuple):
-    """What `flex_attention` returns beside the attention."""
+    """The additional results that `flex_attention` returns."""
 
     lse: bool = False
     max_scores: bool = False
 
 
 class AuxOutput(NamedTuple):
-    """What an `AuxRequest` asked for; the rest is None."""
+    """The additional results of an `AuxRequest`; others are None."""
 
     lse: Any = None
     max_scores: Any = None
 
 
 def _positions(*sizes: int) -> list[Any]:
-    """Return the numbers of positions, each along a dimension of its own."""
+    """Return tensors of positions, each along its own dimension."""
     return [
-        plait.arange(size).reshape([-1 if i == place else 1 for i in range(len(sizes))])
-        for place, size in enumerate(sizes)
+        plait.arange(size).reshape([-1 if i == dim else 1 for i in range(len(sizes))])
+        for dim, size in enumerate(sizes)
     ]
 
 
@@ -60,17 +60,17 @@ def noop_mask(batch: Any, head: Any, token_q: Any, token_kv: Any) -> Any:
 
 
 def and_masks(*mask_mods: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that says what all functions allow."""
+    """Return a mask function that is true where all functions are."""
     return lambda *at: reduce(operator.and_, [each(*at) for each in mask_mods])
 
 
 def or_masks(*mask_mods: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that says what any of the functions allows."""
+    """Return a mask function that is true where any of the functions is."""
     return lambda *at: reduce(operator.or_, [each(*at) for each in mask_mods])
 
 
 class BlockMask:
-    """Which positions see which: what `create_block_mask` returns.
+    """A mask of pairs of positions, the result of `create_block_mask`.
 
     Attributes:
         mask_mod: the function that was given.
@@ -92,7 +92,7 @@ class BlockMask:
         return 100.0 * (1.0 - float(self._mask.double().mean()))
 
     def to_dense(self) -> Any:
-        """Return which blocks hold a pair that is not masked, as numbers 0 and 1."""
+        """Return 1 for blocks with a pair that is not masked, else 0."""
         rows, columns = self.BLOCK_SIZE
         batch, heads, queries, keys = self.shape
         padded = plait.nn.functional.pad(
@@ -125,7 +125,7 @@ def create_mask(
     device: Any = None,
     **options: Any,
 ) -> Any:
-    """Return what a function allows, as bools ``(B, H, Q_LEN, KV_LEN)``; None is 1.
+    """Return the values of a mask function as bools ``(B, H, Q_LEN, KV_LEN)``; None is 1.
 
     Example:
         >>> from plait_torch._flex_attention import create_mask
@@ -148,14 +148,12 @@ def create_block_mask(
     _compile: bool = False,
     **options: Any,
 ) -> BlockMask:
-    """Return the mask that `flex_attention` takes.
+    """Return a mask for `flex_attention`.
 
     Args:
-        mask_mod: ``(b, h, q, kv)``, numbers of positions, to whether `q` sees `kv`. It is called
-            once, with tensors that broadcast.
-        B, H: how many batches and heads it tells apart; None is that all are alike.
-        Q_LEN, KV_LEN: the lengths.
-        device, _compile: of no effect.
+        mask_mod: a function of ``(b, h, q, kv)`` that returns whether `q` attends to `kv`. It is
+        called once, with tensors that broadcast. B, H: the numbers of batches and heads; None: the
+        mask does not depend on them. Q_LEN, KV_LEN: the lengths. device, _compile: have no effect.
         BLOCK_SIZE: the size of the blocks that ``to_dense`` shows.
 
     Example:
@@ -186,17 +184,17 @@ def flex_attention(
         query: ``(B, Hq, L, E)``.
         key: ``(B, Hkv, S, E)``.
         value: ``(B, Hkv, S, Ev)``.
-        score_mod: ``(score, b, h, q, kv)`` to the score that counts, element by element. It is
-            called once, with all scores and tensors of positions that broadcast to them.
-        block_mask: of `create_block_mask`; a query that sees nothing gives zeros.
+        score_mod: an elementwise function from ``(score, b, h, q, kv)`` to the modified score. It
+            is called once, with all scores and tensors of positions that broadcast to them.
+        block_mask: a result of `create_block_mask`; a query without keys gives zeros.
         scale: None is ``1 / sqrt(E)``.
         enable_gqa: whether several heads of queries share one of keys.
-        return_lse: return also the logarithms of the sums of exponentials.
-        kernel_options: of no effect.
-        return_aux: an `AuxRequest`, upon which an `AuxOutput` is returned as well.
+        return_lse: also return the logarithms of the sums of exponentials.
+        kernel_options: has no effect.
+        return_aux: an `AuxRequest`; then an `AuxOutput` is returned as well.
 
     Raises:
-        ValueError: for other than four dimensions, and for heads that do not fit.
+        ValueError: unless there are four dimensions, and for numbers of heads that do not fit.
 
     Example:
         >>> import plait
@@ -228,7 +226,7 @@ def flex_attention(
         mask = block_mask._mask[..., : scores.shape[-2], : scores.shape[-1]]
         scores = scores.masked_fill(~mask, -math.inf)
     lse = scores.logsumexp(-1)
-    # of rows that are masked whole the softmax would be nan
+    # the softmax of completely masked rows would be nan
     empty = (lse == -math.inf)[..., None]
     weights = scores.masked_fill(empty, 0.0).softmax(-1).masked_fill(empty, 0.0)
     out = weights @ value

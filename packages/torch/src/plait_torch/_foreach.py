@@ -1,7 +1,8 @@
-"""`torch._foreach_add_` and its kin: one call for a list of tensors, as optimizers of others make.
+"""`torch._foreach_add_` and similar functions: one call for a list of tensors, for third-party
+optimizers.
 
-They are private in PyTorch, and optimizers call them all the same: on its GPUs one kernel serves
-the whole list. Here each is a loop over the list, with the same values.
+They are private in PyTorch, but optimizers call them, because on GPUs one kernel processes the
+whole list. Here each is a loop over the list, with the same values.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _OPERATIONS = frozenset((*_UNARY, *_BINARY, *_BOUNDED, *_TERNARY, *_REDUCED))
 
 
 def has(name: str) -> bool:
-    """Tell whether `name` is that of such a function: ``_foreach_sqrt_``.
+    """Return whether `name` is the name of such a function, such as ``_foreach_sqrt_``.
 
     Example:
         >>> from plait_torch._foreach import has
@@ -42,7 +43,7 @@ def has(name: str) -> bool:
 
 
 def make(name: str) -> Callable[..., Any]:
-    """Return the function of a name that `has` knows.
+    """Return the function for a name that `has` accepts.
 
     Example:
         >>> import plait
@@ -71,7 +72,7 @@ def make(name: str) -> Callable[..., Any]:
 
 
 def _function(operation: str, inplace: bool) -> Callable[..., Any]:
-    """Return what is done with one tensor of the list."""
+    """Return the function for one tensor of the list."""
     if operation == "norm":
         return _norm
     if operation == "powsum":
@@ -111,7 +112,7 @@ def _norm(tensor: Any, ord: float = 2, dtype: Any = None) -> Any:
 
 
 def _spread(name: str, value: Any, count: int) -> Sequence[Any]:
-    """Return one value for each tensor: a list has its own, anything else is for all."""
+    """Return one value for each tensor: the items of a list, or the same value for all."""
     if isinstance(value, (list, tuple)):
         if len(value) != count:
             raise RuntimeError(
@@ -123,7 +124,7 @@ def _spread(name: str, value: Any, count: int) -> Sequence[Any]:
     return [value] * count
 
 
-# these take a tensor of one number for each tensor of the list
+# functions that take a tensor with one number for each tensor of the list
 _SCALARS = frozenset(
     f"_foreach_{name}{end}" for name in ("addcmul", "addcdiv") for end in ("", "_")
 )

@@ -1,4 +1,4 @@
-"""`torch.utils._foreach_utils`, which optimizers of others group their tensors with."""
+"""`torch.utils._foreach_utils`, by which third-party optimizers group tensors."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ def _group_tensors_by_device_and_dtype(
         >>> from plait_torch._foreach_utils import _group_tensors_by_device_and_dtype
         >>> a, b = plait.ones(1), plait.ones(1).double()
         >>> groups = _group_tensors_by_device_and_dtype([[a, b, a], [b, b, b]], with_indices=True)
-        >>> [(key[1], places) for key, (lists, places) in groups.items()]
+        >>> [(key[1], indices) for key, (lists, indices) in groups.items()]
         [(plait.float32, [0, 2]), (plait.float64, [1])]
     """
     groups: dict[tuple[Any, Any], tuple[list[list[Any]], list[int]]] = {}
-    for place, first in enumerate(tensorlistlist[0]):
-        lists, places = groups.setdefault(
+    for index, first in enumerate(tensorlistlist[0]):
+        lists, indices = groups.setdefault(
             (first.device, first.dtype), ([[] for _ in tensorlistlist], [])
         )
         for column, values in zip(lists, tensorlistlist, strict=True):
-            if len(values):  # a list may be empty, of a state that is not kept
-                column.append(values[place])
+            if len(values):  # the list of an unused state may be empty
+                column.append(values[index])
         if with_indices:
-            places.append(place)
+            indices.append(index)
     return groups
 
 
 def _get_foreach_kernels_supported_devices() -> list[str]:
-    """Return []: nowhere is one call for a list faster than calls one by one."""
+    """Return []: one call for a list is never faster than single calls."""
     return []

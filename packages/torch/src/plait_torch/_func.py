@@ -26,7 +26,7 @@ __all__ = [
 
 
 class _Level:
-    """The inputs of one derivative: tensors of its own, whose history is that of the given ones."""
+    """The inputs of one derivative: new tensors with the history of the given ones."""
 
     def __init__(self, trees: Sequence[Any]) -> None:
         self._recorded = plait.is_grad_enabled()
@@ -43,7 +43,7 @@ class _Level:
         return own
 
     def gradients(self, outputs: Any, cotangents: Any = None) -> list[Any]:
-        """Return the gradient of each leaf, zeros where nothing leads to it."""
+        """Return the gradient of each leaf, zeros for unused ones."""
         found = plait.autograd.grad(
             outputs, self.leaves, cotangents, create_graph=True, allow_unused=True
         )
@@ -53,7 +53,7 @@ class _Level:
         ]
 
     def outside(self, tree: Any) -> Any:
-        """Return values as the caller sees them: with what history they have beside this level."""
+        """Return values for the caller, without the history of this level."""
         return tree_map(lambda x: x if self._is_followed(x) else x.detach(), tree)
 
     def _is_followed(self, tensor: Any) -> bool:
@@ -76,7 +76,7 @@ class _Level:
         return False
 
     def like_trees(self, values: Sequence[Any]) -> list[Any]:
-        """Return trees shaped as the inputs with a value for each leaf."""
+        """Return trees with the structure of the inputs and a value for each leaf."""
         rest = iter(values)
         ours = {id(leaf) for leaf in self.leaves}
         return [
@@ -105,11 +105,11 @@ def _call(
 def grad_and_value(
     func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """Return a function that returns the gradient of `func` and what `func` returned.
+    """Return a function that returns the gradient and the result of `func`.
 
     Args:
         func: returns a tensor of one element, with `has_aux` a pair of it and anything.
-        argnums: which arguments the gradient is for; a tuple gives a tuple of gradients.
+        argnums: the arguments to differentiate for; a tuple gives a tuple of gradients.
         has_aux: see `func`; the result is then ``(gradient, (value, aux))``.
 
     Example:
@@ -138,7 +138,7 @@ def grad_and_value(
 def grad(
     func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """Return a function that returns the gradient of `func`; it may be derived again.
+    """Return a function that returns the gradient of `func`; it can be differentiated again.
 
     Args:
         func, argnums, has_aux: see `grad_and_value`; with `has_aux` the result is
@@ -200,7 +200,8 @@ def jvp(
 ) -> Any:
     """Return ``func(*primals)`` and its derivative in the direction of the tangents.
 
-    Computed as the derivative of the gradient by its cotangent, so that it may be derived again.
+    It is computed as the derivative of the vjp with respect to its cotangent, so that it can be
+    differentiated again.
 
     Example:
         >>> import plait
@@ -291,7 +292,7 @@ def jacfwd(
     *,
     randomness: str = "error",
 ) -> Callable[..., Any]:
-    """Return a function that returns the Jacobian: the values of `jacrev`, and computed by it."""
+    """Return a function that returns the Jacobian: it calls `jacrev`."""
     return jacrev(func, argnums, has_aux=has_aux)
 
 

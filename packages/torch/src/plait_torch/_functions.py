@@ -1,4 +1,4 @@
-"""Functions of `torch` that stand elsewhere in plait, or under an older name."""
+"""Functions of `torch` that are elsewhere in plait, and older names."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def range(start: float = 0, end: float | None = None, step: float = 1, **options
 
 
 def constant_pad_nd(input: Any, pad: Any, value: float = 0.0) -> Any:
-    """Return the tensor within a border of a value: ``nn.functional.pad``."""
+    """Return the tensor padded with a constant value; see ``nn.functional.pad``."""
     return F.pad(input, tuple(pad), "constant", value)
 
 
@@ -113,12 +113,12 @@ def resolve_neg(input: Any) -> Any:
 
 
 def is_storage(obj: Any) -> bool:
-    """Return whether the object is what ``tensor.untyped_storage()`` returns."""
+    """Return whether the object is a storage."""
     return type(obj).__name__ == "UntypedStorage"
 
 
 def get_device(input: Any) -> int:
-    """Return -1, the number of the CPU."""
+    """Return -1, the index of the CPU."""
     return -1
 
 
@@ -128,7 +128,7 @@ def to_dlpack(tensor: Any) -> Any:
 
 
 def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
-    """Return ``LU, pivots``, an older form of `linalg.lu_factor`; with infos if asked.
+    """Return ``LU, pivots``, an older form of `linalg.lu_factor`; with ``get_infos`` also infos.
 
     Example:
         >>> import plait
@@ -165,8 +165,8 @@ hspmm = smm = spmm
 def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> Any:
     """Return the `q` largest singular values and their vectors, ``(U, S, V)``.
 
-    PyTorch draws random directions and iterates; here the decomposition is whole, then cut, so that
-    the result is exact and costs what `linalg.svd` costs.
+    PyTorch uses a randomised iteration. Plait computes the full decomposition and cuts it, so the
+    result is exact and takes the time of `linalg.svd`.
 
     Example:
         >>> import plait

@@ -1,4 +1,4 @@
-"""`torch.futures`: results that are there later."""
+"""`torch.futures`: results that are set later."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Future(Generic[T]):
-    """A result that somebody sets, in this thread or another, and others wait for.
+    """A result that one thread sets and others wait for.
 
     Example:
         >>> from plait_torch._futures import Future
@@ -27,18 +27,18 @@ class Future(Generic[T]):
         self._future: concurrent.futures.Future[T] = concurrent.futures.Future()
 
     def done(self) -> bool:
-        """Return whether there is a result, or an error."""
+        """Return whether a result or an error was set."""
         return self._future.done()
 
     def wait(self) -> T:
-        """Return the result, once it is there; raise the error that was set instead."""
+        """Wait for the result and return it, or raise the error that was set."""
         return self._future.result()
 
     def value(self) -> T:
         """Return the result.
 
         Raises:
-            RuntimeError: if it is not there yet.
+            RuntimeError: if it is not set yet.
         """
         if not self.done():
             raise RuntimeError("Future.value: the result is not there yet; `wait()` for it")
@@ -57,11 +57,11 @@ class Future(Generic[T]):
         self._future.set_exception(result)
 
     def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
-        """Call the function with this future, once the result is there; now, if it is."""
+        """Call the function with this future when the result is set, or at once if it is."""
         self._future.add_done_callback(lambda _: callback(self))
 
     def then(self, callback: Callable[[Future[T]], Any]) -> Future[Any]:
-        """Return the future of what the function returns, called once this result is there."""
+        """Return the future of the function's result, which is called when this result is set."""
         after: Future[Any] = Future()
 
         def run(done: Future[T]) -> None:
@@ -75,12 +75,12 @@ class Future(Generic[T]):
 
 
 def wait_all(futures: Sequence[Future[Any]]) -> list[Any]:
-    """Return the results of all, once they are there."""
+    """Wait for all results and return them."""
     return [future.wait() for future in futures]
 
 
 def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
-    """Return a future of the futures, with a result once all have theirs.
+    """Return a future of the futures, which is set when all are.
 
     Example:
         >>> from plait_torch._futures import Future, collect_all

@@ -1,4 +1,4 @@
-"""`torch.fx` as far as modules touch it: marks for a tracer that is not there."""
+"""The parts of `torch.fx` that modules use: marks for a tracer that plait does not have."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ class Proxy:
 
 
 def wrap(fn_or_name: T) -> T:
-    """Return the function, or its name, as it is: a mark for a tracer."""
+    """Return the function, or its name, unchanged: a mark for a tracer."""
     return fn_or_name
 
 
 def has_side_effect(fn: T) -> T:
-    """Return the function as it is: a mark for a tracer."""
+    """Return the function unchanged: a mark for a tracer."""
     return fn
 
 

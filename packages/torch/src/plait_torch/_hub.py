@@ -1,4 +1,4 @@
-"""`torch.hub`, which runs code from the network: refused."""
+"""`torch.hub`, which runs code from the network; its functions raise."""
 
 from __future__ import annotations
 
@@ -31,32 +31,32 @@ def _refuse(name: str, way: str) -> NoReturn:
 
 
 def load(repo_or_dir: Any, model: Any, *args: Any, **kwargs: Any) -> NoReturn:
-    """Refuse to fetch and run a repository."""
+    """Raise: plait does not download and run a repository."""
     _refuse("load", "copy the model's class into the program and `torch.load` its weights")
 
 
 def load_state_dict_from_url(url: str, *args: Any, **kwargs: Any) -> NoReturn:
-    """Refuse to fetch weights."""
+    """Raise: plait does not download weights."""
     _refuse("load_state_dict_from_url", f"download {url} yourself and `torch.load` the file")
 
 
 def download_url_to_file(url: str, dst: str, *args: Any, **kwargs: Any) -> NoReturn:
-    """Refuse to fetch a file."""
+    """Raise: plait does not download files."""
     _refuse("download_url_to_file", f"download {url} yourself, to {dst}")
 
 
 def list(github: str, *args: Any, **kwargs: Any) -> NoReturn:
-    """Refuse to fetch a repository."""
+    """Raise: plait does not download repositories."""
     _refuse("list", "look at the repository")
 
 
 def help(github: str, model: str, *args: Any, **kwargs: Any) -> NoReturn:
-    """Refuse to fetch a repository."""
+    """Raise: plait does not download repositories."""
     _refuse("help", "look at the repository")
 
 
 def _get_torch_home() -> str:
-    """Return PyTorch's folder of files, which libraries beside it keep theirs in."""
+    """Return PyTorch's cache folder, which other libraries use too."""
     cache = os.environ.get("XDG_CACHE_HOME", os.path.join("~", ".cache"))
     return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")))
 

@@ -1,4 +1,4 @@
-"""The few names of `torch._C` that programs touch; the rest of PyTorch's binary is not here."""
+"""The names of `torch._C` that programs use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Generator = plait.Generator
 
 
 class DispatchKey(Enum):
-    """For which kind of call a function is registered; calls on the CPU look at one kind only."""
+    """The kinds of calls for which functions are registered; calls on the CPU use one kind."""
 
     CPU = "CPU"
     CUDA = "CUDA"
@@ -39,14 +39,14 @@ class DispatchKey(Enum):
 
 
 class DispatchKeySet(frozenset[DispatchKey]):
-    """Several of them."""
+    """A set of dispatch keys."""
 
     def __new__(cls, *keys: DispatchKey) -> DispatchKeySet:
         return super().__new__(cls, keys)
 
 
 class _ExcludeDispatchKeyGuard(nullcontext[None]):
-    """Of no effect: no function is registered for such calls."""
+    """A context manager without effect, as no functions are registered for these keys."""
 
 
 def _get_tracing_state() -> None:
@@ -60,7 +60,7 @@ def _are_functorch_transforms_active() -> bool:
 
 
 def _log_api_usage_once(name: str) -> None:
-    """Do nothing: nobody counts calls."""
+    """Do nothing: calls are not counted."""
 
 
 def _get_default_device() -> str:
@@ -69,7 +69,7 @@ def _get_default_device() -> str:
 
 
 def _set_grad_enabled(mode: bool) -> None:
-    """Switch recording on or off, as ``torch.set_grad_enabled`` does at once."""
+    """Turn grad mode on or off."""
     plait.set_grad_enabled(mode)
 
 

@@ -1,4 +1,4 @@
-"""`torch.jit`: what it would compile runs as the Python it is."""
+"""`torch.jit`: code that PyTorch compiles runs as Python code."""
 
 from __future__ import annotations
 
@@ -44,24 +44,24 @@ _isinstance = isinstance
 
 
 class ScriptModule(plait.nn.Module):
-    """A `Module`, for classes that derive from it; what `script` returns is not one.
+    """A `Module`, as a base class; `script` does not return one.
 
-    There is no graph of it: ``save`` refuses, ``code`` and ``graph`` are not there.
+    It has no graph: ``save`` raises, and ``code`` and ``graph`` do not exist.
     """
 
     def save(self, f: Any, **kwargs: Any) -> NoReturn:
-        """Refuse: see `save` of this module."""
+        """Raise; see `save` of this module."""
         save(self, f)
 
 
 class ScriptFunction:
-    """A class without instances: `script` returns functions as they are."""
+    """A class without instances: `script` returns functions unchanged."""
 
 
 def script(obj: T, *args: Any, **kwargs: Any) -> T:
-    """Return a function, a module or a class as it is.
+    """Return a function, a module or a class unchanged.
 
-    PyTorch compiles it, with the same results; here Python runs it as ever.
+    PyTorch compiles it, with the same results; plait runs it as Python code.
 
     Example:
         >>> from plait_torch._jit import script
@@ -75,9 +75,9 @@ def script(obj: T, *args: Any, **kwargs: Any) -> T:
 
 
 def trace(func: T, example_inputs: Any = None, *args: Any, **kwargs: Any) -> T:
-    """Return a function or a module as it is, after one call with the examples.
+    """Return a function or a module unchanged, after one call with the examples.
 
-    PyTorch keeps the path that this call took; here conditions stay conditions.
+    PyTorch records the path of this call; in plait conditions are evaluated in every call.
 
     Example:
         >>> import plait
@@ -93,14 +93,14 @@ def trace(func: T, example_inputs: Any = None, *args: Any, **kwargs: Any) -> T:
 
 
 def trace_module(mod: T, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> T:
-    """Return a module as it is, after a call of each method with its examples."""
+    """Return a module unchanged, after a call of each method with its examples."""
     for name, examples in inputs.items():
         trace(getattr(mod, name), examples)
     return mod
 
 
 def save(m: Any, f: Any, *args: Any, **kwargs: Any) -> NoReturn:
-    """Refuse: there is no graph to write."""
+    """Raise: there is no graph to write."""
     raise NotImplementedError(
         "torch.jit.save: plait runs Python as it stands and has no graph to write; "
         "torch.save the module's state_dict"
@@ -108,7 +108,7 @@ def save(m: Any, f: Any, *args: Any, **kwargs: Any) -> NoReturn:
 
 
 def load(f: Any, *args: Any, **kwargs: Any) -> NoReturn:
-    """Refuse: TorchScript is a language that is not there."""
+    """Raise: plait does not support TorchScript."""
     raise NotImplementedError(
         "torch.jit.load: plait does not run TorchScript; build the module from its class and "
         "load a state_dict"
@@ -124,11 +124,12 @@ _overload = _overload_method = _script_if_tracing = _same
 
 
 class TracerWarning(Warning):
-    """The class of warnings that a tracer gives; there is none here."""
+    """The class of warnings of PyTorch's tracer, which plait does not raise."""
 
 
 def fork(func: Callable[..., T], *args: Any, **kwargs: Any) -> Future[T]:
-    """Call the function at once, as Python does for PyTorch, and return the future of its result.
+    """Call the function at once, as PyTorch does outside of TorchScript, and return a future of its
+    result.
 
     Example:
         >>> from plait_torch._jit import fork, wait
@@ -141,17 +142,17 @@ def fork(func: Callable[..., T], *args: Any, **kwargs: Any) -> Future[T]:
 
 
 def wait(future: Future[T]) -> T:
-    """Return the result of what `fork` returned."""
+    """Return the result of a future of `fork`."""
     return future.wait()
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """Return the function as it is; also ``@ignore(drop=True)``."""
+    """Return the function unchanged; also ``@ignore(drop=True)``."""
     return drop if callable(drop) else _same
 
 
 def unused(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function as it is."""
+    """Return the function unchanged."""
     return fn
 
 
@@ -166,13 +167,13 @@ def Attribute(value: T, type: Any) -> T:  # noqa: N802 - PyTorch's name
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:
-    """Return whether the object is of the type, by its class alone."""
+    """Return whether the object is an instance of the type, without checking type arguments."""
     origin = getattr(target_type, "__origin__", target_type)
     return _isinstance(obj, origin)
 
 
 def is_scripting() -> bool:
-    """Return False: Python runs."""
+    """Return False: code runs as Python code."""
     return False
 
 

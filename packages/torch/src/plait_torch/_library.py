@@ -32,7 +32,7 @@ def _parts(qualname: str) -> tuple[str, str]:
 
 
 def _operator(op: Any) -> CustomOpDef:
-    """Return the operator of a name, which may get its function later."""
+    """Return the operator of a name, whose function may be registered later."""
     if isinstance(op, CustomOpDef):
         return op
     parts = _parts(op)
@@ -42,7 +42,7 @@ def _operator(op: Any) -> CustomOpDef:
 
 
 class CustomOpDef:
-    """An operator with a name: what `custom_op` returns, and what `torch.ops` has."""
+    """A named operator, the result of `custom_op` and an attribute of `torch.ops`."""
 
     def __init__(self, qualname: str) -> None:
         self._qualname = qualname
@@ -58,12 +58,12 @@ class CustomOpDef:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         whole = self._kernels.get("CompositeImplicitAutograd")
-        if whole is not None:  # made of operators that have derivatives
+        if whole is not None:  # the function is made of operators with derivatives
             return whole(*args, **kwargs)
         return self._function().apply(*args, **kwargs)
 
     def register_kernel(self, device_types: Any, func: Any = None, /) -> Any:
-        """Register what computes the operator on a kind of device; of use is ``"cpu"``."""
+        """Register the function for a device type; only ``"cpu"`` is used."""
         kinds = [device_types] if isinstance(device_types, str) or device_types is None else (
             list(device_types)
         )  # fmt: skip
@@ -76,17 +76,17 @@ class CustomOpDef:
         return register if func is None else register(func)
 
     def register_fake(self, fn: Any, /) -> Any:
-        """Return the function: shapes come from the operator itself."""
+        """Return the function unchanged: shapes come from the operator itself."""
         return fn
 
     def register_autograd(
         self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
     ) -> None:
-        """Register the derivative, as a `Function` has it.
+        """Register the derivative, in the form of a `Function`.
 
         Args:
-            backward: ``(ctx, *gradients)`` to the gradients of the arguments.
-            setup_context: ``(ctx, inputs, output)``, which keeps what `backward` needs.
+            backward: a function from ``(ctx, *gradients)`` to the gradients of the arguments.
+            setup_context: a function of ``(ctx, inputs, output)`` that saves values for `backward`.
         """
         self._backward, self._setup_context = backward, setup_context
 
@@ -131,14 +131,14 @@ def custom_op(
     schema: str | None = None,
     tags: Any = None,
 ) -> Any:
-    """Return an operator of a name, computed by a function; without one, a decorator.
+    """Return a named operator that calls a function; without a function, return a decorator.
 
     Args:
         name: ``"namespace::name"``; the operator is ``torch.ops.namespace.name`` too.
-        fn: what computes it.
+        fn: the function.
         mutates_args: the names of the arguments that the function writes to.
-        device_types: the devices it computes on; None is all.
-        schema, tags: of no effect.
+        device_types: the device types of the function; None is all.
+        schema, tags: have no effect.
 
     Example:
         >>> import plait
@@ -176,22 +176,22 @@ def register_autograd(
 
 
 def register_kernel(op: Any, device_types: Any, func: Any = None, /, *, lib: Any = None) -> Any:
-    """Register what computes an operator on a kind of device."""
+    """Register an operator's function for a device type."""
     return _operator(op).register_kernel(device_types, func)
 
 
 def define(qualname: str, schema: str = "", *, lib: Any = None, tags: Any = ()) -> None:
-    """Do nothing: a name is an operator from its first function on."""
+    """Do nothing: an operator is defined by its first function."""
     _parts(qualname)
 
 
 def impl(qualname: str, types: Any, func: Any = None, *, lib: Any = None) -> Any:
-    """Register what computes an operator on a kind of device."""
+    """Register an operator's function for a device type."""
     return _operator(qualname).register_kernel(types, func)
 
 
 def opcheck(op: Any, args: Any, kwargs: Any = None, **options: Any) -> dict[str, str]:
-    """Call the operator with the arguments: an error of it is raised."""
+    """Call the operator with the arguments, to see whether it raises."""
     op(*args, **(kwargs or {}))
     return {"test_schema": "SUCCESS"}
 
@@ -207,7 +207,7 @@ class Library:
         return schema.partition("(")[0].strip()
 
     def impl(self, op_name: Any, fn: Any, dispatch_key: str = "", **options: Any) -> None:
-        """Register what computes an operator; of use are the CPU and functions for all devices."""
+        """Register an operator's function; those for the CPU and for all devices are used."""
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         if isinstance(op_name, str):
             op_name = op_name if "::" in op_name else f"{self.ns}::{op_name}"
@@ -245,9 +245,9 @@ class _Overload:
         return self.__dict__[overload]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        for place in (plait, plait.nn.functional, plait.Tensor):
-            if hasattr(place, self._name):
-                return getattr(place, self._name)(*args, **kwargs)
+        for namespace in (plait, plait.nn.functional, plait.Tensor):
+            if hasattr(namespace, self._name):
+                return getattr(namespace, self._name)(*args, **kwargs)
         raise NotImplementedError(
             f"plait_torch: torch.ops.aten.{self._name}: plait has no operator of that name"
         )
@@ -273,7 +273,7 @@ class _Operators(ModuleType):
         return self.__dict__[name]
 
     def load_library(self, path: Any) -> None:
-        """Raise OSError: libraries of PyTorch's operators need PyTorch's binary."""
+        """Raise OSError: libraries of operators for PyTorch need PyTorch's binary."""
         raise OSError(
             f"torch.ops.load_library: {path} needs PyTorch's binary; operators in C++ are built "
             "for plait with `plait_abi.build`"

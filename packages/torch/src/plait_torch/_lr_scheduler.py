@@ -1,4 +1,4 @@
-"""`torch.optim.lr_scheduler` beside plait's: the older name of the base class."""
+"""Additions to plait's `lr_scheduler`: the older name of the base class."""
 
 from __future__ import annotations
 

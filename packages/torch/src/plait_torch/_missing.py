@@ -1,4 +1,4 @@
-"""What PyTorch has and plait does not, and the way round where there is one."""
+"""Names that PyTorch has and plait does not, with workarounds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EXTENSION = (
 )
 _OLD = "PyTorch removed it as well; "
 
-# the name, or the beginning of names with a dot after it, below "torch."
+# names below "torch.", or prefixes of names with a dot at the end
 _WAYS = {
     "quantize_per_tensor": _QUANTIZED,
     "quantize_per_channel": _QUANTIZED,
@@ -99,7 +99,8 @@ _WAYS = {
 
 
 def advice(fullname: str) -> str:
-    """Return the way round a missing name, also by what it stands in; "" if there is none known.
+    """Return the workaround for a missing name, or for a module that contains it; "" if there is
+    none.
 
     Example:
         >>> from plait_torch._missing import advice
@@ -115,14 +116,14 @@ def advice(fullname: str) -> str:
 
 
 class MissingName(AttributeError):
-    """A name of PyTorch that plait has no counterpart for."""
+    """A name of PyTorch without a counterpart in plait."""
 
 
 class MissingModule(ModuleNotFoundError):
-    """A module of PyTorch that plait has no counterpart for."""
+    """A module of PyTorch without a counterpart in plait."""
 
 
 def explain(fullname: str) -> str:
-    """Return the text for a missing name: its own name, and the way round where there is one."""
+    """Return the error text for a missing name, with the workaround if there is one."""
     way = advice(fullname)
     return f"plait_torch: {fullname} is not there" + (f"; {way}" if way else "")

@@ -1,4 +1,4 @@
-"""In which modules the names of each torch module are looked up: one is the module itself."""
+"""The modules in which the names of each torch module are looked up."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.utils.dlpack": (_HERE + "_functions", "plait"),
 }
 
-# modules of PyTorch's that hold a part of the names of the package above them
+# modules of PyTorch that contain a part of the names of their parent package
 _PARTS = {
     "nn.modules": (
         "activation", "adaptive", "batchnorm", "container", "conv", "distance", "dropout",
@@ -162,16 +162,16 @@ PLACES["torch.optim.optimizer"] = (_HERE + "_optimizer", "plait.optim")
 for _name in ("cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized"):
     PLACES[f"torch.backends.{_name}"] = (f"{_HERE}_backends:{_name}",)
 
-# names that are functions of the package above them, whatever module was imported
+# names that are functions of the parent package, also after an import of the module
 FUNCTIONS = frozenset({"torch._higher_order_ops.associative_scan",
                        "torch.autograd.gradcheck", "torch.nn.utils.weight_norm",
                        "torch.nn.utils.spectral_norm", "torch.nn.parallel.parallel_apply",
                        "torch.nn.parallel.replicate"})  # fmt: skip
 
-# libraries look for all classes in the `__dict__` of these
+# modules in whose `__dict__` libraries search for classes
 LOOKED_THROUGH = frozenset({"torch.optim", "torch.optim.lr_scheduler"})
 
-# packages of plait's that need not be there
+# optional packages of plait
 _OPTIONAL = {"torch.distributions": "plait.distributions",
              "torch.multiprocessing": "plait.multiprocessing"}  # fmt: skip
 _BESIDE = {"torch.multiprocessing": (_HERE + "_multiprocessing",)}
@@ -195,13 +195,13 @@ def sources(fullname: str) -> tuple[str, ...] | None:
 
 
 def _holds(real: str, inner: str) -> bool:
-    """Tell whether a package of plait's has a module; an alias finds one of any name."""
+    """Return whether a package of plait has a module."""
     package = import_module(real).__name__
     return importlib.util.find_spec(f"{package}.{inner}") is not None
 
 
 def _is_there(real: str) -> bool:
-    """Tell whether a package of plait's is installed."""
+    """Return whether a package of plait is installed."""
     name = real.removeprefix("plait.")
     if _aliases.is_alias(name):
         return _aliases.is_installed(name)

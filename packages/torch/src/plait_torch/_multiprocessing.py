@@ -1,4 +1,4 @@
-"""`torch.multiprocessing` beside plait's: the strategies of sharing by which programs ask."""
+"""Additions to plait's `multiprocessing`: PyTorch's names of sharing strategies."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["set_sharing_strategy"]
 def set_sharing_strategy(new_strategy: str) -> None:
     """Accept PyTorch's strategies, of which plait has one.
 
-    Programs choose ``"file_system"`` lest they run out of descriptors, of which the one strategy
-    needs a few.
+    Programs choose ``"file_system"`` to save file descriptors, of which plait's strategy needs only
+    a few.
 
     Raises:
-        ValueError: for a word that isn't PyTorch's either.
+        ValueError: for a name that PyTorch does not have either.
 
     Example:
         >>> from plait_torch._multiprocessing import set_sharing_strategy

@@ -1,4 +1,4 @@
-"""`torch.nn` beside plait's."""
+"""Additions to plait's `nn` for `torch.nn`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import plait
 
 __all__ = ["NonDynamicallyQuantizableLinear", "is_lazy"]
 
-# the class of a layer in PyTorch's attention, which tools leave alone
+# the class of a layer in PyTorch's attention, which tools skip
 NonDynamicallyQuantizableLinear = plait.nn.Linear
 
 

@@ -1,4 +1,4 @@
-"""`torch.nn.functional` beside plait's: a name that programs take from there for annotations."""
+"""Additions to plait's `nn.functional`: a name for annotations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs take from inside `torch.nn.modules`: base classes, and small functions."""
+"""Names in `torch.nn.modules` that programs use: base classes and small functions."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ __all__ = ["dynamo_export", "export", "is_in_onnx_export", "is_onnxrt_backend_su
 
 
 def export(*args: Any, **kwargs: Any) -> NoReturn:
-    """Refuse: there is no exporter."""
+    """Raise: there is no exporter."""
     raise NotImplementedError(
         "torch.onnx.export: plait has no exporter to ONNX; torch.save the state_dict, which "
         "PyTorch reads and exports"

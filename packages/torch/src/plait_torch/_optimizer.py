@@ -1,4 +1,4 @@
-"""`torch.optim.optimizer` beside plait's: what optimizers of other people's are made of."""
+"""Additions to plait's `optim.optimizer`, for third-party optimizers."""
 
 from __future__ import annotations
 

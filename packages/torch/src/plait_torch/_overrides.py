@@ -1,4 +1,4 @@
-"""`torch.overrides`: questions that libraries ask; no class here overrides functions of torch."""
+"""`torch.overrides`: predicates for libraries; no class of plait overrides functions of torch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def is_tensor_like(inp: Any) -> bool:
 
 
 def has_torch_function(relevant_args: Any) -> bool:
-    """Return False: ``__torch_function__`` is not asked; plait's is ``__plait_function__``."""
+    """Return False: ``__torch_function__`` is not called; plait has ``__plait_function__``."""
     return False
 
 

@@ -1,4 +1,4 @@
-"""Packages of PyTorch's that hold nothing but packages."""
+"""Packages of PyTorch that contain only packages."""
 
 from __future__ import annotations
 

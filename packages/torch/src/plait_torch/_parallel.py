@@ -1,4 +1,4 @@
-"""`torch.nn.parallel` beside `DataParallel`: several devices, of which there are none."""
+"""`torch.nn.parallel` besides `DataParallel`; plait has one device only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
 
 
 class DistributedDataParallel(plait.nn.Module):
-    """Refused when it is made: plait trains in one process. The name is there to be imported."""
+    """A class whose constructor raises: plait trains in one process. The name can be imported."""
 
     def __init__(self, module: Any, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(
@@ -36,7 +36,7 @@ def data_parallel(
     dim: int = 0,
     module_kwargs: dict[str, Any] | None = None,
 ) -> Any:
-    """Call a module with inputs, a tuple or the only one."""
+    """Call a module with inputs, a tuple or a single input."""
     positional = inputs if isinstance(inputs, tuple) else (inputs,)
     return module(*positional, **(module_kwargs or {}))
 

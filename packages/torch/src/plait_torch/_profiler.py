@@ -24,7 +24,7 @@ __all__ = [
 
 
 class ProfilerAction(Enum):
-    """What a schedule says of a step."""
+    """The actions of a schedule for a step."""
 
     NONE = 0
     WARMUP = 1
@@ -35,7 +35,7 @@ class ProfilerAction(Enum):
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, **others: Any
 ) -> Callable[[int], ProfilerAction]:
-    """Return which steps are recorded: of each cycle the last `active` ones.
+    """Return a schedule that records the last `active` steps of each cycle.
 
     Example:
         >>> from plait_torch._profiler import schedule
@@ -47,12 +47,12 @@ def schedule(
         raise ValueError("schedule: `active` must be > 0 and the others >= 0")
 
     def action(step: int) -> ProfilerAction:
-        cycle, place = divmod(step - skip_first, wait + warmup + active)
-        if step < skip_first or (repeat and cycle >= repeat) or place < wait:
+        cycle, position = divmod(step - skip_first, wait + warmup + active)
+        if step < skip_first or (repeat and cycle >= repeat) or position < wait:
             return ProfilerAction.NONE
-        if place < wait + warmup:
+        if position < wait + warmup:
             return ProfilerAction.WARMUP
-        last = place == wait + warmup + active - 1
+        last = position == wait + warmup + active - 1
         return ProfilerAction.RECORD_AND_SAVE if last else ProfilerAction.RECORD
 
     return action
@@ -78,13 +78,13 @@ def tensorboard_trace_handler(
 
 
 class profile:  # noqa: N801 - PyTorch's name
-    """Record operators in a ``with`` block, or in the steps that a schedule names.
+    """Record operators in a ``with`` block, or in the steps of a schedule.
 
     Args:
-        activities, record_shapes, profile_memory: as `plait.profiler.profile` has them.
-        schedule: from the number of a step, as `step` counts them, to a `ProfilerAction`.
+        activities, record_shapes, profile_memory: see `plait.profiler.profile`.
+        schedule: a function from the number of a step to a `ProfilerAction`.
         on_trace_ready: called with the recorder at the end of each recording.
-        with_stack, with_flops, with_modules and others: of no effect.
+        with_stack, with_flops, with_modules and others: have no effect.
 
     Example:
         >>> import plait
@@ -136,15 +136,15 @@ class profile:  # noqa: N801 - PyTorch's name
         return self._action() in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
     def start(self) -> None:
-        """Begin, as ``with`` does."""
+        """Begin to record, like the beginning of a ``with`` block."""
         self._turn(self._recording())
 
     def stop(self) -> None:
-        """End, as the end of the block does."""
+        """End the recording, like the end of the block."""
         self._turn(False)
 
     def step(self) -> None:
-        """Say that the next step begins."""
+        """Begin the next step."""
         saves = self._action() is ProfilerAction.RECORD_AND_SAVE
         self.step_num += 1
         if saves:
@@ -170,7 +170,7 @@ class profile:  # noqa: N801 - PyTorch's name
 
 
 class emit_nvtx:  # noqa: N801 - PyTorch's name
-    """Refused: there is no CUDA."""
+    """A class whose constructor raises: there is no CUDA."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError("torch.autograd.profiler.emit_nvtx: there is no CUDA")

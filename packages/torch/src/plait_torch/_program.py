@@ -20,17 +20,17 @@ Runs a program written for PyTorch: `import torch` means plait."""
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Run a script, or with ``-m`` a module, as `__main__`; the rest are the program's arguments.
+    """Run a script, or with ``-m`` a module, as `__main__`; the other arguments are the program's.
 
-    What the program raises, and `SystemExit`, pass through. `torch` means plait from then on, also
-    in the processes that `multiprocessing` spawns.
+    Exceptions of the program, and `SystemExit`, pass through. `torch` means plait afterwards, also
+    in processes that `multiprocessing` spawns.
 
     Args:
         arguments: the script's path, or ``-m`` and a module's name, then ``sys.argv[1:]``.
 
     Raises:
         SystemExit: with the usage, if there is no script.
-        FileNotFoundError: if the script is not there.
+        FileNotFoundError: if the script does not exist.
 
     Example:
         >>> import os, tempfile, plait_torch

@@ -38,7 +38,7 @@ PyTree: TypeAlias = Any
 
 
 class NodeDef(NamedTuple):
-    """How one type of container is taken apart, and put together."""
+    """The functions to flatten and unflatten one type of container."""
 
     type: type[Any]
     flatten_fn: Callable[[Any], tuple[list[Any], Context]]
@@ -46,7 +46,7 @@ class NodeDef(NamedTuple):
 
 
 class TreeSpec(NamedTuple):
-    """What `tree_unflatten` needs beside the leaves; of a leaf the type is None."""
+    """The structure of containers, for `tree_unflatten`; the type of a leaf is None."""
 
     type: type[Any] | None
     context: Context
@@ -58,7 +58,7 @@ class TreeSpec(NamedTuple):
         return 1 if self.type is None else sum(each.num_leaves for each in self.children_specs)
 
     def is_leaf(self) -> bool:
-        """Tell whether this is a leaf."""
+        """Return whether this is a leaf."""
         return self.type is None
 
 
@@ -71,13 +71,13 @@ def _dict_unflatten(values: Iterable[Any], context: Context) -> dict[Any, Any]:
 
 
 class MappingKey(NamedTuple):
-    """A step into a dict."""
+    """A key of a dict in a path."""
 
     key: Any
 
 
 class SequenceKey(NamedTuple):
-    """A step into a sequence."""
+    """An index of a sequence in a path."""
 
     idx: int
 
@@ -122,7 +122,7 @@ def register_pytree_node(
     unflatten_fn: Callable[[Iterable[Any], Context], Any],
     **options: Any,
 ) -> None:
-    """Register a type of container, by how it is taken apart and put together.
+    """Register a type of container with its functions to flatten and unflatten it.
 
     Example:
         >>> from plait_torch._pytree import register_pytree_node, tree_map
@@ -151,13 +151,13 @@ def _definition(value: Any) -> NodeDef | None:
 def tree_flatten(
     tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> tuple[list[Any], TreeSpec]:
-    """Return the leaves of containers in order, and what `tree_unflatten` needs.
+    """Return the leaves of containers in order, and the structure for `tree_unflatten`.
 
-    Containers are dicts, lists, tuples, deques, and what `register_pytree_node` was told of.
+    Containers are dicts, lists, tuples, deques, and the types of `register_pytree_node`.
 
     Args:
         tree: nested containers.
-        is_leaf: tells of a container that it is a leaf.
+        is_leaf: a function that returns whether a container counts as a leaf.
 
     Example:
         >>> from plait_torch._pytree import tree_flatten, tree_unflatten
@@ -179,7 +179,7 @@ def tree_flatten(
 
 
 def tree_unflatten(leaves: Any, treespec: Any) -> Any:
-    """Return the containers that `tree_flatten` took apart, around other leaves."""
+    """Return the containers of a `TreeSpec` with other leaves."""
     rest = iter(leaves)
 
     def build(spec: TreeSpec) -> Any:
@@ -203,7 +203,7 @@ def tree_iter(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Iterab
 
 
 def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> TreeSpec:
-    """Return what `tree_unflatten` needs."""
+    """Return the structure for `tree_unflatten`."""
     return tree_flatten(tree, is_leaf)[1]
 
 
@@ -220,7 +220,7 @@ def tree_map(
 
 
 def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any) -> Any:
-    """Call the function with each leaf; return the containers as they are."""
+    """Call the function with each leaf; return the containers unchanged."""
     tree_map(func, tree, *rests)
     return tree
 
@@ -231,20 +231,20 @@ def tree_map_only(kind: Any, func: Callable[[Any], Any], tree: Any, **options: A
 
 
 def tree_all(pred: Callable[[Any], bool], tree: Any) -> bool:
-    """Return whether something holds of all leaves."""
+    """Return whether a predicate is true for all leaves."""
     return all(map(pred, tree_leaves(tree)))
 
 
 def tree_any(pred: Callable[[Any], bool], tree: Any) -> bool:
-    """Return whether something holds of a leaf."""
+    """Return whether a predicate is true for at least one leaf."""
     return any(map(pred, tree_leaves(tree)))
 
 
 def tree_all_only(kind: Any, pred: Callable[[Any], bool], tree: Any) -> bool:
-    """Return whether something holds of all leaves of a type."""
+    """Return whether a predicate is true for all leaves of a type."""
     return all(pred(leaf) for leaf in tree_leaves(tree) if isinstance(leaf, kind))
 
 
 def tree_any_only(kind: Any, pred: Callable[[Any], bool], tree: Any) -> bool:
-    """Return whether something holds of a leaf of a type."""
+    """Return whether a predicate is true for at least one leaf of a type."""
     return any(pred(leaf) for leaf in tree_leaves(tree) if isinstance(leaf, kind))

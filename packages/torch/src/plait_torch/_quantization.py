@@ -1,4 +1,6 @@
-"""`torch.ao.quantization` as far as models of floats go: the places where others would quantize."""
+"""The parts of `torch.ao.quantization` in models of floats: modules that mark where quantization
+would be.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ __all__ = ["DeQuantStub", "FloatFunctional", "QuantStub"]
 
 
 class QuantStub(plait.nn.Module):
-    """Passes its input on, as PyTorch's does until a model is converted, which cannot be here."""
+    """A module that returns its input, as PyTorch's does until a model is converted, which plait
+    does not support.
+    """
 
     def __init__(self, qconfig: Any = None) -> None:
         super().__init__()
@@ -21,11 +25,11 @@ class QuantStub(plait.nn.Module):
 
 
 class DeQuantStub(QuantStub):
-    """Passes its input on; see `QuantStub`."""
+    """A module that returns its input; see `QuantStub`."""
 
 
 class FloatFunctional(plait.nn.Module):
-    """Operators as methods, which a conversion could replace: here sums, products, ``cat``.
+    """Operators as methods, which PyTorch's conversion can replace: sums, products, ``cat``.
 
     Example:
         >>> import plait
@@ -35,7 +39,7 @@ class FloatFunctional(plait.nn.Module):
     """
 
     def forward(self, x: Any) -> Any:
-        """Refuse: the methods are what this is for."""
+        """Raise: only the other methods can be called."""
         raise RuntimeError("FloatFunctional: call a method, such as `add`, not the module")
 
     def add(self, x: Any, y: Any) -> Any:
@@ -55,7 +59,7 @@ class FloatFunctional(plait.nn.Module):
         return x * y
 
     def cat(self, x: Any, dim: int = 0) -> Any:
-        """Return tensors one after another."""
+        """Return the concatenation of tensors."""
         return plait.cat(x, dim)
 
     def add_relu(self, x: Any, y: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`torch.random`: states are tensors of bytes, as PyTorch's programs save and move them."""
+"""`torch.random`: states are tensors of bytes, as in PyTorch."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def get_rng_state() -> Any:
 
 
 def set_rng_state(new_state: Any) -> None:
-    """Set the state of the default generator to what `get_rng_state` returned.
+    """Set the state of the default generator to a result of `get_rng_state`.
 
     Raises:
-        ValueError: for a tensor that is no such state, as PyTorch's own are not.
+        ValueError: for a tensor that is not such a state, also for states of PyTorch itself.
     """
     if isinstance(new_state, tuple):
         plait.set_rng_state(new_state)
@@ -51,7 +51,7 @@ def set_rng_state(new_state: Any) -> None:
 def fork_rng(
     devices: Iterable[Any] | None = None, enabled: bool = True, **kwargs: Any
 ) -> Iterator[None]:
-    """Put the default generator's state back at the end of a ``with`` block."""
+    """A context manager that restores the default generator's state at its end."""
     before = plait.get_rng_state()
     try:
         yield

@@ -1,4 +1,4 @@
-"""Functions that are there by name and refuse what they would do."""
+"""Functions that exist by name only and raise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["refusing"]
 
 
 def refusing(name: str, error: Callable[[], Exception], doc: str) -> Any:
-    """Return a function of that name and docstring which raises what `error` makes."""
+    """Return a function with a name and docstring that raises the result of `error`."""
 
     def refused(*args: Any, **kwargs: Any) -> NoReturn:
         raise error()

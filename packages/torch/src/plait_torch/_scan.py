@@ -1,4 +1,4 @@
-"""`torch._higher_order_ops.associative_scan`: running results of an operation of two."""
+"""`torch._higher_order_ops.associative_scan`: scans with an associative function."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def associative_scan(
     ``2 log2(n)`` rounds.
 
     Args:
-        combine_fn: of two trees of tensors like `xs`, to one.
+        combine_fn: a function of two trees of tensors like `xs` that returns one.
         xs: tensors, also in containers, of one length along `dim`.
         dim: the dimension.
         reverse: begin at the end.
-        combine_mode: of no effect.
+        combine_mode: has no effect.
 
     Example:
         >>> import plait
@@ -61,7 +61,7 @@ def _scan(combine: Callable[..., list[Any]], leaves: list[Any], dim: int) -> lis
     length = leaves[0].shape[dim]
     if length < 2:
         return leaves
-    # pairs of neighbours, their running results, and between them one more element each
+    # the scan of pairs of neighbours, and the elements between from one more combination
     pairs = combine(_part(leaves, dim, 0, length - 1, 2), _part(leaves, dim, 1, length, 2))
     odd = _scan(combine, pairs, dim)
     first = _part(leaves, dim, 0, 1, 1)
@@ -75,7 +75,7 @@ def _scan(combine: Callable[..., list[Any]], leaves: list[Any], dim: int) -> lis
 
 
 def _alternating(even: Any, odd: Any, dim: int, length: int) -> Any:
-    """Return the elements of the two by turns."""
+    """Return the interleaved elements of two tensors."""
     together = plait.cat([even, odd], dim)
     n = even.shape[dim]
     order = [i // 2 if i % 2 == 0 else n + i // 2 for i in range(length)]

@@ -31,13 +31,14 @@ def save(
     pickle_protocol: int | None = None,
     _use_new_zipfile_serialization: bool = True,
 ) -> None:
-    """Write the zip that PyTorch reads; what is no data, such as a whole module, as plait's file.
+    """Write the zip that PyTorch reads, or for objects such as a whole module a file in plait's
+    format.
 
     Args:
         obj: tensors and containers, such as a ``state_dict``. Anything else is written with
             ``weights_only=False`` in plait's own format, which PyTorch does not read.
         f: a path or a file object open for writing bytes.
-        pickle_module, pickle_protocol: of no effect; nothing of the zip is written by `pickle`.
+        pickle_module, pickle_protocol: have no effect, as `pickle` is not used for the zip.
 
     Example:
         >>> import io, plait
@@ -68,16 +69,16 @@ def load(
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """Read what `torch.save` wrote, PyTorch's or ours.
+    """Read a file of `torch.save`, of PyTorch or of plait.
 
     Args:
-        f, map_location, mmap: as `plait.load` has them.
-        pickle_module: of no effect, as are ``encoding`` and other arguments of a pickle's.
-        weights_only: None and True execute nothing. False lets the file run what it says, which
+        f, map_location, mmap: see `plait.load`.
+        pickle_module, encoding and other arguments for pickles: have no effect.
+        weights_only: None and True execute no code of the file. False may execute any code, which
             whole objects need.
 
     Raises:
-        CheckpointError: for damaged files, and for what is refused.
+        CheckpointError: for damaged files and refused objects.
 
     Example:
         >>> import io, plait
@@ -96,7 +97,7 @@ def load(
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
-    """Have no effect: what `load` calls is fixed; ``weights_only=False`` reads other classes."""
+    """Do nothing: `load` has a fixed list of classes; ``weights_only=False`` reads others."""
 
 
 def get_safe_globals() -> list[Any]:
@@ -105,10 +106,10 @@ def get_safe_globals() -> list[Any]:
 
 
 def clear_safe_globals() -> None:
-    """Have no effect; see `add_safe_globals`."""
+    """Do nothing; see `add_safe_globals`."""
 
 
 @contextmanager
 def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
-    """Have no effect, for the length of a ``with`` block; see `add_safe_globals`."""
+    """A context manager without effect; see `add_safe_globals`."""
     yield

@@ -1,4 +1,4 @@
-"""`torch.sparse` beside plait's: the older constructors of coordinates."""
+"""Additions to plait's `sparse`: the older constructors of sparse tensors."""
 
 from __future__ import annotations
 

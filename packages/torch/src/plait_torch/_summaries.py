@@ -38,7 +38,7 @@ def _limits() -> Any:
 
 
 def histogram(tag: str, values: Any, bins: Any) -> Any:
-    """Return the record of a distribution: moments, and counts of the buckets that have some."""
+    """Return the record of a distribution: moments, and counts of the non-empty buckets."""
     flat = _array(values).astype(np.float64).reshape(-1)
     flat = flat[np.isfinite(flat)]
     if not flat.size:
@@ -52,7 +52,7 @@ def histogram(tag: str, values: Any, bins: Any) -> Any:
         num=flat.size,
         sum=flat.sum(),
         sum_squares=flat.dot(flat),
-        # a first empty bucket says where the first full one begins
+        # an empty bucket first gives the lower limit of the first non-empty one
         bucket_limit=[limits[part.start], *limits[1:][part]],
         bucket=[0, *counts[part]],
     )

@@ -1,4 +1,4 @@
-"""Sizes that PyTorch's compiler keeps as symbols: here all are ints, and so are the results."""
+"""Sizes that PyTorch's compiler represents as symbols; in plait they are ints."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SymBool:
 
 
 def sym_int(a: Any) -> int:
-    """Return the whole number, towards 0.
+    """Return the number truncated to an int.
 
     Example:
         >>> from plait_torch._symbols import sym_int
@@ -59,7 +59,7 @@ def sym_min(a: Any, b: Any) -> Any:
 
 
 def sym_not(a: Any) -> bool:
-    """Return the contrary."""
+    """Return the negation."""
     return not a
 
 

@@ -1,4 +1,4 @@
-"""The methods of `Tensor` that only PyTorch's programs ask for, bound while `torch` means plait."""
+"""Methods of `Tensor` for programs written for PyTorch, bound while `torch` means plait."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False, **kwargs: An
 
 
 def new(self: Any, *args: Any, device: Any = None) -> Any:
-    """Return a tensor of this one's dtype: of sizes without values, or of a sequence's values.
+    """Return a tensor of this one's dtype: uninitialised with given sizes, or with the values of a
+    sequence.
 
     Example:
         >>> import plait, plait_torch
@@ -49,14 +50,14 @@ def new(self: Any, *args: Any, device: Any = None) -> Any:
 
 
 class TypedStorage:
-    """What ``x.storage()`` returns: a tensor's memory, counted in its elements."""
+    """The result of ``x.storage()``: a tensor's memory, counted in its elements."""
 
     def __init__(self, tensor: Any) -> None:
         self._untyped = tensor.untyped_storage()
         self.dtype = tensor.dtype
 
     def untyped(self) -> Any:
-        """Return the memory counted in bytes."""
+        """Return the untyped storage."""
         return self._untyped
 
     def data_ptr(self) -> int:
@@ -68,7 +69,7 @@ class TypedStorage:
         return int(self._untyped.nbytes())
 
     def size(self) -> int:
-        """Return the number of elements that fit."""
+        """Return the number of elements."""
         return self.nbytes() // int(self.dtype.itemsize)
 
     __len__ = size
@@ -78,7 +79,7 @@ class TypedStorage:
 
 
 def storage(self: Any) -> TypedStorage:
-    """Return the memory of the tensor, and of all that share it.
+    """Return the storage of the tensor, counted in its elements.
 
     Example:
         >>> import plait, plait_torch
@@ -90,7 +91,7 @@ def storage(self: Any) -> TypedStorage:
 
 
 def _number_first(name: str, tensors: int, word: str) -> Any:
-    """Return a method that also takes its factor first: ``p.add_(-lr, d)``, an older form."""
+    """Return a method that also accepts the older form, factor first: ``p.add_(-lr, d)``."""
     plait = import_module("plait")
 
     plain = getattr(plait.Tensor, name)
@@ -114,7 +115,7 @@ def lu(self: Any, pivot: bool = True, get_infos: bool = False) -> Any:
 
 
 def split(self: Any, split_size: Any, dim: int = 0) -> Any:
-    """Return parts of one size, or of the sizes of a list, for which PyTorch has one word.
+    """Return parts of one size, or of the sizes of a list, for which PyTorch has one name.
 
     Example:
         >>> import plait, plait_torch
@@ -128,7 +129,7 @@ def split(self: Any, split_size: Any, dim: int = 0) -> Any:
 
 
 _METHODS = {"lu": lu, "new": new, "split": split, "storage": storage, "type": type_}
-# the methods that take a factor, with how many tensors, and its name
+# methods with a factor: the number of tensors, and the name of the factor
 _FACTORS = {
     **dict.fromkeys(("add", "add_", "sub", "sub_"), (1, "alpha")),
     **dict.fromkeys(("addcdiv", "addcdiv_", "addcmul", "addcmul_"), (2, "value")),
@@ -146,7 +147,7 @@ def bind() -> None:
 
 
 def unbind() -> None:
-    """Put back what was there before `bind`."""
+    """Restore the methods before `bind`."""
     plait = import_module("plait")
 
     for name, method in _before.items():

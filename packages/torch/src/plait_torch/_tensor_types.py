@@ -1,4 +1,4 @@
-"""`torch.FloatTensor` and its kin: a dtype as a class that constructs and is asked for."""
+"""`torch.FloatTensor` and similar classes: dtypes as classes for constructors and `isinstance`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class _TensorType(type):
-    """Class of the tensor types: no tensor is an instance of them by class, only by its dtype."""
+    """The metaclass of tensor types: a tensor is an instance of one by its dtype."""
 
     _dtype: Any
     _where: str
@@ -56,7 +56,7 @@ class _TensorType(type):
 
     @property
     def dtype(cls) -> Any:
-        """The dtype that the type stands for."""
+        """The dtype of the type."""
         return cls._dtype
 
 

@@ -29,13 +29,13 @@ _NO_GRAPH = "plait_torch: SummaryWriter.add_graph: plait keeps no graph; nothing
 
 
 class SummaryWriter:
-    """Writes what a training reports into a folder that TensorBoard reads.
+    """A writer of summaries to a folder that TensorBoard reads.
 
     Args:
         log_dir: the folder; by default ``runs/<date>_<host><comment>``.
         comment: see `log_dir`.
-        purge_step: steps from this one on that the folder has are hidden.
-        max_queue, flush_secs: how many events wait, and how long.
+        purge_step: existing steps from this one on are hidden.
+        max_queue, flush_secs: the number of buffered events, and the seconds between flushes.
         filename_suffix: the end of the file's name.
     """
 
@@ -102,7 +102,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Write numbers that belong into one diagram, each in a folder of its own."""
+        """Write numbers of one chart, each to a folder of its own."""
         for tag, value in tag_scalar_dict.items():
             folder = os.path.join(self.log_dir, f"{main_tag.replace('/', '_')}_{tag}")
             self._add(_summaries.scalar(main_tag, value), global_step, walltime, folder)
@@ -116,7 +116,7 @@ class SummaryWriter:
         walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:
-        """Write how values are distributed."""
+        """Write a histogram of values."""
         self._add(_summaries.histogram(tag, values, bins), global_step, walltime)
 
     def add_image(
@@ -170,7 +170,7 @@ class SummaryWriter:
         run_name: str | None = None,
         global_step: int | None = None,
     ) -> None:
-        """Write settings and the figures they led to, in a folder of their own."""
+        """Write hyperparameters and metrics, to a folder of their own."""
         folder = os.path.join(self.log_dir, run_name or str(time.time()))
         for summary in _summaries.hyperparameters(hparam_dict, metric_dict):
             self._add(summary, None, None, folder)
@@ -182,12 +182,12 @@ class SummaryWriter:
         warnings.warn(_NO_GRAPH, UserWarning, stacklevel=2)
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write buffered events."""
         for writer in self._writers.values():
             writer.flush()
 
     def close(self) -> None:
-        """Write what waits, and close the files."""
+        """Write buffered events and close the files."""
         for writer in self._writers.values():
             writer.close()
 

@@ -1,4 +1,4 @@
-"""`torch.testing` beside `assert_close`."""
+"""`torch.testing` besides `assert_close`."""
 
 from __future__ import annotations
 

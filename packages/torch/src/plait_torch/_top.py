@@ -1,4 +1,4 @@
-"""The names of `torch` itself that are settings, or PyTorch's spellings of plait's."""
+"""Names of `torch` itself: settings, and PyTorch's names of functions of plait."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ _settings: dict[str, Any] = {
 
 
 def set_default_tensor_type(t: Any) -> None:
-    """Set the dtype of new tensors of floats by a tensor type or its name.
+    """Set the default floating-point dtype by a tensor type or its name.
 
     Raises:
         RuntimeError: for types of CUDA.
-        TypeError: for types that hold no floats.
+        TypeError: for types of other dtypes.
 
     Example:
         >>> import plait
@@ -86,7 +86,7 @@ def set_default_tensor_type(t: Any) -> None:
 
 
 def set_default_device(device: Any) -> None:
-    """Take "cpu", where new tensors are made; others are not there.
+    """Accept "cpu", the device of new tensors; other devices raise.
 
     Raises:
         NotImplementedError: for another device.
@@ -101,22 +101,22 @@ def get_default_device() -> Any:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Keep the answer of `are_deterministic_algorithms_enabled`: plait's algorithms all are."""
+    """Store the flag only: all algorithms of plait are deterministic."""
     _settings["deterministic"], _settings["warn_only"] = bool(mode), bool(warn_only)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Return what `use_deterministic_algorithms` was told."""
+    """Return the flag that `use_deterministic_algorithms` stored."""
     return bool(_settings["deterministic"])
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Return what `use_deterministic_algorithms` was told."""
+    """Return the flag ``warn_only`` that `use_deterministic_algorithms` stored."""
     return bool(_settings["warn_only"])
 
 
 def set_deterministic_debug_mode(debug_mode: Any) -> None:
-    """Keep the answer of `get_deterministic_debug_mode`: plait's algorithms are deterministic."""
+    """Store the mode only: all algorithms of plait are deterministic."""
     _settings["deterministic"] = debug_mode not in (0, "default")
 
 
@@ -126,7 +126,7 @@ def get_deterministic_debug_mode() -> int:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Keep the setting: products of float32 are computed in float32, the highest precision."""
+    """Store the setting only: products of float32 are always computed in float32."""
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(
             "set_float32_matmul_precision: 'highest', 'high' or 'medium' is required, got "
@@ -136,32 +136,32 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """Return what `set_float32_matmul_precision` was told."""
+    """Return the setting of `set_float32_matmul_precision`."""
     return str(_settings["precision"])
 
 
 def set_num_interop_threads(num: int) -> None:
-    """Keep the answer of `get_num_interop_threads`: operators run one after another."""
+    """Store the number only: operators run one after another."""
     _settings["interop"] = int(num)
 
 
 def get_num_interop_threads() -> int:
-    """Return what `set_num_interop_threads` was told."""
+    """Return the number of `set_num_interop_threads`."""
     return int(_settings["interop"])
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """Return False, as PyTorch does on machines where it cannot: denormal numbers stay."""
+    """Return False, as PyTorch does on machines without support: denormal numbers are kept."""
     return False
 
 
 def set_warn_always(b: bool) -> None:
-    """Keep the answer of `is_warn_always_enabled`."""
+    """Store the flag only."""
     _settings["warn_always"] = bool(b)
 
 
 def is_warn_always_enabled() -> bool:
-    """Return what `set_warn_always` was told."""
+    """Return the flag of `set_warn_always`."""
     return bool(_settings["warn_always"])
 
 
@@ -196,7 +196,7 @@ def compiled_with_cxx11_abi() -> bool:
 
 
 def typename(obj: Any) -> str:
-    """Return the name of an object's type, of tensors PyTorch's: ``"torch.FloatTensor"``."""
+    """Return the name of an object's type, for tensors that of PyTorch: ``"torch.FloatTensor"``."""
     if isinstance(obj, plait.Tensor):
         return _tensor_types.name_of(obj)
     kind = obj if hasattr(obj, "__qualname__") else type(obj)

@@ -51,7 +51,7 @@ def _reverse_repeat_tuple(t: tuple[Any, ...], n: int) -> tuple[Any, ...]:
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
-    """Take a prefix off the names of a state, in place, as of one saved from `DataParallel`.
+    """Remove a prefix of the names of a state, in place, such as that of `DataParallel`.
 
     Example:
         >>> from plait_torch._tuples import consume_prefix_in_state_dict_if_present
@@ -69,5 +69,5 @@ def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: 
 
 
 def _without(name: str, prefix: str) -> str:
-    # the metadata also name the modules themselves: "module" is "" below it
+    # the metadata also has the names of modules: "module" becomes ""
     return "" if name == prefix.rstrip(".") else name.removeprefix(prefix)

@@ -1,4 +1,4 @@
-"""`torch.utils.hooks`: what registering a hook returns."""
+"""`torch.utils.hooks`: handles of hooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.version`: which PyTorch's names and semantics these are."""
+"""`torch.version`: the version of PyTorch whose names and semantics these are."""
 
 from __future__ import annotations
 

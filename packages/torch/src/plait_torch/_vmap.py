@@ -22,20 +22,20 @@ def vmap(
 ) -> Callable[..., Any]:
     """Return a function that calls `func` for each sample of its arguments and stacks the results.
 
-    The values, and the derivatives through them, are those of PyTorch's, which calls once with all
-    samples; here a loop calls once a sample, and costs that.
+    Values and derivatives are those of PyTorch, which calls the function once for all samples. Here
+    a loop calls it for each sample, which takes more time.
 
     Args:
         func: a function of tensors and containers of them.
-        in_dims: which dimension counts the samples: one for all arguments, or one for each (also
-            nested as the argument is); None for an argument that all samples share.
-        out_dims: where that dimension stands in the results.
+        in_dims: the dimension of the samples: one for all arguments, or one for each (nested like
+            the argument); None for an argument that all samples share.
+        out_dims: the dimension of the samples in the results.
         randomness: random functions draw anew for each sample, which is "different"; "same" is not
-            there, and "error" is not enforced.
-        chunk_size: of no effect.
+            supported, and "error" is not enforced.
+        chunk_size: has no effect.
 
     Raises:
-        ValueError: if no argument counts samples, or their numbers differ.
+        ValueError: if no argument has a dimension of samples, or their sizes differ.
 
     Example:
         >>> import plait
@@ -64,11 +64,11 @@ def vmap(
         if not results:
             raise ValueError("vmap: at least one sample is required, got a dimension of size 0")
         whole = tree_unflatten(results[0], shape)
-        places = _dims_of(out_dims, whole, "out_dims")
+        result_dims = _dims_of(out_dims, whole, "out_dims")
         return tree_unflatten(
             [
-                _stack(column, place)
-                for column, place in zip(zip(*results, strict=True), places, strict=True)
+                _stack(column, dim)
+                for column, dim in zip(zip(*results, strict=True), result_dims, strict=True)
             ],
             shape,
         )
@@ -76,15 +76,17 @@ def vmap(
     return batched
 
 
-def _stack(column: Any, place: Any) -> Any:
-    if place is None:
+def _stack(column: Any, dim: Any) -> Any:
+    if dim is None:
         return column[0]
     values = [each if plait.is_tensor(each) else plait.tensor(each) for each in column]
-    return plait.stack(values, place)
+    return plait.stack(values, dim)
 
 
 def _dims_of(dims: Any, tree: Any, argument: str) -> list[Any]:
-    """Return a dimension for each leaf: `dims` is one, or containers that begin as the tree."""
+    """Return a dimension for each leaf: `dims` is one dimension, or containers with the outer
+    structure of the tree.
+    """
     if dims is None or isinstance(dims, int):
         return [
             dims if argument == "out_dims" or plait.is_tensor(leaf) else None

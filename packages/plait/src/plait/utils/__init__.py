@@ -1,4 +1,4 @@
-"""Where PyTorch's users look for `plait.utils.data` and `plait.utils.checkpoint`.
+"""The names `plait.utils.data` and `plait.utils.checkpoint`, as in PyTorch.
 
 They are `plait_data` and `plait_autograd.checkpointing`.
 """
