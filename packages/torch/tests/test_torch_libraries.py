@@ -188,6 +188,10 @@ def test_inner_names_are_keys_and_calls(torch: Any) -> None:
     table = {aten.add.Tensor: 1, aten.clone.default: 2}
     assert table[aten.add.Tensor] == 1 and aten.add is not aten.sub
     assert aten.add.Tensor(plait.ones(1), plait.ones(1)).tolist() == [2]
+    x = plait.arange(5)
+    assert aten.slice.Tensor(x, 0, 1, 3).tolist() == [1, 2]
+    assert aten.index.Tensor(x, [plait.tensor([4, 0])]).tolist() == [4, 0]
+    assert aten.view.default(x, (5, 1)).shape == (5, 1)
     with pytest.raises(NotImplementedError, match=r"aten\._to_nowhere"):
         aten._to_nowhere.default(plait.ones(1))
 

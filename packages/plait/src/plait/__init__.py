@@ -72,8 +72,9 @@ def _elsewhere(name: str) -> str:
     variants = dict(_import_module("plait_abi").operator_names()).get(name)
     if variants == "method":
         return f"; it is plait.Tensor.{name}"
-    if variants == "" and _aliases.is_installed("nn") and hasattr(_module("nn").functional, name):
-        return f"; it is plait.nn.functional.{name}"
+    if variants == "" and _aliases.is_installed("nn"):
+        functional = getattr(_module("nn"), "functional", None)  # another package may have none
+        return f"; it is plait.nn.functional.{name}" if hasattr(functional, name) else ""
     return ""
 
 

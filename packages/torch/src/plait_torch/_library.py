@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import plait
+from plait_abi import operator
 
 __all__ = [
     "CustomOpDef",
@@ -248,9 +249,12 @@ class _Overload:
         for namespace in (plait, plait.nn.functional, plait.Tensor):
             if hasattr(namespace, self._name):
                 return getattr(namespace, self._name)(*args, **kwargs)
-        raise NotImplementedError(
-            f"plait_torch: torch.ops.aten.{self._name}: plait has no operator of that name"
-        )
+        try:
+            function = operator(self._name)
+        except AttributeError:
+            text = f"torch.ops.aten.{self._name}: plait has no operator of that name"
+            raise NotImplementedError(f"plait_torch: {text}") from None
+        return function(*args, **kwargs)
 
 
 class _Inner(ModuleType):
