@@ -22,6 +22,10 @@ inline plait_call known_part(const plait_call *c) {
   return known;
 }
 
+inline void release_all(plait_value *v, uint16_t n) {
+  for (uint16_t i = 0; i < n; i++) release_value(v + i);
+}
+
 template <class F>
 void each_tensor(const plait_value *values, uint32_t n, F &&f) {
   for (uint32_t i = 0; i < n; i++) {
@@ -44,6 +48,19 @@ plait_status judged(const plait_call *, plait_status, const plait_error *before)
 // defaults.
 plait_status base_call(const plait_op *op, plait_thread *, plait_value *in, uint16_t n,
                        plait_value *out);
+
+// The error of a call that nobody serves.
+plait_status no_kernel(const plait_call *);
+
+// From decomposition.cpp.
+
+enum class Layers { off, on };
+// Runs the function form; the other forms copy its result into their target by `copy_`, which
+// layers see. `kept`: a layer keeps what the parts read.
+plait_status decomposed(plait_call *, Layers, bool kept = false);
+// Does for a composite what a shape function does: its decomposition, run on meta tensors, refuses
+// wrong arguments and says what the results are. PLAIT_DECLINE where they depend on values.
+plait_status shape_by_decomposition(Frame *);
 
 // From targets.cpp.
 
