@@ -1,4 +1,4 @@
-"""What the tests of the examples share."""
+"""Fixtures of the tests of the examples."""
 
 import importlib
 import sys
@@ -11,7 +11,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 @pytest.fixture(scope="session")
 def example():
-    """A function that imports an example as a program started beside it would."""
+    """A function that imports an example as a program in its folder would."""
     sys.path.insert(0, str(EXAMPLES))
     yield importlib.import_module
     sys.path.remove(str(EXAMPLES))
@@ -27,7 +27,7 @@ def digits(example, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def is_png():
-    """A function that tells whether a file is a picture of some size."""
+    """A function that returns whether a file is a PNG file of over 5000 bytes."""
 
     def check(path):
         return path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 5000

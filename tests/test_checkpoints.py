@@ -1,4 +1,4 @@
-"""Checkpoints of modules and optimizers: training goes on as if it had not stopped."""
+"""Checkpoints of modules and optimizers: training resumes as if it had not stopped."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_under_the_umbrella(tmp_path: Path) -> None:
 
 
 def test_parameters_without_the_packages_are_tensors(tmp_path: Path) -> None:
-    """Who has neither modules nor an engine still gets the weights."""
+    """Without plait_nn and an engine, weights are loaded as tensors."""
     path = tmp_path / "a"
     pc.save({"w": nn.Parameter(pc.ones(2)), "g": pc.ones(1, requires_grad=True)}, path)
     code = (

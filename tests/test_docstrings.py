@@ -1,4 +1,4 @@
-"""Every public name of every package says what it is and shows an example that gives what it shows.
+"""Every public name of every package has a docstring with an example that prints what it shows.
 
 Core's names, most of which come from the specs, are checked in packages/core/tests as well.
 """
@@ -45,12 +45,12 @@ def public_modules(name: str) -> Iterator[ModuleType]:
 
 
 def ours(thing: Any) -> bool:
-    """Whether it is made in this repository, as far as it says."""
+    """Return whether the object's module is of this repository."""
     return not str(getattr(thing, "__module__", None) or "").startswith("multiprocessing")
 
 
 def members() -> Iterator[tuple[str, Any]]:
-    """All public names and what they stand for."""
+    """Yield all public names with their objects."""
     for package in PACKAGES:
         for module in public_modules(package):
             for name in module.__all__:
@@ -90,7 +90,7 @@ def test_it_says_what_it_is_and_shows_an_example(name: str) -> None:
 
 @pytest.fixture(name="data_alone")
 def plait_data_as_it_is_alone() -> Iterator[None]:
-    """Without what the umbrella tells it once it is imported."""
+    """Undo, for one test, the settings that the umbrella package makes."""
     before = set_batch_converter(None), set_seed_source(None)
     yield
     set_batch_converter(before[0])
@@ -100,7 +100,7 @@ def plait_data_as_it_is_alone() -> Iterator[None]:
 @pytest.mark.usefixtures("data_alone")
 @pytest.mark.parametrize("name", TEXTS.values())
 def test_its_example_gives_what_it_shows(name: str, tmp_path: Path) -> None:
-    """In a folder of its own, for those that write files."""
+    """Run examples in an empty folder, as some write files."""
     before = Path.cwd()
     os.chdir(tmp_path)
     try:
@@ -114,7 +114,7 @@ def test_its_example_gives_what_it_shows(name: str, tmp_path: Path) -> None:
 
 
 def test_examples_of_methods_run() -> None:
-    """What the modules' own doctests hold besides: methods, and the modules themselves."""
+    """Doctests of methods, and of the modules themselves."""
     code = (
         "import doctest, importlib, pkgutil, sys\n"
         "failed = attempted = 0\n"

@@ -1,4 +1,4 @@
-"""The guide's table of environment variables and what the sources read are the same."""
+"""The guide's table of environment variables has those that the sources read."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def test_table_has_what_is_read() -> None:
 
 
 def test_nothing_is_written_into_the_environment() -> None:
-    """But the number of jobs, which pip's build of a package takes as an option of its command."""
+    """The exception is the number of jobs, which pip's build of a package takes as an option."""
     writers = {path.name for path in sources() if WRITTEN.search(path.read_text(encoding="utf-8"))}
     assert writers <= {"_setup.py"}

@@ -1,4 +1,4 @@
-"""The examples run, learn, and leave their pictures."""
+"""The examples run, learn, and write their pictures."""
 
 import sys
 

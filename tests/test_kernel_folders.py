@@ -1,4 +1,4 @@
-"""The kernels of a family of operators lie where its definition does: same folder, same name."""
+"""The kernels of a family of operators have the folder and file name of its definition."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ELSEWHERE = {"logsumexp": "normalization"}
 
 
 def _family_named(stem: str) -> set[str]:
-    """The families whose name a file has, or has in front of what it adds to it."""
+    """The families whose name a file's name is, or begins with."""
     return {family for family in FAMILIES if f"{stem}_".startswith(family.rpartition("/")[2] + "_")}
 
 

@@ -1,4 +1,4 @@
-"""What a long training keeps: nothing that grows with the number of steps."""
+"""The memory of a long training does not grow with the number of steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators from a C file: derivatives through the ABI, in both modes, and what has none."""
+"""Operators from a C file: derivatives through the ABI in both modes, and operators without."""
 
 from __future__ import annotations
 

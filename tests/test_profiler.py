@@ -1,4 +1,4 @@
-"""The profiler with an engine: backward nodes have their place in the timeline."""
+"""The profiler with an engine: backward nodes are in the timeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine of examples/tape: chosen by name, conforming, and caught when it is made wrong."""
+"""The engine of examples/tape: chosen by name, conforming; the kit finds its faulty variants."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "tape"
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that holds plait_tape, built as its author would build it."""
+    """The folder of plait_tape, built as its author would build it."""
     folder = tmp_path_factory.mktemp("tape") / "tape"
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("build", "*.so"))
     subprocess.run([sys.executable, "setup.py", "build_inplace"], cwd=folder, check=True)
@@ -272,7 +272,7 @@ def test_an_engine_that_is_not_there_is_named() -> None:
     assert code != 0 and "'nobody'" in text and "--load" in text
 
 
-# What each of them forgets, and a test that must notice.
+# Each change, with a test that must fail.
 MUTANTS = {
     "accumulation": (
         "graph.cpp",
@@ -317,7 +317,7 @@ def compile_object(source: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def objects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The parts of the engine as they are, by the names of their sources."""
+    """The unchanged object files of the engine, by the names of their sources."""
     folder = tmp_path_factory.mktemp("objects")
     shutil.copytree(EXAMPLE / "cpp", folder, dirs_exist_ok=True)
     return {path.name: compile_object(path) for path in sorted(folder.glob("*.cpp"))}

@@ -1,4 +1,4 @@
-"""What Tensor's members do once an engine is there: core and autograd together."""
+"""Tensor's members that need an engine: core and autograd together."""
 
 from __future__ import annotations
 

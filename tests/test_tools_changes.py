@@ -1,4 +1,4 @@
-"""The check of the form of changes catches what it must catch."""
+"""The check of the form of changes finds every kind of error."""
 
 from __future__ import annotations
 

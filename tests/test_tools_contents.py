@@ -1,4 +1,4 @@
-"""A wheel that holds what it should not, or not as it should, is named."""
+"""The check of wheels names files that are wrong or do not belong there."""
 
 from __future__ import annotations
 

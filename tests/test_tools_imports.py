@@ -1,4 +1,4 @@
-"""The check of who may import whom catches what it must catch."""
+"""The check of imports between packages finds every kind of error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The skeletons of operators: each is a spec that holds together, and never overwrites anything."""
+"""The skeletons of operators are valid specs, and overwrite no file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tools/run.py says on a machine that lacks something."""
+"""The messages of tools/run.py on a machine that lacks a program."""
 
 from __future__ import annotations
 

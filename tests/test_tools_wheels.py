@@ -1,4 +1,4 @@
-"""A wheel's key changes with what the wheel is made from, and with nothing else."""
+"""A wheel's key changes with the wheel's sources, and with nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes between forward and backward are errors, through whatever package they come."""
+"""Writes between forward and backward are errors, by whichever package."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_step_between_forward_and_backward_is_an_error() -> None:
 
 
 class OnlyDLPack:
-    """An array that is known by DLPack alone."""
+    """An array that offers DLPack only."""
 
     def __init__(self, tensor: pc.Tensor) -> None:
         self.tensor = tensor

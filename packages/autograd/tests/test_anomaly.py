@@ -1,4 +1,4 @@
-"""Anomaly mode: where the forward call was, who wrote, where the first NaN came from."""
+"""Anomaly mode: the lines of the forward call, of a write, and of the first NaN."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def overwrite(y: pc.Tensor) -> None:
 
 def test_the_error_about_nan_names_operator_and_line() -> None:
     x = pc.tensor([0.0, 1.0], requires_grad=True)
-    place = f"{__file__}:{line_of(root_of, 'the call')} in root_of"
+    line = f"{__file__}:{line_of(root_of, 'the call')} in root_of"
     with pa.detect_anomaly():
         loss = (root_of(x) * 0).sum()
         with pytest.raises(RuntimeError, match="SqrtBackward: it returned NaN") as caught:
             loss.backward()
-    assert place in str(caught.value)
+    assert line in str(caught.value)
     assert "forward pass" not in str(caught.value)
     assert x.grad is None
 
@@ -344,10 +344,8 @@ def test_threads_with_anomaly_mode_agree_with_the_rest() -> None:
     assert sys.exc_info() == (None, None, None)
 
 
-def test_a_write_into_another_storage_in_the_same_place_is_not_blamed() -> None:
-    """Writes that nothing records have no line, though one is known from an earlier life of the
-    memory.
-    """
+def test_a_write_into_another_storage_at_the_same_address_is_not_blamed() -> None:
+    """Unrecorded writes have no line, though one is known of an older storage at the address."""
     x = pc.ones(3, requires_grad=True)
     for _ in range(100):
         y = x * 1

@@ -1,4 +1,4 @@
-"""backward and grad: values, accumulation, errors, what is kept and freed."""
+"""backward and grad: values, accumulation, errors, lifetime of the graph."""
 
 from __future__ import annotations
 

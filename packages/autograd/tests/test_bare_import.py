@@ -1,4 +1,4 @@
-"""The package without a tensor type: it imports, and says what is missing."""
+"""The package without a tensor type: it imports, and errors name what is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several threads in one pass: the same bits, the same errors, memory freed as ever."""
+"""Several threads in one pass: the same bits, the same errors, all memory freed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def leaves(n: int) -> list[Any]:
 
 
 def joined(xs: list[Any]) -> Any:
-    """Branches that meet in several places, so that the order of sums counts."""
+    """Branches that meet at several nodes, so that the order of sums matters."""
     parts = [pc.linalg.inv(x) @ xs[0] for x in xs] + [x.softmax(1) for x in xs]
     return (pc.stack(parts) * pc.stack(parts[::-1])).sum()
 

@@ -1,4 +1,4 @@
-"""Function: operators written in Python."""
+"""Function: derivatives written in Python."""
 
 from __future__ import annotations
 

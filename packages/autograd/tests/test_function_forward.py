@@ -22,7 +22,7 @@ def tangent(x: Any) -> Any:
 
 
 class Cube(pa.Function):
-    """Saves its output as well, so that both kinds of saved tensors are differentiated."""
+    """Saves input and output, so that both kinds of saved tensors are differentiated."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -179,7 +179,7 @@ def test_an_input_that_is_written() -> None:
 
 
 class Tail(pa.Function):
-    """Returns a view of its input, with a tangent that the input's does not say."""
+    """Returns a view of its input, with a tangent that does not follow from the input's."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:

@@ -143,7 +143,9 @@ def test_jvp_without_a_forward_derivative_takes_two_passes() -> None:
 
 
 def test_a_jvp_of_a_jvp() -> None:
-    """One level at a time: the inner one takes two backward passes, on dual tensors."""
+    """Forward mode has one level at a time: the inner jvp takes two backward passes, on dual
+    tensors.
+    """
     x, one = t(0.3, 0.7), t(1.0, 1.0)
 
     def slope(x: Any) -> Any:

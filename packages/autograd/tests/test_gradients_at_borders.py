@@ -40,7 +40,7 @@ def test_hardswish_at_its_ends() -> None:
 
 @pytest.mark.parametrize("correction", [0, 1])
 def test_the_deviation_of_equal_numbers(correction: int) -> None:
-    """As of `std`: the slope of a root at 0 is taken as 0."""
+    """The derivative of the root at 0 is taken as 0, as for `std`."""
     both = slope(lambda x: pc.std_mean(x, correction=correction)[0], [2.0, 2.0, 2.0])
     assert both == slope(lambda x: pc.std(x, correction=correction), [2.0, 2.0, 2.0]) == [0, 0, 0]
 

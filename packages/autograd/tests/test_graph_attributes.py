@@ -1,4 +1,4 @@
-"""What a tensor tells of its place in the graph, and the warning of a gradient nobody keeps."""
+"""A tensor's attributes of the graph, and the warning of a `grad` that is not retained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In-place operators, views and versions: right, or an error that says what to do."""
+"""In-place operators, views and versions: right gradients, or an error that says what to do."""
 
 from __future__ import annotations
 
@@ -418,7 +418,7 @@ def test_data_of_a_tensor_that_requires_grad_stays_differentiable():
 
 
 def test_second_derivatives_by_a_base_whose_view_was_written():
-    """What a derivative saved of the write is a part of the base, and counts for it."""
+    """The tensor that a write saved is part of the base, and its gradient goes there."""
     x = pc.tensor([0.5, -1.0, 2.0], dtype=pc.float64, requires_grad=True)
     y = x * 1
     y[:2].exp_()

@@ -35,12 +35,12 @@ def definite(x: Any) -> Any:
 
 
 def signless(vectors: Any) -> Any:
-    """What does not depend on the signs or phases of vectors."""
+    """Return a value that does not depend on the signs or phases of vectors."""
     return pc.abs(vectors).square()
 
 
 def spanned(vectors: Any) -> Any:
-    """What depends on the space of vectors alone."""
+    """Return a value that depends only on the span of vectors."""
     return vectors @ adjoint(vectors)
 
 
@@ -50,7 +50,7 @@ def residuals_and_solution(a: Any, b: Any) -> Any:
 
 
 def distinct(x: Any) -> Any:
-    """Matrices whose eigenvalues lie apart."""
+    """Draw matrices whose eigenvalues are far apart."""
     n = x.shape[-1]
     return x * 0.3 + pc.diag(pc.arange(1.0, n + 1, dtype=pc.float64)).to(x.dtype)
 

@@ -1,4 +1,4 @@
-"""no_grad and its kin."""
+"""no_grad, enable_grad, set_grad_enabled and inference_mode."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def run(steps: list[tuple[str, Step]], weights: list[float], leaves: list[Any]) 
 
 
 def compare(seed: int, functions: bool = False) -> bool:
-    """Whether backward gave a gradient; asserts that it is the one of finite differences."""
+    """Return whether backward gave a gradient; assert that it is the one of finite differences."""
     steps, weights = program(seed, functions)
     rng = np.random.default_rng(seed)
     values = [rng.uniform(-1, 1, shape) for shape in SHAPES]

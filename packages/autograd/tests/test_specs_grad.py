@@ -25,7 +25,7 @@ SMALL = 80  # elements that are varied one by one
 
 
 def differentiable(spec: Operator) -> bool:
-    """Operators with a derivative, of their own or through what they are made of."""
+    """Operators with a derivative, their own or their decomposition's."""
     if spec.unpredictable or spec.dtypes in ("integral", "integer", "bool"):
         return False
     return bool(spec.vjps) or spec.decompose_function is not None
@@ -52,7 +52,7 @@ OPERATORS = [spec for spec in specs.all() if differentiable(spec)]
 
 
 def names(spec: Operator) -> set[str]:
-    """The arguments that gradients are asked for."""
+    """The arguments that the gradients are taken of."""
     if spec.vjps:
         return set(spec.differentiable)
     every = {argument.name for argument in spec.schema.arguments if argument.is_tensor}
@@ -79,7 +79,7 @@ def doubled(value: Any, complex_: bool) -> Any:
 
 
 def fixed(value: Any) -> Any:
-    """The same without gradients."""
+    """Return the arguments without gradients."""
     if isinstance(value, pc.Tensor):
         return value.detach()
     if isinstance(value, (list, tuple)):
@@ -136,7 +136,7 @@ def problem(
 
 
 def accepted(function: Callable[..., Any], varied: list[Any]) -> bool:
-    """Whether the operator takes complex numbers at all."""
+    """Return whether the operator takes complex numbers."""
     try:
         with pa.no_grad():
             function(*varied)
@@ -273,20 +273,20 @@ def test_what_is_written_twice_gives_its_gradient_to_the_last_value() -> None:
     x = pc.tensor([1.0, 2.0, 3.0], dtype=pc.float64, requires_grad=True)
     values = pc.tensor([5.0, 6.0, 7.0], dtype=pc.float64, requires_grad=True)
     number = pc.tensor(5.0, dtype=pc.float64, requires_grad=True)
-    places = pc.tensor([0, 0, 2])
+    indices = pc.tensor([0, 0, 2])
 
     def assigned(x: Any, values: Any) -> Any:
         y = x * 1
-        y[places] = values
+        y[indices] = values
         return y * y
 
     for function, value in (
         (assigned, values),
         (assigned, number),
-        (lambda x, v: x.scatter(0, places, v).square(), values),
-        (lambda x, v: x.index_fill(0, places, v).square(), number),
-        (lambda x, v: x.index_copy(0, places, v).square(), values),
-        (lambda x, v: x.put(places, v).square(), values),
+        (lambda x, v: x.scatter(0, indices, v).square(), values),
+        (lambda x, v: x.index_fill(0, indices, v).square(), number),
+        (lambda x, v: x.index_copy(0, indices, v).square(), values),
+        (lambda x, v: x.put(indices, v).square(), values),
     ):
         assert pa.gradcheck(function, [x, value])
         assert pa.gradgradcheck(function, [x, value])
@@ -295,11 +295,11 @@ def test_what_is_written_twice_gives_its_gradient_to_the_last_value() -> None:
 def test_products_that_are_scattered_have_second_derivatives_at_zeros() -> None:
     x = pc.tensor([2.0, 0.0], dtype=pc.float64, requires_grad=True)
     addends = pc.tensor([0.0, 0.0, 4.0, 5.0, 3.0], dtype=pc.float64, requires_grad=True)
-    places = pc.tensor([0, 0, 0, 1, 1])
+    indices = pc.tensor([0, 0, 0, 1, 1])
     for include_self in (True, False):
 
         def function(x: Any, v: Any, include_self: bool = include_self) -> Any:
-            return pc.scatter_reduce(x, 0, places, v, "prod", include_self=include_self)
+            return pc.scatter_reduce(x, 0, indices, v, "prod", include_self=include_self)
 
         assert pa.gradcheck(function, [x, addends])
         assert pa.gradgradcheck(function, [x, addends])
@@ -314,10 +314,10 @@ def test_a_gradient_that_nobody_wrote_is_an_error() -> None:
 
 
 WITHOUT_DERIVATIVE = {
-    # views and places: the engine knows them, or nothing can change them a little
+    # views, which the engine differentiates, and indices, which have no derivative
     *("argmax", "argmin", "argsort_rows", "as_strided", "detach"),
     *("nonzero_rows", "search_sorted"),
-    # nobody has written them, here or in PyTorch; asking for a gradient is an error
+    # not implemented, as in PyTorch; requesting a gradient is an error
     *("beta_sample_grad", "geqrf"),
     *("linalg_ldl_factor", "linalg_ldl_factor_ex", "linalg_ldl_solve"),
     "special_airy_ai",

@@ -1,4 +1,4 @@
-"""Write the stubs of plait_core: the templates here with the operators' signatures put in."""
+"""Write the stubs of plait_core: the templates of this folder with the operators' signatures."""
 
 from __future__ import annotations
 

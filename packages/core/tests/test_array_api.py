@@ -1,5 +1,5 @@
 """The array API namespace against NumPy, which follows the same standard. The suite of the Data
-APIs consortium (session array-api) goes deeper; here is what must never break.
+APIs consortium (session array-api) covers the rest of it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Attribute lookup in C gives what Python's own gives, for every kind of attribute and class."""
+"""Attribute lookup in C gives the same as Python's own, for every kind of attribute and class."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Data(Plain):
 
 
 class Body:
-    """What the class below has in both forms."""
+    """The members of both classes below."""
 
     constant = 7
     plain = Plain()
@@ -71,7 +71,7 @@ class Body:
 
 
 def pair(**members: Any) -> tuple[type[Holder], type[Holder]]:
-    """The same class with lookup in C and with Python's."""
+    """Return a class with lookup in C, and one with Python's."""
     fast = type("Fast", (Holder,), {**members})
     slow = type("Slow", (Holder,), {**members})
     assert attribute_lookup.install(fast, Holder.__getattr__)

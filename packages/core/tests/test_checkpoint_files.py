@@ -1,6 +1,6 @@
 """The old checkpoint or the new one, or an error: kills, full disks, and every kind of damage.
 
-The numbers of tries grow with the environment: PLAIT_CHECKPOINT_KILLS, PLAIT_CHECKPOINT_FLIPS.
+PLAIT_CHECKPOINT_KILLS and PLAIT_CHECKPOINT_FLIPS set the numbers of tries.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ def test_a_flipped_bit_names_the_tensor() -> None:
     data, _ = small("plait")
     start = 8 + int.from_bytes(data[:8], "little")
     header = json.loads(data[8:start])
-    places = {k: v["data_offsets"] for k, v in header.items() if k != "__metadata__"}
+    spans = {k: v["data_offsets"] for k, v in header.items() if k != "__metadata__"}
     chance = random.Random(0)
     for attempt in range(FLIPS):
         bit = chance.randrange(8 * len(data)) if attempt >= 8 * start else attempt
@@ -263,8 +263,8 @@ def test_a_flipped_bit_names_the_tensor() -> None:
         with pytest.raises(pc.CheckpointError) as caught:
             pc.load(io.BytesIO(bytes(broken)))
         if bit // 8 >= start:
-            place = bit // 8 - start
-            name = next(k for k, (begin, end) in places.items() if begin <= place < end)
+            offset = bit // 8 - start
+            name = next(k for k, (begin, end) in spans.items() if begin <= offset < end)
             assert f"tensor {name!r} of" in str(caught.value)
 
 
@@ -280,7 +280,7 @@ def test_unchecked_when_asked_for(tmp_path: Path) -> None:
 
 
 def loads_or_complains(data: bytes, **options: Any) -> Any:
-    """The only exception that damage may give is the typed one."""
+    """Return whether a file loads; the only exception allowed is the typed one."""
     try:
         return pc.load(io.BytesIO(data), **options)
     except pc.CheckpointError:
@@ -288,7 +288,7 @@ def loads_or_complains(data: bytes, **options: Any) -> Any:
 
 
 def test_bursts_in_the_header() -> None:
-    """Also such as leave the JSON whole: nothing makes a file of plait's another program's."""
+    """Damage that leaves the JSON valid must not make plait's file another program's."""
     data, _ = small("plait")
     start = 8 + int.from_bytes(data[:8], "little")
     letters = b"abcdefghijklmnopqrstuvwxyz0123456789._ "
@@ -296,9 +296,9 @@ def test_bursts_in_the_header() -> None:
     for length in (1, 2, 5, 12, 13, 31, 64):
         for begin in range(start):
             broken = bytearray(data)
-            for place in range(begin, min(begin + length, start)):
-                if chr(broken[place]).isalnum():
-                    broken[place] = chance.choice(letters)
+            for offset in range(begin, min(begin + length, start)):
+                if chr(broken[offset]).isalnum():
+                    broken[offset] = chance.choice(letters)
             if broken != data:
                 with pytest.raises(pc.CheckpointError):
                     pc.load(io.BytesIO(bytes(broken)))
@@ -307,13 +307,13 @@ def test_bursts_in_the_header() -> None:
 def test_many_bytes_of_the_header() -> None:
     data, _ = small("plait")
     start = 8 + int.from_bytes(data[:8], "little")
-    letters = [place for place in range(8, start) if chr(data[place]).isalpha()]
+    letters = [offset for offset in range(8, start) if chr(data[offset]).isalpha()]
     chance = random.Random(0)
     for attempt in range(FLIPS):
         broken = bytearray(data)
         some = letters if attempt % 2 else range(start)
-        for place in chance.choices(some, k=chance.randrange(1, 200)):
-            broken[place] = chance.choice(b"abcxyz _") if attempt % 2 else chance.randrange(256)
+        for offset in chance.choices(some, k=chance.randrange(1, 200)):
+            broken[offset] = chance.choice(b"abcxyz _") if attempt % 2 else chance.randrange(256)
         if broken != data:
             with pytest.raises(pc.CheckpointError):
                 pc.load(io.BytesIO(bytes(broken)))
@@ -325,9 +325,9 @@ def test_an_index_whose_marks_are_damaged(tmp_path: Path) -> None:
     data = index.read_bytes()
     for begin in range(len(data) - 64):
         broken = bytearray(data)
-        for place in range(begin, begin + 64):
-            if chr(broken[place]).isalpha():
-                broken[place] = ord("z")
+        for offset in range(begin, begin + 64):
+            if chr(broken[offset]).isalpha():
+                broken[offset] = ord("z")
         index.write_bytes(broken)
         if broken != data:
             with pytest.raises(pc.CheckpointError):
@@ -335,7 +335,7 @@ def test_an_index_whose_marks_are_damaged(tmp_path: Path) -> None:
 
 
 def test_files_of_the_version_before_load() -> None:
-    """Files without the mark at the end of the metadata, as plait wrote them at first."""
+    """Files in plait's older format, without the mark at the end of the metadata."""
     data, _ = small("plait")
     start = 8 + int.from_bytes(data[:8], "little")
     header = json.loads(data[8:start])
@@ -368,7 +368,7 @@ def test_metadata_of_others_that_speaks_of_plait(metadata: dict[str, str]) -> No
     [{"format": "plait"}, {"plait": "{}"}, {"plait.end": ""}, {"plait.header": "0" * 32}],
 )
 def test_marks_without_a_digest(metadata: dict[str, str], tmp_path: Path) -> None:
-    """Damage, or another program's: who knows better loads it."""
+    """The file is damaged, or another program's; ``verify=False`` loads it."""
     path = tmp_path / "a"
     path.write_bytes(foreign(metadata))
     for verify in (None, True):
@@ -400,9 +400,9 @@ def test_paths_with_a_null_character(tmp_path: Path) -> None:
 
 
 def harmless(data: bytes) -> set[int]:
-    """The bytes of a zip that say nothing of what is loaded."""
+    """The bytes of a zip that do not influence what is loaded."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        infos, place = archive.infolist(), archive.start_dir
+        infos, offset = archive.infolist(), archive.start_dir
     found: set[int] = set()
     for info in infos:
         begin = info.header_offset
@@ -412,13 +412,15 @@ def harmless(data: bytes) -> set[int]:
         found |= set(range(begin + 30 + length, begin + 30 + length + extra))
         if info.filename.endswith("/version"):  # a record that is not read, and its sum
             body = begin + 30 + length + extra
-            found |= set(range(body, body + info.file_size)) | set(range(place + 16, place + 20))
+            found |= set(range(body, body + info.file_size)) | set(range(offset + 16, offset + 20))
         # versions, flags, date, disk, attributes
-        found |= {place + i for i in (4, 5, 6, 7, 8, 9, 12, 13, 14, 15, *range(34, 42))}
-        place += 46 + len(info.filename) + len(info.extra)
-    # what the last entry says of lengths ends with the directory
-    found |= {place - 46 - len(info.filename) + i for i in range(28, 34)}
-    return found | {place + i for i in (4, 5, 6, 7, 8, 9, 10, 11, 20, 21)}  # disks, counts, comment
+        found |= {offset + i for i in (4, 5, 6, 7, 8, 9, 12, 13, 14, 15, *range(34, 42))}
+        offset += 46 + len(info.filename) + len(info.extra)
+    # the lengths in the last entry end with the directory
+    found |= {offset - 46 - len(info.filename) + i for i in range(28, 34)}
+    return found | {
+        offset + i for i in (4, 5, 6, 7, 8, 9, 10, 11, 20, 21)
+    }  # disks, counts, comment
 
 
 @pytest.mark.parametrize("mapped", [False, True])
@@ -428,10 +430,10 @@ def test_a_bit_of_every_byte_of_a_zip(tmp_path: Path, mapped: bool) -> None:
     path = tmp_path / "a"
     fields, loaded = harmless(data), set()
     chance = random.Random(0)
-    for place in range(len(data)):
-        bit = 8 * place + chance.randrange(8)
+    for offset in range(len(data)):
+        bit = 8 * offset + chance.randrange(8)
         broken = bytearray(data)
-        broken[place] ^= 1 << bit % 8
+        broken[offset] ^= 1 << bit % 8
         path.write_bytes(broken)
         try:
             found = pc.load(path, mmap=mapped, verify=True if mapped else None)
@@ -445,8 +447,8 @@ def test_a_bit_of_every_byte_of_a_zip(tmp_path: Path, mapped: bool) -> None:
 def test_a_zip_is_checked_unless_it_is_mapped(tmp_path: Path) -> None:
     data, _ = small("torch")
     path = tmp_path / "a"
-    place = data.index(np.arange(12, dtype="<f4").tobytes())
-    path.write_bytes(data[: place + 5] + b"\x40" + data[place + 6 :])
+    offset = data.index(np.arange(12, dtype="<f4").tobytes())
+    path.write_bytes(data[: offset + 5] + b"\x40" + data[offset + 6 :])
     for options in ({}, {"verify": True}, {"verify": True, "mmap": True}):
         with pytest.raises(pc.CheckpointError, match="its crc differs; verify=False loads it"):
             pc.load(path, **options)
@@ -465,11 +467,11 @@ def test_a_zip_without_sums() -> None:
     data, _ = small("torch")
     broken = bytearray(data)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        place = archive.start_dir
+        offset = archive.start_dir
         for info in archive.infolist():
-            for at in (info.header_offset + 14, place + 16):
+            for at in (info.header_offset + 14, offset + 16):
                 broken[at : at + 4] = bytes(4)
-            place += 46 + len(info.filename)
+            offset += 46 + len(info.filename)
     assert is_small(pc.load(io.BytesIO(bytes(broken))))
     with pytest.raises(pc.CheckpointError, match=r"saved without sums.*verify=False loads it"):
         pc.load(io.BytesIO(bytes(broken)), verify=True)
@@ -617,7 +619,7 @@ TOKENS += ['{"sparse":[1,2,3,4]}', '{"nonsense":1}', '{"dtype":"float99"}', '{"i
 
 
 def test_mutated_headers() -> None:
-    """With a digest that is right again, so that the checks behind it have to hold."""
+    """The digest is computed anew, so that the checks after it must find the damage."""
     value = {
         "x": [pc.arange(6.0), pc.arange(6.0).reshape(2, 3).t()],
         "a": np.arange(3),
@@ -641,7 +643,7 @@ def test_mutated_headers() -> None:
 
 
 def mutated(text: str, chance: random.Random) -> bytes:
-    """Replace a number, a text or some characters, in the header or in what plait wrote in it."""
+    """Replace a number, a text or some characters, in the header or in plait's part of it."""
     header = json.loads(text)
     inner = header["__metadata__"]["plait"]
     if chance.random() < 0.6:
@@ -662,8 +664,8 @@ def changed(text: str, chance: random.Random) -> str:
     if kind == 1:
         other = chance.choice(found)
         return text[: at.start()] + other.group() + text[at.end() :]
-    place = chance.randrange(len(text))
-    return text[:place] + chr(chance.randrange(32, 127)) + text[place + 1 :]
+    offset = chance.randrange(len(text))
+    return text[:offset] + chr(chance.randrange(32, 127)) + text[offset + 1 :]
 
 
 def test_random_bytes_after_known_beginnings() -> None:
@@ -688,9 +690,9 @@ def test_the_digest_sees_every_change(size: int) -> None:
     right = _digest.digest_of(data)
     for _ in range(40):
         broken = data.copy()
-        place = chance.randrange(size)
+        offset = chance.randrange(size)
         burst = chance.choice((1, 1, 64, 4096))
-        broken[place : place + burst] ^= np.uint8(chance.randrange(1, 256))
+        broken[offset : offset + burst] ^= np.uint8(chance.randrange(1, 256))
         assert _digest.digest_of(broken) != right
     for page in (512, 4096):
         if size > 4 * page:
@@ -701,7 +703,7 @@ def test_the_digest_sees_every_change(size: int) -> None:
 
 
 def test_the_digest_is_what_the_note_says() -> None:
-    """The format: the sums by hand, from Python's ints."""
+    """Compute the sums of the format with Python's ints."""
     factor, wrap = 0x9E3779B97F4A7C15, 2**64
 
     def mixed(h: int, x: int) -> int:

@@ -1,4 +1,4 @@
-"""Pickles that would run code: every one is refused with its reason, and none runs.
+"""Pickles that would run code: every one gives an error with its reason, and none runs.
 
 Each writes a file when it is executed, in one way or another; the files must not appear. The same
 pickles are tried as a zip of torch.save, as its older format, and where a table of names is read.
@@ -37,7 +37,7 @@ def name(module: str, attribute: str) -> bytes:
 
 
 def call(module: str, attribute: str, *args: bytes) -> bytes:
-    """A pickle that calls something with arguments that are opcodes."""
+    """Return a pickle that calls a global; its arguments are given as opcodes."""
     return b"\x80\x02" + name(module, attribute) + b"(" + b"".join(args) + b"tR."
 
 
@@ -46,7 +46,7 @@ CODE = text(f"open({MARK!r}, 'w').close()")
 
 
 class Reduced:
-    """An object whose pickle calls what it is given."""
+    """An object whose pickle calls the given function."""
 
     def __init__(self, function: Any, *args: Any) -> None:
         self.what = (function, args)
@@ -229,7 +229,7 @@ def as_legacy(data: bytes, keys: bytes = b"].", storages: bytes = b"") -> bytes:
 
 @pytest.fixture
 def nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Work in an empty folder, and fail if something was executed, imported or written."""
+    """Run in an empty folder; fail if something was executed, imported or written."""
     monkeypatch.chdir(tmp_path)
     calls: list[Any] = []
     real = builtins.__import__
@@ -282,7 +282,7 @@ def test_weights_only_false_runs_what_the_file_says() -> None:
 
 @pytest.mark.parametrize("protocol", range(6))
 def test_data_of_every_protocol(protocol: int) -> None:
-    """What Python pickles as data, the interpreter reads as Python does."""
+    """The interpreter reads pickles of data as Python does."""
     import collections
 
     value = {
@@ -381,13 +381,13 @@ def test_pickles_changed_at_random() -> None:
     for attempt in range(FLIPS):
         data = bytearray(seeds[0] if attempt % 2 else chance.choice(seeds))
         for _ in range(chance.randrange(1, 4)):
-            place = chance.randrange(len(data))
+            offset = chance.randrange(len(data))
             if chance.random() < 0.5:
-                data[place] = chance.randrange(256)
+                data[offset] = chance.randrange(256)
             else:
                 other = chance.choice(seeds)
                 begin = chance.randrange(len(other))
-                data[place : place + chance.randrange(4)] = other[begin : begin + 12]
+                data[offset : offset + chance.randrange(4)] = other[begin : begin + 12]
         with contextlib.suppress(pc.CheckpointError):
             _machine.run(bytes(data), 0, _table.find, persistent, _table.build)
 

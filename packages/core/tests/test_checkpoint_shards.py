@@ -1,4 +1,4 @@
-"""Saves in several files: whatever stops them, the old checkpoint is there or the new one."""
+"""Saves in several files: when they are stopped, the old checkpoint or the new one is complete."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_second_interrupt_in_the_cleaning(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_synchronised(tmp_path: Path) -> None:
-    """Nothing is lost, and what was said is what is there."""
+    """Nothing is lost, and the error describes the state of the files."""
     index = tmp_path / "m.index.json"
     save(0, index)
     real, folders = os.fsync, 0
@@ -198,14 +198,14 @@ def test_indexes_with_one_stem_in_a_folder(tmp_path: Path) -> None:
 def test_an_index_that_was_written_anew_keeps_its_parts(
     at: int, later: bool, tmp_path: Path
 ) -> None:
-    """By another program, in any order, with a name across the end of what is read at a time."""
+    """Another program may order it differently; a name may cross the end of a read block."""
     index, copy = tmp_path / "m.index.json", tmp_path / "copy.json"
     save(1, index)
-    places = json.loads(index.read_text())["weight_map"]
+    weight_map = json.loads(index.read_text())["weight_map"]
     blank = {"a": " " * at}
-    parts = {"weight_map": places}
+    parts = {"weight_map": weight_map}
     copy.write_text(json.dumps(parts | blank if later else blank | parts, indent=2))
-    kept = set(places.values())
+    kept = set(weight_map.values())
     save(2, index)
     save(3, index)
     assert set(os.listdir(tmp_path)) == {*own_files(index), *kept, "copy.json"}
@@ -220,8 +220,8 @@ def test_large_files_beside_are_read_once_and_in_blocks(
         file.truncate(50 * block)
     now, preadv, sizes = time.time_ns, os.preadv, []
 
-    def counted(file: int, buffers: Any, place: int) -> int:
-        count = preadv(file, buffers, place)
+    def counted(file: int, buffers: Any, offset: int) -> int:
+        count = preadv(file, buffers, offset)
         sizes.append(count)
         return count
 
@@ -258,7 +258,7 @@ def test_a_file_that_takes_the_place_of_an_index(tmp_path: Path) -> None:
 
 
 def test_a_file_beside_sharded_checkpoints_keeps_parts_in_use(tmp_path: Path) -> None:
-    """Also where its name has the same beginning."""
+    """Their names may have the same beginning."""
     index, copy = tmp_path / "m.index.json", tmp_path / "best"
     save(1, index)
     shutil.copy(index, copy)
@@ -335,7 +335,7 @@ print(most)
 
 
 def test_what_killed_saves_leave_is_removed(tmp_path: Path) -> None:
-    """Also each by the next killed one, so that the disk does not fill up."""
+    """Each killed save removes the remains of the one before, so that the disk does not fill up."""
     index = tmp_path / "m.index.json"
     command = [sys.executable, "-c", KILLED, str(index), "200"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
@@ -427,12 +427,12 @@ def test_a_link_to_an_index(tmp_path: Path) -> None:
     assert sorted(os.listdir(index.parent)) == own_files(index)
 
 
-# ---- what is no file
+# ---- devices, pipes and sockets
 
 
 @pytest.fixture
 def no_waiting() -> Any:
-    """A call that waits is stopped."""
+    """Stop a call that waits."""
 
     def late(*args: Any) -> None:
         raise AssertionError("waits")

@@ -1,4 +1,4 @@
-"""What `save` writes, `load` gives back: containers, tensors that share storage, several files."""
+"""`load` returns what `save` wrote: containers, tensors that share storage, several files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def there_and_back(value: Any, form: str = "plait", **options: Any) -> Any:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Equal in type and value, nan to nan, through containers and tensors."""
+    """Return whether types and values are equal, through containers and tensors; nan equals nan."""
     if type(a) is not type(b):
         return False
     if isinstance(a, pc.Tensor):

@@ -1,4 +1,4 @@
-"""Complex numbers: views of their parts, special values, promotion, products, refusals."""
+"""Complex numbers: views of their parts, special values, promotion, products, errors."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def test_names_of_dtypes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "place"),
+    ("data", "location"),
     [
         ([[1, 2], [3]], r"length 1 beside 2, data\[1\]"),
         ([[[1, 2], [3, 4]], [[5, 6], [7]]], r"length 1 beside 2, data\[1\]\[1\]"),
@@ -149,8 +149,8 @@ def test_names_of_dtypes() -> None:
         ([1, [2]], r"a sequence beside a number, data\[1\]"),
     ],
 )
-def test_ragged_lists_name_the_place(data: Any, place: str) -> None:
-    with pytest.raises(ValueError, match=place):
+def test_ragged_lists_name_the_element(data: Any, location: str) -> None:
+    with pytest.raises(ValueError, match=location):
         pc.tensor(data)
 
 

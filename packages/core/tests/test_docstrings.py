@@ -1,4 +1,4 @@
-"""Every public name says what it is and shows an example, and the examples give what they show."""
+"""Every public name has a docstring with an example, and the examples print what they show."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SPACES: dict[str, Any] = {
 
 
 def is_value(member: Any) -> bool:
-    """Numbers (pi, newaxis), dtypes and memory formats are values: their types have the docs."""
+    """Numbers (pi, newaxis), dtypes and memory formats are values: their types are documented."""
     return member is None or isinstance(member, (int, float, str, pc.dtype, ModuleType))
 
 
@@ -43,12 +43,12 @@ def names_of(space: Any) -> list[str]:
 
 
 def members() -> Iterator[tuple[str, str, str]]:
-    """All public names with their docstrings: (namespace, name, text)."""
-    for place, space in SPACES.items():
+    """Yield all public names with their docstrings: (namespace, name, text)."""
+    for namespace, space in SPACES.items():
         for name in names_of(space):
             member = getattr(space, name)  # a property of the class is the property itself
             if not is_value(member):
-                yield place, name, inspect.getdoc(member) or ""
+                yield namespace, name, inspect.getdoc(member) or ""
 
 
 def can_run(text: str) -> bool:
@@ -58,13 +58,13 @@ def can_run(text: str) -> bool:
 
 MEMBERS = list(members())
 # a method that is an operator has the docstring of the function: each text runs once
-TEXTS = {text: f"{place}.{name}" for place, name, text in MEMBERS if ">>>" in text}
+TEXTS = {text: f"{namespace}.{name}" for namespace, name, text in MEMBERS if ">>>" in text}
 EXAMPLES = {name: text for text, name in TEXTS.items() if can_run(text)}
 
 
 @pytest.fixture(autouse=True)
 def settings() -> Iterator[None]:
-    """What an example sets does not outlast it, not even where it fails."""
+    """Restore the settings that an example changes, also where it fails."""
     state, threads = pc.get_rng_state(), pc.get_num_threads()
     yield
     pc.set_default_dtype(pc.float32)
@@ -75,27 +75,29 @@ def settings() -> Iterator[None]:
 
 
 def test_the_walk_finds_the_names() -> None:
-    found = {f"{place}.{name}" for place, name, _ in MEMBERS}
+    found = {f"{namespace}.{name}" for namespace, name, _ in MEMBERS}
     assert {"plait_core.add", "plait_core.tensor", "plait_core.Tensor.add_"} <= found
     assert {"plait_core.Tensor.shape", "plait_core.linalg.inv", "plait_core.fft.fft"} <= found
     assert {"plait_core.array_api.sum", "plait_core.array_api.fft.rfft"} <= found
     assert "plait_core.pi" not in found and "plait_core.float32" not in found
 
 
-@pytest.mark.parametrize("place", SPACES)
-def test_all_have_an_example(place: str) -> None:
-    ours = [(name, text) for where, name, text in MEMBERS if where == place]
+@pytest.mark.parametrize("namespace", SPACES)
+def test_all_have_an_example(namespace: str) -> None:
+    ours = [(name, text) for where, name, text in MEMBERS if where == namespace]
     assert ours
     assert not [name for name, text in ours if ">>>" not in text]
 
 
-@pytest.mark.parametrize("place", SPACES)
-def test_all_say_what_they_are(place: str) -> None:
-    """There is a sentence besides signature and example."""
+@pytest.mark.parametrize("namespace", SPACES)
+def test_all_say_what_they_are(namespace: str) -> None:
+    """Docstrings have a sentence besides signature and example."""
     silent = []
     for where, name, text in MEMBERS:
         lines = text.partition(">>>")[0].replace("Example:", "").splitlines()
-        if where == place and not any(len(line.split()) > 1 and "->" not in line for line in lines):
+        if where == namespace and not any(
+            len(line.split()) > 1 and "->" not in line for line in lines
+        ):
             silent.append(name)
     assert not silent
 

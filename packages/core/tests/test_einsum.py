@@ -1,4 +1,4 @@
-"""`einsum` against NumPy's, and what it refuses."""
+"""`einsum` against NumPy's, and its errors."""
 
 from __future__ import annotations
 

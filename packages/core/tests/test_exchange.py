@@ -210,7 +210,7 @@ def test_bfloat16_must_be_cast_for_numpy(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_bfloat16_of_another_package() -> None:
-    """What ml_dtypes does, with a dtype of NumPy's own in its place where it is not installed."""
+    """Exchange with ml_dtypes, or with a NumPy dtype of the same size where it is not installed."""
     try:
         import ml_dtypes
     except ImportError:

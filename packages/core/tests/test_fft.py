@@ -1,4 +1,4 @@
-"""Fourier transforms: precision, kernels that come late, and the round trips."""
+"""Fourier transforms: precision, kernels that are loaded late, and round trips."""
 
 from __future__ import annotations
 

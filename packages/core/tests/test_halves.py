@@ -54,7 +54,9 @@ def next_of(rounded: list[Any], x: np.ndarray[Any, Any]) -> Any:
 
 
 def samples(spec: Operator, dtype: str) -> Iterator[tuple[Sample, Sample]]:
-    """Yield the samples whose floating arrays are all float32: in halves, and what those hold."""
+    """Yield the samples whose floating arrays are all float32: as halves, and as float32 of their
+    values.
+    """
     for sample in draw(spec):
         kinds: list[str] = []
         sample.mapped(functools.partial(note, kinds))

@@ -35,7 +35,7 @@ ADVANCED: list[Any] = [
 
 
 def tensors(key: Any) -> Any:
-    """The same key with tensors for arrays."""
+    """Return a key with its arrays as tensors."""
     if isinstance(key, tuple):
         return tuple(tensors(item) for item in key)
     return pc.tensor(key) if isinstance(key, (np.ndarray, list)) and np.size(key) else key

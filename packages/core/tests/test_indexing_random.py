@@ -14,7 +14,7 @@ SHAPES: list[tuple[int, ...]] = [(), (4,), (3, 4), (2, 3, 4), (2, 1, 3, 2), (0, 
 
 
 class Keys:
-    """Draws index expressions that NumPy and PyTorch agree about.
+    """Draws index expressions that have the same meaning in NumPy and PyTorch.
 
     Where they don't: an int beside arrays is a view first for PyTorch, an array for NumPy; so an
     int stands beside arrays only where all of them are together, which comes to the same.
@@ -131,7 +131,7 @@ class Keys:
 
 
 def numpy_key(key: Any) -> Any:
-    """The same key with NumPy's arrays for tensors."""
+    """Return a key with its tensors as NumPy arrays."""
     if isinstance(key, tuple):
         return tuple(numpy_key(item) for item in key)
     if isinstance(key, range):
@@ -212,7 +212,7 @@ def test_writing(seed: int, layout: str) -> None:
 
 
 def repeats(array: Any, key: Any) -> bool:
-    """Whether a key names an element several times."""
+    """Return whether a key selects an element several times."""
     named = np.arange(array.size).reshape(array.shape)[numpy_key(key)]
     return bool(np.unique(named).size < np.size(named))
 

@@ -1,4 +1,4 @@
-"""Accuracy that depends on nobody's processor: products by the worst BLAS, long scans."""
+"""Accuracy on any processor: products by the worst BLAS library, long scans."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_infinite_factors_of_complex_scans() -> None:
 
 @pytest.mark.parametrize("level", ["", "base"])
 def test_unusable_blas(tmp_path: pathlib.Path, level: str) -> None:
-    """A library that cannot be used is an error when the package starts, not silence."""
+    """A library that cannot be used is an error when the package starts."""
     (tmp_path / "text.so").write_text("not a library")
     for path in ("/nope/libblas.so", str(tmp_path / "text.so"), "libc.so.6"):
         done = run(["-c", "import plait_core"], PLAIT_BLAS_LIBRARY=path, PLAIT_CPU=level)
@@ -183,7 +183,7 @@ def test_unusable_cache_bytes() -> None:
 
 
 def test_environment_stays_as_it_is() -> None:
-    """Children of the process inherit nothing that its user did not set."""
+    """The package sets no environment variable, so that child processes inherit none."""
     code = """
 import os
 before = dict(os.environ)

@@ -1,4 +1,4 @@
-"""Convolution and pooling against sums over windows, in the sizes that take different ways."""
+"""Convolution and pooling against sums over windows, in sizes for every algorithm."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_convolution_of_nothing() -> None:
 
 # ---- pooling -------------------------------------------------------------------------------------
 def pooled(x: Any, k: int) -> tuple[Any, Any]:
-    """Largest elements of k x k windows side by side, and their places."""
+    """Largest elements of adjacent k x k windows, and their indices."""
     n, c, h, w = x.shape
     oh, ow = h // k, w // k
     cut = x[:, :, : oh * k, : ow * k].reshape(n, c, oh, k, ow, k).swapaxes(3, 4)
@@ -189,13 +189,13 @@ def pooled(x: Any, k: int) -> tuple[Any, Any]:
 def test_max_pooling(size: tuple[int, int], k: int) -> None:
     x = RNG.standard_normal((5, 7, *size)).round(1).astype(np.float32)
     x[0, 0, 1, 1] = np.nan
-    want, places = pooled(x, k)
+    want, indices = pooled(x, k)
     got, at = operator("max_pool2d_with_indices")(pc.from_numpy(x), k)
     np.testing.assert_array_equal(got.numpy(), want)
-    np.testing.assert_array_equal(at.numpy(), places)
+    np.testing.assert_array_equal(at.numpy(), indices)
     g = RNG.standard_normal(want.shape).astype(np.float32)
     gx = np.zeros((5, 7, size[0] * size[1]), np.float32)
-    np.put_along_axis(gx, places.reshape(5, 7, -1), g.reshape(5, 7, -1), -1)
+    np.put_along_axis(gx, indices.reshape(5, 7, -1), g.reshape(5, 7, -1), -1)
     back = pool_backward(pc.from_numpy(g), at, x.shape).numpy()
     np.testing.assert_array_equal(back, gx.reshape(x.shape))
 
@@ -204,15 +204,15 @@ def test_max_pooling(size: tuple[int, int], k: int) -> None:
 def test_places_outside_the_image_are_refused(size: tuple[int, int]) -> None:
     g = pc.ones(1, 1, size[0] // 2, size[1] // 2)
     for bad in (size[0] * size[1], -2, 2**40):
-        places = pc.zeros(g.shape, dtype=pc.int64)
-        places[0, 0, -1, -1] = bad
+        indices = pc.zeros(g.shape, dtype=pc.int64)
+        indices[0, 0, -1, -1] = bad
         with pytest.raises(IndexError, match="max_pool2d_backward: `indices`"):
-            pool_backward(g, places, (1, 1, *size))
+            pool_backward(g, indices, (1, 1, *size))
 
 
 def test_places_outside_their_window_are_followed() -> None:
-    g, places = pc.ones(1, 1, 4, 4), pc.zeros(1, 1, 4, 4, dtype=pc.int64)
-    got = pool_backward(g, places, (1, 1, 8, 8)).numpy()
+    g, indices = pc.ones(1, 1, 4, 4), pc.zeros(1, 1, 4, 4, dtype=pc.int64)
+    got = pool_backward(g, indices, (1, 1, 8, 8)).numpy()
     assert got[0, 0, 0, 0] == got.sum() == 16
 
 

@@ -18,7 +18,7 @@ DTYPES = [
 
 
 def values(dtype: str, target: str) -> Any:
-    """Numbers that both dtypes hold."""
+    """Draw numbers that both dtypes represent."""
     x = RNG.standard_normal((7, 300)) * 50
     if np.dtype(dtype).kind in "ub" or np.dtype(target).kind in "ub":
         x = np.abs(x)

@@ -27,8 +27,8 @@ def same(got: Any, want: Any, tolerance: float = 0.0) -> None:
 def test_gather_and_scatter(layout: str, dim: int) -> None:
     x = LAYOUTS[layout](WIDE)
     index = RNG.integers(-x.shape[dim], x.shape[dim], (300, 400))
-    places = LAYOUTS[layout](index)
-    t, at = pc.from_numpy(x), pc.from_numpy(places)
+    indices = LAYOUTS[layout](index)
+    t, at = pc.from_numpy(x), pc.from_numpy(indices)
     same(pc.gather(t, dim, at), np.take_along_axis(x, index, dim))
     order = np.argsort(RNG.random((300, 400)), dim)
     want = np.zeros_like(WIDE)
@@ -85,9 +85,9 @@ def test_running_products_and_columns() -> None:
 
 def test_running_extremes() -> None:
     for dim in (0, 1):
-        values, places = pc.tensor(WIDE).cummax(dim)
+        values, indices = pc.tensor(WIDE).cummax(dim)
         same(values, np.maximum.accumulate(WIDE, dim))
-        same(pc.gather(pc.tensor(WIDE), dim, places), np.maximum.accumulate(WIDE, dim))
+        same(pc.gather(pc.tensor(WIDE), dim, indices), np.maximum.accumulate(WIDE, dim))
         same(pc.tensor(WIDE).cummin(dim)[0], np.minimum.accumulate(WIDE, dim))
 
 
@@ -123,8 +123,8 @@ def test_ranks_of_long_lines() -> None:
     x = RNG.permutation(100_001).astype("float32")
     order = np.argsort(x)
     for k in (1, 50_000, 100_001):
-        value, place = pc.tensor(x).kthvalue(k)
-        assert (value.item(), place.item()) == (k - 1, order[k - 1])
+        value, position = pc.tensor(x).kthvalue(k)
+        assert (value.item(), position.item()) == (k - 1, order[k - 1])
     assert pc.tensor(x).median().item() == 50_000
     counts = RNG.integers(0, 50, 100_000)
     values, number = pc.unique(pc.tensor(counts), return_counts=True)

@@ -31,7 +31,7 @@ def draw(shape: tuple[int, ...], dtype: str) -> Any:
 
 
 def order(x: Any, dim: int, descending: bool) -> Any:
-    """Places of a stable sort in which nan is the largest."""
+    """Indices of a stable sort in which nan is the largest."""
     if not descending:
         return np.argsort(x, dim, kind="stable")
     backwards = np.argsort(np.flip(x, dim), dim, kind="stable")
@@ -46,8 +46,8 @@ def test_sort(dtype: str, shape: tuple[int, ...], descending: bool) -> None:
     for x in (base, base[::-1], np.asfortranarray(base)):
         for dim in range(x.ndim):
             want = order(x, dim, descending)
-            values, places = pc.sort(pc.from_numpy(x), dim, descending)
-            np.testing.assert_array_equal(places.numpy(), want)
+            values, indices = pc.sort(pc.from_numpy(x), dim, descending)
+            np.testing.assert_array_equal(indices.numpy(), want)
             np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, want, dim))
 
 
@@ -64,11 +64,11 @@ def test_large_sorts() -> None:
 def test_topk(dtype: str, k: int, largest: bool) -> None:
     x = draw((20, 400), dtype)
     want = order(x, 1, largest)[:, :k]
-    values, places = pc.topk(pc.from_numpy(x), k, 1, largest)
-    np.testing.assert_array_equal(places.numpy(), want)
+    values, indices = pc.topk(pc.from_numpy(x), k, 1, largest)
+    np.testing.assert_array_equal(indices.numpy(), want)
     np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, want, 1))
-    _, places = pc.topk(pc.from_numpy(x.T), k, 0, largest)
-    np.testing.assert_array_equal(places.numpy(), want.T)
+    _, indices = pc.topk(pc.from_numpy(x.T), k, 0, largest)
+    np.testing.assert_array_equal(indices.numpy(), want.T)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "float32", "int64", "uint8"])
@@ -104,9 +104,9 @@ def test_scatter_and_gather(dim: int) -> None:
     np.testing.assert_allclose(pc.scatter_add(t, dim, ti, ts).numpy(), want, atol=1e-5)
     written = pc.scatter(t, dim, ti, ts).numpy()
     want = x.copy()
-    for place in np.ndindex(*shape):  # in order: of several the last is kept
-        target = tuple(axis[place] for axis in rows)
-        want[target] = source[place]
+    for index in np.ndindex(*shape):  # in order: of several the last is kept
+        target = tuple(axis[index] for axis in rows)
+        want[target] = source[index]
     np.testing.assert_array_equal(written, want)
     np.testing.assert_array_equal(t.numpy(), x)
 
@@ -115,12 +115,12 @@ def test_scatter_and_gather(dim: int) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int64", "uint8"])
 def test_sorting_short_and_long_lines_is_stable(n: int, dtype: str) -> None:
     x = np.random.default_rng(n).integers(-5 if dtype != "uint8" else 0, 5, (6, n)).astype(dtype)
-    values, places = pc.from_numpy(x).sort(1)
-    assert places.numpy().tolist() == np.argsort(x, 1, kind="stable").tolist()
+    values, indices = pc.from_numpy(x).sort(1)
+    assert indices.numpy().tolist() == np.argsort(x, 1, kind="stable").tolist()
     assert values.numpy().tolist() == np.sort(x, 1).tolist()
-    values, places = pc.from_numpy(x).sort(1, descending=True)
+    values, indices = pc.from_numpy(x).sort(1, descending=True)
     mirrored = np.argsort(-x.astype("float64"), 1, kind="stable")
-    assert places.numpy().tolist() == mirrored.tolist()
+    assert indices.numpy().tolist() == mirrored.tolist()
 
 
 @pytest.mark.parametrize("n", [31, 32, 33, 1024, 1061])

@@ -53,9 +53,9 @@ def test_float_reductions(shape: tuple[int, ...], dtype: Any) -> None:
             if len(dims) == 1:
                 (dim,) = dims
                 np.testing.assert_array_equal(pc.argmax(t, dim).numpy(), x.argmax(dim))
-                value, place = pc.min(t, dim)
+                value, index = pc.min(t, dim)
                 np.testing.assert_array_equal(value.numpy(), x.min(dim))
-                np.testing.assert_array_equal(place.numpy(), x.argmin(dim))
+                np.testing.assert_array_equal(index.numpy(), x.argmin(dim))
                 top = exact.max(dim)
                 spread = np.exp(exact - np.expand_dims(top, dim)).sum(dim)
                 got = pc.logsumexp(t, dim).numpy()
@@ -139,13 +139,13 @@ def test_empty_reductions() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("place", [0, 40, 1030, 2049])
-def test_extremes_among_infinities_of_both_signs(dtype: Any, place: int) -> None:
+@pytest.mark.parametrize("index", [0, 40, 1030, 2049])
+def test_extremes_among_infinities_of_both_signs(dtype: Any, index: int) -> None:
     """NaN wins wherever it is; infinities that cancel in a sum, and sums that overflow, do not."""
     x = np.full(2050, np.finfo(dtype).max, dtype)
     x[[7, 1100]], x[[9, 1200]] = np.inf, -np.inf
     assert float(pc.from_numpy(x).amax()) == np.inf and float(pc.from_numpy(x).amin()) == -np.inf
-    x[place] = np.nan
+    x[index] = np.nan
     for rows in (x, np.tile(x, (3, 1))):
         t = pc.from_numpy(rows)
         assert np.isnan(t.amax(-1).numpy()).all() and np.isnan(t.amin(-1).numpy()).all()

@@ -169,8 +169,8 @@ def test_lookups() -> None:
         np.testing.assert_array_equal(pc.index_select(t, dim, ti).numpy(), np.take(x, index, dim))
         shape = list(x.shape)
         shape[dim] = 9
-        places = RNG.integers(0, x.shape[dim], shape)
-        gathered = pc.gather(t, dim, pc.from_numpy(places)).numpy()
-        np.testing.assert_array_equal(gathered, np.take_along_axis(x, places, dim))
+        indices = RNG.integers(0, x.shape[dim], shape)
+        gathered = pc.gather(t, dim, pc.from_numpy(indices)).numpy()
+        np.testing.assert_array_equal(gathered, np.take_along_axis(x, indices, dim))
         with pytest.raises(IndexError, match=r"index_select.*1000"):
             pc.index_select(t, dim, pc.tensor([0, 1000]))

@@ -1,4 +1,4 @@
-"""Linear algebra: what factors are, batches, layouts, errors; values are in the specs' tests."""
+"""Linear algebra: properties of factors, batches, layouts, errors; specs' tests have the values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stranger found: numbers that do not fit, large logits, poles, layouts of copies."""
+"""Numerical corner cases: overflow, large logits, poles, layouts of copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions about dtypes, gradients of samples, and what there is of CUDA."""
+"""Queries about dtypes, spacing in `gradient`, and the CUDA namespace."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def test_questions() -> None:
 @pytest.mark.parametrize("shape", [(5,), (4, 3), (3, 4, 5)])
 def test_gradient_is_numpys(shape: tuple[int, ...], edge_order: int) -> None:
     array = np.random.default_rng(0).normal(size=shape)
-    places = [np.cumsum(np.arange(n) + 0.5) for n in shape]
-    for spacing in (1, 0.5, [0.1 * (i + 1) for i in range(len(shape))], places):
-        ours = [pc.tensor(each) for each in places] if spacing is places else spacing
+    coordinates = [np.cumsum(np.arange(n) + 0.5) for n in shape]
+    for spacing in (1, 0.5, [0.1 * (i + 1) for i in range(len(shape))], coordinates):
+        ours = [pc.tensor(each) for each in coordinates] if spacing is coordinates else spacing
         given = [spacing] if isinstance(spacing, (int, float)) else spacing
         want = np.gradient(array, *given, edge_order=edge_order)
         got = pc.gradient(pc.tensor(array), spacing=ours, edge_order=edge_order)

@@ -1,4 +1,4 @@
-"""Tensors as text. What is expected here is what PyTorch prints for the same values."""
+"""Tensors as text, expected as PyTorch prints the same values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How gamma and beta samples move with their parameters, beyond the samples of the specs."""
+"""Gradients of gamma and beta samples by their parameters, beyond the samples of the specs."""
 
 from __future__ import annotations
 

@@ -336,8 +336,8 @@ def test_corners(name: str, arguments: tuple[float, ...], want: float) -> None:
 @pytest.mark.parametrize("name", [*UNARY, *[n for n in BINARY if n != "polygamma"]])
 def test_nan_stays_nan(name: str) -> None:
     n = 2 if name in BINARY else 1
-    for place in range(n):
-        x = [pc.tensor(NAN if i == place else 2.0, dtype=pc.float64) for i in range(n)]
+    for k in range(n):
+        x = [pc.tensor(NAN if i == k else 2.0, dtype=pc.float64) for i in range(n)]
         assert math.isnan(special(name)(*x).item())
 
 

@@ -41,7 +41,7 @@ def over(names: list[Operator]) -> Any:
 
 
 def tensors(sample: Sample) -> Sample:
-    """Arrays become tensors over the same bytes."""
+    """Return the arguments with arrays as tensors over the same bytes."""
     return sample.mapped(pc.from_numpy)
 
 
@@ -58,7 +58,7 @@ def array(tensor: Any) -> np.ndarray[Any, Any]:
 
 
 def expected(spec: Operator, sample: Sample) -> list[np.ndarray[Any, Any]]:
-    """What the reference gives, from copies."""
+    """Return the reference's result, computed from copies."""
     copied = sample.copied()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # NumPy's about means of nothing
@@ -137,7 +137,7 @@ def test_inputs_stay_as_they_are(spec: Operator) -> None:
 
 @over([spec for spec in OPERATORS if spec.kind in ("structured", "reduction", "pointwise")])
 def test_layouts_do_not_matter(spec: Operator) -> None:
-    """Every sample again with its arrays transposed in memory, and with a gap between elements."""
+    """Samples with arrays transposed in memory, and with gaps between elements, give the same."""
     if (
         any(a.writes for a in spec.schema.arguments)
         or spec.unpredictable
@@ -243,7 +243,7 @@ def test_errors(spec: Operator) -> None:
 
 @over([spec for spec in OPERATORS if not spec.internal])
 def test_no_tensor_at_all(spec: Operator) -> None:
-    """Wrong types are a TypeError of the binder that names the operator, wherever they stand."""
+    """Wrong types give a TypeError that names the operator, at every argument."""
     for sample in samples(spec)[:1]:
         call = tensors(sample.copied())
         for i in range(len(call.args)):

@@ -1,4 +1,4 @@
-"""Short-time Fourier transforms: a definition by hand, the way back, what is refused."""
+"""Short-time Fourier transforms against the definition, their inverses, and errors."""
 
 from __future__ import annotations
 

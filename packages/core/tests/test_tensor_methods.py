@@ -1,4 +1,4 @@
-"""What tensors answer about themselves, memory formats, storages, re-pointing."""
+"""Queries of tensors, memory formats, storages, `set_` and `data`."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_meta_tensors_have_shapes_only() -> None:
         x.__dlpack__()
 
 
-# ---- answers -------------------------------------------------------------------------------------
+# ---- queries -------------------------------------------------------------------------------------
 def test_answers() -> None:
     x = pc.zeros(2, 3)
     assert (x.get_device(), x.is_cpu, x.is_cuda, x.is_sparse, x.is_quantized) == (

@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Tensor:
-    """An array with the least a tensor library offers: DLPack, shape, indexing."""
+    """An array with the minimum that a tensor library offers: DLPack, shape, indexing."""
 
     def __init__(self, values: Any) -> None:
         self.values = np.asarray(values)
@@ -38,7 +38,7 @@ class Tensor:
 
 
 class StandardTensor(Tensor):
-    """One whose library is found through the array API standard."""
+    """A tensor whose library is found through the array API standard."""
 
     def __array_namespace__(self) -> Any:
         return StandardNamespace

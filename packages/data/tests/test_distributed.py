@@ -88,7 +88,7 @@ def test_the_seed_is_checked():
 
 
 class Letters:
-    """Samples in lists, which are asked for together."""
+    """A dataset whose samples are fetched in lists."""
 
     def __init__(self, text):
         self.text = text

@@ -22,7 +22,7 @@ Y = np.arange(10)
 
 
 class Pairs(Dataset):
-    """The samples of (X, Y) one by one, with the indices that were asked for."""
+    """The samples of (X, Y) one by one; records the indices that were requested."""
 
     def __init__(self):
         self.asked = []

@@ -1,4 +1,4 @@
-"""What the package promises as a whole: light imports, names, examples that run."""
+"""The package as a whole: light imports, names, examples that run."""
 
 import doctest
 import importlib

@@ -159,7 +159,7 @@ def test_outside_of_a_loader():
 
 
 def rest_after(count, loader, other, take=2):
-    """What is left of an epoch after ``count`` batches, and what ``other`` makes of the state."""
+    """Compare the rest of an epoch after ``count`` batches with what ``other`` resumes."""
     batches = iter(loader)
     for _ in range(count):
         next(batches)

@@ -1,4 +1,4 @@
-"""What workers share. `PLAIT_DATA_ITEMS` sets the number of items in the test of memory."""
+"""Datasets in shared memory. `PLAIT_DATA_ITEMS` sets the number of items in the test of memory."""
 
 import os
 import pickle
@@ -35,7 +35,7 @@ LISTS = {
 
 
 def through_pickle(value):
-    """What a worker has of a value: from its own copy of the bytes."""
+    """The value that a worker reads, from its own copy of the bytes."""
     return pickle.loads(pickle.dumps(shared(value), 5))
 
 
@@ -147,7 +147,7 @@ def test_equal_hashes_are_told_apart():
 
 
 def load(value):
-    """A value that went the way of a dataset, in this process."""
+    """Pack and unpack a value as a dataset's, in this process."""
     job = _job.Job(value, None, None, False, True, 1, False, True, None)
     segment = _job.Segment(job)
     return _job.load(segment.descriptor, segment.table_at, segment.entries).dataset

@@ -1,4 +1,4 @@
-"""Whatever happens to a worker: an error that says what, in time, and nothing left behind.
+"""Every failure of a worker gives an error that names it, in time, and leaks nothing.
 
 `PLAIT_DATA_FAULTS` sets at how many points workers are broken (20 unless told); on a machine at
 rest `PLAIT_DATA_LATE=2 PLAIT_DATA_HANGS=0.3` asks for errors within two seconds.
@@ -51,13 +51,13 @@ def left():
 def nothing_is_left():
     before, names = left(), shared_names()
     yield
-    # what ended meanwhile was of a test before
+    # a descriptor closed since belonged to an earlier test
     assert all(now <= then for now, then in zip(left(), before, strict=True))
     assert shared_names() <= names
 
 
 def shared_names():
-    """What is in /dev/shm, but for other programs' locks, which come and go."""
+    """The names in /dev/shm, without other programs' locks, which come and go."""
     return {name for name in os.listdir("/dev/shm") if not name.startswith("sem.")}
 
 
@@ -107,7 +107,7 @@ def test_faults_at_many_points():
             assert error.status == 3
             assert "exited with status 3" in str(error)
         del error
-        # what ended meanwhile was of a test before
+        # a descriptor closed since belonged to an earlier test
     assert all(now <= then for now, then in zip(left(), before, strict=True))
 
 
@@ -314,7 +314,7 @@ def test_workers_end_with_their_parent(tmp_path, act):
 
 
 def limited(tmp_path, limit, text):
-    """A program's output under a limit."""
+    """The output of a program that runs under a resource limit."""
     head = f"""
         import resource
         resource.setrlimit(resource.{limit})
@@ -386,7 +386,7 @@ def test_a_dataset_that_does_not_fit(tmp_path):
 
 
 def test_dev_shm_is_not_used(tmp_path):
-    """A /dev/shm of 1 MB is none of our business: in a mount namespace where one may be made."""
+    """The loader works with a /dev/shm of 1 MB: in a mount namespace where one may be made."""
     text = """
         import os
         import numpy as np
@@ -417,7 +417,7 @@ def test_dev_shm_is_not_used(tmp_path):
 
 
 def _without_namespaces(path):
-    """The same with /dev/shm as it is: nothing may be made there."""
+    """Without a mount namespace: no file may appear in /dev/shm."""
     before = shared_names()
     done = subprocess.run([sys.executable, path], capture_output=True, text=True)
     assert done.stdout.split("\n")[1].startswith("8000000")

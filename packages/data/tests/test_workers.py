@@ -116,7 +116,7 @@ def test_idle_memory_is_given_back():
         assert batch[0, -1] == index
         del batch
         pages.append(os.stat(arena_of(batches)).st_blocks * 512)
-    # The 5 MB slots of the start are idle from then on; without giving back all would stay.
+    # The first slots of 5 MB are idle from then on; they must be released.
     assert max(pages) < sum(set(widths))
 
 
@@ -407,7 +407,7 @@ def test_a_forked_child_keeps_the_batches_it_has_seen():
 
 
 def test_no_python_runs_in_the_parent_of_a_fork_where_no_batch_is_kept():
-    """It would handle a signal, and what the handler raises in a hook is lost."""
+    """Python code would handle a signal, and an exception raised in a fork hook is lost."""
     assert list(DataLoader(Sized([50_000] * 4), num_workers=1))
     gc.collect()
     _slot_holders.collect()

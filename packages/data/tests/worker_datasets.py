@@ -1,4 +1,4 @@
-"""Datasets of the tests with workers: a module, so that workers import them by name."""
+"""Datasets of the tests with workers, in a module that workers import by name."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Mixed(Dataset):
 
 
 class Augmented(Dataset):
-    """What every generator gives for a sample, drawn in different ways."""
+    """Samples of random numbers from every generator."""
 
     def __init__(self, size: int = 60, globals_too: bool = True) -> None:
         self.size = size
@@ -79,7 +79,7 @@ class Numbers(IterableDataset):
 
 
 class Broken(Dataset):
-    """Does something bad at one index."""
+    """Fails in a chosen way at one index."""
 
     def __init__(self, how: str, at: int, size: int = 40, width: int = 2000) -> None:
         self.how, self.at, self.size, self.width = how, at, size, width
@@ -119,7 +119,7 @@ class OddError(LookupError):
 
 
 class Infos(Dataset):
-    """What get_worker_info says, and what worker_init_fn left."""
+    """Samples of get_worker_info's fields, and of the mark that worker_init_fn set."""
 
     mark = 0
 
@@ -189,7 +189,7 @@ class Sized(Dataset):
 
 
 class Indexed(Dataset):
-    """A large index of plain data, with what workers hold of it."""
+    """A large index of plain data, with the memory that workers hold of it."""
 
     def __init__(self, size: int) -> None:
         self.paths = [(f"images/{i:08d}.png", i % 10) for i in range(size)]
@@ -208,7 +208,7 @@ class Indexed(Dataset):
 
 
 class FailsAtFour(Dataset):
-    """The numbers to 9, but for 4."""
+    """The numbers up to 9; 4 raises an error."""
 
     def __len__(self) -> int:
         return 10
@@ -220,7 +220,7 @@ class FailsAtFour(Dataset):
 
 
 class Holder(Dataset):
-    """Gives a function of what it holds."""
+    """Samples are a function of the value that it holds."""
 
     def __init__(self, held: Any, look: Any) -> None:
         self.held, self.look = held, look

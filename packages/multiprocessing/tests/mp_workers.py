@@ -1,4 +1,4 @@
-"""What the processes of the tests run: spawned ones import it."""
+"""Functions that the processes of the tests run; spawned ones import this module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The package stands in for the standard module."""
+"""The package can replace the standard module."""
 
 from __future__ import annotations
 

@@ -341,7 +341,7 @@ def test_messages_are_read_once() -> None:
     del x, y, z
     with pytest.raises(RuntimeError, match="read before"):
         loads(message)
-    keep = pc.zeros(5).share_memory_()  # the place is used again: another generation
+    keep = pc.zeros(5).share_memory_()  # the block is reused, with another generation
     with pytest.raises(RuntimeError, match="read before"):
         loads(message)
     assert keep.tolist() == [0] * 5
@@ -349,10 +349,10 @@ def test_messages_are_read_once() -> None:
 
 def test_a_dropped_message_takes_its_tickets_back() -> None:
     x = pc.ones(100_003)
-    place = [dumps(x), x.data_ptr()][1]
+    address = [dumps(x), x.data_ptr()][1]
     gc.collect()
     del x
-    assert pc.ones(100_003).share_memory_().data_ptr() == place
+    assert pc.ones(100_003).share_memory_().data_ptr() == address
 
 
 def test_names_of_nowhere_are_refused() -> None:

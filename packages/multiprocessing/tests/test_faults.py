@@ -1,6 +1,6 @@
 """Processes that are killed, limits that are reached, forks after threads.
 
-``PLAIT_FAULT_ROUNDS=1000`` runs the repeated ones as often as that.
+``PLAIT_FAULT_ROUNDS=1000`` repeats the random ones 1000 times.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def run(code: str, **options: object) -> str:
 
 
 def shared_names() -> set[str]:
-    """What is in /dev/shm, but for other programs' locks, which come and go."""
+    """The names in /dev/shm, without other programs' locks, which come and go."""
     return {name for name in os.listdir("/dev/shm") if not name.startswith("sem.")}
 
 
@@ -82,10 +82,10 @@ def test_a_receiver_that_is_killed_costs_its_blocks_alone() -> None:
     assert here.recv() == 2.0
     process.kill()
     process.join()
-    place = x.data_ptr()
+    address = x.data_ptr()
     del x
     y = pc.zeros(1000).share_memory_()
-    assert y.data_ptr() != place  # a count that nobody gives back: the note says so
+    assert y.data_ptr() != address  # a count that is never released: the note says so
 
 
 def test_a_process_that_ends_gives_its_counts_back(context) -> None:
@@ -95,13 +95,13 @@ def test_a_process_that_ends_gives_its_counts_back(context) -> None:
     x = pc.full((100_000,), 2.0)
     here.send(x)
     assert here.recv() == 2.0
-    place = x.data_ptr()
+    address = x.data_ptr()
     del x
     other = pc.zeros(100_000).share_memory_()
-    assert other.data_ptr() != place  # it is held over there
+    assert other.data_ptr() != address  # it is held over there
     here.send(None)
     process.join()
-    assert pc.zeros(100_000).share_memory_().data_ptr() == place
+    assert pc.zeros(100_000).share_memory_().data_ptr() == address
 
 
 def test_a_forked_child_keeps_what_it_inherited() -> None:
@@ -117,7 +117,7 @@ def test_a_forked_child_keeps_what_it_inherited() -> None:
     process = context.Process(target=child)
     process.start()
     receiver.recv()
-    inherited.clear()  # the child's is another count: nobody gets the block
+    inherited.clear()  # the child holds another count, so that the block is not reused
     kept = [pc.zeros(50_000).share_memory_() for _ in range(3)]
     assert receiver.recv() == 150_000.0 and len(kept) == 3
     process.join()
@@ -279,9 +279,9 @@ def test_a_process_forked_by_hand_gives_back_as_it_exits() -> None:
         if pid == 0:
             sys.exit(0)
         os.waitpid(pid, 0)
-        place = x.data_ptr()
+        address = x.data_ptr()
         del x
-        print(pc.zeros(100_000).share_memory_().data_ptr() == place)
+        print(pc.zeros(100_000).share_memory_().data_ptr() == address)
         """
     )
     assert out == "True\n"

@@ -1,4 +1,4 @@
-"""Collectives against NumPy, and what happens to members that don't come."""
+"""Collectives against NumPy, and errors where members are absent."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def test_threads_of_a_program_without_python(tmp_path: Path) -> None:
 
 
 def test_any_tensor_type_travels() -> None:
-    """plait_abi's own handles: what a tensor is where core is not imported."""
+    """plait_abi's handles, which are the tensors where core is not imported."""
     code = """if True:
         import sys, plait_abi, plait_multiprocessing as mp
         from plait_multiprocessing import _shared

@@ -26,7 +26,7 @@ LONG = 60.0  # seconds, for machines that are busy; a test that passes waits for
 
 @pytest.fixture(scope="module")
 def pool():
-    """One pool for tests that kill its workers: it goes on."""
+    """One pool for tests that kill its workers, which it replaces."""
     with mp.get_context("fork").Pool(2) as pool:
         yield pool
 
@@ -243,7 +243,7 @@ def descriptors() -> int:
 
 
 def children_of_this_process() -> set[str]:
-    """Those that are to be waited for, too."""
+    """The children of this process, zombies included."""
     with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
         return set(file.read().split())
 
@@ -327,7 +327,7 @@ def test_results_that_cannot_be_received_are_an_error(error: Exception, monkeypa
 
 
 def test_what_a_pool_has_open_is_closed_without_destructors() -> None:
-    """Those in Python would handle signals at times, and lose what the handler raises."""
+    """A destructor in Python may handle a signal, and lose the exception of its handler."""
     pool = mp.get_context("fork").Pool(1)
     results = pool._outqueue
     for one in (results, results.changes, pool._inqueue, *results._workers):
@@ -374,7 +374,7 @@ KILLERS = """
 
 
 def test_workers_are_replaced_while_the_first_tensor_is_unpickled() -> None:
-    """The program has not loaded plait_core: a thread of the pool does, and another one forks."""
+    """One thread of the pool imports plait_core while another one forks."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(KILLERS)],
         capture_output=True,
@@ -410,7 +410,7 @@ def test_a_pool_ends_though_its_workers_cannot_be_replaced(end: str, monkeypatch
     with mp.get_context("fork").Pool(2) as pool:
         assert pool.map(pool_tasks.add_one, range(4)) == [1, 2, 3, 4]
         monkeypatch.setattr(standard, "wait", refuse)
-        pool._change_notifier.put(None)  # look around, and wait again
+        pool._change_notifier.put(None)  # check the workers, and wait again
         pool._worker_handler.join(LONG)
         assert pool.map(pool_tasks.add_one, range(4)) == [1, 2, 3, 4]
         with pytest.raises(mp.ProcessExitedException, match="exit code 3"):

@@ -20,8 +20,8 @@ def test_the_tensor_stays_and_keeps_its_elements() -> None:
     assert x.share_memory_() is x and alive() is x
     assert x.is_shared() and x[1:].is_shared() and x.untyped_storage().is_shared()
     assert x.tolist() == pc.arange(12.0).reshape(3, 4).tolist()
-    place = x.data_ptr()
-    assert x.share_memory_().data_ptr() == place  # it is there already
+    address = x.data_ptr()
+    assert x.share_memory_().data_ptr() == address  # it is there already
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "bfloat16", "float64", "complex64"])
@@ -121,12 +121,12 @@ def test_storages_of_nobody_else() -> None:
 
 def test_blocks_are_used_again() -> None:
     mp.trim()
-    places = set()
+    addresses = set()
     for _ in range(20):
         x = pc.zeros(1 << 18).share_memory_()
-        places.add(x.data_ptr())
+        addresses.add(x.data_ptr())
         del x
-    assert len(places) == 1
+    assert len(addresses) == 1
     stats = mp.memory_stats()
     for _ in range(50):
         pc.zeros(1 << 18).share_memory_()

@@ -61,7 +61,7 @@ def test_joining_later() -> None:
 
 
 def test_the_error_is_the_one_the_others_complain_about() -> None:
-    for _ in range(5):  # whoever ends first
+    for _ in range(5):  # the one that ends first
         with pytest.raises(mp.ProcessRaisedException, match="what went wrong") as caught:
             mp.spawn(
                 mp_workers.fail_in_a_group, (mp.Group(3), "raise"), nprocs=3, start_method="fork"

@@ -22,6 +22,6 @@ def seed():
 
 @pytest.fixture
 def draw():
-    """Draw a normal float64 array of the given shape; the same ones in every run."""
+    """Draw a normal float64 array of the given shape; every run draws the same ones."""
     generator = np.random.default_rng(0)
     return lambda *shape: generator.standard_normal(shape)

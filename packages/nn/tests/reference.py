@@ -1,4 +1,4 @@
-"""The layers' formulas in NumPy, as plainly as they can be said."""
+"""The layers' formulas in NumPy."""
 
 import math
 
@@ -23,7 +23,7 @@ def log_softmax(x, axis):
 
 
 def conv2d(x, w, b, stride, padding, dilation, groups):
-    """``padding`` is ((top, bottom), (left, right))."""
+    """Convolve; ``padding`` is ((top, bottom), (left, right))."""
     x = np.pad(x, ((0, 0), (0, 0), *padding))
     batch, channels, height, width = x.shape
     filters, _, rows, columns = w.shape

@@ -1,4 +1,4 @@
-"""Sizes at the edge: empty bags, windows larger than the image, results that nobody can hold."""
+"""Extreme sizes: empty bags, windows larger than the image, results larger than memory."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ def test_the_last_offset_is_the_end_of_the_input() -> None:
 
 
 def test_a_dilated_window_that_sees_nothing() -> None:
-    """As in PyTorch its value is minus infinity; it has no place and gets no gradient."""
+    """As in PyTorch its value is minus infinity; it has no index and gets no gradient."""
     x = pc.tensor([[[5.0]]], requires_grad=True)
-    value, place = F.max_pool1d(x, 2, 3, 1, 2, return_indices=True)
-    assert value.tolist() == [[[float("-inf")]]] and place.tolist() == [[[-1]]]
+    value, indices = F.max_pool1d(x, 2, 3, 1, 2, return_indices=True)
+    assert value.tolist() == [[[float("-inf")]]] and indices.tolist() == [[[-1]]]
     value.backward(pc.ones_like(value))
     assert x.grad is not None and x.grad.tolist() == [[[0.0]]]
     volume = pc.arange(2.0).reshape(1, 1, 2, 1, 1)
-    made, places = F.max_pool3d(
+    made, indices = F.max_pool3d(
         volume, (1, 2, 1), (1, 3, 1), (0, 1, 0), (1, 2, 1), return_indices=True
     )
-    assert made.flatten().tolist() == [float("-inf")] * 2 and places.flatten().tolist() == [-1, -1]
+    assert made.flatten().tolist() == [float("-inf")] * 2 and indices.flatten().tolist() == [-1, -1]
 
 
 def test_interpolate_nearest_to_the_same_and_the_double_size() -> None:
-    """The given factor says which element is taken, but not in small images, as in PyTorch."""
+    """The given factor selects the elements, except in small images, as in PyTorch."""
     x = pc.arange(5.0).reshape(1, 1, 5)
     line = F.interpolate(x, scale_factor=1.1, mode="nearest")
     assert line.flatten().tolist() == [0, 0, 1, 2, 3]
@@ -69,8 +69,8 @@ def test_interpolate_nearest_to_the_same_and_the_double_size() -> None:
 def test_windows_larger_than_the_image() -> None:
     """With ceil_mode a window may begin in the image and end far outside."""
     x = pc.tensor([[[[1.0, 3.0, 2.0]]]])
-    values, places = F.max_pool2d(x, (2, 2), 2, ceil_mode=True, return_indices=True)
-    assert values.tolist() == [[[[3.0, 2.0]]]] and places.tolist() == [[[[1, 2]]]]
+    values, indices = F.max_pool2d(x, (2, 2), 2, ceil_mode=True, return_indices=True)
+    assert values.tolist() == [[[[3.0, 2.0]]]] and indices.tolist() == [[[[1, 2]]]]
     assert F.avg_pool2d(x, (2, 2), 2, ceil_mode=True).tolist() == [[[[2.0, 2.0]]]]
     assert F.max_pool1d(x[0], 5, 3, ceil_mode=True).tolist() == [[[3.0]]]
     volume = x.reshape(1, 1, 1, 1, 3)
@@ -135,7 +135,7 @@ CALLS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_numbers_that_nobody_can_hold(name: str) -> None:
-    """The memory of a result is asked for before any work on it begins."""
+    """The memory of a result is reserved before its computation begins."""
     begin = time.monotonic()
     try:
         CALLS[name]()

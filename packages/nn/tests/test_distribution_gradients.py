@@ -17,7 +17,7 @@ def t(value, **options):
     return pc.tensor(value, dtype=pc.float64, **options)
 
 
-# what makes the distribution of two parameters
+# constructs the distribution from two parameters
 REPARAMETERISED = {
     "Normal": (d.Normal, 0.3, 1.2),
     "LogNormal": (d.LogNormal, 0.3, 0.5),
@@ -67,7 +67,7 @@ def test_samples_move_with_their_parameters(name):
 
 
 def quantile(shape, share):
-    """The gamma distribution's, by bisection."""
+    """Return a quantile of the gamma distribution, by bisection."""
     low, high = 0.0, shape + 40 * math.sqrt(shape) + 40
     for _ in range(200):
         middle = (low + high) / 2

@@ -1,4 +1,4 @@
-"""Transforms: back and forth, how they stretch volumes, chains, caches, constraints."""
+"""Transforms: inverses, log-determinants, chains, caches, constraints."""
 
 import numpy as np
 import pytest

@@ -116,7 +116,7 @@ CAUCHY = [
 
 
 def nodes(low, high):
-    """Places and weights of the double exponential rule."""
+    """Nodes and weights of the double exponential rule."""
     s = np.linspace(-4.0, 4.0, 1601)
     u = np.pi / 2 * np.sinh(s)
     slope = np.pi / 2 * np.cosh(s) * (s[1] - s[0])
@@ -172,13 +172,13 @@ def test_samples_follow_the_distribution_function(case):
     try:
         f = own.cdf(t(x)).numpy()
     except NotImplementedError:
-        places, w = nodes(low, high)
-        order = np.argsort(places)
-        inside = (low < places) & (places < high)
+        points, w = nodes(low, high)
+        order = np.argsort(points)
+        inside = (low < points) & (points < high)
         with np.errstate(all="ignore"):
-            mass = np.where(inside, density(places), 0) * w
+            mass = np.where(inside, density(points), 0) * w
         total = np.cumsum(np.nan_to_num(mass[order]))
-        f = np.interp(x, places[order], total)
+        f = np.interp(x, points[order], total)
     distance = max(np.abs(f - steps[1:]).max(), np.abs(f - steps[:-1]).max())
     assert distance < BOUND + 0.002
 

@@ -66,11 +66,11 @@ def test_bicubic_gradients(draw):
         grid = pc.tensor(draw(1, 2, 2, 2)).requires_grad_()
         F.grid_sample(image, grid, "bicubic", padding, align_corners=False).sum().backward()
         slope, step = grid.grad, 1e-6
-        for place in np.ndindex(1, 2, 2, 2):
+        for index in np.ndindex(1, 2, 2, 2):
             moved = []
             for sign in (1, -1):
                 other = grid.detach().clone()
-                other[place] += sign * step
+                other[index] += sign * step
                 moved.append(F.grid_sample(image, other, "bicubic", padding, False).sum())
             numeric = (moved[0] - moved[1]).item() / (2 * step)
-            assert abs(slope[place].item() - numeric) < 1e-5
+            assert abs(slope[index].item() - numeric) < 1e-5

@@ -32,7 +32,7 @@ class Constrained(nn.Module):
             return self._constraints[name](super().__getattr__(name + "_unconstrained"))
         result = super().__getattr__(name)
         if isinstance(result, nn.Parameter) and name == "bias":
-            return result * 2  # a value that stands for the registered parameter
+            return result * 2  # a value computed from the registered parameter
         return result
 
     def __setattr__(self, name, value):

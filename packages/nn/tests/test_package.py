@@ -1,4 +1,4 @@
-"""What the package promises as a whole: its names, its documentation, its independence."""
+"""The package as a whole: its names, its documentation, its independence."""
 
 import doctest
 import importlib

@@ -7,7 +7,7 @@ from plait_nn import functional as F
 
 
 def windows(x, size, stride):
-    """All windows of the last three dimensions, one axis for each place."""
+    """All windows of the last three dimensions; the last axis runs over a window."""
     seen = np.lib.stride_tricks.sliding_window_view(x, (size,) * 3, (-3, -2, -1))
     return seen[..., ::stride, ::stride, ::stride, :, :, :].reshape(
         *seen[..., ::stride, ::stride, ::stride, 0, 0, 0].shape, -1
@@ -30,13 +30,13 @@ def test_three_dimensions(draw):
 def test_maxima_go_back_to_their_places(draw, dims):
     size = (2, 3, 6, 4, 4)[: dims + 2]
     x = pc.tensor(draw(*size))
-    maxima, places = getattr(F, f"max_pool{dims}d")(x, 2, return_indices=True)
-    back = getattr(F, f"max_unpool{dims}d")(maxima, places, 2)
+    maxima, indices = getattr(F, f"max_pool{dims}d")(x, 2, return_indices=True)
+    back = getattr(F, f"max_unpool{dims}d")(maxima, indices, 2)
     assert back.shape == x.shape
     assert ((back == x) | (back == 0)).all().item()
     assert (back != 0).sum().item() == maxima.numel()
     found, at = getattr(F, f"adaptive_max_pool{dims}d")(x, maxima.shape[2:], True)
-    assert pc.equal(found, maxima) and pc.equal(at, places)
+    assert pc.equal(found, maxima) and pc.equal(at, indices)
 
 
 def test_adaptive_windows_overlap():

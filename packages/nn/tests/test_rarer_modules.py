@@ -24,8 +24,8 @@ def test_fractional_windows_lie_where_the_formula_says():
 
 def test_fractional_indices_unpool():
     x = pc.randn(2, 3, 8, 8)
-    values, places = nn.FractionalMaxPool2d(2, output_ratio=0.5, return_indices=True)(x)
-    assert (x.flatten(2).gather(2, places.flatten(2)) == values.flatten(2)).all()
+    values, indices = nn.FractionalMaxPool2d(2, output_ratio=0.5, return_indices=True)(x)
+    assert (x.flatten(2).gather(2, indices.flatten(2)) == values.flatten(2)).all()
 
 
 def test_fractional_arguments():

@@ -136,7 +136,7 @@ def test_errors_name_the_shapes():
 
 
 def composed(layer):
-    """The layer as it runs step by step."""
+    """Run the layer step by step."""
     from plait_nn import _rnn_base
     from plait_nn._recurrence import STEPS, run
 

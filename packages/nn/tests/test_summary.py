@@ -32,8 +32,8 @@ def test_the_numbers_of_a_small_convolutional_network():
     assert result.parameter_bytes == 4 * result.parameters
     assert result.buffer_bytes == 2 * 8 * 4 + 8
     assert result.input_bytes == 4 * 2 * 3 * 64
-    places = 2 * (3 * 8 * 64 + 2 * 8 * 16 + 10)
-    assert result.activation_bytes == 4 * places
+    elements = 2 * (3 * 8 * 64 + 2 * 8 * 16 + 10)
+    assert result.activation_bytes == 4 * elements
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_the_model_is_as_before():
 
 def test_a_large_model_takes_no_memory():
     model = nn.Linear(1, 1)
-    # 2**60 places: nobody could allocate them
+    # 2**60 elements, which cannot be allocated
     assert nn.summary(model, (2**60, 1)).activation_bytes == 4 * 2**60
 
 

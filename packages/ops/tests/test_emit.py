@@ -108,10 +108,10 @@ def test_json() -> None:
 
 def test_stubs_are_python() -> None:
     files = stubs.emit(OPERATORS)
-    places = {"": "functions.pyi"} | {f"{space}_": f"{space}.pyi" for space in NAMESPACES}
+    stub_of = {"": "functions.pyi"} | {f"{space}_": f"{space}.pyi" for space in NAMESPACES}
     names = {
         prefix + node.name
-        for prefix, file in places.items()
+        for prefix, file in stub_of.items()
         for node in ast.parse(files[file]).body
         if isinstance(node, ast.FunctionDef)
     }

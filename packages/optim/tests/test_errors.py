@@ -1,4 +1,4 @@
-"""What is refused, in which words, and that nothing was written then."""
+"""Error texts; a step that fails has written nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks: what they are given, what they may change, and that copies start without."""
+"""Hooks: their arguments, what they may change; copies of an optimizer have none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules against the closed forms of what they are named after."""
+"""Schedules against closed forms."""
 
 from __future__ import annotations
 

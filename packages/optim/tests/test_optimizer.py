@@ -29,7 +29,7 @@ def problem(dtype: Any = np.float64) -> tuple[list[Any], list[Any]]:
 
 
 class Carrier:
-    """An array that is known by DLPack alone, and carries a gradient."""
+    """An array that offers DLPack only, and has a gradient."""
 
     def __init__(self, data: Any) -> None:
         self.data = data

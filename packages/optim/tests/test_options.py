@@ -1,4 +1,4 @@
-"""Options: what follows from an optimizer's parameters, and the order of its groups."""
+"""Options that an optimizer derives from its parameters, and the order of its groups."""
 
 from __future__ import annotations
 

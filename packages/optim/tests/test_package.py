@@ -1,4 +1,4 @@
-"""The examples in the docstrings run, and what is public says so."""
+"""The examples in the docstrings run, and public names have docstrings."""
 
 from __future__ import annotations
 

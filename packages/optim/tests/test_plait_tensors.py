@@ -1,4 +1,4 @@
-"""Plait's tensors: state of their kind, layouts, versions seen through every road to the bytes."""
+"""Plait's tensors: state of the same type, layouts, versions after writes by every means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Averages of lists of arrays, and what is refused."""
+"""Averages of lists of arrays, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranges of several threads, nesting, full rings: what needs no tensors."""
+"""Ranges of several threads, nesting and full rings, without tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`plait_torch`: what `import torch` means, what is missing and says so, and running programs."""
+"""`plait_torch`: `import torch`, errors of names that are missing, and running programs."""
 
 from __future__ import annotations
 

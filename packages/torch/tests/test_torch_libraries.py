@@ -1,4 +1,4 @@
-"""What libraries written for PyTorch ask `torch` for beside operators and modules."""
+"""Names of `torch` that libraries use beside operators and modules."""
 
 from __future__ import annotations
 
@@ -313,7 +313,7 @@ def test_associative_scan(torch: Any, length: int, reverse: bool) -> None:
     assert length == 1 or plait.isfinite(gates.grad).all()
 
 
-# ---- places and files
+# ---- storages, devices and files
 
 
 def test_bytes_of_files(torch: Any, tmp_path: Any) -> None:
@@ -412,8 +412,8 @@ def test_a_function_that_fills_a_table_row_by_row(torch: Any) -> None:
 def test_a_function_keeps_a_sparse_tensor(torch: Any) -> None:
     class Product(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod
-        def forward(ctx: Any, places: Any, values: Any, dense: Any) -> Any:
-            matrix = torch.sparse_coo_tensor(places, values, (2, 2))
+        def forward(ctx: Any, indices: Any, values: Any, dense: Any) -> Any:
+            matrix = torch.sparse_coo_tensor(indices, values, (2, 2))
             ctx.save_for_backward(dense, matrix, None)
             return matrix @ dense
 
@@ -425,8 +425,8 @@ def test_a_function_keeps_a_sparse_tensor(torch: Any) -> None:
             values = (grad[rows] * dense[columns]).sum(-1)
             return None, values, matrix.t() @ grad
 
-    places = plait.tensor([[0, 1], [1, 0]])
+    indices = plait.tensor([[0, 1], [1, 0]])
     values = plait.tensor([2.0, 3.0], requires_grad=True)
     dense = plait.tensor([[1.0], [10.0]], requires_grad=True)
-    Product.apply(places, values, dense).sum().backward()
+    Product.apply(indices, values, dense).sum().backward()
     assert values.grad.tolist() == [10, 1] and dense.grad.tolist() == [[3], [2]]

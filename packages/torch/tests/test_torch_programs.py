@@ -1,4 +1,4 @@
-"""Programs in the style people write for PyTorch print on plait what they print on PyTorch.
+"""Programs written for PyTorch print the same on plait.
 
 ``programs/expected`` holds what PyTorch printed (tests/oracle keeps it up to date). Lines that
 begin with ``#`` depend on random streams and are not compared; the programs assert what must hold.

@@ -59,9 +59,9 @@ class Split(Function):
     @staticmethod
     def forward(ctx, x):
         low, high = x.clamp(max=0), x.clamp(min=0)
-        places = x.argsort()
-        ctx.mark_non_differentiable(places)
-        return low, high, places
+        indices = x.argsort()
+        ctx.mark_non_differentiable(indices)
+        return low, high, indices
 
     @staticmethod
     def backward(ctx, g_low, g_high, _):
@@ -100,6 +100,6 @@ for _ in range(30):
     loss.backward()
     optimizer.step()
 print(f"loss {loss.item():.4f} grad {layer.weight.grad.norm().item():.4f}")
-low, high, places = Split.apply(args[0])
+low, high, indices = Split.apply(args[0])
 (low * 2 + high * 3).sum().backward()
-print(places.requires_grad, args[0].grad.sum().item())
+print(indices.requires_grad, args[0].grad.sum().item())

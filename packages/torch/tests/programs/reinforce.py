@@ -15,17 +15,17 @@ class Corridor:
     """Walk from 0 to +3 (reward 1) or -3 (reward -1); every step costs 0.02."""
 
     def reset(self):
-        self.place, self.left = 0, 40
+        self.position, self.left = 0, 40
         return self._state()
 
     def _state(self):
-        return np.array([self.place / 3.0, self.left / 40.0], dtype=np.float32)
+        return np.array([self.position / 3.0, self.left / 40.0], dtype=np.float32)
 
     def step(self, action):
-        self.place += 1 if action == 1 else -1
+        self.position += 1 if action == 1 else -1
         self.left -= 1
-        done = abs(self.place) == 3 or self.left == 0
-        reward = (1.0 if self.place == 3 else -1.0 if self.place == -3 else 0.0) - 0.02
+        done = abs(self.position) == 3 or self.left == 0
+        reward = (1.0 if self.position == 3 else -1.0 if self.position == -3 else 0.0) - 0.02
         return self._state(), reward, done, {}
 
 
