@@ -42,8 +42,10 @@ class Layout:
     values: dict[str, int]
 
 
-def _without_comments(text: str) -> str:
-    return re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL)
+def _declarations(header: pathlib.Path) -> str:
+    """Return the text of a header without comments and directives."""
+    text = re.sub(r"/\*.*?\*/", " ", header.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return re.sub(r"^[ \t]*#.*$", "", text, flags=re.MULTILINE)
 
 
 def _field_names(body: str) -> Iterator[str]:
@@ -62,13 +64,12 @@ def _field_names(body: str) -> Iterator[str]:
 
 def structs(header: pathlib.Path) -> dict[str, list[str]]:
     """Return the structs of a header and the names of their fields, in order."""
-    text = _without_comments(header.read_text(encoding="utf-8"))
+    text = _declarations(header)
     return {name: list(_field_names(body)) for name, body in _STRUCT.findall(text)}
 
 
 def _enumerators(header: pathlib.Path) -> list[str]:
-    text = _without_comments(header.read_text(encoding="utf-8"))
-    bodies = re.findall(r"enum(?:\s+\w+)?\s*\{(.*?\})", text, re.DOTALL)
+    bodies = re.findall(r"enum(?:\s+\w+)?\s*\{(.*?\})", _declarations(header), re.DOTALL)
     return sorted({name for body in bodies for name in _ENUMERATOR.findall(body)})
 
 

@@ -33,7 +33,7 @@ int has(PyTypeObject *type, PyObject *name, PyObject **out) {
 
 const plait_tensor_type *table_in(PyObject *capsule, PyTypeObject *type) {
   auto *t = static_cast<const plait_tensor_type *>(PyCapsule_GetPointer(capsule, "plait.tensor"));
-  if (t && (t->h.major != PLAIT_ABI_MAJOR || t->h.minor != PLAIT_ABI_MINOR)) {
+  if (t && (t->h.major != PLAIT_ABI_MAJOR || t->h.minor > PLAIT_ABI_MINOR)) {
     PyErr_Format(PyExc_ImportError, "%s.__plait_tensor__: version %d.%d is required, found %d.%d",
                  type->tp_name, PLAIT_ABI_MAJOR, PLAIT_ABI_MINOR, t->h.major, t->h.minor);
     return nullptr;
