@@ -141,4 +141,4 @@ static plait_status init(const plait_runtime *runtime, const plait_plugin *self)
 }
 
 SHOWN const plait_plugin plait_plugin_v1 = {
-    PLAIT_HEADER(plait_plugin), "guard-pages", "1", 0, 0, init, NULL};
+    PLAIT_HEADER(plait_plugin), "guard-pages", "1", 0, init, NULL};

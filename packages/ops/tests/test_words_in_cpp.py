@@ -226,9 +226,9 @@ def plugin_source(operators: list[Operator]) -> str:
             declarations.append(f"plait_status {name}(plait_call *);")
         flags = " | ".join(register.flags(spec)) or "0"
         definitions.append(
-            f'{{PLAIT_HEADER(plait_op_def), {json.dumps(spec.schema.text)}, "", {flags}, 0, '
+            f'{{PLAIT_HEADER(plait_op_def), {json.dumps(spec.schema.text)}, "", {flags}, '
             f"{made.get('shape', 'nullptr')}, nullptr, nullptr, nullptr, "
-            f"{made.get('decompose', 'nullptr')}}},"
+            f"{made.get('decompose', 'nullptr')}, nullptr}},"
         )
     return PLUGIN.format(
         declarations="\n".join(declarations),
