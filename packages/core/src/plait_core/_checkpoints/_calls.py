@@ -84,8 +84,8 @@ def load(
             file must not be changed meanwhile (`save` replaces the file, which is safe).
         verify: whether elements are checked, by the digests of plait's files and the sums of zips;
             None: if the file has them, but not with `mmap`, as that would read everything. True: it
-                is an error if the file has none, as in the older format of ``torch.save`` and in
-                safetensors files of other programs. False: never.
+            is an error if the file has none, as in the older format of ``torch.save`` and in
+            safetensors files of other programs. False: never.
 
     Raises:
         CheckpointError: if the file is damaged (a damaged tensor is named), or holds something that
