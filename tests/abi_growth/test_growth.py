@@ -64,7 +64,8 @@ SCRIPT = """
 import sys, ctypes, plait_abi, plait_core as pc, plait_autograd
 plait_abi.load(sys.argv[1])
 x = pc.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
-y = (x @ x).exp().sum() + pc.rand(100).mean()
+kept = pc.rand(100)  # more than a handle has room for
+y = (x @ x).exp().sum() + kept.mean()
 y.backward()
 assert x.grad.shape == (2, 2)
 if "example-operator" in repr(plait_abi.report()):
@@ -93,7 +94,8 @@ def test_plugins_run(
 def test_plugins_for_a_later_runtime_are_refused_by_todays(
     later_runtime: pathlib.Path, tmp_path: pathlib.Path, name: str
 ) -> None:
-    library = compiled(name, later_runtime / "plait_abi" / "include", tmp_path)
+    include = later_runtime / "plait_abi" / "include"
+    library = compiled(name, include, tmp_path, "-Wno-missing-field-initializers")
     code = f"import plait_core, plait_abi; plait_abi.load({str(library)!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 1
@@ -120,7 +122,7 @@ def test_our_own_components_pass_the_conformance_kit(
 @pytest.mark.parametrize(
     "file",
     [
-        "packages/abi/tests/test_operators.py",
+        "packages/core/tests/test_views.py",
         "packages/autograd/tests/test_backward.py",
         "packages/core/tests/test_exchange.py",
         "packages/core/tests/test_indexing.py",

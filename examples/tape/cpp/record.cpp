@@ -26,11 +26,11 @@ uint32_t written_arguments(const plait_call *c) {
 
 template <class F>
 uint32_t each_input(const plait_call *c, F &&f) {
-  return each_tensor(c->op->args, c->in, c->n_in, f);
+  return each_tensor<plait_arg_at>(c->op, c->in, c->n_in, f);
 }
 template <class F>
 uint32_t each_result(const plait_call *c, F &&f) {
-  return each_tensor(c->op->results, c->out, c->n_out, f);
+  return each_tensor<plait_result_at>(c->op, c->out, c->n_out, f);
 }
 
 // [refusals]

@@ -149,8 +149,8 @@ class Recording {  // whether this thread records, for a scope
 // is, a list its length; positions from 63 on share a bit. Calls f(tensor, argument, item,
 // position) and returns how many positions there are.
 inline uint64_t bit_of(uint32_t position) { return uint64_t(1) << (position < 63 ? position : 63); }
-template <class F>
-uint32_t each_tensor(const plait_arg *args, const plait_value *values, uint32_t n, F &&f) {
+template <auto at, class F>
+uint32_t each_tensor(const plait_op *op, const plait_value *values, uint32_t n, F &&f) {
   uint32_t position = 0;
   for (uint32_t i = 0; i < n; i++) {
     if (values[i].tag == PLAIT_TENSORS) {
@@ -159,7 +159,8 @@ uint32_t each_tensor(const plait_arg *args, const plait_value *values, uint32_t 
     } else if (values[i].tag == PLAIT_TENSOR) {
       f(values[i].u.t, i, 0u, position++);
     } else {
-      position += args[i].kind == PLAIT_KIND_TENSOR || args[i].kind == PLAIT_KIND_OPERAND;
+      const uint8_t kind = at(op, i)->kind;
+      position += kind == PLAIT_KIND_TENSOR || kind == PLAIT_KIND_OPERAND;
     }
   }
   return position;

@@ -102,6 +102,7 @@ plait_status in_place(plait_call *c, const Tangents &tangents, Expecting &expect
   if (s != PLAIT_OK) return s;
   const Quiet quiet(c->thread);
   plait_call inner = *c;
+  inner.size = sizeof inner;
   inner.form = PLAIT_FUNCTION;
   inner.in = in;
   keep_written(c, jvp(&inner, tangents), expecting);

@@ -171,6 +171,7 @@ std::vector<Tensor> transposed(const plait_call *c, const Tangents &tangents) {
 std::vector<Tensor> by_formula(const plait_call *c, const Tangents &tangents) {
   plait_value in[2 * PLAIT_MAX_ARGS + PLAIT_MAX_RESULTS], out[PLAIT_MAX_RESULTS];
   plait_call inner = *c;
+  inner.size = sizeof inner;
   inner.form = PLAIT_FUNCTION;
   inner.in = in;
   inner.n_in = uint16_t(2 * c->n_in + c->n_out);

@@ -9,8 +9,8 @@ plait_status layer(plait_call *);  // the layer's entry, for every operator
 // Calls f(tensor, argument, item, position) for every tensor among the values. Positions number the
 // tensors that the schema allows: an argument that may be a tensor counts as one in any case, a
 // list counts its length.
-template <class F>
-void each_tensor(const plait_arg *args, const plait_value *values, uint32_t n, F &&f) {
+template <auto at, class F>
+void each_tensor(const plait_op *op, const plait_value *values, uint32_t n, F &&f) {
   uint32_t position = 0;
   for (uint32_t i = 0; i < n; i++) {
     if (values[i].tag == PLAIT_TENSOR) {
@@ -19,17 +19,18 @@ void each_tensor(const plait_arg *args, const plait_value *values, uint32_t n, F
       for (uint32_t k = 0; k < values[i].n; k++, position++)
         if (values[i].u.ts[k]) f(values[i].u.ts[k], i, k, position);
     } else {
-      position += args[i].kind == PLAIT_KIND_TENSOR || args[i].kind == PLAIT_KIND_OPERAND;
+      const uint8_t kind = at(op, i)->kind;
+      position += kind == PLAIT_KIND_TENSOR || kind == PLAIT_KIND_OPERAND;
     }
   }
 }
 template <class F>
 void each_input(const plait_call *c, F &&f) {
-  each_tensor(c->op->args, c->in, c->n_in, f);
+  each_tensor<plait_arg_at>(c->op, c->in, c->n_in, f);
 }
 template <class F>
 void each_result(const plait_call *c, F &&f) {
-  each_tensor(c->op->results, c->out, c->n_out, f);
+  each_tensor<plait_result_at>(c->op, c->out, c->n_out, f);
 }
 
 // Bits of the arguments that the call writes to.

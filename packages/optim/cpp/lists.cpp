@@ -43,19 +43,19 @@ Lists::Lists(const plait_call *call, uint32_t n) : n_lists(n), length(call->in[0
 }
 
 plait_status check_lists(const plait_call *call, const Lists &lists, uint32_t optional) {
-  const plait_arg *args = call->op->args;
+  const auto name = [call](uint32_t k) { return plait_arg_at(call->op, k)->name; };
   for (uint32_t k = 1; k < lists.n_lists; k++) {
     const uint32_t n = call->in[k].n;
     if (n == lists.length || (n == 0 && (optional >> k & 1))) continue;
     return call->thread->runtime->fail(call, PLAIT_VALUE_ERROR,
                                        "`%s` must hold one tensor for each of `%s`, %u; got %u",
-                                       args[k].name, args[0].name, lists.length, n);
+                                       name(k), name(0), lists.length, n);
   }
   for (uint32_t i = 0; i < lists.length; i++) {
     const plait_tensor *p = lists.at(0, i);
     plait_status status = check_param(call, i, p);
     for (uint32_t k = 1; k < lists.n_lists && status == PLAIT_OK; k++)
-      if (lists.has(k)) status = check_partner(call, args[k].name, i, p, lists.at(k, i));
+      if (lists.has(k)) status = check_partner(call, name(k), i, p, lists.at(k, i));
     if (status != PLAIT_OK) return status;
   }
   return PLAIT_OK;
