@@ -12,13 +12,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 @pytest.fixture(autouse=True)
 def defaults() -> Iterator[None]:
-    """Each test starts and ends without a seed, a seed source and a converter."""
-
-    def reset() -> None:
-        plait_data.manual_seed(None)
-        plait_data.set_seed_source(None)
-        plait_data.set_batch_converter(None)
-
-    reset()
+    """Each test starts without a seed, a seed source and a converter; those that were come back."""
+    plait_data.manual_seed(None)
+    source = plait_data.set_seed_source(None)
+    converter = plait_data.set_batch_converter(None)
     yield
-    reset()
+    plait_data.manual_seed(None)
+    plait_data.set_seed_source(source)
+    plait_data.set_batch_converter(converter)
