@@ -1,5 +1,6 @@
 // One operator call: layers from the top, then validation by the shape function, then the kernels
 // of the device.
+#include "devices.hpp"
 #include "frame.hpp"
 
 namespace plait::abi {
@@ -31,7 +32,7 @@ plait_status choose_device_of_out(plait_call *c, bool chosen) {
     if (c->out[i].tag != PLAIT_TENSOR) continue;
     const DLDevice d = c->out[i].u.t->dl.device;
     if (!chosen) c->device = d, chosen = true;
-    if (d.device_type == c->device.device_type && d.device_id == c->device.device_id) continue;
+    if (same(d, c->device)) continue;
     return fail(c, PLAIT_VALUE_ERROR, "`out` must be on %s, where the call runs; it is on %s",
                 device_text(c->device).c_str(), device_text(d).c_str());
   }
@@ -50,8 +51,7 @@ plait_status choose_device(plait_call *c, uint64_t *layers) {
     mask |= layers_of(t);
     if (!first) {
       first = t;
-    } else if (t->dl.device.device_type != first->dl.device.device_type ||
-               t->dl.device.device_id != first->dl.device.device_id) {
+    } else if (!same(t->dl.device, first->dl.device)) {
       if (c->op->flags & PLAIT_OP_ANY_DEVICE) return;
       // a 0-d tensor on the CPU may be an operand on every device, as a number may
       if (t->dl.ndim == 0 && t->dl.device.device_type == kDLCPU) return;
@@ -66,12 +66,14 @@ plait_status choose_device(plait_call *c, uint64_t *layers) {
   if (c->form == PLAIT_OUT)
     each_tensor(c->out, c->n_out,
                 [&](const plait_tensor *t, const plait_value *) { mask |= layers_of(t); });
-  c->device = first ? first->dl.device : DLDevice{kDLCPU, 0};
+  c->device = first ? first->dl.device : c->thread->device;
   bool chosen = first;
   for (uint32_t i = 0; i < c->n_in; i++)
     if (c->in[i].tag == PLAIT_DEVICE) c->device = c->in[i].u.device, chosen = true;
   *layers = mask;
-  return c->form == PLAIT_OUT ? choose_device_of_out(c, chosen) : PLAIT_OK;
+  if (c->form == PLAIT_OUT)
+    if (s = choose_device_of_out(c, chosen); s < 0) return s;
+  return __builtin_expect(is_accelerator(c->device), 0) ? enter_device(c) : PLAIT_OK;
 }
 
 // Running kernels.
@@ -84,7 +86,22 @@ bool nothing_to_do(const Frame *f, uint64_t written) {
   return f->n_out > 0;
 }
 
+// Memory that was made for another stream is used in the call's.
+void record_uses(const Frame *f) {
+  const auto use = [f](plait_tensor *t, const plait_value *) { record_use(t->storage, f->stream); };
+  each_tensor(f->in, f->n_in, use);
+  each_tensor(f->out, f->n_out, use);
+}
+
+bool goes_across(const Frame *f) { return !same(f->in[0].u.t->dl.device, f->in[1].u.t->dl.device); }
+
 plait_status run_kernels(Frame *f) {
+  if (__builtin_expect(f->op->flags & PLAIT_OP_ANY_DEVICE, 0) && f->op == op_copy && goes_across(f))
+    return copy_across(f);
+  if (__builtin_expect(is_accelerator(f->device), 0)) {
+    f->launch = launch(f->op, f->device);
+    record_uses(f);
+  }
   const plait_error *before = f->thread->error;
   for (const plait_entry *e = backend_entry(f->op, f->device.device_type); e; e = e->prev) {
     f->self = e;
@@ -172,8 +189,9 @@ plait_status base(plait_call *c) {
     return PLAIT_OK;
   }
   release_all(f.out_, c->n_out);
-  if (s == PLAIT_DECLINE) return op->def->decompose ? decomposed(c, Layers::off) : no_kernel(c);
-  return s;
+  if (s != PLAIT_DECLINE) return s;
+  if (op->def->decompose) return decomposed(c, Layers::off);
+  return falls_back(c->device) ? run_on_cpu(c) : no_kernel(c);
 }
 
 plait_status layered(plait_call *c) {
@@ -207,8 +225,13 @@ plait_status no_kernel(const plait_call *c) {
   each_tensor(c->in, c->n_in, [&](const plait_tensor *t, const plait_value *) {
     dtypes += (dtypes.empty() ? "" : ", ") + std::string(plait::name(t->dl.dtype));
   });
-  return fail(c, PLAIT_NOT_IMPLEMENTED, "no kernel for %s and dtypes (%s) is installed",
-              device_text(c->device).c_str(), dtypes.c_str());
+  const std::string device = device_text(c->device);
+  const std::string hint = is_accelerator(c->device)
+                               ? "; plait.use(fallback=\"" + device.substr(0, device.find(':')) +
+                                     "\") lets the CPU run what the device can't"
+                               : "";
+  return fail(c, PLAIT_NOT_IMPLEMENTED, "no kernel for %s and dtypes (%s) is installed%s",
+              device.c_str(), dtypes.c_str(), hint.c_str());
 }
 
 plait_status judged(const plait_call *c, plait_status s, const plait_error *before) {
@@ -242,10 +265,10 @@ plait_status base_call(const plait_op *op, plait_thread *thread, plait_value *in
 
 plait_status call(plait_call *c) {
   uint64_t layers = 0;
-  if (__builtin_expect(c->size < PLAIT_END_OF(plait_call, owned), 0))
+  if (__builtin_expect(c->size < PLAIT_END_OF(plait_call, launch), 0))
     return raise(c->thread, PLAIT_VALUE_ERROR, c->op->name,
                  "a plait_call of %u bytes; %zu are required", c->size,
-                 PLAIT_END_OF(plait_call, owned));
+                 PLAIT_END_OF(plait_call, launch));
   if (const plait_status s = choose_device(c, &layers); s < 0) return s;
   c->todo = (layers | c->thread->included) & ~c->thread->excluded &
             __atomic_load_n(&c->op->layer_mask, __ATOMIC_ACQUIRE);

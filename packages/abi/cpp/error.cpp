@@ -78,16 +78,7 @@ plait_status tell(plait_thread *thread, plait_status code, const char *format, v
 
 }  // namespace
 
-std::string device_text(DLDevice d) {
-  const auto type = uint32_t(d.device_type);
-  if (type == uint32_t(PLAIT_META)) return "meta";
-  if (type == kDLCPU) return "cpu";
-  const plait_device *known =
-      type < PLAIT_MAX_DEVICE_TYPES ? in_force(roles.device[type]) : nullptr;
-  const char *name = known ? known->name : type == kDLCUDA ? "cuda" : nullptr;
-  const std::string index = ":" + std::to_string(d.device_id);
-  return (name ? name : "device type " + std::to_string(type)) + index;
-}
+std::string device_text(DLDevice d) { return plait::device_text(&runtime, d); }
 
 void rename_origin(const plait_call *c) {
   if (!c->thread->error || c->thread->error == &last_error) return;

@@ -5,16 +5,22 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "runtime.hpp"
+#include "devices.hpp"
 
 namespace plait::abi {
 namespace {
 
-// bytes of elements beside a plait_storage: with them a block fills malloc's 144 bytes
+// What lies behind the fields of a storage: elements of small tensors of the CPU, with which a
+// block fills malloc's 144 bytes; the stream of a storage of another device.
 constexpr uint64_t kInlineBytes = 56;
+constexpr uint64_t kInlineAt = (sizeof(plait_storage) + 15) / 16 * 16;
+constexpr uint64_t kStorageBlock = kInlineAt + kInlineBytes;
+void *inline_elements(plait_storage *s) { return reinterpret_cast<char *>(s) + kInlineAt; }
+plait_stream *&stream_slot(plait_storage *s) {
+  return *static_cast<plait_stream **>(inline_elements(s));
+}
 // number of freed blocks after which malloc is asked to give pages back
 constexpr int64_t kTrimAfter = 30000;
-constexpr uint64_t kStorageBlock = sizeof(plait_storage) + kInlineBytes;
 
 int64_t *inline_dims(plait_tensor *t) { return static_cast<TensorBlock *>(t)->inline_dims; }
 
@@ -49,11 +55,16 @@ void watch_memory(uint32_t kind, const plait_storage *s) {
 void drop_storage(plait_object *o) {
   auto *s = reinterpret_cast<plait_storage *>(o);
   watch_memory(PLAIT_EVENT_FREE, s);
-  if (s->allocator) {
+  const bool on_device = is_accelerator(s->device);
+  if (on_device) count_live(s->device, -1);
+  if (on_device && is_forked(s->device)) {
+    // its memory is the parent's
+  } else if (s->allocator) {
     s->allocator->free(s->allocator->ctx, s->data, s->nbytes, s->block);
   } else if (s->release) {
     s->release(s->block);
   }
+  if (on_device) plait_release(stream_slot(s));
   give_block(&Thread::storages, s);
 }
 
@@ -75,6 +86,7 @@ const plait_type generator_type{PLAIT_HEADER(plait_type), "generator", drop_gene
 plait_storage *storage_block(DLDevice device, uint64_t nbytes) {
   auto *s = static_cast<plait_storage *>(take_block(&Thread::storages, kStorageBlock));
   if (!s) return nullptr;
+  stream_slot(s) = nullptr;
   s->o = {1, &storage_type};
   s->nbytes = nbytes;
   s->version = s->flags = 0;
@@ -82,7 +94,16 @@ plait_storage *storage_block(DLDevice device, uint64_t nbytes) {
   s->allocator = nullptr;
   s->block = nullptr;
   s->release = nullptr;
+  if (is_accelerator(device)) count_live(device, 1);
   return s;
+}
+// Takes back a storage that got no memory.
+void give_back(plait_storage *s) {
+  if (is_accelerator(s->device)) {
+    count_live(s->device, -1);
+    plait_release(stream_slot(s));
+  }
+  give_block(&Thread::storages, s);
 }
 
 std::string size_text(uint64_t bytes) {  // "3.00 GiB (3221225472 bytes)"
@@ -174,7 +195,24 @@ plait_status fresh_extent(plait_thread *thread, DLDataType dtype, int32_t ndim,
   return PLAIT_OK;
 }
 
+// Whether there is such a device, and this process may use it.
+plait_status may_allocate(plait_thread *thread, DLDevice d) {
+  if (is_forked(d)) return forked(thread, d);
+  if (const plait_device *table = device_table(d)) {
+    const int32_t n = table->count(table->ctx);
+    if (d.device_id < 0 || d.device_id >= n)
+      return raise(thread, PLAIT_VALUE_ERROR, nullptr, "there is no device %s: %s has %d",
+                   device_text(d).c_str(), table->name, n);
+  }
+  begin_use(d);
+  return PLAIT_OK;
+}
+
 }  // namespace
+
+plait_stream *stream_of(const plait_storage *s) {
+  return is_accelerator(s->device) ? stream_slot(const_cast<plait_storage *>(s)) : nullptr;
+}
 
 const plait_type tensor_type{PLAIT_HEADER(plait_type), "tensor", drop_tensor};
 const plait_type storage_type{PLAIT_HEADER(plait_type), "storage", drop_storage};
@@ -208,15 +246,23 @@ plait_status storage_new(plait_thread *thread, DLDevice device, uint64_t nbytes,
   const plait_allocator *a =
       type < PLAIT_MAX_DEVICE_TYPES ? in_force(roles.allocator[type]) : nullptr;
   if (!a) {
-    give_block(&Thread::storages, s);
-    return raise(thread, PLAIT_NOT_IMPLEMENTED, nullptr,
-                 "no component for the device %s is installed: it would bring memory and kernels",
-                 device_text(device).c_str());
+    give_back(s);
+    return no_device(thread, device);
+  }
+  plait_stream *stream = nullptr;
+  if (type != kDLCPU) {
+    if (const plait_status refused = may_allocate(thread, device); refused < 0) {
+      give_back(s);
+      return refused;
+    }
+    stream = current_stream(thread, device);
+    if (stream) plait_retain(stream);
+    stream_slot(s) = stream;
   }
   if (type == kDLCPU && nbytes <= kInlineBytes && nbytes < a->inline_below) {
-    s->data = s + 1;
-  } else if (a->alloc(a->ctx, device, nbytes, nullptr, &s->data, &s->block) != PLAIT_OK) {
-    give_block(&Thread::storages, s);
+    s->data = inline_elements(s);
+  } else if (a->alloc(a->ctx, device, nbytes, stream, &s->data, &s->block) != PLAIT_OK) {
+    give_back(s);
     plait_alloc_stats stats{};
     stats.size = sizeof stats;
     if (a->stats) a->stats(a->ctx, &stats);
@@ -231,7 +277,7 @@ plait_status storage_new(plait_thread *thread, DLDevice device, uint64_t nbytes,
     if (!s->data || uint64_t(reinterpret_cast<uintptr_t>(s->data)) % 64) {
       void *given = s->data;
       a->free(a->ctx, given, nbytes, s->block);
-      give_block(&Thread::storages, s);
+      give_back(s);
       return raise(thread, PLAIT_ERROR, nullptr,
                    "the allocator `%s` for %s gave memory at %p; an address that is a multiple of "
                    "64 is required",

@@ -79,7 +79,7 @@ void report_observers(std::vector<plait_record> &list) {
     if (!who) dladdr(reinterpret_cast<void *>((*now)[i]->begin), &at);
     const char *path = at.dli_fname ? at.dli_fname : "", *slash = std::strrchr(path, '/');
     const char *name = who ? who->name : slash ? slash + 1 : path;
-    list.push_back({"observer", name, name, who ? who->version : "", 1, 0});
+    list.push_back({"observer", name, name, who ? who->version : "", 1, 0, 0});
   }
 }
 

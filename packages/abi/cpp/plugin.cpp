@@ -126,6 +126,7 @@ plait_status detach(plait_thread *thread, const char *name) {
       const std::lock_guard<ForkMutex> lock(plugins_mutex);
       for (size_t i = 0; i < plugins.size() && !gone; i++) {
         if (std::string(plugins[i]->name) != name) continue;
+        if (const plait_status s = may_retract(thread, plugins[i]); s < 0) return s;
         gone = plugins[i];
         plugins.erase(plugins.begin() + long(i));
       }
@@ -141,7 +142,7 @@ plait_status detach(plait_thread *thread, const char *name) {
 void report_plugins(std::vector<plait_record> &list) {
   const std::lock_guard<ForkMutex> lock(plugins_mutex);
   for (const plait_plugin *p : plugins)
-    list.push_back({"plugin", p->name, p->name, p->version, 1, 0});
+    list.push_back({"plugin", p->name, p->name, p->version, 1, 0, 0});
 }
 
 }  // namespace plait::abi

@@ -9,7 +9,7 @@ namespace plait::abi {
 
 ForkMutex registry_mutex;
 std::atomic<const plait_op *> op_cast{nullptr}, op_copy{nullptr}, op_clone{nullptr},
-    op_detach{nullptr};
+    op_dense{nullptr}, op_detach{nullptr};
 
 namespace {
 
@@ -103,7 +103,7 @@ void undefine(Op *op) {
   }
   if (const auto full = by_name.find(op->parsed.name); full != by_name.end() && full->second == op)
     by_name.erase(full);
-  for (auto *known : {&op_cast, &op_copy, &op_clone, &op_detach}) {
+  for (auto *known : {&op_cast, &op_copy, &op_clone, &op_dense, &op_detach}) {
     const plait_op *mine = op;
     known->compare_exchange_strong(mine, nullptr);
   }
@@ -146,6 +146,7 @@ plait_status define(plait_thread *thread, const plait_op_def *def, const plait_o
     if (made->parsed.name == "cast") op_cast = made;
     if (made->parsed.name == "copy_") op_copy = made;
     if (made->parsed.name == "clone") op_clone = made;
+    if (made->parsed.name == "dense") op_dense = made;
     if (made->parsed.name == "detach") op_detach = made;
     if (out) *out = made;
     return PLAIT_OK;
@@ -259,13 +260,13 @@ plait_status layer(plait_thread *thread, const char *name, uint32_t wanted, uint
 void report_ops(std::vector<plait_record> &list) {
   const std::lock_guard<ForkMutex> lock(registry_mutex);
   for (const auto &[name, bit] : layer_bits)
-    list.push_back({"layer", name.c_str(), "", "", 1, bit});
+    list.push_back({"layer", name.c_str(), "", "", 1, bit, 0});
   for (const Op *op : all_ops) {
     for (uint32_t type = 0; type < op->n_backend; type++)
       for (const plait_entry *e = op->backend[type]; e;
            e = e->prev)  // whether it is active: asked first
         list.push_back({"kernel", op->name, e->who ? e->who->name : "",
-                        e->who ? e->who->version : "", e == op->backend[type], type});
+                        e->who ? e->who->version : "", e == op->backend[type], type, 0});
   }
 }
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime.hpp"
+#include "devices.hpp"
 
 namespace plait::abi {
 
@@ -59,7 +59,8 @@ const plait_allocator plain{PLAIT_HEADER(plait_allocator),
                             plain_free,
                             nullptr,
                             plain_stats,
-                            65};
+                            65,
+                            nullptr};
 
 void counter_reserve(void *, plait_generator *, uint64_t, uint64_t *, uint64_t *);
 plait_generator *default_generator = nullptr;
@@ -101,11 +102,14 @@ const plait_header **slot_of(const std::string &role, int32_t device_type) {
   if (role == "engine") return as(&roles.engine);
   if (role == "allocator" && device_ok) return as(&roles.allocator[device_type]);
   if (role == "device" && device_ok) return as(&roles.device[device_type]);
+  if (role == "communicator" && device_ok) return as(&roles.communicator[device_type]);
   return nullptr;
 }
 
 // There is one table of every other role, whatever device type a plug-in names.
-bool is_by_device(const std::string &role) { return role == "allocator" || role == "device"; }
+bool is_by_device(const std::string &role) {
+  return role == "allocator" || role == "device" || role == "communicator";
+}
 
 // What a role's table must have: its length of version 0.3, and these pointers.
 struct Required {
@@ -143,12 +147,19 @@ const Contract &contract_of(const std::string &role) {
          FIELD(plait_engine, detach_), FIELD(plait_engine, backward),
          FIELD(plait_engine, record)}}},
       {"allocator",
-       {PLAIT_END_OF(plait_allocator, inline_below),
+       {PLAIT_END_OF(plait_allocator, record_use),
         {FIELD(plait_allocator, name), FIELD(plait_allocator, alloc),
          FIELD(plait_allocator, free)}}},
       {"device",
-       {PLAIT_END_OF(plait_device, current),
-        {FIELD(plait_device, name), FIELD(plait_device, count)}}}};
+       {PLAIT_END_OF(plait_device, take_error),
+        {FIELD(plait_device, name), FIELD(plait_device, count), FIELD(plait_device, copy),
+         FIELD(plait_device, synchronize), FIELD(plait_device, stream_synchronize)}}},
+      {"communicator",
+       {PLAIT_END_OF(plait_collectives, wait),
+        {FIELD(plait_collectives, name), FIELD(plait_collectives, open),
+         FIELD(plait_collectives, split), FIELD(plait_collectives, abort),
+         FIELD(plait_collectives, start), FIELD(plait_collectives, query),
+         FIELD(plait_collectives, wait)}}}};
 #undef FIELD
   return all.at(role);
 }
@@ -166,6 +177,42 @@ bool is_complete(plait_thread *thread, const char *role, const plait_header *tab
     return false;
   }
   return true;
+}
+
+// Functions of a device that are there together or not at all.
+bool is_consistent(plait_thread *thread, const plait_device *d) {
+  const struct {
+    bool first, others;
+    const char *text;
+  } groups[] = {
+      {!!d->stream_new, d->stream_free && d->stream_query && d->event_new,
+       "`stream_free`, `stream_query` and `event_new` go with `stream_new`"},
+      {!!d->event_new,
+       d->event_free && d->event_record && d->event_query && d->event_wait && d->stream_wait,
+       "`event_free`, `event_record`, `event_query`, `event_wait` and `stream_wait` go with "
+       "`event_new`"},
+      {!!d->pinned_alloc, !!d->pinned_free, "`pinned_free` goes with `pinned_alloc`"}};
+  for (const auto &group : groups)
+    if (group.first && !group.others) {
+      raise(thread, PLAIT_VALUE_ERROR, "provide", "the device `%s` is incomplete: %s", d->name,
+            group.text);
+      return false;
+    }
+  return flags_fit(thread, d->name, d->flags, 0);
+}
+
+// Who brings the device of this type already, or nullptr.
+const Provided *device_in_force(int32_t device_type) {
+  for (const Provided &p : provided)
+    if (p.role == "device" && p.device_type == device_type) return &p;
+  return nullptr;
+}
+
+// The name that a table has: behind its header in every role.
+const char *name_of(const plait_header *table) {
+  const char *name = nullptr;
+  std::memcpy(&name, table + 1, sizeof name);
+  return name;
 }
 
 void put(const std::string &role, int32_t device_type) {
@@ -189,8 +236,15 @@ plait_status provide(plait_thread *thread, const char *role, int32_t device_type
                    role);
     if (!version_fits(thread, role, *table)) return PLAIT_ERROR;
     if (!is_complete(thread, role, table)) return PLAIT_VALUE_ERROR;
+    const bool is_device = !std::strcmp(role, "device");
+    if (is_device && !is_consistent(thread, reinterpret_cast<const plait_device *>(table)))
+      return PLAIT_VALUE_ERROR;
     if (!who) who = initialising();
     const std::lock_guard<ForkMutex> lock(registry_mutex);
+    if (const Provided *first = is_device ? device_in_force(device_type) : nullptr)
+      return raise(thread, PLAIT_VALUE_ERROR, "provide",
+                   "the device `%s` of type %d is brought by `%s` already; detach that first",
+                   name_of(first->table), device_type, first->who ? first->who->name : "a program");
     const Rank rank = is_default(who) ? by_default : chosen;
     const int32_t of = is_by_device(role) ? device_type : 0;
     provided.push_back({rank, next_undo(), role, of, table, who});
@@ -202,6 +256,29 @@ plait_status provide(plait_thread *thread, const char *role, int32_t device_type
 
 const plait_header *const *role(const char *name, int32_t device_type) {
   return name ? slot_of(name, device_type) : nullptr;
+}
+
+const plait_header *provider(const char *role, const char *name, int32_t device_type) {
+  if (!role || !name) return nullptr;
+  const std::lock_guard<ForkMutex> lock(registry_mutex);
+  const int32_t of = is_by_device(role) ? device_type : 0;
+  for (auto p = provided.rbegin(); p != provided.rend(); ++p)
+    if (p->role == role && p->device_type == of && !std::strcmp(name_of(p->table), name))
+      return p->table;
+  return nullptr;
+}
+
+plait_status may_retract(plait_thread *thread, const plait_plugin *who) {
+  const std::lock_guard<ForkMutex> lock(registry_mutex);
+  for (const Provided &p : provided) {
+    if (p.who != who || p.role != "device") continue;
+    if (const int64_t n = live_on(p.device_type); n > 0)
+      return raise(thread, PLAIT_ERROR, "detach",
+                   "`%s` cannot go while %lld storages, streams and events of its device `%s` are "
+                   "alive",
+                   who->name, (long long)n, name_of(p.table));
+  }
+  return PLAIT_OK;
 }
 
 bool retract_role(uint64_t undo) {
@@ -235,9 +312,9 @@ void install_default_roles() {
 void report_roles(std::vector<plait_record> &list) {
   const std::lock_guard<ForkMutex> lock(registry_mutex);
   for (const Provided &p : provided)
-    list.push_back({"role", p.role.c_str(), p.who ? p.who->name : "plait_abi",
-                    p.who ? p.who->version : "",
-                    int32_t(*slot_of(p.role, p.device_type) == p.table), uint32_t(p.device_type)});
+    list.push_back(
+        {"role", p.role.c_str(), p.who ? p.who->name : "plait_abi", p.who ? p.who->version : "",
+         int32_t(*slot_of(p.role, p.device_type) == p.table), uint32_t(p.device_type), 0});
 }
 
 }  // namespace plait::abi

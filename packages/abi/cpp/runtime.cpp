@@ -27,6 +27,7 @@ struct ThreadEnd {  // its destructor runs at thread exit
     current_thread = nullptr;
     if (!t) return;
     clear(t);
+    release_streams(t);
     delete t;
   }
 };
@@ -38,6 +39,7 @@ Thread *make_thread() {
   static_cast<plait_thread &>(*t) = plait_thread{};
   t->h = PLAIT_HEADER(plait_thread);
   t->runtime = &runtime;
+  t->device = {kDLCPU, 0};
   return current_thread = t;
 }
 
@@ -49,6 +51,7 @@ uint64_t report(plait_record *list, uint64_t room, uint64_t record_size) {
   report_roles(all);
   report_ops(all);
   report_observers(all);
+  report_fallbacks(all);
   for (size_t i = 0; i < room && i < all.size(); i++) {
     char *to = reinterpret_cast<char *>(list) + i * record_size;
     std::memset(to, 0, record_size);
@@ -104,6 +107,7 @@ plait_runtime runtime{
     nullptr,
     thread_for_table,
     role,
+    provider,
     define,
     find_op,
     list_ops,
@@ -127,6 +131,24 @@ plait_runtime runtime{
     release_value,
     touched,
     generator_new,
+    device_count,
+    stream_new,
+    stream_wrap,
+    current_stream,
+    set_stream,
+    stream_query,
+    stream_synchronize,
+    synchronize,
+    event_new,
+    event_record,
+    event_query,
+    event_wait,
+    stream_wait,
+    event_elapsed,
+    record_use,
+    pinned_new,
+    host_copy,
+    set_fallback,
     raise,
     fail,
     raise_host,

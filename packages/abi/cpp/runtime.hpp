@@ -23,6 +23,7 @@ struct Roles {
   const plait_engine *engine;
   const plait_allocator *allocator[PLAIT_MAX_DEVICE_TYPES];
   const plait_device *device[PLAIT_MAX_DEVICE_TYPES];
+  const plait_collectives *communicator[PLAIT_MAX_DEVICE_TYPES];
 };
 extern Roles roles;  // roles.cpp
 template <class T>
@@ -52,8 +53,14 @@ class BlockCache {
   void *block_[kRoom];
 };
 
+struct CurrentStream {
+  DLDevice device;
+  plait_stream *stream;  // owned; nullptr: the default stream
+};
+
 struct Thread : plait_thread {
   BlockCache tensors, storages;
+  std::vector<CurrentStream> streams;  // of devices other than the CPU
   int64_t live = 0, peak = 0;  // blocks from malloc that this thread took minus those it freed, and
                                // the largest value of that number
 };
@@ -66,6 +73,9 @@ Thread *this_thread_if_alive();  // nullptr if there is no memory, or while the 
 struct TensorBlock : plait_tensor {
   int64_t inline_dims[10];  // of up to 5 dimensions
 };
+// The stream that a storage of a device was made for, and whose later work may have its memory;
+// borrowed.
+plait_stream *stream_of(const plait_storage *);
 extern const plait_type tensor_type, storage_type;
 plait_status tensor_new(plait_thread *, DLDataType, int32_t, const int64_t *, const int64_t *,
                         DLDevice, plait_tensor **);
@@ -85,6 +95,29 @@ struct Extent {
   const char *begin, *end;
 };
 Extent extent(const plait_tensor *);
+
+// Devices; device.hpp has what is not in the table of functions.
+
+plait_status device_count(plait_thread *, DLDeviceType, int32_t *);
+plait_status stream_new(plait_thread *, DLDevice, int32_t, plait_stream **);
+plait_status stream_wrap(plait_thread *, DLDevice, void *, plait_stream **);
+plait_stream *current_stream(plait_thread *, DLDevice);
+plait_status set_stream(plait_thread *, DLDevice, plait_stream *, plait_stream **);
+plait_status stream_query(plait_thread *, DLDevice, plait_stream *, int32_t *);
+plait_status stream_synchronize(plait_thread *, DLDevice, plait_stream *);
+plait_status synchronize(plait_thread *, DLDevice);
+plait_status event_new(plait_thread *, DLDevice, uint64_t, plait_device_event **);
+plait_status event_record(plait_thread *, plait_device_event *, plait_stream *);
+plait_status event_query(plait_thread *, plait_device_event *, int32_t *);
+plait_status event_wait(plait_thread *, plait_device_event *);
+plait_status stream_wait(plait_thread *, DLDevice, plait_stream *, plait_device_event *);
+plait_status event_elapsed(plait_thread *, plait_device_event *, plait_device_event *, double *);
+void record_use(plait_storage *, plait_stream *);
+plait_status pinned_new(plait_thread *, DLDevice, uint64_t, plait_storage **);
+plait_status host_copy(plait_thread *, plait_tensor *, plait_tensor **);
+plait_status set_fallback(plait_thread *, DLDeviceType, int32_t);
+void report_fallbacks(std::vector<plait_record> &);
+void release_streams(Thread *);
 
 // Errors.
 
@@ -142,17 +175,20 @@ plait_status view(plait_call *, uint32_t, plait_tensor *, int32_t, const int64_t
                   int64_t);
 plait_status cast(plait_call *, uint32_t, DLDataType);
 // the operators that dispatch calls itself, set when they are defined
-extern std::atomic<const plait_op *> op_cast, op_copy, op_clone, op_detach;
+extern std::atomic<const plait_op *> op_cast, op_copy, op_clone, op_dense, op_detach;
 
 // Roles, observers and plug-ins.
 
 plait_status provide(plait_thread *, const char *, int32_t, const plait_header *,
                      const plait_plugin *, uint64_t *);
 const plait_header *const *role(const char *, int32_t);
+const plait_header *provider(const char *, const char *, int32_t);
 bool retract_role(uint64_t);
 void undefine_ops_of(const plait_plugin *);  // the operators that its `init` defined
 void retract_ops_of(const plait_plugin *);  // these three remove all that one plug-in registered
 void retract_roles_of(const plait_plugin *);
+// whether a plug-in may go: not while tensors have the memory of a device that it brought
+plait_status may_retract(plait_thread *, const plait_plugin *);
 void forget_observers_of(plait_thread *, const plait_plugin *);
 void report_roles(std::vector<plait_record> &);
 // A package's defaults come after what a user chose, whatever is loaded first.

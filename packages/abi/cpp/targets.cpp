@@ -15,7 +15,8 @@ bool same_elements(const plait_tensor *a, const plait_tensor *b) {
 }
 
 bool overlap(const plait_tensor *a, const plait_tensor *b) {
-  if (a->dl.device.device_type == PLAIT_META) return false;
+  // addresses of two devices have nothing to do with each other
+  if (a->dl.device.device_type == PLAIT_META || !same(a->dl.device, b->dl.device)) return false;
   const Extent x = extent(a), y = extent(b);
   return x.begin < y.end && y.begin < x.end;
 }

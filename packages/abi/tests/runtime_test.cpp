@@ -471,7 +471,8 @@ TEST(an_allocator_can_be_replaced_and_taken_back) {
       [](void *, void *data, uint64_t, void *) { lent--, std::free(data); },
       nullptr,
       nullptr,
-      0};
+      0,
+      nullptr};
   uint64_t undo = 0;
   check(rt->provide(th, "allocator", kDLCPU, &mine.h, nullptr, &undo));
   Tensor small = make({1}, {1}), large = make({100});
@@ -658,7 +659,8 @@ TEST(memory_that_breaks_its_contract_is_an_error) {
       [](void *, void *, uint64_t, void *) {},
       nullptr,
       nullptr,
-      0};
+      0,
+      nullptr};
   alignas(64) static char room[256];
   uint64_t undo = 0;
   check(rt->provide(th, "allocator", kDLCPU, &bad.h, nullptr, &undo));

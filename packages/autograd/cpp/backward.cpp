@@ -48,7 +48,7 @@ Tensor root_gradient(const Request &r, uint32_t i) {
       (given->dl.dtype.code == kDLComplex) != (root->dl.dtype.code == kDLComplex))
     raise(r.thread, PLAIT_DTYPE_ERROR, origin(r), "the gradient of result %u must be %s; got %s",
           unsigned(i), plait::name(root->dl.dtype), plait::name(given->dl.dtype));
-  if (!same_device(given->dl.device, root->dl.device))
+  if (!same(given->dl.device, root->dl.device))
     raise(r.thread, PLAIT_VALUE_ERROR, origin(r),
           "the gradient of result %u must be on device %s; got %s", unsigned(i),
           device_text(root->dl.device).c_str(), device_text(given->dl.device).c_str());

@@ -80,7 +80,15 @@ Tensor fitted(plait_thread *thread, const Node *from, uint32_t position, const L
     raise(thread, PLAIT_DTYPE_ERROR, node_name(from),
           "the gradient for input %u must be %s; got %s%s", static_cast<unsigned>(position),
           plait::name(l.dtype), plait::name(g.dtype()), made_at(from).c_str());
-  if (!same_device(l.device, g.device()))
+  const bool may_move =
+      g.ndim() == 0 || (from->kind == Kind::op &&
+                        static_cast<const OpNode *>(from)->op->flags & PLAIT_OP_ANY_DEVICE);
+  if (!same(l.device, g.device()) && may_move) {  // of a copy, or of a number beside a tensor
+    const Tensor moved = empty(thread, g.dtype(), l.device, g.shape(), g.ndim());
+    copy_into(thread, moved, g);
+    g = moved;
+  }
+  if (!same(l.device, g.device()))
     raise(thread, PLAIT_VALUE_ERROR, node_name(from),
           "the gradient for input %u must be on device %s; got %s%s",
           static_cast<unsigned>(position), device_text(l.device).c_str(),
@@ -153,6 +161,11 @@ void BackwardPass::walk() {
   }
 }
 
+plait_stream *BackwardPass::stream_of(const Node *n, DLDevice d) const {
+  if (n->kind != Kind::leaf && same(device_of(n), d)) return n->stream;
+  return engine.runtime->stream(thread(), d);
+}
+
 void BackwardPass::execute(Node *n) {
   Gradients gradients(n->n_outs, marks_.buffers(n));  // the node keeps nothing of this pass
   bool any = false;
@@ -173,10 +186,13 @@ void BackwardPass::execute(Node *n) {
     running_ = n;
     Observed node(PLAIT_EVENT_NODE, event_name(n), n->sequence);
     Gradients made(n->n_edges);
-    if (extra || watching())
-      evaluate_watched(n, gradients, made);
-    else
-      evaluate_node(n, gradients, made);
+    {
+      const StreamGuard stream(thread(), device_of(n), stream_of(n, device_of(n)));
+      if (extra || watching())
+        evaluate_watched(n, gradients, made);
+      else
+        evaluate_node(n, gradients, made);
+    }
     for (uint32_t i = 0; i < n->n_edges; i++) deliver(n, i, made.take(i));
     node.done();
   } else {
@@ -192,6 +208,9 @@ void BackwardPass::capture_at(Node *n, Gradients &gradients) {
     if (!g) continue;
     plait_retain(g);
     *c.out = g;
+    const DLDevice d = g->dl.device;
+    if (is_accelerator(d))  // the caller goes on in its own stream
+      check(wait_between(thread(), d, stream_of(n, d), d, engine.runtime->stream(thread(), d)));
   }
 }
 
@@ -241,12 +260,30 @@ void BackwardPass::deliver(const Node *from, uint32_t position, Tensor gradient)
   if (!e.node) return;
   if (gradient && wants(e)) {
     const Layout &l = e.node->outs[e.index];
-    if (l.ndim >= 0 && !fits(l, gradient.get()))
-      gradient = fitted(thread(), from, position, l, std::move(gradient));
-    arrive(marks_.buffers(e.node) + e.index, std::move(gradient));
+    const DLDevice here = gradient.device(), there = l.ndim >= 0 ? l.device : here;
+    if (is_accelerator(here) || is_accelerator(there)) {
+      deliver_on_device(from, position, here, there, std::move(gradient));
+    } else {
+      if (l.ndim >= 0 && !fits(l, gradient.get()))
+        gradient = fitted(thread(), from, position, l, std::move(gradient));
+      arrive(marks_.buffers(e.node) + e.index, std::move(gradient));
+    }
   }
   uint32_t &left = marks_.pending(e.node);
   if (--left == 0) ready_.push(e.node);
+}
+
+// What a node gets is ready in the node's own stream.
+void BackwardPass::deliver_on_device(const Node *from, uint32_t position, DLDevice here,
+                                     DLDevice there, Tensor gradient) {
+  const Edge &e = from->edges[position];
+  const Layout &l = e.node->outs[e.index];
+  plait_stream *before = stream_of(from, here), *after = stream_of(e.node, there);
+  if (same(here, there)) check(wait_between(thread(), here, before, there, after));
+  const StreamGuard source(thread(), here, before), target(thread(), there, after);
+  if (l.ndim >= 0 && !fits(l, gradient.get()))
+    gradient = fitted(thread(), from, position, l, std::move(gradient));
+  arrive(marks_.buffers(e.node) + e.index, std::move(gradient));
 }
 
 }  // namespace plait::autograd

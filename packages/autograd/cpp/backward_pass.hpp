@@ -36,6 +36,11 @@ class BackwardPass {
   void evaluate_node(Node *, Gradients &gradients, Gradients &made);
   void evaluate_watched(Node *, Gradients &gradients, Gradients &made);
   void deliver(const Node *from, uint32_t position, Tensor gradient);
+  void deliver_on_device(const Node *from, uint32_t position, DLDevice here, DLDevice there,
+                         Tensor gradient);
+  // The stream of a device that a node's gradients are computed in: a leaf's are in the one that is
+  // current where the pass was begun.
+  plait_stream *stream_of(const Node *, DLDevice) const;
   void arrive(plait_tensor **slot, Tensor gradient);
   bool wants(const Edge &e) { return e.node && (captures_.empty() || marks_.needed(e.node)); }
 

@@ -10,8 +10,8 @@ Engine engine;
 
 namespace {
 
-LazyOperator op_add("add"), op_clone("clone"), op_cast("cast"), op_copy("copy_"), op_zeros("zeros"),
-    op_ones("ones"), op_sum("sum"), op_reshape("reshape"), op_arange("arange"),
+LazyOperator op_add("add"), op_clone("clone"), op_cast("cast"), op_copy("copy_"), op_empty("empty"),
+    op_zeros("zeros"), op_ones("ones"), op_sum("sum"), op_reshape("reshape"), op_arange("arange"),
     op_as_strided("as_strided"), op_index_add("index_add");
 
 Tensor run(plait_thread *thread, LazyOperator &op, const plait_value *in, size_t n) {
@@ -73,6 +73,10 @@ void copy_into(plait_thread *thread, const Tensor &target, const Tensor &source)
   run(thread, op_copy, in, 2);
 }
 
+Tensor empty(plait_thread *thread, DType dtype, DLDevice device, const int64_t *shape,
+             int32_t ndim) {
+  return filled(thread, op_empty, dtype, device, shape, ndim);
+}
 Tensor zeros(plait_thread *thread, DType dtype, DLDevice device, const int64_t *shape,
              int32_t ndim) {
   return filled(thread, op_zeros, dtype, device, shape, ndim);

@@ -57,6 +57,7 @@ void add_into(plait_thread *, const Tensor &target, const Tensor &);
 Tensor clone(plait_thread *, const Tensor &);
 Tensor cast(plait_thread *, const Tensor &, DType);
 void copy_into(plait_thread *, const Tensor &target, const Tensor &source);
+Tensor empty(plait_thread *, DType, DLDevice, const int64_t *shape, int32_t ndim);
 Tensor zeros(plait_thread *, DType, DLDevice, const int64_t *shape, int32_t ndim);
 Tensor ones(plait_thread *, DType, DLDevice, const int64_t *shape, int32_t ndim);
 Tensor sum_to(plait_thread *, const Tensor &, const int64_t *shape, int32_t ndim);

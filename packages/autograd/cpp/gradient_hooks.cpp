@@ -18,7 +18,7 @@ void apply(plait_thread *thread, const Hook *hook, plait_tensor *const *in, uint
 void check_answer(plait_thread *thread, const Node *n, const Layout &l, const plait_tensor *g,
                   const char *kind) {
   if (!g || l.ndim < 0 || fits(l, g)) return;
-  if (!same_device(l.device, g->dl.device))
+  if (!same(l.device, g->dl.device))
     raise(thread, PLAIT_VALUE_ERROR, node_name(n),
           "a hook must return %s on device %s, or None; got %s", kind,
           device_text(l.device).c_str(), device_text(g->dl.device).c_str());

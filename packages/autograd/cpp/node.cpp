@@ -22,6 +22,7 @@ void destroy(Node *n) noexcept {
   for (uint32_t i = 0; i < n->n_edges; i++) plait_release(n->edges[i].node);
   if (n->extra.load(std::memory_order_acquire)) drop_extra(n);
   if (n->code) plait_release_object(n->code);
+  plait_release(n->stream);
   switch (n->kind) {
     case Kind::op: release_op(static_cast<OpNode *>(n)); break;
     case Kind::host: plait_release_object(static_cast<HostNode *>(n)->callable); break;
@@ -95,6 +96,11 @@ void stamp(Node *n) noexcept {
   const Watch *w = watch.load(std::memory_order_acquire);
   if (w && !n->code) w->here(&n->code, &n->offset);
   if (watching()) note_site(n);
+  if (is_accelerator(device_of(n))) {
+    plait_stream *current = engine.runtime->stream(engine.runtime->thread(), device_of(n));
+    if (current) plait_retain(current);
+    n->stream = current;
+  }
 }
 
 void start(Node *n, Kind kind, size_t bytes) noexcept {
@@ -109,6 +115,7 @@ void start(Node *n, Kind kind, size_t bytes) noexcept {
   n->extra.store(nullptr, std::memory_order_relaxed);
   n->code = nullptr;
   n->offset = 0;
+  n->stream = nullptr;
   n->bytes = uint32_t(bytes);
   n->n_edges = n->n_outs = n->pending = 0;
   n->capture = 0;
@@ -123,18 +130,10 @@ void lay_out(Layout &l, int64_t *room, const plait_tensor *t) noexcept {
   for (int32_t i = 0; i < t->dl.ndim; i++) room[i] = t->dl.shape[i];
 }
 
-bool same_device(DLDevice a, DLDevice b) noexcept {
-  return a.device_type == b.device_type && a.device_id == b.device_id;
-}
-
-std::string device_text(DLDevice d) {
-  if (d.device_type == kDLCPU) return "cpu";
-  if (d.device_type == PLAIT_META) return "meta";
-  return std::to_string(int(d.device_type)) + ":" + std::to_string(d.device_id);
-}
+std::string device_text(DLDevice d) { return plait::device_text(engine.runtime, d); }
 
 bool fits(const Layout &l, const plait_tensor *t) noexcept {
-  if (l.ndim != t->dl.ndim || !same(l.dtype, t->dl.dtype) || !same_device(l.device, t->dl.device))
+  if (l.ndim != t->dl.ndim || !same(l.dtype, t->dl.dtype) || !same(l.device, t->dl.device))
     return false;
   for (int32_t i = 0; i < l.ndim; i++)
     if (l.shape[i] != t->dl.shape[i]) return false;

@@ -73,6 +73,7 @@ struct Node {
   std::atomic<Extra *> extra;
   plait_object *code;  // where the call was made: the host's code object, or NULL
   int64_t offset;  // of the instruction within it
+  plait_stream *stream;  // of the forward call, on the device of the first output; owned, or NULL
   uint32_t bytes, n_edges, n_outs;
   uint32_t pending;  // edges whose gradients have not arrived
   int32_t capture;  // index + 1 of the first capture of the pass
@@ -81,6 +82,11 @@ struct Node {
   bool needed;  // lies on a path to the inputs of the pass
   uint8_t form;
 };
+
+// The device that a node's work is done on.
+inline DLDevice device_of(const Node *n) {
+  return n->n_outs ? n->outs[0].device : DLDevice{kDLCPU, 0};
+}
 
 inline bool older(const Node *a, const Node *b) { return a->sequence < b->sequence; }
 
@@ -163,7 +169,6 @@ void stamp(Node *node) noexcept;
 Leaf *new_leaf(const plait_tensor *tensor);
 Cell *new_cell();
 void lay_out(Layout &layout, int64_t *room, const plait_tensor *tensor) noexcept;
-bool same_device(DLDevice, DLDevice) noexcept;
 std::string device_text(DLDevice);  // "cpu", "meta"
 bool fits(const Layout &layout, const plait_tensor *tensor) noexcept;
 // The operator's name as the user wrote it: `add_` for the in-place form.

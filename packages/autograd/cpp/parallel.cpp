@@ -45,21 +45,22 @@ bool worthwhile(const Node *node) {
 // thread may have switched layers off in the meantime.
 class ModesOf {
  public:
-  ModesOf(plait_thread *worker, uint64_t excluded, uint64_t included)
-      : worker_(worker), excluded_(worker->excluded), included_(worker->included) {
-    worker->excluded = excluded;
-    worker->included = included;
+  ModesOf(plait_thread *worker, const Modes &modes)
+      : worker_(worker), before_{worker->excluded, worker->included, worker->device} {
+    set(modes);
   }
-  ~ModesOf() {
-    worker_->excluded = excluded_;
-    worker_->included = included_;
-  }
+  ~ModesOf() { set(before_); }
   ModesOf(const ModesOf &) = delete;
   ModesOf &operator=(const ModesOf &) = delete;
 
  private:
+  void set(const Modes &modes) {
+    worker_->excluded = modes.excluded;
+    worker_->included = modes.included;
+    worker_->device = modes.device;
+  }
   plait_thread *worker_;
-  uint64_t excluded_, included_;
+  const Modes before_;
 };
 
 }  // namespace
@@ -102,24 +103,24 @@ void ParallelDerivatives::look_ahead(Node *first, const std::vector<Node *> &oth
   struct Job {
     ParallelDerivatives *all;
     Derivative *from;
-    uint64_t excluded, included;
-  } job{this, done_.data() + old, thread_->excluded, thread_->included};
+    Modes modes;
+  } job{this, done_.data() + old, {thread_->excluded, thread_->included, thread_->device}};
   const plait_executor *e = role<plait_executor>(thread_->runtime);
   e->parallel(
       e->ctx, done_.size() - old,
       [](void *arg, uint64_t i) {
         auto *j = static_cast<Job *>(arg);
-        j->all->compute(j->from[i], j->excluded, j->included);
+        j->all->compute(j->from[i], j->modes);
       },
       &job);
 }
 
 // A derivative that fails here runs again in its turn, so that errors come in order. So the node
 // keeps its values until it has succeeded.
-void ParallelDerivatives::compute(Derivative &d, uint64_t excluded,
-                                  uint64_t included) const noexcept {
+void ParallelDerivatives::compute(Derivative &d, const Modes &modes) const noexcept {
   plait_thread *thread = engine.runtime->thread();
-  const ModesOf alike(thread, excluded, included);
+  const ModesOf alike(thread, modes);
+  const StreamGuard stream(thread, device_of(d.node), d.node->stream);
   std::vector<plait_tensor *> gx;
   try {
     gx.resize(d.gx.size(), nullptr);

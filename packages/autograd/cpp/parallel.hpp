@@ -8,6 +8,11 @@
 
 namespace plait::autograd {
 
+struct Modes {  // of a thread
+  uint64_t excluded, included;
+  DLDevice device;
+};
+
 class ParallelDerivatives {
  public:
   // One thread is used if the pass is `particular`: recorded itself, or for the gradients of some
@@ -29,7 +34,7 @@ class ParallelDerivatives {
     bool done;
   };
   bool found(const Node *, plait_tensor **gx);
-  void compute(Derivative &, uint64_t excluded, uint64_t included) const noexcept;
+  void compute(Derivative &, const Modes &) const noexcept;
 
   plait_thread *thread_ = nullptr;
   bool keep_ = false;

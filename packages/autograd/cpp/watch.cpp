@@ -234,10 +234,12 @@ bool watched_write(const plait_storage *s, uint64_t version, uint64_t sequence, 
 
 // NaN.
 bool has_nan(plait_thread *thread, const plait_tensor *t) {
-  if (!t || !differentiable(t->dl.dtype) || t->dl.device.device_type != kDLCPU) return false;
+  if (!t || !differentiable(t->dl.dtype) || t->dl.device.device_type == PLAIT_META) return false;
   const Excluding quiet(thread, false);
   const Tensor any = first_of(thread, op_any, first_of(thread, op_isnan, t).get());
-  return *any.data<bool>();
+  Tensor here;
+  check(thread->runtime->host_copy(thread, any.get(), here.out()));
+  return *here.data<bool>();
 }
 
 namespace {

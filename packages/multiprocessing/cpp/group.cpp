@@ -72,9 +72,15 @@ std::string seconds(double s) {
   return text;
 }
 const char *kind_name(uint32_t kind) {
-  static const char *names[] = {"barrier", "all_reduce", "broadcast",
-                                "gather",  "all_gather", "reduce_scatter"};
-  return kind < 6 ? names[kind] : "?";
+  switch (kind) {
+    case PLAIT_ALL_REDUCE: return "all_reduce";
+    case PLAIT_BROADCAST: return "broadcast";
+    case PLAIT_ALL_GATHER: return "all_gather";
+    case PLAIT_GATHER: return "gather";
+    case PLAIT_REDUCE_SCATTER: return "reduce_scatter";
+    case PLAIT_BARRIER: return "barrier";
+    default: return "?";
+  }
 }
 const char *reduction_name(uint32_t r) {
   static const char *names[] = {"sum", "mean", "product", "min", "max"};

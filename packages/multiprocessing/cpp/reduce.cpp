@@ -98,8 +98,8 @@ void run(const char *const *in, uint32_t ranks, char *out, uint64_t n, bool mean
 template <class E>
 bool ordered(uint32_t reduction, const char *const *in, uint32_t ranks, char *out, uint64_t n) {
   using Wide = typename E::Wide;
-  if (reduction == PLAIT_MIN) return run<E, Min<Wide>>(in, ranks, out, n, false), true;
-  if (reduction == PLAIT_MAX) return run<E, Max<Wide>>(in, ranks, out, n, false), true;
+  if (reduction == PLAIT_REDUCE_MIN) return run<E, Min<Wide>>(in, ranks, out, n, false), true;
+  if (reduction == PLAIT_REDUCE_MAX) return run<E, Max<Wide>>(in, ranks, out, n, false), true;
   return false;
 }
 
@@ -107,11 +107,11 @@ template <class E>
 bool arithmetic(uint32_t reduction, const char *const *in, uint32_t ranks, char *out, uint64_t n) {
   using Wide = typename E::Wide;
   switch (reduction) {
-    case PLAIT_SUM: return run<E, Sum<Wide>>(in, ranks, out, n, false), true;
-    case PLAIT_MEAN:
+    case PLAIT_REDUCE_SUM: return run<E, Sum<Wide>>(in, ranks, out, n, false), true;
+    case PLAIT_REDUCE_AVERAGE:
       if (std::is_integral_v<Wide>) return false;
       return run<E, Sum<Wide>>(in, ranks, out, n, true), true;
-    case PLAIT_PRODUCT: return run<E, Product<Wide>>(in, ranks, out, n, false), true;
+    case PLAIT_REDUCE_PRODUCT: return run<E, Product<Wide>>(in, ranks, out, n, false), true;
     default: return false;
   }
 }
@@ -122,9 +122,9 @@ bool real(uint32_t reduction, const char *const *in, uint32_t ranks, char *out, 
 }
 
 bool logical(uint32_t reduction, const char *const *in, uint32_t ranks, char *out, uint64_t n) {
-  if (reduction == PLAIT_MEAN) return false;
-  const bool any = reduction == PLAIT_SUM || reduction == PLAIT_MAX;
-  return ordered<Truth>(any ? PLAIT_MAX : PLAIT_MIN, in, ranks, out, n);
+  if (reduction == PLAIT_REDUCE_AVERAGE) return false;
+  const bool any = reduction == PLAIT_REDUCE_SUM || reduction == PLAIT_REDUCE_MAX;
+  return ordered<Truth>(any ? PLAIT_REDUCE_MAX : PLAIT_REDUCE_MIN, in, ranks, out, n);
 }
 
 }  // namespace

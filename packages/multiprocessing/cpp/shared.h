@@ -51,15 +51,6 @@ void plait_shared_leave(void); /* releases all counts of this process before it 
 
 /* Collectives. */
 
-enum plait_collective {
-  PLAIT_BARRIER,
-  PLAIT_ALL_REDUCE,
-  PLAIT_BROADCAST,
-  PLAIT_GATHER,
-  PLAIT_ALL_GATHER,
-  PLAIT_REDUCE_SCATTER,
-};
-enum plait_reduction { PLAIT_SUM, PLAIT_MEAN, PLAIT_PRODUCT, PLAIT_MIN, PLAIT_MAX };
 enum plait_outcome { /* the outcome of a collective; the text has the details */
                      PLAIT_DONE,
                      PLAIT_BROKEN,      /* a member died, left, or the group broke before */
@@ -70,7 +61,9 @@ enum plait_outcome { /* the outcome of a collective; the text has the details */
 };
 typedef struct plait_member plait_member;
 typedef struct plait_collective_call {
-  uint32_t kind, reduction, root, n_in, n_out, reserved;
+  uint32_t kind;      /* plait_collective_kind */
+  uint32_t reduction; /* plait_reduction */
+  uint32_t root, n_in, n_out, reserved;
   plait_tensor *const *in; /* of one dtype, any strides */
   plait_tensor *const *out; /* written; may be `in` */
   int (*interrupted)(void); /* called while waiting; not 0: give up */

@@ -117,11 +117,13 @@ DType require_common(const Scope &x, const char *name_a, const plait_value &a, c
 
 // Values.
 
-int64_t item(const Scope &x, const plait_tensor *t) {
-  if (t->dl.device.device_type != kDLCPU || !same(t->dl.dtype, dtype::int64) || numel(t) != 1)
+int64_t item(const Scope &x, plait_tensor *t) {
+  if (t->dl.device.device_type == PLAIT_META || !same(t->dl.dtype, dtype::int64) || numel(t) != 1)
     fail(x, PLAIT_NOT_IMPLEMENTED,
          "the shape of the result depends on values, which a tensor on device meta does not have");
-  return *static_cast<const int64_t *>(t->dl.data);
+  Tensor here;
+  check(x.call->thread->runtime->host_copy(x.call->thread, t, here.out()));
+  return *here.data<const int64_t>();
 }
 Held conjugate(const Scope &x, const plait_value &v) {
   if (v.tag == PLAIT_TENSOR && is_complex(v.u.t->dl.dtype)) return Held(run(x, Op::conj, {v}));

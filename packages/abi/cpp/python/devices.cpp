@@ -9,34 +9,25 @@ struct DeviceObject {
 };
 DLDevice value_of(PyObject *o) { return reinterpret_cast<DeviceObject *>(o)->value; }
 
-struct Known {
-  const char *name;
-  int type;
-};
-constexpr Known known[] = {{"cpu", kDLCPU},        {"meta", int(PLAIT_META)}, {"cuda", kDLCUDA},
-                           {"metal", kDLMetal},    {"vulkan", kDLVulkan},     {"rocm", kDLROCM},
-                           {"ext", kDLExtDev},     {"oneapi", kDLOneAPI},     {"webgpu", kDLWebGPU},
-                           {"hexagon", kDLHexagon}};
 PyObject *cpu;
 
 bool numbered(DLDevice d) { return d.device_type != kDLCPU && d.device_type != PLAIT_META; }
 
 const char *type_name(DLDevice d) {
-  if (const auto *brought = role<plait_device>(state.runtime, int32_t(d.device_type)))
-    return brought->name;
-  for (const Known &k : known)
-    if (k.type == int(d.device_type)) return k.name;
-  return "unknown";
+  const char *name = device_name(state.runtime, int32_t(d.device_type));
+  return name ? name : "unknown";
 }
 
 int type_of(const char *text, size_t n) {
-  for (int i = 0; i < PLAIT_MAX_DEVICE_TYPES; i++) {
-    const plait_device *d = role<plait_device>(state.runtime, i);
-    if (d && strlen(d->name) == n && strncmp(d->name, text, n) == 0) return i;
+  const auto is = [&](const char *name) {
+    return name && strlen(name) == n && strncmp(name, text, n) == 0;
+  };
+  int found = -1;
+  for (int i = PLAIT_MAX_DEVICE_TYPES - 1; i >= 0; i--) {
+    if (is(device_name(state.runtime, i))) return i;
+    if (is(known_device_name(i))) found = i;  // also where its plug-in has another name for it
   }
-  for (const Known &k : known)
-    if (strlen(k.name) == n && strncmp(k.name, text, n) == 0) return k.type;
-  return -1;
+  return found;
 }
 
 int parse(PyObject *o, DLDevice *out) {
@@ -97,9 +88,7 @@ Py_hash_t hash(PyObject *self) {
 }
 PyObject *compare(PyObject *a, PyObject *b, int op) {
   if (Py_TYPE(b) != Py_TYPE(a) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
-  const DLDevice x = value_of(a), y = value_of(b);
-  const bool equal = x.device_type == y.device_type && x.device_id == y.device_id;
-  return PyBool_FromLong(equal == (op == Py_EQ));
+  return PyBool_FromLong(same(value_of(a), value_of(b)) == (op == Py_EQ));
 }
 PyObject *get_type(PyObject *self, void *) {
   return PyUnicode_FromString(type_name(value_of(self)));

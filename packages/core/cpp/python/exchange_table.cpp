@@ -76,9 +76,8 @@ int tensor_from_object(void *object, DLTensor *out) {
 }
 
 int current_stream(DLDeviceType type, int32_t id, void **out) {
-  const plait_device *d = role<plait_device>(state.runtime, int32_t(type));
-  const bool streams = d && d->current && d->native;
-  *out = streams ? d->native(d->ctx, d->current(d->ctx, {type, id})) : nullptr;
+  const plait_stream *s = state.runtime->stream(state.runtime->thread(), {type, id});
+  *out = s ? s->native : nullptr;
   return 0;
 }
 

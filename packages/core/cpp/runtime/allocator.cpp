@@ -278,7 +278,8 @@ const plait_allocator kTable = {PLAIT_HEADER(plait_allocator),
                                 cache_free,
                                 cache_trim,
                                 cache_stats,
-                                65};  // up to 64 bytes may live beside their storage object
+                                65,  // up to 64 bytes may live beside their storage object
+                                nullptr};
 
 }  // namespace
 

@@ -13,8 +13,8 @@ __all__ = ["Group", "GroupError", "Member"]
 
 TensorType = TypeVar("TensorType")
 
-# enum plait_collective, plait_reduction, plait_outcome
-BARRIER, ALL_REDUCE, BROADCAST, GATHER, ALL_GATHER, REDUCE_SCATTER = range(6)
+# enum plait_collective_kind, plait_reduction (plait/abi.h) and plait_outcome (shared.h)
+ALL_REDUCE, BROADCAST, ALL_GATHER, GATHER, REDUCE_SCATTER, BARRIER = 1, 2, 4, 5, 7, 11
 _REDUCTIONS = {"sum": 0, "mean": 1, "product": 2, "min": 3, "max": 4}
 _DONE, _BROKEN, _MISMATCH, _TIMED_OUT, _INTERRUPTED = range(5)
 _CHUNK = 512 << 10

@@ -59,8 +59,9 @@ struct plait_runtime;
 struct plait_thread;
 struct plait_op;
 struct plait_plugin;
-struct plait_stream; /* opaque, belongs to a device; NULL is the device's default stream */
 struct plait_allocator;
+struct plait_device;
+struct plait_stream;
 
 /* ---- counted objects ------------------------------------------------------------------------------------------- */
 /* Components count inline, so this struct, what the two functions do and the order of their atomics never change. */
@@ -86,6 +87,28 @@ static inline void plait_release_object(plait_object *o) {
 #define plait_retain(p) plait_retain_object((plait_object *)(p))
 #define plait_release(p) plait_release_object((plait_object *)(p))
 
+/* ---- streams and events ---------------------------------------------------------------------------------------- */
+/* A device runs the work of one stream in order, and returns before it is done. Streams and events are made by
+ * runtime->stream_new and event_new; the device's table fills `native`. Where a pointer to a stream is NULL, the default
+ * stream of the device is meant, which always exists. */
+typedef struct plait_stream { /* the runtime makes it */
+  plait_object o;
+  DLDevice device;
+  void *native;     /* the device's own, such as a cudaStream_t */
+  int32_t priority; /* lower numbers are served first; 0 is the usual one */
+  uint32_t reserved;
+} plait_stream;
+
+enum { /* flags of a plait_device_event */
+  PLAIT_EVENT_TIMED = 1, /* it will be asked when it was reached: runtime->event_elapsed */
+};
+typedef struct plait_device_event { /* a point in a stream, reached when all work before it is done; the runtime makes it */
+  plait_object o;
+  DLDevice device;
+  void *native;   /* the device's own, such as a cudaEvent_t */
+  uint64_t flags; /* PLAIT_EVENT_TIMED */
+} plait_device_event;
+
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
 #define PLAIT_META ((DLDeviceType)0) /* shapes without bytes; DLPack leaves 0 unused */
 
@@ -95,6 +118,7 @@ enum { /* plait_storage::flags */
   PLAIT_STORAGE_SHARED = 4,   /* visible to other processes */
   PLAIT_STORAGE_MAPPED = 8,
   PLAIT_STORAGE_EXPORTED = 16, /* handed out through DLPack or the buffer protocol: writes there are unseen */
+  PLAIT_STORAGE_PINNED = 32,   /* memory of the host that a device copies from and to without waiting */
 };
 
 /* Only the runtime makes storages and tensors; what lies behind the fields here is its own, and may grow. */
@@ -140,12 +164,16 @@ typedef struct plait_allocator { /* role "allocator", one for each device type *
   const char *name;
   void *ctx;
   /* at least 64-byte aligned; *block is handed back to free; PLAIT_MEMORY_ERROR without an error object when full. Any
-   * other status but PLAIT_OK is taken for that, too */
-  plait_status (*alloc)(void *ctx, DLDevice, uint64_t nbytes, struct plait_stream *, void **data, void **block);
+   * other status but PLAIT_OK is taken for that, too. The memory is for work in the stream, and what earlier work in
+   * that stream still does to it does not matter: a block freed there may be given out again at once */
+  plait_status (*alloc)(void *ctx, DLDevice, uint64_t nbytes, plait_stream *, void **data, void **block);
   void (*free)(void *ctx, void *data, uint64_t nbytes, void *block); /* any thread */
   void (*trim)(void *ctx); /* or NULL, it caches nothing: give cached memory back to the system */
   void (*stats)(void *ctx, plait_alloc_stats *); /* or NULL, nothing is counted */
   uint64_t inline_below; /* storages of fewer bytes may live beside their plait_storage; 0: it wants to see them all */
+  /* or NULL, its device has one stream: work in another stream than that of `alloc` uses the block. After `free` it is
+   * given out again only when the work that is in that stream by then is done */
+  void (*record_use)(void *ctx, void *data, void *block, plait_stream *);
 } plait_allocator;
 
 /* ---- values and calls ------------------------------------------------------------------------------------------ */
@@ -194,11 +222,12 @@ typedef struct plait_call { /* one operator call: inputs borrowed, outputs owned
   struct plait_thread *thread; /* all context arrives here; a kernel never reads thread-local storage */
   const struct plait_entry *self; /* the entry that is running; self->prev is what it wraps */
   uint64_t todo;                  /* layers still to run */
-  struct plait_stream *stream;
+  plait_stream *stream; /* the thread's current one on `device`; a kernel puts its work there and returns */
   uint32_t form; /* plait_form */
   uint32_t reserved;
   DLDevice device; /* where the call runs; set before shape functions and kernels see the call */
   uint64_t owned;  /* bits of the inputs that runtime->cast replaced; the runtime's own */
+  uint64_t launch; /* number of the call on a device that isn't the CPU; its errors are told with it (take_error) */
 } plait_call;
 
 typedef plait_status (*plait_kernel)(plait_call *);
@@ -433,18 +462,124 @@ typedef struct plait_engine { /* role "engine": automatic differentiation */
                          plait_object **node);
 } plait_engine;
 
-typedef struct plait_device { /* role "device", one for each device type but the CPU, which needs none */
+enum { /* flags of plait_device::copy */
+  /* the memory on the host is pinned and stays as it is until the copy is done: it need not be waited for */
+  PLAIT_COPY_ASYNC = 1,
+};
+
+typedef struct plait_device_error { /* what went wrong on a device since it was last asked */
+  uint64_t size;       /* set by who asks, who zeroes the rest; the device fills what lies within it */
+  plait_status code;   /* negative */
+  uint32_t fatal;      /* the device does no more work */
+  uint64_t launch;     /* plait_call::launch of the kernel that found it, or 0 */
+  char text[256];      /* without the operator's name, which is put before it; NUL-terminated */
+} plait_device_error;
+
+/* Role "device", one for each device type but the CPU, which needs none. What each function is given belongs to this
+ * device: streams and events have the `native` that it made. Functions may be called from any thread. */
+typedef struct plait_device {
   plait_header h;
-  const char *name; /* "cuda" */
+  const char *name; /* "cuda"; devices are called "cuda:0", "cuda:1" ... */
   void *ctx;
+  uint64_t flags; /* none yet */
   int32_t (*count)(void *ctx);
-  /* or NULL, like the three behind it: nothing but the exchange of arrays asks for them yet (docs/design/0020) */
+  /* Copies bytes between the host and a device or between two of its devices, behind the work in the stream, which is
+   * one of `from` unless that is the host. Without PLAIT_COPY_ASYNC the host's memory has been read or written when it
+   * returns. Memory of a device may be used in the stream without waiting for it */
   plait_status (*copy)(void *ctx, struct plait_thread *, void *dst, DLDevice to, const void *src, DLDevice from,
-                       uint64_t nbytes, struct plait_stream *);
-  plait_status (*synchronize)(void *ctx, DLDevice, struct plait_stream *);
-  void *(*native)(void *ctx, struct plait_stream *); /* e.g. the cudaStream_t */
-  struct plait_stream *(*current)(void *ctx, DLDevice);
+                       uint64_t nbytes, plait_stream *, uint64_t flags);
+  plait_status (*synchronize)(void *ctx, struct plait_thread *, DLDevice); /* waits for all streams */
+  plait_status (*stream_synchronize)(void *ctx, struct plait_thread *, DLDevice, plait_stream *);
+  /* or NULL, the default streams are all there are; fills `native`. Then `stream_free` and the next one are there, too */
+  plait_status (*stream_new)(void *ctx, struct plait_thread *, plait_stream *);
+  void (*stream_free)(void *ctx, plait_stream *); /* its work is still done */
+  plait_status (*stream_query)(void *ctx, struct plait_thread *, DLDevice, plait_stream *, int32_t *done);
+  /* or NULL, it works as it is called, so that every event is reached at once. Then the five behind it are not asked for.
+   * Fills `native` */
+  plait_status (*event_new)(void *ctx, struct plait_thread *, plait_device_event *);
+  void (*event_free)(void *ctx, plait_device_event *);
+  /* puts the event behind the work in the stream; one that was recorded before is moved */
+  plait_status (*event_record)(void *ctx, struct plait_thread *, plait_device_event *, plait_stream *);
+  plait_status (*event_query)(void *ctx, struct plait_thread *, plait_device_event *, int32_t *done);
+  plait_status (*event_wait)(void *ctx, struct plait_thread *, plait_device_event *); /* the host waits */
+  /* later work in the stream begins when the event, as it is recorded now, is reached; the host does not wait */
+  plait_status (*stream_wait)(void *ctx, struct plait_thread *, DLDevice, plait_stream *, plait_device_event *);
+  /* or NULL, it has no clock: milliseconds between two events that have been reached */
+  plait_status (*event_elapsed)(void *ctx, struct plait_thread *, plait_device_event *from, plait_device_event *to,
+                                double *milliseconds);
+  /* or NULL, any memory of the host will do; then `pinned_free` is NULL, too */
+  plait_status (*pinned_alloc)(void *ctx, struct plait_thread *, uint64_t nbytes, void **data);
+  void (*pinned_free)(void *ctx, void *data, uint64_t nbytes);
+  /* or NULL, its kernels find all errors before they return: 1 and the oldest error that was not told yet, or 0. Asked
+   * at every call on the device and behind every wait */
+  int32_t (*take_error)(void *ctx, DLDevice, plait_device_error *);
 } plait_device;
+
+/* ---- collectives ----------------------------------------------------------------------------------------------- */
+enum plait_reduction {
+  PLAIT_REDUCE_SUM = 0, PLAIT_REDUCE_AVERAGE = 1, PLAIT_REDUCE_PRODUCT = 2, PLAIT_REDUCE_MIN = 3, PLAIT_REDUCE_MAX = 4,
+  PLAIT_REDUCE_AND = 5, PLAIT_REDUCE_OR = 6, PLAIT_REDUCE_XOR = 7, /* of bits */
+};
+
+enum plait_collective_kind { /* in[] and out[] are dense tensors; out may be in, where there is one of each */
+  PLAIT_ALL_REDUCE = 1,     /* out: the reduction of all members' in, the same bits everywhere */
+  PLAIT_BROADCAST = 2,      /* out: root's in; the others' in is not looked at and may be missing */
+  PLAIT_REDUCE = 3,         /* root's out: the reduction of all members' in */
+  PLAIT_ALL_GATHER = 4,     /* out[i]: member i's in */
+  PLAIT_GATHER = 5,         /* root's out[i]: member i's in */
+  PLAIT_SCATTER = 6,        /* out: root's in[rank] */
+  PLAIT_REDUCE_SCATTER = 7, /* out: the reduction of all members' in[rank] */
+  PLAIT_ALL_TO_ALL = 8,     /* out[i]: member i's in[rank] */
+  PLAIT_SEND = 9,           /* in goes to member `peer`; messages of one tag arrive in order */
+  PLAIT_RECEIVE = 10,       /* out comes from member `peer` */
+  PLAIT_BARRIER = 11,       /* done when all members have come */
+};
+
+typedef struct plait_collective { /* what one member asks for; pointers are borrowed for the call, tensors while it runs */
+  uint32_t size; /* set by who asks: what lies behind it counts as 0 */
+  uint32_t kind; /* plait_collective_kind */
+  plait_tensor *const *in, *const *out;
+  uint32_t n_in, n_out;
+  uint32_t reduction; /* plait_reduction */
+  uint32_t peer;      /* the root of BROADCAST, REDUCE, GATHER and SCATTER; the other member of SEND and RECEIVE */
+  int64_t tag;        /* of SEND and RECEIVE */
+  double timeout;     /* seconds until it fails; 0: the communicator's */
+} plait_collective;
+
+typedef struct plait_communicator { /* a group of processes, and this one's rank in it; counted; the provider makes it */
+  plait_object o;
+  const struct plait_collectives *table;
+  uint32_t rank, size;
+} plait_communicator;
+
+typedef struct plait_work { /* a collective that runs; counted; the provider makes it. Dropping it does not stop it */
+  plait_object o;
+  const struct plait_collectives *table;
+} plait_work;
+
+/* Role "communicator". Providers stand side by side, each for a device type, under their names: runtime->provider finds
+ * one. All members of a group call the same collectives in the same order. */
+typedef struct plait_collectives {
+  plait_header h;
+  const char *name; /* "shared_memory" */
+  void *ctx;
+  /* joins the group that all members name by `where`, whose form is the provider's own ("unix:...", "tcp://host:port");
+   * waits for all of them, at most `timeout` seconds, which then is that of every collective */
+  plait_status (*open)(void *ctx, struct plait_thread *, const char *where, uint32_t rank, uint32_t size, double timeout,
+                       plait_communicator **);
+  /* a collective: members of one `color` form a group, ranked by `key` and then by rank; NULL where color is negative */
+  plait_status (*split)(void *ctx, struct plait_thread *, plait_communicator *, int64_t color, int64_t key,
+                        plait_communicator **);
+  /* ends all collectives of the group, running and later ones, in every member, with an error that has this text */
+  void (*abort)(void *ctx, plait_communicator *, const char *why);
+  /* begins a collective. On a device it is behind the work in `stream`, and what follows there sees its result. `work`
+   * NULL: returns when it is done, or, on a device, when it is in the stream. PLAIT_NOT_IMPLEMENTED for a kind that it
+   * has not */
+  plait_status (*start)(void *ctx, struct plait_thread *, plait_communicator *, const plait_collective *, plait_stream *,
+                        plait_work **work);
+  plait_status (*query)(void *ctx, struct plait_thread *, plait_work *, int32_t *done); /* its error, if it failed */
+  plait_status (*wait)(void *ctx, struct plait_thread *, plait_work *); /* the host waits; its error, if it failed */
+} plait_collectives;
 
 enum { PLAIT_MAX_DEVICE_TYPES = 32, PLAIT_MAX_DIMS = 64, PLAIT_MAX_ARGS = 32, PLAIT_MAX_RESULTS = 8, PLAIT_TOKENS = 17 };
 
@@ -461,6 +596,7 @@ typedef struct plait_thread { /* one for each thread that calls plait, from runt
   uint64_t excluded;    /* layers that this thread skips: no_grad sets autograd's bit */
   uint64_t included;    /* layers that see every call on this thread, whatever the tensors say */
   void *slot[4];        /* 0 the engine's, 1 the level of forward mode, 2-3 free */
+  DLDevice device;      /* of results of calls that name none and have no tensor; the CPU unless it is set */
 } plait_thread;
 
 /* ---- plug-ins and the runtime ---------------------------------------------------------------------------------- */
@@ -480,10 +616,11 @@ typedef struct plait_plugin { /* a shared library exports one as `const plait_pl
 } plait_plugin;
 
 typedef struct plait_record { /* one line of the report */
-  const char *kind;           /* "role", "kernel", "layer", "plugin", "observer" */
+  const char *kind;           /* "role", "kernel", "layer", "plugin", "observer", "fallback" */
   const char *name, *provider, *version;
   int32_t active;
-  uint32_t reserved;
+  uint32_t device_type; /* of kernels, of the roles that devices have, and of fallbacks; else 0 */
+  uint64_t count;       /* of fallbacks: calls that ran on the CPU instead */
 } plait_record;
 
 enum { PLAIT_SLOT_LAYER = 0x100 }; /* implement's slot: a DLDeviceType, or PLAIT_SLOT_LAYER + bit */
@@ -496,8 +633,10 @@ typedef struct plait_runtime { /* the one singleton; components get a pointer to
   plait_header h;
   const char *path; /* of the library that this is */
   plait_thread *(*thread)(void);
-  /* NULL if there is no such role. The device type counts for "allocator" and "device" alone */
+  /* NULL if there is no such role. The device type counts for "allocator", "device" and "communicator" alone */
   plait_role (*role)(const char *name, int32_t device_type);
+  /* the table under which `name` fills a role, whether it is the one in force or not; NULL if there is none */
+  const plait_header *(*provider)(const char *role, const char *name, int32_t device_type);
 
   /* operators */
   plait_status (*define)(plait_thread *, const plait_op_def *, const plait_op **);
@@ -544,6 +683,33 @@ typedef struct plait_runtime { /* the one singleton; components get a pointer to
   void (*touched)(plait_storage *); /* for writers outside dispatch: `!` marks and forms are bumped by call */
   plait_generator *(*generator_new)(uint64_t seed);
 
+  /* devices. A device that works as it is called needs no streams: then there is the default one alone, and events are
+   * reached when they are recorded. None of these is for the CPU, where they do nothing and give NULL */
+  plait_status (*device_count)(plait_thread *, DLDeviceType, int32_t *); /* 0 if nobody brings the device */
+  plait_status (*stream_new)(plait_thread *, DLDevice, int32_t priority, plait_stream **);
+  /* a stream that somebody else made; it is theirs to free, after this one */
+  plait_status (*stream_wrap)(plait_thread *, DLDevice, void *native, plait_stream **);
+  plait_stream *(*stream)(plait_thread *, DLDevice); /* the thread's current one, borrowed */
+  /* makes a stream of the device, or NULL, the thread's current one; the caller owns `previous`, which may be NULL */
+  plait_status (*set_stream)(plait_thread *, DLDevice, plait_stream *, plait_stream **previous);
+  plait_status (*stream_query)(plait_thread *, DLDevice, plait_stream *, int32_t *done);
+  plait_status (*stream_synchronize)(plait_thread *, DLDevice, plait_stream *);
+  plait_status (*synchronize)(plait_thread *, DLDevice); /* all streams */
+  plait_status (*event_new)(plait_thread *, DLDevice, uint64_t flags, plait_device_event **);
+  plait_status (*event_record)(plait_thread *, plait_device_event *, plait_stream *);
+  plait_status (*event_query)(plait_thread *, plait_device_event *, int32_t *done); /* 1 if it was never recorded */
+  plait_status (*event_wait)(plait_thread *, plait_device_event *);
+  plait_status (*stream_wait)(plait_thread *, DLDevice, plait_stream *, plait_device_event *);
+  plait_status (*event_elapsed)(plait_thread *, plait_device_event *from, plait_device_event *to, double *milliseconds);
+  /* says that work in the stream uses the storage; dispatch does it for the tensors of a call */
+  void (*record_use)(plait_storage *, plait_stream *);
+  plait_status (*pinned_new)(plait_thread *, DLDevice for_device, uint64_t nbytes, plait_storage **);
+  /* the tensor itself (retained) if it is on the CPU, else a copy there, whose values have arrived when it returns: the one
+   * way from a device to code of the host. Meta tensors are refused */
+  plait_status (*host_copy)(plait_thread *, plait_tensor *, plait_tensor **);
+  /* whether operators that a device has no kernel for run on the CPU, on copies; off unless it is set */
+  plait_status (*set_fallback)(plait_thread *, DLDeviceType, int32_t on);
+
   /* errors: the return value is `code`, to be handed on */
   plait_status (*raise)(plait_thread *, plait_status code, const char *origin, const char *format, ...);
   plait_status (*fail)(const plait_call *, plait_status code, const char *format, ...); /* origin: the operator */
@@ -551,7 +717,8 @@ typedef struct plait_runtime { /* the one singleton; components get a pointer to
   void (*clear)(plait_thread *);
 
   /* roles, observers, plug-ins */
-  /* device_type is that of "allocator" and "device"; the other roles are one for all devices and ignore it */
+  /* device_type is that of "allocator", "device" and "communicator"; the other roles are one for all devices and ignore
+   * it. There is one "device" for each type: a second one is refused while the first is there */
   plait_status (*provide)(plait_thread *, const char *role, int32_t device_type, const plait_header *table,
                           const plait_plugin *, uint64_t *undo);
   plait_status (*observe)(plait_thread *, const plait_observer *, int on);
@@ -580,7 +747,7 @@ PLAIT_ASSERT(sizeof(plait_site) == 16, "plait_site");
 PLAIT_ASSERT(offsetof(plait_storage, release) == 72, "plait_storage");
 PLAIT_ASSERT(offsetof(plait_tensor, base) == 120, "plait_tensor");
 PLAIT_ASSERT(offsetof(plait_tensor, dl) == 16 && offsetof(plait_tensor, storage) == 64, "plait_tensor");
-PLAIT_ASSERT(offsetof(plait_call, owned) == 80, "plait_call");
+PLAIT_ASSERT(offsetof(plait_call, launch) == 88, "plait_call");
 
 #ifdef __cplusplus
 }

@@ -100,6 +100,8 @@ template <>
 inline constexpr const char *role_name<plait_allocator> = "allocator";
 template <>
 inline constexpr const char *role_name<plait_device> = "device";
+template <>
+inline constexpr const char *role_name<plait_collectives> = "communicator";
 
 // The table in force of a role that there is once, as in role<plait_engine>(runtime); NULL where
 // nobody fills it. Read it once, use that: plug-ins come and go while other threads call.
@@ -108,12 +110,86 @@ const T *role(const plait_runtime *runtime) {
   static const plait_role at = runtime->role(role_name<T>, 0);
   return PLAIT_ROLE(T, at);
 }
-// The same of a role that each device type has: "allocator" or "device".
+// The same of a role that each device type has: "allocator", "device" or "communicator".
 template <class T>
 const T *role(const plait_runtime *runtime, int32_t device_type) {
   const plait_role at = runtime->role(role_name<T>, device_type);
   return PLAIT_ROLE(T, at);
 }
+
+// Devices.
+
+inline bool same(DLDevice a, DLDevice b) {
+  return a.device_type == b.device_type && a.device_id == b.device_id;
+}
+// Neither the CPU nor `meta`: a device with streams, whose work goes on when a call has returned.
+inline bool is_accelerator(DLDevice d) {
+  return d.device_type > kDLCPU && uint32_t(d.device_type) < PLAIT_MAX_DEVICE_TYPES;
+}
+// The names of DLPack's device types, where nobody brings the device; NULL for other types.
+inline const char *known_device_name(int32_t type) {
+  switch (type) {
+    case int32_t(PLAIT_META): return "meta";
+    case kDLCPU: return "cpu";
+    case kDLCUDA: return "cuda";
+    case kDLVulkan: return "vulkan";
+    case kDLMetal: return "metal";
+    case kDLROCM: return "rocm";
+    case kDLExtDev: return "ext";
+    case kDLOneAPI: return "oneapi";
+    case kDLWebGPU: return "webgpu";
+    case kDLHexagon: return "hexagon";
+    default: return nullptr;
+  }
+}
+inline const char *device_name(const plait_runtime *runtime, int32_t type) {
+  const auto *brought = role<plait_device>(runtime, type);
+  return brought ? brought->name : known_device_name(type);
+}
+// "cpu", "cuda:1"
+inline std::string device_text(const plait_runtime *runtime, DLDevice d) {
+  const auto type = int32_t(d.device_type);
+  const char *name = device_name(runtime, type);
+  const std::string text = name ? name : "device type " + std::to_string(type);
+  return type == kDLCPU || type == int32_t(PLAIT_META) ? text
+                                                       : text + ":" + std::to_string(d.device_id);
+}
+
+// What comes later in the stream `after` of `to` waits for what is in `before` of `from` by now.
+// The host does not, unless the devices are of two types.
+inline plait_status wait_between(plait_thread *thread, DLDevice from, plait_stream *before,
+                                 DLDevice to, plait_stream *after) {
+  if (!is_accelerator(from) || (same(from, to) && before == after)) return PLAIT_OK;
+  const plait_runtime *r = thread->runtime;
+  plait_device_event *event = nullptr;
+  plait_status s = r->event_new(thread, from, 0, &event);
+  if (s >= 0) s = r->event_record(thread, event, before);
+  if (s >= 0) s = r->stream_wait(thread, to, after, event);
+  plait_release(event);
+  return s;
+}
+
+// Makes a stream the thread's current one while it lives; for the CPU it does nothing.
+class StreamGuard {
+ public:
+  StreamGuard(plait_thread *thread, DLDevice device, plait_stream *stream)
+      : thread_(thread), device_(device) {
+    set_ = is_accelerator(device) &&
+           thread->runtime->set_stream(thread, device, stream, &previous_) >= 0;
+  }
+  StreamGuard(const StreamGuard &) = delete;
+  StreamGuard &operator=(const StreamGuard &) = delete;
+  ~StreamGuard() {
+    if (set_) thread_->runtime->set_stream(thread_, device_, previous_, nullptr);
+    plait_release(previous_);
+  }
+
+ private:
+  plait_thread *thread_;
+  DLDevice device_;
+  plait_stream *previous_ = nullptr;
+  bool set_;
+};
 
 // Counted handles.
 

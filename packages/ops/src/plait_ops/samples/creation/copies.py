@@ -74,7 +74,7 @@ cast.error("TypeError", lambda s: s(s.array(2), "float31"), contains=["cast", "d
 
 
 @copy_.reference
-def _(self, src):
+def _(self, src, non_blocking):
     with np.errstate(all="ignore"):
         self[...] = src.astype(self.dtype)
     return self

@@ -120,9 +120,11 @@ def _(g, self):
 
 
 copy_ = Operator(
-    "copy_(Tensor(a)! self, Tensor src) -> Tensor(a)!",
+    "copy_(Tensor(a)! self, Tensor src, bool non_blocking=False) -> Tensor(a)!",
     doc="""
-    Write `src` into `self`: `src` broadcasts to the shape of `self` and is cast to its dtype. Returns `self`.
+    Write `src` into `self`: `src` broadcasts to the shape of `self` and is cast to its dtype. Returns `self`. The two
+    may be on different devices. A copy between the host and a device is done when it returns; with `non_blocking` it
+    only has to be begun where the host's memory is pinned, and that memory must be left alone until it is done.
 
     Raises: ShapeError if `src` does not broadcast to `self`.
 
@@ -133,13 +135,13 @@ copy_ = Operator(
     """,
     dtypes="any",
     any_device=True,
-    kernel="in[0] and in[1] have any strides, dtypes and devices; in[1] broadcasts to in[0].",
+    kernel="in[0] and in[1] have any strides and dtypes and are on one device; in[1] broadcasts to in[0].",
     variants="method",
 )
 
 
 @copy_.shape
-def _(self, src):
+def _(self, src, non_blocking):
     shape = broadcast("self", self.shape, "src", src.shape)
     check(
         shape == list(self.shape),

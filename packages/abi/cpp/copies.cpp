@@ -1,0 +1,142 @@
+// Copies between devices. Strides and dtypes are dealt with on one device; what goes across is a
+// run of bytes.
+#include <cstdlib>
+
+#include "devices.hpp"
+#include "frame.hpp"
+
+namespace plait::abi {
+namespace {
+
+// The only result of an operator below all layers, or nothing after an error.
+template <class... A>
+plait_status one_of(const plait_op *op, plait_thread *thread, Tensor *out, const A &...args) {
+  plait_value in[] = {value(args)...}, result[PLAIT_MAX_RESULTS];
+  const plait_status s = base_call(op, thread, in, sizeof...(args), result);
+  if (s >= 0) *out = Tensor::steal(result[0].u.t);
+  return s;
+}
+
+// Whether the elements of both lie in the same order, one beside the other.
+bool same_order(const plait_tensor *a, const plait_tensor *b) {
+  if (a->dl.ndim != b->dl.ndim || !same(a->dl.dtype, b->dl.dtype)) return false;
+  for (int32_t i = 0; i < a->dl.ndim; i++)
+    if (a->dl.shape[i] != b->dl.shape[i]) return false;
+  if (is_contiguous(a) && is_contiguous(b)) return true;
+  int64_t last = 0;
+  for (int32_t i = 0; i < a->dl.ndim; i++) {
+    if (a->dl.strides[i] < 0 || (a->dl.shape[i] > 1 && a->dl.strides[i] != b->dl.strides[i]))
+      return false;
+    last += (a->dl.shape[i] - 1) * a->dl.strides[i];
+  }
+  return last == numel(a) - 1;
+}
+
+// Host memory that a copy need not wait for.
+bool is_pinned(const plait_tensor *t) { return t->storage->flags & PLAIT_STORAGE_PINNED; }
+
+plait_status told(plait_thread *thread, const plait_device *table, plait_status s,
+                  const plait_error *before) {
+  if (s == PLAIT_OK) return s;
+  if (s < 0 && s >= PLAIT_HOST_ERROR && thread->error != before) return s;
+  return raise(thread, s < 0 && s > PLAIT_HOST_ERROR ? s : PLAIT_ERROR, nullptr,
+               "`copy` of the device %s failed with status %d and gave no text", table->name, s);
+}
+
+// Copies between the host and a device, or between two of one type.
+plait_status copy_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *from, bool async) {
+  const DLDevice there = to->dl.device, here = from->dl.device;
+  const bool on_device = is_accelerator(here);
+  const DLDevice d = on_device ? here : there;
+  for (const DLDevice each : {here, there}) {
+    if (!is_accelerator(each)) continue;
+    if (!device_table(each)) return no_device(thread, each);
+    if (is_forked(each)) return forked(thread, each);
+  }
+  const plait_device *table = device_table(d);
+  const bool between = on_device && is_accelerator(there) && !same(here, there);
+  plait_stream *stream = current_stream(thread, d);
+  plait_stream *behind = between ? current_stream(thread, there) : stream;
+  if (between)  // what still works with the target comes first
+    if (const plait_status s = wait_between(thread, there, behind, d, stream); s < 0) return s;
+  plait_tensor *host = on_device ? (is_accelerator(there) ? nullptr : to) : from;
+  async = async && host && is_pinned(host) && table->event_new;
+  for (const plait_tensor *t : {from, to}) record_use(t->storage, stream);
+  const plait_error *before = thread->error;
+  plait_status s = table->copy(table->ctx, thread, to->dl.data, there, from->dl.data, here,
+                               uint64_t(numel(from) * itemsize(from->dl.dtype)), stream,
+                               async ? PLAIT_COPY_ASYNC : 0);
+  s = told(thread, table, s, before);
+  if (s >= 0 && between) s = wait_between(thread, d, stream, there, behind);
+  if (s >= 0 && async) s = keep_until_done(thread, d, stream, host->storage);
+  let_go(thread, d);
+  // the host has waited for what was before, which may have failed
+  if (s >= 0 && on_device && host && !async) s = late_error(thread, d);
+  return s;
+}
+
+// The same, also between two types of device: through the host.
+plait_status move_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *from, bool async) {
+  const DLDevice there = to->dl.device, here = from->dl.device;
+  const bool direct =
+      !is_accelerator(here) || !is_accelerator(there) || here.device_type == there.device_type;
+  if (direct) return copy_bytes(thread, to, from, async);
+  Tensor host;
+  plait_status s = tensor_new(thread, from->dl.dtype, from->dl.ndim, from->dl.shape,
+                              from->dl.strides, {kDLCPU, 0}, host.out());
+  if (s >= 0) s = copy_bytes(thread, host.get(), from, false);
+  return s < 0 ? s : copy_bytes(thread, to, host.get(), false);
+}
+
+plait_status across(plait_thread *thread, plait_tensor *to, plait_tensor *from, bool async) {
+  if (numel(to) == 0) return PLAIT_OK;
+  Tensor source = Tensor::share(from);
+  plait_status s = PLAIT_OK;
+  const DLDataType dtype = to->dl.dtype;
+  if (!same(dtype, from->dl.dtype) && itemsize(dtype) < itemsize(from->dl.dtype))
+    s = one_of(op_cast, thread, &source, from, dtype);
+  if (s >= 0 && same_order(to, source.get())) return move_bytes(thread, to, source.get(), async);
+  if (s >= 0 && !is_contiguous(source.get())) s = one_of(op_dense, thread, &source, source.get());
+  if (s >= 0 && same_order(to, source.get())) return move_bytes(thread, to, source.get(), async);
+  // what is left, other strides, a wider dtype or a larger shape, is for the target's device
+  Tensor arrived, ignored;
+  if (s >= 0)
+    s = tensor_new(thread, source.dtype(), source.ndim(), source.shape(), nullptr, to->dl.device,
+                   arrived.out());
+  if (s >= 0) s = move_bytes(thread, arrived.get(), source.get(), async);
+  return s < 0 ? s : one_of(op_copy, thread, &ignored, to, arrived.get());
+}
+
+}  // namespace
+
+plait_status copy_across(Frame *f) {
+  plait_tensor *to = f->in[0].u.t, *from = f->in[1].u.t;
+  for (const plait_tensor *t : {to, from})
+    if (t->dl.device.device_type == PLAIT_META)
+      return fail(f, PLAIT_NOT_IMPLEMENTED,
+                  "`src` is on the device meta, which has no values to copy to %s",
+                  device_text(to->dl.device).c_str());
+  return across(f->thread, to, from, f->n_in > 2 && f->in[2].u.i);
+}
+
+plait_status host_copy(plait_thread *thread, plait_tensor *t, plait_tensor **out) {
+  *out = nullptr;
+  if (t->dl.device.device_type == kDLCPU) {
+    plait_retain(t);
+    *out = t;
+    return PLAIT_OK;
+  }
+  if (t->dl.device.device_type == PLAIT_META)
+    return raise(thread, PLAIT_NOT_IMPLEMENTED, nullptr,
+                 "values are required, which a tensor on the device meta does not have");
+  Tensor made;
+  plait_status s =
+      tensor_new(thread, t->dl.dtype, t->dl.ndim, t->dl.shape, nullptr, {kDLCPU, 0}, made.out());
+  if (s >= 0) s = across(thread, made.get(), t, false);
+  if (s < 0) return s;
+  made.get()->flags |= t->flags & PLAIT_TENSOR_WRAPPED_NUMBER;
+  *out = made.release();
+  return PLAIT_OK;
+}
+
+}  // namespace plait::abi

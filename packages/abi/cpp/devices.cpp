@@ -1,0 +1,480 @@
+// Devices: what the runtime knows of each device type, its streams and events, and the errors that
+// a device tells after the call that made them has returned.
+#include "devices.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace plait::abi {
+namespace {
+
+struct Launch {
+  std::atomic<uint64_t> number;
+  std::atomic<const plait_op *> op;
+};
+
+// A storage of the host that a device copies from or to.
+struct InFlight {
+  plait_device_event *event;
+  plait_storage *storage;
+};
+
+struct State {
+  std::atomic<uint32_t> process;  // the `forks.number` of the process that uses it, or 0
+  std::atomic<int64_t> live;      // storages, streams and events
+  std::atomic<uint64_t> launches;
+  std::atomic<uint64_t> reached;  // the last launch before an event that is known to be reached
+  Launch ring[kRememberedLaunches];
+  ProcessLock lock;  // of the list
+  std::vector<InFlight> in_flight;
+};
+State states[PLAIT_MAX_DEVICE_TYPES];
+
+// Objects.
+
+struct StreamBlock : plait_stream {
+  const plait_device *table;  // that frees it, or nullptr: it was wrapped
+};
+struct EventBlock : plait_device_event {
+  const plait_device *table;  // nullptr: the device has no events, all are reached
+  uint64_t launch;            // the last one before it was recorded; 0: it never was
+};
+
+void drop_stream(plait_object *o) {
+  auto *s = reinterpret_cast<StreamBlock *>(o);
+  if (s->table && !is_forked(s->device)) s->table->stream_free(s->table->ctx, s);
+  count_live(s->device, -1);
+  std::free(s);
+}
+void drop_event(plait_object *o) {
+  auto *e = reinterpret_cast<EventBlock *>(o);
+  if (e->table && !is_forked(e->device)) e->table->event_free(e->table->ctx, e);
+  count_live(e->device, -1);
+  std::free(e);
+}
+const plait_type stream_type{PLAIT_HEADER(plait_type), "stream", drop_stream};
+const plait_type event_type{PLAIT_HEADER(plait_type), "device event", drop_event};
+
+template <class Block>
+Block *new_block(plait_thread *thread, DLDevice device, const plait_type *type, const char *what) {
+  auto *b = static_cast<Block *>(std::calloc(1, sizeof(Block)));
+  if (!b) return raise(thread, PLAIT_MEMORY_ERROR, nullptr, "out of memory for %s", what), nullptr;
+  b->o = {1, type};
+  b->device = device;
+  count_live(device, 1);
+  return b;
+}
+
+// The table of a device, if it may be used; else an error.
+plait_status usable(plait_thread *thread, DLDevice d, const plait_device **table) {
+  *table = device_table(d);
+  if (!*table) return no_device(thread, d);
+  if (is_forked(d)) return forked(thread, d);
+  const int32_t n = (*table)->count((*table)->ctx);
+  if (d.device_id < 0 || d.device_id >= n)
+    return raise(thread, PLAIT_VALUE_ERROR, nullptr, "there is no device %s: %s has %d",
+                 device_text(d).c_str(), (*table)->name, n);
+  begin_use(d);
+  return PLAIT_OK;
+}
+
+// A status of a device's function: errors without a text get one.
+plait_status told(plait_thread *thread, DLDevice d, const char *what, plait_status s,
+                  const plait_error *before) {
+  if (s == PLAIT_OK) return s;
+  if (s < 0 && s >= PLAIT_HOST_ERROR && thread->error != before) return s;
+  return raise(thread, s < 0 && s > PLAIT_HOST_ERROR ? s : PLAIT_ERROR, nullptr,
+               "%s: `%s` failed with status %d and gave no text", device_text(d).c_str(), what, s);
+}
+
+// The operators that were launched behind the last event that is known to be reached.
+std::string launched_since(DLDevice d) {
+  const State &state = states[d.device_type];
+  const uint64_t last = state.launches;
+  uint64_t n = state.reached;
+  std::string names;
+  if (last - n > kRememberedLaunches) n = last - kRememberedLaunches, names = "...";
+  while (n < last) {
+    const plait_op *op = launched(d, ++n);
+    if (op) names += (names.empty() ? "" : ", ") + std::string(op->name);
+  }
+  return names.empty() ? "nothing" : names;
+}
+
+}  // namespace
+
+bool is_forked(DLDevice d) {
+  const uint32_t process = states[d.device_type].process.load(std::memory_order_relaxed);
+  return process && process != forks.number.load(std::memory_order_relaxed);
+}
+
+plait_status forked(plait_thread *thread, DLDevice d) {
+  return raise(thread, PLAIT_ERROR, nullptr,
+               "%s was in use when the process forked, and cannot be used in the child; start the "
+               "process with the method \"spawn\" or \"forkserver\"",
+               device_text(d).c_str());
+}
+
+plait_status no_device(plait_thread *thread, DLDevice d) {
+  return raise(thread, PLAIT_NOT_IMPLEMENTED, nullptr,
+               "no component for the device %s is installed: it would bring memory and kernels",
+               device_text(d).c_str());
+}
+
+void begin_use(DLDevice d) {
+  State &state = states[d.device_type];
+  if (!state.process.load(std::memory_order_relaxed)) state.process = forks.number.load();
+}
+
+void count_live(DLDevice d, int64_t change) {
+  if (is_accelerator(d)) states[d.device_type].live.fetch_add(change, std::memory_order_relaxed);
+}
+int64_t live_on(int32_t device_type) { return states[device_type].live; }
+
+// Launches.
+
+uint64_t launch(const plait_op *op, DLDevice d) {
+  State &state = states[d.device_type];
+  const uint64_t number = ++state.launches;
+  Launch &at = state.ring[number % kRememberedLaunches];
+  at.op.store(op, std::memory_order_relaxed);
+  at.number.store(number, std::memory_order_release);
+  return number;
+}
+
+const plait_op *launched(DLDevice d, uint64_t number) {
+  const Launch &at = states[d.device_type].ring[number % kRememberedLaunches];
+  return at.number.load(std::memory_order_acquire) == number ? at.op.load() : nullptr;
+}
+
+plait_status late_error(plait_thread *thread, DLDevice d) {
+  const plait_device *table = device_table(d);
+  if (!table || !PLAIT_HAS(plait_device, table, take_error)) return PLAIT_OK;
+  plait_device_error e{};
+  e.size = sizeof e;
+  if (!table->take_error(table->ctx, d, &e)) return PLAIT_OK;
+  e.text[sizeof e.text - 1] = 0;
+  const plait_status code = e.code < 0 && e.code > PLAIT_HOST_ERROR ? e.code : PLAIT_ERROR;
+  const plait_op *op = e.launch ? launched(d, e.launch) : nullptr;
+  const std::string name = op ? static_cast<const Op *>(op)->parsed.base : "";
+  const char *origin = op ? name.c_str() : nullptr;
+  if (e.fatal)
+    return raise(thread, code, origin,
+                 "%s failed and does no more work: %s; launched since the last event that was "
+                 "reached: %s",
+                 device_text(d).c_str(), e.text, launched_since(d).c_str());
+  return raise(thread, code, origin, "%s (found by %s after the call had returned)", e.text,
+               device_text(d).c_str());
+}
+
+plait_status enter_device(plait_call *c) {
+  if (is_forked(c->device)) return forked(c->thread, c->device);
+  begin_use(c->device);
+  c->stream = current_stream(c->thread, c->device);
+  return late_error(c->thread, c->device);
+}
+
+// The streams of a thread.
+
+plait_stream *current_stream(plait_thread *thread, DLDevice d) {
+  for (const CurrentStream &each : static_cast<Thread *>(thread)->streams)
+    if (same(each.device, d)) return each.stream;
+  return nullptr;
+}
+
+plait_status set_stream(plait_thread *thread, DLDevice d, plait_stream *stream,
+                        plait_stream **previous) {
+  return border(thread, "set_stream", [&]() -> plait_status {
+    if (previous) *previous = nullptr;
+    if (!is_accelerator(d)) return PLAIT_OK;
+    if (stream && !same(stream->device, d))
+      return raise(thread, PLAIT_VALUE_ERROR, "set_stream", "a stream of %s cannot serve %s",
+                   device_text(stream->device).c_str(), device_text(d).c_str());
+    auto &list = static_cast<Thread *>(thread)->streams;
+    auto at = std::find_if(list.begin(), list.end(),
+                           [d](const CurrentStream &s) { return same(s.device, d); });
+    if (at == list.end()) at = list.insert(at, {d, nullptr});
+    if (stream) plait_retain(stream);
+    plait_stream *before = at->stream;
+    at->stream = stream;
+    if (previous)
+      *previous = before;
+    else
+      plait_release(before);
+    return PLAIT_OK;
+  });
+}
+
+void release_streams(Thread *t) {
+  for (const CurrentStream &each : t->streams) plait_release(each.stream);
+  t->streams.clear();
+}
+
+plait_status device_count(plait_thread *thread, DLDeviceType type, int32_t *n) {
+  *n = type == kDLCPU ? 1 : 0;
+  if (uint32_t(type) >= PLAIT_MAX_DEVICE_TYPES)
+    return raise(thread, PLAIT_VALUE_ERROR, "device_count", "there is no device type %d",
+                 int(type));
+  if (const plait_device *table = device_table({type, 0})) *n = table->count(table->ctx);
+  return PLAIT_OK;
+}
+
+plait_status stream_new(plait_thread *thread, DLDevice d, int32_t priority, plait_stream **out) {
+  *out = nullptr;
+  const plait_device *table = nullptr;
+  if (!is_accelerator(d)) return PLAIT_OK;
+  if (const plait_status s = usable(thread, d, &table); s < 0) return s;
+  if (!table->stream_new) return PLAIT_OK;
+  auto *b = new_block<StreamBlock>(thread, d, &stream_type, "a stream");
+  if (!b) return PLAIT_MEMORY_ERROR;
+  b->priority = priority;
+  const plait_error *before = thread->error;
+  const plait_status s =
+      told(thread, d, "stream_new", table->stream_new(table->ctx, thread, b), before);
+  if (s < 0) return plait_release(b), s;
+  b->table = table;
+  *out = b;
+  return PLAIT_OK;
+}
+
+plait_status stream_wrap(plait_thread *thread, DLDevice d, void *native, plait_stream **out) {
+  *out = nullptr;
+  const plait_device *table = nullptr;
+  if (!is_accelerator(d)) return PLAIT_OK;
+  if (const plait_status s = usable(thread, d, &table); s < 0) return s;
+  auto *b = new_block<StreamBlock>(thread, d, &stream_type, "a stream");
+  if (!b) return PLAIT_MEMORY_ERROR;
+  b->native = native;
+  *out = b;
+  return PLAIT_OK;
+}
+
+plait_status stream_query(plait_thread *thread, DLDevice d, plait_stream *stream, int32_t *done) {
+  *done = 1;
+  const plait_device *table = nullptr;
+  if (!is_accelerator(d)) return PLAIT_OK;
+  if (const plait_status s = usable(thread, d, &table); s < 0) return s;
+  if (!table->stream_new) return late_error(thread, d);
+  const plait_error *before = thread->error;
+  const plait_status s = told(thread, d, "stream_query",
+                              table->stream_query(table->ctx, thread, d, stream, done), before);
+  return s < 0 ? s : late_error(thread, d);
+}
+
+plait_status stream_synchronize(plait_thread *thread, DLDevice d, plait_stream *stream) {
+  const plait_device *table = nullptr;
+  if (!is_accelerator(d)) return PLAIT_OK;
+  if (const plait_status s = usable(thread, d, &table); s < 0) return s;
+  const plait_error *before = thread->error;
+  const plait_status s = told(thread, d, "stream_synchronize",
+                              table->stream_synchronize(table->ctx, thread, d, stream), before);
+  let_go(thread, d);
+  return s < 0 ? s : late_error(thread, d);
+}
+
+plait_status synchronize(plait_thread *thread, DLDevice d) {
+  const plait_device *table = nullptr;
+  if (!is_accelerator(d)) return PLAIT_OK;
+  if (const plait_status s = usable(thread, d, &table); s < 0) return s;
+  const uint64_t last = states[d.device_type].launches;
+  const plait_error *before = thread->error;
+  const plait_status s =
+      told(thread, d, "synchronize", table->synchronize(table->ctx, thread, d), before);
+  let_go(thread, d);
+  if (s < 0) return s;
+  const plait_status late = late_error(thread, d);
+  if (late >= 0 && table->count(table->ctx) == 1) reach(d, last);
+  return late;
+}
+
+// Events.
+
+void reach(DLDevice d, uint64_t launch) {
+  std::atomic<uint64_t> &reached = states[d.device_type].reached;
+  uint64_t seen = reached;
+  while (seen < launch && !reached.compare_exchange_weak(seen, launch)) {
+  }
+}
+
+plait_status event_new(plait_thread *thread, DLDevice d, uint64_t flags, plait_device_event **out) {
+  *out = nullptr;
+  const plait_device *table = nullptr;
+  if (!is_accelerator(d)) return PLAIT_OK;
+  if (const plait_status s = usable(thread, d, &table); s < 0) return s;
+  auto *b = new_block<EventBlock>(thread, d, &event_type, "an event");
+  if (!b) return PLAIT_MEMORY_ERROR;
+  b->flags = flags;
+  const plait_error *before = thread->error;
+  const plait_status s = table->event_new ? told(thread, d, "event_new",
+                                                 table->event_new(table->ctx, thread, b), before)
+                                          : PLAIT_OK;
+  if (s < 0) return plait_release(b), s;
+  if (table->event_new) b->table = table;
+  *out = b;
+  return PLAIT_OK;
+}
+
+plait_status event_record(plait_thread *thread, plait_device_event *event, plait_stream *stream) {
+  if (!event) return PLAIT_OK;
+  auto *b = static_cast<EventBlock *>(event);
+  if (is_forked(b->device)) return forked(thread, b->device);
+  b->launch = states[b->device.device_type].launches;
+  if (!b->table) return PLAIT_OK;
+  const plait_error *before = thread->error;
+  return told(thread, b->device, "event_record",
+              b->table->event_record(b->table->ctx, thread, b, stream), before);
+}
+
+plait_status event_query(plait_thread *thread, plait_device_event *event, int32_t *done) {
+  *done = 1;
+  auto *b = static_cast<EventBlock *>(event);
+  if (!b || !b->launch) return PLAIT_OK;
+  if (is_forked(b->device)) return forked(thread, b->device);
+  const plait_error *before = thread->error;
+  const plait_status s = b->table
+                             ? told(thread, b->device, "event_query",
+                                    b->table->event_query(b->table->ctx, thread, b, done), before)
+                             : PLAIT_OK;
+  if (s < 0 || !*done) return s;
+  const plait_status late = late_error(thread, b->device);
+  if (late >= 0) reach(b->device, b->launch);
+  return late;
+}
+
+plait_status event_wait(plait_thread *thread, plait_device_event *event) {
+  auto *b = static_cast<EventBlock *>(event);
+  if (!b || !b->launch) return PLAIT_OK;
+  if (is_forked(b->device)) return forked(thread, b->device);
+  const plait_error *before = thread->error;
+  const plait_status s = b->table ? told(thread, b->device, "event_wait",
+                                         b->table->event_wait(b->table->ctx, thread, b), before)
+                                  : PLAIT_OK;
+  if (s < 0) return s;
+  const plait_status late = late_error(thread, b->device);
+  if (late >= 0) reach(b->device, b->launch);
+  return late;
+}
+
+plait_status stream_wait(plait_thread *thread, DLDevice d, plait_stream *stream,
+                         plait_device_event *event) {
+  auto *b = static_cast<EventBlock *>(event);
+  if (!b || !b->table || !b->launch) return PLAIT_OK;
+  if (!is_accelerator(d)) return event_wait(thread, event);  // the host is its own stream
+  if (is_forked(d)) return forked(thread, d);
+  if (d.device_type != b->device.device_type) return event_wait(thread, event);
+  const plait_error *before = thread->error;
+  return told(thread, d, "stream_wait", b->table->stream_wait(b->table->ctx, thread, d, stream, b),
+              before);
+}
+
+plait_status event_elapsed(plait_thread *thread, plait_device_event *from, plait_device_event *to,
+                           double *milliseconds) {
+  *milliseconds = 0;
+  if (!from || !to) return PLAIT_OK;
+  const auto *a = static_cast<EventBlock *>(from), *b = static_cast<EventBlock *>(to);
+  const plait_device *table = a->table;
+  if (!same(a->device, b->device) || !(a->flags & b->flags & PLAIT_EVENT_TIMED) || !a->launch ||
+      !b->launch)
+    return raise(thread, PLAIT_VALUE_ERROR, "event_elapsed",
+                 "two recorded events of one device, made to be timed, are required");
+  if (!table || !PLAIT_HAS(plait_device, table, event_elapsed))
+    return raise(thread, PLAIT_NOT_IMPLEMENTED, "event_elapsed", "%s has no clock",
+                 device_text(a->device).c_str());
+  for (plait_device_event *each : {from, to})
+    if (const plait_status s = event_wait(thread, each); s < 0) return s;
+  const plait_error *before = thread->error;
+  return told(thread, a->device, "event_elapsed",
+              table->event_elapsed(table->ctx, thread, from, to, milliseconds), before);
+}
+
+// Memory.
+
+void record_use(plait_storage *storage, plait_stream *stream) {
+  if (!is_accelerator(storage->device) || !storage->allocator || is_forked(storage->device)) return;
+  if (stream_of(storage) == stream) return;
+  const plait_allocator *a = storage->allocator;
+  if (PLAIT_HAS(plait_allocator, a, record_use))
+    a->record_use(a->ctx, storage->data, storage->block, stream);
+}
+
+plait_status keep_until_done(plait_thread *thread, DLDevice d, plait_stream *stream,
+                             plait_storage *storage) {
+  plait_device_event *event = nullptr;
+  plait_status s = event_new(thread, d, 0, &event);
+  if (s >= 0) s = event_record(thread, event, stream);
+  if (s < 0) return plait_release(event), s;
+  return border(thread, nullptr, [&]() -> plait_status {
+    State &state = states[d.device_type];
+    const std::lock_guard<ProcessLock> lock(state.lock);
+    state.in_flight.push_back({event, storage});
+    plait_retain(storage);
+    return PLAIT_OK;
+  });
+}
+
+void let_go(plait_thread *thread, DLDevice d) {
+  State &state = states[d.device_type];
+  std::vector<InFlight> done;
+  {
+    const std::lock_guard<ProcessLock> lock(state.lock);
+    auto &list = state.in_flight;
+    for (size_t i = 0; i < list.size();) {
+      const auto *b = static_cast<EventBlock *>(list[i].event);
+      int32_t reached = 1;
+      if (b->table && b->table->event_query(b->table->ctx, thread, list[i].event, &reached) < 0)
+        reached = 1, clear(thread);
+      if (reached) {
+        done.push_back(list[i]);
+        list[i] = list.back();
+        list.pop_back();
+      } else {
+        i++;
+      }
+    }
+  }
+  for (const InFlight &each : done) {
+    plait_release(each.event);
+    plait_release(each.storage);
+  }
+}
+
+namespace {
+struct Pinned {
+  const plait_device *table;
+  void *data;
+  uint64_t nbytes;
+};
+void free_pinned(void *p) {
+  auto *pinned = static_cast<Pinned *>(p);
+  pinned->table->pinned_free(pinned->table->ctx, pinned->data, pinned->nbytes);
+  delete pinned;
+}
+}  // namespace
+
+plait_status pinned_new(plait_thread *thread, DLDevice d, uint64_t nbytes, plait_storage **out) {
+  return border(thread, "pinned_new", [&]() -> plait_status {
+    *out = nullptr;
+    const plait_device *table = nullptr;
+    if (!is_accelerator(d)) return storage_new(thread, {kDLCPU, 0}, nbytes, out);
+    if (const plait_status s = usable(thread, d, &table); s < 0) return s;
+    if (!PLAIT_HAS(plait_device, table, pinned_alloc) || !nbytes) {
+      const plait_status s = storage_new(thread, {kDLCPU, 0}, nbytes, out);
+      if (s >= 0) (*out)->flags |= PLAIT_STORAGE_PINNED;
+      return s;
+    }
+    auto pinned = std::make_unique<Pinned>(Pinned{table, nullptr, nbytes});
+    const plait_error *before = thread->error;
+    plait_status s = told(thread, d, "pinned_alloc",
+                          table->pinned_alloc(table->ctx, thread, nbytes, &pinned->data), before);
+    if (s < 0) return s;
+    s = storage_wrap(thread, pinned->data, nbytes, {kDLCPU, 0}, PLAIT_STORAGE_PINNED, free_pinned,
+                     pinned.get(), out);
+    if (s < 0)
+      free_pinned(pinned.release());
+    else
+      pinned.release();
+    return s;
+  });
+}
+
+}  // namespace plait::abi

@@ -1,0 +1,55 @@
+// What the runtime keeps of devices other than the CPU; shared by dispatch, memory and copies.
+#pragma once
+#include "runtime.hpp"
+
+namespace plait::abi {
+
+struct Frame;
+
+constexpr uint64_t kRememberedLaunches = 1024;  // whose operators an error may name
+
+// The table of the device's type, or nullptr.
+inline const plait_device *device_table(DLDevice d) {
+  return is_accelerator(d) ? in_force(roles.device[d.device_type]) : nullptr;
+}
+
+// A device that was used before a fork is not there in the child.
+void begin_use(DLDevice);
+bool is_forked(DLDevice);
+plait_status forked(plait_thread *, DLDevice);     // the error
+plait_status no_device(plait_thread *, DLDevice);  // the error where nobody brings it
+
+// The number of storages, streams and events that a device type has.
+void count_live(DLDevice, int64_t change);
+int64_t live_on(int32_t device_type);
+
+// Before a call on a device: its stream, and the errors of earlier calls.
+plait_status enter_device(plait_call *);
+// Gives a call on a device its number; `launched` is the operator of one of the last numbers, or
+// nullptr.
+uint64_t launch(const plait_op *, DLDevice);
+const plait_op *launched(DLDevice, uint64_t number);
+// The error that the device tells now, or PLAIT_OK.
+plait_status late_error(plait_thread *, DLDevice);
+// All launches up to this one are done.
+void reach(DLDevice, uint64_t launch);
+
+plait_stream *current_stream(plait_thread *, DLDevice);  // borrowed
+
+// Keeps memory of the host alive until the work that is in the stream is done; `let_go` releases
+// what is.
+plait_status keep_until_done(plait_thread *, DLDevice, plait_stream *, plait_storage *);
+void let_go(plait_thread *, DLDevice);
+
+// From copies.cpp.
+
+// copy_ where its tensors are on two devices.
+plait_status copy_across(Frame *);
+
+// From fallback.cpp.
+
+bool falls_back(DLDevice);
+// Runs a call of a device on the CPU, on copies.
+plait_status run_on_cpu(plait_call *);
+
+}  // namespace plait::abi
