@@ -83,13 +83,17 @@ inline void drain() {
 }
 bool add_releases(PyObject *module);
 
-// From dtypes.cpp, devices.cpp and generators.cpp.
+// From dtypes.cpp, devices.cpp, streams.cpp and generators.cpp.
 bool add_dtypes(PyObject *module);
 int dtype_from(PyObject *, DLDataType *);
 PyObject *dtype_object(DLDataType);
 bool add_devices(PyObject *module);
 int device_from(PyObject *, DLDevice *);
 PyObject *device_object(DLDevice);
+// What an argument names that means an accelerator: a device, a number of the current accelerator,
+// or None, which is the current one, or the CPU if there is none. False with an exception.
+bool accelerator_from(PyObject *, const char *who, DLDevice *);
+bool add_streams(PyObject *module);  // streams.cpp
 bool add_generators(PyObject *module);
 PyObject *generator_object(plait_generator *);
 plait_generator *generator_from(PyObject *);

@@ -94,8 +94,10 @@ PyObject *records(PyObject *, PyObject *) {
   list.resize(std::min<uint64_t>(list.size(), now));
   Object out(PyList_New(0));
   for (const plait_record &r : list) {
-    Object line(Py_BuildValue("zzzzO", r.kind, r.name, r.provider, r.version,
-                              r.active ? Py_True : Py_False));
+    const char *device = device_name(state.runtime, int32_t(r.device_type));
+    Object line(Py_BuildValue("zzzzOsK", r.kind, r.name, r.provider, r.version,
+                              r.active ? Py_True : Py_False, device ? device : "",
+                              static_cast<unsigned long long>(r.count)));
     if (!out || !line || PyList_Append(out.get(), line.get()) < 0) return nullptr;
   }
   return out.release();
@@ -132,7 +134,8 @@ PyMethodDef functions[] = {
     {"detach", entry<detach>, METH_O,
      "detach(plugin, /)\n--\n\nTake back all that a plug-in registered; what it lent stays valid."},
     {"records", entry<records>, METH_NOARGS,
-     "records()\n--\n\n(kind, name, provider, version, active) of all that is registered."},
+     "records()\n--\n\n(kind, name, provider, version, active, device, count) of all that is "
+     "registered."},
     {"provided", entry<provided>, METH_O,
      "provided(role, /)\n--\n\nThe name of what fills a role, or None."},
     {"set_tensor_type", entry<set_type>, METH_O,
@@ -208,7 +211,7 @@ const plait_python *publish() {
 bool add_all(PyObject *module) {
   state.module = module;
   return add_names() && add_errors(module) && add_releases(module) && add_dtypes(module) &&
-         add_devices(module) && add_generators(module) && add_handle_type(module) &&
+         add_devices(module) && add_streams(module) && add_generators(module) && add_handle_type(module) &&
          add_operators(module) && add_host(module) && add_kernels(module) && add_probes(module) &&
          add_engine(module) && add_capsules(module);
 }
