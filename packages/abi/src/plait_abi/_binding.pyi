@@ -1,5 +1,7 @@
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
+
+from typing_extensions import Self
 
 class PlaitError(RuntimeError): ...
 class ShapeError(ValueError, RuntimeError): ...
