@@ -63,9 +63,11 @@ plait_status copy_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *fr
   async = async && host && is_pinned(host) && table->event_new;
   for (const plait_tensor *t : {from, to}) record_use(t->storage, stream);
   const plait_error *before = thread->error;
-  plait_status s = table->copy(table->ctx, thread, to->dl.data, there, from->dl.data, here,
-                               uint64_t(numel(from) * itemsize(from->dl.dtype)), stream,
-                               async ? PLAIT_COPY_ASYNC : 0);
+  plait_status s = unlocked([&] {
+    return table->copy(table->ctx, thread, to->dl.data, there, from->dl.data, here,
+                       uint64_t(numel(from) * itemsize(from->dl.dtype)), stream,
+                       async ? PLAIT_COPY_ASYNC : 0);
+  });
   s = told(thread, table, s, before);
   if (s >= 0 && between) s = wait_between(thread, d, stream, there, behind);
   if (s >= 0 && async) s = keep_until_done(thread, d, stream, host->storage);

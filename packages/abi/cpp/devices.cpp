@@ -266,8 +266,9 @@ plait_status stream_synchronize(plait_thread *thread, DLDevice d, plait_stream *
   if (!is_accelerator(d)) return PLAIT_OK;
   if (const plait_status s = usable(thread, d, &table); s < 0) return s;
   const plait_error *before = thread->error;
-  const plait_status s = told(thread, d, "stream_synchronize",
-                              table->stream_synchronize(table->ctx, thread, d, stream), before);
+  const plait_status s = told(
+      thread, d, "stream_synchronize",
+      unlocked([&] { return table->stream_synchronize(table->ctx, thread, d, stream); }), before);
   let_go(thread, d);
   return s < 0 ? s : late_error(thread, d);
 }
@@ -279,7 +280,8 @@ plait_status synchronize(plait_thread *thread, DLDevice d) {
   const uint64_t last = states[d.device_type].launches;
   const plait_error *before = thread->error;
   const plait_status s =
-      told(thread, d, "synchronize", table->synchronize(table->ctx, thread, d), before);
+      told(thread, d, "synchronize",
+           unlocked([&] { return table->synchronize(table->ctx, thread, d); }), before);
   let_go(thread, d);
   if (s < 0) return s;
   const plait_status late = late_error(thread, d);
@@ -346,9 +348,11 @@ plait_status event_wait(plait_thread *thread, plait_device_event *event) {
   if (!b || !b->launch) return PLAIT_OK;
   if (is_forked(b->device)) return forked(thread, b->device);
   const plait_error *before = thread->error;
-  const plait_status s = b->table ? told(thread, b->device, "event_wait",
-                                         b->table->event_wait(b->table->ctx, thread, b), before)
-                                  : PLAIT_OK;
+  const plait_status s =
+      b->table
+          ? told(thread, b->device, "event_wait",
+                 unlocked([&] { return b->table->event_wait(b->table->ctx, thread, b); }), before)
+          : PLAIT_OK;
   if (s < 0) return s;
   const plait_status late = late_error(thread, b->device);
   if (late >= 0) reach(b->device, b->launch);

@@ -41,6 +41,24 @@ plait_stream *current_stream(plait_thread *, DLDevice);  // borrowed
 plait_status keep_until_done(plait_thread *, DLDevice, plait_stream *, plait_storage *);
 void let_go(plait_thread *, DLDevice);
 
+// Waits for a device without the host language's lock: its work may need that.
+template <class F>
+plait_status unlocked(F wait) {
+  struct Job {
+    F *wait;
+    plait_status status;
+  } job{&wait, PLAIT_ERROR};
+  const auto run = [](void *arg) {
+    auto *j = static_cast<Job *>(arg);
+    j->status = (*j->wait)();
+  };
+  if (const plait_host *host = in_force(roles.host))
+    host->unlocked(host->ctx, run, &job);
+  else
+    run(&job);
+  return job.status;
+}
+
 // From copies.cpp.
 
 // copy_ where its tensors are on two devices.

@@ -1,0 +1,793 @@
+/* A plug-in with a pretend accelerator: two devices, "ext:0" and "ext:1", whose memory the host
+ * cannot touch and whose work is done later, by a thread for each stream. It computes with the
+ * kernels of the CPU, so its results have the same bits. It shows what an accelerator brings, and
+ * tests run on it what must not assume a CPU.
+ *
+ *   cc -std=c11 -O2 -shared -fPIC -I<headers> device.c -o device.so -lpthread
+ *
+ * From Python: plait_abi.load("device.so"), then plait.zeros(3, device="ext"). Faults come on
+ * request: example_device_set below, through ctypes. */
+#define _GNU_SOURCE
+#include <plait/abi.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define TYPE kDLExtDev
+enum { DEVICES = 2, CLASSES = 48 };
+
+static const plait_runtime *rt;
+
+/* ---- requests and counts, for tests ------------------------------------------------------------
+ */
+enum {
+  DELAY_US,    /* each piece of work sleeps so long before it begins */
+  FAIL_IN,     /* the n-th kernel from now finds an error */
+  FATAL_IN,    /* the n-th kernel from now ends the device */
+  LIMIT,       /* bytes that a device has; 0: as many as there are */
+  LAUNCHES,    /* kernels that were put into a stream */
+  COPIES,      /* copies between the host and a device or two devices */
+  WAITS,       /* how often the host has waited for a device */
+  LIVE_BYTES,  /* of both devices */
+  PINNED_BYTES,
+  NUMBERS
+};
+static const char *const number_names[NUMBERS] = {"delay_us", "fail_in",    "fatal_in",
+                                                  "limit",    "launches",   "copies",
+                                                  "waits",    "live_bytes", "pinned_bytes"};
+static int64_t numbers[NUMBERS];
+
+static int number_at(const char *name) {
+  for (int i = 0; i < NUMBERS; i++)
+    if (!strcmp(number_names[i], name)) return i;
+  return -1;
+}
+EXPORT int example_device_set(const char *name, int64_t value) {
+  const int i = number_at(name);
+  if (i >= 0) __atomic_store_n(&numbers[i], value, __ATOMIC_SEQ_CST);
+  return i >= 0;
+}
+EXPORT int64_t example_device_get(const char *name) {
+  const int i = number_at(name);
+  return i < 0 ? -1 : __atomic_load_n(&numbers[i], __ATOMIC_SEQ_CST);
+}
+static int64_t count(int which, int64_t change) {
+  return __atomic_add_fetch(&numbers[which], change, __ATOMIC_SEQ_CST);
+}
+/* whether this is the time: the request counts down to 0 */
+static int is_due(int which) {
+  return __atomic_load_n(&numbers[which], __ATOMIC_SEQ_CST) > 0 && count(which, -1) == 0;
+}
+
+/* ---- streams: a thread and its queue -----------------------------------------------------------
+ */
+typedef struct work {
+  struct work *next;
+  void (*run)(struct work *); /* frees it, too */
+} work;
+
+typedef struct stream {
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  work *first, **last;
+  uint64_t put, done;
+  int closed; /* the thread ends when the queue is empty */
+} stream;
+
+static stream defaults[DEVICES];
+static pthread_once_t started = PTHREAD_ONCE_INIT;
+
+static void *serve(void *arg) {
+  stream *s = arg;
+  rt->thread()->excluded = ~(uint64_t)0; /* no layer records what runs here */
+  pthread_mutex_lock(&s->lock);
+  for (;;) {
+    while (!s->first && !s->closed) pthread_cond_wait(&s->changed, &s->lock);
+    work *w = s->first;
+    if (!w) break;
+    s->first = w->next;
+    if (!s->first) s->last = &s->first;
+    pthread_mutex_unlock(&s->lock);
+    const int64_t delay = __atomic_load_n(&numbers[DELAY_US], __ATOMIC_SEQ_CST);
+    if (delay > 0) {
+      const struct timespec pause = {delay / 1000000, delay % 1000000 * 1000};
+      nanosleep(&pause, NULL);
+    }
+    w->run(w);
+    pthread_mutex_lock(&s->lock);
+    s->done++;
+    pthread_cond_broadcast(&s->changed);
+  }
+  s->closed = 2;
+  pthread_cond_broadcast(&s->changed);
+  pthread_mutex_unlock(&s->lock);
+  return NULL;
+}
+
+static int open_stream(stream *s) {
+  memset(s, 0, sizeof *s);
+  pthread_mutex_init(&s->lock, NULL);
+  pthread_cond_init(&s->changed, NULL);
+  s->last = &s->first;
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, serve, s)) return 0;
+  pthread_detach(thread);
+  return 1;
+}
+static void open_defaults(void) {
+  for (int i = 0; i < DEVICES; i++) open_stream(&defaults[i]);
+}
+
+static stream *queue_of(DLDevice d, const plait_stream *s) {
+  pthread_once(&started, open_defaults);
+  return s ? s->native : &defaults[d.device_id];
+}
+static void put(stream *s, work *w) {
+  w->next = NULL;
+  pthread_mutex_lock(&s->lock);
+  *s->last = w;
+  s->last = &w->next;
+  s->put++;
+  pthread_cond_broadcast(&s->changed);
+  pthread_mutex_unlock(&s->lock);
+}
+static void drain(stream *s) { /* waits for what is in the queue now */
+  pthread_mutex_lock(&s->lock);
+  const uint64_t mine = s->put;
+  while (s->done < mine) pthread_cond_wait(&s->changed, &s->lock);
+  pthread_mutex_unlock(&s->lock);
+}
+
+static plait_status stream_new(void *ctx, plait_thread *thread, plait_stream *s) {
+  (void)ctx;
+  stream *mine = malloc(sizeof *mine);
+  if (!mine || !open_stream(mine)) {
+    free(mine);
+    return rt->raise(thread, PLAIT_MEMORY_ERROR, "ext", "no thread for a stream");
+  }
+  s->native = mine;
+  return PLAIT_OK;
+}
+static void forget_stream(stream *);
+static void stream_free(void *ctx, plait_stream *s) {
+  (void)ctx;
+  stream *mine = s->native;
+  pthread_mutex_lock(&mine->lock);
+  mine->closed = 1;
+  pthread_cond_broadcast(&mine->changed);
+  while (mine->closed < 2) pthread_cond_wait(&mine->changed, &mine->lock);
+  pthread_mutex_unlock(&mine->lock);
+  forget_stream(mine);
+  pthread_mutex_destroy(&mine->lock);
+  pthread_cond_destroy(&mine->changed);
+  free(mine);
+}
+static plait_status stream_query(void *ctx, plait_thread *thread, DLDevice d, plait_stream *s,
+                                 int32_t *done) {
+  (void)ctx, (void)thread;
+  stream *mine = queue_of(d, s);
+  pthread_mutex_lock(&mine->lock);
+  *done = mine->done == mine->put;
+  pthread_mutex_unlock(&mine->lock);
+  return PLAIT_OK;
+}
+static plait_status stream_synchronize(void *ctx, plait_thread *thread, DLDevice d,
+                                       plait_stream *s) {
+  (void)ctx, (void)thread;
+  count(WAITS, 1);
+  drain(queue_of(d, s));
+  return PLAIT_OK;
+}
+
+/* all streams that were made, to wait for a whole device */
+static pthread_mutex_t streams_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct entry {
+  stream *s;
+  int device;
+} *streams;
+static size_t n_streams;
+
+static plait_status stream_new_listed(void *ctx, plait_thread *thread, plait_stream *s) {
+  const plait_status status = stream_new(ctx, thread, s);
+  if (status != PLAIT_OK) return status;
+  pthread_mutex_lock(&streams_lock);
+  struct entry *more = realloc(streams, (n_streams + 1) * sizeof *more);
+  if (more) {
+    streams = more;
+    streams[n_streams++] = (struct entry){s->native, s->device.device_id};
+  }
+  pthread_mutex_unlock(&streams_lock);
+  if (more) return PLAIT_OK;
+  stream_free(ctx, s);
+  return rt->raise(thread, PLAIT_MEMORY_ERROR, "ext", "no memory for a stream");
+}
+static void unlist(stream *s) {
+  pthread_mutex_lock(&streams_lock);
+  for (size_t i = 0; i < n_streams; i++)
+    if (streams[i].s == s) streams[i--] = streams[--n_streams];
+  pthread_mutex_unlock(&streams_lock);
+}
+static void drain_device(int device) {
+  drain(queue_of((DLDevice){TYPE, device}, NULL));
+  pthread_mutex_lock(&streams_lock);
+  for (size_t i = 0; i < n_streams; i++)
+    if (streams[i].device == device) drain(streams[i].s);
+  pthread_mutex_unlock(&streams_lock);
+}
+static plait_status synchronize(void *ctx, plait_thread *thread, DLDevice d) {
+  (void)ctx, (void)thread;
+  count(WAITS, 1);
+  drain_device(d.device_id);
+  return PLAIT_OK;
+}
+
+/* ---- events ------------------------------------------------------------------------------------
+ */
+typedef struct event { /* counted: work in a stream may outlive the object */
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  int users;
+  uint64_t recorded, reached; /* how often */
+  double milliseconds;        /* when it was reached */
+} event;
+
+static void drop_event(event *e) {
+  pthread_mutex_lock(&e->lock);
+  const int left = --e->users;
+  pthread_mutex_unlock(&e->lock);
+  if (left) return;
+  pthread_mutex_destroy(&e->lock);
+  pthread_cond_destroy(&e->changed);
+  free(e);
+}
+typedef struct event_work {
+  work w;
+  event *e;
+  uint64_t number;
+} event_work;
+
+static void reach(work *w) {
+  event_work *mine = (event_work *)w;
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  pthread_mutex_lock(&mine->e->lock);
+  if (mine->e->reached < mine->number) mine->e->reached = mine->number;
+  mine->e->milliseconds = now.tv_sec * 1e3 + now.tv_nsec * 1e-6;
+  pthread_cond_broadcast(&mine->e->changed);
+  pthread_mutex_unlock(&mine->e->lock);
+  drop_event(mine->e);
+  free(mine);
+}
+static void await(event *e, uint64_t number) {
+  pthread_mutex_lock(&e->lock);
+  while (e->reached < number) pthread_cond_wait(&e->changed, &e->lock);
+  pthread_mutex_unlock(&e->lock);
+}
+static void await_event(work *w) {
+  event_work *mine = (event_work *)w;
+  await(mine->e, mine->number);
+  drop_event(mine->e);
+  free(mine);
+}
+static plait_status put_event(plait_thread *thread, stream *s, event *e, void (*run)(work *),
+                              int is_new) {
+  event_work *w = malloc(sizeof *w);
+  if (!w) return rt->raise(thread, PLAIT_MEMORY_ERROR, "ext", "no memory for an event");
+  w->w.run = run;
+  w->e = e;
+  pthread_mutex_lock(&e->lock);
+  if (is_new) e->recorded++;
+  w->number = e->recorded;
+  e->users++;
+  pthread_mutex_unlock(&e->lock);
+  put(s, &w->w);
+  return PLAIT_OK;
+}
+static event *new_event(void) {
+  event *e = calloc(1, sizeof *e);
+  if (!e) return NULL;
+  pthread_mutex_init(&e->lock, NULL);
+  pthread_cond_init(&e->changed, NULL);
+  e->users = 1;
+  return e;
+}
+static plait_status event_new(void *ctx, plait_thread *thread, plait_device_event *event) {
+  (void)ctx;
+  event->native = new_event();
+  return event->native ? PLAIT_OK
+                       : rt->raise(thread, PLAIT_MEMORY_ERROR, "ext", "no memory for an event");
+}
+static void event_free(void *ctx, plait_device_event *event) {
+  (void)ctx;
+  drop_event(event->native);
+}
+static plait_status event_record(void *ctx, plait_thread *thread, plait_device_event *event,
+                                 plait_stream *s) {
+  (void)ctx;
+  return put_event(thread, queue_of(event->device, s), event->native, reach, 1);
+}
+static plait_status event_query(void *ctx, plait_thread *thread, plait_device_event *event,
+                                int32_t *done) {
+  (void)ctx, (void)thread;
+  struct event *e = event->native;
+  pthread_mutex_lock(&e->lock);
+  *done = e->reached == e->recorded;
+  pthread_mutex_unlock(&e->lock);
+  return PLAIT_OK;
+}
+static plait_status event_wait(void *ctx, plait_thread *thread, plait_device_event *event) {
+  (void)ctx, (void)thread;
+  struct event *e = event->native;
+  count(WAITS, 1);
+  pthread_mutex_lock(&e->lock);
+  const uint64_t number = e->recorded;
+  pthread_mutex_unlock(&e->lock);
+  await(e, number);
+  return PLAIT_OK;
+}
+static plait_status stream_wait(void *ctx, plait_thread *thread, DLDevice d, plait_stream *s,
+                                plait_device_event *event) {
+  (void)ctx;
+  return put_event(thread, queue_of(d, s), event->native, await_event, 0);
+}
+static plait_status event_elapsed(void *ctx, plait_thread *thread, plait_device_event *from,
+                                  plait_device_event *to, double *milliseconds) {
+  (void)ctx, (void)thread;
+  *milliseconds = ((event *)to->native)->milliseconds - ((event *)from->native)->milliseconds;
+  return PLAIT_OK;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------
+ */
+/* Tensors show addresses where nobody may read or write; the bytes are DISTANCE behind them. */
+#define DISTANCE ((size_t)1 << 36)
+static char *shown;
+static inline void *real(const void *p) { return (char *)p + DISTANCE; }
+
+typedef struct use { /* work in another stream than the block's own */
+  struct use *next;
+  stream *s;
+  event *e; /* recorded when the block was freed */
+} use;
+typedef struct block {
+  struct block *next;
+  void *data;
+  int device, class;
+  stream *s; /* whose work comes in order with it; NULL: any stream may have it */
+  use *uses;
+} block;
+
+static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
+static size_t fresh; /* what was never given out begins here */
+static block *freed[CLASSES], *waiting;
+static int64_t live[DEVICES];
+
+static int class_of(uint64_t nbytes) {
+  int c = 8; /* 256 bytes */
+  while (((uint64_t)1 << c) < nbytes) c++;
+  return c;
+}
+/* Blocks whose other streams have got past them can be given out again. */
+static void take_back(int wait) {
+  for (block **at = &waiting; *at;) {
+    block *b = *at;
+    for (use *u = b->uses; u;) {
+      pthread_mutex_lock(&u->e->lock);
+      while (wait && u->e->reached < u->e->recorded) pthread_cond_wait(&u->e->changed, &u->e->lock);
+      const int done = u->e->reached == u->e->recorded;
+      pthread_mutex_unlock(&u->e->lock);
+      if (!done) break;
+      b->uses = u->next;
+      drop_event(u->e);
+      free(u);
+      u = b->uses;
+    }
+    if (b->uses) {
+      at = &b->next;
+      continue;
+    }
+    *at = b->next;
+    b->next = freed[b->class];
+    freed[b->class] = b;
+  }
+}
+static block *reused(int device, int class, stream *s) {
+  for (block **at = &freed[class]; *at; at = &(*at)->next) {
+    block *b = *at;
+    if (b->device != device || (b->s && b->s != s)) continue;
+    *at = b->next;
+    return b;
+  }
+  return NULL;
+}
+static plait_status take(void *ctx, DLDevice d, uint64_t nbytes, plait_stream *on, void **data,
+                         void **out) {
+  (void)ctx;
+  if (nbytes > DISTANCE / 4) return PLAIT_MEMORY_ERROR;
+  const int class = class_of(nbytes);
+  const int64_t size = (int64_t)1 << class, limit = example_device_get("limit");
+  stream *s = queue_of(d, on);
+  pthread_mutex_lock(&memory_lock);
+  take_back(0);
+  block *b = NULL;
+  if (!limit || live[d.device_id] + size <= limit) {
+    b = reused(d.device_id, class, s);
+    if (!b && fresh + (size_t)size <= DISTANCE && (b = calloc(1, sizeof *b))) {
+      b->data = shown + fresh;
+      b->device = d.device_id;
+      b->class = class;
+      fresh += (size_t)size;
+    }
+    if (b) live[d.device_id] += size;
+  }
+  pthread_mutex_unlock(&memory_lock);
+  if (!b) return PLAIT_MEMORY_ERROR;
+  b->s = s;
+  *data = b->data;
+  *out = b;
+  count(LIVE_BYTES, size);
+  return PLAIT_OK;
+}
+static void give(void *ctx, void *data, uint64_t nbytes, void *given) {
+  (void)ctx, (void)data, (void)nbytes;
+  block *b = given;
+  pthread_mutex_lock(&memory_lock);
+  live[b->device] -= (int64_t)1 << b->class;
+  count(LIVE_BYTES, -((int64_t)1 << b->class));
+  for (use *u = b->uses; u; u = u->next) put_event(rt->thread(), u->s, u->e, reach, 1);
+  block **list = b->uses ? &waiting : &freed[b->class];
+  b->next = *list;
+  *list = b;
+  pthread_mutex_unlock(&memory_lock);
+}
+static void record_use(void *ctx, void *data, void *given, plait_stream *on) {
+  (void)ctx, (void)data;
+  block *b = given;
+  stream *s = queue_of((DLDevice){TYPE, b->device}, on);
+  pthread_mutex_lock(&memory_lock);
+  use *u = b->uses;
+  while (u && u->s != s) u = u->next;
+  if (!u && s != b->s && (u = calloc(1, sizeof *u))) {
+    *u = (use){b->uses, s, new_event()};
+    b->uses = u;
+  }
+  pthread_mutex_unlock(&memory_lock);
+}
+/* a stream has ended: all its work is done */
+static void forget_stream(stream *s) {
+  unlist(s);
+  pthread_mutex_lock(&memory_lock);
+  for (int c = 0; c < CLASSES; c++)
+    for (block *b = freed[c]; b; b = b->next)
+      if (b->s == s) b->s = NULL;
+  take_back(0);
+  pthread_mutex_unlock(&memory_lock);
+}
+static void stats(void *ctx, plait_alloc_stats *s) {
+  (void)ctx;
+  const plait_alloc_stats all = {s->size, (uint64_t)example_device_get("live_bytes"), 0, 0, 0, 0, 0,
+                                 0};
+  memcpy(s, &all, s->size < sizeof all ? s->size : sizeof all);
+}
+static const plait_allocator allocator = {
+    PLAIT_HEADER(plait_allocator), "ext", NULL, take, give, NULL, stats, 0, record_use};
+
+static plait_status pinned_alloc(void *ctx, plait_thread *thread, uint64_t nbytes, void **data) {
+  (void)ctx;
+  *data = aligned_alloc(64, (nbytes + 63) / 64 * 64);
+  if (!*data) return rt->raise(thread, PLAIT_MEMORY_ERROR, "ext", "no memory to pin");
+  count(PINNED_BYTES, (int64_t)nbytes);
+  return PLAIT_OK;
+}
+static void pinned_free(void *ctx, void *data, uint64_t nbytes) {
+  (void)ctx;
+  free(data);
+  count(PINNED_BYTES, -(int64_t)nbytes);
+}
+
+/* ---- errors that are found late ----------------------------------------------------------------
+ */
+static pthread_mutex_t errors_lock = PTHREAD_MUTEX_INITIALIZER;
+static plait_device_error errors[DEVICES];
+
+static void found(int device, uint64_t launch, plait_status code, uint32_t fatal,
+                  const char *text) {
+  pthread_mutex_lock(&errors_lock);
+  plait_device_error *e = &errors[device];
+  if (!e->code) { /* the oldest one counts */
+    *e = (plait_device_error){sizeof *e, code, fatal, launch, ""};
+    strncpy(e->text, text, sizeof e->text - 1);
+  }
+  pthread_mutex_unlock(&errors_lock);
+}
+static int32_t take_error(void *ctx, DLDevice d, plait_device_error *out) {
+  (void)ctx;
+  plait_device_error *e = &errors[d.device_id];
+  if (!__atomic_load_n(&e->code, __ATOMIC_ACQUIRE)) return 0;
+  pthread_mutex_lock(&errors_lock);
+  const plait_device_error all = *e;
+  if (!all.fatal) e->code = 0; /* a fatal one is told for ever */
+  pthread_mutex_unlock(&errors_lock);
+  const uint64_t size = out->size < sizeof all ? out->size : sizeof all;
+  memcpy(out, &all, size);
+  out->size = size;
+  return 1;
+}
+EXPORT void example_device_revive(
+    void) { /* after a fatal error, so that further tests have a device */
+  pthread_mutex_lock(&errors_lock);
+  memset(errors, 0, sizeof errors);
+  pthread_mutex_unlock(&errors_lock);
+}
+
+/* ---- copies ------------------------------------------------------------------------------------
+ */
+typedef struct copy_work {
+  work w;
+  void *to, *staged;
+  const void *from;
+  uint64_t nbytes;
+} copy_work;
+static void run_copy(work *w) {
+  copy_work *c = (copy_work *)w;
+  memcpy(c->to, c->from, c->nbytes);
+  free(c->staged);
+  free(c);
+}
+static plait_status copy(void *ctx, plait_thread *thread, void *to, DLDevice there,
+                         const void *from, DLDevice here, uint64_t nbytes, plait_stream *s,
+                         uint64_t flags) {
+  (void)ctx;
+  const int to_host = there.device_type == kDLCPU, from_host = here.device_type == kDLCPU;
+  copy_work *c = calloc(1, sizeof *c);
+  if (!c) return rt->raise(thread, PLAIT_MEMORY_ERROR, "ext", "no memory for a copy");
+  *c = (copy_work){
+      {NULL, run_copy}, to_host ? to : real(to), NULL, from_host ? from : real(from), nbytes};
+  if (from_host && !(flags & PLAIT_COPY_ASYNC)) { /* the caller may change its memory at once */
+    c->staged = malloc(nbytes);
+    if (!c->staged) {
+      free(c);
+      return rt->raise(thread, PLAIT_MEMORY_ERROR, "ext", "no memory for a copy");
+    }
+    c->from = memcpy(c->staged, from, nbytes);
+  }
+  count(COPIES, 1);
+  stream *queue = queue_of(from_host ? there : here, s);
+  put(queue, &c->w);
+  if (to_host && !(flags & PLAIT_COPY_ASYNC)) {
+    count(WAITS, 1);
+    drain(queue);
+  }
+  return PLAIT_OK;
+}
+
+/* ---- kernels: any operator that the CPU has, called later on the same bytes
+ * ---------------------- */
+typedef struct kernel_work {
+  work w;
+  plait_call call;
+  int device;
+  uint64_t launch;
+  plait_value in[PLAIT_MAX_ARGS], results[PLAIT_MAX_RESULTS];
+  void *lists[PLAIT_MAX_ARGS];
+} kernel_work;
+
+/* The tensor as the CPU may use it: a handle on the real address; a number of the host is copied,
+ * as the host may change it before the kernel reads it. */
+static plait_status translated(plait_thread *thread, plait_tensor *t, plait_tensor **out) {
+  const DLTensor *dl = &t->dl;
+  plait_storage *storage = NULL;
+  plait_status s;
+  if (dl->device.device_type == kDLCPU) {
+    s = rt->tensor_new(thread, dl->dtype, 0, NULL, NULL, dl->device, out);
+    if (s >= 0)
+      memcpy((*out)->dl.data, dl->data, (size_t)(dl->dtype.bits * dl->dtype.lanes + 7) / 8);
+  } else {
+    const plait_storage *mine = t->storage;
+    void *base = mine->data ? real(mine->data) : NULL;
+    s = rt->storage_wrap(thread, base, mine->nbytes, (DLDevice){kDLCPU, 0}, 0, NULL, NULL,
+                         &storage);
+    if (s >= 0)
+      s = rt->tensor_on(thread, storage, dl->data ? real(dl->data) : NULL, dl->dtype, dl->ndim,
+                        dl->shape, dl->strides, out);
+    plait_release(storage);
+  }
+  if (s >= 0) (*out)->flags |= t->flags & PLAIT_TENSOR_WRAPPED_NUMBER;
+  return s;
+}
+
+static plait_status translated_value(plait_thread *thread, const plait_value *from, plait_value *to,
+                                     void **list) {
+  static const size_t item[] = {[PLAIT_COMPLEX] = 2 * sizeof(double),
+                                [PLAIT_INTS] = sizeof(int64_t),
+                                [PLAIT_FLOATS] = sizeof(double),
+                                [PLAIT_STRING] = 1};
+  *to = *from;
+  if (from->tag == PLAIT_TENSOR) {
+    plait_tensor *t = NULL;
+    const plait_status s = translated(thread, from->u.t, &t);
+    to->u.t = t;
+    if (s < 0) to->tag = PLAIT_NONE;
+    return s;
+  }
+  if (from->tag == PLAIT_TENSORS) {
+    plait_tensor **made = calloc(from->n ? from->n : 1, sizeof *made);
+    *list = made;
+    to->u.ts = made;
+    plait_status s =
+        made ? PLAIT_OK : rt->raise(thread, PLAIT_MEMORY_ERROR, "ext", "no memory for a call");
+    for (uint32_t i = 0; s >= 0 && i < from->n; i++)
+      if (from->u.ts[i]) s = translated(thread, from->u.ts[i], &made[i]);
+    return s;
+  }
+  if (from->tag == PLAIT_DEVICE) to->u.device = (DLDevice){kDLCPU, 0};
+  if (from->tag == PLAIT_OBJECT) plait_retain_object(from->u.o);
+  if (from->tag != PLAIT_COMPLEX && from->tag != PLAIT_INTS && from->tag != PLAIT_FLOATS &&
+      from->tag != PLAIT_STRING)
+    return PLAIT_OK;
+  const size_t size = item[from->tag] * (from->tag == PLAIT_COMPLEX ? 1 : from->n);
+  char *copy = calloc(1, size + 1); /* strings end with 0 */
+  if (!copy) return rt->raise(thread, PLAIT_MEMORY_ERROR, "ext", "no memory for a call");
+  if (size) memcpy(copy, from->u.s, size);
+  *list = copy;
+  to->u.s = copy;
+  return PLAIT_OK;
+}
+
+static void release_translated(plait_value *v, void *list) {
+  if (v->tag == PLAIT_TENSOR) plait_release(v->u.t);
+  if (v->tag == PLAIT_OBJECT) plait_release_object(v->u.o);
+  if (v->tag == PLAIT_TENSORS && v->u.ts)
+    for (uint32_t i = 0; i < v->n; i++) plait_release(v->u.ts[i]);
+  free(list);
+}
+
+/* Writes what the CPU has made where the device's tensor has its bytes. */
+static plait_status store(plait_thread *thread, plait_tensor *to, plait_tensor *from) {
+  const plait_op *op = rt->op("copy_");
+  plait_value in[3] = {{PLAIT_TENSOR, 0, {0}}, {PLAIT_TENSOR, 0, {0}}, {PLAIT_BOOL, 0, {0}}};
+  plait_value out[1] = {{PLAIT_NONE, 0, {0}}};
+  in[0].u.t = to;
+  in[1].u.t = from;
+  plait_call c = {
+      .size = sizeof c, .n_in = 3, .n_out = 1, .op = op, .in = in, .out = out, .thread = thread};
+  const plait_status s = rt->call(&c);
+  rt->release_value(&out[0]);
+  return s;
+}
+
+static void run_kernel(work *w) {
+  kernel_work *k = (kernel_work *)w;
+  plait_thread *thread = rt->thread();
+  plait_value made[PLAIT_MAX_RESULTS];
+  plait_status s = PLAIT_OK;
+  if (is_due(FATAL_IN)) {
+    found(k->device, k->launch, PLAIT_ERROR, 1, "the pretend device was told to stop");
+  } else if (is_due(FAIL_IN)) {
+    found(k->device, k->launch, PLAIT_VALUE_ERROR, 0, "the pretend device was told to fail");
+  } else {
+    for (uint16_t i = 0; i < k->call.n_out; i++) made[i] = (plait_value){PLAIT_NONE, 0, {0}};
+    k->call.in = k->in;
+    k->call.out = made;
+    k->call.thread = thread;
+    s = rt->call(&k->call);
+    for (uint16_t i = 0; s >= 0 && i < k->call.n_out; i++) {
+      if (k->results[i].tag == PLAIT_TENSOR && made[i].tag == PLAIT_TENSOR)
+        s = store(thread, k->results[i].u.t, made[i].u.t);
+      for (uint32_t j = 0; s >= 0 && k->results[i].tag == PLAIT_TENSORS && j < k->results[i].n; j++)
+        s = store(thread, k->results[i].u.ts[j], made[i].u.ts[j]);
+    }
+    for (uint16_t i = 0; i < k->call.n_out; i++) rt->release_value(&made[i]);
+    if (s < 0) {
+      const char *text = thread->error ? thread->error->message : "no text";
+      const char *colon = strstr(text, ": "); /* the operator's name is put before it again */
+      found(k->device, k->launch, s, 0, colon ? colon + 2 : text);
+      rt->clear(thread);
+    }
+  }
+  for (uint16_t i = 0; i < k->call.n_in; i++) release_translated(&k->in[i], k->lists[i]);
+  for (uint16_t i = 0; i < k->call.n_out; i++)
+    release_translated(&k->results[i],
+                       k->results[i].tag == PLAIT_TENSORS ? (void *)k->results[i].u.ts : NULL);
+  free(k);
+}
+
+static void drain_unlocked(void *queue) { drain(queue); }
+
+static plait_status launch(plait_call *c) {
+  if (!c->op->backend[kDLCPU] && !(c->op->flags & PLAIT_OP_COMPOSITE)) return PLAIT_DECLINE;
+  kernel_work *k = calloc(1, sizeof *k);
+  if (!k) return rt->fail(c, PLAIT_MEMORY_ERROR, "no memory for a call");
+  k->w.run = run_kernel;
+  k->call = (plait_call){.size = sizeof k->call, .n_in = c->n_in, .n_out = c->n_out, .op = c->op};
+  k->device = c->device.device_id;
+  k->launch = c->launch;
+  plait_status s = PLAIT_OK;
+  for (uint16_t i = 0; s >= 0 && i < c->n_in; i++)
+    s = translated_value(c->thread, &c->in[i], &k->in[i], &k->lists[i]);
+  for (uint16_t i = 0; s >= 0 && i < c->n_out; i++) {
+    void *list = NULL;
+    s = translated_value(c->thread, &c->out[i], &k->results[i], &list);
+  }
+  if (s < 0) {
+    for (uint16_t i = 0; i < c->n_in; i++) release_translated(&k->in[i], k->lists[i]);
+    for (uint16_t i = 0; i < c->n_out; i++)
+      release_translated(&k->results[i],
+                         k->results[i].tag == PLAIT_TENSORS ? (void *)k->results[i].u.ts : NULL);
+    free(k);
+    return s;
+  }
+  count(LAUNCHES, 1);
+  stream *queue = queue_of(c->device, c->stream);
+  put(queue, &k->w);
+  if (c->op->flags &
+      PLAIT_OP_RANDOM) { /* numbers are drawn in the order of calls, on whatever stream */
+    const plait_host *host = PLAIT_ROLE(plait_host, rt->role("host", 0));
+    if (host)
+      host->unlocked(host->ctx, drain_unlocked, queue);
+    else
+      drain(queue);
+  }
+  return PLAIT_OK;
+}
+
+/* ---- the tables --------------------------------------------------------------------------------
+ */
+static int32_t device_count(void *ctx) {
+  (void)ctx;
+  return DEVICES;
+}
+static const plait_device device = {PLAIT_HEADER(plait_device),
+                                    "ext",
+                                    NULL,
+                                    0,
+                                    device_count,
+                                    copy,
+                                    synchronize,
+                                    stream_synchronize,
+                                    stream_new_listed,
+                                    stream_free,
+                                    stream_query,
+                                    event_new,
+                                    event_free,
+                                    event_record,
+                                    event_query,
+                                    event_wait,
+                                    stream_wait,
+                                    event_elapsed,
+                                    pinned_alloc,
+                                    pinned_free,
+                                    take_error};
+
+static plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
+  rt = runtime;
+  plait_thread *thread = runtime->thread();
+  if (!shown) { /* address space alone; pages come when they are written */
+    void *all =
+        mmap(NULL, 2 * DISTANCE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (all == MAP_FAILED || mprotect((char *)all + DISTANCE, DISTANCE, PROT_READ | PROT_WRITE))
+      return runtime->raise(thread, PLAIT_MEMORY_ERROR, self->name, "no address space");
+    shown = all;
+  }
+  plait_status s = runtime->provide(thread, "device", TYPE, &device.h, self, NULL);
+  if (s >= 0) s = runtime->provide(thread, "allocator", TYPE, &allocator.h, self, NULL);
+  /* what is defined later, and has no decomposition */
+  if (s >= 0) s = runtime->implement(thread, NULL, TYPE, launch, NULL, self, NULL);
+  /* what the CPU has a kernel for, so that nothing is decomposed that is not decomposed there */
+  const uint64_t n = runtime->ops(NULL, 0);
+  const plait_op **ops = calloc(n, sizeof *ops);
+  if (!ops) return runtime->raise(thread, PLAIT_MEMORY_ERROR, self->name, "no memory");
+  const uint64_t all = runtime->ops(ops, n);
+  for (uint64_t i = 0; s >= 0 && i < all && i < n; i++)
+    if (ops[i]->backend[kDLCPU] && !(ops[i]->flags & PLAIT_OP_VIEW))
+      s = runtime->implement(thread, ops[i], TYPE, launch, NULL, self, NULL);
+  free(ops);
+  return s;
+}
+
+EXPORT const plait_plugin plait_plugin_v1 = {
+    PLAIT_HEADER(plait_plugin), "example-device", "1.0", 0, init, NULL};
