@@ -20,7 +20,7 @@ struct State {
   PyTypeObject *tensor_type;
   const plait_tensor_type *tensor;
   PyObject *str_tensor, *str_function, *str_dlpack, *str_out, *str_requires_grad, *str_max_version,
-      *str_plait_abi;
+      *str_plait_abi, *str_stream, *str_dl_device, *str_dlpack_device, *str_copy;
   PyObject *max_version;  // (1, 0)
   unsigned long main_thread;
   PyObject *(*node_object)(plait_object *);  // set by the engine's package
@@ -120,7 +120,9 @@ int overrides(PyObject *);
 // From foreign.cpp, export.cpp and handle_type.cpp.
 plait_tensor *import_array(plait_thread *, PyObject *);
 plait_tensor *import_dlpack(plait_thread *, PyObject *capsule);
+PyObject *ask_dlpack(PyObject *array, const DLDevice *wanted, PyObject *copy);
 PyObject *export_dlpack(plait_tensor *, int versioned, uint64_t flags);
+int hand_over(plait_tensor *, PyObject *stream);
 void exported(plait_storage *, int out);  // exported by other means than DLPack, or the end of that
 // the live storage that these bytes were exported from, as a new reference, or nullptr
 plait_storage *exported_storage(const void *begin, const void *end);

@@ -54,7 +54,9 @@ bool add_names() {
       {&state.str_tensor, "__plait_tensor__"},     {&state.str_function, "__plait_function__"},
       {&state.str_dlpack, "__dlpack__"},           {&state.str_out, "out"},
       {&state.str_requires_grad, "requires_grad"}, {&state.str_max_version, "max_version"},
-      {&state.str_plait_abi, "plait_abi"}};
+      {&state.str_plait_abi, "plait_abi"},         {&state.str_stream, "stream"},
+      {&state.str_dl_device, "dl_device"},         {&state.str_copy, "copy"},
+      {&state.str_dlpack_device, "__dlpack_device__"}};
   for (const auto &n : names)
     if (!(*n.to = PyUnicode_InternFromString(n.text))) return false;
   state.max_version = Py_BuildValue("ii", 1, 0);
@@ -199,7 +201,9 @@ const plait_python *publish() {
                         state.runtime->default_dtype,
                         &state.traverse,
                         &state.untie,
-                        &state.unlocked};
+                        &state.unlocked,
+                        ask_dlpack,
+                        hand_over};
   t.runtime = state.runtime;
   t.operator_type = state.operator_type;
   t.dtype_type = state.dtype_type;

@@ -135,6 +135,8 @@ plait_tensor *take_slice(plait_tensor *, int dim, PyObject *slice);  // a new ha
 // From construct.cpp and exchange.cpp.
 plait_tensor *from_data(PyObject *data,
                         const DLDataType *);  // nested lists, numbers, arrays: always a copy
+// the tensor on a device: itself, or a copy without history; steals
+plait_tensor *moved(plait_tensor *, DLDevice);
 extern PyBufferProcs buffer_methods;
 extern PyMethodDef exchange_methods[], exchange_functions[];
 bool refuse_grad(plait_tensor *, const char *who, PyObject *exception);
