@@ -37,7 +37,8 @@ struct StreamBlock : plait_stream {
 };
 struct EventBlock : plait_device_event {
   const plait_device *table;  // nullptr: the device has no events, all are reached
-  uint64_t launch;            // the last one before it was recorded; 0: it never was
+  uint64_t launch;            // the last one before it was recorded
+  bool recorded;
 };
 
 void drop_stream(plait_object *o) {
@@ -321,6 +322,7 @@ plait_status event_record(plait_thread *thread, plait_device_event *event, plait
   auto *b = static_cast<EventBlock *>(event);
   if (is_forked(b->device)) return forked(thread, b->device);
   b->launch = states[b->device.device_type].launches;
+  b->recorded = true;
   if (!b->table) return PLAIT_OK;
   const plait_error *before = thread->error;
   return told(thread, b->device, "event_record",
@@ -330,7 +332,7 @@ plait_status event_record(plait_thread *thread, plait_device_event *event, plait
 plait_status event_query(plait_thread *thread, plait_device_event *event, int32_t *done) {
   *done = 1;
   auto *b = static_cast<EventBlock *>(event);
-  if (!b || !b->launch) return PLAIT_OK;
+  if (!b || !b->recorded) return PLAIT_OK;
   if (is_forked(b->device)) return forked(thread, b->device);
   const plait_error *before = thread->error;
   const plait_status s = b->table
@@ -345,7 +347,7 @@ plait_status event_query(plait_thread *thread, plait_device_event *event, int32_
 
 plait_status event_wait(plait_thread *thread, plait_device_event *event) {
   auto *b = static_cast<EventBlock *>(event);
-  if (!b || !b->launch) return PLAIT_OK;
+  if (!b || !b->recorded) return PLAIT_OK;
   if (is_forked(b->device)) return forked(thread, b->device);
   const plait_error *before = thread->error;
   const plait_status s =
@@ -362,7 +364,7 @@ plait_status event_wait(plait_thread *thread, plait_device_event *event) {
 plait_status stream_wait(plait_thread *thread, DLDevice d, plait_stream *stream,
                          plait_device_event *event) {
   auto *b = static_cast<EventBlock *>(event);
-  if (!b || !b->table || !b->launch) return PLAIT_OK;
+  if (!b || !b->table || !b->recorded) return PLAIT_OK;
   if (!is_accelerator(d)) return event_wait(thread, event);  // the host is its own stream
   if (is_forked(d)) return forked(thread, d);
   if (d.device_type != b->device.device_type) return event_wait(thread, event);
