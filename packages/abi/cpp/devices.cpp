@@ -379,8 +379,8 @@ plait_status event_elapsed(plait_thread *thread, plait_device_event *from, plait
   if (!from || !to) return PLAIT_OK;
   const auto *a = static_cast<EventBlock *>(from), *b = static_cast<EventBlock *>(to);
   const plait_device *table = a->table;
-  if (!same(a->device, b->device) || !(a->flags & b->flags & PLAIT_EVENT_TIMED) || !a->launch ||
-      !b->launch)
+  if (!same(a->device, b->device) || !(a->flags & b->flags & PLAIT_EVENT_TIMED) || !a->recorded ||
+      !b->recorded)
     return raise(thread, PLAIT_VALUE_ERROR, "event_elapsed",
                  "two recorded events of one device, made to be timed, are required");
   if (!table || !PLAIT_HAS(plait_device, table, event_elapsed))
