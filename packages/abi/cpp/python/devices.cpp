@@ -126,8 +126,13 @@ PyObject *leave(PyObject *, PyObject *) {
 PyObject *get_default(PyObject *, PyObject *) {
   return device_object(state.runtime->thread()->device);
 }
-PyObject *set_default(PyObject *, PyObject *o) {
+PyObject *set_default(PyObject *, PyObject *args, PyObject *kwargs) {
+  PyObject *o;
   DLDevice d{kDLCPU, 0};
+  static const char *names[] = {"device", nullptr};
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:set_default_device", const_cast<char **>(names),
+                                   &o))
+    return nullptr;
   const int done = o == Py_None ? int(PLAIT_CONVERTED) : device_from(o, &d);
   if (done == PLAIT_NOT_CONVERTIBLE)
     PyErr_Format(PyExc_TypeError, "set_default_device: `device` must be device or None, got %s",
@@ -238,8 +243,8 @@ PyMethodDef functions[] = {
      "    >>> import plait_core as pc\n"
      "    >>> pc.get_default_device()\n"
      "    device(type='cpu')"},
-    {"set_default_device", entry<set_default>, METH_O,
-     "set_default_device(device, /)\n--\n\nSet the device of new tensors of this thread where a "
+    {"set_default_device", function(entry<set_default>), METH_VARARGS | METH_KEYWORDS,
+     "set_default_device(device)\n--\n\nSet the device of new tensors of this thread where a "
      "call names none and has no tensor; None is the CPU. In a ``with device(...)`` block it holds "
      "until the block ends."
      "\n\nRaises:\n"

@@ -96,7 +96,8 @@ PyObject *records(PyObject *, PyObject *) {
   list.resize(std::min<uint64_t>(list.size(), now));
   Object out(PyList_New(0));
   for (const plait_record &r : list) {
-    const char *device = device_name(state.runtime, int32_t(r.device_type));
+    const char *device =
+        r.device_type ? device_name(state.runtime, int32_t(r.device_type)) : nullptr;
     Object line(Py_BuildValue("zzzzOsK", r.kind, r.name, r.provider, r.version,
                               r.active ? Py_True : Py_False, device ? device : "",
                               static_cast<unsigned long long>(r.count)));
