@@ -79,15 +79,6 @@ plait_status usable(plait_thread *thread, DLDevice d, const plait_device **table
   return PLAIT_OK;
 }
 
-// A status of a device's function: errors without a text get one.
-plait_status told(plait_thread *thread, DLDevice d, const char *what, plait_status s,
-                  const plait_error *before) {
-  if (s == PLAIT_OK) return s;
-  if (s < 0 && s >= PLAIT_HOST_ERROR && thread->error != before) return s;
-  return raise(thread, s < 0 && s > PLAIT_HOST_ERROR ? s : PLAIT_ERROR, nullptr,
-               "%s: `%s` failed with status %d and gave no text", device_text(d).c_str(), what, s);
-}
-
 // The operators that were launched behind the last event that is known to be reached.
 std::string launched_since(DLDevice d) {
   const State &state = states[d.device_type];
@@ -103,6 +94,14 @@ std::string launched_since(DLDevice d) {
 }
 
 }  // namespace
+
+plait_status told(plait_thread *thread, DLDevice d, const char *what, plait_status s,
+                  const plait_error *before) {
+  if (s == PLAIT_OK) return s;
+  if (s < 0 && s >= PLAIT_HOST_ERROR && thread->error != before) return s;
+  return raise(thread, s < 0 && s > PLAIT_HOST_ERROR ? s : PLAIT_ERROR, nullptr,
+               "%s: `%s` failed with status %d and gave no text", device_text(d).c_str(), what, s);
+}
 
 bool is_forked(DLDevice d) {
   const uint32_t process = states[d.device_type].process.load(std::memory_order_relaxed);
