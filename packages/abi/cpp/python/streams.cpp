@@ -33,6 +33,12 @@ plait_status unlocked(F f) {
   const Unlocked without_gil;
   return f();
 }
+// A device may wait for a stream's work when the last reference goes.
+void release_unlocked(plait_stream *stream) {
+  if (!stream) return;
+  const Unlocked without_gil;
+  plait_release(stream);
+}
 PyObject *none_or_raise(plait_thread *thread, plait_status s) {
   return s < 0 ? raise(thread, s) : new_reference(Py_None);
 }
@@ -96,9 +102,9 @@ void stream_dealloc(PyObject *self) {
   StreamObject *o = as_stream(self);
   PyTypeObject *type = Py_TYPE(self);
   for (const Entered &each : o->entered ? *o->entered : std::vector<Entered>())
-    plait_release(each.previous);
+    release_unlocked(each.previous);
   delete o->entered;
-  plait_release(o->stream);
+  release_unlocked(o->stream);
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -168,6 +174,14 @@ PyObject *stream_record_event(PyObject *self, PyObject *args, PyObject *kwargs) 
   return event.release();
 }
 
+PyObject *make_current(DLDevice device, plait_stream *stream) {
+  plait_thread *thread = runtime().thread();
+  plait_stream *previous = nullptr;
+  const plait_status s = runtime().set_stream(thread, device, stream, &previous);
+  release_unlocked(previous);
+  return none_or_raise(thread, s);
+}
+
 PyObject *stream_enter(PyObject *self, PyObject *) {
   StreamObject *o = as_stream(self);
   if (!o->entered) o->entered = new std::vector<Entered>;
@@ -187,10 +201,9 @@ PyObject *stream_exit(PyObject *self, PyObject *) {
     const Entered each = (*o->entered)[i];
     if (each.thread != here) continue;
     o->entered->erase(o->entered->begin() + ptrdiff_t(i));
-    plait_thread *thread = runtime().thread();
-    const plait_status s = runtime().set_stream(thread, o->device, each.previous, nullptr);
-    plait_release(each.previous);
-    return none_or_raise(thread, s);
+    PyObject *done = make_current(o->device, each.previous);
+    release_unlocked(each.previous);
+    return done;
   }
   return PyErr_Format(PyExc_RuntimeError, "Stream: __exit__ was called without __enter__");
 }
@@ -347,9 +360,7 @@ PyObject *current(PyObject *, PyObject *device) {
 
 PyObject *set_current(PyObject *, PyObject *stream) {
   if (!is_stream(stream, "set_stream")) return nullptr;
-  plait_thread *thread = runtime().thread();
-  const StreamObject *o = as_stream(stream);
-  return none_or_raise(thread, runtime().set_stream(thread, o->device, o->stream, nullptr));
+  return make_current(as_stream(stream)->device, as_stream(stream)->stream);
 }
 
 PyObject *synchronize(PyObject *, PyObject *device) {
