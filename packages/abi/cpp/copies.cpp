@@ -61,7 +61,8 @@ plait_status copy_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *fr
     if (const plait_status s = wait_between(thread, there, behind, d, stream); s < 0) return s;
   plait_tensor *host = on_device ? (is_accelerator(there) ? nullptr : to) : from;
   async = async && host && is_pinned(host) && table->event_new;
-  for (const plait_tensor *t : {from, to}) record_use(t->storage, stream);
+  record_use(from->storage, stream);
+  record_use(to->storage, behind);  // which waits for the copy
   const plait_error *before = thread->error;
   plait_status s = unlocked([&] {
     return table->copy(table->ctx, thread, to->dl.data, there, from->dl.data, here,
