@@ -35,14 +35,6 @@ bool same_order(const plait_tensor *a, const plait_tensor *b) {
 // Host memory that a copy need not wait for.
 bool is_pinned(const plait_tensor *t) { return t->storage->flags & PLAIT_STORAGE_PINNED; }
 
-plait_status told(plait_thread *thread, const plait_device *table, plait_status s,
-                  const plait_error *before) {
-  if (s == PLAIT_OK) return s;
-  if (s < 0 && s >= PLAIT_HOST_ERROR && thread->error != before) return s;
-  return raise(thread, s < 0 && s > PLAIT_HOST_ERROR ? s : PLAIT_ERROR, nullptr,
-               "`copy` of the device %s failed with status %d and gave no text", table->name, s);
-}
-
 // Copies between the host and a device, or between two of one type.
 plait_status copy_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *from, bool async) {
   const DLDevice there = to->dl.device, here = from->dl.device;
@@ -69,7 +61,7 @@ plait_status copy_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *fr
                        uint64_t(numel(from) * itemsize(from->dl.dtype)), stream,
                        async ? PLAIT_COPY_ASYNC : 0);
   });
-  s = told(thread, table, s, before);
+  s = told(thread, d, "copy", s, before);
   if (s >= 0 && between) s = wait_between(thread, d, stream, there, behind);
   if (s >= 0 && async) s = keep_until_done(thread, d, stream, host->storage);
   let_go(thread, d);
