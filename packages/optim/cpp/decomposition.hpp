@@ -9,8 +9,8 @@ namespace plait::optim {
 // `grad_scale`, a real number or a real floating 0-d tensor.
 plait_status check_scale(const plait_call *call, const plait_value &grad_scale);
 
-// `grad_scale` as far as the host has it: 1 for a tensor on another device than the CPU, by which
-// the decomposition multiplies.
+// `grad_scale`, or 1 for a tensor that the host cannot read, by which the decomposition multiplies.
+// A kernel of another device that is made of the CPU's sees a tensor of the CPU.
 double known_scale(const plait_value &grad_scale);
 
 // The operands of a step, one parameter after the other. Halves are arrays of float32, which are

@@ -100,7 +100,8 @@ void cast(void *block, int64_t n) {
   std::memcpy(block, to, size_t(n) * sizeof(To));
 }
 
-plait_status load(const plait_tensor *to, const plait_tensor *from) {
+plait_status load_kernel(plait_call *call) {
+  const plait_tensor *to = call->in[0].u.t, *from = call->in[1].u.t;
   const bool wide = is_wide(to->dl.dtype), same_width = wide == is_wide(from->dl.dtype);
   const bool to_flat = is_contiguous(to), from_flat = is_contiguous(from);
   const int64_t total = numel(to);
@@ -112,14 +113,6 @@ plait_status load(const plait_tensor *to, const plait_tensor *from) {
     scatter(to, to_flat, start, n, block);
   }
   return PLAIT_OK;
-}
-
-// The operator runs where the state is; the value may be on another device.
-plait_status load_kernel(plait_call *call) {
-  Tensor from;
-  const plait_status s =
-      call->thread->runtime->host_copy(call->thread, call->in[1].u.t, from.out());
-  return s < 0 ? s : load(call->in[0].u.t, from.get());
 }
 
 plait_status load_decomposed(plait_call *call) {
@@ -142,9 +135,7 @@ const Step state_like = {
 
 const Step state_load = {
     {PLAIT_HEADER(plait_op_def), "optimizer_state_load(Tensor! state, Tensor value) -> ()",
-     "Copies `value` of a saved state, which may be on another device, into `state`, cast to its "
-     "dtype.",
-     PLAIT_OP_ANY_DEVICE, load_shape, nullptr, nullptr, nullptr, load_decomposed, nullptr},
+     "Copies `value` of a saved state into `state`, cast to its dtype.", 0, load_shape, nullptr, nullptr, nullptr, load_decomposed, nullptr},
     load_kernel};
 
 }  // namespace plait::optim
