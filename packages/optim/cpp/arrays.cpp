@@ -30,7 +30,6 @@ struct Array::Node {
   enum Form { elements, product, quotient };
   plait_thread *thread;
   Form form;
-  bool constant;
   Tensor value;                // of `elements`
   std::shared_ptr<Node> x, y;  // of the others
 
@@ -52,14 +51,14 @@ Array &Array::operator=(Array &&) noexcept = default;
 Array::~Array() = default;
 
 Array::Array(double number) : factor_(number) {}
-Array::Array(plait_thread *thread, const Tensor &t, bool constant)
-    : factor_(1), node_(new Node{thread, Node::elements, constant, t, nullptr, nullptr}) {}
+Array::Array(plait_thread *thread, const Tensor &t)
+    : factor_(1), node_(new Node{thread, Node::elements, t, nullptr, nullptr}) {}
 
 // Whether it is a tensor without a factor, and nothing has to be computed.
 bool Array::is_plain() const { return node_ && node_->form == Node::elements && factor_ == 1; }
 
 // Whether its memory may take a result.
-bool Array::is_spare() const { return node_.use_count() == 1 && !node_->constant; }
+bool Array::is_spare() const { return node_.use_count() == 1; }
 
 // A number, or a tensor whose elements are there, without a factor.
 Array Array::plain() && {
@@ -68,8 +67,7 @@ Array Array::plain() && {
   if (factor_ == 1) return std::move(*this);
   plait_thread *thread = node_->thread;
   const Operator &mul = operators(thread).mul;
-  return Array(thread, is_spare() ? mul.in_place(thread, t, factor_) : mul(thread, t, factor_),
-               false);
+  return Array(thread, is_spare() ? mul.in_place(thread, t, factor_) : mul(thread, t, factor_));
 }
 
 Tensor Array::tensor() && { return std::move(*this).plain().node_->value; }
@@ -84,7 +82,7 @@ Array Array::added(Array base, const Array &term) {
   const bool spare = base.is_spare();
   const Tensor t = base.node_->value;
   const auto run = [&](const Operator &f, const auto &...args) {
-    return Array(thread, spare ? f.in_place(thread, t, args...) : f(thread, t, args...), false);
+    return Array(thread, spare ? f.in_place(thread, t, args...) : f(thread, t, args...));
   };
   if (!term.node_) return run(op.add, term.factor_);
   const Node &node = *term.node_;
@@ -118,6 +116,11 @@ Array operator*(const Array &a, const Array &b) {
 }
 
 Array operator/(const Array &a, const Array &b) {
+  if (!b.node_) return Array(a.factor_ / b.factor_, a.node_);
+  if (!a.node_) {
+    plait_thread *thread = b.node_->thread;
+    return Array(thread, operators(thread).div(thread, a.factor_ / b.factor_, b.node_->evaluated()));
+  }
   return Array::combined(a, b, Array::Node::quotient);
 }
 
@@ -127,27 +130,26 @@ Array &Array::operator-=(Array other) { return *this = std::move(*this) - std::m
 Array operator>(const Array &a, const Array &b) {
   const Array x = Array(a).plain(), y = Array(b).plain();
   plait_thread *thread = x.node_->thread;
-  return Array(thread, operators(thread).gt(thread, x.argument(), y.argument()), false);
+  return Array(thread, operators(thread).gt(thread, x.argument(), y.argument()));
 }
 
 Array operator<(const Array &a, const Array &b) {
   const Array x = Array(a).plain(), y = Array(b).plain();
   plait_thread *thread = x.node_->thread;
-  return Array(thread, operators(thread).lt(thread, x.argument(), y.argument()), false);
+  return Array(thread, operators(thread).lt(thread, x.argument(), y.argument()));
 }
 
 Array select(const Array &mask, const Array &a, const Array &b) {
   const Array x = Array(a).plain(), y = Array(b).plain();
   plait_thread *thread = y.node_->thread;
-  return Array(thread,
-               operators(thread).where(thread, mask.node_->evaluated(), x.argument(), y.argument()),
-               false);
+  return Array(
+      thread, operators(thread).where(thread, mask.node_->evaluated(), x.argument(), y.argument()));
 }
 
 Array larger(const Array &a, const Array &b) {
   const Array x = Array(a).plain(), y = Array(b).plain();
   plait_thread *thread = x.node_->thread;
-  return Array(thread, operators(thread).maximum(thread, x.argument(), y.argument()), false);
+  return Array(thread, operators(thread).maximum(thread, x.argument(), y.argument()));
 }
 
 // f(a), in the memory of `a` if nothing else uses it.
@@ -155,7 +157,7 @@ Array Array::mapped(Array a, const Operator &f) {
   const Array x = std::move(a).plain();
   plait_thread *thread = x.node_->thread;
   const Tensor &t = x.node_->value;
-  return Array(thread, x.is_spare() ? f.in_place(thread, t) : f(thread, t), false);
+  return Array(thread, x.is_spare() ? f.in_place(thread, t) : f(thread, t));
 }
 
 Array root(Array a) {

@@ -9,8 +9,8 @@
 namespace plait::optim {
 
 // A number, or a number times a tensor. A product or quotient of two tensors is computed when its
-// elements are needed, at most once, so that adding it takes one call (addcmul, addcdiv). Results
-// go into the memory of an operand that nothing else uses.
+// elements are needed, at most once, so that adding it takes one call (addcmul, addcdiv). A result
+// goes into the memory of an operand that no variable names any more, and of `a` in a += b.
 class Array {
  public:
   // out of line, as rules have many of them
@@ -22,8 +22,8 @@ class Array {
   ~Array();
 
   explicit Array(double number);
-  // `constant`: the tensor is never written
-  Array(plait_thread *thread, const Tensor &t, bool constant);
+  // No other array must have the same tensor.
+  Array(plait_thread *thread, const Tensor &t);
 
   // The elements, with the factor multiplied in; not for a number.
   Tensor tensor() &&;
@@ -36,7 +36,7 @@ class Array {
   friend Array operator-(Array a, Array b);
   friend Array operator*(const Array &a, const Array &b);
   friend Array operator/(const Array &a, const Array &b);
-  // Masks, for `select`; here `a` is a tensor, as it is in what follows.
+  // Masks, for `select`; here and in what follows `a` is a tensor.
   friend Array operator>(const Array &a, const Array &b);
   friend Array operator<(const Array &a, const Array &b);
   friend Array select(const Array &mask, const Array &a, const Array &b);  // b is a tensor

@@ -58,14 +58,13 @@ void Operands::read(uint32_t i, double factor) {
   for (uint32_t k = 0; k < lists_.n_lists; k++) {
     if (!lists_.has(k)) continue;
     const Tensor t = Tensor::share(lists_.at(k, i));
-    list[k] = is_half(dtype) ? Array(thread_, cast(thread_, t, dtype::float32), false)
-                             : Array(thread_, t, k == 1);
+    list[k] = Array(thread_, is_half(dtype) ? cast(thread_, t, dtype::float32) : t);
   }
   scale = Array(factor);
   if (!scale_) return;
   Tensor &mine = scales_[is_wide(dtype)];
   if (!mine) mine = cast(thread_, scale_, is_wide(dtype) ? dtype::float64 : dtype::float32);
-  scale = scale * Array(thread_, mine, true);
+  scale = scale * Array(thread_, mine);
 }
 
 void Operands::write(uint32_t i) {

@@ -22,7 +22,7 @@ class Operands {
   void read(uint32_t i, double factor);
   void write(uint32_t i);
 
-  Array list[max_operands];
+  Array list[max_operands];  // names the gradient, too, which so is never written
   Array scale;  // `factor`, times `grad_scale` where only the device has it
 
  private:

@@ -135,7 +135,8 @@ const Step state_like = {
 
 const Step state_load = {
     {PLAIT_HEADER(plait_op_def), "optimizer_state_load(Tensor! state, Tensor value) -> ()",
-     "Copies `value` of a saved state into `state`, cast to its dtype.", 0, load_shape, nullptr, nullptr, nullptr, load_decomposed, nullptr},
+     "Copies `value` of a saved state into `state`, cast to its dtype.", 0, load_shape, nullptr,
+     nullptr, nullptr, load_decomposed, nullptr},
     load_kernel};
 
 }  // namespace plait::optim
