@@ -179,7 +179,10 @@ plait_tensor *from_array(PyObject *data, const DLDataType *wanted) {
 
 // Sequences that hold tensors are stacked, which promotes as operators do.
 plait_tensor *from_tensors(PyObject *data, const DLDataType *wanted) {
-  if (!is_list(data)) return from_data(data, wanted);
+  if (!is_list(data)) {
+    plait_tensor *t = from_data(data, wanted);
+    return t ? moved(t, {kDLCPU, 0}) : nullptr;  // the parts may be on several devices
+  }
   std::vector<plait_tensor *> parts;
   const auto release = [&] {
     for (plait_tensor *t : parts) plait_release(t);

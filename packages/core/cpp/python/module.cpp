@@ -98,18 +98,8 @@ py::object make(const py::object &data, const py::object &dtype, const py::objec
   throw_if(done == PLAIT_CONVERSION_FAILED);
   plait_tensor *t = from_data(data.ptr(), dtype.is_none() ? nullptr : &d);
   throw_if(!t);
-  if (at.device_type != kDLCPU) {
-    plait_thread *thread = state.runtime->thread();
-    plait_tensor *there = nullptr, *done_copy = nullptr;
-    const plait_status s = state.runtime->tensor_new(thread, t->dl.dtype, t->dl.ndim, t->dl.shape,
-                                                     nullptr, at, &there);
-    if (s < 0) raise(thread, s);
-    if (s >= 0 && at.device_type != PLAIT_META) done_copy = call(op_copy, {value(there), value(t)});
-    plait_release(done_copy);
-    plait_release(t);
-    t = there;
-    throw_if(PyErr_Occurred());
-  }
+  if (!device.is_none()) t = moved(t, at);
+  throw_if(!t);
   auto out = py::reinterpret_steal<py::object>(wrap(t));
   throw_if(!out.ptr());
   if (requires_grad) out.attr("requires_grad") = true;

@@ -95,6 +95,8 @@ bool find_subtype_dealloc();
 // From operators.cpp: a new handle, or nullptr with an exception.
 plait_tensor *call(Op, std::initializer_list<plait_value>, uint32_t form = PLAIT_FUNCTION);
 plait_tensor *cast(plait_tensor *, DLDataType);
+// the tensor on this device: itself, or a copy that gradients flow through; steals
+plait_tensor *moved(plait_tensor *, DLDevice);
 extern PyNumberMethods number_methods;
 PyObject *compare(PyObject *, PyObject *, int);
 bool start_operators();
@@ -113,7 +115,20 @@ PyObject *as_int(PyObject *);
 PyObject *as_float(PyObject *);
 PyObject *as_complex(PyObject *);
 PyObject *as_index(PyObject *);
-bool readable(plait_tensor *, const char *who);
+// A tensor's values where the host can read them: the tensor itself, or a copy of a device's. All
+// that reads values goes through it.
+class OnHost {
+ public:
+  OnHost(plait_tensor *, const char *who);
+  OnHost(const OnHost &) = delete;
+  ~OnHost() { plait_release(here_); }
+  explicit operator bool() const { return here_; }  // false with an exception
+  plait_tensor *get() const { return here_; }
+  const char *data() const { return static_cast<const char *>(here_->dl.data); }
+
+ private:
+  plait_tensor *here_ = nullptr;
+};
 
 // From indexing.cpp and keys.cpp.
 PyObject *subscript(PyObject *, PyObject *);
