@@ -85,7 +85,7 @@ void start() { throw_if(!start_operators()); }
 py::object make(const py::object &data, const py::object &dtype, const py::object &device,
                 bool requires_grad) {
   DLDataType d;
-  DLDevice at{kDLCPU, 0};
+  DLDevice at;
   int done = dtype.is_none() ? int(PLAIT_CONVERTED) : state.python->dtype(dtype.ptr(), &d);
   if (done == PLAIT_NOT_CONVERTIBLE)
     throw py::type_error("tensor: `dtype` must be dtype or None, got " +
@@ -98,7 +98,11 @@ py::object make(const py::object &data, const py::object &dtype, const py::objec
   throw_if(done == PLAIT_CONVERSION_FAILED);
   plait_tensor *t = from_data(data.ptr(), dtype.is_none() ? nullptr : &d);
   throw_if(!t);
-  if (!device.is_none()) t = moved(t, at);
+  if (device.is_none())  // what comes from a device stays there
+    at = is_tensor(data.ptr()) || t->dl.device.device_type != kDLCPU
+             ? t->dl.device
+             : state.runtime->thread()->device;
+  t = moved(t, at);
   throw_if(!t);
   auto out = py::reinterpret_steal<py::object>(wrap(t));
   throw_if(!out.ptr());

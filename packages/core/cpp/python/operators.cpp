@@ -253,25 +253,6 @@ plait_tensor *call(Op op, std::initializer_list<plait_value> in, uint32_t form) 
 
 plait_tensor *cast(plait_tensor *t, DLDataType d) { return call(op_cast, {value(t), value(d)}); }
 
-plait_tensor *moved(plait_tensor *t, DLDevice there) {
-  const DLDevice here = t->dl.device;
-  if (same(here, there)) return t;
-  if (here.device_type == PLAIT_META) return t;  // there are no values to move: the call says so
-  plait_thread *thread = state.runtime->thread();
-  plait_tensor *out = nullptr, *done = nullptr;
-  const plait_status s = state.runtime->tensor_new(thread, t->dl.dtype, t->dl.ndim, t->dl.shape,
-                                                   nullptr, there, &out);
-  if (s < 0) raise(thread, s);
-  if (s >= 0 && there.device_type != PLAIT_META) done = call(op_copy, {value(out), value(t)});
-  if (s >= 0 && there.device_type != PLAIT_META && !done) {
-    plait_release(out);
-    out = nullptr;
-  }
-  plait_release(done);
-  plait_release(t);
-  return out;
-}
-
 bool start_operators() {
   for (int i = 0; i < op_count; i++) {
     const Named &n = operator_names[i];

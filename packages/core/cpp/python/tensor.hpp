@@ -95,8 +95,6 @@ bool find_subtype_dealloc();
 // From operators.cpp: a new handle, or nullptr with an exception.
 plait_tensor *call(Op, std::initializer_list<plait_value>, uint32_t form = PLAIT_FUNCTION);
 plait_tensor *cast(plait_tensor *, DLDataType);
-// the tensor on this device: itself, or a copy that gradients flow through; steals
-plait_tensor *moved(plait_tensor *, DLDevice);
 extern PyNumberMethods number_methods;
 PyObject *compare(PyObject *, PyObject *, int);
 bool start_operators();
@@ -150,6 +148,8 @@ plait_tensor *take_slice(plait_tensor *, int dim, PyObject *slice);  // a new ha
 // From construct.cpp and exchange.cpp.
 plait_tensor *from_data(PyObject *data,
                         const DLDataType *);  // nested lists, numbers, arrays: always a copy
+// the tensor on a device: itself, or a copy, through which gradients flow; steals
+plait_tensor *moved(plait_tensor *, DLDevice);
 extern PyBufferProcs buffer_methods;
 extern PyMethodDef exchange_methods[], exchange_functions[];
 bool refuse_grad(plait_tensor *, const char *who, PyObject *exception);
