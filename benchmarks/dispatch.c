@@ -37,7 +37,7 @@ static double nanoseconds(plait_thread *thread, const plait_op *op, plait_tensor
     for (int i = 0; i < N; i++) {
       plait_value in = {PLAIT_TENSOR, 0, {0}};
       in.u.t = x;
-      plait_call c = {sizeof c, 1, 0, op, &in, NULL, thread, NULL, 0, NULL, 0, 0, {0, 0}, 0};
+      plait_call c = {.size = sizeof c, .n_in = 1, .op = op, .in = &in, .thread = thread};
       if (thread->runtime->call(&c) < 0) return -1;
     }
     const double each = (now() - start) / N;
@@ -49,16 +49,9 @@ static double nanoseconds(plait_thread *thread, const plait_op *op, plait_tensor
 int main(void) {
   const plait_runtime *rt = plait_runtime_v0();
   plait_thread *thread = rt->thread();
-  static const plait_op_def def = {PLAIT_HEADER(plait_op_def),
-                                   "bench_nothing(Tensor self) -> ()",
-                                   "",
-                                   0,
-                                   0,
-                                   shape,
-                                   NULL,
-                                   NULL,
-                                   NULL,
-                                   NULL};
+  static const plait_op_def def = {.h = PLAIT_HEADER(plait_op_def),
+                                   .schema = "bench_nothing(Tensor self) -> ()",
+                                   .shape = shape};
   const plait_op *op = NULL;
   plait_tensor *x = NULL;
   const int64_t size = 4;

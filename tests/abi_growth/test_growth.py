@@ -73,11 +73,17 @@ if "example-operator" in repr(plait_abi.report()):
     z = pc.tensor([2.0], requires_grad=True)
     cube(z).backward()
     assert z.grad.tolist() == [12.0], z.grad
+if "example-device" in repr(plait_abi.report()):
+    w = pc.rand(3, 4, device="ext", requires_grad=True)
+    ((w.t() @ w) * 2).sum().backward()
+    there = w.detach().to("cpu").requires_grad_()
+    ((there.t() @ there) * 2).sum().backward()
+    assert w.grad.to("cpu").tolist() == there.grad.tolist()
 print("ran", pc.memory_stats()["live_bytes"] > 0)
 """
 
 
-@pytest.mark.parametrize("name", ["allocator", "executor", "matmul", "observer", "operator"])
+@pytest.mark.parametrize("name", ["allocator", "device", "executor", "matmul", "observer", "operator"])
 @pytest.mark.parametrize("header", ["stored", "target"])
 def test_plugins_run(
     later_runtime: pathlib.Path, tmp_path: pathlib.Path, name: str, header: str

@@ -35,14 +35,6 @@ bool same_order(const plait_tensor *a, const plait_tensor *b) {
 // Host memory that a copy need not wait for.
 bool is_pinned(const plait_tensor *t) { return t->storage->flags & PLAIT_STORAGE_PINNED; }
 
-plait_status told(plait_thread *thread, const plait_device *table, plait_status s,
-                  const plait_error *before) {
-  if (s == PLAIT_OK) return s;
-  if (s < 0 && s >= PLAIT_HOST_ERROR && thread->error != before) return s;
-  return raise(thread, s < 0 && s > PLAIT_HOST_ERROR ? s : PLAIT_ERROR, nullptr,
-               "`copy` of the device %s failed with status %d and gave no text", table->name, s);
-}
-
 // Copies between the host and a device, or between two of one type.
 plait_status copy_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *from, bool async) {
   const DLDevice there = to->dl.device, here = from->dl.device;
@@ -61,14 +53,15 @@ plait_status copy_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *fr
     if (const plait_status s = wait_between(thread, there, behind, d, stream); s < 0) return s;
   plait_tensor *host = on_device ? (is_accelerator(there) ? nullptr : to) : from;
   async = async && host && is_pinned(host) && table->event_new;
-  for (const plait_tensor *t : {from, to}) record_use(t->storage, stream);
+  record_use(from->storage, stream);
+  record_use(to->storage, behind);  // which waits for the copy
   const plait_error *before = thread->error;
   plait_status s = unlocked([&] {
     return table->copy(table->ctx, thread, to->dl.data, there, from->dl.data, here,
                        uint64_t(numel(from) * itemsize(from->dl.dtype)), stream,
                        async ? PLAIT_COPY_ASYNC : 0);
   });
-  s = told(thread, table, s, before);
+  s = told(thread, d, "copy", s, before);
   if (s >= 0 && between) s = wait_between(thread, d, stream, there, behind);
   if (s >= 0 && async) s = keep_until_done(thread, d, stream, host->storage);
   let_go(thread, d);

@@ -37,7 +37,8 @@ struct StreamBlock : plait_stream {
 };
 struct EventBlock : plait_device_event {
   const plait_device *table;  // nullptr: the device has no events, all are reached
-  uint64_t launch;            // the last one before it was recorded; 0: it never was
+  uint64_t launch;            // the last one before it was recorded
+  bool recorded;
 };
 
 void drop_stream(plait_object *o) {
@@ -78,15 +79,6 @@ plait_status usable(plait_thread *thread, DLDevice d, const plait_device **table
   return PLAIT_OK;
 }
 
-// A status of a device's function: errors without a text get one.
-plait_status told(plait_thread *thread, DLDevice d, const char *what, plait_status s,
-                  const plait_error *before) {
-  if (s == PLAIT_OK) return s;
-  if (s < 0 && s >= PLAIT_HOST_ERROR && thread->error != before) return s;
-  return raise(thread, s < 0 && s > PLAIT_HOST_ERROR ? s : PLAIT_ERROR, nullptr,
-               "%s: `%s` failed with status %d and gave no text", device_text(d).c_str(), what, s);
-}
-
 // The operators that were launched behind the last event that is known to be reached.
 std::string launched_since(DLDevice d) {
   const State &state = states[d.device_type];
@@ -102,6 +94,14 @@ std::string launched_since(DLDevice d) {
 }
 
 }  // namespace
+
+plait_status told(plait_thread *thread, DLDevice d, const char *what, plait_status s,
+                  const plait_error *before) {
+  if (s == PLAIT_OK) return s;
+  if (s < 0 && s >= PLAIT_HOST_ERROR && thread->error != before) return s;
+  return raise(thread, s < 0 && s > PLAIT_HOST_ERROR ? s : PLAIT_ERROR, nullptr,
+               "%s: `%s` failed with status %d and gave no text", device_text(d).c_str(), what, s);
+}
 
 bool is_forked(DLDevice d) {
   const uint32_t process = states[d.device_type].process.load(std::memory_order_relaxed);
@@ -321,6 +321,7 @@ plait_status event_record(plait_thread *thread, plait_device_event *event, plait
   auto *b = static_cast<EventBlock *>(event);
   if (is_forked(b->device)) return forked(thread, b->device);
   b->launch = states[b->device.device_type].launches;
+  b->recorded = true;
   if (!b->table) return PLAIT_OK;
   const plait_error *before = thread->error;
   return told(thread, b->device, "event_record",
@@ -330,7 +331,7 @@ plait_status event_record(plait_thread *thread, plait_device_event *event, plait
 plait_status event_query(plait_thread *thread, plait_device_event *event, int32_t *done) {
   *done = 1;
   auto *b = static_cast<EventBlock *>(event);
-  if (!b || !b->launch) return PLAIT_OK;
+  if (!b || !b->recorded) return PLAIT_OK;
   if (is_forked(b->device)) return forked(thread, b->device);
   const plait_error *before = thread->error;
   const plait_status s = b->table
@@ -345,7 +346,7 @@ plait_status event_query(plait_thread *thread, plait_device_event *event, int32_
 
 plait_status event_wait(plait_thread *thread, plait_device_event *event) {
   auto *b = static_cast<EventBlock *>(event);
-  if (!b || !b->launch) return PLAIT_OK;
+  if (!b || !b->recorded) return PLAIT_OK;
   if (is_forked(b->device)) return forked(thread, b->device);
   const plait_error *before = thread->error;
   const plait_status s =
@@ -362,7 +363,7 @@ plait_status event_wait(plait_thread *thread, plait_device_event *event) {
 plait_status stream_wait(plait_thread *thread, DLDevice d, plait_stream *stream,
                          plait_device_event *event) {
   auto *b = static_cast<EventBlock *>(event);
-  if (!b || !b->table || !b->launch) return PLAIT_OK;
+  if (!b || !b->table || !b->recorded) return PLAIT_OK;
   if (!is_accelerator(d)) return event_wait(thread, event);  // the host is its own stream
   if (is_forked(d)) return forked(thread, d);
   if (d.device_type != b->device.device_type) return event_wait(thread, event);
@@ -377,8 +378,8 @@ plait_status event_elapsed(plait_thread *thread, plait_device_event *from, plait
   if (!from || !to) return PLAIT_OK;
   const auto *a = static_cast<EventBlock *>(from), *b = static_cast<EventBlock *>(to);
   const plait_device *table = a->table;
-  if (!same(a->device, b->device) || !(a->flags & b->flags & PLAIT_EVENT_TIMED) || !a->launch ||
-      !b->launch)
+  if (!same(a->device, b->device) || !(a->flags & b->flags & PLAIT_EVENT_TIMED) || !a->recorded ||
+      !b->recorded)
     return raise(thread, PLAIT_VALUE_ERROR, "event_elapsed",
                  "two recorded events of one device, made to be timed, are required");
   if (!table || !PLAIT_HAS(plait_device, table, event_elapsed))

@@ -19,6 +19,11 @@ bool is_forked(DLDevice);
 plait_status forked(plait_thread *, DLDevice);     // the error
 plait_status no_device(plait_thread *, DLDevice);  // the error where nobody brings it
 
+// A status of the device's function `what`: errors without a text get one. `before` was the
+// thread's error when it was called.
+plait_status told(plait_thread *, DLDevice, const char *what, plait_status,
+                  const plait_error *before);
+
 // The number of storages, streams and events that a device type has.
 void count_live(DLDevice, int64_t change);
 int64_t live_on(int32_t device_type);

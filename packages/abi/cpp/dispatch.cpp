@@ -114,7 +114,8 @@ plait_status run_kernels(Frame *f) {
 // A call below all layers.
 
 plait_status validated(Frame *f, plait_call *c, uint64_t *written, bool *ran) {
-  plait_status s = prepare_writes(f, written);
+  plait_status s =
+      static_cast<const Op *>(f->op)->writes ? prepare_writes(f, written) : plait_status(PLAIT_OK);
   for (uint16_t i = 0; s >= 0 && c->form != PLAIT_FUNCTION && i < c->n_out; i++) {
     f->target[i] = c->out[i].u.t;
     s = writable(f, f->target[i], c->form == PLAIT_INPLACE ? c->op->args[0].name : "out");

@@ -75,6 +75,8 @@ void name_op(Op *op, const plait_op_def *def) {
   op->n_results = uint16_t(op->parsed.results.size());
   op->flags = def->flags;
   op->n_backend = PLAIT_MAX_DEVICE_TYPES;
+  op->writes = false;
+  for (const plait_arg &a : op->parsed.args) op->writes |= (a.flags & PLAIT_ARG_WRITES) != 0;
 }
 
 bool is_sound(plait_thread *thread, const plait_op_def *def) {

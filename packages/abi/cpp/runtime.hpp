@@ -149,6 +149,7 @@ struct Registration {
 };
 struct Op : plait_op {
   const plait_plugin *who;  // whose `init` defined it, or nullptr
+  bool writes;              // an argument is marked !
   Schema parsed;
   std::string schema_text, doc_text;
   std::vector<Registration> registrations;
