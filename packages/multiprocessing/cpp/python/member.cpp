@@ -42,10 +42,7 @@ class Tensors {
       if (!t) return false;
       list_.push_back(t);
       if (t->dl.device.device_type != kDLCPU)
-        return PyErr_Format(PyExc_TypeError,
-                            "a tensor on the CPU is required, got one on %s; copy it with .cpu()",
-                            device_text(state.runtime, t->dl.device).c_str()),
-               false;
+        return PyErr_Format(PyExc_TypeError, "a tensor on the CPU is required"), false;
     }
     return true;
   }
