@@ -179,7 +179,8 @@ plait_tensor *from_array(PyObject *data, const DLDataType *wanted) {
 
 // Sequences that hold tensors are stacked, which promotes as operators do.
 plait_tensor *from_tensors(PyObject *data, const DLDataType *wanted) {
-  if (!is_list(data)) return from_data(data, wanted);
+  // the parts may be on several devices
+  if (!is_list(data)) return moved(from_data(data, wanted), {kDLCPU, 0});
   std::vector<plait_tensor *> parts;
   const auto release = [&] {
     for (plait_tensor *t : parts) plait_release(t);

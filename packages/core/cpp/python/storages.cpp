@@ -116,6 +116,28 @@ bool fits(const plait_tensor *t, int64_t bytes) {
   return bytes <= int64_t(t->storage->nbytes) - at;
 }
 
+// Copies what both have room for, on whatever device they are.
+bool copy_first_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *from) {
+  const auto *begin = static_cast<const char *>(from->storage->data);
+  const auto *first = static_cast<const char *>(from->dl.data);
+  const int64_t n = std::min(int64_t(from->storage->nbytes) - (first - begin),
+                             int64_t(to->storage->nbytes));
+  plait_tensor *bytes[2] = {}, *done = nullptr;
+  plait_status s = PLAIT_OK;
+  for (int i = 0; i < 2 && s >= 0; i++) {
+    const plait_tensor *t = i ? from : to;
+    s = state.runtime->tensor_on(thread, t->storage, t->dl.data, dtype::uint8, 1, &n, nullptr,
+                                 &bytes[i]);
+  }
+  if (s < 0)
+    raise(thread, s);
+  else
+    done = call(op_copy, {value(bytes[0]), value(bytes[1])});
+  for (plait_tensor *t : bytes) plait_release(t);
+  plait_release(done);
+  return done;
+}
+
 // The tensor whose bytes `resize_` takes: the same bytes if there are enough, else new ones that
 // begin with the old ones.
 plait_tensor *resized(plait_thread *thread, plait_tensor *t, const std::vector<int64_t> &size,
@@ -139,11 +161,10 @@ plait_tensor *resized(plait_thread *thread, plait_tensor *t, const std::vector<i
   s = state.runtime->tensor_new(thread, t->dl.dtype, ndim, size.data(), stride.data(), t->dl.device,
                                 &out);
   if (s < 0) return raise(thread, s), nullptr;
-  const auto *begin = static_cast<const char *>(t->storage->data);
-  const auto *first = static_cast<const char *>(t->dl.data);
-  const uint64_t old = t->storage->nbytes - uint64_t(first - begin);
-  if (t->dl.device.device_type == kDLCPU && t->dl.data && out->dl.data)
-    memcpy(out->dl.data, first, std::min(old, out->storage->nbytes));
+  if (t->dl.data && out->dl.data && !copy_first_bytes(thread, out, t)) {
+    plait_release(out);
+    return nullptr;
+  }
   return out;
 }
 

@@ -153,7 +153,7 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 
 def type_as(self: Tensor, other: Tensor) -> Tensor:
-    """Return the tensor in the dtype of another.
+    """Return the tensor in the dtype and on the device of another.
 
     Example:
         >>> import plait_core as pc
@@ -162,7 +162,7 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
     """
     if not isinstance(other, Tensor):
         raise TypeError(f"type_as: `other` must be Tensor, got {type(other).__name__}")
-    return to(self, other.dtype)
+    return to(self, other)
 
 
 def cpu(

@@ -173,7 +173,9 @@ class UntypedStorage:
     def __reduce__(self) -> tuple[Any, ...]:
         if self.device.type == "meta":
             return _empty, (self.nbytes(),)
-        return _filled, (self._bytes._to_bytes(),)
+        data = self._bytes._to_bytes()
+        # as before there were devices, so that older versions read pickles of the CPU
+        return _filled, (data,) if self.device.type == "cpu" else (data, str(self.device))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> UntypedStorage:
         found = memo.get(id(self))
@@ -205,8 +207,9 @@ class _FileBytes(UntypedStorage):
         return self._bytes[index] if isinstance(index, slice) else super().__getitem__(index)
 
 
-def _filled(data: bytes) -> UntypedStorage:
-    return UntypedStorage(_core._from_bytes(data, _binding.dtype("uint8"), (len(data),)))
+def _filled(data: bytes, device: str = "cpu") -> UntypedStorage:
+    made = _core._from_bytes(data, _binding.dtype("uint8"), (len(data),))
+    return UntypedStorage(made.to(device))
 
 
 def _empty(nbytes: int) -> UntypedStorage:
