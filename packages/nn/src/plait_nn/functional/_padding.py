@@ -60,7 +60,8 @@ def _pad_dim(input: Tensor, dim: int, before: int, after: int, mode: str, value:
         more = max(before + after, 0)
         reserve(more * (48 + input.numel() // max(size, 1) * input.itemsize), input)
         indices = _source_indices(size, before, after, mode, dim, tuple(input.shape))
-        return input.index_select(dim, pc.tensor(indices, device=input.device))
+        places = pc.tensor(indices, dtype=pc.int64, device=input.device)
+        return input.index_select(dim, places)
     start, stop = max(-before, 0), size - max(-after, 0)
     pieces = [input.narrow(dim, start, max(stop - start, 0))]
     for width, position in ((before, 0), (after, len(pieces) + (before > 0))):
