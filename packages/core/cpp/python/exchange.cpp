@@ -45,7 +45,8 @@ int get_buffer(PyObject *self, Py_buffer *view, int flags) {
     return refuse_buffer(view, "buffer: bfloat16 has no buffer format; cast to float32 first");
   if (!refuse_grad(t, "buffer", PyExc_BufferError)) return refuse_buffer(view, nullptr);
   if (t->dl.device.device_type != kDLCPU)
-    return refuse_buffer(view, "buffer: a tensor on the CPU is required; copy it with .cpu() first");
+    return refuse_buffer(view,
+                         "buffer: a tensor on the CPU is required; copy it with .cpu() first");
   if ((flags & PyBUF_WRITABLE) && readonly)
     return refuse_buffer(view, "buffer: the tensor is read-only");
   if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !is_contiguous(t))
@@ -100,10 +101,11 @@ PyObject *to_numpy(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject
   }
   if (!force && !refuse_grad(t, "numpy", PyExc_RuntimeError)) return nullptr;
   if (t->dl.device.device_type != kDLCPU && !force)  // an array on a copy would not be the tensor's
-    return PyErr_Format(PyExc_RuntimeError,
-                        "numpy: a tensor on the CPU is required, got one on %s; copy it with .cpu() "
-                        "first",
-                        device_text(state.runtime, t->dl.device).c_str());
+    return PyErr_Format(
+        PyExc_RuntimeError,
+        "numpy: a tensor on the CPU is required, got one on %s; copy it with .cpu() "
+        "first",
+        device_text(state.runtime, t->dl.device).c_str());
   const OnHost here(t, "numpy");
   if (!here) return nullptr;
   t = here.get();
@@ -229,10 +231,9 @@ PyObject *from_dlpack(PyObject *, PyObject *args, PyObject *kwargs) {
   plait_tensor *t = state.python->import_dlpack(state.runtime->thread(), capsule.get());
   if (t && asked && !same(t->dl.device, d)) {
     if (copy == Py_False) {
-      PyErr_Format(PyExc_BufferError,
-                   "from_dlpack: `copy=False` needs an array on %s, which is on %s",
-                   device_text(state.runtime, d).c_str(),
-                   device_text(state.runtime, t->dl.device).c_str());
+      PyErr_Format(
+          PyExc_BufferError, "from_dlpack: `copy=False` needs an array on %s, which is on %s",
+          device_text(state.runtime, d).c_str(), device_text(state.runtime, t->dl.device).c_str());
       plait_release(t);
       return nullptr;
     }
@@ -278,7 +279,8 @@ PyMethodDef exchange_methods[] = {
      "    tensor([0., 5., 0.])"},
     {"__dlpack__", function(entry<to_dlpack>), METH_VARARGS | METH_KEYWORDS,
      "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA "
-     "DLPack capsule on the same memory. On an accelerator the consumer's stream, a number that the "
+     "DLPack capsule on the same memory. On an accelerator the consumer's stream, a number that "
+     "the "
      "array API standard gives it, waits for the work in the current one; -1: it does not. "
      "``dl_device=(1, 0)`` asks for a copy on the CPU."},
     {"__dlpack_device__", entry<dlpack_device>, METH_NOARGS,
