@@ -10,11 +10,6 @@ const char *arg_name(const plait_call *c, const plait_value *v) {
   return c->op->args[v - c->in].name;
 }
 
-const plait_entry *backend_entry(const plait_op *op, DLDeviceType type) {
-  return uint64_t(type) < op->n_backend ? __atomic_load_n(&op->backend, __ATOMIC_ACQUIRE)[type]
-                                        : nullptr;
-}
-
 // The device of a call.
 
 plait_status different_devices(const plait_call *c, const plait_tensor *a, const plait_tensor *b,
