@@ -108,7 +108,8 @@ struct Operands {
   }
 };
 
-// Whether a half would lose digits of a 0-d tensor that stands for a number.
+// Whether a half would lose digits of a 0-d tensor that stands for a number. One on a device is not
+// read: the host would wait for it.
 bool is_wide_number(const plait_tensor *t, DType compute, const Dims &shape) {
   return compute.bits == 16 && category(compute) == Category::floating && t->dl.ndim == 0 &&
          shape.size() > 0 && t->dl.device.device_type == kDLCPU &&

@@ -175,9 +175,12 @@ int pair_value(double re, double im, Scratch *scratch, plait_value *v) {
 
 // the number that a 0-d tensor holds
 int number_in(PyObject *o, plait_tensor *t, Scratch *scratch, plait_value *v) {
-  if (t->dl.ndim != 0 || t->dl.device.device_type != kDLCPU || !t->dl.data)
-    return PLAIT_NOT_CONVERTIBLE;
-  const void *p = t->dl.data;
+  if (t->dl.ndim != 0 || !t->dl.data) return PLAIT_NOT_CONVERTIBLE;
+  plait_thread *thread = state.runtime->thread();
+  Tensor here;
+  const plait_status s = state.runtime->host_copy(thread, t, here.out());
+  if (s < 0) return raise(thread, s), PLAIT_CONVERSION_FAILED;
+  const void *p = here.get()->dl.data;
   switch (key(t->dl.dtype)) {
     case key(dtype::bool_):
       return *v = value(*static_cast<const uint8_t *>(p) != 0), PLAIT_CONVERTED;

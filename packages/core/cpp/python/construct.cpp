@@ -179,7 +179,8 @@ plait_tensor *from_array(PyObject *data, const DLDataType *wanted) {
 
 // Sequences that hold tensors are stacked, which promotes as operators do.
 plait_tensor *from_tensors(PyObject *data, const DLDataType *wanted) {
-  if (!is_list(data)) return from_data(data, wanted);
+  // the parts may be on several devices
+  if (!is_list(data)) return moved(from_data(data, wanted), {kDLCPU, 0});
   std::vector<plait_tensor *> parts;
   const auto release = [&] {
     for (plait_tensor *t : parts) plait_release(t);
@@ -196,6 +197,22 @@ plait_tensor *from_tensors(PyObject *data, const DLDataType *wanted) {
 }
 
 }  // namespace
+
+plait_tensor *moved(plait_tensor *t, DLDevice to) {
+  if (!t || same(t->dl.device, to)) return t;
+  plait_thread *thread = state.runtime->thread();
+  plait_tensor *there = nullptr;
+  const plait_status s = state.runtime->tensor_new(thread, t->dl.dtype, t->dl.ndim, t->dl.shape,
+                                                   nullptr, to, &there);
+  if (s < 0) raise(thread, s);
+  if (s >= 0 && to.device_type != PLAIT_META) {
+    plait_tensor *copied = call(op_copy, {value(there), value(t)}, PLAIT_FUNCTION);
+    plait_release(copied);
+    if (!copied) plait_release(std::exchange(there, nullptr));
+  }
+  plait_release(t);
+  return there;
+}
 
 plait_tensor *from_data(PyObject *data, const DLDataType *wanted) {
   if (is_tensor(data)) {

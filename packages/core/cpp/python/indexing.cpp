@@ -73,6 +73,7 @@ int32_t selected_ndim(const Keys &keys) {
 bool assign_arrays(const Keys &keys, const plait_value &v) {
   plait_tensor *source =
       v.tag == PLAIT_TENSOR ? without_leading_ones(v.u.t, selected_ndim(keys)) : nullptr;
+  if (source) source = moved(source, keys.view->dl.device);
   if (v.tag == PLAIT_TENSOR && !source) return false;
   plait_tensor *done = call(op_index_put, {value(keys.view), tensors(keys.indices, size_t(keys.n)),
                                            source ? value(source) : v});

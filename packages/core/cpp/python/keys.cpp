@@ -88,29 +88,19 @@ class Walk {  // the state while keys are applied: the view so far
     return true;
   }
   bool array(plait_tensor *t) {  // steals
-    if (!placed(&t)) return false;
+    if (t = moved(t, keys_.view->dl.device); !t) return false;
     while (keys_.n < dim_) keys_.indices[keys_.n++] = nullptr;
     keys_.indices[dim_++] = t;
     keys_.n = dim_;
     return true;
   }
-  // An index for a tensor on meta becomes a meta tensor too.
-  bool placed(plait_tensor **t) {
-    const DLDevice there = keys_.view->dl.device;
-    if (there.device_type != PLAIT_META || (*t)->dl.device.device_type == PLAIT_META) return true;
-    plait_thread *thread = state.runtime->thread();
-    plait_tensor *twin = nullptr;
-    const plait_status s = state.runtime->tensor_new(thread, (*t)->dl.dtype, (*t)->dl.ndim,
-                                                     (*t)->dl.shape, nullptr, there, &twin);
-    plait_release(*t);
-    *t = twin;
-    if (s < 0) raise(thread, s);
-    return s >= 0;
-  }
   // A mask of k dimensions becomes k arrays of the indices where it is true.
   bool mask(plait_tensor *m) {
-    if (!readable(m, "index")) return false;
-    if (m->dl.ndim == 0) return flag(*static_cast<const uint8_t *>(m->dl.data) != 0);
+    if (m->dl.ndim == 0) {
+      const OnHost here(m, "index");
+      return here && flag(*here.data() != 0);
+    }
+    if (m->dl.device.device_type == PLAIT_META) return bool(OnHost(m, "index"));
     const int width = m->dl.ndim;
     for (int i = 0; i < width; i++)
       if (m->dl.shape[i] != keys_.view->dl.shape[dim_ + i]) {

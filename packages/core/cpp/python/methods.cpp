@@ -133,7 +133,9 @@ PyObject *make_subclass(PyObject *, PyObject *const *args, Py_ssize_t n) {
 
 PyObject *to_bytes(PyObject *self, PyObject *) {
   plait_tensor *t = handle_of(self);
-  if (!readable(t, "_to_bytes")) return nullptr;
+  const OnHost here(t, "_to_bytes");
+  if (!here) return nullptr;
+  t = here.get();
   plait_tensor *dense = is_contiguous(t) ? (plait_retain(t), t) : call(op_contiguous, {value(t)});
   if (!dense) return nullptr;
   PyObject *out = PyBytes_FromStringAndSize(static_cast<const char *>(dense->dl.data),

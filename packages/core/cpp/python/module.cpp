@@ -20,12 +20,19 @@ void throw_if(bool failed) {
   if (failed) throw py::error_already_set();
 }
 
-py::dict memory_stats(const py::object &device) {
-  DLDevice d{kDLCPU, 0};
-  const int done = state.python->device(device.ptr(), &d);
-  if (done == PLAIT_NOT_CONVERTIBLE) throw py::type_error("memory_stats: `device` must be device");
+const plait_allocator *allocator_of(const char *who, const py::object &device) {
+  DLDevice d = state.runtime->thread()->device;
+  const int done =
+      device.is_none() ? int(PLAIT_CONVERTED) : state.python->device(device.ptr(), &d);
+  if (done == PLAIT_NOT_CONVERTIBLE)
+    throw py::type_error(std::string(who) + ": `device` must be device or None, got " +
+                         std::string(py::repr(device)));
   throw_if(done == PLAIT_CONVERSION_FAILED);
-  const plait_allocator *a = role<plait_allocator>(state.runtime, int32_t(d.device_type));
+  return role<plait_allocator>(state.runtime, int32_t(d.device_type));
+}
+
+py::dict memory_stats(const py::object &device) {
+  const plait_allocator *a = allocator_of("memory_stats", device);
   plait_alloc_stats s{};
   s.size = sizeof s;
   if (a && a->stats) a->stats(a->ctx, &s);
@@ -41,8 +48,8 @@ py::dict memory_stats(const py::object &device) {
   return out;
 }
 
-void empty_cache() {
-  const plait_allocator *a = role<plait_allocator>(state.runtime, kDLCPU);
+void empty_cache(const py::object &device) {
+  const plait_allocator *a = allocator_of("empty_cache", device);
   if (a && a->trim) a->trim(a->ctx);
 }
 
@@ -85,7 +92,7 @@ void start() { throw_if(!start_operators()); }
 py::object make(const py::object &data, const py::object &dtype, const py::object &device,
                 bool requires_grad) {
   DLDataType d;
-  DLDevice at{kDLCPU, 0};
+  DLDevice at;
   int done = dtype.is_none() ? int(PLAIT_CONVERTED) : state.python->dtype(dtype.ptr(), &d);
   if (done == PLAIT_NOT_CONVERTIBLE)
     throw py::type_error("tensor: `dtype` must be dtype or None, got " +
@@ -98,18 +105,12 @@ py::object make(const py::object &data, const py::object &dtype, const py::objec
   throw_if(done == PLAIT_CONVERSION_FAILED);
   plait_tensor *t = from_data(data.ptr(), dtype.is_none() ? nullptr : &d);
   throw_if(!t);
-  if (at.device_type != kDLCPU) {
-    plait_thread *thread = state.runtime->thread();
-    plait_tensor *there = nullptr, *done_copy = nullptr;
-    const plait_status s = state.runtime->tensor_new(thread, t->dl.dtype, t->dl.ndim, t->dl.shape,
-                                                     nullptr, at, &there);
-    if (s < 0) raise(thread, s);
-    if (s >= 0 && at.device_type != PLAIT_META) done_copy = call(op_copy, {value(there), value(t)});
-    plait_release(done_copy);
-    plait_release(t);
-    t = there;
-    throw_if(PyErr_Occurred());
-  }
+  if (device.is_none())  // what comes from a device stays there
+    at = is_tensor(data.ptr()) || t->dl.device.device_type != kDLCPU
+             ? t->dl.device
+             : state.runtime->thread()->device;
+  t = moved(t, at);
+  throw_if(!t);
   auto out = py::reinterpret_steal<py::object>(wrap(t));
   throw_if(!out.ptr());
   if (requires_grad) out.attr("requires_grad") = true;
@@ -170,16 +171,16 @@ void add_functions(py::module_ &m) {
   m.def("tensor", make, py::arg("data"), py::pos_only(), py::kw_only(),
         py::arg("dtype") = py::none(), py::arg("device") = py::none(),
         py::arg("requires_grad") = false);
-  m.def("memory_stats", memory_stats, py::arg("device") = "cpu",
-        "The allocator's counters: live, cached and peak bytes, live blocks, allocations and those "
-        "that went to the system."
+  m.def("memory_stats", memory_stats, py::arg("device") = py::none(),
+        "The counters of the allocator of a device's type: live, cached and peak bytes, live "
+        "blocks, allocations and those that went to the system. None is the default device."
         "\n\nExample:\n"
         "    >>> import plait_core as pc\n"
         "    >>> stats = pc.memory_stats()\n"
         "    >>> stats[\"live_bytes\"] <= stats[\"peak_bytes\"]\n"
         "    True");
-  m.def("empty_cache", empty_cache,
-        "Give cached memory back to the system."
+  m.def("empty_cache", empty_cache, py::arg("device") = py::none(),
+        "Give cached memory of a device's type back to the system. None is the default device."
         "\n\nExample:\n"
         "    >>> import plait_core as pc\n"
         "    >>> before = pc.memory_stats()[\"cached_bytes\"]\n"

@@ -135,15 +135,15 @@ bool write_element(DLDataType d, void *p, PyObject *o) {
   }
 }
 
-bool readable(plait_tensor *t, const char *who) {
-  if (t->dl.device.device_type == kDLCPU) return true;
-  if (t->dl.device.device_type == PLAIT_META)
+OnHost::OnHost(plait_tensor *t, const char *who) {
+  if (t->dl.device.device_type == PLAIT_META) {
     PyErr_Format(PyExc_RuntimeError,
                  "%s: a tensor with bytes is required, got one on the device meta", who);
-  else
-    PyErr_Format(PyExc_RuntimeError,
-                 "%s: a tensor on the CPU is required; copy it with .cpu() first", who);
-  return false;
+    return;
+  }
+  plait_thread *thread = state.runtime->thread();
+  const plait_status s = state.runtime->host_copy(thread, t, &here_);
+  if (s < 0) raise(thread, s);
 }
 
 PyObject *item(plait_tensor *t, const char *who) {
@@ -151,11 +151,13 @@ PyObject *item(plait_tensor *t, const char *who) {
     return PyErr_Format(PyExc_RuntimeError,
                         "%s: a tensor with one element is required, got shape %s", who,
                         shape_text(t).c_str());
-  return readable(t, who) ? read_element(t->dl.dtype, t->dl.data) : nullptr;
+  const OnHost here(t, who);
+  return here ? read_element(t->dl.dtype, here.data()) : nullptr;
 }
 
 PyObject *tolist(plait_tensor *t) {
-  return readable(t, "tolist") ? list_from(t, 0, static_cast<const char *>(t->dl.data)) : nullptr;
+  const OnHost here(t, "tolist");
+  return here ? list_from(here.get(), 0, here.data()) : nullptr;
 }
 
 int truth(PyObject *self) {

@@ -70,10 +70,72 @@ PyObject *on_storage(PyObject *self, PyObject *const *args, Py_ssize_t n) {
   return s < 0 ? raise(thread, s) : wrap(t);
 }
 
+// Whether each element of the span of a tensor belongs to one index, so that another storage can have
+// the same strides.
+bool is_dense(const plait_tensor *t) {
+  int64_t last = 0;
+  for (int32_t i = 0; i < t->dl.ndim; i++) {
+    if (t->dl.strides[i] < 0) return false;
+    last += (t->dl.shape[i] - 1) * t->dl.strides[i];
+  }
+  return numel(t) > 0 && last == numel(t) - 1;
+}
+
+// A tensor of the same shape and order in memory of the host that is pinned for a device:
+// (dtype, device). Its elements are not set.
+PyObject *pinned_like(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+  DLDataType d;
+  DLDevice device;
+  if (n != 2 || state.python->dtype(args[0], &d) != PLAIT_CONVERTED ||
+      state.python->device(args[1], &device) != PLAIT_CONVERTED)
+    return PyErr_Occurred()
+               ? nullptr
+               : PyErr_Format(PyExc_TypeError, "_pinned_like: (dtype, device) is required");
+  if (!is_accelerator(device))
+    return PyErr_Format(PyExc_ValueError,
+                        "pin_memory: `device` must be an accelerator, got device(%R)", args[1]);
+  plait_thread *thread = state.runtime->thread();
+  plait_tensor *t = handle_of(self), *out = nullptr;
+  plait_storage *storage = nullptr;
+  plait_status s = state.runtime->pinned_new(thread, device, uint64_t(numel(t) * itemsize(d)),
+                                             &storage);
+  if (s >= 0)
+    s = state.runtime->tensor_on(thread, storage, storage->data, d, t->dl.ndim, t->dl.shape,
+                                 is_dense(t) ? t->dl.strides : nullptr, &out);
+  plait_release(storage);
+  return s < 0 ? raise(thread, s) : wrap(out);
+}
+
+PyObject *is_pinned(PyObject *self, PyObject *) {
+  return PyBool_FromLong((handle_of(self)->storage->flags & PLAIT_STORAGE_PINNED) != 0);
+}
+
 bool fits(const plait_tensor *t, int64_t bytes) {
   const auto *begin = static_cast<const char *>(t->storage->data);
   const int64_t at = static_cast<const char *>(t->dl.data) - begin;
   return bytes <= int64_t(t->storage->nbytes) - at;
+}
+
+// Copies what both have room for, on whatever device they are.
+bool copy_first_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *from) {
+  const auto *begin = static_cast<const char *>(from->storage->data);
+  const auto *first = static_cast<const char *>(from->dl.data);
+  const int64_t n = std::min(int64_t(from->storage->nbytes) - (first - begin),
+                             int64_t(to->storage->nbytes));
+  plait_tensor *bytes[2] = {}, *done = nullptr;
+  plait_status s = PLAIT_OK;
+  for (int i = 0; i < 2 && s >= 0; i++) {
+    const plait_tensor *t = i ? from : to;
+    s = state.runtime->tensor_on(thread, t->storage, t->dl.data, dtype::uint8, 1, &n, nullptr,
+                                 &bytes[i]);
+  }
+  if (s < 0)
+    raise(thread, s);
+  else
+    done = call(op_copy, {value(bytes[0]), value(bytes[1])});
+  for (plait_tensor *t : bytes) plait_release(t);
+  plait_release(done);
+  return done;
 }
 
 // The tensor whose bytes `resize_` takes: the same bytes if there are enough, else new ones that
@@ -99,11 +161,10 @@ plait_tensor *resized(plait_thread *thread, plait_tensor *t, const std::vector<i
   s = state.runtime->tensor_new(thread, t->dl.dtype, ndim, size.data(), stride.data(), t->dl.device,
                                 &out);
   if (s < 0) return raise(thread, s), nullptr;
-  const auto *begin = static_cast<const char *>(t->storage->data);
-  const auto *first = static_cast<const char *>(t->dl.data);
-  const uint64_t old = t->storage->nbytes - uint64_t(first - begin);
-  if (t->dl.device.device_type == kDLCPU && t->dl.data && out->dl.data)
-    memcpy(out->dl.data, first, std::min(old, out->storage->nbytes));
+  if (t->dl.data && out->dl.data && !copy_first_bytes(thread, out, t)) {
+    plait_release(out);
+    return nullptr;
+  }
   return out;
 }
 
@@ -144,6 +205,11 @@ PyMethodDef storage_methods[] = {
      "_storage_bytes($self, /)\n--\n\nAll bytes of the storage, as a tensor of uint8."},
     {"_storage_extent", entry<storage_extent>, METH_NOARGS,
      "_storage_extent($self, /)\n--\n\nThe storage's address and its number of bytes."},
+    {"_pinned_like", function(entry<pinned_like>), METH_FASTCALL,
+     "_pinned_like($self, dtype, device, /)\n--\n\nA tensor of the same shape in pinned memory of "
+     "the host."},
+    {"_is_pinned", entry<is_pinned>, METH_NOARGS,
+     "_is_pinned($self, /)\n--\n\nWhether the storage is pinned memory of the host."},
     {"_on_storage", function(entry<on_storage>), METH_FASTCALL,
      "_on_storage($self, dtype, offset, size, stride, /)\n--\n\nA new tensor on this one's "
      "storage."},

@@ -113,7 +113,20 @@ PyObject *as_int(PyObject *);
 PyObject *as_float(PyObject *);
 PyObject *as_complex(PyObject *);
 PyObject *as_index(PyObject *);
-bool readable(plait_tensor *, const char *who);
+// A tensor's values where the host can read them: the tensor itself, or a copy of a device's. All
+// that reads values goes through it.
+class OnHost {
+ public:
+  OnHost(plait_tensor *, const char *who);
+  OnHost(const OnHost &) = delete;
+  ~OnHost() { plait_release(here_); }
+  explicit operator bool() const { return here_; }  // false with an exception
+  plait_tensor *get() const { return here_; }
+  const char *data() const { return static_cast<const char *>(here_->dl.data); }
+
+ private:
+  plait_tensor *here_ = nullptr;
+};
 
 // From indexing.cpp and keys.cpp.
 PyObject *subscript(PyObject *, PyObject *);
@@ -135,6 +148,8 @@ plait_tensor *take_slice(plait_tensor *, int dim, PyObject *slice);  // a new ha
 // From construct.cpp and exchange.cpp.
 plait_tensor *from_data(PyObject *data,
                         const DLDataType *);  // nested lists, numbers, arrays: always a copy
+// the tensor on a device: itself, or a copy, through which gradients flow; steals
+plait_tensor *moved(plait_tensor *, DLDevice);
 extern PyBufferProcs buffer_methods;
 extern PyMethodDef exchange_methods[], exchange_functions[];
 bool refuse_grad(plait_tensor *, const char *who, PyObject *exception);

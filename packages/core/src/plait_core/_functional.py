@@ -210,7 +210,10 @@ def histogram(
         edges = _edges(input, bins, range)
     else:
         edges = _operator("stack")(
-            [_operator("full")([], float(edge), dtype=input.dtype) for edge in bins]
+            [
+                _operator("full")([], float(edge), dtype=input.dtype, device=input.device)
+                for edge in bins
+            ]
         )
     return _operator("histogram")(input, edges, weight=weight, density=density)
 
@@ -228,7 +231,10 @@ def _edges(input: Tensor, bins: int, bounds: Sequence[float] | None) -> Tensor:
         raise ValueError(f"histogram: `range` must be ascending and finite; got {low} and {high}")
     if low == high:
         low, high = low - 0.5, high + 0.5
-    return _operator("linspace")(low, high, bins + 1, dtype=input.dtype)  # type: ignore[no-any-return]
+    made: Tensor = _operator("linspace")(
+        low, high, bins + 1, dtype=input.dtype, device=input.device
+    )
+    return made
 
 
 def as_strided(

@@ -154,7 +154,7 @@ def _body(data: Tensor, indent: int) -> str:
         return "[]"
     if data.dtype.name == "bfloat16":
         data = data._cast(_binding.dtype("float32"))
-    array = data.numpy()
+    array = data.cpu().numpy()
     cut = array.size > _options.threshold
     shown = _shown(array, cut)
     return _nest(shown, _formatter(list(_leaves(shown)), data.dtype), indent)

@@ -108,6 +108,28 @@ class UntypedStorage:
             pages = mmap.mmap(file.fileno(), nbytes, access=access)
         return _FileBytes(_core.from_numpy(np.frombuffer(pages, np.uint8)))
 
+    def is_pinned(self, device: Any = None) -> bool:
+        """Return whether these bytes are page-locked memory, which a device copies without a wait.
+
+        Example:
+            >>> import plait_core as pc
+            >>> pc.zeros(2).untyped_storage().is_pinned()
+            False
+        """
+        return self._bytes._is_pinned()
+
+    def pin_memory(self, device: Any = None) -> UntypedStorage:
+        """Return a copy in page-locked memory; itself if it is there, or if there is no accelerator.
+
+        Example:
+            >>> import plait_core as pc
+            >>> storage = pc.zeros(2).untyped_storage().pin_memory()
+            >>> storage.is_pinned() == pc.accelerator.is_available()
+            True
+        """
+        pinned = self._bytes.pin_memory(device)
+        return self if pinned is self._bytes else UntypedStorage(pinned)
+
     def is_shared(self) -> bool:
         """Return whether these bytes are in shared memory, where other processes may see them."""
         return self._bytes.is_shared()
@@ -151,7 +173,9 @@ class UntypedStorage:
     def __reduce__(self) -> tuple[Any, ...]:
         if self.device.type == "meta":
             return _empty, (self.nbytes(),)
-        return _filled, (self._bytes._to_bytes(),)
+        data = self._bytes._to_bytes()
+        # as before there were devices, so that older versions read pickles of the CPU
+        return _filled, (data,) if self.device.type == "cpu" else (data, str(self.device))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> UntypedStorage:
         found = memo.get(id(self))
@@ -183,8 +207,9 @@ class _FileBytes(UntypedStorage):
         return self._bytes[index] if isinstance(index, slice) else super().__getitem__(index)
 
 
-def _filled(data: bytes) -> UntypedStorage:
-    return UntypedStorage(_core._from_bytes(data, _binding.dtype("uint8"), (len(data),)))
+def _filled(data: bytes, device: str = "cpu") -> UntypedStorage:
+    made = _core._from_bytes(data, _binding.dtype("uint8"), (len(data),))
+    return UntypedStorage(made.to(device))
 
 
 def _empty(nbytes: int) -> UntypedStorage:

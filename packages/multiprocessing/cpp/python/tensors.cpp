@@ -8,7 +8,7 @@ namespace plait::multiprocessing::python {
 namespace {
 
 // The results of `state`, also in _reductions.py.
-enum Kind { NO_TENSOR = -1, SOLE = 0, USED = 1, SHARED = 2, META = 3 };
+enum Kind { NO_TENSOR = -1, SOLE = 0, USED = 1, SHARED = 2, META = 3, DEVICE = 4 };
 
 // Old storages of moved tensors, which calls that run without the GIL may still read.
 std::vector<plait_storage *> retired;
@@ -21,7 +21,10 @@ void drop_retired() {
 
 bool on_cpu(const plait_tensor *t, const char *who) {
   if (t->dl.device.device_type == kDLCPU) return true;
-  PyErr_Format(PyExc_TypeError, "%s: a tensor on the CPU is required; move it with .cpu()", who);
+  PyErr_Format(PyExc_TypeError,
+               "%s: a tensor on the CPU is required, got one on %s, whose memory other processes "
+               "cannot share; copy it with .cpu()",
+               who, device_text(state.runtime, t->dl.device).c_str());
   return false;
 }
 
@@ -34,7 +37,7 @@ PyObject *kind(PyObject *, PyObject *o) {
   if (!t) return PyErr_Occurred() ? nullptr : PyLong_FromLong(NO_TENSOR);
   drop_retired();
   if (t->dl.device.device_type == PLAIT_META) return PyLong_FromLong(META);
-  if (!on_cpu(t, "pickle")) return nullptr;
+  if (t->dl.device.device_type != kDLCPU) return PyLong_FromLong(DEVICE);
   const plait_storage *s = t->storage;
   if (plait_shared_is_block(s)) return PyLong_FromLong(SHARED);
   const bool foreign = s->release != nullptr;  // a NumPy array's, a mapped file's

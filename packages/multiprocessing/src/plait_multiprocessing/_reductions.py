@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 # the results of _shared.kind
-SOLE, USED, SHARED, META = range(4)
+SOLE, USED, SHARED, META, DEVICE = range(5)
 # smaller NumPy arrays are sent by value
 _SMALLEST_ARRAY = 4096
 
@@ -121,6 +121,11 @@ class Pickler(reduction.ForkingPickler):
             raise RuntimeError(
                 "send: a tensor with a history cannot go to another process, where its graph is "
                 "not; detach() it first"
+            )
+        if kind == DEVICE:
+            raise TypeError(
+                f"send: a tensor on the CPU is required, got one on {value.device}, whose memory "
+                "other processes cannot share; copy it with .cpu()"
             )
         if kind == SOLE:  # another thread may make a view of it during the move
             kind = SHARED if _shared.move(value) else USED

@@ -45,4 +45,4 @@ def make_tensor(
         values = values[..., ::2]
     if exclude_zero:
         values = plait.where(values == 0, plait.ones_like(values), values)
-    return values.requires_grad_(requires_grad)
+    return values.to(device).requires_grad_(requires_grad)

@@ -13,7 +13,7 @@ from plait_core._checkpoints._atomic import Writer
 from plait_core._checkpoints._digest import ALGORITHM, digest_of
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._checkpoints._layout import DTYPES, header_bytes
-from plait_core._checkpoints._regions import Region, RegionView, c_strides, on_device, regions_of
+from plait_core._checkpoints._regions import Region, RegionView, c_strides, regions_of
 from plait_core._checkpoints._tree import Encoder, is_parameter
 from plait_core._core import Tensor
 
@@ -68,7 +68,7 @@ def taken_apart(value: Any, weights_only: bool) -> Checkpoint:
     tree = encoder.encode(value) if weights_only else {"pickle": _pickled(value, encoder)}
     names = _unique([path or "tensor" for path, _ in encoder.found])
     numbers = [i for i, (_, found) in enumerate(encoder.found) if isinstance(found, Tensor)]
-    tensors = [on_device(encoder.found[i][1]) for i in numbers]
+    tensors = [encoder.found[i][1] for i in numbers]
     regions, views = regions_of(tensors)
     entries = _entries_of(regions, views, tensors, [names[i] for i in numbers])
     table: list[dict[str, Any]] = [{} for _ in names]
@@ -111,7 +111,7 @@ def _entries_of(
         leader, data = region.leader, region.data
         if leader is None and len(numbers) == 1 and data.size == _nbytes(first):
             leader = numbers[0]  # permuted: written in C order, for other readers
-            data = first.detach().contiguous()._storage_bytes().numpy()[: data.size]
+            data = first.detach().contiguous()._storage_bytes().cpu().numpy()[: data.size]
         if leader is not None:
             tensor = tensors[leader]
             entries.append(_stored(names[leader], tensor.dtype.name, tuple(tensor.shape), data))

@@ -44,7 +44,7 @@ def _span(tensor: Tensor) -> tuple[int, int]:
 
 
 def _bytes_of(tensor: Tensor, low: int, high: int) -> np.ndarray[Any, Any]:
-    found: np.ndarray[Any, Any] = tensor.detach()._storage_bytes()[low:high].numpy()
+    found: np.ndarray[Any, Any] = tensor.detach()._storage_bytes()[low:high].cpu().numpy()
     return found
 
 
@@ -101,7 +101,9 @@ def regions_of(tensors: list[Tensor]) -> tuple[list[Region], list[RegionView]]:
         if tensor.device.type == "meta":
             continue
         alone = not tensor.numel() or not tensor._storage_extent()[0]
-        groups.setdefault(-1 - number if alone else tensor._storage_extent(), []).append(number)
+        # two devices may have the same addresses
+        key = -1 - number if alone else (tensor.device, *tensor._storage_extent())
+        groups.setdefault(key, []).append(number)
     regions: list[Region] = []
     for numbers in groups.values():
         first = tensors[numbers[0]]
@@ -117,13 +119,6 @@ def regions_of(tensors: list[Tensor]) -> tuple[list[Region], list[RegionView]]:
             views[number] = view
         regions.append(Region(_bytes_of(members[0], group.low, group.high), group.leader()))
     return regions, views
-
-
-def on_device(tensor: Tensor) -> Tensor:
-    """Return the tensor's elements on the CPU, from which files are written."""
-    if tensor.device.type in ("cpu", "meta"):
-        return tensor
-    return tensor.detach().cpu()
 
 
 def empty_bytes(nbytes: int, device: str = "cpu") -> Tensor:

@@ -12,7 +12,7 @@ import numpy as np
 from plait_abi import _binding
 from plait_core._checkpoints._atomic import Writer
 from plait_core._checkpoints._errors import CheckpointError
-from plait_core._checkpoints._regions import RegionView, on_device, regions_of
+from plait_core._checkpoints._regions import RegionView, regions_of
 from plait_core._checkpoints._table import STORAGES
 from plait_core._checkpoints._tree import DEEPEST, Encoder, is_parameter, refusal
 from plait_core._checkpoints._zip import Zip
@@ -243,7 +243,7 @@ class TorchZip:
         encoder.encode(value)
         tensors = [found for _, found in encoder.found if isinstance(found, Tensor)]
         self._numbers = {id(tensor): number for number, tensor in enumerate(tensors)}
-        self._regions, self._views = regions_of([on_device(tensor) for tensor in tensors])
+        self._regions, self._views = regions_of(tensors)
         self._untyped = self._without_type(tensors)
         emitter = _Emitter(self._call)
         emitter.emit(value)

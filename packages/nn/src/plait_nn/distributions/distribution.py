@@ -26,7 +26,8 @@ class Distribution:
         batch_shape, event_shape: the shapes of the batch and of an event.
         validate_args: whether parameters and values are checked against `arg_constraints` and
             `support`; None: the value of `set_default_validate_args` (True by default, unless
-            Python runs with ``-O``).
+            Python runs with ``-O``), for tensors on the CPU alone: to read the elements of another
+            device, the host would have to wait for it.
 
     Attributes:
         arg_constraints: the constraint on each parameter.
@@ -79,11 +80,18 @@ class Distribution:
             ):
                 continue  # it is computed from a parameter that was given
             value = getattr(self, name)
-            if not bool(constraint.check(value).all()):
+            if self._reads(value) and not bool(constraint.check(value).all()):
                 raise ValueError(
                     f"{type(self).__name__}: `{name}` must satisfy {constraint}; "
                     f"got shape {tuple(value.shape)}: {value.detach()}"
                 )
+
+    def _reads(self, *values: Any) -> bool:
+        """Return whether elements are checked: off the CPU only where ``validate_args=True`` was
+        given.
+        """
+        asked = self.__dict__.get("_validate_args", False)
+        return asked or all(getattr(value, "is_cpu", True) for value in values)
 
     @property
     def batch_shape(self) -> Size:
@@ -214,7 +222,9 @@ class Distribution:
             support = self.support
         except NotImplementedError:
             return
-        if not constraints.is_dependent(support) and not bool(support.check(value).all()):
+        if constraints.is_dependent(support) or not self._reads(value):
+            return
+        if not bool(support.check(value).all()):
             raise ValueError(
                 f"{name}: `value` must lie within the support {support}; got {value.detach()}"
             )

@@ -40,7 +40,8 @@ class Geometric(BinaryParameter, Distribution):
     ) -> None:
         (own,) = self._take(probs, logits)
         super().__init__(own.shape, validate_args=validate_args)
-        if self._validate_args and probs is not None and not bool((own > 0).all()):
+        checked = self._validate_args and probs is not None and self._reads(own)
+        if checked and not bool((own > 0).all()):
             raise ValueError(f"Geometric: `probs` must be above 0; got {own.detach()}")
 
     @property

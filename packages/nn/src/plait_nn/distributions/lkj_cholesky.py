@@ -46,8 +46,9 @@ class LKJCholesky(Distribution):
         # the i elements before the diagonal of row i are a point of a ball, of density
         # proportional to (1 - |w|^2) ** (eta - 1 + (dim - 1 - i) / 2): |w|^2 is a beta variate.
         # Row 0 has none; it is drawn like row 1, and `sample` drops it.
-        before = pc.arange(dim, dtype=self.concentration.dtype).clamp(min=1)
-        rest = self.concentration.unsqueeze(-1) + 0.5 * (dim - 1 - before)
+        eta = self.concentration
+        before = pc.arange(dim, dtype=eta.dtype, device=eta.device).clamp(min=1)
+        rest = eta.unsqueeze(-1) + 0.5 * (dim - 1 - before)
         self._beta = Beta(0.5 * before, rest, validate_args=False)
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> LKJCholesky:
@@ -71,7 +72,7 @@ class LKJCholesky(Distribution):
         if self._validate_args:
             self._validate_sample(value)
         eta, below = self.concentration, self.dim - 1
-        order = pc.arange(2, self.dim + 1, dtype=value.dtype)
+        order = pc.arange(2, self.dim + 1, dtype=value.dtype, device=value.device)
         order = 2 * (eta - 1).unsqueeze(-1) + self.dim - order
         logs = value.diagonal(dim1=-2, dim2=-1)[..., 1:].log()
         alpha = eta + 0.5 * below

@@ -71,7 +71,7 @@ class Multinomial(OverCategories):
         counts = pc.zeros(
             self._extended_shape(sample_shape), dtype=self.param.dtype, device=drawn.device
         )
-        return counts.scatter_add_(-1, drawn, pc.ones(drawn.shape, dtype=counts.dtype))
+        return counts.scatter_add_(-1, drawn, counts.new_ones(drawn.shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
@@ -82,7 +82,7 @@ class Multinomial(OverCategories):
         return ways + (logits * value).sum(-1)
 
     def entropy(self) -> Tensor:
-        n = pc.tensor(float(self.total_count), dtype=self.param.dtype)
+        n = self.param.new_tensor(float(self.total_count))
         own = Binomial(self.total_count, probs=self.probs, validate_args=False)
         support = own.enumerate_support(False)[1:]
         weighted = own.log_prob(support).exp() * (support + 1).lgamma()

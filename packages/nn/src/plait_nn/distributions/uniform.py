@@ -36,7 +36,8 @@ class Uniform(Distribution):
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
         self.low, self.high = broadcast_all(low, high)
         super().__init__(self.low.shape, validate_args=validate_args)
-        if self._validate_args and not bool((self.low < self.high).all()):
+        checked = self._validate_args and self._reads(self.low, self.high)
+        if checked and not bool((self.low < self.high).all()):
             raise ValueError(
                 f"Uniform: `low` must be below `high`; got {self.low.detach()} "
                 f"and {self.high.detach()}"

@@ -112,7 +112,8 @@ def _with_dropout(
         else:
             scores = scores + attn_mask.to(scores.dtype)
             hidden = (attn_mask.detach() == -math.inf).all(-1, True)
-        blind = hidden if not is_causal and bool(hidden.any()) else None
+        # the host would wait for another device to know whether there is such a row
+        blind = hidden if not is_causal and not (hidden.is_cpu and not hidden.any()) else None
     if blind is not None:
         scores = scores.masked_fill(blind, 0)
     weights = pc.softmax(scores, -1)

@@ -132,7 +132,7 @@ def gaussian_nll_loss(
         if var < 0:
             raise ValueError(f"gaussian_nll_loss: `var` must not be negative; got {var}")
         var = pc.full_like(input.detach(), var)
-    elif bool((var.detach() < 0).any()):
+    elif var.is_cpu and bool((var.detach() < 0).any()):  # elsewhere the host would have to wait
         raise ValueError("gaussian_nll_loss: `var` must not be negative; some elements are")
     shape, given = tuple(input.shape), tuple(var.shape)
     if given != shape:

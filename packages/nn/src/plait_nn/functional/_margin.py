@@ -102,7 +102,7 @@ def _rows(input: Tensor, target: Tensor, labels: bool, operator: str) -> tuple[T
         )
     classes = shape[-1] if shape else 1
     # a list of labels ends with a number below 0; elsewhere such numbers would count from the end
-    if target.numel() and target.device.type != "meta":
+    if target.numel() and target.is_cpu:  # the host would wait for another device
         low, high = (0 if labels else int(target.min())), int(target.max())
         if low < 0 or high >= classes:
             raise IndexError(
