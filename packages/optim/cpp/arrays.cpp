@@ -122,7 +122,8 @@ Array operator/(const Array &a, const Array &b) {
   if (!b.node_) return Array(a.factor_ / b.factor_, a.node_);
   if (!a.node_) {
     plait_thread *thread = b.node_->thread;
-    return Array(thread, operators(thread).div(thread, a.factor_ / b.factor_, b.node_->evaluated()));
+    return Array(thread,
+                 operators(thread).div(thread, a.factor_ / b.factor_, b.node_->evaluated()));
   }
   return Array::combined(a, b, Array::Node::quotient);
 }
