@@ -19,8 +19,7 @@ PLUGINS = Path(__file__).resolve().parents[1] / "examples" / "plugins"
 START = """
 import ctypes, sys
 import numpy as np
-import plait, plait_abi, plait_core, plait_optim, plait.nn as nn, plait.nn.functional as F
-# the device takes the kernels that are there when it is loaded; what comes later is decomposed
+import plait, plait_abi, plait_core, plait.nn as nn, plait.nn.functional as F
 
 device, observer = (ctypes.CDLL(path) for path in sys.argv[1:3])
 device.example_device_get.restype = ctypes.c_int64
