@@ -101,8 +101,7 @@ def trained(
 ) -> list[Any]:
     """Return the values of parameters that are on ``places`` in turn, after four steps."""
     params = [
-        plait.nn.Parameter(p.to(places[i % len(places)]))
-        for i, p in enumerate(parameters(dtype))
+        plait.nn.Parameter(p.to(places[i % len(places)])) for i, p in enumerate(parameters(dtype))
     ]
     optimizer = OPTIMIZERS[name](params)
     for step in range(4):
