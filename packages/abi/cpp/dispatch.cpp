@@ -150,14 +150,21 @@ void release_casts(Frame *f) {
 }
 
 // Runs the shape function on device meta, to check the arguments only: the operators of a
-// decomposition would report errors in their own names, or none.
+// decomposition would report errors in their own names, or none, and after some writes.
 plait_status check_arguments(plait_call *c) {
+  plait_status s = PLAIT_OK;
+  for (uint16_t i = 0; i < c->op->n_args; i++)
+    if (c->op->args[i].flags & PLAIT_ARG_WRITES)
+      each_tensor(c->in + i, 1, [&](const plait_tensor *t, const plait_value *) {
+        if (s >= 0) s = writable(c, t, c->op->args[i].name);
+      });
+  if (s < 0) return s;
   Frame f = frame_for(c);
   f.in = f.in_;
   f.out = f.out_;
   f.form = PLAIT_FUNCTION;
   f.device = {PLAIT_META, 0};
-  const plait_status s = c->op->def->shape(&f);
+  s = c->op->def->shape(&f);
   for (plait_tensor *t : f.list) plait_release(t);
   release_casts(&f);
   release_all(f.out_, f.n_out);
