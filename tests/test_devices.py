@@ -235,3 +235,68 @@ def test_kernels_that_python_computes_do_not_block(run: Callable[[str], None]) -
     there = plait.fft.fft(x.to("ext"))
     assert there.cpu().tolist() == plait.fft.fft(x).tolist()
     """)
+
+
+def test_a_backward_pass_runs_in_the_streams_of_the_forward_calls(
+    run: Callable[[str], None],
+) -> None:
+    run("""
+    import contextlib
+
+    side = plait.Stream(device="ext")
+    main = plait.accelerator.current_stream("ext")
+    plait.manual_seed(0)
+    w, v = plait.randn(64, 64), plait.randn(64, 64)
+
+    def step(w, v, there):
+        if there:
+            side.wait_stream(main)
+        with side if there else contextlib.nullcontext():
+            a = (w @ v).tanh()
+            b = (a * 0.5).exp()
+        if there:
+            ask("delay_us", 0)
+        c = (w * 2 + v).sigmoid()
+        if there:
+            main.wait_stream(side)
+        return ((b * c) @ a).sum()
+
+    x, y = w.clone().requires_grad_(), v.clone().requires_grad_()
+    step(x, y, False).backward()
+    wants = [x.grad.tolist(), y.grad.tolist()]
+    for i in range(20):
+        x, y = (t.to("ext").requires_grad_() for t in (w, v))
+        ask("delay_us", 300 if i % 2 else 0)  # the streams get out of step
+        loss = step(x, y, True)
+        ask("delay_us", 0 if i % 4 else 200)
+        before = asked("waits")
+        loss.backward()
+        del loss
+        noise = [plait.full((64, 64), float("nan"), device="ext") for _ in range(4)]
+        assert asked("waits") == before
+        assert [x.grad.cpu().tolist(), y.grad.cpu().tolist()] == wants, i
+        # of inputs that are asked for
+        x, y = (t.to("ext").requires_grad_() for t in (w, v))
+        ask("delay_us", 200)
+        got = plait.autograd.grad(step(x, y, True), (x, y))
+        assert [g.cpu().tolist() for g in got] == wants
+        ask("delay_us", 0)
+    assert plait.accelerator.current_stream("ext") == main
+    """)
+
+
+def test_memory_waits_for_the_streams_that_used_it(run: Callable[[str], None]) -> None:
+    run("""
+    side = plait.Stream(device="ext")
+    for _ in range(10):
+        x = plait.arange(1000, device="ext").float()
+        side.wait_stream(plait.accelerator.current_stream("ext"))
+        ask("delay_us", 3000)
+        with side:
+            y = x + 1  # reads x long after the host has let go of it
+        del x
+        others = [plait.full((1000,), -1.0, device="ext") for _ in range(4)]
+        ask("delay_us", 0)
+        plait.accelerator.synchronize("ext")
+        assert y.cpu().tolist() == [float(i + 1) for i in range(1000)]
+    """)
