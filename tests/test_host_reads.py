@@ -381,14 +381,15 @@ def test_nothing_waits_where_no_value_is_asked_for(
     plait.distributions.Uniform(x, x + 1)
     plait.distributions.Categorical(logits=x).log_prob(target)
     x[target] = 1.0
-    x[target[:2]] = x[0] * 2
+    x[target[:2]] = x[2] * 2
     x[x > 0] = 0.0
+    x[(x == 0)[:, 0]] = 0
     x.clone().resize_(20)
     copy.deepcopy(x)
     x + plait.tensor(1.0)
     plait.where(x > 0, x, 0)
     assert waits() == before
-    assert x.tolist() == ramp("cpu", 3, 4).fill_(1.0).tolist() or x.sum().item() <= 12
+    assert x.sum().item() == 0.0
     assert waits() > before
 
 

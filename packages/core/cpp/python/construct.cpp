@@ -202,8 +202,8 @@ plait_tensor *moved(plait_tensor *t, DLDevice to) {
   if (!t || same(t->dl.device, to)) return t;
   plait_thread *thread = state.runtime->thread();
   plait_tensor *there = nullptr;
-  const plait_status s = state.runtime->tensor_new(thread, t->dl.dtype, t->dl.ndim, t->dl.shape,
-                                                   nullptr, to, &there);
+  const plait_status s =
+      state.runtime->tensor_new(thread, t->dl.dtype, t->dl.ndim, t->dl.shape, nullptr, to, &there);
   if (s < 0) raise(thread, s);
   if (s >= 0 && to.device_type != PLAIT_META) {
     plait_tensor *copied = call(op_copy, {value(there), value(t)}, PLAIT_FUNCTION);

@@ -80,8 +80,8 @@ bool fits(const plait_tensor *t, int64_t bytes) {
 bool copy_first_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *from) {
   const auto *begin = static_cast<const char *>(from->storage->data);
   const auto *first = static_cast<const char *>(from->dl.data);
-  const int64_t n = std::min(int64_t(from->storage->nbytes) - (first - begin),
-                             int64_t(to->storage->nbytes));
+  const int64_t n =
+      std::min(int64_t(from->storage->nbytes) - (first - begin), int64_t(to->storage->nbytes));
   plait_tensor *bytes[2] = {}, *done = nullptr;
   plait_status s = PLAIT_OK;
   for (int i = 0; i < 2 && s >= 0; i++) {
