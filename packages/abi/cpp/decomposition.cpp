@@ -161,6 +161,7 @@ plait_status shape_by_decomposition(Frame *f) {
   inner.device = {PLAIT_META, 0};
   inner.form = PLAIT_FUNCTION;
   for (uint16_t i = 0; i < f->n_out; i++) out[i] = none();
+  const DefaultDevice meta(f->thread, inner.device);
   plait_status s = decomposed(&inner, Layers::off);
   if (s == PLAIT_NOT_IMPLEMENTED) {
     clear(f->thread);

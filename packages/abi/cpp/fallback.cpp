@@ -136,6 +136,7 @@ plait_status run_on_cpu(plait_call *c) {
   return border(c->thread, c->op->name, [&]() -> plait_status {
     HostInputs inputs;
     if (const plait_status s = inputs.make(c); s < 0) return s;
+    const DefaultDevice host(c->thread, {kDLCPU, 0});  // of calls that make tensors of nothing
     plait_value out[PLAIT_MAX_RESULTS];
     plait_status s = base_call(c->op, c->thread, inputs.values(), c->n_in, out);
     if (s < 0) return s;

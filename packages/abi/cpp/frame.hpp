@@ -77,4 +77,19 @@ plait_status deliver(Frame *, plait_call *);
 // `written` gets their bits.
 plait_status prepare_writes(Frame *, uint64_t *written);
 
+// The thread's default device while it lives.
+class DefaultDevice {
+ public:
+  DefaultDevice(plait_thread *thread, DLDevice device) : thread_(thread), before_(thread->device) {
+    thread->device = device;
+  }
+  DefaultDevice(const DefaultDevice &) = delete;
+  DefaultDevice &operator=(const DefaultDevice &) = delete;
+  ~DefaultDevice() { thread_->device = before_; }
+
+ private:
+  plait_thread *thread_;
+  DLDevice before_;
+};
+
 }  // namespace plait::abi

@@ -15,7 +15,7 @@ HERE = pathlib.Path(__file__).parent
 PROVIDER = """
 import plait_core
 from plait_abi import _binding
-for kind, name, provider, _, active in _binding.records():
+for kind, name, provider, _, active, *_ in _binding.records():
     if (kind, name) == ("kernel", "add") and active:
         print(provider)
 """

@@ -47,6 +47,19 @@ def test_errors():
         F.pad(x, (-2, -2))
 
 
+@pytest.mark.parametrize("mode", ["reflect", "replicate"])
+@pytest.mark.parametrize("pad", [(2, -4), (-3, 1), (-1, 3), (3, -6), (1, -5)])
+def test_what_is_cut_off_is_repeated_all_the_same(mode, pad):
+    before, after = pad
+    whole = np.pad(np.arange(4.0), (max(before, 0), max(after, 0)), mode=MODES[mode])
+    expected = whole[max(-before, 0) : len(whole) - max(-after, 0)]
+    x = pc.arange(4.0).requires_grad_()
+    result = F.pad(x, pad, mode=mode)
+    np.testing.assert_array_equal(result.detach().numpy(), expected)
+    result.sum().backward()
+    assert x.grad.tolist() == [float((expected == i).sum()) for i in range(4)]
+
+
 def test_circular_cuts_first():
     x = pc.tensor([1, 2, 3, 4])
     assert F.pad(x, (-1, 2), mode="circular").tolist() == [2, 3, 4, 2, 3]

@@ -26,7 +26,7 @@ struct AdadeltaSpec {
 const Step adadelta = elementwise<AdadeltaSpec>(
     "adadelta_step(Tensor[]! params, Tensor[] grads, Tensor[]! square_avgs, Tensor[]! acc_deltas, "
     "int[] steps, *, float lr=1, float rho=0.9, float eps=1e-06, float weight_decay=0, "
-    "bool maximize=False, float grad_scale=1) -> ()",
+    "bool maximize=False, Tensor|Scalar grad_scale=1) -> ()",
     "One step of Adadelta over all parameters, in place.\n"
     "\n" PLAIT_DOC_GRADIENT
     "g += weight_decay * p; v = rho * v + (1 - rho) * g^2; d = sqrt(u + eps) / sqrt(v + eps) * g;\n"

@@ -24,7 +24,7 @@ struct AdagradSpec {
 const Step adagrad = elementwise<AdagradSpec>(
     "adagrad_step(Tensor[]! params, Tensor[] grads, Tensor[]! sums, int[] steps, *, float lr=0.01, "
     "float lr_decay=0, float eps=1e-10, float weight_decay=0, "
-    "bool maximize=False, float grad_scale=1) -> ()",
+    "bool maximize=False, Tensor|Scalar grad_scale=1) -> ()",
     "One step of Adagrad over all parameters, in place.\n"
     "\n" PLAIT_DOC_GRADIENT
     "g += weight_decay * p; s += g^2; p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + "

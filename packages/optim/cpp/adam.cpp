@@ -40,7 +40,7 @@ const Step adam = elementwise<AdamSpec>(
     "adam_step(Tensor[]! params, Tensor[] grads, Tensor[]! exp_avgs, Tensor[]! exp_avg_sqs, "
     "Tensor[]! max_exp_avg_sqs, int[] steps, *, float lr=0.001, float beta1=0.9, "
     "float beta2=0.999, float eps=1e-08, float weight_decay=0, bool decoupled=False, "
-    "bool maximize=False, float grad_scale=1) -> ()",
+    "bool maximize=False, Tensor|Scalar grad_scale=1) -> ()",
     "One step of Adam over all parameters, in place; AdamW with `decoupled`, AMSGrad with "
     "`max_exp_avg_sqs` non-empty.\n"
     "\n" PLAIT_DOC_GRADIENT

@@ -29,7 +29,7 @@ const Step adamax = elementwise<AdamaxSpec>(
     "adamax_step(Tensor[]! params, Tensor[] grads, Tensor[]! exp_avgs, Tensor[]! exp_infs, int[] "
     "steps, "
     "*, float lr=0.002, float beta1=0.9, float beta2=0.999, float eps=1e-08, float weight_decay=0, "
-    "bool maximize=False, float grad_scale=1) -> ()",
+    "bool maximize=False, Tensor|Scalar grad_scale=1) -> ()",
     "One step of Adamax, Adam with the largest gradient in place of their squares, over all "
     "parameters, in place.\n"
     "\n" PLAIT_DOC_GRADIENT

@@ -30,7 +30,7 @@ const Step asgd = elementwise<AsgdSpec>(
     "asgd_step(Tensor[]! params, Tensor[] grads, Tensor[]! axs, int[] steps, float[] etas, float[] "
     "mus, "
     "*, float lambd=0.0001, float weight_decay=0, "
-    "bool maximize=False, float grad_scale=1) -> ()",
+    "bool maximize=False, Tensor|Scalar grad_scale=1) -> ()",
     "One step of averaged gradient descent over all parameters, in place.\n"
     "\n" PLAIT_DOC_GRADIENT
     "g += weight_decay * p; p = (1 - lambd * eta) * p - eta * g; a += mu * (p - a).\n"

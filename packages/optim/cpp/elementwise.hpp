@@ -1,8 +1,9 @@
-// An operator from a rule. A `Spec` has the properties of one:
+// An operator from a rule: the kernel for the CPU, a loop over the rule's elements, and the
+// decomposition, the same rule on arrays. A `Spec` has the properties of one:
 //   Rule      of rules.hpp
 //   n_lists   the leading Tensor[] arguments: params, grads, then the state
 //   optional  bits of those that may be empty
-//   counted   whether `steps` follows the lists in the schema
+//   counted   whether `steps` follows the lists in the schema, and `grad_scale` ends it
 //   own       whether `rule` depends on more of i than its step number
 //   check     what has to hold of the numbers; PLAIT_OK or an error
 //   rule      the numbers of parameter i, whose step number is t
@@ -13,39 +14,49 @@
 #include <vector>
 
 #include "blocks.hpp"
+#include "decomposition.hpp"
 #include "steps.hpp"
 #include "walk.hpp"
 
 // Paragraphs of the documentation of all operators.
 #define PLAIT_DOC_GRADIENT                                                                    \
   "With gradient g (negated with `maximize`, times `grad_scale`) and step number t (from 1; " \
-  "`steps` holds one for each parameter or one for all):\n"
+  "`steps` holds one for each parameter or one for all; `grad_scale` may be a 0-d tensor):\n"
 #define PLAIT_DOC_DTYPES                                                                    \
   "float32, float64, float16 and bfloat16, the last two computed in float32; any strides. " \
   "Nothing is written if anything is wrong with an argument.\n"
 
 namespace plait::optim {
 
+// The rules of all parameters.
+template <class Spec>
+std::vector<typename Spec::Rule> rules_of(const Lists &l, const plait_value *in) {
+  using R = typename Spec::Rule;
+  std::vector<R> rules;
+  const plait_value *steps = Spec::counted ? in + Spec::n_lists : nullptr;
+  rules.reserve(l.length);
+  int64_t before = 0;
+  for (uint32_t i = 0; i < l.length; i++) {
+    const int64_t t = steps ? steps->u.is[steps->n == 1 ? 0 : i] : 0;
+    // powers of t take most of the time of a small step
+    if (i > 0 && !Spec::own && t == before) {
+      rules.push_back(rules.back());
+      continue;
+    }
+    R r = Spec::rule(in, i, t);
+    if (r.l2 != 0) r.flags |= Rule::decays;
+    rules.push_back(r);
+    before = t;
+  }
+  return rules;
+}
+
 template <class Spec>
 struct ElementwiseUpdate final : Update {
   using R = typename Spec::Rule;
-  ElementwiseUpdate(const Lists &l, const plait_value *in) : Update(l) {
+  ElementwiseUpdate(const Lists &l, const plait_value *in)
+      : Update(l), rules(rules_of<Spec>(l, in)) {
     written = ~(1u << 1);
-    const plait_value *steps = Spec::counted ? in + Spec::n_lists : nullptr;
-    rules.reserve(l.length);
-    int64_t before = 0;
-    for (uint32_t i = 0; i < l.length; i++) {
-      const int64_t t = steps ? steps->u.is[steps->n == 1 ? 0 : i] : 0;
-      // powers of t take most of the time of a small step
-      if (i > 0 && !Spec::own && t == before) {
-        rules.push_back(rules.back());
-        continue;
-      }
-      R r = Spec::rule(in, i, t);
-      if (r.l2 != 0) r.flags |= Rule::decays;
-      rules.push_back(r);
-      before = t;
-    }
   }
   void apply(uint32_t i, void *const *data, int64_t n) const override {
     loops().template of<R>(is_wide(lists.at(0, i)->dl.dtype))(rules[i], data, n);
@@ -59,7 +70,8 @@ plait_status elementwise_shape(plait_call *call) {
     plait_status status = check_lists(call, Lists(call, Spec::n_lists), Spec::optional);
     if (status == PLAIT_OK) status = Spec::check(call);
     if (status != PLAIT_OK || !Spec::counted) return status;
-    return check_steps(call, call->in[Spec::n_lists], call->in[0].n);
+    status = check_steps(call, call->in[Spec::n_lists], call->in[0].n);
+    return status == PLAIT_OK ? check_scale(call, call->in[call->n_in - 1]) : status;
   });
 }
 
@@ -72,16 +84,36 @@ plait_status elementwise_kernel(plait_call *call) {
   });
 }
 
+// An engine may run it before anything has checked the arguments.
+template <class Spec>
+plait_status elementwise_decomposed(plait_call *call) {
+  if (const plait_status status = elementwise_shape<Spec>(call); status != PLAIT_OK) return status;
+  return border(call->thread, call->op->name, [&]() -> plait_status {
+    const Lists lists(call, Spec::n_lists);
+    const auto rules = rules_of<Spec>(lists, call->in);
+    Operands operands(call, lists, Spec::counted ? call->in + call->n_in - 1 : nullptr);
+    for (uint32_t i = 0; i < lists.length; i++) {
+      const auto &r = rules[i];
+      operands.read(i, r.scale);
+      Array *const list = operands.list;
+      const Array d = r.template gradient<Array>(r.flags, operands.scale, list[1], list[0]);
+      r.template element<Array>(r.flags, d, list[0], list[2], list[3], list[4]);
+      operands.write(i);
+    }
+    return PLAIT_OK;
+  });
+}
+
 template <class Spec>
 constexpr Step elementwise(const char *schema, const char *doc) {
   return {{PLAIT_HEADER(plait_op_def), schema, doc, 0, elementwise_shape<Spec>, nullptr, nullptr,
-           nullptr, nullptr, nullptr},
+           nullptr, elementwise_decomposed<Spec>, nullptr},
           elementwise_kernel<Spec>};
 }
 
 // `maximize` and, after it, `grad_scale`
 inline double gradient_scale(const plait_value *in, int maximize) {
-  return (in[maximize].u.i ? -1 : 1) * in[maximize + 1].u.f;
+  return (in[maximize].u.i ? -1 : 1) * known_scale(in[maximize + 1]);
 }
 
 // The numbers in `which` must be in [0, 1).

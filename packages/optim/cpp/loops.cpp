@@ -23,11 +23,10 @@ PLAIT_INLINE void loop(const R &rule, void *const *operands, int64_t n) {
   T *__restrict b = static_cast<T *>(operands[3] ? operands[3] : spare);
   T *__restrict c = static_cast<T *>(operands[4] ? operands[4] : spare);
   const R r = rule;  // a copy that stays in registers
-  const T scale = T(r.scale), l2 = T(r.l2);
+  constexpr Flags<flags> known{};
   for (int64_t i = 0; i < n; i++) {
-    T d = scale * g[i];
-    if (flags & Rule::decays) d += l2 * p[i];
-    r.template element<T, flags>(d, p[i], a[i], b[i], c[i]);
+    const T d = r.template gradient<T>(known, T(r.scale), g[i], p[i]);
+    r.template element<T>(known, d, p[i], a[i], b[i], c[i]);
   }
 }
 

@@ -33,7 +33,7 @@ double squares(const Piece &piece) {
   return total;
 }
 
-plait_status shape(plait_call *call) {
+plait_status check_grads(const plait_call *call) {
   const plait_value &grads = call->in[0];
   for (uint32_t i = 0; i < grads.n; i++) {
     const DType d = grads.u.ts[i]->dl.dtype;
@@ -41,7 +41,13 @@ plait_status shape(plait_call *call) {
       return call->thread->runtime->fail(call, PLAIT_DTYPE_ERROR, "`grads[%u]` must be %s; got %s",
                                          i, floating_names, name(d));
   }
-  return call->thread->runtime->result(call, 0, dtype::float64, 0, nullptr);
+  return PLAIT_OK;
+}
+
+plait_status shape(plait_call *call) {
+  const plait_status status = check_grads(call);
+  return status == PLAIT_OK ? call->thread->runtime->result(call, 0, dtype::float64, 0, nullptr)
+                            : status;
 }
 
 // Pieces are cut by size alone and added up in order: the sum does not depend on threads.
@@ -70,6 +76,32 @@ plait_status kernel(plait_call *call) {
   });
 }
 
+plait_status decomposed(plait_call *call) {
+  plait_thread *thread = call->thread;
+  const plait_value &grads = call->in[0];
+  if (const plait_status status = check_grads(call); status != PLAIT_OK) return status;
+  return border(thread, "grad_norm", [&]() -> plait_status {
+    static const Operator norm(thread->runtime, "norm"), stack(thread->runtime, "stack"),
+        full(thread->runtime, "full");
+    const auto of = [&](const plait_value &t) {
+      return norm(thread, t, 2.0, none(), false, dtype::float64);
+    };
+    if (grads.n == 0) {
+      call->out[0] = value(full(thread, ints(nullptr, 0), 0.0, dtype::float64).release());
+      return PLAIT_OK;
+    }
+    std::vector<Tensor> norms;
+    std::vector<plait_tensor *> list;
+    for (uint32_t i = 0; i < grads.n; i++) {
+      norms.push_back(of(value(grads.u.ts[i])));
+      list.push_back(norms.back().get());
+    }
+    const Tensor all = stack(thread, tensors(list.data(), list.size()));
+    call->out[0] = value(of(value(all)).release());
+    return PLAIT_OK;
+  });
+}
+
 }  // namespace
 
 const Step grad_norm = {
@@ -78,7 +110,7 @@ const Step grad_norm = {
      "\n"
      "sqrt(sum g^2), added up in double; float16, bfloat16, float32 and float64, any "
      "strides.",
-     0, shape, nullptr, nullptr, nullptr, nullptr, nullptr},
+     0, shape, nullptr, nullptr, nullptr, decomposed, nullptr},
     kernel};
 
 }  // namespace plait::optim

@@ -45,7 +45,7 @@ const Step radam = elementwise<RAdamSpec>(
     "radam_step(Tensor[]! params, Tensor[] grads, Tensor[]! exp_avgs, Tensor[]! exp_avg_sqs, "
     "int[] steps, *, float lr=0.001, float beta1=0.9, float beta2=0.999, float eps=1e-08, "
     "float weight_decay=0, bool decoupled=False, "
-    "bool maximize=False, float grad_scale=1) -> ()",
+    "bool maximize=False, Tensor|Scalar grad_scale=1) -> ()",
     "One step of RAdam, Adam with a rectified variance, over all parameters, in place.\n"
     "\n" PLAIT_DOC_GRADIENT
     "g += weight_decay * p, or with `decoupled` p *= 1 - lr * weight_decay;\n"

@@ -49,7 +49,7 @@ const Step rmsprop = elementwise<RmsPropSpec>(
     "momentum_buffers, "
     "Tensor[]! grad_avgs, int[] steps, *, float lr=0.01, float alpha=0.99, float eps=1e-08, "
     "float weight_decay=0, float momentum=0, "
-    "bool maximize=False, float grad_scale=1) -> ()",
+    "bool maximize=False, Tensor|Scalar grad_scale=1) -> ()",
     "One step of RMSprop over all parameters, in place; with momentum if `momentum_buffers` is "
     "non-empty, centered if `grad_avgs` is.\n"
     "\n" PLAIT_DOC_GRADIENT

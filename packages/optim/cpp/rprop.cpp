@@ -37,7 +37,7 @@ const Step rprop = elementwise<RpropSpec>(
     "rprop_step(Tensor[]! params, Tensor[] grads, Tensor[]! prevs, Tensor[]! step_sizes, int[] "
     "steps, "
     "*, float etaminus=0.5, float etaplus=1.2, float step_size_min=1e-06, float step_size_max=50, "
-    "bool maximize=False, float grad_scale=1) -> ()",
+    "bool maximize=False, Tensor|Scalar grad_scale=1) -> ()",
     "One step of Rprop, which uses the signs of gradients alone, over all parameters, in place.\n"
     "\n" PLAIT_DOC_GRADIENT
     "s *= etaplus where g * q > 0, etaminus where g * q < 0; s is kept in [step_size_min, "

@@ -42,7 +42,7 @@ const Step sgd = elementwise<SgdSpec>(
     "sgd_step(Tensor[]! params, Tensor[] grads, Tensor[]! momentum_buffers, int[] steps, *, float "
     "lr=0.001, "
     "float momentum=0, float dampening=0, float weight_decay=0, bool nesterov=False, "
-    "bool maximize=False, float grad_scale=1) -> ()",
+    "bool maximize=False, Tensor|Scalar grad_scale=1) -> ()",
     "One step of gradient descent over all parameters, in place; with momentum if "
     "`momentum_buffers` is non-empty.\n"
     "\n" PLAIT_DOC_GRADIENT

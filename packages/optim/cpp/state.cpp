@@ -10,27 +10,51 @@ namespace {
 
 // Dense, in the order of dimensions of the parameter, so that a step on a channels-last weight is
 // one flat loop.
+Dims strides_like(const plait_tensor *p) {
+  const int n = p->dl.ndim;
+  int order[PLAIT_MAX_DIMS];
+  for (int i = 0; i < n; i++) order[i] = i;
+  std::stable_sort(order, order + n, [&](int a, int b) {
+    return std::llabs(p->dl.strides[a]) > std::llabs(p->dl.strides[b]);
+  });
+  Dims strides(n, 0);
+  int64_t next = 1;
+  for (int k = n - 1; k >= 0; k--) {
+    strides[order[k]] = next;
+    next *= std::max<int64_t>(p->dl.shape[order[k]], 1);
+  }
+  return strides;
+}
+
+plait_status check_fill(const plait_call *call) {
+  const plait_tensor *p = call->in[0].u.t;
+  if (call->in[1].u.f == 0 || is_real_floating(p->dl.dtype)) return PLAIT_OK;
+  return call->thread->runtime->fail(call, PLAIT_DTYPE_ERROR,
+                                     "`param` must be %s where `fill` isn't 0; got %s",
+                                     floating_names, name(p->dl.dtype));
+}
+
 plait_status like_shape(plait_call *call) {
   return border(call->thread, call->op->name, [&]() -> plait_status {
+    if (const plait_status status = check_fill(call); status != PLAIT_OK) return status;
     const plait_tensor *p = call->in[0].u.t;
-    if (call->in[1].u.f != 0 && !is_real_floating(p->dl.dtype))
-      return call->thread->runtime->fail(call, PLAIT_DTYPE_ERROR,
-                                         "`param` must be %s where `fill` isn't 0; got %s",
-                                         floating_names, name(p->dl.dtype));
-    const int n = p->dl.ndim;
-    int order[PLAIT_MAX_DIMS];
-    for (int i = 0; i < n; i++) order[i] = i;
-    std::stable_sort(order, order + n, [&](int a, int b) {
-      return std::llabs(p->dl.strides[a]) > std::llabs(p->dl.strides[b]);
-    });
-    Dims strides(n, 0);
-    int64_t next = 1;
-    for (int k = n - 1; k >= 0; k--) {
-      strides[order[k]] = next;
-      next *= std::max<int64_t>(p->dl.shape[order[k]], 1);
-    }
-    return call->thread->runtime->result_strided(call, 0, p->dl.dtype, n, p->dl.shape,
-                                                 strides.data());
+    return call->thread->runtime->result_strided(call, 0, p->dl.dtype, p->dl.ndim, p->dl.shape,
+                                                 strides_like(p).data());
+  });
+}
+
+plait_status like_decomposed(plait_call *call) {
+  plait_thread *thread = call->thread;
+  return border(thread, call->op->name, [&]() -> plait_status {
+    static const Operator fill(thread->runtime, "fill_");
+    if (const plait_status status = check_fill(call); status != PLAIT_OK) return status;
+    const DLTensor &p = call->in[0].u.t->dl;
+    Tensor made;
+    check(thread->runtime->tensor_new(thread, p.dtype, p.ndim, p.shape,
+                                      strides_like(call->in[0].u.t).data(), p.device, made.out()));
+    fill(thread, made, call->in[1]);
+    call->out[0] = value(made.release());
+    return PLAIT_OK;
   });
 }
 
@@ -91,19 +115,28 @@ plait_status load_kernel(plait_call *call) {
   return PLAIT_OK;
 }
 
+plait_status load_decomposed(plait_call *call) {
+  if (const plait_status s = load_shape(call); s < 0) return s;
+  return border(call->thread, call->op->name, [&]() -> plait_status {
+    static const Operator copy(call->thread->runtime, "copy_");
+    copy(call->thread, call->in[0], call->in[1]);
+    return PLAIT_OK;
+  });
+}
+
 }  // namespace
 
 const Step state_like = {
     {PLAIT_HEADER(plait_op_def), "optimizer_state(Tensor param, float fill=0) -> Tensor",
      "Copies of `fill` with the shape, dtype, device and order of dimensions "
      "of `param`: what a step keeps between calls.",
-     0, like_shape, nullptr, nullptr, nullptr, nullptr, nullptr},
+     0, like_shape, nullptr, nullptr, nullptr, like_decomposed, nullptr},
     like_kernel};
 
 const Step state_load = {
     {PLAIT_HEADER(plait_op_def), "optimizer_state_load(Tensor! state, Tensor value) -> ()",
      "Copies `value` of a saved state into `state`, cast to its dtype.", 0, load_shape, nullptr,
-     nullptr, nullptr, nullptr, nullptr},
+     nullptr, nullptr, load_decomposed, nullptr},
     load_kernel};
 
 }  // namespace plait::optim

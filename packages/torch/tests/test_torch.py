@@ -112,7 +112,6 @@ def test_functions_hide_modules_of_their_name(torch: Any) -> None:
     [
         ("quantize_per_tensor", "no quantized tensors"),
         ("export", "no graph"),
-        ("Stream", "torch.cuda.is_available"),
         ("never_heard_of", ""),
     ],
 )

@@ -70,8 +70,13 @@ def test_default_types(torch: Any) -> None:
     assert torch.zeros(1).dtype is torch.float32
     with pytest.raises(RuntimeError, match=r"torch\.cuda\.FloatTensor needs CUDA"):
         torch.set_default_tensor_type("torch.cuda.FloatTensor")
-    with pytest.raises(NotImplementedError, match="on the CPU"):
-        torch.set_default_device("cuda")
+    try:
+        torch.set_default_device("meta")
+        assert torch.zeros(1).device.type == torch.get_default_device().type == "meta"
+        with torch.device("cpu"):
+            assert torch.zeros(1).device.type == "cpu"
+    finally:
+        torch.set_default_device(None)
 
 
 def test_cuda_is_not_there(torch: Any) -> None:
@@ -83,6 +88,9 @@ def test_cuda_is_not_there(torch: Any) -> None:
     with pytest.raises(RuntimeError):
         torch.ones(1).cuda()
     assert not torch.backends.mps.is_available() and not torch.accelerator.is_available()
+    assert torch.Stream().query() and torch.Event().query()
+    with pytest.raises(RuntimeError, match="there is no accelerator"):
+        torch.accelerator.current_device_idx()
     with torch.backends.cudnn.flags(enabled=False):
         assert torch.backends.cudnn.enabled is False
     assert torch.backends.cudnn.enabled is True

@@ -20,7 +20,7 @@ struct State {
   PyTypeObject *tensor_type;
   const plait_tensor_type *tensor;
   PyObject *str_tensor, *str_function, *str_dlpack, *str_out, *str_requires_grad, *str_max_version,
-      *str_plait_abi;
+      *str_plait_abi, *str_stream, *str_dl_device, *str_dlpack_device, *str_copy;
   PyObject *max_version;  // (1, 0)
   unsigned long main_thread;
   PyObject *(*node_object)(plait_object *);  // set by the engine's package
@@ -83,13 +83,17 @@ inline void drain() {
 }
 bool add_releases(PyObject *module);
 
-// From dtypes.cpp, devices.cpp and generators.cpp.
+// From dtypes.cpp, devices.cpp, streams.cpp and generators.cpp.
 bool add_dtypes(PyObject *module);
 int dtype_from(PyObject *, DLDataType *);
 PyObject *dtype_object(DLDataType);
 bool add_devices(PyObject *module);
 int device_from(PyObject *, DLDevice *);
 PyObject *device_object(DLDevice);
+// What an argument names that means an accelerator: a device, a number of the current accelerator,
+// or None, which is the current one, or the CPU if there is none. False with an exception.
+bool accelerator_from(PyObject *, const char *who, DLDevice *);
+bool add_streams(PyObject *module);  // streams.cpp
 bool add_generators(PyObject *module);
 PyObject *generator_object(plait_generator *);
 plait_generator *generator_from(PyObject *);
@@ -116,7 +120,9 @@ int overrides(PyObject *);
 // From foreign.cpp, export.cpp and handle_type.cpp.
 plait_tensor *import_array(plait_thread *, PyObject *);
 plait_tensor *import_dlpack(plait_thread *, PyObject *capsule);
+PyObject *ask_dlpack(PyObject *array, const DLDevice *wanted, PyObject *copy);
 PyObject *export_dlpack(plait_tensor *, int versioned, uint64_t flags);
+int hand_over(plait_tensor *, PyObject *stream);
 void exported(plait_storage *, int out);  // exported by other means than DLPack, or the end of that
 // the live storage that these bytes were exported from, as a new reference, or nullptr
 plait_storage *exported_storage(const void *begin, const void *end);

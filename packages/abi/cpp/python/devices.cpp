@@ -1,4 +1,6 @@
-// device objects: a device type and an index.
+// device objects: a device type and an index; the default device of each thread.
+#include <vector>
+
 #include "binding.hpp"
 
 namespace plait::python {
@@ -103,11 +105,112 @@ PyObject *reduce(PyObject *self, PyObject *) {
               : nullptr;
 }
 
+// The default device, which `with` changes for a while.
+
+// of the `with`s of this thread that have not ended: the default device before each of them
+thread_local std::vector<DLDevice> entered;
+
+PyObject *enter(PyObject *self, PyObject *) {
+  plait_thread *thread = state.runtime->thread();
+  entered.push_back(thread->device);
+  thread->device = value_of(self);
+  return new_reference(self);
+}
+PyObject *leave(PyObject *, PyObject *) {
+  if (entered.empty())
+    return PyErr_Format(PyExc_RuntimeError, "device: __exit__ was called without __enter__");
+  state.runtime->thread()->device = entered.back();
+  entered.pop_back();
+  Py_RETURN_NONE;
+}
+PyObject *get_default(PyObject *, PyObject *) {
+  return device_object(state.runtime->thread()->device);
+}
+PyObject *set_default(PyObject *, PyObject *args, PyObject *kwargs) {
+  PyObject *o;
+  DLDevice d{kDLCPU, 0};
+  static const char *names[] = {"device", nullptr};
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:set_default_device", const_cast<char **>(names),
+                                   &o))
+    return nullptr;
+  const int done = o == Py_None ? int(PLAIT_CONVERTED) : device_from(o, &d);
+  if (done == PLAIT_NOT_CONVERTIBLE)
+    PyErr_Format(PyExc_TypeError, "set_default_device: `device` must be device or None, got %s",
+                 Py_TYPE(o)->tp_name);
+  if (done != PLAIT_CONVERTED) return nullptr;
+  state.runtime->thread()->device = d;
+  Py_RETURN_NONE;
+}
+
+// Accelerators.
+
+int32_t count_of(int32_t type) {
+  const auto *table = role<plait_device>(state.runtime, type);
+  return table ? table->count(table->ctx) : 0;
+}
+
+// The default device if it is an accelerator, else the first accelerator that there is, else the
+// CPU.
+DLDevice current_accelerator() {
+  const DLDevice d = state.runtime->thread()->device;
+  if (is_accelerator(d)) return d;
+  for (int32_t type = kDLCPU + 1; type < PLAIT_MAX_DEVICE_TYPES; type++)
+    if (is_accelerator({DLDeviceType(type), 0}) && count_of(type) > 0)
+      return {DLDeviceType(type), 0};
+  return {kDLCPU, 0};
+}
+PyObject *accelerator(PyObject *, PyObject *) {
+  const DLDevice d = current_accelerator();
+  return is_accelerator(d) ? device_object(d) : new_reference(Py_None);
+}
+PyObject *device_count(PyObject *, PyObject *o) {
+  DLDevice d;
+  if (!accelerator_from(o, "device_count", &d)) return nullptr;
+  return PyLong_FromLong(is_accelerator(d) ? count_of(int32_t(d.device_type)) : 0);
+}
+
+// The types that names of a tuple mean, as bits; false with an exception.
+bool types_from(PyObject *names, uint32_t *types) {
+  *types = 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
+    PyObject *o = PyTuple_GET_ITEM(names, i);
+    const char *text = PyUnicode_Check(o) ? PyUnicode_AsUTF8(o) : nullptr;
+    const int type = text ? type_of(text, strlen(text)) : -1;
+    if (PyErr_Occurred()) return false;
+    if (type < 0 || !is_accelerator({DLDeviceType(type), 0})) {
+      PyErr_Format(PyUnicode_Check(o) ? PyExc_ValueError : PyExc_TypeError,
+                   "use: `fallback` must name types of accelerators, such as \"cuda\", got %R", o);
+      return false;
+    }
+    *types |= uint32_t(1) << type;
+  }
+  return true;
+}
+
+PyObject *set_fallback(PyObject *, PyObject *names) {
+  uint32_t types;
+  if (!PyTuple_Check(names))
+    return PyErr_Format(PyExc_TypeError, "set_fallback: a tuple of names is required, got %s",
+                        Py_TYPE(names)->tp_name);
+  if (!types_from(names, &types)) return nullptr;
+  plait_thread *thread = state.runtime->thread();
+  for (int type = 0; type < PLAIT_MAX_DEVICE_TYPES; type++) {
+    const DLDevice d{DLDeviceType(type), 0};
+    if (!is_accelerator(d)) continue;
+    const plait_status s =
+        state.runtime->set_fallback(thread, d.device_type, int32_t(types >> type & 1));
+    if (s < 0) return raise(thread, s);
+  }
+  Py_RETURN_NONE;
+}
+
 PyGetSetDef getters[] = {{"type", entry<get_type>, nullptr, "\"cpu\"", nullptr},
                          {"index", entry<get_index>, nullptr,
                           "the device's number, or None where there is one only", nullptr},
                          {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {{"__reduce__", entry<reduce>, METH_NOARGS, nullptr},
+                         {"__enter__", entry<enter>, METH_NOARGS, nullptr},
+                         {"__exit__", entry<leave>, METH_VARARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {
     {Py_tp_new, reinterpret_cast<void *>(entry<make>)},
@@ -124,9 +227,42 @@ PyType_Slot slots[] = {
                                    "    >>> pc.device(\"cuda\", 1)\n"
                                    "    device(type='cuda', index=1)\n"
                                    "    >>> pc.zeros(2).device.type\n"
-                                   "    'cpu'")},
+                                   "    'cpu'\n"
+                                   "    >>> with pc.device(\"meta\"):\n"
+                                   "    ...     x = pc.zeros(2)\n"
+                                   "    >>> x.device\n"
+                                   "    device(type='meta')")},
     {0, nullptr}};
 PyType_Spec spec{"plait_abi.device", sizeof(DeviceObject), 0, Py_TPFLAGS_DEFAULT, slots};
+
+PyMethodDef functions[] = {
+    {"get_default_device", entry<get_default>, METH_NOARGS,
+     "get_default_device()\n--\n\nThe device of new tensors of this thread where a call names none "
+     "and has no tensor."
+     "\n\nExample:\n"
+     "    >>> import plait_core as pc\n"
+     "    >>> pc.get_default_device()\n"
+     "    device(type='cpu')"},
+    {"set_default_device", function(entry<set_default>), METH_VARARGS | METH_KEYWORDS,
+     "set_default_device(device)\n--\n\nSet the device of new tensors of this thread where a "
+     "call names none and has no tensor; None is the CPU. In a ``with device(...)`` block it holds "
+     "until the block ends."
+     "\n\nRaises:\n"
+     "    ValueError: if there is no type of device with this name.\n"
+     "    TypeError: if it is no device."
+     "\n\nExample:\n"
+     "    >>> import plait_core as pc\n"
+     "    >>> pc.set_default_device(\"meta\")\n"
+     "    >>> pc.zeros(2).device, pc.zeros(2, device=\"cpu\").device\n"
+     "    (device(type='meta'), device(type='cpu'))\n"
+     "    >>> pc.set_default_device(None)"},
+    {"current_accelerator", entry<accelerator>, METH_NOARGS,
+     "current_accelerator()\n--\n\nThe accelerator that is meant where none is named, or None."},
+    {"device_count", entry<device_count>, METH_O,
+     "device_count(device, /)\n--\n\nThe number of devices of an accelerator's type."},
+    {"set_fallback", entry<set_fallback>, METH_O,
+     "set_fallback(names, /)\n--\n\nLet these device types fall back to the CPU, and no others."},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
@@ -142,12 +278,33 @@ int device_from(PyObject *o, DLDevice *out) {
   return PyUnicode_Check(o) ? parse(o, out) : PLAIT_NOT_CONVERTIBLE;
 }
 
+bool accelerator_from(PyObject *o, const char *who, DLDevice *out) {
+  if (o == Py_None) return *out = current_accelerator(), true;
+  if (PyLong_Check(o) && !PyBool_Check(o)) {
+    *out = current_accelerator();
+    const long index = PyLong_AsLong(o);
+    if (index == -1 && PyErr_Occurred()) return false;
+    if (!is_accelerator(*out) || index < 0 || index > 4095) {
+      PyErr_Format(PyExc_ValueError, "%s: there is no accelerator with the number %ld", who, index);
+      return false;
+    }
+    out->device_id = int32_t(index);
+    return true;
+  }
+  const int done = device_from(o, out);
+  if (done == PLAIT_NOT_CONVERTIBLE)
+    PyErr_Format(PyExc_TypeError, "%s: `device` must be device, int or None, got %s", who,
+                 Py_TYPE(o)->tp_name);
+  return done == PLAIT_CONVERTED;
+}
+
 bool add_devices(PyObject *module) {
   state.device_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&spec));
   if (!state.device_type) return false;
   cpu = device_object({kDLCPU, 0});
-  return cpu && PyModule_AddObjectRef(module, "device",
-                                      reinterpret_cast<PyObject *>(state.device_type)) == 0;
+  return cpu && PyModule_AddFunctions(module, functions) == 0 &&
+         PyModule_AddObjectRef(module, "device",
+                               reinterpret_cast<PyObject *>(state.device_type)) == 0;
 }
 
 }  // namespace plait::python

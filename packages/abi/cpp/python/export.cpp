@@ -85,6 +85,41 @@ plait_storage *exported_storage(const void *begin, const void *end) {
   return s;
 }
 
+// The streams of `__dlpack__` by number, as the array API standard has them: of CUDA 1 is the default
+// one and 0 is refused, of ROCm 0 is the default one and 1 and 2 are refused; None is the default
+// one, -1 wants no waiting. Other numbers are the device's own handles; 0 is the default stream.
+int hand_over(plait_tensor *t, PyObject *stream) {
+  const DLDevice d = t->dl.device;
+  const bool given = stream && stream != Py_None;
+  const int64_t number = given ? PyLong_AsLongLong(stream) : 0;
+  if (given && number == -1 && PyErr_Occurred()) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "__dlpack__: `stream` must be an int or None, got %R", stream);
+    return -1;
+  }
+  if (given && number == -1) return 0;
+  const bool refused =
+      given && (!is_accelerator(d) || number < 0 || (d.device_type == kDLCUDA && number == 0) ||
+                (d.device_type == kDLROCM && (number == 1 || number == 2)));
+  if (refused) {
+    const char *what = is_accelerator(d) ? "the number of a stream, -1 or None" : "None or -1";
+    PyErr_Format(PyExc_BufferError, "__dlpack__: `stream` must be %s for a tensor on %s, got %R",
+                 what, device_text(state.runtime, d).c_str(), stream);
+    return -1;
+  }
+  if (!is_accelerator(d)) return 0;
+  const plait_runtime *runtime = state.runtime;
+  plait_thread *thread = runtime->thread();
+  plait_stream *ours = runtime->stream(thread, d), *theirs = nullptr;
+  plait_status s = PLAIT_OK;
+  if (number != 0 && !(d.device_type == kDLCUDA && number == 1))
+    s = runtime->stream_wrap(thread, d, reinterpret_cast<void *>(uintptr_t(number)), &theirs);
+  const bool one = ours && theirs ? ours->native == theirs->native : ours == theirs;
+  if (s >= 0 && !one) s = wait_between(thread, d, ours, d, theirs);
+  plait_release(theirs);
+  return s < 0 ? (raise(thread, s), -1) : 0;
+}
+
 PyObject *export_dlpack(plait_tensor *t, int versioned, uint64_t flags) {
   if (t->dl.device.device_type == PLAIT_META) {
     PyErr_SetString(PyExc_BufferError,

@@ -162,17 +162,61 @@ bool on_this_machine(DLTensor &dl) {
   return false;
 }
 
-PyObject *ask_dlpack(PyObject *array) {
-  PyObject *args[] = {array, state.max_version};
-  Object names(PyTuple_Pack(1, state.str_max_version));
-  PyObject *capsule =
-      names ? PyObject_VectorcallMethod(state.str_dlpack, args, 1, names.get()) : nullptr;
-  if (capsule || !PyErr_ExceptionMatches(PyExc_TypeError)) return capsule;
-  PyErr_Clear();  // libraries older than DLPack 1.0 do not know max_version
-  return PyObject_CallMethodNoArgs(array, state.str_dlpack);
+// The device of an array, which is the CPU if it does not say.
+bool device_of(PyObject *array, DLDevice *out) {
+  *out = {kDLCPU, 0};
+  Object method(PyObject_GetAttr(array, state.str_dlpack_device));
+  if (!method) return PyErr_Clear(), true;
+  Object pair(PyObject_CallNoArgs(method.get()));
+  int type, id;
+  if (!pair || !PyArg_ParseTuple(pair.get(), "ii;__dlpack_device__: a pair of ints", &type, &id))
+    return false;
+  *out = {DLDeviceType(type), id};
+  return true;
+}
+
+// How DLPack's keyword `stream` names our current stream. Where the default one has a number of its
+// own, that is said (array API standard, `__dlpack__`).
+PyObject *stream_number(DLDevice d) {
+  const plait_stream *s = state.runtime->stream(state.runtime->thread(), d);
+  if (s) return PyLong_FromVoidPtr(s->native);
+  return PyLong_FromLong(d.device_type == kDLCUDA ? 1 : 0);
+}
+
+PyObject *call_dlpack(PyObject *array, PyObject *keywords) {
+  Object method(PyObject_GetAttr(array, state.str_dlpack)), none(PyTuple_New(0));
+  return method && none ? PyObject_Call(method.get(), none.get(), keywords) : nullptr;
 }
 
 }  // namespace
+
+PyObject *ask_dlpack(PyObject *array, const DLDevice *wanted, PyObject *copy) {
+  DLDevice here;
+  Object keywords(PyDict_New()), more(PyDict_New());
+  if (!keywords || !more || !device_of(array, &here)) return nullptr;
+  const auto set = [](const Object &dict, PyObject *name, Object value) {
+    return value && PyDict_SetItem(dict.get(), name, value.get()) == 0;
+  };
+  if (is_accelerator(here) && !set(keywords, state.str_stream, Object(stream_number(here))))
+    return nullptr;
+  // what libraries older than DLPack 1.0 do not know
+  if (!set(more, state.str_max_version, Object(new_reference(state.max_version))) ||
+      (copy && copy != Py_None && !set(more, state.str_copy, Object(new_reference(copy)))) ||
+      (wanted && !same(*wanted, here) && is_accelerator(here) &&
+       !set(more, state.str_dl_device,
+            Object(Py_BuildValue("ii", int(wanted->device_type), int(wanted->device_id))))) ||
+      PyDict_Update(more.get(), keywords.get()) < 0)
+    return nullptr;
+  PyObject *capsule = call_dlpack(array, more.get());
+  if (capsule) return capsule;
+  const bool asked_too_much =
+      PyErr_ExceptionMatches(PyExc_TypeError) ||
+      (PyErr_ExceptionMatches(PyExc_BufferError) &&
+       PyDict_GetItemWithError(more.get(), state.str_dl_device) && copy != Py_False);
+  if (!asked_too_much) return nullptr;
+  PyErr_Clear();
+  return call_dlpack(array, keywords.get());
+}
 
 plait_tensor *import_dlpack(plait_thread *thread, PyObject *capsule) {
   DLTensor dl;
@@ -209,7 +253,7 @@ plait_tensor *import_dlpack(plait_thread *thread, PyObject *capsule) {
 
 plait_tensor *import_array(plait_thread *thread, PyObject *array) {
   if (PyObject_CheckBuffer(array)) return import_buffer(thread, array);
-  Object capsule(ask_dlpack(array));
+  Object capsule(ask_dlpack(array, nullptr, nullptr));
   return capsule ? import_dlpack(thread, capsule.get()) : nullptr;
 }
 

@@ -37,6 +37,7 @@ PyObject *dlpack(PyObject *self, PyObject *args, PyObject *kwargs) {
     return nullptr;
   if (copy == Py_True)
     return PyErr_Format(PyExc_BufferError, "__dlpack__: `copy=True` is not supported by a Handle");
+  if (hand_over(handle_in(self), stream) < 0) return nullptr;
   const bool versioned = max_version && PyTuple_Check(max_version) &&
                          PyTuple_GET_SIZE(max_version) == 2 &&
                          PyLong_AsLong(PyTuple_GET_ITEM(max_version, 0)) >= 1;

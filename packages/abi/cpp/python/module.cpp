@@ -54,7 +54,9 @@ bool add_names() {
       {&state.str_tensor, "__plait_tensor__"},     {&state.str_function, "__plait_function__"},
       {&state.str_dlpack, "__dlpack__"},           {&state.str_out, "out"},
       {&state.str_requires_grad, "requires_grad"}, {&state.str_max_version, "max_version"},
-      {&state.str_plait_abi, "plait_abi"}};
+      {&state.str_plait_abi, "plait_abi"},         {&state.str_stream, "stream"},
+      {&state.str_dl_device, "dl_device"},         {&state.str_copy, "copy"},
+      {&state.str_dlpack_device, "__dlpack_device__"}};
   for (const auto &n : names)
     if (!(*n.to = PyUnicode_InternFromString(n.text))) return false;
   state.max_version = Py_BuildValue("ii", 1, 0);
@@ -94,8 +96,11 @@ PyObject *records(PyObject *, PyObject *) {
   list.resize(std::min<uint64_t>(list.size(), now));
   Object out(PyList_New(0));
   for (const plait_record &r : list) {
-    Object line(Py_BuildValue("zzzzO", r.kind, r.name, r.provider, r.version,
-                              r.active ? Py_True : Py_False));
+    const char *device =
+        r.device_type ? device_name(state.runtime, int32_t(r.device_type)) : nullptr;
+    Object line(Py_BuildValue("zzzzOsK", r.kind, r.name, r.provider, r.version,
+                              r.active ? Py_True : Py_False, device ? device : "",
+                              static_cast<unsigned long long>(r.count)));
     if (!out || !line || PyList_Append(out.get(), line.get()) < 0) return nullptr;
   }
   return out.release();
@@ -132,7 +137,8 @@ PyMethodDef functions[] = {
     {"detach", entry<detach>, METH_O,
      "detach(plugin, /)\n--\n\nTake back all that a plug-in registered; what it lent stays valid."},
     {"records", entry<records>, METH_NOARGS,
-     "records()\n--\n\n(kind, name, provider, version, active) of all that is registered."},
+     "records()\n--\n\n(kind, name, provider, version, active, device, count) of all that is "
+     "registered."},
     {"provided", entry<provided>, METH_O,
      "provided(role, /)\n--\n\nThe name of what fills a role, or None."},
     {"set_tensor_type", entry<set_type>, METH_O,
@@ -196,7 +202,9 @@ const plait_python *publish() {
                         state.runtime->default_dtype,
                         &state.traverse,
                         &state.untie,
-                        &state.unlocked};
+                        &state.unlocked,
+                        ask_dlpack,
+                        hand_over};
   t.runtime = state.runtime;
   t.operator_type = state.operator_type;
   t.dtype_type = state.dtype_type;
@@ -208,7 +216,7 @@ const plait_python *publish() {
 bool add_all(PyObject *module) {
   state.module = module;
   return add_names() && add_errors(module) && add_releases(module) && add_dtypes(module) &&
-         add_devices(module) && add_generators(module) && add_handle_type(module) &&
+         add_devices(module) && add_streams(module) && add_generators(module) && add_handle_type(module) &&
          add_operators(module) && add_host(module) && add_kernels(module) && add_probes(module) &&
          add_engine(module) && add_capsules(module);
 }

@@ -15,8 +15,10 @@ __all__ = ["Record", "Report", "records", "report"]
 class Record(NamedTuple):
     """One registration.
 
-    ``kind`` is component, plugin, role, layer, kernel or observer; ``active`` says whether it is in
-    force, of a component whether it is loaded.
+    ``kind`` is component, plugin, role, layer, kernel, observer or fallback; ``active`` says
+    whether it is in force, of a component whether it is loaded. ``device`` is the device type of
+    kernels, of the roles that devices have and of fallbacks, else empty; ``count`` is the number of
+    calls of an operator that ran on the CPU instead, of fallbacks.
     """
 
     kind: str
@@ -24,13 +26,16 @@ class Record(NamedTuple):
     provider: str
     version: str
     active: bool
+    device: str = ""
+    count: int = 0
 
 
 class Report(tuple[Record, ...]):
     """The lines of a report, each a `Record`; as text, also in a Python prompt, it is their table.
 
     Each line of the table has kind, name, provider and version; what is registered but not in
-    force stands in brackets.
+    force stands in brackets. What belongs to a device other than the CPU has its name behind its
+    own, and a fallback to the CPU the number of calls in the place of the version.
     """
 
     __slots__ = ()
@@ -49,8 +54,10 @@ def _cells(record: Record) -> tuple[str, str, str, str]:
     if record.kind == "component":
         state = "" if record.active else " (not loaded)"
         return (record.kind, record.name, record.provider, record.version + state)
-    name = record.name if record.active else f"({record.name})"
-    return (record.kind, name, record.provider, record.version)
+    name = record.name if record.device in ("", "cpu") else f"{record.name} on {record.device}"
+    if record.kind == "fallback":
+        return (record.kind, name, record.provider, f"{record.count} calls on the CPU")
+    return (record.kind, name if record.active else f"({name})", record.provider, record.version)
 
 
 def records() -> list[Record]:
@@ -61,8 +68,8 @@ def records() -> list[Record]:
     ['python']
     """
     return [
-        Record(kind or "", name or "", provider or "", version or "", active)
-        for kind, name, provider, version, active in _binding.records()
+        Record(kind or "", name or "", provider or "", version or "", active, device, count)
+        for kind, name, provider, version, active, device, count in _binding.records()
     ]
 
 
@@ -70,7 +77,9 @@ def report() -> Report:
     """Say which component fills which role, and which library provides which kernels.
 
     Each line has kind, name, provider and version. A registration that is not in force is in
-    brackets. Components that are installed but not loaded are marked as such.
+    brackets. Components that are installed but not loaded are marked as such. Operators that ran on
+    the CPU for a device that has no kernel for them (``plait.use(fallback=...)``) have a line each
+    of the kind fallback, with the number of calls.
 
     Returns:
         The lines; a prompt shows them as a table, and ``print(report())`` prints it.

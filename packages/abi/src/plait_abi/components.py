@@ -14,7 +14,9 @@ import importlib
 import importlib.util
 import os
 import sys
+from collections.abc import Iterable
 from types import ModuleType
+from typing import Final
 
 from plait_abi.imports import import_module
 
@@ -41,14 +43,27 @@ ROLES = {"engine": "autograd"}
 _used: dict[str, str] = {}
 
 
-def use(**modules: str) -> None:
-    """Choose the package for a component, before the component is first used.
+class _Unchanged:
+    def __repr__(self) -> str:
+        return "unchanged"
+
+
+_UNCHANGED: Final = _Unchanged()
+
+
+def use(*, fallback: str | Iterable[str] | None | _Unchanged = _UNCHANGED, **modules: str) -> None:
+    """Choose the package for a component, before the component is first used; or the device types
+    that fall back to the CPU.
 
     Args:
+        fallback: a type of device, such as ``"cuda"``, or several: from now on these and no others
+            run on the CPU, on copies, the operators that they have no kernel for; None: none does,
+            as at the start. The report counts such calls.
         **modules: import name for each component, as in ``use(nn="other_nn")``.
 
     Raises:
         LookupError: if there is no such component; the text names those that there are.
+        ValueError: if `fallback` names no type of accelerator.
         ModuleNotFoundError: if there is no such package.
         RuntimeError: if the component is already loaded from another package.
 
@@ -72,7 +87,21 @@ def use(**modules: str) -> None:
                 f"use: {component} is already loaded from {before}; "
                 f"choose {module} before it is first used"
             )
+    if not isinstance(fallback, _Unchanged):
+        _set_fallback(fallback)
     _used.update(wanted)
+
+
+def _set_fallback(types: str | Iterable[str] | None) -> None:
+    if types is None:
+        names: tuple[str, ...] = ()
+    elif isinstance(types, str):
+        names = (types,)
+    elif isinstance(types, Iterable):
+        names = tuple(types)
+    else:
+        raise TypeError(f"use: `fallback` must be str, a list of them or None, got {types!r}")
+    import_module("plait_abi._binding").set_fallback(names)
 
 
 def choose(component: str) -> str:

@@ -79,15 +79,15 @@ PLAIT_HD_CALL double i1e(double x) {
       a <= 8 ? chebyshev(kI1Near, a / 4 - 1) * a : chebyshev(kI1Far, 16 / a - 1) / sqrt(a);
   return x < 0 ? -r : r;
 }
-// exp in two steps: the product is finite where exp alone is not
-PLAIT_HD_CALL double i0(double x) {
-  const double half = ::exp(abs(x) / 2);
-  return abs(x) < 700 ? ::exp(abs(x)) * i0e(x) : i0e(x) * half * half;
+// exp(|x|) times a scaled function: in two steps the product is finite where exp alone is not, and
+// infinity times 0, what the scaled function is there, is infinity
+PLAIT_HD_CALL double unscaled(double x, double scaled) {
+  const double a = abs(x), half = ::exp(a / 2);
+  if (a == kInf64) return ::copysign(a, scaled);
+  return a < 700 ? ::exp(a) * scaled : scaled * half * half;
 }
-PLAIT_HD_CALL double i1(double x) {
-  const double half = ::exp(abs(x) / 2);
-  return abs(x) < 700 ? ::exp(abs(x)) * i1e(x) : i1e(x) * half * half;
-}
+PLAIT_HD_CALL double i0(double x) { return unscaled(x, i0e(x)); }
+PLAIT_HD_CALL double i1(double x) { return unscaled(x, i1e(x)); }
 
 // K0 for x <= 2: -(log(x / 2) + Euler's constant) I0(x) + sum of h_k (x^2 / 4)^k / k!^2, where h_k
 // is the k-th harmonic number (DLMF 10.31.2)

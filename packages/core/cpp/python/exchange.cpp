@@ -146,19 +146,21 @@ bool parse_version(PyObject *o, bool *versioned) {
   return true;
 }
 
-bool accept_device(plait_tensor *t, PyObject *o) {
-  if (!o || o == Py_None) return true;
+// Whether `__dlpack__` has to copy to the CPU, which alone it copies to; -1 with an exception.
+int copies_to_host(plait_tensor *t, PyObject *o, bool may_copy) {
+  if (!o || o == Py_None) return 0;
   int type = 0, id = 0;
   if (!PyTuple_Check(o) || !PyArg_ParseTuple(o, "ii", &type, &id)) {
     PyErr_Clear();
     PyErr_Format(PyExc_TypeError, "__dlpack__: `dl_device` must be a pair of ints, got %R", o);
-    return false;
+    return -1;
   }
-  if (type == int(t->dl.device.device_type) && id == t->dl.device.device_id) return true;
+  if (type == int(t->dl.device.device_type) && id == t->dl.device.device_id) return 0;
+  if (type == kDLCPU && id == 0 && may_copy && t->dl.device.device_type != PLAIT_META) return 1;
   PyErr_Format(PyExc_BufferError,
                "__dlpack__: the tensor is on DLPack device (%d, %d); (%d, %d) was asked for",
                int(t->dl.device.device_type), t->dl.device.device_id, type, id);
-  return false;
+  return -1;
 }
 
 PyObject *to_dlpack(PyObject *self, PyObject *args, PyObject *kwargs) {
@@ -169,20 +171,25 @@ PyObject *to_dlpack(PyObject *self, PyObject *args, PyObject *kwargs) {
     return nullptr;
   plait_tensor *t = handle_of(self);
   bool versioned = false;
-  if (!refuse_grad(t, "__dlpack__", PyExc_BufferError) || !parse_version(max_version, &versioned) ||
-      !accept_device(t, device))
+  if (!refuse_grad(t, "__dlpack__", PyExc_BufferError) || !parse_version(max_version, &versioned))
     return nullptr;
-  if (stream && stream != Py_None && t->dl.device.device_type == kDLCPU)
-    return PyErr_Format(PyExc_BufferError,
-                        "__dlpack__: `stream` must be None for a tensor on the CPU, got %R",
-                        stream);
-  const int truth = copy && copy != Py_None ? PyObject_IsTrue(copy) : 0;
-  if (truth < 0) return nullptr;
-  if (!truth) return state.python->export_dlpack(t, versioned, 0);
-  plait_tensor *fresh = call(op_clone, {value(t)});
+  const bool said = copy && copy != Py_None;
+  const int truth = said ? PyObject_IsTrue(copy) : 0;
+  const int to_host = truth < 0 ? -1 : copies_to_host(t, device, !said || truth);
+  if (to_host < 0) return nullptr;
+  plait_tensor *fresh = nullptr;
+  if (to_host || truth) {
+    plait_retain(t);
+    fresh = to_host ? moved(t, {kDLCPU, 0}) : call(op_clone, {value(t)});
+    if (!to_host) plait_release(t);
+    if (!fresh) return nullptr;
+    t = fresh;
+  }
+  // a copy on the CPU has arrived
   PyObject *capsule =
-      fresh ? state.python->export_dlpack(fresh, versioned, DLPACK_FLAG_BITMASK_IS_COPIED)
-            : nullptr;
+      !to_host && state.python->hand_over(t, stream) < 0
+          ? nullptr
+          : state.python->export_dlpack(t, versioned, fresh ? DLPACK_FLAG_BITMASK_IS_COPIED : 0);
   plait_release(fresh);
   return capsule;
 }
@@ -192,22 +199,13 @@ PyObject *dlpack_device(PyObject *self, PyObject *) {
   return Py_BuildValue("ii", int(d.device_type), int(d.device_id));
 }
 
-PyObject *capsule_of(PyObject *source, PyObject *copy) {
-  Object method(PyObject_GetAttrString(source, "__dlpack__"));
-  if (!method) {
-    PyErr_Clear();
-    return PyErr_Format(PyExc_TypeError,
-                        "from_dlpack: an array with `__dlpack__` is required, got %s",
-                        Py_TYPE(source)->tp_name);
-  }
-  Object none(PyTuple_New(0)), keywords(Py_BuildValue("{s(ii)}", "max_version", 1, 0));
-  if (!none || !keywords) return nullptr;
-  if (copy && copy != Py_None && PyDict_SetItemString(keywords.get(), "copy", copy) < 0)
-    return nullptr;
-  PyObject *capsule = PyObject_Call(method.get(), none.get(), keywords.get());
-  if (capsule || !PyErr_ExceptionMatches(PyExc_TypeError)) return capsule;
-  PyErr_Clear();  // a library older than DLPack 1.0
-  return PyObject_CallNoArgs(method.get());
+PyObject *capsule_of(PyObject *source, const DLDevice *wanted, PyObject *copy) {
+  if (PyCapsule_CheckExact(source)) return new_reference(source);
+  if (PyObject_HasAttrString(source, "__dlpack__"))
+    return state.python->ask_dlpack(source, wanted, copy);
+  return PyErr_Format(PyExc_TypeError,
+                      "from_dlpack: an array with `__dlpack__` is required, got %s",
+                      Py_TYPE(source)->tp_name);
 }
 
 PyObject *from_dlpack(PyObject *, PyObject *args, PyObject *kwargs) {
@@ -217,15 +215,13 @@ PyObject *from_dlpack(PyObject *, PyObject *args, PyObject *kwargs) {
                                    &source, &device, &copy))
     return nullptr;
   DLDevice d;
-  if (device && device != Py_None) {
-    const int done = state.python->device(device, &d);
-    if (done == PLAIT_NOT_CONVERTIBLE)
-      PyErr_Format(PyExc_TypeError, "from_dlpack: `device` must be device, got %R", device);
-    if (done == PLAIT_CONVERTED && d.device_type != kDLCPU)
-      PyErr_SetString(PyExc_BufferError, "from_dlpack: only the CPU can be asked for");
-    if (PyErr_Occurred()) return nullptr;
-  }
-  Object capsule(PyCapsule_CheckExact(source) ? new_reference(source) : capsule_of(source, copy));
+  const bool asked = device && device != Py_None;
+  const int done = asked ? state.python->device(device, &d) : int(PLAIT_CONVERTED);
+  if (done == PLAIT_NOT_CONVERTIBLE)
+    PyErr_Format(PyExc_TypeError, "from_dlpack: `device` must be device, got %R", device);
+  if (done != PLAIT_CONVERTED) return nullptr;
+  const bool to_host = asked && d.device_type == kDLCPU;
+  Object capsule(capsule_of(source, to_host ? &d : nullptr, copy));
   if (!capsule) return nullptr;
   const auto *managed = PyCapsule_IsValid(capsule.get(), "dltensor_versioned")
                             ? static_cast<DLManagedTensorVersioned *>(
@@ -233,7 +229,17 @@ PyObject *from_dlpack(PyObject *, PyObject *args, PyObject *kwargs) {
                             : nullptr;
   const bool copied = managed && (managed->flags & DLPACK_FLAG_BITMASK_IS_COPIED);
   plait_tensor *t = state.python->import_dlpack(state.runtime->thread(), capsule.get());
-  if (t && copy == Py_True && !copied) {
+  if (t && asked && !same(t->dl.device, d)) {
+    if (copy == Py_False) {
+      PyErr_Format(PyExc_BufferError,
+                   "from_dlpack: `copy=False` needs an array on %s, which is on %s",
+                   device_text(state.runtime, d).c_str(),
+                   device_text(state.runtime, t->dl.device).c_str());
+      plait_release(t);
+      return nullptr;
+    }
+    t = moved(t, d);
+  } else if (t && copy == Py_True && !copied) {
     plait_tensor *fresh = call(op_clone, {value(t)});
     plait_release(t);
     t = fresh;
@@ -274,7 +280,9 @@ PyMethodDef exchange_methods[] = {
      "    tensor([0., 5., 0.])"},
     {"__dlpack__", function(entry<to_dlpack>), METH_VARARGS | METH_KEYWORDS,
      "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA "
-     "DLPack capsule on the same memory."},
+     "DLPack capsule on the same memory. On an accelerator the consumer's stream, a number that the "
+     "array API standard gives it, waits for the work in the current one; -1: it does not. "
+     "``dl_device=(1, 0)`` asks for a copy on the CPU."},
     {"__dlpack_device__", entry<dlpack_device>, METH_NOARGS,
      "__dlpack_device__($self, /)\n--\n\n(device type, device number) of DLPack."},
     {nullptr, nullptr, 0, nullptr}};
@@ -293,7 +301,11 @@ PyMethodDef exchange_functions[] = {
      "    tensor([7, 2])"},
     {"from_dlpack", function(entry<from_dlpack>), METH_VARARGS | METH_KEYWORDS,
      "from_dlpack(x, /, *, device=None, copy=None)\n--\n\nA tensor on the memory of another "
-     "library's array."
+     "library's array, or a copy of it where another device is asked for. The current stream of an "
+     "accelerator waits for the work that makes the array."
+     "\n\nRaises:\n"
+     "    TypeError: if `x` is no array with ``__dlpack__``.\n"
+     "    BufferError: if its library cannot hand it over, or ``copy=False`` cannot be kept."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> import numpy as np\n"

@@ -20,12 +20,19 @@ void throw_if(bool failed) {
   if (failed) throw py::error_already_set();
 }
 
-py::dict memory_stats(const py::object &device) {
-  DLDevice d{kDLCPU, 0};
-  const int done = state.python->device(device.ptr(), &d);
-  if (done == PLAIT_NOT_CONVERTIBLE) throw py::type_error("memory_stats: `device` must be device");
+const plait_allocator *allocator_of(const char *who, const py::object &device) {
+  DLDevice d = state.runtime->thread()->device;
+  const int done =
+      device.is_none() ? int(PLAIT_CONVERTED) : state.python->device(device.ptr(), &d);
+  if (done == PLAIT_NOT_CONVERTIBLE)
+    throw py::type_error(std::string(who) + ": `device` must be device or None, got " +
+                         std::string(py::repr(device)));
   throw_if(done == PLAIT_CONVERSION_FAILED);
-  const plait_allocator *a = role<plait_allocator>(state.runtime, int32_t(d.device_type));
+  return role<plait_allocator>(state.runtime, int32_t(d.device_type));
+}
+
+py::dict memory_stats(const py::object &device) {
+  const plait_allocator *a = allocator_of("memory_stats", device);
   plait_alloc_stats s{};
   s.size = sizeof s;
   if (a && a->stats) a->stats(a->ctx, &s);
@@ -41,8 +48,8 @@ py::dict memory_stats(const py::object &device) {
   return out;
 }
 
-void empty_cache() {
-  const plait_allocator *a = role<plait_allocator>(state.runtime, kDLCPU);
+void empty_cache(const py::object &device) {
+  const plait_allocator *a = allocator_of("empty_cache", device);
   if (a && a->trim) a->trim(a->ctx);
 }
 
@@ -164,16 +171,16 @@ void add_functions(py::module_ &m) {
   m.def("tensor", make, py::arg("data"), py::pos_only(), py::kw_only(),
         py::arg("dtype") = py::none(), py::arg("device") = py::none(),
         py::arg("requires_grad") = false);
-  m.def("memory_stats", memory_stats, py::arg("device") = "cpu",
-        "The allocator's counters: live, cached and peak bytes, live blocks, allocations and those "
-        "that went to the system."
+  m.def("memory_stats", memory_stats, py::arg("device") = py::none(),
+        "The counters of the allocator of a device's type: live, cached and peak bytes, live "
+        "blocks, allocations and those that went to the system. None is the default device."
         "\n\nExample:\n"
         "    >>> import plait_core as pc\n"
         "    >>> stats = pc.memory_stats()\n"
         "    >>> stats[\"live_bytes\"] <= stats[\"peak_bytes\"]\n"
         "    True");
-  m.def("empty_cache", empty_cache,
-        "Give cached memory back to the system."
+  m.def("empty_cache", empty_cache, py::arg("device") = py::none(),
+        "Give cached memory of a device's type back to the system. None is the default device."
         "\n\nExample:\n"
         "    >>> import plait_core as pc\n"
         "    >>> before = pc.memory_stats()[\"cached_bytes\"]\n"

@@ -70,6 +70,46 @@ PyObject *on_storage(PyObject *self, PyObject *const *args, Py_ssize_t n) {
   return s < 0 ? raise(thread, s) : wrap(t);
 }
 
+// Whether each element of the span of a tensor belongs to one index, so that another storage can have
+// the same strides.
+bool is_dense(const plait_tensor *t) {
+  int64_t last = 0;
+  for (int32_t i = 0; i < t->dl.ndim; i++) {
+    if (t->dl.strides[i] < 0) return false;
+    last += (t->dl.shape[i] - 1) * t->dl.strides[i];
+  }
+  return numel(t) > 0 && last == numel(t) - 1;
+}
+
+// A tensor of the same shape and order in memory of the host that is pinned for a device:
+// (dtype, device). Its elements are not set.
+PyObject *pinned_like(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+  DLDataType d;
+  DLDevice device;
+  if (n != 2 || state.python->dtype(args[0], &d) != PLAIT_CONVERTED ||
+      state.python->device(args[1], &device) != PLAIT_CONVERTED)
+    return PyErr_Occurred()
+               ? nullptr
+               : PyErr_Format(PyExc_TypeError, "_pinned_like: (dtype, device) is required");
+  if (!is_accelerator(device))
+    return PyErr_Format(PyExc_ValueError,
+                        "pin_memory: `device` must be an accelerator, got device(%R)", args[1]);
+  plait_thread *thread = state.runtime->thread();
+  plait_tensor *t = handle_of(self), *out = nullptr;
+  plait_storage *storage = nullptr;
+  plait_status s = state.runtime->pinned_new(thread, device, uint64_t(numel(t) * itemsize(d)),
+                                             &storage);
+  if (s >= 0)
+    s = state.runtime->tensor_on(thread, storage, storage->data, d, t->dl.ndim, t->dl.shape,
+                                 is_dense(t) ? t->dl.strides : nullptr, &out);
+  plait_release(storage);
+  return s < 0 ? raise(thread, s) : wrap(out);
+}
+
+PyObject *is_pinned(PyObject *self, PyObject *) {
+  return PyBool_FromLong((handle_of(self)->storage->flags & PLAIT_STORAGE_PINNED) != 0);
+}
+
 bool fits(const plait_tensor *t, int64_t bytes) {
   const auto *begin = static_cast<const char *>(t->storage->data);
   const int64_t at = static_cast<const char *>(t->dl.data) - begin;
@@ -165,6 +205,11 @@ PyMethodDef storage_methods[] = {
      "_storage_bytes($self, /)\n--\n\nAll bytes of the storage, as a tensor of uint8."},
     {"_storage_extent", entry<storage_extent>, METH_NOARGS,
      "_storage_extent($self, /)\n--\n\nThe storage's address and its number of bytes."},
+    {"_pinned_like", function(entry<pinned_like>), METH_FASTCALL,
+     "_pinned_like($self, dtype, device, /)\n--\n\nA tensor of the same shape in pinned memory of "
+     "the host."},
+    {"_is_pinned", entry<is_pinned>, METH_NOARGS,
+     "_is_pinned($self, /)\n--\n\nWhether the storage is pinned memory of the host."},
     {"_on_storage", function(entry<on_storage>), METH_FASTCALL,
      "_on_storage($self, dtype, offset, size, stride, /)\n--\n\nA new tensor on this one's "
      "storage."},

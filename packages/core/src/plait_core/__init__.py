@@ -16,13 +16,17 @@ from math import e, inf, nan, pi
 
 from plait_abi import (
     DTypeError,
+    Event,
     Generator,
     OutOfMemoryError,
     PlaitError,
     ShapeError,
+    Stream,
     _binding,
     device,
     dtype,
+    get_default_device,
+    set_default_device,
 )
 from plait_abi.imports import import_module as _import_module
 from plait_core import (
@@ -151,12 +155,14 @@ __all__ = [
     "stft",
     "CheckpointError",
     "DTypeError",
+    "Event",
     "Generator",
     "OutOfMemoryError",
     "PlaitError",
     "ShapeError",
     "Size",
     "SparseTensor",
+    "Stream",
     "Tensor",
     "UntypedStorage",
     "allclose",
@@ -198,6 +204,7 @@ __all__ = [
     "from_dlpack",
     "from_numpy",
     "frombuffer",
+    "get_default_device",
     "get_default_dtype",
     "get_num_threads",
     "get_rng_state",
@@ -240,6 +247,7 @@ __all__ = [
     "seed",
     "segment_reduce",
     "set_batch_invariant",
+    "set_default_device",
     "set_default_dtype",
     "set_num_threads",
     "set_printoptions",
@@ -273,7 +281,7 @@ def numel(input: Tensor) -> _typing.Any:
 
 
 # modules that are imported at their first use
-_LAZY = ("array_api", "cuda", "testing")
+_LAZY = ("accelerator", "array_api", "cuda", "testing")
 
 
 def __dir__() -> list[str]:

@@ -20,15 +20,19 @@ class _Targets(NamedTuple):
     device: _binding.device | None
     copy: bool
     memory_format: str
+    non_blocking: bool
 
 
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Return the tensor in another dtype, on another device or in another memory format.
 
     The forms are ``to(dtype)``, ``to(device, dtype=None)`` and ``to(other)``, each followed by
-    ``non_blocking=False`` (accepted; copies on the CPU have nothing to wait for) and
-    ``copy=False``, and the keyword ``memory_format``. If nothing changes and ``copy`` is False, the
-    result is the tensor itself.
+    ``non_blocking=False`` and ``copy=False``, and the keyword ``memory_format``. If nothing changes
+    and ``copy`` is False, the result is the tensor itself.
+
+    With ``non_blocking`` the host does not wait for a copy between pinned memory and a device. A
+    result on the CPU is pinned then, and has its values when the stream of the device is done:
+    ``plait.accelerator.synchronize()``, or an `Event`.
 
     Raises:
         TypeError: if an argument is none of these.
@@ -40,9 +44,10 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         >>> pc.zeros(1, 2, 3, 4).to(memory_format=pc.channels_last).stride()
         (24, 1, 8, 2)
     """
-    dtype, device, copy, order = _targets(args, kwargs)
+    targets = _targets(args, kwargs)
+    dtype, device, copy, order, _ = targets
     if device is not None and device != self.device:
-        return _elsewhere(self, dtype or self.dtype, device, order)
+        return _elsewhere(self, device, targets)
     changed = dtype is not None and dtype is not self.dtype
     result: Tensor = self._cast(dtype) if changed else self
     if order != "preserve_format":
@@ -78,6 +83,7 @@ def _targets(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Targets:
             f"got {', '.join(map(repr, values))}"
         )
     copy = values[1] if len(values) == 2 else kwargs.get("copy", False)
+    non_blocking = values[0] if values else kwargs.get("non_blocking", False)
     order = kwargs.get("memory_format")
     if order is not None and not isinstance(order, memory_format_type):
         raise TypeError(f"to: `memory_format` must be a memory format, got {order!r}")
@@ -86,6 +92,7 @@ def _targets(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Targets:
         None if device is None else _binding.device(device),
         bool(copy),
         order or preserve_format,
+        bool(non_blocking),
     )
 
 
@@ -100,17 +107,20 @@ def _is_dtype(value: Any) -> bool:
     return isinstance(value, str) and any(value == known.name for known in _binding.dtypes)
 
 
-def _elsewhere(self: Tensor, dtype: _binding.dtype, device: _binding.device, order: str) -> Tensor:
+def _elsewhere(self: Tensor, device: _binding.device, targets: _Targets) -> Tensor:
+    dtype, order = targets.dtype or self.dtype, targets.memory_format
     if self.device.type == "meta":
         raise NotImplementedError(
             "to: a tensor with bytes is required, got one on the device meta, which has nothing to "
             f"copy to {device}; make one there with empty_like(x, device={str(device)!r})"
         )
+    if targets.non_blocking and device.type == "cpu" and order == "preserve_format":
+        return self._pinned_like(dtype, self.device).copy_(self, non_blocking=True)
     empty_like = _binding.operator("empty_like")
-    result = empty_like(self, dtype=dtype, device=device, memory_format=order)
+    result: Tensor = empty_like(self, dtype=dtype, device=device, memory_format=order)
     if device.type == "meta":
-        return result  # type: ignore[no-any-return]
-    return result.copy_(self)  # type: ignore[no-any-return]
+        return result
+    return result.copy_(self, non_blocking=targets.non_blocking)
 
 
 def _cast_to(name: str, dtype: _binding.dtype) -> Callable[..., Tensor]:
@@ -137,7 +147,9 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         >>> pc.zeros(2).type(), pc.zeros(2).type(pc.int64)
         ('plait.float32', tensor([0, 0]))
     """
-    return f"plait.{self.dtype.name}" if dtype is None else to(self, dtype)
+    if dtype is None:
+        return f"plait.{self.dtype.name}"
+    return to(self, dtype, non_blocking=non_blocking)
 
 
 def type_as(self: Tensor, other: Tensor) -> Tensor:
@@ -153,8 +165,12 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
     return to(self, other)
 
 
-def cpu(self: Tensor, memory_format: memory_format_type = preserve_format) -> Tensor:
-    """Return the tensor on the CPU.
+def cpu(
+    self: Tensor,
+    memory_format: memory_format_type = preserve_format,
+    non_blocking: bool = False,
+) -> Tensor:
+    """Return the tensor on the CPU; `non_blocking` is that of `Tensor.to`.
 
     Example:
         >>> import plait_core as pc
@@ -162,7 +178,7 @@ def cpu(self: Tensor, memory_format: memory_format_type = preserve_format) -> Te
         >>> x.cpu() is x
         True
     """
-    return to(self, device="cpu", memory_format=memory_format)
+    return to(self, device="cpu", memory_format=memory_format, non_blocking=non_blocking)
 
 
 def cuda(
@@ -183,7 +199,7 @@ def cuda(
         'cuda'
     """
     target = "cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device
-    return to(self, device=target, memory_format=memory_format)
+    return to(self, device=target, memory_format=memory_format, non_blocking=non_blocking)
 
 
 METHODS: dict[str, Callable[..., Any]] = {

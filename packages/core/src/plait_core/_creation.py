@@ -26,7 +26,7 @@ def tensor(
         data: Python numbers become bool, int64, the default dtype (float32) or complex64; arrays
             keep their dtype.
         dtype: the dtype of the result.
-        device: the device of the result; default: the CPU.
+        device: the device of the result; None is that of a tensor, else the default device.
         requires_grad: whether operators on the result are recorded.
 
     Raises:
@@ -47,7 +47,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Make a tensor from data without a copy where that is possible.
 
     A tensor of the wanted dtype and device is returned as it is, a NumPy array or an array with
-    ``__dlpack__`` shares its memory; all else goes through `tensor`.
+    ``__dlpack__`` shares its memory; all else goes through `tensor`. `device` None is that of a
+    tensor, else the default device.
 
     Example:
         >>> import numpy as np, plait_core as pc
@@ -57,15 +58,26 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
         >>> t
         tensor([5., 0.])
     """
-    if not is_tensor(data):
-        if hasattr(data, "__array_interface__") and hasattr(data, "ndim") and data.ndim:
-            data = from_numpy(data)
-        elif hasattr(data, "__dlpack__"):
-            data = from_dlpack(data)
-        else:
-            return tensor(data, dtype=dtype, device=device)
-    result: Tensor = data
-    return result if dtype is None and device is None else result.to(device=device, dtype=dtype)
+    shared = _shared(data)
+    if shared is None:
+        return tensor(data, dtype=dtype, device=device)
+    return _moved(shared, data, dtype, device)
+
+
+def _shared(data: Any) -> Tensor | None:
+    """Return a tensor on the memory of a tensor or of an array; None for other data."""
+    if is_tensor(data):
+        result: Tensor = data
+        return result
+    if hasattr(data, "__array_interface__") and hasattr(data, "ndim") and data.ndim:
+        return from_numpy(data)
+    return from_dlpack(data) if hasattr(data, "__dlpack__") else None
+
+
+def _moved(shared: Tensor, data: Any, dtype: Any, device: Any) -> Tensor:
+    if device is None and shared is not data and shared.device.type == "cpu":
+        device = _binding.get_default_device()
+    return shared if dtype is None and device is None else shared.to(device=device, dtype=dtype)
 
 
 def asarray(
@@ -96,11 +108,14 @@ def asarray(
     if copy:
         result = tensor(obj, dtype=dtype, device=device)
     else:
-        shared = is_tensor(obj) or hasattr(obj, "__dlpack__")
+        shared = _shared(obj)
         # numbers are converted to the wanted dtype at once, so that they are rounded once
-        base = as_tensor(obj) if shared else as_tensor(obj, dtype=dtype, device=device)
-        result = as_tensor(base, dtype=dtype, device=device)
-        if copy is False and not (shared and result.data_ptr() == base.data_ptr()):
+        result = (
+            tensor(obj, dtype=dtype, device=device)
+            if shared is None
+            else _moved(shared, obj, dtype, device)
+        )
+        if copy is False and (shared is None or result.data_ptr() != shared.data_ptr()):
             raise ValueError(
                 "asarray: `copy=False` needs an array of the wanted dtype and device, got "
                 f"{type(obj).__name__}"

@@ -108,6 +108,28 @@ class UntypedStorage:
             pages = mmap.mmap(file.fileno(), nbytes, access=access)
         return _FileBytes(_core.from_numpy(np.frombuffer(pages, np.uint8)))
 
+    def is_pinned(self, device: Any = None) -> bool:
+        """Return whether these bytes are page-locked memory, which a device copies without a wait.
+
+        Example:
+            >>> import plait_core as pc
+            >>> pc.zeros(2).untyped_storage().is_pinned()
+            False
+        """
+        return self._bytes._is_pinned()
+
+    def pin_memory(self, device: Any = None) -> UntypedStorage:
+        """Return a copy in page-locked memory; itself if it is there, or if there is no accelerator.
+
+        Example:
+            >>> import plait_core as pc
+            >>> storage = pc.zeros(2).untyped_storage().pin_memory()
+            >>> storage.is_pinned() == pc.accelerator.is_available()
+            True
+        """
+        pinned = self._bytes.pin_memory(device)
+        return self if pinned is self._bytes else UntypedStorage(pinned)
+
     def is_shared(self) -> bool:
         """Return whether these bytes are in shared memory, where other processes may see them."""
         return self._bytes.is_shared()

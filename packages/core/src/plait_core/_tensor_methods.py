@@ -87,31 +87,62 @@ def is_nonzero(self: Tensor) -> bool:
 
 
 def is_pinned(self: Tensor, device: Any = None) -> bool:
-    """Return whether the memory is page-locked; it is False for all memory that plait allocates.
+    """Return whether the memory is page-locked, so that copies to and from a device need no wait.
+
+    Args:
+        device: accepted as in PyTorch; the answer does not depend on it.
 
     Example:
         >>> import plait_core as pc
         >>> pc.zeros(2).is_pinned()
         False
     """
-    return False
+    return self._is_pinned()
 
 
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
-    """Return the tensor itself: plait has no device that needs page-locked memory.
+    """Return a copy in page-locked memory, or the tensor itself if it is there already.
+
+    ``x.to(device, non_blocking=True)`` copies from such memory while the host goes on. Without an
+    accelerator there is nothing to pin for, and the result is the tensor itself.
+
+    Args:
+        device: the accelerator that copies; None is the current one.
 
     Raises:
         RuntimeError: if the tensor is not on the CPU.
+        ValueError: if `device` is no accelerator.
 
     Example:
         >>> import plait_core as pc
-        >>> x = pc.zeros(2)
-        >>> x.pin_memory() is x
+        >>> x = pc.zeros(2).pin_memory()
+        >>> x.is_pinned() == pc.accelerator.is_available()
         True
     """
     if self.device.type != "cpu":
         raise RuntimeError(f"pin_memory: a tensor on the CPU is required, got one on {self.device}")
-    return self
+    chosen = _binding.current_accelerator() if device is None else _binding.device(device)
+    if chosen is None or self._is_pinned():
+        return self
+    return self._pinned_like(self.dtype, chosen).copy_(self)
+
+
+def record_stream(self: Tensor, stream: _binding.Stream) -> None:
+    """Say that work in a stream uses the tensor's memory, which a call from another library put
+    there.
+
+    The memory is given out again only when this work is done. For calls of plait it is done anyway.
+
+    Raises:
+        TypeError: if `stream` is no Stream.
+        ValueError: if it is a stream of another device.
+
+    Example:
+        >>> import plait_core as pc
+        >>> x = pc.zeros(2)
+        >>> x.record_stream(pc.Stream(x.device))
+    """
+    _binding.record_use(self, stream)
 
 
 def same(self: Tensor) -> Tensor:
@@ -169,19 +200,29 @@ def __array_namespace__(self: Tensor, /, *, api_version: str | None = None) -> A
 
 
 def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
-    """Return the tensor on a device; `stream` must be None, as the CPU has none.
+    """Return the tensor on a device.
+
+    Args:
+        device: where the result lies.
+        stream: the Stream of the tensor's device, or of `device`, in which the copy runs; None is
+            the current one.
 
     Raises:
-        ValueError: if a stream is given.
+        TypeError: if `stream` is no Stream.
 
     Example:
         >>> import plait_core as pc
         >>> pc.tensor([1.0, 2.0]).to_device("cpu")
         tensor([1., 2.])
     """
-    if stream is not None:
-        raise ValueError(f"to_device: `stream` must be None, got {stream!r}")
-    return self.to(device)
+    if stream is None:
+        return self.to(device)
+    if not isinstance(stream, _binding.Stream):
+        raise TypeError(
+            f"to_device: `stream` must be Stream or None, got {type(stream).__name__}"
+        )
+    with stream:
+        return self.to(device)
 
 
 # ---- other shapes of the same --------------------------------------------------------------------
@@ -305,6 +346,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "map2_": map2_,
     "map_": map_,
     "pin_memory": pin_memory,
+    "record_stream": record_stream,
     "resolve_conj": same,
     "resolve_neg": same,
     "to_device": to_device,

@@ -9,10 +9,12 @@ from plait_optim._arithmetic import (
     check_arithmetic,
     dtype_name,
     own_gradients,
+    root_of_sum,
     widened,
     zeros,
 )
 from plait_optim._arrays import filled_like, load
+from plait_optim._devices import number_on
 from plait_optim._groups import ParamGroup
 from plait_optim._optimizer import Optimizer
 from plait_optim._options import checked, document_common_options, not_negative
@@ -125,15 +127,15 @@ class Adafactor(Optimizer):
             count = math.prod(param.shape)
             if count == 0:
                 continue
-            grad *= sign * self.grad_scale
+            grad *= sign * number_on(self.grad_scale, grad)
             eps1, eps2 = group["eps"]
             eps1 = _EPSILON[dtype_name(param)] if eps1 is None else float(eps1)
             rho = min(lr, 1 / math.sqrt(state["step"]))
             kept = [state[name] for name in _MOMENTS if name in state]
             with widened(param, *kept) as [values, *moments]:
-                alpha = max(float(eps2), _root_mean_square(values, count)) * rho
+                alpha = _root_mean_square(values, count).clip(float(eps2)) * rho
                 update = grad * _scale(grad, moments, state["step"] ** group["beta2_decay"], eps1)
-                largest = max(1.0, _root_mean_square(update, count) / float(group["d"]))
+                largest = (_root_mean_square(update, count) / float(group["d"])).clip(1.0)
                 if decay:
                     values *= 1 - lr * decay
                 values -= (alpha / largest) * update
@@ -151,8 +153,8 @@ def _start(param: Any, state: dict[str, Any]) -> None:
         state["variance"] = filled_like(param)
 
 
-def _root_mean_square(array: Any, count: int) -> float:
-    return math.sqrt(float((array * array).sum()) / count)
+def _root_mean_square(array: Any, count: int) -> Any:
+    return root_of_sum(array * array) / math.sqrt(count)
 
 
 def _scale(grad: Any, moments: list[Any], weight: float, eps: float) -> Any:

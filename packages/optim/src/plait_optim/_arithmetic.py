@@ -12,13 +12,21 @@ from contextlib import contextmanager
 from typing import Any
 
 import plait_abi
-from plait_optim._arrays import exposed, filled_like, library_function, load, type_name
+from plait_optim._arrays import (
+    exposed,
+    filled_like,
+    library_function,
+    load,
+    sort_of,
+    type_name,
+)
 
 __all__ = [
     "check_arithmetic",
     "dtype_name",
     "narrowed",
     "own_gradients",
+    "root_of_sum",
     "wide",
     "widened",
     "zeros",
@@ -41,18 +49,20 @@ def dtype_name(array: Any) -> str:
 
 
 def zeros(param: Any, shape: Any) -> Any:
-    """Return zeros of a shape in the library and dtype of a parameter."""
-    return library_function(type(param), "zeros")(shape, dtype=param.dtype)
+    """Return zeros of a shape in the library and dtype, and on the device of a parameter."""
+    return _zeros(param, shape, param.dtype)
+
+
+def _zeros(param: Any, shape: Any, dtype: Any) -> Any:
+    place = {} if sort_of(type(param)) == "array" else {"device": param.device}
+    return library_function(type(param), "zeros")(shape, dtype=dtype, **place)
 
 
 def wide(array: Any) -> Any:
     """Return an array for computations: for halves a copy in float32, else the array itself."""
     if not dtype_name(array).endswith("float16"):
         return array
-    cls = type(array)
-    copy = library_function(cls, "zeros")(
-        tuple(array.shape), dtype=library_function(cls, "float32")
-    )
+    copy = _zeros(array, tuple(array.shape), library_function(type(array), "float32"))
     load(copy, array)
     return copy
 
@@ -93,3 +103,8 @@ def own_gradients(optimizer: object, params: list[Any], grads: list[Any]) -> lis
         load(copy, grad)
         copies.append(copy)
     return copies
+
+
+def root_of_sum(squares: Any) -> Any:
+    """Return the root of a sum: a 0-d array, or NumPy's number, that stays on its device."""
+    return squares.sum() ** 0.5

@@ -25,6 +25,7 @@ __all__ = [
     "load",
     "load_into",
     "mark_written",
+    "moved_to",
     "number",
     "sort_of",
     "type_name",
@@ -108,10 +109,19 @@ def number(handle: Any) -> float:
     raise RuntimeError("reading a norm needs one of numpy, plait_core and torch to be imported")
 
 
+def moved_to(value: Any, array: Any) -> Any:
+    """Return an array on the device of another one: itself, or a copy."""
+    if sort_of(type(value)) == "plait":
+        return value.to(array.device if sort_of(type(array)) == "plait" else "cpu")
+    if sort_of(type(array)) != "plait" or array.is_cpu:
+        return value
+    return library_function(type(array), "from_dlpack")(value).to(array.device)
+
+
 def load(array: Any, value: Any) -> None:
-    """Copy ``value`` into an array, cast to its dtype."""
-    [pair] = exposed([array, value])
-    operator("optimizer_state_load")(*pair)
+    """Copy ``value``, which may be on another device, into an array, cast to its dtype."""
+    [[target, given]] = exposed([array, value])
+    operator("optimizer_state_load")(target, moved_to(given, target))
 
 
 def load_into(param: Any, value: Any) -> Any:

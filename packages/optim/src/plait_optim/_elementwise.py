@@ -21,6 +21,7 @@ class Elementwise(Optimizer):
     """
 
     scales_gradients = True
+    all_or_nothing = True
     operator: ClassVar[str]
     arrays: ClassVar[tuple[str, ...]] = ()
     """State that is an array for each parameter, in the operator's order."""

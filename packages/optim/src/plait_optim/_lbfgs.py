@@ -36,6 +36,9 @@ class LBFGS(Optimizer):
     Parameters are arrays of one library and dtype, in one group: NumPy's, torch's or plait's. If
     they have no ``.grad``, the closure returns the loss and a list of gradients.
 
+    A step decides by the loss, by norms and by inner products what to do next. So it reads them,
+    with a line search or without, and waits for parameters on a device, which must be one for all.
+
     Args:
         params: real floating arrays; see `Optimizer`.
         max_iter: iterations in a step.

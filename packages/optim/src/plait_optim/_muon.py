@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from plait_optim._arithmetic import check_arithmetic, own_gradients, widened
+from plait_optim._arithmetic import check_arithmetic, own_gradients, root_of_sum, widened
 from plait_optim._arrays import filled_like
+from plait_optim._devices import number_on
 from plait_optim._groups import ParamGroup
 from plait_optim._optimizer import Optimizer
 from plait_optim._options import checked, document_common_options
@@ -109,7 +110,7 @@ class Muon(Optimizer):
         lr, mu = float(group["lr"]), float(group["momentum"])
         iteration = group["ns_coefficients"], group["ns_steps"], group["eps"]
         for param, grad, state in zip(params, given, states, strict=True):
-            grad *= self.grad_scale
+            grad *= number_on(self.grad_scale, grad)
             if "momentum_buffer" not in state:
                 state["momentum_buffer"] = filled_like(param)
             with widened(param, state["momentum_buffer"]) as [values, buffer]:
@@ -128,7 +129,7 @@ def _orthogonalised(
         return matrix
     a, b, c = coefficients
     x = matrix.T if rows > columns else matrix
-    x = x / max(math.sqrt(float((x * x).sum())), eps)
+    x = x / root_of_sum(x * x).clip(eps)
     for _ in range(steps):
         gram = x @ x.T
         x = a * x + (b * gram + c * (gram @ gram)) @ x

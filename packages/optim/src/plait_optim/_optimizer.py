@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 from plait_optim import _groups
 from plait_optim._arrays import exposed, load_into, mark_written, number, sort_of, type_name
-from plait_optim._component import grad_mode, operator
+from plait_optim._component import grad_mode
+from plait_optim._devices import by_device, norm_of, number_on
 from plait_optim._groups import ParamGroup
 from plait_optim._hooks import Hooks, RemovableHandle, hooked
 from plait_optim._options import not_negative
@@ -30,6 +31,11 @@ class Optimizer:
     Plait's optimizers take float32, float64, float16 and bfloat16. State has the dtype of its
     parameter. A step on float16 or bfloat16 computes in float32 and rounds its results, so small
     changes of a parameter may be lost; use float32 parameters to avoid this.
+
+    Plait tensors may be on any device, and on several in one group. A step there is made of the
+    ordinary operators, unless the device has a kernel for the optimizer's own. Steps do not read
+    values of tensors, so that they do not wait for a device; `LBFGS` does, as its decisions depend
+    on them.
 
     Args:
         params: plait tensors, NumPy arrays or torch tensors, in any mixture; (name, array) pairs;
@@ -57,12 +63,15 @@ class Optimizer:
     scales_gradients: ClassVar[bool] = False
     """Whether `update` multiplies gradients by ``self.grad_scale``, so that a step can clip."""
 
-    grad_scale: float = 1.0
-    """The factor of gradients in `update`: less than 1 while ``step(max_norm=...)`` clips."""
+    all_or_nothing: ClassVar[bool] = False
+    """Whether `update` has changed nothing when it raises an error. Then it is called for the
+    parameters of each device if one call cannot be made for all of them."""
 
-    grad_norm: float | None = None
-    """The norm of the gradients in the last ``step(max_norm=...)``."""
+    grad_scale: Any = 1.0
+    """The factor of gradients in `update`: less than 1 while ``step(max_norm=...)`` clips. A float;
+    for gradients on another device than the CPU a 0-d tensor there, as nothing waits for it."""
 
+    _grad_norm: Any = None
     _stepping = False
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -93,6 +102,17 @@ class Optimizer:
         """
 
     # ---- steps ----------------------------------------------------------------------------------
+
+    @property
+    def grad_norm(self) -> float | None:
+        """The norm of the gradients in the last ``step(max_norm=...)``, a float.
+
+        Where gradients are on another device than the CPU, the first look at it waits until the
+        device has computed it; the step does not.
+        """
+        if self._grad_norm is not None and not isinstance(self._grad_norm, float):
+            self._grad_norm = number(self._grad_norm)
+        return self._grad_norm  # type: ignore[no-any-return]
 
     @hooked
     def step(
@@ -187,9 +207,35 @@ class Optimizer:
     def _update_groups(self, groups: list[tuple[ParamGroup, list[Any], list[Any]]]) -> None:
         for group, params, grads in groups:
             mine, given = exposed(params, grads)
-            self.update(group, mine, given, self.state.of(params))
+            states = self.state.of(params)
+            try:
+                self.update(group, mine, given, states)
+            except ValueError:
+                # the error of operators on several devices; looking for them first takes longer
+                if not self.all_or_nothing or len(parts := by_device(mine)) < 2:
+                    raise
+                self._update_parts(parts, group, mine, given, states)
             if mine is not params:
                 mark_written(params)
+
+    def _update_parts(
+        self,
+        parts: dict[str, list[int]],
+        group: ParamGroup,
+        params: list[Any],
+        grads: list[Any],
+        states: list[dict[str, Any]],
+    ) -> None:
+        scale = self.grad_scale
+        for places in parts.values():
+            if not isinstance(scale, float):  # which only a step that clips sets
+                self.grad_scale = number_on(scale, params[places[0]])
+            self.update(
+                group,
+                [params[i] for i in places],
+                [grads[i] for i in places],
+                [states[i] for i in places],
+            )
 
     def _clip(self, groups: list[tuple[ParamGroup, list[Any], list[Any]]], max_norm: float) -> None:
         not_negative("max_norm", max_norm)
@@ -199,8 +245,13 @@ class Optimizer:
                 "gradients; clip them before the step"
             )
         grads = [grad for _, _, given in groups for grad in given]
-        self.grad_norm = number(operator("grad_norm")(*exposed(grads)))
-        scale = float(max_norm) / (self.grad_norm + 1e-6)
+        norm = norm_of(*exposed(grads))
+        if not getattr(norm, "is_cpu", True):
+            self._grad_norm = norm
+            self.grad_scale = (float(max_norm) / (norm + 1e-6)).clamp(max=1.0)
+            return
+        self._grad_norm = number(norm)
+        scale = float(max_norm) / (self._grad_norm + 1e-6)
         self.grad_scale = 1.0 if scale >= 1 else scale  # nan stays nan
 
     def zero_grad(self, set_to_none: bool = True) -> None:

@@ -49,6 +49,7 @@ class SGD(Optimizer):
     """
 
     scales_gradients = True
+    all_or_nothing = True
 
     def __init__(
         self,

@@ -7,8 +7,16 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from plait_optim._arrays import exposed, library_function, load_into, mark_written, sort_of
+from plait_optim._arrays import (
+    exposed,
+    library_function,
+    load_into,
+    mark_written,
+    moved_to,
+    sort_of,
+)
 from plait_optim._component import grad_mode, operator
+from plait_optim._devices import by_device
 from plait_optim._optimizer import Optimizer
 from plait_optim.lr_scheduler._base import LRScheduler, per_group
 
@@ -115,6 +123,7 @@ class AveragedModel:
             )
         with grad_mode(False):
             averages, values = exposed(averages, values)
+            values = [moved_to(v, a) for a, v in zip(averages, values, strict=True)]
             if self.n_averaged == 0:
                 _assign(averages, values)
             elif self.avg_fn is not None:
@@ -364,7 +373,9 @@ def _is_averaged_by_operator(array: Any) -> bool:
 def _average(averages: list[Any], values: list[Any], weight: float) -> None:
     pairs = list(zip(averages, values, strict=True))
     real = [pair for pair in pairs if _is_averaged_by_operator(pair[0])]
-    operator("average_step")([a for a, _ in real], [v for _, v in real], weight=float(weight))
+    for places in by_device([a for a, _ in real]).values():
+        mine = [real[i] for i in places]
+        operator("average_step")([a for a, _ in mine], [v for _, v in mine], weight=float(weight))
     for average, value in pairs:  # integers, and other arrays without a fused step
         if not _is_averaged_by_operator(average):
             average[...] = average * (1 - weight) + value * weight

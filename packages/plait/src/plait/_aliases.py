@@ -26,6 +26,7 @@ _PLACES = {"utils.data": ("data", ""), "utils.checkpoint": ("autograd", ".checkp
 _OUTER = {"abi": "plait_abi", "torch": "plait_torch"}
 # modules of the component core with a name below plait.
 _OF_CORE = (
+    "accelerator",
     "array_api",
     "cuda",
     "fft",

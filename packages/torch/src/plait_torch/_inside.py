@@ -65,7 +65,8 @@ def _log_api_usage_once(name: str) -> None:
 
 def _get_default_device() -> str:
     """Return the kind of device that tensors are made on."""
-    return "cpu"
+    kind: str = plait.get_default_device().type
+    return kind
 
 
 def _set_grad_enabled(mode: bool) -> None:

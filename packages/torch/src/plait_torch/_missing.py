@@ -74,8 +74,6 @@ _WAYS = {
     "cuda.nvtx": _CUDA,
     "cuda.nccl": _CUDA,
     "cuda.comm": _CUDA,
-    "Stream": _CUDA,
-    "Event": _CUDA,
     "func.functionalize": "it changes no values: call the function itself",
     "func.linearize": "use `torch.func.jvp`",
     "lstsq": _OLD + "use `torch.linalg.lstsq`",

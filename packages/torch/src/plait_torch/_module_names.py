@@ -86,7 +86,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.cuda.memory": (_HERE + "_cuda", "plait.cuda"),
     "torch.mps": (_HERE + "_accelerator:mps",),
     "torch.xpu": (_HERE + "_accelerator:xpu",),
-    "torch.accelerator": (_HERE + "_accelerator",),
+    "torch.accelerator": (_HERE + "_accelerator", "plait.accelerator"),
     "torch.backends": (_HERE + "_packages",),
     "torch.overrides": (_HERE + "_overrides",),
     "torch.autograd": (_HERE + "_autograd", "plait.autograd"),

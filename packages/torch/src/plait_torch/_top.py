@@ -29,7 +29,6 @@ __all__ = [  # noqa: PLE0604 - names of a table
     "get_autocast_cpu_dtype",
     "get_autocast_dtype",
     "get_autocast_gpu_dtype",
-    "get_default_device",
     "get_deterministic_debug_mode",
     "get_float32_matmul_precision",
     "get_num_interop_threads",
@@ -44,7 +43,6 @@ __all__ = [  # noqa: PLE0604 - names of a table
     "is_warn_always_enabled",
     "load",
     "save",
-    "set_default_device",
     "set_default_tensor_type",
     "set_deterministic_debug_mode",
     "set_float32_matmul_precision",
@@ -83,21 +81,6 @@ def set_default_tensor_type(t: Any) -> None:
         >>> set_default_tensor_type("torch.FloatTensor")
     """
     plait.set_default_dtype(_tensor_types.dtype_of(t, "set_default_tensor_type"))
-
-
-def set_default_device(device: Any) -> None:
-    """Accept "cpu", the device of new tensors; other devices raise.
-
-    Raises:
-        NotImplementedError: for another device.
-    """
-    if device is not None and plait.device(device).type != "cpu":
-        raise NotImplementedError(f"set_default_device: new tensors are on the CPU; got {device!r}")
-
-
-def get_default_device() -> Any:
-    """Return the device of new tensors, the CPU."""
-    return plait.device("cpu")
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:

@@ -21,7 +21,7 @@ def pad(
     Args:
         input: Any tensor.
         pad: Two ints for every dimension, the last dimension first: ``(left, right, top, bottom)``.
-            Negative ones cut elements off.
+            Negative ones cut elements off: before the padding in mode "circular", else after it.
         mode: "constant", "reflect" (the border not repeated), "replicate" or "circular".
         value: The elements of mode "constant"; None is 0.
 
@@ -57,9 +57,11 @@ def _pad_dim(input: Tensor, dim: int, before: int, after: int, mode: str, value:
         input, before, after = input.narrow(dim, start, stop - start), max(before, 0), max(after, 0)
         size = input.shape[dim]
     if mode != "constant" and (before > 0 or after > 0):
-        reserve((before + after) * (48 + input.numel() // max(size, 1) * input.itemsize), input)
+        more = max(before + after, 0)
+        reserve(more * (48 + input.numel() // max(size, 1) * input.itemsize), input)
         indices = _source_indices(size, before, after, mode, dim, tuple(input.shape))
-        return input.index_select(dim, pc.tensor(indices, device=input.device))
+        places = pc.tensor(indices, dtype=pc.int64, device=input.device)
+        return input.index_select(dim, places)
     start, stop = max(-before, 0), size - max(-after, 0)
     pieces = [input.narrow(dim, start, max(stop - start, 0))]
     for width, position in ((before, 0), (after, len(pieces) + (before > 0))):

@@ -29,12 +29,15 @@ def get_total_norm(
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,
 ) -> Tensor:
-    """Return the norm of all elements of all tensors together.
+    """Return the norm of all elements of all tensors together, as a 0-d tensor.
+
+    It is on the device of the first tensor; the others may be on other devices.
 
     Args:
         tensors: A tensor or several.
         norm_type: p of the p-norm; ``inf`` is the largest absolute value.
-        error_if_nonfinite: Raise if the norm is nan or infinite.
+        error_if_nonfinite: Raise RuntimeError if the norm is nan or infinite. That reads it, and so
+            waits for a device.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -47,7 +50,7 @@ def get_total_norm(
     p = float(norm_type)
     each = [_norm(tensor, p) for tensor in given]
     wide = functools.reduce(pc.promote_types, (norm.dtype for norm in each))  # halves overflow
-    norms = pc.stack([norm.to(wide) for norm in each])
+    norms = pc.stack([norm.to(each[0].device, wide) for norm in each])
     total = _norm(norms, p)
     if error_if_nonfinite and not math.isfinite(total.item()):
         raise RuntimeError(
@@ -89,7 +92,7 @@ def clip_grads_with_norm_(
     """
     factor = (max_norm / (total_norm + 1e-6)).clamp(max=1.0)
     for gradient in _gradients(parameters):
-        gradient.mul_(factor.to(gradient.dtype))
+        gradient.mul_(factor.to(gradient.device, gradient.dtype))
 
 
 def clip_grad_norm_(
@@ -102,12 +105,14 @@ def clip_grad_norm_(
     r"""Scale gradients in place so that their norm together is at most ``max_norm``.
 
     Every gradient is multiplied by :math:`\min(1, m / (\|g\| + 10^{-6}))` (Pascanu et al. 2013).
+    Nothing is read, so that gradients on a device are not waited for.
 
     Args:
         parameters: A tensor or several; those without a gradient are skipped.
         max_norm: The largest norm, m.
         norm_type: p of the p-norm; ``inf`` is the largest absolute value.
-        error_if_nonfinite: Raise if the norm is nan or infinite, before anything is changed.
+        error_if_nonfinite: Raise RuntimeError if the norm is nan or infinite, before anything is
+            changed. That reads the norm, and so waits for a device.
         foreach: Unused; programs written for PyTorch may pass it.
 
     Returns:

@@ -83,7 +83,10 @@ class ReduceLROnPlateau(LRScheduler):
         return self.cooldown_counter > 0
 
     def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Take the metric of an epoch, and reduce the rates if it has stopped improving."""
+        """Take the metric of an epoch, and reduce the rates if it has stopped improving.
+
+        The metric is read: a tensor on a device is waited for.
+        """
         value = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(value):

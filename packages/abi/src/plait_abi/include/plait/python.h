@@ -103,6 +103,14 @@ typedef struct plait_python {
    * C++ objects may change during the collection.
    */
   const uint64_t *unlocked;
+
+  /* exchange with devices */
+  /* the DLPack capsule of an array, whose bytes work in our current stream may use; `wanted`: the
+   * device to ask for, or NULL, where the array is; `copy`: what to ask for, or NULL */
+  PyObject *(*ask_dlpack)(PyObject *array, const DLDevice *wanted, PyObject *copy);
+  /* lets the stream that a consumer names (`__dlpack__(stream=...)`, NULL: none was named) wait for
+   * the work in our current one; -1 with an exception */
+  int (*hand_over)(plait_tensor *, PyObject *stream);
 } plait_python;
 
 /* Called in module initialisation; NULL with an exception. */

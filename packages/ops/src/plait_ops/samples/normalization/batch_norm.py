@@ -173,3 +173,10 @@ batch_norm_backward.error(
     lambda s: s(s.array(2, 3), s.array(2, 3), s.array(2), s.array(3), None, 1e-5),
     contains=["batch_norm_backward", "mean", "var", "(3,)", "(2,)"],
 )
+batch_norm_backward.error(
+    "DTypeError",
+    lambda s: s(
+        s.array(2, 3), s.array(2, 3), s.array(3), s.array(3), s.array(3, dtype="float64"), 1e-5
+    ),
+    contains=["batch_norm_backward", "`grad` and `weight`", "float32 and float64"],
+)

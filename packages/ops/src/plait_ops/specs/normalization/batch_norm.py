@@ -118,6 +118,7 @@ def _(grad, input, mean, var, weight):
         f"`mean` and `var` must have shape ({c},) for `input` of shape {input.shape}; got {mean.shape} and {var.shape}",
     )
     if weight is not None:
+        require_same("grad", grad, "weight", weight)
         check_per_channel("weight", weight, input)
     return result(input.shape, grad.dtype), result([c], grad.dtype), result([c], grad.dtype)
 

@@ -137,7 +137,12 @@ def _(self, other, alpha):
 
 
 gcd = _divisors("gcd", "The greatest common divisor, never negative; ``gcd(0, 0)`` is 0.", "[4, 2]")
-lcm = _divisors("lcm", "The least common multiple, never negative; 0 where one is 0.", "[24, 12]")
+lcm = _divisors(
+    "lcm",
+    "The least common multiple, never negative; 0 where one is 0. Where it overflows, it wraps around, and the result is "
+    "the absolute value of that.",
+    "[24, 12]",
+)
 
 
 neg = function_of_one(

@@ -1,0 +1,456 @@
+"""Streams, events, pinned memory and DLPack on the pretend accelerator, as Python sees them.
+
+A gate holds a stream where it is: a kernel that waits until the test opens it. So what is not done
+is known without clocks, and a wait that kept the interpreter's lock would never end.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plait
+import plait_abi
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ctypes.CDLL]:
+    """The pretend accelerator, loaded."""
+    path = tmp_path_factory.mktemp("device") / "device.so"
+    flags = ["-std=c11", "-O2", "-shared", "-fPIC", f"-I{plait_abi.paths()['include']}"]
+    cc = os.environ.get("CC", "cc").split()
+    source = ROOT / "examples" / "plugins" / "device.c"
+    subprocess.run([*cc, *flags, str(source), "-o", str(path), "-lpthread"], check=True)
+    plait_abi.load(str(path))
+    yield ctypes.CDLL(str(path))
+    gc.collect()
+    plait_abi.detach("example-device")
+
+
+@pytest.fixture(autouse=True)
+def quiet(library: ctypes.CDLL) -> Iterator[None]:
+    yield
+    gc.collect()
+    plait.accelerator.synchronize(0)
+    plait.accelerator.synchronize(1)
+
+
+class Gate:
+    """Holds streams until it is opened; `close` puts work into the current stream."""
+
+    def __init__(self) -> None:
+        self._opened = threading.Event()
+        self._kernel = plait_abi.kernel("sinc", self._wait)
+        self._x = plait.zeros(1, device="ext")
+
+    def _wait(self, x: Any, out: Any) -> None:
+        assert self._opened.wait(60), "nobody opened the gate"
+        out.fill_(1)
+
+    def close(self) -> Any:
+        self._opened.clear()
+        return plait.sinc(self._x)
+
+    def open(self) -> None:
+        self._opened.set()
+
+    def open_soon(self) -> threading.Thread:
+        """Open it in another thread, which needs the interpreter's lock."""
+        thread = threading.Thread(target=self.open)
+        thread.start()
+        return thread
+
+    def end(self) -> None:
+        self.open()
+        plait.accelerator.synchronize("ext:0")
+        self._kernel.close()
+
+
+@pytest.fixture
+def gate(library: ctypes.CDLL) -> Iterator[Gate]:
+    made = Gate()
+    yield made
+    made.end()
+
+
+def test_the_work_of_a_stream_is_done_later(gate: Gate) -> None:
+    stream = plait.Stream("ext")
+    assert stream.device == plait.device("ext", 0) and stream.query()
+    with stream:
+        result = gate.close() + 1
+        event = stream.record_event()
+    assert not stream.query() and not event.query()
+    assert plait.accelerator.current_stream().query(), "the default stream has nothing to do"
+    gate.open_soon().join()
+    stream.synchronize()
+    event.synchronize()
+    assert stream.query() and event.query()
+    assert result.cpu().tolist() == [2.0]
+
+
+@pytest.mark.parametrize("wait", ["stream", "event", "device", "cpu"])
+def test_waiting_lets_other_threads_run(gate: Gate, wait: str) -> None:
+    result = gate.close()
+    event = plait.Event()
+    event.record()
+    opening = gate.open_soon()
+    if wait == "stream":
+        plait.accelerator.current_stream().synchronize()
+    elif wait == "event":
+        event.synchronize()
+    elif wait == "device":
+        plait.accelerator.synchronize()
+    assert result.cpu().tolist() == [1.0]
+    opening.join()
+
+
+@pytest.mark.parametrize("way", ["wait_stream", "wait_event", "wait"])
+def test_a_stream_waits_for_another(gate: Gate, way: str) -> None:
+    first, second, third = plait.Stream("ext"), plait.Stream("ext"), plait.Stream("ext")
+    with first:
+        made = gate.close()
+        event = plait.Event("ext")
+        event.record()
+    if way == "wait_stream":
+        second.wait_stream(first)
+    elif way == "wait_event":
+        second.wait_event(event)
+    else:
+        event.wait(second)
+    with second:
+        result = made * 3
+    with third:
+        other = plait.ones(1, device="ext") * 5
+        assert other.cpu().tolist() == [5.0], "it has nothing to wait for"
+    assert not second.query() and third.query()
+    gate.open()
+    second.synchronize()
+    assert result.cpu().tolist() == [3.0]
+
+
+def test_the_host_waits_for_another_type_of_device(gate: Gate) -> None:
+    gate.close()
+    event = plait.accelerator.current_stream().record_event()
+    opening = gate.open_soon()
+    plait.Stream("cpu").wait_event(event)
+    assert event.query()
+    opening.join()
+
+
+def test_the_current_stream_is_that_of_the_innermost_block(library: ctypes.CDLL) -> None:
+    outer, inner = plait.Stream("ext"), plait.Stream("ext")
+    default = plait.accelerator.current_stream("ext")
+    with outer as entered:
+        assert entered is outer and plait.accelerator.current_stream() == outer
+        with pytest.raises(ZeroDivisionError), inner:
+            assert plait.accelerator.current_stream() == inner
+            with outer:
+                assert plait.accelerator.current_stream() == outer
+            assert plait.accelerator.current_stream() == inner
+            _ = 1 // 0
+        assert plait.accelerator.current_stream() == outer
+        assert plait.accelerator.current_stream(1) != outer, "each device has its own"
+        found = []
+        thread = threading.Thread(target=lambda: found.append(plait.accelerator.current_stream()))
+        thread.start()
+        thread.join()
+        assert found == [default], "and each thread"
+    assert plait.accelerator.current_stream() == default
+    with plait.accelerator.stream(inner), plait.accelerator.stream(None):
+        assert plait.accelerator.current_stream() == inner
+    plait.accelerator.set_stream(inner)
+    assert plait.accelerator.current_stream() == inner
+    plait.accelerator.set_stream(default)
+    assert plait.accelerator.current_stream() == default
+    with pytest.raises(RuntimeError, match="without __enter__"):
+        outer.__exit__(None, None, None)
+
+
+def test_one_object_is_entered_on_two_threads(library: ctypes.CDLL) -> None:
+    stream, mine = plait.Stream("ext"), plait.Stream("ext")
+    entered, leave = threading.Event(), threading.Event()
+    found = []
+
+    def run() -> None:
+        with stream:
+            entered.set()
+            assert leave.wait(60)
+        found.append(plait.accelerator.current_stream().stream_id)
+
+    thread = threading.Thread(target=run)
+    with mine:
+        thread.start()
+        assert entered.wait(60)
+        with stream:
+            leave.set()
+            thread.join()
+        assert plait.accelerator.current_stream() == mine
+    assert found == [0]
+
+
+def test_streams_are_compared_by_what_they_stand_for(library: ctypes.CDLL) -> None:
+    stream, other = plait.Stream("ext"), plait.Stream("ext", priority=-1)
+    with stream:
+        again = plait.accelerator.current_stream()
+    assert again is not stream and again == stream and hash(again) == hash(stream)
+    assert again.native_handle == stream.stream_id != 0
+    assert stream != other and stream != 3 and other.priority == -1
+    defaults = [plait.accelerator.current_stream(number) for number in (0, 1)]
+    assert defaults[0] != defaults[1] and defaults[0] != plait.Stream("cpu")
+    assert defaults[0].stream_id == 0 and "default one of ext:0" in repr(defaults[0])
+    assert "of ext:0, native handle 0x" in repr(stream)
+
+
+def test_time_between_events(library: ctypes.CDLL) -> None:
+    start, end = (plait.Event(enable_timing=True) for _ in range(2))
+    with pytest.raises(ValueError, match="two recorded events"):
+        start.elapsed_time(end)
+    start.record()
+    _ = plait.ones(3, device="ext") + 1
+    end.record()
+    assert start.elapsed_time(end) >= 0
+    plain = plait.accelerator.current_stream().record_event()
+    with pytest.raises(ValueError, match="made to be timed"):
+        start.elapsed_time(plain)
+
+
+def test_on_the_cpu_streams_and_events_do_nothing() -> None:
+    stream, event = plait.Stream("cpu"), plait.Event("cpu", enable_timing=True)
+    with stream:
+        assert plait.ones(2).sum().item() == 2
+    stream.wait_stream(plait.Stream("cpu"))
+    stream.wait_event(stream.record_event(event))
+    event.wait()
+    assert stream.query() and event.query() and stream == plait.Stream("cpu")
+    assert stream.device == event.device == plait.device("cpu") and event.event_id == 0
+    with pytest.raises(NotImplementedError, match="events of an accelerator"):
+        event.elapsed_time(event)
+
+
+def test_what_is_refused(library: ctypes.CDLL) -> None:
+    ext, cpu = plait.Stream("ext"), plait.Stream("cpu")
+    for call, error, text in [
+        (lambda: ext.wait_event(3), TypeError, "wait_event: `event` must be Event, got int"),
+        (lambda: ext.wait_stream(None), TypeError, "wait_stream: `stream` must be Stream"),
+        (lambda: ext.record_event(cpu), TypeError, "record_event: `event` must be Event"),
+        (lambda: ext.record_event(plait.Event("cpu")), ValueError, "of cpu, the stream of ext:0"),
+        (lambda: plait.Event("ext:1").record(ext), ValueError, "of ext:1, the stream of ext:0"),
+        (lambda: plait.Event("ext").wait(3), TypeError, "wait: `stream` must be Stream, got int"),
+        (lambda: plait.Event("ext").elapsed_time(3), TypeError, "`end_event` must be Event"),
+        (lambda: plait.Stream("ext:7"), ValueError, "no device ext:7: ext has 2"),
+        (lambda: plait.Stream("cuda"), NotImplementedError, "no component for the device cuda:0"),
+        (lambda: plait.Stream(1.5), TypeError, "Stream: `device` must be device, int or None"),
+        (lambda: plait.Stream(True), TypeError, "Stream: `device` must be device, int or None"),
+        (lambda: plait.accelerator.synchronize("cpu"), ValueError, "must be an accelerator"),
+        (lambda: plait.accelerator.current_stream([]), TypeError, "must be device, int or None"),
+        (lambda: plait.accelerator.set_stream(3), TypeError, "`stream` must be Stream, got int"),
+        (lambda: plait.accelerator.stream(3), TypeError, "`stream` must be Stream or None"),
+    ]:
+        with pytest.raises(error, match=text):
+            call()
+
+
+def test_the_accelerator(library: ctypes.CDLL) -> None:
+    accelerator = plait.accelerator
+    assert accelerator.is_available() and accelerator.device_count() == 2
+    assert accelerator.current_accelerator() == plait.device("ext", 0)
+    assert accelerator.current_device_index() == 0
+    with plait.device("ext", 1):
+        assert accelerator.current_accelerator() == plait.device("ext", 1)
+        assert accelerator.current_device_index() == plait.Stream().device.index == 1
+        x = plait.zeros(1000)
+        assert str(x.device) == "ext:1" and plait.Event().device == x.device
+    with plait.device("meta"):
+        assert accelerator.current_accelerator() == plait.device("ext", 0)
+    before = accelerator.memory_allocated()
+    y = plait.zeros(1000, device="ext")
+    assert accelerator.memory_allocated() - before >= y.nbytes
+    assert accelerator.memory_stats("ext")["allocated_bytes.all.current"] > 0
+    assert accelerator.memory_reserved(0) >= accelerator.memory_allocated(0)
+    accelerator.empty_cache()
+
+
+def test_a_copy_from_pinned_memory_is_not_waited_for(gate: Gate) -> None:
+    gate.close()
+    source = plait.arange(4.0)
+    pinned = source.pin_memory()
+    late = pinned.to("ext", non_blocking=True)
+    early = source.to("ext", non_blocking=True)
+    target = plait.zeros(4, device="ext")
+    target.copy_(pinned, non_blocking=True)
+    pinned[0] = source[0] = 9.0  # before the copy from `pinned` has begun
+    there = late.to("cpu", non_blocking=True)
+    assert there.is_pinned() and not plait.accelerator.current_stream().query()
+    gate.open()
+    plait.accelerator.synchronize()
+    assert there.tolist() == late.cpu().tolist() == target.cpu().tolist() == [9.0, 1.0, 2.0, 3.0]
+    assert early.cpu().tolist() == [0.0, 1.0, 2.0, 3.0], "memory that is not pinned was read at once"
+
+
+def test_pinned_memory(library: ctypes.CDLL) -> None:
+    count = library.example_device_get
+    count.restype = ctypes.c_int64
+    before = count(b"pinned_bytes")
+    x = plait.arange(6.0).reshape(2, 3).t()
+    pinned = x.pin_memory()
+    assert count(b"pinned_bytes") - before == 24
+    assert pinned.is_pinned() and not x.is_pinned() and pinned.pin_memory() is pinned
+    assert pinned.tolist() == x.tolist() and pinned.stride() == x.stride()
+    assert pinned[0].is_pinned() and not pinned.clone().is_pinned()
+    storage = x.untyped_storage()
+    assert storage.pin_memory("ext:1").is_pinned() and not storage.is_pinned()
+    assert pinned.untyped_storage().is_pinned()
+    assert plait.zeros(0, 3).pin_memory().shape == (0, 3)
+    assert x[:, ::2].pin_memory().tolist() == x[:, ::2].tolist()
+    leaf = plait.ones(2, requires_grad=True)
+    (leaf.pin_memory() * 3).sum().backward()
+    assert leaf.grad.tolist() == [3.0, 3.0]
+    del pinned, storage
+    gc.collect()
+    assert count(b"pinned_bytes") == before
+    with pytest.raises(RuntimeError, match="on the CPU is required, got one on ext:0"):
+        plait.zeros(1, device="ext").pin_memory()
+    with pytest.raises(ValueError, match="must be an accelerator"):
+        x.pin_memory("cpu")
+
+
+def test_gradients_of_copies_that_are_not_waited_for(library: ctypes.CDLL) -> None:
+    x = plait.ones(3, requires_grad=True)
+    (x.to("ext", non_blocking=True) * 2).cpu().sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_memory_that_another_stream_uses_is_kept(gate: Gate, recorded: bool) -> None:
+    stream = plait.Stream("ext")
+    with stream:
+        gate.close()
+    x = plait.zeros(5000, device="ext")
+    address = x.data_ptr()
+    if recorded:
+        x.record_stream(stream)
+    del x
+    y = plait.zeros(5000, device="ext")
+    assert (y.data_ptr() == address) is not recorded
+    with pytest.raises(TypeError, match="`stream` must be Stream, got int"):
+        y.record_stream(3)
+    with pytest.raises(ValueError, match="is on ext:0, `stream` is one of cpu"):
+        y.record_stream(plait.Stream("cpu"))
+    gate.open()  # the end of a stream waits for its work
+
+
+class Producer:
+    """An array of another library on the pretend device; it notes what it was asked."""
+
+    def __init__(self, x: Any, known: tuple[str, ...] = ("max_version", "copy", "dl_device")):
+        self.x, self.known = x, (*known, "stream")
+        self.asked: list[dict[str, Any]] = []
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        device: tuple[int, int] = self.x.__dlpack_device__()
+        return device
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        self.asked.append(keywords)
+        if set(keywords) - set(self.known):
+            raise TypeError("unexpected keyword")
+        return self.x.__dlpack__(**keywords)
+
+
+def test_a_producer_is_told_our_stream(library: ctypes.CDLL) -> None:
+    stream = plait.Stream("ext")
+    producer = Producer(plait.arange(3, device="ext"))
+    taken = plait.from_dlpack(producer)
+    with stream:
+        again = plait.from_dlpack(producer)
+    assert [asked["stream"] for asked in producer.asked] == [0, stream.native_handle]
+    assert taken.data_ptr() == again.data_ptr() == producer.x.data_ptr()
+    assert (taken + 1).cpu().tolist() == [1, 2, 3]
+    old = Producer(plait.arange(3, device="ext"), known=())
+    assert plait.from_dlpack(old).cpu().tolist() == [0, 1, 2]
+    assert old.asked[-1] == {"stream": 0}
+    here = Producer(plait.arange(3))
+    plait.from_dlpack(here)
+    assert "stream" not in here.asked[0]
+
+
+@pytest.mark.parametrize(("given", "waits"), [("handle", True), (-1, False)])
+def test_the_consumers_stream_waits(gate: Gate, given: Any, waits: bool) -> None:
+    stream = plait.Stream("ext")
+    x = gate.close()
+    capsule = x.__dlpack__(stream=stream.native_handle if given == "handle" else given)
+    assert stream.query() is not waits
+    gate.open()
+    stream.synchronize()
+    with stream:
+        assert plait.from_dlpack(capsule).data_ptr() == x.data_ptr()
+
+
+def test_without_a_number_the_default_stream_waits(gate: Gate) -> None:
+    default = plait.accelerator.current_stream("ext")
+    for number in (None, 0):
+        with plait.Stream("ext"):
+            x = gate.close()
+            x.__dlpack__(stream=number)
+        assert not default.query()
+        gate.open()
+        default.synchronize()
+
+
+def test_dlpack_to_the_cpu(library: ctypes.CDLL) -> None:
+    x = plait.arange(4.0, device="ext") * 2
+    for known in (("max_version", "copy", "dl_device"), ()):
+        producer = Producer(x, known)
+        there = plait.from_dlpack(producer, device="cpu")
+        assert there.tolist() == [0.0, 2.0, 4.0, 6.0]
+        assert producer.asked[0]["dl_device"] == (1, 0)
+    assert np.from_dlpack(x, device="cpu").tolist() == [0.0, 2.0, 4.0, 6.0]
+    moved = plait.from_dlpack(np.arange(3), device="ext:1")
+    assert str(moved.device) == "ext:1" and moved.cpu().tolist() == [0, 1, 2]
+    with pytest.raises(BufferError):
+        plait.from_dlpack(x, device="cpu", copy=False)
+    with pytest.raises(BufferError, match="needs an array on ext:0, which is on cpu"):
+        plait.from_dlpack(np.arange(3), device="ext", copy=False)
+    copied = plait.from_dlpack(x, copy=True)
+    assert copied.device == x.device and copied.data_ptr() != x.data_ptr()
+
+
+@pytest.mark.parametrize(
+    ("stream", "error", "text"),
+    [
+        ("1", TypeError, "`stream` must be an int or None, got '1'"),
+        (-2, BufferError, "`stream` must be the number of a stream, -1 or None for a tensor on"),
+        (2**70, TypeError, "`stream` must be an int or None"),
+    ],
+)
+def test_bad_streams_of_dlpack(
+    library: ctypes.CDLL, stream: Any, error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        plait.zeros(1, device="ext").__dlpack__(stream=stream)
+
+
+def test_the_default_device(library: ctypes.CDLL) -> None:
+    with plait.device("ext:1"):
+        made = [plait.zeros(2), plait.tensor([1.0]), plait.rand(2), plait.as_tensor(np.ones(2))]
+        model = plait.nn.Sequential(plait.nn.Linear(2, 3), plait.nn.BatchNorm1d(3))
+        result = model(plait.rand(4, 2))
+        assert plait.from_numpy(np.ones(2)).device.type == "cpu"
+    assert {str(each.device) for each in [*made, result, *model.buffers()]} == {"ext:1"}
+    assert plait.zeros(2).device.type == "cpu"
+
+
+def test_errors_name_the_device(library: ctypes.CDLL) -> None:
+    with pytest.raises(ValueError, match="`other` is on cpu, an earlier one on ext:0"):
+        _ = plait.ones(2, device="ext") + plait.ones(2)
