@@ -393,6 +393,23 @@ def test_nothing_waits_where_no_value_is_asked_for(
     assert waits() > before
 
 
+# ---- loaders -------------------------------------------------------------------------------------
+def test_batches_are_pinned(library: Path, waits: Callable[[], int]) -> None:
+    there = plait.ones(4, device="ext")
+    samples = TensorDataset(ramp("cpu", 4, 3), plait.arange(4), there)
+    x, y, z = next(iter(DataLoader(samples, batch_size=2, pin_memory=True)))
+    assert x.is_pinned()
+    assert y.is_pinned()
+    assert z.device == there.device
+    assert x.tolist() == ramp("cpu", 4, 3)[:2].tolist()
+    nested = [{"x": plait.ones(2), "name": "a"}, {"x": plait.zeros(2), "name": "b"}]
+    for options in ({}, {"num_workers": 1, "multiprocessing_context": "thread"}):
+        loader = DataLoader(nested, batch_size=2, pin_memory=True, pin_memory_device="ext", **options)
+        (batch,) = loader
+        assert batch["x"].is_pinned()
+        assert batch["name"] == ["a", "b"]
+
+
 # ---- workers -------------------------------------------------------------------------------------
 WORKERS = """
 import sys
