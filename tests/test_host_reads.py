@@ -141,7 +141,8 @@ seeded(lambda: plait.distributions.Multinomial(4, logits=x).sample())
 seeded(lambda: plait.distributions.Categorical(logits=x).sample())
 seeded(lambda: plait.distributions.LKJCholesky(2, 1 + x.abs()).sample())
 seeded(lambda: plait.distributions.Wishart(i[2] + 1.0, plait.eye(3, device=d)).sample())
-rnn.pad_sequence([x, x[:2]]), rnn.pack_sequence([x, x[:2]]).data, rnn.unpad_sequence(x[:, :2], i[1:3])
+rnn.pad_sequence([x, x[:2]]), rnn.pack_sequence([x, x[:2]]).data
+rnn.unpad_sequence(x[:, :2], i[1:3]), F.embedding_bag(i, x.T.contiguous()[:3], i[:2])
 F.embedding(i, x, max_norm=0.5), F.embedding_bag(i, x, i[:3], mode="max")
 F.multi_margin_loss(x, i[:3]), F.gaussian_nll_loss(x, x * 2, x.abs()), F.cross_entropy(x, i[:3])
 list(DataLoader(TensorDataset(x, i[:3]), batch_size=2)), TensorDataset(x, i[:3])[i[:2].cpu()]
@@ -316,9 +317,10 @@ def test_a_cpu_tensor_takes_indices_of_a_device(library: Path) -> None:
     there = x.to("ext")
     assert x[there > 0].tolist() == x[x > 0].tolist()
     assert x[plait.tensor([0, 2], device="ext")].tolist() == x[[0, 2]].tolist()
-    assert written(x, there > 0, there[there > 0] * 2).tolist() == x.clamp(max=0).add(
-        2 * x.clamp(min=0)
-    ).tolist()
+    assert (
+        written(x, there > 0, there[there > 0] * 2).tolist()
+        == x.clamp(max=0).add(2 * x.clamp(min=0)).tolist()
+    )
 
 
 def test_lists_take_tensors_of_several_devices(library: Path) -> None:
@@ -363,9 +365,7 @@ def test_memory_of_a_device_is_not_sent_to_processes(library: Path) -> None:
 
 
 # ---- what does not wait --------------------------------------------------------------------------
-def test_nothing_waits_where_no_value_is_asked_for(
-    library: Path, waits: Callable[[], int]
-) -> None:
+def test_nothing_waits_where_no_value_is_asked_for(library: Path, waits: Callable[[], int]) -> None:
     x = ramp("ext", 3, 4)
     target = plait.tensor([0, 1, 2], device="ext")
     mask = plait.ones(3, 3, device="ext").tril().bool()
@@ -404,7 +404,9 @@ def test_batches_are_pinned(library: Path, waits: Callable[[], int]) -> None:
     assert x.tolist() == ramp("cpu", 4, 3)[:2].tolist()
     nested = [{"x": plait.ones(2), "name": "a"}, {"x": plait.zeros(2), "name": "b"}]
     for options in ({}, {"num_workers": 1, "multiprocessing_context": "thread"}):
-        loader = DataLoader(nested, batch_size=2, pin_memory=True, pin_memory_device="ext", **options)
+        loader = DataLoader(
+            nested, batch_size=2, pin_memory=True, pin_memory_device="ext", **options
+        )
         (batch,) = loader
         assert batch["x"].is_pinned()
         assert batch["name"] == ["a", "b"]

@@ -1,4 +1,4 @@
-"""Pinned batches: which parts of a batch are pinned, and that their containers stay what they are."""
+"""Pinned batches: which parts are pinned, and that containers stay what they are."""
 
 import sys
 from collections import OrderedDict, namedtuple
