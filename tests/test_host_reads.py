@@ -384,6 +384,8 @@ def test_nothing_waits_where_no_value_is_asked_for(library: Path, waits: Callabl
     x[target[:2]] = x[2] * 2
     x[x > 0] = 0.0
     x[(x == 0)[:, 0]] = 0
+    x[x > 0] = x[0, 0]
+    x[(x == 0).cpu()] = plait.tensor(0.0)
     x.clone().resize_(20)
     copy.deepcopy(x)
     x + plait.tensor(1.0)
