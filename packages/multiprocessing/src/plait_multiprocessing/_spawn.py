@@ -13,7 +13,7 @@ from multiprocessing import connection
 from typing import Any
 
 from plait_multiprocessing._contexts import DEFAULT
-from plait_multiprocessing._groups import GroupError
+from plait_multiprocessing._communicators import GroupError
 from plait_multiprocessing._process_errors import (
     ProcessException,
     ProcessExitedException,
