@@ -280,12 +280,13 @@ std::string Group::missing(uint32_t step, uint32_t &first) const {
 
 Outcome Group::check(uint32_t r, const std::function<bool()> &came, std::string &why) {
   Cause cause;
-  if (is_lost(r, cause)) {
-    if (came()) return Outcome::done;  // the rank did its part before it ended
+  // what broke the group comes first: its members leave it then
+  const bool broken = control_->broken.load();
+  if (!broken && !is_lost(r, cause)) return Outcome::done;
+  if (came()) return Outcome::done;  // the rank did its part before
+  if (!broken)
     return give_up(Outcome::broken, {rank_, r, cause}, 0, why,
                    name(r) + (cause == CAUSE_LEFT ? " left the group" : " died"));
-  }
-  if (!control_->broken.load() || came()) return Outcome::done;
   why = broken_text();
   return Outcome::broken;
 }
