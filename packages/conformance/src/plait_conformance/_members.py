@@ -223,9 +223,7 @@ def tagged(group: Any) -> list[int]:
     """Receive messages of several tags in another order than they were sent in."""
     if group.rank == 0:
         sent = [(tag, np.array([10 * tag + i])) for i in range(3) for tag in (1, 2, -3)]
-        works = [
-            group.start("send", [x], peer=1, tag=tag, asynchronous=True) for tag, x in sent
-        ]
+        works = [group.start("send", [x], peer=1, tag=tag, asynchronous=True) for tag, x in sent]
         for work in reversed(works):
             work.wait()
         return []

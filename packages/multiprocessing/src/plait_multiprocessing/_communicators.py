@@ -65,7 +65,7 @@ class Work(Generic[Result]):
     def is_completed(self) -> bool:
         """Whether it is done; raises its error if it failed."""
         with _Errors():
-            return all([part.query() for part in self._parts])
+            return all(part.query() for part in self._parts)
 
 
 class _Errors:
@@ -74,10 +74,9 @@ class _Errors:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, kind: Any, error: BaseException | None, _: object) -> bool:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if type(error) is plait_abi.PlaitError:
             raise GroupError(str(error)) from None
-        return False
 
 
 class Endpoint:
@@ -271,9 +270,7 @@ class Communicator(Endpoint):
             raw = plait_abi.Communicator.open(provider, where, rank, size, timeout, device)
         return cls(raw)
 
-    def all_reduce(
-        self, tensor: Any, op: str = "sum", async_op: bool = False
-    ) -> Work[None] | None:
+    def all_reduce(self, tensor: Any, op: str = "sum", async_op: bool = False) -> Work[None] | None:
         """Replace each element by its sum, mean, ... over all ranks."""
         return self._run("all_reduce", None, (tensor,), (tensor,), op, async_op=async_op)
 
@@ -307,9 +304,7 @@ class Communicator(Endpoint):
     ) -> Work[None] | None:
         """Write the tensors of all ranks into the list of the rank `dst`, which alone has one."""
         peer = self._rank(dst, "gather", "dst")
-        return self._run(
-            "gather", None, (tensor,), gather_list or (), peer=peer, async_op=async_op
-        )
+        return self._run("gather", None, (tensor,), gather_list or (), peer=peer, async_op=async_op)
 
     def scatter(
         self,
