@@ -1,4 +1,4 @@
-"""Communicators that find each other by a name: their forms, works, messages, and what goes wrong."""
+"""Communicators that find each other by a name: forms, works, messages, and what goes wrong."""
 
 from __future__ import annotations
 
