@@ -295,7 +295,9 @@ class Arguments {
     out.n_in = n_in;
     out.n_out = n_out;
     const bool more_in = asked_.n_in > n_in && n_in, more_out = asked_.n_out > n_out && n_out;
-    if (asked_.n_in >= n_in && asked_.n_out >= n_out && !more_in && !more_out) return PLAIT_OK;
+    const bool there = (asked_.in || !n_in) && (asked_.out || !n_out);
+    if (there && asked_.n_in >= n_in && asked_.n_out >= n_out && !more_in && !more_out)
+      return PLAIT_OK;
     return fail(PLAIT_VALUE_ERROR, "%u inputs and %u outputs are required, got %u and %u", n_in,
                 n_out, asked_.n_in, asked_.n_out);
   }

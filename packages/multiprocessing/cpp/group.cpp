@@ -22,7 +22,7 @@ constexpr uint64_t group_magic = 0x32307072676c7070;
 constexpr uint64_t control_bytes = 512;
 constexpr int spins = 2000;          // number of spins, some microseconds, before sleeping
 constexpr long slice = 50'000'000;   // nanoseconds between checks of the other process
-constexpr uint64_t most_part = 64 << 10;  // bytes
+constexpr uint64_t most_part = 32 << 10;  // bytes of a message
 static_assert(sizeof(Control) <= control_bytes);
 
 void relax() {

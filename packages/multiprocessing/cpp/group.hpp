@@ -38,17 +38,31 @@ struct alignas(128) Slot {     // the slot of one rank, which only that rank wri
 };
 static_assert(sizeof(Slot) == 128);
 
-// A message on its way: its sender posts it, its receiver claims or refuses it and takes the
-// elements from the sender's lane, part by part, and the sender frees it.
-enum MessageState : uint32_t { MESSAGE_FREE, MESSAGE_POSTED, MESSAGE_CLAIMED, MESSAGE_REFUSED };
+// A message on its way: its sender posts it, its receiver claims it and takes the elements from the
+// sender's lane, part by part, or refuses it, and the sender frees it.
+enum MessageState : uint32_t {
+  MESSAGE_FREE,
+  MESSAGE_POSTED,
+  MESSAGE_CLAIMED,
+  MESSAGE_EXAMINED,  // it is about to be refused
+  MESSAGE_REFUSED
+};
 struct Message {
-  std::atomic<uint32_t> state, lane;  // lane: its number plus one
+  // the message's number among those of its sender, times 8, plus its state: a receiver that read a
+  // message that was taken back meanwhile does not claim another one in its place
+  std::atomic<uint64_t> word;
+  std::atomic<uint32_t> lane;           // its number plus one
   std::atomic<uint32_t> filled, taken;  // numbers of parts
-  uint32_t to, dtype;
+  uint32_t to, dtype, wanted_dtype;     // wanted: by a receiver that refused it
   int64_t tag;
-  uint64_t sequence, elements;
-  uint32_t wanted_dtype, reserved;  // by a receiver that refused it
-  uint64_t wanted_elements;
+  uint64_t elements, wanted_elements;
+
+  uint64_t read() const { return word.load(std::memory_order_acquire); }
+  MessageState state() const { return MessageState(read() & 7); }
+  void set(MessageState s) { word.store((read() & ~uint64_t(7)) | s, std::memory_order_release); }
+  bool move(uint64_t from, MessageState to_state) {
+    return word.compare_exchange_strong(from, (from & ~uint64_t(7)) | to_state);
+  }
 };
 constexpr uint32_t most_messages = 64, lanes = 4;  // of one sender
 struct Outbox {  // the messages that a rank sends

@@ -241,7 +241,7 @@ class Comer {
     sockaddr_un address;
     const socklen_t size = address_of(meeting_.name, address);
     for (;;) {
-      Socket end(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+      Socket end(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
       if (end.fd() < 0) return failed("socket", why);
       Answer answer{};
       int descriptor = -1;

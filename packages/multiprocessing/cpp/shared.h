@@ -52,8 +52,8 @@ void plait_shared_leave(void); /* releases all counts of this process before it 
 
 /* Collectives: the role "communicator" under the name "shared_memory" (communicator.cpp). */
 
-/* a block for a group of `size` members, which exchange `chunk` bytes at once (a multiple of 64) and
- * wait `timeout` seconds in each step. A process that holds it joins with `open`; what
+/* a block for a group of `size` members, which exchange `chunk` bytes at once (a multiple of 64)
+ * and wait `timeout` seconds in each step. A process that holds it joins with `open`; what
  * plait_group_where writes is its `where`, and `open` does not wait for the others then */
 plait_status plait_group_create(plait_thread *, uint32_t size, uint64_t chunk, double timeout,
                                 plait_storage **);

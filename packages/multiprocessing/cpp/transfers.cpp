@@ -42,7 +42,7 @@ std::string Transfers::call_text(bool sends, uint64_t elements, uint32_t dtype) 
 
 void Transfers::free_message(Transfer &t) {
   if (const uint32_t lane = t.message->lane.load()) lane_taken_[lane - 1] = false;
-  t.message->state.store(MESSAGE_FREE, std::memory_order_release);
+  t.message->set(MESSAGE_FREE);
   t.message = nullptr;
 }
 
@@ -51,14 +51,13 @@ bool Transfers::send(Transfer &t) {
   Outbox &mine = group_.outbox(group_.rank());
   if (!t.message) {
     for (Message &m : mine.message) {
-      if (m.state.load(std::memory_order_acquire) != MESSAGE_FREE) continue;
+      if (m.state() != MESSAGE_FREE) continue;
       m.lane = m.filled = m.taken = 0;
       m.to = t.peer;
       m.tag = t.tag;
       m.dtype = key(t.dtype);
       m.elements = t.elements.elements();
-      m.sequence = ++sequence_;
-      m.state.store(MESSAGE_POSTED, std::memory_order_release);
+      m.word.store(++sequence_ << 3 | MESSAGE_POSTED, std::memory_order_release);
       t.message = &m;
       group_.ring(t.peer);
       return false;
@@ -66,8 +65,8 @@ bool Transfers::send(Transfer &t) {
     return false;  // posted when an earlier one is received
   }
   Message &m = *t.message;
-  const uint32_t state = m.state.load(std::memory_order_acquire);
-  if (state == MESSAGE_POSTED) return false;
+  const MessageState state = m.state();
+  if (state == MESSAGE_POSTED || state == MESSAGE_EXAMINED) return false;
   if (state == MESSAGE_REFUSED) {
     finish(t, Outcome::mismatch,
            "the same tensor on both ranks is required (tag " + std::to_string(t.tag) + "); rank " +
@@ -100,18 +99,18 @@ bool Transfers::send(Transfer &t) {
   return true;
 }
 
-bool Transfers::refuse(Transfer &t, Message &m) {
-  if (m.elements == t.elements.elements() && m.dtype == key(t.dtype)) return false;
-  const std::string why =
-      "the same tensor on both ranks is required (tag " + std::to_string(t.tag) + "); rank " +
-      std::to_string(t.peer) + " " + call_text(true, m.elements, m.dtype) + ", rank " +
-      std::to_string(group_.rank()) + " " + call_text(false, t.elements.elements(), key(t.dtype));
-  m.wanted_elements = t.elements.elements();
+// Tells both ends that the message does not fit; false if it was taken back.
+bool Transfers::refuse(Transfer &t, Message &m, uint64_t word) {
+  if (!m.move(word, MESSAGE_EXAMINED)) return false;
+  const uint64_t elements = t.elements.elements();
+  finish(t, Outcome::mismatch,
+         "the same tensor on both ranks is required (tag " + std::to_string(t.tag) + "); rank " +
+             std::to_string(t.peer) + " " + call_text(true, m.elements, m.dtype) + ", rank " +
+             std::to_string(group_.rank()) + " " + call_text(false, elements, key(t.dtype)));
+  m.wanted_elements = elements;
   m.wanted_dtype = key(t.dtype);
-  uint32_t posted = MESSAGE_POSTED;
-  if (!m.state.compare_exchange_strong(posted, MESSAGE_REFUSED)) return false;  // withdrawn
+  m.set(MESSAGE_REFUSED);
   group_.ring(t.peer);
-  finish(t, Outcome::mismatch, why);
   return true;
 }
 
@@ -119,14 +118,18 @@ bool Transfers::refuse(Transfer &t, Message &m) {
 bool Transfers::receive(Transfer &t) {
   if (!t.message) {
     Message *oldest = nullptr;
-    for (Message &m : group_.outbox(t.peer).message)
-      if (m.state.load(std::memory_order_acquire) == MESSAGE_POSTED && m.to == group_.rank() &&
-          m.tag == t.tag && (!oldest || m.sequence < oldest->sequence))
+    uint64_t word = UINT64_MAX;
+    for (Message &m : group_.outbox(t.peer).message) {
+      const uint64_t read = m.read();
+      if ((read & 7) == MESSAGE_POSTED && m.to == group_.rank() && m.tag == t.tag && read < word) {
         oldest = &m;
+        word = read;
+      }
+    }
     if (!oldest) return false;
-    if (refuse(t, *oldest)) return true;
-    uint32_t posted = MESSAGE_POSTED;
-    if (!oldest->state.compare_exchange_strong(posted, MESSAGE_CLAIMED)) return false;
+    if (oldest->elements != t.elements.elements() || oldest->dtype != key(t.dtype))
+      return refuse(t, *oldest, word);
+    if (!oldest->move(word, MESSAGE_CLAIMED)) return false;
     t.message = oldest;
     group_.ring(t.peer);
   }
@@ -163,8 +166,9 @@ void Transfers::advance_all() {
 // Takes back a transfer of which the other member has seen nothing.
 bool Transfers::withdraw(Transfer &t) {
   if (!t.message) return true;
-  uint32_t posted = MESSAGE_POSTED;
-  if (!t.sends || !t.message->state.compare_exchange_strong(posted, MESSAGE_FREE)) return false;
+  const uint64_t word = t.message->read();
+  if (!t.sends || (word & 7) != MESSAGE_POSTED || !t.message->move(word, MESSAGE_FREE))
+    return false;
   t.message = nullptr;
   return true;
 }
@@ -192,7 +196,7 @@ void Transfers::examine(Transfer &t, bool interrupted) {
     const Outcome outcome = late ? Outcome::timed_out : Outcome::interrupted;
     if (withdraw(t)) {
       finish(t, outcome, text);
-    } else if (!t.message || t.message->state.load() != MESSAGE_REFUSED) {
+    } else if (!t.message || t.message->state() < MESSAGE_EXAMINED) {
       const Reason reason(group_.rank(), t.peer, late ? CAUSE_TIMED_OUT : CAUSE_INTERRUPTED);
       group_.give_up(outcome, reason, t.timeout, why, text);
       finish(t, outcome, why);

@@ -41,7 +41,7 @@ class Transfers {
   void advance_all();  // the mutex is held
   bool send(Transfer &);
   bool receive(Transfer &);
-  bool refuse(Transfer &, Message &);
+  bool refuse(Transfer &, Message &, uint64_t word);
   void finish(Transfer &, Outcome, std::string why);
   void examine(Transfer &, bool interrupted);
   bool withdraw(Transfer &);
