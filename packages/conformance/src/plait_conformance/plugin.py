@@ -9,28 +9,41 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from plait_conformance._device import Device
+    from plait_conformance._executor import Executor
     from plait_conformance._kernels import Registered
+    from plait_conformance._memory import Pool
 
 __all__ = [
     "pytest_addoption",
     "pytest_generate_tests",
     "pytest_ignore_collect",
     "pytest_report_header",
+    "pytest_terminal_summary",
 ]
 
 ROLES = {
     "kernels.cpu": ("test_kernels_cpu",),
     "engine": ("test_engine", "test_engine_writes"),
     "optimizer": ("test_optimizer",),
+    "device": (
+        *("test_device_kernels", "test_device_streams", "test_device_copies"),
+        *("test_device_memory", "test_allocator"),
+    ),
+    "allocator": ("test_allocator",),
+    "executor": ("test_executor",),
 }
 """The modules whose tests belong to a role."""
 
 KERNELS = pytest.StashKey["list[Registered]"]()
 """The kernels under test, watched by probes until the session ends."""
 
+DEVICE = pytest.StashKey["Device"]()
+"""The device under test."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--role``, ``--provider`` and ``--load``."""
+    """Add ``--role``, ``--provider``, ``--device`` and ``--load``."""
     group = parser.getgroup("plait conformance")
     group.addoption(
         "--role", default="kernels.cpu", choices=list(ROLES), help="the role that is tested"
@@ -40,6 +53,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=None,
         help="the plug-in that is tested, or package:Class,... of optimizers; default: what is "
         "in force",
+    )
+    group.addoption(
+        "--device",
+        default=None,
+        help="the device that is tested, or whose allocator is; default: the first one that is no "
+        "CPU, and the CPU's allocator",
     )
     group.addoption(
         "--load", action="append", default=[], metavar="PATH", help="a plug-in to load first"
@@ -101,10 +120,48 @@ def kernels_under_test(config: pytest.Config) -> list[Registered]:
     return kernels
 
 
+def device_under_test(config: pytest.Config) -> Device:
+    """Load what was asked for; return the device of ``--device``, or the first one."""
+    if DEVICE in config.stash:
+        return config.stash[DEVICE]
+    load(config)
+    from plait_conformance._device import Device, devices_in_force
+
+    found = list(devices_in_force())
+    name = config.getoption("--device") or (found[0] if found else "")
+    if name.partition(":")[0] not in found:
+        raise pytest.UsageError(
+            f"there is no device {name!r}, only {['cpu', *found]}: load one with --load PATH"
+        )
+    config.stash[DEVICE] = Device(name)
+    return config.stash[DEVICE]
+
+
+def allocator_under_test(config: pytest.Config) -> Pool:
+    """Load what was asked for; return the allocator of ``--device``, or the CPU's."""
+    load(config)
+    from plait_conformance._memory import Pool
+
+    on_host = config.getoption("--role") != "device" and config.getoption("--device") in (
+        *(None, "cpu"),
+    )
+    return Pool(None if on_host else device_under_test(config))
+
+
+def executor_under_test(config: pytest.Config) -> Executor:
+    """Load what was asked for; return the executor in force."""
+    load(config)
+    from plait_conformance._executor import Executor
+
+    return Executor()
+
+
 def operators_under_test(config: pytest.Config) -> set[str]:
     """Name the operators that the kernels are for; without a provider all that can have one."""
     from plait_ops import specs
 
+    if config.getoption("--role") == "device":
+        return {operator.name for operator in specs.all()}
     names = {kernel.name for kernel in kernels_under_test(config)}
     if config.getoption("--provider") is None:
         names |= {o.name for o in specs.all() if o.kind not in ("view", "composite")}
@@ -130,21 +187,35 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             subjects = list(optimizer_cases(metafunc.config.getoption("--provider")))
             metafunc.parametrize("optimizer", subjects, ids=str)
         return
+    if "executor" in metafunc.fixturenames:
+        metafunc.parametrize("executor", [executor_under_test(metafunc.config)], ids=str)
+    if "pool" in metafunc.fixturenames:
+        metafunc.parametrize("pool", [allocator_under_test(metafunc.config)], ids=str)
+    if "device" in metafunc.fixturenames:
+        metafunc.parametrize("device", [device_under_test(metafunc.config)], ids=str)
     if "kernel" in metafunc.fixturenames:
         metafunc.parametrize("kernel", kernels_under_test(metafunc.config), ids=str)
         return
+    for fixture in {"case", "any_case", "draw_case", "fact"} & set(metafunc.fixturenames):
+        parametrize_calls(metafunc, fixture)
+
+
+def parametrize_calls(metafunc: pytest.Metafunc, fixture: str) -> None:
+    """Make one test a sample, or an error fact, of the operators under test.
+
+    ``case`` is for operators with kernels of their own, ``any_case`` for all that are under test,
+    ``draw_case`` for those whose values are not known before.
+    """
+    from plait_conformance._cases import cases
+    from plait_ops import specs
+    from plait_ops.samples import error_facts
+    from plait_ops.sampling import Sampler
+
     names = operators_under_test(metafunc.config)
-    if "case" in metafunc.fixturenames or "draw_case" in metafunc.fixturenames:
-        from plait_conformance._cases import cases
-
-        fixture = "case" if "case" in metafunc.fixturenames else "draw_case"
-        unpredictable = fixture == "draw_case"
-        metafunc.parametrize(fixture, list(cases(names, unpredictable=unpredictable)), ids=str)
-    elif "fact" in metafunc.fixturenames:
-        from plait_ops import specs
-        from plait_ops.samples import error_facts
-        from plait_ops.sampling import Sampler
-
+    if metafunc.config.getoption("--role") == "device" and fixture in ("case", "fact"):
+        excluded = ("view", "composite") if fixture == "case" else ("view",)
+        names -= {operator.name for operator in specs.all() if operator.kind in excluded}
+    if fixture == "fact":
         facts = [
             pytest.param(operator, fact, fact.call(Sampler(0)), id=f"{operator.name}-{number}")
             for operator in specs.all()
@@ -152,9 +223,23 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             for number, fact in enumerate(error_facts(operator))
         ]
         metafunc.parametrize(("operator", "fact", "sample"), facts)
+        return
+    found = list(cases(names, unpredictable=fixture == "draw_case"))
+    metafunc.parametrize(fixture, found, ids=str)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
     """Return a header line with the tested component."""
     role, provider = config.getoption("--role"), config.getoption("--provider")
     return f"plait conformance: role {role}, provider {provider or 'any'}"
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """List the operators that the device under test does not have."""
+    if DEVICE not in config.stash or not config.stash[DEVICE].missing:
+        return
+    missing = config.stash[DEVICE].missing
+    terminalreporter.section(f"{len(missing)} operators are missing on {config.stash[DEVICE]}")
+    terminalreporter.line(", ".join(sorted(missing)))
