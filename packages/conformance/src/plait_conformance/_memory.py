@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -104,7 +105,9 @@ class Block:
 def in_child(work: Callable[[], object]) -> None:
     """Run `work` in a forked process; what it raises there fails here."""
     reading, writing = os.pipe()
-    pid = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # about threads: they are the point
+        pid = os.fork()
     if pid == 0:
         code = 1
         try:

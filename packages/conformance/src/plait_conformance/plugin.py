@@ -43,7 +43,7 @@ DEVICE = pytest.StashKey["Device"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--role``, ``--provider``, ``--device`` and ``--load``."""
+    """Add ``--role``, ``--provider``, ``--device``, ``--operators`` and ``--load``."""
     group = parser.getgroup("plait conformance")
     group.addoption(
         "--role", default="kernels.cpu", choices=list(ROLES), help="the role that is tested"
@@ -59,6 +59,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=None,
         help="the device that is tested, or whose allocator is; default: the first one that is no "
         "CPU, and the CPU's allocator",
+    )
+    group.addoption(
+        "--operators",
+        default=None,
+        metavar="NAME,...",
+        help="of kernels: the operators that are tested; default: all",
     )
     group.addoption(
         "--load", action="append", default=[], metavar="PATH", help="a plug-in to load first"
@@ -134,7 +140,26 @@ def device_under_test(config: pytest.Config) -> Device:
             f"there is no device {name!r}, only {['cpu', *found]}: load one with --load PATH"
         )
     config.stash[DEVICE] = Device(name)
+    if config.getoption("--role") == "device":
+        check_provider(config)
     return config.stash[DEVICE]
+
+
+def check_provider(config: pytest.Config) -> None:
+    """Raise an error if another plug-in than that of ``--provider`` fills the role."""
+    import plait_abi
+
+    role, provider = config.getoption("--role"), config.getoption("--provider")
+    filled = {
+        record.provider
+        for record in plait_abi.records()
+        if (record.kind, record.name, record.active) == ("role", role, True)
+    }
+    if provider is not None and provider not in filled:
+        raise pytest.UsageError(
+            f"the role {role} is filled by {', '.join(filled)}, not by {provider!r}: load it with "
+            "--load PATH"
+        )
 
 
 def allocator_under_test(config: pytest.Config) -> Pool:
@@ -142,10 +167,12 @@ def allocator_under_test(config: pytest.Config) -> Pool:
     load(config)
     from plait_conformance._memory import Pool
 
-    on_host = config.getoption("--role") != "device" and config.getoption("--device") in (
-        *(None, "cpu"),
-    )
-    return Pool(None if on_host else device_under_test(config))
+    of_device = config.getoption("--role") == "device"
+    on_host = config.getoption("--device") in (None, "cpu") and not of_device
+    pool = Pool(None if on_host else device_under_test(config))
+    if not of_device:
+        check_provider(config)
+    return pool
 
 
 def executor_under_test(config: pytest.Config) -> Executor:
@@ -153,6 +180,64 @@ def executor_under_test(config: pytest.Config) -> Executor:
     load(config)
     from plait_conformance._executor import Executor
 
+    check_provider(config)
+    return Executor()
+
+
+def operators_under_test(config: pytest.Config) -> set[str]:
+    """Name the operators that the kernels are for; without a provider all that can have one."""
+    from plait_ops import specs
+
+    if config.getoption("--role") == "device":
+        names = {operator.name for operator in specs.all()}
+    else:
+        names = {kernel.name for kernel in kernels_under_test(config)}
+        if config.getoption("--provider") is None:
+            names |= {o.name for o in specs.all() if o.kind not in ("view", "composite")}
+    chosen = config.getoption("--operators")
+    if chosen is None:
+        return names
+    if unknown := set(chosen.split(",")) - names:
+        raise pytest.UsageError(f"--operators: not under test: {', '.join(sorted(unknown))}")
+    return set(chosen.split(","))
+
+
+def check_provider(config: pytest.Config) -> None:
+    """Raise an error if another plug-in than that of ``--provider`` fills the role."""
+    import plait_abi
+
+    role, provider = config.getoption("--role"), config.getoption("--provider")
+    filled = {
+        record.provider
+        for record in plait_abi.records()
+        if (record.kind, record.name, record.active) == ("role", role, True)
+    }
+    if provider is not None and provider not in filled:
+        raise pytest.UsageError(
+            f"the role {role} is filled by {', '.join(filled)}, not by {provider!r}: load it with "
+            "--load PATH"
+        )
+
+
+def allocator_under_test(config: pytest.Config) -> Pool:
+    """Load what was asked for; return the allocator of ``--device``, or the CPU's."""
+    load(config)
+    from plait_conformance._memory import Pool
+
+    of_device = config.getoption("--role") == "device"
+    on_host = config.getoption("--device") in (None, "cpu") and not of_device
+    pool = Pool(None if on_host else device_under_test(config))
+    if not of_device:
+        check_provider(config)
+    return pool
+
+
+def executor_under_test(config: pytest.Config) -> Executor:
+    """Load what was asked for; return the executor in force."""
+    load(config)
+    from plait_conformance._executor import Executor
+
+    check_provider(config)
     return Executor()
 
 
