@@ -73,7 +73,8 @@ class Device(Host):
 
         def spread(array: Any) -> Any:
             base = self.put(np.zeros(2 * array.size, array.dtype))
-            strides = [2 * stride // array.itemsize for stride in np.empty(array.shape, array.dtype).strides]
+            dense = np.empty(array.shape, array.dtype).strides
+            strides = [2 * stride // array.itemsize for stride in dense]
             view = plait_abi.operator("as_strided")(base, array.shape, strides)
             plait_abi.operator("copy_")(view, array)
             return view

@@ -202,57 +202,6 @@ def operators_under_test(config: pytest.Config) -> set[str]:
     return set(chosen.split(","))
 
 
-def check_provider(config: pytest.Config) -> None:
-    """Raise an error if another plug-in than that of ``--provider`` fills the role."""
-    import plait_abi
-
-    role, provider = config.getoption("--role"), config.getoption("--provider")
-    filled = {
-        record.provider
-        for record in plait_abi.records()
-        if (record.kind, record.name, record.active) == ("role", role, True)
-    }
-    if provider is not None and provider not in filled:
-        raise pytest.UsageError(
-            f"the role {role} is filled by {', '.join(filled)}, not by {provider!r}: load it with "
-            "--load PATH"
-        )
-
-
-def allocator_under_test(config: pytest.Config) -> Pool:
-    """Load what was asked for; return the allocator of ``--device``, or the CPU's."""
-    load(config)
-    from plait_conformance._memory import Pool
-
-    of_device = config.getoption("--role") == "device"
-    on_host = config.getoption("--device") in (None, "cpu") and not of_device
-    pool = Pool(None if on_host else device_under_test(config))
-    if not of_device:
-        check_provider(config)
-    return pool
-
-
-def executor_under_test(config: pytest.Config) -> Executor:
-    """Load what was asked for; return the executor in force."""
-    load(config)
-    from plait_conformance._executor import Executor
-
-    check_provider(config)
-    return Executor()
-
-
-def operators_under_test(config: pytest.Config) -> set[str]:
-    """Name the operators that the kernels are for; without a provider all that can have one."""
-    from plait_ops import specs
-
-    if config.getoption("--role") == "device":
-        return {operator.name for operator in specs.all()}
-    names = {kernel.name for kernel in kernels_under_test(config)}
-    if config.getoption("--provider") is None:
-        names |= {o.name for o in specs.all() if o.kind not in ("view", "composite")}
-    return names
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make one test a sample, one an error fact, and one a kernel."""
     if not metafunc.module.__name__.startswith("plait_conformance."):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import threading
@@ -55,7 +56,7 @@ def test_blocks_are_apart_and_keep_what_is_written(pool: Pool) -> None:
         if number == 300:
             pool.trim()
     ranges = sorted((block.address, block.address + block.nbytes) for block, _ in live)
-    for (_, end), (begin, _) in zip(ranges, ranges[1:], strict=False):
+    for (_, end), (begin, _) in itertools.pairwise(ranges):
         assert end <= begin, f"two blocks that are in use overlap at {begin:#x}"
     for block, written in live:
         check(block, written)

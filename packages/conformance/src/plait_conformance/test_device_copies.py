@@ -146,7 +146,10 @@ def test_pinned_memory(device: Device, stream: Stream) -> None:
     ctypes.memmove(there, array.ctypes.data, array.nbytes)
     memory = Pool(device).take(array.nbytes)
     host, nbytes = HOST_MEMORY, array.nbytes
-    ends = ((memory.address, device.handle, there, host), (back, host, memory.address, device.handle))
+    ends = (
+        (memory.address, device.handle, there, host),
+        (back, host, memory.address, device.handle),
+    )
     device.synchronize()
     device.occupy(stream)
     for to, to_device, source, source_device in ends:

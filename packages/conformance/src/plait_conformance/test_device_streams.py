@@ -57,8 +57,10 @@ class Track:
 
     def close(self) -> None:
         self.device.synchronize()
-        for each in (*self.events, *self.streams):
-            each.close()
+        for event in self.events:
+            event.close()
+        for stream in self.streams:
+            stream.close()
 
 
 @pytest.fixture
