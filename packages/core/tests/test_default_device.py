@@ -99,10 +99,10 @@ def test_copy_false_is_not_kept_where_the_array_would_move() -> None:
 def test_blocks_nest_and_end_with_an_error() -> None:
     with pc.device("meta") as entered:
         assert entered == pc.device("meta") == pc.get_default_device()
-        with pc.device("cpu"), pytest.raises(ZeroDivisionError):
+        with pc.device("cpu"):
             assert pc.zeros(1).device.type == "cpu"
-            with pc.device("meta"):
-                _ = 1 // 0
+        with pytest.raises(ZeroDivisionError), pc.device("cpu"):
+            _ = 1 // 0
         assert pc.zeros(1).device.type == "meta"
     assert pc.get_default_device() == pc.device("cpu")
 
