@@ -34,14 +34,14 @@ def test_gradients_flow_through_a_step(name: str) -> None:
     lists, options = STEPS[name]
 
     def stepped(param: Any, grad: Any, state: Any, scale: Any) -> Any:
+        scale = scale[0]
         p = param * 1
         kept = [[state * 0.5**i] for i in range(lists)]
         operator(name)([p], [grad], *kept, steps=[2], **options, grad_scale=scale)
         return (p, *(each for [each] in kept))
 
-    scale = pc.tensor(0.5, dtype=pc.float64)
-    given = doubles(0.5, 1.0, -1.0), doubles(1.0, -2.0, 3.0), doubles(2.0, 3.0, 2.5)
-    assert pa.gradcheck(lambda *tensors: stepped(*tensors, scale), given)
+    given = doubles(0.5, 1.0, -1.0), doubles(1.0, -2.0, 3.0), doubles(2.0, 3.0, 2.5), doubles(0.5)
+    assert pa.gradcheck(stepped, given)
 
 
 def test_a_leaf_is_not_stepped_with_its_history() -> None:

@@ -53,7 +53,7 @@ bool each_element(const DLTensor &t, F &&f) {
 template <class F>
 void each_fresh_result(const plait_call *c, F &&f) {
   each_tensor(c->out, c->n_out, [&](plait_tensor *out) {
-    bool fresh = out->dl.device.device_type == kDLCPU;
+    bool fresh = out->dl.device.device_type == kDLCPU;  // the host writes and reads its bytes
     each_tensor(c->in, c->n_in,
                 [&](const plait_tensor *in) { fresh &= in->storage != out->storage; });
     if (fresh) f(out->dl);

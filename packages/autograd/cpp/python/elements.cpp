@@ -61,8 +61,7 @@ PyObject *element(PyObject *, PyObject *args) {
   const plait_status s = state.runtime->host_copy(this_thread(), one.get(), here.out());
   if (s < 0) return raise(s);
   const void *p = here.get()->dl.data;
-  if (same(t->dl.dtype, dtype::float64))
-    return PyFloat_FromDouble(*static_cast<const double *>(p));
+  if (same(t->dl.dtype, dtype::float64)) return PyFloat_FromDouble(*static_cast<const double *>(p));
   if (same(t->dl.dtype, dtype::float32))
     return PyFloat_FromDouble(double(*static_cast<const float *>(p)));
   if (same(t->dl.dtype, dtype::complex128)) {

@@ -100,12 +100,12 @@ PyObject *to_numpy(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject
     force = truth;
   }
   if (!force && !refuse_grad(t, "numpy", PyExc_RuntimeError)) return nullptr;
-  if (t->dl.device.device_type != kDLCPU && !force)  // an array on a copy would not be the tensor's
-    return PyErr_Format(
-        PyExc_RuntimeError,
-        "numpy: a tensor on the CPU is required, got one on %s; copy it with .cpu() "
-        "first",
-        device_text(state.runtime, t->dl.device).c_str());
+  const DLDevice d = t->dl.device;
+  if (!force && d.device_type != kDLCPU && d.device_type != PLAIT_META)
+    return PyErr_Format(PyExc_RuntimeError,  // the array would not see what is written later
+                        "numpy: a tensor on the CPU is required, got one on %s; copy it with "
+                        ".cpu() first",
+                        device_text(state.runtime, d).c_str());
   const OnHost here(t, "numpy");
   if (!here) return nullptr;
   t = here.get();

@@ -82,12 +82,45 @@ bool assign_arrays(const Keys &keys, const plait_value &v) {
   return done;
 }
 
+// Whether a key is a mask of the leading dimensions.
+bool is_mask_of(const plait_tensor *t, PyObject *key) {
+  if (!is_tensor(key)) return false;
+  const DLTensor &mask = handle_of(key)->dl;
+  if (mask.dtype.code != kDLBool || mask.ndim == 0 || mask.ndim > t->dl.ndim) return false;
+  return std::equal(mask.shape, mask.shape + mask.ndim, t->dl.shape);
+}
+
+// Whether a value is one number, which a call on the device of `t` takes.
+bool is_number_for(const plait_tensor *t, const plait_value &v) {
+  if (v.tag != PLAIT_TENSOR) return true;
+  const DLTensor &number = v.u.t->dl;
+  return number.ndim == 0 &&
+         (number.device.device_type == kDLCPU || same(number.device, t->dl.device));
+}
+
+// x[mask] = a number: how often the mask is true, for which the host would wait, need not be known.
+bool assign_number(plait_tensor *t, plait_tensor *mask, const plait_value &v) {
+  int64_t shape[PLAIT_MAX_DIMS];
+  std::fill_n(std::copy_n(mask->dl.shape, mask->dl.ndim, shape), t->dl.ndim - mask->dl.ndim, 1);
+  plait_tensor *wide = call(op_reshape, {value(mask), ints(shape, t->dl.ndim)});
+  wide = moved(wide, t->dl.device);
+  plait_tensor *done =
+      wide ? call(op_masked_fill, {value(t), value(wide), v}, PLAIT_INPLACE) : nullptr;
+  plait_release(wide);
+  plait_release(done);
+  return done;
+}
+
 bool assign(plait_tensor *t, PyObject *key, PyObject *o) {
   Keys keys;
   plait_value v;
   plait_tensor *made = nullptr;
-  if (!take_apart(t, key, keys) || !right_side(o, t->dl.dtype, &v, &made)) return false;
-  const bool fine = keys.n ? assign_arrays(keys, v) : assign_view(keys.view, v);
+  if (!right_side(o, t->dl.dtype, &v, &made)) return false;
+  bool fine;
+  if (is_number_for(t, v) && is_mask_of(t, key))
+    fine = assign_number(t, handle_of(key), v);
+  else if ((fine = take_apart(t, key, keys)))
+    fine = keys.n ? assign_arrays(keys, v) : assign_view(keys.view, v);
   plait_release(made);
   return fine;
 }

@@ -46,7 +46,8 @@ constexpr Named operator_names[op_count] = {{"add", true},
                                             {"nonzero", false},
                                             {"reshape", false},
                                             {"view", false},
-                                            {"stack", false}};
+                                            {"stack", false},
+                                            {"masked_fill", true}};
 
 // Operands that need no checks: tensors whose class overrides nothing, floats, and ints of 64 bits.
 inline bool fast_operand(PyObject *o, plait_value *v) {

@@ -57,6 +57,7 @@ enum Op : int {
   op_reshape,
   op_view,
   op_stack,
+  op_masked_fill,
   op_count
 };
 

@@ -13,6 +13,7 @@ from plait_data._dataset import IterableDataset
 from plait_data._epoch import Epoch, Order
 from plait_data._fetch import Fetch, Stream, in_process
 from plait_data._iterators import IndexIterator, StreamIterator, WorkerIterator
+from plait_data._pinned import PinnedIterator, has_accelerator
 from plait_data._sample_seeds import reseed
 from plait_data._sampler import BatchSampler, RandomSampler, SequentialSampler
 from plait_data.collate import Converter, batch_converter, default_collate, default_convert
@@ -38,20 +39,23 @@ class DataLoader(Generic[T_co]):
         collate_fn: a function from a list of samples to a batch (with ``batch_size=None`` from a
             sample to the yielded value). By default `plait_data.default_collate`
             (`default_convert`).
-        pin_memory: of no effect without an accelerator; a warning says so.
+        pin_memory: put the tensors of each batch into page-locked memory, from which
+            ``x.to(device, non_blocking=True)`` copies while the host goes on; of no effect without
+            an accelerator, as a warning says.
         drop_last: drop a smaller last batch.
         timeout: seconds after which a missing batch is a `WorkerTimeout`; 0 for never.
         worker_init_fn: called with its number in each worker before the first sample.
         multiprocessing_context: None for new interpreters that import `plait_data` and the modules
             in the dataset's pickle, and never run the main module; ``"thread"`` for threads;
             ``"fork"``, ``"spawn"``, ``"forkserver"`` or a context for the standard module's start
-            methods.
+            methods. A dataset with tensors of an accelerator needs ``"thread"`` or ``"spawn"``: its
+            memory cannot be used in a forked child. With tensors of the CPU all of them work.
         generator: the source of shuffling and of samples' seeds: a
             ``numpy.random.Generator``, an int seed (epochs differ and repeat from run to run),
             another library's generator, or None (see `plait_data.manual_seed`).
         prefetch_factor: the number of batches that a worker makes in advance; None for 2.
         persistent_workers: keep the workers from epoch to epoch.
-        pin_memory_device: accepted and ignored, like ``pin_memory``.
+        pin_memory_device: the accelerator that will copy; empty for the current one.
         in_order: yield batches in the order of the indices instead of their completion.
         convert: a function from the NumPy arrays of the default collation to tensors; None: the one
             of `plait_data.set_batch_converter`; ``numpy.asarray`` keeps NumPy arrays.
@@ -106,7 +110,7 @@ class DataLoader(Generic[T_co]):
         check_order(iterable, batch_size, shuffle, sampler, batch_sampler, drop_last)
         if collate_fn is not None and convert is not None:
             refuse("`convert` belongs to the default collation; got a `collate_fn` too")
-        if pin_memory:
+        if pin_memory and not has_accelerator():
             warnings.warn(
                 "DataLoader: `pin_memory` has no effect without an accelerator", stacklevel=2
             )
@@ -163,8 +167,13 @@ class DataLoader(Generic[T_co]):
         # not a generator, so that the sampler draws at iter()
         epoch, order = self._order.begin(self.num_workers)
         self._epoch = epoch
-        if self.num_workers:
-            return self._from_workers(epoch, order)
+        make = self._from_workers if self.num_workers else self._in_process
+        batches = make(epoch, order)
+        if not self.pin_memory or not has_accelerator():
+            return batches
+        return PinnedIterator(batches, self.pin_memory_device)
+
+    def _in_process(self, epoch: Epoch, order: Iterator[Any] | None) -> Iterator[T_co]:
         exact = bool(self._exact_globals)
         seed_globals = reseed if exact else None
         if order is None:
