@@ -37,7 +37,7 @@ def off() -> Iterator[None]:
 
 def counts() -> dict[str, int]:
     lines = plait.report()
-    return {r.name: r.count for r in lines if r.kind == "fallback" and r.device == "bare"}
+    return {r.name: r.calls for r in lines if r.kind == "fallback" and r.device == "bare"}
 
 
 def refused(call: Any) -> bool:

@@ -53,6 +53,7 @@ class Gate:
         self._opened = threading.Event()
         self._kernel = plait_abi.kernel("sinc", self._wait)
         self._x = plait.zeros(1, device="ext")
+        plait.accelerator.synchronize("ext:0")
 
     def _wait(self, x: Any, out: Any) -> None:
         assert self._opened.wait(60), "nobody opened the gate"
@@ -154,11 +155,12 @@ def test_the_current_stream_is_that_of_the_innermost_block(library: ctypes.CDLL)
     default = plait.accelerator.current_stream("ext")
     with outer as entered:
         assert entered is outer and plait.accelerator.current_stream() == outer
-        with pytest.raises(ZeroDivisionError), inner:
+        with inner:
             assert plait.accelerator.current_stream() == inner
             with outer:
                 assert plait.accelerator.current_stream() == outer
             assert plait.accelerator.current_stream() == inner
+        with pytest.raises(ZeroDivisionError), inner:
             _ = 1 // 0
         assert plait.accelerator.current_stream() == outer
         assert plait.accelerator.current_stream(1) != outer, "each device has its own"
@@ -296,7 +298,9 @@ def test_a_copy_from_pinned_memory_is_not_waited_for(gate: Gate) -> None:
     gate.open()
     plait.accelerator.synchronize()
     assert there.tolist() == late.cpu().tolist() == target.cpu().tolist() == [9.0, 1.0, 2.0, 3.0]
-    assert early.cpu().tolist() == [0.0, 1.0, 2.0, 3.0], "memory that is not pinned was read at once"
+    assert early.cpu().tolist() == [0.0, 1.0, 2.0, 3.0], (
+        "memory that is not pinned was read at once"
+    )
 
 
 def test_pinned_memory(library: ctypes.CDLL) -> None:
@@ -330,6 +334,31 @@ def test_gradients_of_copies_that_are_not_waited_for(library: ctypes.CDLL) -> No
     x = plait.ones(3, requires_grad=True)
     (x.to("ext", non_blocking=True) * 2).cpu().sum().backward()
     assert x.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_saved_values_wait_in_pinned_memory(library: ctypes.CDLL) -> None:
+    count = library.example_device_get
+    count.restype = ctypes.c_int64
+    before = count(b"pinned_bytes")
+    x = plait.rand(4, device="ext", requires_grad=True)
+    with plait.autograd.graph.save_on_cpu(pin_memory=True):
+        y = (x * x).exp()
+    assert count(b"pinned_bytes") > before
+    y.sum().backward()
+    value = x.detach().cpu()
+    assert plait.allclose(x.grad.cpu(), 2 * value * (value * value).exp())
+
+
+@pytest.mark.parametrize("arguments", [("ext", None, True), ("ext",)])
+def test_modules_move_without_waiting(gate: Gate, arguments: tuple[Any, ...]) -> None:
+    model = plait.nn.Linear(2, 3)
+    pinned = plait.ones(3, 2).pin_memory()
+    model.weight.data = pinned
+    gate.close()
+    model.to(*arguments, **({} if len(arguments) > 1 else {"non_blocking": True}))
+    pinned.fill_(7)  # before the copy has begun
+    gate.open()
+    assert model.weight.cpu().flatten().tolist() == [7.0] * 6
 
 
 @pytest.mark.parametrize("recorded", [False, True])

@@ -141,7 +141,7 @@ PyMethodDef functions[] = {
     {"detach", entry<detach>, METH_O,
      "detach(plugin, /)\n--\n\nTake back all that a plug-in registered; what it lent stays valid."},
     {"records", entry<records>, METH_NOARGS,
-     "records()\n--\n\n(kind, name, provider, version, active, device, count) of all that is "
+     "records()\n--\n\n(kind, name, provider, version, active, device, calls) of all that is "
      "registered."},
     {"provided", entry<provided>, METH_O,
      "provided(role, /)\n--\n\nThe name of what fills a role, or None."},

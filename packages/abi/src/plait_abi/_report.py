@@ -17,7 +17,7 @@ class Record(NamedTuple):
 
     ``kind`` is component, plugin, role, layer, kernel, observer or fallback; ``active`` says
     whether it is in force, of a component whether it is loaded. ``device`` is the device type of
-    kernels, of the roles that devices have and of fallbacks, else empty; ``count`` is the number of
+    kernels, of the roles that devices have and of fallbacks, else empty; ``calls`` is the number of
     calls of an operator that ran on the CPU instead, of fallbacks.
     """
 
@@ -27,7 +27,7 @@ class Record(NamedTuple):
     version: str
     active: bool
     device: str = ""
-    count: int = 0
+    calls: int = 0
 
 
 class Report(tuple[Record, ...]):
@@ -56,7 +56,7 @@ def _cells(record: Record) -> tuple[str, str, str, str]:
         return (record.kind, record.name, record.provider, record.version + state)
     name = record.name if record.device in ("", "cpu") else f"{record.name} on {record.device}"
     if record.kind == "fallback":
-        return (record.kind, name, record.provider, f"{record.count} calls on the CPU")
+        return (record.kind, name, record.provider, f"{record.calls} calls on the CPU")
     return (record.kind, name if record.active else f"({name})", record.provider, record.version)
 
 
@@ -68,8 +68,8 @@ def records() -> list[Record]:
     ['python']
     """
     return [
-        Record(kind or "", name or "", provider or "", version or "", active, device, count)
-        for kind, name, provider, version, active, device, count in _binding.records()
+        Record(kind or "", name or "", provider or "", version or "", active, device, calls)
+        for kind, name, provider, version, active, device, calls in _binding.records()
     ]
 
 

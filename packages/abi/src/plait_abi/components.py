@@ -51,7 +51,7 @@ class _Unchanged:
 _UNCHANGED: Final = _Unchanged()
 
 
-def use(*, fallback: str | Iterable[str] | None | _Unchanged = _UNCHANGED, **modules: str) -> None:
+def use(*, fallback: str | Iterable[str] | _Unchanged | None = _UNCHANGED, **modules: str) -> None:
     """Choose the package for a component, before the component is first used; or the device types
     that fall back to the CPU.
 

@@ -119,7 +119,7 @@ class UntypedStorage:
         return self._bytes._is_pinned()
 
     def pin_memory(self, device: Any = None) -> UntypedStorage:
-        """Return a copy in page-locked memory; itself if it is there, or if there is no accelerator.
+        """Return a copy in page-locked memory; itself if it is there, or without an accelerator.
 
         Example:
             >>> import plait_core as pc

@@ -218,9 +218,7 @@ def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     if stream is None:
         return self.to(device)
     if not isinstance(stream, _binding.Stream):
-        raise TypeError(
-            f"to_device: `stream` must be Stream or None, got {type(stream).__name__}"
-        )
+        raise TypeError(f"to_device: `stream` must be Stream or None, got {type(stream).__name__}")
     with stream:
         return self.to(device)
 
@@ -272,7 +270,7 @@ def _numbers(self: Tensor) -> list[Any]:
 
 
 def _write(self: Tensor, values: list[Any]) -> Tensor:
-    made = import_module("plait_core._creation").tensor(values, dtype=self.dtype)
+    made = import_module("plait_core._creation").tensor(values, dtype=self.dtype, device="cpu")
     return self.copy_(made.reshape(tuple(self.shape)))
 
 

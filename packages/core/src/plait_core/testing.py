@@ -140,7 +140,7 @@ def _as_tensor(value: Any, argument: str) -> Tensor:
     if is_tensor(value):
         return value.detach()  # type: ignore[no-any-return]
     if isinstance(value, (bool, int, float, complex)):
-        return tensor(value, dtype="float64" if type(value) is float else None)
+        return tensor(value, dtype="float64" if type(value) is float else None, device="cpu")
     if hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__"):
         return tensor(value)
     raise TypeError(

@@ -23,6 +23,7 @@ def floating(dtype: Any) -> Callable[[Tensor], Tensor]:
 def conversion(*args: Any, **kwargs: Any) -> Callable[[Tensor], Tensor]:
     """Return the conversion for the arguments of ``Module.to``."""
     memory_format = kwargs.pop("memory_format", None)
+    non_blocking = _non_blocking(args, kwargs)
     device, dtype = _device_and_dtype(args, kwargs)
     if dtype is not None:
         dtype = pc.empty(0, dtype=dtype).dtype  # also accepts a name or a NumPy dtype
@@ -32,7 +33,7 @@ def conversion(*args: Any, **kwargs: Any) -> Callable[[Tensor], Tensor]:
 
     def convert(tensor: Tensor) -> Tensor:
         if device is not None:
-            tensor = tensor.to(device)
+            tensor = tensor.to(device, non_blocking=non_blocking)
         if dtype is not None and (tensor.is_floating_point() or tensor.is_complex()):
             tensor = tensor.to(dtype)
         if memory_format is not None and tensor.ndim in (4, 5):
@@ -42,9 +43,13 @@ def conversion(*args: Any, **kwargs: Any) -> Callable[[Tensor], Tensor]:
     return convert
 
 
+def _non_blocking(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    given = [value for value in args[1:] if isinstance(value, bool)]
+    return bool(kwargs.pop("non_blocking", given[-1] if given else False))
+
+
 def _device_and_dtype(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
     device, dtype, other = (kwargs.pop(k, None) for k in ("device", "dtype", "tensor"))
-    kwargs.pop("non_blocking", None)
     if kwargs:
         raise TypeError(f"Module.to: unexpected keyword `{next(iter(kwargs))}`")
     for position, value in enumerate(args):

@@ -94,13 +94,8 @@ def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     if any(count < 0 for count in counts):
         raise ValueError("repeat: `repeats` must not hold negative numbers")
     index = [i for i, count in enumerate(counts) for _ in range(count)]
-    rows = call("zeros", (0,), dtype="int64") if not index else _tensor(index)
+    rows = import_module("plait_core._creation").tensor(index, dtype="int64", device=x.device)
     return call("index_select", x, axis, rows)
-
-
-def _tensor(values: list[int]) -> Tensor:
-    made: Tensor = import_module("plait_core._creation").tensor(values)
-    return made
 
 
 def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:

@@ -44,7 +44,7 @@ def _starts(samples: Tensor, size: int, count: int, kernel: int) -> Tensor:
         return last
     step = (size - kernel) / (count - 1)
     if samples.dtype != pc.float64:  # rounded like the product below
-        step = pc.tensor(step, dtype=samples.dtype).item()
+        step = pc.tensor(step, dtype=samples.dtype, device="cpu").item()
     first = samples.unsqueeze(-1)
     number = pc.arange(count - 1, dtype=samples.dtype, device=samples.device)
     positions = ((number + first) * step).to(pc.int64) - (first * step).to(pc.int64)

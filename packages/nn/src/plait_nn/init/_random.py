@@ -148,5 +148,6 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     zeros = math.ceil(sparsity * rows)
     values = tensor.detach().normal_(0.0, std, generator=generator)
     for column in range(columns):
-        values[pc.randperm(rows, generator=generator)[:zeros], column] = 0
+        chosen = pc.randperm(rows, generator=generator, device=values.device)[:zeros]
+        values[chosen, column] = 0
     return tensor

@@ -275,7 +275,7 @@ class RandomUnstructured(BasePruningMethod):
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Return the mask with zeros at random indices."""
         number = _count(self.amount, t.numel())
-        return _zeroed(default_mask, pc.randperm(t.numel())[:number])
+        return _zeroed(default_mask, pc.randperm(t.numel(), device=t.device)[:number])
 
 
 class L1Unstructured(BasePruningMethod):
@@ -342,7 +342,7 @@ class RandomStructured(_Structured):
     """
 
     def _channels(self, t: Tensor) -> Tensor:
-        return pc.rand(t.shape[self.dim])
+        return pc.rand(t.shape[self.dim], device=t.device)
 
 
 class LnStructured(_Structured):

@@ -144,7 +144,7 @@ def pack_padded_sequence(
     sizes = [sum(n > t for n in counts) for t in range(counts[0])]
     rows = steps.reshape((times * batch, *steps.shape[2:]))
     data = rows.index_select(0, _positions(sizes, batch, input.device))
-    return PackedSequence(data, pc.tensor(sizes, dtype=pc.int64), order)
+    return PackedSequence(data, pc.tensor(sizes, dtype=pc.int64, device="cpu"), order)
 
 
 def pad_packed_sequence(
@@ -184,7 +184,8 @@ def pad_packed_sequence(
     rows = pc.full((times * width, *shape), padding_value, dtype=data.dtype, device=data.device)
     rows = rows.index_copy(0, _positions(sizes, width, data.device), data)
     padded = rows.reshape((times, width, *shape))
-    lengths = pc.tensor([sum(n > i for n in sizes) for i in range(width)], dtype=pc.int64)
+    counts = [sum(n > i for n in sizes) for i in range(width)]
+    lengths = pc.tensor(counts, dtype=pc.int64, device="cpu")
     if restore is not None:
         padded, lengths = padded.index_select(1, restore), lengths.index_select(0, restore.cpu())
     return (padded.transpose(0, 1) if batch_first else padded), lengths
