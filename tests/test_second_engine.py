@@ -72,6 +72,29 @@ def test_a_network_learns_the_same_with_either_engine(package: Path) -> None:
     assert losses[1][-1] < 0.5 * losses[1][0]
 
 
+STEPS = """
+import sys, plait
+{choice}
+from plait_optim._component import operator
+
+def doubles(*values):
+    return plait.tensor(values, dtype=plait.float64, requires_grad=True)
+
+for name, lists in (("sgd_step", 1), ("adam_step", 3), ("rmsprop_step", 3), ("adadelta_step", 2)):
+    p, g, s = doubles(0.5, 1.0, -1.0), doubles(1.0, -2.0, 3.0), doubles(2.0, 3.0, 2.5)
+    stepped, kept = p * 1, [[s * 0.5**i] for i in range(lists)]
+    operator(name)([stepped], [g], *kept, [2])
+    ((stepped * stepped).sum() + sum((k * k).sum() for [k] in kept)).backward()
+    print(name, p.grad.tolist(), g.grad.tolist(), s.grad.tolist())
+"""
+
+
+def test_it_differentiates_what_operators_are_made_of(package: Path) -> None:
+    first = run(STEPS.format(choice=""), package)
+    second = run(STEPS.format(choice='plait.use(autograd="plait_tape")'), package)
+    assert first == second and first.count("_step") == 4
+
+
 def test_the_environment_chooses_it(package: Path) -> None:
     out = run(
         """
