@@ -385,7 +385,7 @@ def test_nothing_waits_where_no_value_is_asked_for(library: Path, waits: Callabl
     x[x > 0] = 0.0
     x[(x == 0)[:, 0]] = 0
     x[x > 0] = x[0, 0]
-    x[(x == 0).cpu()] = plait.tensor(0.0)
+    x[x == 0] = plait.tensor(0.0)
     x.clone().resize_(20)
     copy.deepcopy(x)
     x + plait.tensor(1.0)
@@ -437,9 +437,10 @@ if __name__ == "__main__":
     [
         ("'thread'", "[['ext:0', [0.0, 1.0]], ['ext:0', [2.0, 3.0]]]"),
         ("'spawn'", "[['ext:0', [0.0, 1.0]], ['ext:0', [2.0, 3.0]]]"),
+        ("None", "[['ext:0', [0.0, 1.0]], ['ext:0', [2.0, 3.0]]]"),
         ("'fork'", "ext:0 was in use when the process forked"),
     ],
-    ids=["thread", "spawn", "fork"],
+    ids=["thread", "spawn", "new", "fork"],
 )
 def test_workers(library: Path, tmp_path: Path, context: str, said: str) -> None:
     program = tmp_path / "program.py"
