@@ -23,7 +23,7 @@ from wheels import Builder  # noqa: E402
 
 PACKAGES = load_all()
 EVERYTHING = list(PACKAGES)
-CONFORMANCE_ROLES = ("kernels.cpu", "engine", "optimizer")
+CONFORMANCE_ROLES = ("kernels.cpu", "engine", "optimizer", "communicator")
 BESIDE_TESTS = (
     "abi_growth",
     "attack",
@@ -355,7 +355,7 @@ def isolation(session: nox.Session, package: str) -> None:
 @nox.session
 def conformance(session: nox.Session) -> None:
     """Run the conformance kit on our own components, or with the given arguments."""
-    install(session, ["conformance", "core", "autograd", "optim"], extras=True)
+    install(session, ["conformance", "core", "autograd", "optim", "multiprocessing"], extras=True)
     chosen = [session.posargs] if session.posargs else [["--role", r] for r in CONFORMANCE_ROLES]
     for options in chosen:
         session.run("pytest", "--pyargs", "plait_conformance", *options)

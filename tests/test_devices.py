@@ -19,13 +19,15 @@ PLUGINS = Path(__file__).resolve().parents[1] / "examples" / "plugins"
 START = """
 import ctypes, sys
 import numpy as np
-import plait, plait_abi, plait_core, plait_optim, plait.nn as nn, plait.nn.functional as F
-# the device takes the kernels that are there when it is loaded; what comes later is decomposed
+import plait, plait_abi, plait_core, plait.nn as nn, plait.nn.functional as F
 
 device, observer = (ctypes.CDLL(path) for path in sys.argv[1:3])
 device.example_device_get.restype = ctypes.c_int64
 device.example_device_set.argtypes = [ctypes.c_char_p, ctypes.c_int64]
 observer.example_observer_device_milliseconds.restype = ctypes.c_double
+# the kernels of steps are there before the device, which then runs them instead of what they are
+# made of
+plait.optim.SGD([plait.zeros(1)]).step(grads=[plait.zeros(1)])
 plait_abi.load(sys.argv[1])
 
 def asked(name):

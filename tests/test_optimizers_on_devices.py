@@ -101,8 +101,7 @@ def trained(
 ) -> list[Any]:
     """Return the values of parameters that are on ``places`` in turn, after four steps."""
     params = [
-        plait.nn.Parameter(p.to(places[i % len(places)]))
-        for i, p in enumerate(parameters(dtype))
+        plait.nn.Parameter(p.to(places[i % len(places)])) for i, p in enumerate(parameters(dtype))
     ]
     optimizer = OPTIMIZERS[name](params)
     for step in range(4):
@@ -134,7 +133,12 @@ def test_steps_are_those_of_the_cpu_and_wait_for_nothing(
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_parameters_on_several_devices(device: Device, name: str, clip: str) -> None:
     wanted = trained(name, clip, plait.float64, ["cpu"])
-    for places in (["ext:0", "ext:1"], ["cpu", "ext"], ["ext:1", "cpu", "ext:0"]):
+    for places in (
+        ["ext:0", "ext:1"],
+        ["cpu", "ext"],
+        ["ext:1", "cpu", "ext:0"],
+        ["ext", "ext", "ext", "cpu"],  # the 0-d one
+    ):
         check(trained(name, clip, plait.float64, places), wanted, 1e-12)
 
 

@@ -15,6 +15,7 @@ import pytest
 
 import plait_abi
 import plait_core as pc
+import plait_multiprocessing as mp
 
 PLUGINS = Path(__file__).resolve().parents[1] / "examples" / "plugins"
 
@@ -109,6 +110,27 @@ def test_an_allocator_serves_even_the_smallest_tensor(loaded: Counters) -> None:
     del small, large, other  # blocks go back to whoever made them
     assert loaded["example_allocator_live"] == 0
     assert loaded["example_allocator_damaged"] == 0
+
+
+@pytest.mark.parametrize("loaded", ["communicator"], indirect=True)
+def test_a_communicator_stands_beside_ours_under_its_name(loaded: Counters) -> None:
+    x = pc.tensor([1.0, 2.0])
+    for where, provider in (("self:", "self"), ("shm:test-plugins", "shared_memory")):
+        group = mp.Communicator.open(where, 0, 1, provider=provider)
+        group.all_reduce(x)
+        assert group.all_reduce(x, "max", async_op=True).wait() is None
+        part = group.split(0)
+        assert part is not None and (part.rank, part.size) == (0, 1)
+        group.abort("enough")
+        with pytest.raises(mp.GroupError, match=r"rank 0.* aborted the group: enough"):
+            group.barrier()
+        part.barrier()
+    assert loaded["example_communicator_calls"] == 3 and x.tolist() == [1.0, 2.0]
+    with pytest.raises(NotImplementedError, match="send: a group of one member"):
+        plait_abi.Communicator.open("self", "self:", 0, 1).start("send", [x])
+    plait_abi.detach("example-communicator")
+    with pytest.raises(ValueError, match="no communicator named self"):
+        mp.Communicator.open("self:", 0, 1, provider="self")
 
 
 @pytest.mark.parametrize("loaded", ["executor"], indirect=True)

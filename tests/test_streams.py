@@ -75,6 +75,7 @@ class Gate:
         self.open()
         plait.accelerator.synchronize("ext:0")
         self._kernel.close()
+        self._x = None
 
 
 @pytest.fixture

@@ -31,12 +31,16 @@ def normalization(rng: random.Random) -> Call:
         options = {"size": rng.randint(1, 4), "alpha": 0.3, "beta": rng.choice([0.75, 2.0])}
         return Call("nn.functional.local_response_norm", [x], {**options, "k": rng.choice([1, 2])})
     if kind == "normalize":
-        options = {"p": rng.choice([1, 2, 3.5, float("inf")]), "dim": rng.randrange(-2, 2)}
+        # of one element the gradient is 0: what is computed is left of terms that cancel
+        dims = [d for d in range(-2, 2) if x.shape[d] > 1]
+        options = {"p": rng.choice([1, 2, 3.5, float("inf")]), "dim": rng.choice(dims or [1])}
         return Call("nn.functional.normalize", [x], options)
     weight, bias = (maybe(rng, 0.6, tensor(rng, [channels], dtype)) for _ in range(2))
     if kind == "group":
         if dtype in HALVES:  # PyTorch dies of the gradient in channels_last without a bias
             x = x.detach().contiguous().requires_grad_()
+        if not x.requires_grad:  # and of those in channels_last of an input that needs none
+            x = x.contiguous()
         return Call("nn.functional.group_norm", [x, groups, weight, bias, 1e-3])
     stats = [
         tensor(rng, [channels], dtype, positive=True, grad=False, layout=False) for _ in range(2)
@@ -278,7 +282,7 @@ def padding(rng: random.Random) -> Call:
     dims = rng.randint(1, 3)
     sizes = [rng.randint(1, 6) for _ in range(dims)]
     lead = [rng.randint(1, 2), rng.randint(1, 3)][0 if rng.random() < 0.7 else 1 :]
-    pads = [rng.randint(-1 if mode == "constant" else 0, 3) for _ in range(2 * dims)]
+    pads = [rng.randint(0 if mode == "circular" else -1, 3) for _ in range(2 * dims)]
     if mode == "circular" and rng.random() < 0.5:
         pads = [rng.randint(-1, 2) for _ in pads]
     options = {"mode": mode}

@@ -83,8 +83,55 @@ plait_status move_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *fr
   return s < 0 ? s : copy_bytes(thread, to, host.get(), false);
 }
 
+// Whether a device has a kernel for copy_, which deals with strides. With the fallback to the CPU
+// it may have none.
+bool has_copy(DLDevice d) {
+  return !is_accelerator(d) || backend_entry(op_copy, d.device_type);
+}
+
+// A tensor with strides on a device that has no kernel for copy_: all bytes between its first and
+// its last, and the same on the CPU.
+struct Span {
+  Tensor there, here;  // of one dimension
+  Tensor tensor;       // with the strides, on `here`
+
+  plait_status fetch(plait_thread *thread, plait_tensor *t) {
+    int64_t low = 0, high = 0;
+    for (int32_t i = 0; i < t->dl.ndim; i++) {
+      const int64_t reach = (t->dl.shape[i] - 1) * t->dl.strides[i];
+      (reach < 0 ? low : high) += reach;
+    }
+    const int64_t n = high - low + 1, before = low * itemsize(t->dl.dtype);
+    plait_status s = tensor_on(thread, t->storage, static_cast<char *>(t->dl.data) + before,
+                               t->dl.dtype, 1, &n, nullptr, there.out());
+    if (s >= 0) s = tensor_new(thread, t->dl.dtype, 1, &n, nullptr, {kDLCPU, 0}, here.out());
+    if (s >= 0) s = move_bytes(thread, here.get(), there.get(), false);
+    if (s < 0) return s;
+    return tensor_on(thread, here.get()->storage, here.data<char>() - before, t->dl.dtype,
+                     t->dl.ndim, t->dl.shape, t->dl.strides, tensor.out());
+  }
+};
+
+plait_status across(plait_thread *, plait_tensor *to, plait_tensor *from, bool async);
+
+plait_status copy(plait_thread *thread, plait_tensor *to, plait_tensor *from) {
+  if (!same(to->dl.device, from->dl.device)) return across(thread, to, from, false);
+  Tensor ignored;
+  return one_of(op_copy, thread, &ignored, to, from);
+}
+
 plait_status across(plait_thread *thread, plait_tensor *to, plait_tensor *from, bool async) {
   if (numel(to) == 0) return PLAIT_OK;
+  Span span;
+  if (!has_copy(from->dl.device) && !same_order(to, from)) {
+    const plait_status s = span.fetch(thread, from);
+    return s < 0 ? s : copy(thread, to, span.tensor.get());
+  }
+  if (!has_copy(to->dl.device) && !same_order(to, from)) {
+    plait_status s = span.fetch(thread, to);
+    if (s >= 0) s = copy(thread, span.tensor.get(), from);
+    return s < 0 ? s : move_bytes(thread, span.there.get(), span.here.get(), false);
+  }
   Tensor source = Tensor::share(from);
   plait_status s = PLAIT_OK;
   const DLDataType dtype = to->dl.dtype;

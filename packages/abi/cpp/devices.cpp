@@ -43,7 +43,8 @@ struct EventBlock : plait_device_event {
 
 void drop_stream(plait_object *o) {
   auto *s = reinterpret_cast<StreamBlock *>(o);
-  if (s->table && !is_forked(s->device)) s->table->stream_free(s->table->ctx, s);
+  if (s->table && !is_forked(s->device))  // a device may wait for its work
+    unlocked([s] { return s->table->stream_free(s->table->ctx, s), plait_status(PLAIT_OK); });
   count_live(s->device, -1);
   std::free(s);
 }

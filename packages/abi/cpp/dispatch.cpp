@@ -10,11 +10,6 @@ const char *arg_name(const plait_call *c, const plait_value *v) {
   return c->op->args[v - c->in].name;
 }
 
-const plait_entry *backend_entry(const plait_op *op, DLDeviceType type) {
-  return uint64_t(type) < op->n_backend ? __atomic_load_n(&op->backend, __ATOMIC_ACQUIRE)[type]
-                                        : nullptr;
-}
-
 // The device of a call.
 
 plait_status different_devices(const plait_call *c, const plait_tensor *a, const plait_tensor *b,
@@ -39,8 +34,16 @@ plait_status choose_device_of_out(plait_call *c, bool chosen) {
   return PLAIT_OK;
 }
 
+// A 0-d tensor on the CPU may be an operand on every device, as a number may. It isn't written
+// there.
+bool goes_everywhere(const plait_call *c, const plait_tensor *t, const plait_value *at) {
+  return t->dl.ndim == 0 && t->dl.device.device_type == kDLCPU &&
+         !(c->op->args[at - c->in].flags & PLAIT_ARG_WRITES);
+}
+
 plait_status choose_device(plait_call *c, uint64_t *layers) {
   const plait_tensor *first = nullptr;
+  const plait_value *first_at = nullptr;
   plait_status s = PLAIT_OK;
   uint64_t mask = 0;
   // a view of a base that was written since must be seen by the layers that see the base
@@ -51,14 +54,16 @@ plait_status choose_device(plait_call *c, uint64_t *layers) {
     mask |= layers_of(t);
     if (!first) {
       first = t;
+      first_at = at;
     } else if (!same(t->dl.device, first->dl.device)) {
       if (c->op->flags & PLAIT_OP_ANY_DEVICE) return;
-      // a 0-d tensor on the CPU may be an operand on every device, as a number may
-      if (t->dl.ndim == 0 && t->dl.device.device_type == kDLCPU) return;
-      if (first->dl.ndim == 0 && first->dl.device.device_type == kDLCPU)
-        first = t;
-      else
+      if (goes_everywhere(c, t, at)) return;
+      if (!goes_everywhere(c, first, first_at)) {
         s = different_devices(c, t, first, at);
+      } else {
+        first = t;
+        first_at = at;
+      }
     }
   };
   each_tensor(c->in, c->n_in, visit);
@@ -150,14 +155,21 @@ void release_casts(Frame *f) {
 }
 
 // Runs the shape function on device meta, to check the arguments only: the operators of a
-// decomposition would report errors in their own names, or none.
+// decomposition would report errors in their own names, or none, and after some writes.
 plait_status check_arguments(plait_call *c) {
+  plait_status s = PLAIT_OK;
+  for (uint16_t i = 0; i < c->op->n_args; i++)
+    if (c->op->args[i].flags & PLAIT_ARG_WRITES)
+      each_tensor(c->in + i, 1, [&](const plait_tensor *t, const plait_value *) {
+        if (s >= 0) s = writable(c, t, c->op->args[i].name);
+      });
+  if (s < 0) return s;
   Frame f = frame_for(c);
   f.in = f.in_;
   f.out = f.out_;
   f.form = PLAIT_FUNCTION;
   f.device = {PLAIT_META, 0};
-  const plait_status s = c->op->def->shape(&f);
+  s = c->op->def->shape(&f);
   for (plait_tensor *t : f.list) plait_release(t);
   release_casts(&f);
   release_all(f.out_, f.n_out);

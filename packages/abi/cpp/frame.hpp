@@ -38,6 +38,12 @@ void each_tensor(const plait_value *values, uint32_t n, F &&f) {
   }
 }
 
+// The kernel that a device has for an operator, or nullptr.
+inline const plait_entry *backend_entry(const plait_op *op, DLDeviceType type) {
+  return uint64_t(type) < op->n_backend ? __atomic_load_n(&op->backend, __ATOMIC_ACQUIRE)[type]
+                                        : nullptr;
+}
+
 // From dispatch.cpp.
 
 // What a status of a shape function, kernel or decomposition means: more than PLAIT_DECLINE, and an

@@ -3,10 +3,12 @@
 #include "arena.hpp"
 
 #include <linux/futex.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
@@ -16,17 +18,12 @@
 namespace plait::multiprocessing {
 namespace {
 
-constexpr uint64_t group_magic = 0x31307072676c7070;
-constexpr uint64_t control_bytes = 128;
+constexpr uint64_t group_magic = 0x32307072676c7070;
+constexpr uint64_t control_bytes = 512;
 constexpr int spins = 2000;          // number of spins, some microseconds, before sleeping
 constexpr long slice = 50'000'000;   // nanoseconds between checks of the other process
+constexpr uint64_t most_part = 32 << 10;  // bytes of a message
 static_assert(sizeof(Control) <= control_bytes);
-
-double now() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
-}
 
 void relax() {
 #if defined(__x86_64__)
@@ -66,47 +63,76 @@ bool process_stat(int64_t pid, char &state, uint64_t &started) {
   return true;
 }
 
+uint64_t outboxes_at(uint32_t size) {
+  return (control_bytes + sizeof(Slot) * size + alignof(Outbox) - 1) / alignof(Outbox) *
+         alignof(Outbox);
+}
+uint64_t lanes_at(uint32_t size) { return outboxes_at(size) + sizeof(Outbox) * size; }
+uint64_t part_bytes(uint64_t chunk) { return std::min(chunk, most_part); }
+uint64_t staging_at(uint32_t size, uint64_t chunk) {
+  return lanes_at(size) + 2 * lanes * part_bytes(chunk) * size;
+}
+
+}  // namespace
+
+double now() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+}
+
 std::string seconds(double s) {
   char text[32];
   std::snprintf(text, sizeof text, "%g", s);
   return text;
 }
+
 const char *kind_name(uint32_t kind) {
   switch (kind) {
     case PLAIT_ALL_REDUCE: return "all_reduce";
     case PLAIT_BROADCAST: return "broadcast";
+    case PLAIT_REDUCE: return "reduce";
     case PLAIT_ALL_GATHER: return "all_gather";
     case PLAIT_GATHER: return "gather";
+    case PLAIT_SCATTER: return "scatter";
     case PLAIT_REDUCE_SCATTER: return "reduce_scatter";
+    case PLAIT_ALL_TO_ALL: return "all_to_all";
+    case PLAIT_SEND: return "send";
+    case PLAIT_RECEIVE: return "recv";
     case PLAIT_BARRIER: return "barrier";
+    case split_kind: return "split";
     default: return "?";
   }
 }
+
 const char *reduction_name(uint32_t r) {
-  static const char *names[] = {"sum", "mean", "product", "min", "max"};
-  return r < 5 ? names[r] : "?";
+  static const char *names[] = {"sum", "mean", "product", "min", "max", "and", "or", "xor"};
+  return r < 8 ? names[r] : "?";
 }
+
 std::string describe(const Call &c) {
   std::string s = kind_name(c.kind);
-  if (c.kind == PLAIT_BARRIER) return s;
+  if (c.kind == PLAIT_BARRIER || c.kind == split_kind) return s;
   s += " of " + std::to_string(c.elements) + " elements of " +
        plait::name(DLDataType{uint8_t(c.dtype >> 8), uint8_t(c.dtype), 1});
-  if (c.kind == PLAIT_ALL_REDUCE || c.kind == PLAIT_REDUCE_SCATTER)
+  if (c.kind == PLAIT_ALL_REDUCE || c.kind == PLAIT_REDUCE_SCATTER || c.kind == PLAIT_REDUCE)
     s += std::string(" (") + reduction_name(c.reduction) + ")";
-  if (c.kind == PLAIT_BROADCAST || c.kind == PLAIT_GATHER)
+  if (c.kind == PLAIT_BROADCAST || c.kind == PLAIT_GATHER || c.kind == PLAIT_REDUCE ||
+      c.kind == PLAIT_SCATTER)
     s += " (root " + std::to_string(c.root) + ")";
   return s;
 }
 
-}  // namespace
-
 uint64_t group_bytes(uint32_t size, uint64_t chunk) {
-  return control_bytes + sizeof(Slot) * size + 2 * chunk * (uint64_t(size) + 1) + 128;
+  // the block's bytes begin at a multiple of 64, the structures at one of 128
+  return staging_at(size, chunk) + 2 * chunk * (uint64_t(size) + 1) + 128;
 }
 
 void format_group(void *at, uint32_t size, uint64_t chunk, double timeout) {
-  std::memset(at, 0, control_bytes + sizeof(Slot) * size + 128);
+  std::memset(at, 0, lanes_at(size) + 128);
   auto *control = new (at) Control{};
+  if (getrandom(&control->id, sizeof control->id, 0) != ssize_t(sizeof control->id))
+    control->id = uint64_t(getpid()) << 32 ^ uint64_t(now() * 1e9);
   control->chunk = chunk;
   control->timeout = timeout;
   control->size = size;
@@ -122,15 +148,23 @@ bool is_group(const plait_storage *s) {
 Group::Group(plait_storage *s, uint32_t rank) : storage_(s), rank_(rank) {
   plait_retain(s);
   control_ = static_cast<Control *>(s->data);
-  const auto begin = reinterpret_cast<uintptr_t>(s->data) + control_bytes;
-  slots_ = reinterpret_cast<Slot *>((begin + 127) / 128 * 128);
-  data_ = reinterpret_cast<char *>(slots_ + control_->size);
+  // arenas are mapped at pages: where this is rounded up to depends on the block alone
+  const auto at = (reinterpret_cast<uintptr_t>(s->data) + 127) / 128 * 128;
+  auto *begin = reinterpret_cast<char *>(at);
+  slots_ = reinterpret_cast<Slot *>(begin + control_bytes);
+  outboxes_ = reinterpret_cast<Outbox *>(begin + outboxes_at(size()));
+  lanes_ = begin + lanes_at(size());
+  data_ = begin + staging_at(size(), chunk());
 }
 
 char *Group::staging(uint32_t r, uint64_t parity) const {
   return data_ + (2 * uint64_t(r) + (parity & 1)) * chunk();
 }
 char *Group::result(uint64_t parity) const { return staging(size(), parity); }
+uint64_t Group::part() const { return part_bytes(chunk()); }
+char *Group::part_of(uint32_t r, uint32_t lane, uint32_t number) const {
+  return lanes_ + ((uint64_t(r) * lanes + lane) * 2 + (number & 1)) * part();
+}
 
 std::string Group::name(uint32_t r) const {
   if (slot(r).state.load() == SLOT_FREE)
@@ -142,7 +176,7 @@ bool Group::take(std::string &why) {
   Slot &mine = slot(rank_);
   uint32_t expected = SLOT_FREE;
   if (!mine.state.compare_exchange_strong(expected, SLOT_TAKEN)) {
-    why = "join: a rank that nobody has is required; " + name(rank_) +
+    why = "a rank that nobody has is required; " + name(rank_) +
           (expected == SLOT_LEFT ? " had it and left" : " has it");
     return false;
   }
@@ -157,31 +191,49 @@ void Group::leave() {
   if (slot(rank_).pid.load() != getpid()) return;  // a forked child's copy is not a member
   slot(rank_).state.store(SLOT_LEFT, std::memory_order_release);
   wake(slot(rank_).step);
+  for (uint32_t r = 0; r < size(); r++) ring(r);
 }
 
-void Group::announce(const Call &call) {
-  slot(rank_).call[operations & 1] = call;
-  doing = kind_name(call.kind);
+void Group::abort(const char *text) {
+  if (slot(rank_).pid.load() != getpid()) return;
+  uint32_t nobody = 0;
+  if (control_->broken.load() || !control_->aborting.compare_exchange_strong(nobody, 1)) return;
+  std::snprintf(control_->aborted, sizeof control_->aborted, "%s", text);
+  std::string why;
+  give_up(Outcome::broken, {rank_, rank_, CAUSE_ABORTED}, 0, why, "");
 }
+
+void Group::ring(uint32_t r) const {
+  outbox(r).bell.fetch_add(1, std::memory_order_acq_rel);
+  wake(outbox(r).bell);
+}
+
+void Group::listen(uint32_t seen) const { sleep_on(outbox(rank_).bell, seen); }
+
+void Group::announce(const Call &call) { slot(rank_).call[operations & 1] = call; }
 
 bool Group::agreed(std::string &why) const {
   const Call &mine = slot(rank_).call[operations & 1];
   bool same = true;
   for (uint32_t r = 0; r < size(); r++) same &= slot(r).call[operations & 1] == mine;
   if (same) return true;
-  why = std::string(doing) + ": the same call on all ranks is required;";
+  why = "the same call on all ranks is required;";
   for (uint32_t r = 0; r < size(); r++)
     why += (r ? ", rank " : " rank ") + std::to_string(r) + " calls " +
            describe(slot(r).call[operations & 1]);
   return false;
 }
 
-plait_outcome Group::give_up(plait_outcome outcome, const Reason &reason, std::string &why,
-                             const std::string &text) {
+Outcome Group::give_up(Outcome outcome, const Reason &reason, double waited, std::string &why,
+                       const std::string &text) {
+  slot(rank_).waited = waited;
   uint64_t whole = 0;
   control_->broken.compare_exchange_strong(whole, reason.packed());
-  for (uint32_t r = 0; r < size(); r++) wake(slot(r).step);
-  why = std::string(doing) + ": " + text;
+  for (uint32_t r = 0; r < size(); r++) {
+    wake(slot(r).step);
+    ring(r);
+  }
+  why = text;
   return outcome;
 }
 
@@ -209,9 +261,10 @@ std::string Group::broken_text() const {
     case CAUSE_LEFT: return text + name(reason.of) + " left it";
     case CAUSE_DIED: return text + name(reason.of) + " died";
     case CAUSE_INTERRUPTED: return text + name(reason.by) + " was interrupted";
+    case CAUSE_ABORTED: return name(reason.by) + " aborted the group: " + control_->aborted;
     case CAUSE_TIMED_OUT: break;
   }
-  return text + name(reason.by) + " waited " + seconds(control_->timeout) + " s for " +
+  return text + name(reason.by) + " waited " + seconds(slot(reason.by).waited) + " s for " +
          name(reason.of);
 }
 
@@ -225,57 +278,62 @@ std::string Group::missing(uint32_t step, uint32_t &first) const {
   return who;
 }
 
-plait_outcome Group::wait_for(uint32_t r, uint32_t step, double deadline, int (*interrupted)(void),
-                              std::string &why) {
+Outcome Group::check(uint32_t r, const std::function<bool()> &came, std::string &why) {
+  Cause cause;
+  // what broke the group comes first: its members leave it then
+  const bool broken = control_->broken.load();
+  if (!broken && !is_lost(r, cause)) return Outcome::done;
+  if (came()) return Outcome::done;  // the rank did its part before
+  if (!broken)
+    return give_up(Outcome::broken, {rank_, r, cause}, 0, why,
+                   name(r) + (cause == CAUSE_LEFT ? " left the group" : " died"));
+  why = broken_text();
+  return Outcome::broken;
+}
+
+Outcome Group::wait_for(uint32_t r, uint32_t step, double deadline, const Patience &patience,
+                        std::string &why) {
   std::atomic<uint32_t> &word = slot(r).step;
   const auto came = [&] { return int32_t(word.load(std::memory_order_acquire) - step) >= 0; };
   for (int i = 0;; i++) {
     const uint32_t seen = word.load(std::memory_order_acquire);
-    if (int32_t(seen - step) >= 0) return PLAIT_DONE;
+    if (int32_t(seen - step) >= 0) return Outcome::done;
     if (i < spins) {
       relax();
       continue;
     }
     sleep_on(word, seen);
     if (word.load(std::memory_order_acquire) != seen) continue;
-    Cause cause;
-    if (is_lost(r, cause)) {
-      if (came()) return PLAIT_DONE;  // the rank made the step before it ended
-      return give_up(PLAIT_BROKEN, {rank_, r, cause}, why,
-                     name(r) + (cause == CAUSE_LEFT ? " left the group" : " died"));
-    }
-    if (control_->broken.load()) {
-      if (came()) return PLAIT_DONE;
-      why = std::string(doing) + ": " + broken_text();
-      return PLAIT_BROKEN;
-    }
-    if (interrupted && interrupted())
-      return give_up(PLAIT_INTERRUPTED, {rank_, r, CAUSE_INTERRUPTED}, why, "interrupted");
+    const Outcome o = check(r, came, why);
+    if (o != Outcome::done) return o;
+    if (came()) return o;
+    if (patience.ended())
+      return give_up(Outcome::interrupted, {rank_, r, CAUSE_INTERRUPTED}, 0, why, "interrupted");
     if (now() > deadline) {
       uint32_t first = r;
       const std::string who = missing(step, first);
-      if (who.empty()) return PLAIT_DONE;  // they have arrived in the meantime
-      return give_up(PLAIT_TIMED_OUT, {rank_, first, CAUSE_TIMED_OUT}, why,
-                     "waited " + seconds(control_->timeout) + " s for " + who);
+      if (who.empty()) return Outcome::done;  // they have arrived in the meantime
+      return give_up(Outcome::timed_out, {rank_, first, CAUSE_TIMED_OUT}, patience.timeout, why,
+                     "waited " + seconds(patience.timeout) + " s for " + who);
     }
   }
 }
 
-plait_outcome Group::meet(int (*interrupted)(void), std::string &why) {
+Outcome Group::meet(const Patience &patience, std::string &why) {
   if (control_->broken.load()) {
-    why = std::string(doing) + ": " + broken_text();
-    return PLAIT_BROKEN;
+    why = broken_text();
+    return Outcome::broken;
   }
   std::atomic<uint32_t> &mine = slot(rank_).step;
   const uint32_t step = mine.load(std::memory_order_relaxed) + 1;
   mine.store(step, std::memory_order_release);
   wake(mine);
-  const double deadline = now() + control_->timeout;
+  const double deadline = now() + patience.timeout;
   for (uint32_t r = 0; r < size(); r++) {
-    const plait_outcome o = wait_for(r, step, deadline, interrupted, why);
-    if (o != PLAIT_DONE) return o;
+    const Outcome o = wait_for(r, step, deadline, patience, why);
+    if (o != Outcome::done) return o;
   }
-  return PLAIT_DONE;
+  return Outcome::done;
 }
 
 }  // namespace plait::multiprocessing

@@ -1,12 +1,17 @@
 // The shared block of a group, and how its members wait for each other.
 #pragma once
 #include <atomic>
+#include <functional>
 #include <string>
 
 #include "reduce.hpp"
 #include "shared.h"
 
 namespace plait::multiprocessing {
+
+// No kind of the ABI: an all-gather of colors and keys.
+constexpr uint32_t split_kind = 64;
+constexpr uint32_t most_ranks = 1024;
 
 struct Call {  // the collective that a member calls; all members compare it
   uint32_t kind, reduction, root, dtype;
@@ -16,6 +21,9 @@ struct Call {  // the collective that a member calls; all members compare it
            elements == c.elements;
   }
 };
+const char *kind_name(uint32_t kind);
+const char *reduction_name(uint32_t reduction);
+std::string describe(const Call &);
 
 enum SlotState : uint32_t { SLOT_FREE, SLOT_TAKEN, SLOT_JOINED, SLOT_LEFT };
 
@@ -25,20 +33,61 @@ struct alignas(128) Slot {     // the slot of one rank, which only that rank wri
   std::atomic<int64_t> pid;
   // start time of the process in clock ticks since boot, which differs if a pid is reused
   uint64_t started;
-  Call call[2];      // of even and odd operations, as no member is two operations ahead
+  double waited;  // seconds, before this rank gave up
+  Call call[2];   // of even and odd operations, as no member is two operations ahead
 };
 static_assert(sizeof(Slot) == 128);
 
-struct Control {
-  uint64_t magic, chunk;
-  double timeout;
-  uint32_t size;
-  uint32_t reserved;
-  // the first failure, a Reason: the rank that gave up, why, and because of which rank; or 0
-  std::atomic<uint64_t> broken;
+// A message on its way: its sender posts it, its receiver claims it and takes the elements from the
+// sender's lane, part by part, or refuses it, and the sender frees it.
+enum MessageState : uint32_t {
+  MESSAGE_FREE,
+  MESSAGE_POSTED,
+  MESSAGE_CLAIMED,
+  MESSAGE_EXAMINED,  // it is about to be refused
+  MESSAGE_REFUSED
+};
+struct Message {
+  // the message's number among those of its sender, times 8, plus its state: a receiver that read a
+  // message that was taken back meanwhile does not claim another one in its place
+  std::atomic<uint64_t> word;
+  std::atomic<uint32_t> lane;           // its number plus one
+  std::atomic<uint32_t> filled, taken;  // numbers of parts
+  uint32_t to, dtype, wanted_dtype;     // wanted: by a receiver that refused it
+  int64_t tag;
+  uint64_t elements, wanted_elements;
+
+  uint64_t read() const { return word.load(std::memory_order_acquire); }
+  MessageState state() const { return MessageState(read() & 7); }
+  void set(MessageState s) { word.store((read() & ~uint64_t(7)) | s, std::memory_order_release); }
+  bool move(uint64_t from, MessageState to_state) {
+    return word.compare_exchange_strong(from, (from & ~uint64_t(7)) | to_state);
+  }
+};
+constexpr uint32_t most_messages = 64, lanes = 4;  // of one sender
+struct Outbox {  // the messages that a rank sends
+  // changes when anything happens to a message from or to this rank
+  alignas(128) std::atomic<uint32_t> bell;
+  Message message[most_messages];
 };
 
-enum Cause : uint32_t { CAUSE_LEFT = 1, CAUSE_DIED, CAUSE_TIMED_OUT, CAUSE_INTERRUPTED };
+struct Control {
+  uint64_t magic, chunk, id;
+  double timeout;
+  uint32_t size;
+  std::atomic<uint32_t> aborting;  // a rank writes `aborted`
+  // the first failure, a Reason: the rank that gave up, why, and because of which rank; or 0
+  std::atomic<uint64_t> broken;
+  char aborted[456];  // the text of an abort
+};
+
+enum Cause : uint32_t {
+  CAUSE_LEFT = 1,
+  CAUSE_DIED,
+  CAUSE_TIMED_OUT,
+  CAUSE_INTERRUPTED,
+  CAUSE_ABORTED
+};
 struct Reason {  // packed into one word, so that it is read at once
   uint32_t by, of;  // ranks; `of` is the missing one
   Cause cause;
@@ -48,39 +97,64 @@ struct Reason {  // packed into one word, so that it is read at once
   Reason(uint32_t by_, uint32_t of_, Cause cause_) : by(by_), of(of_), cause(cause_) {}
 };
 
+enum class Outcome { done, broken, mismatch, timed_out, interrupted };
+
+// How long a member waits in a step, and what ends its waiting.
+struct Patience {
+  double timeout;
+  bool (*interrupted)(void *);
+  void *ctx;
+  bool ended() const { return interrupted && interrupted(ctx); }
+};
+
+double now();  // seconds
+std::string seconds(double);
+
 class Group {
  public:
   Group(plait_storage *s, uint32_t rank);
   Group(const Group &) = delete;
   ~Group() { plait_release(storage_); }
+  void abandon() { plait_release(std::exchange(storage_, nullptr)); }  // in a forked child
   uint32_t size() const { return control_->size; }
   uint32_t rank() const { return rank_; }
   uint64_t chunk() const { return control_->chunk; }
+  uint64_t id() const { return control_->id; }
+  double timeout() const { return control_->timeout; }
   Slot &slot(uint32_t r) const { return slots_[r]; }
+  Outbox &outbox(uint32_t r) const { return outboxes_[r]; }
   char *staging(uint32_t r, uint64_t parity) const;
   char *result(uint64_t parity) const;
+  uint64_t part() const;  // bytes of one part of a message
+  char *part_of(uint32_t r, uint32_t lane, uint32_t number) const;  // two parts in turns
+  std::string name(uint32_t r) const;
 
   bool take(std::string &why);  // this rank's slot
   void leave();
+  void abort(const char *why);
   // makes one step, and waits until all other ranks have made it
-  plait_outcome meet(int (*interrupted)(void), std::string &why);
+  Outcome meet(const Patience &, std::string &why);
+  // whether a wait for this rank must end though it has not come; looks at the other process
+  Outcome check(uint32_t r, const std::function<bool()> &came, std::string &why);
+  // breaks the group
+  Outcome give_up(Outcome, const Reason &, double waited, std::string &why,
+                  const std::string &text);
+  void ring(uint32_t r) const;  // its bell
+  void listen(uint32_t seen) const;  // waits for the own bell, some milliseconds at most
   void announce(const Call &);
   bool agreed(std::string &why) const;
-  uint64_t operations = 0;
-  const char *doing = "";
+  uint64_t operations = 0, chunks = 0;  // so far; their parities choose slots and areas
 
  private:
-  plait_outcome wait_for(uint32_t r, uint32_t step, double deadline, int (*interrupted)(void),
-                         std::string &why);
+  Outcome wait_for(uint32_t r, uint32_t step, double deadline, const Patience &, std::string &why);
   bool is_lost(uint32_t r, Cause &cause) const;
-  plait_outcome give_up(plait_outcome, const Reason &, std::string &why, const std::string &text);
   std::string missing(uint32_t step, uint32_t &first) const;
   std::string broken_text() const;
-  std::string name(uint32_t r) const;
   plait_storage *storage_;
   Control *control_;
   Slot *slots_;
-  char *data_;
+  Outbox *outboxes_;
+  char *lanes_, *data_;
   uint32_t rank_;
 };
 

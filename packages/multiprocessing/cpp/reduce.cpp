@@ -74,6 +74,19 @@ struct Max {
   static T of(T a, T b) { return a < b || b != b ? b : a; }
 };
 
+template <class T>
+struct And {
+  static T of(T a, T b) { return T(a & b); }
+};
+template <class T>
+struct Or {
+  static T of(T a, T b) { return T(a | b); }
+};
+template <class T>
+struct Xor {
+  static T of(T a, T b) { return T(a ^ b); }
+};
+
 template <class E, class Op>
 void run(const char *const *in, uint32_t ranks, char *out, uint64_t n, bool mean) {
   using Wide = typename E::Wide;
@@ -117,12 +130,25 @@ bool arithmetic(uint32_t reduction, const char *const *in, uint32_t ranks, char 
 }
 
 template <class E>
+bool bitwise(uint32_t reduction, const char *const *in, uint32_t ranks, char *out, uint64_t n) {
+  using Wide = typename E::Wide;
+  if constexpr (std::is_integral_v<Wide>) {
+    if (reduction == PLAIT_REDUCE_AND) return run<E, And<Wide>>(in, ranks, out, n, false), true;
+    if (reduction == PLAIT_REDUCE_OR) return run<E, Or<Wide>>(in, ranks, out, n, false), true;
+    if (reduction == PLAIT_REDUCE_XOR) return run<E, Xor<Wide>>(in, ranks, out, n, false), true;
+  }
+  return false;
+}
+
+template <class E>
 bool real(uint32_t reduction, const char *const *in, uint32_t ranks, char *out, uint64_t n) {
-  return arithmetic<E>(reduction, in, ranks, out, n) || ordered<E>(reduction, in, ranks, out, n);
+  return arithmetic<E>(reduction, in, ranks, out, n) || ordered<E>(reduction, in, ranks, out, n) ||
+         bitwise<E>(reduction, in, ranks, out, n);
 }
 
 bool logical(uint32_t reduction, const char *const *in, uint32_t ranks, char *out, uint64_t n) {
   if (reduction == PLAIT_REDUCE_AVERAGE) return false;
+  if (bitwise<Truth>(reduction, in, ranks, out, n)) return true;
   const bool any = reduction == PLAIT_REDUCE_SUM || reduction == PLAIT_REDUCE_MAX;
   return ordered<Truth>(any ? PLAIT_REDUCE_MAX : PLAIT_REDUCE_MIN, in, ranks, out, n);
 }
@@ -131,6 +157,7 @@ bool logical(uint32_t reduction, const char *const *in, uint32_t ranks, char *ou
 
 bool reduce(DLDataType d, uint32_t reduction, const char *const *in, uint32_t ranks, char *out,
             uint64_t n) {
+  // whether it can be done is asked with no elements
   switch (key(d)) {
     case key(dtype::bool_): return logical(reduction, in, ranks, out, n);
     case key(dtype::uint8): return real<Plain<uint8_t>>(reduction, in, ranks, out, n);

@@ -27,6 +27,7 @@ typedef struct plait_shared_stats {
 
 plait_status plait_shared_create(plait_thread *, uint64_t nbytes, plait_storage **);
 int plait_shared_is_block(const plait_storage *);
+void plait_shared_name(const plait_storage *, plait_block_name *);
 /* returns the name of the storage's block and counts one message with the name */
 plait_status plait_shared_send(plait_thread *, const plait_storage *, plait_block_name *);
 /* returns the storage of a block, the same one while it is alive, and takes the message's count
@@ -49,35 +50,14 @@ void plait_shared_unpin(void *pin);
 void plait_shared_before_fork(void); /* counts everything once more for the child of a fork */
 void plait_shared_leave(void); /* releases all counts of this process before it ends */
 
-/* Collectives. */
+/* Collectives: the role "communicator" under the name "shared_memory" (communicator.cpp). */
 
-enum plait_outcome { /* the outcome of a collective; the text has the details */
-                     PLAIT_DONE,
-                     PLAIT_BROKEN,      /* a member died, left, or the group broke before */
-                     PLAIT_MISMATCH, /* the members called different collectives; no tensors have
-                     changed */
-                     PLAIT_TIMED_OUT,
-                     PLAIT_INTERRUPTED, /* by `interrupted` */
-};
-typedef struct plait_member plait_member;
-typedef struct plait_collective_call {
-  uint32_t kind;      /* plait_collective_kind */
-  uint32_t reduction; /* plait_reduction */
-  uint32_t root, n_in, n_out, reserved;
-  plait_tensor *const *in; /* of one dtype, any strides */
-  plait_tensor *const *out; /* written; may be `in` */
-  int (*interrupted)(void); /* called while waiting; not 0: give up */
-  char *text; /* buffer for the reason of a failure */
-  uint64_t room;
-} plait_collective_call;
-
-uint64_t plait_group_bytes(uint32_t size, uint64_t chunk); /* the size of the block of a group */
-void plait_group_format(plait_storage *, uint32_t size, uint64_t chunk, double timeout);
-/* NULL with a text if the rank is taken or the bytes are not a group */
-plait_member *plait_group_join(plait_storage *, uint32_t rank, char *text, uint64_t room);
-void plait_group_leave(plait_member *);
-uint32_t plait_group_size(const plait_member *);
-int plait_group_run(plait_member *, const plait_collective_call *); /* a plait_outcome */
+/* a block for a group of `size` members, which exchange `chunk` bytes at once (a multiple of 64)
+ * and wait `timeout` seconds in each step. A process that holds it joins with `open`; what
+ * plait_group_where writes is its `where`, and `open` does not wait for the others then */
+plait_status plait_group_create(plait_thread *, uint32_t size, uint64_t chunk, double timeout,
+                                plait_storage **);
+void plait_group_where(const plait_storage *, char *text, uint64_t room);
 
 #ifdef __cplusplus
 }

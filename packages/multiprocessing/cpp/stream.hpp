@@ -8,6 +8,7 @@ namespace plait::multiprocessing {
 
 class Stream {
  public:
+  Stream() = default;
   Stream(plait_tensor *const *tensors, uint32_t n);
   uint64_t elements() const { return total_; }
   void read(uint64_t at, uint64_t count, char *to) const { move<true>(at, count, to); }

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "communicator.hpp"
+
 namespace plait::multiprocessing {
 namespace {
 
@@ -145,6 +147,7 @@ void start_child() {
   for (Arena *a : table().arenas) a->own = false;
   table().blocks.forget();
   forget_taken();
+  forget_collectives();
   unlock_table();
 }
 
@@ -158,6 +161,14 @@ Table &table() {
 void start(const plait_runtime *runtime) {
   if (!table().runtime) pthread_atfork(lock_table, unlock_table, start_child);
   table().runtime = runtime;
+}
+
+plait_storage *held_block(const plait_block_name &name) {
+  const std::lock_guard<std::mutex> lock(table().mutex);
+  Arena *a = find(name.arena);
+  if (!a || !lies_in(&name, a)) return nullptr;
+  const uint64_t w = a->header(name.offset)->counts.load(std::memory_order_acquire);
+  return Counts::generation(w) == name.generation ? living(a->base + name.offset) : nullptr;
 }
 
 bool step_back(Arena *a, uint64_t offset) {
@@ -197,8 +208,14 @@ PLAIT_EXPORT plait_status plait_shared_send(plait_thread *thread, const plait_st
                                     "way; receive some first",
                                     static_cast<unsigned long long>(Counts::most));
   } while (!counts.compare_exchange_weak(w, w + Counts::one_message, std::memory_order_acq_rel));
-  *name = {{b->arena->id[0], b->arena->id[1]}, b->offset, Counts::generation(w), s->nbytes};
+  plait_shared_name(s, name);
   return PLAIT_OK;
+}
+
+PLAIT_EXPORT void plait_shared_name(const plait_storage *s, plait_block_name *name) {
+  const BlockStorage *b = block_of(s);
+  const uint64_t w = b->arena->header(b->offset)->counts.load(std::memory_order_acquire);
+  *name = {{b->arena->id[0], b->arena->id[1]}, b->offset, Counts::generation(w), s->nbytes};
 }
 
 PLAIT_EXPORT plait_status plait_shared_receive(plait_thread *thread, const plait_block_name *name,

@@ -58,6 +58,8 @@ struct Table {
 Table &table();
 
 void start(const plait_runtime *);
+// the living storage of a block, counted once more, or nullptr; no message is taken over
+plait_storage *held_block(const plait_block_name &);
 bool step_back(Arena *, uint64_t offset);  // removes a holder; true: the block is free now
 
 }  // namespace plait::multiprocessing

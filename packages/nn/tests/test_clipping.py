@@ -82,3 +82,17 @@ def test_the_norm_of_several_dtypes_has_the_widest_of_them():
     total = get_total_norm([halves, floats])
     assert total.dtype == pc.float32
     assert total.item() == pytest.approx(2e5, rel=1e-6)  # infinite as a float16
+
+
+@pytest.mark.parametrize("foreach", [None, False, True])
+def test_clipping_reads_no_values(foreach):
+    # tensors on meta have none: what reads them fails
+    parameters = [nn.Parameter(pc.empty(n, device="meta")) for n in (3, 0, 2)]
+    for parameter in parameters:
+        parameter.grad = pc.empty_like(parameter)
+    for p in (2.0, 1.0, 3.0, math.inf):
+        norm = clip_grad_norm_(parameters, 1.0, p, foreach=foreach)
+        assert str(norm.device) == "meta" and norm.shape == ()
+    clip_grad_value_(parameters, 0.5, foreach=foreach)
+    with pytest.raises(RuntimeError, match="meta"):
+        clip_grad_norm_(parameters, 1.0, error_if_nonfinite=True)

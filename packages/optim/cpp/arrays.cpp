@@ -57,8 +57,11 @@ Array::Array(plait_thread *thread, const Tensor &t)
 // Whether it is a tensor without a factor, and nothing has to be computed.
 bool Array::is_plain() const { return node_ && node_->form == Node::elements && factor_ == 1; }
 
-// Whether its memory may take a result.
-bool Array::is_spare() const { return node_.use_count() == 1; }
+// Whether its memory may take a result: nothing else names it, and no layer sees the calls, which
+// might have kept it.
+bool Array::is_spare() const {
+  return node_.use_count() == 1 && node_->thread->excluded == ~uint64_t(0);
+}
 
 // A number, or a tensor whose elements are there, without a factor.
 Array Array::plain() && {
@@ -119,7 +122,8 @@ Array operator/(const Array &a, const Array &b) {
   if (!b.node_) return Array(a.factor_ / b.factor_, a.node_);
   if (!a.node_) {
     plait_thread *thread = b.node_->thread;
-    return Array(thread, operators(thread).div(thread, a.factor_ / b.factor_, b.node_->evaluated()));
+    return Array(thread,
+                 operators(thread).div(thread, a.factor_ / b.factor_, b.node_->evaluated()));
   }
   return Array::combined(a, b, Array::Node::quotient);
 }

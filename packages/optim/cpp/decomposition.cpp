@@ -15,10 +15,6 @@ const Operators &operators(const plait_thread *thread) {
   return all;
 }
 
-bool is_on_device(const plait_value &grad_scale) {
-  return grad_scale.tag == PLAIT_TENSOR && grad_scale.u.t->dl.device.device_type != kDLCPU;
-}
-
 }  // namespace
 
 plait_status check_scale(const plait_call *call, const plait_value &grad_scale) {
@@ -36,10 +32,9 @@ plait_status check_scale(const plait_call *call, const plait_value &grad_scale) 
   return PLAIT_OK;
 }
 
-double known_scale(const plait_value &grad_scale) {
+double scale_of(const plait_value &grad_scale) {
   if (grad_scale.tag == PLAIT_FLOAT) return grad_scale.u.f;
   if (grad_scale.tag != PLAIT_TENSOR) return double(grad_scale.u.i);
-  if (is_on_device(grad_scale)) return 1;
   const bool wide = is_wide(grad_scale.u.t->dl.dtype);
   double d = 0;
   float f = 0;
@@ -47,9 +42,13 @@ double known_scale(const plait_value &grad_scale) {
   return wide ? d : double(f);
 }
 
-Operands::Operands(const plait_call *call, const Lists &lists, const plait_value *grad_scale)
+Operands::Operands(const plait_call *call, const Lists &lists)
     : thread_(call->thread), lists_(lists) {
-  if (grad_scale && is_on_device(*grad_scale)) scale_ = Tensor::share(grad_scale->u.t);
+  for (uint16_t i = 0; i < call->n_in; i++) in[i] = call->in[i];
+  plait_value &grad_scale = in[call->n_in - 1];
+  if (grad_scale.tag != PLAIT_TENSOR) return;
+  scale_ = Tensor::share(grad_scale.u.t);
+  grad_scale = value(1.0);
 }
 
 void Operands::read(uint32_t i, double factor) {

@@ -90,8 +90,8 @@ plait_status elementwise_decomposed(plait_call *call) {
   if (const plait_status status = elementwise_shape<Spec>(call); status != PLAIT_OK) return status;
   return border(call->thread, call->op->name, [&]() -> plait_status {
     const Lists lists(call, Spec::n_lists);
-    const auto rules = rules_of<Spec>(lists, call->in);
-    Operands operands(call, lists, Spec::counted ? call->in + call->n_in - 1 : nullptr);
+    Operands operands(call, lists);
+    const auto rules = rules_of<Spec>(lists, operands.in);
     for (uint32_t i = 0; i < lists.length; i++) {
       const auto &r = rules[i];
       operands.read(i, r.scale);
@@ -113,7 +113,7 @@ constexpr Step elementwise(const char *schema, const char *doc) {
 
 // `maximize` and, after it, `grad_scale`
 inline double gradient_scale(const plait_value *in, int maximize) {
-  return (in[maximize].u.i ? -1 : 1) * known_scale(in[maximize + 1]);
+  return (in[maximize].u.i ? -1 : 1) * scale_of(in[maximize + 1]);
 }
 
 // The numbers in `which` must be in [0, 1).

@@ -212,6 +212,12 @@ def test_what_kernels_refuse_decompositions_refuse() -> None:
             with pytest.raises(Exception, match=r"^adamax_step: ") as error:
                 step(*arguments)
             texts.append(f"{error.type} {error.value}")
+        fixed = np.ones(3, np.float32)
+        fixed.flags.writeable = False
+        for second in (fixed, pc.ones(1).expand(3)):
+            with pytest.raises(ValueError, match=r"^adamax_step: `params`") as error:
+                step([p, second], [q, q], [q, q], [q, q], [1])
+            texts.append(str(error.value))
         for scale in (pc.ones(2), pc.tensor(1), 1j):
             with pytest.raises(Exception, match=r"^adamax_step: `grad_scale`") as error:
                 step([p], [q], [q.clone()], [q.clone()], [1], grad_scale=scale)

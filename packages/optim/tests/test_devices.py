@@ -12,6 +12,7 @@ import pytest
 import plait_core as pc
 import plait_optim as optim
 from plait_optim import swa_utils
+from plait_optim._component import operator
 
 OPTIONS: dict[str, list[dict[str, Any]]] = {
     "SGD": [{}, {"momentum": 0.9}, {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}],
@@ -142,3 +143,17 @@ def test_a_state_goes_to_the_device_of_its_parameter() -> None:
     other.load_state_dict(numbers.state_dict())
     with pytest.raises(RuntimeError, match="meta"):
         optimizer.load_state_dict(other.state_dict())
+
+
+def test_a_0d_parameter_of_the_cpu_is_not_taken_for_an_operand() -> None:
+    step = operator("sgd_step")
+    with pytest.raises(ValueError, match="`grads` is on meta, an earlier one on cpu"):
+        step([pc.tensor(1.0)], [empty()], [], [1])
+    with pytest.raises(ValueError, match="is on meta, an earlier one on cpu"):
+        step([pc.tensor(1.0), empty(3)], [pc.tensor(1.0), empty(3)], [], [1])
+    with pytest.raises(ValueError, match="`params` is on cpu, an earlier one on meta"):
+        step([empty(3), pc.tensor(1.0)], [empty(3), pc.tensor(1.0)], [], [1])
+    step([empty(3)], [empty(3)], [], [1], grad_scale=pc.tensor(1.0))  # this is one
+    scale = pc.tensor(1.0)
+    optim.SGD([empty(3), scale], lr=0.5).step(grads=[empty(3), pc.tensor(1.0)])
+    assert scale.item() == 0.5

@@ -65,6 +65,9 @@ bool add_kernels(PyObject *module);
 // From probes.cpp: what registered kernels do with calls.
 bool add_probes(PyObject *module);
 
+// From communicators.cpp: the role "communicator".
+bool add_communicators(PyObject *module);
+
 // From engine.cpp: the role "engine".
 bool add_engine(PyObject *module);
 

@@ -303,8 +303,8 @@ bool add_devices(PyObject *module) {
   if (!state.device_type) return false;
   cpu = device_object({kDLCPU, 0});
   return cpu && PyModule_AddFunctions(module, functions) == 0 &&
-         PyModule_AddObjectRef(module, "device",
-                               reinterpret_cast<PyObject *>(state.device_type)) == 0;
+         PyModule_AddObjectRef(module, "device", reinterpret_cast<PyObject *>(state.device_type)) ==
+             0;
 }
 
 }  // namespace plait::python

@@ -85,9 +85,10 @@ plait_storage *exported_storage(const void *begin, const void *end) {
   return s;
 }
 
-// The streams of `__dlpack__` by number, as the array API standard has them: of CUDA 1 is the default
-// one and 0 is refused, of ROCm 0 is the default one and 1 and 2 are refused; None is the default
-// one, -1 wants no waiting. Other numbers are the device's own handles; 0 is the default stream.
+// The streams of `__dlpack__` by number, as the array API standard has them: of CUDA 1 is the
+// default one and 0 is refused, of ROCm 0 is the default one and 1 and 2 are refused; None is the
+// default one, -1 wants no waiting. Other numbers are the device's own handles; 0 is the default
+// stream.
 int hand_over(plait_tensor *t, PyObject *stream) {
   const DLDevice d = t->dl.device;
   const bool given = stream && stream != Py_None;

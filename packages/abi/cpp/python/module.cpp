@@ -50,13 +50,17 @@ bool add_names() {
   const struct {
     PyObject **to;
     const char *text;
-  } names[] = {
-      {&state.str_tensor, "__plait_tensor__"},     {&state.str_function, "__plait_function__"},
-      {&state.str_dlpack, "__dlpack__"},           {&state.str_out, "out"},
-      {&state.str_requires_grad, "requires_grad"}, {&state.str_max_version, "max_version"},
-      {&state.str_plait_abi, "plait_abi"},         {&state.str_stream, "stream"},
-      {&state.str_dl_device, "dl_device"},         {&state.str_copy, "copy"},
-      {&state.str_dlpack_device, "__dlpack_device__"}};
+  } names[] = {{&state.str_tensor, "__plait_tensor__"},
+               {&state.str_function, "__plait_function__"},
+               {&state.str_dlpack, "__dlpack__"},
+               {&state.str_out, "out"},
+               {&state.str_requires_grad, "requires_grad"},
+               {&state.str_max_version, "max_version"},
+               {&state.str_plait_abi, "plait_abi"},
+               {&state.str_stream, "stream"},
+               {&state.str_dl_device, "dl_device"},
+               {&state.str_copy, "copy"},
+               {&state.str_dlpack_device, "__dlpack_device__"}};
   for (const auto &n : names)
     if (!(*n.to = PyUnicode_InternFromString(n.text))) return false;
   state.max_version = Py_BuildValue("ii", 1, 0);
@@ -238,8 +242,9 @@ const plait_python *publish() {
 bool add_all(PyObject *module) {
   state.module = module;
   return add_names() && add_errors(module) && add_releases(module) && add_dtypes(module) &&
-         add_devices(module) && add_streams(module) && add_generators(module) && add_handle_type(module) &&
-         add_operators(module) && add_host(module) && add_kernels(module) && add_probes(module) &&
+         add_devices(module) && add_streams(module) && add_generators(module) &&
+         add_handle_type(module) && add_operators(module) && add_host(module) &&
+         add_kernels(module) && add_probes(module) && add_communicators(module) &&
          add_engine(module) && add_capsules(module);
 }
 

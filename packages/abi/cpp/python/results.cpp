@@ -16,11 +16,6 @@ int64_t product(const int64_t *p, int64_t n) {
     if (__builtin_mul_overflow(x, p[i], &x)) return large;
   return std::clamp(x, int64_t(0), large);  // sums of them do not overflow
 }
-bool may_wait(const plait_call *c) {  // for a device: a copy between two of them
-  return (c->op->flags & PLAIT_OP_ANY_DEVICE) && c->n_in > 1 && c->in[0].tag == PLAIT_TENSOR &&
-         c->in[1].tag == PLAIT_TENSOR && !same(c->in[0].u.t->dl.device, c->in[1].u.t->dl.device);
-}
-
 bool is_large(const plait_call *c) {
   int64_t work = 0;
   for (int i = 0; i < c->n_in; i++) {
@@ -124,7 +119,7 @@ PyTypeObject *named_results(const plait_op *op) {
 }
 
 plait_status call(plait_call *c) {
-  if (!is_large(c) && !may_wait(c)) return state.runtime->call(c);
+  if (!is_large(c)) return state.runtime->call(c);
   const Unlocked others;
   return state.runtime->call(c);
 }

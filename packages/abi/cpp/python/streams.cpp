@@ -1,5 +1,5 @@
-// Stream and Event: the streams and events of devices as Python objects. Whatever may wait runs
-// without the GIL.
+// Stream and Event: the streams and events of devices as Python objects. The runtime waits without
+// the GIL.
 #include <vector>
 
 #include "binding.hpp"
@@ -28,17 +28,6 @@ EventObject *as_event(PyObject *o) { return reinterpret_cast<EventObject *>(o); 
 const plait_runtime &runtime() { return *state.runtime; }
 std::string text_of(DLDevice d) { return device_text(state.runtime, d); }
 
-template <class F>
-plait_status unlocked(F f) {
-  const Unlocked without_gil;
-  return f();
-}
-// A device may wait for a stream's work when the last reference goes.
-void release_unlocked(plait_stream *stream) {
-  if (!stream) return;
-  const Unlocked without_gil;
-  plait_release(stream);
-}
 PyObject *none_or_raise(plait_thread *thread, plait_status s) {
   return s < 0 ? raise(thread, s) : new_reference(Py_None);
 }
@@ -59,9 +48,7 @@ bool is_of(PyObject *o, PyTypeObject *type, const char *who, const char *argumen
 bool is_stream(PyObject *o, const char *who) {
   return is_of(o, stream_class, who, "stream", "Stream");
 }
-bool is_event(PyObject *o, const char *who) {
-  return is_of(o, event_class, who, "event", "Event");
-}
+bool is_event(PyObject *o, const char *who) { return is_of(o, event_class, who, "event", "Event"); }
 
 // Makes an object of one of the two classes, or of a class derived from it.
 template <class Block>
@@ -93,8 +80,7 @@ PyObject *stream_make(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   if (!accelerator_from(device, "Stream", &d)) return nullptr;
   plait_thread *thread = runtime().thread();
   plait_stream *stream = nullptr;
-  const plait_status s =
-      unlocked([&] { return runtime().stream_new(thread, d, priority, &stream); });
+  const plait_status s = runtime().stream_new(thread, d, priority, &stream);
   return s < 0 ? raise(thread, s) : stream_object(type, d, stream);
 }
 
@@ -102,9 +88,9 @@ void stream_dealloc(PyObject *self) {
   StreamObject *o = as_stream(self);
   PyTypeObject *type = Py_TYPE(self);
   for (const Entered &each : o->entered ? *o->entered : std::vector<Entered>())
-    release_unlocked(each.previous);
+    plait_release(each.previous);
   delete o->entered;
-  release_unlocked(o->stream);
+  plait_release(o->stream);
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -112,24 +98,22 @@ void stream_dealloc(PyObject *self) {
 PyObject *stream_query(PyObject *self, PyObject *) {
   plait_thread *thread = runtime().thread();
   int32_t done = 1;
-  const plait_status s = unlocked([&] {
-    return runtime().stream_query(thread, as_stream(self)->device, as_stream(self)->stream, &done);
-  });
+  const plait_status s =
+      runtime().stream_query(thread, as_stream(self)->device, as_stream(self)->stream, &done);
   return bool_or_raise(thread, s, done);
 }
 
 PyObject *stream_synchronize(PyObject *self, PyObject *) {
   plait_thread *thread = runtime().thread();
-  const plait_status s = unlocked([&] {
-    return runtime().stream_synchronize(thread, as_stream(self)->device, as_stream(self)->stream);
-  });
+  const plait_status s =
+      runtime().stream_synchronize(thread, as_stream(self)->device, as_stream(self)->stream);
   return none_or_raise(thread, s);
 }
 
 PyObject *wait(const StreamObject *stream, const EventObject *event) {
   plait_thread *thread = runtime().thread();
-  const plait_status s = unlocked(
-      [&] { return runtime().stream_wait(thread, stream->device, stream->stream, event->event); });
+  const plait_status s =
+      runtime().stream_wait(thread, stream->device, stream->stream, event->event);
   return none_or_raise(thread, s);
 }
 PyObject *stream_wait_event(PyObject *self, PyObject *event) {
@@ -140,9 +124,8 @@ PyObject *stream_wait_stream(PyObject *self, PyObject *other) {
   if (!is_stream(other, "wait_stream")) return nullptr;
   const StreamObject *before = as_stream(other), *after = as_stream(self);
   plait_thread *thread = runtime().thread();
-  const plait_status s = unlocked([&] {
-    return wait_between(thread, before->device, before->stream, after->device, after->stream);
-  });
+  const plait_status s =
+      wait_between(thread, before->device, before->stream, after->device, after->stream);
   return none_or_raise(thread, s);
 }
 
@@ -153,8 +136,7 @@ bool record(const EventObject *event, DLDevice device, plait_stream *stream, con
     return false;
   }
   plait_thread *thread = runtime().thread();
-  const plait_status s =
-      unlocked([&] { return runtime().event_record(thread, event->event, stream); });
+  const plait_status s = runtime().event_record(thread, event->event, stream);
   return s >= 0 || raise(thread, s);
 }
 
@@ -178,7 +160,7 @@ PyObject *make_current(DLDevice device, plait_stream *stream) {
   plait_thread *thread = runtime().thread();
   plait_stream *previous = nullptr;
   const plait_status s = runtime().set_stream(thread, device, stream, &previous);
-  release_unlocked(previous);
+  plait_release(previous);
   return none_or_raise(thread, s);
 }
 
@@ -202,7 +184,7 @@ PyObject *stream_exit(PyObject *self, PyObject *) {
     if (each.thread != here) continue;
     o->entered->erase(o->entered->begin() + ptrdiff_t(i));
     PyObject *done = make_current(o->device, each.previous);
-    release_unlocked(each.previous);
+    plait_release(each.previous);
     return done;
   }
   return PyErr_Format(PyExc_RuntimeError, "Stream: __exit__ was called without __enter__");
@@ -211,7 +193,9 @@ PyObject *stream_exit(PyObject *self, PyObject *) {
 const void *native_of(const StreamObject *o) { return o->stream ? o->stream->native : nullptr; }
 
 PyObject *stream_device(PyObject *self, void *) { return device_object(as_stream(self)->device); }
-PyObject *stream_native(PyObject *self, void *) { return native_number(native_of(as_stream(self))); }
+PyObject *stream_native(PyObject *self, void *) {
+  return native_number(native_of(as_stream(self)));
+}
 PyObject *stream_priority(PyObject *self, void *) {
   return PyLong_FromLong(as_stream(self)->stream ? as_stream(self)->stream->priority : 0);
 }
@@ -246,8 +230,7 @@ Py_hash_t stream_hash(PyObject *self) {
 PyObject *event_object(PyTypeObject *type, DLDevice device, uint64_t flags) {
   plait_thread *thread = runtime().thread();
   plait_device_event *event = nullptr;
-  const plait_status s =
-      unlocked([&] { return runtime().event_new(thread, device, flags, &event); });
+  const plait_status s = runtime().event_new(thread, device, flags, &event);
   if (s < 0) return raise(thread, s);
   auto *o = new_object<EventObject>(type, device);
   if (o)
@@ -305,23 +288,20 @@ PyObject *event_wait(PyObject *self, PyObject *args, PyObject *kwargs) {
   plait_stream *stream;
   if (!stream_argument(self, args, kwargs, "wait", "|O:wait", &device, &stream)) return nullptr;
   plait_thread *thread = runtime().thread();
-  const plait_status s = unlocked(
-      [&] { return runtime().stream_wait(thread, device, stream, as_event(self)->event); });
+  const plait_status s = runtime().stream_wait(thread, device, stream, as_event(self)->event);
   return none_or_raise(thread, s);
 }
 
 PyObject *event_query(PyObject *self, PyObject *) {
   plait_thread *thread = runtime().thread();
   int32_t done = 1;
-  const plait_status s =
-      unlocked([&] { return runtime().event_query(thread, as_event(self)->event, &done); });
+  const plait_status s = runtime().event_query(thread, as_event(self)->event, &done);
   return bool_or_raise(thread, s, done);
 }
 
 PyObject *event_synchronize(PyObject *self, PyObject *) {
   plait_thread *thread = runtime().thread();
-  const plait_status s =
-      unlocked([&] { return runtime().event_wait(thread, as_event(self)->event); });
+  const plait_status s = runtime().event_wait(thread, as_event(self)->event);
   return none_or_raise(thread, s);
 }
 
@@ -335,8 +315,7 @@ PyObject *event_elapsed(PyObject *self, PyObject *end) {
         "returns, so that time.perf_counter() measures it");
   plait_thread *thread = runtime().thread();
   double milliseconds = 0;
-  const plait_status s =
-      unlocked([&] { return runtime().event_elapsed(thread, from, to, &milliseconds); });
+  const plait_status s = runtime().event_elapsed(thread, from, to, &milliseconds);
   return s < 0 ? raise(thread, s) : PyFloat_FromDouble(milliseconds);
 }
 
@@ -367,7 +346,7 @@ PyObject *synchronize(PyObject *, PyObject *device) {
   DLDevice d;
   if (!accelerator_from(device, "synchronize", &d)) return nullptr;
   plait_thread *thread = runtime().thread();
-  const plait_status s = unlocked([&] { return runtime().synchronize(thread, d); });
+  const plait_status s = runtime().synchronize(thread, d);
   return none_or_raise(thread, s);
 }
 
@@ -378,10 +357,10 @@ PyObject *record_use(PyObject *, PyObject *args) {
     return nullptr;
   plait_tensor *t = unwrap(tensor);
   if (!t)
-    return PyErr_Occurred() ? nullptr
-                            : PyErr_Format(PyExc_TypeError,
-                                           "record_stream: a Tensor is required, got %s",
-                                           Py_TYPE(tensor)->tp_name);
+    return PyErr_Occurred()
+               ? nullptr
+               : PyErr_Format(PyExc_TypeError, "record_stream: a Tensor is required, got %s",
+                              Py_TYPE(tensor)->tp_name);
   const StreamObject *o = as_stream(stream);
   if (!same(o->device, t->dl.device))
     return PyErr_Format(PyExc_ValueError,
@@ -428,7 +407,8 @@ PyMethodDef stream_methods[] = {
      "    >>> loading, computing = pc.Stream(), pc.Stream()\n"
      "    >>> computing.wait_stream(loading)"},
     {"record_event", function(entry<stream_record_event>), METH_VARARGS | METH_KEYWORDS,
-     "record_event($self, event=None)\n--\n\nPut an event behind the work in the stream, and return "
+     "record_event($self, event=None)\n--\n\nPut an event behind the work in the stream, and "
+     "return "
      "it; None makes a new one."
      "\n\nRaises:\n"
      "    ValueError: if the event is of another device."
@@ -465,7 +445,8 @@ PyType_Slot stream_slots[] = {
          "\n\nIn a ``with`` block it is the current stream of this thread. On the CPU, and on a "
          "device without streams, it stands for the only one there is."
          "\n\nArgs:\n"
-         "    device: where it runs; None is the current accelerator, or the CPU if there is none.\n"
+         "    device: where it runs; None is the current accelerator, or the CPU if there is "
+         "none.\n"
          "    priority: lower numbers are served first."
          "\n\nRaises:\n"
          "    NotImplementedError: if no component for the device is installed."
@@ -543,7 +524,8 @@ PyType_Slot event_slots[] = {
          "all work before it is done."
          "\n\nOn the CPU work is done when a call returns, so that its events are always reached."
          "\n\nArgs:\n"
-         "    device: whose streams it is for; None is the current accelerator, or the CPU if there "
+         "    device: whose streams it is for; None is the current accelerator, or the CPU if "
+         "there "
          "is none.\n"
          "    enable_timing: whether `elapsed_time` will be asked for."
          "\n\nRaises:\n"

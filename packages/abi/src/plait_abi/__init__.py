@@ -40,11 +40,13 @@ if TYPE_CHECKING:
         set_default_device,
         set_grad_enabled,
     )
+    from plait_abi._communicator import Communicator, Work
     from plait_abi._kernel import Kernel, kernel
     from plait_abi._probe import Counts, Probe
     from plait_abi._report import Record, Report, records, report
 
 __all__ = [
+    "Communicator",
     "Counts",
     "DTypeError",
     "Event",
@@ -59,6 +61,7 @@ __all__ = [
     "Report",
     "ShapeError",
     "Stream",
+    "Work",
     "choose",
     "default_generator",
     "detach",
@@ -89,6 +92,8 @@ def __getattr__(name: str) -> Any:
     value: Any
     if name in ("Record", "Report", "records", "report"):
         value = getattr(import_module("plait_abi._report"), name)
+    elif name in ("Communicator", "Work"):
+        value = getattr(import_module("plait_abi._communicator"), name)
     elif name in ("Kernel", "kernel"):
         value = getattr(import_module("plait_abi._kernel"), name)
     elif name in ("Counts", "Probe"):

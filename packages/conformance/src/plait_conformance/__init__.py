@@ -17,6 +17,10 @@ in place, views, threads. An engine may raise NotImplementedError for difficult 
 gradient is a failure::
 
     pytest --pyargs plait_conformance --role engine --provider NAME --load ./engine.so
+
+For role ``communicator`` groups of processes run collectives of all kinds, and some are killed::
+
+    pytest --pyargs plait_conformance --role communicator --provider NAME --where FORM
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import pathlib
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import pytest
 
 if TYPE_CHECKING:
     from plait_conformance._kernels import Registered
+    from plait_conformance._members import Provider
 
 __all__ = [
     "pytest_addoption",
@@ -22,6 +24,7 @@ ROLES = {
     "kernels.cpu": ("test_kernels_cpu",),
     "engine": ("test_engine", "test_engine_writes"),
     "optimizer": ("test_optimizer",),
+    "communicator": ("test_communicator",),
 }
 """The modules whose tests belong to a role."""
 
@@ -38,11 +41,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--provider",
         default=None,
-        help="the plug-in that is tested, or package:Class,... of optimizers; default: what is "
-        "in force",
+        help="the plug-in that is tested, package:Class,... of optimizers, or the name of a "
+        "communicator; default: what is in force",
     )
     group.addoption(
         "--load", action="append", default=[], metavar="PATH", help="a plug-in to load first"
+    )
+    group.addoption(
+        "--where",
+        default="shm:{}",
+        help="where groups of a communicator are opened; {} is replaced by a fresh text",
+    )
+    group.addoption(
+        "--members", type=int, default=4, help="the most members of a communicator's groups"
     )
 
 
@@ -82,6 +93,19 @@ def start_engine(config: pytest.Config) -> None:
             f"the engine in force is {engine_in_force()!r}, not {provider!r}: load it with "
             "--load PATH, or choose its package with PLAIT_COMPONENTS=autograd=PACKAGE"
         )
+
+
+def communicator_under_test(config: pytest.Config) -> Provider:
+    """Load what was asked for, and find the communicator."""
+    from plait_abi import _binding
+    from plait_conformance._members import Provider, load_provider
+
+    libraries = tuple(os.path.abspath(path) for path in config.getoption("--load"))
+    load_provider(libraries)
+    name = config.getoption("--provider") or _binding.provided("communicator")
+    if name is None:
+        raise pytest.UsageError("no communicator is provided: load one with --load PATH")
+    return Provider(name, config.getoption("--where"), libraries)
 
 
 def kernels_under_test(config: pytest.Config) -> list[Registered]:
@@ -129,6 +153,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             load(metafunc.config)
             subjects = list(optimizer_cases(metafunc.config.getoption("--provider")))
             metafunc.parametrize("optimizer", subjects, ids=str)
+        return
+    if metafunc.config.getoption("--role") == "communicator":
+        most = metafunc.config.getoption("--members")
+        for fixture, fewest in (("size", 1), ("several", 2)):
+            if fixture in metafunc.fixturenames:
+                metafunc.parametrize(fixture, range(fewest, most + 1))
         return
     if "kernel" in metafunc.fixturenames:
         metafunc.parametrize("kernel", kernels_under_test(metafunc.config), ids=str)

@@ -231,10 +231,9 @@ PyObject *from_dlpack(PyObject *, PyObject *args, PyObject *kwargs) {
   plait_tensor *t = state.python->import_dlpack(state.runtime->thread(), capsule.get());
   if (t && asked && !same(t->dl.device, d)) {
     if (copy == Py_False) {
-      PyErr_Format(PyExc_BufferError,
-                   "from_dlpack: `copy=False` needs an array on %s, which is on %s",
-                   device_text(state.runtime, d).c_str(),
-                   device_text(state.runtime, t->dl.device).c_str());
+      PyErr_Format(
+          PyExc_BufferError, "from_dlpack: `copy=False` needs an array on %s, which is on %s",
+          device_text(state.runtime, d).c_str(), device_text(state.runtime, t->dl.device).c_str());
       plait_release(t);
       return nullptr;
     }
@@ -280,7 +279,8 @@ PyMethodDef exchange_methods[] = {
      "    tensor([0., 5., 0.])"},
     {"__dlpack__", function(entry<to_dlpack>), METH_VARARGS | METH_KEYWORDS,
      "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA "
-     "DLPack capsule on the same memory. On an accelerator the consumer's stream, a number that the "
+     "DLPack capsule on the same memory. On an accelerator the consumer's stream, a number that "
+     "the "
      "array API standard gives it, waits for the work in the current one; -1: it does not. "
      "``dl_device=(1, 0)`` asks for a copy on the CPU."},
     {"__dlpack_device__", entry<dlpack_device>, METH_NOARGS,

@@ -22,8 +22,7 @@ void throw_if(bool failed) {
 
 const plait_allocator *allocator_of(const char *who, const py::object &device) {
   DLDevice d = state.runtime->thread()->device;
-  const int done =
-      device.is_none() ? int(PLAIT_CONVERTED) : state.python->device(device.ptr(), &d);
+  const int done = device.is_none() ? int(PLAIT_CONVERTED) : state.python->device(device.ptr(), &d);
   if (done == PLAIT_NOT_CONVERTIBLE)
     throw py::type_error(std::string(who) + ": `device` must be device or None, got " +
                          std::string(py::repr(device)));

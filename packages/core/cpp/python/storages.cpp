@@ -70,8 +70,8 @@ PyObject *on_storage(PyObject *self, PyObject *const *args, Py_ssize_t n) {
   return s < 0 ? raise(thread, s) : wrap(t);
 }
 
-// Whether each element of the span of a tensor belongs to one index, so that another storage can have
-// the same strides.
+// Whether each element of the span of a tensor belongs to one index, so that another storage can
+// have the same strides.
 bool is_dense(const plait_tensor *t) {
   int64_t last = 0;
   for (int32_t i = 0; i < t->dl.ndim; i++) {
@@ -97,8 +97,8 @@ PyObject *pinned_like(PyObject *self, PyObject *const *args, Py_ssize_t n) {
   plait_thread *thread = state.runtime->thread();
   plait_tensor *t = handle_of(self), *out = nullptr;
   plait_storage *storage = nullptr;
-  plait_status s = state.runtime->pinned_new(thread, device, uint64_t(numel(t) * itemsize(d)),
-                                             &storage);
+  plait_status s =
+      state.runtime->pinned_new(thread, device, uint64_t(numel(t) * itemsize(d)), &storage);
   if (s >= 0)
     s = state.runtime->tensor_on(thread, storage, storage->data, d, t->dl.ndim, t->dl.shape,
                                  is_dense(t) ? t->dl.strides : nullptr, &out);

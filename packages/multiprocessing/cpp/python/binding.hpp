@@ -15,7 +15,7 @@ using plait::python::Object;
 struct State {
   const plait_python *python;
   const plait_runtime *runtime;
-  PyTypeObject *block_type, *ticket_type, *pin_type, *member_type;
+  PyTypeObject *block_type, *ticket_type, *pin_type;
 };
 extern State state;
 
@@ -36,10 +36,6 @@ plait_tensor *tensor_in(PyObject *);  // borrowed; nullptr with an exception
 
 // From channel.cpp: messages with descriptors over sockets.
 extern PyMethodDef channel_functions[];
-
-// From member.cpp: collectives.
-bool add_member_type(PyObject *module);
-extern PyMethodDef member_functions[];
 
 PyTypeObject *add_type(PyObject *module, PyType_Spec *);
 

@@ -71,7 +71,15 @@ PyMethodDef block_methods[] = {
     {"tensor", function(entry<block_tensor>), METH_FASTCALL,
      "tensor(type, code, bits, offset, shape, strides): a tensor on these bytes."},
     {nullptr, nullptr, 0, nullptr}};
+// What opens the communicator of a group in this block.
+PyObject *block_where(PyObject *self, void *) {
+  char text[160];
+  plait_group_where(as<BlockObject>(self)->storage, text, sizeof text);
+  return PyUnicode_FromString(text);
+}
+
 PyGetSetDef block_attributes[] = {
+    {"where", entry<block_where>, nullptr, "Where a communicator of its group is opened.", nullptr},
     {"address", entry<block_address>, nullptr, "Of the first byte.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot block_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(block_dealloc)},
@@ -138,6 +146,15 @@ PyObject *create(PyObject *, PyObject *size) {
   const plait_status status = plait_shared_create(state.runtime->thread(), uint64_t(n), &s);
   return status < 0 ? raise(status) : new_block(s);
 }
+PyObject *make_group(PyObject *, PyObject *args) {
+  unsigned size = 0;
+  unsigned long long chunk = 0;
+  double timeout = 0;
+  if (!PyArg_ParseTuple(args, "IKd", &size, &chunk, &timeout)) return nullptr;
+  plait_storage *s = nullptr;
+  const plait_status status = plait_group_create(state.runtime->thread(), size, chunk, timeout, &s);
+  return status < 0 ? raise(status) : new_block(s);
+}
 PyObject *receive(PyObject *, PyObject *name) {
   unsigned long long a = 0, b = 0, offset = 0, generation = 0, nbytes = 0;
   if (!PyArg_ParseTuple(name, "KKKKK", &a, &b, &offset, &generation, &nbytes)) return nullptr;
@@ -202,6 +219,7 @@ bool add_block_types(PyObject *module) {
 
 PyMethodDef block_functions[] = {
     {"create", entry<create>, METH_O, "create(nbytes): a new block."},
+    {"make_group", entry<make_group>, METH_VARARGS, "make_group(size, chunk, timeout): its block."},
     {"receive", entry<receive>, METH_O, "receive(name): the block that a message names."},
     {"adopt", entry<adopt>, METH_O, "adopt(descriptor): a pin on its arena; takes it over."},
     {nullptr, nullptr, 0, nullptr}};

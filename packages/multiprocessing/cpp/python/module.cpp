@@ -50,7 +50,7 @@ PyMethodDef process_functions[] = {
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                           "plait_multiprocessing._shared",
-                          "Blocks of shared memory, messages with descriptors, collectives.",
+                          "Blocks of shared memory, messages with descriptors, groups.",
                           -1,
                           nullptr,
                           nullptr,
@@ -65,9 +65,9 @@ PyObject *make() {
   Object module(PyModule_Create(&definition));
   if (!module) return nullptr;
   for (PyMethodDef *functions :
-       {process_functions, block_functions, tensor_functions, channel_functions, member_functions})
+       {process_functions, block_functions, tensor_functions, channel_functions})
     if (PyModule_AddFunctions(module.get(), functions) < 0) return nullptr;
-  if (!add_block_types(module.get()) || !add_member_type(module.get())) return nullptr;
+  if (!add_block_types(module.get())) return nullptr;
   return module.release();
 }
 

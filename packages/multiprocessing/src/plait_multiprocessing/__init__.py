@@ -35,9 +35,10 @@ from typing import Any as _Any
 
 from plait_abi.imports import import_module as _import_module
 from plait_multiprocessing import _library as _library  # must come first, as it loads the component
+from plait_multiprocessing._communicators import Communicator, GroupError, Work
 from plait_multiprocessing._connections import Client, Connection, Listener, Pipe
 from plait_multiprocessing._contexts import DEFAULT as _DEFAULT
-from plait_multiprocessing._groups import Group, GroupError, Member
+from plait_multiprocessing._groups import Group, Member
 from plait_multiprocessing._modules import install as _install
 from plait_multiprocessing._process_errors import (
     ProcessException,
@@ -65,6 +66,7 @@ __all__ = [
     "BoundedSemaphore",
     "BufferTooShort",
     "Client",
+    "Communicator",
     "Condition",
     "Connection",
     "Event",
@@ -92,6 +94,7 @@ __all__ = [
     "SimpleQueue",
     "TimeoutError",
     "Value",
+    "Work",
     "active_children",
     "allow_connection_pickling",
     "assert_spawning",

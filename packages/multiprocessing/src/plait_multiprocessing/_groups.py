@@ -1,39 +1,22 @@
-"""Collectives between processes of one machine, over shared memory."""
+"""Groups that a parent makes for its processes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+import plait_abi
 from plait_multiprocessing import _library as _library
 from plait_multiprocessing import _shared
+from plait_multiprocessing._communicators import Endpoint, Work
 from plait_multiprocessing._reductions import InMessage
 
-__all__ = ["Group", "GroupError", "Member"]
+__all__ = ["Group", "Member"]
 
 TensorType = TypeVar("TensorType")
 
-# enum plait_collective_kind, plait_reduction (plait/abi.h) and plait_outcome (shared.h)
-ALL_REDUCE, BROADCAST, ALL_GATHER, GATHER, REDUCE_SCATTER, BARRIER = 1, 2, 4, 5, 7, 11
-_REDUCTIONS = {"sum": 0, "mean": 1, "product": 2, "min": 3, "max": 4}
-_DONE, _BROKEN, _MISMATCH, _TIMED_OUT, _INTERRUPTED = range(5)
 _CHUNK = 512 << 10
 _MOST_RANKS = 1024
-
-
-class GroupError(RuntimeError):
-    """A member died, left, or called a different collective; the text names it.
-
-    Example:
-        >>> import plait_multiprocessing as mp
-        >>> group = mp.Group(2)
-        >>> group.join(1).leave()
-        >>> try:
-        ...     group.join(0).barrier()
-        ... except mp.GroupError as error:
-        ...     print("left the group" in str(error))
-        True
-    """
 
 
 class Group:
@@ -94,8 +77,11 @@ def _rebuild_group(size: int, timeout: float, storage: tuple[_shared.Block, int]
     return group
 
 
-class Member:
+class Member(Endpoint):
     """One rank of a `Group`. All members call the same collectives in the same order.
+
+    Collectives return their results; `Communicator` has the forms that write into given tensors.
+    With ``async_op=True`` they return a `Work` at once, and its `wait` returns the results.
 
     Tensors have any strides and one dtype; collectives that make no new tensors also accept arrays
     of other libraries (NumPy, torch). Nothing is recorded for gradients. Reductions are computed in
@@ -117,116 +103,116 @@ class Member:
 
     def __init__(self, group: Group, rank: int) -> None:
         self.group = group
-        self.rank = rank
-        self.size = group.size
-        self._member = _shared.join(group._block, rank)
+        where = group._block.where
+        super().__init__(
+            plait_abi.Communicator.open("shared_memory", where, rank, group.size, group.timeout)
+        )
 
-    def __repr__(self) -> str:
-        return f"Member(rank={self.rank}, size={self.size})"
-
-    def __enter__(self) -> Member:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.leave()
-
-    def leave(self) -> None:
-        """Leave the group; members that wait for this rank get an error."""
-        self._member.leave()
-
-    def barrier(self) -> None:
-        """Wait until all members have called it."""
-        self._run(BARRIER, "barrier")
-
-    def all_reduce(self, tensors: TensorType, op: str = "sum") -> TensorType:
+    def all_reduce(self, tensors: TensorType, op: str = "sum", async_op: bool = False) -> Any:
         """Replace each element by its sum, mean, ... over all ranks; return the argument.
 
         Args:
             tensors: a tensor, or a list or tuple of them, reduced together: many small ones
                 (gradients) take little more time than one large one.
-            op: sum, mean, product, min or max.
+            op: sum, mean, product, min, max, and for integers and bools and, or, xor.
+            async_op: whether to return a `Work` at once.
         """
-        self._in_place(ALL_REDUCE, "all_reduce", tensors, op, 0)
-        return tensors
+        return self._in_place("all_reduce", tensors, op, 0, async_op)
 
-    def broadcast(self, tensors: TensorType, root: int = 0) -> TensorType:
+    def broadcast(self, tensors: TensorType, root: int = 0, async_op: bool = False) -> Any:
         """Replace a tensor, or each of a list of them, by that of the rank `root`."""
-        self._in_place(BROADCAST, "broadcast", tensors, None, self._root(root, "broadcast"))
-        return tensors
+        peer = self._rank(root, "broadcast", "root")
+        return self._in_place("broadcast", tensors, "sum", peer, async_op)
 
-    def all_gather(self, tensor: TensorType) -> list[TensorType]:
+    def reduce(
+        self, tensors: TensorType, root: int = 0, op: str = "sum", async_op: bool = False
+    ) -> Any:
+        """As `all_reduce`, on the rank `root` alone; the tensors of the others do not change."""
+        return self._in_place("reduce", tensors, op, self._rank(root, "reduce", "root"), async_op)
+
+    def all_gather(self, tensor: TensorType, async_op: bool = False) -> Any:
         """Return the tensors of all ranks, by rank; they have one shape."""
         results = [_like(tensor, "all_gather") for _ in range(self.size)]
-        self._run(ALL_GATHER, "all_gather", (tensor,), tuple(results))
-        return results
+        return self._run("all_gather", results, (tensor,), results, async_op=async_op)
 
-    def gather(self, tensor: TensorType, root: int = 0) -> list[TensorType] | None:
+    def gather(self, tensor: TensorType, root: int = 0, async_op: bool = False) -> Any:
         """Return the tensors of all ranks on the rank `root`, None on the others."""
-        mine = self._root(root, "gather") == self.rank
+        mine = self._rank(root, "gather", "root") == self.rank
         results = [_like(tensor, "gather") for _ in range(self.size if mine else 0)]
-        self._run(GATHER, "gather", (tensor,), tuple(results), root=root)
-        return results if mine else None
+        return self._run(
+            "gather",
+            results if mine else None,
+            (tensor,),
+            results,
+            peer=root,
+            async_op=async_op,
+        )
 
-    def reduce_scatter(self, tensors: Sequence[TensorType], op: str = "sum") -> TensorType:
+    def scatter(
+        self,
+        tensor: TensorType,
+        tensors: Sequence[TensorType] | None = None,
+        root: int = 0,
+        async_op: bool = False,
+    ) -> Any:
+        """Replace `tensor` by the one for this rank of the rank `root`'s `tensors`; return it."""
+        peer = self._rank(root, "scatter", "root")
+        if peer == self.rank:
+            self._check_list("scatter", tensors or ())
+        given = tensors if peer == self.rank and tensors is not None else ()
+        return self._run("scatter", tensor, given, (tensor,), peer=peer, async_op=async_op)
+
+    def reduce_scatter(
+        self, tensors: Sequence[TensorType], op: str = "sum", async_op: bool = False
+    ) -> Any:
         """Return the sum, mean, ... over all ranks of their ``tensors[rank]``, for this member's
         rank.
 
         Args:
             tensors: one for each rank, of one shape.
-            op: sum, mean, product, min or max.
+            op: as for `all_reduce`.
+            async_op: whether to return a `Work` at once.
         """
+        self._check_list("reduce_scatter", tensors)
+        result = _like(tensors[self.rank], "reduce_scatter")
+        return self._run("reduce_scatter", result, tensors, (result,), op, async_op=async_op)
+
+    def all_to_all(self, tensors: Sequence[TensorType], async_op: bool = False) -> Any:
+        """Send ``tensors[i]`` to rank i; return what all ranks sent to this one, by rank.
+
+        Args:
+            tensors: one for each rank, of one shape.
+            async_op: whether to return a `Work` at once.
+        """
+        self._check_list("all_to_all", tensors)
+        results = [_like(tensor, "all_to_all") for tensor in tensors]
+        return self._run("all_to_all", results, tensors, results, async_op=async_op)
+
+    def _check_list(self, who: str, tensors: Sequence[Any]) -> None:
         shapes = [tuple(getattr(tensor, "shape", ())) for tensor in tensors]
         if len(tensors) != self.size or len(set(shapes)) != 1:
             raise ValueError(
-                f"reduce_scatter: `tensors` must be {self.size} tensors of one shape, one for each "
+                f"{who}: `tensors` must be {self.size} tensors of one shape, one for each "
                 f"rank; got {len(tensors)} of the shapes {shapes}"
             )
-        result: TensorType = _like(tensors[self.rank], "reduce_scatter")
-        reduction = _reduction("reduce_scatter", op, tensors[0])
-        self._run(REDUCE_SCATTER, "reduce_scatter", tuple(tensors), (result,), reduction)
-        return result
 
-    def _in_place(self, kind: int, who: str, given: Any, op: str | None, root: int) -> None:
+    def _in_place(self, kind: str, given: Any, op: str, root: int, async_op: bool) -> Any:
         tensors = tuple(given) if isinstance(given, (list, tuple)) else (given,)
         by_dtype: dict[str, list[Any]] = {}
         for tensor in tensors:
-            if not hasattr(tensor, "dtype"):
-                raise TypeError(f"{who}: tensors are required, got {type(tensor).__name__}")
-            by_dtype.setdefault(str(tensor.dtype), []).append(tensor)
-        for some in by_dtype.values():
-            reduction = 0 if op is None else _reduction(who, op, some[0])
-            self._run(kind, who, tuple(some), tuple(some), reduction, root)
-
-    def _root(self, root: int, who: str) -> int:
-        if not 0 <= root < self.size:
-            raise ValueError(f"{who}: `root` must be in [0, {self.size - 1}], got {root}")
-        return root
-
-    def _run(
-        self,
-        kind: int,
-        who: str,
-        inputs: tuple[Any, ...] = (),
-        outputs: tuple[Any, ...] = (),
-        reduction: int = 0,
-        root: int = 0,
-    ) -> None:
-        if any(getattr(x, "requires_grad", False) and not x.is_leaf for x in outputs):
-            raise RuntimeError(f"{who}: a tensor without a history is required; detach() it first")
-        outcome, text = self._member.run(
-            kind, reduction, root, tuple(map(_plain, inputs)), tuple(map(_plain, outputs))
-        )
-        if outcome == _TIMED_OUT:
-            raise TimeoutError(text)
-        if outcome != _DONE:
-            raise GroupError(text)
-
-
-def _plain(tensor: Any) -> Any:
-    """Return the tensor detached, as DLPack does not export tensors that require grad."""
-    if _shared.kind(tensor) >= 0 or not getattr(tensor, "requires_grad", False):
-        return tensor
-    return tensor.detach()
+            by_dtype.setdefault(str(getattr(tensor, "dtype", None)), []).append(tensor)
+        works = [
+            self._begin(
+                kind,
+                some,
+                some if kind != "reduce" or root == self.rank else (),
+                op,
+                root,
+                async_op=async_op,
+            )
+            for some in by_dtype.values()
+        ]
+        return Work([work for work in works if work is not None], given) if async_op else given
 
 
 def _like(tensor: Any, who: str) -> Any:
@@ -236,14 +222,3 @@ def _like(tensor: Any, who: str) -> Any:
     base = next(c for c in reversed(cls.__mro__) if "__plait_tensor__" in vars(c))
     code, bits, _, shape, _ = _shared.layout(tensor)
     return _shared.empty(base, shape, False, code, bits)
-
-
-def _reduction(who: str, op: str, tensor: Any) -> int:
-    if op not in _REDUCTIONS:
-        raise ValueError(f"{who}: `op` must be one of {', '.join(_REDUCTIONS)}; got {op!r}")
-    name = str(tensor.dtype)  # dtypes of plait, NumPy and torch have a name
-    if op == "mean" and "float" not in name and "complex" not in name:
-        raise TypeError(f"{who}: a floating-point dtype is required for mean, got {name}")
-    if op in ("min", "max") and "complex" in name:
-        raise TypeError(f"{who}: complex numbers have no {op}")
-    return _REDUCTIONS[op]

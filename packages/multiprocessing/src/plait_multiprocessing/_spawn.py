@@ -12,8 +12,8 @@ from collections.abc import Callable
 from multiprocessing import connection
 from typing import Any
 
+from plait_multiprocessing._communicators import GroupError
 from plait_multiprocessing._contexts import DEFAULT
-from plait_multiprocessing._groups import GroupError
 from plait_multiprocessing._process_errors import (
     ProcessException,
     ProcessExitedException,

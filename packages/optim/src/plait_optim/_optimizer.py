@@ -112,7 +112,7 @@ class Optimizer:
         """
         if self._grad_norm is not None and not isinstance(self._grad_norm, float):
             self._grad_norm = number(self._grad_norm)
-        return self._grad_norm  # type: ignore[no-any-return]
+        return self._grad_norm
 
     @hooked
     def step(

@@ -1,0 +1,300 @@
+// The role "communicator": groups of processes, from any provider, and collectives that run.
+#include "binding.hpp"
+
+#include <structmember.h>
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace plait::python {
+namespace {
+
+PyTypeObject *communicator_type, *work_type;
+
+// The tensors of a collective, also arrays of other libraries; counted while it runs.
+class Tensors {
+ public:
+  Tensors() = default;
+  Tensors(const Tensors &) = delete;
+  Tensors(Tensors &&other) noexcept : list_(std::exchange(other.list_, {})) {}
+  Tensors &operator=(Tensors &&other) noexcept {
+    std::swap(list_, other.list_);
+    return *this;
+  }
+  ~Tensors() {
+    for (plait_tensor *t : list_) plait_release(t);
+  }
+  bool take(PyObject *tuple) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
+      PyObject *o = PyTuple_GET_ITEM(tuple, i);
+      list_.push_back(nullptr);
+      plait_tensor *t = unwrap(o);
+      if (t)
+        plait_retain(t);
+      else if (!PyErr_Occurred())
+        t = import_array(state.runtime->thread(), o);
+      if (!t) return false;
+      list_.back() = t;
+    }
+    return true;
+  }
+  void touched() const {
+    for (const plait_tensor *t : list_) state.runtime->touched(t->storage);
+  }
+  plait_tensor *const *data() const { return list_.data(); }
+  uint32_t size() const { return uint32_t(list_.size()); }
+
+ private:
+  std::vector<plait_tensor *> list_;
+};
+
+struct Running {  // a collective, and what it reads and writes
+  Ref<plait_work> work;
+  Tensors in, out;
+};
+
+struct CommunicatorObject {
+  PyObject_HEAD plait_communicator *communicator;
+  unsigned rank, size;
+};
+struct WorkObject {
+  PyObject_HEAD Running *running;
+};
+
+// Collectives that go on though nobody holds their Work: their tensors stay until they end.
+std::vector<Running *> dropped;
+bool is_done(plait_work *w, plait_status &s) {
+  int32_t done = 0;
+  s = w->table->query(w->table->ctx, state.runtime->thread(), w, &done);
+  return done || s < 0;
+}
+void sweep_dropped() {
+  std::vector<Running *> still;
+  for (Running *each : dropped) {
+    plait_status s = PLAIT_OK;
+    if (is_done(each->work.get(), s))
+      delete each;
+    else
+      still.push_back(each);
+    if (s < 0) state.runtime->clear(state.runtime->thread());
+  }
+  dropped.swap(still);
+}
+
+Ref<plait_communicator> communicator_in(PyObject *self) {
+  plait_communicator *c = reinterpret_cast<CommunicatorObject *>(self)->communicator;
+  if (!c) PyErr_SetString(PyExc_ValueError, "a member that has not left its group is required");
+  return Ref<plait_communicator>::share(c);  // another thread may close it
+}
+
+PyObject *new_communicator(plait_communicator *steals) {
+  auto *o =
+      reinterpret_cast<CommunicatorObject *>(communicator_type->tp_alloc(communicator_type, 0));
+  if (!o) {
+    plait_release(steals);
+    return nullptr;
+  }
+  o->communicator = steals;
+  o->rank = steals->rank;
+  o->size = steals->size;
+  return reinterpret_cast<PyObject *>(o);
+}
+
+PyObject *failed(plait_status s) {
+  // an exception of a handler of signals may be there already
+  return PyErr_Occurred() ? nullptr : raise(state.runtime->thread(), s);
+}
+
+PyObject *open(PyObject *, PyObject *args) {
+  const char *provider = nullptr, *where = nullptr;
+  PyObject *on = nullptr;
+  unsigned rank = 0, size = 0;
+  double timeout = 0;
+  if (!PyArg_ParseTuple(args, "sOsIId", &provider, &on, &where, &rank, &size, &timeout))
+    return nullptr;
+  DLDevice device;
+  const int converted = device_from(on, &device);
+  if (converted == PLAIT_CONVERSION_FAILED) return nullptr;
+  if (converted != PLAIT_CONVERTED)
+    return PyErr_Format(PyExc_TypeError, "open: `device` must be a device or its name, got %R", on);
+  const auto *table = reinterpret_cast<const plait_collectives *>(
+      state.runtime->provider("communicator", provider, int32_t(device.device_type)));
+  if (!table)
+    return PyErr_Format(PyExc_ValueError,
+                        "open: no communicator named %s is provided for %R; load its plug-in first",
+                        provider, on);
+  plait_thread *thread = state.runtime->thread();
+  plait_communicator *c = nullptr;
+  plait_status s = PLAIT_OK;
+  {
+    const Unlocked others;
+    s = table->open(table->ctx, thread, where, rank, size, timeout, &c);
+  }
+  return s == PLAIT_OK ? new_communicator(c) : failed(s);
+}
+
+// start(kind, inputs, outputs, reduction, peer, tag, timeout, asynchronous): Work | None
+PyObject *start(PyObject *self, PyObject *args) {
+  const auto c = communicator_in(self);
+  plait_collective asked{};
+  asked.size = sizeof asked;
+  PyObject *inputs = nullptr, *outputs = nullptr;
+  int asynchronous = 0;
+  long long tag = 0;
+  if (!c || !PyArg_ParseTuple(args, "IO!O!IILdp", &asked.kind, &PyTuple_Type, &inputs,
+                              &PyTuple_Type, &outputs, &asked.reduction, &asked.peer, &tag,
+                              &asked.timeout, &asynchronous))
+    return nullptr;
+  sweep_dropped();
+  auto running = std::make_unique<Running>();
+  if (!running->in.take(inputs) || !running->out.take(outputs)) return nullptr;
+  asked.tag = tag;
+  asked.in = running->in.data();
+  asked.n_in = running->in.size();
+  asked.out = running->out.data();
+  asked.n_out = running->out.size();
+  plait_stream *stream = nullptr;
+  plait_thread *thread = state.runtime->thread();
+  for (const Tensors *some : {&running->in, &running->out})
+    if (some->size() && is_accelerator(some->data()[0]->dl.device))
+      stream = state.runtime->stream(thread, some->data()[0]->dl.device);
+  plait_status s = PLAIT_OK;
+  {
+    const Unlocked others;
+    s = c->table->start(c->table->ctx, thread, c.get(), &asked, stream,
+                        asynchronous ? running->work.out() : nullptr);
+  }
+  running->out.touched();
+  if (s != PLAIT_OK) return failed(s);
+  if (!asynchronous) Py_RETURN_NONE;
+  auto *work = reinterpret_cast<WorkObject *>(work_type->tp_alloc(work_type, 0));
+  if (work)
+    work->running = running.release();
+  else
+    dropped.push_back(running.release());
+  return reinterpret_cast<PyObject *>(work);
+}
+
+PyObject *split(PyObject *self, PyObject *args) {
+  const auto c = communicator_in(self);
+  long long color = 0, key = 0;
+  if (!c || !PyArg_ParseTuple(args, "LL", &color, &key)) return nullptr;
+  plait_communicator *part = nullptr;
+  plait_thread *thread = state.runtime->thread();
+  plait_status s = PLAIT_OK;
+  {
+    const Unlocked others;
+    s = c->table->split(c->table->ctx, thread, c.get(), color, key, &part);
+  }
+  if (s != PLAIT_OK) return failed(s);
+  if (!part) Py_RETURN_NONE;
+  return new_communicator(part);
+}
+
+PyObject *abort(PyObject *self, PyObject *why) {
+  const auto c = communicator_in(self);
+  const char *text = PyUnicode_AsUTF8(why);
+  if (!c || !text) return nullptr;
+  {
+    const Unlocked others;
+    c->table->abort(c->table->ctx, c.get(), text);
+  }
+  Py_RETURN_NONE;
+}
+
+void let_go(PyObject *self) {
+  auto *o = reinterpret_cast<CommunicatorObject *>(self);
+  plait_release(std::exchange(o->communicator, nullptr));
+}
+PyObject *close(PyObject *self, PyObject *) {
+  let_go(self);
+  Py_RETURN_NONE;
+}
+void dealloc_communicator(PyObject *self) {
+  let_go(self);
+  PyTypeObject *type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject *wait(PyObject *self, PyObject *) {
+  const Running *r = reinterpret_cast<WorkObject *>(self)->running;
+  plait_thread *thread = state.runtime->thread();
+  plait_status s = PLAIT_OK;
+  const Ref<plait_work> w = r->work;
+  {
+    const Unlocked others;
+    s = w->table->wait(w->table->ctx, thread, w.get());
+  }
+  r->out.touched();
+  if (s != PLAIT_OK) return failed(s);
+  Py_RETURN_NONE;
+}
+
+PyObject *query(PyObject *self, PyObject *) {
+  const Running *r = reinterpret_cast<WorkObject *>(self)->running;
+  plait_status s = PLAIT_OK;
+  if (!is_done(r->work.get(), s)) Py_RETURN_FALSE;
+  r->out.touched();
+  if (s != PLAIT_OK) return failed(s);
+  Py_RETURN_TRUE;
+}
+
+void dealloc_work(PyObject *self) {
+  if (Running *r = std::exchange(reinterpret_cast<WorkObject *>(self)->running, nullptr)) {
+    dropped.push_back(r);
+    const PendingError pending;
+    sweep_dropped();
+  }
+  PyTypeObject *type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyMethodDef communicator_methods[] = {
+    {"start", entry<start>, METH_VARARGS,
+     "start(kind, inputs, outputs, reduction, peer, tag, timeout, asynchronous): a Work, or None."},
+    {"split", entry<split>, METH_VARARGS, "split(color, key): the communicator of one part."},
+    {"abort", entry<abort>, METH_O, "abort(why): end the collectives of all members."},
+    {"close", entry<close>, METH_NOARGS, "Leave the group."},
+    {nullptr, nullptr, 0, nullptr}};
+PyMemberDef communicator_members[] = {
+    {"rank", T_UINT, offsetof(CommunicatorObject, rank), READONLY, nullptr},
+    {"size", T_UINT, offsetof(CommunicatorObject, size), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+PyType_Slot communicator_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(dealloc_communicator)},
+                                    {Py_tp_methods, communicator_methods},
+                                    {Py_tp_members, communicator_members},
+                                    {0, nullptr}};
+PyType_Spec communicator_spec{"plait_abi._binding.Communicator", sizeof(CommunicatorObject), 0,
+                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                              communicator_slots};
+
+PyMethodDef work_methods[] = {
+    {"wait", entry<wait>, METH_NOARGS, "Wait until it is done; its error."},
+    {"query", entry<query>, METH_NOARGS, "Whether it is done; its error."},
+    {nullptr, nullptr, 0, nullptr}};
+PyType_Slot work_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(dealloc_work)},
+                            {Py_tp_methods, work_methods},
+                            {0, nullptr}};
+PyType_Spec work_spec{"plait_abi._binding.Work", sizeof(WorkObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, work_slots};
+
+PyMethodDef functions[] = {
+    {"open_communicator", entry<open>, METH_VARARGS,
+     "open_communicator(provider, device, where, rank, size, timeout): a Communicator."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+bool add_communicators(PyObject *module) {
+  communicator_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&communicator_spec));
+  work_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&work_spec));
+  return communicator_type && work_type && PyModule_AddFunctions(module, functions) == 0 &&
+         PyModule_AddObjectRef(module, "Communicator",
+                               reinterpret_cast<PyObject *>(communicator_type)) == 0 &&
+         PyModule_AddObjectRef(module, "Work", reinterpret_cast<PyObject *>(work_type)) == 0;
+}
+
+}  // namespace plait::python

@@ -1,0 +1,335 @@
+"""Processes that are members of the groups of a communicator under test, and what they do there.
+
+The tasks run in the members; what they return, or the error that they raise, is compared in the
+tests.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import plait_abi
+
+__all__ = ["Failure", "Members", "Provider"]
+
+POISON = 0x5B
+LONG = 120.0  # seconds after which a member counts as hanging
+
+
+class Provider(NamedTuple):
+    """What is tested, and how its groups are named."""
+
+    name: str
+    where: str  # with {} for a fresh text
+    libraries: tuple[str, ...]
+
+
+class Failure(NamedTuple):
+    """The error of a task."""
+
+    kind: str
+    text: str
+
+
+def load_provider(libraries: Sequence[str]) -> None:
+    """Load our own provider, if it is installed, and plug-ins."""
+    package = plait_abi.choose("multiprocessing")
+    if importlib.util.find_spec(package):
+        importlib.import_module(package)
+    for path in libraries:
+        plait_abi.load(path)
+
+
+def serve(end: Connection, provider: Provider) -> None:
+    """Do tasks until None arrives: the loop of a member's process."""
+    load_provider(provider.libraries)
+    while (order := end.recv()) is not None:
+        task, where, rank, size, timeout, arguments = order
+        answer: Any
+        try:
+            group = plait_abi.Communicator.open(provider.name, where, rank, size, timeout)
+            try:
+                answer = task(group, *arguments)
+            finally:
+                group.close()
+        except Exception as error:
+            answer = Failure(type(error).__name__, str(error))
+        end.send(answer)
+
+
+class Members:
+    """Processes that are started when they are needed, and used again."""
+
+    def __init__(self, provider: Provider) -> None:
+        self.provider = provider
+        self._context = multiprocessing.get_context("spawn")
+        self._all: list[tuple[Any, Connection]] = []
+        self._count = 0
+
+    def run(
+        self, size: int, task: Callable[..., Any], *arguments: Any, timeout: float = 60.0
+    ) -> list[Any]:
+        """Run ``task(communicator, *arguments)`` in a group of new communicators.
+
+        Returns what it returned by rank, a Failure where it raised, None where the process died.
+        """
+        while len(self._all) < size:
+            ours, theirs = self._context.Pipe()
+            process = self._context.Process(target=serve, args=(theirs, self.provider), daemon=True)
+            process.start()
+            theirs.close()
+            self._all.append((process, ours))
+        self._count += 1
+        where = self.provider.where.format(f"kit-{os.getpid()}-{self._count}")
+        for rank, (_, end) in enumerate(self._all[:size]):
+            end.send((task, where, rank, size, timeout, arguments))
+        answers = [self._answer(rank) for rank in range(size)]
+        self._all = [each for each in self._all if each[0].is_alive()]
+        return answers
+
+    def _answer(self, rank: int) -> Any:
+        process, end = self._all[rank]
+        try:
+            if end.poll(LONG):
+                return end.recv()
+        except EOFError:
+            process.join()
+            return None
+        process.kill()
+        process.join()
+        return Failure("Hang", f"member {rank} did not answer within {LONG:g} s")
+
+    def close(self) -> None:
+        """End the processes."""
+        for process, end in self._all:
+            end.send(None)
+            process.join()
+        self._all = []
+
+
+def given(rank: int, count: int, dtype: str, turn: int = 0) -> Any:
+    """The input of a member: the same numbers in the tests and in its process."""
+    source = np.random.default_rng([rank, count, turn])
+    if dtype == "bool":
+        return source.random(count) > 0.4
+    if dtype.startswith(("int", "uint")):
+        return source.integers(1, 100, count).astype(dtype)
+    values = source.standard_normal(count) * 3
+    return (values + 1j * values[::-1] if dtype.startswith("complex") else values).astype(dtype)
+
+
+def poisoned(count: int, dtype: str) -> Any:
+    """Return an array of bytes that no result has."""
+    array = np.empty(count, dtype)
+    array.view(np.uint8)[...] = POISON
+    return array
+
+
+# ---- tasks
+
+
+def one_of_each(group: Any, kind: str, count: int, dtype: str, reduction: str) -> list[Any]:
+    """Run one collective; the root is the last rank. Returns this member's outputs."""
+    rank, size, root = group.rank, group.size, group.size - 1
+    lists = kind in ("scatter", "reduce_scatter", "all_to_all")
+    inputs = [given(rank, count, dtype, turn) for turn in range(size if lists else 1)]
+    many = kind in ("all_gather", "gather", "all_to_all")
+    outputs = [poisoned(count, dtype) for _ in range(size if many else 1)]
+    if rank != root and kind in ("broadcast", "scatter"):
+        inputs = []
+    if rank != root and kind in ("reduce", "gather"):
+        outputs = []
+    before = [array.copy() for array in inputs]
+    group.start(kind, inputs, outputs, reduction=reduction, peer=root)
+    assert all(np.array_equal(a, b) for a, b in zip(before, inputs, strict=True)), "inputs changed"
+    return outputs
+
+
+def many_of_one_kind(group: Any, kind: str, calls: Sequence[tuple[int, str, str]]) -> list[Any]:
+    """Run one kind with several counts, dtypes and reductions."""
+    return [one_of_each(group, kind, *call) for call in calls]
+
+
+def into_the_input(group: Any, kind: str) -> Any:
+    """Run a collective whose output is its input."""
+    x = given(group.rank, 1000, "float32")
+    writes = kind != "reduce" or group.rank == 0
+    group.start(kind, [x], [x] if writes else [], peer=0)
+    return x
+
+
+def late_ones(group: Any) -> list[bytes]:
+    """Reduce the same numbers several times, with another member late each time."""
+    results = []
+    for turn in range(3):
+        time.sleep(0.02 * ((group.rank + turn) % group.size))
+        x = given(group.rank, 20_011, "float32")
+        group.start("all_reduce", [x], [x])
+        results.append(x.tobytes())
+    return results
+
+
+def asynchronous(group: Any) -> list[Any]:
+    """Begin several collectives; wait for them in another order; one goes on unwatched."""
+    arrays = [given(group.rank, count, "float64") for count in (10, 300_007, 1, 5000)]
+    works = [group.start("all_reduce", [x], [x], asynchronous=True) for x in arrays]
+    unwatched = given(group.rank, 1000, "float64")
+    group.start("all_reduce", [unwatched], [unwatched], asynchronous=True)
+    last = given(group.rank, 3, "float64")
+    group.start("all_reduce", [last], [last])  # behind the others
+    for work in (works[2], works[0], works[3], works[1]):
+        work.wait()
+        assert work.query()
+        work.wait()
+    return [*arrays, unwatched, last]
+
+
+def unanswered(group: Any) -> bool:
+    """Ask for a work that cannot be done yet, and for it again when it is."""
+    x = np.ones(3)
+    if group.rank:
+        assert group.start("recv", outputs=[poisoned(1, "uint8")], peer=0) is None
+        group.start("all_reduce", [x], [x])
+        return True
+    work = group.start("all_reduce", [x], [x], asynchronous=True)
+    early = work.query()
+    for peer in range(1, group.size):
+        group.start("send", [np.zeros(1, np.uint8)], peer=peer)
+    work.wait()
+    return not early and work.query() and bool((x == group.size).all())
+
+
+def around(group: Any, count: int) -> Any:
+    """Send to the next member, and receive from the one before."""
+    rank, size = group.rank, group.size
+    x, y = given(rank, count, "float32"), poisoned(count, "float32")
+    work = group.start("send", [x], peer=(rank + 1) % size, tag=7, asynchronous=True)
+    group.start("recv", outputs=[y], peer=(rank - 1) % size, tag=7)
+    work.wait()
+    return y
+
+
+def tagged(group: Any) -> list[int]:
+    """Receive messages of several tags in another order than they were sent in."""
+    if group.rank == 0:
+        sent = [(tag, np.array([10 * tag + i])) for i in range(3) for tag in (1, 2, -3)]
+        works = [group.start("send", [x], peer=1, tag=tag, asynchronous=True) for tag, x in sent]
+        for work in reversed(works):
+            work.wait()
+        return []
+    if group.rank > 1:
+        return []
+    got = []
+    for tag in (2, -3, 1, 1, 2, -3, -3, 2, 1):
+        x = np.zeros(1, np.int64)
+        group.start("recv", outputs=[x], peer=0, tag=tag)
+        got.append(int(x[0]))
+    return got
+
+
+def in_parts(group: Any) -> Any:
+    """Split into odd and even members in reverse order; both work at once, and then all."""
+    rank, size = group.rank, group.size
+    part = group.split(rank % 2, -rank)
+    assert (part.rank, part.size) == ((size - 1 - rank) // 2, (size + 1 - rank % 2) // 2)
+    values = []
+    for turn in range(4):
+        x = np.array([float(rank + turn)])
+        work = part.start("all_reduce", [x], [x], asynchronous=True)
+        y = np.array([1.0])
+        group.start("all_reduce", [y], [y])
+        work.wait()
+        values.append((float(x[0]), float(y[0])))
+    part.close()
+    assert (group.split(-1 if rank else 0) is None) == (rank > 0)
+    return values
+
+
+def caught(call: Callable[[], Any]) -> Failure | None:
+    """Return the error of a call."""
+    try:
+        call()
+    except Exception as error:
+        return Failure(type(error).__name__, str(error))
+    return None
+
+
+def different(group: Any, how: str) -> Failure | None:
+    """Call different things in different members."""
+    x = np.ones(4 if how == "counts" and group.rank else 3)
+    if how == "kinds" and group.rank:
+        return caught(lambda: group.start("broadcast", [x], [x]))
+    if how == "dtypes" and group.rank:
+        x = np.ones(3, np.int64)
+    if how == "roots":
+        return caught(lambda: group.start("broadcast", [x], [x], peer=min(group.rank, 1)))
+    reduction = "max" if how == "reductions" and group.rank else "sum"
+    return caught(lambda: group.start("all_reduce", [x], [x], reduction=reduction))
+
+
+def absent(group: Any, asynchronously: bool) -> Failure | None:
+    """Rank 1 does not take part."""
+    x = np.ones(3)
+    if group.rank == 1:
+        time.sleep(3)
+        return None
+    call = {"timeout": 0.4, "asynchronous": asynchronously}
+    if not asynchronously:
+        return caught(lambda: group.start("all_reduce", [x], [x], **call))
+    work = group.start("all_reduce", [x], [x], **call)
+    return caught(work.wait)
+
+
+def dying(group: Any, kind: str) -> Failure | None:
+    """Rank 1 is killed; the others wait for it."""
+    group.start("barrier")
+    x = np.ones(3)
+    if group.rank == 1:
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGKILL)
+    if kind == "recv":
+        return caught(lambda: group.start("recv", outputs=[x], peer=1))
+    return caught(lambda: group.start(kind, [x], [x]))
+
+
+def aborting(group: Any) -> list[Failure | None]:
+    """Rank 1 ends what the others wait for; later calls fail as well."""
+    x, y = np.ones(3), np.ones(3)
+    if group.rank == 1:
+        time.sleep(0.2)
+        group.abort("the loss is not finite")
+        return [None, None, caught(lambda: group.start("barrier"))]
+    work = group.start("all_reduce", [x], [x], asynchronous=True)
+    return [
+        caught(work.wait),
+        caught(lambda: group.start("all_reduce", [y], [y])),
+        caught(lambda: group.start("barrier")),
+    ]
+
+
+def wrong(group: Any) -> list[Failure | None]:
+    """Calls with wrong arguments, which must fail by themselves; then one that is right."""
+    x, short = np.ones(3), np.ones(2)
+    whole = [np.ones(3) for _ in range(group.size)]
+    frozen = np.ones(3)
+    frozen.flags.writeable = False
+    errors = [
+        caught(lambda: group.start("all_reduce", [x], [])),
+        caught(lambda: group.start("all_reduce", [x], [short])),
+        caught(lambda: group.start("all_reduce", [x], [np.ones(3, np.int64)])),
+        caught(lambda: group.start("all_reduce", [x], [frozen])),
+        caught(lambda: group.start("all_gather", [x], whole[1:])),
+        caught(lambda: group.start("reduce_scatter", whole[1:], [x])),
+    ]
+    group.start("barrier")
+    return errors

@@ -1,0 +1,306 @@
+#include "rendezvous.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+
+#include "table.hpp"
+
+namespace plait::multiprocessing {
+namespace {
+
+constexpr uint64_t hello_magic = 0x31306f6c6c656870;
+constexpr uint64_t chunk_bytes = 512 << 10;
+constexpr int pause_ms = 5;
+
+struct Hello {
+  uint64_t magic;
+  uint32_t rank, size;
+};
+struct Answer {
+  plait_block_name block;
+  uint32_t accepted;
+  char text[256];  // why not
+};
+
+class Socket {
+ public:
+  explicit Socket(int fd = -1) : fd_(fd) {}
+  Socket(const Socket &) = delete;
+  Socket(Socket &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  ~Socket() { close(); }
+  void close() {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+  }
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// An address in no file system, with the user's number: other users' names are others.
+socklen_t address_of(const std::string &name, sockaddr_un &address) {
+  address = {};
+  address.sun_family = AF_UNIX;
+  const int n = std::snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "plait/%u/%s",
+                              unsigned(getuid()), name.c_str());
+  return socklen_t(offsetof(sockaddr_un, sun_path) + 1 + size_t(n));
+}
+
+bool is_of_this_user(int fd) {
+  ucred who{};
+  socklen_t size = sizeof who;
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && who.uid == getuid();
+}
+
+bool arrives(int fd, int ms) {
+  pollfd p{fd, POLLIN, 0};
+  return poll(&p, 1, ms) > 0;
+}
+
+bool send_answer(int fd, const Answer &answer, int descriptor) {
+  iovec bytes{const_cast<Answer *>(&answer), sizeof answer};
+  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  if (descriptor >= 0) {
+    message.msg_control = room;
+    message.msg_controllen = sizeof room;
+    cmsghdr *c = CMSG_FIRSTHDR(&message);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(c), &descriptor, sizeof descriptor);
+  }
+  return sendmsg(fd, &message, MSG_NOSIGNAL) == ssize_t(sizeof answer);
+}
+
+bool receive_answer(int fd, Answer &answer, int &descriptor) {
+  iovec bytes{&answer, sizeof answer};
+  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = room;
+  message.msg_controllen = sizeof room;
+  descriptor = -1;
+  const ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+  const cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
+  if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+    std::memcpy(&descriptor, CMSG_DATA(c), sizeof descriptor);
+  answer.text[sizeof answer.text - 1] = 0;
+  return n == ssize_t(sizeof answer);
+}
+
+// One process that comes to a meeting.
+class Comer {
+ public:
+  Comer(plait_thread *thread, const Meeting &m, double timeout)
+      : thread_(thread), meeting_(m), timeout_(timeout), deadline_(now() + m.patience.timeout) {}
+
+  std::unique_ptr<Group> come(Outcome &o, std::string &why, plait_status &status) {
+    std::unique_ptr<Group> group;
+    if (meeting_.rank == 0)
+      o = make(group, why);
+    else
+      o = find(group, why);
+    if (o == Outcome::done) o = group->meet(meeting_.patience, why);
+    status = status_;
+    if (group && o != Outcome::done) {
+      group->leave();
+      group.reset();
+    }
+    return group;
+  }
+
+ private:
+  bool late() const { return now() > deadline_; }
+  std::string waited() const { return "waited " + seconds(meeting_.patience.timeout) + " s "; }
+  Outcome failed(const char *what, std::string &why) const {
+    why = std::string(what) + " failed: " + std::strerror(errno);
+    return Outcome::broken;
+  }
+  bool pause() const {  // false: it is interrupted
+    const timespec t{0, pause_ms * 1000000};
+    nanosleep(&t, nullptr);
+    return !meeting_.patience.ended();
+  }
+
+  Outcome enter(std::unique_ptr<Group> &group, plait_storage *s, std::string &why) const {
+    group = std::make_unique<Group>(s, meeting_.rank);
+    if (group->take(why)) return Outcome::done;
+    group.reset();
+    return Outcome::broken;
+  }
+
+  // Rank 0.
+
+  Outcome make(std::unique_ptr<Group> &group, std::string &why) {
+    Socket listening(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (listening.fd() < 0) return failed("socket", why);
+    Outcome o = meeting_.size > 1 ? bind_to_name(listening.fd(), why) : Outcome::done;
+    if (o != Outcome::done) return o;
+    Ref<plait_storage> s;
+    status_ = plait_shared_create(thread_, group_bytes(meeting_.size, chunk_bytes), s.out());
+    if (status_ < 0) return Outcome::broken;
+    format_group(s->data, meeting_.size, chunk_bytes, timeout_);
+    o = enter(group, s.get(), why);
+    if (o == Outcome::done && meeting_.size > 1) o = serve(listening.fd(), s.get(), *group, why);
+    return o;
+  }
+
+  Outcome bind_to_name(int fd, std::string &why) const {
+    sockaddr_un address;
+    const socklen_t size = address_of(meeting_.name, address);
+    while (bind(fd, reinterpret_cast<const sockaddr *>(&address), size) != 0) {
+      if (errno != EADDRINUSE) return failed("bind", why);
+      if (late()) {
+        why = waited() + "for another rank 0, which waits for members under the same name";
+        return Outcome::timed_out;
+      }
+      if (!pause()) return interrupted(why);
+    }
+    return listen(fd, int(meeting_.size)) == 0 ? Outcome::done : failed("listen", why);
+  }
+
+  Outcome interrupted(std::string &why) const {
+    why = "interrupted";
+    return Outcome::interrupted;
+  }
+
+  // Until all have joined; a member that has come and ends is an error.
+  Outcome serve(int fd, const plait_storage *s, Group &group, std::string &why) const {
+    for (;;) {
+      uint32_t first = 0, count = 0;
+      std::string missing;
+      for (uint32_t r = 0; r < group.size(); r++) {
+        const uint32_t state = group.slot(r).state.load(std::memory_order_acquire);
+        if (state == SLOT_JOINED || state == SLOT_LEFT) {
+          const Outcome o = r ? group.check(r, [] { return false; }, why) : Outcome::done;
+          if (o != Outcome::done) return o;
+          continue;
+        }
+        if (!count++) first = r;
+        missing += (missing.empty() ? "" : ", ") + group.name(r);
+      }
+      if (!count) return Outcome::done;
+      if (late()) {
+        const double waited = meeting_.patience.timeout;
+        return group.give_up(Outcome::timed_out, {0, first, CAUSE_TIMED_OUT}, waited, why,
+                             "waited " + seconds(waited) + " s for " + missing);
+      }
+      if (meeting_.patience.ended())
+        return group.give_up(Outcome::interrupted, {0, first, CAUSE_INTERRUPTED}, 0, why,
+                             "interrupted");
+      if (!arrives(fd, pause_ms)) continue;
+      const Socket end(accept4(fd, nullptr, nullptr, SOCK_CLOEXEC));
+      if (end.fd() >= 0) answer(end.fd(), s, group);
+    }
+  }
+
+  void answer(int fd, const plait_storage *s, const Group &group) const {
+    Hello hello{};
+    if (!is_of_this_user(fd) || !arrives(fd, 1000) ||
+        recv(fd, &hello, sizeof hello, 0) != ssize_t(sizeof hello))
+      return;
+    Answer answer{};
+    if (hello.magic != hello_magic)
+      std::snprintf(answer.text, sizeof answer.text,
+                    "the same version of plait_multiprocessing in all members is required");
+    else if (hello.size != group.size() || hello.rank >= hello.size)
+      std::snprintf(answer.text, sizeof answer.text,
+                    "one `size` is required: rank 0 opens a group of %u, rank %u one of %u",
+                    group.size(), hello.rank, hello.size);
+    else if (group.slot(hello.rank).state.load() != SLOT_FREE)
+      std::snprintf(answer.text, sizeof answer.text,
+                    "a rank that nobody has is required; %s has it",
+                    group.name(hello.rank).c_str());
+    if (answer.text[0] || plait_shared_send(thread_, s, &answer.block) < 0) {
+      thread_->runtime->clear(thread_);
+      send_answer(fd, answer, -1);
+      return;
+    }
+    answer.accepted = 1;
+    void *pin = plait_shared_pin(s);
+    if (!send_answer(fd, answer, plait_shared_descriptor(pin))) plait_shared_cancel(&answer.block);
+    plait_shared_unpin(pin);
+  }
+
+  // The other ranks.
+
+  Outcome find(std::unique_ptr<Group> &group, std::string &why) {
+    sockaddr_un address;
+    const socklen_t size = address_of(meeting_.name, address);
+    for (;;) {
+      Socket end(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      if (end.fd() < 0) return failed("socket", why);
+      Answer answer{};
+      int descriptor = -1;
+      if (connect(end.fd(), reinterpret_cast<const sockaddr *>(&address), size) == 0 &&
+          is_of_this_user(end.fd()) && ask(end.fd()) && !meeting_.patience.ended() &&
+          receive_answer(end.fd(), answer, descriptor))
+        return adopt(group, answer, descriptor, why);
+      // rank 0 has not come yet, or it is that of an earlier group, which is complete
+      if (descriptor >= 0) close(descriptor);
+      if (late()) {
+        why = waited() + "for rank 0 to open the group";
+        return Outcome::timed_out;
+      }
+      end.close();
+      if (!pause()) return interrupted(why);
+    }
+  }
+
+  // says who is here, and waits for an answer
+  bool ask(int fd) const {
+    const Hello hello{hello_magic, meeting_.rank, meeting_.size};
+    if (send(fd, &hello, sizeof hello, MSG_NOSIGNAL) != ssize_t(sizeof hello)) return false;
+    while (!arrives(fd, pause_ms))
+      if (late() || meeting_.patience.ended()) return false;
+    return true;
+  }
+
+  Outcome adopt(std::unique_ptr<Group> &group, const Answer &answer, int descriptor,
+                std::string &why) {
+    if (!answer.accepted || descriptor < 0) {
+      if (descriptor >= 0) close(descriptor);
+      why = answer.text[0] ? answer.text : "rank 0 could not share the group's memory";
+      return Outcome::broken;
+    }
+    void *pin = nullptr;
+    status_ = plait_shared_adopt(thread_, descriptor, &pin);
+    if (status_ < 0) return Outcome::broken;
+    Ref<plait_storage> s;
+    status_ = plait_shared_receive(thread_, &answer.block, s.out());
+    plait_shared_unpin(pin);
+    if (status_ < 0) return Outcome::broken;
+    if (!is_group(s.get())) {
+      why = "the same version of plait_multiprocessing in all members is required";
+      return Outcome::broken;
+    }
+    return enter(group, s.get(), why);
+  }
+
+  plait_thread *thread_;
+  const Meeting &meeting_;
+  double timeout_, deadline_;
+  plait_status status_ = PLAIT_OK;
+};
+
+}  // namespace
+
+std::unique_ptr<Group> meet_by_name(plait_thread *thread, const Meeting &meeting, double timeout,
+                                    Outcome &o, std::string &why, plait_status &status) {
+  return Comer(thread, meeting, timeout).come(o, why, status);
+}
+
+}  // namespace plait::multiprocessing
