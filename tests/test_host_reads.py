@@ -44,6 +44,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     plait_abi.load(str(path))
     yield path
     gc.collect()
+    plait.accelerator.synchronize()
     plait_abi.detach("example-device")
 
 
@@ -274,9 +275,10 @@ def anomaly(device: str) -> Any:
 
 def kept_on_cpu(device: str) -> Any:
     x = leaf(device, 3)
-    with plait.autograd.graph.save_on_cpu():
-        y = (x * x).exp()
-    y.sum().backward()
+    for pinned in (False, True):
+        with plait.autograd.graph.save_on_cpu(pin_memory=pinned):
+            y = (x * x).exp()
+        y.sum().backward()
     return x.grad
 
 
@@ -395,6 +397,18 @@ def test_nothing_waits_where_no_value_is_asked_for(library: Path, waits: Callabl
     assert waits() > before
 
 
+def test_saved_values_come_and_go_without_a_wait(library: Path) -> None:
+    get = ctypes.CDLL(str(library)).example_device_get
+    get.restype = ctypes.c_int64
+    x = leaf("ext", 3)
+    before = get(b"waits"), get(b"copies")
+    with plait.autograd.graph.save_on_cpu(pin_memory=True):
+        y = (x * x).exp()
+    y.sum().backward()
+    assert get(b"waits") == before[0]
+    assert get(b"copies") > before[1]
+
+
 # ---- loaders -------------------------------------------------------------------------------------
 def test_batches_are_pinned(library: Path, waits: Callable[[], int]) -> None:
     there = plait.ones(4, device="ext")
@@ -412,6 +426,28 @@ def test_batches_are_pinned(library: Path, waits: Callable[[], int]) -> None:
         (batch,) = loader
         assert batch["x"].is_pinned()
         assert batch["name"] == ["a", "b"]
+
+
+COPIES = """
+import sys, time
+import plait, plait_abi
+
+plait.ones(1)
+plait_abi.load(sys.argv[1])
+x = plait.ones(3, device="ext")
+stream = plait.accelerator.current_stream()
+y = x.to("cpu", non_blocking=True)
+while not stream.query():
+    time.sleep(0.001)
+del x, y, stream
+plait_abi.detach("example-device")
+"""
+
+
+def test_a_device_goes_when_its_copies_are_done(library: Path) -> None:
+    command = [sys.executable, "-c", COPIES, str(library)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
 
 
 # ---- workers -------------------------------------------------------------------------------------
