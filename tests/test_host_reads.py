@@ -179,6 +179,25 @@ def assignment(device: str) -> Any:
     return x.grad.to(device), values.grad
 
 
+def numbers(device: str) -> Any:
+    """A 0-d tensor of the CPU gets its gradient from calls on a device."""
+    x, grads = ramp(device, 3), []
+    for call in (
+        lambda w: x * w,
+        lambda w: plait.where(x > 0, w, 0.0),
+        lambda w: x.masked_fill(x > 0, w),
+        lambda w: x.lerp(x * 2, w),
+        lambda w: written(x, x > 0, w),
+        lambda w: written(x, plait.tensor([0, 1]), w),
+        lambda w: written(x, 0, w),
+    ):
+        weight = plait.tensor(2.0, requires_grad=True)
+        call(weight).square().sum().backward()
+        assert weight.grad.device.type == "cpu"
+        grads.append(weight.grad.item())
+    return grads
+
+
 def ctc(device: str) -> Any:
     scores = plait.randn(5, 2, 4, generator=plait.Generator().manual_seed(1)).to(device)
     scores.requires_grad_()
@@ -299,6 +318,7 @@ PROGRAMS = (
     kept_on_cpu,
     modules,
     norm,
+    numbers,
     packed,
     shared,
     validated,
