@@ -23,7 +23,14 @@ from wheels import Builder  # noqa: E402
 
 PACKAGES = load_all()
 EVERYTHING = list(PACKAGES)
-CONFORMANCE_ROLES = ("kernels.cpu", "engine", "optimizer", "communicator")
+CONFORMANCE_ROLES = (
+    "kernels.cpu",
+    "engine",
+    "optimizer",
+    "allocator",
+    "executor",
+    "communicator",
+)
 BESIDE_TESTS = (
     "abi_growth",
     "attack",
@@ -352,12 +359,26 @@ def isolation(session: nox.Session, package: str) -> None:
         session.run("pytest", *test_folders([package]), *session.posargs)
 
 
+def pretend_device(session: nox.Session) -> str:
+    """Compile the example with a device, and return the library's path."""
+    words = ["python", "-c", "import plait_abi; print(plait_abi.paths()['include'])"]
+    include = str(session.run(*words, silent=True)).strip()
+    library = str(pathlib.Path(session.create_tmp()).resolve() / "device.so")
+    source = str(ROOT / "examples" / "plugins" / "device.c")
+    compiler = os.environ.get("CC", "cc").split()
+    flags = ["-std=c11", "-O2", "-shared", "-fPIC", f"-I{include}"]
+    session.run(*compiler, *flags, source, "-o", library, "-lpthread", external=True)
+    return library
+
+
 @nox.session
 def conformance(session: nox.Session) -> None:
     """Run the conformance kit on our own components, or with the given arguments."""
     install(session, ["conformance", "core", "autograd", "optim", "multiprocessing"], extras=True)
-    chosen = [session.posargs] if session.posargs else [["--role", r] for r in CONFORMANCE_ROLES]
-    for options in chosen:
+    chosen = [["--role", role] for role in CONFORMANCE_ROLES]
+    if not session.posargs:
+        chosen.append(["--role", "device", "--device", "ext", "--load", pretend_device(session)])
+    for options in [session.posargs] if session.posargs else chosen:
         session.run("pytest", "--pyargs", "plait_conformance", *options)
 
 

@@ -70,15 +70,19 @@ typedef struct work {
   void (*run)(struct work *); /* frees it, too */
 } work;
 
+/* Never freed: one that is given up serves again, as memory may remember it. */
 typedef struct stream {
+  struct stream *next, *next_idle;
+  int device;
   pthread_mutex_t lock;
   pthread_cond_t changed;
   work *first, **last;
   uint64_t put, done;
-  int closed; /* the thread ends when the queue is empty */
 } stream;
 
-static stream defaults[DEVICES];
+static pthread_mutex_t streams_lock = PTHREAD_MUTEX_INITIALIZER;
+static stream *streams, *idle[DEVICES]; /* all of them, and those that nobody has */
+static stream *defaults[DEVICES];
 static pthread_once_t started = PTHREAD_ONCE_INIT;
 
 static void *serve(void *arg) {
@@ -86,9 +90,8 @@ static void *serve(void *arg) {
   rt->thread()->excluded = ~(uint64_t)0; /* no layer records what runs here */
   pthread_mutex_lock(&s->lock);
   for (;;) {
-    while (!s->first && !s->closed) pthread_cond_wait(&s->changed, &s->lock);
+    while (!s->first) pthread_cond_wait(&s->changed, &s->lock);
     work *w = s->first;
-    if (!w) break;
     s->first = w->next;
     if (!s->first) s->last = &s->first;
     pthread_mutex_unlock(&s->lock);
@@ -102,29 +105,39 @@ static void *serve(void *arg) {
     s->done++;
     pthread_cond_broadcast(&s->changed);
   }
-  s->closed = 2;
-  pthread_cond_broadcast(&s->changed);
-  pthread_mutex_unlock(&s->lock);
   return NULL;
 }
 
-static int open_stream(stream *s) {
-  memset(s, 0, sizeof *s);
+static stream *open_stream(int device) {
+  pthread_mutex_lock(&streams_lock);
+  stream *s = idle[device];
+  if (s) idle[device] = s->next_idle;
+  pthread_mutex_unlock(&streams_lock);
+  if (s || !(s = calloc(1, sizeof *s))) return s;
+  s->device = device;
+  s->last = &s->first;
   pthread_mutex_init(&s->lock, NULL);
   pthread_cond_init(&s->changed, NULL);
-  s->last = &s->first;
   pthread_t thread;
-  if (pthread_create(&thread, NULL, serve, s)) return 0;
+  if (pthread_create(&thread, NULL, serve, s)) {
+    free(s);
+    return NULL;
+  }
   pthread_detach(thread);
-  return 1;
+  pthread_mutex_lock(&streams_lock);
+  s->next = streams;
+  streams = s;
+  pthread_mutex_unlock(&streams_lock);
+  return s;
 }
 static void open_defaults(void) {
-  for (int i = 0; i < DEVICES; i++) open_stream(&defaults[i]);
+  for (int i = 0; i < DEVICES; i++)
+    if (!(defaults[i] = open_stream(i))) abort();
 }
 
 static stream *queue_of(DLDevice d, const plait_stream *s) {
   pthread_once(&started, open_defaults);
-  return s ? s->native : &defaults[d.device_id];
+  return s ? s->native : defaults[d.device_id];
 }
 static void put(stream *s, work *w) {
   w->next = NULL;
@@ -144,27 +157,17 @@ static void drain(stream *s) { /* waits for what is in the queue now */
 
 static plait_status stream_new(void *ctx, plait_thread *thread, plait_stream *s) {
   (void)ctx;
-  stream *mine = malloc(sizeof *mine);
-  if (!mine || !open_stream(mine)) {
-    free(mine);
-    return rt->raise(thread, PLAIT_MEMORY_ERROR, "ext", "no thread for a stream");
-  }
-  s->native = mine;
-  return PLAIT_OK;
+  s->native = open_stream(s->device.device_id);
+  return s->native ? PLAIT_OK
+                   : rt->raise(thread, PLAIT_MEMORY_ERROR, "ext", "no thread for a stream");
 }
-static void forget_stream(stream *);
-static void stream_free(void *ctx, plait_stream *s) {
+static void stream_free(void *ctx, plait_stream *given) {
   (void)ctx;
-  stream *mine = s->native;
-  pthread_mutex_lock(&mine->lock);
-  mine->closed = 1;
-  pthread_cond_broadcast(&mine->changed);
-  while (mine->closed < 2) pthread_cond_wait(&mine->changed, &mine->lock);
-  pthread_mutex_unlock(&mine->lock);
-  forget_stream(mine);
-  pthread_mutex_destroy(&mine->lock);
-  pthread_cond_destroy(&mine->changed);
-  free(mine);
+  stream *s = given->native;
+  pthread_mutex_lock(&streams_lock);
+  s->next_idle = idle[s->device];
+  idle[s->device] = s;
+  pthread_mutex_unlock(&streams_lock);
 }
 static plait_status stream_query(void *ctx, plait_thread *thread, DLDevice d, plait_stream *s,
                                  int32_t *done) {
@@ -182,163 +185,148 @@ static plait_status stream_synchronize(void *ctx, plait_thread *thread, DLDevice
   drain(queue_of(d, s));
   return PLAIT_OK;
 }
-
-/* all streams that were made, to wait for a whole device */
-static pthread_mutex_t streams_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct entry {
-  stream *s;
-  int device;
-} *streams;
-static size_t n_streams;
-
-static plait_status stream_new_listed(void *ctx, plait_thread *thread, plait_stream *s) {
-  const plait_status status = stream_new(ctx, thread, s);
-  if (status != PLAIT_OK) return status;
-  pthread_mutex_lock(&streams_lock);
-  struct entry *more = realloc(streams, (n_streams + 1) * sizeof *more);
-  if (more) {
-    streams = more;
-    streams[n_streams++] = (struct entry){s->native, s->device.device_id};
-  }
-  pthread_mutex_unlock(&streams_lock);
-  if (more) return PLAIT_OK;
-  stream_free(ctx, s);
-  return rt->raise(thread, PLAIT_MEMORY_ERROR, "ext", "no memory for a stream");
-}
-static void unlist(stream *s) {
-  pthread_mutex_lock(&streams_lock);
-  for (size_t i = 0; i < n_streams; i++)
-    if (streams[i].s == s) streams[i--] = streams[--n_streams];
-  pthread_mutex_unlock(&streams_lock);
-}
-static void drain_device(int device) {
-  drain(queue_of((DLDevice){TYPE, device}, NULL));
-  pthread_mutex_lock(&streams_lock);
-  for (size_t i = 0; i < n_streams; i++)
-    if (streams[i].device == device) drain(streams[i].s);
-  pthread_mutex_unlock(&streams_lock);
-}
 static plait_status synchronize(void *ctx, plait_thread *thread, DLDevice d) {
   (void)ctx, (void)thread;
   count(WAITS, 1);
-  drain_device(d.device_id);
+  pthread_mutex_lock(&streams_lock);
+  stream *s = streams; /* those that are made later have nothing to wait for */
+  pthread_mutex_unlock(&streams_lock);
+  for (; s; s = s->next)
+    if (s->device == d.device_id) drain(s);
   return PLAIT_OK;
 }
 
 /* ---- events ------------------------------------------------------------------------------------
  */
-typedef struct event { /* counted: work in a stream may outlive the object */
-  pthread_mutex_t lock;
-  pthread_cond_t changed;
-  int users;
-  uint64_t recorded, reached; /* how often */
-  double milliseconds;        /* when it was reached */
+/* Where an event was recorded; who waits there keeps it, wherever the event goes. */
+typedef struct point {
+  int users, reached;
+  double milliseconds; /* when it was reached */
+} point;
+typedef struct event {
+  point *last; /* NULL: never recorded */
 } event;
-
-static void drop_event(event *e) {
-  pthread_mutex_lock(&e->lock);
-  const int left = --e->users;
-  pthread_mutex_unlock(&e->lock);
-  if (left) return;
-  pthread_mutex_destroy(&e->lock);
-  pthread_cond_destroy(&e->changed);
-  free(e);
-}
-typedef struct event_work {
+typedef struct point_work {
   work w;
-  event *e;
-  uint64_t number;
-} event_work;
+  point *p;
+} point_work;
+
+static pthread_mutex_t points_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t points_changed = PTHREAD_COND_INITIALIZER;
+
+static void drop_point(point *p) {
+  if (p && __atomic_sub_fetch(&p->users, 1, __ATOMIC_ACQ_REL) == 0) free(p);
+}
+static point *last_of(plait_device_event *given) {
+  pthread_mutex_lock(&points_lock);
+  point *p = ((event *)given->native)->last;
+  if (p) __atomic_add_fetch(&p->users, 1, __ATOMIC_RELAXED);
+  pthread_mutex_unlock(&points_lock);
+  return p;
+}
+static int is_reached(const point *p) {
+  return !p || __atomic_load_n(&p->reached, __ATOMIC_ACQUIRE);
+}
 
 static void reach(work *w) {
-  event_work *mine = (event_work *)w;
+  point *p = ((point_work *)w)->p;
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  pthread_mutex_lock(&mine->e->lock);
-  if (mine->e->reached < mine->number) mine->e->reached = mine->number;
-  mine->e->milliseconds = now.tv_sec * 1e3 + now.tv_nsec * 1e-6;
-  pthread_cond_broadcast(&mine->e->changed);
-  pthread_mutex_unlock(&mine->e->lock);
-  drop_event(mine->e);
-  free(mine);
+  pthread_mutex_lock(&points_lock);
+  p->milliseconds = now.tv_sec * 1e3 + now.tv_nsec * 1e-6;
+  __atomic_store_n(&p->reached, 1, __ATOMIC_RELEASE);
+  pthread_cond_broadcast(&points_changed);
+  pthread_mutex_unlock(&points_lock);
+  drop_point(p);
+  free(w);
 }
-static void await(event *e, uint64_t number) {
-  pthread_mutex_lock(&e->lock);
-  while (e->reached < number) pthread_cond_wait(&e->changed, &e->lock);
-  pthread_mutex_unlock(&e->lock);
+static void await(const point *p) {
+  pthread_mutex_lock(&points_lock);
+  while (!is_reached(p)) pthread_cond_wait(&points_changed, &points_lock);
+  pthread_mutex_unlock(&points_lock);
 }
-static void await_event(work *w) {
-  event_work *mine = (event_work *)w;
-  await(mine->e, mine->number);
-  drop_event(mine->e);
-  free(mine);
+static void await_point(work *w) {
+  point *p = ((point_work *)w)->p;
+  await(p);
+  drop_point(p);
+  free(w);
 }
-static plait_status put_event(plait_thread *thread, stream *s, event *e, void (*run)(work *),
-                              int is_new) {
-  event_work *w = malloc(sizeof *w);
-  if (!w) return rt->raise(thread, PLAIT_MEMORY_ERROR, "ext", "no memory for an event");
-  w->w.run = run;
-  w->e = e;
-  pthread_mutex_lock(&e->lock);
-  if (is_new) e->recorded++;
-  w->number = e->recorded;
-  e->users++;
-  pthread_mutex_unlock(&e->lock);
+/* Puts a point behind the work in the stream; NULL if there is no memory. */
+static point *mark(stream *s) {
+  point *p = calloc(1, sizeof *p);
+  point_work *w = malloc(sizeof *w);
+  if (!p || !w) {
+    free(p);
+    free(w);
+    return NULL;
+  }
+  p->users = 2;
+  *w = (point_work){{NULL, reach}, p};
   put(s, &w->w);
-  return PLAIT_OK;
+  return p;
 }
-static event *new_event(void) {
-  event *e = calloc(1, sizeof *e);
-  if (!e) return NULL;
-  pthread_mutex_init(&e->lock, NULL);
-  pthread_cond_init(&e->changed, NULL);
-  e->users = 1;
-  return e;
+
+static plait_status no_memory_for_event(plait_thread *thread) {
+  return rt->raise(thread, PLAIT_MEMORY_ERROR, "ext", "no memory for an event");
 }
-static plait_status event_new(void *ctx, plait_thread *thread, plait_device_event *event) {
+static plait_status event_new(void *ctx, plait_thread *thread, plait_device_event *e) {
   (void)ctx;
-  event->native = new_event();
-  return event->native ? PLAIT_OK
-                       : rt->raise(thread, PLAIT_MEMORY_ERROR, "ext", "no memory for an event");
+  e->native = calloc(1, sizeof(event));
+  return e->native ? PLAIT_OK : no_memory_for_event(thread);
 }
-static void event_free(void *ctx, plait_device_event *event) {
+static void event_free(void *ctx, plait_device_event *e) {
   (void)ctx;
-  drop_event(event->native);
+  drop_point(((event *)e->native)->last);
+  free(e->native);
 }
-static plait_status event_record(void *ctx, plait_thread *thread, plait_device_event *event,
+static plait_status event_record(void *ctx, plait_thread *thread, plait_device_event *e,
                                  plait_stream *s) {
   (void)ctx;
-  return put_event(thread, queue_of(event->device, s), event->native, reach, 1);
-}
-static plait_status event_query(void *ctx, plait_thread *thread, plait_device_event *event,
-                                int32_t *done) {
-  (void)ctx, (void)thread;
-  struct event *e = event->native;
-  pthread_mutex_lock(&e->lock);
-  *done = e->reached == e->recorded;
-  pthread_mutex_unlock(&e->lock);
+  point *p = mark(queue_of(e->device, s));
+  if (!p) return no_memory_for_event(thread);
+  event *mine = e->native;
+  pthread_mutex_lock(&points_lock);
+  point *before = mine->last;
+  mine->last = p;
+  pthread_mutex_unlock(&points_lock);
+  drop_point(before);
   return PLAIT_OK;
 }
-static plait_status event_wait(void *ctx, plait_thread *thread, plait_device_event *event) {
+static plait_status event_query(void *ctx, plait_thread *thread, plait_device_event *e,
+                                int32_t *done) {
   (void)ctx, (void)thread;
-  struct event *e = event->native;
+  point *p = last_of(e);
+  *done = is_reached(p);
+  drop_point(p);
+  return PLAIT_OK;
+}
+static plait_status event_wait(void *ctx, plait_thread *thread, plait_device_event *e) {
+  (void)ctx, (void)thread;
   count(WAITS, 1);
-  pthread_mutex_lock(&e->lock);
-  const uint64_t number = e->recorded;
-  pthread_mutex_unlock(&e->lock);
-  await(e, number);
+  point *p = last_of(e);
+  await(p);
+  drop_point(p);
   return PLAIT_OK;
 }
 static plait_status stream_wait(void *ctx, plait_thread *thread, DLDevice d, plait_stream *s,
-                                plait_device_event *event) {
+                                plait_device_event *e) {
   (void)ctx;
-  return put_event(thread, queue_of(d, s), event->native, await_event, 0);
+  point_work *w = malloc(sizeof *w);
+  if (!w) return no_memory_for_event(thread);
+  *w = (point_work){{NULL, await_point}, last_of(e)};
+  put(queue_of(d, s), &w->w);
+  return PLAIT_OK;
 }
 static plait_status event_elapsed(void *ctx, plait_thread *thread, plait_device_event *from,
                                   plait_device_event *to, double *milliseconds) {
-  (void)ctx, (void)thread;
-  *milliseconds = ((event *)to->native)->milliseconds - ((event *)from->native)->milliseconds;
-  return PLAIT_OK;
+  (void)ctx;
+  point *a = last_of(from), *b = last_of(to);
+  const int reached = a && b && is_reached(a) && is_reached(b);
+  if (reached) *milliseconds = b->milliseconds - a->milliseconds;
+  drop_point(a);
+  drop_point(b);
+  return reached ? PLAIT_OK
+                 : rt->raise(thread, PLAIT_ERROR, "ext", "both events must have been reached");
 }
 
 /* ---- memory ------------------------------------------------------------------------------------
@@ -351,13 +339,13 @@ static inline void *real(const void *p) { return (char *)p + DISTANCE; }
 typedef struct use { /* work in another stream than the block's own */
   struct use *next;
   stream *s;
-  event *e; /* recorded when the block was freed */
+  point *p; /* where the stream was when the block was freed */
 } use;
 typedef struct block {
   struct block *next;
   void *data;
   int device, class;
-  stream *s; /* whose work comes in order with it; NULL: any stream may have it */
+  stream *s; /* whose work comes in order with it */
   use *uses;
 } block;
 
@@ -372,19 +360,13 @@ static int class_of(uint64_t nbytes) {
   return c;
 }
 /* Blocks whose other streams have got past them can be given out again. */
-static void take_back(int wait) {
+static void take_back(void) {
   for (block **at = &waiting; *at;) {
     block *b = *at;
-    for (use *u = b->uses; u;) {
-      pthread_mutex_lock(&u->e->lock);
-      while (wait && u->e->reached < u->e->recorded) pthread_cond_wait(&u->e->changed, &u->e->lock);
-      const int done = u->e->reached == u->e->recorded;
-      pthread_mutex_unlock(&u->e->lock);
-      if (!done) break;
+    for (use *u; (u = b->uses) && is_reached(u->p);) {
       b->uses = u->next;
-      drop_event(u->e);
+      drop_point(u->p);
       free(u);
-      u = b->uses;
     }
     if (b->uses) {
       at = &b->next;
@@ -398,7 +380,7 @@ static void take_back(int wait) {
 static block *reused(int device, int class, stream *s) {
   for (block **at = &freed[class]; *at; at = &(*at)->next) {
     block *b = *at;
-    if (b->device != device || (b->s && b->s != s)) continue;
+    if (b->device != device || b->s != s) continue;
     *at = b->next;
     return b;
   }
@@ -412,7 +394,7 @@ static plait_status take(void *ctx, DLDevice d, uint64_t nbytes, plait_stream *o
   const int64_t size = (int64_t)1 << class, limit = example_device_get("limit");
   stream *s = queue_of(d, on);
   pthread_mutex_lock(&memory_lock);
-  take_back(0);
+  take_back();
   block *b = NULL;
   if (!limit || live[d.device_id] + size <= limit) {
     b = reused(d.device_id, class, s);
@@ -438,7 +420,8 @@ static void give(void *ctx, void *data, uint64_t nbytes, void *given) {
   pthread_mutex_lock(&memory_lock);
   live[b->device] -= (int64_t)1 << b->class;
   count(LIVE_BYTES, -((int64_t)1 << b->class));
-  for (use *u = b->uses; u; u = u->next) put_event(rt->thread(), u->s, u->e, reach, 1);
+  for (use *u = b->uses; u; u = u->next)
+    if (!(u->p = mark(u->s))) drain(u->s);
   block **list = b->uses ? &waiting : &freed[b->class];
   b->next = *list;
   *list = b;
@@ -452,19 +435,9 @@ static void record_use(void *ctx, void *data, void *given, plait_stream *on) {
   use *u = b->uses;
   while (u && u->s != s) u = u->next;
   if (!u && s != b->s && (u = calloc(1, sizeof *u))) {
-    *u = (use){b->uses, s, new_event()};
+    *u = (use){b->uses, s, NULL};
     b->uses = u;
   }
-  pthread_mutex_unlock(&memory_lock);
-}
-/* a stream has ended: all its work is done */
-static void forget_stream(stream *s) {
-  unlist(s);
-  pthread_mutex_lock(&memory_lock);
-  for (int c = 0; c < CLASSES; c++)
-    for (block *b = freed[c]; b; b = b->next)
-      if (b->s == s) b->s = NULL;
-  take_back(0);
   pthread_mutex_unlock(&memory_lock);
 }
 static void stats(void *ctx, plait_alloc_stats *s) {
@@ -749,7 +722,7 @@ static const plait_device device = {PLAIT_HEADER(plait_device),
                                     copy,
                                     synchronize,
                                     stream_synchronize,
-                                    stream_new_listed,
+                                    stream_new,
                                     stream_free,
                                     stream_query,
                                     event_new,

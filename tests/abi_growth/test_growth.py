@@ -83,7 +83,9 @@ print("ran", pc.memory_stats()["live_bytes"] > 0)
 """
 
 
-@pytest.mark.parametrize("name", ["allocator", "device", "executor", "matmul", "observer", "operator"])
+@pytest.mark.parametrize(
+    "name", ["allocator", "device", "executor", "matmul", "observer", "operator"]
+)
 @pytest.mark.parametrize("header", ["stored", "target"])
 def test_plugins_run(
     later_runtime: pathlib.Path, tmp_path: pathlib.Path, name: str, header: str

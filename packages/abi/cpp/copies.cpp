@@ -85,9 +85,7 @@ plait_status move_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *fr
 
 // Whether a device has a kernel for copy_, which deals with strides. With the fallback to the CPU
 // it may have none.
-bool has_copy(DLDevice d) {
-  return !is_accelerator(d) || backend_entry(op_copy, d.device_type);
-}
+bool has_copy(DLDevice d) { return !is_accelerator(d) || backend_entry(op_copy, d.device_type); }
 
 // A tensor with strides on a device that has no kernel for copy_: all bytes between its first and
 // its last, and the same on the CPU.

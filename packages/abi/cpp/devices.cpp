@@ -99,8 +99,8 @@ std::string launched_since(DLDevice d) {
 plait_status told(plait_thread *thread, DLDevice d, const char *what, plait_status s,
                   const plait_error *before) {
   if (s == PLAIT_OK) return s;
-  if (s < 0 && s >= PLAIT_HOST_ERROR && thread->error != before) return s;
-  return raise(thread, s < 0 && s > PLAIT_HOST_ERROR ? s : PLAIT_ERROR, nullptr,
+  if (is_code(s) && thread->error != before) return s;
+  return raise(thread, is_own_code(s) ? s : PLAIT_ERROR, nullptr,
                "%s: `%s` failed with status %d and gave no text", device_text(d).c_str(), what, s);
 }
 
@@ -155,7 +155,7 @@ plait_status late_error(plait_thread *thread, DLDevice d) {
   e.size = sizeof e;
   if (!table->take_error(table->ctx, d, &e)) return PLAIT_OK;
   e.text[sizeof e.text - 1] = 0;
-  const plait_status code = e.code < 0 && e.code > PLAIT_HOST_ERROR ? e.code : PLAIT_ERROR;
+  const plait_status code = is_own_code(e.code) ? e.code : PLAIT_ERROR;
   const plait_op *op = e.launch ? launched(d, e.launch) : nullptr;
   const std::string name = op ? static_cast<const Op *>(op)->parsed.base : "";
   const char *origin = op ? name.c_str() : nullptr;

@@ -250,9 +250,8 @@ plait_status no_kernel(const plait_call *c) {
 plait_status judged(const plait_call *c, plait_status s, const plait_error *before) {
   if (__builtin_expect(s == PLAIT_OK, 1)) return s;
   if (s == PLAIT_DECLINE) return s;
-  if (s < 0 && s >= PLAIT_HOST_ERROR && c->thread->error != before) return s;
-  const bool known = s < 0 && s > PLAIT_HOST_ERROR;
-  return fail(c, known ? s : PLAIT_ERROR, "it failed with status %d and gave no text", s);
+  if (is_code(s) && c->thread->error != before) return s;
+  return fail(c, is_own_code(s) ? s : PLAIT_ERROR, "it failed with status %d and gave no text", s);
 }
 
 plait_status base_call(const plait_op *op, plait_thread *thread, plait_value *in, uint16_t n,

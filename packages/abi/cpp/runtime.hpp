@@ -121,6 +121,9 @@ void release_streams(Thread *);
 
 // Errors.
 
+// Whether a status is an error's code; and one that needs no exception of the host language.
+inline bool is_code(plait_status s) { return s < 0 && s >= PLAIT_TIMEOUT_ERROR; }
+inline bool is_own_code(plait_status s) { return is_code(s) && s != PLAIT_HOST_ERROR; }
 std::string device_text(DLDevice);  // "cpu", "cuda:1"
 // names the operator that was called in the error of an operator that it is made of
 void name_caller(const plait_call *);
@@ -149,7 +152,7 @@ struct Registration {
 };
 struct Op : plait_op {
   const plait_plugin *who;  // whose `init` defined it, or nullptr
-  bool writes;              // an argument is marked !
+  bool writes;  // an argument is marked !
   Schema parsed;
   std::string schema_text, doc_text;
   std::vector<Registration> registrations;

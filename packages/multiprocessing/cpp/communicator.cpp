@@ -22,8 +22,6 @@ namespace {
 
 using Held = std::unique_lock<std::mutex>;
 
-// The kind TimeoutError, for which plait/abi.h of version 0.3 has no name.
-constexpr plait_status timeout_error = -10;
 constexpr auto pause = std::chrono::milliseconds(20);
 constexpr uint64_t default_chunk = 512 << 10;
 
@@ -120,8 +118,8 @@ plait_status status_of(plait_thread *thread, const char *who, Outcome o, const s
   if (o == Outcome::done) return PLAIT_OK;
   // the exception of a signal's handler
   if (o == Outcome::interrupted && thread->error && thread->error->host) return PLAIT_HOST_ERROR;
-  return thread->runtime->raise(thread, o == Outcome::timed_out ? timeout_error : PLAIT_ERROR, who,
-                                "%s", why.c_str());
+  return thread->runtime->raise(thread, o == Outcome::timed_out ? PLAIT_TIMEOUT_ERROR : PLAIT_ERROR,
+                                who, "%s", why.c_str());
 }
 
 // Running.

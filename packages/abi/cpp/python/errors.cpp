@@ -5,9 +5,6 @@
 namespace plait::python {
 namespace {
 
-// The kind of error of what did not come in time, for which plait/abi.h 0.3 has no name.
-constexpr plait_status timeout_error = -10;
-
 PyObject *class_of(plait_status code) {
   switch (code) {
     case PLAIT_SHAPE_ERROR: return state.shape_error;
@@ -17,7 +14,7 @@ PyObject *class_of(plait_status code) {
     case PLAIT_INDEX_ERROR: return PyExc_IndexError;
     case PLAIT_TYPE_ERROR: return PyExc_TypeError;
     case PLAIT_NOT_IMPLEMENTED: return PyExc_NotImplementedError;
-    case timeout_error: return PyExc_TimeoutError;
+    case PLAIT_TIMEOUT_ERROR: return PyExc_TimeoutError;
     default: return state.plait_error;
   }
 }

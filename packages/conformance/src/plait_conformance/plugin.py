@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from plait_conformance._device import Device
+    from plait_conformance._executor import Executor
     from plait_conformance._kernels import Registered
     from plait_conformance._members import Provider
+    from plait_conformance._memory import Pool
 
 __all__ = [
     "pytest_addoption",
     "pytest_generate_tests",
     "pytest_ignore_collect",
     "pytest_report_header",
+    "pytest_terminal_summary",
 ]
 
 ROLES = {
@@ -25,15 +29,24 @@ ROLES = {
     "engine": ("test_engine", "test_engine_writes"),
     "optimizer": ("test_optimizer",),
     "communicator": ("test_communicator",),
+    "device": (
+        *("test_device_kernels", "test_device_streams", "test_device_copies"),
+        *("test_device_memory", "test_allocator"),
+    ),
+    "allocator": ("test_allocator",),
+    "executor": ("test_executor",),
 }
 """The modules whose tests belong to a role."""
 
 KERNELS = pytest.StashKey["list[Registered]"]()
 """The kernels under test, watched by probes until the session ends."""
 
+DEVICE = pytest.StashKey["Device"]()
+"""The device under test."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--role``, ``--provider`` and ``--load``."""
+    """Add ``--role``, ``--provider``, ``--device``, ``--operators`` and ``--load``."""
     group = parser.getgroup("plait conformance")
     group.addoption(
         "--role", default="kernels.cpu", choices=list(ROLES), help="the role that is tested"
@@ -43,6 +56,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=None,
         help="the plug-in that is tested, package:Class,... of optimizers, or the name of a "
         "communicator; default: what is in force",
+    )
+    group.addoption(
+        "--device",
+        default=None,
+        help="the device that is tested, or whose allocator is; default: the first one that is no "
+        "CPU, and the CPU's allocator",
+    )
+    group.addoption(
+        "--operators",
+        default=None,
+        metavar="NAME,...",
+        help="of kernels: the operators that are tested; default: all",
     )
     group.addoption(
         "--load", action="append", default=[], metavar="PATH", help="a plug-in to load first"
@@ -125,14 +150,80 @@ def kernels_under_test(config: pytest.Config) -> list[Registered]:
     return kernels
 
 
+def device_under_test(config: pytest.Config) -> Device:
+    """Load what was asked for; return the device of ``--device``, or the first one."""
+    if DEVICE in config.stash:
+        return config.stash[DEVICE]
+    load(config)
+    from plait_conformance._device import Device, devices_in_force
+
+    found = list(devices_in_force())
+    name = config.getoption("--device") or (found[0] if found else "")
+    if name.partition(":")[0] not in found:
+        raise pytest.UsageError(
+            f"there is no device {name!r}, only {['cpu', *found]}: load one with --load PATH"
+        )
+    config.stash[DEVICE] = Device(name)
+    if config.getoption("--role") == "device":
+        check_provider(config)
+    return config.stash[DEVICE]
+
+
+def check_provider(config: pytest.Config) -> None:
+    """Raise an error if another plug-in than that of ``--provider`` fills the role."""
+    import plait_abi
+
+    role, provider = config.getoption("--role"), config.getoption("--provider")
+    filled = {
+        record.provider
+        for record in plait_abi.records()
+        if (record.kind, record.name, record.active) == ("role", role, True)
+    }
+    if provider is not None and provider not in filled:
+        raise pytest.UsageError(
+            f"the role {role} is filled by {', '.join(filled)}, not by {provider!r}: load it with "
+            "--load PATH"
+        )
+
+
+def allocator_under_test(config: pytest.Config) -> Pool:
+    """Load what was asked for; return the allocator of ``--device``, or the CPU's."""
+    load(config)
+    from plait_conformance._memory import Pool
+
+    of_device = config.getoption("--role") == "device"
+    on_host = config.getoption("--device") in (None, "cpu") and not of_device
+    pool = Pool(None if on_host else device_under_test(config))
+    if not of_device:
+        check_provider(config)
+    return pool
+
+
+def executor_under_test(config: pytest.Config) -> Executor:
+    """Load what was asked for; return the executor in force."""
+    load(config)
+    from plait_conformance._executor import Executor
+
+    check_provider(config)
+    return Executor()
+
+
 def operators_under_test(config: pytest.Config) -> set[str]:
     """Name the operators that the kernels are for; without a provider all that can have one."""
     from plait_ops import specs
 
-    names = {kernel.name for kernel in kernels_under_test(config)}
-    if config.getoption("--provider") is None:
-        names |= {o.name for o in specs.all() if o.kind not in ("view", "composite")}
-    return names
+    if config.getoption("--role") == "device":
+        names = {operator.name for operator in specs.all()}
+    else:
+        names = {kernel.name for kernel in kernels_under_test(config)}
+        if config.getoption("--provider") is None:
+            names |= {o.name for o in specs.all() if o.kind not in ("view", "composite")}
+    chosen = config.getoption("--operators")
+    if chosen is None:
+        return names
+    if unknown := set(chosen.split(",")) - names:
+        raise pytest.UsageError(f"--operators: not under test: {', '.join(sorted(unknown))}")
+    return set(chosen.split(","))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -160,21 +251,35 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             if fixture in metafunc.fixturenames:
                 metafunc.parametrize(fixture, range(fewest, most + 1))
         return
+    if "executor" in metafunc.fixturenames:
+        metafunc.parametrize("executor", [executor_under_test(metafunc.config)], ids=str)
+    if "pool" in metafunc.fixturenames:
+        metafunc.parametrize("pool", [allocator_under_test(metafunc.config)], ids=str)
+    if "device" in metafunc.fixturenames:
+        metafunc.parametrize("device", [device_under_test(metafunc.config)], ids=str)
     if "kernel" in metafunc.fixturenames:
         metafunc.parametrize("kernel", kernels_under_test(metafunc.config), ids=str)
         return
+    for fixture in {"case", "any_case", "draw_case", "fact"} & set(metafunc.fixturenames):
+        parametrize_calls(metafunc, fixture)
+
+
+def parametrize_calls(metafunc: pytest.Metafunc, fixture: str) -> None:
+    """Make one test a sample, or an error fact, of the operators under test.
+
+    ``case`` is for operators with kernels of their own, ``any_case`` for all that are under test,
+    ``draw_case`` for those whose values are not known before.
+    """
+    from plait_conformance._cases import cases
+    from plait_ops import specs
+    from plait_ops.samples import error_facts
+    from plait_ops.sampling import Sampler
+
     names = operators_under_test(metafunc.config)
-    if "case" in metafunc.fixturenames or "draw_case" in metafunc.fixturenames:
-        from plait_conformance._cases import cases
-
-        fixture = "case" if "case" in metafunc.fixturenames else "draw_case"
-        unpredictable = fixture == "draw_case"
-        metafunc.parametrize(fixture, list(cases(names, unpredictable=unpredictable)), ids=str)
-    elif "fact" in metafunc.fixturenames:
-        from plait_ops import specs
-        from plait_ops.samples import error_facts
-        from plait_ops.sampling import Sampler
-
+    if metafunc.config.getoption("--role") == "device" and fixture in ("case", "fact"):
+        excluded = ("view", "composite") if fixture == "case" else ("view",)
+        names -= {operator.name for operator in specs.all() if operator.kind in excluded}
+    if fixture == "fact":
         facts = [
             pytest.param(operator, fact, fact.call(Sampler(0)), id=f"{operator.name}-{number}")
             for operator in specs.all()
@@ -182,9 +287,23 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             for number, fact in enumerate(error_facts(operator))
         ]
         metafunc.parametrize(("operator", "fact", "sample"), facts)
+        return
+    found = list(cases(names, unpredictable=fixture == "draw_case"))
+    metafunc.parametrize(fixture, found, ids=str)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
     """Return a header line with the tested component."""
     role, provider = config.getoption("--role"), config.getoption("--provider")
     return f"plait conformance: role {role}, provider {provider or 'any'}"
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """List the operators that the device under test does not have."""
+    if DEVICE not in config.stash or not config.stash[DEVICE].missing:
+        return
+    missing = config.stash[DEVICE].missing
+    terminalreporter.section(f"{len(missing)} operators are missing on {config.stash[DEVICE]}")
+    terminalreporter.line(", ".join(sorted(missing)))

@@ -40,6 +40,7 @@ enum {
   PLAIT_MEMORY_ERROR = -7,    /* OutOfMemoryError(MemoryError, RuntimeError) */
   PLAIT_NOT_IMPLEMENTED = -8, /* NotImplementedError */
   PLAIT_HOST_ERROR = -9,      /* the exception of the host language held in plait_error::host */
+  PLAIT_TIMEOUT_ERROR = -10,  /* TimeoutError */
 };
 
 typedef struct plait_header { /* first member of every table that crosses a component border */

@@ -1,0 +1,262 @@
+"""The device under test: arrays go to it and come back, and streams and events of the C ABI."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+import plait_abi
+from plait_conformance._checks import Host, arrays_of, as_arrays
+from plait_conformance._tables import DeviceTable, DLDevice, release, runtime, table_in_force
+from plait_ops.spec import Operator
+
+__all__ = ["HOST_MEMORY", "Device", "Event", "Stream", "devices_in_force", "until"]
+
+CPU = 1  # kDLCPU
+HOST_MEMORY = DLDevice(CPU, 0)
+MAX_DEVICE_TYPES = 32
+TIMED = 1  # PLAIT_EVENT_TIMED
+BUSY_SECONDS = 0.03
+PATIENCE = 60.0
+
+
+def devices_in_force() -> dict[str, int]:
+    """Map the names of devices, ``"ext"``, to their types."""
+    found = {}
+    for device_type in range(MAX_DEVICE_TYPES):
+        table = table_in_force(DeviceTable, "device", device_type)
+        if table is not None and device_type != CPU:
+            found[table.name.decode()] = device_type
+    return found
+
+
+class Device(Host):
+    """A device, ``"ext:0"``, and the work that tests give to it."""
+
+    def __init__(self, name: str) -> None:
+        base, _, index = name.partition(":")
+        self.name = f"{base}:{index or 0}"
+        self.type = devices_in_force()[base]
+        self.handle = DLDevice(self.type, int(index or 0))
+        table = table_in_force(DeviceTable, "device", self.type)
+        assert table is not None, f"the role `device` is not filled for {name}"
+        self.table = table
+        self.burden: tuple[Any, int] | None = None
+        self.missing: dict[str, str] = {}
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def count(self) -> int:
+        """How many devices of this type there are."""
+        return int(self.table.count(self.table.ctx))
+
+    # Arrays.
+
+    def put(self, array: Any) -> Any:
+        """Return a copy on the device."""
+        made = self.empty_like(array)
+        plait_abi.operator("copy_")(made, array)
+        return made
+
+    def relayouts(self) -> dict[str, Callable[[Any], Any]]:
+        """Copies on the device in column order, and with gaps."""
+
+        def columns(array: Any) -> Any:
+            return self.put(np.array(array, order="F"))
+
+        def spread(array: Any) -> Any:
+            base = self.put(np.zeros(2 * array.size, array.dtype))
+            dense = np.empty(array.shape, array.dtype).strides
+            strides = [2 * stride // array.itemsize for stride in dense]
+            view = plait_abi.operator("as_strided")(base, array.shape, strides)
+            plait_abi.operator("copy_")(view, array)
+            return view
+
+        return {"columns first": columns, "every other element": spread}
+
+    def empty_like(self, array: Any) -> Any:
+        """Return a tensor of the device with the array's shape, dtype and order."""
+        return plait_abi.operator("empty_like")(array, device=self.name)
+
+    def take(self, results: Any) -> list[Any]:
+        """Return results of the device as arrays, once they are there."""
+        if isinstance(results, (tuple, list)):
+            return [array for result in results for array in self.take(result)]
+        if not hasattr(results, "device") or isinstance(results, np.ndarray):
+            return as_arrays(results)
+        assert str(results.device) == self.name, f"a result is on {results.device}"
+        host = plait_abi.operator("empty_like")(results, device="cpu")
+        plait_abi.operator("copy_")(host, results)
+        return as_arrays(host)
+
+    def call(self, operator: Operator, args: Any, kwargs: Any, suffix: str = "") -> Any:
+        """Call the operator; one that makes tensors of nothing is told where."""
+        takes_device = any(argument.name == "device" for argument in operator.schema.arguments)
+        if takes_device and not arrays_of([args, kwargs]) and not has_tensor([args, kwargs]):
+            kwargs = {"device": self.name, **kwargs}
+        return super().call(operator, args, kwargs, suffix)
+
+    def copy_bytes(
+        self, to: int, source: int, nbytes: int, stream: Stream | None, *ends: DLDevice
+    ) -> None:
+        """Copy bytes by the device's table, to the device from the host, or between two `ends`."""
+        there, here = ends or (self.handle, HOST_MEMORY)
+        status = self.table.copy(
+            *(self.table.ctx, runtime().plain("thread"), to, there, source, here),
+            *(nbytes, stream.pointer if stream else None, 0),
+        )
+        runtime().check(status, "copy")
+
+    # Streams and events.
+
+    def synchronize(self) -> None:
+        """Wait for all streams of the device."""
+        runtime()("synchronize", self.handle)
+
+    def stream(self, priority: int = 0) -> Stream:
+        """Make a stream; the default one again, if the device has no others."""
+        pointer = ctypes.c_void_p()
+        runtime()("stream_new", self.handle, priority, ctypes.byref(pointer))
+        return Stream(self, pointer)
+
+    @property
+    def default(self) -> Stream:
+        """The default stream."""
+        return Stream(self, ctypes.c_void_p())
+
+    def event(self, *, timed: bool = False) -> Event:
+        """Make an event."""
+        pointer = ctypes.c_void_p()
+        runtime()("event_new", self.handle, TIMED if timed else 0, ctypes.byref(pointer))
+        return Event(self, pointer)
+
+    def occupy(self, stream: Stream) -> None:
+        """Put work into a stream that lasts longer than the calls behind this one take.
+
+        What is missed in a test because the work ended too early is missed; nothing fails for it.
+        """
+        if self.burden is None:
+            self.burden = self._measured()
+        matrix, times = self.burden
+        with stream.current():
+            for _ in range(times):
+                plait_abi.operator("mm")(matrix, matrix)
+
+    def _measured(self) -> tuple[Any, int]:
+        """A matrix, and how often it must be squared to keep the device busy."""
+
+        def square() -> float:
+            start = time.perf_counter()
+            result = plait_abi.operator("mm")(matrix, matrix)
+            self.synchronize()
+            self.take(result)  # also waits, should `synchronize` not do it
+            return time.perf_counter() - start
+
+        for size in (256, 512, 1024, 2048):
+            matrix = self.put(np.zeros((size, size), np.float32))
+            square()
+            seconds = square()
+            if seconds > BUSY_SECONDS / 10:
+                break
+        return matrix, max(1, min(40, int(BUSY_SECONDS / seconds)))
+
+
+def has_tensor(value: Any) -> bool:
+    """Whether there is a tensor within arguments."""
+    if isinstance(value, (tuple, list)):
+        return any(has_tensor(item) for item in value)
+    if isinstance(value, dict):
+        return has_tensor(list(value.values()))
+    return hasattr(value, "device")
+
+
+def until(done: Any) -> None:
+    """Ask until the answer is yes; an error after a minute."""
+    end = time.monotonic() + PATIENCE
+    while not done():
+        assert time.monotonic() < end, f"not done after {PATIENCE} seconds"
+        time.sleep(0.0005)
+
+
+class Stream:
+    """A counted stream; the pointer is NULL for the default one."""
+
+    def __init__(self, device: Device, pointer: ctypes.c_void_p) -> None:
+        self.device, self.pointer = device, pointer
+
+    def close(self) -> None:
+        """Give it up; its work is still done."""
+        if self.pointer:
+            release(self.pointer)
+            self.pointer = ctypes.c_void_p()
+
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """Calls of this thread go to this stream."""
+        before = ctypes.c_void_p()
+        device = self.device.handle
+        runtime()("set_stream", device, self.pointer, ctypes.byref(before))
+        try:
+            yield
+        finally:
+            runtime()("set_stream", device, before, None)
+            if before:
+                release(before)
+
+    @property
+    def done(self) -> bool:
+        """Whether all its work is done."""
+        answer = ctypes.c_int32()
+        device = self.device.handle
+        runtime()("stream_query", device, self.pointer, ctypes.byref(answer))
+        return bool(answer.value)
+
+    def synchronize(self) -> None:
+        """Wait for its work."""
+        runtime()("stream_synchronize", self.device.handle, self.pointer)
+
+    def wait(self, event: Event) -> None:
+        """Let later work begin when the event is reached."""
+        runtime()("stream_wait", self.device.handle, self.pointer, event.pointer)
+
+
+class Event:
+    """A counted event."""
+
+    def __init__(self, device: Device, pointer: ctypes.c_void_p) -> None:
+        self.device, self.pointer = device, pointer
+
+    def close(self) -> None:
+        """Give it up."""
+        if self.pointer:
+            release(self.pointer)
+            self.pointer = ctypes.c_void_p()
+
+    def record(self, stream: Stream) -> Event:
+        """Put it behind the work in the stream."""
+        runtime()("event_record", self.pointer, stream.pointer)
+        return self
+
+    @property
+    def done(self) -> bool:
+        """Whether it is reached."""
+        answer = ctypes.c_int32()
+        runtime()("event_query", self.pointer, ctypes.byref(answer))
+        return bool(answer.value)
+
+    def synchronize(self) -> None:
+        """Wait for it."""
+        runtime()("event_wait", self.pointer)
+
+    def milliseconds_to(self, later: Event) -> float:
+        """Return the time between two events that are reached."""
+        answer = ctypes.c_double()
+        runtime()("event_elapsed", self.pointer, later.pointer, ctypes.byref(answer))
+        return answer.value

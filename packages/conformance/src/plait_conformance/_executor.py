@@ -1,0 +1,60 @@
+"""The executor under test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from plait_conformance._tables import ExecutorTable, Piece, table_in_force
+
+__all__ = ["Executor"]
+
+
+class Executor:
+    """The executor in force, whose pieces are Python functions here."""
+
+    def __init__(self) -> None:
+        table = table_in_force(ExecutorTable, "executor")
+        assert table is not None, "the role `executor` is not filled"
+        self.table = table
+
+    def __str__(self) -> str:
+        return str(self.table.name.decode())
+
+    @property
+    def width(self) -> int:
+        """How many threads may run at once, as this thread is told."""
+        return int(self.table.width(self.table.ctx))
+
+    @contextmanager
+    def of_width(self, threads: int) -> Iterator[None]:
+        """Set the width, if it can be set."""
+        if not self.table.set_width:
+            pytest.skip(f"the width of {self} is fixed")
+        before = self.width
+        self.table.set_width(self.table.ctx, threads)
+        try:
+            yield
+        finally:
+            self.table.set_width(self.table.ctx, before)
+
+    def parallel(self, n: int, piece: Callable[[int], object]) -> None:
+        """Run ``piece(i)`` for every `i` below `n`; what a piece raises is raised here."""
+        raised: list[BaseException] = []
+        strangers: list[int | None] = []
+        mark = 0x5EED
+
+        def run(arg: int | None, i: int) -> None:
+            if arg != mark:
+                strangers.append(arg)
+            try:
+                piece(i)
+            except BaseException as error:
+                raised.append(error)
+
+        self.table.parallel(self.table.ctx, n, Piece(run), mark)
+        assert not strangers, f"{self}: pieces were called with another `arg`"
+        if raised:
+            raise raised[0]

@@ -1,0 +1,125 @@
+"""The allocator under test: blocks, and what is written to them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from plait_conformance._device import HOST_MEMORY, Device, Stream
+from plait_conformance._tables import (
+    OK,
+    AllocatorTable,
+    Statistics,
+    table_in_force,
+)
+
+__all__ = ["Block", "Pool", "in_child"]
+
+CHILD_SECONDS = 30
+
+
+class Pool:
+    """The allocator in force of a type of device; ``device`` is None for the CPU's."""
+
+    def __init__(self, device: Device | None) -> None:
+        self.device = device
+        self.handle = device.handle if device else HOST_MEMORY
+        table = table_in_force(AllocatorTable, "allocator", self.handle.device_type)
+        assert table is not None, f"the role `allocator` is not filled for {device or 'cpu'}"
+        self.table = table
+
+    def __str__(self) -> str:
+        return f"{self.table.name.decode()}-{self.device or 'cpu'}"
+
+    def ask(self, nbytes: int, stream: Stream | None = None) -> tuple[int, Block]:
+        """Return the status, and a block that is there if it is 0."""
+        data, block = ctypes.c_void_p(), ctypes.c_void_p()
+        status = self.table.alloc(
+            *(self.table.ctx, self.handle, nbytes, stream.pointer if stream else None),
+            *(ctypes.byref(data), ctypes.byref(block)),
+        )
+        return status, Block(self, nbytes, data.value or 0, block)
+
+    def take(self, nbytes: int, stream: Stream | None = None) -> Block:
+        """Return a block that must be there."""
+        status, block = self.ask(nbytes, stream)
+        assert status == OK, f"{self}: {nbytes} bytes: alloc gave status {status}"
+        return block
+
+    def statistics(self) -> Statistics | None:
+        """Return what the allocator counts, if it does."""
+        if not self.table.stats:
+            return None
+        found = Statistics(ctypes.sizeof(Statistics))
+        self.table.stats(self.table.ctx, ctypes.byref(found))
+        return found
+
+    def trim(self) -> None:
+        """Ask it to give cached memory back."""
+        if self.table.trim:
+            self.table.trim(self.table.ctx)
+
+
+class Block:
+    """Memory that an allocator gave."""
+
+    def __init__(self, pool: Pool, nbytes: int, address: int, given: Any) -> None:
+        self.pool, self.nbytes, self.address, self.given = pool, nbytes, address, given
+
+    def write(self, data: bytes, stream: Stream | None = None) -> None:
+        """Fill it, through the device's copy if it is not the host's."""
+        assert len(data) == self.nbytes
+        if self.pool.device is None:
+            ctypes.memmove(self.address, data, self.nbytes)
+        else:
+            source = ctypes.create_string_buffer(data, self.nbytes)
+            self.pool.device.copy_bytes(self.address, ctypes.addressof(source), self.nbytes, stream)
+
+    def read(self, stream: Stream | None = None) -> bytes:
+        """Return what is in it."""
+        if self.pool.device is None:
+            return ctypes.string_at(self.address, self.nbytes)
+        target = ctypes.create_string_buffer(self.nbytes)
+        self.pool.device.copy_bytes(
+            *(ctypes.addressof(target), self.address, self.nbytes, stream),
+            *(HOST_MEMORY, self.pool.device.handle),
+        )
+        return target.raw
+
+    def used_in(self, stream: Stream) -> None:
+        """Say that work in another stream uses it."""
+        if self.pool.table.record_use:
+            self.pool.table.record_use(
+                self.pool.table.ctx, self.address, self.given, stream.pointer
+            )
+
+    def free(self) -> None:
+        """Give it back."""
+        self.pool.table.free(self.pool.table.ctx, self.address, self.nbytes, self.given)
+
+
+def in_child(work: Callable[[], object]) -> None:
+    """Run `work` in a forked process; what it raises there fails here."""
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # about threads: they are the point
+        pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            signal.alarm(CHILD_SECONDS)  # one that hangs is ended
+            work()
+            code = 0
+        except BaseException as error:
+            os.write(writing, f"{type(error).__name__}: {error}".encode()[:4000])
+        finally:
+            os._exit(code)
+    os.close(writing)
+    status = os.waitpid(pid, 0)[1]
+    with os.fdopen(reading, "rb") as pipe:
+        text = pipe.read().decode()
+    assert status == 0, f"in the child of a fork: {text or f'it ended with wait status {status}'}"
