@@ -44,6 +44,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     plait_abi.load(str(path))
     yield path
     gc.collect()
+    plait.accelerator.synchronize()
     plait_abi.detach("example-device")
 
 
@@ -178,6 +179,25 @@ def assignment(device: str) -> Any:
     return x.grad.to(device), values.grad
 
 
+def numbers(device: str) -> Any:
+    """A 0-d tensor of the CPU gets its gradient from calls on a device."""
+    x, grads = ramp(device, 3), []
+    for call in (
+        lambda w: x * w,
+        lambda w: plait.where(x > 0, w, 0.0),
+        lambda w: x.masked_fill(x > 0, w),
+        lambda w: x.lerp(x * 2, w),
+        lambda w: written(x, x > 0, w),
+        lambda w: written(x, plait.tensor([0, 1]), w),
+        lambda w: written(x, 0, w),
+    ):
+        weight = plait.tensor(2.0, requires_grad=True)
+        call(weight).square().sum().backward()
+        assert weight.grad.device.type == "cpu"
+        grads.append(weight.grad.item())
+    return grads
+
+
 def ctc(device: str) -> Any:
     scores = plait.randn(5, 2, 4, generator=plait.Generator().manual_seed(1)).to(device)
     scores.requires_grad_()
@@ -274,9 +294,10 @@ def anomaly(device: str) -> Any:
 
 def kept_on_cpu(device: str) -> Any:
     x = leaf(device, 3)
-    with plait.autograd.graph.save_on_cpu():
-        y = (x * x).exp()
-    y.sum().backward()
+    for pinned in (False, True):
+        with plait.autograd.graph.save_on_cpu(pin_memory=pinned):
+            y = (x * x).exp()
+        y.sum().backward()
     return x.grad
 
 
@@ -297,6 +318,7 @@ PROGRAMS = (
     kept_on_cpu,
     modules,
     norm,
+    numbers,
     packed,
     shared,
     validated,
@@ -385,7 +407,7 @@ def test_nothing_waits_where_no_value_is_asked_for(library: Path, waits: Callabl
     x[x > 0] = 0.0
     x[(x == 0)[:, 0]] = 0
     x[x > 0] = x[0, 0]
-    x[(x == 0).cpu()] = plait.tensor(0.0)
+    x[x == 0] = plait.tensor(0.0)
     x.clone().resize_(20)
     copy.deepcopy(x)
     x + plait.tensor(1.0)
@@ -393,6 +415,18 @@ def test_nothing_waits_where_no_value_is_asked_for(library: Path, waits: Callabl
     assert waits() == before
     assert x.sum().item() == 0.0
     assert waits() > before
+
+
+def test_saved_values_come_and_go_without_a_wait(library: Path) -> None:
+    get = ctypes.CDLL(str(library)).example_device_get
+    get.restype = ctypes.c_int64
+    x = leaf("ext", 3)
+    before = get(b"waits"), get(b"copies")
+    with plait.autograd.graph.save_on_cpu(pin_memory=True):
+        y = (x * x).exp()
+    y.sum().backward()
+    assert get(b"waits") == before[0]
+    assert get(b"copies") > before[1]
 
 
 # ---- loaders -------------------------------------------------------------------------------------
@@ -412,6 +446,28 @@ def test_batches_are_pinned(library: Path, waits: Callable[[], int]) -> None:
         (batch,) = loader
         assert batch["x"].is_pinned()
         assert batch["name"] == ["a", "b"]
+
+
+COPIES = """
+import sys, time
+import plait, plait_abi
+
+plait.ones(1)
+plait_abi.load(sys.argv[1])
+x = plait.ones(3, device="ext")
+stream = plait.accelerator.current_stream()
+y = x.to("cpu", non_blocking=True)
+while not stream.query():
+    time.sleep(0.001)
+del x, y, stream
+plait_abi.detach("example-device")
+"""
+
+
+def test_a_device_goes_when_its_copies_are_done(library: Path) -> None:
+    command = [sys.executable, "-c", COPIES, str(library)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
 
 
 # ---- workers -------------------------------------------------------------------------------------
@@ -437,9 +493,10 @@ if __name__ == "__main__":
     [
         ("'thread'", "[['ext:0', [0.0, 1.0]], ['ext:0', [2.0, 3.0]]]"),
         ("'spawn'", "[['ext:0', [0.0, 1.0]], ['ext:0', [2.0, 3.0]]]"),
+        ("None", "[['ext:0', [0.0, 1.0]], ['ext:0', [2.0, 3.0]]]"),
         ("'fork'", "ext:0 was in use when the process forked"),
     ],
-    ids=["thread", "spawn", "fork"],
+    ids=["thread", "spawn", "new", "fork"],
 )
 def test_workers(library: Path, tmp_path: Path, context: str, said: str) -> None:
     program = tmp_path / "program.py"

@@ -269,6 +269,14 @@ const plait_header *provider(const char *role, const char *name, int32_t device_
 }
 
 plait_status may_retract(plait_thread *thread, const plait_plugin *who) {
+  std::vector<int32_t> types;
+  {
+    const std::lock_guard<ForkMutex> lock(registry_mutex);
+    for (const Provided &p : provided)
+      if (p.who == who && p.role == "device") types.push_back(p.device_type);
+  }
+  // what the runtime kept for copies that are done is nobody's
+  for (const int32_t type : types) let_go(thread, {DLDeviceType(type), 0});
   const std::lock_guard<ForkMutex> lock(registry_mutex);
   for (const Provided &p : provided) {
     if (p.who != who || p.role != "device") continue;

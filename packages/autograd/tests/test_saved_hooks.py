@@ -204,5 +204,5 @@ def test_hooks_may_be_refused() -> None:
             pass
     with hooks(lambda t: t, lambda t: t), pytest.raises(RuntimeError, match="late"), refuse("late"):
         pass
-    with pa.graph.save_on_cpu():
+    with pa.graph.save_on_cpu(), pa.graph.save_on_cpu(pin_memory=True):
         pass

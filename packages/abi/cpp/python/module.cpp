@@ -93,6 +93,26 @@ PyObject *detach(PyObject *, PyObject *name) {
   Py_RETURN_NONE;
 }
 
+bool is_plugin(const char *path) {
+  void *library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+  const bool found = library && dlsym(library, "plait_plugin_v1");
+  if (library) dlclose(library);
+  return found;
+}
+
+// The plug-ins that hold the tables of devices.
+PyObject *device_libraries(PyObject *, PyObject *) {
+  Object out(PyList_New(0));
+  for (int32_t type = kDLCPU + 1; out && type < PLAIT_MAX_DEVICE_TYPES; type++) {
+    const auto *table = role<plait_device>(state.runtime, type);
+    Dl_info here;
+    if (!table || !dladdr(table, &here) || !here.dli_fname || !is_plugin(here.dli_fname)) continue;
+    Object path(PyUnicode_DecodeFSDefault(here.dli_fname));
+    if (!path || PyList_Append(out.get(), path.get()) < 0) return nullptr;
+  }
+  return out.release();
+}
+
 PyObject *records(PyObject *, PyObject *) {
   constexpr uint64_t size = sizeof(plait_record);
   std::vector<plait_record> list(state.runtime->report(nullptr, 0, size));
@@ -140,6 +160,8 @@ PyMethodDef functions[] = {
      "load(path, /)\n--\n\nLoad a component's shared library; again is no error."},
     {"detach", entry<detach>, METH_O,
      "detach(plugin, /)\n--\n\nTake back all that a plug-in registered; what it lent stays valid."},
+    {"device_libraries", entry<device_libraries>, METH_NOARGS,
+     "device_libraries()\n--\n\nThe libraries that brought devices, for another process to load."},
     {"records", entry<records>, METH_NOARGS,
      "records()\n--\n\n(kind, name, provider, version, active, device, calls) of all that is "
      "registered."},

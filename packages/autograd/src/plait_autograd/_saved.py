@@ -106,8 +106,8 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801
     """A context manager in which values saved for derivatives are kept in the CPU's memory.
 
     Args:
-        pin_memory: whether that memory is pinned, so that the host does not wait for the copies
-            from and to an accelerator.
+        pin_memory: whether copies of a device's tensors lie in pinned memory; then the host waits
+            for none of them.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa
@@ -120,9 +120,10 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801
     """
 
     def __init__(self, pin_memory: bool = False) -> None:
+        pinned = bool(pin_memory)
         super().__init__(
-            lambda t: (t.device, t.to("cpu", non_blocking=pin_memory)),
-            lambda packed: packed[1].to(packed[0], non_blocking=pin_memory),
+            lambda t: (t.device, t.to("cpu", non_blocking=pinned)),
+            lambda packed: packed[1].to(packed[0], non_blocking=pinned),
         )
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import pathlib
+from collections.abc import Callable
+from functools import partial
 
 import plait_core._core as _core
 from plait_abi import _binding, paths
 
-__all__ = ["kernel_library", "start"]
+__all__ = ["device_setup", "kernel_library", "start"]
 
 
 def kernel_library() -> str:
@@ -52,6 +54,18 @@ def start() -> None:
         _load(library, "plait-core")
     _use_blas(kernels)
     _core._start()
+
+
+def device_setup() -> Callable[[], None] | None:
+    """Return a function, to be pickled, that loads the devices of this process in another one."""
+    libraries = _binding.device_libraries()
+    return partial(load_devices, libraries) if libraries else None
+
+
+def load_devices(libraries: list[str]) -> None:
+    """Load the libraries of devices; those that are loaded are left alone."""
+    for library in libraries:
+        _binding.load(library)
 
 
 def _load(path: str | None, package: str) -> None:

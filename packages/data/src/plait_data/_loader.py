@@ -48,8 +48,8 @@ class DataLoader(Generic[T_co]):
         multiprocessing_context: None for new interpreters that import `plait_data` and the modules
             in the dataset's pickle, and never run the main module; ``"thread"`` for threads;
             ``"fork"``, ``"spawn"``, ``"forkserver"`` or a context for the standard module's start
-            methods. A dataset with tensors of an accelerator needs ``"thread"`` or ``"spawn"``: its
-            memory cannot be used in a forked child. With tensors of the CPU all of them work.
+            methods. After ``"fork"``, workers cannot use the tensors of an accelerator that the
+            program has used; the others load its library and get copies.
         generator: the source of shuffling and of samples' seeds: a
             ``numpy.random.Generator``, an int seed (epochs differ and repeat from run to run),
             another library's generator, or None (see `plait_data.manual_seed`).

@@ -59,6 +59,7 @@ class Hello:
             inherited.
         path: the program's ``sys.path``.
         argv: the program's ``sys.argv``.
+        devices: a pickled function that loads the program's accelerators; empty for none.
     """
 
     worker: int
@@ -67,6 +68,7 @@ class Hello:
     table: tuple[int, int] | None
     path: list[str]
     argv: list[str]
+    devices: bytes
 
 
 def main(descriptor: int) -> None:
@@ -157,6 +159,8 @@ class Worker:
         if self._job is None:
             sys.path[:] = hello.path
             sys.argv[:] = hello.argv
+            if hello.devices:  # the job may have tensors that lie there
+                pickle.loads(hello.devices)()
             assert hello.table is not None
             self._job = load(self._segment, *hello.table)
         if self._segment >= 0:

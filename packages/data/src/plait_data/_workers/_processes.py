@@ -26,7 +26,7 @@ from plait_data._workers._job import Segment
 from plait_data._workers._member import Member
 from plait_data._workers._start import Start, kill
 from plait_data._workers._task import Job
-from plait_data._workers._worker_process import dump_signal
+from plait_data._workers._worker_process import device_setup, dump_signal
 
 __all__ = ["ProcessPool"]
 
@@ -89,7 +89,9 @@ class ProcessPool:
             for member in self._members:
                 if segment is not None:
                     member.channel.send_descriptors([segment.descriptor])
-                hello = Hello(member.number, workers, seed, table, sys.path, sys.argv)
+                devices = b"" if table is None else device_setup()
+                place = member.number, workers, seed, table
+                hello = Hello(*place, sys.path, sys.argv, devices)
                 self._send(member, hello)
         finally:
             os.close(lifeline)

@@ -13,6 +13,7 @@ from typing import Any
 __all__ = [
     "LazyConverter",
     "dump_signal",
+    "device_setup",
     "end_with_parent",
     "use_one_thread",
 ]
@@ -41,6 +42,13 @@ def end_with_parent(shared: int) -> int:
     if watch.poll(0):  # the parent ended before this was set up
         os._exit(1)
     return lifeline
+
+
+def device_setup() -> bytes:
+    """A pickled function that gives a worker the devices that plait has here; empty for none."""
+    start = sys.modules.get("plait_core._startup")
+    setup = start.device_setup() if start is not None else None
+    return b"" if setup is None else pickle.dumps(setup)
 
 
 class LazyConverter:
