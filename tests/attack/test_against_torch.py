@@ -65,6 +65,7 @@ REFUSED: list[tuple[str, str, str]] = [
     ("pad", "can put at most", "it crops first: less is left to repeat"),
     ("nextafter", "must be a floating-point dtype", "integers are not promoted"),
     ("logdet|slogdet", "is singular", "there is no gradient"),
+    ("clamp", "must fit in uint8", "PyTorch's bounds below 0 wrap around"),
     ("median", "must be a floating-point dtype", "no integer stands for the median of none"),
 ]
 """Calls that plait refuses and PyTorch computes."""

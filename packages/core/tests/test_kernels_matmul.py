@@ -48,8 +48,10 @@ def check(got: Any, want: Any, k: int) -> None:
         np.testing.assert_array_equal(got.numpy(), want)
         return
     unit = float(np.finfo(want.dtype).eps)
+    # the sum of a repeated term is rounded to one side for many terms: OpenBLAS's for AVX-512 are
+    # off by 64 units for 20,000
     np.testing.assert_allclose(
-        got.numpy(), want, rtol=40 * unit, atol=20 * unit * (k + 1) ** 0.5 * 4
+        got.numpy(), want, rtol=(40 + k**0.5) * unit, atol=20 * unit * (k + 1) ** 0.5 * 4
     )
 
 
