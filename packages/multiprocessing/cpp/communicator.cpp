@@ -57,9 +57,13 @@ struct Operation {  // an asynchronous collective
   std::string why;
   Operation() { unfinished++; }
   Operation(const Operation &) = delete;
-  ~Operation() {
-    for (plait_tensor *t : in) plait_release(t);
-    for (plait_tensor *t : out) plait_release(t);
+  ~Operation() { release(); }
+  // before it is done: whoever waited for it is the only one who uses its tensors then
+  void release() {
+    for (auto *list : {&in, &out}) {
+      for (plait_tensor *t : *list) plait_release(t);
+      list->clear();
+    }
   }
 };
 
@@ -209,6 +213,7 @@ void Core::work() {
       busy = true;
     }
     const Outcome outcome = run_observed(o->call, {o->timeout, ask_for_end, nullptr}, o->why);
+    o->release();
     const std::lock_guard<std::mutex> lock(mutex);
     busy = false;
     o->outcome = outcome;
@@ -575,6 +580,7 @@ void begin(plait_thread *thread, const std::shared_ptr<Core> &core, const Collec
     const auto transfer = new_transfer(operation->call, tag, timeout);
     // it is called by whoever drives transfers, while the core lives
     transfer->finished = [core = core.get(), operation](Transfer &t) {
+      operation->release();
       const std::lock_guard<std::mutex> lock(core->mutex);
       operation->outcome = t.outcome;
       operation->why = t.why;

@@ -15,15 +15,16 @@ import plait_multiprocessing as mp
 HERE = Path(__file__).parent
 
 
-def test_threads_of_a_program_without_python(tmp_path: Path) -> None:
-    program = tmp_path / "storages_on_threads"
+@pytest.mark.parametrize("name", ["storages_on_threads", "collectives_on_threads"])
+def test_threads_of_a_program_without_python(name: str, tmp_path: Path) -> None:
+    program = tmp_path / name
     cxx = os.environ.get("CXX", "c++").split()
     flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread"]
     extra = os.environ.get("PLAIT_BUILD_FLAGS", "").split()
     folders = [f"-I{plait_abi.paths()['include']}", f"-I{HERE.parent / 'cpp'}"]
     library = Path(str(plait_abi.paths("plait_multiprocessing")["libplait_multiprocessing.so"]))
     link = [str(library), f"-Wl,-rpath,{library.parent}", "-ldl", "-o", str(program)]
-    source = str(HERE / "storages_on_threads.cpp")
+    source = str(HERE / f"{name}.cpp")
     subprocess.run([*cxx, *flags, *extra, *folders, source, *link], check=True)
     runtime = str(plait_abi.paths()["libplait_abi.so"])
     done = subprocess.run(
