@@ -92,7 +92,9 @@ struct Core : std::enable_shared_from_this<Core> {
   template <class F>
   void start_thread(F &&body);
   void work();
+  void move_messages();
   Outcome run_observed(const Collective &, const Patience &, std::string &why);
+  Outcome run_safely(const Collective &, const Patience &, std::string &why);
 };
 
 struct Communicator : plait_communicator {
@@ -142,6 +144,16 @@ Outcome Core::run_observed(const Collective &c, const Patience &patience, std::s
   return o;
 }
 
+// Without memory the others must not wait for this member.
+Outcome Core::run_safely(const Collective &c, const Patience &patience, std::string &why) {
+  try {
+    return run_observed(c, patience, why);
+  } catch (const std::bad_alloc &) {
+    const Reason reason(group->rank(), group->rank(), CAUSE_INTERRUPTED);
+    return group->give_up(Outcome::broken, reason, 0, why, "out of memory");
+  }
+}
+
 // Behind all that was started before.
 Outcome Core::run_now(const Collective &c, double timeout, Signals &signals, std::string &why) {
   {
@@ -159,7 +171,7 @@ Outcome Core::run_now(const Collective &c, double timeout, Signals &signals, std
     }
     busy = true;
   }
-  const Outcome o = run_observed(c, signals.patience(timeout), why);
+  const Outcome o = run_safely(c, signals.patience(timeout), why);
   const std::lock_guard<std::mutex> lock(mutex);
   busy = false;
   changed.notify_all();
@@ -192,13 +204,23 @@ void Core::enqueue(const std::shared_ptr<Operation> &o) {
   bool &has = transfers_it ? has_mover : has_worker;
   if (!has) {
     if (transfers_it)
-      start_thread([this] { transfers.drive_all({0, ask_for_end, nullptr}); });
+      start_thread([this] { move_messages(); });
     else
       start_thread([this] { work(); });
     has = true;
   }
   if (!transfers_it) queue.push_back(o);
   changed.notify_all();
+}
+
+void Core::move_messages() {
+  for (;;) {
+    try {
+      return transfers.drive_all({0, ask_for_end, nullptr});
+    } catch (const std::bad_alloc &) {  // memory may come back
+      std::this_thread::sleep_for(pause);
+    }
+  }
 }
 
 void Core::work() {
@@ -212,7 +234,7 @@ void Core::work() {
       queue.pop_front();
       busy = true;
     }
-    const Outcome outcome = run_observed(o->call, {o->timeout, ask_for_end, nullptr}, o->why);
+    const Outcome outcome = run_safely(o->call, {o->timeout, ask_for_end, nullptr}, o->why);
     o->release();
     const std::lock_guard<std::mutex> lock(mutex);
     busy = false;
