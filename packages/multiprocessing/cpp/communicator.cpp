@@ -26,7 +26,6 @@ using Held = std::unique_lock<std::mutex>;
 // The kind TimeoutError, for which plait/abi.h of version 0.3 has no name.
 constexpr plait_status timeout_error = -10;
 constexpr auto pause = std::chrono::milliseconds(20);
-constexpr uint64_t default_chunk = 512 << 10;
 
 std::atomic<bool> process_ends{false};
 std::atomic<int64_t> unfinished{0};  // asynchronous collectives
