@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue as queues
+import random
 import signal
 import threading
 import time
@@ -194,6 +195,58 @@ def reduce_for_ever(rank: int, group: mp.Group, answers) -> None:
         except (mp.GroupError, TimeoutError) as error:
             answers.put(str(error))
             time.sleep(3)  # it has not left: the others wait for the one that does not come
+
+
+def test_a_communicator_whose_member_is_killed(rounds) -> None:
+    context = mp.get_context("fork")
+    for source in rounds:
+        answers, where = context.SimpleQueue(), f"shm:attack-{os.getpid()}-{source.random()}"
+        seed = source.randrange(10**6)
+        processes = [
+            context.Process(target=talk_for_ever, args=(rank, where, seed, answers))
+            for rank in range(3)
+        ]
+        for process in processes:
+            process.start()
+        for _ in processes:
+            assert answers.get() == "joined"
+        victim = source.randrange(3)
+        pid = processes[victim].pid
+        assert pid is not None
+        with killing([pid], source.uniform(0, 0.2), signal.SIGKILL):
+            texts = [answers.get() for _ in range(2)]
+        for process in processes:
+            process.join(LONG)
+            assert process.exitcode is not None
+        for text in texts:  # its rank is another one in a part
+            assert f"(pid {pid}) died" in text, (victim, texts)
+
+
+def talk_for_ever(rank: int, where: str, seed: int, answers) -> None:
+    """Run works, messages and parts of the group; tell the error that ends it."""
+    same, own = random.Random(seed), random.Random(seed + rank)
+    try:
+        with mp.Communicator.open(where, rank, 3, timeout=LONG) as group:
+            answers.put("joined")
+            while True:
+                count, tag = same.choice([0, 1, 1000, 60_000]), same.randrange(3)
+                x, got, total = pc.full((count,), float(rank)), pc.zeros(count), pc.ones(count)
+                works = [
+                    group.isend(x, (rank + 1) % 3, tag),
+                    group.irecv(got, (rank - 1) % 3, tag),
+                    group.all_reduce(total, async_op=True),
+                ]
+                if same.random() < 0.3 and (part := group.split(same.randrange(2), -rank)):
+                    part.barrier()
+                    part.leave()
+                own.shuffle(works)
+                for work in works:
+                    work.wait()
+                assert (total == 3).all() and (got == (rank - 1) % 3).all()
+    except mp.GroupError as error:
+        answers.put(str(error))
+    except BaseException as error:
+        answers.put(repr(error))
 
 
 def wait_for(condition) -> None:

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cinttypes>
 #include <cmath>
@@ -23,7 +24,6 @@ namespace {
 using Held = std::unique_lock<std::mutex>;
 
 constexpr auto pause = std::chrono::milliseconds(20);
-constexpr uint64_t default_chunk = 512 << 10;
 
 std::atomic<bool> process_ends{false};
 std::atomic<int64_t> unfinished{0};  // asynchronous collectives
@@ -78,6 +78,7 @@ struct Core : std::enable_shared_from_this<Core> {
   bool closing = false;  // the communicator is gone
   bool has_worker = false, has_mover = false;
   int threads = 0;
+  std::atomic<int64_t> splits{0};
 
   Core(std::unique_ptr<Group> g, const plait_runtime *r)
       : group(std::move(g)), transfers(*group), pid(getpid()), runtime(r) {}
@@ -90,7 +91,9 @@ struct Core : std::enable_shared_from_this<Core> {
   template <class F>
   void start_thread(F &&body);
   void work();
+  void move_messages();
   Outcome run_observed(const Collective &, const Patience &, std::string &why);
+  Outcome run_safely(const Collective &, const Patience &, std::string &why);
 };
 
 struct Communicator : plait_communicator {
@@ -140,6 +143,16 @@ Outcome Core::run_observed(const Collective &c, const Patience &patience, std::s
   return o;
 }
 
+// Without memory the others must not wait for this member.
+Outcome Core::run_safely(const Collective &c, const Patience &patience, std::string &why) {
+  try {
+    return run_observed(c, patience, why);
+  } catch (const std::bad_alloc &) {
+    const Reason reason(group->rank(), group->rank(), CAUSE_INTERRUPTED);
+    return group->give_up(Outcome::broken, reason, 0, why, "out of memory");
+  }
+}
+
 // Behind all that was started before.
 Outcome Core::run_now(const Collective &c, double timeout, Signals &signals, std::string &why) {
   {
@@ -157,7 +170,7 @@ Outcome Core::run_now(const Collective &c, double timeout, Signals &signals, std
     }
     busy = true;
   }
-  const Outcome o = run_observed(c, signals.patience(timeout), why);
+  const Outcome o = run_safely(c, signals.patience(timeout), why);
   const std::lock_guard<std::mutex> lock(mutex);
   busy = false;
   changed.notify_all();
@@ -190,13 +203,23 @@ void Core::enqueue(const std::shared_ptr<Operation> &o) {
   bool &has = transfers_it ? has_mover : has_worker;
   if (!has) {
     if (transfers_it)
-      start_thread([this] { transfers.drive_all({0, ask_for_end, nullptr}); });
+      start_thread([this] { move_messages(); });
     else
       start_thread([this] { work(); });
     has = true;
   }
   if (!transfers_it) queue.push_back(o);
   changed.notify_all();
+}
+
+void Core::move_messages() {
+  for (;;) {
+    try {
+      return transfers.drive_all({0, ask_for_end, nullptr});
+    } catch (const std::bad_alloc &) {  // memory may come back
+      std::this_thread::sleep_for(pause);
+    }
+  }
 }
 
 void Core::work() {
@@ -210,7 +233,7 @@ void Core::work() {
       queue.pop_front();
       busy = true;
     }
-    const Outcome outcome = run_observed(o->call, {o->timeout, ask_for_end, nullptr}, o->why);
+    const Outcome outcome = run_safely(o->call, {o->timeout, ask_for_end, nullptr}, o->why);
     o->release();
     const std::lock_guard<std::mutex> lock(mutex);
     busy = false;
@@ -223,9 +246,11 @@ void Core::work() {
 
 void Core::close() {
   transfers.stop();
+  const bool no_messages = transfers.idle();
   const std::lock_guard<std::mutex> lock(mutex);
   closing = true;
-  if (!threads) group->leave();
+  // else the last of its threads does it
+  if (no_messages && queue.empty() && !busy) group->leave();
   changed.notify_all();
 }
 
@@ -461,32 +486,39 @@ plait_status open(void *, plait_thread *thread, const char *where, uint32_t rank
     if (!(timeout > 0) || std::isinf(timeout))
       return fail("`timeout` must be positive, got %g", timeout);
     Signals signals(thread);
-    const Meeting meeting{where + 4, rank, size, signals.patience(timeout)};
+    const Meeting meeting{where + 4, rank, size, signals.patience(timeout), nullptr};
     return open_by_name(thread, "open", meeting, timeout, out);
   });
 }
 
-// Colors and keys of all members, by rank.
+struct Choice {  // of a member that splits a group
+  int64_t color, key, number;  // number: of its splits so far
+};
+
+// The choices of all members, by rank.
 plait_status exchange(plait_thread *thread, Core &core, Signals &signals, int64_t color,
-                      int64_t key, std::vector<std::pair<int64_t, int64_t>> &all) {
+                      int64_t key, std::vector<Choice> &all) {
   const uint32_t size = core.group->size();
-  const int64_t two = 2;
+  const int64_t three = 3;
   std::vector<Tensor> tensors(size + 1);
   std::vector<plait_tensor *> handles;
   for (Tensor &t : tensors) {
-    check(
-        thread->runtime->tensor_new(thread, dtype::int64, 1, &two, nullptr, {kDLCPU, 0}, t.out()));
+    check(thread->runtime->tensor_new(thread, dtype::int64, 1, &three, nullptr, {kDLCPU, 0},
+                                      t.out()));
     handles.push_back(t.get());
   }
   tensors[size].data<int64_t>()[0] = color;
   tensors[size].data<int64_t>()[1] = key;
+  tensors[size].data<int64_t>()[2] = core.splits++;
   const Collective c{split_kind,   0, 0, 1, size, handles.data() + size, handles.data(),
-                     dtype::int64, 2};
+                     dtype::int64, 3};
   std::string why;
   const Outcome o = core.run_now(c, core.group->timeout(), signals, why);
   if (o != Outcome::done) return status_of(thread, "split", o, why);
-  for (uint32_t r = 0; r < size; r++)
-    all.emplace_back(tensors[r].data<int64_t>()[0], tensors[r].data<int64_t>()[1]);
+  for (uint32_t r = 0; r < size; r++) {
+    const auto *x = tensors[r].data<int64_t>();
+    all.push_back({x[0], x[1], x[2]});
+  }
   return PLAIT_OK;
 }
 
@@ -497,20 +529,24 @@ plait_status split(void *, plait_thread *thread, plait_communicator *c, int64_t 
     Core &core = core_of(c);
     if (is_forked(core)) return refuse_child(thread, core, "split");
     Signals signals(thread);
-    std::vector<std::pair<int64_t, int64_t>> all;
+    std::vector<Choice> all;
     const plait_status s = exchange(thread, core, signals, color, key, all);
     if (s < 0 || color < 0) return s;
-    uint32_t rank = 0, size = 0;
-    const Group &group = *core.group;
-    for (uint32_t r = 0; r < group.size(); r++) {
-      if (all[r].first != color) continue;
-      size++;
-      if (std::make_pair(all[r].second, r) < std::make_pair(key, group.rank())) rank++;
-    }
+    Group &group = *core.group;
+    std::vector<uint32_t> ranks;  // of the part's members in this group
+    for (uint32_t r = 0; r < group.size(); r++)
+      if (all[r].color == color) ranks.push_back(r);
+    std::stable_sort(ranks.begin(), ranks.end(),
+                     [&](uint32_t a, uint32_t b) { return all[a].key < all[b].key; });
+    const auto rank = uint32_t(std::find(ranks.begin(), ranks.end(), group.rank()) - ranks.begin());
     // the same text in all members, and in no other group
-    const std::string name = std::to_string(group.id()) + "/" + std::to_string(group.operations) +
+    const std::string name = std::to_string(group.id()) + "/" + std::to_string(all[0].number) +
                              "/" + std::to_string(color);
-    const Meeting meeting{name, rank, size, signals.patience(group.timeout())};
+    const auto lost = [&](uint32_t r, std::string &why) {
+      return group.check(ranks[r], [] { return false; }, why);
+    };
+    const Meeting meeting{name, rank, uint32_t(ranks.size()), signals.patience(group.timeout()),
+                          lost};
     return open_by_name(thread, "split", meeting, group.timeout(), out);
   });
 }

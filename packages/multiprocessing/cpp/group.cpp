@@ -280,10 +280,10 @@ std::string Group::missing(uint32_t step, uint32_t &first) const {
 
 Outcome Group::check(uint32_t r, const std::function<bool()> &came, std::string &why) {
   Cause cause;
-  // what broke the group comes first: its members leave it then
+  const bool lost = is_lost(r, cause);
+  // what broke the group comes first: its members leave it then, or end
   const bool broken = control_->broken.load();
-  if (!broken && !is_lost(r, cause)) return Outcome::done;
-  if (came()) return Outcome::done;  // the rank did its part before
+  if ((!lost && !broken) || came()) return Outcome::done;  // or the rank did its part before
   if (!broken)
     return give_up(Outcome::broken, {rank_, r, cause}, 0, why,
                    name(r) + (cause == CAUSE_LEFT ? " left the group" : " died"));

@@ -114,6 +114,9 @@ class Comer {
     else
       o = find(group, why);
     if (o == Outcome::done) o = group->meet(meeting_.patience, why);
+    // so that those who have not come hear of who is lost, not of who gives up because of it
+    for (uint32_t r = 0; o == Outcome::broken && meeting_.lost && r < meeting_.size; r++)
+      if (r != meeting_.rank && meeting_.lost(r, why) != Outcome::done) break;
     status = status_;
     if (group && o != Outcome::done) {
       group->leave();
@@ -189,6 +192,10 @@ class Comer {
           if (o != Outcome::done) return o;
           continue;
         }
+        if (meeting_.lost && meeting_.lost(r, why) != Outcome::done) {
+          group.abort(why.c_str());  // tells those who have come
+          return Outcome::broken;
+        }
         if (!count++) first = r;
         missing += (missing.empty() ? "" : ", ") + group.name(r);
       }
@@ -251,6 +258,7 @@ class Comer {
         return adopt(group, answer, descriptor, why);
       // rank 0 has not come yet, or it is that of an earlier group, which is complete
       if (descriptor >= 0) close(descriptor);
+      if (meeting_.lost && meeting_.lost(0, why) != Outcome::done) return Outcome::broken;
       if (late()) {
         why = waited() + "for rank 0 to open the group";
         return Outcome::timed_out;
@@ -264,8 +272,11 @@ class Comer {
   bool ask(int fd) const {
     const Hello hello{hello_magic, meeting_.rank, meeting_.size};
     if (send(fd, &hello, sizeof hello, MSG_NOSIGNAL) != ssize_t(sizeof hello)) return false;
+    std::string why;  // the caller asks again
     while (!arrives(fd, pause_ms))
-      if (late() || meeting_.patience.ended()) return false;
+      if (late() || meeting_.patience.ended() ||
+          (meeting_.lost && meeting_.lost(0, why) != Outcome::done))
+        return false;
     return true;
   }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
 import plait_abi
 from plait_multiprocessing import _library as _library
@@ -108,6 +108,14 @@ class Member(Endpoint):
             plait_abi.Communicator.open("shared_memory", where, rank, group.size, group.timeout)
         )
 
+    @overload
+    def all_reduce(
+        self, tensors: TensorType, op: str = ..., async_op: Literal[False] = ...
+    ) -> TensorType: ...
+    @overload
+    def all_reduce(
+        self, tensors: TensorType, op: str = ..., *, async_op: Literal[True]
+    ) -> Work[TensorType]: ...
     def all_reduce(self, tensors: TensorType, op: str = "sum", async_op: bool = False) -> Any:
         """Replace each element by its sum, mean, ... over all ranks; return the argument.
 
@@ -119,22 +127,54 @@ class Member(Endpoint):
         """
         return self._in_place("all_reduce", tensors, op, 0, async_op)
 
+    @overload
+    def broadcast(
+        self, tensors: TensorType, root: int = ..., async_op: Literal[False] = ...
+    ) -> TensorType: ...
+    @overload
+    def broadcast(
+        self, tensors: TensorType, root: int = ..., *, async_op: Literal[True]
+    ) -> Work[TensorType]: ...
     def broadcast(self, tensors: TensorType, root: int = 0, async_op: bool = False) -> Any:
         """Replace a tensor, or each of a list of them, by that of the rank `root`."""
         peer = self._rank(root, "broadcast", "root")
         return self._in_place("broadcast", tensors, "sum", peer, async_op)
 
+    @overload
+    def reduce(
+        self, tensors: TensorType, root: int = ..., op: str = ..., async_op: Literal[False] = ...
+    ) -> TensorType: ...
+    @overload
+    def reduce(
+        self, tensors: TensorType, root: int = ..., op: str = ..., *, async_op: Literal[True]
+    ) -> Work[TensorType]: ...
     def reduce(
         self, tensors: TensorType, root: int = 0, op: str = "sum", async_op: bool = False
     ) -> Any:
         """As `all_reduce`, on the rank `root` alone; the tensors of the others do not change."""
         return self._in_place("reduce", tensors, op, self._rank(root, "reduce", "root"), async_op)
 
+    @overload
+    def all_gather(
+        self, tensor: TensorType, async_op: Literal[False] = ...
+    ) -> list[TensorType]: ...
+    @overload
+    def all_gather(
+        self, tensor: TensorType, *, async_op: Literal[True]
+    ) -> Work[list[TensorType]]: ...
     def all_gather(self, tensor: TensorType, async_op: bool = False) -> Any:
         """Return the tensors of all ranks, by rank; they have one shape."""
         results = [_like(tensor, "all_gather") for _ in range(self.size)]
         return self._run("all_gather", results, (tensor,), results, async_op=async_op)
 
+    @overload
+    def gather(
+        self, tensor: TensorType, root: int = ..., async_op: Literal[False] = ...
+    ) -> list[TensorType] | None: ...
+    @overload
+    def gather(
+        self, tensor: TensorType, root: int = ..., *, async_op: Literal[True]
+    ) -> Work[list[TensorType] | None]: ...
     def gather(self, tensor: TensorType, root: int = 0, async_op: bool = False) -> Any:
         """Return the tensors of all ranks on the rank `root`, None on the others."""
         mine = self._rank(root, "gather", "root") == self.rank
@@ -148,6 +188,23 @@ class Member(Endpoint):
             async_op=async_op,
         )
 
+    @overload
+    def scatter(
+        self,
+        tensor: TensorType,
+        tensors: Sequence[TensorType] | None = ...,
+        root: int = ...,
+        async_op: Literal[False] = ...,
+    ) -> TensorType: ...
+    @overload
+    def scatter(
+        self,
+        tensor: TensorType,
+        tensors: Sequence[TensorType] | None = ...,
+        root: int = ...,
+        *,
+        async_op: Literal[True],
+    ) -> Work[TensorType]: ...
     def scatter(
         self,
         tensor: TensorType,
@@ -162,6 +219,14 @@ class Member(Endpoint):
         given = tensors if peer == self.rank and tensors is not None else ()
         return self._run("scatter", tensor, given, (tensor,), peer=peer, async_op=async_op)
 
+    @overload
+    def reduce_scatter(
+        self, tensors: Sequence[TensorType], op: str = ..., async_op: Literal[False] = ...
+    ) -> TensorType: ...
+    @overload
+    def reduce_scatter(
+        self, tensors: Sequence[TensorType], op: str = ..., *, async_op: Literal[True]
+    ) -> Work[TensorType]: ...
     def reduce_scatter(
         self, tensors: Sequence[TensorType], op: str = "sum", async_op: bool = False
     ) -> Any:
@@ -177,6 +242,14 @@ class Member(Endpoint):
         result = _like(tensors[self.rank], "reduce_scatter")
         return self._run("reduce_scatter", result, tensors, (result,), op, async_op=async_op)
 
+    @overload
+    def all_to_all(
+        self, tensors: Sequence[TensorType], async_op: Literal[False] = ...
+    ) -> list[TensorType]: ...
+    @overload
+    def all_to_all(
+        self, tensors: Sequence[TensorType], *, async_op: Literal[True]
+    ) -> Work[list[TensorType]]: ...
     def all_to_all(self, tensors: Sequence[TensorType], async_op: bool = False) -> Any:
         """Send ``tensors[i]`` to rank i; return what all ranks sent to this one, by rank.
 
