@@ -21,7 +21,7 @@ CPU = 1  # kDLCPU
 HOST_MEMORY = DLDevice(CPU, 0)
 MAX_DEVICE_TYPES = 32
 TIMED = 1  # PLAIT_EVENT_TIMED
-BUSY_SECONDS = 0.03
+BUSY_SECONDS = 0.2
 PATIENCE = 60.0
 
 
@@ -165,8 +165,7 @@ class Device(Host):
                 plait_abi.operator("empty")((elements,), dtype="float32", device=self.name)
                 for _ in range(2)
             )
-            copy()
-            seconds = copy()
+            seconds = min(copy() for _ in range(3))  # other programs may run
             if seconds > BUSY_SECONDS / 10:
                 break
         return to, source, max(1, min(100, int(BUSY_SECONDS / seconds)))
