@@ -37,12 +37,12 @@ def program(page: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def compile_plugin(folder: Path) -> None:
+def compile_plugin(folder: Path, name: str = "matmul") -> None:
     """Do what docs/guides/replacing.md has a reader do in the shell: make matmul.so."""
     cc = os.environ.get("CC", "cc").split()
-    source = ROOT / "examples" / "plugins" / "matmul.c"
+    source, library = ROOT / "examples" / "plugins" / f"{name}.c", folder / f"{name}.so"
     flags = ["-std=c11", "-O2", "-shared", "-fPIC", f"-I{plait_abi.paths()['include']}"]
-    subprocess.run([*cc, *flags, str(source), "-o", str(folder / "matmul.so")], check=True)
+    subprocess.run([*cc, *flags, str(source), "-o", str(library), "-lpthread"], check=True)
 
 
 def build_engine(folder: Path) -> Path:
@@ -123,7 +123,8 @@ def test_the_commands_of_a_page_run(name: str, tmp_path: Path) -> None:
     )
     path = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
     if name == "conformance":
-        compile_plugin(tmp_path)
+        for each in ("matmul", "device", "allocator", "executor"):
+            compile_plugin(tmp_path, each)
     if "plait_tape" in commands(page):
         path.insert(0, str(build_engine(tmp_path)))
     bin_folder = Path(sys.executable).parent

@@ -21,7 +21,7 @@ CPU = 1  # kDLCPU
 HOST_MEMORY = DLDevice(CPU, 0)
 MAX_DEVICE_TYPES = 32
 TIMED = 1  # PLAIT_EVENT_TIMED
-BUSY_SECONDS = 0.03
+BUSY_SECONDS = 0.2
 PATIENCE = 60.0
 
 
@@ -46,7 +46,7 @@ class Device(Host):
         table = table_in_force(DeviceTable, "device", self.type)
         assert table is not None, f"the role `device` is not filled for {name}"
         self.table = table
-        self.burden: tuple[Any, int] | None = None
+        self.burden: tuple[Any, Any, int] | None = None
         self.missing: dict[str, str] = {}
 
     def __str__(self) -> str:
@@ -144,28 +144,31 @@ class Device(Host):
         """
         if self.burden is None:
             self.burden = self._measured()
-        matrix, times = self.burden
+        to, source, times = self.burden
         with stream.current():
             for _ in range(times):
-                plait_abi.operator("mm")(matrix, matrix)
+                plait_abi.operator("copy_")(to, source)
 
-    def _measured(self) -> tuple[Any, int]:
-        """A matrix, and how often it must be squared to keep the device busy."""
+    def _measured(self) -> tuple[Any, Any, int]:
+        """Two tensors, and how often one must be copied to the other to keep the device busy."""
 
-        def square() -> float:
+        def copy() -> float:
             start = time.perf_counter()
-            result = plait_abi.operator("mm")(matrix, matrix)
+            plait_abi.operator("copy_")(to, source)
             self.synchronize()
-            self.take(result)  # also waits, should `synchronize` not do it
+            self.take(small)  # also waits, should `synchronize` not do it
             return time.perf_counter() - start
 
-        for size in (256, 512, 1024, 2048):
-            matrix = self.put(np.zeros((size, size), np.float32))
-            square()
-            seconds = square()
+        small = self.put(np.zeros(1, np.float32))
+        for elements in (1 << 20, 1 << 22, 1 << 24, 1 << 26):
+            to, source = (
+                plait_abi.operator("empty")((elements,), dtype="float32", device=self.name)
+                for _ in range(2)
+            )
+            seconds = min(copy() for _ in range(3))  # other programs may run
             if seconds > BUSY_SECONDS / 10:
                 break
-        return matrix, max(1, min(40, int(BUSY_SECONDS / seconds)))
+        return to, source, max(1, min(100, int(BUSY_SECONDS / seconds)))
 
 
 def has_tensor(value: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import pathlib
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +22,7 @@ __all__ = [
     "pytest_generate_tests",
     "pytest_ignore_collect",
     "pytest_report_header",
+    "pytest_runtest_call",
     "pytest_terminal_summary",
 ]
 
@@ -290,6 +292,19 @@ def parametrize_calls(metafunc: pytest.Metafunc, fixture: str) -> None:
         return
     found = list(cases(names, unpredictable=fixture == "draw_case"))
     metafunc.parametrize(fixture, found, ids=str)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """What a device does not have is skipped, and listed at the end."""
+    try:
+        return (yield)
+    except NotImplementedError as error:
+        if DEVICE not in item.config.stash:
+            raise
+        name, _, reason = str(error).rpartition(": ")  # "cov: mm: no kernel for ..."
+        item.config.stash[DEVICE].missing[name.rpartition(": ")[2] or item.name] = reason
+        pytest.skip(f"missing: {error}")
 
 
 def pytest_report_header(config: pytest.Config) -> str:
