@@ -493,7 +493,7 @@ typedef struct plait_device {
   plait_status (*stream_synchronize)(void *ctx, struct plait_thread *, DLDevice, plait_stream *);
   /* or NULL, the default streams are all there are; fills `native`. Then `stream_free` and the next one are there, too */
   plait_status (*stream_new)(void *ctx, struct plait_thread *, plait_stream *);
-  void (*stream_free)(void *ctx, plait_stream *); /* its work is still done */
+  void (*stream_free)(void *ctx, plait_stream *); /* may wait; its work is done in any case */
   plait_status (*stream_query)(void *ctx, struct plait_thread *, DLDevice, plait_stream *, int32_t *done);
   /* or NULL, it works as it is called, so that every event is reached at once. Then the five behind it are not asked for.
    * Fills `native` */
@@ -522,7 +522,7 @@ enum plait_reduction {
   PLAIT_REDUCE_AND = 5, PLAIT_REDUCE_OR = 6, PLAIT_REDUCE_XOR = 7, /* of bits */
 };
 
-enum plait_collective_kind { /* in[] and out[] are dense tensors; out may be in, where there is one of each */
+enum plait_collective_kind { /* in[] and out[] are dense, of one size and dtype; out may be in; the caller calls `touched` */
   PLAIT_ALL_REDUCE = 1,     /* out: the reduction of all members' in, the same bits everywhere */
   PLAIT_BROADCAST = 2,      /* out: root's in; the others' in is not looked at and may be missing */
   PLAIT_REDUCE = 3,         /* root's out: the reduction of all members' in */
