@@ -89,7 +89,7 @@ def test_an_observer_counts_calls_and_bytes(loaded: Counters) -> None:
     assert loaded["example_observer_calls"] >= calls + 2
     assert loaded["example_observer_bytes"] >= size + 8000
     (line,) = [line for line in plait_abi.report() if line.kind == "observer"]
-    assert line == ("observer", "example-observer", "example-observer", "1.0", True)
+    assert line[:5] == ("observer", "example-observer", "example-observer", "1.0", True)
     plait_abi.detach("example-observer")
     assert "example-observer" not in str(plait_abi.report())
     calls = loaded["example_observer_calls"]
