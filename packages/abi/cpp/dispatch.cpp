@@ -59,7 +59,7 @@ plait_status choose_device(plait_call *c, uint64_t *layers) {
       if (c->op->flags & PLAIT_OP_ANY_DEVICE) return;
       if (goes_everywhere(c, t, at)) return;
       if (!goes_everywhere(c, first, first_at)) {
-        s = different_devices(c, t, first, at);
+        if (s >= 0) s = different_devices(c, t, first, at);
       } else {
         first = t;
         first_at = at;

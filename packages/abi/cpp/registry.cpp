@@ -131,7 +131,14 @@ plait_status define(plait_thread *thread, const plait_op_def *def, const plait_o
       return raise(thread, PLAIT_VALUE_ERROR, "define",
                    "%s: the first argument of a method must be a Tensor", op->name);
     const std::lock_guard<ForkMutex> lock(registry_mutex);
-    if (by_name.count(op->parsed.name))
+    const auto known = by_name.find(op->parsed.name);
+    const bool is_again = known != by_name.end() && known->second->def == def &&
+                          known->second->who && known->second->who == op->who;
+    if (is_again) {  // a plug-in that was detached starts anew
+      if (out) *out = known->second;
+      return PLAIT_OK;
+    }
+    if (known != by_name.end())
       return raise(thread, PLAIT_VALUE_ERROR, "define", "operator `%s` is already defined",
                    op->name);
     publish(op.get());

@@ -812,6 +812,38 @@ TEST(a_call_of_an_older_size_is_refused_or_understood) {
   check(rt->call(&c));
   rt->release_value(out);
 }
+plait_status defines_one(const plait_runtime *r, const plait_plugin *self) {
+  static const plait_op_def def{PLAIT_HEADER(plait_op_def),
+                                "of_a_plugin(Tensor self) -> Tensor",
+                                "",
+                                0,
+                                like_shape,
+                                nullptr,
+                                nullptr,
+                                nullptr,
+                                nullptr,
+                                nullptr};
+  const plait_op *op = nullptr;
+  const plait_status s = r->define(th, &def, &op);
+  return s < 0 ? s : r->implement(th, op, kDLCPU, twice_kernel, nullptr, self, nullptr);
+}
+TEST(a_plugin_that_defines_operators_can_come_again) {
+  static const plait_plugin mine{PLAIT_HEADER(plait_plugin), "mine", "1", 0, defines_one, nullptr};
+  static const plait_plugin other{
+      PLAIT_HEADER(plait_plugin), "other", "1", 0, defines_one, nullptr};
+  check(rt->attach(th, &mine));
+  const plait_op *op = rt->op("of_a_plugin");
+  check(rt->detach(th, "mine"));
+  plait_value out;
+  const Tensor x = make({1}, {3});
+  REQUIRE(run("of_a_plugin", {value(x)}, &out) == PLAIT_NOT_IMPLEMENTED);
+  check(rt->attach(th, &mine));
+  REQUIRE(rt->op("of_a_plugin") == op && run("of_a_plugin", {value(x)}, &out) == PLAIT_OK &&
+          *at(out.u.t, 0) == 6);
+  rt->release_value(&out);
+  REQUIRE(rt->attach(th, &other) == PLAIT_ERROR || rt->attach(th, &other) == PLAIT_VALUE_ERROR);
+  REQUIRE(error_has({"of_a_plugin", "already"}));
+}
 TEST(other_versions_are_refused_with_both_named) {
   plait_plugin old{PLAIT_HEADER(plait_plugin), "old", "9", 0, nullptr, nullptr};
   old.h.minor = 77;
