@@ -1,7 +1,6 @@
 // libplait_optim: the optimizers' fused steps as operators. It does not use Python, so C++ programs
 // can load it too.
 #include <cstdlib>
-#include <string>
 
 #include <plait/plait.hpp>
 
@@ -12,22 +11,13 @@ namespace {
 
 const Loops *chosen = &base_loops;
 
-// The operator of a step: it stays defined when the plug-in is detached, and is there when it is
-// loaded again.
-plait_status operator_of(plait_thread *thread, const Step *step, const plait_op **op) {
-  const std::string schema = step->def.schema;
-  *op = thread->runtime->op(schema.substr(0, schema.find('(')).c_str());
-  if (*op && (*op)->def == &step->def) return PLAIT_OK;
-  return thread->runtime->define(thread, &step->def, op);
-}
-
 plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   plait_thread *thread = runtime->thread();
   chosen = &best_loops(std::getenv("PLAIT_CPU"));
   for (const Step *step : {&sgd, &adam, &nadam, &radam, &adamax, &adagrad, &adadelta, &rmsprop,
                            &rprop, &asgd, &average, &grad_norm, &state_like, &state_load}) {
     const plait_op *op = nullptr;
-    plait_status status = operator_of(thread, step, &op);
+    plait_status status = runtime->define(thread, &step->def, &op);
     if (status == PLAIT_OK)
       status = runtime->implement(thread, op, kDLCPU, step->kernel, nullptr, self, nullptr);
     if (status != PLAIT_OK) return status;
