@@ -300,3 +300,63 @@ def test_memory_waits_for_the_streams_that_used_it(run: Callable[[str], None]) -
         plait.accelerator.synchronize("ext")
         assert y.cpu().tolist() == [float(i + 1) for i in range(1000)]
     """)
+
+
+def test_a_process_ends_with_work_in_the_queue(run: Callable[[str], None]) -> None:
+    for delay in (1, 5, 100):
+        run(f"""
+        ask("delay_us", {delay})
+        for _ in range(2000):
+            plait.ones(4, 4, device="ext")
+        """)
+
+
+def test_a_number_of_the_host_is_not_written_by_a_device(run: Callable[[str], None]) -> None:
+    run("""
+    total = plait.tensor(0.0)
+    part = plait.ones(2, device="ext").sum()
+    for write in (
+        lambda: total.add_(part),
+        lambda: total.mul_(part),
+        lambda: total.lerp_(part, 0.5),
+        lambda: plait.zeros(2)[1].add_(part),
+    ):
+        refused(ValueError, write, "one device", "ext:0", "cpu")
+    total += part.cpu()
+    assert total.tolist() == 2.0
+    part += total  # read at the call
+    assert part.cpu().tolist() == 4.0
+    """)
+
+
+def test_copies_do_not_carry_on_what_has_failed(run: Callable[[str], None]) -> None:
+    run("""
+    x = plait.ones(3, device="ext")
+    plait.accelerator.synchronize("ext")
+    ask("fail_in", 1)
+    y = x * 2
+    import time
+    time.sleep(0.05)
+    refused(ValueError, lambda: y.to("ext:1"), "mul: the pretend device was told to fail")
+    ask("fatal_in", 1)
+    y = x * 2
+    time.sleep(0.05)
+    refused(RuntimeError, lambda: x.to("ext:1"), "ext:0 failed")
+    device.example_device_revive()
+    """)
+
+
+def test_devices_and_streams_that_are_not_there(run: Callable[[str], None]) -> None:
+    run("""
+    for make in (
+        lambda: plait.ones(3).to("ext:9"),
+        lambda: plait.ones(3, device="ext:2"),
+        lambda: plait.empty_like(plait.ones(3, device="ext"), device="ext:4095"),
+    ):
+        refused(ValueError, make, "there is no device ext:", "ext has 2")
+    x = plait.ones(3, device="ext")
+    for number in (1, 2, None, -1):
+        x.__dlpack__(stream=number)
+    for number in (3, 4000, -5):
+        refused(BufferError, lambda: x.__dlpack__(stream=number), "`stream`")
+    """)

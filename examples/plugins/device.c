@@ -78,6 +78,7 @@ typedef struct stream {
   pthread_cond_t changed;
   work *first, **last;
   uint64_t put, done;
+  int busy;
 } stream;
 
 static pthread_mutex_t streams_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -85,13 +86,17 @@ static stream *streams, *idle[DEVICES]; /* all of them, and those that nobody ha
 static stream *defaults[DEVICES];
 static pthread_once_t started = PTHREAD_ONCE_INIT;
 
+static int ends; /* the process does: no more work begins */
+
 static void *serve(void *arg) {
   stream *s = arg;
   rt->thread()->excluded = ~(uint64_t)0; /* no layer records what runs here */
   pthread_mutex_lock(&s->lock);
   for (;;) {
-    while (!s->first) pthread_cond_wait(&s->changed, &s->lock);
+    while (!s->first || __atomic_load_n(&ends, __ATOMIC_SEQ_CST))
+      pthread_cond_wait(&s->changed, &s->lock);
     work *w = s->first;
+    s->busy = 1;
     s->first = w->next;
     if (!s->first) s->last = &s->first;
     pthread_mutex_unlock(&s->lock);
@@ -103,9 +108,27 @@ static void *serve(void *arg) {
     w->run(w);
     pthread_mutex_lock(&s->lock);
     s->done++;
+    s->busy = 0;
     pthread_cond_broadcast(&s->changed);
   }
   return NULL;
+}
+
+/* At the end of the process what has begun is waited for, but not for ever: it may need a lock of
+ * the host language, which is gone. What is still in a queue is dropped. */
+static void quiesce(void) {
+  __atomic_store_n(&ends, 1, __ATOMIC_SEQ_CST);
+  struct timespec most;
+  clock_gettime(CLOCK_REALTIME, &most);
+  most.tv_sec += 1;
+  pthread_mutex_lock(&streams_lock);
+  stream *s = streams;
+  pthread_mutex_unlock(&streams_lock);
+  for (; s; s = s->next) {
+    pthread_mutex_lock(&s->lock);
+    while (s->busy && !pthread_cond_timedwait(&s->changed, &s->lock, &most)) continue;
+    pthread_mutex_unlock(&s->lock);
+  }
 }
 
 static stream *open_stream(int device) {
@@ -763,4 +786,4 @@ static plait_status init(const plait_runtime *runtime, const plait_plugin *self)
 }
 
 EXPORT const plait_plugin plait_plugin_v1 = {
-    PLAIT_HEADER(plait_plugin), "example-device", "1.0", 0, init, NULL};
+    PLAIT_HEADER(plait_plugin), "example-device", "1.0", 0, init, quiesce};

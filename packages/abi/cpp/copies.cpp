@@ -44,6 +44,8 @@ plait_status copy_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *fr
     if (!is_accelerator(each)) continue;
     if (!device_table(each)) return no_device(thread, each);
     if (is_forked(each)) return forked(thread, each);
+    // what the source is known to have failed at is not carried on
+    if (const plait_status s = late_error(thread, each); s < 0) return s;
   }
   const plait_device *table = device_table(d);
   const bool between = on_device && is_accelerator(there) && !same(here, there);

@@ -28,7 +28,8 @@ struct State {
   ProcessLock lock;  // of the list
   std::vector<InFlight> in_flight;
 };
-State states[PLAIT_MAX_DEVICE_TYPES];
+// never destroyed: threads of devices may work while the process ends
+State *const states = new State[PLAIT_MAX_DEVICE_TYPES]();
 
 // Objects.
 
@@ -72,10 +73,7 @@ plait_status usable(plait_thread *thread, DLDevice d, const plait_device **table
   *table = device_table(d);
   if (!*table) return no_device(thread, d);
   if (is_forked(d)) return forked(thread, d);
-  const int32_t n = (*table)->count((*table)->ctx);
-  if (d.device_id < 0 || d.device_id >= n)
-    return raise(thread, PLAIT_VALUE_ERROR, nullptr, "there is no device %s: %s has %d",
-                 device_text(d).c_str(), (*table)->name, n);
+  if (const plait_status s = exists(thread, d); s < 0) return s;
   begin_use(d);
   return PLAIT_OK;
 }
@@ -168,8 +166,18 @@ plait_status late_error(plait_thread *thread, DLDevice d) {
                device_text(d).c_str());
 }
 
+// Whether a device has this number; where nobody brings the device, others say so.
+plait_status exists(plait_thread *thread, DLDevice d) {
+  const plait_device *table = device_table(d);
+  const int32_t n = table ? table->count(table->ctx) : d.device_id + 1;
+  if (d.device_id >= 0 && d.device_id < n) return PLAIT_OK;
+  return raise(thread, PLAIT_VALUE_ERROR, nullptr, "there is no device %s: %s has %d",
+               device_text(d).c_str(), table ? table->name : "its type", n);
+}
+
 plait_status enter_device(plait_call *c) {
   if (is_forked(c->device)) return forked(c->thread, c->device);
+  if (const plait_status s = exists(c->thread, c->device); s < 0) return s;
   begin_use(c->device);
   c->stream = current_stream(c->thread, c->device);
   return late_error(c->thread, c->device);
@@ -472,6 +480,9 @@ plait_status pinned_new(plait_thread *thread, DLDevice d, uint64_t nbytes, plait
     const plait_error *before = thread->error;
     plait_status s = told(thread, d, "pinned_alloc",
                           table->pinned_alloc(table->ctx, thread, nbytes, &pinned->data), before);
+    if (s >= 0 && !pinned->data)
+      s = raise(thread, PLAIT_MEMORY_ERROR, nullptr, "`pinned_alloc` of %s gave no memory",
+                table->name);
     if (s < 0) return s;
     s = storage_wrap(thread, pinned->data, nbytes, {kDLCPU, 0}, PLAIT_STORAGE_PINNED, free_pinned,
                      pinned.get(), out);

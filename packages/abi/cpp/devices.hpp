@@ -18,6 +18,7 @@ void begin_use(DLDevice);
 bool is_forked(DLDevice);
 plait_status forked(plait_thread *, DLDevice);     // the error
 plait_status no_device(plait_thread *, DLDevice);  // the error where nobody brings it
+plait_status exists(plait_thread *, DLDevice);     // whether the type has so many devices
 
 // A status of the device's function `what`: errors without a text get one. `before` was the
 // thread's error when it was called.

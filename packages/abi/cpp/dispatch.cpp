@@ -37,8 +37,9 @@ plait_status choose_device_of_out(plait_call *c, bool chosen) {
 // A 0-d tensor on the CPU may be an operand on every device, as a number may. It isn't written
 // there.
 bool goes_everywhere(const plait_call *c, const plait_tensor *t, const plait_value *at) {
-  return t->dl.ndim == 0 && t->dl.device.device_type == kDLCPU &&
-         !(c->op->args[at - c->in].flags & PLAIT_ARG_WRITES);
+  const bool written =
+      (c->form == PLAIT_INPLACE && at == c->in) || c->op->args[at - c->in].flags & PLAIT_ARG_WRITES;
+  return t->dl.ndim == 0 && t->dl.device.device_type == kDLCPU && !written;
 }
 
 plait_status choose_device(plait_call *c, uint64_t *layers) {

@@ -198,12 +198,7 @@ plait_status fresh_extent(plait_thread *thread, DLDataType dtype, int32_t ndim,
 // Whether there is such a device, and this process may use it.
 plait_status may_allocate(plait_thread *thread, DLDevice d) {
   if (is_forked(d)) return forked(thread, d);
-  if (const plait_device *table = device_table(d)) {
-    const int32_t n = table->count(table->ctx);
-    if (d.device_id < 0 || d.device_id >= n)
-      return raise(thread, PLAIT_VALUE_ERROR, nullptr, "there is no device %s: %s has %d",
-                   device_text(d).c_str(), table->name, n);
-  }
+  if (const plait_status s = exists(thread, d); s < 0) return s;
   begin_use(d);
   return PLAIT_OK;
 }

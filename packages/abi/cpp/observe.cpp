@@ -24,7 +24,8 @@ const List *published(List list) {  // under the registry's mutex
   all->push_back(std::make_unique<const List>(std::move(list)));
   return all->back().get();
 }
-std::unordered_map<const plait_observer *, const plait_plugin *> owners;
+// never destroyed, as the tables of operators
+auto &owners = *new std::unordered_map<const plait_observer *, const plait_plugin *>;
 
 // An observer that is registered again may ask for other events while an old event still uses it.
 uint64_t kinds_of(const plait_observer *o) { return __atomic_load_n(&o->kinds, __ATOMIC_RELAXED); }

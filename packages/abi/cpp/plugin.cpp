@@ -11,8 +11,9 @@
 namespace plait::abi {
 namespace {
 ForkMutex plugins_mutex;
-std::vector<const plait_plugin *> plugins;
-std::unordered_map<std::string, const plait_plugin *> by_path;
+// never destroyed, as the tables of operators
+auto &plugins = *new std::vector<const plait_plugin *>;
+auto &by_path = *new std::unordered_map<std::string, const plait_plugin *>;
 
 thread_local const plait_plugin *in_init = nullptr;
 

@@ -13,10 +13,11 @@ std::atomic<const plait_op *> op_cast{nullptr}, op_copy{nullptr}, op_clone{nullp
 
 namespace {
 
-std::unordered_map<std::string, Op *> by_name;
-std::vector<Op *> all_ops;
-std::unordered_map<std::string, uint32_t> layer_bits;
-std::vector<Registration> for_all_ops;  // layers and kernels registered with op NULL
+// Never destroyed: threads of plug-ins may call while the process ends.
+auto &by_name = *new std::unordered_map<std::string, Op *>;
+auto &all_ops = *new std::vector<Op *>;
+auto &layer_bits = *new std::unordered_map<std::string, uint32_t>;
+auto &for_all_ops = *new std::vector<Registration>;  // layers and kernels registered with op NULL
 uint64_t undo_counter = 0;
 
 using Table = const plait_entry *;

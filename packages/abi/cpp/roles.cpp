@@ -3,6 +3,7 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <cstring>
 
@@ -91,7 +92,7 @@ struct Provided {
   const plait_header *table;
   const plait_plugin *who;
 };
-std::vector<Provided> provided;
+auto &provided = *new std::vector<Provided>;  // never destroyed, as the tables of operators
 
 const plait_header **slot_of(const std::string &role, int32_t device_type) {
   const auto as = [](auto **p) { return reinterpret_cast<const plait_header **>(p); };
@@ -125,7 +126,7 @@ const Contract &contract_of(const std::string &role) {
   {                            \
     #field, offsetof(T, field) \
   }
-  static const std::unordered_map<std::string, Contract> all{
+  static const auto &all = *new std::unordered_map<std::string, Contract>{
       {"executor",
        {PLAIT_END_OF(plait_executor, set_width),
         {FIELD(plait_executor, name), FIELD(plait_executor, width),
@@ -192,6 +193,13 @@ bool is_consistent(plait_thread *thread, const plait_device *d) {
        "`event_free`, `event_record`, `event_query`, `event_wait` and `stream_wait` go with "
        "`event_new`"},
       {!!d->pinned_alloc, !!d->pinned_free, "`pinned_free` goes with `pinned_alloc`"}};
+  const char *c = d->name;
+  while (std::isalnum(static_cast<unsigned char>(*c)) || *c == '_') c++;
+  if (*c || c == d->name || std::isdigit(static_cast<unsigned char>(*d->name))) {
+    raise(thread, PLAIT_VALUE_ERROR, "provide",
+          "the name of a device must be letters, digits and underscores, got `%s`", d->name);
+    return false;
+  }
   for (const auto &group : groups)
     if (group.first && !group.others) {
       raise(thread, PLAIT_VALUE_ERROR, "provide", "the device `%s` is incomplete: %s", d->name,
@@ -206,6 +214,19 @@ const Provided *device_in_force(int32_t device_type) {
   for (const Provided &p : provided)
     if (p.role == "device" && p.device_type == device_type) return &p;
   return nullptr;
+}
+
+// The type that has a name already, by DLPack or by a plug-in, or -1.
+int32_t type_named(const char *name, int32_t but) {
+  for (int32_t type = 0; type < PLAIT_MAX_DEVICE_TYPES; type++) {
+    const char *known = known_device_name(type);
+    if (type != but && known && !std::strcmp(known, name)) return type;
+  }
+  for (const Provided &p : provided)
+    if (p.role == "device" && p.device_type != but &&
+        !std::strcmp(reinterpret_cast<const plait_device *>(p.table)->name, name))
+      return p.device_type;
+  return -1;
 }
 
 // The name that a table has: behind its header in every role.
@@ -239,8 +260,15 @@ plait_status provide(plait_thread *thread, const char *role, int32_t device_type
     const bool is_device = !std::strcmp(role, "device");
     if (is_device && !is_consistent(thread, reinterpret_cast<const plait_device *>(table)))
       return PLAIT_VALUE_ERROR;
+    if (is_device && device_type <= kDLCPU)
+      return raise(thread, PLAIT_VALUE_ERROR, "provide",
+                   "the CPU and `meta` need no table for the role `device`");
     if (!who) who = initialising();
     const std::lock_guard<ForkMutex> lock(registry_mutex);
+    if (is_device && type_named(name_of(table), device_type) >= 0)
+      return raise(thread, PLAIT_VALUE_ERROR, "provide",
+                   "the name `%s` is that of device type %d already", name_of(table),
+                   type_named(name_of(table), device_type));
     if (const Provided *first = is_device ? device_in_force(device_type) : nullptr)
       return raise(thread, PLAIT_VALUE_ERROR, "provide",
                    "the device `%s` of type %d is brought by `%s` already; detach that first",

@@ -1110,6 +1110,26 @@ TEST(a_device_that_is_used_stays_and_comes_alone) {
   REQUIRE(rt->provide(th, "device", kDLExtDev, &half.h, nullptr, nullptr) == PLAIT_VALUE_ERROR &&
           error_has({"`event_wait`", "`event_new`"}));
 }
+TEST(devices_have_names_and_types_of_their_own) {
+  define_basics();
+  plait_device d = mini::table;
+  const auto refused = [&](const char *name, int32_t type, const char *text) {
+    d.name = name;
+    return rt->provide(th, "device", type, &d.h, nullptr, nullptr) == PLAIT_VALUE_ERROR &&
+           error_has({text});
+  };
+  REQUIRE(refused("fast", kDLCPU, "the CPU"));
+  for (const char *name : {"", "a:1", "a\n", "\xff", "1a"})
+    REQUIRE(refused(name, kDLExtDev, "letters, digits and underscores"));
+  for (const char *name : {"cpu", "meta", "cuda"}) REQUIRE(refused(name, kDLExtDev, name));
+  d.name = "mine";
+  uint64_t undo = 0;
+  check(rt->provide(th, "device", kDLExtDev, &d.h, nullptr, &undo));
+  plait_device second = d;
+  REQUIRE(rt->provide(th, "device", kDLWebGPU, &second.h, nullptr, nullptr) == PLAIT_VALUE_ERROR &&
+          error_has({"`mine`", "type 12"}));
+  check(rt->retract(th, undo));
+}
 TEST(the_cpu_serves_what_a_device_lacks_if_asked_to) {
   mini::start();
   const Tensor x = mini::make_on(mini::zero, {1, 2});

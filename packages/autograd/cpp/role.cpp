@@ -71,12 +71,10 @@ void check_grad(plait_thread *thread, const plait_tensor *t, const plait_tensor 
     raise(thread, PLAIT_DTYPE_ERROR, "grad",
           "the gradient of a tensor of %s must have its dtype; got %s", plait::name(t->dl.dtype),
           plait::name(g->dl.dtype));
-  if (t->dl.device.device_type != g->dl.device.device_type ||
-      t->dl.device.device_id != g->dl.device.device_id)
+  if (!same(t->dl.device, g->dl.device))
     raise(thread, PLAIT_VALUE_ERROR, "grad",
-          "the gradient must be on the tensor's device %d:%d; got %d:%d",
-          int(t->dl.device.device_type), int(t->dl.device.device_id), int(g->dl.device.device_type),
-          int(g->dl.device.device_id));
+          "the gradient must be on the tensor's device %s; got %s",
+          device_text(t->dl.device).c_str(), device_text(g->dl.device).c_str());
 }
 
 // The history of a non-leaf tensor, as an object that can store a gradient.

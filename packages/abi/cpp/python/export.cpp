@@ -99,8 +99,11 @@ int hand_over(plait_tensor *t, PyObject *stream) {
     return -1;
   }
   if (given && number == -1) return 0;
+  // the standard's numbers for streams without a handle; what is larger is a live stream's handle
+  const bool is_default = number <= (d.device_type == kDLCUDA ? 1 : 2);
   const bool refused =
-      given && (!is_accelerator(d) || number < 0 || (d.device_type == kDLCUDA && number == 0) ||
+      given && (!is_accelerator(d) || number < 0 || (number > 2 && number < 4096) ||
+                (d.device_type == kDLCUDA && number == 0) ||
                 (d.device_type == kDLROCM && (number == 1 || number == 2)));
   if (refused) {
     const char *what = is_accelerator(d) ? "the number of a stream, -1 or None" : "None or -1";
@@ -113,7 +116,7 @@ int hand_over(plait_tensor *t, PyObject *stream) {
   plait_thread *thread = runtime->thread();
   plait_stream *ours = runtime->stream(thread, d), *theirs = nullptr;
   plait_status s = PLAIT_OK;
-  if (number != 0 && !(d.device_type == kDLCUDA && number == 1))
+  if (!is_default)
     s = runtime->stream_wrap(thread, d, reinterpret_cast<void *>(uintptr_t(number)), &theirs);
   const bool one = ours && theirs ? ours->native == theirs->native : ours == theirs;
   if (s >= 0 && !one) s = wait_between(thread, d, ours, d, theirs);

@@ -491,7 +491,7 @@ typedef struct plait_device {
                        uint64_t nbytes, plait_stream *, uint64_t flags);
   plait_status (*synchronize)(void *ctx, struct plait_thread *, DLDevice); /* waits for all streams */
   plait_status (*stream_synchronize)(void *ctx, struct plait_thread *, DLDevice, plait_stream *);
-  /* or NULL, the default streams are all there are; fills `native`. Then `stream_free` and the next one are there, too */
+  /* or NULL, the default streams are all there are; fills `native`. With the two behind it and `event_new`, or without */
   plait_status (*stream_new)(void *ctx, struct plait_thread *, plait_stream *);
   void (*stream_free)(void *ctx, plait_stream *); /* may wait; its work is done in any case */
   plait_status (*stream_query)(void *ctx, struct plait_thread *, DLDevice, plait_stream *, int32_t *done);
@@ -731,7 +731,7 @@ typedef struct plait_runtime { /* the one singleton; components get a pointer to
   plait_status (*attach)(plait_thread *, const plait_plugin *);      /* a plug-in that is already in memory */
   uint64_t (*report)(plait_record *list, uint64_t room, uint64_t record_size); /* record_size: sizeof(plait_record) */
   /* takes back every kernel, layer, role and observer that the plug-in of this name registered; what it lent (memory,
-   * tables in use) stays valid, its library stays loaded, and loading it again starts it anew */
+   * tables in use) stays valid, and loading it again starts it anew. Refused while tensors have memory of its device */
   plait_status (*detach)(plait_thread *, const char *plugin);
   /* of the host's floats, and of floats that operators make of integers or of nothing; the host may set it */
   DLDataType *default_dtype;
