@@ -360,3 +360,17 @@ def test_devices_and_streams_that_are_not_there(run: Callable[[str], None]) -> N
     for number in (3, 4000, -5):
         refused(BufferError, lambda: x.__dlpack__(stream=number), "`stream`")
     """)
+
+
+def test_printing_copies_what_is_printed(run: Callable[[str], None]) -> None:
+    run(r"""
+    import re
+
+    def text(x):
+        return re.sub(r",\s+device='ext:0'", "", repr(x))
+
+    for x in (plait.arange(5000).reshape(50, 100), plait.randn(3, 2000), plait.randn(1001, 1)):
+        assert text(x.to("ext")) == repr(x)
+    here, there = (plait.ones(1, device=d).expand(2**40) for d in ("cpu", "ext"))
+    assert text(there) == repr(here)
+    """)

@@ -152,23 +152,36 @@ def _notes(self: Tensor) -> list[str]:
 def _body(data: Tensor, indent: int) -> str:
     if data.numel() == 0:
         return "[]"
+    edge = _options.edgeitems
+    cut = data.numel() > _options.threshold
+    long = tuple(cut and size > 2 * edge for size in data.shape)
+    if data.device.type != "cpu":
+        data = _edges(data, long)
     if data.dtype.name == "bfloat16":
         data = data._cast(_binding.dtype("float32"))
-    array = data.cpu().numpy()
-    cut = array.size > _options.threshold
-    shown = _shown(array, cut)
+    shown = _shown(data.cpu().numpy(), long)
     return _nest(shown, _formatter(list(_leaves(shown)), data.dtype), indent)
 
 
-def _shown(array: Any, cut: bool) -> Any:
-    """Return nested lists of numbers, with an Ellipsis for elements that are not printed."""
+def _edges(data: Tensor, long: tuple[bool, ...]) -> Tensor:
+    """Return what is printed of a tensor, so that nothing else is copied from its device."""
+    edge, join = _options.edgeitems, _binding.operator("cat")
+    for dim, is_long in enumerate(long):
+        if is_long:
+            last = data.shape[dim] - edge
+            data = join([data.narrow(dim, 0, edge), data.narrow(dim, last, edge)], dim)
+    return data
+
+
+def _shown(array: Any, long: tuple[bool, ...]) -> Any:
+    """Return nested lists of numbers, with an Ellipsis in dimensions that are too long."""
     if array.ndim == 0:
         return array.item()
     edge = _options.edgeitems
-    if not cut or len(array) <= 2 * edge:
-        return [_shown(row, cut) for row in array] if array.ndim > 1 else array.tolist()
-    head = [_shown(row, cut) for row in array[:edge]]
-    return [*head, ..., *(_shown(row, cut) for row in array[len(array) - edge :])]
+    if not long[0]:
+        return [_shown(row, long[1:]) for row in array] if array.ndim > 1 else array.tolist()
+    head = [_shown(row, long[1:]) for row in array[:edge]]
+    return [*head, ..., *(_shown(row, long[1:]) for row in array[len(array) - edge :])]
 
 
 def _leaves(shown: Any) -> Iterator[Any]:
