@@ -131,5 +131,13 @@ def test_a_circle_is_an_error(tree: pathlib.Path) -> None:
         closure(["nn"], load_all(tree))
 
 
+def test_extras_count_of_packages_that_others_need_too() -> None:
+    packages = load_all()
+    for first in packages:
+        reached = closure([first, "multiprocessing"], packages, tests=True)
+        assert set(packages["multiprocessing"].test_needs) <= set(reached)
+        assert all(set(packages[name].needs) <= set(reached[:i]) for i, name in enumerate(reached))
+
+
 def test_data_needs_no_other_strand() -> None:
     assert closure(["data"], load_all(), tests=True) == ["data"]

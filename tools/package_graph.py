@@ -97,7 +97,7 @@ def closure(names: list[str], packages: dict[str, Package], *, tests: bool = Fal
     order: list[str] = []
     path: list[str] = []
 
-    def visit(name: str, extras: bool) -> None:
+    def visit(name: str) -> None:
         if name in path:
             raise ValueError(f"packages need one another in a circle: {' -> '.join([*path, name])}")
         if name not in packages:
@@ -107,15 +107,15 @@ def closure(names: list[str], packages: dict[str, Package], *, tests: bool = Fal
             return
         path.append(name)
         for needed in packages[name].needs:
-            visit(needed, False)
+            visit(needed)
         path.pop()
         order.append(name)
-        if extras:
-            for needed in packages[name].test_needs:
-                visit(needed, False)
 
     for name in names:
-        visit(name, tests)
+        visit(name)
+    for name in names if tests else ():
+        for needed in packages[name].test_needs:
+            visit(needed)
     return order
 
 
