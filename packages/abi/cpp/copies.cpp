@@ -57,13 +57,12 @@ plait_status copy_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *fr
   async = async && host && is_pinned(host) && table->event_new;
   record_use(from->storage, stream);
   record_use(to->storage, behind);  // which waits for the copy
-  const plait_error *before = thread->error;
-  plait_status s = unlocked([&] {
+  const auto copy = [&] {
     return table->copy(table->ctx, thread, to->dl.data, there, from->dl.data, here,
                        uint64_t(numel(from) * itemsize(from->dl.dtype)), stream,
                        async ? PLAIT_COPY_ASYNC : 0);
-  });
-  s = told(thread, d, "copy", s, before);
+  };
+  plait_status s = asked(thread, d, "copy", [&] { return unlocked(copy); });
   if (s >= 0 && between) s = wait_between(thread, d, stream, there, behind);
   if (s >= 0 && async) s = keep_until_done(thread, d, stream, host->storage);
   let_go(thread, d);

@@ -71,11 +71,7 @@ Block *new_block(plait_thread *thread, DLDevice device, const plait_type *type, 
 // The table of a device, if it may be used; else an error.
 plait_status usable(plait_thread *thread, DLDevice d, const plait_device **table) {
   *table = device_table(d);
-  if (!*table) return no_device(thread, d);
-  if (is_forked(d)) return forked(thread, d);
-  if (const plait_status s = exists(thread, d); s < 0) return s;
-  begin_use(d);
-  return PLAIT_OK;
+  return *table ? begin_use(thread, d) : no_device(thread, d);
 }
 
 // The operators that were launched behind the last event that is known to be reached.
@@ -120,11 +116,6 @@ plait_status no_device(plait_thread *thread, DLDevice d) {
                device_text(d).c_str());
 }
 
-void begin_use(DLDevice d) {
-  State &state = states[d.device_type];
-  if (!state.process.load(std::memory_order_relaxed)) state.process = forks.number.load();
-}
-
 void count_live(DLDevice d, int64_t change) {
   if (is_accelerator(d)) states[d.device_type].live.fetch_add(change, std::memory_order_relaxed);
 }
@@ -166,19 +157,20 @@ plait_status late_error(plait_thread *thread, DLDevice d) {
                device_text(d).c_str());
 }
 
-// Whether a device has this number; where nobody brings the device, others say so.
-plait_status exists(plait_thread *thread, DLDevice d) {
+plait_status begin_use(plait_thread *thread, DLDevice d) {
+  if (is_forked(d)) return forked(thread, d);
   const plait_device *table = device_table(d);
   const int32_t n = table ? table->count(table->ctx) : d.device_id + 1;
-  if (d.device_id >= 0 && d.device_id < n) return PLAIT_OK;
-  return raise(thread, PLAIT_VALUE_ERROR, nullptr, "there is no device %s: %s has %d",
-               device_text(d).c_str(), table ? table->name : "its type", n);
+  if (d.device_id < 0 || d.device_id >= n)
+    return raise(thread, PLAIT_VALUE_ERROR, nullptr, "there is no device %s: %s has %d",
+                 device_text(d).c_str(), table ? table->name : "its type", n);
+  State &state = states[d.device_type];
+  if (!state.process.load(std::memory_order_relaxed)) state.process = forks.number.load();
+  return PLAIT_OK;
 }
 
 plait_status enter_device(plait_call *c) {
-  if (is_forked(c->device)) return forked(c->thread, c->device);
-  if (const plait_status s = exists(c->thread, c->device); s < 0) return s;
-  begin_use(c->device);
+  if (const plait_status s = begin_use(c->thread, c->device); s < 0) return s;
   c->stream = current_stream(c->thread, c->device);
   return late_error(c->thread, c->device);
 }
@@ -237,9 +229,8 @@ plait_status stream_new(plait_thread *thread, DLDevice d, int32_t priority, plai
   auto *b = new_block<StreamBlock>(thread, d, &stream_type, "a stream");
   if (!b) return PLAIT_MEMORY_ERROR;
   b->priority = priority;
-  const plait_error *before = thread->error;
   const plait_status s =
-      told(thread, d, "stream_new", table->stream_new(table->ctx, thread, b), before);
+      asked(thread, d, "stream_new", [&] { return table->stream_new(table->ctx, thread, b); });
   if (s < 0) return plait_release(b), s;
   b->table = table;
   *out = b;
@@ -264,9 +255,9 @@ plait_status stream_query(plait_thread *thread, DLDevice d, plait_stream *stream
   if (!is_accelerator(d)) return PLAIT_OK;
   if (const plait_status s = usable(thread, d, &table); s < 0) return s;
   if (!table->stream_new) return late_error(thread, d);
-  const plait_error *before = thread->error;
-  const plait_status s = told(thread, d, "stream_query",
-                              table->stream_query(table->ctx, thread, d, stream, done), before);
+  const plait_status s = asked(thread, d, "stream_query", [&] {
+    return table->stream_query(table->ctx, thread, d, stream, done);
+  });
   return s < 0 ? s : late_error(thread, d);
 }
 
@@ -274,10 +265,9 @@ plait_status stream_synchronize(plait_thread *thread, DLDevice d, plait_stream *
   const plait_device *table = nullptr;
   if (!is_accelerator(d)) return PLAIT_OK;
   if (const plait_status s = usable(thread, d, &table); s < 0) return s;
-  const plait_error *before = thread->error;
-  const plait_status s = told(
-      thread, d, "stream_synchronize",
-      unlocked([&] { return table->stream_synchronize(table->ctx, thread, d, stream); }), before);
+  const plait_status s = asked(thread, d, "stream_synchronize", [&] {
+    return unlocked([&] { return table->stream_synchronize(table->ctx, thread, d, stream); });
+  });
   let_go(thread, d);
   return s < 0 ? s : late_error(thread, d);
 }
@@ -287,10 +277,9 @@ plait_status synchronize(plait_thread *thread, DLDevice d) {
   if (!is_accelerator(d)) return PLAIT_OK;
   if (const plait_status s = usable(thread, d, &table); s < 0) return s;
   const uint64_t last = states[d.device_type].launches;
-  const plait_error *before = thread->error;
-  const plait_status s =
-      told(thread, d, "synchronize",
-           unlocked([&] { return table->synchronize(table->ctx, thread, d); }), before);
+  const plait_status s = asked(thread, d, "synchronize", [&] {
+    return unlocked([&] { return table->synchronize(table->ctx, thread, d); });
+  });
   let_go(thread, d);
   if (s < 0) return s;
   const plait_status late = late_error(thread, d);
@@ -315,10 +304,10 @@ plait_status event_new(plait_thread *thread, DLDevice d, uint64_t flags, plait_d
   auto *b = new_block<EventBlock>(thread, d, &event_type, "an event");
   if (!b) return PLAIT_MEMORY_ERROR;
   b->flags = flags;
-  const plait_error *before = thread->error;
-  const plait_status s = table->event_new ? told(thread, d, "event_new",
-                                                 table->event_new(table->ctx, thread, b), before)
-                                          : PLAIT_OK;
+  const plait_status s =
+      table->event_new
+          ? asked(thread, d, "event_new", [&] { return table->event_new(table->ctx, thread, b); })
+          : PLAIT_OK;
   if (s < 0) return plait_release(b), s;
   if (table->event_new) b->table = table;
   *out = b;
@@ -332,9 +321,16 @@ plait_status event_record(plait_thread *thread, plait_device_event *event, plait
   b->launch = states[b->device.device_type].launches;
   b->recorded = true;
   if (!b->table) return PLAIT_OK;
-  const plait_error *before = thread->error;
-  return told(thread, b->device, "event_record",
-              b->table->event_record(b->table->ctx, thread, b, stream), before);
+  return asked(thread, b->device, "event_record",
+               [&] { return b->table->event_record(b->table->ctx, thread, b, stream); });
+}
+
+// Behind an event: the error that is known by now, or all calls before it are done.
+static plait_status passed(plait_thread *thread, const plait_device_event *event) {
+  const auto *b = static_cast<const EventBlock *>(event);
+  const plait_status late = late_error(thread, b->device);
+  if (late >= 0) reach(b->device, b->launch);
+  return late;
 }
 
 plait_status event_query(plait_thread *thread, plait_device_event *event, int32_t *done) {
@@ -342,31 +338,27 @@ plait_status event_query(plait_thread *thread, plait_device_event *event, int32_
   auto *b = static_cast<EventBlock *>(event);
   if (!b || !b->recorded) return PLAIT_OK;
   if (is_forked(b->device)) return forked(thread, b->device);
-  const plait_error *before = thread->error;
-  const plait_status s = b->table
-                             ? told(thread, b->device, "event_query",
-                                    b->table->event_query(b->table->ctx, thread, b, done), before)
-                             : PLAIT_OK;
+  const plait_status s =
+      b->table ? asked(thread, b->device, "event_query",
+                       [&] { return b->table->event_query(b->table->ctx, thread, b, done); })
+               : PLAIT_OK;
   if (s < 0 || !*done) return s;
-  const plait_status late = late_error(thread, b->device);
-  if (late >= 0) reach(b->device, b->launch);
-  return late;
+  return passed(thread, b);
 }
 
 plait_status event_wait(plait_thread *thread, plait_device_event *event) {
   auto *b = static_cast<EventBlock *>(event);
   if (!b || !b->recorded) return PLAIT_OK;
   if (is_forked(b->device)) return forked(thread, b->device);
-  const plait_error *before = thread->error;
   const plait_status s =
       b->table
-          ? told(thread, b->device, "event_wait",
-                 unlocked([&] { return b->table->event_wait(b->table->ctx, thread, b); }), before)
+          ? asked(thread, b->device, "event_wait",
+                  [&] {
+                    return unlocked([&] { return b->table->event_wait(b->table->ctx, thread, b); });
+                  })
           : PLAIT_OK;
   if (s < 0) return s;
-  const plait_status late = late_error(thread, b->device);
-  if (late >= 0) reach(b->device, b->launch);
-  return late;
+  return passed(thread, b);
 }
 
 plait_status stream_wait(plait_thread *thread, DLDevice d, plait_stream *stream,
@@ -376,9 +368,8 @@ plait_status stream_wait(plait_thread *thread, DLDevice d, plait_stream *stream,
   if (!is_accelerator(d)) return event_wait(thread, event);  // the host is its own stream
   if (is_forked(d)) return forked(thread, d);
   if (d.device_type != b->device.device_type) return event_wait(thread, event);
-  const plait_error *before = thread->error;
-  return told(thread, d, "stream_wait", b->table->stream_wait(b->table->ctx, thread, d, stream, b),
-              before);
+  return asked(thread, d, "stream_wait",
+               [&] { return b->table->stream_wait(b->table->ctx, thread, d, stream, b); });
 }
 
 plait_status event_elapsed(plait_thread *thread, plait_device_event *from, plait_device_event *to,
@@ -396,9 +387,8 @@ plait_status event_elapsed(plait_thread *thread, plait_device_event *from, plait
                  device_text(a->device).c_str());
   for (plait_device_event *each : {from, to})
     if (const plait_status s = event_wait(thread, each); s < 0) return s;
-  const plait_error *before = thread->error;
-  return told(thread, a->device, "event_elapsed",
-              table->event_elapsed(table->ctx, thread, from, to, milliseconds), before);
+  return asked(thread, a->device, "event_elapsed",
+               [&] { return table->event_elapsed(table->ctx, thread, from, to, milliseconds); });
 }
 
 // Memory.
@@ -477,9 +467,9 @@ plait_status pinned_new(plait_thread *thread, DLDevice d, uint64_t nbytes, plait
       return s;
     }
     auto pinned = std::make_unique<Pinned>(Pinned{table, nullptr, nbytes});
-    const plait_error *before = thread->error;
-    plait_status s = told(thread, d, "pinned_alloc",
-                          table->pinned_alloc(table->ctx, thread, nbytes, &pinned->data), before);
+    plait_status s = asked(thread, d, "pinned_alloc", [&] {
+      return table->pinned_alloc(table->ctx, thread, nbytes, &pinned->data);
+    });
     if (s >= 0 && !pinned->data)
       s = raise(thread, PLAIT_MEMORY_ERROR, nullptr, "`pinned_alloc` of %s gave no memory",
                 table->name);

@@ -13,17 +13,24 @@ inline const plait_device *device_table(DLDevice d) {
   return is_accelerator(d) ? in_force(roles.device[d.device_type]) : nullptr;
 }
 
-// A device that was used before a fork is not there in the child.
-void begin_use(DLDevice);
+// A device that was used before a fork is not there in the child. `begin_use` refuses it, and one
+// whose number is too large; each call, allocation, stream and event begins with it.
+plait_status begin_use(plait_thread *, DLDevice);
 bool is_forked(DLDevice);
 plait_status forked(plait_thread *, DLDevice);     // the error
 plait_status no_device(plait_thread *, DLDevice);  // the error where nobody brings it
-plait_status exists(plait_thread *, DLDevice);     // whether the type has so many devices
 
 // A status of the device's function `what`: errors without a text get one. `before` was the
 // thread's error when it was called.
 plait_status told(plait_thread *, DLDevice, const char *what, plait_status,
                   const plait_error *before);
+
+// Calls the device's function `what`; see `told`.
+template <class F>
+plait_status asked(plait_thread *thread, DLDevice d, const char *what, F &&call) {
+  const plait_error *before = thread->error;
+  return told(thread, d, what, call(), before);
+}
 
 // The number of storages, streams and events that a device type has.
 void count_live(DLDevice, int64_t change);

@@ -195,14 +195,6 @@ plait_status fresh_extent(plait_thread *thread, DLDataType dtype, int32_t ndim,
   return PLAIT_OK;
 }
 
-// Whether there is such a device, and this process may use it.
-plait_status may_allocate(plait_thread *thread, DLDevice d) {
-  if (is_forked(d)) return forked(thread, d);
-  if (const plait_status s = exists(thread, d); s < 0) return s;
-  begin_use(d);
-  return PLAIT_OK;
-}
-
 }  // namespace
 
 plait_stream *stream_of(const plait_storage *s) {
@@ -246,7 +238,7 @@ plait_status storage_new(plait_thread *thread, DLDevice device, uint64_t nbytes,
   }
   plait_stream *stream = nullptr;
   if (type != kDLCPU) {
-    if (const plait_status refused = may_allocate(thread, device); refused < 0) {
+    if (const plait_status refused = begin_use(thread, device); refused < 0) {
       give_back(s);
       return refused;
     }
