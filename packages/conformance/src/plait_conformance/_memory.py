@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from plait_conformance._device import HOST_MEMORY, Device, Stream
@@ -17,7 +19,7 @@ from plait_conformance._tables import (
     table_in_force,
 )
 
-__all__ = ["Block", "Pool", "in_child"]
+__all__ = ["Block", "Pool", "in_child", "repeated"]
 
 CHILD_SECONDS = 30
 
@@ -100,6 +102,26 @@ class Block:
     def free(self) -> None:
         """Give it back."""
         self.pool.table.free(self.pool.table.ctx, self.address, self.nbytes, self.given)
+
+
+@contextmanager
+def repeated(work: Callable[[], object]) -> Iterator[None]:
+    """Do the work again and again in two other threads: a fork may find it holding a lock."""
+    stop = threading.Event()
+
+    def repeat() -> None:
+        while not stop.is_set():
+            work()
+
+    others = [threading.Thread(target=repeat) for _ in range(2)]
+    for thread in others:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in others:
+            thread.join()
 
 
 def in_child(work: Callable[[], object]) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import plait_abi
 from plait_conformance._executor import Executor
-from plait_conformance._memory import in_child
+from plait_conformance._memory import in_child, repeated
 
 COUNTS = (0, 1, 2, 3, 7, 8, 64, 1000)
 
@@ -200,24 +200,12 @@ def test_it_works_in_the_child_of_a_fork(executor: Executor) -> None:
 def test_it_works_in_a_child_while_threads_use_it(executor: Executor) -> None:
     if not hasattr(os, "fork"):
         pytest.skip("there is no fork")
-    stop = threading.Event()
-
-    def disturb() -> None:
-        while not stop.is_set():
-            executor.parallel(8, lambda i: None)
 
     def work() -> None:
         tally = Tally()
         executor.parallel(50, tally.note)
         tally.check(50)
 
-    others = [threading.Thread(target=disturb) for _ in range(2)]
-    for thread in others:
-        thread.start()
-    try:
+    with repeated(lambda: executor.parallel(8, lambda i: None)):
         for _ in range(5):
             in_child(work)
-    finally:
-        stop.set()
-        for thread in others:
-            thread.join()
