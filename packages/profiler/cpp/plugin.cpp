@@ -1,38 +1,41 @@
-// libplait_profiler: recorders as plain C functions, for Python's ctypes and for programs without
-// Python.
+// libplait_profiler: the recorder as plain C functions.
 #include <plait/plait.hpp>
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
+#include "interning.hpp"
+#include "journal.hpp"
+#include "profiler.h"
 #include "recorder.hpp"
 
 namespace plait::profiler {
 namespace {
 
-const plait_runtime *runtime = nullptr;  // set when the component is loaded
-
-ForkMutex idle_mutex;
-std::vector<Recorder *> idle;  // stopped recorders whose records were read, for reuse
-
+// In a process that was started while its parent is profiled, PLAIT_PROFILE_JOURNAL is the number
+// of the wanted kinds, ":" and the parent's folder. It records from the beginning to its end.
 plait_status init(const plait_runtime *r, const plait_plugin *) {
-  runtime = r;
-  return PLAIT_OK;
+  set_runtime(r);
+  const char *wanted = std::getenv("PLAIT_PROFILE_JOURNAL");
+  const char *folder = wanted ? std::strchr(wanted, ':') : nullptr;
+  if (!folder) return PLAIT_OK;
+  set_journal_folder(folder + 1);
+  begin_journal();
+  if (!in_journal()) return PLAIT_OK;
+  static Session *whole;
+  return start(std::strtoull(wanted, nullptr, 10), 1 << 22, false, &whole);
 }
 
-Recorder *idle_recorder() {
-  const std::lock_guard<ForkMutex> lock(idle_mutex);
-  if (idle.empty()) return new Recorder;
-  Recorder *r = idle.back();
-  idle.pop_back();
-  return r;
+Table *table_of(char letter) {
+  switch (letter) {
+    case 's': return &signatures;
+    case 'c': return &contexts;
+    case 'm': return &modules;
+    case 'k': return &stacks;
+    default: return nullptr;
+  }
 }
-
-struct Range {
-  plait_event event;
-  uint64_t tokens[PLAIT_TOKENS];
-  uint64_t n;
-  char name[1];
-};
 
 }  // namespace
 }  // namespace plait::profiler
@@ -43,54 +46,62 @@ using namespace plait::profiler;
 PLAIT_EXPORT const plait_plugin plait_plugin_v1 = {
     PLAIT_HEADER(plait_plugin), "plait_profiler", "0.1.0", 0, init, nullptr};
 
-// Begins to record events of these kinds, at most `capacity` a thread; NULL if that fails.
-PLAIT_EXPORT void *plait_profiler_start(uint64_t kinds, uint64_t capacity, int shapes) {
-  Recorder *recorder = idle_recorder();
-  if (recorder->start(runtime, kinds, capacity, shapes) >= 0) return recorder;
-  const std::lock_guard<plait::ForkMutex> lock(idle_mutex);
-  idle.push_back(recorder);
-  return nullptr;
+PLAIT_EXPORT plait_status plait_profiler_start(uint64_t kinds, uint64_t capacity, int stacks,
+                                               plait_profiler_session **out) {
+  return start(kinds, capacity, stacks != 0, out);
+}
+PLAIT_EXPORT plait_status plait_profiler_stop(plait_profiler_session *session) {
+  return stop(session);
+}
+PLAIT_EXPORT void plait_profiler_free(plait_profiler_session *session) { delete session; }
+
+PLAIT_EXPORT const void *plait_profiler_rows(const plait_profiler_session *session,
+                                             uint64_t *count) {
+  *count = session->rows.size();
+  return session->rows.data();
+}
+PLAIT_EXPORT void plait_profiler_times(const plait_profiler_session *session, uint64_t *begin,
+                                       uint64_t *end) {
+  *begin = session->begin;
+  *end = session->end;
+}
+PLAIT_EXPORT uint64_t plait_profiler_dropped(const plait_profiler_session *session,
+                                             uint64_t (*pairs)[2], uint64_t room) {
+  uint64_t i = 0;
+  for (const auto &[kind, n] : session->dropped) {
+    if (i < room) pairs[i][0] = kind, pairs[i][1] = n;
+    i++;
+  }
+  return i;
+}
+PLAIT_EXPORT uint64_t plait_profiler_reserved(const plait_profiler_session *session,
+                                              uint64_t (*pairs)[2], uint64_t room) {
+  for (uint64_t i = 0; i < std::min<uint64_t>(room, session->reserved.size()); i++) {
+    pairs[i][0] = session->reserved[i].first;
+    pairs[i][1] = session->reserved[i].second;
+  }
+  return session->reserved.size();
 }
 
-PLAIT_EXPORT void plait_profiler_stop(void *recorder) {
-  static_cast<Recorder *>(recorder)->stop(runtime);
+PLAIT_EXPORT void plait_profiler_texts(char table, void (*visit)(void *, const char *, uint64_t),
+                                       void *ctx) {
+  const Table *found = table_of(table);
+  if (!found) return;
+  for (const std::string &text : found->texts()) visit(ctx, text.c_str(), text.size());
 }
 
-// After stop: the number of records, the number of dropped ones, and the records by thread, oldest
-// first. Their texts live until plait_profiler_free.
-PLAIT_EXPORT uint64_t plait_profiler_size(void *recorder) {
-  return static_cast<Recorder *>(recorder)->size();
+PLAIT_EXPORT int plait_profiler_is_recording(void) { return is_recording(); }
+PLAIT_EXPORT uint32_t plait_profiler_find(char table, uint64_t hash) {
+  const Table *found = table_of(table);
+  return found ? found->find(hash) : 0;
 }
-PLAIT_EXPORT uint64_t plait_profiler_dropped(void *recorder) {
-  return static_cast<Recorder *>(recorder)->dropped();
+PLAIT_EXPORT uint32_t plait_profiler_add(char table, uint64_t hash, const char *text) {
+  Table *found = table_of(table);
+  return found ? found->number(hash, [&] { return std::string(text); }) : 0;
 }
-PLAIT_EXPORT void plait_profiler_copy(void *recorder, void *records) {
-  static_cast<Recorder *>(recorder)->copy(static_cast<Record *>(records));
+PLAIT_EXPORT uint32_t plait_profiler_set_module(uint32_t number) { return set_module(number); }
+PLAIT_EXPORT void plait_profiler_set_stack_function(uint32_t (*f)(void)) { set_stack_function(f); }
+PLAIT_EXPORT void plait_profiler_mark(const plait_storage *storage, uint32_t category) {
+  mark(storage, category);
 }
-
-PLAIT_EXPORT void plait_profiler_free(void *recorder) {
-  static_cast<Recorder *>(recorder)->clear();
-  const std::lock_guard<plait::ForkMutex> lock(idle_mutex);
-  idle.push_back(static_cast<Recorder *>(recorder));
-}
-
-// A range that observers see under this name; NULL without observers. It must end on the thread
-// that began it.
-PLAIT_EXPORT void *plait_profiler_range_begin(const char *name) {
-  if (!(__atomic_load_n(runtime->observed, __ATOMIC_RELAXED) & PLAIT_EVENT_RANGE)) return nullptr;
-  const size_t length = std::strlen(name);
-  auto *range = static_cast<Range *>(std::calloc(1, sizeof(Range) + length));
-  if (!range) return nullptr;
-  std::memcpy(range->name, name, length);
-  range->event.size = sizeof range->event;
-  range->event.kind = PLAIT_EVENT_RANGE;
-  range->event.name = range->name;
-  range->n = runtime->begin(&range->event, range->tokens, PLAIT_TOKENS);
-  return range;
-}
-
-PLAIT_EXPORT void plait_profiler_range_end(void *range, int failed) {
-  auto *r = static_cast<Range *>(range);
-  runtime->end(&r->event, r->tokens, r->n, failed ? PLAIT_HOST_ERROR : PLAIT_OK);
-  std::free(range);
-}
+PLAIT_EXPORT void plait_profiler_set_journal(const char *folder) { set_journal_folder(folder); }

@@ -1,79 +1,44 @@
-// The records of an observer: a bounded ring for each thread, which only that thread writes to.
+// The recorder: one observer for all profiles of the process. A profile is a time in which it runs.
 #ifndef PLAIT_PROFILER_RECORDER_HPP
 #define PLAIT_PROFILER_RECORDER_HPP
-#include <plait/fork.hpp>
 #include <plait/plait.hpp>
 
-#include <atomic>
+#include <map>
 #include <memory>
-#include <mutex>
-#include <string>
-#include <unordered_set>
+#include <utility>
 #include <vector>
+
+#include "profiler.h"
+#include "row.hpp"
+
+struct plait_profiler_session {
+  // wanted
+  uint64_t kinds = 0;
+  uint64_t capacity = 0;  // rows of a thread
+  bool stacks = false;
+  // found
+  uint64_t begin = 0, end = 0;
+  std::vector<plait::profiler::Row> rows;  // by thread, in the order of their ends
+  std::map<uint16_t, uint64_t> dropped;
+  std::vector<std::pair<uint64_t, uint64_t>> reserved;  // times, bytes
+};
 
 namespace plait::profiler {
 
-struct Record {  // 64 bytes, read by plait_profiler/_recorder.py
-  uint64_t start, end;  // nanoseconds of CLOCK_MONOTONIC; equal for ALLOC and FREE
-  const char *name;     // NULL for ALLOC and FREE
-  const char *shapes;   // "[[2, 3], []]", or NULL
-  uint64_t a, b;        // as in plait_event
-  uint32_t kind;
-  int32_t status;
-  uint64_t thread;  // the system's id of the thread
-};
-static_assert(sizeof(Record) == 64, "the Python side reads 64 bytes");
+using Session = plait_profiler_session;
 
-// The owning thread writes; others read once the recorder is off and the thread has left `push`.
-class Ring {
- public:
-  Ring(uint64_t capacity, uint64_t thread) : thread(thread), capacity_(capacity) {}
-  void push(const Record &);
-  void miss() { missed_++; }  // there was no memory for a record
-  const char *keep(
-      // copies, as names of ranges and nodes may be freed before the records are read
-      const std::string &text);
-  uint64_t size() const { return records_.size(); }
-  uint64_t dropped() const { return missed_ + count_ - records_.size(); }
-  void copy(Record *to) const;  // oldest first
+void set_runtime(const plait_runtime *);
+plait_status start(uint64_t kinds, uint64_t capacity, bool stacks, Session **out);
+plait_status stop(Session *);  // an error of a device that was waited for
+bool is_recording();
 
-  const uint64_t thread;
-  std::atomic<bool> writing{false};
-
- private:
-  const uint64_t capacity_;
-  uint64_t count_ = 0, missed_ = 0;
-  std::vector<Record> records_;
-  std::unordered_set<std::string> texts_;
-};
-
-// Recorders are reused and never freed, as an event may end on any thread long after its session.
-class Recorder {
- public:
-  plait_status start(const plait_runtime *, uint64_t kinds, uint64_t capacity, bool shapes);
-  void stop(const plait_runtime *);
-  uint64_t size() const;
-  uint64_t dropped() const;
-  void copy(Record *to) const;
-  void clear();
-
- private:
-  static void begin(void *self, const plait_event *, uint64_t *token);
-  static void end(void *self, const plait_event *, uint64_t token, plait_status);
-  void add(const plait_event *, uint64_t start, uint64_t end, plait_status);
-  void record(Ring &, const plait_event *, uint64_t start, uint64_t end, plait_status) const;
-  const std::shared_ptr<Ring> &ring();
-
-  plait_observer observer_{PLAIT_HEADER(plait_observer), this, 0, begin, end};
-  std::atomic<bool> on_{false};
-  std::atomic<uint64_t> session_{0};
-  std::atomic<uint64_t> begun_{0};
-  std::atomic<uint64_t> lost_{0};  // events of threads whose ring found no memory
-  uint64_t capacity_ = 0;
-  bool shapes_ = false;
-  mutable ProcessLock mutex_;  // of rings_
-  std::vector<std::shared_ptr<Ring>> rings_;
-};
+// Of the calling thread: the module whose forward runs, as a number of `modules`. Returns the last.
+uint32_t set_module(uint32_t number);
+// Says that a storage is of this category from now on.
+void mark(const plait_storage *, uint32_t category);
+// Called at the end of events while a profile wants stacks: the number of the stack, or 0.
+void set_stack_function(uint32_t (*)());
+void sample_reserved();
 
 }  // namespace plait::profiler
 #endif  // PLAIT_PROFILER_RECORDER_HPP

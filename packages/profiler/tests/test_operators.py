@@ -52,7 +52,7 @@ def test_memory_belongs_to_the_operator_that_took_it(tmp_path: Path) -> None:
     assert "Self CPU Mem" in prof.key_averages().table(sort_by="self_cpu_memory_usage")
     prof.export_chrome_trace(tmp_path / "trace.json")
     lines = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
-    held = [line["args"]["bytes"] for line in lines if line["ph"] == "C"]
+    held = [line["args"]["bytes"] for line in lines if line["name"] == "cpu memory"]
     assert max(held) >= 4000
     assert held[-1] == 0
 

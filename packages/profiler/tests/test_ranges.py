@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from plait_profiler import Event, ProfilerActivity, profile, record_function
+from plait_profiler import ProfilerActivity, profile, record_function
 
 
 def names(prof: profile) -> list[str]:
@@ -81,14 +81,14 @@ def test_threads_have_timelines_of_their_own(tmp_path: Path) -> None:
     for line in complete:
         assert line["pid"] == os.getpid()
         assert line["dur"] > 0
-        assert line["cat"] == "range"
+        assert line["cat"] == "user_annotation"
     labels = {
         line["tid"]: line["args"]["name"]
         for line in trace["traceEvents"]
         if line["name"] == "thread_name"
     }
     assert labels.keys() == {line["tid"] for line in complete}
-    assert labels[os.getpid()] == "main thread"
+    assert labels[os.getpid()] == "MainThread"
 
 
 def test_a_decorated_function_runs_on_several_threads() -> None:
@@ -109,13 +109,18 @@ def test_a_decorated_function_runs_on_several_threads() -> None:
 
 
 def test_a_full_ring_drops_the_oldest() -> None:
-    with profile(capacity=10) as prof:
-        for i in range(25):
-            with record_function(str(i)):
+    count = 20000
+    with profile(capacity=1) as prof:
+        for _ in range(count):
+            with record_function("many"):
                 pass
-    assert names(prof) == [str(i) for i in range(15, 25)]
-    assert prof.events().dropped == 15
-    assert "15 events were dropped" in prof.key_averages().table()
+        with record_function("last"):
+            pass
+    found = names(prof)
+    assert found[-1] == "last"
+    dropped = prof.events().dropped
+    assert dropped == count + 1 - len(found) > 0
+    assert f"{dropped} events were dropped" in prof.key_averages().table()
 
 
 def test_what_failed_says_so() -> None:
@@ -185,7 +190,7 @@ def test_the_table() -> None:
 
 def test_what_is_refused() -> None:
     prof = profile()
-    with pytest.raises(RuntimeError, match="no events before its block has ended"):
+    with pytest.raises(RuntimeError, match="no events: its block has not ended"):
         prof.events()
     with pytest.raises(RuntimeError, match="it was not started"):
         prof.stop()
@@ -195,26 +200,18 @@ def test_what_is_refused() -> None:
     prof.stop()
     with pytest.raises(ValueError, match=r"`sort_by` must be one of .*; got 'name'"):
         prof.key_averages().table(sort_by="name")
-    with pytest.raises(ValueError, match="`capacity` must be at least 1; got 0"):
+    with pytest.raises(ValueError, match=r"`capacity` must be from 1 to .*; got 0"):
         profile(capacity=0)
-    with pytest.raises(NotImplementedError, match=r"only ProfilerActivity\.CPU"):
+    with pytest.raises(TypeError, match="members of ProfilerActivity; got 'cuda'"):
         profile(activities=["cuda"])  # type: ignore[list-item]
     with pytest.raises(TypeError, match="averages already"):
         prof.key_averages().key_averages()
 
 
-def test_too_many_profiles() -> None:
-    running: list[profile] = []
-
-    def start_many() -> None:
-        for _ in range(40):
-            prof = profile()
-            prof.start()
-            running.append(prof)
-
-    with pytest.raises(RuntimeError, match="no more observers"):
-        start_many()
-    assert running
+def test_many_profiles_at_once() -> None:
+    running = [profile() for _ in range(40)]
+    for prof in running:
+        prof.start()
     with record_function("seen by all"):
         pass
     for prof in running:
@@ -223,6 +220,8 @@ def test_too_many_profiles() -> None:
 
 
 def test_events_are_compared_by_identity() -> None:
-    a, b = (Event("x", "range", 1, 0.0, 1.0) for _ in range(2))
+    with profile() as prof, record_function("x"), record_function("x"):
+        pass
+    a, b = prof.events()
     assert a != b
     assert a.cpu_memory_usage == 0

@@ -125,6 +125,17 @@ def test_random_state_is_a_tensor(torch: Any) -> None:
         torch.set_rng_state(torch.zeros(5056, dtype=torch.uint8))
 
 
+def test_autocast_of_an_accelerator(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plait_abi._binding.device_count", lambda device: int(device == "cuda"))
+    with pytest.warns(UserWarning, match="nothing is cast on cuda"), torch.autocast("cuda"):
+        assert not torch.is_autocast_enabled()
+    assert torch.amp.is_autocast_available("cuda")
+    assert torch.GradScaler("cuda").is_enabled()
+    monkeypatch.undo()
+    assert not torch.amp.is_autocast_available("cuda")
+    assert not torch.amp.is_autocast_available("mps")
+
+
 def test_autocast_and_scaler(torch: Any) -> None:
     from plait_torch import _amp
 
@@ -274,6 +285,19 @@ def test_schedules_of_the_profiler(torch: Any, tmp_path: pathlib.Path) -> None:
     assert [name.endswith(".pt.trace.json") for name in os.listdir(tmp_path)] == [True]
     with pytest.raises(ValueError, match="`active` must be"):
         schedule(wait=0, warmup=0, active=0)
+
+
+def test_benchmarks(torch: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    from torch.utils import benchmark
+
+    timer = benchmark.Timer(
+        stmt="x + x", setup="x = torch.ones(2)", globals={"torch": torch}, description="add"
+    )
+    found = [timer.timeit(10), timer.blocked_autorange(min_run_time=0.01)]
+    benchmark.Compare(found).print()
+    assert "[x + x, 1 threads" in capsys.readouterr().out
+    with pytest.raises(NotImplementedError, match=r"language='c\+\+'"):
+        benchmark.Timer("1", language="c++")
 
 
 def test_older_functions(torch: Any) -> None:

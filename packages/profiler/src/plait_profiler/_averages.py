@@ -1,37 +1,141 @@
-"""Events summed up by name, as a list and as a table."""
+"""Events summed up by name, shapes, stack, module or line: as a list and as a table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from plait_profiler._events import Event
+from plait_profiler._recording import Kind, Recording
+from plait_profiler._stacks import export_stacks
+from plait_profiler._sums import BY, Label, sums_of
+from plait_profiler._tables import (
+    Column,
+    Table,
+    bytes_text,
+    count_text,
+    dropped_notes,
+    percent,
+    time_text,
+)
+from plait_profiler._tree import is_any_of, tree_of
 
-__all__ = ["EventAverage", "EventList"]
+__all__ = ["EventAverage", "EventList", "key_averages"]
 
 SORT_KEYS = (
     "cpu_time",
     "cpu_time_total",
     "self_cpu_time_total",
+    "device_time",
+    "device_time_total",
+    "self_device_time_total",
     "cpu_memory_usage",
     "self_cpu_memory_usage",
+    "device_memory_usage",
+    "self_device_memory_usage",
     "count",
+    "flops",
+    "bytes",
+    "failures",
 )
+
+_MORE = ("flop_rate", "bandwidth", "top_level", "input_shapes", "stack")  # in a DataFrame
+
+
+class Rates:
+    """Means, rates and texts, for classes with the totals of `EventAverage`."""
+
+    __slots__ = ()
+
+    count: Any
+    cpu_time_total: Any
+    self_cpu_time_total: Any
+    device_time_total: Any
+    self_device_time_total: Any
+    flops: Any
+    bytes: Any
+
+    @property
+    def cpu_time(self) -> float:
+        """Mean host time of a run, microseconds."""
+        return float(self.cpu_time_total / self.count) if self.count else 0.0
+
+    @property
+    def device_time(self) -> float:
+        """Mean time of a run's work on accelerators, microseconds."""
+        return float(self.device_time_total / self.count) if self.count else 0.0
+
+    @property
+    def flop_rate(self) -> float:
+        """Floating-point operations in a second of device time, or of host time without it."""
+        return self._rate(self.flops)
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes in a second of device time, or of host time if there is none."""
+        return self._rate(self.bytes)
+
+    def _rate(self, amount: float) -> float:
+        time = self.device_time_total or self.cpu_time_total
+        return 1e6 * amount / time if time else 0.0
+
+    @property
+    def cpu_time_str(self) -> str:
+        """`cpu_time` with its unit; PyTorch has this name, and those that follow."""
+        return time_text(self.cpu_time)
+
+    @property
+    def cpu_time_total_str(self) -> str:
+        """`cpu_time_total` with its unit."""
+        return time_text(self.cpu_time_total)
+
+    @property
+    def self_cpu_time_total_str(self) -> str:
+        """`self_cpu_time_total` with its unit."""
+        return time_text(self.self_cpu_time_total)
+
+    @property
+    def device_time_str(self) -> str:
+        """`device_time` with its unit."""
+        return time_text(self.device_time)
+
+    @property
+    def device_time_total_str(self) -> str:
+        """`device_time_total` with its unit."""
+        return time_text(self.device_time_total)
+
+    @property
+    def self_device_time_total_str(self) -> str:
+        """`self_device_time_total` with its unit."""
+        return time_text(self.self_device_time_total)
 
 
 @dataclass(eq=False)
-class EventAverage:
+class EventAverage(Rates):
     """All events of one name. Times are in microseconds, memory in bytes.
 
     Attributes:
-        key: the name.
-        count: the number of events.
-        cpu_time_total: from begin to end; nested runs of the same name count once.
+        key: the name; that of a forward operator, module or line with " (backward)" behind it for
+            what a backward pass ran. All steps are ``ProfilerStep*``.
+        count: the number of events; for a module or a line the number of operators.
+        cpu_time_total: from begin to end; nested runs of the same key count once.
         self_cpu_time_total: the time without that of nested events.
+        device_time_total, self_device_time_total: of the work on accelerators that was launched.
         cpu_memory_usage, self_cpu_memory_usage: allocated minus freed.
-        input_shapes: the shapes, if events were grouped by them.
+        device_memory_usage, self_device_memory_usage: the same on accelerators.
+        flops: operations on floating-point numbers, where the operators' formulas are known; those
+            of a composite operator are those of the operators that it called.
+        self_flops: `flops` without those of nested events, so that sums count nothing twice.
+        bytes, self_bytes: read and written by operators, in the same way.
         failures: the number of events that ended with an error.
+        top_level: the number of events without one around them.
+        category: ``operator``, ``backward``, ``range``, ``step``, ``collective``, ``data``,
+            ``module`` or ``line``.
+        backward: it is part of backward passes.
+        input_shapes: the shapes, if events were grouped by them.
+        stack: the lines of the program, innermost first, if events were grouped by them.
+        module_type: the class of a module.
 
     Example:
         >>> from plait_profiler import profile, record_function
@@ -48,47 +152,49 @@ class EventAverage:
     count: int = 0
     cpu_time_total: float = 0.0
     self_cpu_time_total: float = 0.0
+    device_time_total: float = 0.0
+    self_device_time_total: float = 0.0
     cpu_memory_usage: int = 0
     self_cpu_memory_usage: int = 0
-    input_shapes: list[Any] | None = None
+    device_memory_usage: int = 0
+    self_device_memory_usage: int = 0
+    flops: int = 0
+    self_flops: int = 0
+    bytes: int = 0
+    self_bytes: int = 0
     failures: int = 0
-    category: str = field(default="operator", repr=False)
+    top_level: int = 0
+    category: str = "operator"
+    backward: bool = False
+    input_shapes: list[Any] | None = None
+    stack: list[str] = field(default_factory=list)
+    module_type: str = ""
+    is_async: bool = field(default=False, repr=False)
+    is_remote: bool = field(default=False, repr=False)
+    is_legacy: bool = field(default=False, repr=False)
 
     @property
-    def cpu_time(self) -> float:
-        """Mean time of a run."""
-        return self.cpu_time_total / self.count if self.count else 0.0
+    def is_user_annotation(self) -> bool:
+        """Whether the program named these events, with `record_function`."""
+        return self.category == "range"
 
-    def add(self, event: Event) -> None:
-        """Count one more event."""
-        self.count += 1
-        self.self_cpu_time_total += event.self_cpu_time_total
-        self.self_cpu_memory_usage += event.self_cpu_memory_usage
-        self.failures += event.failed
-        if not _within_itself(event):
-            self.cpu_time_total += event.cpu_time_total
-            self.cpu_memory_usage += event.cpu_memory_usage
+    @property
+    def scope(self) -> int:
+        """PyTorch's number of the category: 0 forward, 1 backward, 7 the program's."""
+        return 7 if self.is_user_annotation else int(self.backward)
 
 
-def _within_itself(event: Event) -> bool:
-    around = event.cpu_parent
-    while around is not None:
-        if around.name == event.name:
-            return True
-        around = around.cpu_parent
-    return False
+Item = TypeVar("Item", bound=Any)
 
 
-Item = TypeVar("Item", bound="Event | EventAverage")
-
-
-class EventList(list[Item], Generic[Item]):
+class EventList(Sequence[Item], Generic[Item]):
     """A list of events or averages, with methods to summarise them.
 
     Args:
         items: the items of the list.
-        shapes, memory: whether these were recorded.
-        dropped: the number of events that were lost because buffers were full.
+        recording: what they were made from.
+        averaged: whether the items are averages.
+        shapes: whether tables show shapes.
 
     Example:
         >>> from plait_profiler import profile, record_function
@@ -104,125 +210,291 @@ class EventList(list[Item], Generic[Item]):
 
     def __init__(
         self,
-        items: Iterable[Item] = (),
+        items: Sequence[Item],
+        recording: Recording,
         *,
+        averaged: bool,
         shapes: bool = False,
-        memory: bool = False,
-        dropped: int = 0,
     ) -> None:
-        super().__init__(items)
+        self._items = items
+        self._recording = recording
+        self._averaged = averaged
+        tree = tree_of(recording)
         self.shapes = shapes
-        self.memory = memory
-        self.dropped = dropped
+        self.memory = bool(is_any_of(tree.kind, Kind.ALLOC, Kind.FREE).any())
+        self._device = bool((tree.kind == Kind.DEVICE).any())
+        self._work = any(s.operations or s.read or s.written for s in recording.signatures)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self._items)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._items[index]
+
+    @property
+    def dropped(self) -> int:
+        """The number of events that were lost because buffers were full."""
+        return sum(self._recording.dropped.values())
 
     @property
     def self_cpu_time_total(self) -> float:
         """Microseconds in all events, each counted once."""
-        return sum(item.self_cpu_time_total for item in self)
+        return float(tree_of(self._recording).own_time.sum()) / 1e3
 
-    def key_averages(self, group_by_input_shape: bool = False) -> EventList[EventAverage]:
-        """Return one average for each name, or for each name with its input shapes."""
-        found: dict[tuple[str, str], EventAverage] = {}
-        for event in self:
-            if isinstance(event, EventAverage):
-                raise TypeError("key_averages: events are required; these are averages already")
-            shapes = event.input_shapes if group_by_input_shape else None
-            key = (event.name, str(shapes))
-            if key not in found:
-                found[key] = EventAverage(event.name, input_shapes=shapes, category=event.category)
-            found[key].add(event)
-        return EventList(
-            found.values(),
-            shapes=self.shapes and group_by_input_shape,
-            memory=self.memory,
-            dropped=self.dropped,
-        )
+    def total_average(self) -> EventAverage:
+        """Return one average of all events, with nothing counted twice: its totals are sums of
+        what the events have without those within them.
+
+        Example:
+            >>> from plait_profiler import profile, record_function
+            >>> with profile() as prof, record_function("a"), record_function("b"):
+            ...     pass
+            >>> total = prof.key_averages().total_average()
+            >>> total.key, total.count
+            ('Total', 2)
+            >>> abs(total.cpu_time_total - prof.events()[0].cpu_time_total) < 1e-6
+            True
+        """
+        averages = self if self._averaged else self.key_averages()
+        total = EventAverage("Total", category="total")
+        for average in averages:
+            for name in ("count", "failures", "top_level"):
+                setattr(total, name, getattr(total, name) + getattr(average, name))
+            for name in _DISJOINT:
+                value = getattr(total, name) + getattr(average, f"self_{name}")
+                setattr(total, name, value)
+                setattr(total, f"self_{name}", value)
+        return total
+
+    def key_averages(
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        *,
+        by: str = "name",
+    ) -> EventList[EventAverage]:
+        """Return one average for each name; see `profile.key_averages`."""
+        if self._averaged:
+            raise TypeError("key_averages: events are required; these are averages already")
+        return key_averages(self._recording, group_by_input_shape, group_by_stack_n, by=by)
 
     def table(
         self,
         sort_by: str | None = None,
         row_limit: int = 100,
+        max_src_column_width: int = 75,
         max_name_column_width: int = 55,
+        max_shapes_column_width: int = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+        time_unit: str | None = None,
     ) -> str:
         """Return a table with one line for each item.
 
         Args:
-            sort_by: ``cpu_time_total``, ``self_cpu_time_total``, ``cpu_time``, ``count``,
-                ``cpu_memory_usage`` or ``self_cpu_memory_usage``, largest first; None keeps
-                the order.
+            sort_by: largest first: ``cpu_time_total``, ``self_cpu_time_total``, ``cpu_time``,
+                the same with ``device`` for ``cpu``, ``count``, ``flops``, ``bytes``,
+                ``failures``, ``cpu_memory_usage``, ``self_cpu_memory_usage``,
+                ``device_memory_usage`` or ``self_device_memory_usage``. ``cuda`` means
+                ``device``. None keeps the order.
             row_limit: the most lines; -1 gives all.
-            max_name_column_width: longer names are cut.
+            max_src_column_width, max_name_column_width, max_shapes_column_width: longer texts
+                are cut; None cuts none.
+            header: a line above the table.
+            top_level_events_only: leave out what happened only within other events.
+            time_unit: ``s``, ``ms`` or ``us`` for all times; None takes one that fits each.
 
         Raises:
-            ValueError: if ``sort_by`` is none of these.
+            ValueError: if ``sort_by`` or ``time_unit`` is none of these.
         """
-        rows: list[Any] = list(self)
+        if time_unit not in (None, "s", "ms", "us"):
+            raise ValueError(f"table: `time_unit` must be s, ms or us; got {time_unit!r}")
+        items = self._sorted(sort_by, top_level_events_only)
+        notes = [f"Self CPU time total: {time_text(self.self_cpu_time_total, time_unit)}"]
+        shown = items if row_limit < 0 else items[:row_limit]
+        if len(shown) < len(items):
+            notes.append(f"{len(items) - len(shown)} more rows: row_limit")
+        widths = (max_name_column_width, max_shapes_column_width, max_src_column_width)
+        columns = self._columns(widths, time_unit)
+        notes += dropped_notes(self._recording)
+        return Table(columns, self._rows(shown, columns), title=header or "", notes=notes).text(-1)
+
+    def _sorted(self, sort_by: str | None, top_level_events_only: bool) -> list[Any]:
+        items = [item for item in self if item.top_level or not top_level_events_only]
         if sort_by is not None:
-            if sort_by not in SORT_KEYS:
+            key = sort_by.replace("cuda", "device") if isinstance(sort_by, str) else sort_by
+            if key not in SORT_KEYS:
                 raise ValueError(
                     f"table: `sort_by` must be one of {', '.join(SORT_KEYS)}; got {sort_by!r}"
                 )
-            rows.sort(key=lambda row: getattr(row, sort_by, 1), reverse=True)
-        shown = rows if row_limit < 0 else rows[:row_limit]
-        return self._render(shown, len(rows), max_name_column_width)
+            items.sort(key=lambda item: getattr(item, key), reverse=True)
+        return items
 
-    def _columns(self, width: int) -> list[tuple[str, Callable[[Any], str]]]:
+    def _rows(self, items: Sequence[Any], columns: Sequence[Column]) -> list[dict[str, Any]]:
         total = self.self_cpu_time_total or 1.0
-
-        def name(row: Any) -> str:
-            text = str(getattr(row, "key", None) or row.name)
-            return text if len(text) <= width else text[: width - 3] + "..."
-
-        columns: list[tuple[str, Callable[[Any], str]]] = [
-            ("Name", name),
-            ("Self CPU %", lambda row: f"{100 * row.self_cpu_time_total / total:.2f}%"),
-            ("Self CPU", lambda row: duration(row.self_cpu_time_total)),
-            ("CPU total %", lambda row: f"{100 * row.cpu_time_total / total:.2f}%"),
-            ("CPU total", lambda row: duration(row.cpu_time_total)),
-            ("CPU time avg", lambda row: duration(row.cpu_time_total / getattr(row, "count", 1))),
+        on_device = float(tree_of(self._recording).device_time.sum()) / 1e3 or 1.0
+        shares = {
+            "self_cpu_percent": lambda item: item.self_cpu_time_total / total,
+            "total_cpu_percent": lambda item: item.cpu_time_total / total,
+            "self_device_percent": lambda item: item.self_device_time_total / on_device,
+        }
+        return [
+            {
+                column.key: shares[column.key](item)
+                if column.key in shares
+                else getattr(item, column.key)
+                for column in columns
+            }
+            for item in items
         ]
+
+    def _columns(self, widths: Sequence[int | None], unit: str | None) -> list[Column]:
+        def time(value: float) -> str:
+            return time_text(value, unit)
+
+        columns = [
+            Column("key", "Name", left=True, width=widths[0]),
+            Column("self_cpu_percent", "Self CPU %", percent),
+            Column("self_cpu_time_total", "Self CPU", time),
+            Column("total_cpu_percent", "CPU total %", percent),
+            Column("cpu_time_total", "CPU total", time),
+            Column("cpu_time", "CPU time avg", time),
+        ]
+        if self._device:
+            columns += [
+                Column("self_device_time_total", "Self Device", time),
+                Column("self_device_percent", "Self Device %", percent),
+                Column("device_time_total", "Device total", time),
+                Column("device_time", "Device time avg", time),
+            ]
         if self.memory:
             columns += [
-                ("CPU Mem", lambda row: size(row.cpu_memory_usage)),
-                ("Self CPU Mem", lambda row: size(row.self_cpu_memory_usage)),
+                Column("cpu_memory_usage", "CPU Mem", bytes_text),
+                Column("self_cpu_memory_usage", "Self CPU Mem", bytes_text),
             ]
-        columns.append(("# of Calls", lambda row: str(getattr(row, "count", 1))))
+        if self.memory and self._device:
+            columns += [
+                Column("device_memory_usage", "Device Mem", bytes_text),
+                Column("self_device_memory_usage", "Self Device Mem", bytes_text),
+            ]
+        columns.append(Column("count", "# of Calls"))
+        if (self._recording.rows["status"] < 0).any():
+            columns.append(Column("failures", "# Failed"))
+        if self._work:
+            columns += [
+                Column("flops", "Total GFLOPs", lambda value: count_text(value / 1e9)),
+                Column("flop_rate", "GFLOP/s", lambda value: count_text(value / 1e9)),
+                Column("bandwidth", "GB/s", lambda value: count_text(value / 1e9)),
+            ]
         if self.shapes:
-            columns.append(("Input Shapes", lambda row: str(row.input_shapes or [])))
+            columns.append(Column("input_shapes", "Input Shapes", left=True, width=widths[1]))
+        if self._averaged and any(item.stack for item in self):
+            columns.append(Column("stack", "Source Location", "; ".join, True, widths[2]))
         return columns
 
-    def _render(self, shown: list[Any], n: int, width: int) -> str:
-        columns = self._columns(width)
-        lines = [[title for title, _ in columns]]
-        lines += [[cell(row) for _, cell in columns] for row in shown]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        rule = "  ".join("-" * w for w in widths)
-        text = [
-            "  ".join(
-                cell.ljust(w) if i == 0 else cell.rjust(w)
-                for i, (cell, w) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in lines
-        ]
-        end = [f"Self CPU time total: {duration(self.self_cpu_time_total)}"]
-        if len(shown) < n:
-            end.append(f"{n - len(shown)} more rows: row_limit")
-        if self.dropped:
-            end.append(f"{self.dropped} events were dropped, the oldest: profile(capacity=...)")
-        return "\n".join([rule, text[0], rule, *text[1:], rule, *end])
+    def to_pandas(self) -> Any:
+        """Return a `pandas.DataFrame`: a row for each item, times in microseconds.
+
+        It has all that tables can be sorted by, also what was not recorded, and is 0.
+
+        Raises:
+            ImportError: if pandas is not installed.
+        """
+        names = ("key", "category", "backward", *SORT_KEYS, *_MORE)
+        columns = [Column(name, name) for name in names]
+        return Table(columns, self._rows(self, columns)).to_pandas()
+
+    def to_html(self, row_limit: int = 100) -> str:
+        """Return the table as HTML, with at most so many rows; -1 gives all."""
+        columns = self._columns((None, None, None), None)
+        notes = dropped_notes(self._recording)
+        return Table(columns, self._rows(self, columns), notes=notes).to_html(row_limit)
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def __repr__(self) -> str:
+        return f"<EventList of {len(self)} {'averages' if self._averaged else 'events'}>"
+
+    def export_stacks(
+        self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total"
+    ) -> None:
+        """Write the stacks of events for tools that draw flame graphs; see `export_stacks`."""
+        export_stacks(self._recording, path, metric)
 
 
-def duration(microseconds: float) -> str:
-    """Return a time with its unit."""
-    for unit, scale in (("s", 1e6), ("ms", 1e3)):
-        if abs(microseconds) >= scale:
-            return f"{microseconds / scale:.3f}{unit}"
-    return f"{microseconds:.3f}us"
+_DISJOINT = (
+    "cpu_time_total",
+    "device_time_total",
+    "cpu_memory_usage",
+    "device_memory_usage",
+    "flops",
+    "bytes",
+)
 
 
-def size(n: int) -> str:
-    """Return bytes with their unit."""
-    for unit, scale in (("Gb", 1 << 30), ("Mb", 1 << 20), ("Kb", 1 << 10)):
-        if abs(n) >= scale:
-            return f"{n / scale:.2f} {unit}"
-    return f"{n} b"
+def key_averages(
+    recording: Recording,
+    group_by_input_shape: bool = False,
+    group_by_stack_n: int = 0,
+    *,
+    by: str = "name",
+) -> EventList[EventAverage]:
+    """Sum the events of a recording up.
+
+    Args:
+        recording: whose events to sum.
+        group_by_input_shape: an average for each name and shapes of the arguments.
+        group_by_stack_n: if above 0, an average for each name and so many innermost lines of the
+            program's stack; only for ``by="name"``, as shapes are.
+        by: ``name``; ``signature``: the name with dtypes, shapes, strides that are not dense, and
+            other arguments; ``module``: the module whose forward ran or recorded the node, where
+            times include those of the modules within it; ``line``: the innermost line of the
+            program, outside of plait's own packages.
+
+    Returns:
+        Averages in the order in which the first events of each began. What a backward pass ran
+        is apart from the forward operators of the same name, with " (backward)" behind its key.
+
+    Raises:
+        ValueError: if an argument has another value.
+
+    Example:
+        >>> from plait_profiler import profile, record_function
+        >>> with profile() as prof, record_function("a"), record_function("b"):
+        ...     pass
+        >>> [average.key for average in prof.key_averages(by="signature")]
+        ['a', 'b']
+    """
+    if by not in BY:
+        raise ValueError(f"key_averages: `by` must be one of {', '.join(BY)}; got {by!r}")
+    if group_by_stack_n < 0:
+        raise ValueError(
+            f"key_averages: `group_by_stack_n` must not be negative; got {group_by_stack_n}"
+        )
+    if by != "name" and (group_by_input_shape or group_by_stack_n):
+        raise ValueError(f"key_averages: with by={by!r} there is no grouping by shapes or stacks")
+    sums = sums_of(recording, by, group_by_input_shape, group_by_stack_n)
+    averages = list(map(_average, sums.labels))
+    for name, values in sums.values.items():
+        numbers = (values / 1e3 if "time" in name else values).tolist()
+        for average, number in zip(averages, numbers, strict=True):
+            setattr(average, name, number)
+    return EventList(averages, recording, averaged=True, shapes=group_by_input_shape)
+
+
+def _average(label: Label) -> EventAverage:
+    return EventAverage(
+        label.name + (" (backward)" if label.apart else "") + label.arguments,
+        category=label.category,
+        backward=label.backward,
+        input_shapes=label.shapes,
+        stack=label.stack,
+        module_type=label.module_type,
+    )

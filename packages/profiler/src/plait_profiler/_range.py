@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
-from plait_profiler._recorder import library
+from plait_abi import Range
 
 __all__ = ["record_function"]
 
@@ -15,7 +14,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class record_function:  # noqa: N801
+class record_function(Range):  # noqa: N801
     """A context manager and decorator that gives a part of a program a name in profiles.
 
     Args:
@@ -34,29 +33,16 @@ class record_function:  # noqa: N801
     """
 
     def __init__(self, name: str, args: str | None = None) -> None:
-        self.name = name
-        self._encoded = name.encode()
-        self._open: list[Any] = []
-
-    def __enter__(self) -> record_function:
-        self._open.append(library().range_begin(self._encoded))
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        token = self._open.pop()
-        if token:
-            library().range_end(token, kind is not None)
+        super().__init__(name)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Return a function of which each call is a range of this name."""
+        name = self.name
+
         @functools.wraps(function)
         def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
             # each call has its own range, as calls may overlap on several threads
-            with record_function(self.name):
+            with Range(name):
                 return function(*args, **kwargs)
 
         return wrapped

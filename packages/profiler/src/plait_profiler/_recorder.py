@@ -1,105 +1,101 @@
-"""The C++ recorder, called through ctypes."""
+"""Sessions of the recorder, and the recordings that they make."""
 
 from __future__ import annotations
 
-import ctypes
-import enum
-import functools
-import pathlib
-import struct
-from typing import Any, NamedTuple
+import os
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-import plait_abi
+from plait_abi.imports import import_module
+from plait_profiler._library import observer
+from plait_profiler._processes import Journal, forget_journals, journals, open_journals
 
-__all__ = ["Kind", "Raw", "Recorder", "library"]
+if TYPE_CHECKING:
+    from plait_profiler._recording import Recording
 
+__all__ = ["Recorder"]
 
-class Kind(enum.IntFlag):
-    """Kinds of events, as `plait_event_kind` numbers them."""
-
-    OP = 1
-    ALLOC = 2
-    FREE = 4
-    BACKWARD = 8
-    RANGE = 16
-    NODE = 32
-
-
-class Raw(NamedTuple):
-    """One record: times in nanoseconds of the monotonic clock."""
-
-    start: int
-    end: int
-    name: str
-    shapes: str
-    a: int
-    b: int
-    kind: int
-    status: int
-    thread: int
-
-
-_LAYOUT = struct.Struct("=QQQQQQIiQ")  # plait::profiler::Record
-
-
-@functools.cache
-def library() -> ctypes.CDLL:
-    """Load the component and return its C functions."""
-    path = pathlib.Path(__file__).parent / "lib" / "libplait_profiler.so"
-    plait_abi.load(path)
-    lib = ctypes.CDLL(str(path))
-    pointer, number = ctypes.c_void_p, ctypes.c_uint64
-    signatures: list[tuple[str, Any, list[Any]]] = [
-        ("start", pointer, [number, number, ctypes.c_int]),
-        ("stop", None, [pointer]),
-        ("size", number, [pointer]),
-        ("dropped", number, [pointer]),
-        ("copy", None, [pointer, pointer]),
-        ("free", None, [pointer]),
-        ("range_begin", pointer, [ctypes.c_char_p]),
-        ("range_end", None, [pointer, ctypes.c_int]),
-    ]
-    for name, result, arguments in signatures:
-        function = lib[f"plait_profiler_{name}"]
-        function.restype = result
-        function.argtypes = arguments
-        setattr(lib, name, function)
-    return lib
+_sessions = 0
 
 
 class Recorder:
-    """A session of recording, which begins when it is made.
+    """A recording, which begins when it is made.
 
     Args:
-        kinds: the kinds of events to record.
-        capacity: the limit of events for each thread; further events replace the oldest.
-        shapes: keep the shapes of operators' arguments.
+        kinds: the kinds of events, a sum of `Kind`.
+        capacity: the most events of a thread; the latest stay.
+        stacks: record Python's stack with each event.
+        children: let processes that begin meanwhile be recorded too.
+
+    Raises:
+        RuntimeError: if the runtime takes no more observers.
+        MemoryError: if there is no memory.
     """
 
-    def __init__(self, kinds: Kind, capacity: int, shapes: bool) -> None:
-        self._library = library()
-        self._session = self._library.start(int(kinds), capacity, shapes)
-        if not self._session:
-            raise RuntimeError("profile: the runtime takes no more observers; stop another profile")
+    def __init__(
+        self, kinds: int, capacity: int, stacks: bool = False, children: bool = True
+    ) -> None:
+        global _sessions
+        self._kinds = kinds
+        if children:
+            open_journals(kinds)
+        try:
+            self._session: Any = observer().Session(kinds, capacity, stacks)
+        except BaseException:
+            if not _sessions:
+                forget_journals()
+            raise
+        self._journals: list[Journal] = []
+        self._threads: dict[tuple[int, int], str] = {}
+        self._runs = True
+        _sessions += 1
 
-    def stop(self) -> tuple[list[Raw], int]:
-        """End the session and return its events by thread, and the number of dropped ones."""
-        lib, session, self._session = self._library, self._session, None
-        lib.stop(session)
-        room = ctypes.create_string_buffer(lib.size(session) * _LAYOUT.size)
-        lib.copy(session, room)
-        texts: dict[int, str] = {0: ""}
-        raw = []
-        for start, end, name, shapes, a, b, kind, status, thread in _LAYOUT.iter_unpack(room):
-            for address in (name, shapes):
-                if address not in texts:
-                    texts[address] = ctypes.string_at(address).decode(errors="replace")
-            raw.append(Raw(start, end, texts[name], texts[shapes], a, b, kind, status, thread))
-        dropped = int(lib.dropped(session))
-        lib.free(session)
-        return raw, dropped
+    def stop(self) -> None:
+        """End the recording. What was recorded stays as it is until `recording` asks for it.
+
+        Raises:
+            RuntimeError, or another error: of work on an accelerator that was not done yet.
+            MemoryError: if there is none for what was recorded.
+        """
+        if not self._runs:
+            return
+        self._runs = False
+        try:
+            self._session.stop()
+        finally:
+            self._collect()
+
+    def _collect(self) -> None:
+        global _sessions
+        self._clock = time.time_ns() - time.monotonic_ns()
+        process = os.getpid()
+        for thread in threading.enumerate():
+            self._threads[process, thread.native_id or 0] = thread.name
+        self._journals = journals()
+        _sessions -= 1
+        if not _sessions:
+            forget_journals()
 
     def __del__(self) -> None:
-        if getattr(self, "_session", None):
-            self._library.stop(self._session)
-            self._library.free(self._session)
+        if getattr(self, "_runs", False) and not sys.is_finalizing():
+            self.stop()
+
+    def recording(self, steps: Sequence[tuple[str, int, int]] = ()) -> Recording:
+        """Return what was recorded.
+
+        Args:
+            steps: names, begins and ends of the program's steps, to be added.
+        """
+        assembly: Any = import_module("plait_profiler._assembly")
+        recording: Recording = assembly.assemble(
+            self._session,
+            self._journals,
+            steps,
+            kinds=self._kinds,
+            threads=self._threads,
+            clock=self._clock,
+        )
+        return recording

@@ -10,6 +10,7 @@ from types import ModuleType, TracebackType
 from typing import Any, TypeVar
 
 import plait
+from plait_abi import _binding
 
 __all__ = [
     "GradScaler",
@@ -25,6 +26,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 _warned: set[str] = set()
 
 
+def _is_there(device_type: str) -> bool:
+    try:
+        return device_type == "cpu" or _binding.device_count(device_type) > 0
+    except ValueError:  # a type that plait does not know, such as "mps"
+        return False
+
+
 def _warn_once(text: str) -> None:
     if text not in _warned:
         _warned.add(text)
@@ -34,9 +42,9 @@ def _warn_once(text: str) -> None:
 class autocast:  # noqa: N801 - PyTorch's name
     """A region that PyTorch computes in a shorter dtype, and plait in the tensors' own dtype.
 
-    Plait computes halves in float32, so casting would lose precision without a gain. On "cpu" the
-    region therefore changes nothing and warns once; for other devices it is disabled with a
-    warning, as in PyTorch. Use it with ``with`` or as a decorator.
+    Plait computes halves in float32 on the CPU, so casting would lose precision without a gain. The
+    region therefore changes nothing and warns once, on accelerators too; for a device that is not
+    there it is disabled with a warning, as in PyTorch. Use it with ``with`` or as a decorator.
 
     Args:
         device_type: "cpu", "cuda", ...
@@ -73,6 +81,11 @@ class autocast:  # noqa: N801 - PyTorch's name
             _warn_once(
                 "plait_torch: autocast: nothing is cast on the CPU: plait computes halves in "
                 "float32, so the region runs in the tensors' own dtypes"
+            )
+        elif enabled and _is_there(device_type):
+            _warn_once(
+                f"plait_torch: autocast: nothing is cast on {device_type}: the region runs in the "
+                "tensors' own dtypes"
             )
         elif enabled:
             _warn_once(
@@ -120,8 +133,8 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Return whether PyTorch has autocast for the device and plait has the device."""
-    return device_type == "cpu"
+    """Return whether `autocast` accepts the device without disabling itself: it is there."""
+    return _is_there(device_type)
 
 
 def get_autocast_dtype(device_type: str) -> Any:
@@ -149,12 +162,11 @@ class GradScaler:
     """Multiply a loss, so that small gradients of halves do not vanish, and divide them again.
 
     If gradients are not finite, the step is skipped and the scale is reduced; after
-    `growth_interval` steps without that it grows. For a device other than "cpu" it is disabled,
-    with a warning as in
-    PyTorch: `scale` returns its argument and `step` is the optimizer's.
+    `growth_interval` steps without that it grows. For a device that is not there it is disabled,
+    with a warning as in PyTorch: `scale` returns its argument and `step` is the optimizer's.
 
     Args:
-        device: "cpu", or a device that plait does not have.
+        device: the type of device of the gradients, such as "cpu" or "cuda".
         init_scale, growth_factor, backoff_factor, growth_interval: see above.
         enabled: False for a scaler that does nothing.
 
@@ -180,7 +192,7 @@ class GradScaler:
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
-        if enabled and device != "cpu":
+        if enabled and not _is_there(str(device)):
             _warn_once(
                 f"plait_torch: GradScaler: device {device!r} was asked for and is not there; "
                 "disabled"

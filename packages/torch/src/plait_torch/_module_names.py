@@ -52,7 +52,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.sparse": (_HERE + "_sparse", "plait.sparse"),
     "torch.testing": (_HERE + "_testing", "plait.testing"),
     "torch.profiler": (_HERE + "_profiler", "plait.profiler"),
-    "torch.autograd.profiler": (_HERE + "_profiler", "plait.profiler"),
+    "torch.autograd.profiler": (_HERE + "_autograd_profiler", "plait.profiler"),
     "torch.func": (_HERE + "_func", _HERE + "_vmap"),
     "torch.compiler": (_HERE + "_compiler",),
     "torch._dynamo": (_HERE + "_dynamo",),
@@ -130,6 +130,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.utils.data._utils.collate": ("plait.utils.data.collate",),
     "torch.utils.tensorboard": (_HERE + "_tensorboard",),
     "torch.utils.tensorboard.writer": (_HERE + "_tensorboard",),
+    "torch.utils.benchmark": (_HERE + "_benchmark",),
     "torch.utils.dlpack": (_HERE + "_functions", "plait"),
 }
 

@@ -1,0 +1,30 @@
+// When calls ran on accelerators, by the devices' own clocks: a timed event before and behind each.
+#ifndef PLAIT_PROFILER_DEVICE_TIMES_HPP
+#define PLAIT_PROFILER_DEVICE_TIMES_HPP
+#include <plait/abi.h>
+
+#include <vector>
+
+#include "row.hpp"
+
+namespace plait::profiler {
+
+// A new event behind the work that is in the call's stream; nullptr if the device has no clock.
+plait_device_event *mark_stream(const plait_runtime *, const plait_call *);
+// A number for a stream: 0 for the default one, 1 for the first other one that is seen.
+uint64_t stream_number(const plait_stream *);
+// Keeps both events (it takes them over) and the row that is filled in later.
+void add_launch(const plait_runtime *, const Row &, plait_device_event *before,
+                plait_device_event *after);
+// Work on a device, and when the host began the call that launched it.
+struct Work {
+  uint64_t launched;
+  Row row;
+};
+// Waits for the devices and appends the rows of all launches. Their times are matched with the
+// host's by one event behind a synchronisation. An error that the wait finds is the program's.
+plait_status collect_launches(const plait_runtime *, std::vector<Work> &);
+void forget_launches();  // in the child of a fork, where devices are not to be asked
+
+}  // namespace plait::profiler
+#endif  // PLAIT_PROFILER_DEVICE_TIMES_HPP

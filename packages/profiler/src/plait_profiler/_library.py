@@ -1,0 +1,20 @@
+"""Loads the recorder, at the first profile."""
+
+from __future__ import annotations
+
+import functools
+from types import ModuleType
+
+import plait_abi
+from plait_abi.imports import import_module
+
+__all__ = ["observer"]
+
+
+@functools.cache
+def observer() -> ModuleType:
+    """Load the component and return the module of its functions, `plait_profiler._observer`."""
+    plait_abi.load(plait_abi.paths("plait_profiler")["libplait_profiler.so"])
+    module = import_module("plait_profiler._observer")
+    module.watch_stacks()
+    return module

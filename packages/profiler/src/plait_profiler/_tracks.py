@@ -1,0 +1,117 @@
+"""The lines of a timeline: one for each thread of the host and each stream of a device."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+import numpy as np
+
+from plait_profiler._recording import Kind, Recording, is_span
+from plait_profiler._tree import Array
+
+__all__ = ["Track", "device_name", "thread_name", "tracks"]
+
+_DEVICE_TYPES = {
+    1: "cpu",
+    2: "cuda",
+    4: "opencl",
+    7: "vulkan",
+    8: "metal",
+    10: "rocm",
+    12: "ext_dev",
+    14: "oneapi",
+    15: "webgpu",
+    16: "hexagon",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """Events that do not overlap, unless one is within the other.
+
+    Attributes:
+        name: for people.
+        process: whose events they are.
+        thread: the system's number of it; 0 for steps and for work on a device.
+        device: as in a row; 0 for threads of the host and for steps.
+        rows: indices of the recording's rows, by their begin.
+    """
+
+    name: str
+    process: int
+    thread: int
+    device: int
+    rows: Array
+
+
+def device_name(device: int) -> str:
+    """Return the name of a row's device, as programs write it.
+
+    Example:
+        >>> device_name(2 << 8 | 1)
+        'cuda:1'
+    """
+    kind = _DEVICE_TYPES.get(device >> 8, f"device type {device >> 8}")
+    return kind if device >> 8 == 1 else f"{kind}:{device & 255}"
+
+
+def thread_name(recording: Recording, process: int, thread: int) -> str:
+    """Return the name that a thread was given, or one from its number."""
+    default = "main thread" if process == thread else f"thread {thread}"
+    return recording.threads.get((process, thread), default)
+
+
+def tracks(recording: Recording) -> list[Track]:
+    """Return the tracks: of each process its steps, its threads, then its devices.
+
+    Work on a device that overlaps other work of the same stream is put onto further tracks.
+    """
+    rows = recording.rows
+    found = []
+    spans = is_span(rows["kind"])
+    for process in np.unique(rows["process"]).tolist():
+        here = rows["process"] == process
+        steps = np.flatnonzero(here & (rows["kind"] == Kind.STEP))
+        if len(steps):
+            steps = steps[np.argsort(rows["start"][steps], kind="stable")]
+            found.append(Track("steps", process, 0, 0, steps))
+        hosts = np.flatnonzero(here & spans)
+        threads = rows["thread"][hosts]
+        for thread in sorted(np.unique(threads).tolist(), key=lambda t: (t != process, t)):
+            name = thread_name(recording, process, thread)
+            found.append(Track(name, process, thread, 0, hosts[threads == thread]))
+        found += _device_tracks(recording, process, here)
+    return found
+
+
+def _device_tracks(recording: Recording, process: int, here: Array) -> list[Track]:
+    rows = recording.rows
+    work = np.flatnonzero(here & (rows["kind"] == Kind.DEVICE))
+    work = work[np.argsort(rows["start"][work], kind="stable")]
+    found = []
+    for device in np.unique(rows["device"][work]).tolist():
+        on_device = work[rows["device"][work] == device]
+        streams = rows["b"][on_device]
+        for stream in np.unique(streams).tolist():
+            name = device_name(device) + (f" stream {stream}" if stream else "")
+            lanes = _lanes(recording, on_device[streams == stream])
+            for number, lane in enumerate(lanes):
+                suffix = f" ({number + 1})" if number else ""
+                found.append(Track(name + suffix, process, 0, device, lane))
+    return found
+
+
+def _lanes(recording: Recording, work: Array) -> list[Array]:
+    """Split rows, ordered by begin, so that none of a lane begins before the one before it ends."""
+    start = recording.rows["start"][work]
+    end = start + recording.rows["duration"][work]
+    if not (start[1:] < np.maximum.accumulate(end)[:-1]).any():
+        return [work]
+    lane_of = np.zeros(len(work), np.int64)
+    free: list[tuple[int, int]] = []
+    for at, (begin, stop) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
+        lane = heapq.heappop(free)[1] if free and free[0][0] <= begin else len(free)
+        heapq.heappush(free, (stop, lane))
+        lane_of[at] = lane
+    return [work[lane_of == lane] for lane in range(int(lane_of.max()) + 1)]

@@ -1,0 +1,213 @@
+"""How events lie within each other: sums over what is within, what is around, what launched what.
+
+`tree_of` computes this once for a recording; the reports are made from it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from plait_profiler._recording import Kind, Recording, is_span
+
+__all__ = ["Array", "Tree", "contexts_of", "is_any_of", "tree_of"]
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+_TREES: weakref.WeakKeyDictionary[Recording, Tree] = weakref.WeakKeyDictionary()
+
+
+def tree_of(recording: Recording) -> Tree:
+    """Return the recording's tree, which is made at the first call.
+
+    Example:
+        >>> import numpy as np
+        >>> from plait_profiler._recording import ROW, Kind, Recording, Signature
+        >>> from plait_profiler._tree import tree_of
+        >>> rows = np.zeros(3, ROW)
+        >>> rows["start"], rows["duration"], rows["depth"] = [0, 1, 5], [10, 2, 3], [0, 1, 1]
+        >>> rows["kind"] = Kind.RANGE
+        >>> tree = tree_of(Recording(rows, [Signature("r", Kind.RANGE)]))
+        >>> tree.own_time.tolist()
+        [5, 2, 3]
+    """
+    if recording not in _TREES:
+        _TREES[recording] = Tree(recording)
+    return _TREES[recording]
+
+
+def is_any_of(kind: Array, *kinds: Kind) -> Array:
+    """Return which rows are of one of these kinds."""
+    wanted = 0
+    for each in kinds:
+        wanted |= each
+    return np.asarray((kind & np.uint16(wanted)) != 0)
+
+
+class Tree:
+    """Columns of a recording, and the events around each row.
+
+    Attributes:
+        kind, start, link, signature, context, process: as in the rows.
+        duration: nanoseconds; 0 for rows without an end.
+        span: which rows are events of the host with a begin and an end; STEP is not among them.
+        parents: as `Recording.parents`.
+        own_time: of a span, nanoseconds without those of the spans within; else 0.
+        backward: which rows are in a backward pass: within a NODE or BACKWARD, or one of them.
+        works, launched_by: the DEVICE rows, and for each the OP row that launched it, or -1.
+        device_time: nanoseconds of the accelerator's work that an OP launched itself.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        rows = recording.rows
+        column = np.ascontiguousarray
+        self.kind, self.start = column(rows["kind"]), column(rows["start"]).astype(np.int64)
+        self.link, self.process = rows["link"], rows["process"]  # few of which are looked at
+        self.signature, self.context = column(rows["signature"]), column(rows["context"])
+        self.span = is_span(self.kind)
+        timed = self.span | is_any_of(self.kind, Kind.STEP, Kind.DEVICE)
+        self.duration = np.where(timed, rows["duration"], 0).astype(np.int64)
+        self.parents = recording.parents()
+        self._levels = self._rows_by_depth(rows)
+        spent = np.where(self.span, self.duration, 0)
+        inner = np.flatnonzero(self.span & (self.parents >= 0))
+        within = np.bincount(self.parents[inner], spent[inner], len(rows))
+        self.own_time = spent - within.astype(np.int64)
+        passes = is_any_of(self.kind, Kind.NODE, Kind.BACKWARD)
+        self.backward = passes | (self.nearest(passes) >= 0)
+        self.works, self.launched_by = self._launches(rows)
+        self.device_time = np.zeros(len(rows), np.int64)
+        known = self.launched_by >= 0
+        np.add.at(self.device_time, self.launched_by[known], self.duration[self.works[known]])
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    @property
+    def levels(self) -> list[Array]:
+        """The rows without a parent, and then those of each depth that have one."""
+        return [np.flatnonzero(self.parents < 0), *self._levels]
+
+    def _rows_by_depth(self, rows: Array) -> list[Array]:
+        """Return the rows that have a parent, those of each depth in an array."""
+        inner = np.flatnonzero(self.parents >= 0)
+        depth = rows["depth"][inner]
+        order = np.argsort(depth, kind="stable")
+        borders = np.flatnonzero(np.diff(depth[order])) + 1
+        return np.split(inner[order], borders) if len(inner) else []
+
+    def _launches(self, rows: Array) -> tuple[Array, Array]:
+        """Return the DEVICE rows, and for each the OP row that launched it, or -1."""
+        works = np.flatnonzero(self.kind == Kind.DEVICE)
+        if not len(works):
+            return works, works
+        launches = np.flatnonzero((self.kind == Kind.OP) & (rows["a"] != 0))
+        launched_by = matching(
+            (self.process[launches], rows["a"][launches]),
+            (self.process[works], rows["a"][works]),
+            launches,
+        )
+        return works, launched_by
+
+    def totals(self, values: Array, *, known_first: bool = False) -> Array:
+        """Return for each row the sum of the values of it and of all within it.
+
+        With `known_first` a row whose own value is not 0 has that instead of a sum.
+        """
+        totals = values.copy()
+        for rows in reversed(self._levels):
+            around = self.parents[rows]  # ascending
+            first = np.flatnonzero(np.diff(around, prepend=-1))
+            inner = totals[rows]
+            if known_first:
+                inner = np.where(values[rows] != 0, values[rows], inner)
+            totals[around[first]] += np.add.reduceat(inner, first)
+        return np.where(values != 0, values, totals) if known_first else totals
+
+    def nearest(self, mask: Array) -> Array:
+        """Return for each row the innermost row around it for which the mask is true, or -1."""
+        found = np.full(len(self), -1, np.int64)
+        for rows in self._levels:
+            around = self.parents[rows]
+            found[rows] = np.where(mask[around], around, found[around])
+        return found
+
+    def outermost(self, mask: Array) -> Array:
+        """Return the outermost row, of this and those around, with a true mask, or -1."""
+        found = np.where(mask, np.arange(len(self)), -1)
+        for rows in self._levels:
+            further = found[self.parents[rows]]
+            found[rows] = np.where(further >= 0, further, found[rows])
+        return found
+
+    def within_the_same(self, group: Array) -> Array:
+        """Return which rows are within another one of their group."""
+        within = np.zeros(len(self), bool)
+        rows = np.flatnonzero(self.parents >= 0)
+        around = self.parents[rows]
+        while len(rows):
+            same = group[around] == group[rows]
+            within[rows[same]] = True
+            further = self.parents[around]
+            going = ~same & (further >= 0)
+            rows, around = rows[going], further[going]
+        return within
+
+
+def matching(keys: tuple[Array, Array], wanted: tuple[Array, Array], values: Array) -> Array:
+    """Return the value of the first key that is equal to each wanted pair, or -1."""
+    if not len(values):
+        return np.full(len(wanted[0]), -1, np.int64)
+    both = [np.concatenate(pair) for pair in zip(keys, wanted, strict=True)]
+    order = np.lexsort((both[1], both[0]))  # stable: keys come before what is wanted
+    first, second = both[0][order], both[1][order]
+    new = np.ones(len(order), bool)
+    new[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
+    head = order[np.flatnonzero(new)][np.cumsum(new) - 1]
+    result = np.full(len(order), -1, np.int64)
+    known = head < len(values)
+    result[order[known]] = values[head[known]]
+    return result[len(values) :]
+
+
+def contexts_of(recording: Recording) -> Array:
+    """Return for each row the index of its context; in a backward pass that of the forward call.
+
+    A NODE has the context of the operator that recorded it (their `link` is the same number), and
+    all events within the NODE have it too. A node that an operator of a backward pass recorded has
+    the context of that operator, so that gradients of gradients lead to the same line. Other rows,
+    and nodes whose operator was not recorded, have their own.
+
+    Example:
+        >>> import numpy as np
+        >>> from plait_profiler._recording import ROW, Context, Kind, Recording, Signature
+        >>> from plait_profiler._tree import contexts_of
+        >>> rows = np.zeros(3, ROW)
+        >>> rows["kind"] = Kind.OP, Kind.NODE, Kind.OP
+        >>> rows["start"], rows["duration"], rows["depth"] = [0, 5, 6], [3, 4, 1], [0, 0, 1]
+        >>> rows["link"], rows["context"] = [7, 7, 0], [1, 0, 0]
+        >>> signatures = [Signature("mul", Kind.OP)]
+        >>> contexts_of(Recording(rows, signatures, [Context(), Context("Net")])).tolist()
+        [1, 1, 1]
+    """
+    tree = tree_of(recording)
+    nodes = np.flatnonzero(tree.kind == Kind.NODE)
+    if not len(nodes):
+        return tree.context
+    calls = np.flatnonzero((tree.kind == Kind.OP) & (tree.link != 0))
+    made_by = matching(
+        (tree.process[calls], tree.link[calls]), (tree.process[nodes], tree.link[nodes]), calls
+    )
+    source = tree.nearest(tree.kind == Kind.NODE)
+    source = np.where(source >= 0, source, np.arange(len(tree)))
+    source[nodes] = np.where(made_by >= 0, made_by, nodes)
+    unknown = nodes[made_by < 0]
+    source[unknown] = unknown
+    for _ in range(64):  # each time twice as far; an end for links that lead back to themselves
+        further = source[source]
+        if np.array_equal(further, source):
+            break
+        source = further
+    return tree.context[source]

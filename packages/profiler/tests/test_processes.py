@@ -1,0 +1,106 @@
+"""Child processes in the profile of their parent."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+import plait_core as pc
+from plait_profiler import Recording, profile, record_function
+
+_CHILD = "import plait_core as pc; x = pc.ones(2); x * x"
+
+
+def names(recording: Recording, of_child: bool) -> list[str]:
+    rows = recording.rows[(recording.rows["process"] != os.getpid()) == of_child]
+    return [recording.signatures[each].name for each in rows["signature"]]
+
+
+def folders() -> list[pathlib.Path]:
+    return sorted(pathlib.Path(tempfile.gettempdir()).glob("plait-profile-*"))
+
+
+def test_a_forked_child_that_is_killed_and_its_own_child() -> None:
+    before = folders()
+    x = pc.ones(2)
+    with profile() as prof:
+        x + x
+        child = os.fork()
+        if not child:
+            with record_function("child"):
+                x * x
+            grandchild = os.fork()
+            if not grandchild:
+                x.exp()
+                os._exit(0)
+            os.waitpid(grandchild, 0)
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.waitpid(child, 0)
+        x - x
+    recording = prof.recording()
+    assert names(recording, of_child=False) == ["add", "sub"]
+    assert sorted(names(recording, of_child=True)) == ["child", "exp", "mul"]
+    assert len(set(recording.rows["process"].tolist())) == 3
+    assert folders() == before
+
+
+def test_a_program_that_is_started() -> None:
+    environment = dict(os.environ)
+    with profile() as prof:
+        subprocess.run([sys.executable, "-c", _CHILD], check=True)
+    assert names(prof.recording(), of_child=True) == ["ones", "mul"]
+    assert dict(os.environ) == environment
+
+
+def test_a_child_that_cannot_load_the_recorder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLAIT_PLUGINS", "?/there/is/no/plugin.so")
+    with profile() as prof:
+        subprocess.run([sys.executable, "-c", _CHILD], check=True)
+        assert os.environ["PLAIT_PLUGINS"].startswith("?/there/is/no/plugin.so:?")
+    assert names(prof.recording(), of_child=True) == ["ones", "mul"]
+    assert os.environ["PLAIT_PLUGINS"] == "?/there/is/no/plugin.so"
+    run = [sys.executable, "-c", "import plait_abi; plait_abi.operator_names()"]
+    monkeypatch.setenv("PLAIT_PLUGINS", "/there/is/no/plugin.so")
+    failed = subprocess.run(run, check=False, capture_output=True, text=True)
+    assert "ImportError: plait_abi: PLAIT_PLUGINS: " in failed.stderr
+
+
+def test_a_child_that_begins_before_or_after_is_not_recorded() -> None:
+    x = pc.ones(2)
+    with profile() as prof:
+        pass
+    child = os.fork()
+    if not child:
+        x * x
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert not len(prof.recording().rows)
+
+
+def test_a_child_outlives_the_profile() -> None:
+    x = pc.ones(2)
+    read, write = os.pipe()
+    with profile():
+        child = os.fork()
+        if not child:
+            os.read(read, 1)
+            for _ in range(10000):
+                x + x
+            os._exit(0)
+    os.write(write, b"1")
+    assert os.waitpid(child, 0)[1] == 0
+    os.close(read)
+    os.close(write)
+
+
+def test_a_profile_that_is_not_stopped_leaves_no_files() -> None:
+    before = folders()
+    code = "from plait_profiler import profile; prof = profile(); prof.start()"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert folders() == before

@@ -1,0 +1,221 @@
+"""What the recorder writes: rows, signatures, links, contexts."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plait_abi
+import plait_core as pc
+from plait_profiler import Kind, Recording, profile, record_function
+
+
+def names(recording: Recording, kind: Kind = Kind.OP) -> list[str]:
+    rows = recording.rows[recording.rows["kind"] == kind]
+    return [recording.signatures[each].name for each in rows["signature"]]
+
+
+def signature(recording: Recording, name: str) -> Any:
+    [found] = [each for each in recording.signatures if each.name == name]
+    return found
+
+
+def test_rows_are_nested_in_time() -> None:
+    x = pc.ones(3)
+    with profile() as prof, record_function("outer"):
+        with record_function("inner"):
+            x + x
+        x * x
+    rows = prof.recording().rows
+    assert rows["depth"].tolist() == [0, 1, 2, 1]
+    assert prof.recording().parents().tolist() == [-1, 0, 1, 0]
+    ends = rows["start"] + rows["duration"]
+    assert ends[0] >= ends[3] >= ends[1] >= ends[2]
+
+
+def test_a_signature_tells_what_changes_the_work() -> None:
+    x = pc.ones(4, 6)
+    with profile() as prof:
+        for _ in range(3):
+            x.sum(1)
+        x.sum(0)
+        x.t().exp()
+        x.exp_()
+        pc.cat([x, x])
+    recording = prof.recording()
+    sums = [each for each in recording.signatures if each.name == "sum"]
+    assert len(sums) == 2
+    assert {each.inputs[1] for each in sums} == {(0,), (1,)}
+    assert signature(recording, "exp").inputs[0] == ("float32", (6, 4), (1, 6))
+    assert signature(recording, "exp_").written == 4 * 24
+    tensor = ("float32", (4, 6), None)
+    assert signature(recording, "cat").inputs[0] == [tensor, tensor]
+    assert signature(recording, "cat").outputs == (("float32", (8, 6), None),)
+    assert names(recording).count("sum") == 4
+
+
+def test_costs_are_those_of_a_call() -> None:
+    x, row = pc.ones(8, 16), pc.ones(16).expand(8, 16)
+    with profile() as prof:
+        x + row
+    add = signature(prof.recording(), "add")
+    assert add.operations == 8 * 16
+    assert add.read == 4 * (8 * 16 + 16)  # what is expanded is read once
+    assert add.written == 4 * 8 * 16
+
+
+def test_a_call_that_fails_has_its_status() -> None:
+    with profile() as prof, pytest.raises(Exception, match="mm"):
+        pc.mm(pc.ones(2, 3), pc.ones(2, 3))
+    recording = prof.recording()
+    [failed] = recording.rows[recording.rows["status"] < 0]
+    assert recording.signatures[failed["signature"]].name == "mm"
+
+
+def test_memory_events_have_bytes_and_addresses() -> None:
+    with profile(profile_memory=True) as prof:
+        x = pc.ones(1000)
+        address = x.data_ptr()
+        del x
+    rows = prof.recording().rows
+    taken = rows[(rows["kind"] == Kind.ALLOC) & (rows["b"] == address)]
+    given = rows[(rows["kind"] == Kind.FREE) & (rows["b"] == address)]
+    assert taken["a"].tolist() == given["a"].tolist() == [4000]
+    assert taken["start"][0] < given["start"][0]
+    reserved = prof.recording().reserved
+    assert len(reserved) >= 2
+    assert all(size >= 0 for _, size in reserved)
+
+
+def test_memory_that_was_not_allocated_is_not_freed() -> None:
+    lent = pc.from_numpy(np.ones(1000))
+    with profile(profile_memory=True) as prof:
+        new = pc.from_numpy(np.ones(1000))
+        shapes = pc.ones(1000, device="meta")
+        del lent, new, shapes
+        pc.randn(1000)
+    rows = prof.recording().rows
+    assert rows["a"][rows["kind"] == Kind.FREE].tolist() == [4000]
+
+
+def test_stacks_are_lines_of_the_program() -> None:
+    def inner(x: Any) -> None:
+        x + x
+
+    x = pc.ones(2)
+    with profile(with_stack=True) as prof:
+        inner(x)
+    recording = prof.recording()
+    [row] = recording.rows
+    stack = recording.contexts[row["context"]].stack
+    assert [line[2] for line in stack[:2]] == ["inner", "test_stacks_are_lines_of_the_program"]
+    assert stack[0][0] == __file__
+    assert stack[0][1] == inner.__code__.co_firstlineno + 1
+
+
+def test_threads_are_told_apart() -> None:
+    x = pc.ones(2)
+
+    def work() -> None:
+        for _ in range(100):
+            x + x
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    with profile() as prof:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    _, counts = np.unique(prof.recording().rows["thread"], return_counts=True)
+    assert counts.tolist() == [100] * 4
+
+
+def test_the_oldest_events_make_room_and_are_counted() -> None:
+    x = pc.ones(2)
+    with profile(capacity=1) as prof:
+        for _ in range(30000):
+            x + x
+        x.exp()
+    recording = prof.recording()
+    assert names(recording)[-1] == "exp"
+    assert len(recording.rows) + recording.dropped[Kind.OP] == 30001
+    assert recording.dropped[Kind.OP] > 0
+
+
+def test_profiles_side_by_side_have_their_own_times_and_kinds() -> None:
+    x = pc.ones(2)
+    with profile() as outer:
+        x + x
+        with profile(profile_memory=True) as inner:
+            x * x
+        x - x
+    assert names(outer.recording()) == ["add", "mul", "sub"]
+    assert names(inner.recording()) == ["mul"]
+    assert Kind.ALLOC not in outer.recording().rows["kind"]
+    assert Kind.ALLOC in inner.recording().rows["kind"]
+
+
+def test_a_range_that_was_open_before_is_not_recorded() -> None:
+    prof = profile()
+    with record_function("before"):
+        prof.start()
+        pc.ones(2)
+    prof.stop()
+    assert names(prof.recording()) == ["ones"]
+    with profile() as later:
+        pc.zeros(2)
+    assert later.recording().rows["depth"].tolist() == [0]
+
+
+def test_ranges_may_be_entered_again_and_end_with_errors() -> None:
+    part = record_function("part")
+    with profile() as prof, pytest.raises(KeyError), part, part:
+        raise KeyError
+    assert prof.recording().rows["depth"].tolist() == [0, 1]
+    assert (prof.recording().rows["status"] < 0).all()
+    with pytest.raises(RuntimeError, match="not entered"):
+        part.__exit__(None, None, None)
+
+
+def test_a_range_that_another_thread_ends() -> None:
+    part = record_function("part")
+    with profile() as prof:
+        part.__enter__()
+
+        def end() -> None:
+            with record_function("of the thread"):
+                part.__exit__(None, None, None)
+                with record_function("inner"):
+                    pass
+
+        thread = threading.Thread(target=end)
+        thread.start()
+        thread.join()
+        with record_function("later"):
+            pass
+    recording = prof.recording()
+    depths = {
+        recording.signatures[row["signature"]].name: int(row["depth"]) for row in recording.rows
+    }
+    assert depths["of the thread"] == 0
+    assert depths["inner"] == 1
+    assert depths["later"] == 1  # where it began, the range is open for ever
+
+
+def test_any_range_of_the_abi_is_seen() -> None:
+    with profile() as prof, plait_abi.Range("waiting", 128):
+        pass
+    assert names(prof.recording(), Kind.DATA) == ["waiting"]
+    with pytest.raises(ValueError, match="kind"):
+        plait_abi.Range("other", 1)
+
+
+def test_nothing_is_watched_when_no_profile_runs() -> None:
+    assert not plait_abi.observed(0xFFFF)
+    with profile():
+        assert plait_abi.observed(int(Kind.OP))
+        assert not plait_abi.observed(int(Kind.ALLOC))
+    assert not plait_abi.observed(0xFFFF)

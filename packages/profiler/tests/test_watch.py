@@ -1,0 +1,72 @@
+"""A watch: windows, its summary, its page."""
+
+from __future__ import annotations
+
+import re
+import time
+import urllib.request
+
+import pytest
+
+import plait_core as pc
+from plait_profiler import Watch, record_function, watch
+
+
+def work(seen: Watch, windows: int = 1) -> None:
+    """Call operators until so many windows were recorded."""
+    x = pc.ones(8, 8)
+    limit = time.monotonic() + 60
+    while seen.windows < windows:
+        with record_function("part"):
+            x.exp()
+        assert time.monotonic() < limit
+
+
+def test_windows_add_up_to_a_summary() -> None:
+    with watch(every=0.03, window=0.01) as seen:
+        work(seen, 3)
+    part, exp = seen.names["part"], seen.names["exp"]
+    assert (part.kind, exp.kind) == ("range", "operator")
+    assert part.seconds > exp.seconds > 0
+    assert part.self_seconds == pytest.approx(part.seconds - exp.seconds, rel=0.2)
+    assert exp.operations == exp.count * 64
+    assert seen.seconds >= 3 * 0.01
+    assert "exp" in seen.table()
+    assert "operators/s" in seen.line()
+
+
+def test_names_are_bounded() -> None:
+    with watch(every=0.2, window=0.19) as seen:
+        count = 0
+        while not seen.windows:
+            for i in range(100):
+                with record_function(f"name {count + i}"):
+                    pass
+            count += 100
+    assert count > 1000
+    assert len(seen.names) <= 1001
+
+
+def test_the_page_for_prometheus() -> None:
+    with watch(every=0.03, window=0.01, port=0) as seen:
+        work(seen)
+        assert seen.address is not None
+        host, port = seen.address
+        with urllib.request.urlopen(f"http://{host}:{port}/metrics", timeout=10) as answer:
+            assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+            page = answer.read().decode()
+    for line in page.splitlines():
+        assert line.startswith("# ") or re.fullmatch(r"\w+(\{[^}]*\})? [-+.\de]+", line), line
+    assert 'plait_events_total{kind="operator",name="exp"}' in page
+
+
+def test_a_line_in_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    with watch(every=0.03, window=0.01, line=True) as seen:
+        work(seen)
+    text = capfd.readouterr()
+    assert "operators/s" in text.out + text.err
+
+
+def test_times_are_checked() -> None:
+    with pytest.raises(ValueError, match="window=2, every=1"):
+        watch(every=1, window=2)
