@@ -37,20 +37,30 @@ class Block(nn.Module):
             nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
         )
 
-    def attention(self, x):
+    def attention(self, x, kept):
         batch, time, width = x.shape
         qkv = self.qkv(x).view(batch, time, 3, self.heads, width // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        if kept is not None:
+            if kept:
+                k, v = plait.cat([kept[0], k], dim=2), plait.cat([kept[1], v], dim=2)
+            kept[:] = k, v
+        # one position behind others sees all of them
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=time > 1)
         return self.out(y.transpose(1, 2).reshape(batch, time, width))
 
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
+    def forward(self, x, kept=None):
+        x = x + self.attention(self.norm1(x), kept)
         return x + self.mlp(self.norm2(x))
 
 
 class GPT(nn.Module):
-    """Scores of the next character, (batch, time, characters); time is at most ``context``."""
+    """Scores of the next character, (batch, time, characters); time is at most ``context``.
+
+    A text can be given in pieces, one character at a time after the first one, with the same
+    ``kept``: it has the keys and values of each block for what came before. It begins as
+    ``model.nothing_kept()``.
+    """
 
     def __init__(self, characters, context=128, width=128, heads=4, layers=4):
         super().__init__()
@@ -65,9 +75,15 @@ class GPT(nn.Module):
                 last = name.endswith(("out.weight", "mlp.2.weight", "scores.weight"))
                 nn.init.normal_(p, 0, 0.02 if last else 0.1)
 
-    def forward(self, x):
-        y = self.embedding(x) + self.position[: x.shape[1]]
-        return self.scores(self.norm(self.blocks(y)))
+    def nothing_kept(self):
+        return [[] for _ in self.blocks]
+
+    def forward(self, x, kept=None):
+        before = kept[0][0].shape[2] if kept and kept[0] else 0
+        y = self.embedding(x) + self.position[before : before + x.shape[1]]
+        for i, block in enumerate(self.blocks):
+            y = block(y, None if kept is None else kept[i])
+        return self.scores(self.norm(y))
 
 
 def bits_per_character(model, numbers, batch=16):
@@ -88,13 +104,21 @@ def bits_per_character(model, numbers, batch=16):
 
 
 def write(model, alphabet, start, length, temperature=0.8):
-    """The start, and the text that the model samples after it, one character at a time."""
+    """The start, and the text that the model samples after it, one character at a time.
+
+    Each character is computed once: blocks keep their keys and values. When the context is full,
+    its second half is read anew, as positions count from the first character in it.
+    """
     x = plait.tensor(encode(start, alphabet))[None]
+    piece, kept, count = x[:, -model.context :], model.nothing_kept(), 0
     with plait.no_grad():
         for _ in range(length):
-            scores = model(x[:, -model.context :])[:, -1]
-            drawn = plait.multinomial(F.softmax(scores / temperature, dim=-1), 1)
-            x = plait.cat([x, drawn], dim=1)
+            if count + piece.shape[1] > model.context:
+                piece, kept, count = x[:, -(model.context // 2) :], model.nothing_kept(), 0
+            scores = model(piece, kept)[:, -1]
+            count += piece.shape[1]
+            piece = plait.multinomial(F.softmax(scores / temperature, dim=-1), 1)
+            x = plait.cat([x, piece], dim=1)
     return "".join(alphabet[n] for n in x[0].tolist())
 
 

@@ -39,8 +39,8 @@ static void give(void *ctx, void *data, uint64_t nbytes, void *block) {
   free(block);
 }
 
-static void stats(void *ctx, plait_alloc_stats *s) {
-  (void)ctx;
+static void stats(void *ctx, DLDevice d, plait_alloc_stats *s) {
+  (void)ctx, (void)d;
   s->live_bytes = example_allocator_live;
   s->peak_bytes = example_allocator_peak;
   s->allocations = s->system_allocations = example_allocator_blocks;
@@ -48,7 +48,7 @@ static void stats(void *ctx, plait_alloc_stats *s) {
 
 /* inline_below 0: even the smallest tensor's bytes come from here */
 static const plait_allocator allocator = {
-    PLAIT_HEADER(plait_allocator), "guarded malloc", NULL, take, give, NULL, stats, 0, NULL};
+    PLAIT_HEADER(plait_allocator), "guarded malloc", NULL, take, give, NULL, stats, 0, NULL, NULL};
 
 static plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   return runtime->provide(runtime->thread(), "allocator", kDLCPU, &allocator.h, self, NULL);

@@ -8,6 +8,7 @@
  * From Python: plait_abi.load("device.so"), then plait.zeros(3, device="ext"). Faults come on
  * request: example_device_set below, through ctypes. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <plait/abi.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 #define TYPE kDLExtDev
@@ -34,11 +36,12 @@ enum {
   WAITS,       /* how often the host has waited for a device */
   LIVE_BYTES,  /* of both devices */
   PINNED_BYTES,
+  OPENED, /* memory of other processes that is mapped now */
   NUMBERS
 };
-static const char *const number_names[NUMBERS] = {"delay_us", "fail_in",    "fatal_in",
-                                                  "limit",    "launches",   "copies",
-                                                  "waits",    "live_bytes", "pinned_bytes"};
+static const char *const number_names[NUMBERS] = {
+    "delay_us", "fail_in", "fatal_in",   "limit",        "launches",
+    "copies",   "waits",   "live_bytes", "pinned_bytes", "opened"};
 static int64_t numbers[NUMBERS];
 
 static int number_at(const char *name) {
@@ -126,6 +129,7 @@ static void quiesce(void) {
   pthread_mutex_unlock(&streams_lock);
   for (; s; s = s->next) {
     pthread_mutex_lock(&s->lock);
+    pthread_cond_broadcast(&s->changed);
     while (s->busy && !pthread_cond_timedwait(&s->changed, &s->lock, &most)) continue;
     pthread_mutex_unlock(&s->lock);
   }
@@ -171,10 +175,11 @@ static void put(stream *s, work *w) {
   pthread_cond_broadcast(&s->changed);
   pthread_mutex_unlock(&s->lock);
 }
-static void drain(stream *s) { /* waits for what is in the queue now */
+static void drain(stream *s) { /* waits for what is in the queue now, unless it is dropped */
   pthread_mutex_lock(&s->lock);
   const uint64_t mine = s->put;
-  while (s->done < mine) pthread_cond_wait(&s->changed, &s->lock);
+  while (s->done < mine && !__atomic_load_n(&ends, __ATOMIC_SEQ_CST))
+    pthread_cond_wait(&s->changed, &s->lock);
   pthread_mutex_unlock(&s->lock);
 }
 
@@ -354,9 +359,12 @@ static plait_status event_elapsed(void *ctx, plait_thread *thread, plait_device_
 
 /* ---- memory ------------------------------------------------------------------------------------
  */
-/* Tensors show addresses where nobody may read or write; the bytes are DISTANCE behind them. */
+/* Tensors show addresses where nobody may read or write; the bytes are DISTANCE behind them. They
+ * are a file without a name, which has pages only where somebody wrote: other processes can map it.
+ */
 #define DISTANCE ((size_t)1 << 36)
 static char *shown;
+static int file = -1;
 static inline void *real(const void *p) { return (char *)p + DISTANCE; }
 
 typedef struct use { /* work in another stream than the block's own */
@@ -375,7 +383,23 @@ typedef struct block {
 static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t fresh; /* what was never given out begins here */
 static block *freed[CLASSES], *waiting;
-static int64_t live[DEVICES];
+static plait_alloc_stats counted[DEVICES]; /* all but `size` and `largest_cached` */
+
+/* The file is made when memory is first needed, under the lock: a child that was forked before has
+ * its own. */
+static int has_file(void) {
+  if (file >= 0) return 1;
+  const int fd = memfd_create("example-device", MFD_CLOEXEC);
+  if (fd < 0) return 0;
+  if (ftruncate(fd, (off_t)DISTANCE) ||
+      mmap(real(shown), DISTANCE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
+           fd, 0) == MAP_FAILED) {
+    close(fd);
+    return 0;
+  }
+  file = fd;
+  return 1;
+}
 
 static int class_of(uint64_t nbytes) {
   int c = 8; /* 256 bytes */
@@ -400,6 +424,21 @@ static void take_back(void) {
     freed[b->class] = b;
   }
 }
+static void count_taken(plait_alloc_stats *s, uint64_t size, int is_fresh) {
+  s->allocations++;
+  s->live_blocks++;
+  s->live_bytes += size;
+  if (s->live_bytes > s->peak_bytes) s->peak_bytes = s->live_bytes;
+  if (is_fresh)
+    s->system_allocations++;
+  else
+    s->cached_bytes -= size;
+}
+static void count_given(plait_alloc_stats *s, uint64_t size) {
+  s->live_blocks--;
+  s->live_bytes -= size;
+  s->cached_bytes += size;
+}
 static block *reused(int device, int class, stream *s) {
   for (block **at = &freed[class]; *at; at = &(*at)->next) {
     block *b = *at;
@@ -414,34 +453,35 @@ static plait_status take(void *ctx, DLDevice d, uint64_t nbytes, plait_stream *o
   (void)ctx;
   if (nbytes > DISTANCE / 4) return PLAIT_MEMORY_ERROR;
   const int class = class_of(nbytes);
-  const int64_t size = (int64_t)1 << class, limit = example_device_get("limit");
+  const uint64_t size = (uint64_t)1 << class, limit = (uint64_t)example_device_get("limit");
   stream *s = queue_of(d, on);
   pthread_mutex_lock(&memory_lock);
   take_back();
   block *b = NULL;
-  if (!limit || live[d.device_id] + size <= limit) {
+  if (has_file() && (!limit || counted[d.device_id].live_bytes + size <= limit)) {
     b = reused(d.device_id, class, s);
-    if (!b && fresh + (size_t)size <= DISTANCE && (b = calloc(1, sizeof *b))) {
+    const int is_fresh = !b;
+    if (is_fresh && fresh + size <= DISTANCE && (b = calloc(1, sizeof *b))) {
       b->data = shown + fresh;
       b->device = d.device_id;
       b->class = class;
-      fresh += (size_t)size;
+      fresh += size;
     }
-    if (b) live[d.device_id] += size;
+    if (b) count_taken(&counted[d.device_id], size, is_fresh);
   }
   pthread_mutex_unlock(&memory_lock);
   if (!b) return PLAIT_MEMORY_ERROR;
   b->s = s;
   *data = b->data;
   *out = b;
-  count(LIVE_BYTES, size);
+  count(LIVE_BYTES, (int64_t)size);
   return PLAIT_OK;
 }
 static void give(void *ctx, void *data, uint64_t nbytes, void *given) {
   (void)ctx, (void)data, (void)nbytes;
   block *b = given;
   pthread_mutex_lock(&memory_lock);
-  live[b->device] -= (int64_t)1 << b->class;
+  count_given(&counted[b->device], (uint64_t)1 << b->class);
   count(LIVE_BYTES, -((int64_t)1 << b->class));
   for (use *u = b->uses; u; u = u->next)
     if (!(u->p = mark(u->s))) drain(u->s);
@@ -463,14 +503,25 @@ static void record_use(void *ctx, void *data, void *given, plait_stream *on) {
   }
   pthread_mutex_unlock(&memory_lock);
 }
-static void stats(void *ctx, plait_alloc_stats *s) {
+static void stats(void *ctx, DLDevice d, plait_alloc_stats *s) {
   (void)ctx;
-  const plait_alloc_stats all = {s->size, (uint64_t)example_device_get("live_bytes"), 0, 0, 0, 0, 0,
-                                 0};
+  pthread_mutex_lock(&memory_lock);
+  plait_alloc_stats all = counted[d.device_id];
+  for (int c = 0; c < CLASSES; c++)
+    for (const block *b = freed[c]; b; b = b->next)
+      if (b->device == d.device_id) all.largest_cached = (uint64_t)1 << c;
+  pthread_mutex_unlock(&memory_lock);
+  all.size = s->size;
   memcpy(s, &all, s->size < sizeof all ? s->size : sizeof all);
 }
+static void reset_peak(void *ctx, DLDevice d) {
+  (void)ctx;
+  pthread_mutex_lock(&memory_lock);
+  counted[d.device_id].peak_bytes = counted[d.device_id].live_bytes;
+  pthread_mutex_unlock(&memory_lock);
+}
 static const plait_allocator allocator = {
-    PLAIT_HEADER(plait_allocator), "ext", NULL, take, give, NULL, stats, 0, record_use};
+    PLAIT_HEADER(plait_allocator), "ext", NULL, take, give, NULL, stats, 0, record_use, reset_peak};
 
 static plait_status pinned_alloc(void *ctx, plait_thread *thread, uint64_t nbytes, void **data) {
   (void)ctx;
@@ -483,6 +534,85 @@ static void pinned_free(void *ctx, void *data, uint64_t nbytes) {
   (void)ctx;
   free(data);
   count(PINNED_BYTES, -(int64_t)nbytes);
+}
+
+/* ---- memory of other processes -----------------------------------------------------------------
+ */
+/* A piece of our addresses, behind which pages of another process's file are. */
+typedef struct window {
+  struct window *next;
+  char *begin;
+  size_t nbytes;
+} window;
+static window *closed; /* to be used again; behind them is nothing */
+
+static plait_status share(void *ctx, plait_thread *thread, DLDevice d, void *data, uint64_t nbytes,
+                          plait_shared_memory *memory) {
+  (void)ctx, (void)thread, (void)d, (void)nbytes;
+  memory->fd = file;
+  memory->offset = (uint64_t)((char *)data - shown);
+  memory->length = 0; /* the descriptor says it all */
+  return PLAIT_OK;
+}
+
+static window *open_window(size_t nbytes) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  pthread_mutex_lock(&memory_lock);
+  window **at = &closed;
+  while (*at && (*at)->nbytes != nbytes) at = &(*at)->next;
+  window *w = *at;
+  if (w) *at = w->next;
+  const size_t begin = (fresh + page - 1) / page * page;
+  if (!w && has_file() && begin + nbytes <= DISTANCE && (w = calloc(1, sizeof *w))) {
+    w->begin = shown + begin;
+    w->nbytes = nbytes;
+    fresh = begin + nbytes;
+  }
+  pthread_mutex_unlock(&memory_lock);
+  return w;
+}
+static void close_window(window *w) { /* the pages behind it go */
+  mmap(real(w->begin), w->nbytes, PROT_NONE,
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  pthread_mutex_lock(&memory_lock);
+  w->next = closed;
+  closed = w;
+  pthread_mutex_unlock(&memory_lock);
+}
+
+static plait_status share_open(void *ctx, plait_thread *thread, DLDevice d,
+                               const plait_shared_memory *memory, uint64_t nbytes, void **data,
+                               void **opened) {
+  (void)ctx, (void)d;
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  if (memory->fd < 0 || nbytes > DISTANCE || memory->offset > DISTANCE - nbytes)
+    return rt->raise(thread, PLAIT_VALUE_ERROR, "ext",
+                     "share_open: `memory` must have a descriptor and lie within %llu bytes, got "
+                     "the descriptor %d and the offset %llu",
+                     (unsigned long long)DISTANCE, (int)memory->fd,
+                     (unsigned long long)memory->offset);
+  /* whole pages, the first and the last of which have other blocks as well */
+  const size_t before = memory->offset % page;
+  size_t size = page; /* powers of two, so that windows fit again */
+  while (size < before + nbytes) size *= 2;
+  window *w = open_window(size);
+  if (!w) return rt->raise(thread, PLAIT_MEMORY_ERROR, "ext", "share_open: no addresses are left");
+  if (mmap(real(w->begin), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
+           memory->fd, (off_t)(memory->offset - before)) == MAP_FAILED) {
+    const int error = errno;
+    close_window(w);
+    return rt->raise(thread, PLAIT_ERROR, "ext", "share_open: mapping the descriptor %d failed: %s",
+                     (int)memory->fd, strerror(error));
+  }
+  count(OPENED, 1);
+  *data = w->begin + before;
+  *opened = w;
+  return PLAIT_OK;
+}
+static void share_close(void *ctx, DLDevice d, void *data, uint64_t nbytes, void *opened) {
+  (void)ctx, (void)d, (void)data, (void)nbytes;
+  close_window(opened);
+  count(OPENED, -1);
 }
 
 /* ---- errors that are found late ----------------------------------------------------------------
@@ -757,15 +887,18 @@ static const plait_device device = {PLAIT_HEADER(plait_device),
                                     event_elapsed,
                                     pinned_alloc,
                                     pinned_free,
-                                    take_error};
+                                    take_error,
+                                    share,
+                                    share_open,
+                                    share_close};
 
 static plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   rt = runtime;
   plait_thread *thread = runtime->thread();
-  if (!shown) { /* address space alone; pages come when they are written */
+  if (!shown) { /* address space alone */
     void *all =
         mmap(NULL, 2 * DISTANCE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (all == MAP_FAILED || mprotect((char *)all + DISTANCE, DISTANCE, PROT_READ | PROT_WRITE))
+    if (all == MAP_FAILED)
       return runtime->raise(thread, PLAIT_MEMORY_ERROR, self->name, "no address space");
     shown = all;
   }

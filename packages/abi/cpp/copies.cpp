@@ -58,6 +58,8 @@ plait_status copy_bytes(plait_thread *thread, plait_tensor *to, plait_tensor *fr
   record_use(from->storage, stream);
   record_use(to->storage, behind);  // which waits for the copy
   const auto copy = [&] {
+    if (on_device && host && !async)  // nothing writes to the host's memory if the wait is ended
+      if (const plait_status s = until_done(thread, table, d, stream); s < 0) return s;
     return table->copy(table->ctx, thread, to->dl.data, there, from->dl.data, here,
                        uint64_t(numel(from) * itemsize(from->dl.dtype)), stream,
                        async ? PLAIT_COPY_ASYNC : 0);

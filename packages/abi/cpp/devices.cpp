@@ -25,8 +25,9 @@ struct State {
   std::atomic<uint64_t> launches;
   std::atomic<uint64_t> reached;  // the last launch before an event that is known to be reached
   Launch ring[kRememberedLaunches];
-  ProcessLock lock;  // of the list
+  ProcessLock lock;  // of the lists
   std::vector<InFlight> in_flight;
+  std::vector<plait_stream *> streams;  // all that live, but the default ones
 };
 // never destroyed: threads of devices may work while the process ends
 State *const states = new State[PLAIT_MAX_DEVICE_TYPES]();
@@ -42,10 +43,28 @@ struct EventBlock : plait_device_event {
   bool recorded;
 };
 
+plait_status enlist(plait_thread *thread, plait_stream *s) {
+  return border(thread, nullptr, [&]() -> plait_status {
+    State &state = states[s->device.device_type];
+    const std::lock_guard<ProcessLock> lock(state.lock);
+    state.streams.push_back(s);
+    return PLAIT_OK;
+  });
+}
+void delist(const plait_stream *s) {
+  State &state = states[s->device.device_type];
+  const std::lock_guard<ProcessLock> lock(state.lock);
+  const auto at = std::find(state.streams.begin(), state.streams.end(), s);
+  if (at != state.streams.end()) state.streams.erase(at);
+}
+
 void drop_stream(plait_object *o) {
   auto *s = reinterpret_cast<StreamBlock *>(o);
-  if (s->table && !is_forked(s->device))  // a device may wait for its work
-    unlocked([s] { return s->table->stream_free(s->table->ctx, s), plait_status(PLAIT_OK); });
+  unlocked([s]() -> plait_status {  // a device may wait for its work
+    delist(s);
+    if (s->table && !is_forked(s->device)) s->table->stream_free(s->table->ctx, s);
+    return PLAIT_OK;
+  });
   count_live(s->device, -1);
   std::free(s);
 }
@@ -170,7 +189,7 @@ plait_status begin_use(plait_thread *thread, DLDevice d) {
 }
 
 plait_status enter_device(plait_call *c) {
-  if (const plait_status s = begin_use(c->thread, c->device); s < 0) return s;
+  if (const plait_status s = begin_use(c->thread, c->device); s < 0) return named(c, s);
   c->stream = current_stream(c->thread, c->device);
   return late_error(c->thread, c->device);
 }
@@ -233,6 +252,7 @@ plait_status stream_new(plait_thread *thread, DLDevice d, int32_t priority, plai
       asked(thread, d, "stream_new", [&] { return table->stream_new(table->ctx, thread, b); });
   if (s < 0) return plait_release(b), s;
   b->table = table;
+  if (const plait_status listed = enlist(thread, b); listed < 0) return plait_release(b), listed;
   *out = b;
   return PLAIT_OK;
 }
@@ -245,6 +265,7 @@ plait_status stream_wrap(plait_thread *thread, DLDevice d, void *native, plait_s
   auto *b = new_block<StreamBlock>(thread, d, &stream_type, "a stream");
   if (!b) return PLAIT_MEMORY_ERROR;
   b->native = native;
+  if (const plait_status s = enlist(thread, b); s < 0) return plait_release(b), s;
   *out = b;
   return PLAIT_OK;
 }
@@ -266,10 +287,34 @@ plait_status stream_synchronize(plait_thread *thread, DLDevice d, plait_stream *
   if (!is_accelerator(d)) return PLAIT_OK;
   if (const plait_status s = usable(thread, d, &table); s < 0) return s;
   const plait_status s = asked(thread, d, "stream_synchronize", [&] {
-    return unlocked([&] { return table->stream_synchronize(table->ctx, thread, d, stream); });
+    return unlocked([&] {
+      const plait_status done = until_done(thread, table, d, stream);
+      return done < 0 ? done : table->stream_synchronize(table->ctx, thread, d, stream);
+    });
   });
   let_go(thread, d);
   return s < 0 ? s : late_error(thread, d);
+}
+
+// Waits for what is in all streams of a device now, as far as they are known here.
+static plait_status until_all_done(plait_thread *thread, const plait_device *table, DLDevice d) {
+  State &state = states[d.device_type];
+  std::vector<plait_device_event *> events;
+  plait_status s = border(thread, nullptr, [&]() -> plait_status {
+    const std::lock_guard<ProcessLock> lock(state.lock);  // none of them goes meanwhile
+    events.assign(state.streams.size() + 1, nullptr);
+    plait_status made = event_behind(thread, table, d, nullptr, &events.back());
+    for (size_t i = 0; made >= 0 && i < state.streams.size(); i++)
+      if (same(state.streams[i]->device, d))
+        made = event_behind(thread, table, d, state.streams[i], &events[i]);
+    return made;
+  });
+  if (s < 0) s = (clear(thread), PLAIT_OK);  // the device's own wait tells
+  for (plait_device_event *each : events) {
+    if (s >= 0 && each) s = until_reached(thread, table, each);
+    plait_release(each);
+  }
+  return s;
 }
 
 plait_status synchronize(plait_thread *thread, DLDevice d) {
@@ -278,7 +323,10 @@ plait_status synchronize(plait_thread *thread, DLDevice d) {
   if (const plait_status s = usable(thread, d, &table); s < 0) return s;
   const uint64_t last = states[d.device_type].launches;
   const plait_status s = asked(thread, d, "synchronize", [&] {
-    return unlocked([&] { return table->synchronize(table->ctx, thread, d); });
+    return unlocked([&] {
+      const plait_status done = until_all_done(thread, table, d);
+      return done < 0 ? done : table->synchronize(table->ctx, thread, d);
+    });
   });
   let_go(thread, d);
   if (s < 0) return s;
@@ -351,12 +399,14 @@ plait_status event_wait(plait_thread *thread, plait_device_event *event) {
   if (!b || !b->recorded) return PLAIT_OK;
   if (is_forked(b->device)) return forked(thread, b->device);
   const plait_status s =
-      b->table
-          ? asked(thread, b->device, "event_wait",
-                  [&] {
-                    return unlocked([&] { return b->table->event_wait(b->table->ctx, thread, b); });
-                  })
-          : PLAIT_OK;
+      b->table ? asked(thread, b->device, "event_wait",
+                       [&] {
+                         return unlocked([&] {
+                           const plait_status done = until_reached(thread, b->table, b);
+                           return done < 0 ? done : b->table->event_wait(b->table->ctx, thread, b);
+                         });
+                       })
+               : PLAIT_OK;
   if (s < 0) return s;
   return passed(thread, b);
 }

@@ -72,6 +72,18 @@ plait_status unlocked(F wait) {
   return job.status;
 }
 
+// From waits.cpp. A device's own function, which waits to the end, is called behind each of these.
+// They are called without the host language's lock, and fail only where a signal of it (Ctrl-C)
+// waits.
+
+// Returns when the event is reached.
+plait_status until_reached(plait_thread *, const plait_device *, plait_device_event *);
+// Returns when what is in the stream now is done.
+plait_status until_done(plait_thread *, const plait_device *, DLDevice, plait_stream *);
+// An event behind what is in the stream now, or nullptr if that is done or cannot be asked for.
+plait_status event_behind(plait_thread *, const plait_device *, DLDevice, plait_stream *,
+                          plait_device_event **);
+
 // From copies.cpp.
 
 // copy_ where its tensors are on two devices.

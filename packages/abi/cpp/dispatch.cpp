@@ -244,8 +244,9 @@ plait_status no_kernel(const plait_call *c) {
                                ? "; plait.use(fallback=\"" + device.substr(0, device.find(':')) +
                                      "\") lets the CPU run what the device can't"
                                : "";
-  return fail(c, PLAIT_NOT_IMPLEMENTED, "no kernel for %s and dtypes (%s) is installed%s",
-              device.c_str(), dtypes.c_str(), hint.c_str());
+  const std::string of = dtypes.empty() ? "" : " and dtypes (" + dtypes + ")";
+  return fail(c, PLAIT_NOT_IMPLEMENTED, "no kernel for %s%s is installed%s", device.c_str(),
+              of.c_str(), hint.c_str());
 }
 
 plait_status judged(const plait_call *c, plait_status s, const plait_error *before) {

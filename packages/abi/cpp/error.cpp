@@ -137,6 +137,11 @@ plait_status fail(const plait_call *call, plait_status code, const char *format,
   return s;
 }
 
+plait_status named(const plait_call *call, plait_status s) {
+  const std::string why = call->thread->error ? call->thread->error->message : "";
+  return fail(call, s, "%s", why.c_str());
+}
+
 plait_status raise_host(plait_thread *thread, plait_object *exception, const char *message) {
   try {
     return put(thread, PLAIT_HOST_ERROR, "", message ? message : "", exception);

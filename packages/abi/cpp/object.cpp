@@ -54,7 +54,8 @@ void watch_memory(uint32_t kind, const plait_storage *s) {
 
 void drop_storage(plait_object *o) {
   auto *s = reinterpret_cast<plait_storage *>(o);
-  watch_memory(PLAIT_EVENT_FREE, s);
+  // what others lent, and storages without bytes, had no ALLOC event either
+  if (s->allocator || s->data == inline_elements(s)) watch_memory(PLAIT_EVENT_FREE, s);
   const bool on_device = is_accelerator(s->device);
   if (on_device) count_live(s->device, -1);
   if (on_device && is_forked(s->device)) {
@@ -252,7 +253,7 @@ plait_status storage_new(plait_thread *thread, DLDevice device, uint64_t nbytes,
     give_back(s);
     plait_alloc_stats stats{};
     stats.size = sizeof stats;
-    if (a->stats) a->stats(a->ctx, &stats);
+    if (a->stats) a->stats(a->ctx, device, &stats);
     return raise(thread, PLAIT_MEMORY_ERROR, nullptr,
                  "out of memory: %s requested; %s are live in %llu blocks, %s are cached, of which "
                  "the largest free block has %s",

@@ -81,7 +81,7 @@ void name_op(Op *op, const plait_op_def *def) {
 }
 
 bool is_sound(plait_thread *thread, const plait_op_def *def) {
-  if (!size_fits(thread, def->schema, def->h, PLAIT_END_OF(plait_op_def, batch))) return false;
+  if (!size_fits(thread, def->schema, def->h, PLAIT_END_OF(plait_op_def, cost))) return false;
   if (!flags_fit(thread, def->schema, def->flags, 0)) return false;
   const char *wrong = nullptr;
   if (!def->shape && !def->decompose) wrong = "a shape function or a decomposition is required";

@@ -27,8 +27,7 @@ plait_status result_strided(plait_call *c, uint32_t i, DLDataType dtype, int32_t
     c->out[i] = value(t);
     return s;
   }
-  const std::string why = c->thread->error ? c->thread->error->message : "";
-  return fail(c, s, "%s", why.c_str());
+  return named(c, s);
 }
 
 plait_status result(plait_call *c, uint32_t i, DLDataType dtype, int32_t ndim,
@@ -50,10 +49,7 @@ plait_status view(plait_call *c, uint32_t i, plait_tensor *base, int32_t ndim, c
   if (empty) data = base->dl.data;  // an offset past the end would be outside of the storage
   const plait_status s =
       tensor_on(c->thread, base->storage, data, base->dl.dtype, ndim, shape, strides, &t);
-  if (s < 0) {
-    const std::string why = c->thread->error ? c->thread->error->message : "";
-    return fail(c, s, "%s", why.c_str());
-  }
+  if (s < 0) return named(c, s);
   t->flags |= PLAIT_TENSOR_VIEW;
   if (c->op != op_detach.load(std::memory_order_relaxed)) {
     t->base = base->base ? base->base : base;

@@ -48,11 +48,12 @@ void plain_free(void *, void *data, uint64_t nbytes, void *) {
   live_bytes -= nbytes;
   live_blocks--;
 }
-void plain_stats(void *, plait_alloc_stats *s) {
+void plain_stats(void *, DLDevice, plait_alloc_stats *s) {
   const plait_alloc_stats all{s->size,    live_bytes,  live_blocks, 0,
                               peak_bytes, allocations, allocations, 0};
   std::memcpy(s, &all, std::min<size_t>(s->size, sizeof all));
 }
+void plain_reset_peak(void *, DLDevice) { peak_bytes = live_bytes.load(); }
 const plait_allocator plain{PLAIT_HEADER(plait_allocator),
                             "malloc",
                             nullptr,
@@ -61,7 +62,8 @@ const plait_allocator plain{PLAIT_HEADER(plait_allocator),
                             nullptr,
                             plain_stats,
                             65,
-                            nullptr};
+                            nullptr,
+                            plain_reset_peak};
 
 void counter_reserve(void *, plait_generator *, uint64_t, uint64_t *, uint64_t *);
 plait_generator *default_generator = nullptr;
@@ -148,11 +150,11 @@ const Contract &contract_of(const std::string &role) {
          FIELD(plait_engine, detach_), FIELD(plait_engine, backward),
          FIELD(plait_engine, record)}}},
       {"allocator",
-       {PLAIT_END_OF(plait_allocator, record_use),
+       {PLAIT_END_OF(plait_allocator, reset_peak),
         {FIELD(plait_allocator, name), FIELD(plait_allocator, alloc),
          FIELD(plait_allocator, free)}}},
       {"device",
-       {PLAIT_END_OF(plait_device, take_error),
+       {PLAIT_END_OF(plait_device, share_close),
         {FIELD(plait_device, name), FIELD(plait_device, count), FIELD(plait_device, copy),
          FIELD(plait_device, synchronize), FIELD(plait_device, stream_synchronize)}}},
       {"communicator",

@@ -165,6 +165,7 @@ plait_runtime runtime{
     detach,
     &default_dtype,
     &settings,
+    cost,
 };
 
 }  // namespace plait::abi

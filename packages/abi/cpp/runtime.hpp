@@ -131,6 +131,7 @@ plait_status raise(plait_thread *, plait_status, const char *origin, const char 
     __attribute__((format(printf, 4, 5)));
 plait_status fail(const plait_call *, plait_status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+plait_status named(const plait_call *, plait_status);  // the thread's error, as one of the call
 plait_status raise_host(plait_thread *, plait_object *, const char *);
 void clear(plait_thread *);
 
@@ -158,6 +159,7 @@ struct Op : plait_op {
   std::vector<Registration> registrations;
 };
 plait_status define(plait_thread *, const plait_op_def *, const plait_op **);
+void cost(const plait_call *, plait_cost *);  // cost.cpp
 const plait_op *find_op(const char *name);
 uint64_t list_ops(const plait_op **, uint64_t);
 plait_status implement(plait_thread *, const plait_op *, uint32_t, plait_kernel, void *,

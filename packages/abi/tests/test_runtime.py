@@ -1,31 +1,44 @@
-"""The runtime library from C++, without Python in the process: see runtime_test.cpp."""
+"""The runtime library from C++, without Python in the process: see the folder `runtime`."""
 
 from __future__ import annotations
 
 import os
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import plait_abi
 
-SOURCE = Path(__file__).with_name("runtime_test.cpp")
-NAMES = re.findall(r"^TEST\((\w+)\)", SOURCE.read_text(), flags=re.M)
+SOURCES = sorted(Path(__file__).with_name("runtime").glob("*.cpp"))
+NAMES = [
+    name
+    for source in SOURCES
+    for name in re.findall(r"^TEST\((\w+)\)", source.read_text(), flags=re.M)
+]
 
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = Path(plait_abi.__file__).parent
     library = home / "lib" / "libplait_abi.so"
-    out = tmp_path_factory.mktemp("runtime") / "runtime_test"
+    folder = tmp_path_factory.mktemp("runtime")
     cxx = os.environ.get("CXX", "c++").split()
     flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{home / 'include'}"]
     extra = os.environ.get("PLAIT_BUILD_FLAGS", "").split()
     link = [str(library), f"-Wl,-rpath,{library.parent}", "-lpthread"]
-    subprocess.run([*cxx, *flags, *extra, str(SOURCE), *link, "-o", str(out)], check=True)
-    return out
+
+    def compiled(source: Path) -> str:
+        target = str(folder / f"{source.stem}.o")
+        subprocess.run([*cxx, *flags, *extra, "-c", str(source), "-o", target], check=True)
+        return target
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        objects = list(pool.map(compiled, SOURCES))
+    subprocess.run([*cxx, *extra, *objects, *link, "-o", str(folder / "test")], check=True)
+    return folder / "test"
 
 
 @pytest.mark.parametrize("name", NAMES)

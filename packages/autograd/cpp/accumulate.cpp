@@ -3,10 +3,6 @@
 namespace plait::autograd {
 namespace {
 
-bool writable(const plait_tensor *t) {
-  return !requires_grad(t) && exclusive(t) && distinct(t->dl.ndim, t->dl.shape, t->dl.strides);
-}
-
 // The gradient that the leaf stores: the same tensor if nothing else owns its bytes and it has the
 // leaf's layout, else a copy.
 Tensor owned(plait_thread *thread, const Leaf *leaf, Tensor g, bool record) {
@@ -42,6 +38,10 @@ Tensor owned(plait_thread *thread, const Leaf *leaf, Tensor g, bool record) {
 }
 
 }  // namespace
+
+bool writable(const plait_tensor *t) {
+  return !requires_grad(t) && exclusive(t) && distinct(t->dl.ndim, t->dl.shape, t->dl.strides);
+}
 
 Tensor sum(plait_thread *thread, Tensor a, Tensor b, bool record) {
   if (record) return add(thread, a, b);

@@ -4,6 +4,8 @@
 
 namespace plait::autograd {
 
+// Whether a gradient may be written to: nothing else refers to it.
+bool writable(const plait_tensor *);
 // a + b; either may be written to if `record` is off and nothing else refers to it.
 Tensor sum(plait_thread *, Tensor a, Tensor b, bool record);
 // Adds to the leaf's gradient; safe from several passes at once.

@@ -7,6 +7,7 @@
 
 #include "accumulate.hpp"
 #include "gradient_hooks.hpp"
+#include "part_gradients.hpp"
 #include "record.hpp"
 #include "watch.hpp"
 
@@ -26,11 +27,13 @@ uint32_t weight(const Node *n) {  // a large node counts as so many small ones
 
 class Observed {  // reports a scope to observers, if there are any
  public:
-  Observed(uint32_t kind, const char *name, uint64_t a) {
+  template <class F>  // `name` is called if somebody watches
+  Observed(uint32_t kind, F &&name, uint64_t a) {
     if (!(__atomic_load_n(engine.runtime->observed, __ATOMIC_RELAXED) & kind)) return;
+    name_ = name();
     event_.size = sizeof event_;
     event_.kind = kind;
-    event_.name = name_ = name;
+    event_.name = name_.c_str();
     event_.a = a;
     n_ = engine.runtime->begin(&event_, tokens_, PLAIT_TOKENS);
     on_ = true;
@@ -44,23 +47,11 @@ class Observed {  // reports a scope to observers, if there are any
 
  private:
   bool on_ = false;
-  const char *name_ = nullptr;
+  std::string name_;
   plait_event event_{};
   uint64_t tokens_[PLAIT_TOKENS], n_ = 0;
   plait_status status_ = PLAIT_ERROR;
 };
-
-const char *event_name(const Node *n) {
-  switch (n->kind) {
-    case Kind::op: return static_cast<const OpNode *>(n)->op->name;
-    case Kind::host: return static_cast<const HostNode *>(n)->name;
-    case Kind::leaf: return "accumulate";
-    case Kind::strided: return "strided view";
-    case Kind::assigned: return "assigned view";
-    case Kind::missing: return static_cast<const MissingNode *>(n)->op->name;
-  }
-  return "node";
-}
 
 // Converts a gradient to the layout of its input. It may still be broadcast, have another
 // precision, or be complex for a real input, whose gradient is then the real part; anything else is
@@ -121,7 +112,7 @@ void BackwardPass::run() {
     ~Restore() { innermost = outer; }
   } const restore{innermost};
   innermost = this;
-  Observed whole(PLAIT_EVENT_BACKWARD, "backward", roots_.size());
+  Observed whole(PLAIT_EVENT_BACKWARD, [] { return "backward"; }, roots_.size());
   for (const auto &root : roots_) marks_.add_root(root.first.node.get());
   marks_.discover();
   if (!captures_.empty()) marks_.mark_needed(captures_);
@@ -184,7 +175,7 @@ void BackwardPass::execute(Node *n) {
   }
   if (work) {
     running_ = n;
-    Observed node(PLAIT_EVENT_NODE, event_name(n), n->sequence);
+    Observed node(PLAIT_EVENT_NODE, [n] { return node_name(n); }, n->sequence);
     Gradients made(n->n_edges);
     {
       const StreamGuard stream(thread(), device_of(n), stream_of(n, device_of(n)));
@@ -216,6 +207,12 @@ void BackwardPass::capture_at(Node *n, Gradients &gradients) {
 
 void BackwardPass::evaluate_node(Node *n, Gradients &gradients, Gradients &made) {
   if (parallel_.take(n, made.data())) return gradients.clear();
+  if (n->n_edges == 1 && !n->extra.load(std::memory_order_acquire) && !watching() &&
+      wants(n->edges[0])) {
+    const Edge &e = n->edges[0];
+    const Layout &whole = e.node->outs[e.index];
+    if (add_part(evaluation_, n, gradients, whole, marks_.buffers(e.node) + e.index)) return;
+  }
   uint64_t need = 0;
   for (uint32_t i = 0; i < n->n_edges; i++)
     if (wants(n->edges[i])) need |= bit_of(i);

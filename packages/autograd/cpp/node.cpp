@@ -91,13 +91,14 @@ const plait_type cell_type{PLAIT_HEADER(plait_type), "autograd gradient", drop_c
 
 uint64_t next_sequence() noexcept { return sequence.load(std::memory_order_relaxed); }
 
-void stamp(Node *n) noexcept {
+void stamp(plait_thread *thread, Node *n) noexcept {
   n->sequence = sequence.fetch_add(1, std::memory_order_relaxed);
+  thread->node = n->sequence;
   const Watch *w = watch.load(std::memory_order_acquire);
   if (w && !n->code) w->here(&n->code, &n->offset);
   if (watching()) note_site(n);
   if (is_accelerator(device_of(n))) {
-    plait_stream *current = engine.runtime->stream(engine.runtime->thread(), device_of(n));
+    plait_stream *current = engine.runtime->stream(thread, device_of(n));
     if (current) plait_retain(current);
     n->stream = current;
   }

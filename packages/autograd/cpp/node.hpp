@@ -165,7 +165,7 @@ inline History *as_history(void *slot) {
 void start(Node *node, Kind kind, size_t bytes) noexcept;
 // Numbers a node once its edges are there: finding the history of a view may have made a node.
 uint64_t next_sequence() noexcept;  // the number of the next node to be recorded
-void stamp(Node *node) noexcept;
+void stamp(plait_thread *, Node *node) noexcept;
 Leaf *new_leaf(const plait_tensor *tensor);
 Cell *new_cell();
 void lay_out(Layout &layout, int64_t *room, const plait_tensor *tensor) noexcept;

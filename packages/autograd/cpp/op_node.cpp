@@ -233,7 +233,7 @@ void connect(const plait_call *c, Node *node, uint32_t positions, uint64_t need,
       node->edges[position] = {edge.node.release(), edge.index, 0};
     });
   }
-  stamp(node);
+  stamp(c->thread, node);
 }
 
 Ref<OpNode> op_node(const plait_call *c, uint32_t positions, uint64_t need,

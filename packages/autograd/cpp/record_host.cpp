@@ -51,7 +51,7 @@ Ref<HostNode> host_node(plait_thread *thread, const char *name, plait_object *ca
     GradientEdge edge = history_of(thread, inputs[i]);
     n->edges[i] = {edge.node.release(), edge.index, 0};
   }
-  stamp(n);
+  stamp(thread, n);
   return owner;
 }
 

@@ -184,7 +184,7 @@ void Unpacked::give_history(plait_thread *thread, ViewNode *within) {
     plait_release(held_[i]);
     held_[i] = alias;
     if (s.result && within)
-      set_history(alias, written_part(within), 0);
+      set_history(alias, written_part(thread, within), 0);
     else if (to.node)
       set_history(alias, Ref<Node>::share(to.node), to.index);
   }

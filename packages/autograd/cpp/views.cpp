@@ -130,18 +130,18 @@ Ref<Node> strided_node(plait_thread *thread, plait_tensor *view, plait_tensor *b
   // its output has the view's layout, its input the base's
   std::swap(n->outs[0], n->view);
   n->edges[0] = {edge.node.release(), edge.index, 0};
-  stamp(n);
+  stamp(thread, n);
   n->view_version = __atomic_load_n(&view->storage->version, __ATOMIC_RELAXED);
   return Ref<Node>::steal(n);
 }
 
-Ref<Node> written_part(ViewNode *assigned) {
+Ref<Node> written_part(plait_thread *thread, ViewNode *assigned) {
   const Geometry g{assigned->view, assigned->outs[0], assigned->view_strides,
                    assigned->base_strides, assigned->offset};
   ViewNode *n = view_node(g, Kind::strided, 1);
   std::swap(n->outs[0], n->view);
   n->edges[0] = {Ref<Node>::share(assigned).release(), 0, 0};
-  stamp(n);
+  stamp(thread, n);
   return Ref<Node>::steal(n);
 }
 
@@ -164,7 +164,7 @@ void write_view(plait_thread *thread, plait_tensor *view, Ref<Node> writer, uint
       GradientEdge edge = history_of(thread, base);
       n->edges[0] = {edge.node.release(), edge.index, 0};
     }
-    stamp(n);
+    stamp(thread, n);
     n->inner = inner;
     writer.release();
     set_history(base, owner, 0);

@@ -8,7 +8,7 @@ namespace plait::autograd {
 // The history of a view of a base: the view's elements are taken from the base.
 Ref<Node> strided_node(plait_thread *, plait_tensor *view, plait_tensor *base);
 // The part that the call within an assigned node wrote, as a view of the new base.
-Ref<Node> written_part(ViewNode *assigned);
+Ref<Node> written_part(plait_thread *, ViewNode *assigned);
 // Raises an error for a write that write_view could not record, before the write.
 void check_writable(plait_thread *, const plait_tensor *view);
 // After an operator wrote to `view`: updates the base's history, then the view's.

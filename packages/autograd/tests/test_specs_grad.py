@@ -34,6 +34,8 @@ def differentiable(spec: Operator) -> bool:
 # their extra results are parts of one computation; the composites above them are checked
 CHECKED_ELSEWHERE = {
     "native_batch_norm",
+    "native_batch_norm_activation",
+    "native_batch_norm_add_activation",
     "batch_norm_backward",
     "native_layer_norm",
     "layer_norm_backward",

@@ -18,6 +18,7 @@ STRUCTS = {
     "plait_allocator": _tables.AllocatorTable,
     "plait_executor": _tables.ExecutorTable,
     "plait_device": _tables.DeviceTable,
+    "plait_shared_memory": _tables.SharedMemory,
 }
 IN_C = {"refs": "o.refs", "type": "o.type"}  # of a counted object's first member
 

@@ -115,6 +115,7 @@ Arena *over(int fd, void *base, uint64_t size, const struct stat &status, Failur
     return failed(fd, base, size);
   }
   a->fd = fd;
+  a->is_arena = true;
   a->base = static_cast<char *>(base);
   a->size = size;
   a->device = status.st_dev;
@@ -136,17 +137,6 @@ void Failure::set(plait_status c, const char *format, ...) {
 }
 
 bool is_alive(int64_t pid) { return kill(pid_t(pid), 0) == 0 || errno != ESRCH; }
-
-bool room_for_one_more(std::vector<Arena *> &arenas, Failure &f) {
-  try {
-    if (arenas.size() == arenas.capacity()) arenas.reserve(2 * arenas.size() + 4);
-    return true;
-  } catch (const std::bad_alloc &) {
-    f.set(PLAIT_MEMORY_ERROR, "shared memory: %zu bytes are required to note an arena",
-          (2 * arenas.size() + 4) * sizeof(Arena *));
-    return false;
-  }
-}
 
 Arena *make_arena(uint64_t size, Failure &f) {
   const int fd = memfd_create("plait", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -179,6 +169,14 @@ Arena *make_arena(uint64_t size, Failure &f) {
   auto *header = reinterpret_cast<ArenaHeader *>(base);
   *header = {arena_magic, size, {a->id[0], a->id[1]}, a->pid};
   return a;
+}
+
+bool is_arena(int fd) {
+  uint64_t magic = 0;
+  const int found = fcntl(fd, F_GET_SEALS);
+  if (found < 0 || (found & F_SEAL_SHRINK) == 0) return false;
+  if (pread(fd, &magic, sizeof magic, 0) != ssize_t(sizeof magic)) return false;
+  return (magic ^ arena_magic) << 16 == 0;  // the last two letters are the version
 }
 
 Arena *map_arena(int fd, Failure &f) {

@@ -39,17 +39,22 @@ struct BlockHeader {  // in the arena, before the block's bytes
 static_assert(sizeof(BlockHeader) <= block_header);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
-struct Arena {
-  uint64_t id[2];
-  uint64_t device, inode;
+// What messages carry the descriptor of: an arena, or memory of a device.
+struct File {
   int fd;
+  uint64_t device, inode;
+  uint64_t users;  // number of storages and pins in this process; guarded by the table's mutex
+  bool is_arena;
+};
+
+struct Arena : File {
+  uint64_t id[2];
   char *base;
   uint64_t size;
   int64_t pid;        // of the maker
   bool own;           // made by this process, which takes blocks only from its own arenas
   uint64_t used;      // own arenas: the offset of the next block
   uint64_t committed; // own arenas: the end of the committed memory
-  uint64_t users;  // number of storages and pins in this process; guarded by the table's mutex
 
   BlockHeader *header(uint64_t offset) const {
     return reinterpret_cast<BlockHeader *>(base + offset - block_header);
@@ -64,6 +69,7 @@ struct Failure {
 };
 
 Arena *make_arena(uint64_t size, Failure &);  // nullptr with a failure
+bool is_arena(int fd);                // also one of another version
 Arena *map_arena(int fd, Failure &);  // takes the descriptor over
 void unmap_arena(Arena *);  // deletes it
 bool commit(Arena *, uint64_t from, uint64_t to, Failure &);
@@ -72,7 +78,17 @@ void punch(Arena *, uint64_t from, uint64_t to);
 uint64_t bytes_taken();  // by this process
 void forget_taken();
 bool is_alive(int64_t pid);
-// Reserves memory for one more entry before an arena is made; false with a failure.
-bool room_for_one_more(std::vector<Arena *> &, Failure &);
+// Reserves memory for one more entry before a file is opened; false with a failure.
+template <class F>
+bool room_for_one_more(std::vector<F *> &files, Failure &f) {
+  try {
+    if (files.size() == files.capacity()) files.reserve(2 * files.size() + 4);
+    return true;
+  } catch (const std::bad_alloc &) {
+    f.set(PLAIT_MEMORY_ERROR, "shared memory: %zu bytes are required to note a file",
+          (2 * files.size() + 4) * sizeof(F *));
+    return false;
+  }
+}
 
 }  // namespace plait::multiprocessing

@@ -1,5 +1,6 @@
 // The plug-in: takes the runtime's pointer, and brings the role "communicator" on the CPU.
 #include "communicator.hpp"
+#include "member.hpp"
 #include "table.hpp"
 
 namespace plait::multiprocessing {

@@ -210,20 +210,25 @@ class Comer {
                              "interrupted");
       if (!arrives(fd, pause_ms)) continue;
       const Socket end(accept4(fd, nullptr, nullptr, SOCK_CLOEXEC));
-      if (end.fd() >= 0) answer(end.fd(), s, group);
+      if (end.fd() < 0 || answer(end.fd(), s, group, why)) continue;
+      group.abort(why.c_str());  // tells those who have come
+      return Outcome::broken;
     }
   }
 
-  void answer(int fd, const plait_storage *s, const Group &group) const {
+  // false: the group cannot become complete
+  bool answer(int fd, const plait_storage *s, const Group &group, std::string &why) const {
     Hello hello{};
     if (!is_of_this_user(fd) || !arrives(fd, 1000) ||
         recv(fd, &hello, sizeof hello, 0) != ssize_t(sizeof hello))
-      return;
+      return true;
     Answer answer{};
-    if (hello.magic != hello_magic)
+    const bool known = hello.magic == hello_magic;
+    const bool agrees = hello.size == group.size() && hello.rank < hello.size;
+    if (!known)
       std::snprintf(answer.text, sizeof answer.text,
                     "the same version of plait_multiprocessing in all members is required");
-    else if (hello.size != group.size() || hello.rank >= hello.size)
+    else if (!agrees)
       std::snprintf(answer.text, sizeof answer.text,
                     "one `size` is required: rank 0 opens a group of %u, rank %u one of %u",
                     group.size(), hello.rank, hello.size);
@@ -234,12 +239,14 @@ class Comer {
     if (answer.text[0] || plait_shared_send(thread_, s, &answer.block) < 0) {
       thread_->runtime->clear(thread_);
       send_answer(fd, answer, -1);
-      return;
+      if (known && !agrees) why = answer.text;
+      return !known || agrees;
     }
     answer.accepted = 1;
     void *pin = plait_shared_pin(s);
     if (!send_answer(fd, answer, plait_shared_descriptor(pin))) plait_shared_cancel(&answer.block);
     plait_shared_unpin(pin);
+    return true;
   }
 
   // The other ranks.

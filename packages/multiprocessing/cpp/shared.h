@@ -34,14 +34,28 @@ plait_status plait_shared_send(plait_thread *, const plait_storage *, plait_bloc
  * over */
 plait_status plait_shared_receive(plait_thread *, const plait_block_name *, plait_storage **);
 void plait_shared_cancel(const plait_block_name *); /* the message will never arrive */
-void plait_shared_trim(void); /* gives the pages of free blocks back to the system */
+/* gives the pages of free blocks back to the system, and up memory of devices that nobody has */
+void plait_shared_trim(void);
 void plait_shared_get_stats(plait_shared_stats *);
 
-/* Arenas: a pin keeps one mapped and its descriptor open. */
+/* Memory of devices. A process lends a storage of a device under a *ticket block*, an ordinary
+ * block whose counts tell whether other processes may have the memory. Until they have not, the
+ * lender keeps the storage. */
+
+/* waits for the work on the device and returns the ticket block of its storage, the same one while
+ * it is lent; messages name that block. A storage that was borrowed has that of its lender. `pin`:
+ * what goes along with the message beside the block's own descriptor, or NULL */
+plait_status plait_shared_lend(plait_thread *, plait_storage *, plait_storage **ticket, void **pin);
+/* returns the storage of the device for a ticket block that was received, the same one while it is
+ * alive, in the lender itself the one that is lent. `pin`: what came along, or NULL */
+plait_status plait_shared_borrow(plait_thread *, plait_storage *ticket, void *pin,
+                                 plait_storage **);
+
+/* Pins: each keeps a file open, and an arena mapped, whose descriptor goes along with messages. */
 
 void *plait_shared_pin(const plait_storage *);
 int plait_shared_descriptor(void *pin);
-/* takes the descriptor over (also on failure) and maps the arena unless it is known already */
+/* takes the descriptor over (also on failure); maps it if it is an arena that is not known yet */
 plait_status plait_shared_adopt(plait_thread *, int fd, void **pin);
 void plait_shared_unpin(void *pin);
 

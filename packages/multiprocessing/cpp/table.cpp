@@ -2,41 +2,16 @@
 #include "table.hpp"
 
 #include <pthread.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "communicator.hpp"
+#include "device_memory.hpp"
+#include "member.hpp"
 
 namespace plait::multiprocessing {
 namespace {
 
-constexpr size_t most_idle = 4;  // limit of unused arenas of other processes that stay mapped
-
 void drop_block(plait_object *);
 const plait_type block_type{PLAIT_HEADER(plait_type), "storage", drop_block};
-
-BlockStorage *block_of(const plait_storage *s) { return static_cast<BlockStorage *>(s->block); }
-
-void forget(Arena *a) {
-  Table &t = table();
-  for (size_t i = 0; i < t.arenas.size(); i++)
-    if (t.arenas[i] == a) t.arenas.erase(t.arenas.begin() + ptrdiff_t(i));
-  unmap_arena(a);
-}
-
-// Unmaps unused arenas: of dead processes at once, others when there are many.
-void drop_idle() {
-  size_t idle = 0;
-  for (size_t i = table().arenas.size(); i-- > 0;) {
-    Arena *a = table().arenas[i];
-    if (a->own || a->users) continue;
-    if (++idle > most_idle || !is_alive(a->pid)) forget(a);
-  }
-}
-
-void leave_arena(Arena *a) {
-  if (--a->users == 0 && !a->own) drop_idle();
-}
 
 // Called when the last reference is dropped, or by a sole owner (then the count is still 1).
 // Another thread may have found the storage in the table in between: then there are more
@@ -56,7 +31,7 @@ void drop_block(plait_object *o) {
     if (it != t.storages.end() && it->second == s) t.storages.erase(it);
     if (!b->given_back) step_back(b->arena, b->offset);
     if (b->arena->own && !b->given_back) t.blocks.give(b->arena, b->offset);
-    leave_arena(b->arena);
+    leave_file(b->arena);
   }
   delete b;
   s->block = nullptr;
@@ -77,7 +52,7 @@ plait_storage **entry_of(const void *data) {
 plait_status make_storage(plait_thread *thread, Arena *a, uint64_t offset, uint64_t nbytes,
                           plait_storage **out) {
   Table &t = table();
-  auto *b = new (std::nothrow) BlockStorage{a, offset, false};
+  auto *b = new (std::nothrow) BlockStorage{a, offset, false, nullptr};
   plait_storage **entry = b ? entry_of(a->base + offset) : nullptr;
   plait_status s = entry ? t.runtime->storage_wrap(thread, a->base + offset, nbytes, {kDLCPU, 0},
                                                    PLAIT_STORAGE_SHARED, nullptr, b, out)
@@ -99,11 +74,7 @@ plait_status make_storage(plait_thread *thread, Arena *a, uint64_t offset, uint6
 // A retained storage of the table, or nullptr if it is being dropped.
 plait_storage *living(const void *data) {
   const auto it = table().storages.find(data);
-  if (it == table().storages.end()) return nullptr;
-  plait_object *o = &it->second->o;
-  if (__atomic_fetch_add(&o->refs, 1, __ATOMIC_ACQ_REL) > 0) return it->second;
-  __atomic_fetch_sub(&o->refs, 1, __ATOMIC_ACQ_REL);
-  return nullptr;
+  return it != table().storages.end() && take_up(it->second) ? it->second : nullptr;
 }
 
 Arena *find(const uint64_t id[2]) {
@@ -132,18 +103,32 @@ bool take_over(Arena *a, const plait_block_name *name, bool holding) {
 
 thread_local bool fork_with_python = false;  // a page that is not inherited by exec
 
-// A child of a fork holds every storage of its parent once more. They are counted at the fork
-// itself, as other threads may receive storages until then.
+// A child of a fork holds every storage of its parent once more, but for memory of devices, which
+// it cannot use. They are counted at the fork itself, as other threads may receive storages until
+// then.
 void lock_table() {
   table().mutex.lock();
   if (!std::exchange(fork_with_python, false)) return;
   for (const auto &[data, s] : table().storages) {
     const BlockStorage *b = block_of(s);
+    if (b->lent) continue;
     b->arena->header(b->offset)->counts.fetch_add(Counts::one_holder, std::memory_order_acq_rel);
   }
 }
 void unlock_table() { table().mutex.unlock(); }
+// The ticket blocks of the parent are not this process's: their objects stay, and name nothing.
+void forget_tickets() {
+  Table &t = table();
+  for (auto it = t.storages.begin(); it != t.storages.end();) {
+    BlockStorage *b = block_of(it->second);
+    if (b->lent) b->given_back = true;
+    it = b->lent ? t.storages.erase(it) : std::next(it);
+  }
+  t.loans.clear();
+  t.left = false;
+}
 void start_child() {
+  forget_tickets();
   for (Arena *a : table().arenas) a->own = false;
   table().blocks.forget();
   forget_taken();
@@ -169,6 +154,12 @@ plait_storage *held_block(const plait_block_name &name) {
   if (!a || !lies_in(&name, a)) return nullptr;
   const uint64_t w = a->header(name.offset)->counts.load(std::memory_order_acquire);
   return Counts::generation(w) == name.generation ? living(a->base + name.offset) : nullptr;
+}
+
+bool take_up(plait_storage *s) {
+  if (__atomic_fetch_add(&s->o.refs, 1, __ATOMIC_ACQ_REL) > 0) return true;
+  __atomic_fetch_sub(&s->o.refs, 1, __ATOMIC_ACQ_REL);
+  return false;
 }
 
 bool step_back(Arena *a, uint64_t offset) {
@@ -255,6 +246,7 @@ PLAIT_EXPORT void plait_shared_cancel(const plait_block_name *name) {
 }
 
 PLAIT_EXPORT void plait_shared_trim(void) {
+  end_loans();
   const std::lock_guard<std::mutex> lock(table().mutex);
   table().blocks.trim();
   drop_idle();
@@ -266,46 +258,13 @@ PLAIT_EXPORT void plait_shared_get_stats(plait_shared_stats *out) {
           table().blocks.free_bytes()};
 }
 
-PLAIT_EXPORT void *plait_shared_pin(const plait_storage *s) {
-  const std::lock_guard<std::mutex> lock(table().mutex);
-  Arena *a = block_of(s)->arena;
-  a->users++;
-  return a;
-}
-
-PLAIT_EXPORT int plait_shared_descriptor(void *pin) { return static_cast<Arena *>(pin)->fd; }
-
-PLAIT_EXPORT plait_status plait_shared_adopt(plait_thread *thread, int fd, void **pin) {
-  Table &t = table();
-  Failure f;
-  {
-    const std::lock_guard<std::mutex> lock(t.mutex);
-    struct stat status{};
-    Arena *a = nullptr;
-    if (fstat(fd, &status) == 0)
-      for (Arena *known : t.arenas)
-        if (known->inode == status.st_ino && known->device == status.st_dev) a = known;
-    if (a) {
-      close(fd);
-    } else {
-      drop_idle();
-      a = room_for_one_more(t.arenas, f) ? map_arena(fd, f) : (close(fd), nullptr);
-      if (a) t.arenas.push_back(a);
-    }
-    if (a) a->users++;
-    *pin = a;
-  }
-  return *pin ? PLAIT_OK : t.runtime->raise(thread, f.code, nullptr, "%s", f.text);
-}
-
-PLAIT_EXPORT void plait_shared_unpin(void *pin) {
-  const std::lock_guard<std::mutex> lock(table().mutex);
-  leave_arena(static_cast<Arena *>(pin));
-}
-
 PLAIT_EXPORT void plait_shared_before_fork(void) { fork_with_python = true; }
 
 PLAIT_EXPORT void plait_shared_leave(void) {
+  try {
+    finish_borrowing();
+  } catch (const std::bad_alloc &) {  // then calls on borrowed memory are not waited for
+  }
   const std::lock_guard<std::mutex> lock(table().mutex);
   for (const auto &[data, s] : table().storages) {
     BlockStorage *b = block_of(s);

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copyreg
+import fcntl
 import gc
+import os
 import pickle
 import queue as queues
 import subprocess
@@ -360,9 +362,18 @@ def test_names_of_nowhere_are_refused() -> None:
 
     with pytest.raises(RuntimeError, match="does not know"):
         _shared.receive((1, 2, 4160, 1, 10))
-    with pytest.raises(ValueError, match="no arena"):
-        _shared.adopt(__import__("os").open("/dev/null", 0))
-    name = _shared.create(100).ticket().name
+    with pytest.raises(ValueError, match="a descriptor is required, got 1000000"):
+        _shared.adopt(1_000_000)
+    other = os.memfd_create("plait", os.MFD_ALLOW_SEALING)
+    os.pwrite(other, b"pltshm99".ljust(8192, b"\0"), 0)
+    fcntl.fcntl(other, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+    with pytest.raises(ValueError, match="another version"):
+        _shared.adopt(other)
+    ticket = _shared.create(100).ticket()
+    name = ticket.name
+    with pytest.raises(ValueError, match="tensor on a device"):
+        _shared.borrow(name, None)
+    ticket.settle()  # it was read
     for wrong in ((*name[:2], 3, *name[3:]), (*name[:2], 1 << 60, *name[3:])):
         with pytest.raises(RuntimeError, match="read before"):
             _shared.receive(wrong)
@@ -506,3 +517,56 @@ def test_an_interrupted_put_into_a_full_queue_keeps_the_room() -> None:
     command = [sys.executable, "-c", INTERRUPTED_FULL]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30)
     assert (done.stdout, done.stderr) == ("1\n", "")
+
+
+INTERRUPTED_SEND = """
+import os, signal
+import plait_core as pc
+import plait_multiprocessing as mp
+from plait_multiprocessing import _shared
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+    for _ in range(1000):
+        pass
+
+def interrupted(call):
+    def then(*args):
+        result = call(*args)
+        interrupt()
+        return result
+    return then
+
+class Interrupted:  # a lock that a signal follows as soon as it is taken
+    def __init__(self, lock):
+        self.lock = lock
+        self.acquire = interrupted(lock.acquire)
+        self.release = lock.release
+    def __enter__(self):
+        return self.acquire()
+    def __exit__(self, *args):
+        self.release()
+
+def attempt():
+    try:
+        queue.put(pc.ones(3))
+    except KeyboardInterrupt:
+        print("interrupted", before - lock._semlock._get_value(), queue.empty(), flush=True)
+
+queue = mp.SimpleQueue()
+lock, send = queue._wlock, _shared.send_message
+before = lock._semlock._get_value()
+queue._wlock = Interrupted(lock)
+attempt()
+queue._wlock, _shared.send_message = lock, interrupted(send)
+attempt()
+print(queue.get().tolist(), flush=True)
+os._exit(0)
+"""
+
+
+def test_an_interrupted_put_sends_all_or_nothing() -> None:
+    command = [sys.executable, "-c", INTERRUPTED_SEND]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    out = "interrupted 0 True\ninterrupted 0 False\n[1.0, 1.0, 1.0]\n"
+    assert (done.stdout, done.stderr) == (out, "")

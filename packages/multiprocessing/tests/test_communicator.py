@@ -239,26 +239,30 @@ def test_who_does_not_come_to_the_meeting() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rank", "size", "text"),
+    ("rank", "size", "text", "timeout"),
     [
-        (1, 3, "one `size` is required: rank 0 opens a group of 4, rank 1 one of 3"),
-        (2, 4, "a rank that nobody has is required; rank 2 (pid"),
+        # nobody waits, as the group cannot become complete
+        (1, 3, "one `size` is required: rank 0 opens a group of 4, rank 1 one of 3", 300.0),
+        (2, 4, "a rank that nobody has is required; rank 2 (pid", 2.0),
     ],
 )
-def test_who_comes_wrongly_is_sent_away(rank: int, size: int, text: str) -> None:
+def test_who_comes_wrongly_is_sent_away(rank: int, size: int, text: str, timeout: float) -> None:
     where, found = fresh(), {}
 
     def come(who: int) -> None:
-        found[who] = error_of(lambda: mp.Communicator.open(where, who, 4, timeout=2.0))
+        found[who] = error_of(lambda: mp.Communicator.open(where, who, 4, timeout=timeout))
 
     threads = [threading.Thread(target=come, args=(who,)) for who in (0, 2)]
     for thread in threads:
         thread.start()
     time.sleep(0.5)
-    mine = error_of(lambda: mp.Communicator.open(where, rank, size, timeout=2.0))
+    mine = error_of(lambda: mp.Communicator.open(where, rank, size, timeout=timeout))
     for thread in threads:
         thread.join()
     assert mine.startswith("GroupError: open: ") and text in mine
+    if size != 4:
+        assert text in found[0] and text in found[2]
+        return
     assert "waited 2 s for rank 1, which has not joined, rank 3" in found[0]
 
 
@@ -315,6 +319,12 @@ def test_wrong_arguments() -> None:
         (lambda: alone.all_reduce(x, "xor"), "integers or bools are required for xor, got float"),
         (lambda: alone.all_reduce(3.0), "tensors are required, got float"),
         (lambda: alone.all_gather([x.double()], x), "float32 and float64"),
+        (lambda: alone.abort(None), "abort: `why` must be a str, got NoneType"),
+        (lambda: alone.recv(x, None), "recv: `src` must be an int, got NoneType"),
+        (lambda: alone.send(x, True), "send: `dst` must be an int, got bool"),
+        (lambda: alone.isend(x, 0, tag="a"), "send: `tag` must be an int, got str"),
+        (lambda: alone.broadcast(x, src=0.0), "broadcast: `src` must be an int, got float"),
+        (lambda: alone.split(None), "split: `color` must be an int, got NoneType"),
     ):
         with pytest.raises(TypeError, match=text):
             wrong()
@@ -325,6 +335,41 @@ def test_wrong_arguments() -> None:
         alone.barrier()
 
 
+def test_what_is_written_has_a_place_for_each_element() -> None:
+    alone, member = mp.Communicator.open(fresh(), 0, 1), mp.Group(1).join(0)
+    x, row = pc.arange(6.0), pc.zeros(1).expand(3)
+    y, array = pc.zeros(3), np.zeros(8, np.float32)
+    twice = np.lib.stride_tricks.as_strided(array, (3, 2), (4, 8))
+    one = "`tensor` of shape .* must have a place for each element"
+    for call, text in (
+        (lambda: alone.all_reduce(row), f"all_reduce: {one}"),
+        (lambda: alone.all_reduce(twice), r"`tensor` of shape \(3, 2\)"),
+        (lambda: alone.broadcast(row), f"broadcast: {one}"),
+        (lambda: alone.all_gather([row], y), r"all_gather: `tensor_list\[0\]` of shape \(3,\)"),
+        (lambda: alone.gather(y, [row]), r"`gather_list\[0\]`"),
+        (lambda: alone.scatter(row, [y]), "scatter: `tensor`"),
+        (lambda: alone.reduce_scatter(row, [y]), "reduce_scatter: `output`"),
+        (lambda: alone.all_to_all([row], [y]), r"`output_tensor_list\[0\]`"),
+        (lambda: alone.all_gather([x[1:4]], x[:3]), "`tensor` of .* that overlaps an output"),
+        (lambda: alone.all_to_all([x[1:4]], [x[:3]]), r"`input_tensor_list\[0\]`"),
+        (lambda: member.all_reduce(row), "`tensors` of shape"),
+        (lambda: member.all_reduce([pc.zeros(2, dtype=pc.int64), y, row]), r"`tensors\[2\]`"),
+        (lambda: member.all_reduce([x[:3], x[2:]]), r"`tensors\[1\]`"),
+        (lambda: member.all_reduce([x, x]), r"`tensors\[1\]`"),
+        (lambda: member.scatter(row, [y]), "scatter: `tensor`"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            call()
+    assert x.tolist() == [0, 1, 2, 3, 4, 5]  # nothing was written
+    # what interleaves without meeting, and an input that is the output
+    rows = pc.zeros(4, 3)
+    member.all_reduce(list(rows.unbind(1)))
+    alone.all_gather([x[:3]], x[:3])
+    alone.all_reduce(x.flip(0)[::2])
+    alone.all_reduce(rows.T)
+    alone.all_gather([y], row)  # it is only read
+
+
 def test_a_forked_child_is_no_member_and_does_not_hang() -> None:
     group = mp.Communicator.open(fresh(), 0, 1)
     other = mp.Group(2, timeout=60).join(0)
@@ -332,7 +377,10 @@ def test_a_forked_child_is_no_member_and_does_not_hang() -> None:
     receiver, sender = mp.Pipe(duplex=False)
 
     def child() -> None:
-        calls = (group.barrier, other.barrier, work.wait, work.is_completed, lambda: group.split(0))
+        calls = (
+            *(group.barrier, other.barrier, work.wait, work.is_completed),
+            *(lambda: group.split(0), lambda: other.abort("why")),
+        )
         sender.send([error_of(call) for call in calls])
         group.leave()
         other.leave()

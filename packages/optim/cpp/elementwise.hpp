@@ -15,6 +15,7 @@
 
 #include "blocks.hpp"
 #include "decomposition.hpp"
+#include "operations.hpp"
 #include "steps.hpp"
 #include "walk.hpp"
 
@@ -104,10 +105,29 @@ plait_status elementwise_decomposed(plait_call *call) {
   });
 }
 
+// The lists are read, as the runtime counts, and all but grads written, although none is returned.
+template <class Spec>
+void elementwise_cost(const plait_call *call, plait_cost *out) noexcept {
+  try {
+    const Lists lists(call, Spec::n_lists);
+    std::vector<plait_value> in(call->in, call->in + call->n_in);
+    if (Spec::counted) in.back() = value(1.0);  // `grad_scale` may be on a device
+    uint64_t operations = 0;
+    const auto rules = rules_of<Spec>(lists, in.data());
+    for (uint32_t i = 0; i < lists.length; i++)
+      operations += operations_of(rules[i]) * uint64_t(numel(lists.at(0, i)));
+    out->operations = operations;
+    out->written = 0;
+    for (uint32_t k = 0; k < Spec::n_lists; k++)
+      if (k != 1) out->written += bytes_of(call->in[k]);
+  } catch (...) {  // no memory: the runtime's counts stay
+  }
+}
+
 template <class Spec>
 constexpr Step elementwise(const char *schema, const char *doc) {
   return {{PLAIT_HEADER(plait_op_def), schema, doc, 0, elementwise_shape<Spec>, nullptr, nullptr,
-           nullptr, elementwise_decomposed<Spec>, nullptr},
+           nullptr, elementwise_decomposed<Spec>, nullptr, elementwise_cost<Spec>},
           elementwise_kernel<Spec>};
 }
 

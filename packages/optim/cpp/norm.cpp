@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "blocks.hpp"
+#include "operations.hpp"
 #include "steps.hpp"
 
 namespace plait::optim {
@@ -102,6 +103,13 @@ plait_status decomposed(plait_call *call) {
   });
 }
 
+// a product and a sum for each element
+void cost(const plait_call *call, plait_cost *out) {
+  out->operations = 0;
+  for (uint32_t i = 0; i < call->in[0].n; i++)
+    out->operations += 2 * uint64_t(numel(call->in[0].u.ts[i]));
+}
+
 }  // namespace
 
 const Step grad_norm = {
@@ -110,7 +118,7 @@ const Step grad_norm = {
      "\n"
      "sqrt(sum g^2), added up in double; float16, bfloat16, float32 and float64, any "
      "strides.",
-     0, shape, nullptr, nullptr, nullptr, decomposed, nullptr},
+     0, shape, nullptr, nullptr, nullptr, decomposed, nullptr, cost},
     kernel};
 
 }  // namespace plait::optim

@@ -3,6 +3,7 @@
 #include <plait/plait.hpp>
 
 #include "blocks.hpp"
+#include "operations.hpp"
 #include "steps.hpp"
 
 namespace plait::optim {
@@ -124,19 +125,26 @@ plait_status load_decomposed(plait_call *call) {
   });
 }
 
+void like_cost(const plait_call *, plait_cost *out) { out->read = 0; }
+
+void load_cost(const plait_call *call, plait_cost *out) {
+  out->read = bytes_of(call->in[1].u.t);
+  out->written = bytes_of(call->in[0].u.t);
+}
+
 }  // namespace
 
 const Step state_like = {
     {PLAIT_HEADER(plait_op_def), "optimizer_state(Tensor param, float fill=0) -> Tensor",
      "Copies of `fill` with the shape, dtype, device and order of dimensions "
      "of `param`: what a step keeps between calls.",
-     0, like_shape, nullptr, nullptr, nullptr, like_decomposed, nullptr},
+     0, like_shape, nullptr, nullptr, nullptr, like_decomposed, nullptr, like_cost},
     like_kernel};
 
 const Step state_load = {
     {PLAIT_HEADER(plait_op_def), "optimizer_state_load(Tensor! state, Tensor value) -> ()",
      "Copies `value` of a saved state into `state`, cast to its dtype.", 0, load_shape, nullptr,
-     nullptr, nullptr, load_decomposed, nullptr},
+     nullptr, nullptr, load_decomposed, nullptr, load_cost},
     load_kernel};
 
 }  // namespace plait::optim

@@ -93,9 +93,12 @@ PyObject *dtype_object(DLDataType);
 bool add_devices(PyObject *module);
 int device_from(PyObject *, DLDevice *);
 PyObject *device_object(DLDevice);
+// Whether a device is there; `who`, which is to use it, raises an exception if not.
+bool is_there(DLDevice, const char *who);
 // What an argument names that means an accelerator: a device, a number of the current accelerator,
 // or None, which is the current one, or the CPU if there is none. False with an exception.
 bool accelerator_from(PyObject *, const char *who, DLDevice *);
+bool add_ranges(PyObject *module);   // ranges.cpp
 bool add_streams(PyObject *module);  // streams.cpp
 bool add_generators(PyObject *module);
 PyObject *generator_object(plait_generator *);
@@ -178,7 +181,7 @@ struct Bound {  // the arguments of one call, while they are converted
   const plait_tensor_type *type =
       nullptr;  // of the first tensor argument: its wrap makes the results
   Foreign *foreign = nullptr;
-  bool overridden = false, requires_grad = false;
+  bool overridden = false, requires_grad = false, pin_memory = false;
   uint32_t form;
   plait_value in[PLAIT_MAX_ARGS], out[PLAIT_MAX_RESULTS];
   Scratch scratch;
@@ -195,7 +198,7 @@ struct Overload {
   PyObject *name[PLAIT_MAX_ARGS], *second[PLAIT_MAX_ARGS];  // interned
   uint16_t n_positional;
   int16_t varargs;  // index, or -1
-  bool creates;  // has a `device`: takes requires_grad= as well
+  bool creates;  // has a `device`: takes requires_grad=, pin_memory= and layout= as well
   PyTypeObject *result_type;  // named results, or nullptr
 };
 struct Mismatch {

@@ -111,6 +111,7 @@ PyObject *reduce(PyObject *self, PyObject *) {
 thread_local std::vector<DLDevice> entered;
 
 PyObject *enter(PyObject *self, PyObject *) {
+  if (!is_there(value_of(self), "device")) return nullptr;
   plait_thread *thread = state.runtime->thread();
   entered.push_back(thread->device);
   thread->device = value_of(self);
@@ -137,7 +138,7 @@ PyObject *set_default(PyObject *, PyObject *args, PyObject *kwargs) {
   if (done == PLAIT_NOT_CONVERTIBLE)
     PyErr_Format(PyExc_TypeError, "set_default_device: `device` must be device or None, got %s",
                  Py_TYPE(o)->tp_name);
-  if (done != PLAIT_CONVERTED) return nullptr;
+  if (done != PLAIT_CONVERTED || !is_there(d, "set_default_device")) return nullptr;
   state.runtime->thread()->device = d;
   Py_RETURN_NONE;
 }
@@ -163,10 +164,40 @@ PyObject *accelerator(PyObject *, PyObject *) {
   const DLDevice d = current_accelerator();
   return is_accelerator(d) ? device_object(d) : new_reference(Py_None);
 }
+// What `accelerator_from` gives, whether it is there or not.
+bool accelerator_named(PyObject *o, const char *who, DLDevice *out) {
+  if (o == Py_None) return *out = current_accelerator(), true;
+  if (PyLong_Check(o) && !PyBool_Check(o)) {
+    *out = current_accelerator();
+    const long index = PyLong_AsLong(o);
+    if (index == -1 && PyErr_Occurred()) return false;
+    if (!is_accelerator(*out) || index < 0 || index > 4095) {
+      PyErr_Format(PyExc_ValueError, "%s: there is no accelerator with the number %ld", who, index);
+      return false;
+    }
+    out->device_id = int32_t(index);
+    return true;
+  }
+  const int done = device_from(o, out);
+  if (done == PLAIT_NOT_CONVERTIBLE)
+    PyErr_Format(PyExc_TypeError, "%s: `device` must be device, int or None, got %s", who,
+                 Py_TYPE(o)->tp_name);
+  return done == PLAIT_CONVERTED;
+}
+
 PyObject *device_count(PyObject *, PyObject *o) {
   DLDevice d;
-  if (!accelerator_from(o, "device_count", &d)) return nullptr;
+  if (!accelerator_named(o, "device_count", &d)) return nullptr;
   return PyLong_FromLong(is_accelerator(d) ? count_of(int32_t(d.device_type)) : 0);
+}
+
+PyObject *check_device(PyObject *, PyObject *args) {
+  const char *who;
+  PyObject *device;
+  if (!PyArg_ParseTuple(args, "sO!:check_device", &who, state.device_type, &device) ||
+      !is_there(value_of(device), who))
+    return nullptr;
+  Py_RETURN_NONE;
 }
 
 // The types that names of a tuple mean, as bits; false with an exception.
@@ -248,7 +279,9 @@ PyMethodDef functions[] = {
      "call names none and has no tensor; None is the CPU. In a ``with device(...)`` block it holds "
      "until the block ends."
      "\n\nRaises:\n"
-     "    ValueError: if there is no type of device with this name.\n"
+     "    ValueError: if there is no type of device with this name, or no device with this "
+     "number.\n"
+     "    NotImplementedError: if no component for the device is installed.\n"
      "    TypeError: if it is no device."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
@@ -260,6 +293,9 @@ PyMethodDef functions[] = {
      "current_accelerator()\n--\n\nThe accelerator that is meant where none is named, or None."},
     {"device_count", entry<device_count>, METH_O,
      "device_count(device, /)\n--\n\nThe number of devices of an accelerator's type."},
+    {"check_device", entry<check_device>, METH_VARARGS,
+     "check_device(who, device, /)\n--\n\nRaise an exception in the name of a function if a device "
+     "is not there."},
     {"set_fallback", entry<set_fallback>, METH_O,
      "set_fallback(names, /)\n--\n\nLet these device types fall back to the CPU, and no others."},
     {nullptr, nullptr, 0, nullptr}};
@@ -278,24 +314,25 @@ int device_from(PyObject *o, DLDevice *out) {
   return PyUnicode_Check(o) ? parse(o, out) : PLAIT_NOT_CONVERTIBLE;
 }
 
+bool is_there(DLDevice d, const char *who) {
+  if (!is_accelerator(d)) return true;
+  const auto *table = role<plait_device>(state.runtime, int32_t(d.device_type));
+  const int32_t n = table ? table->count(table->ctx) : 0;
+  if (d.device_id < n) return true;
+  plait_thread *thread = state.runtime->thread();
+  const std::string text = device_text(state.runtime, d);
+  raise(thread, table ? state.runtime->raise(thread, PLAIT_VALUE_ERROR, who,
+                                             "there is no device %s: %s has %d", text.c_str(),
+                                             table->name, int(n))
+                      : state.runtime->raise(thread, PLAIT_NOT_IMPLEMENTED, who,
+                                             "no component for the device %s is installed: it "
+                                             "would bring memory and kernels",
+                                             text.c_str()));
+  return false;
+}
+
 bool accelerator_from(PyObject *o, const char *who, DLDevice *out) {
-  if (o == Py_None) return *out = current_accelerator(), true;
-  if (PyLong_Check(o) && !PyBool_Check(o)) {
-    *out = current_accelerator();
-    const long index = PyLong_AsLong(o);
-    if (index == -1 && PyErr_Occurred()) return false;
-    if (!is_accelerator(*out) || index < 0 || index > 4095) {
-      PyErr_Format(PyExc_ValueError, "%s: there is no accelerator with the number %ld", who, index);
-      return false;
-    }
-    out->device_id = int32_t(index);
-    return true;
-  }
-  const int done = device_from(o, out);
-  if (done == PLAIT_NOT_CONVERTIBLE)
-    PyErr_Format(PyExc_TypeError, "%s: `device` must be device, int or None, got %s", who,
-                 Py_TYPE(o)->tp_name);
-  return done == PLAIT_CONVERTED;
+  return accelerator_named(o, who, out) && is_there(*out, who);
 }
 
 bool add_devices(PyObject *module) {

@@ -58,6 +58,7 @@ PyObject *make(PyTypeObject *, PyObject *args, PyObject *kwargs) {
                    device);
       return nullptr;
     }
+    if (!is_there(d, "Generator")) return nullptr;
   }
   plait_generator *g = state.runtime->generator_new(first_seed);
   if (!g) return PyErr_SetString(PyExc_MemoryError, "out of memory"), nullptr;

@@ -243,15 +243,37 @@ bool add_all(PyObject *module) {
   state.module = module;
   return add_names() && add_errors(module) && add_releases(module) && add_dtypes(module) &&
          add_devices(module) && add_streams(module) && add_generators(module) &&
-         add_handle_type(module) && add_operators(module) && add_host(module) &&
-         add_kernels(module) && add_probes(module) && add_communicators(module) &&
-         add_engine(module) && add_capsules(module);
+         add_handle_type(module) && add_operators(module) && add_ranges(module) &&
+         add_host(module) && add_kernels(module) && add_probes(module) &&
+         add_communicators(module) && add_engine(module) && add_capsules(module);
+}
+
+// Plug-ins that the environment names: PLAIT_PLUGINS, paths with ":" between them. One behind a "?"
+// is left out if it cannot be loaded.
+bool load_named_plugins() {
+  const char *names = std::getenv("PLAIT_PLUGINS");
+  plait_thread *thread = state.runtime->thread();
+  for (std::string rest = names ? names : ""; !rest.empty();) {
+    const size_t end = std::min(rest.find(':'), rest.size());
+    const std::string path = rest.substr(0, end);
+    rest.erase(0, end + 1);
+    if (path.empty()) continue;
+    const bool is_optional = path[0] == '?';
+    const plait_status s = state.runtime->load(thread, path.c_str() + is_optional);
+    if (s < 0 && is_optional) state.runtime->clear(thread);
+    if (s >= 0 || is_optional) continue;
+    PyErr_Format(PyExc_ImportError, "plait_abi: PLAIT_PLUGINS: %s",
+                 thread->error ? thread->error->message : path.c_str());
+    return false;
+  }
+  return true;
 }
 
 PyObject *initialise() {
   if (!open_runtime()) return nullptr;
   Object module(PyModule_Create(&definition));
-  return module && add_all(module.get()) ? module.release() : nullptr;
+  if (!module || !add_all(module.get()) || !load_named_plugins()) return nullptr;
+  return module.release();
 }
 
 }  // namespace plait::python

@@ -35,7 +35,20 @@ bool require_grad(plait_call &c) {
   return e && (s >= 0 || releases(s, c));
 }
 
+// The new tensor `made`, which is taken over, in pinned memory: what its method `pin_memory` gives.
+PyObject *pinned(PyObject *made, bool requires_grad) {
+  Object owned(made);
+  Object result(made ? PyObject_CallMethod(made, "pin_memory", nullptr) : nullptr);
+  if (result && requires_grad &&
+      PyObject_SetAttr(result.get(), state.str_requires_grad, Py_True) < 0)
+    return nullptr;
+  return result.release();
+}
+
 PyObject *run(const Overload &o, Bound &b) {
+  if (b.pin_memory && b.form == PLAIT_OUT)
+    return PyErr_Format(PyExc_TypeError, "%s: `pin_memory` and `out` exclude each other",
+                        o.op->name);
   plait_call c{};
   c.size = sizeof c;
   c.n_in = o.op->n_args;
@@ -54,6 +67,7 @@ PyObject *run(const Overload &o, Bound &b) {
   }
   const plait_status s = call(&c);
   if (__builtin_expect(s != PLAIT_OK, 0)) return releases(s, c), nullptr;
+  if (b.pin_memory) return pinned(results_of(&c, &b, o.result_type), b.requires_grad);
   if (b.requires_grad && !require_grad(c)) return nullptr;
   return results_of(&c, &b, o.result_type);
 }

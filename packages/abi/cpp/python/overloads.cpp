@@ -27,10 +27,14 @@ bool is_one_of(PyObject *keyword, const char *a, const char *b) {
   return PyUnicode_CompareWithASCIIString(keyword, a) == 0 ||
          PyUnicode_CompareWithASCIIString(keyword, b) == 0;
 }
-// layout=strided and pin_memory=False are accepted, as all new tensors have them
+// pin_memory=: a bool or None
+bool bind_pin_memory(PyObject *keyword, PyObject *value, Bound &b) {
+  if (PyUnicode_CompareWithASCIIString(keyword, "pin_memory") != 0) return false;
+  b.pin_memory = value == Py_True;
+  return PyBool_Check(value) || value == Py_None;
+}
+// layout=strided is accepted, as all new tensors have it
 bool is_standing(PyObject *keyword, PyObject *value) {
-  if (PyUnicode_CompareWithASCIIString(keyword, "pin_memory") == 0)
-    return value == Py_False || value == Py_None;
   if (PyUnicode_CompareWithASCIIString(keyword, "layout") != 0) return false;
   return value == Py_None ||
          (PyUnicode_Check(value) && PyUnicode_CompareWithASCIIString(value, "strided") == 0);
@@ -79,7 +83,8 @@ int bind_keywords(const Overload &o, PyObject *const *values, PyObject *kwnames,
       const int truth = PyObject_IsTrue(values[k]);
       if (truth < 0) done = PLAIT_CONVERSION_FAILED;
       b.requires_grad = truth > 0;
-    } else if (o.creates && is_standing(keyword, values[k])) {
+    } else if (o.creates &&
+               (is_standing(keyword, values[k]) || bind_pin_memory(keyword, values[k], b))) {
       continue;
     } else {
       return mismatch(m, Mismatch::unexpected, -1, keyword);
@@ -183,7 +188,7 @@ void explain(const char *base, const Overload &o, const Mismatch &m) {
         PyErr_Format(PyExc_TypeError, "%s: `%U` must be %s", base, m.got,
                      is_one_of(m.got, "layout", "layout")
                          ? "strided here; to_sparse() makes sparse tensors"
-                         : "False: there is no pinned memory");
+                         : "bool or None");
       else
         PyErr_Format(PyExc_TypeError, "%s: unexpected keyword `%U`", base, m.got);
       return;

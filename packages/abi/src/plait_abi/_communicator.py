@@ -161,7 +161,13 @@ class Communicator:
         return None if part is None else Communicator(part)
 
     def abort(self, why: str) -> None:
-        """End all collectives of the group in every member, with an error that has this text."""
+        """End all collectives of the group in every member, with an error that has this text.
+
+        Raises:
+            TypeError: if `why` is no text.
+        """
+        if not isinstance(why, str):
+            raise TypeError(f"abort: `why` must be a str, got {type(why).__name__}")
         self._raw.abort(why)
 
     def close(self) -> None:

@@ -57,8 +57,12 @@ class Pool:
         if not self.table.stats:
             return None
         found = Statistics(ctypes.sizeof(Statistics))
-        self.table.stats(self.table.ctx, ctypes.byref(found))
+        self.table.stats(self.table.ctx, self.handle, ctypes.byref(found))
         return found
+
+    def reset_peak(self) -> None:
+        """Let the peak that it counts begin at what is live."""
+        self.table.reset_peak(self.table.ctx, self.handle)
 
     def trim(self) -> None:
         """Ask it to give cached memory back."""

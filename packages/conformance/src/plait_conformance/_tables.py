@@ -13,6 +13,7 @@ from ctypes import (
     c_char_p,
     c_double,
     c_int32,
+    c_uint8,
     c_uint16,
     c_uint32,
     c_uint64,
@@ -30,7 +31,9 @@ __all__ = [
     "DeviceTable",
     "ExecutorTable",
     "Piece",
+    "SharedMemory",
     "Statistics",
+    "address_of",
     "error_of_thread",
     "release",
     "runtime",
@@ -104,9 +107,10 @@ class AllocatorTable(ctypes.Structure):
         ("alloc", CFUNCTYPE(c_int32, c_void_p, DLDevice, c_uint64, c_void_p, Out, Out)),
         ("free", CFUNCTYPE(None, c_void_p, c_void_p, c_uint64, c_void_p)),
         ("trim", CFUNCTYPE(None, c_void_p)),
-        ("stats", CFUNCTYPE(None, c_void_p, POINTER(Statistics))),
+        ("stats", CFUNCTYPE(None, c_void_p, DLDevice, POINTER(Statistics))),
         ("inline_below", c_uint64),
         ("record_use", CFUNCTYPE(None, c_void_p, c_void_p, c_void_p, c_void_p)),
+        ("reset_peak", CFUNCTYPE(None, c_void_p, DLDevice)),
     )
 
 
@@ -126,6 +130,18 @@ class ExecutorTable(ctypes.Structure):
     )
 
 
+class SharedMemory(ctypes.Structure):
+    """``plait_shared_memory``: how another process finds memory of a device."""
+
+    _fields_ = (
+        ("size", c_uint64),
+        ("offset", c_uint64),
+        ("fd", c_int32),
+        ("length", c_uint32),
+        ("handle", c_uint8 * 128),
+    )
+
+
 class DeviceTable(ctypes.Structure):
     """``plait_device``. Streams and events are made by the runtime, which calls it."""
 
@@ -142,8 +158,8 @@ class DeviceTable(ctypes.Structure):
                 *(c_uint64, c_void_p, c_uint64),
             ),
         ),
-        ("synchronize", c_void_p),
-        ("stream_synchronize", c_void_p),
+        ("synchronize", CFUNCTYPE(c_int32, c_void_p, ThreadPointer, DLDevice)),
+        ("stream_synchronize", CFUNCTYPE(c_int32, c_void_p, ThreadPointer, DLDevice, c_void_p)),
         ("stream_new", c_void_p),
         ("stream_free", c_void_p),
         ("stream_query", c_void_p),
@@ -151,12 +167,27 @@ class DeviceTable(ctypes.Structure):
         ("event_free", c_void_p),
         ("event_record", c_void_p),
         ("event_query", c_void_p),
-        ("event_wait", c_void_p),
+        ("event_wait", CFUNCTYPE(c_int32, c_void_p, ThreadPointer, c_void_p)),
         ("stream_wait", c_void_p),
         ("event_elapsed", c_void_p),
         ("pinned_alloc", CFUNCTYPE(c_int32, c_void_p, ThreadPointer, c_uint64, Out)),
         ("pinned_free", CFUNCTYPE(None, c_void_p, c_void_p, c_uint64)),
         ("take_error", c_void_p),
+        (
+            "share",
+            CFUNCTYPE(
+                *(c_int32, c_void_p, ThreadPointer, DLDevice, c_void_p, c_uint64),
+                POINTER(SharedMemory),
+            ),
+        ),
+        (
+            "share_open",
+            CFUNCTYPE(
+                *(c_int32, c_void_p, ThreadPointer, DLDevice, POINTER(SharedMemory), c_uint64),
+                *(Out, Out),
+            ),
+        ),
+        ("share_close", CFUNCTYPE(None, c_void_p, DLDevice, c_void_p, c_uint64, c_void_p)),
     )
 
 
@@ -214,16 +245,27 @@ EXCEPTIONS: dict[int, type[Exception]] = {
 """What the kinds of status are in Python; the others are a RuntimeError."""
 
 
+def pointer_of(capsule: Any) -> int:
+    """Return what a capsule holds."""
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = c_void_p, (ctypes.py_object, c_char_p)
+    named = ctypes.pythonapi.PyCapsule_GetName
+    named.restype, named.argtypes = c_char_p, (ctypes.py_object,)
+    found: int = pointer(capsule, named(capsule))
+    return found
+
+
+def address_of(tensor: Any) -> int:
+    """Return the address of a tensor's first element, on its device."""
+    capsule = tensor.__dlpack__()  # the address is the first thing in a DLManagedTensor
+    return c_void_p.from_address(pointer_of(capsule)).value or 0
+
+
 class Runtime:
     """The functions of the runtime; those that give a status raise it."""
 
     def __init__(self) -> None:
-        pointer = ctypes.pythonapi.PyCapsule_GetPointer
-        pointer.restype, pointer.argtypes = c_void_p, (ctypes.py_object, c_char_p)
-        named = ctypes.pythonapi.PyCapsule_GetName
-        named.restype, named.argtypes = c_char_p, (ctypes.py_object,)
-        capsule = plait_abi.runtime
-        self.table = RuntimeTable.from_address(pointer(capsule, named(capsule)))
+        self.table = RuntimeTable.from_address(pointer_of(plait_abi.runtime))
 
     def function(self, name: str, *types: Any) -> Any:
         """Return one function as it is in C."""

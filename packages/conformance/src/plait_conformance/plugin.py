@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import pathlib
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from plait_conformance._memory import Pool
 
 __all__ = [
+    "load_libraries",
     "pytest_addoption",
     "pytest_generate_tests",
     "pytest_ignore_collect",
@@ -33,7 +34,7 @@ ROLES = {
     "communicator": ("test_communicator",),
     "device": (
         *("test_device_kernels", "test_device_streams", "test_device_copies"),
-        *("test_device_memory", "test_allocator"),
+        *("test_device_memory", "test_device_sharing", "test_allocator"),
     ),
     "allocator": ("test_allocator",),
     "executor": ("test_executor",),
@@ -95,6 +96,11 @@ def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) 
 
 def load(config: pytest.Config) -> None:
     """Load operators, the core component, and the libraries of ``--load``."""
+    load_libraries(config.getoption("--load"))
+
+
+def load_libraries(paths: Sequence[str]) -> None:
+    """Load operators, the core component, and plug-ins."""
     import plait_abi
     import plait_ops
 
@@ -102,7 +108,7 @@ def load(config: pytest.Config) -> None:
     core = plait_abi.choose("core")  # loads its kernels, and tensors for results
     if importlib.util.find_spec(core):
         importlib.import_module(core)
-    for path in config.getoption("--load"):
+    for path in paths:
         plait_abi.load(path)
 
 

@@ -119,6 +119,22 @@ def test_statistics_add_up(pool: Pool) -> None:
     assert after.live_blocks == before.live_blocks
 
 
+def test_the_peak_begins_anew(pool: Pool) -> None:
+    if not pool.table.reset_peak:
+        pytest.skip(f"{pool} keeps the peak of the process")
+    pool.take(5_000_000).free()
+    pool.reset_peak()
+    start = pool.statistics()
+    assert start is not None, "`reset_peak` without `stats`"
+    assert start.peak_bytes >= start.live_bytes
+    pool.take(3_000_000).free()
+    grown = pool.statistics()
+    assert grown is not None and grown.peak_bytes - start.peak_bytes >= 3_000_000
+    pool.reset_peak()
+    end = pool.statistics()
+    assert end is not None and end.peak_bytes < grown.peak_bytes
+
+
 @pytest.mark.parametrize("nbytes", TOO_MUCH)
 def test_out_of_memory_is_a_status(pool: Pool, nbytes: int) -> None:
     runtime().plain("clear", runtime().plain("thread"))

@@ -13,7 +13,7 @@ import plait_abi
 from plait_conformance._checks import relayouts
 from plait_conformance._device import HOST_MEMORY, Device, Stream
 from plait_conformance._memory import Pool
-from plait_conformance._tables import runtime
+from plait_conformance._tables import address_of, runtime
 
 DTYPES = (
     *("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"),
@@ -129,6 +129,20 @@ def test_the_host_sees_what_was_copied_at_once(device: Device, stream: Stream) -
     with stream.current():
         copy_(late, source)
         copy_(host, late)
+    np.testing.assert_array_equal(host, numbers((1000,)))
+
+
+def test_a_copy_to_the_host_waits_for_its_stream(device: Device, stream: Stream) -> None:
+    """By the table: the runtime waits for the stream before it asks for such a copy."""
+    source, host = device.put(numbers((1000,))), np.zeros(1000, np.float32)
+    late = device.put(host)
+    address = address_of(late)
+    device.synchronize()
+    device.occupy(stream)
+    with stream.current():
+        copy_(late, source)
+    ends = HOST_MEMORY, device.handle
+    device.copy_bytes(host.ctypes.data, address, host.nbytes, stream, *ends)
     np.testing.assert_array_equal(host, numbers((1000,)))
 
 

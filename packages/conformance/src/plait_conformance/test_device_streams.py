@@ -104,9 +104,27 @@ def ask_event(track: Track) -> None:
     until(lambda: event.done)
 
 
-@pytest.mark.parametrize(
-    "wait", [wait_for_stream, wait_for_device, wait_for_event, ask_stream, ask_event]
-)
+def stream_by_table(track: Track) -> None:
+    track.device.wait_by_table("stream_synchronize", track.device.handle, track.first.pointer)
+
+
+def device_by_table(track: Track) -> None:
+    track.device.wait_by_table("synchronize", track.device.handle)
+
+
+def event_by_table(track: Track) -> None:
+    if not track.device.table.event_wait:
+        pytest.skip(f"{track.device} has no events")
+    track.device.wait_by_table("event_wait", track.event().record(track.first).pointer)
+
+
+WAITS = [
+    *(wait_for_stream, wait_for_device, wait_for_event, ask_stream, ask_event),
+    *(stream_by_table, device_by_table, event_by_table),
+]
+
+
+@pytest.mark.parametrize("wait", WAITS)
 def test_what_is_waited_for_is_done(track: Track, wait: Callable[[Track], None]) -> None:
     track.write_later(track.first)
     wait(track)

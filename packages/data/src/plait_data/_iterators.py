@@ -9,6 +9,7 @@ from typing import Any
 
 from plait_data._epoch import Epoch
 from plait_data._fetch import END, Stream, stopped_iteration
+from plait_data._waiting import waiting
 
 __all__ = ["IndexIterator", "StreamIterator", "WorkerIterator"]
 
@@ -27,6 +28,7 @@ class IndexIterator(Iterator[Any]):
         self._epoch = epoch
         self._failed = 0
 
+    @waiting
     def __next__(self) -> Any:
         try:
             indices = next(self._order)
@@ -53,6 +55,7 @@ class StreamIterator(Iterator[Any]):
         self._make = make
         self._epoch = epoch
 
+    @waiting
     def __next__(self) -> Any:
         if self._epoch.finished:
             raise StopIteration
@@ -122,6 +125,7 @@ class WorkerIterator(Iterator[Any]):
         pool.begin(self._number, epoch.seed, skips, convert() is not None)
         self._top_up()
 
+    @waiting
     def __next__(self) -> Any:
         if os.getpid() != self._process:  # which has neither its workers nor its threads
             raise RuntimeError(

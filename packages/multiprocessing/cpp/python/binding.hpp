@@ -4,6 +4,7 @@
 
 #include <plait/entry.hpp>
 #include <plait/plait.hpp>
+#include <vector>
 
 #include "shared.h"
 
@@ -25,7 +26,9 @@ inline PyObject *raise(plait_status s) { return state.python->raise(state.runtim
 PyObject *new_block(plait_storage *);         // steals
 plait_storage *storage_in(PyObject *);        // borrowed; nullptr with an exception
 PyObject *new_pin(void *pin);                 // steals
-int descriptor_of(PyObject *pin);             // -1 with an exception
+// of a ticket, without those that are there already; false with an exception
+bool add_descriptors(PyObject *ticket, std::vector<int> &);
+void settle(PyObject *ticket);  // its message is on its way
 bool add_block_types(PyObject *module);
 extern PyMethodDef block_functions[];
 
@@ -33,6 +36,7 @@ extern PyMethodDef block_functions[];
 extern PyMethodDef tensor_functions[];
 PyObject *block_tensor(PyObject *block, PyObject *const *args, Py_ssize_t n);
 plait_tensor *tensor_in(PyObject *);  // borrowed; nullptr with an exception
+bool can_share(DLDevice);             // whether other processes can have the device's memory
 
 // From channel.cpp: messages with descriptors over sockets.
 extern PyMethodDef channel_functions[];

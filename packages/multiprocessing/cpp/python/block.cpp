@@ -1,6 +1,8 @@
-// Block: a storage in shared memory. Ticket: one message that refers to it. Pin: keeps an arena
-// mapped.
+// Block: a storage that goes to other processes, in shared memory or on a device. Ticket: one
+// message that refers to it. Pin: keeps open what came along with a message.
 #include <unistd.h>
+
+#include <algorithm>
 
 #include "binding.hpp"
 
@@ -12,7 +14,8 @@ struct BlockObject {
 };
 struct TicketObject {
   PyObject_HEAD plait_block_name name;
-  void *pin;
+  // of the block's arena, and of the memory of a device or nullptr
+  void *pins[2];
   pid_t pid;   // the process that owns the ticket; a forked child's copy is not valid
   bool settled;
 };
@@ -42,6 +45,8 @@ void block_dealloc(PyObject *self) {
 }
 int block_buffer(PyObject *self, Py_buffer *view, int flags) {
   const plait_storage *s = as<BlockObject>(self)->storage;
+  if (s->device.device_type != kDLCPU)
+    return PyErr_SetString(PyExc_BufferError, "a block on the CPU is required"), -1;
   return PyBuffer_FillInfo(view, self, s->data, Py_ssize_t(s->nbytes), 0, flags);
 }
 Py_ssize_t block_length(PyObject *self) {
@@ -51,19 +56,34 @@ PyObject *block_ticket(PyObject *self, PyObject *) {
   auto *t = allocate<TicketObject>(state.ticket_type);
   if (!t) return nullptr;
   t->settled = true;
-  const plait_storage *s = as<BlockObject>(self)->storage;
-  const plait_status status = plait_shared_send(state.runtime->thread(), s, &t->name);
+  plait_thread *thread = state.runtime->thread();
+  auto block = Ref<plait_storage>::share(as<BlockObject>(self)->storage);
+  plait_status status = PLAIT_OK;
+  if (!plait_shared_is_block(block.get())) {
+    plait_storage *ticket = nullptr;
+    status = plait_shared_lend(thread, block.get(), &ticket, &t->pins[1]);
+    block = Ref<plait_storage>::steal(ticket);
+  }
+  if (status >= 0) status = plait_shared_send(thread, block.get(), &t->name);
   if (status < 0) {
     Py_DECREF(t);
     return raise(status);
   }
   t->settled = false;
   t->pid = getpid();
-  t->pin = plait_shared_pin(s);
+  t->pins[0] = plait_shared_pin(block.get());
   return reinterpret_cast<PyObject *>(t);
 }
 PyObject *block_address(PyObject *self, void *) {
   return PyLong_FromVoidPtr(as<BlockObject>(self)->storage->data);
+}
+
+PyObject *block_key(PyObject *self, void *) {
+  return PyLong_FromVoidPtr(as<BlockObject>(self)->storage);
+}
+
+PyObject *block_on_device(PyObject *self, void *) {
+  return PyBool_FromLong(as<BlockObject>(self)->storage->device.device_type != kDLCPU);
 }
 
 PyMethodDef block_methods[] = {
@@ -81,6 +101,8 @@ PyObject *block_where(PyObject *self, void *) {
 PyGetSetDef block_attributes[] = {
     {"where", entry<block_where>, nullptr, "Where a communicator of its group is opened.", nullptr},
     {"address", entry<block_address>, nullptr, "Of the first byte.", nullptr},
+    {"on_device", entry<block_on_device>, nullptr, "Whether it is no memory of the host.", nullptr},
+    {"key", entry<block_key>, nullptr, "A number that no other living block has.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot block_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(block_dealloc)},
                              {Py_bf_getbuffer, reinterpret_cast<void *>(entry<block_buffer>)},
@@ -96,11 +118,12 @@ PyType_Spec block_spec = {"plait_multiprocessing._shared.Block", int(sizeof(Bloc
 void ticket_dealloc(PyObject *self) {
   auto *t = as<TicketObject>(self);
   if (!t->settled && t->pid == getpid()) plait_shared_cancel(&t->name);
-  if (t->pin) plait_shared_unpin(t->pin);
+  for (void *pin : t->pins)
+    if (pin) plait_shared_unpin(pin);
   free_object(self);
 }
 PyObject *ticket_settle(PyObject *self, PyObject *) {
-  as<TicketObject>(self)->settled = true;
+  settle(self);
   Py_RETURN_NONE;
 }
 PyObject *ticket_name(PyObject *self, void *) {
@@ -109,15 +132,24 @@ PyObject *ticket_name(PyObject *self, void *) {
   return Py_BuildValue("(KKKKK)", number(n.arena[0]), number(n.arena[1]), number(n.offset),
                        number(n.generation), number(n.nbytes));
 }
-PyObject *ticket_fileno(PyObject *self, PyObject *) {
-  return PyLong_FromLong(plait_shared_descriptor(as<TicketObject>(self)->pin));
+PyObject *ticket_descriptors(PyObject *self, void *) {
+  std::vector<int> all;
+  if (!add_descriptors(self, all)) return nullptr;
+  Object tuple(PyTuple_New(Py_ssize_t(all.size())));
+  for (size_t i = 0; tuple && i < all.size(); i++) {
+    PyObject *fd = PyLong_FromLong(all[i]);
+    if (!fd) return nullptr;
+    PyTuple_SET_ITEM(tuple.get(), Py_ssize_t(i), fd);
+  }
+  return tuple.release();
 }
 PyMethodDef ticket_methods[] = {
     {"settle", entry<ticket_settle>, METH_NOARGS, "The message is on its way."},
-    {"fileno", entry<ticket_fileno>, METH_NOARGS, "The descriptor that the message needs."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef ticket_attributes[] = {
     {"name", entry<ticket_name>, nullptr, "What the message says.", nullptr},
+    {"descriptors", entry<ticket_descriptors>, nullptr,
+     "What goes along: that of the arena, and of memory of a device, if it has one.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot ticket_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(ticket_dealloc)},
                               {Py_tp_methods, ticket_methods},
@@ -155,12 +187,32 @@ PyObject *make_group(PyObject *, PyObject *args) {
   const plait_status status = plait_group_create(state.runtime->thread(), size, chunk, timeout, &s);
   return status < 0 ? raise(status) : new_block(s);
 }
-PyObject *receive(PyObject *, PyObject *name) {
+// The block of a message, with its count taken over; nullptr with an exception.
+plait_storage *received(PyObject *name) {
   unsigned long long a = 0, b = 0, offset = 0, generation = 0, nbytes = 0;
   if (!PyArg_ParseTuple(name, "KKKKK", &a, &b, &offset, &generation, &nbytes)) return nullptr;
   const plait_block_name n{{a, b}, offset, generation, nbytes};
   plait_storage *s = nullptr;
   const plait_status status = plait_shared_receive(state.runtime->thread(), &n, &s);
+  if (status < 0) raise(status);
+  return s;
+}
+PyObject *receive(PyObject *, PyObject *name) {
+  plait_storage *s = received(name);
+  return s ? new_block(s) : nullptr;
+}
+PyObject *borrow(PyObject *, PyObject *args) {
+  PyObject *name = nullptr, *pin = nullptr;
+  if (!PyArg_ParseTuple(args, "O!O", &PyTuple_Type, &name, &pin)) return nullptr;
+  if (pin != Py_None && Py_TYPE(pin) != state.pin_type)
+    return PyErr_Format(PyExc_TypeError, "borrow: a Pin or None is required, got %s",
+                        Py_TYPE(pin)->tp_name);
+  const auto ticket = Ref<plait_storage>::steal(received(name));
+  if (!ticket) return nullptr;
+  plait_storage *s = nullptr;
+  const plait_status status =
+      plait_shared_borrow(state.runtime->thread(), ticket.get(),
+                          pin == Py_None ? nullptr : as<PinObject>(pin)->pin, &s);
   return status < 0 ? raise(status) : new_block(s);
 }
 PyObject *adopt(PyObject *, PyObject *descriptor) {
@@ -204,11 +256,19 @@ PyObject *new_pin(void *pin) {
   return reinterpret_cast<PyObject *>(p);
 }
 
-int descriptor_of(PyObject *o) {
-  if (Py_TYPE(o) == state.ticket_type) return plait_shared_descriptor(as<TicketObject>(o)->pin);
-  PyErr_Format(PyExc_TypeError, "a Ticket is required, got %s", Py_TYPE(o)->tp_name);
-  return -1;
+bool add_descriptors(PyObject *o, std::vector<int> &all) {
+  if (Py_TYPE(o) != state.ticket_type) {
+    PyErr_Format(PyExc_TypeError, "a Ticket is required, got %s", Py_TYPE(o)->tp_name);
+    return false;
+  }
+  for (void *pin : as<TicketObject>(o)->pins) {
+    const int fd = pin ? plait_shared_descriptor(pin) : -1;
+    if (pin && std::find(all.begin(), all.end(), fd) == all.end()) all.push_back(fd);
+  }
+  return true;
 }
+
+void settle(PyObject *ticket) { as<TicketObject>(ticket)->settled = true; }
 
 bool add_block_types(PyObject *module) {
   state.block_type = add_type(module, &block_spec);
@@ -221,7 +281,10 @@ PyMethodDef block_functions[] = {
     {"create", entry<create>, METH_O, "create(nbytes): a new block."},
     {"make_group", entry<make_group>, METH_VARARGS, "make_group(size, chunk, timeout): its block."},
     {"receive", entry<receive>, METH_O, "receive(name): the block that a message names."},
-    {"adopt", entry<adopt>, METH_O, "adopt(descriptor): a pin on its arena; takes it over."},
+    {"borrow", entry<borrow>, METH_VARARGS,
+     "borrow(name, pin): the storage on a device that a message names; pin: what came along."},
+    {"adopt", entry<adopt>, METH_O,
+     "adopt(descriptor): a pin on what it stands for; takes it over."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace plait::multiprocessing::python

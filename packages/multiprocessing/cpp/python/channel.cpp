@@ -102,23 +102,21 @@ struct Bytes : Py_buffer {  // released at the end of the scope
   ~Bytes() { PyBuffer_Release(this); }
 };
 
-// send_message(fd, bytes, tickets)
+// send_message(fd, bytes, tickets): settles the tickets itself, as a signal's handler that raises
+// may run as soon as it returns
 PyObject *send_message(PyObject *, PyObject *args) {
   int fd = -1;
   Bytes data;
   PyObject *tickets = nullptr;
   if (!PyArg_ParseTuple(args, "iy*O!", &fd, &data, &PyTuple_Type, &tickets)) return nullptr;
   std::vector<int> descriptors;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tickets); i++) {
-    const int d = descriptor_of(PyTuple_GET_ITEM(tickets, i));
-    if (d < 0) return nullptr;
-    bool known = false;
-    for (const int other : descriptors) known |= other == d;
-    if (!known) descriptors.push_back(d);
-  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tickets); i++)
+    if (!add_descriptors(PyTuple_GET_ITEM(tickets, i), descriptors)) return nullptr;
   bool sent = false;
   if (descriptors.size() > most_descriptors) {
-    PyErr_Format(PyExc_OSError, "send: tensors of at most %zu arenas are required, got %zu",
+    PyErr_Format(PyExc_OSError,
+                 "send: tensors that need at most %zu descriptors are required, got %zu; send them "
+                 "in several messages",
                  most_descriptors, descriptors.size());
   } else {
     const bool is_long = data.len > 0x7fffffff;
@@ -131,6 +129,7 @@ PyObject *send_message(PyObject *, PyObject *args) {
     sent = send_all(fd, parts, data.len ? 2 : 1, descriptors);
   }
   if (!sent) return nullptr;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tickets); i++) settle(PyTuple_GET_ITEM(tickets, i));
   Py_RETURN_NONE;
 }
 

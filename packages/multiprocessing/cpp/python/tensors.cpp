@@ -8,6 +8,8 @@ namespace plait::multiprocessing::python {
 namespace {
 
 // The results of `state`, also in _reductions.py.
+// SHARED goes by reference: it lies in a block, or on a device that shares its memory. DEVICE
+// cannot.
 enum Kind { NO_TENSOR = -1, SOLE = 0, USED = 1, SHARED = 2, META = 3, DEVICE = 4 };
 
 // Old storages of moved tensors, which calls that run without the GIL may still read.
@@ -37,7 +39,8 @@ PyObject *kind(PyObject *, PyObject *o) {
   if (!t) return PyErr_Occurred() ? nullptr : PyLong_FromLong(NO_TENSOR);
   drop_retired();
   if (t->dl.device.device_type == PLAIT_META) return PyLong_FromLong(META);
-  if (t->dl.device.device_type != kDLCPU) return PyLong_FromLong(DEVICE);
+  if (t->dl.device.device_type != kDLCPU)
+    return PyLong_FromLong(can_share(t->dl.device) ? SHARED : DEVICE);
   const plait_storage *s = t->storage;
   if (plait_shared_is_block(s)) return PyLong_FromLong(SHARED);
   const bool foreign = s->release != nullptr;  // a NumPy array's, a mapped file's
@@ -74,10 +77,13 @@ PyObject *copy(PyObject *, PyObject *args) {
   return to ? new_block(to) : nullptr;
 }
 
-// Points the tensor at a copy of its storage in shared memory; False if others use the storage.
+// Points a tensor of the CPU at a copy of its storage in shared memory; False if others use the
+// storage.
 PyObject *move(PyObject *, PyObject *o) {
   plait_tensor *t = tensor_in(o);
-  if (!t || !on_cpu(t, "share_memory_")) return nullptr;
+  if (!t) return nullptr;
+  if (can_share(t->dl.device)) Py_RETURN_TRUE;  // it goes by reference as it is
+  if (!on_cpu(t, "share_memory_")) return nullptr;
   plait_storage *old = t->storage;
   if (plait_shared_is_block(old)) Py_RETURN_TRUE;
   if (used_by_others(old)) Py_RETURN_FALSE;
@@ -110,7 +116,7 @@ PyObject *move(PyObject *, PyObject *o) {
 PyObject *block(PyObject *, PyObject *o) {
   const plait_tensor *t = tensor_in(o);
   if (!t) return nullptr;
-  if (!plait_shared_is_block(t->storage))
+  if (!plait_shared_is_block(t->storage) && !can_share(t->dl.device))
     return PyErr_Format(PyExc_ValueError, "block: a tensor in shared memory is required");
   plait_retain(t->storage);
   return new_block(t->storage);
@@ -200,6 +206,12 @@ PyObject *empty(PyObject *, PyObject *args) {
 
 }  // namespace
 
+bool can_share(DLDevice d) {
+  if (!is_accelerator(d)) return false;
+  const auto *device = role<plait_device>(state.runtime, int32_t(d.device_type));
+  return device && PLAIT_HAS(plait_device, device, share);
+}
+
 plait_tensor *tensor_in(PyObject *o) {
   plait_tensor *t = state.python->unwrap(o);
   if (!t && !PyErr_Occurred())
@@ -232,7 +244,9 @@ PyObject *block_tensor(PyObject *self, PyObject *const *args, Py_ssize_t n) {
 PyMethodDef tensor_functions[] = {
     {"kind", entry<kind>, METH_O, "What an object is for sending."},
     {"move", entry<move>, METH_O,
-     "Point a tensor at a copy of its storage in shared memory: whether it was possible."},
+     "Point a tensor at a copy of its storage in shared memory: whether it was possible. One on a "
+     "device "
+     "that shares its memory is left as it is."},
     {"copy", entry<copy>, METH_VARARGS,
      "copy(tensor, low, high): bytes of its storage in a new block."},
     {"block", entry<block>, METH_O, "The block of a shared tensor."},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
@@ -13,6 +15,9 @@ __all__ = ["Communicator", "Endpoint", "GroupError", "Work"]
 
 Self = TypeVar("Self", bound="Endpoint")
 Result = TypeVar("Result")
+# the names of tensors as arguments: of the only one, with {} for the index, or of each
+Names = str | Sequence[str]
+_PLACE = re.compile(r"`(inputs|outputs)\[(\d+)\]`")
 REDUCTIONS = ("sum", "mean", "product", "min", "max", "and", "or", "xor")
 
 
@@ -69,7 +74,12 @@ class Work(Generic[Result]):
 
 
 class _Errors:
-    """Turns what a provider reports of the group into GroupError."""
+    """Turns what a provider reports of the group into GroupError, and what it calls ``inputs[1]``
+    or ``outputs[1]`` into the caller's argument.
+    """
+
+    def __init__(self, names: tuple[Names, Names] | None = None) -> None:
+        self._names = names
 
     def __enter__(self) -> None:
         pass
@@ -77,6 +87,21 @@ class _Errors:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if type(error) is plait_abi.PlaitError:
             raise GroupError(str(error)) from None
+        if type(error) is ValueError and self._names is not None:
+            text = _PLACE.sub(self._argument, str(error))
+            if text != str(error):
+                raise ValueError(text) from None
+
+    def _argument(self, place: re.Match[str]) -> str:
+        assert self._names is not None
+        name, index = self._names[place[1] == "outputs"], int(place[2])
+        return f"`{name.format(index) if isinstance(name, str) else name[index]}`"
+
+
+def _integer(value: Any, who: str, name: str) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{who}: `{name}` must be an int, got {type(value).__name__}")
+    return int(value.__index__())
 
 
 class Endpoint:
@@ -86,6 +111,7 @@ class Endpoint:
         self._raw = raw
         self.rank = raw.rank
         self.size = raw.size
+        self._pid = os.getpid()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(rank={self.rank}, size={self.size})"
@@ -139,6 +165,7 @@ class Endpoint:
         All members call it. Ranks there follow `key`, then the rank here; a member with a negative
         color gets None. The communicators work independently of one another.
         """
+        color, key = _integer(color, "split", "color"), _integer(key, "split", "key")
         with _Errors():
             part = self._raw.split(color, key)
         return None if part is None else Communicator(part)
@@ -146,10 +173,20 @@ class Endpoint:
     def abort(self, why: str) -> None:
         """End all collectives of the group, running and later ones, in every member, with a
         `GroupError` that has this text.
+
+        Raises:
+            TypeError: `why` is no text.
+            GroupError: this process is a forked child of the member.
         """
+        if os.getpid() != self._pid:
+            raise GroupError(
+                f"abort: the communicator is that of the process {self._pid}, of which this one is "
+                "a forked child; a child opens or joins one itself"
+            )
         self._raw.abort(why)
 
     def _rank(self, rank: int, who: str, name: str) -> int:
+        rank = _integer(rank, who, name)
         if not 0 <= rank < self.size:
             raise ValueError(f"{who}: `{name}` must be in [0, {self.size - 1}], got {rank}")
         return rank
@@ -163,6 +200,7 @@ class Endpoint:
         peer: int = 0,
         tag: int = 0,
         async_op: bool = False,
+        names: tuple[Names, Names] = ("tensor", "tensor"),
     ) -> plait_abi.Work | None:
         for tensor in (*inputs, *outputs):
             if not hasattr(tensor, "dtype"):
@@ -171,7 +209,8 @@ class Endpoint:
             raise RuntimeError(f"{kind}: a tensor without a history is required; detach() it first")
         if op not in REDUCTIONS:
             raise ValueError(f"{kind}: `op` must be one of {', '.join(REDUCTIONS)}; got {op!r}")
-        with _Errors():
+        tag = _integer(tag, kind, "tag")
+        with _Errors(names):
             return self._raw.start(
                 kind,
                 tuple(map(_plain, inputs)),
@@ -192,8 +231,9 @@ class Endpoint:
         peer: int = 0,
         tag: int = 0,
         async_op: bool = False,
+        names: tuple[Names, Names] = ("tensor", "tensor"),
     ) -> Result | Work[Result]:
-        work = self._begin(kind, inputs, outputs, op, peer, tag, async_op)
+        work = self._begin(kind, inputs, outputs, op, peer, tag, async_op, names)
         return result if work is None else Work([work], result)
 
 
@@ -293,7 +333,8 @@ class Communicator(Endpoint):
         self, tensor_list: Sequence[Any], tensor: Any, async_op: bool = False
     ) -> Work[None] | None:
         """Write the tensors of all ranks into the list, by rank."""
-        return self._run("all_gather", None, (tensor,), tensor_list, async_op=async_op)
+        names = "tensor", "tensor_list[{}]"
+        return self._run("all_gather", None, (tensor,), tensor_list, async_op=async_op, names=names)
 
     def gather(
         self,
@@ -304,7 +345,10 @@ class Communicator(Endpoint):
     ) -> Work[None] | None:
         """Write the tensors of all ranks into the list of the rank `dst`, which alone has one."""
         peer = self._rank(dst, "gather", "dst")
-        return self._run("gather", None, (tensor,), gather_list or (), peer=peer, async_op=async_op)
+        names, outputs = ("tensor", "gather_list[{}]"), gather_list or ()
+        return self._run(
+            "gather", None, (tensor,), outputs, peer=peer, async_op=async_op, names=names
+        )
 
     def scatter(
         self,
@@ -315,15 +359,19 @@ class Communicator(Endpoint):
     ) -> Work[None] | None:
         """Write into `tensor` the one for this rank from the list of the rank `src`."""
         peer = self._rank(src, "scatter", "src")
+        names, inputs = ("scatter_list[{}]", "tensor"), scatter_list or ()
         return self._run(
-            "scatter", None, scatter_list or (), (tensor,), peer=peer, async_op=async_op
+            "scatter", None, inputs, (tensor,), peer=peer, async_op=async_op, names=names
         )
 
     def reduce_scatter(
         self, output: Any, input_list: Sequence[Any], op: str = "sum", async_op: bool = False
     ) -> Work[None] | None:
         """Write into `output` the sum, mean, ... over all ranks of their ``input_list[rank]``."""
-        return self._run("reduce_scatter", None, input_list, (output,), op, async_op=async_op)
+        names = "input_list[{}]", "output"
+        return self._run(
+            "reduce_scatter", None, input_list, (output,), op, async_op=async_op, names=names
+        )
 
     def all_to_all(
         self,
@@ -332,6 +380,6 @@ class Communicator(Endpoint):
         async_op: bool = False,
     ) -> Work[None] | None:
         """Send ``input_tensor_list[i]`` to rank i, and get the i-th output from it."""
-        return self._run(
-            "all_to_all", None, input_tensor_list, output_tensor_list, async_op=async_op
-        )
+        inputs, outputs = input_tensor_list, output_tensor_list
+        names = "input_tensor_list[{}]", "output_tensor_list[{}]"
+        return self._run("all_to_all", None, inputs, outputs, async_op=async_op, names=names)

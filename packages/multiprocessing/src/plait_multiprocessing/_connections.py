@@ -76,8 +76,7 @@ class Connection(connection.Connection):
         self._check("readable")
         found = _shared.receive_message(self.fileno(), -1)
         assert found is not None
-        data, _pins = found
-        return loads(data)
+        return loads(*found)
 
     def recv_bytes(self, maxlength: int | None = None) -> bytes:
         """Receive the bytes of one message."""
@@ -95,10 +94,8 @@ class Connection(connection.Connection):
         return received
 
     def _send_bytes(self, buf: Any) -> None:
-        message = buf if isinstance(buf, Message) else None
-        _shared.send_message(self.fileno(), buf, message.tickets if message else ())
-        if message:
-            message.settle()
+        tickets = buf.tickets if isinstance(buf, Message) else ()
+        _shared.send_message(self.fileno(), buf, tickets)
 
     def _recv_bytes(self, maxsize: int | None = None) -> io.BytesIO | None:
         found = _shared.receive_message(self.fileno(), -1 if maxsize is None else maxsize)

@@ -217,7 +217,10 @@ class Member(Endpoint):
         if peer == self.rank:
             self._check_list("scatter", tensors or ())
         given = tensors if peer == self.rank and tensors is not None else ()
-        return self._run("scatter", tensor, given, (tensor,), peer=peer, async_op=async_op)
+        names = "tensors[{}]", "tensor"
+        return self._run(
+            "scatter", tensor, given, (tensor,), peer=peer, async_op=async_op, names=names
+        )
 
     @overload
     def reduce_scatter(
@@ -270,21 +273,19 @@ class Member(Endpoint):
             )
 
     def _in_place(self, kind: str, given: Any, op: str, root: int, async_op: bool) -> Any:
-        tensors = tuple(given) if isinstance(given, (list, tuple)) else (given,)
-        by_dtype: dict[str, list[Any]] = {}
-        for tensor in tensors:
-            by_dtype.setdefault(str(getattr(tensor, "dtype", None)), []).append(tensor)
-        works = [
-            self._begin(
-                kind,
-                some,
-                some if kind != "reduce" or root == self.rank else (),
-                op,
-                root,
-                async_op=async_op,
+        several = isinstance(given, (list, tuple))
+        by_dtype: dict[str, dict[str, Any]] = {}
+        for index, tensor in enumerate(given if several else (given,)):
+            name = f"tensors[{index}]" if several else "tensors"
+            by_dtype.setdefault(str(getattr(tensor, "dtype", None)), {})[name] = tensor
+        works = []
+        for named in by_dtype.values():
+            names, some = list(named), list(named.values())
+            outputs = some if kind != "reduce" or root == self.rank else ()
+            work = self._begin(
+                kind, some, outputs, op, root, async_op=async_op, names=(names, names)
             )
-            for some in by_dtype.values()
-        ]
+            works.append(work)
         return Work([work for work in works if work is not None], given) if async_op else given
 
 

@@ -233,7 +233,7 @@ class Results:
             self._cannot_start(worker, text)
             return True
         try:
-            value = loads(data[HEAD.size + size :])
+            value = loads(data[HEAD.size + size :], getattr(data, "pins", ()))
         except BaseException as error:  # SystemExit too would end the thread and lose all tasks
             value = False, _unreadable(worker, bool(good), text, error)
         self._failed_starts = 0

@@ -16,7 +16,7 @@ from multiprocessing import reduction
 from typing import Any
 
 from plait_multiprocessing import _shared
-from plait_multiprocessing._reductions import InMessage, Message, dumps, loads
+from plait_multiprocessing._reductions import InMessage, Message, descriptors_of, dumps, loads
 
 __all__ = ["BUSY", "IDLE", "STARTING", "Task", "Tasks"]
 
@@ -42,9 +42,9 @@ class Task:
 
     def load(self) -> Any:
         """Return function, arguments and keywords."""
-        call = loads(self._pickled)
+        call = loads(self._pickled, self._pins)
         if isinstance(call, _Long):
-            call = loads(bytes(memoryview(call.block)[: call.size]))
+            call = loads(bytes(memoryview(call.block)[: call.size]), self._pins)
         return call
 
 
@@ -121,7 +121,7 @@ class Tasks:
         writer = self._writer
         if writer is None:
             raise ValueError("Pool: this pool belongs to the process that made it")
-        descriptors = array.array("i", {ticket.fileno() for ticket in tickets})
+        descriptors = array.array("i", descriptors_of(tickets))
         extra = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)] if descriptors else []
         while True:
             try:
@@ -171,7 +171,7 @@ class Tasks:
         pins = []
         try:
             while descriptors:
-                pins.append(_shared.adopt(descriptors.pop()))
+                pins.append(_shared.adopt(descriptors.pop(0)))
         except BaseException:
             for descriptor in descriptors:
                 os.close(descriptor)

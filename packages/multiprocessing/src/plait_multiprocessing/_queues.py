@@ -176,8 +176,15 @@ class SimpleQueue(queues.SimpleQueue):  # type: ignore[type-arg]
     def put(self, obj: Any) -> None:
         """Send an object."""
         message = dumps(obj)
-        with self._wlock:
+        held = False
+        try:
+            while not held:
+                with uninterrupted():  # an interrupt as soon as it is taken would leave it held
+                    held = self._wlock.acquire(True, _SLICE)
             self._writer.send_bytes(message)
+        finally:
+            if held:
+                self._wlock.release()
 
     def get(self) -> Any:
         """Wait for an object and return it."""

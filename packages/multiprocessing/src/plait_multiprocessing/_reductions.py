@@ -6,7 +6,7 @@ import io
 import pickle
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing import context, reduction
 from typing import Any
 
@@ -18,6 +18,7 @@ __all__ = [
     "InMessage",
     "Message",
     "Pickler",
+    "descriptors_of",
     "dumps",
     "loads",
     "pack",
@@ -95,6 +96,7 @@ class Pickler(reduction.ForkingPickler):
     def __init__(self, file: Any, protocol: int | None = None) -> None:
         super().__init__(file, protocol)
         self.tickets: list[_shared.Ticket] = []
+        self.descriptors: dict[int, int] = {}  # of the tickets, and their positions in the message
         self.regions: dict[int, _Region] = {}
         self._references: dict[int, tuple[_Reference, Any]] = {}
 
@@ -103,7 +105,7 @@ class Pickler(reduction.ForkingPickler):
         if type(value) is _Reference:
             return value.rebuild, value.arguments
         if type(value) is InMessage:
-            reference = self._block(value.block, value.block.address)
+            reference = self._block(value.block)
             return reference.rebuild, reference.arguments
         kind = _shared.kind(value)
         if kind >= 0:
@@ -142,17 +144,27 @@ class Pickler(reduction.ForkingPickler):
         return rebuild, (*made_of, storage, offset, strides), state
 
     def _by_name(self, tensor: Any) -> _Reference:
-        block = _shared.block(tensor)
-        return self._block(block, block.address)
+        return self._block(_shared.block(tensor))
 
-    def _block(self, block: _shared.Block, key: int) -> _Reference:
-        found = self._references.get(key)
+    def _block(self, block: _shared.Block) -> _Reference:
+        found = self._references.get(block.key)
         if found is None:
-            ticket = block.ticket()
-            self.tickets.append(ticket)
-            found = _Reference(receive, ticket.name), block
-            self._references[key] = found
+            ticket = self._ticket(block)
+            if block.on_device:
+                _, *other = ticket.descriptors
+                position = self.descriptors[other[0]] if other else None
+                reference = _Reference(borrow, (ticket.name, position))
+            else:
+                reference = _Reference(receive, ticket.name)
+            found = self._references[block.key] = reference, block
         return found[0]
+
+    def _ticket(self, block: _shared.Block) -> _shared.Ticket:
+        ticket = block.ticket()
+        self.tickets.append(ticket)
+        for descriptor in ticket.descriptors:
+            self.descriptors.setdefault(descriptor, len(self.descriptors))
+        return ticket
 
     def _region(self, tensor: Any) -> _Reference:
         key, low, high = _shared.span(tensor)
@@ -178,7 +190,7 @@ class Pickler(reduction.ForkingPickler):
             copy = cls(array.shape, array.dtype, block, order=order)
             copy[...] = array
             offset, strides = 0, copy.strides
-        reference = self._block(block, block.address)
+        reference = self._block(block)
         return rebuild_array, (cls, array.shape, array.dtype, reference, offset, strides)
 
     def finish(self, pickled: bytes) -> bytes:
@@ -188,9 +200,7 @@ class Pickler(reduction.ForkingPickler):
         table = []
         for region in self.regions.values():
             block, low = region.copy()
-            ticket = block.ticket()
-            self.tickets.append(ticket)
-            table.append((ticket.name, low))
+            table.append((self._ticket(block).name, low))
         return pickle.dumps(_Nested(table, pickled), pickle.HIGHEST_PROTOCOL)
 
 
@@ -209,11 +219,20 @@ def receive(*name: int) -> tuple[_shared.Block, int]:
     return _shared.receive(name), 0  # type: ignore[arg-type]
 
 
+def borrow(name: _shared.Name, position: int | None) -> tuple[_shared.Block, int]:
+    """Return the storage on a device of a reference; `position` is that of the descriptor that came
+    along with the message, if one did.
+    """
+    pins = getattr(_opening, "pins", ())
+    pin = pins[position] if position is not None and position < len(pins) else None
+    return _shared.borrow(name, pin), 0
+
+
 def _open(table: list[tuple[_shared.Name, int]], pickled: bytes) -> Any:
     outer = getattr(_opening, "regions", None)
     _opening.regions = [(_shared.receive(name), low) for name, low in table]
     try:
-        return loads(pickled)
+        return _unpickled(pickled)
     finally:
         _opening.regions = outer
 
@@ -288,12 +307,28 @@ class _Unpickler(pickle.Unpickler):
         return super().find_class(module, name)
 
 
-def loads(pickled: Any) -> Any:
-    """Unpickle the bytes from a channel."""
+def loads(pickled: Any, pins: Sequence[_shared.Pin] | None = None) -> Any:
+    """Unpickle the bytes from a channel; `pins` came along with them, if they do not have them."""
+    if pins is None:
+        pins = getattr(pickled, "pins", ())
+    outer = getattr(_opening, "pins", ())
+    _opening.pins = pins
+    try:
+        return _unpickled(pickled)
+    finally:
+        _opening.pins = outer
+
+
+def _unpickled(pickled: Any) -> Any:
     # imports, which an interrupt must not break
     if "numpy" in sys.modules and "plait_core" in sys.modules:
         return pickle.loads(pickled)
     return _Unpickler(io.BytesIO(pickled)).load()
+
+
+def descriptors_of(tickets: Sequence[_shared.Ticket]) -> list[int]:
+    """Return what goes along with a message, in the order that its references count in."""
+    return list(dict.fromkeys(fd for ticket in tickets for fd in ticket.descriptors))
 
 
 class _Reduced:
@@ -322,17 +357,14 @@ def pack(parts: Any) -> tuple[Any, ...]:
     popen._plait_message = message
     if not isinstance(message, Message):
         return unpack, (message, [])
-    descriptors = {ticket.fileno() for ticket in message.tickets}
+    descriptors = descriptors_of(message.tickets)
     message.settle()
-    return unpack, (bytes(message), [reduction.DupFd(fd) for fd in sorted(descriptors)])
+    return unpack, (bytes(message), [reduction.DupFd(fd) for fd in descriptors])
 
 
 def unpack(pickled: bytes, descriptors: list[Any]) -> Any:
     """Make the object that `pack` reduced."""
-    pins = [_shared.adopt(descriptor.detach()) for descriptor in descriptors]
-    value = loads(pickled)
-    del pins
-    return value
+    return loads(pickled, [_shared.adopt(descriptor.detach()) for descriptor in descriptors])
 
 
 def share_numpy(enabled: bool = True) -> bool:

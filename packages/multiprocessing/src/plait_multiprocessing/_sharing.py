@@ -47,11 +47,11 @@ def share_memory_(tensor: TensorType) -> TensorType:
 
     The tensor stays the same object, so optimizers and modules that hold it see the move. It is
     sent to other processes by reference, and they see each other's writes. A tensor on the device
-    meta has no elements and is not changed; a NumPy array on which a tensor was made keeps its own
-    memory.
+    meta has no elements and is not changed, nor is one on an accelerator that shares its memory,
+    which goes by reference as it is; a NumPy array on which a tensor was made keeps its own memory.
 
     Raises:
-        TypeError: if `tensor` is not a tensor, or not on the CPU.
+        TypeError: if `tensor` is not a tensor, or on a device that shares no memory.
         RuntimeError: if the storage is used by others as well: views, ``detach()``, NumPy arrays,
             a recorded graph. A storage never moves.
         OutOfMemoryError: if there is not enough memory.
@@ -72,7 +72,9 @@ def share_memory_(tensor: TensorType) -> TensorType:
 
 
 def is_shared(tensor: Any) -> bool:
-    """Tell whether the elements of a tensor are in shared memory.
+    """Tell whether the elements of a tensor are in memory that other processes can have.
+
+    On an accelerator they are, if the device shares its memory.
 
     Example:
         >>> import plait_core as pc, plait_multiprocessing as mp
@@ -104,7 +106,8 @@ def memory_stats() -> MemoryStats:
 
 
 def trim() -> None:
-    """Give the memory of free blocks back to the system, and unmap arenas of processes that died.
+    """Give back memory: of free blocks to the system, of arenas of processes that died, and of
+    devices where no other process has what was sent any more.
 
     Example:
         >>> import plait_multiprocessing as mp

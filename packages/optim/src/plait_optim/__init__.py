@@ -11,6 +11,10 @@ from plait_optim._adagrad import Adagrad
 from plait_optim._adam import Adam, AdamW
 from plait_optim._adamax import Adamax
 from plait_optim._asgd import ASGD
+from plait_optim._hooks import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 from plait_optim._lbfgs import LBFGS
 from plait_optim._muon import Muon
 from plait_optim._nadam import NAdam
@@ -37,6 +41,8 @@ __all__ = [
     "Rprop",
     "SGD",
     "lr_scheduler",
+    "register_optimizer_step_post_hook",
+    "register_optimizer_step_pre_hook",
     "swa_utils",
 ]
 

@@ -6,7 +6,17 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Hooks", "RemovableHandle", "hooked"]
+import plait_abi
+
+__all__ = [
+    "Hooks",
+    "RemovableHandle",
+    "hooked",
+    "register_optimizer_step_post_hook",
+    "register_optimizer_step_pre_hook",
+]
+
+_RANGE = 16  # PLAIT_EVENT_RANGE
 
 
 class RemovableHandle:
@@ -52,8 +62,43 @@ class Hooks(dict[int, Callable[..., Any]]):
         return Hooks, ()
 
 
+_all_pre_hooks, _all_post_hooks = Hooks(), Hooks()
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(optimizer, args, kwargs)`` before each step of every optimizer.
+
+    It may return new arguments, as a hook of `Optimizer.register_step_pre_hook`. Hooks of all
+    optimizers run before an optimizer's own.
+
+    Example:
+        >>> import numpy as np, plait_optim as optim
+        >>> sgd = optim.SGD([np.ones(2)], lr=0.1)
+        >>> with optim.register_optimizer_step_pre_hook(lambda *args: print("a step")):
+        ...     sgd.step(grads=[np.ones(2)])
+        a step
+    """
+    return _all_pre_hooks.register(hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(optimizer, args, kwargs)`` after each step of every optimizer.
+
+    Example:
+        >>> import numpy as np, plait_optim as optim
+        >>> sgd = optim.SGD([np.ones(2)], lr=0.1)
+        >>> with optim.register_optimizer_step_post_hook(lambda *args: print("done")):
+        ...     sgd.step(grads=[np.ones(2)])
+        done
+    """
+    return _all_post_hooks.register(hook)
+
+
 def hooked(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Run an optimizer's step hooks around a ``step`` method, for the outermost call only."""
+    """Run an optimizer's step hooks around a ``step`` method, for the outermost call only.
+
+    Observers see the call as a range, with the name that PyTorch gives it.
+    """
     if getattr(step, "hooked", False):
         return step
 
@@ -62,18 +107,21 @@ def hooked(step: Callable[..., Any]) -> Callable[..., Any]:
         # an optimizer that wraps another may not have called `__init__`; then it has no hooks
         known = self.__dict__
         before, after = known.get("_step_pre_hooks"), known.get("_step_post_hooks")
-        if not (before or after) or before is None or after is None or self._stepping:
+        if before is None or after is None or self._stepping:
+            return step(self, *args, **kwargs)
+        if not (before or after or _all_pre_hooks or _all_post_hooks or plait_abi.observed(_RANGE)):
             return step(self, *args, **kwargs)
         args = (self, *args)
         self._stepping = True
         try:
-            for hook in before.in_order():
-                changed = hook(self, args, kwargs)
-                if changed is not None:
-                    args, kwargs = _checked(changed)
-            result = step(*args, **kwargs)
-            for hook in after.in_order():
-                hook(self, args, kwargs)
+            with plait_abi.Range(f"Optimizer.step#{type(self).__name__}.step"):
+                for hook in (*_all_pre_hooks.in_order(), *before.in_order()):
+                    changed = hook(self, args, kwargs)
+                    if changed is not None:
+                        args, kwargs = _checked(changed)
+                result = step(*args, **kwargs)
+                for hook in (*_all_post_hooks.in_order(), *after.in_order()):
+                    hook(self, args, kwargs)
             return result
         finally:
             self._stepping = False

@@ -170,11 +170,12 @@ typedef struct plait_allocator { /* role "allocator", one for each device type *
   plait_status (*alloc)(void *ctx, DLDevice, uint64_t nbytes, plait_stream *, void **data, void **block);
   void (*free)(void *ctx, void *data, uint64_t nbytes, void *block); /* any thread */
   void (*trim)(void *ctx); /* or NULL, it caches nothing: give cached memory back to the system */
-  void (*stats)(void *ctx, plait_alloc_stats *); /* or NULL, nothing is counted */
+  void (*stats)(void *ctx, DLDevice, plait_alloc_stats *); /* or NULL, nothing is counted */
   uint64_t inline_below; /* storages of fewer bytes may live beside their plait_storage; 0: it wants to see them all */
   /* or NULL, its device has one stream: work in another stream than that of `alloc` uses the block. After `free` it is
    * given out again only when the work that is in that stream by then is done */
   void (*record_use)(void *ctx, void *data, void *block, plait_stream *);
+  void (*reset_peak)(void *ctx, DLDevice); /* or NULL, the peak is that of the process: `peak_bytes` begins at what lives */
 } plait_allocator;
 
 /* ---- values and calls ------------------------------------------------------------------------------------------ */
@@ -300,6 +301,12 @@ typedef struct plait_vjp { /* one vector-Jacobian product. in and out look like 
   plait_tensor **gx;       /* one for each bit position of need, preset to NULL; owned by the caller */
 } plait_vjp;
 
+typedef struct plait_cost { /* what a call does by the operator's definition, whatever its kernel does; see runtime->cost */
+  uint64_t size;          /* set by who asks */
+  uint64_t operations;    /* of floating-point numbers: an addition is one, a multiplication is one */
+  uint64_t read, written; /* bytes */
+} plait_cost;
+
 typedef struct plait_op_def { /* all that an operator is, kernels apart; must outlive the process' use of it */
   plait_header h;
   const char *schema, *doc; /* doc: or NULL */
@@ -314,6 +321,7 @@ typedef struct plait_op_def { /* all that an operator is, kernels apart; must ou
   /* or NULL: the call with arguments that have a batch dimension more; its form is settled with vectorised mapping, until
    * then a definition that sets it is refused */
   plait_kernel batch;
+  void (*cost)(const plait_call *, plait_cost *); /* or NULL: corrects what runtime->cost counts by itself */
 } plait_op_def;
 
 typedef struct plait_op { /* looked up once, at load; its tables are immutable and republished on change */
@@ -347,8 +355,8 @@ enum plait_event_kind {
 typedef struct plait_event {
   uint32_t size, kind;
   const plait_call *call;  /* OP: at end its results are there */
-  const char *name;        /* OP, NODE, RANGE */
-  uint64_t a, b;           /* ALLOC, FREE: bytes and data address; NODE: sequence number */
+  const char *name;        /* OP, NODE, RANGE, COLLECTIVE, DATA (the host waits for a batch) */
+  uint64_t a, b;           /* ALLOC, FREE: bytes and data address; NODE: its number, as in plait_thread::node */
   DLDevice device;
 } plait_event;
 
@@ -476,6 +484,14 @@ typedef struct plait_device_error { /* what went wrong on a device since it was 
   char text[256];      /* without the operator's name, which is put before it; NUL-terminated */
 } plait_device_error;
 
+typedef struct plait_shared_memory { /* how another process of this machine finds memory of a device */
+  uint64_t size;     /* set by who asks; the device fills what lies within it */
+  uint64_t offset;   /* of the bytes within what is opened */
+  int32_t fd;        /* a descriptor that goes along, or -1; whoever calls `share` copies it, `share_open` borrows its own */
+  uint32_t length;   /* of what is used of `handle` */
+  char handle[128];
+} plait_shared_memory;
+
 /* Role "device", one for each device type but the CPU, which needs none. What each function is given belongs to this
  * device: streams and events have the `native` that it made. Functions may be called from any thread. */
 typedef struct plait_device {
@@ -514,6 +530,13 @@ typedef struct plait_device {
   /* or NULL, its kernels find all errors before they return: 1 and the oldest error that was not told yet, or 0. Asked
    * at every call on the device and behind every wait */
   int32_t (*take_error)(void *ctx, DLDevice, plait_device_error *);
+  /* or NULL, other processes cannot have its memory; then the two behind it are NULL, too. `data` is that of a storage,
+   * which the caller keeps until no process has it open; the caller has waited for work that writes there */
+  plait_status (*share)(void *ctx, struct plait_thread *, DLDevice, void *data, uint64_t nbytes, plait_shared_memory *);
+  /* in another process, once for each memory: where it is seen there; `opened` is handed back to close */
+  plait_status (*share_open)(void *ctx, struct plait_thread *, DLDevice, const plait_shared_memory *, uint64_t nbytes,
+                             void **data, void **opened);
+  void (*share_close)(void *ctx, DLDevice, void *data, uint64_t nbytes, void *opened); /* any thread */
 } plait_device;
 
 /* ---- collectives ----------------------------------------------------------------------------------------------- */
@@ -598,6 +621,7 @@ typedef struct plait_thread { /* one for each thread that calls plait, from runt
   uint64_t included;    /* layers that see every call on this thread, whatever the tensors say */
   void *slot[4];        /* 0 the engine's, 1 the level of forward mode, 2-3 free */
   DLDevice device;      /* of results of calls that name none and have no tensor; the CPU unless it is set */
+  uint64_t node;        /* number of the newest node that the engine has recorded on this thread, or 0: it writes it */
 } plait_thread;
 
 /* ---- plug-ins and the runtime ---------------------------------------------------------------------------------- */
@@ -736,6 +760,10 @@ typedef struct plait_runtime { /* the one singleton; components get a pointer to
   /* of the host's floats, and of floats that operators make of integers or of nothing; the host may set it */
   DLDataType *default_dtype;
   uint64_t *settings; /* PLAIT_SETTING_*: what the user asks of all kernels */
+  /* what a call did that has its results. Read: the tensors among the arguments, each element once; written: the results
+   * of operators that make no views; operations: one for each element that a pointwise operator writes; then as the
+   * operator's `cost` corrects it */
+  void (*cost)(const plait_call *, plait_cost *);
 } plait_runtime;
 
 /* What libplait_abi.so exports. NULL if another copy runs in this process: plait_runtime_refusal says which. */

@@ -1,0 +1,95 @@
+// One member of a group with its threads, and the collectives that run in it.
+#pragma once
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "collectives.hpp"
+#include "transfers.hpp"
+
+namespace plait::multiprocessing {
+
+using Held = std::unique_lock<std::mutex>;
+
+constexpr auto pause = std::chrono::milliseconds(20);
+
+extern std::atomic<int64_t> unfinished;  // asynchronous collectives
+
+// What a thread that waits asks: whether the user wants it to stop (Ctrl-C).
+class Signals {
+ public:
+  explicit Signals(plait_thread *thread) : host_(role<plait_host>(thread->runtime)) {}
+  Patience patience(double timeout) { return {timeout, ask, this}; }
+  bool asked() { return ask(this); }
+
+ private:
+  static bool ask(void *p) {
+    auto *self = static_cast<Signals *>(p);
+    self->came_ = self->came_ || (self->host_ && self->host_->interrupted(self->host_->ctx));
+    return self->came_;  // the host tells it once
+  }
+  const plait_host *host_;
+  bool came_ = false;
+};
+
+struct Operation {  // an asynchronous collective
+  Collective call{};
+  std::vector<plait_tensor *> in, out;  // handles of its own: others may be given other bytes
+  double timeout = 0;
+  bool done = false;
+  Outcome outcome = Outcome::done;
+  std::string why;
+  Operation() { unfinished++; }
+  Operation(const Operation &) = delete;
+  ~Operation() { release(); }
+  // before it is done: whoever waited for it is the only one who uses its tensors then
+  void release() {
+    for (auto *list : {&in, &out}) {
+      for (plait_tensor *t : *list) plait_release(t);
+      list->clear();
+    }
+  }
+};
+
+// One member of a group, with its threads. The communicator owns it together with what it started.
+struct Member : std::enable_shared_from_this<Member> {
+  std::unique_ptr<Group> group;
+  Transfers transfers;
+  const int64_t pid;
+  const plait_runtime *runtime;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::shared_ptr<Operation>> queue;
+  bool busy = false;     // a collective runs
+  bool closing = false;  // the communicator is gone
+  bool has_worker = false, has_mover = false;
+  int threads = 0;
+  std::atomic<int64_t> splits{0};
+
+  Member(std::unique_ptr<Group> g, const plait_runtime *r)
+      : group(std::move(g)), transfers(*group), pid(getpid()), runtime(r) {}
+
+  Outcome run_now(const Collective &c, double timeout, Signals &signals, std::string &why);
+  void enqueue(const std::shared_ptr<Operation> &);
+  void close();
+
+ private:
+  template <class F>
+  void start_thread(F &&body);
+  void work();
+  void move_messages();
+  Outcome run_observed(const Collective &, const Patience &, std::string &why);
+  Outcome run_safely(const Collective &, const Patience &, std::string &why);
+};
+
+void stop_collectives();    // before the process ends
+void forget_collectives();  // in the child of a fork, where their threads are not
+
+}  // namespace plait::multiprocessing
