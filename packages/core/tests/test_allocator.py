@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 import threading
 from collections.abc import Callable
 
@@ -52,6 +53,30 @@ def test_counters_follow_what_lives() -> None:
     assert stat("live_blocks") == blocks
 
 
+def test_the_peak_begins_anew() -> None:
+    pc.zeros(4 * MEGABYTE)
+    pc.reset_peak_memory_stats("cpu")
+    start = stat("peak_bytes")
+    assert stat("live_bytes") <= start <= stat("live_bytes") + stat("cached_bytes")
+    x = pc.zeros(2 * MEGABYTE)
+    del x
+    assert 8 * MEGABYTE <= stat("peak_bytes") - start < 16 * MEGABYTE
+    y = pc.zeros(1 * MEGABYTE)
+    assert 8 * MEGABYTE <= stat("peak_bytes") - start < 16 * MEGABYTE, "it is the most there was"
+    pc.reset_peak_memory_stats()
+    assert y.nbytes <= stat("peak_bytes") - start < 8 * MEGABYTE
+
+
+@pytest.mark.parametrize("function", [pc.memory_stats, pc.reset_peak_memory_stats, pc.empty_cache])
+def test_bad_devices(function: Callable[..., object]) -> None:
+    function("meta")
+    with pytest.raises(TypeError, match=f"{function.__name__}: `device` must be device or None"):
+        function(3.5)
+    text = f"{function.__name__}: no component for the device vulkan:0 is installed"
+    with pytest.raises(NotImplementedError, match=text):
+        function("vulkan")
+
+
 def test_many_small_tensors_leave_little_behind() -> None:
     pc.empty_cache()
     before = stat("cached_bytes")
@@ -59,7 +84,6 @@ def test_many_small_tensors_leave_little_behind() -> None:
     taken = 100_000 * 256
     assert stat("live_bytes") >= taken
     del kept
-    assert stat("cached_bytes") - before <= 0.1 * taken
     pc.empty_cache()
     assert stat("cached_bytes") - before <= 0.1 * taken
 
@@ -72,6 +96,125 @@ def test_empty_cache_gives_memory_back() -> None:
     pc.empty_cache()
     assert stat("cached_bytes") < 8 * MEGABYTE
     assert stat("largest_cached") == 0
+
+
+def test_blocks_serve_requests_of_other_sizes() -> None:
+    pc.empty_cache()
+    parts = [pc.zeros(MEGABYTE) for _ in range(16)]
+    del parts
+    mapped = stat("system_allocations")
+    whole = pc.zeros(16 * MEGABYTE)  # the parts, merged
+    del whole
+    parts = [pc.zeros(600_000 + 1000 * i) for i in range(20)]  # the whole, split
+    assert stat("system_allocations") == mapped
+    for i, part in enumerate(parts):
+        part.fill_(i)
+    assert [int(part.min()) for part in parts] == list(range(20))
+    assert [int(part.max()) for part in parts] == list(range(20))
+
+
+def test_blocks_of_all_sizes_never_overlap() -> None:
+    chosen = random.Random(5)
+    kept: dict[int, pc.Tensor] = {}
+    for i in range(1, 3000):
+        kept[i] = pc.full((int(2 ** chosen.uniform(5, 20)),), float(i))
+        if len(kept) > 40:
+            kept.pop(chosen.choice(list(kept)))
+        if i % 500 == 0:
+            assert all(float(x.min()) == float(x.max()) == n for n, x in kept.items())
+        if i % 1000 == 0:
+            pc.empty_cache()
+    kept.clear()
+    pc.empty_cache()
+    assert stat("largest_cached") < 8 * MEGABYTE
+
+
+def test_varying_sizes_need_no_more_and_more(in_new_process: Callable[..., str]) -> None:
+    code = """
+import random
+import plait_core as pc
+
+chosen = random.Random(3)
+def step():
+    kept = [pc.empty(chosen.randrange(200_000, 2_000_000)) for _ in range(30)]
+    while kept:
+        kept.pop(chosen.randrange(len(kept)))
+        kept.append(pc.empty(chosen.randrange(20_000, 200_000)))
+        kept.pop()
+
+for i in range(200):
+    step()
+print(sum(pc.memory_stats()[name] for name in ("live_bytes", "cached_bytes")))
+print(pc.memory_stats()["peak_bytes"])
+"""
+    reserved, peak = map(int, in_new_process(code).split())
+    assert reserved < 1.5 * peak
+
+
+IDLE = """
+import os, time
+import plait_core as pc
+
+def waits():
+    for _ in range(200):
+        if pc.memory_stats()["cached_bytes"] < 1 << 20:
+            return "returned"
+        time.sleep(0.1)
+    return "kept"
+
+def threads():
+    return len(os.listdir("/proc/self/task"))
+
+"""
+
+
+def test_an_idle_process_gives_memory_back(in_new_process: Callable[..., str]) -> None:
+    code = """
+alone = threads()
+for n, count in (1_000, 2_000), (50_000, 20), (3_000_000, 20):  # slabs, small and huge pages
+    x = [pc.empty(n) for _ in range(count)]
+    del x
+    assert pc.memory_stats()["cached_bytes"] >= count * 4 * n
+    assert threads() == alone + 1
+    print(waits())
+for _ in range(100):
+    if threads() > alone:
+        time.sleep(0.1)
+print(threads() - alone)
+"""
+    assert in_new_process(IDLE + code).split() == ["returned"] * 3 + ["0"]
+
+
+def test_a_loop_keeps_its_memory(in_new_process: Callable[..., str]) -> None:
+    code = """
+mapped = []
+for _ in range(4):  # each round is longer than the shortest time that memory is kept
+    kept = [pc.empty(1_000_000) for _ in range(20)]
+    time.sleep(0.1)
+    del kept
+    time.sleep(1.6)
+    mapped.append(pc.memory_stats()["system_allocations"])
+print(mapped[1] > mapped[0], mapped[2:] == [mapped[1]] * 2)
+"""
+    assert in_new_process(IDLE + code).split() == ["True", "True"]
+
+
+def test_memory_goes_back_on_both_sides_of_a_fork(in_new_process: Callable[..., str]) -> None:
+    code = """
+x = pc.empty(3_000_000)
+del x
+child = os.fork()
+if not child:
+    assert threads() == 1
+    x = pc.empty(20_000_000)
+    del x
+    os._exit(waits() != "returned")
+assert os.waitpid(child, 0)[1] == 0
+x = pc.empty(20_000_000)
+del x
+print(waits())
+"""
+    assert in_new_process(IDLE + code).split() == ["returned"]
 
 
 def test_impossible_sizes_are_an_error() -> None:

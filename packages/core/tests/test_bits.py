@@ -35,6 +35,8 @@ A, B, BATCH, IMAGES, FILTERS = (
 
 BY_INPUT, BY_WEIGHT = operator("conv2d_backward_input"), operator("conv2d_backward_weight")
 HALVES, WINDOWS = draw(9, 32, 15, 16), ((2, 2), (1, 1), (1, 1), 1)
+NARROW, SPARSE, TINY = draw(48, 16, 1, 1), draw(16, 1, 3, 3), draw(9, 16, 7, 7)
+PLAIN, APART = ((1, 1), (0, 0), (1, 1), 1), ((2, 2), (1, 1), (1, 1), 16)
 SMALL, FEW = draw(33, 1, 28, 28), draw(6, 1, 5, 5)
 
 OPERATORS: dict[str, Callable[[], Any]] = {
@@ -64,6 +66,14 @@ OPERATORS: dict[str, Callable[[], Any]] = {
     "conv2d, stride 2": lambda: pc.conv2d(IMAGES, FILTERS, None, *WINDOWS),
     "conv2d by input": lambda: BY_INPUT(HALVES, FILTERS, IMAGES.shape, *WINDOWS),
     "conv2d by weight": lambda: BY_WEIGHT(HALVES, IMAGES, FILTERS.shape, *WINDOWS),
+    "1x1": lambda: pc.conv2d(IMAGES, NARROW),
+    "1x1, small images": lambda: pc.conv2d(TINY, NARROW),
+    "1x1 by input": lambda: BY_INPUT(draw(9, 48, 29, 31), NARROW, IMAGES.shape, *PLAIN),
+    "1x1 by weight": lambda: BY_WEIGHT(draw(9, 48, 29, 31), IMAGES, NARROW.shape, *PLAIN),
+    "1x1 by weight, small images": lambda: BY_WEIGHT(draw(9, 48, 7, 7), TINY, NARROW.shape, *PLAIN),
+    "depthwise": lambda: pc.conv2d(IMAGES, SPARSE, None, *APART),
+    "depthwise by input": lambda: BY_INPUT(draw(9, 16, 15, 16), SPARSE, IMAGES.shape, *APART),
+    "depthwise by weight": lambda: BY_WEIGHT(draw(9, 16, 15, 16), IMAGES, SPARSE.shape, *APART),
     "conv2d of whole images": lambda: pc.conv2d(IMAGES, draw(32, 16, 29, 31)),
     "conv2d of few channels": lambda: pc.conv2d(SMALL, FEW),
 }
@@ -103,6 +113,9 @@ def test_rows_do_not_depend_on_the_batch_in_the_mode(name: str) -> None:
 
 BY_IMAGE: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "columns or pixels": (IMAGES, lambda x: pc.conv2d(x, FILTERS, padding=1)),
+    "1x1": (IMAGES, lambda x: pc.conv2d(x, NARROW)),
+    "1x1, small images": (TINY, lambda x: pc.conv2d(x, NARROW)),
+    "depthwise": (IMAGES, lambda x: pc.conv2d(x, SPARSE, None, *APART)),
     "whole images": (IMAGES, lambda x: pc.conv2d(x, draw(32, 16, 29, 31))),
     "few channels": (SMALL, lambda x: pc.conv2d(x, FEW)),
     "transposed": (

@@ -138,5 +138,7 @@ def test_bad_devices() -> None:
         pc.set_default_device("gpu")
     with pytest.raises(RuntimeError, match="without __enter__"):
         pc.device("cpu").__exit__(None, None, None)
-    with pc.device("cuda"), pytest.raises(NotImplementedError, match="the device cuda:0"):
-        pc.zeros(1)
+    for call in (lambda: pc.set_default_device("cuda"), pc.device("cuda").__enter__):
+        with pytest.raises(NotImplementedError, match="no component for the device cuda:0"):
+            call()
+    assert pc.get_default_device() == pc.device("cpu")

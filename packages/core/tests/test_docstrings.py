@@ -70,6 +70,7 @@ def settings() -> Iterator[None]:
     pc.set_default_dtype(pc.float32)
     pc.set_printoptions(profile="default")
     pc.set_batch_invariant(False)
+    pc.set_winograd("auto")
     pc.set_num_threads(threads)
     pc.set_rng_state(state)
 

@@ -1,7 +1,12 @@
-"""Convolution and pooling against sums over windows, in sizes for every algorithm."""
+"""Convolution and pooling against sums over windows, in sizes for every direct algorithm.
+
+Winograd's algorithm, which rounds more, has test_kernels_conv_winograd.py.
+"""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +19,13 @@ RNG = np.random.default_rng(5)
 backward_input = operator("conv2d_backward_input")
 backward_weight = operator("conv2d_backward_weight")
 pool_backward = operator("max_pool2d_backward")
+
+
+@pytest.fixture(autouse=True)
+def direct_algorithms() -> Iterator[None]:
+    pc.set_winograd("off")
+    yield
+    pc.set_winograd("auto")
 
 
 class Case(NamedTuple):
@@ -45,7 +57,38 @@ CASES = [
     Case(1, 64, 30, 30, 64, 3, 3, padding=(1, 1)),
     Case(2, 5, 7, 7, 3, 1, 1),  # a product of matrices
     Case(2, 5, 7, 7, 3, 1, 1, stride=(2, 2)),
+    Case(1, 16, 7, 7, 40, 1, 1),  # images side by side
+    Case(5, 30, 7, 7, 21, 1, 1),
+    Case(16, 33, 3, 5, 17, 1, 1),
+    Case(5, 20, 14, 14, 24, 1, 1, stride=(2, 2)),
+    Case(3, 12, 29, 31, 50, 1, 1, stride=(3, 2)),
+    Case(2, 8, 36, 64, 20, 1, 1),  # images in blocks
+    Case(1, 5, 55, 61, 7, 1, 1),
+    Case(2, 400, 8, 8, 20, 1, 1),  # sums in several pieces
+    Case(2, 20, 8, 8, 400, 1, 1),
+    Case(3, 24, 13, 9, 36, 1, 1, groups=3),
+    Case(2, 16, 12, 9, 24, 1, 1, stride=(1, 2), groups=4),
+    Case(2, 8, 9, 7, 8, 1, 1, padding=(1, 2)),
+    Case(3, 1, 6, 1, 5, 1, 1),
+    Case(2, 32, 20, 23, 20, 3, 3, stride=(2, 2), padding=(1, 1)),  # channels in panels
+    Case(2, 45, 9, 10, 100, 5, 5, padding=(2, 2)),
+    Case(1, 16, 70, 75, 16, 3, 2, stride=(1, 2), padding=(1, 0)),
+    Case(5, 48, 11, 9, 48, 3, 3, stride=(2, 2), padding=(1, 1), groups=3),
+    Case(1, 16, 1, 1, 4, 1, 1, stride=(2, 2)),
     Case(2, 8, 10, 10, 8, 3, 3, padding=(1, 1), groups=8),  # a filter for each channel
+    Case(3, 6, 7, 7, 6, 3, 3, padding=(1, 1), groups=6),
+    Case(5, 5, 7, 7, 10, 3, 3, stride=(2, 2), padding=(1, 1), groups=5),
+    Case(2, 7, 14, 15, 7, 3, 3, stride=(2, 2), padding=(1, 1), groups=7),
+    Case(2, 3, 33, 80, 9, 3, 3, padding=(1, 1), groups=3),  # rows one by one
+    Case(2, 3, 65, 67, 6, 5, 5, stride=(2, 2), padding=(2, 2), groups=3),
+    Case(2, 3, 35, 70, 3, 3, 3, stride=(1, 2), padding=(1, 0), groups=3),
+    Case(2, 4, 11, 13, 4, 5, 4, stride=(3, 2), padding=(4, 6), groups=4),  # more padding than seen
+    Case(2, 4, 19, 17, 8, 3, 3, stride=(2, 3), padding=(2, 1), dilation=(3, 2), groups=4),
+    Case(2, 4, 12, 11, 4, 2, 1, stride=(4, 3), groups=4),  # elements that no window sees
+    Case(1, 3, 3, 2, 3, 3, 2, groups=3),
+    Case(2, 2, 1, 1, 4, 1, 1, stride=(5, 5), groups=2),
+    Case(1, 2, 260, 300, 2, 3, 3, stride=(2, 2), padding=(1, 1), groups=2),  # in bands
+    Case(1, 2, 230, 310, 2, 5, 3, padding=(2, 1), groups=2),
     Case(9, 4, 8, 8, 6, 3, 3, groups=2),
     Case(2, 1, 5, 5, 3, 5, 5),
     Case(3, 4, 40, 1, 6, 9, 1, stride=(2, 1), padding=(3, 0), dilation=(2, 1)),  # columns
@@ -164,7 +207,61 @@ def test_borders_that_no_memory_holds() -> None:
     np.testing.assert_allclose(backward_weight(y, tx, w.shape, *rest).numpy(), gw, atol=1e-10)
 
 
+def test_infinite_pixels_stay_where_they_are() -> None:
+    x = np.ones((1, 2, 9, 20), np.float32)
+    x[0, 1, 4, 5] = np.inf
+    y = pc.conv2d(pc.from_numpy(x), pc.ones(2, 1, 3, 3), None, 1, 1, 1, 2).numpy()
+    assert np.isinf(y[0, 1, 3:6, 4:7]).all() and np.isinf(y).sum() == 9
+    x = x.transpose(0, 2, 3, 1).reshape(1, 20, 9, 2).transpose(0, 3, 1, 2).copy()
+    y = pc.conv2d(pc.from_numpy(np.tile(x, (1, 2, 1, 1))), pc.ones(5, 4, 1, 1)).numpy()
+    assert np.isinf(y).sum() == 5 * np.isinf(x).any(1).sum()
+
+
+SHORT_OF_MEMORY = """
+import resource
+import plait_core as pc
+from plait_abi import operator
+
+pc.set_num_threads(2)
+backward = operator("conv2d_backward_input"), operator("conv2d_backward_weight")
+sizes = [((4, 64, 28, 28), (96, 64, 1, 1), 1, 0, 1), ((4, 64, 28, 28), (64, 1, 3, 3), 2, 1, 64),
+         ((4, 64, 28, 28), (96, 64, 3, 3), 2, 1, 1), ((4, 3, 90, 90), (32, 3, 7, 7), 2, 3, 1)]
+failed = 0
+for shape, filters, stride, padding, groups in sizes:
+    x, w = pc.ones(*shape), pc.ones(*filters)
+    rest = ([stride] * 2, [padding] * 2, [1, 1], groups)
+    g = pc.conv2d(x, w, None, *rest)
+    calls = [lambda: pc.conv2d(x, w, None, *rest), lambda: backward[0](g, w, x.shape, *rest),
+             lambda: backward[1](g, x, w.shape, *rest)]
+    for call in calls:
+        want = call()
+        pages = int(open("/proc/self/statm").read().split()[0])
+        for spare in (0, 1 << 16, 1 << 18, 1 << 20, 1 << 21):
+            pc.empty_cache()
+            resource.setrlimit(resource.RLIMIT_AS, (pages * 4096 + spare, -1))
+            try:
+                got = call()
+            except MemoryError:
+                got, failed = want, failed + 1
+            resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+            assert pc.equal(got, want)
+        assert pc.equal(call(), want)
+print(failed > 0)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits a process's memory")
+def test_too_little_memory_is_an_error(in_new_process: Callable[..., str]) -> None:
+    assert in_new_process(SHORT_OF_MEMORY).strip() == "True"
+
+
 def test_convolution_of_nothing() -> None:
+    empty = pc.zeros(0, 4, 7, 7)
+    for w, groups in ((pc.zeros(4, 1, 3, 3), 4), (pc.zeros(8, 4, 1, 1), 1)):
+        y = pc.conv2d(empty, w, None, 1, 0, 1, groups)
+        rest = ([1, 1], [0, 0], [1, 1], groups)
+        assert backward_input(y, w, empty.shape, *rest).shape == empty.shape
+        assert float(backward_weight(y, empty, w.shape, *rest).abs().sum()) == 0
     assert pc.conv2d(pc.zeros(0, 3, 8, 8), pc.zeros(4, 3, 3, 3)).shape == (0, 4, 6, 6)
     gw = backward_weight(pc.zeros(0, 4, 6, 6), pc.zeros(0, 3, 8, 8), (4, 3, 3, 3), 1, 0, 1, 1)
     np.testing.assert_array_equal(gw.numpy(), np.zeros((4, 3, 3, 3), np.float32))

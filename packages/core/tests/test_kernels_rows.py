@@ -12,6 +12,7 @@ from plait_abi import operator
 
 RNG = np.random.default_rng(6)
 SHAPES = [(64, 10), (3, 1000), (7,), (2, 3, 40, 50), (5, 64), (5, 65), (4, 1), (0, 3), (900, 300)]
+SHAPES += [(11, 8), (9, 17), (8, 31), (3, 2)]
 
 
 def softmax(x: Any, dim: int) -> Any:
@@ -42,7 +43,7 @@ def test_softmax_family(shape: tuple[int, ...], dtype: Any) -> None:
             np.testing.assert_allclose(back.numpy(), want, atol=50 * tolerance)
 
 
-@pytest.mark.parametrize("n", [3, 100])
+@pytest.mark.parametrize("n", [3, 9, 17, 100])
 def test_softmax_of_extremes(n: int) -> None:
     x = np.zeros((3, n), np.float32)
     x[0] = -np.inf

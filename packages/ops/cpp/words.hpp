@@ -56,6 +56,7 @@ Dims view_strides(const plait_tensor *t, Ints shape);
 
 bool is_floating(DType dtype);
 bool is_integral(DType dtype);
+using plait::itemsize;
 inline bool is_complex(DType dtype) { return dtype.code == kDLComplex; }
 DType real_dtype(DType dtype);
 DType complex_dtype(DType dtype);

@@ -32,6 +32,32 @@ plait_status guarded_vjp(plait_vjp *v) {
   });
 }
 
+// What a translated cost function counts; below 0: what the runtime counts stays.
+struct Cost {
+  int64_t operations = -1, read = -1, written = -1;
+};
+
+// A result that a cost function reads.
+inline const plait_value &made(const plait_value &v) {
+  if (is_none(v)) throw std::invalid_argument("a cost is asked for before the results are there");
+  return v;
+}
+
+// A count that does not fit 64 bits, or sizes that the shape function would refuse, leave `out` as
+// it is.
+template <void (*F)(const plait_call *, Cost &)>
+void guarded_cost(const plait_call *c, plait_cost *out) noexcept {
+  Cost cost;
+  try {
+    F(c, cost);
+  } catch (...) {
+    return;
+  }
+  if (cost.operations >= 0) out->operations = uint64_t(cost.operations);
+  if (cost.read >= 0) out->read = uint64_t(cost.read);
+  if (cost.written >= 0) out->written = uint64_t(cost.written);
+}
+
 // stores the gradients of a Tensor[] whose first item has position `first`
 inline void give_gradients(plait_vjp *v, uint64_t first, Bag &list) {
   for (int64_t i = 0; i < list.size(); i++)

@@ -179,6 +179,20 @@ def test_a_page_says_how_operators_are_called() -> None:
         assert f"*called as {calls}; " in files[f"{family}.md"], calls
 
 
+def test_a_page_shows_costs() -> None:
+    files = pages.emit(OPERATORS)
+    for family, text in (
+        ("linalg/matmul", "return 2 * numel(self) * mat2.shape[1]"),
+        (
+            "linalg/linear",
+            "# the sums begin with the bias\nreturn 2 * numel(input) * weight.shape[0]",
+        ),
+        ("reduction/reductions", "return numel(self)"),
+        ("reduction/scans", "return numel(self)"),
+    ):
+        assert f"\nCost:\n\n```python\n{text}\n```\n" in files[f"{family}.md"], family
+
+
 def test_a_page_links_the_files_of_its_family(tmp_path: pathlib.Path) -> None:
     ops, core = "packages/ops/src/plait_ops", "packages/core/cpp"
     there = {

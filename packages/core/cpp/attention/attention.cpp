@@ -6,7 +6,7 @@
 namespace plait::core {
 namespace {
 
-constexpr int64_t kFew = 4, kMany = 256;  // packing the keys does not pay for fewer queries
+constexpr int64_t kFew = 4;  // packing the keys does not pay for fewer queries
 
 // The state of a row after some keys: the largest score, and the sum of exponentials relative to
 // it.
@@ -15,17 +15,40 @@ struct Seen {
   T top, sum;
 };
 
-// Turns a row of scores into exponentials; the results so far are scaled to the new largest score.
+// Turns n scores of a row into exponentials; the results so far are scaled to the new largest
+// score.
 template <class T>
-void absorb(T *x, Seen<T> *seen, T *out, int64_t width) {
-  const T block = largest(x, kKeys), top = seen->top > block ? seen->top : block;
+void absorb(T *x, int64_t n, Seen<T> *seen, T *out, int64_t width) {
+  const T block = largest(x, n), top = seen->top > block ? seen->top : block;
   const T shift = top == -T(math::kInf) ? T(0) : top;  // no key counted yet
-  exp_row(x, shift, kKeys, x);
+  exp_row(x, shift, n, x);
   const T scale = math::exp(seen->top - shift);
   if (scale != T(1))
     for (int64_t j = 0; j < width; j++) out[j] *= scale;
-  *seen = {top, seen->sum * scale + total(x, kKeys)};
+  *seen = {top, seen->sum * scale + total(x, n)};
 }
+
+// Adds n rows of `width` elements, each times its weight, to out.
+template <class T>
+void add_rows(Matrix<T> rows, const T *weight, int64_t n, int64_t width, T *out) {
+  constexpr int64_t w = kLanes<T>, beside = 4;
+  int64_t j = 0;
+  if (rows.columns == 1)
+    for (; j + beside * w <= width; j += beside * w) {
+      Vec<T> sum[beside];
+      for (int64_t v = 0; v < beside; v++) sum[v] = load(out + j + v * w);
+      for (int64_t i = 0; i < n; i++)
+        for (int64_t v = 0; v < beside; v++)
+          sum[v] += splat(weight[i]) * load(rows.data + i * rows.rows + j + v * w);
+      for (int64_t v = 0; v < beside; v++) store(out + j + v * w, sum[v]);
+    }
+  for (int64_t i = 0; j < width && i < n; i++)
+    for (int64_t l = j; l < width; l++)
+      out[l] += weight[i] * rows.data[i * rows.rows + l * rows.columns];
+}
+
+template <class T>
+constexpr int64_t kKept = int64_t(sizeof(Seen<T>) / sizeof(T));
 
 template <class T>
 class Forward {
@@ -35,9 +58,27 @@ class Forward {
         s_(s),
         query_(tensor(c, 0)),
         key_(tensor(c, 1)),
+        value_(tensor(c, 2)),
         value_rows_(tensor(c, 2)),
         result_(result(c)),
         mask_(tensor(c, 3), tensor(c, 0), integer(c, 4) != 0) {}
+
+  // Few queries: every key and value is read once for each, from where it lies. With few heads each
+  // range of keys has its own results, which are put together in order.
+  plait_status run_few() {
+    ranges_ = least(ceil_div(kUnits, s_.heads > 0 ? s_.heads : 1), ceil_div(s_.keys, 8 * kKeys));
+    if (ranges_ < 1) ranges_ = 1;
+    range_ = ceil_div(ceil_div(s_.keys, ranges_), kKeys) * kKeys;
+    PLAIT_TRY(
+        parts_.take(c_, bytes_of(s_.heads * s_.queries, ranges_, s_.values + kKept<T>, sizeof(T))));
+    const int64_t work = s_.queries * least(range_, s_.keys) * (s_.width + s_.values);
+    PLAIT_TRY(each_unit<T>(
+        c_, s_.heads * ranges_, work, s_.width + kKeys,
+        [&](int64_t unit, T *memory) { few(unit / ranges_, unit % ranges_, memory); }));
+    for (int64_t head = 0; head < s_.heads; head++)
+      for (int64_t i = 0; i < s_.queries; i++) join(head, i);
+    return PLAIT_OK;
+  }
 
   plait_status run() {
     const int64_t blocks = ceil_div(s_.queries, kQueries), width = padded(s_.values);
@@ -72,18 +113,61 @@ class Forward {
               q);
     const int64_t end = mask_.end(first + m - 1, s_.keys);
     for (int64_t begin = 0; begin < end; begin += kKeys) {
-      const int64_t n = least(kKeys, s_.keys - begin);
+      const int64_t n = least(kKeys, end - begin), wide = ceil_div(n, kLanes<T>) * kLanes<T>;
       multiply_tile(m, ceil_div(n, kPanel<T>) * kPanel<T>, s_.width, {q, s_.width, 1},
                     Panels<T>::packed(panels(head) + begin * s_.width, s_.width), scores, kStride,
                     false);
       for (int64_t i = 0; i < m; i++) {
         mask_.apply(scores + i * kStride, head, first + i, begin, n);
-        absorb(scores + i * kStride, seen + i, out + i * width, width);
+        absorb(scores + i * kStride, wide, seen + i, out + i * width, width);
       }
       multiply_tile(m, width, n, {scores, kStride, 1},
                     Panels<T>::of_rows(value_rows_.rows(head, begin), width), out, width, true);
     }
     finish(head, first, m, seen, out, width);
+  }
+
+  // The results of a query from one range of keys, and after them what was seen of it.
+  T *part(int64_t head, int64_t i, int64_t range) const {
+    return parts_.as<T>() + ((head * s_.queries + i) * ranges_ + range) * (s_.values + kKept<T>);
+  }
+
+  void few(int64_t head, int64_t range, T *memory) const {
+    const Matrix<T> keys = key_.of<T>(tensor(c_, 1), head),
+                    values = value_.of<T>(tensor(c_, 2), head);
+    T *q = memory, *scores = q + s_.width;
+    for (int64_t i = 0; i < s_.queries; i++) {
+      T *out = part(head, i, range);
+      Seen<T> seen{-T(math::kInf), T(0)};
+      memset(out, 0, size_t(s_.values) * sizeof(T));
+      pack_rows(query_.of<T>(tensor(c_, 0), head).at(i, 0), 1, s_.width, s_.width, T(real(c_, 5)),
+                q);
+      const int64_t end = least(mask_.end(i, s_.keys), (range + 1) * range_);
+      for (int64_t begin = range * range_; begin < end; begin += kKeys) {
+        const int64_t n = least(kKeys, end - begin);
+        for (int64_t j = 0; j < n; j++) scores[j] = dot(keys.at(begin + j, 0), {q, 0, 1}, s_.width);
+        mask_.apply(scores, head, i, begin, n);
+        absorb(scores, ceil_div(n, kLanes<T>) * kLanes<T>, &seen, out, s_.values);
+        add_rows(values.at(begin, 0), scores, n, s_.values, out);
+      }
+      memcpy(out + s_.values, &seen, sizeof seen);
+    }
+  }
+
+  void join(int64_t head, int64_t i) const {
+    T *out = part(head, i, 0);
+    Seen<T> all, seen;
+    memcpy(&all, out + s_.values, sizeof all);
+    for (int64_t range = 1; range < ranges_; range++) {
+      const T *from = part(head, i, range);
+      memcpy(&seen, from + s_.values, sizeof seen);
+      const T top = all.top > seen.top ? all.top : seen.top;
+      const T shift = top == -T(math::kInf) ? T(0) : top;
+      const T own = math::exp(all.top - shift), other = math::exp(seen.top - shift);
+      for (int64_t j = 0; j < s_.values; j++) out[j] = out[j] * own + from[j] * other;
+      all = {top, all.sum * own + seen.sum * other};
+    }
+    finish(head, i, 1, &all, out, s_.values);
   }
 
   void finish(int64_t head, int64_t first, int64_t m, const Seen<T> *seen, T *out,
@@ -101,19 +185,21 @@ class Forward {
 
   const plait_call *c_;
   HeadSizes s_;
-  Heads query_, key_;
+  Heads query_, key_, value_;
   PaddedRows<T> value_rows_;
   Heads result_;
   ScoreMask<T> mask_;
-  Workspace panels_;
-  int64_t key_width_ = 0;
+  Workspace panels_, parts_;
+  int64_t key_width_ = 0, ranges_ = 1, range_ = kKeys;
 };
 
 plait_status attention_forward(plait_call *c) {
   const HeadSizes s(tensor(c, 0), tensor(c, 1), tensor(c, 2));
   if (s.queries == 0) return PLAIT_OK;
-  if (s.queries <= kFew && s.keys >= kMany) return PLAIT_DECLINE;  // products with vectors
-  PLAIT_FLOATING(kind(result(c)->dtype), return Forward<T>(c, s).run())
+  PLAIT_FLOATING(kind(result(c)->dtype), {
+    Forward<T> pass(c, s);
+    return s.queries <= kFew ? pass.run_few() : pass.run();
+  })
   return PLAIT_OK;
 }
 

@@ -12,6 +12,8 @@ constexpr int64_t kQueries = 96, kKeys = 128;  // a block of scores
 // between rows of a block; rows 128 elements apart would share sets of the cache
 constexpr int64_t kStride = kKeys + 16;
 constexpr int64_t kWork = 1 << 18;  // multiplications for one unit of parallel work
+// units of parallel work: the keys of few heads are cut into ranges to make so many
+constexpr int64_t kUnits = 16;
 
 inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 // Bytes of heads x rows x columns elements; on overflow more than any machine has.
@@ -68,6 +70,9 @@ struct ScoreMask {
         is_bool(mask && kind(mask->dtype) == Bool) {}
   // Keys from this one on do not count for query i and those before it.
   int64_t end(int64_t i, int64_t keys) const { return causal ? least(keys, i + 1) : keys; }
+
+  // Queries before this one do not see key j.
+  int64_t first(int64_t j) const { return causal ? j : 0; }
 
   // Scores of query i and keys [begin, begin + n); the rest of kKeys is -inf.
   void apply(T *x, int64_t head, int64_t i, int64_t begin, int64_t n) const {
@@ -127,6 +132,24 @@ class PaddedRows {
   bool own_ = false;
   Workspace space_;
 };
+
+// The product of two rows of n elements.
+template <class T>
+T dot(Matrix<T> a, Matrix<T> b, int64_t n) {
+  constexpr int64_t w = kLanes<T>;
+  Vec<T> part = {}, other = {};
+  int64_t j = 0;
+  if (a.columns == 1 && b.columns == 1) {
+    for (; j + 2 * w <= n; j += 2 * w) {
+      part += load(a.data + j) * load(b.data + j);
+      other += load(a.data + j + w) * load(b.data + j + w);
+    }
+    for (; j + w <= n; j += w) part += load(a.data + j) * load(b.data + j);
+  }
+  T sum = in_every_lane<Sum, T>(part + other)[0];
+  for (; j < n; j++) sum += a.data[j * a.columns] * b.data[j * b.columns];
+  return sum;
+}
 
 template <class T>
 void write_rows(const T *from, int64_t width, int64_t rows, int64_t columns, T factor,

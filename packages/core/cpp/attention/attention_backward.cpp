@@ -4,26 +4,11 @@
 namespace plait::core {
 namespace {
 
-// units of parallel work: the keys of few heads are cut into ranges to make so many
-constexpr int64_t kUnits = 16;
-
+// Turns n scores and gradients of weights into weights and gradients of scores.
 template <class T>
-T dot(Matrix<T> a, Matrix<T> b, int64_t n) {
-  constexpr int64_t w = kLanes<T>;
-  Vec<T> part = {};
-  int64_t j = 0;
-  if (a.columns == 1 && b.columns == 1)
-    for (; j + w <= n; j += w) part += load(a.data + j) * load(b.data + j);
-  T sum = sum_of<T>(part);
-  for (; j < n; j++) sum += a.data[j * a.columns] * b.data[j * b.columns];
-  return sum;
-}
-
-// Turns scores and gradients of weights into weights and gradients of scores.
-template <class T>
-void weights_row(T *x, T *g, T lse, T mean) {
+void weights_row(T *x, T *g, int64_t n, T lse, T mean) {
 #pragma GCC ivdep
-  for (int64_t j = 0; j < kKeys; j++) {
+  for (int64_t j = 0; j < n; j++) {
     const T weight = math::exp(x[j] - lse);
     x[j] = weight;
     g[j] = weight * (g[j] - mean);
@@ -102,10 +87,11 @@ class Backward {
       pack_panels(value_.of<T>(tensor(c_, 3), head).at(begin, 0).transposed(), s_.values, n,
                   value_panels);
       memset(by_key, 0, size_t(kKeys * (width + values)) * sizeof(T));
-      for (int64_t first = 0; first < s_.queries; first += kQueries) {
+      // queries before the block's first key do not see it, nor do those that follow see later ones
+      for (int64_t first = mask_.first(begin); first < s_.queries; first += kQueries) {
         const int64_t m = least(kQueries, s_.queries - first);
-        if (mask_.end(first + m - 1, s_.keys) > begin)
-          block(head, range, first, m, begin, n, memory);
+        const int64_t seen = mask_.end(first + m - 1, s_.keys) - begin;
+        block(head, range, first, m, begin, least(n, seen), memory);
       }
       write_rows(by_key, width, n, s_.width, T(1),
                  Heads(result(c_, 1)).of<T>(result(c_, 1), head).at(begin, 0));
@@ -130,7 +116,7 @@ class Backward {
             *mean = means_.as<T>() + head * s_.queries + first;
     for (int64_t i = 0; i < m; i++) {
       mask_.apply(x + i * kStride, head, first + i, begin, n);
-      weights_row(x + i * kStride, g + i * kStride, lse[i], mean[i]);
+      weights_row(x + i * kStride, g + i * kStride, wide, lse[i], mean[i]);
     }
     multiply_tile(n, values, m, {x, 1, kStride}, Panels<T>::of_rows(grad, values), by_value, values,
                   true);

@@ -1,8 +1,11 @@
-// conv2d and its two derivatives: patches as columns (im2col), then matrix products, image by
-// image.
+// conv2d and its two derivatives: which way they are computed, and the way for all sizes, patches
+// as columns (im2col), then matrix products, image by image.
 #include "convolution/convolution.h"
 #include "convolution/convolution_channels.h"
+#include "convolution/convolution_depthwise.h"
 #include "convolution/convolution_lanes.h"
+#include "convolution/convolution_pointwise.h"
+#include "convolution/winograd.h"
 
 #include "kernel/dense.h"
 #include "linalg/gemm.h"
@@ -170,19 +173,11 @@ bool is_dense(const Conv &v) {
   return whole && v.ph == 0 && v.pw == 0 && v.groups == 1;
 }
 
-template <class T>
-plait_status dense_forward(const plait_call *c, const Conv &v, const T *x, const T *w,
-                           const DLTensor *bias, T *y) {
-  const int64_t k = v.patch();
-  for (int64_t i = 0; bias && i < v.n * v.oc; i++)
-    y[i] = data<T>(bias)[i % v.oc * bias->strides[0]];
-  return gemm(c, Product<T>{v.n, v.oc, k, T(1), {x, k, 1}, {w, 1, k}, T(bias ? 1 : 0), y, v.oc});
-}
-
-// The algorithm that measurements found fastest: eight images at a time for few channels of small
-// images, pixels for many channels, columns for the others. Without wide tiles BLAS is as fast as
-// our products, and without AVX2 it is faster.
-enum class Way { Dense, Lanes, Pixels, Columns };
+// The ways to compute a convolution where Winograd's algorithm is not used, the first that fits
+// (docs/design/0025): those of one kind of window first, then pixels where channels fill panels,
+// eight images at a time for few channels of small images, and columns for the rest. Without wide
+// tiles lanes are the faster ones of the two, and without AVX2 BLAS is faster than our products.
+enum class Way { Dense, Depthwise, Pointwise, Lanes, Pixels, Columns };
 #if defined(__AVX2__)
 constexpr bool kPixels = true;
 #else
@@ -193,10 +188,46 @@ Way way_of(const Conv &v, bool pixels, int64_t channels, bool lanes) {
   const bool wide = has_wide_tiles();
   pixels = pixels && kPixels;
   if (is_dense(v)) return Way::Dense;
-  if (v.is_pointwise() && !wide) return Way::Columns;
+  if (depthwise_fit(v)) return Way::Depthwise;
+  if (kPixels && pointwise_fit(v)) return Way::Pointwise;
   if (pixels && wide && channels >= 4) return Way::Pixels;
   if (sizeof(T) == 4 && lanes && lanes_fit(v)) return Way::Lanes;
   return pixels ? Way::Pixels : Way::Columns;
+}
+
+// An operand in C order, or, for convolutions of single elements, with its channels side by side.
+template <class T>
+class Operand {
+ public:
+  plait_status take(const plait_call *c, const DLTensor *t, Way way) {
+    const int64_t channels = t->shape[1], area = t->shape[2] * t->shape[3];
+    if (way == Way::Pointwise && channels_last(t)) {
+      images_ = {data<T>(t), channels * area, 1, channels};
+      return PLAIT_OK;
+    }
+    PLAIT_TRY(dense_.take(c, t));
+    images_ = Images<T>::dense(dense_, channels, area);
+    return PLAIT_OK;
+  }
+  operator const T *() const { return images_.data; }
+  const Images<T> &images() const { return images_; }
+
+ private:
+  static bool channels_last(const DLTensor *t) {
+    const int64_t *n = t->shape, *s = t->strides;
+    return s[1] == 1 && s[3] == n[1] && s[2] == n[3] * s[3] && s[0] == n[2] * s[2];
+  }
+  Images<T> images_;
+  Dense<T> dense_;
+};
+
+template <class T>
+plait_status dense_forward(const plait_call *c, const Conv &v, const T *x, const T *w,
+                           const DLTensor *bias, T *y) {
+  const int64_t k = v.patch();
+  for (int64_t i = 0; bias && i < v.n * v.oc; i++)
+    y[i] = data<T>(bias)[i % v.oc * bias->strides[0]];
+  return gemm(c, Product<T>{v.n, v.oc, k, T(1), {x, k, 1}, {w, 1, k}, T(bias ? 1 : 0), y, v.oc});
 }
 
 // conv2d(input, weight, bias, stride, padding, dilation, groups)
@@ -208,11 +239,16 @@ plait_status conv2d(plait_call *c) {
   PLAIT_FLOATING(kind(out->dtype), {
     T *y = data<T>(out);
     if (v.patch() == 0) return only_bias<T>(v, bias, y);
-    Dense<T> x, w;
-    PLAIT_TRY(x.take(c, in));
+    const Way way = way_of<T>(v, channels_forward_fit(v), v.gc(), true);
+    Operand<T> x;
+    Dense<T> w;
+    PLAIT_TRY(x.take(c, in, way));
     PLAIT_TRY(w.take(c, weight));
-    switch (way_of<T>(v, channels_forward_fit(v), v.gc(), true)) {
+    if (const int64_t m = winograd_tile<T>(v)) return winograd_forward<T>(c, v, m, x, w, bias, y);
+    switch (way) {
       case Way::Dense: return dense_forward<T>(c, v, x, w, bias, y);
+      case Way::Depthwise: return depthwise_forward<T>(c, v, x, w, bias, y);
+      case Way::Pointwise: return pointwise_forward<T>(c, v, x.images(), w, bias, y);
       case Way::Lanes:
         return lanes_forward(c, v, floats<T>(x), floats<T>(w), bias, data<float>(out));
       case Way::Pixels: return channels_forward<T>(c, v, x, w, bias, y);
@@ -230,15 +266,20 @@ plait_status conv2d_backward_input(plait_call *c) {
   PLAIT_FLOATING(kind(out->dtype), {
     if (numel(gy) == 0 || numel(weight) == 0) zero<T>(out);
     if (numel(gy) == 0 || numel(out) == 0 || numel(weight) == 0) return PLAIT_OK;
-    Dense<T> g, w;
-    PLAIT_TRY(g.take(c, gy));
-    PLAIT_TRY(w.take(c, weight));
     T *gx = data<T>(out);
     const bool plain = v.sh == 1 && v.sw == 1 && v.dh == 1 && v.dw == 1;
     const int64_t k = v.patch();
-    switch (way_of<T>(v, channels_input_fit(v), v.goc(), plain)) {
+    const Way way = way_of<T>(v, channels_input_fit(v), v.goc(), plain);
+    Operand<T> g;
+    Dense<T> w;
+    PLAIT_TRY(g.take(c, gy, way));
+    PLAIT_TRY(w.take(c, weight));
+    if (const int64_t m = winograd_tile<T>(v)) return winograd_backward_input<T>(c, v, m, g, w, gx);
+    switch (way) {
       case Way::Dense:
         return gemm(c, Product<T>{v.n, k, v.oc, T(1), {g, v.oc, 1}, {w, k, 1}, T(0), gx, k});
+      case Way::Depthwise: return depthwise_backward_input<T>(c, v, g, w, gx);
+      case Way::Pointwise: return pointwise_backward_input<T>(c, v, g.images(), w, gx);
       case Way::Lanes:
         return lanes_backward_input(c, v, floats<T>(g), floats<T>(w), data<float>(out));
       case Way::Pixels: return channels_backward_input<T>(c, v, g, w, gx);
@@ -256,17 +297,25 @@ plait_status conv2d_backward_weight(plait_call *c) {
   PLAIT_FLOATING(kind(out->dtype), {
     if (numel(gy) == 0 || numel(in) == 0) zero<T>(out);
     if (numel(gy) == 0 || numel(in) == 0 || numel(out) == 0) return PLAIT_OK;
-    Dense<T> g, x;
-    PLAIT_TRY(g.take(c, gy));
-    PLAIT_TRY(x.take(c, in));
     T *gw = data<T>(out);
     const int64_t k = v.patch();
-    switch (way_of<T>(v, channels_weight_fit(v), v.gc(), true)) {
+    const bool pixels = channels_weight_fit(v) || panels_weight_fit<T>(v);
+    const Way way = way_of<T>(v, pixels, v.gc(), true);
+    Operand<T> g, x;
+    PLAIT_TRY(g.take(c, gy, way));
+    PLAIT_TRY(x.take(c, in, way));
+    if (const int64_t m = winograd_tile<T>(v, true))
+      return winograd_backward_weight<T>(c, v, m, g, x, gw);
+    switch (way) {
       case Way::Dense:
         return gemm(c, Product<T>{v.oc, k, v.n, T(1), {g, 1, v.oc}, {x, k, 1}, T(0), gw, k});
+      case Way::Depthwise: return depthwise_backward_weight<T>(c, v, g, x, gw);
+      case Way::Pointwise: return pointwise_backward_weight<T>(c, v, g.images(), x.images(), gw);
       case Way::Lanes:
         return lanes_backward_weight(c, v, floats<T>(g), floats<T>(x), data<float>(out));
-      case Way::Pixels: return channels_backward_weight<T>(c, v, g, x, gw);
+      case Way::Pixels:
+        return panels_weight_fit<T>(v) ? panels_backward_weight<T>(c, v, g, x, gw)
+                                       : channels_backward_weight<T>(c, v, g, x, gw);
       case Way::Columns: return backward_weight<T>(c, v, g, x, gw);
     }
   })

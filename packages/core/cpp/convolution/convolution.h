@@ -41,6 +41,56 @@ PLAIT_INLINE void copy_row(T *to, const T *from, int64_t n) {
   store(to + n - kLanes<T>, load(from + n - kLanes<T>));
 }
 
+// Results of so many bytes leave the caches before they are read: they are stored past them, which
+// also saves reading the lines that are overwritten.
+constexpr int64_t kPastCaches = 1 << 24;
+template <class T>
+PLAIT_INLINE void store_past(T *to, Vec<T> v) {
+#if defined(__AVX2__) && defined(__x86_64__)
+  if (reinterpret_cast<uintptr_t>(to) % 32 == 0) {
+    typedef float Floats __attribute__((vector_size(32)));
+    return __builtin_ia32_movntps256(reinterpret_cast<float *>(to), reinterpret_cast<Floats>(v));
+  }
+#endif
+  store(to, v);
+}
+template <class T>
+PLAIT_INLINE void copy_row_past(T *to, const T *from, int64_t n) {
+  const int64_t whole = n / kLanes<T> * kLanes<T>;
+  for (int64_t i = 0; i < whole; i += kLanes<T>) store_past(to + i, load(from + i));
+  for (int64_t i = whole; i < n; i++) to[i] = from[i];
+}
+// Between such stores and whoever reads them.
+PLAIT_INLINE void finish_stores() {
+#if defined(__AVX2__) && defined(__x86_64__)
+  __builtin_ia32_sfence();
+#endif
+}
+
+// Every step-th of n elements from `from` on.
+template <class T>
+void take_every(T *to, const T *from, int64_t step, int64_t n) {
+  int64_t i = 0;
+  if constexpr (sizeof(T) == 4)
+    for (; step == 2 && i + kLanes<T> < n; i += kLanes<T>)  // the last would be read beyond the end
+      store(to + i, shuffled<0, 2, 4, 6, 8, 10, 12, 14>(load(from + 2 * i),
+                                                        load(from + 2 * i + kLanes<T>)));
+  for (; i < n; i++) to[i] = from[i * step];
+}
+
+// The other way round: n elements to every step-th one from `to` on, between which are zeros.
+template <class T>
+void put_every(T *to, const T *from, int64_t step, int64_t n) {
+  int64_t i = 0;
+  if constexpr (sizeof(T) == 4)
+    for (; step == 2 && i + kLanes<T> < n; i += kLanes<T>) {
+      const Vec<T> v = load(from + i);
+      store(to + 2 * i, shuffled<0, 8, 1, 9, 2, 10, 3, 11>(v, Vec<T>{}));
+      store(to + 2 * i + kLanes<T>, shuffled<4, 12, 5, 13, 6, 14, 7, 15>(v, Vec<T>{}));
+    }
+  for (; i < n; i++) to[i * step] = from[i];
+}
+
 // Runs f(i, scratch) for i < n with scratch of `size` elements for each chunk of `grain` indices.
 template <class T, class F>
 plait_status with_scratch(const plait_call *c, int64_t n, int64_t grain, int64_t size, F &&f) {

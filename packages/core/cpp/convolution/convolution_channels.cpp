@@ -1,5 +1,7 @@
 #include "convolution/convolution_channels.h"
 
+#include "kernel/packed_weight.h"
+
 #include "linalg/tile.h"
 
 namespace plait::core {
@@ -179,10 +181,16 @@ template <class T>
 plait_status channels_forward(const plait_call *c, const Conv &v, const T *x, const T *w,
                               const DLTensor *bias, T *y) {
   const int64_t panels = whole_panels<T>(v.goc()), size = v.patch() * panels;
+  PackedWeight packed;
+  PLAIT_TRY(packed.take(c, 1, PackedForm::ChannelFilters, uint64_t(v.groups * size) * sizeof(T),
+                        [&](void *to) {
+                          pack_filters(c, v, w, static_cast<T *>(to));
+                          return PLAIT_OK;
+                        }));
   Workspace space;
-  PLAIT_TRY(space.take(c, uint64_t(v.groups * (size + panels)) * sizeof(T)));
-  T *weights = space.as<T>(), *shift = weights + v.groups * size;
-  pack_filters(c, v, w, weights);
+  if (bias) PLAIT_TRY(space.take(c, uint64_t(v.groups * panels) * sizeof(T)));
+  const T *weights = packed.as<T>();
+  T *shift = space.as<T>();
   for (int64_t i = 0; bias && i < v.groups * panels; i++) {
     const int64_t o = i % panels;
     shift[i] = o < v.goc() ? data<T>(bias)[(i / panels * v.goc() + o) * bias->strides[0]] : T(0);

@@ -26,6 +26,13 @@ template <class T>
 plait_status channels_backward_weight(const plait_call *c, const Conv &v, const T *gy, const T *x,
                                       T *gw);
 
+// The same with the images' channels in panels, convolution_panels_weight.cpp.
+template <class T>
+bool panels_weight_fit(const Conv &v);
+template <class T>
+plait_status panels_backward_weight(const plait_call *c, const Conv &v, const T *gy, const T *x,
+                                    T *gw);
+
 // to[r + c * to_step] = from[r * from_step + c]
 template <class T>
 void transposed(T *to, int64_t to_step, const T *from, int64_t from_step, int64_t rows,

@@ -1,5 +1,8 @@
 // The plug-in of a kernel library: registers every record of PLAIT_KERNEL as a kernel.
+#include "convolution/winograd_mode.h"
 #include "kernel/half_fallback.h"
+#include "kernel/packed_weight.h"
+#include "kernel/settings.h"
 #include "linalg/gemm.h"
 
 #if defined(__AVX2__)
@@ -56,6 +59,7 @@ plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   settings = runtime->settings;
   plait::core::roles = {runtime->role("executor", 0), runtime->role("allocator", kDLCPU),
                         runtime->role("rng", 0)};
+  plait::core::engine_role = runtime->role("engine", 0);
   if (!supported())
     return runtime->raise(thread, PLAIT_ERROR, PLAIT_LIBRARY,
                           "a processor with AVX2, FMA and F16C is required; this one lacks them");
@@ -67,6 +71,13 @@ plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
 
 bool plait::core::batch_invariant() {
   return (__atomic_load_n(settings, __ATOMIC_RELAXED) & PLAIT_SETTING_BATCH_INVARIANT) != 0;
+}
+plait::core::WinogradMode plait::core::winograd_mode() {
+  return winograd_mode_of(__atomic_load_n(settings, __ATOMIC_RELAXED));
+}
+
+bool plait::core::keeps_packed_weights() {
+  return !(__atomic_load_n(settings, __ATOMIC_RELAXED) & kPackWeightsAnew);
 }
 
 extern "C" __attribute__((visibility("default"))) const plait_plugin plait_plugin_v1;

@@ -35,15 +35,37 @@ PLAIT_INLINE Vec<T> splat(T x) {
 PLAIT_INLINE Vec<float> splat(float x) { return Vec<float>{x, x, x, x, x, x, x, x}; }
 PLAIT_INLINE Vec<double> splat(double x) { return Vec<double>{x, x, x, x}; }
 
-// Elements I... of a and b side by side.
+// Elements I... of a and b side by side; of 4 bytes each, and of 8.
 template <int... I, class V>
 PLAIT_INLINE V shuffled(V a, V b) {
 #if defined(__clang__)
   return __builtin_shufflevector(a, b, I...);
 #else
-  typedef int Picks __attribute__((vector_size(sizeof...(I) * sizeof(int))));
+  typedef __typeof__(a != b) Picks;  // integers of the elements' size
   return __builtin_shuffle(a, b, Picks{I...});
 #endif
+}
+template <int... I, class V>
+PLAIT_INLINE V shuffled_longs(V a, V b) {
+#if defined(__clang__)
+  return __builtin_shufflevector(a, b, I...);
+#else
+  typedef int64_t Picks __attribute__((vector_size(sizeof...(I) * sizeof(int64_t))));
+  return __builtin_shuffle(a, b, Picks{I...});
+#endif
+}
+
+// In every lane: all lanes of v combined by Op::step.
+template <class Op, class T>
+PLAIT_INLINE Vec<T> in_every_lane(Vec<T> v) {
+  if constexpr (kLanes<T> == 8) {
+    v = Op::step(v, shuffled<4, 5, 6, 7, 0, 1, 2, 3>(v, v));
+    v = Op::step(v, shuffled<2, 3, 0, 1, 6, 7, 4, 5>(v, v));
+    return Op::step(v, shuffled<1, 0, 3, 2, 5, 4, 7, 6>(v, v));
+  } else {
+    v = Op::step(v, shuffled<2, 3, 0, 1>(v, v));
+    return Op::step(v, shuffled<1, 0, 3, 2>(v, v));
+  }
 }
 
 template <class T>

@@ -105,6 +105,11 @@ plait_status check_blas(const plait_call *c) {
   return refusal[0] ? PLAIT_FAIL(c, PLAIT_VALUE_ERROR, "%s", refusal) : PLAIT_OK;
 }
 
+bool names_blas() {
+  static const bool named = chosen() && strcmp(chosen(), "none") != 0;
+  return named;
+}
+
 void *blas_symbol(const char *name) {
   void *library = blas().library;
   return library ? symbol(library, name) : nullptr;

@@ -27,6 +27,8 @@ struct Blas {
 const Blas &blas();
 // Fails if PLAIT_BLAS_LIBRARY names a library that cannot be used.
 plait_status check_blas(const plait_call *c);
+// Whether PLAIT_BLAS_LIBRARY names a library, which products then use.
+bool names_blas();
 // A function of that library by its Fortran or C name, whatever prefix it has there; or NULL.
 void *blas_symbol(const char *name);
 

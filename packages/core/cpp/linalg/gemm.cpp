@@ -1,15 +1,7 @@
 #include "linalg/gemm.h"
 
-#include "linalg/blas_layout.h"
-
 namespace plait::core {
 namespace {
-
-constexpr int64_t kTileWork = 1 << 19;  // multiplications for one unit of parallel work
-constexpr int64_t kUnpacked =
-    1 << 14;  // below, copying an operand into order costs more than it gains
-constexpr int64_t kSmallest = 32;       // rows or columns of a tile
-constexpr int64_t kDeep = 4096;  // inner sizes from here on are cut where there are few results
 
 template <class T>
 void scale(T *c, int64_t ldc, int64_t m, int64_t n, T beta) {
@@ -17,66 +9,85 @@ void scale(T *c, int64_t ldc, int64_t m, int64_t n, T beta) {
     for (int64_t j = 0; j < n; j++) c[i * ldc + j] = beta == T(0) ? T(0) : T(beta * c[i * ldc + j]);
 }
 
-// Few results of a long sum: the sum is cut into fixed pieces, which are added up in order.
+// Products of floating-point numbers that need no packing. Returns false and does nothing if p is
+// not such a product.
 template <class T>
-plait_status gemm_deep(const plait_call *c, const Product<T> &p, int64_t pieces) {
-  const int64_t depth = ceil_div(p.k, pieces), results = p.m * p.n;
-  pieces = ceil_div(p.k, depth);
-  Workspace space;
-  PLAIT_TRY(space.take(c, uint64_t(pieces * results) * sizeof(T)));
-  T *part = space.as<T>();
-  parallel(c, pieces, [&](int64_t i) {
-    Product<T> q = p;
-    q.a = p.a.at(0, i * depth);
-    q.b = p.b.at(i * depth, 0);
-    q.k = p.k - i * depth < depth ? p.k - i * depth : depth;
-    q.beta = T(0);
-    q.c = part + i * results;
-    q.ldc = p.n;
-    gemm_serial(q);
-  });
-  for (int64_t r = 0; r < p.m; r++) {
-    T *to = p.c + r * p.ldc;
+bool gemm_unpacked(const Product<T> &p) {
+  if (p.m > 1 && gemm_direct(p)) return true;
+  if (batch_invariant()) return false;
+  if (p.n == 1 && gemv(p)) return true;
+  if (p.m != 1 || p.n == 1) return false;
+  return gemv(Product<T>{p.n, 1, p.k, p.alpha, p.b.transposed(), p.a.transposed(), p.beta, p.c, 1});
+}
+
+template <class T>
+bool is_plain(const Product<T> &p) {
+  return p.alpha == T(1) && (p.beta == T(0) || p.beta == T(1));
+}
+
+// c = alpha x + beta c for the m x n products x.
+template <class T>
+void combine(const Product<T> &p, const T *x) {
+  for (int64_t i = 0; i < p.m; i++)
     for (int64_t j = 0; j < p.n; j++) {
-      T sum = part[r * p.n + j];
-      for (int64_t i = 1; i < pieces; i++) sum = T(sum + part[i * results + r * p.n + j]);
-      to[j] = p.beta == T(0) ? sum : T(p.beta * to[j] + sum);
+      T *to = p.c + i * p.ldc + j;
+      const T value = p.alpha * x[i * p.n + j];
+      *to = p.beta == T(0) ? value : p.beta * *to + value;
     }
-  }
+}
+
+// The factors of products that tiles do not know are applied afterwards.
+template <class T>
+plait_status gemm_scaled(const plait_call *c, const Product<T> &p) {
+  Workspace space;
+  PLAIT_TRY(space.take(c, uint64_t(p.m * p.n) * sizeof(T)));
+  Product<T> q = p;
+  q.alpha = T(1);
+  q.beta = T(0);
+  q.c = space.as<T>();
+  q.ldc = p.n;
+  PLAIT_TRY(gemm_tiled(c, q));
+  combine(p, q.c);
   return PLAIT_OK;
+}
+
+template <class T>
+void gemm_scaled_serial(const Product<T> &p) {
+  constexpr int64_t kHigh = 24, kWide = 64;
+  alignas(64) T some[kHigh * kWide];
+  for (int64_t i = 0; i < p.m; i += kHigh)
+    for (int64_t j = 0; j < p.n; j += kWide) {
+      Product<T> q{p.m - i < kHigh ? p.m - i : kHigh,
+                   p.n - j < kWide ? p.n - j : kWide,
+                   p.k,
+                   T(1),
+                   p.a.at(i, 0),
+                   p.b.at(0, j),
+                   T(0),
+                   some,
+                   0};
+      q.ldc = q.n;
+      gemm_tiled_serial(q);
+      Product<T> whole = p;
+      whole.m = q.m;
+      whole.n = q.n;
+      whole.c += i * p.ldc + j;
+      combine(whole, some);
+    }
 }
 
 }  // namespace
 
-// Products that are not packed, or that BLAS packs.
-template <class T>
-bool gemm_floats(const Product<T> &p) {
-  if constexpr (is_float<T>) {
-    if (batch_invariant()) return false;
-    if (p.m > 1 && gemm_direct(p)) return true;
-    if (p.n == 1 && gemv(p)) return true;
-    if (p.m == 1 && p.n > 1) {
-      const Product<T> q{p.n, 1, p.k, p.alpha, p.b.transposed(), p.a.transposed(), p.beta, p.c, 1};
-      if (gemv(q)) return true;
-    }
-    if (!blas_of<T>().gemm) return false;
-    const BlasLayout a = blas_layout(p.a, p.m, p.k), b = blas_layout(p.b, p.k, p.n);
-    const bool fits =
-        p.m <= INT32_MAX && p.n <= INT32_MAX && p.k <= INT32_MAX && p.ldc <= INT32_MAX;
-    if (!a.ld || !b.ld || !fits) return false;
-    gemm_in_runs(p, [&](const Product<T> &q) {
-      blas_of<T>().gemm(kRowMajor, a.trans, b.trans, int(q.m), int(q.n), int(q.k), q.alpha,
-                        q.a.data, int(a.ld), q.b.data, int(b.ld), q.beta, q.c,
-                        int(q.ldc > q.n ? q.ldc : q.n));
-    });
-    return true;
-  }
-  return false;
-}
-
 template <class T>
 void gemm_serial(const Product<T> &p) {
-  if (!gemm_floats(p)) gemm_own(p);
+  if constexpr (is_float<T>) {
+    if (p.m == 0 || p.n == 0) return;
+    if (p.k == 0) return scale(p.c, p.ldc, p.m, p.n, p.beta);
+    if (gemm_unpacked(p) || gemm_blas_serial(p)) return;
+    is_plain(p) ? gemm_tiled_serial(p) : gemm_scaled_serial(p);
+  } else {
+    gemm_integers(p);
+  }
 }
 
 template <class T>
@@ -88,52 +99,14 @@ plait_status gemm(const plait_call *c, Product<T> p) {
     return PLAIT_OK;
   }
   if constexpr (is_float<T>) {
-    const plait_status tiled = gemm_tiled(c, p);
-    if (tiled != PLAIT_DECLINE) return tiled;
-  }
-  const int64_t work = p.m * p.n * p.k;
-  if (work <= kTileWork && gemm_floats(p)) return PLAIT_OK;
-  if (work <= kUnpacked) {
-    gemm_own(p);
+    if (p.m * p.n * p.k <= kOneUnit && gemm_unpacked(p)) return PLAIT_OK;
+    const plait_status status = gemm_blas(c, p);
+    if (status != PLAIT_DECLINE) return status;
+    return is_plain(p) ? gemm_tiled(c, p) : gemm_scaled(c, p);
+  } else {
+    gemm_integers(c, p);
     return PLAIT_OK;
   }
-  Workspace space_a, space_b;
-  if constexpr (is_float<T>) {
-    PLAIT_TRY(pack(c, &p.a, p.m, p.k, &space_a));
-    PLAIT_TRY(pack(c, &p.b, p.k, p.n, &space_b));
-  }
-  int64_t wanted = work / kTileWork;
-  if (wanted > 32) wanted = 32;
-  int64_t down = 1, across = 1;
-  while (down * across < wanted) {
-    const int64_t h = p.m / down, w = p.n / across;
-    if (h >= w && h >= 2 * kSmallest) {
-      down *= 2;
-    } else if (w >= 2 * kSmallest) {
-      across *= 2;
-    } else if (h >= 2 * kSmallest) {
-      down *= 2;
-    } else {
-      break;
-    }
-  }
-  if (down * across < 4 && p.k >= kDeep && wanted > 1 && !batch_invariant())
-    return gemm_deep(c, p, wanted < p.k / (kDeep / 4) ? wanted : p.k / (kDeep / 4));
-  const int64_t h = ceil_div(ceil_div(p.m, down), 4) * 4,
-                w = ceil_div(ceil_div(p.n, across), 16) * 16;
-  down = ceil_div(p.m, h);
-  across = ceil_div(p.n, w);
-  parallel(c, down * across, [&](int64_t t) {
-    const int64_t i = t / across * h, j = t % across * w;
-    Product<T> q = p;
-    q.m = p.m - i < h ? p.m - i : h;
-    q.n = p.n - j < w ? p.n - j : w;
-    q.a = p.a.at(i, 0);
-    q.b = p.b.at(0, j);
-    q.c = p.c + i * p.ldc + j;
-    gemm_serial(q);
-  });
-  return PLAIT_OK;
 }
 
 #define PLAIT_INSTANCE(T)                        \

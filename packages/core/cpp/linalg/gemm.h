@@ -60,7 +60,7 @@ void gemm_in_runs(const Product<T> &p, const F &multiply) {
   });
 }
 
-// On the calling thread: by BLAS if it takes the strides, else by plait's own loops.
+// On the calling thread, any strides.
 template <class T>
 void gemm_serial(const Product<T> &p);
 
@@ -81,9 +81,14 @@ void gemm_serial(const Product<Complex64> &p);
 template <>
 void gemm_serial(const Product<Complex128> &p);
 
-// plait's own loops: no library needed, any strides, integers too.
+// Of integers and any strides, on the calling thread or on all.
 template <class T>
-void gemm_own(const Product<T> &p);
+void gemm_integers(const Product<T> &p);
+template <class T>
+void gemm_integers(const plait_call *c, const Product<T> &p);
+
+// Multiplications for one unit of parallel work.
+constexpr int64_t kOneUnit = 1 << 19;
 
 // One column of results, n = 1. Returns false and does nothing if neither the rows nor the columns
 // of the matrix are contiguous.
@@ -91,16 +96,23 @@ template <class T>
 bool gemv(const Product<T> &p);
 
 // Small products, whose operands are not worth packing. Returns false and does nothing if the
-// product is not small, or if b is neither dense nor transposed and small. Not for the
-// batch-invariant mode.
+// product is not small, or if b is neither dense nor transposed and small.
 constexpr int64_t kDirect = 1 << 16;
 template <class T>
 bool gemm_direct(Product<T> p);
 
-// Large products on processors with wide tiles, on all threads. Returns DECLINE and does nothing
-// without wide tiles, or if the product is small, huge, or of another layout.
+// Products with alpha 1 and beta 0 or 1, of any strides, on all threads or on the caller's.
 template <class T>
 plait_status gemm_tiled(const plait_call *c, const Product<T> &p);
+template <class T>
+void gemm_tiled_serial(const Product<T> &p);
+
+// By the BLAS library that PLAIT_BLAS_LIBRARY names. Decline and do nothing if it names none, and
+// in the batch-invariant mode.
+template <class T>
+plait_status gemm_blas(const plait_call *c, Product<T> p);
+template <class T>
+bool gemm_blas_serial(const Product<T> &p);
 
 // Runs a block for the element type T of a product. Sums and products wrap around: signed integers
 // are treated as the unsigned ones of their size.

@@ -4,10 +4,15 @@
 
 #include "kernel/transpose.h"
 
+// Before a short loop of constant length: it is unrolled before compilers choose registers.
+#if defined(__clang__)
+#define PLAIT_UNROLL _Pragma("unroll")
+#else
+#define PLAIT_UNROLL _Pragma("GCC unroll 16")
+#endif
+
 namespace plait::core {
 namespace {
-
-constexpr int64_t kDepth = 384;  // rows of a panel that stays in the first-level cache
 
 template <class T, int kBytes>
 struct Register {
@@ -22,34 +27,52 @@ struct Way {
   Rounds rounds, again;
 };
 
-// R rows of C adjacent registers, whose columns of b are `apart` elements apart.
+// R rows of C adjacent registers, whose columns of b are `apart` elements apart. Loops over rows
+// and registers are unrolled early, or compilers keep the sums in memory around the loop over k. A
+// row's address is one of every third row, which the compiler is not to know more about, plus a
+// multiple of the distance of rows: else it keeps a pointer for each row, more than there are
+// registers.
 template <class T, int kBytes, int R, int C>
 PLAIT_INLINE void square(const Way &way, const T *a, int64_t rows, const T *b, int64_t apart, T *c,
                          int64_t ldc, bool add) {
   typedef typename Register<T, kBytes>::type Wide;
   typedef typename Register<T, kBytes>::unaligned Unaligned;
   constexpr int64_t w = kBytes / int64_t(sizeof(T));
-  Wide sum[R][C] = {};
+  constexpr int kThird = (R + 2) / 3;
+  Wide sum[R][C];
+  PLAIT_UNROLL for (int r = 0; r < R; r++) {
+    PLAIT_UNROLL for (int v = 0; v < C; v++) {
+      sum[r][v] = Wide{};
+      __builtin_prefetch(c + r * ldc + v * w, 1);
+    }
+  }
   const int64_t k = way.k, columns = way.a, step = way.b;
   for (int64_t s = 0; s < way.again.count; s++) {
     for (int64_t q = 0; q < way.rounds.count; q++) {
-      const T *x = a + s * way.again.a + q * way.rounds.a;
-      const T *y = b + s * way.again.b + q * way.rounds.b;
-      for (int64_t l = 0; l < k; l++, x += columns, y += step) {
+      const T *x[kThird], *y = b + s * way.again.b + q * way.rounds.b;
+      PLAIT_UNROLL for (int g = 0; g < kThird; g++) {
+        x[g] = a + s * way.again.a + q * way.rounds.a + 3 * g * rows;
+        asm("" : "+r"(x[g]));
+      }
+      for (int64_t l = 0; l < k; l++, y += step) {
         Wide wide[C];
-        for (int v = 0; v < C; v++) wide[v] = *reinterpret_cast<const Unaligned *>(y + v * apart);
-        for (int r = 0; r < R; r++) {
-          const Wide factor = x[r * rows] - Wide{};
-          for (int v = 0; v < C; v++) sum[r][v] += factor * wide[v];
+        PLAIT_UNROLL for (int v = 0; v < C; v++) {
+          wide[v] = *reinterpret_cast<const Unaligned *>(y + v * apart);
         }
+        PLAIT_UNROLL for (int r = 0; r < R; r++) {
+          const Wide factor = x[r / 3][r % 3 * rows] - Wide{};
+          PLAIT_UNROLL for (int v = 0; v < C; v++) { sum[r][v] += factor * wide[v]; }
+        }
+        PLAIT_UNROLL for (int g = 0; g < kThird; g++) { x[g] += columns; }
       }
     }
   }
-  for (int r = 0; r < R; r++)
-    for (int v = 0; v < C; v++) {
+  PLAIT_UNROLL for (int r = 0; r < R; r++) {
+    PLAIT_UNROLL for (int v = 0; v < C; v++) {
       Unaligned *to = reinterpret_cast<Unaligned *>(c + r * ldc + v * w);
       *to = add ? *to + sum[r][v] : sum[r][v];
     }
+  }
 }
 
 template <class T>
@@ -132,22 +155,22 @@ const Squares<T> &squares() {
 #endif
 
 // m x n results by squares, with groups of rows of about equal size: in a group of two rows each
-// sum would wait for the one before.
+// sum would wait for the one before. A group's rows of a stay in the first-level cache, and the
+// panels of b come from the second.
 template <class T>
 void squares_of(int64_t m, int64_t n, const Way &way, const T *a, int64_t rows, Panels<T> b, T *c,
                 int64_t ldc, bool add) {
   const Squares<T> &best = squares<T>();
   const int64_t groups = ceil_div(m, best.rows), each = m / groups, larger = m % groups;
-  for (int64_t j = 0; j < n;) {
-    const int64_t beside = n - j >= best.panels * kPanel<T> ? best.panels : 1;
-    const T *panel = b.data + j / kPanel<T> * b.panel;
-    for (int64_t g = 0, i = 0; g < groups; g++) {
-      const int64_t height = each + (g < larger);
-      best.of[beside - 1][height](way, a + i * rows, rows, panel, b.panel, c + i * ldc + j, ldc,
-                                  add);
-      i += height;
+  for (int64_t g = 0, i = 0; g < groups; g++) {
+    const int64_t height = each + (g < larger);
+    for (int64_t j = 0; j < n;) {
+      const int64_t beside = n - j >= best.panels * kPanel<T> ? best.panels : 1;
+      best.of[beside - 1][height](way, a + i * rows, rows, b.data + j / kPanel<T> * b.panel,
+                                  b.panel, c + i * ldc + j, ldc, add);
+      j += beside * kPanel<T>;
     }
-    j += beside * kPanel<T>;
+    i += height;
   }
 }
 
@@ -158,15 +181,15 @@ void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Rounds agai
                      Panels<T> b, T *c, int64_t ldc, bool add) {
   if (m == 0) return;
   auto at_once = [](int64_t count, int64_t depth) {  // for `count` sums of `depth` products
-    const int64_t fit = kDepth / (depth < 1 ? 1 : depth);
+    const int64_t fit = kDepth<T> / (depth < 1 ? 1 : depth);
     return fit < 1 || count < 1 ? 1 : fit < count ? fit : count;
   };
   const int64_t many = at_once(rounds.count, k);
   const int64_t whole = many < rounds.count ? 1 : at_once(again.count, rounds.count * k);
   for (int64_t s = 0; s < again.count || s == 0; s += whole)
     for (int64_t q = 0; q < rounds.count || q == 0; q += many)
-      for (int64_t l = 0; l < k || l == 0; l += kDepth, add = true) {
-        const Way way{k - l < kDepth ? k - l : kDepth,
+      for (int64_t l = 0; l < k || l == 0; l += kDepth<T>, add = true) {
+        const Way way{k - l < kDepth<T> ? k - l : kDepth<T>,
                       a.columns,
                       b.row,
                       {rounds.count - q < many ? rounds.count - q : many, rounds.a, rounds.b},
@@ -181,6 +204,11 @@ template <class T>
 void multiply_tile(int64_t m, int64_t n, int64_t k, Matrix<T> a, Panels<T> b, T *c, int64_t ldc,
                    bool add) {
   multiply_rounds(m, n, k, {1, 0, 0}, {1, 0, 0}, a, b, c, ldc, add);
+}
+
+template <class T>
+int64_t tile_rows() {
+  return squares<T>().rows;
 }
 
 bool has_wide_tiles() {
@@ -221,6 +249,7 @@ void pack_rows(Matrix<T> a, int64_t rows, int64_t columns, int64_t width, T fact
 }
 
 #define PLAIT_INSTANCE(T)                                                                        \
+  template int64_t tile_rows<T>();                                                               \
   template void multiply_rounds(int64_t, int64_t, int64_t, Rounds, Rounds, Matrix<T>, Panels<T>, \
                                 T *, int64_t, bool);                                             \
   template void multiply_tile(int64_t, int64_t, int64_t, Matrix<T>, Panels<T>, T *, int64_t,     \

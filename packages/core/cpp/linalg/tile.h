@@ -22,8 +22,17 @@ struct Panels {
   }
 };
 
+// The number of products that are summed up one after the other: as many rows of a panel, and as
+// many elements of a group of rows, that the latter stays in the first-level cache.
+template <class T>
+constexpr int64_t kDepth = 1536 / int64_t(sizeof(T));
+
+// The number of rows of a group, whose results stay in registers.
+template <class T>
+int64_t tile_rows();
+
 // c = a b, or c += a b where `add`: a is m x k of any strides, b is k x n, n whole panels. A result
-// is the sum of its products in their order, in blocks of 384, whatever m and n are.
+// is the sum of its products in their order, in blocks of kDepth, whatever m and n are.
 template <class T>
 void multiply_tile(int64_t m, int64_t n, int64_t k, Matrix<T> a, Panels<T> b, T *c, int64_t ldc,
                    bool add);

@@ -1,152 +1,249 @@
-// Batch normalisation with the batch's own statistics, and its derivative: channel by channel.
+// Batch normalisation with the batch's own statistics, what follows it in the same pass (a sum with
+// another tensor, an activation), and the derivatives: channel by channel, so that the second
+// reading finds a channel in a cache.
+#include "normalization/batch_norm.h"
+
+#include <type_traits>
+
 #include "kernel/dense.h"
-#include "reduction/moments.h"
 
 namespace plait::core {
 namespace {
-
-// elements that are summed in lanes of T before the sums go to float64
-constexpr int64_t kBlockOf = 4096;
-
-// (n, channels, run): each channel is n runs of contiguous elements.
-struct Channels {
-  int64_t n, channels, run;
-  explicit Channels(const DLTensor *t) : n(t->shape[0]), channels(t->shape[1]), run(1) {
-    for (int d = 2; d < t->ndim; d++) run *= t->shape[d];
-  }
-  int64_t count() const { return n * run; }
-  int64_t grain() const { return kSerial / 2 / (count() + 1) + 1; }
-  int64_t step() const { return channels * run; }
-};
 
 template <class T>
 T factor(const DLTensor *t, int64_t channel, T absent) {
   return t ? data<T>(t)[channel * t->strides[0]] : absent;
 }
 
+// The same in all passes, forward and backward: what is computed anew has the same bits.
 template <class T>
-Moments channel_moments(const Channels &s, const T *x) {
-  if (s.run >= 16) {
-    Moments all{0, 0, 0};
-    for (int64_t i = 0; i < s.n; i++) all.join(moments_of_run(x + i * s.step(), s.run));
-    return all;
-  }
-  Moments all{0, 0, 0};  // short runs are copied side by side first
-  T side[1024];
-  int64_t filled = 0;
-  for (int64_t i = 0; i < s.n; i++) {
-    for (int64_t j = 0; j < s.run; j++) side[filled++] = x[i * s.step() + j];
-    if (filled + s.run > 1024 || i + 1 == s.n) {
-      all.join(moments_of(side, filled));
-      filled = 0;
-    }
-  }
-  return all;
+Affine<T> affine(const DLTensor *weight, const DLTensor *bias, int64_t k, T mean, double var,
+                 double eps) {
+  const T scale = T(1 / __builtin_sqrt(var + eps)) * factor(weight, k, T(1));
+  return {mean, scale, factor(bias, k, T(0))};
 }
 
-// native_batch_norm(input, weight, bias, eps) -> (result, mean, biased variance)
-template <class T>
-plait_status forward(const plait_call *c, const DLTensor *in) {
+// y = activation(normalised x + residual); `residual` may be NULL.
+template <class T, class A>
+void apply(const Affine<T> f, const A activation, const T *x, const T *residual, T *y, int64_t n) {
+  if (residual) {
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; j++) y[j] = activation(f(x[j]) + residual[j]);
+  } else {
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; j++) y[j] = activation(f(x[j]));
+  }
+}
+
+// (input, ..., eps, ...) -> (result, mean, biased variance)
+template <class T, class A>
+plait_status forward(const plait_call *c, const DLTensor *in, const DLTensor *other,
+                     const DLTensor *weight, const DLTensor *bias, double eps,
+                     const A &activation) {
   const Channels s(in);
-  const double eps = real(c, 3);
-  Dense<T> input;
+  Dense<T> input, residual;
   PLAIT_TRY(input.take(c, in));
-  const T *x = input;
+  if (other) PLAIT_TRY(residual.take(c, other));
+  const T *x = input, *r = other ? static_cast<const T *>(residual) : nullptr;
   T *y = data<T>(result(c)), *mean = data<T>(result(c, 1)), *var = data<T>(result(c, 2));
   parallel_ranges(c, s.channels, s.grain(), [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; k++) {
-      const Moments m = channel_moments(s, x + k * s.run);
-      const double variance = m.squares / double(s.count());
+      const int64_t first = k * s.run;
+      const Moments m = channel_moments(s, x + first);
       mean[k] = T(s.count() ? m.mean : __builtin_nan(""));
-      var[k] = T(variance);
-      const T scale = T(1 / __builtin_sqrt(variance + eps)) * factor(tensor(c, 1), k, T(1));
-      const T own = mean[k], shift = factor(tensor(c, 2), k, T(0));
-      for (int64_t i = 0; i < s.n; i++) {
-        const T *from = x + i * s.step() + k * s.run;
-        T *to = y + i * s.step() + k * s.run;
-#pragma GCC ivdep
-        for (int64_t j = 0; j < s.run; j++) to[j] = (from[j] - own) * scale + shift;
-      }
+      var[k] = T(m.squares / double(s.count()));
+      const Affine<T> f = affine(weight, bias, k, mean[k], double(var[k]), eps);
+      each_segment<true>(
+          s,
+          [&](int64_t at, int64_t n) {
+            at += first;
+            apply(f, activation, x + at, r ? r + at : nullptr, y + at, n);
+          },
+          [&](int64_t at) {
+            if (r) fetch_run(s, r + first + at);
+          });
     }
   });
   return PLAIT_OK;
 }
 
-struct Sums {
-  double grad = 0, product = 0;  // the sums of g and of g (x - mean)
+// Gradients of a normalisation and what follows it. `seen` is what the activation's derivative
+// reads: its result, or NULL where that is computed anew from the input.
+template <class T, class A>
+class Derivative {
+ public:
+  Derivative(const Channels &s, const A &activation, const T *g, const T *x, const T *seen, T *gx,
+             T *g_residual)
+      : s_(s), activation_(activation), g_(g), x_(x), seen_(seen), gx_(gx), gr_(g_residual) {}
+
+  // Writes the input's gradient of the channel that begins at `first`; returns the sums.
+  GradientSums<T> channel(int64_t first, const Affine<T> &f, double r) const {
+    const GradientSums<T> sum = sums(first, f);
+    const double count = double(s_.count());
+    const T base = T(sum.grad / count), slope = T(sum.product * r * r / count);
+    each_segment<true>(
+        s_,
+        [&](int64_t at, int64_t n) {
+          at += first;
+          T room[kSegment];
+          centre(f, kept() ? kept() + at : masked(at, n, f, room), x_ + at, base, slope, gx_ + at,
+                 n);
+        },
+        [](int64_t) {});
+    return sum;
+  }
+
+ private:
+  static constexpr bool plain = std::is_same<A, Identity>::value;
+
+  // Where the first reading leaves the gradient of what the activation saw for the second one, or
+  // NULL: a derivative that takes long is not computed twice.
+  T *kept() const { return gr_ ? gr_ : A::by_result ? nullptr : gx_; }
+
+  // The gradient of what the activation saw. (Factors come by value, so that writing `to` changes
+  // none.)
+  static void differentiate(const A activation, const Affine<T> f, const T *g, const T *x,
+                            const T *seen, T *to, int64_t n) {
+    if (seen) {
+#pragma GCC ivdep
+      for (int64_t j = 0; j < n; j++) to[j] = activation.derivative(g[j], seen[j]);
+    } else {
+#pragma GCC ivdep
+      for (int64_t j = 0; j < n; j++) to[j] = activation.derivative(g[j], f(x[j]));
+    }
+  }
+  static void centre(const Affine<T> f, const T *m, const T *x, T base, T slope, T *gx, int64_t n) {
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; j++) gx[j] = f.scale * (m[j] - base - (x[j] - f.mean) * slope);
+  }
+
+  const T *masked(int64_t at, int64_t n, const Affine<T> &f, T *room) const {
+    if (plain) return g_ + at;
+    differentiate(activation_, f, g_ + at, x_ + at, seen_ ? seen_ + at : nullptr, room, n);
+    return room;
+  }
+
+  // The first reading, which writes the residual's gradient.
+  GradientSums<T> sums(int64_t first, const Affine<T> &f) const {
+    GradientSums<T> sum;
+    each_segment<false>(
+        s_,
+        [&](int64_t at, int64_t n) {
+          at += first;
+          T room[kSegment];
+          sum.add(masked(at, n, f, kept() ? kept() + at : room), x_ + at, f.mean, n);
+        },
+        [&](int64_t at) {
+          fetch_run(s_, g_ + first + at);
+          fetch_run(s_, x_ + first + at);
+          if (seen_) fetch_run(s_, seen_ + first + at);
+        });
+    sum.join();
+    return sum;
+  }
+
+  const Channels s_;
+  const A activation_;
+  const T *g_, *x_, *seen_;
+  T *gx_, *gr_;
 };
 
-template <class T>
-void add_run(const T *g, const T *x, T mean, int64_t n, Sums *to) {
-  constexpr int64_t k = kLanes<T>;
-  while (n > 0) {
-    const int64_t m = n < kBlockOf ? n : kBlockOf;
-    Vec<T> a = {}, b = {}, d = {}, e = {};
-    int64_t i = 0;
-    for (; i + 2 * k <= m; i += 2 * k) {
-      const Vec<T> g0 = load(g + i), g1 = load(g + i + k);
-      a += g0;
-      b += g1;
-      d += g0 * (load(x + i) - mean);
-      e += g1 * (load(x + i + k) - mean);
-    }
-    to->grad += double(sum_of<T>(a + b));
-    to->product += double(sum_of<T>(d + e));
-    for (; i < m; i++) {
-      to->grad += double(g[i]);
-      to->product += double(g[i] * (x[i] - mean));
-    }
-    g += m;
-    x += m;
-    n -= m;
-  }
-}
+struct Inputs {  // of the derivative
+  const DLTensor *grad, *seen, *input, *mean, *var, *weight, *bias;
+  double eps;
+};
 
-// batch_norm_backward(grad, input, mean, var, weight, eps) -> by input, weight, bias
-template <class T>
-plait_status backward(const plait_call *c, const DLTensor *in) {
-  const Channels s(in);
-  const double eps = real(c, 5);
-  Dense<T> grad, input;
-  PLAIT_TRY(grad.take(c, tensor(c, 0)));
-  PLAIT_TRY(input.take(c, in));
-  const T *g = grad, *x = input;
-  T *gx = data<T>(result(c)), *gw = data<T>(result(c, 1)), *gb = data<T>(result(c, 2));
+// -> by input, weight, bias and, if `seen` is given, by the residual
+template <class T, class A>
+plait_status backward(const plait_call *c, const Inputs &in, const A &activation) {
+  const Channels s(in.input);
+  Dense<T> grad, input, seen;
+  PLAIT_TRY(grad.take(c, in.grad));
+  PLAIT_TRY(input.take(c, in.input));
+  if (in.seen) PLAIT_TRY(seen.take(c, in.seen));
+  T *gw = data<T>(result(c, 1)), *gb = data<T>(result(c, 2));
+  const Derivative<T, A> d(s, activation, grad, input,
+                           in.seen ? static_cast<const T *>(seen) : nullptr, data<T>(result(c)),
+                           in.seen ? data<T>(result(c, 3)) : nullptr);
   parallel_ranges(c, s.channels, s.grain(), [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; k++) {
-      const T mean = factor(tensor(c, 2), k, T(0)), var = factor(tensor(c, 3), k, T(1));
-      const double r = 1 / __builtin_sqrt(double(var) + eps);
-      Sums sum;
-      for (int64_t i = 0; i < s.n; i++) {
-        const int64_t at = i * s.step() + k * s.run;
-        add_run(g + at, x + at, mean, s.run, &sum);
-      }
+      const double var = double(factor(in.var, k, T(1)));
+      const Affine<T> f = affine(in.weight, in.bias, k, factor(in.mean, k, T(0)), var, in.eps);
+      const double r = 1 / __builtin_sqrt(var + in.eps);
+      const GradientSums<T> sum = d.channel(k * s.run, f, r);
       gw[k] = T(sum.product * r);
       gb[k] = T(sum.grad);
-      const double count = double(s.count());
-      const T scale = T(r) * factor(tensor(c, 4), k, T(1));
-      const T base = T(sum.grad / count), slope = T(sum.product * r * r / count);
-      for (int64_t i = 0; i < s.n; i++) {
-        const int64_t at = i * s.step() + k * s.run;
-#pragma GCC ivdep
-        for (int64_t j = at; j < at + s.run; j++)
-          gx[j] = scale * (g[j] - base - (x[j] - mean) * slope);
-      }
     }
   });
   return PLAIT_OK;
 }
 
+// native_batch_norm(input, weight, bias, eps)
 plait_status native_batch_norm(plait_call *c) {
-  PLAIT_FLOATING(kind(result(c)->dtype), return forward<T>(c, tensor(c, 0)))
+  PLAIT_FLOATING(kind(result(c)->dtype), return forward<T>(c, tensor(c, 0), nullptr, tensor(c, 1),
+                                                           tensor(c, 2), real(c, 3), Identity()))
   return PLAIT_OK;
 }
+
+// native_batch_norm_activation(input, weight, bias, eps, activation, its numbers)
+plait_status native_batch_norm_activation(plait_call *c) {
+  return with_activation(c, 4, [&](const auto &activation) -> plait_status {
+    PLAIT_FLOATING(kind(result(c)->dtype), return forward<T>(c, tensor(c, 0), nullptr, tensor(c, 1),
+                                                             tensor(c, 2), real(c, 3), activation))
+    return PLAIT_OK;
+  });
+}
+
+// native_batch_norm_add_activation(input, residual, weight, bias, eps, activation, its numbers)
+plait_status native_batch_norm_add_activation(plait_call *c) {
+  return with_activation(c, 5, [&](const auto &activation) -> plait_status {
+    PLAIT_FLOATING(kind(result(c)->dtype),
+                   return forward<T>(c, tensor(c, 0), tensor(c, 1), tensor(c, 2), tensor(c, 3),
+                                     real(c, 4), activation))
+    return PLAIT_OK;
+  });
+}
+
+// batch_norm_backward(grad, input, mean, var, weight, eps)
 plait_status batch_norm_backward(plait_call *c) {
-  PLAIT_FLOATING(kind(result(c)->dtype), return backward<T>(c, tensor(c, 1)))
+  const Inputs in = {tensor(c, 0), nullptr,      tensor(c, 1), tensor(c, 2),
+                     tensor(c, 3), tensor(c, 4), nullptr,      real(c, 5)};
+  PLAIT_FLOATING(kind(result(c)->dtype), return backward<T>(c, in, Identity()))
   return PLAIT_OK;
 }
+
+// batch_norm_activation_backward(grad, input, mean, var, weight, bias, eps, activation, its
+// numbers)
+plait_status batch_norm_activation_backward(plait_call *c) {
+  const Inputs in = {tensor(c, 0), nullptr,      tensor(c, 1), tensor(c, 2),
+                     tensor(c, 3), tensor(c, 4), tensor(c, 5), real(c, 6)};
+  return with_activation(c, 7, [&](const auto &activation) -> plait_status {
+    PLAIT_FLOATING(kind(result(c)->dtype), return backward<T>(c, in, activation))
+    return PLAIT_OK;
+  });
+}
+
+// batch_norm_add_activation_backward(grad, made, input, mean, var, weight, eps, activation, its
+// numbers)
+plait_status batch_norm_add_activation_backward(plait_call *c) {
+  const Inputs in = {tensor(c, 0), tensor(c, 1), tensor(c, 2), tensor(c, 3),
+                     tensor(c, 4), tensor(c, 5), nullptr,      real(c, 6)};
+  return with_activation(c, 7, [&](const auto &activation) -> plait_status {
+    if constexpr (std::decay_t<decltype(activation)>::by_result) {
+      PLAIT_FLOATING(kind(result(c)->dtype), return backward<T>(c, in, activation))
+      return PLAIT_OK;
+    } else {
+      return PLAIT_DECLINE;
+    }
+  });
+}
+
 PLAIT_KERNEL("native_batch_norm", native_batch_norm);
+PLAIT_KERNEL("native_batch_norm_activation", native_batch_norm_activation);
+PLAIT_KERNEL("native_batch_norm_add_activation", native_batch_norm_add_activation);
 PLAIT_KERNEL("batch_norm_backward", batch_norm_backward);
+PLAIT_KERNEL("batch_norm_activation_backward", batch_norm_activation_backward);
+PLAIT_KERNEL("batch_norm_add_activation_backward", batch_norm_add_activation_backward);
 
 }  // namespace
 }  // namespace plait::core

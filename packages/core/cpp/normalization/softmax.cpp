@@ -11,20 +11,11 @@ template <class T>
 void softmax_row(const T *x, int64_t n, T *out) {
   if (n <= kShort) {
     ShortRow<T> row(x, n);
-    exp_row(row.data, largest(x, n), row.padded, row.data);
-    const T scale = T(1) / total(row.data, n);
-    for (int64_t i = 0; i < n; i++) out[i] = row.data[i] * scale;
-    return;
+    return row.write(splat(T(1)) / row.exp(), out);
   }
   exp_row(x, largest(x, n), n, out);
   const T scale = T(1) / total(out, n);
   for (int64_t i = 0; i < n; i++) out[i] *= scale;
-}
-
-template <class T>
-void log_softmax_row(const T *x, int64_t n, T *out) {
-  const LogSum<T> sum = log_sum(x, n, out);
-  for (int64_t i = 0; i < n; i++) out[i] = (x[i] - sum.top) - sum.rest;
 }
 
 template <class T>
@@ -139,12 +130,45 @@ plait_status map_rows_2(const plait_call *c, F &&f) {
   return to.give_back(c);
 }
 
+constexpr int64_t kGroup = 8;  // rows whose logarithms are computed together
+
+template <class T>
+plait_status log_softmax_rows(const plait_call *c) {
+  DLTensor *out = result(c);
+  if (numel(out) == 0) return PLAIT_OK;
+  const int64_t dim = out->ndim ? wrapped(integer(c, 1), out->ndim) : 0;
+  Rows<T> from, to;
+  PLAIT_TRY(from.take(c, tensor(c, 0), dim));
+  PLAIT_TRY(to.take(c, out, dim, false));
+  const int64_t n = from.length();
+  parallel_ranges(c, from.count(), grain(n), [&](int64_t begin, int64_t end) {
+    for (; begin < end; begin += kGroup) {
+      const int64_t rows = end - begin < kGroup ? end - begin : kGroup;
+      T top[kGroup], rest[kGroup];
+      for (int64_t r = 0; r < kGroup; r++) {
+        const LogSum<T> sum =
+            r < rows ? exp_sum(from.row(begin + r), n, to.row(begin + r)) : LogSum<T>{T(0), T(1)};
+        top[r] = sum.top;
+        rest[r] = sum.rest;
+      }
+#pragma GCC ivdep
+      for (int64_t r = 0; r < kGroup; r++) rest[r] = math::log(rest[r]);
+      for (int64_t r = 0; r < rows; r++) {
+        const T *x = from.row(begin + r), shift = top[r], log = rest[r];
+        T *y = to.row(begin + r);
+        for (int64_t j = 0; j < n; j++) y[j] = (x[j] - shift) - log;
+      }
+    }
+  });
+  return to.give_back(c);
+}
+
 plait_status softmax(plait_call *c) {
   PLAIT_FLOATING(kind(result(c)->dtype), return map_rows<T>(c, softmax_row<T>))
   return PLAIT_OK;
 }
 plait_status log_softmax(plait_call *c) {
-  PLAIT_FLOATING(kind(result(c)->dtype), return map_rows<T>(c, log_softmax_row<T>))
+  PLAIT_FLOATING(kind(result(c)->dtype), return log_softmax_rows<T>(c))
   return PLAIT_OK;
 }
 plait_status softmax_backward(plait_call *c) {

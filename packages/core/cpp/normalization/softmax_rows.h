@@ -25,16 +25,61 @@ T total(const T *x, int64_t n) {
 
 constexpr int64_t kShort = 64;
 
-// Short rows are padded with -inf to whole vectors, as exp costs as much for eight elements as for
-// one.
+// A row of up to kShort elements as whole vectors, padded with -inf. If the row is no whole number
+// of vectors, but as long as one, its last vector has the row's last elements: those that are in
+// the vector before it too are padding.
 template <class T>
-struct ShortRow {
-  alignas(64) T data[kShort + 16];
-  int64_t padded;
-  ShortRow(const T *x, int64_t n) : padded((n + 7) & ~int64_t(7)) {
-    for (int64_t i = 0; i < n; i++) data[i] = x[i];
-    for (int64_t i = n; i < padded; i++) data[i] = -T(math::kInf);
+class ShortRow {
+  static constexpr int64_t w = kLanes<T>;
+
+ public:
+  ShortRow(const T *x, int64_t n) : n_(n), rest_(n % w), vectors_(ceil_div(n, w)) {
+    Vec<T> top = splat(-T(math::kInf));
+    for (int64_t i = 0; i + w <= n; i += w) {
+      const Vec<T> v = load(x + i);
+      store(data_ + i, v);
+      top = Max::step(top, v);
+    }
+    if (rest_) {
+      T *last = data_ + (vectors_ - 1) * w;
+      if (n >= w) {
+        const Vec<T> v = load(x + n - w), none = splat(-T(math::kInf));
+        store(last, lane_numbers() < splat(T(w - rest_)) ? none : v);
+      } else {
+        for (int64_t i = 0; i < w; i++) last[i] = i < n ? x[i] : -T(math::kInf);
+      }
+      top = Max::step(top, load(last));
+    }
+    top_ = in_every_lane<Max, T>(top);
   }
+  T largest() const { return top_[0]; }
+  // Replaces x by exp(x - the largest element). In every lane: their sum.
+  Vec<T> exp() {
+    exp_row(data_, largest(), vectors_ * w, data_);
+    Vec<T> sum = load(data_);
+    for (int64_t k = 1; k < vectors_; k++) sum += load(data_ + k * w);
+    return in_every_lane<Sum, T>(sum);
+  }
+  // Writes all elements times `factor`.
+  void write(Vec<T> factor, T *out) const {
+    const T *last = data_ + (vectors_ - 1) * w;
+    if (rest_ && n_ >= w) store(out + n_ - w, load(last) * factor);
+    for (int64_t i = 0; i + w <= n_; i += w) store(out + i, load(data_ + i) * factor);
+    if (n_ < w)
+      for (int64_t i = 0; i < n_; i++) out[i] = last[i] * factor[0];
+  }
+
+ private:
+  static PLAIT_INLINE Vec<T> lane_numbers() {
+    if constexpr (w == 8) {
+      return Vec<T>{0, 1, 2, 3, 4, 5, 6, 7};
+    } else {
+      return Vec<T>{0, 1, 2, 3};
+    }
+  }
+  int64_t n_, rest_, vectors_;
+  Vec<T> top_;
+  alignas(64) T data_[kShort];
 };
 
 // log(sum(exp(x))) in two parts: their sum would lose the second where numbers are large.
@@ -45,16 +90,21 @@ struct LogSum {
     return top == -T(math::kInf) || top == T(math::kInf) ? top : top + rest;
   }
 };
+// In two steps, as logarithms of several rows take no longer than one: `rest` is the sum first.
+template <class T>
+LogSum<T> exp_sum(const T *x, int64_t n, T *scratch) {
+  if (n && n <= kShort) {
+    ShortRow<T> row(x, n);
+    return {row.largest(), row.exp()[0]};
+  }
+  const T top = largest(x, n);
+  exp_row(x, top, n, scratch);
+  return {top, total(scratch, n)};
+}
 template <class T>
 LogSum<T> log_sum(const T *x, int64_t n, T *scratch) {
-  const T top = largest(x, n);
-  if (n <= kShort) {
-    ShortRow<T> row(x, n);
-    exp_row(row.data, top, row.padded, row.data);
-    return {top, math::log(total(row.data, n))};
-  }
-  exp_row(x, top, n, scratch);
-  return {top, math::log(total(scratch, n))};
+  const LogSum<T> sum = exp_sum(x, n, scratch);
+  return {sum.top, math::log(sum.rest)};
 }
 
 }  // namespace plait::core

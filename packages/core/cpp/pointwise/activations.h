@@ -2,6 +2,28 @@
 #pragma once
 #include "pointwise/math.h"
 
+namespace plait::scalar::math {
+
+// log(1 + t) for 0 <= t <= 1, without the cases of the general function: 2 atanh(t / (2 + t))
+PLAIT_HD float log1p_unit(float t) {
+  const float y = (t + t) / (2.0f + t), z = y * y;
+  float q = 0.0005471119075f;
+  q = q * z + 0.002187641337f;
+  q = q * z + 0.01250672807f;
+  q = q * z + 0.08333301544f;
+  return y + y * z * q;
+}
+PLAIT_HD double log1p_unit(double t) { return ::log1p(t); }
+
+// 1 / (1 + e^-x) of real numbers; small results keep their bits, as no exponential overflows
+template <class T>
+PLAIT_HD T real_sigmoid(T x) {
+  const T e = exp(-abs(x));
+  return (x < T(0) ? e : T(1)) / (T(1) + e);
+}
+
+}  // namespace plait::scalar::math
+
 namespace plait::scalar {
 
 // max(x, 0); NaN stays NaN
@@ -53,10 +75,23 @@ PLAIT_HD T selu(T x) {
   return scale * (x > T(0) ? x : alpha * math::expm1(x));
 }
 
+// the derivative of selu
+template <class T>
+PLAIT_HD T selu_backward(T g, T x) {
+  const T scale = T(1.0507009873554805), both = T(1.0507009873554805 * 1.6732632423543772);
+  return g * (x > T(0) ? scale : both * math::exp(x));
+}
+
 // x where positive, alpha (e^(x / alpha) - 1) elsewhere
 template <class T>
 PLAIT_HD T celu(T x, T alpha) {
   return x > T(0) ? x : alpha * math::expm1(x / alpha);
+}
+
+// g where x is positive, e^(x / alpha) g elsewhere
+template <class T>
+PLAIT_HD T celu_backward(T g, T x, T alpha) {
+  return x > T(0) ? g : g * math::exp(x / alpha);
 }
 
 // 1 / (1 + e^-x)
@@ -71,10 +106,17 @@ PLAIT_HD T sigmoid_backward(T grad, T result) {
   return grad * (T(1) - result) * result;
 }
 
-// log(sigmoid(x)) without overflow
+// log(sigmoid(x)) without overflow: min(x, 0) - log(1 + e^-|x|)
 template <class T>
 PLAIT_HD T log_sigmoid(T x) {
-  return -math::softplus(-x);
+  const T negative = x < T(0) ? x : x != x ? x : T(0);
+  return negative - math::log1p_unit(math::exp(-math::abs(x)));
+}
+
+// g sigmoid(-x)
+template <class T>
+PLAIT_HD T log_sigmoid_backward(T g, T x) {
+  return g * math::real_sigmoid(-x);
 }
 
 // x sigmoid(x)
@@ -90,16 +132,35 @@ PLAIT_HD T silu_backward(T g, T x) {
   return g * (s * (T(1) + x * (T(1) - s)));
 }
 
+// tanh(log(1 + n)) = w / (w + 2) with n = e^x and w = n (n + 2), which is 1 from x = 20 on
+
 // x tanh(log(1 + e^x))
 template <class T>
 PLAIT_HD T mish(T x) {
-  return x * math::tanh(math::softplus(x));
+  const T n = math::exp(x > T(20) ? T(20) : x), w = n * (n + T(2));
+  return x * (w / (w + T(2)));
+}
+
+// g times the derivative of mish: w / d + 4 x n (n + 1) / d^2 with d = w + 2
+template <class T>
+PLAIT_HD T mish_backward(T g, T x) {
+  const bool large = x > T(20);
+  const T n = math::exp(large ? T(20) : x), w = n * (n + T(2)), d = w + T(2);
+  const T rest = large ? T(0) : T(4) * n * (n + T(1));
+  return g * ((w * d + x * rest) / (d * d));
 }
 
 // log(1 + e^(beta x)) / beta; x itself above the threshold
 template <class T>
 PLAIT_HD T softplus(T x, T beta, T threshold) {
-  return x * beta > threshold ? x : math::softplus(x * beta) / beta;
+  const T y = x * beta, positive = y > T(0) ? y : y != y ? y : T(0);
+  return y > threshold ? x : (positive + math::log1p_unit(math::exp(-math::abs(y)))) / beta;
+}
+
+// g sigmoid(beta x); g itself above the threshold
+template <class T>
+PLAIT_HD T softplus_backward(T g, T x, T beta, T threshold) {
+  return x * beta > threshold ? g : g * math::real_sigmoid(x * beta);
 }
 
 // x / (1 + |x|)
@@ -108,16 +169,36 @@ PLAIT_HD T softsign(T x) {
   return x / T(typename math::RealOf<T>::type(1) + math::abs(x));
 }
 
+// g / (1 + |x|)^2, and nan where softsign is: at infinity
+template <class T>
+PLAIT_HD T softsign_backward(T g, T x) {
+  const T size = T(1) + math::abs(x);
+  return g / size / size + (x - x);  // the square may overflow
+}
+
 // x - tanh(x)
 template <class T>
 PLAIT_HD T tanhshrink(T x) {
   return x - math::tanh(x);
 }
 
+// g tanh(x)^2
+template <class T>
+PLAIT_HD T tanhshrink_backward(T g, T x) {
+  const T t = math::tanh(x);
+  return g * t * t;
+}
+
 // x clamped to [low, high]
 template <class T>
 PLAIT_HD T hardtanh(T x, T low, T high) {
   return x < low ? low : x > high ? high : x;
+}
+
+// g between the bounds, 0 at them and outside; NaN passes
+template <class T>
+PLAIT_HD T hardtanh_backward(T g, T x, T low, T high) {
+  return (x <= low) | (x >= high) ? T(0) : g;
 }
 
 // relu6(x + 3) / 6
@@ -127,11 +208,24 @@ PLAIT_HD T hardsigmoid(T x) {
   return (y < T(0) ? T(0) : y > T(6) ? T(6) : y) / T(6);
 }
 
+// g / 6 between -3 and 3, 0 at them and outside, and at NaN
+template <class T>
+PLAIT_HD T hardsigmoid_backward(T g, T x) {
+  return (x > T(-3)) & (x < T(3)) ? g / T(6) : T(0);
+}
+
 // x relu6(x + 3) / 6
 template <class T>
 PLAIT_HD T hardswish(T x) {
   const T y = x + T(3);
   return x * (y < T(0) ? T(0) : y > T(6) ? T(6) : y) / T(6);
+}
+
+// (x / 3 + 1/2) g between -3 and 3, 0 up to -3, g from 3 on and at NaN
+template <class T>
+PLAIT_HD T hardswish_backward(T g, T x) {
+  const T inside = x < T(3) ? g * (x / T(3) + T(0.5)) : g;
+  return x <= T(-3) ? T(0) : inside;
 }
 
 }  // namespace plait::scalar

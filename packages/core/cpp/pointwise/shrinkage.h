@@ -10,6 +10,12 @@ PLAIT_HD T threshold(T x, T bound, T value) {
   return x <= bound ? value : x;
 }
 
+// g where x is above the bound or NaN, 0 elsewhere
+template <class T>
+PLAIT_HD T threshold_backward(T g, T x, T bound) {
+  return x <= bound ? T(0) : g;
+}
+
 // x, or 0 within [-lambd, lambd]
 template <class T>
 PLAIT_HD T hardshrink(T x, T lambd) {
@@ -20,6 +26,12 @@ PLAIT_HD T hardshrink(T x, T lambd) {
 template <class T>
 PLAIT_HD T softshrink(T x, T lambd) {
   return x > lambd ? x - lambd : x < -lambd ? x + lambd : x != x ? x : T(0);
+}
+
+// the derivative of both: g, or 0 within [-lambd, lambd]
+template <class T>
+PLAIT_HD T shrink_backward(T g, T x, T lambd) {
+  return (x >= -lambd) & (x <= lambd) ? T(0) : g;
 }
 
 // x, times `weight` below 0

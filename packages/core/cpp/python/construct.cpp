@@ -198,6 +198,26 @@ plait_tensor *from_tensors(PyObject *data, const DLDataType *wanted) {
 
 }  // namespace
 
+bool is_there(DLDevice d, const char *who) {
+  if (!is_accelerator(d)) return true;
+  int32_t n = 0;
+  plait_thread *thread = state.runtime->thread();
+  plait_status s = state.runtime->device_count(thread, d.device_type, &n);
+  if (s >= 0 && d.device_id < n) return true;
+  const std::string device = device_text(state.runtime, d);
+  const std::string type = device.substr(0, device.find(':'));
+  if (s >= 0 && n)
+    s = state.runtime->raise(thread, PLAIT_VALUE_ERROR, who, "there is no device %s: %s has %d",
+                             device.c_str(), type.c_str(), int(n));
+  else if (s >= 0)
+    s = state.runtime->raise(
+        thread, PLAIT_NOT_IMPLEMENTED, who,
+        "no component for the device %s is installed: it would bring memory and kernels",
+        device.c_str());
+  raise(thread, s);
+  return false;
+}
+
 plait_tensor *moved(plait_tensor *t, DLDevice to) {
   if (!t || same(t->dl.device, to)) return t;
   plait_thread *thread = state.runtime->thread();

@@ -219,7 +219,7 @@ PyObject *from_dlpack(PyObject *, PyObject *args, PyObject *kwargs) {
   const int done = asked ? state.python->device(device, &d) : int(PLAIT_CONVERTED);
   if (done == PLAIT_NOT_CONVERTIBLE)
     PyErr_Format(PyExc_TypeError, "from_dlpack: `device` must be device, got %R", device);
-  if (done != PLAIT_CONVERTED) return nullptr;
+  if (done != PLAIT_CONVERTED || (asked && !is_there(d, "from_dlpack"))) return nullptr;
   const bool to_host = asked && d.device_type == kDLCPU;
   Object capsule(capsule_of(source, to_host ? &d : nullptr, copy));
   if (!capsule) return nullptr;

@@ -3,6 +3,10 @@
 #include <dlfcn.h>
 #include <pybind11/pybind11.h>
 
+#include <iterator>
+
+#include "convolution/winograd_mode.h"
+#include "kernel/settings.h"
 #include "tensor.hpp"
 
 namespace py = pybind11;
@@ -20,21 +24,31 @@ void throw_if(bool failed) {
   if (failed) throw py::error_already_set();
 }
 
-const plait_allocator *allocator_of(const char *who, const py::object &device) {
+struct Memory {
+  const plait_allocator *allocator;  // or nullptr
+  DLDevice device;
+};
+
+// The device that an argument names, of which there is the allocator.
+Memory memory_of(const char *who, const py::object &device) {
   DLDevice d = state.runtime->thread()->device;
   const int done = device.is_none() ? int(PLAIT_CONVERTED) : state.python->device(device.ptr(), &d);
   if (done == PLAIT_NOT_CONVERTIBLE)
     throw py::type_error(std::string(who) + ": `device` must be device or None, got " +
                          std::string(py::repr(device)));
   throw_if(done == PLAIT_CONVERSION_FAILED);
-  return role<plait_allocator>(state.runtime, int32_t(d.device_type));
+  throw_if(!is_there(d, who));
+  return {role<plait_allocator>(state.runtime, int32_t(d.device_type)), d};
 }
 
 py::dict memory_stats(const py::object &device) {
-  const plait_allocator *a = allocator_of("memory_stats", device);
+  const auto [a, d] = memory_of("memory_stats", device);
   plait_alloc_stats s{};
   s.size = sizeof s;
-  if (a && a->stats) a->stats(a->ctx, &s);
+  if (a && !a->stats)
+    throw std::runtime_error("memory_stats: the allocator `" + std::string(a->name) +
+                             "` counts nothing");
+  if (a) a->stats(a->ctx, d, &s);
   py::dict out;
   out["allocator"] = a ? py::object(py::str(a->name)) : py::none();
   out["live_bytes"] = s.live_bytes;
@@ -48,8 +62,16 @@ py::dict memory_stats(const py::object &device) {
 }
 
 void empty_cache(const py::object &device) {
-  const plait_allocator *a = allocator_of("empty_cache", device);
+  const plait_allocator *a = memory_of("empty_cache", device).allocator;
   if (a && a->trim) a->trim(a->ctx);
+}
+
+void reset_peak_memory_stats(const py::object &device) {
+  const auto [a, d] = memory_of("reset_peak_memory_stats", device);
+  if (a && !a->reset_peak)
+    throw std::runtime_error("reset_peak_memory_stats: the allocator `" + std::string(a->name) +
+                             "` keeps the peak of the process alone");
+  if (a) a->reset_peak(a->ctx, d);
 }
 
 uint32_t get_num_threads() {
@@ -63,13 +85,66 @@ void set_num_threads(int64_t n) {
   if (e && e->set_width) e->set_width(e->ctx, uint32_t(n));
 }
 
+// Writers hold the interpreter's lock; kernels read at any time.
+void change_settings(uint64_t settings) {
+  __atomic_store_n(state.runtime->settings, settings, __ATOMIC_RELAXED);
+}
 void set_batch_invariant(bool mode) {
-  uint64_t *settings = state.runtime->settings;
-  *settings = mode ? *settings | PLAIT_SETTING_BATCH_INVARIANT
-                   : *settings & ~uint64_t(PLAIT_SETTING_BATCH_INVARIANT);
+  const uint64_t settings = *state.runtime->settings, bit = PLAIT_SETTING_BATCH_INVARIANT;
+  change_settings(mode ? settings | bit : settings & ~bit);
 }
 bool is_batch_invariant() {
   return (*state.runtime->settings & PLAIT_SETTING_BATCH_INVARIANT) != 0;
+}
+
+void set_weight_cache(bool mode) {
+  const uint64_t settings = *state.runtime->settings, bit = plait::core::kPackWeightsAnew;
+  change_settings(mode ? settings & ~bit : settings | bit);
+}
+bool is_weight_cache_enabled() {
+  return !(*state.runtime->settings & plait::core::kPackWeightsAnew);
+}
+
+// Where each tensor's elements lie, and the version of their storage; zeros for None. None where
+// nothing may be kept of one of them.
+py::object weights_state(const py::tuple &tensors) {
+  plait_thread *thread = state.runtime->thread();
+  const plait_engine *e = role<plait_engine>(state.runtime);
+  const bool recorded = e && !(thread->excluded >> e->layer & 1);
+  if (!is_weight_cache_enabled() || recorded || thread->slot[1]) return py::none();
+  constexpr uint64_t foreign = PLAIT_STORAGE_EXTERNAL | PLAIT_STORAGE_SHARED |
+                               PLAIT_STORAGE_MAPPED | PLAIT_STORAGE_EXPORTED | PLAIT_STORAGE_PINNED;
+  py::tuple found(2 * tensors.size());
+  for (size_t i = 0; i < tensors.size(); i++) {
+    PyObject *o = PyTuple_GET_ITEM(tensors.ptr(), Py_ssize_t(i));
+    uint64_t data = 0, version = 0;
+    if (o != Py_None) {
+      if (!PyObject_TypeCheck(o, state.tensor_type)) return py::none();
+      const plait_tensor *t = handle_of(o);
+      const uint64_t flags = __atomic_load_n(&t->storage->flags, __ATOMIC_RELAXED);
+      if (t->dl.device.device_type != kDLCPU || flags & foreign) return py::none();
+      data = reinterpret_cast<uintptr_t>(t->dl.data);
+      version = __atomic_load_n(&t->storage->version, __ATOMIC_ACQUIRE);
+    }
+    found[2 * i] = data;
+    found[2 * i + 1] = version;
+  }
+  return std::move(found);
+}
+
+constexpr const char *kWinogradModes[] = {"auto", "off", "F2",
+                                          "F4",   "F5",  "F6"};  // by WinogradMode
+
+void set_winograd(const std::string &mode) {
+  for (uint64_t i = 0; i < std::size(kWinogradModes); i++)
+    if (mode == kWinogradModes[i])
+      return change_settings(
+          core::with_winograd_mode(*state.runtime->settings, core::WinogradMode(i)));
+  throw py::value_error(
+      "set_winograd: `mode` must be 'auto', 'off', 'F2', 'F4', 'F5' or 'F6'; got '" + mode + "'");
+}
+std::string get_winograd() {
+  return kWinogradModes[uint64_t(core::winograd_mode_of(*state.runtime->settings))];
 }
 
 void set_default_dtype(const py::object &o) {
@@ -101,7 +176,7 @@ py::object make(const py::object &data, const py::object &dtype, const py::objec
   if (done == PLAIT_NOT_CONVERTIBLE)
     throw py::type_error("tensor: `device` must be device or None, got " +
                          std::string(py::repr(device)));
-  throw_if(done == PLAIT_CONVERSION_FAILED);
+  throw_if(done == PLAIT_CONVERSION_FAILED || (!device.is_none() && !is_there(at, "tensor")));
   plait_tensor *t = from_data(data.ptr(), dtype.is_none() ? nullptr : &d);
   throw_if(!t);
   if (device.is_none())  // what comes from a device stays there
@@ -170,16 +245,40 @@ void add_functions(py::module_ &m) {
   m.def("tensor", make, py::arg("data"), py::pos_only(), py::kw_only(),
         py::arg("dtype") = py::none(), py::arg("device") = py::none(),
         py::arg("requires_grad") = false);
-  m.def("memory_stats", memory_stats, py::arg("device") = py::none(),
-        "The counters of the allocator of a device's type: live, cached and peak bytes, live "
-        "blocks, allocations and those that went to the system. None is the default device."
+  m.def(
+      "memory_stats", memory_stats, py::arg("device") = py::none(),
+      "The counters of a device's allocator: live, cached and peak bytes, live blocks, "
+      "allocations and those that went to the system. None is the default device."
+      "\n\n`reset_peak_memory_stats` lets the peak begin anew."
+      "\n\nReturns:\n"
+      "    A dict with the allocator's name, None where there is none, and the counters, in bytes "
+      "or as numbers of blocks; one that the allocator does not keep is 0."
+      "\n\nRaises:\n"
+      "    RuntimeError: if the allocator counts nothing.\n"
+      "    ValueError: if there is no such device."
+      "\n\nExample:\n"
+      "    >>> import plait_core as pc\n"
+      "    >>> stats = pc.memory_stats()\n"
+      "    >>> stats[\"live_bytes\"] <= stats[\"peak_bytes\"]\n"
+      "    True");
+  m.def("reset_peak_memory_stats", reset_peak_memory_stats, py::arg("device") = py::none(),
+        "Let `peak_bytes` of `memory_stats` begin at what is live on a device now. None is the "
+        "default device."
+        "\n\nRaises:\n"
+        "    RuntimeError: if the allocator keeps the peak of the process alone.\n"
+        "    ValueError: if there is no device with this number.\n"
+        "    NotImplementedError: if no component for the device is installed."
         "\n\nExample:\n"
         "    >>> import plait_core as pc\n"
+        "    >>> pc.reset_peak_memory_stats()\n"
         "    >>> stats = pc.memory_stats()\n"
-        "    >>> stats[\"live_bytes\"] <= stats[\"peak_bytes\"]\n"
+        "    >>> stats[\"peak_bytes\"] >= stats[\"live_bytes\"]\n"
         "    True");
   m.def("empty_cache", empty_cache, py::arg("device") = py::none(),
         "Give cached memory of a device's type back to the system. None is the default device."
+        "\n\nRaises:\n"
+        "    ValueError: if there is no device with this number.\n"
+        "    NotImplementedError: if no component for the device is installed."
         "\n\nExample:\n"
         "    >>> import plait_core as pc\n"
         "    >>> before = pc.memory_stats()[\"cached_bytes\"]\n"
@@ -204,6 +303,57 @@ void add_functions(py::module_ &m) {
         "    >>> import plait_core as pc\n"
         "    >>> pc.is_batch_invariant()\n"
         "    False");
+  m.def(
+      "set_weight_cache", set_weight_cache, py::arg("mode"),
+      "Let kernels keep what they make of weights in calls without gradients.\n\n"
+      "    Linear layers and convolutions pack their weights. Without gradients, under `no_grad`\n"
+      "    or `inference_mode`, packed weights are kept from the second call on, up to 256 MB in\n"
+      "    all, until the weights change or go. That takes memory for time; it is on at the\n"
+      "    start. Results differ by rounding at most. Off, what is kept is freed at the next\n"
+      "    call of such a layer.\n\n"
+      "    Args:\n"
+      "        mode: Whether they are kept. One setting for the whole process.\n\n"
+      "    Example:\n"
+      "        >>> import plait_core as pc\n"
+      "        >>> pc.set_weight_cache(False)\n"
+      "        >>> pc.is_weight_cache_enabled()\n"
+      "        False\n"
+      "        >>> pc.set_weight_cache(True)\n");
+  m.def("is_weight_cache_enabled", is_weight_cache_enabled,
+        "Whether `set_weight_cache` is on."
+        "\n\nExample:\n"
+        "    >>> import plait_core as pc\n"
+        "    >>> pc.is_weight_cache_enabled()\n"
+        "    True");
+  m.def("_weights_state", weights_state, py::arg("tensors"));
+  m.def(
+      "set_winograd", set_winograd, py::arg("mode"),
+      "Choose which 3x3 convolutions are computed by Winograd's algorithm, in this process.\n\n"
+      "    It computes tiles of m x m results from (m + 2)^2 products a channel instead of\n"
+      "    9 m^2, and rounds a little more; docs/guides/convolutions.md has times and errors.\n"
+      "    It is for windows of 3 x 3 elements, stride 1 and dilation 1, and for both\n"
+      "    derivatives.\n\n"
+      "    Args:\n"
+      "        mode: `auto`: tiles of 2, 4 or 5 a side for float32 where they are faster, which\n"
+      "            depends on the sizes alone. `off`: never. `F2`, `F4`, `F5`, `F6`: always, with\n"
+      "            tiles of this size, for float64 too.\n\n"
+      "    Raises:\n"
+      "        ValueError: if `mode` is something else.\n\n"
+      "    Example:\n"
+      "        >>> import plait_core as pc\n"
+      "        >>> pc.set_winograd(\"off\")\n"
+      "        >>> pc.get_winograd()\n"
+      "        'off'\n"
+      "        >>> pc.set_winograd(\"auto\")\n\n"
+      "    References:\n"
+      "        A. Lavin and S. Gray, \"Fast Algorithms for Convolutional Neural Networks\",\n"
+      "        2016.\n");
+  m.def("get_winograd", get_winograd,
+        "The mode that `set_winograd` set, `auto` at first."
+        "\n\nExample:\n"
+        "    >>> import plait_core as pc\n"
+        "    >>> pc.get_winograd()\n"
+        "    'auto'");
   m.def("get_num_threads", get_num_threads,
         "How many threads an operator may use."
         "\n\nExample:\n"

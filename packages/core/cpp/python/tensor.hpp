@@ -151,6 +151,8 @@ plait_tensor *from_data(PyObject *data,
                         const DLDataType *);  // nested lists, numbers, arrays: always a copy
 // the tensor on a device: itself, or a copy, through which gradients flow; steals
 plait_tensor *moved(plait_tensor *, DLDevice);
+// Whether a device is there; `who`, which is to use it, raises an exception if not.
+bool is_there(DLDevice, const char *who);
 extern PyBufferProcs buffer_methods;
 extern PyMethodDef exchange_methods[], exchange_functions[];
 bool refuse_grad(plait_tensor *, const char *who, PyObject *exception);

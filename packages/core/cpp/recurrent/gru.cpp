@@ -1,5 +1,5 @@
 // GRU over sequences. As in lstm.cpp, the product of a step and its pointwise part follow each
-// other while the gates of a thread's sequences are in the cache.
+// other while the gates of a block of hidden units are in the cache.
 #include "pointwise/math.h"
 #include "recurrent/recurrent.h"
 
@@ -8,19 +8,19 @@ namespace {
 
 namespace math = scalar::math;
 
-// gates x of the input and u of the state before, h0, to h; kept for the derivative: r, z, n and
-// the last part of u.
+// Gates x of the input and u of the state before, h0, to h, for n units; kept for the derivative:
+// r, z, n and the last part of u. Gates are `width` elements apart, in u `wide` elements.
 template <class T>
-void cell(const T *x, const T *__restrict u, const T *h0, int64_t n, T *__restrict kept,
-          T *__restrict h) {
+void cell(const T *x, const T *__restrict u, int64_t wide, const T *h0, int64_t n, int64_t width,
+          T *__restrict kept, T *__restrict h) {
 #pragma GCC ivdep
   for (int64_t j = 0; j < n; j++) {
-    const T r = math::sigmoid(x[j] + u[j]), z = math::sigmoid(x[n + j] + u[n + j]),
-            own = u[2 * n + j], made = math::tanh(x[2 * n + j] + r * own);
+    const T r = math::sigmoid(x[j] + u[j]), z = math::sigmoid(x[width + j] + u[wide + j]),
+            own = u[2 * wide + j], made = math::tanh(x[2 * width + j] + r * own);
     kept[j] = r;
-    kept[n + j] = z;
-    kept[2 * n + j] = made;
-    kept[3 * n + j] = own;
+    kept[width + j] = z;
+    kept[2 * width + j] = made;
+    kept[3 * width + j] = own;
     h[j] = made + z * (h0[j] - made);
   }
 }
@@ -28,56 +28,62 @@ void cell(const T *x, const T *__restrict u, const T *h0, int64_t n, T *__restri
 // gru_forward(gates, hx, weight, bias, sizes, reverse) -> output, h, activated
 template <class T>
 plait_status forward(const plait_call *c) {
-  const int64_t width = tensor(c, 1)->shape[1], wide = padded(3 * width);
+  const int64_t width = tensor(c, 1)->shape[1];
   Steps steps;
   Dense<T> gates, hx, bias;
   PackedWeight<T> weight;
+  Exchange<T> states;
   const DLTensor *w = tensor(c, 2), *b = tensor(c, 3);
   PLAIT_TRY(steps.take(c, c->in[4], integer(c, 5) != 0));
   PLAIT_TRY(gates.take(c, tensor(c, 0)));
   PLAIT_TRY(hx.take(c, tensor(c, 1)));
   if (b) PLAIT_TRY(bias.take(c, b));
-  PLAIT_TRY(weight.take(c, {data<T>(w), w->strides[1], w->strides[0]}, width, 3 * width));
+  PLAIT_TRY(weight.take(c, {data<T>(w), w->strides[1], w->strides[0]}, width, 3, width));
+  PLAIT_TRY(states.take(c, steps.batch(), width));
   T *output = data<T>(result(c, 0)), *last = data<T>(result(c, 1)), *kept = data<T>(result(c, 2));
-  const int64_t work = steps.rows() * width * width * 3;
-  return each_share<T>(c, steps.batch(), work, wide, [&](int64_t first, int64_t end, T *memory) {
-    for (int64_t k = 0; k < steps.count(); k++) {
-      const int64_t t = steps.at(k), stop = steps.size(t) < end ? steps.size(t) : end;
-      const int64_t start = steps.start(t);
-      for (int64_t r = first; r < stop; r++) {
-        T *u = memory + (r - first) * wide;
-        for (int64_t j = 0; j < 3 * width; j++) u[j] = b ? bias[j] : T(0);
+  states.fill(hx, steps.batch(), width);
+  for (int64_t k = 0; k < steps.count(); k++) {
+    const int64_t t = steps.at(k), start = steps.start(t);
+    each_block<T>(c, width, steps.size(t), 3 * width, [&](Block u, int64_t first, int64_t end) {
+      const int64_t row = 3 * u.wide + kPadding;
+      const size_t bytes = size_t(u.count) * sizeof(T);
+      alignas(64) T tile[kSequences * (3 * kUnits + kPadding)];
+      for (; first < end; first += kSequences) {
+        const int64_t m = end - first < kSequences ? end - first : kSequences;
+        for (int64_t i = 0; b && i < m; i++)
+          for (int64_t g = 0; g < 3; g++)
+            memcpy(tile + i * row + g * u.wide, bias + g * width + u.first, bytes);
+        multiply_tile(m, 3 * u.wide, width, states.rows(k, first), weight.panels(u), tile, row,
+                      b != nullptr);
+        for (int64_t i = 0; i < m; i++) {
+          const int64_t r = first + i;
+          T *h = output + (start + r) * width + u.first;
+          cell(gates + (start + r) * 3 * width + u.first, tile + i * row, u.wide,
+               states.at(k, r) + u.first, u.count, width, kept + (start + r) * 4 * width + u.first,
+               h);
+          memcpy(states.at(k + 1, r) + u.first, h, bytes);
+          if (steps.is_last(k, r)) memcpy(last + r * width + u.first, h, bytes);
+        }
       }
-      steps.before(t, first, stop, [&](int64_t from, int64_t to, int64_t row) {
-        const T *h = row < 0 ? hx + from * width : output + (row + from) * width;
-        multiply_tile(to - from, ceil_div(3 * width, kPanel<T>) * kPanel<T>, width, {h, width, 1},
-                      weight.panels(), memory + (from - first) * wide, wide, true);
-      });
-      for (int64_t r = first; r < stop; r++) {
-        T *h = output + (start + r) * width;
-        cell(gates + (start + r) * 3 * width, memory + (r - first) * wide,
-             steps.row_before<T>(t, r, output, hx, width), width, kept + (start + r) * 4 * width,
-             h);
-        memcpy(last + r * width, h, size_t(width) * sizeof(T));
-      }
-    }
-  });
+    });
+  }
+  return PLAIT_OK;
 }
 
-// The gradients of a row's gates, of the input and of the state before; gh keeps the gradient that
-// bypasses the gates.
+// The gradients of the gates of n units, of the input and of the state before; gh keeps the
+// gradient that bypasses the gates. Gates are `width` elements apart.
 template <class T>
-void cell_backward(const T *kept, const T *h0, const T *grad, int64_t n, T *__restrict gh,
-                   T *__restrict by_x, T *__restrict by_u) {
+void cell_backward(const T *kept, const T *h0, const T *grad, int64_t n, int64_t width,
+                   T *__restrict gh, T *__restrict by_x, T *__restrict by_u) {
 #pragma GCC ivdep
   for (int64_t j = 0; j < n; j++) {
-    const T r = kept[j], z = kept[n + j], made = kept[2 * n + j], own = kept[3 * n + j];
+    const T r = kept[j], z = kept[width + j], made = kept[2 * width + j], own = kept[3 * width + j];
     const T h = gh[j] + grad[j], by_made = h * (T(1) - z) * (T(1) - made * made);
     const T by_r = by_made * own * r * (T(1) - r), by_z = h * (h0[j] - made) * z * (T(1) - z);
     by_x[j] = by_u[j] = by_r;
-    by_x[n + j] = by_u[n + j] = by_z;
-    by_x[2 * n + j] = by_made;
-    by_u[2 * n + j] = by_made * r;
+    by_x[width + j] = by_u[width + j] = by_z;
+    by_x[2 * width + j] = by_made;
+    by_u[2 * width + j] = by_made * r;
     gh[j] = h * z;
   }
 }
@@ -93,10 +99,11 @@ void sum_rows(const T *from, int64_t rows, int64_t n, T *to) {
 // gates, hx, weight, bias
 template <class T>
 plait_status backward(const plait_call *c) {
-  const int64_t width = tensor(c, 3)->shape[1], wide = padded(width);
+  const int64_t width = tensor(c, 3)->shape[1];
   Steps steps;
   Dense<T> grad, grad_h, hx, output, kept;
   PackedWeight<T> weight;
+  Exchange<T> gradients;
   Workspace by_state;
   const DLTensor *w = tensor(c, 4);
   PLAIT_TRY(steps.take(c, c->in[8], integer(c, 9) != 0));
@@ -105,28 +112,22 @@ plait_status backward(const plait_call *c) {
   PLAIT_TRY(hx.take(c, tensor(c, 3)));
   PLAIT_TRY(output.take(c, tensor(c, 6)));
   PLAIT_TRY(kept.take(c, tensor(c, 7)));
-  PLAIT_TRY(weight.take(c, {data<T>(w), w->strides[0], w->strides[1]}, 3 * width, width));
+  PLAIT_TRY(weight.take(c, {data<T>(w), w->strides[0], w->strides[1]}, 3 * width, 1, width));
+  PLAIT_TRY(gradients.take(c, steps.batch(), 3 * width));
   PLAIT_TRY(by_state.take(c, uint64_t(steps.rows() * 3 * width + 16) * sizeof(T)));
   T *by_x = data<T>(result(c, 0)), *by_h = data<T>(result(c, 1)), *by_u = by_state.as<T>();
-  const int64_t work = steps.rows() * width * width * 3;
-  PLAIT_TRY(each_share<T>(c, steps.batch(), work, wide, [&](int64_t first, int64_t end, T *memory) {
-    for (int64_t r = first; r < end; r++)
-      memcpy(memory + (r - first) * wide, grad_h + r * width, size_t(width) * sizeof(T));
-    for (int64_t k = steps.count() - 1; k >= 0; k--) {
-      const int64_t t = steps.at(k), start = steps.start(t);
-      const int64_t stop = steps.size(t) < end ? steps.size(t) : end;
-      for (int64_t r = first; r < stop; r++)
-        cell_backward(kept + (start + r) * 4 * width, steps.row_before<T>(t, r, output, hx, width),
-                      grad + (start + r) * width, width, memory + (r - first) * wide,
-                      by_x + (start + r) * 3 * width, by_u + (start + r) * 3 * width);
-      if (first < stop)
-        multiply_tile(stop - first, ceil_div(width, kPanel<T>) * kPanel<T>, 3 * width,
-                      {by_u + (start + first) * 3 * width, 3 * width, 1}, weight.panels(), memory,
-                      wide, true);
-    }
-    for (int64_t r = first; r < end; r++)
-      memcpy(by_h + r * width, memory + (r - first) * wide, size_t(width) * sizeof(T));
-  }));
+  memcpy(by_h, grad_h, size_t(steps.batch() * width) * sizeof(T));
+  each_step_back<T>(c, steps, gradients, weight, width, 3, by_h, true,
+                    [&](int64_t k, int64_t t, int64_t r, Block u, T *gh) {
+                      const int64_t row = steps.start(t) + r, at = row * 3 * width + u.first;
+                      cell_backward(kept + row * 4 * width + u.first,
+                                    steps.row_before<T>(t, r, output, hx, width) + u.first,
+                                    grad + row * width + u.first, u.count, width, gh, by_x + at,
+                                    by_u + at);
+                      for (int64_t g = 0; g < 3; g++)
+                        memcpy(gradients.at(k, r) + g * width + u.first, by_u + at + g * width,
+                               size_t(u.count) * sizeof(T));
+                    });
   sum_rows(by_u, steps.rows(), 3 * width, data<T>(result(c, 3)));
   return weight_gradient<T>(c, steps, by_u, 3 * width, output, hx, width, data<T>(result(c, 2)));
 }

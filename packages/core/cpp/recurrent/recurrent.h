@@ -1,5 +1,5 @@
-// Shared by the kernels of recurrent layers: the rows of steps, and products with a weight that is
-// packed once for all steps.
+// Shared by the kernels of recurrent layers: the rows of steps, blocks of hidden units, and
+// products with a weight that is packed once for all steps.
 #ifndef PLAIT_CORE_RECURRENT_H
 #define PLAIT_CORE_RECURRENT_H
 #include "kernel/dense.h"
@@ -25,6 +25,8 @@ class Steps {
   int64_t count() const { return count_; }
   int64_t batch() const { return count_ ? sizes_[0] : 0; }
   int64_t rows() const { return start(count_); }
+  // Whether a sequence's k-th step is its last one.
+  bool is_last(int64_t k, int64_t row) const { return k + 1 == count_ || row >= sizes_[at(k + 1)]; }
   // The step that is computed k-th; the first row and the number of rows of step t.
   int64_t at(int64_t k) const { return reverse_ ? count_ - 1 - k : k; }
   int64_t start(int64_t t) const { return space_.as<int64_t>()[t]; }
@@ -58,50 +60,127 @@ class Steps {
   Workspace space_;
 };
 
-// Sequences are divided into shares, which threads take through all steps without waiting for each
-// other. The number of shares depends on the sizes only.
-inline int64_t shares(int64_t batch, int64_t work) {
-  if (batch < 8 || work < (1 << 20)) return 1;
-  return 2 * ceil_div(batch, 32);
+// What a thread computes in a step: the gates of a block of hidden units, for so many sequences at
+// a time that their gates stay in the first-level cache. All threads meet after each step. So a
+// thread reads its part of the weight only, and the bits do not depend on how the units are
+// divided.
+constexpr int64_t kUnits = 32, kSequences = 48;
+constexpr int64_t kStepWork = 1 << 18;  // multiplications for one unit of parallel work
+
+struct Block {
+  int64_t first, count, wide;  // hidden units; `wide` fills whole panels
+};
+template <class T>
+Block block_of(int64_t i, int64_t width) {
+  const int64_t rest = width - i * kUnits, count = rest < kUnits ? rest : kUnits;
+  return {i * kUnits, count, ceil_div(count, kPanel<T>) * kPanel<T>};
 }
 
-// f(first sequence, last sequence, memory of `size` elements of each sequence)
+// f(block, first sequence, last sequence) for all hidden units of the sequences of a step; `work`
+// is the number of multiplications for a unit of one sequence. Few sequences cost as much as eight,
+// as reading the weight takes most of the time.
 template <class T, class F>
-plait_status each_share(const plait_call *c, int64_t batch, int64_t work, int64_t size, F &&f) {
-  const int64_t n = shares(batch, work), each = ceil_div(batch, n);
-  const uint64_t nbytes = uint64_t(each * size + 16) * sizeof(T);
-  bool failed = false;
-  parallel(c, n, [&](int64_t i) {
-    Workspace space;
-    if (!space.try_take(nbytes)) return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
-    const int64_t begin = i * batch / n, end = (i + 1) * batch / n;
-    if (begin < end) f(begin, end, space.as<T>());
+void each_block(const plait_call *c, int64_t width, int64_t rows, int64_t work, F &&f) {
+  const int64_t blocks = ceil_div(width, kUnits), most = ceil_div(rows, kSequences);
+  const int64_t parts = most < ceil_div(kUnits, blocks) ? most : ceil_div(kUnits, blocks);
+  if (parts == 0) return;
+  const int64_t each = kUnits * work * (rows / parts + 8);
+  parallel_ranges(c, blocks * parts, kStepWork / (each + 1) + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++)
+      f(block_of<T>(i / parts, width), i % parts * rows / parts, (i % parts + 1) * rows / parts);
   });
-  return failed ? Workspace::out_of_memory(c, nbytes) : PLAIT_OK;
 }
 
-// A matrix as panels, packed on all threads.
+// Elements between rows that are read side by side. Rows whose distance is a multiple of 1024 bytes
+// would share sets of the cache.
+template <class T>
+int64_t spread(int64_t n) {
+  const int64_t wide = padded(n);
+  return wide * int64_t(sizeof(T)) % 1024 == 0 ? wide + kPadding : wide;
+}
+
+// The rows that one step leaves to the next: those that are read, and those that are written.
+template <class T>
+class Exchange {
+ public:
+  plait_status take(const plait_call *c, int64_t rows, int64_t columns) {
+    row_ = spread<T>(columns);
+    size_ = rows * row_;
+    return space_.take(c, uint64_t(2 * size_ + 16) * sizeof(T));
+  }
+  // Rows that are there before the first step.
+  void fill(const T *from, int64_t rows, int64_t columns) {
+    for (int64_t i = 0; i < 2; i++)
+      for (int64_t r = 0; r < rows; r++)
+        memcpy(at(i, r), from + r * columns, size_t(columns) * sizeof(T));
+  }
+  T *at(int64_t step, int64_t row) const {
+    return space_.template as<T>() + (step & 1) * size_ + row * row_;
+  }
+  Matrix<T> rows(int64_t step, int64_t first) const { return {at(step, first), row_, 1}; }
+
+ private:
+  int64_t row_ = 0, size_ = 0;
+  Workspace space_;
+};
+
+// A matrix of `depth` rows and as many columns as each of `gates` has units, packed on all threads:
+// the panels of a block's units, gate after gate.
 template <class T>
 class PackedWeight {
  public:
-  plait_status take(const plait_call *c, Matrix<T> w, int64_t depth, int64_t columns) {
+  plait_status take(const plait_call *c, Matrix<T> w, int64_t depth, int64_t gates, int64_t width) {
     depth_ = depth;
-    const int64_t panels = ceil_div(columns, kPanel<T>);
-    PLAIT_TRY(space_.take(c, uint64_t(panels * kPanel<T> * depth + 16) * sizeof(T)));
-    parallel_ranges(c, panels, kSerial / (depth + 1) / kPanel<T> + 1,
-                    [&](int64_t begin, int64_t end) {
-                      const int64_t from = begin * kPanel<T>;
-                      const int64_t to = end * kPanel<T> < columns ? end * kPanel<T> : columns;
-                      pack_panels(w.at(0, from), depth, to - from, space_.as<T>() + from * depth);
-                    });
+    gates_ = gates;
+    const int64_t blocks = ceil_div(width, kUnits), each = kUnits * gates * depth;
+    PLAIT_TRY(space_.take(c, uint64_t(blocks * each + 16) * sizeof(T)));
+    parallel_ranges(c, blocks, kSerial / (each + 1) + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) {
+        const Block u = block_of<T>(i, width);
+        for (int64_t g = 0; g < gates; g++)
+          pack_panels(w.at(0, g * width + u.first), depth, u.count, data(u) + g * u.wide * depth);
+      }
+    });
     return PLAIT_OK;
   }
-  Panels<T> panels() const { return Panels<T>::packed(space_.as<T>(), depth_); }
+  Panels<T> panels(const Block &u) const { return Panels<T>::packed(data(u), depth_); }
 
  private:
-  int64_t depth_ = 0;
+  T *data(const Block &u) const { return space_.template as<T>() + u.first * gates_ * depth_; }
+  int64_t depth_ = 0, gates_ = 0;
   Workspace space_;
 };
+
+// The steps of a backward pass, the last first. `gradients` has the rows that the step before it in
+// this order left: their product with the weight becomes the gradient of the state in by_h, or is
+// added to it. Then f(k, t, row, block, gradient of the block's units) for each row of step t, the
+// k-th.
+template <class T, class F>
+void each_step_back(const plait_call *c, const Steps &steps, const Exchange<T> &gradients,
+                    const PackedWeight<T> &weight, int64_t width, int64_t gates, T *by_h, bool add,
+                    F &&f) {
+  for (int64_t k = steps.count() - 1; k >= -1; k--) {
+    const int64_t t = k < 0 ? -1 : steps.at(k), rows = k < 0 ? 0 : steps.size(t);
+    const int64_t made = k + 1 < steps.count() ? steps.size(steps.at(k + 1)) : 0;
+    const int64_t most = rows > made ? rows : made, work = gates * width;
+    each_block<T>(c, width, most, work, [&](Block u, int64_t first, int64_t end) {
+      const int64_t row = u.wide + kPadding;
+      const size_t bytes = size_t(u.count) * sizeof(T);
+      alignas(64) T tile[kSequences * (kUnits + kPadding)];
+      for (; first < end; first += kSequences) {
+        const int64_t m = end - first < kSequences ? end - first : kSequences;
+        const int64_t products = made < first ? 0 : made - first < m ? made - first : m;
+        for (int64_t i = 0; i < m; i++)
+          memcpy(tile + i * row, by_h + (first + i) * width + u.first, bytes);
+        multiply_tile(products, u.wide, gates * width, gradients.rows(k + 1, first),
+                      weight.panels(u), tile, row, add);
+        for (int64_t i = 0; i < m && first + i < rows; i++) f(k, t, first + i, u, tile + i * row);
+        for (int64_t i = 0; i < m; i++)
+          memcpy(by_h + (first + i) * width + u.first, tile + i * row, bytes);
+      }
+    });
+  }
+}
 
 // The states before every row, one after the other.
 template <class T>

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kPiece = 65536;       // elements that make a unit of parallel work
 constexpr int64_t kFewResults = 64;     // with fewer results, long reductions are cut too
-constexpr int64_t kColumns = 512;       // results side by side
+constexpr int64_t kColumns = 2048;      // results side by side: long runs of each row
 constexpr int64_t kFlush = 128;  // rows that are summed in T before the sums go to the wider type
 
 template <class T, class P>
@@ -113,12 +113,18 @@ plait_status reduce_columns(const plait_call *c, const Reduction &r, T *out, boo
                                partial + k * kColumns);
     }
   });
-  for (int64_t o = 0; o < outer; o++) {
-    P *p = partial + o * pieces * kColumns;
-    for (int64_t k = 1; k < pieces; k++)
-      for (int64_t j = 0; j < columns(o); j++) p[j] = Op::step(p[j], p[k * kColumns + j]);
-    for (int64_t j = 0; j < columns(o); j++) out[first(o) + j] = finished<T>(p[j], divisor);
-  }
+  constexpr int64_t kBeside = 256;  // columns of one piece of the second pass
+  const int64_t parts = kColumns / kBeside;
+  parallel_ranges(c, outer * parts, kPiece / (pieces * kBeside) + 1, [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; i++) {
+      const int64_t o = i / parts, begin = i % parts * kBeside;
+      const int64_t end = begin + kBeside < columns(o) ? begin + kBeside : columns(o);
+      P *p = partial + o * pieces * kColumns;
+      for (int64_t k = 1; k < pieces; k++)
+        for (int64_t j = begin; j < end; j++) p[j] = Op::step(p[j], p[k * kColumns + j]);
+      for (int64_t j = begin; j < end; j++) out[first(o) + j] = finished<T>(p[j], divisor);
+    }
+  });
   return PLAIT_OK;
 }
 

@@ -1,57 +1,73 @@
 // Role "allocator" for the CPU: a cache of recycled memory. New pages from the system are slow, so
 // freed blocks go to lists by size and are used again at once, on any thread.
 #include <pthread.h>
+#include <time.h>
 
 #include <cstdlib>
 #include <cstring>
 
+#include "blocks.hpp"
 #include "core.hpp"
 #include "pages.hpp"
 #include "poison.hpp"
 #include "sizes.hpp"
 #include "slabs.hpp"
+#include "timer.hpp"
 
 namespace plait::core {
 namespace {
 
-constexpr uint32_t kEmptySlabs = 4;   // cached beside the one block that each class keeps
-constexpr uint32_t kNearby = 2;  // classes above the exact one that may serve a large request
+constexpr uint64_t kLargeLimit = 1 << 20;  // from here on blocks have huge pages
+constexpr int64_t kNever = INT64_MAX;
+constexpr int64_t kShortestWait = 50000000;  // of the timer, in nanoseconds
 
-struct LargeClass {
-  void *free = nullptr;  // each block holds the address of the next
-  uint64_t blocks = 0, used = 0;  // used: the clock at the last request for a block of this class
-};
+int64_t now() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+  return int64_t(t.tv_sec) * 1000000000 + t.tv_nsec;
+}
 
 class Cache {
  public:
   plait_status alloc(uint64_t nbytes, void **data, void **block);
-  void free(void *data, uint64_t nbytes, void *block);
+  void free(void *data, void *block);
   void trim();
+  int64_t release_old();  // returns the time until there is more to release, or 0
   void stats(plait_alloc_stats *out);
+  void reset_peak();
   void lock_all();
   void unlock_all();
 
  private:
-  void *take_large(uint32_t *cls);
-  void *map_or_trim(uint64_t bytes);
-  Slab *new_slab();
-  void drop_slab(Slab *slab, uint32_t keep);
-  void evict(uint64_t limit);
+  BlockPool &pool(uint64_t bytes) { return bytes < kLargeLimit ? small_blocks_ : large_blocks_; }
+  uint64_t cached() const { return small_blocks_.cached() + large_blocks_.cached(); }
+  Block *take(uint64_t bytes);
+  void give(Block *block, uint64_t *counter);
+  Block *release(int64_t before, uint64_t keep);
+  void unmap(Block *list);
+  void *take_small(uint32_t c, Slab **slab);
+  bool drop_idle_slabs();
   void note_peak();
   uint64_t limit();
 
   SlabClass small_[kSmallClasses];
   SpinLock
       lock_;  // guards all below; never taken before a class's lock is released, except by lock_all
-  LargeClass large_[kLargeClasses];
-  Slab *empty_ = nullptr;
-  uint32_t empty_count_ = 0;
-  uint64_t slab_bytes_ = 0, large_live_ = 0, large_blocks_ = 0, large_taken_ = 0;
-  uint64_t cached_ = 0, peak_ = 0, mapped_ = 0, clock_ = 0, limit_ = 0;
+  BlockPool small_blocks_{4 << 10, 4 << 10, 256 << 10};
+  BlockPool large_blocks_{64 << 10, kHugePage, kHugePage};
+  BlockRecords records_;
+  ReusePeriod period_;
+  int64_t slabs_seen_ = 0;  // the timer's alone
+  uint64_t slab_bytes_ = 0, large_live_ = 0, large_count_ = 0, large_taken_ = 0;
+  uint64_t peak_ = 0, mapped_ = 0, limit_ = 0;
 };
 
-// A block's handle: the slab it was cut from, or a large block's class as an odd number.
-void *handle(uint32_t large) { return reinterpret_cast<void *>(uintptr_t(large) << 1 | 1); }
+extern Timer timer;  // calls release_old
+
+// A block's handle: the slab it was cut from, or a large block's record with the lowest bit set.
+void *handle(Block *block) {
+  return reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(block) | 1);
+}
 
 uint64_t Cache::limit() {  // PLAIT_CACHE_BYTES, else a quarter of the machine's memory
   if (!limit_) {
@@ -67,139 +83,153 @@ void Cache::note_peak() {
   if (slab_bytes_ + large_live_ > peak_) peak_ = slab_bytes_ + large_live_;
 }
 
-void *Cache::map_or_trim(uint64_t bytes) {
-  void *p = map_pages(bytes);
-  if (!p) {
-    evict(0);
-    p = map_pages(bytes);
+Block *Cache::take(uint64_t bytes) {
+  const int64_t time = now();
+  BlockPool &blocks = pool(bytes);
+  Block *block = blocks.take(bytes, records_);
+  if (block) {
+    period_.reused(time - block->freed, time);
+    return block;
   }
-  if (p) mapped_++;
+  block = blocks.grow(bytes, time, records_);
+  if (!block) {  // give all back and try again
+    Block *list = release(kNever, 0);
+    unmap_all(list);
+    records_.give_all(list);
+    block = blocks.grow(bytes, time, records_);
+    if (!block) return nullptr;
+  }
+  mapped_++;
+  period_.mapped(block->size, time);
+  return block;
+}
+
+// `counter`: of the bytes in use, of which it is one.
+void Cache::give(Block *block, uint64_t *counter) {
+  const int64_t time = now();
+  Block *list = nullptr;
+  int64_t wait = 0;
+  PLAIT_POISON(block->data, block->size);
+  {
+    Guard guard(lock_);
+    *counter -= block->size;
+    if (counter == &large_live_) large_count_--;
+    (block->huge ? large_blocks_ : small_blocks_).give(block, time);
+    if (cached() > limit()) list = release(kNever, limit());
+    if (!timer.running()) wait = period_.at(time);
+  }
+  if (wait) timer.start(wait);
+  unmap(list);
+}
+
+// Takes out what was freed at `before` or earlier, until `keep` bytes are cached.
+Block *Cache::release(int64_t before, uint64_t keep) {
+  const uint64_t small = small_blocks_.cached();
+  Block *list = large_blocks_.release(before, keep > small ? keep - small : 0, records_, nullptr);
+  const uint64_t left = large_blocks_.cached();
+  return small_blocks_.release(before, keep > left ? keep - left : 0, records_, list);
+}
+
+// Called without the lock: to unmap pages takes long.
+void Cache::unmap(Block *list) {
+  if (!list) return;
+  unmap_all(list);
+  Guard guard(lock_);
+  records_.give_all(list);
+}
+
+void *Cache::take_small(uint32_t c, Slab **slab) {
+  SlabClass &cls = small_[c];
+  cls.lock();
+  void *p = cls.take(slab);
+  cls.unlock();
+  while (__builtin_expect(!p, 0)) {
+    Block *block;
+    {
+      Guard guard(lock_);
+      block = take(kSlabBytes);
+      if (!block) return nullptr;
+      slab_bytes_ += block->size;
+      note_peak();
+    }
+    cls.lock();
+    cls.add(block, c);
+    p = cls.take(slab);
+    cls.unlock();
+  }
   return p;
-}
-
-Slab *Cache::new_slab() {
-  Guard guard(lock_);
-  Slab *slab = empty_;
-  if (slab) {
-    empty_ = slab->next;
-    empty_count_--;
-    cached_ -= kSlabBytes;
-  } else {
-    slab = static_cast<Slab *>(map_or_trim(kSlabBytes));
-    if (!slab) return nullptr;
-  }
-  slab_bytes_ += kSlabBytes;
-  note_peak();
-  return slab;
-}
-
-void Cache::drop_slab(Slab *slab, uint32_t keep) {
-  Guard guard(lock_);
-  slab_bytes_ -= kSlabBytes;
-  if (empty_count_ < keep) {
-    slab->next = empty_;
-    empty_ = slab;
-    empty_count_++;
-    cached_ += kSlabBytes;
-  } else {
-    PLAIT_UNPOISON(slab, kSlabBytes);
-    unmap_pages(slab, kSlabBytes);
-  }
-}
-
-void *Cache::take_large(uint32_t *cls) {
-  const uint32_t exact = *cls;
-  large_[exact].used = ++clock_;
-  for (uint32_t c = exact; c <= exact + kNearby && c < kLargeClasses; c++) {
-    void *p = large_[c].free;
-    if (!p) continue;
-    large_[c].free = next_free(p);
-    large_[c].blocks--;
-    cached_ -= large_size(c);
-    *cls = c;
-    return p;
-  }
-  return map_or_trim(large_size(exact));
 }
 
 plait_status Cache::alloc(uint64_t nbytes, void **data, void **block) {
   if (__builtin_expect(nbytes <= kSmallLimit, 1)) {
-    const uint32_t c = small_class(nbytes);
-    SlabClass &cls = small_[c];
     Slab *slab = nullptr;
-    cls.lock();
-    void *p = cls.take(&slab);
-    cls.unlock();
-    while (!p) {
-      Slab *fresh = new_slab();
-      if (!fresh) return PLAIT_MEMORY_ERROR;
-      cls.lock();
-      cls.add(fresh, c);
-      p = cls.take(&slab);
-      cls.unlock();
-    }
+    void *p = take_small(small_class(nbytes), &slab);
+    if (!p) return PLAIT_MEMORY_ERROR;
     PLAIT_UNPOISON(p, nbytes);
     *data = p;
     *block = slab;
     return PLAIT_OK;
   }
   if (nbytes > kMaxBytes) return PLAIT_MEMORY_ERROR;
-  uint32_t c = large_class(nbytes);
   Guard guard(lock_);
-  void *p = take_large(&c);
-  if (!p) return PLAIT_MEMORY_ERROR;
-  large_live_ += large_size(c);
-  large_blocks_++;
+  Block *taken = take(nbytes);
+  if (!taken) return PLAIT_MEMORY_ERROR;
+  large_live_ += taken->size;
+  large_count_++;
   large_taken_++;
   note_peak();
-  PLAIT_UNPOISON(p, nbytes);
-  *data = p;
-  *block = handle(c);
+  PLAIT_UNPOISON(taken->data, nbytes);
+  *data = taken->data;
+  *block = handle(taken);
   return PLAIT_OK;
 }
 
-void Cache::free(void *data, uint64_t nbytes, void *block) {
-  (void)nbytes;
+void Cache::free(void *data, void *block) {
   const uintptr_t tag = reinterpret_cast<uintptr_t>(block);
-  if (__builtin_expect(!(tag & 1), 1)) {
-    Slab *slab = static_cast<Slab *>(block);
-    SlabClass &cls = small_[slab->cls];
-    PLAIT_POISON(data, small_size(slab->cls));
-    cls.lock();
-    const bool empty = cls.give(slab, data);
-    cls.unlock();
-    if (empty) drop_slab(slab, kEmptySlabs);
-    return;
-  }
-  const uint32_t c = uint32_t(tag >> 1);
-  const uint64_t size = large_size(c);
-  PLAIT_POISON(data, size);
-  Guard guard(lock_);
-  large_live_ -= size;
-  large_blocks_--;
-  set_next_free(data, large_[c].free);
-  large_[c].free = data;
-  large_[c].blocks++;
-  cached_ += size;
-  if (cached_ > limit()) evict(limit());
+  if (__builtin_expect(tag & 1, 0)) return give(reinterpret_cast<Block *>(tag ^ 1), &large_live_);
+  Slab *slab = static_cast<Slab *>(block);
+  SlabClass &cls = small_[slab->cls];
+  PLAIT_POISON(data, small_size(slab->cls));
+  cls.lock();
+  const bool empty = cls.give(slab, data);
+  cls.unlock();
+  if (empty) give(slab->block, &slab_bytes_);
 }
 
-// Returns large blocks to the system, least recently used class first, until at most `limit` bytes
-// are cached.
-void Cache::evict(uint64_t limit) {
-  while (cached_ > limit) {
-    LargeClass *oldest = nullptr;
-    for (LargeClass &l : large_)
-      if (l.free && (!oldest || l.used < oldest->used)) oldest = &l;
-    if (!oldest) return;
-    void *p = oldest->free;
-    const uint64_t size = large_size(uint32_t(oldest - large_));
-    oldest->free = next_free(p);
-    oldest->blocks--;
-    cached_ -= size;
-    PLAIT_UNPOISON(p, size);
-    unmap_pages(p, size);
+// Of classes that nobody has asked since the last time. Returns whether others have empty slabs.
+bool Cache::drop_idle_slabs() {
+  bool others = false;
+  for (SlabClass &cls : small_) {
+    cls.lock();
+    Slab *slab = cls.remove_idle(&others);
+    cls.unlock();
+    if (slab) give(slab->block, &slab_bytes_);
   }
+  return others;
+}
+
+int64_t Cache::release_old() {
+  const int64_t time = now();
+  Block *list;
+  int64_t wait = 0, period;
+  {
+    Guard guard(lock_);
+    period = period_.at(time);
+    const uint64_t all = cached();
+    const int64_t before = time - period;
+    list = release(before, 0);
+    if (list) period_.released(all - cached(), list->freed);
+    const int64_t a = small_blocks_.oldest_after(before), b = large_blocks_.oldest_after(before),
+                  next = a && (!b || a < b) ? a : b;
+    // the period fades while the block grows older
+    if (next) wait = (next - before) * 4 / 5;
+  }
+  unmap(list);
+  if (time - slabs_seen_ >= period) {
+    slabs_seen_ = time;
+    if (drop_idle_slabs() && !wait) wait = period;
+  }
+  return wait && wait < kShortestWait ? kShortestWait : wait;
 }
 
 void Cache::trim() {
@@ -209,17 +239,14 @@ void Cache::trim() {
       Slab *slab = cls.remove_empty();
       cls.unlock();
       if (!slab) break;
-      drop_slab(slab, 0);
+      give(slab->block, &slab_bytes_);
     }
-  Guard guard(lock_);
-  while (Slab *slab = empty_) {
-    empty_ = slab->next;
-    cached_ -= kSlabBytes;
-    PLAIT_UNPOISON(slab, kSlabBytes);
-    unmap_pages(slab, kSlabBytes);
+  Block *list;
+  {
+    Guard guard(lock_);
+    list = release(kNever, 0);
   }
-  empty_count_ = 0;
-  evict(0);
+  unmap(list);
 }
 
 void Cache::stats(plait_alloc_stats *out) {
@@ -235,13 +262,18 @@ void Cache::stats(plait_alloc_stats *out) {
   const uint64_t held =
       slab_bytes_ - (out->live_bytes < slab_bytes_ ? out->live_bytes : slab_bytes_);
   out->live_bytes += large_live_;
-  out->live_blocks += large_blocks_;
+  out->live_blocks += large_count_;
   out->allocations += large_taken_;
-  out->cached_bytes = cached_ + held;  // includes the free blocks inside slabs
+  out->cached_bytes = cached() + held;  // includes the free blocks inside slabs
   out->peak_bytes = peak_;
   out->system_allocations = mapped_;
-  for (uint32_t c = 0; c < kLargeClasses; c++)
-    if (large_[c].free) out->largest_cached = large_size(c);
+  const uint64_t largest = large_blocks_.largest();
+  out->largest_cached = largest ? largest : small_blocks_.largest();
+}
+
+void Cache::reset_peak() {
+  Guard guard(lock_);
+  peak_ = slab_bytes_ + large_live_;
 }
 
 void Cache::lock_all() {
@@ -255,21 +287,22 @@ void Cache::unlock_all() {
 }
 
 Cache cache;  // constant-initialised: usable before and after everything else
+Timer timer([] { return cache.release_old(); });
 
 plait_status cache_alloc(void *, DLDevice, uint64_t nbytes, plait_stream *, void **data,
                          void **block) {
   return cache.alloc(nbytes, data, block);
 }
-void cache_free(void *, void *data, uint64_t nbytes, void *block) {
-  cache.free(data, nbytes, block);
-}
+void cache_free(void *, void *data, uint64_t, void *block) { cache.free(data, block); }
 void cache_trim(void *) { cache.trim(); }
-void cache_stats(void *, plait_alloc_stats *out) {
+void cache_stats(void *, DLDevice, plait_alloc_stats *out) {
   plait_alloc_stats all{};
   all.size = out->size;
   cache.stats(&all);
   std::memcpy(out, &all, out->size < sizeof all ? out->size : sizeof all);
 }
+
+void cache_reset_peak(void *, DLDevice) { cache.reset_peak(); }
 
 const plait_allocator kTable = {PLAIT_HEADER(plait_allocator),
                                 "plait_core.cache",
@@ -279,17 +312,31 @@ const plait_allocator kTable = {PLAIT_HEADER(plait_allocator),
                                 cache_trim,
                                 cache_stats,
                                 65,  // up to 64 bytes may live beside their storage object
-                                nullptr};
+                                nullptr,
+                                cache_reset_peak};
 
 }  // namespace
 
 const plait_allocator *caching_allocator() {
-  // A fork while another thread holds a lock must not leave the child with a lock that is never
-  // released.
-  static const int once = pthread_atfork([] { cache.lock_all(); }, [] { cache.unlock_all(); },
-                                         [] { cache.unlock_all(); });
+  // A child has no thread but the one that forked: no lock may be held by another one, and the
+  // timer ends before, so that a process with one thread is one while it forks.
+  static const int once = pthread_atfork(
+      [] {
+        timer.pause();
+        cache.lock_all();
+      },
+      [] {
+        cache.unlock_all();
+        timer.resume();
+      },
+      [] {
+        cache.unlock_all();
+        timer.after_fork();
+      });
   (void)once;
   return &kTable;
 }
+
+void stop_memory_timer() { timer.pause(); }
 
 }  // namespace plait::core

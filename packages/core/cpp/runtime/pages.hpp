@@ -5,9 +5,13 @@
 
 namespace plait::core {
 
-// `bytes` fresh zeroed bytes, a multiple of 4096, or NULL. From 2 MB on they start at a huge page's
-// border and huge pages are asked for: a fresh small page costs microseconds.
+// `bytes` fresh zeroed bytes, a multiple of 4096, or NULL.
 void *map_pages(uint64_t bytes);
+// The same from the border of a huge page on, with unused addresses below for `map_pages_at` where
+// there are some. Huge: in huge pages if the system has them, as small ones take microseconds each.
+void *map_range(uint64_t bytes, bool huge);
+// The same at an address; NULL if something else is there.
+void *map_pages_at(void *where, uint64_t bytes, bool huge);
 void unmap_pages(void *data, uint64_t bytes);
 uint64_t physical_bytes();
 

@@ -21,6 +21,11 @@ plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   return PLAIT_OK;
 }
 
+void stop() {
+  plait::core::stop_memory_timer();
+  plait::core::stop_thread_pool();
+}
+
 }  // namespace
 
 extern "C" {
@@ -39,8 +44,7 @@ __attribute__((visibility("default"))) int plait_core_cpu_level(void) {
 }
 
 __attribute__((visibility("default"))) extern const plait_plugin plait_plugin_v1;
-const plait_plugin plait_plugin_v1 = {
-    PLAIT_HEADER(plait_plugin), "plait_core", PLAIT_CORE_VERSION,
-    PLAIT_PLUGIN_DEFAULT,       init,         plait::core::stop_thread_pool};
+const plait_plugin plait_plugin_v1 = {PLAIT_HEADER(plait_plugin), "plait_core", PLAIT_CORE_VERSION,
+                                      PLAIT_PLUGIN_DEFAULT,       init,         stop};
 
 }  // extern "C"

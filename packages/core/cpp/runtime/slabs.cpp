@@ -1,5 +1,6 @@
 #include "slabs.hpp"
 
+#include "blocks.hpp"
 #include "poison.hpp"
 
 namespace plait::core {
@@ -16,7 +17,10 @@ void SlabClass::unlink(Slab *slab) {
   (slab->previous ? slab->previous->next : with_space_) = slab->next;
 }
 
-void SlabClass::add(Slab *slab, uint32_t cls) {
+void SlabClass::add(Block *block, uint32_t cls) {
+  PLAIT_UNPOISON(block->data, kSlabBytes);
+  Slab *slab = reinterpret_cast<Slab *>(block->data);
+  slab->block = block;
   slab->free = nullptr;
   slab->live = slab->cut = 0;
   slab->capacity = uint32_t((kSlabBytes - sizeof(Slab)) / small_size(cls));
@@ -51,12 +55,22 @@ bool SlabClass::give(Slab *slab, void *p) {
   return true;
 }
 
+Slab *SlabClass::find_empty() const {
+  Slab *slab = with_space_;
+  while (slab && slab->live) slab = slab->next;
+  return slab;
+}
+
 Slab *SlabClass::remove_empty() {
-  for (Slab *slab = with_space_; slab; slab = slab->next)
-    if (!slab->live) {
-      unlink(slab);
-      return slab;
-    }
+  Slab *slab = find_empty();
+  if (slab) unlink(slab);
+  return slab;
+}
+
+Slab *SlabClass::remove_idle(bool *others) {
+  if (taken == seen_) return remove_empty();
+  seen_ = taken;
+  if (find_empty()) *others = true;
   return nullptr;
 }
 

@@ -68,12 +68,17 @@ from plait_core._core import (
     from_numpy,
     get_default_dtype,
     get_num_threads,
+    get_winograd,
     is_batch_invariant,
     is_tensor,
+    is_weight_cache_enabled,
     memory_stats,
+    reset_peak_memory_stats,
     set_batch_invariant,
     set_default_dtype,
     set_num_threads,
+    set_weight_cache,
+    set_winograd,
 )
 from plait_core._creation import as_tensor, asarray, frombuffer, tensor
 from plait_core._dtypes import (
@@ -114,6 +119,7 @@ from plait_core._functional import (
     meshgrid,
     nonzero,
 )
+from plait_core._fusion import is_fusion_enabled, set_fusion
 from plait_core._gradient import gradient
 from plait_core._histograms import histogramdd, segment_reduce
 from plait_core._memory_formats import (
@@ -208,6 +214,7 @@ __all__ = [
     "get_default_dtype",
     "get_num_threads",
     "get_rng_state",
+    "get_winograd",
     "gradient",
     "half",
     "histogram",
@@ -222,9 +229,11 @@ __all__ = [
     "int8",
     "is_batch_invariant",
     "is_floating_point",
+    "is_fusion_enabled",
     "is_nonzero",
     "is_same_size",
     "is_tensor",
+    "is_weight_cache_enabled",
     "layout",
     "linalg",
     "load",
@@ -242,6 +251,7 @@ __all__ = [
     "pi",
     "preserve_format",
     "promote_types",
+    "reset_peak_memory_stats",
     "result_type",
     "save",
     "seed",
@@ -249,9 +259,12 @@ __all__ = [
     "set_batch_invariant",
     "set_default_device",
     "set_default_dtype",
+    "set_fusion",
     "set_num_threads",
     "set_printoptions",
     "set_rng_state",
+    "set_weight_cache",
+    "set_winograd",
     "short",
     "sparse",
     "sparse_coo",

@@ -117,7 +117,13 @@ def _elsewhere(self: Tensor, device: _binding.device, targets: _Targets) -> Tens
     if targets.non_blocking and device.type == "cpu" and order == "preserve_format":
         return self._pinned_like(dtype, self.device).copy_(self, non_blocking=True)
     empty_like = _binding.operator("empty_like")
-    result: Tensor = empty_like(self, dtype=dtype, device=device, memory_format=order)
+    try:
+        result: Tensor = empty_like(self, dtype=dtype, device=device, memory_format=order)
+    except Exception as error:
+        text = str(error)
+        if not text.startswith("empty_like: "):
+            raise
+        raise type(error)(text.replace("empty_like", "to", 1)) from None
     if device.type == "meta":
         return result
     return result.copy_(self, non_blocking=targets.non_blocking)

@@ -19,6 +19,7 @@ def tensor(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    pin_memory: bool = False,
 ) -> Tensor:
     """Make a tensor from a number, nested sequences of numbers, or an array; always a copy.
 
@@ -28,9 +29,12 @@ def tensor(
         dtype: the dtype of the result.
         device: the device of the result; None is that of a tensor, else the default device.
         requires_grad: whether operators on the result are recorded.
+        pin_memory: whether the result, which is on the CPU, is in page-locked memory, as
+            `Tensor.pin_memory` gives it.
 
     Raises:
         ValueError: if nested sequences differ in length.
+        RuntimeError: if the result is to be pinned and is not on the CPU.
         TypeError: if a tensor cannot be made of `data`.
         OverflowError: if a number does not fit the dtype.
 
@@ -40,7 +44,10 @@ def tensor(
         tensor([[1, 2],
                 [3, 4]])
     """
-    return _core.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+    if not pin_memory:
+        return _core.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+    result: Tensor = _core.tensor(data, dtype=dtype, device=device).pin_memory()
+    return result.requires_grad_(requires_grad)
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
@@ -164,6 +171,7 @@ def new_tensor(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    pin_memory: bool = False,
 ) -> Tensor:
     """Make a tensor from data, as `tensor` does; `dtype` and `device` None are those of `self`.
 
@@ -172,9 +180,10 @@ def new_tensor(
         dtype: the dtype of the result.
         device: where the result lies.
         requires_grad: whether operators on the result are recorded.
+        pin_memory: whether the result is in page-locked memory.
 
     Raises:
-        ValueError, TypeError, OverflowError: what `tensor` raises.
+        ValueError, TypeError, OverflowError, RuntimeError: what `tensor` raises.
 
     Example:
         >>> import plait_core as pc
@@ -186,6 +195,7 @@ def new_tensor(
         dtype=self.dtype if dtype is None else dtype,
         device=self.device if device is None else device,
         requires_grad=requires_grad,
+        pin_memory=pin_memory,
     )
 
 

@@ -124,6 +124,7 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     chosen = _binding.current_accelerator() if device is None else _binding.device(device)
     if chosen is None or self._is_pinned():
         return self
+    _binding.check_device("pin_memory", chosen)
     return self._pinned_like(self.dtype, chosen).copy_(self)
 
 

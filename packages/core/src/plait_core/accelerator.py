@@ -31,6 +31,7 @@ __all__ = [
     "memory_allocated",
     "memory_reserved",
     "memory_stats",
+    "reset_peak_memory_stats",
     "set_stream",
     "stream",
     "synchronize",
@@ -178,14 +179,14 @@ _COUNTERS = {
 def memory_stats(device: Any = None, /) -> dict[str, int]:
     """Return the counters of an accelerator's memory, under PyTorch's names for them.
 
-    They are those that its allocator keeps, for all devices of the type together; one that it does
-    not keep is 0.
+    They are those that its allocator keeps for this device; one that it does not keep is 0.
+    `empty_cache` gives the bytes that are reserved, but not allocated, back to the system.
 
     Args:
         device: a device, or a number of the current accelerator; None is the current accelerator.
 
     Raises:
-        RuntimeError: if there is no accelerator.
+        RuntimeError: if there is no accelerator, or its allocator counts nothing.
 
     Example:
         >>> import plait_core as pc
@@ -210,10 +211,12 @@ def memory_allocated(device: Any = None, /) -> int:
 def max_memory_allocated(device: Any = None, /) -> int:
     """Return the most bytes of an accelerator's memory that tensors had; see `memory_stats`.
 
+    They are counted from the start of the program, or from `reset_peak_memory_stats`.
+
     Example:
         >>> import plait_core as pc
         >>> if pc.accelerator.is_available():
-        ...     assert pc.accelerator.max_memory_allocated() >= 0
+        ...     assert pc.accelerator.max_memory_allocated() >= pc.accelerator.memory_allocated()
     """
     return memory_stats(device)["allocated_bytes.all.peak"]
 
@@ -227,6 +230,24 @@ def memory_reserved(device: Any = None, /) -> int:
         ...     assert pc.accelerator.memory_reserved() >= pc.accelerator.memory_allocated()
     """
     return memory_stats(device)["reserved_bytes.all.current"]
+
+
+def reset_peak_memory_stats(device: Any = None, /) -> None:
+    """Let `max_memory_allocated` of a device begin at the bytes that its tensors have now.
+
+    Args:
+        device: a device, or a number of the current accelerator; None is the current accelerator.
+
+    Raises:
+        RuntimeError: if there is no accelerator, or its allocator keeps the peak of the process.
+
+    Example:
+        >>> import plait_core as pc
+        >>> if pc.accelerator.is_available():
+        ...     pc.accelerator.reset_peak_memory_stats()
+        ...     assert pc.accelerator.max_memory_allocated() == pc.accelerator.memory_allocated()
+    """
+    _core.reset_peak_memory_stats(_chosen("reset_peak_memory_stats", device))
 
 
 def empty_cache() -> None:
@@ -249,11 +270,18 @@ def _chosen(name: str, device: Any) -> _binding.device:
     if device is None or (isinstance(device, int) and not isinstance(device, bool)):
         if current is None:
             raise RuntimeError(f"{name}: there is no accelerator; ask is_available() first")
-        return current if device is None else _binding.device(current.type, device)
+        if device is None:
+            return current
+        count = device_count()
+        if not 0 <= device < count:
+            kind = current.type
+            raise ValueError(f"{name}: there is no device {kind}:{device}: {kind} has {count}")
+        return _binding.device(current.type, device)
     try:
         found = _binding.device(device)
     except TypeError:
         raise TypeError(f"{name}: `device` must be device, int or None, got {device!r}") from None
     if found.type in ("cpu", "meta"):
         raise ValueError(f"{name}: `device` must be an accelerator, got {str(found)!r}")
+    _binding.check_device(name, found)
     return found

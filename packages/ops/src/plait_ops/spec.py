@@ -16,6 +16,7 @@ from plait_ops import promotion
 from plait_ops import schema as grammar
 from plait_ops.promotion import GROUPS
 from plait_ops.sampling import Sample, Sampler
+from plait_ops.words import numel
 
 __all__ = [
     "REGISTRY",
@@ -123,6 +124,7 @@ class Operator:
         self.shape_function: Callable[..., Any] | None = None
         self.decompose_function: Callable[..., Any] | None = None
         self.jvp_function: Callable[..., Any] | None = None
+        self.cost_function: Callable[..., Any] | None = None
         self.reference_function: Reference | None = None
         self.sample_function: Callable[[Sampler], Iterator[Sample]] | None = None
         self.vjps: list[Vjp] = []
@@ -233,6 +235,18 @@ class Operator:
         kernel.
         """
         self.decompose_function = function
+        return function
+
+    def cost(self, function: Function) -> Function:
+        """Set the cost of a call: from arguments and results by name, and whether it is `inplace`,
+        to the number of floating-point operations, or to that and the bytes read and written.
+
+        An addition is one operation and a multiplication is one, of whatever dtype. The function
+        reads sizes, dtypes, integers, truth values and strings, never elements or other numbers.
+        What it leaves out is counted by the runtime: the bytes of all tensors among the arguments
+        and of the results, and one operation for each element that a `Pointwise` writes.
+        """
+        self.cost_function = function
         return function
 
     def reference(self, function: Function) -> Function:
@@ -401,6 +415,7 @@ class Reduction(Operator):
         if result not in ("same", "sum", "float", "real", "bool", "int64"):
             raise SpecError(f"{self.name}: unknown `result` {result!r}")
         self.result, self.identity = result, identity
+        self.cost_function = _one_for_each_element
 
     @property
     def doc(self) -> str:
@@ -411,6 +426,10 @@ class Reduction(Operator):
         halves = {k: v.astype("float32") for k, v in values.items() if _is_half(v)}
         made = super().run_reference({**values, **halves})
         return made.astype("float16") if halves and str(made.dtype) == "float32" else made
+
+
+def _one_for_each_element(self: Any) -> Any:
+    return numel(self)
 
 
 class View(Operator):

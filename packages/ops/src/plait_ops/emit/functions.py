@@ -1,4 +1,4 @@
-"""functions_<n>.cpp: the translated shape functions, derivatives and decompositions.
+"""functions_<n>.cpp: the translated shape functions, derivatives, decompositions and costs.
 
 A spec file's operators stay in one unit, chosen by the file's name, so that a change recompiles one
 unit.
@@ -29,6 +29,7 @@ def own_functions(operator: Operator) -> dict[str, str]:
         "vjp": bool(operator.vjps),
         "jvp": operator.jvp_function is not None,
         "decompose": operator.decompose_function is not None,
+        "cost": operator.cost_function is not None,
     }
     return {name: f"{name}_{operator.identifier}" for name, emitted in has.items() if emitted}
 
@@ -201,6 +202,16 @@ def _operator(operator: Operator) -> tuple[list[str], list[str]]:
             if kind == "decompose" and "shape" in functions:
                 inner = f"shape_{operator.identifier}_body, {inner}"
             outside.append(_public(operator, kind, inner))
+    if "cost" in functions:
+        name = functions["cost"]
+        inside.append(
+            f"void {name}_body([[maybe_unused]] const plait_call *c, Cost &cost) "
+            f"{{\n{lower.printed(lower.cost(operator))}\n}}"
+        )
+        outside.append(
+            f"void {name}(const plait_call *c, plait_cost *out) "
+            f"{{ guarded_cost<{name}_body>(c, out); }}"
+        )
     if operator.vjps:
         derivatives = [lower.vjp(operator, each) for each in operator.vjps]
         inside.append(_gradients(operator, derivatives))

@@ -6,14 +6,22 @@ written in has them; pages go to `docs/reference/operators`.
 
 from __future__ import annotations
 
+import inspect
 import pathlib
 import re
+import textwrap
 from collections.abc import Sequence
 
 from plait_ops.emit.register import flags
 from plait_ops.spec import NAMESPACES, Operator
 
 __all__ = ["emit"]
+
+COSTS = """*Costs* are what a profile says of a call: floating-point operations, and bytes read and
+written. A page shows the body of the function that returns the first or all three; `nbytes` and
+other parts of such functions are those of `plait_ops.costs`. Without one a pointwise operator
+counts one operation for each element that it writes, other operators count none. Without bytes the
+tensors among the arguments count as read and the results as written."""
 
 
 def _markdown(doc: str) -> str:
@@ -61,6 +69,9 @@ def _entry(operator: Operator) -> str:
     text += f"{_markdown(operator.doc)}\n\n*{'; '.join(marks)}.*\n"
     if operator.kernel:
         text += f"\nFor kernels: {operator.kernel}\n"
+    if operator.cost_function is not None:
+        body = re.split(r"\)(?: -> \w+)?:\n", inspect.getsource(operator.cost_function), maxsplit=1)
+        text += f"\nCost:\n\n```python\n{textwrap.dedent(body[1])}```\n"
     return text
 
 
@@ -102,6 +113,7 @@ def emit(operators: Sequence[Operator], root: pathlib.Path | None = None) -> dic
     files["index.md"] = (
         "# Operators\n\nWhere each has its derivatives from is in [a table](derivatives.md); the\n"
         "[words](words.md) are what their shape functions and derivatives are written with.\n\n"
+        f"{COSTS}\n\n"
         "| Family | Operators |\n| --- | --- |\n"
         + "\n".join(rows)
         + f"\n\n```{{toctree}}\n:hidden:\n\n{toc}\n```\n"

@@ -72,6 +72,7 @@ def _definition(operator: Operator) -> str:
         " | ".join(flags(operator)) or "0",
         *(functions.get(name, "nullptr") for name in ("shape", "saves", "vjp", "jvp", "decompose")),
         "nullptr",
+        functions.get("cost", "nullptr"),
     ]
     return f"    {{{{{', '.join(fields)}}},\n     {_pointwise(operator)}, {_reduction(operator)}}},"
 
@@ -95,6 +96,7 @@ def _source(operators: Sequence[Operator]) -> str:
             ("vjp", "plait_status {}(plait_vjp *)"),
             ("jvp", "plait_status {}(plait_call *)"),
             ("decompose", "plait_status {}(plait_call *)"),
+            ("cost", "void {}(const plait_call *, plait_cost *)"),
         ):
             if name in functions:
                 declarations.append(signature.format(functions[name]) + ";")

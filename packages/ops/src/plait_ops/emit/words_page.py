@@ -16,13 +16,14 @@ __all__ = ["emit"]
 MODULES = (fft_words, linear_words)  # imported for the words that they declare
 HEAD = """# Words of the spec language
 
-Shape functions, derivatives and decompositions of operators are Python functions that are
-translated to C++. Beside arithmetic, comparisons, conditions and loops they call operators
-(not in shape functions), the functions of Python below, and *words*: functions that exist in
+Shape functions, derivatives, decompositions and costs of operators are Python functions that are
+translated to C++. Beside arithmetic, comparisons, conditions and loops they call operators (not in
+shape functions and costs), the functions of Python below, and *words*: functions that exist in
 Python and in C++ under one name. Tests hold the two against each other on generated arguments.
 
 A word marked *on the call* fails, makes results or calls operators on behalf of the call that is
-served; in C++ it takes the `Scope` first. A parameter with `?` may be None.
+served; in C++ it takes the `Scope` first, and costs cannot call it. A parameter with `?` may be
+None.
 """
 
 

@@ -8,7 +8,7 @@ translated. `cpp.py` prints the nodes.
 It supports assignments, `if`, `while`, `for` over ranges and lists, `return`, arithmetic,
 comparisons, conditional expressions, list comprehensions, f-strings in `check`, the words of
 `plait_ops.words`, parts (functions marked `part`, translated where they are called), operator
-calls and tensor arithmetic (not in shape functions).
+calls and tensor arithmetic (not in shape functions and costs).
 """
 
 from __future__ import annotations
@@ -22,10 +22,31 @@ from plait_ops.lower.expressions import Context, type_of
 from plait_ops.lower.source import read
 from plait_ops.lower.statements import Statements
 from plait_ops.spec import Operator, SpecError, Vjp
-from plait_ops.value_types import TENSOR, Type
+from plait_ops.value_types import BOOL, FLOAT, OPERAND, TENSOR, TENSORS, Kind, Type
 from plait_ops.words import WORDS
 
-__all__ = ["decompose", "jvp", "printed", "reads_values", "result_dtypes", "shape", "vjp"]
+__all__ = [
+    "cost",
+    "decompose",
+    "jvp",
+    "printed",
+    "reads_values",
+    "result_dtypes",
+    "shape",
+    "vjp",
+]
+
+# Who asks for costs asks once for all calls that have these in common.
+SIZES = (
+    Kind.TENSOR,
+    Kind.TENSORS,
+    Kind.OPERAND,
+    Kind.INT,
+    Kind.INTS,
+    Kind.BOOL,
+    Kind.STR,
+    Kind.DTYPE,
+)
 
 
 def _parameters(operator: Operator, context: Context) -> dict[str, ir.Parameter]:
@@ -51,6 +72,11 @@ def _parameters(operator: Operator, context: Context) -> dict[str, ir.Parameter]
         if context == "vjp":
             add(f"g{number}", TENSOR, ir.Source.GRADIENT, i)
             add(f"result{number}", TENSOR, ir.Source.RESULT, i)
+        if context == "cost":
+            type_ = TENSORS if results[i].type == "Tensor[]" else TENSOR
+            add(f"result{number}", type_, ir.Source.OUTPUT, i)
+    if context == "cost":
+        add("inplace", BOOL, ir.Source.FORM, 0)
     return known
 
 
@@ -93,6 +119,30 @@ def vjp(operator: Operator, each: Vjp) -> ir.Function:
     ``list``.
     """
     return _translate(operator, "vjp", each.function, each.inputs)
+
+
+def cost(operator: Operator) -> ir.Function:
+    """Return a cost function: in C++ it sees ``c``, whose results are there, and fills in
+    ``cost`` (Cost).
+    """
+    assert operator.cost_function is not None
+    function = _translate(operator, "cost", operator.cost_function)
+    numbers = [
+        f"`{each.variable.name}`"
+        for each in function.parameters
+        if each.variable.type.kind not in SIZES
+    ]
+    numbers += [
+        "a number that is given for a tensor"
+        for node in ir.walk(function.body)
+        if isinstance(node, ir.Convert) and (node.value.type, node.type) == (OPERAND, FLOAT)
+    ]
+    if numbers:
+        raise SpecError(
+            f"{operator.file}: {operator.name}: a cost depends on sizes and integers alone; it "
+            f"reads {numbers[0]}"
+        )
+    return function
 
 
 def reads_values(function: ir.Function) -> set[str]:

@@ -53,6 +53,8 @@ SOURCES = {  # the C++ expressions that parameters are read from
     ir.Source.VJP: "v->in[{}]",
     ir.Source.GRADIENT: "v->gy[{}]",
     ir.Source.RESULT: "v->out[{}]",
+    ir.Source.OUTPUT: "made(c->out[{}])",
+    ir.Source.FORM: "value(c->form == PLAIT_INPLACE)",
 }
 FORMS = {
     ir.Form.ONE: "run",
@@ -325,6 +327,7 @@ STATEMENTS: dict[type, Callable[[Any, int], list[str]]] = {
     ir.Return: _line(
         lambda node: "return" if node.value is None else f"return {expression(node.value)}"
     ),
+    ir.GiveCost: _line(lambda node: f"cost = {{{_list(node.counts)}}}"),
     ir.GiveGradient: _line(lambda node: f"gx[{node.position}] = {expression(node.value)}"),
     ir.GiveGradients: _line(lambda node: f"list = {expression(node.value)}"),
 }

@@ -118,8 +118,9 @@ def _is_list_of_tensors(type_: Type) -> bool:
     return type_ in (TENSORS, BAG)
 
 
-Context = Literal["shape", "vjp", "jvp", "decompose"]
-"""The kind of a function: shape, vjp, jvp or decompose."""
+Context = Literal["shape", "vjp", "jvp", "decompose", "cost"]
+"""The kind of a function: shape, vjp, jvp, decompose or cost."""
+WITHOUT_VALUES = {"shape": "a shape function", "cost": "a cost function"}
 
 
 class Expressions:
@@ -368,6 +369,8 @@ class Expressions:
             raise self.error(node, f"`{word.name}` is a statement")
         if word.makes_result:
             raise self.error(node, f"`{word.name}` is for what a shape function returns")
+        if self.context == "cost" and word.on_call:
+            raise self.error(node, f"`{word.name}` may fail, which a cost function cannot")
         made = OWNED if word.result == TENSOR else word.result
         arguments = self.word_arguments(node, word)
         return ir.Call(word.name, arguments, made, word.on_call, word.reads_values)
@@ -403,8 +406,8 @@ class Expressions:
     # ---- calls of operators ----------------------------------------------------------------------
     def tensor_call(self, node: ast.AST, name: str, values: list[ir.Expression]) -> ir.Expression:
         """Tensor arithmetic: the operator called ``name``."""
-        if self.context == "shape":
-            raise self.error(node, "a shape function sees no values of tensors")
+        if self.context in WITHOUT_VALUES:
+            raise self.error(node, f"{WITHOUT_VALUES[self.context]} sees no values of tensors")
         arguments = tuple(self.converted(node, value, OPERAND) for value in values)
         return ir.OperatorCall(name, ir.Form.ONE, arguments, OWNED)
 
@@ -412,8 +415,8 @@ class Expressions:
         self, node: ast.Call, operator: Operator, in_place: bool = False
     ) -> ir.Expression:
         """Translate the call of an operator; omitted arguments take their defaults."""
-        if self.context == "shape":
-            raise self.error(node, "a shape function calls no operators")
+        if self.context in WITHOUT_VALUES:
+            raise self.error(node, f"{WITHOUT_VALUES[self.context]} calls no operators")
         given = self._bound(node, operator)
         arguments = operator.schema.arguments
         last = max((i for i, each in enumerate(arguments) if each.name in given), default=-1)

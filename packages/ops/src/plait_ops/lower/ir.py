@@ -35,6 +35,7 @@ __all__ = [
     "For",
     "Form",
     "Function",
+    "GiveCost",
     "GiveGradient",
     "GiveGradients",
     "If",
@@ -434,6 +435,13 @@ class GiveGradients(Statement):
     value: Expression
 
 
+@dataclasses.dataclass(frozen=True)
+class GiveCost(Statement):
+    """The operations of a call, or those and the bytes it reads and writes."""
+
+    counts: tuple[Expression, ...]
+
+
 # ---- functions -----------------------------------------------------------------------------------
 class Source(enum.Enum):
     """The origin of a parameter."""
@@ -442,6 +450,8 @@ class Source(enum.Enum):
     VJP = "an input, as a derivative sees it"
     GRADIENT = "the gradient of a result"
     RESULT = "a result, as a derivative sees it"
+    OUTPUT = "a result of the call"
+    FORM = "whether the call is in place"
     CALLER = "the caller of a part"
 
 

@@ -54,7 +54,7 @@ CHECK = WORDS["check"]
 
 
 class Statements(Expressions):
-    """Translates one function body; `context` is shape, vjp, jvp or decompose.
+    """Translates one function body; `context` is shape, vjp, jvp, decompose or cost.
 
     `inputs` are the arguments whose gradients a derivative returns.
     """
@@ -274,6 +274,8 @@ class Statements(Expressions):
         """Translate ``check(condition, message, kind)``; the message is made only if the check
         fails.
         """
+        if self.context == "cost":
+            raise self.error(node, "`check` may fail, which a cost function cannot")
         kind = CHECK.parameters[2].default
         if len(node.args) == 3:
             kind = node.args[2].value if isinstance(node.args[2], ast.Constant) else None
@@ -359,6 +361,8 @@ class Statements(Expressions):
     def on_Return(self, node: ast.Return) -> None:
         value = node.value
         items = value.elts if isinstance(value, ast.Tuple) else [value] if value else []
+        if self.context == "cost":
+            self._return_cost(node, items)
         variable = self.scope.get(value.id) if isinstance(value, ast.Name) else None
         made = variable is not None and variable.type in (RESULT, EMPTY)
         for i, item in enumerate(items):
@@ -367,9 +371,16 @@ class Statements(Expressions):
                     self.make_result(item, i)
             elif self.context == "vjp":
                 self._return_gradient(item, i)
-            else:
+            elif self.context != "cost":
                 self._return_value(item, i, len(items))
         self.emit(ir.Return())
+
+    def _return_cost(self, node: ast.Return, items: list[ast.expr]) -> None:
+        if len(items) not in (1, 3):
+            raise self.error(
+                node, "a cost is the number of operations, or (operations, read, written)"
+            )
+        self.emit(ir.GiveCost(tuple(self.as_type(item, INT) for item in items)))
 
     def _return_gradient(self, item: ast.expr, i: int) -> None:
         if i >= len(self.inputs):

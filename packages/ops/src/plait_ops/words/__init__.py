@@ -1,4 +1,4 @@
-"""The words of shape functions, derivatives and decompositions, in Python.
+"""The words of shape functions, derivatives, decompositions and costs, in Python.
 
 Each has a C++ version of the same name in `cpp/words.hpp`, which the translated code calls; tests
 compare the two. The annotations are the C++ types of arguments and result (see
@@ -33,6 +33,7 @@ from plait_ops.words.dtypes import (
     is_complex,
     is_floating,
     is_integral,
+    itemsize,
     promote_all,
     real_dtype,
     require_common,
@@ -116,6 +117,7 @@ __all__ = [
     "is_number",
     "is_tensor",
     "item",
+    "itemsize",
     "max_dims",
     "numel",
     "part",

@@ -76,9 +76,9 @@ def word(*, on_call: bool = False, reads_values: bool = True) -> Callable[[Funct
 
 
 def part(function: Function) -> Function:
-    """Mark a function that shape functions, derivatives and decompositions share: the translator
-    inserts its body where it is called. It returns a value of one type, or nothing, and makes no
-    results.
+    """Mark a function that shape functions, derivatives, decompositions and costs share: the
+    translator inserts its body where it is called. It returns a value of one type, or nothing,
+    and makes no results.
     """
     function.__part__ = True  # type: ignore[attr-defined]
     return function

@@ -25,6 +25,7 @@ __all__ = [
     "is_complex",
     "is_floating",
     "is_integral",
+    "itemsize",
     "promote_all",
     "real_dtype",
     "require_common",
@@ -65,6 +66,12 @@ def real_dtype(dtype: AnyDType) -> AnyDType:
 def complex_dtype(dtype: AnyDType) -> AnyDType:
     """Return the complex dtype with parts of float32, or of float64 if `dtype` is that wide."""
     return "complex128" if str(dtype) in ("float64", "complex128") else "complex64"
+
+
+@word()
+def itemsize(dtype: AnyDType) -> int:
+    """Return the number of bytes of an element."""
+    return max(int(str(dtype).lstrip("abcdefghijklmnopqrstuvwxyz") or 8) // 8, 1)
 
 
 @word()

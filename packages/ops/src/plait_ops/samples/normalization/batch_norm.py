@@ -7,8 +7,13 @@ from plait_ops.calls import (
 )
 from plait_ops.specs.normalization.batch_norm import (
     batch_norm,
+    batch_norm_activation,
+    batch_norm_activation_backward,
+    batch_norm_add_activation_backward,
     batch_norm_backward,
     native_batch_norm,
+    native_batch_norm_activation,
+    native_batch_norm_add_activation,
 )
 
 
@@ -61,6 +66,111 @@ def _(
     )
     made = made if weight is None else made * weight.reshape(wide)
     return made if bias is None else made + bias.reshape(wide)
+
+
+def _activated(x, activation, low, high, slope):
+    if activation == "relu":
+        return np.maximum(x, 0)
+    if activation == "hardtanh":
+        return np.clip(x, low, high)
+    if activation == "leaky_relu":
+        return np.where(x > 0, x, slope * x)
+    if activation == "silu":
+        return x / (1 + np.exp(-x))
+    return x * np.clip(x + 3, 0, 6) / 6
+
+
+def _slopes(x, activation, low, high, slope):
+    """The derivative at x; of straight lines x may be the activation's result."""
+    if activation == "relu":
+        return x > 0
+    if activation == "hardtanh":
+        return (x > low) & (x < high)
+    if activation == "leaky_relu":
+        return np.where(x > 0, 1, slope)
+    if activation == "silu":
+        share = 1 / (1 + np.exp(-x))
+        return share * (1 + x * (1 - share))
+    return np.where(x <= -3, 0, np.where(x < 3, x / 3 + 0.5, 1))
+
+
+@native_batch_norm_activation.reference
+def _(input, weight, bias, eps, activation, min_val, max_val, negative_slope):
+    x = input.astype("float64")
+    made, m, v = native_batch_norm(x, weight, bias, eps)
+    made = _activated(made, activation, min_val, max_val, negative_slope)
+    return tuple(each.astype(input.dtype) for each in (made, m, v))
+
+
+@native_batch_norm_add_activation.reference
+def _(input, residual, weight, bias, eps, activation, min_val, max_val, negative_slope):
+    made, m, v = native_batch_norm(input.astype("float64"), weight, bias, eps)
+    made = _activated(made + residual, activation, min_val, max_val, negative_slope)
+    return tuple(each.astype(input.dtype) for each in (made, m, v))
+
+
+@batch_norm_activation_backward.reference
+def _(
+    grad,
+    input,
+    mean,
+    var,
+    weight,
+    bias,
+    eps,
+    activation,
+    min_val,
+    max_val,
+    negative_slope,
+):
+    wide = _channels(input)
+    seen = (input - mean.reshape(wide)) / np.sqrt(var.reshape(wide) + np.asarray(eps, var.dtype))
+    seen = seen if weight is None else seen * weight.reshape(wide)
+    seen = seen if bias is None else seen + bias.reshape(wide)
+    passed = grad * _slopes(seen, activation, min_val, max_val, negative_slope)
+    return batch_norm_backward(passed.astype(grad.dtype), input, mean, var, weight, eps)
+
+
+@batch_norm_add_activation_backward.reference
+def _(
+    grad,
+    made,
+    input,
+    mean,
+    var,
+    weight,
+    eps,
+    activation,
+    min_val,
+    max_val,
+    negative_slope,
+):
+    passed = grad * _slopes(made, activation, min_val, max_val, negative_slope)
+    passed = passed.astype(grad.dtype)
+    return *batch_norm_backward(passed, input, mean, var, weight, eps), passed
+
+
+@batch_norm_activation.reference
+def _(
+    input,
+    running_mean,
+    running_var,
+    weight=None,
+    bias=None,
+    training=False,
+    momentum=0.1,
+    eps=1e-5,
+    *,
+    activation="relu",
+    residual=None,
+    min_val=0.0,
+    max_val=6.0,
+    negative_slope=0.01,
+):
+    made = batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    made = made if residual is None else made + residual
+    made = _activated(made, activation, min_val, max_val, negative_slope)
+    return made.astype(input.dtype)
 
 
 # ---- samples -------------------------------------------------------------------------------------
@@ -119,6 +229,123 @@ def _(s):
         yield s(s.array(*shape), x, m, v, weight, 1e-5).without_gradient()
 
 
+_KINDS = ("relu", "hardtanh", "leaky_relu", "silu", "hardswish")
+_LINES = ("relu", "hardtanh", "leaky_relu")  # their derivative follows from the result
+_NUMBERS = (-0.5, 0.75, 0.1)
+
+
+def _lay(s, number):
+    """An input with channels: several layouts in turn."""
+    if number % 3 == 0:
+        return s.array(4, 3, 3, 3)
+    return s.strided(4, 3, 5) if number % 3 == 1 else s.array(5, 2, 2, 3).transpose(0, 3, 1, 2)
+
+
+@batch_norm_activation.samples
+def _(s):
+    for number, kind in enumerate(_KINDS):
+        for training in (True, False):
+            x = _lay(s, number)
+            options = {"activation": kind, "training": training}
+            if number % 2:
+                options["residual"] = s.array(*x.shape)
+            yield _call(s, x, *_statistics(s, 3), s.array(3), s.array(3), **options)
+    yield _call(s, s.array(5, 3), None, None, None, s.array(3), True)
+    bounds = {"activation": "hardtanh", "min_val": -0.5, "max_val": 0.75}
+    residual = s.array(4, 3, 3, 3)
+    yield _call(s, s.array(4, 3, 3, 3), None, None, training=True, residual=residual, **bounds)
+    sloped = {"activation": "leaky_relu", "negative_slope": -0.25, "residual": residual}
+    yield _call(s, s.array(4, 3, 3, 3), None, None, training=True, **sloped)
+    yield _call(s, s.array(0, 3, 2), *_statistics(s, 3), s.array(3))
+
+
+@native_batch_norm_activation.samples
+def _(s):
+    for number, kind in enumerate(_KINDS):
+        bias = s.array(3) if number % 2 else None
+        yield s(_lay(s, number), s.array(3), bias, 1e-5, kind, *_NUMBERS).without_gradient()
+
+
+@native_batch_norm_add_activation.samples
+def _(s):
+    for number, kind in enumerate(_LINES):
+        x = _lay(s, number)
+        yield s(
+            x, s.array(*x.shape), s.array(3), s.array(3), 1e-5, kind, *_NUMBERS
+        ).without_gradient()
+
+
+def _of_batch(x):
+    return x, x.mean(axis=_apart(x)), x.var(axis=_apart(x))
+
+
+@batch_norm_activation_backward.samples
+def _(s):
+    for number, kind in enumerate(_KINDS):
+        x = _lay(s, number)
+        bias = s.array(3) if number % 2 else None
+        yield s(
+            s.array(*x.shape), *_of_batch(x), s.array(3), bias, 1e-5, kind, *_NUMBERS
+        ).without_gradient()
+
+
+@batch_norm_add_activation_backward.samples
+def _(s):
+    for number, kind in enumerate(_LINES):
+        x = _lay(s, number)
+        weight = s.array(3) if number % 2 else None
+        yield s(
+            s.array(*x.shape), s.array(*x.shape), *_of_batch(x), weight, 1e-5, kind, *_NUMBERS
+        ).without_gradient()
+
+
+batch_norm_activation.error(
+    "ValueError",
+    lambda s: _call(s, s.array(2, 3), None, None, training=True, activation="tanh"),
+    contains=["batch_norm_activation", "activation", "hardswish", "tanh"],
+)
+batch_norm_activation.error(
+    "ShapeError",
+    lambda s: _call(s, s.array(2, 3), None, None, training=True, residual=s.array(2, 2)),
+    contains=["residual", "(2, 2)", "(2, 3)"],
+)
+batch_norm_activation.error(
+    "ShapeError",
+    lambda s: _call(s, s.array(1, 3), None, None, training=True),
+    contains=["batch_norm_activation", "more than one", "(1, 3)"],
+)
+native_batch_norm_activation.error(
+    "ValueError",
+    lambda s: s(s.array(2, 3), None, None, 1e-5, "gelu", *_NUMBERS),
+    contains=["activation", "gelu"],
+)
+native_batch_norm_add_activation.error(
+    "ValueError",
+    lambda s: s(s.array(2, 3), s.array(2, 3), None, None, 1e-5, "silu", *_NUMBERS),
+    contains=["activation", "silu"],
+)
+batch_norm_activation_backward.error(
+    "ShapeError",
+    lambda s: s(
+        s.array(2, 3), s.array(2, 4), s.array(4), s.array(4), None, None, 1e-5, "relu", *_NUMBERS
+    ),
+    contains=["grad", "(2, 3)", "(2, 4)"],
+)
+batch_norm_add_activation_backward.error(
+    "ShapeError",
+    lambda s: s(
+        s.array(2, 3),
+        s.array(2, 2),
+        s.array(2, 3),
+        s.array(3),
+        s.array(3),
+        None,
+        1e-5,
+        "relu",
+        *_NUMBERS,
+    ),
+    contains=["made", "(2, 2)", "(2, 3)"],
+)
 batch_norm.error(
     "ShapeError",
     lambda s: _call(s, s.array(3), None, None, training=True),

@@ -8,8 +8,10 @@ from plait_ops.specs.pointwise.shrinkage import (
     prelu,
     prelu_elements,
     rrelu,
+    shrink_backward,
     softshrink,
     threshold,
+    threshold_backward,
     threshold_elements,
 )
 
@@ -37,6 +39,21 @@ _shrink(
         np.abs(x) > lambd, x - np.sign(x) * lambd, np.where(x != x, x, 0)
     ),
 )
+shrink_backward.reference(
+    lambda g, x, lambd=0.5: np.where((x >= -x.dtype.type(lambd)) & (x <= x.dtype.type(lambd)), 0, g)
+)
+threshold_backward.reference(lambda g, x, threshold=0: np.where(x <= x.dtype.type(threshold), 0, g))
+
+
+for each in (shrink_backward, threshold_backward):
+
+    @each.samples
+    def _(s):
+        yield s(s.array(4, 5), s.array(4, 5), 0.75)
+        borders = np.array([0.5, -0.5, 0.0, np.nan, np.inf, -np.inf], "float32")
+        yield s(s.array(6), borders, 0.5).without_gradient()
+
+
 threshold.samples(lambda s: iter([s(s.array(50), 0.3, 7.0), s(s.array(9, dtype="int64"), 1, 3)]))
 prelu_elements.reference(lambda x, weight: np.where(x > 0, x, weight * x))
 

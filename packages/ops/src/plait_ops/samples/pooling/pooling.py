@@ -9,6 +9,8 @@ from plait_ops.specs.pooling.pooling import (
     max_pool2d,
     max_pool2d_backward,
     max_pool2d_with_indices,
+    native_max_pool2d,
+    native_max_pool2d_backward,
 )
 
 
@@ -51,6 +53,36 @@ def _max_pool(input, kernel_size, stride=None, padding=(0, 0), dilation=(1, 1), 
 max_pool2d_with_indices.reference(_max_pool)
 
 
+def _corners(shape, stride, padding):
+    """The row and the column of the first element of each window."""
+    rows = np.arange(shape[-2]) * stride[0] - padding[0]
+    return rows[:, None], np.arange(shape[-1]) * stride[1] - padding[1]
+
+
+@native_max_pool2d.reference
+def _(input, kernel_size, stride=None, padding=(0, 0), dilation=(1, 1), ceil_mode=False):
+    made, where = _max_pool(input, kernel_size, stride, padding, dilation, ceil_mode)
+    top, left = _corners(made.shape, stride or kernel_size, padding)
+    down, across = where // input.shape[-1] - top, where % input.shape[-1] - left
+    number = down // dilation[0] * kernel_size[1] + across // dilation[1]
+    return made, np.where(where < 0, 255, number).astype("uint8")
+
+
+@native_max_pool2d_backward.reference
+def _(grad, numbers, size, kernel_size, stride, padding, dilation):
+    made = np.zeros(size, grad.dtype).reshape(-1, size[-2], size[-1])
+    top, left = _corners(grad.shape, stride, padding)
+    wide = numbers.astype("int64")
+    down = wide // kernel_size[1] * dilation[0] + top
+    across = wide % kernel_size[1] * dilation[1] + left
+    flat = (-1, *grad.shape[-2:])
+    parts = (made, down.reshape(flat), across.reshape(flat), grad.reshape(flat))
+    for image, y, x, g in zip(*parts, strict=True):
+        seen = (y >= 0) & (y < size[-2]) & (x >= 0) & (x < size[-1])
+        np.add.at(image, (y[seen], x[seen]), g[seen])
+    return made.reshape(size)
+
+
 @max_pool2d_backward.reference
 def _(grad, indices, size):
     made = np.zeros((int(np.prod(size[:-2])), size[-2] * size[-1]), grad.dtype)
@@ -67,6 +99,7 @@ def _(input, kernel_size, stride=None, padding=(0, 0), dilation=(1, 1), ceil_mod
 
 @max_pool2d.samples
 @max_pool2d_with_indices.samples
+@native_max_pool2d.samples
 def _(s):
     yield s(s.distinct(2, 3, 4, 6), 2)
     yield s(s.distinct(2, 3, 5, 5), 3, 2, 1)
@@ -77,9 +110,32 @@ def _(s):
     yield s(s.distinct(2, 1, 3), 2, ceil_mode=True)
     yield s(s.distinct(2, 5, 6, 3).transpose(0, 3, 1, 2), 2)
     yield s(s.array(2, 3, 4, 4, dtype="int64"), 2)
+    yield s(s.distinct(2, 2, 9, 40), 3, 2, 1)
+    yield s(s.distinct(1, 2, 5, 19), (2, 3), 1, (1, 0))
     yield s(s.array(0, 3, 4, 4), 2)
 
 
+@native_max_pool2d_backward.samples
+def _(s):
+    def numbers(most, *shape):
+        return s.indices(most, *shape).astype("uint8")
+
+    yield s(s.array(1, 2, 3, 20), numbers(9, 1, 2, 3, 20), (1, 2, 7, 41), 3, 2, 0, 1)
+    yield s(s.array(2, 3, 18), numbers(6, 2, 3, 18), (2, 4, 20), (2, 3), 1, 0, 1)
+    yield s(s.array(1, 1, 2, 3), numbers(4, 1, 1, 2, 3), (1, 1, 4, 6), 2, 2, 0, 1)
+    yield s(s.array(1, 1, 2, 2), numbers(4, 1, 1, 2, 2), (1, 1, 6, 6), 2, 3, 0, 2)
+
+
+native_max_pool2d.error(
+    "ValueError",
+    lambda s: s(s.array(1, 1, 20, 20), 16),
+    contains=["native_max_pool2d", "kernel_size", "255", "(16, 16)"],
+)
+native_max_pool2d_backward.error(
+    "DTypeError",
+    lambda s: s(s.array(1, 2, 2), s.indices(4, 1, 2, 2), (1, 4, 4), 2, 2, 0, 1),
+    contains=["native_max_pool2d_backward", "numbers", "uint8", "int64"],
+)
 max_pool2d_backward.samples(
     lambda s: iter(
         [

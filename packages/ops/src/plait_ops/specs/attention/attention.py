@@ -26,6 +26,7 @@ from plait_ops.words import (
     dense_strides,
     float16,
     float32,
+    numel,
     part,
     require,
     require_same,
@@ -137,6 +138,13 @@ def _(query, key, value, mask):
     return result_as(made, query.dtype, strides), result(rows, wide)
 
 
+@attention_forward.cost
+def _(query, key, value):
+    # of the matrix products alone, as is usual; a mask spares nothing
+    scores = numel(query.shape[:-1]) * key.shape[-2]
+    return 2 * scores * (query.shape[-1] + value.shape[-1])
+
+
 @attention_backward.shape
 def _(grad, query, key, value, mask, output, lse):
     check_same_heads(query, key, value)
@@ -164,6 +172,13 @@ def _(grad, query, key, value, mask, output, lse):
         result_as(key.shape, query.dtype, dense_strides(key)),
         result_as(value.shape, query.dtype, dense_strides(value)),
     )
+
+
+@attention_backward.cost
+def _(query, key, value):
+    # the scores again, the gradients of query and key; those of the weights and of value
+    scores = numel(query.shape[:-1]) * key.shape[-2]
+    return 2 * scores * (3 * query.shape[-1] + 2 * value.shape[-1])
 
 
 # ---- derivatives and decompositions --------------------------------------------------------------
@@ -219,6 +234,12 @@ def _(grad, query, key, value, mask, is_causal, scale):
     gq = by_scores @ key * scale
     gk = transpose(by_scores, -2, -1) @ (query * scale)
     return gq, gk, transpose(weights, -2, -1) @ grad
+
+
+@scaled_dot_product_attention.cost
+def _(query, key, value, result):
+    scores = numel(result.shape[:-1]) * key.shape[-2]
+    return 2 * scores * (query.shape[-1] + value.shape[-1])
 
 
 @scaled_dot_product_attention.decompose

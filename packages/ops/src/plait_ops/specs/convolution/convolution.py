@@ -2,7 +2,7 @@
 
 from plait_ops.calls import sum
 from plait_ops.spec import Operator
-from plait_ops.words import check, require, require_same, result, sizes, windows
+from plait_ops.words import check, numel, require, require_same, result, sizes, windows
 
 conv2d = Operator(
     "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, int[2] dilation=1, "
@@ -74,6 +74,11 @@ def _(input, weight, bias, stride, padding, dilation, groups):
     return result(made, input.dtype)
 
 
+@conv2d.cost
+def _(weight, result):
+    return 2 * numel(result) * numel(weight.shape[1:])
+
+
 @conv2d_backward_input.shape
 def _(grad, weight, size, stride, padding, dilation, groups):
     sizes("size", size)
@@ -101,6 +106,11 @@ def _(grad, weight, size, stride, padding, dilation, groups):
     return result(size, grad.dtype)
 
 
+@conv2d_backward_input.cost
+def _(grad, weight):
+    return 2 * numel(grad) * numel(weight.shape[1:])
+
+
 @conv2d_backward_weight.shape
 def _(grad, input, size, stride, padding, dilation, groups):
     sizes("size", size)
@@ -126,6 +136,11 @@ def _(grad, input, size, stride, padding, dilation, groups):
             f"`grad` of shape {grad.shape} must have {n} elements in dimension {2 + i}",
         )
     return result(size, grad.dtype)
+
+
+@conv2d_backward_weight.cost
+def _(grad, result):
+    return 2 * numel(grad) * numel(result.shape[1:])
 
 
 @conv2d.vjp("input")

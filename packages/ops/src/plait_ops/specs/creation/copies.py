@@ -1,6 +1,7 @@
 """Copies and writes: clone, cast, copy_, fill_."""
 
 from plait_ops.calls import empty, zeros_like
+from plait_ops.costs import nbytes
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     broadcast,
@@ -150,6 +151,11 @@ def _(self, src, non_blocking):
     return self
 
 
+@copy_.cost
+def _(self, src):
+    return 0, nbytes(src), nbytes(self)
+
+
 @copy_.vjp("src")
 def _(g, src):
     return to_dtype(sum_to(g, src.shape), src.dtype)
@@ -197,6 +203,12 @@ def _(self, value):
 @zero_.shape
 def _(self):
     return self
+
+
+@fill_.cost
+@zero_.cost
+def _(self):
+    return 0, 0, nbytes(self)
 
 
 @fill_.vjp("self")

@@ -1,6 +1,7 @@
 """Creation: uninitialised tensors, constants, ranges."""
 
 from plait_ops.calls import empty_like, fill_
+from plait_ops.costs import nbytes
 from plait_ops.spec import Operator, View
 from plait_ops.words import (
     contiguous_strides,
@@ -104,6 +105,11 @@ def _(self, dtype, memory_format):
     return result_as(self.shape, dtype if dtype is not None else self.dtype, strides)
 
 
+@full_like.cost
+def _(result):
+    return 0, 0, nbytes(result)
+
+
 @full_like.decompose
 def _(self, value, dtype, device, memory_format):
     fresh = empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
@@ -192,6 +198,12 @@ ones_like = Operator(
 def _(self, dtype, memory_format):
     strides = format_strides(memory_format, self.shape, dense_strides(self))
     return result_as(self.shape, dtype if dtype is not None else self.dtype, strides)
+
+
+@zeros_like.cost
+@ones_like.cost
+def _(result):
+    return 0, 0, nbytes(result)
 
 
 @zeros_like.decompose

@@ -1,9 +1,19 @@
 """The three transforms that all others are made of; kernels come from the host language."""
 
 from plait_ops.calls import cat, narrow, real, slice_backward
+from plait_ops.costs import log2
 from plait_ops.fft_words import fft_swapped, fft_whole
 from plait_ops.spec import Operator
-from plait_ops.words import check, complex_dtype, is_complex, real_dtype, require, result
+from plait_ops.words import (
+    check,
+    complex_dtype,
+    is_complex,
+    numel,
+    part,
+    real_dtype,
+    require,
+    result,
+)
 
 _KERNEL = "`dim` counts from the front; `norm` is backward, ortho or forward, as in NumPy."
 
@@ -50,6 +60,20 @@ def _(self, dim, norm):
     return result(self.shape, self.dtype)
 
 
+@part
+def fft_steps(shape, dim):
+    """The logarithm of the number of elements that are transformed at once."""
+    made = 0
+    for at in dim:
+        made = made + log2(shape[at])
+    return made
+
+
+@fft_c2c.cost
+def _(self, dim):
+    return 5 * numel(self) * fft_steps(self.shape, dim)
+
+
 @fft_r2c.shape
 def _(self, dim, norm, onesided):
     require("self", self.dtype, "floating")
@@ -58,6 +82,11 @@ def _(self, dim, norm, onesided):
     if onesided:
         shape[dim[-1]] = shape[dim[-1]] // 2 + 1
     return result(shape, complex_dtype(self.dtype))
+
+
+@fft_r2c.cost
+def _(self, dim):
+    return 5 * numel(self) * fft_steps(self.shape, dim) // 2
 
 
 @fft_c2r.shape
@@ -71,6 +100,11 @@ def _(self, dim, norm, last):
     shape = list(self.shape)
     shape[dim[-1]] = last
     return result(shape, real_dtype(self.dtype))
+
+
+@fft_c2r.cost
+def _(dim, result):
+    return 5 * numel(result) * fft_steps(result.shape, dim) // 2
 
 
 @fft_c2c.vjp("self")

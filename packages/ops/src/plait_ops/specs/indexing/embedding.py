@@ -2,6 +2,7 @@
 
 from plait_ops.calls import arange, cast, eq, index_add, reshape, unsqueeze, where, zeros
 from plait_ops.calls import max as largest
+from plait_ops.costs import nbytes
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import cast_argument, check, int64, is_complex, item, numel, require, result
 
@@ -38,6 +39,11 @@ def _(weight, indices):
     return result(indices.shape + weight.shape[1:], weight.dtype)
 
 
+@embedding.cost
+def _(indices, result):
+    return 0, nbytes(indices) + nbytes(result), nbytes(result)
+
+
 @embedding_backward.shape
 def _(grad, indices, num_weights):
     require("grad", grad.dtype, "floating")
@@ -48,6 +54,11 @@ def _(grad, indices, num_weights):
     )
     cast_argument("indices", int64)
     return result([num_weights] + grad.shape[-1:], grad.dtype)
+
+
+@embedding_backward.cost
+def _(grad):
+    return numel(grad)
 
 
 @embedding_backward.decompose

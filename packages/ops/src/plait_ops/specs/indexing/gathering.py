@@ -11,6 +11,7 @@ from plait_ops.calls import (
     sum,
     zeros,
 )
+from plait_ops.costs import nbytes
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     broadcast,
@@ -19,7 +20,9 @@ from plait_ops.words import (
     conjugate,
     gather_check,
     int64,
+    itemsize,
     numel,
+    part,
     require,
     require_same,
     result,
@@ -62,6 +65,21 @@ def _(self, dim, index):
     shape = list(self.shape)
     shape[at] = index.shape[0] if index.ndim == 1 else 1
     return result(shape, self.dtype)
+
+
+@part
+def bytes_moved(self, index, count, inplace):
+    """The bytes read and written where `count` elements that `index` names change in `self`, which is
+    copied first unless the call is in place. Each change reads one element.
+    """
+    given = count * itemsize(self.dtype)
+    copied = 0 if inplace else nbytes(self)
+    return [nbytes(index) + given + copied, given + copied]
+
+
+@index_select_.cost
+def _(index, result):
+    return 0, nbytes(index) + nbytes(result), nbytes(result)
 
 
 @index_select_.vjp("self")
@@ -109,6 +127,12 @@ def _(self, dim, index, source):
     return result(self.shape, self.dtype)
 
 
+@index_add_.cost
+def _(self, index, source, inplace):
+    moved = bytes_moved(self, index, numel(source), inplace)
+    return numel(source), moved[0] + nbytes(source), moved[1]
+
+
 @index_add_.vjp("self")
 def _(g):
     return g
@@ -150,6 +174,11 @@ def _(self, dim, index):
         gather_check("self", self.shape, dim, "index", index)
     cast_argument("index", int64)
     return result(index.shape, self.dtype)
+
+
+@gather_.cost
+def _(index, result):
+    return 0, nbytes(index) + nbytes(result), nbytes(result)
 
 
 @gather_.vjp("self")

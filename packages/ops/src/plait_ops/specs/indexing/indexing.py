@@ -17,6 +17,7 @@ from plait_ops.calls import (
     where,
     zeros,
 )
+from plait_ops.costs import nbytes
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     bool_,
@@ -28,7 +29,9 @@ from plait_ops.words import (
     int64,
     is_tensor,
     item,
+    itemsize,
     numel,
+    part,
     require,
     result,
     sizes,
@@ -124,6 +127,21 @@ def _(self, indices):
     return result(shape, self.dtype)
 
 
+@part
+def index_bytes(indices):
+    """The bytes of all indices."""
+    made = 0
+    for index in indices:
+        if index is not None:
+            made = made + nbytes(index)
+    return made
+
+
+@index_tensors_.cost
+def _(indices, result):
+    return 0, index_bytes(indices) + nbytes(result), nbytes(result)
+
+
 @index_tensors_.vjp("self")
 def _(g, self, indices):
     return index_tensors_backward(g, indices, self.shape)
@@ -198,6 +216,38 @@ def _(self, indices, values, accumulate):
         cast_argument("values", self.dtype)
     fits("values", values, self.dtype)
     return self
+
+
+@part
+def count_indexed(shape, indices):
+    """The number of elements of ``x[indices]``."""
+    most = 0
+    for index in indices:
+        if index is not None:
+            most = max(most, index.ndim)
+    made = 1
+    for d in range(most):
+        together = 1
+        for index in indices:
+            if index is not None and d < index.ndim and index.shape[index.ndim - 1 - d] != 1:
+                together = index.shape[index.ndim - 1 - d]
+        made = made * together
+    for i, size in enumerate(shape):
+        if i >= len(indices) or indices[i] is None:
+            made = made * size
+    return made
+
+
+@index_put_tensors.cost
+def _(self, indices, values, accumulate):
+    count = count_indexed(self.shape, indices)
+    changed = count * itemsize(self.dtype)
+    given = index_bytes(indices)
+    if is_tensor(values):
+        given = given + nbytes(values)
+    if accumulate:
+        return count, given + changed, changed
+    return 0, given, changed
 
 
 @index_put_tensors.vjp("self")

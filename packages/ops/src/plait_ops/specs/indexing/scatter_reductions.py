@@ -24,7 +24,7 @@ from plait_ops.calls import (
     zeros_like,
 )
 from plait_ops.spec import Composite, Operator
-from plait_ops.specs.indexing.gathering import _KERNEL
+from plait_ops.specs.indexing.gathering import _KERNEL, bytes_moved
 from plait_ops.specs.indexing.scattering import pad_end
 from plait_ops.words import (
     cast_argument,
@@ -32,6 +32,7 @@ from plait_ops.words import (
     conjugate,
     gather_check,
     int64,
+    itemsize,
     numel,
     part,
     require,
@@ -88,6 +89,13 @@ def _(self, dim, index, src, reduce):
         require("self", self.dtype, "all")
     cast_argument("index", int64)
     return result(self.shape, self.dtype)
+
+
+@scatter_reduce_.cost
+def _(self, index, inplace):
+    moved = bytes_moved(self, index, numel(index), inplace)
+    given = numel(index) * itemsize(self.dtype)  # and what stands there
+    return numel(index), moved[0] + given, moved[1]
 
 
 @scatter_reduce_.vjp("self", "src")

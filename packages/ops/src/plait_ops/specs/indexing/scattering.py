@@ -13,13 +13,14 @@ from plait_ops.calls import (
     zeros,
 )
 from plait_ops.spec import Operator
-from plait_ops.specs.indexing.gathering import _KERNEL
+from plait_ops.specs.indexing.gathering import _KERNEL, bytes_moved
 from plait_ops.words import (
     cast_argument,
     check,
     fits,
     gather_check,
     int64,
+    itemsize,
     numel,
     require_same,
     result,
@@ -100,12 +101,31 @@ def _(self, dim, index, src):
     return result(self.shape, self.dtype)
 
 
+@scatter_.cost
+def _(self, index, inplace):
+    moved = bytes_moved(self, index, numel(index), inplace)
+    return 0, moved[0], moved[1]
+
+
+@scatter_add_.cost
+def _(self, index, inplace):
+    moved = bytes_moved(self, index, numel(index), inplace)
+    given = numel(index) * itemsize(self.dtype)  # and what stands there
+    return numel(index), moved[0] + given, moved[1]
+
+
 @scatter_value_.shape
 def _(self, dim, index, value):
     gather_check("self", self.shape, dim, "index", index)
     cast_argument("index", int64)
     fits("value", value, self.dtype)
     return result(self.shape, self.dtype)
+
+
+@scatter_value_.cost
+def _(self, index, inplace):
+    moved = bytes_moved(self, index, numel(index), inplace)
+    return 0, moved[0] - numel(index) * itemsize(self.dtype), moved[1]
 
 
 @scatter_.vjp("self")

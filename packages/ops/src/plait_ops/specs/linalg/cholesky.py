@@ -3,7 +3,7 @@
 from plait_ops.calls import clone, linalg_solve_triangular, swapaxes, transpose, tril, triu
 from plait_ops.linear_words import require_matrix, require_square
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import broadcast, check, conjugate, int32, require_same, result, sum_to
+from plait_ops.words import broadcast, check, conjugate, int32, numel, require_same, result, sum_to
 
 _DEFINITE = (
     "RuntimeError if a matrix is not positive definite (the text names its place in the batch)"
@@ -77,10 +77,21 @@ def _(A):
     return result(A.shape, A.dtype), result(A.shape[:-2], int32)
 
 
+@linalg_cholesky_.cost
+@linalg_cholesky_ex.cost
+def _(A):
+    return numel(A) * A.shape[-1] // 3
+
+
 @cholesky.shape
 def _(self):
     require_square("self", self)
     return result(self.shape, self.dtype)
+
+
+@cholesky.cost
+def _(self):
+    return numel(self) * self.shape[-1] // 3
 
 
 cholesky_backward = Composite(
@@ -151,6 +162,11 @@ def _(self, L):
     return result(batch + self.shape[-2:], self.dtype)
 
 
+@cholesky_solve.cost
+def _(L, result):
+    return 2 * L.shape[-1] * numel(result)
+
+
 @cholesky_solve.vjp("self", "L", meta=["self"])
 def _(g, self, L, result, upper):
     back = cholesky_solve(g, L, upper)
@@ -183,6 +199,11 @@ cholesky_inverse = Operator(
 def _(self):
     require_square("self", self)
     return result(self.shape, self.dtype)
+
+
+@cholesky_inverse.cost
+def _(self):
+    return 2 * numel(self) * self.shape[-1] // 3
 
 
 @cholesky_inverse.vjp("self")
@@ -223,6 +244,11 @@ def _(A, B, left):
         f"`B` of shape {B.shape} must have as many {'rows' if left else 'columns'} as `A` of shape {A.shape}",
     )
     return result(broadcast("A", A.shape[:-2], "B", B.shape[:-2]) + B.shape[-2:], A.dtype)
+
+
+@linalg_solve_triangular_.cost
+def _(A, result):
+    return A.shape[-1] * numel(result)
 
 
 @linalg_solve_triangular_.vjp("A", "B")

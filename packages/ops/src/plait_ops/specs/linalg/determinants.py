@@ -20,6 +20,7 @@ from plait_ops.calls import (
     where,
     zeros_like,
 )
+from plait_ops.costs import lu, matrices
 from plait_ops.linear_words import require_square
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
@@ -59,6 +60,11 @@ linalg_det_ = Operator(
 def _(A):
     require_square("A", A)
     return result(A.shape[:-2], A.dtype)
+
+
+@linalg_det_.cost
+def _(A):
+    return matrices(A) * lu(A.shape[-1], A.shape[-1])
 
 
 @part
@@ -108,6 +114,11 @@ linalg_slogdet_ = Operator(
 def _(A):
     require_square("A", A)
     return result(A.shape[:-2], A.dtype), result(A.shape[:-2], real_dtype(A.dtype))
+
+
+@linalg_slogdet_.cost
+def _(A):
+    return matrices(A) * lu(A.shape[-1], A.shape[-1])
 
 
 @linalg_slogdet_.vjp("A")

@@ -12,7 +12,7 @@ from plait_ops.calls import (
 )
 from plait_ops.linear_words import require_square
 from plait_ops.spec import Operator
-from plait_ops.words import check, complex_dtype, conjugate, real_dtype, result
+from plait_ops.words import check, complex_dtype, conjugate, numel, real_dtype, result
 
 _SYMMETRIC = """
     Shapes: `A` is (..., n, n), symmetric or Hermitian: only the triangle that `UPLO` names ("L" or "U") is read.
@@ -59,11 +59,22 @@ def _(A, UPLO):
     return result(A.shape[:-1], real_dtype(A.dtype)), result(A.shape, A.dtype)
 
 
+@linalg_eigh_.cost
+def _(A):
+    # the counts of eigenvalues are approximations (Golub and Van Loan)
+    return 9 * numel(A) * A.shape[-1]
+
+
 @linalg_eigvalsh.shape
 def _(A, UPLO):
     require_square("A", A)
     check(UPLO in ("L", "U", "l", "u"), f'`UPLO` must be "L" or "U"; got "{UPLO}"', "ValueError")
     return result(A.shape[:-1], real_dtype(A.dtype))
+
+
+@linalg_eigvalsh.cost
+def _(A):
+    return 4 * numel(A) * A.shape[-1] // 3
 
 
 @linalg_eigh_.vjp("A")
@@ -143,7 +154,17 @@ def _(A):
     return result(A.shape[:-1], dtype), result(A.shape, dtype)
 
 
+@linalg_eig.cost
+def _(A):
+    return 25 * numel(A) * A.shape[-1]
+
+
 @linalg_eigvals.shape
 def _(A):
     require_square("A", A)
     return result(A.shape[:-1], complex_dtype(A.dtype))
+
+
+@linalg_eigvals.cost
+def _(A):
+    return 10 * numel(A) * A.shape[-1]

@@ -4,7 +4,7 @@ them.
 
 from plait_ops.linear_words import require_matrix, require_square
 from plait_ops.spec import Operator
-from plait_ops.words import broadcast, check, int32, part, require_same, result
+from plait_ops.words import broadcast, check, int32, numel, part, require_same, result
 
 
 def _factor(schema, results, example):
@@ -54,6 +54,12 @@ def _(A):
     return result(A.shape, A.dtype), result(A.shape[:-1], int32), result(A.shape[:-2], int32)
 
 
+@linalg_ldl_factor.cost
+@linalg_ldl_factor_ex.cost
+def _(A):
+    return numel(A) * A.shape[-1] // 3
+
+
 linalg_ldl_solve = Operator(
     "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
     doc="""
@@ -95,3 +101,8 @@ def _(LD, pivots, B):
     )
     batch = broadcast("LD", LD.shape[:-2], "B", B.shape[:-2])
     return result(batch + B.shape[-2:], B.dtype)
+
+
+@linalg_ldl_solve.cost
+def _(LD, result):
+    return 2 * LD.shape[-1] * numel(result)

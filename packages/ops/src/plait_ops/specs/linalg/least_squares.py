@@ -10,6 +10,7 @@ from plait_ops.calls import (
     unsqueeze,
     zeros,
 )
+from plait_ops.costs import matrices, singular_values
 from plait_ops.linear_words import require_matrix
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
@@ -18,6 +19,7 @@ from plait_ops.words import (
     conjugate,
     float64,
     int64,
+    numel,
     real_dtype,
     require_same,
     result,
@@ -57,6 +59,13 @@ def _(A, B):
         result(batch, int64),
         result(batch + [min(m, n)], real),
     )
+
+
+@lstsq_parts_.cost
+def _(A, result0):
+    # approximately: by singular values, whose vectors are applied to B
+    m = A.shape[-2]
+    return matrices(A) * singular_values(m, A.shape[-1]) + 4 * m * numel(result0)
 
 
 @lstsq_parts_.vjp("A", "B")

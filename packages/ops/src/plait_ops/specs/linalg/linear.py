@@ -65,6 +65,12 @@ def _(self, mat1, mat2, beta, alpha):
     return result(made, self.dtype)
 
 
+@addmm.cost
+def _(mat1, mat2):
+    # the sums begin with `self`
+    return 2 * numel(mat1) * mat2.shape[1]
+
+
 @addmm.decompose
 def _(self, mat1, mat2, beta, alpha):
     product = mm(mat1, mat2) * alpha
@@ -102,6 +108,12 @@ baddbmm = Composite(
     dtypes="arithmetic",
     variants="function method",
 )
+
+
+@baddbmm.cost
+def _(batch1, batch2):
+    # the sums begin with `self`
+    return 2 * numel(batch1) * batch2.shape[2]
 
 
 @baddbmm.decompose
@@ -153,6 +165,12 @@ def _(input, weight, bias):
         )
         require_same("input", input, "bias", bias)
     return result(input.shape[:-1] + weight.shape[:1], input.dtype)
+
+
+@linear.cost
+def _(input, weight):
+    # the sums begin with the bias
+    return 2 * numel(input) * weight.shape[0]
 
 
 @linear.decompose

@@ -12,10 +12,11 @@ from plait_ops.calls import (
     tril,
     triu,
 )
+from plait_ops.costs import lu, matrices
 from plait_ops.linear_words import require_matrix
 from plait_ops.spec import Composite, Operator
 from plait_ops.specs.linalg.ldl import check_factors
-from plait_ops.words import broadcast, check, conjugate, int32, part, result
+from plait_ops.words import broadcast, check, conjugate, int32, numel, part, result
 
 
 def _factor(name, schema, results, example):
@@ -70,6 +71,12 @@ def _(A, pivot):
         result(A.shape[:-2] + [small], int32),
         result(A.shape[:-2], int32),
     )
+
+
+@linalg_lu_factor_.cost
+@linalg_lu_factor_ex.cost
+def _(A):
+    return matrices(A) * lu(A.shape[-2], A.shape[-1])
 
 
 @part
@@ -212,6 +219,11 @@ def _(LU, pivots, B, left):
     )
     batch = broadcast("LU", LU.shape[:-2], "B", B.shape[:-2])
     return result(batch + B.shape[-2:], B.dtype)
+
+
+@linalg_lu_solve_.cost
+def _(LU, result):
+    return 2 * LU.shape[-1] * numel(result)
 
 
 @linalg_lu_solve_.decompose

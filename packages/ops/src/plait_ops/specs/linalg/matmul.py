@@ -41,6 +41,11 @@ def _(self, mat2):
     return result([self.shape[0], mat2.shape[1]], self.dtype)
 
 
+@mm.cost
+def _(self, mat2):
+    return 2 * numel(self) * mat2.shape[1]
+
+
 @mm.vjp("self")
 def _(g, mat2):
     return mm(g, conjugate(t(mat2)))
@@ -98,6 +103,11 @@ def _(self, mat2):
     return result([self.shape[0], self.shape[1], mat2.shape[2]], self.dtype)
 
 
+@bmm.cost
+def _(self, mat2):
+    return 2 * numel(self) * mat2.shape[2]
+
+
 @bmm.vjp("self")
 def _(g, mat2):
     return bmm(g, conjugate(transpose(mat2, 1, 2)))
@@ -151,6 +161,11 @@ def _(self, vec):
     return result([self.shape[0]], self.dtype)
 
 
+@mv.cost
+def _(self):
+    return 2 * numel(self)
+
+
 @mv.decompose
 def _(self, vec):
     return reshape(mm(self, unsqueeze(vec, 1)), [self.shape[0]])
@@ -198,6 +213,11 @@ def _(self, tensor):
     require("self", self.dtype, "arithmetic")
     require_same("self", self, "tensor", tensor)
     return result((), self.dtype)
+
+
+@dot.cost
+def _(self):
+    return 2 * numel(self)
 
 
 @dot.decompose
@@ -257,6 +277,11 @@ matmul_ = Composite(
     dtypes="arithmetic",
     variants="function method",
 )
+
+
+@matmul_.cost
+def _(self, result):
+    return 2 * numel(result) * self.shape[-1]
 
 
 @matmul_.decompose

@@ -14,7 +14,7 @@ from plait_ops.calls import (
 )
 from plait_ops.linear_words import require_square
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import check, conjugate, result
+from plait_ops.words import check, conjugate, numel, result
 
 linalg_matrix_exp_ = Operator(
     "linalg_matrix_exp(Tensor A) -> Tensor",
@@ -37,6 +37,12 @@ linalg_matrix_exp_ = Operator(
 def _(A):
     require_square("A", A)
     return result(A.shape, A.dtype)
+
+
+@linalg_matrix_exp_.cost
+def _(A):
+    # 6 products and a system of equations; how often it is squared depends on the values
+    return 44 * numel(A) * A.shape[-1] // 3
 
 
 @linalg_matrix_exp_.vjp("A")

@@ -19,6 +19,7 @@ from plait_ops.calls import (
     unsqueeze,
 )
 from plait_ops.calls import transpose as turned
+from plait_ops.costs import householder, matrices, reflectors
 from plait_ops.linear_words import require_matrix
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import check, conjugate, is_complex, require_same, result, to_dtype
@@ -64,6 +65,16 @@ def _(A, mode):
     if mode == "r":
         return result([0], A.dtype), result(batch + [k, n], A.dtype)
     return result(batch + [m, k], A.dtype), result(batch + [k, n], A.dtype)
+
+
+@linalg_qr_.cost
+def _(A, mode, result0):
+    m = A.shape[-2]
+    n = A.shape[-1]
+    each = reflectors(m, n)
+    if mode != "r":
+        each = each + householder(m, result0.shape[-1], min(m, n))
+    return matrices(A) * each
 
 
 qr_backward = Composite(
@@ -151,6 +162,11 @@ def _(self):
     return result(self.shape, self.dtype), result(self.shape[:-2] + [small], self.dtype)
 
 
+@geqrf.cost
+def _(self):
+    return matrices(self) * reflectors(self.shape[-2], self.shape[-1])
+
+
 linalg_householder_product_ = Operator(
     "linalg_householder_product(Tensor A, Tensor tau) -> Tensor",
     doc="""
@@ -197,6 +213,11 @@ def _(A, tau):
         f"`tau` of shape {tau.shape} must hold at most {A.shape[-1]} numbers for every matrix of `A` of shape {A.shape}",
     )
     return result(A.shape, A.dtype)
+
+
+@linalg_householder_product_.cost
+def _(A, tau):
+    return matrices(A) * householder(A.shape[-2], A.shape[-1], tau.shape[-1])
 
 
 @linalg_householder_product_.decompose

@@ -10,6 +10,7 @@ from plait_ops.calls import (
     unsqueeze,
     zeros,
 )
+from plait_ops.costs import matrices, singular_values
 from plait_ops.linear_words import require_matrix
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import check, conjugate, is_complex, real_dtype, result
@@ -69,11 +70,26 @@ def _(A, full_matrices, driver):
     )
 
 
+@linalg_svd_.cost
+def _(A, full_matrices):
+    # approximately, as for `linalg_svdvals` (Golub and Van Loan, with a QR factorisation first)
+    small = min(A.shape[-2], A.shape[-1])
+    large = max(A.shape[-2], A.shape[-1])
+    if full_matrices:
+        return matrices(A) * (4 * large * large * small + 22 * small * small * small)
+    return matrices(A) * (6 * large + 20 * small) * small * small
+
+
 @linalg_svdvals_.shape
 def _(A, driver):
     require_matrix("A", A)
     check(driver is None, "`driver` must be None on this device", "ValueError")
     return result(A.shape[:-2] + [min(A.shape[-2], A.shape[-1])], real_dtype(A.dtype))
+
+
+@linalg_svdvals_.cost
+def _(A):
+    return matrices(A) * singular_values(A.shape[-2], A.shape[-1])
 
 
 @linalg_svd_.vjp("A")

@@ -1,9 +1,20 @@
 """Systems of linear equations, and inverses of square matrices."""
 
 from plait_ops.calls import linalg_inv, linalg_solve, transpose, unsqueeze
+from plait_ops.costs import lu, matrices
 from plait_ops.linear_words import require_square
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import broadcast, check, conjugate, int32, part, require_same, result, sum_to
+from plait_ops.words import (
+    broadcast,
+    check,
+    conjugate,
+    int32,
+    numel,
+    part,
+    require_same,
+    result,
+    sum_to,
+)
 
 _SINGULAR = "RuntimeError if a matrix is singular (the text names its place in the batch)"
 
@@ -53,6 +64,12 @@ def _(A):
 def _(A):
     require_square("A", A)
     return result(A.shape, A.dtype), result(A.shape[:-2], int32)
+
+
+@linalg_inv_.cost
+@linalg_inv_ex.cost
+def _(A):
+    return 2 * numel(A) * A.shape[-1]
 
 
 @linalg_inv_.vjp("A")
@@ -153,11 +170,23 @@ def _(A, B, left):
     return result(batch + one, A.dtype)
 
 
+@linalg_solve_.cost
+def _(A, result):
+    n = A.shape[-1]
+    return matrices(A) * lu(n, n) + 2 * n * numel(result)
+
+
 @linalg_solve_ex.shape
 def _(A, B, left):
     batch = _solve_batch(A, B, left)
     one = A.shape[-1:] if are_vectors(A, B) else B.shape[-2:]
     return result(batch + one, A.dtype), result(batch, int32)
+
+
+@linalg_solve_ex.cost
+def _(A, result0):
+    n = A.shape[-1]
+    return matrices(A) * lu(n, n) + 2 * n * numel(result0)
 
 
 @part

@@ -59,6 +59,12 @@ def _(input, target, weight, reduction):
     )
 
 
+@cross_entropy_forward.cost
+def _(input):
+    # the largest, a difference, exp, the sum
+    return 4 * numel(input)
+
+
 @cross_entropy_forward.decompose
 def _(input, target, weight, reduction, ignore_index):
     c = 1 if input.ndim > 1 else 0
@@ -83,6 +89,12 @@ def _(grad, input, lse, target, weight, reduction):
     require_same("input", input, "grad", grad)
     require_same("input", input, "lse", lse)
     return result(input.shape, input.dtype)
+
+
+@cross_entropy_backward.cost
+def _(input):
+    # a difference, exp, a product
+    return 3 * numel(input)
 
 
 @cross_entropy_backward.decompose

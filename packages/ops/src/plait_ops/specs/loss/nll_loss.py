@@ -12,12 +12,15 @@ from plait_ops.calls import (
     where,
     zeros,
 )
+from plait_ops.costs import nbytes
 from plait_ops.spec import Composite, Operator
 from plait_ops.specs.loss.losses import known_reduction
 from plait_ops.words import (
     cast_argument,
     check,
     int64,
+    itemsize,
+    numel,
     part,
     require,
     require_same,
@@ -105,6 +108,13 @@ def _(input, target, weight, reduction):
     return result(target.shape if reduction == "none" else (), input.dtype)
 
 
+@nll_loss.cost
+def _(input, target, result):
+    # one element of each row, and its weight
+    picked = 2 * numel(target)
+    return picked, nbytes(target) + picked * itemsize(input.dtype), nbytes(result)
+
+
 class_weights = Composite(
     "class_weights(Tensor target, Tensor? weight, Tensor like, int ignore_index) -> Tensor",
     doc="The weight of each target's class, 1 without `weight`; 0 where it is ignored. The dtype is that of `like`.",
@@ -151,6 +161,11 @@ def _(input, target, weight, reduction, ignore_index):
 def _(grad, target, weight, size, reduction):
     classes_gradient_fits(grad, target, weight, size, reduction)
     return result(size, grad.dtype)
+
+
+@nll_loss_backward.cost
+def _(target):
+    return numel(target)
 
 
 @nll_loss_backward.decompose

@@ -6,16 +6,29 @@ from plait_ops.calls import (
     clone,
     copy_,
     detach,
+    hardswish,
+    hardswish_backward,
+    hardtanh,
+    hardtanh_backward,
+    leaky_relu,
+    leaky_relu_backward,
     mean,
     mul,
     norm_centre,
+    relu,
+    relu_backward,
     reshape,
     rsqrt,
+    silu,
+    silu_backward,
     sum,
     var,
 )
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import check, numel, part, require, require_same, result
+
+# what may follow in the same pass, and the numbers that some of the activations have
+_ACTIVATION = "str activation, float min_val, float max_val, float negative_slope"
 
 batch_norm = Composite(
     "batch_norm(Tensor input, Tensor? weight=None, Tensor? bias=None, Tensor!? running_mean=None,"
@@ -69,16 +82,48 @@ def check_per_channel(name, given, input):
     )
 
 
-@native_batch_norm.shape
-def _(input, weight, bias):
+@part
+def check_batch(input, weight, bias):
     require("input", input.dtype, "floating")
     check(input.ndim >= 2, f"`input` must have shape (N, C) or (N, C, ...); got {input.shape}")
-    c = input.shape[1]
     if weight is not None:
         check_per_channel("weight", weight, input)
     if bias is not None:
         check_per_channel("bias", bias, input)
+
+
+@part
+def check_gradient(grad, input, mean, var, weight):
+    require("grad", grad.dtype, "floating")
+    require_same("grad", grad, "input", input)
+    check(input.ndim >= 2, f"`input` must have shape (N, C) or (N, C, ...); got {input.shape}")
+    check(
+        grad.shape == input.shape,
+        f"`grad` of shape {grad.shape} must have the shape of `input`, {input.shape}",
+    )
+    c = input.shape[1]
+    require_same("grad", grad, "mean", mean)
+    require_same("grad", grad, "var", var)
+    check(
+        mean.shape == [c] and var.shape == [c],
+        f"`mean` and `var` must have shape ({c},) for `input` of shape {input.shape}; got {mean.shape} and {var.shape}",
+    )
+    if weight is not None:
+        require_same("grad", grad, "weight", weight)
+        check_per_channel("weight", weight, input)
+
+
+@native_batch_norm.shape
+def _(input, weight, bias):
+    check_batch(input, weight, bias)
+    c = input.shape[1]
     return result(input.shape, input.dtype), result([c], input.dtype), result([c], input.dtype)
+
+
+@native_batch_norm.cost
+def _(input, bias):
+    # 1 for the mean, 3 for the variance, a difference, a product with the scale of the channel
+    return numel(input) * (6 if bias is None else 7)
 
 
 @native_batch_norm.decompose
@@ -103,24 +148,15 @@ def _(g0, input, result1, result2, weight, eps):
 
 @batch_norm_backward.shape
 def _(grad, input, mean, var, weight):
-    require("grad", grad.dtype, "floating")
-    require_same("grad", grad, "input", input)
-    check(input.ndim >= 2, f"`input` must have shape (N, C) or (N, C, ...); got {input.shape}")
-    check(
-        grad.shape == input.shape,
-        f"`grad` of shape {grad.shape} must have the shape of `input`, {input.shape}",
-    )
+    check_gradient(grad, input, mean, var, weight)
     c = input.shape[1]
-    require_same("grad", grad, "mean", mean)
-    require_same("grad", grad, "var", var)
-    check(
-        mean.shape == [c] and var.shape == [c],
-        f"`mean` and `var` must have shape ({c},) for `input` of shape {input.shape}; got {mean.shape} and {var.shape}",
-    )
-    if weight is not None:
-        require_same("grad", grad, "weight", weight)
-        check_per_channel("weight", weight, input)
     return result(input.shape, grad.dtype), result([c], grad.dtype), result([c], grad.dtype)
+
+
+@batch_norm_backward.cost
+def _(grad):
+    # 2 for the normalised input, 3 for the sums, 4 for the gradient of the input
+    return 9 * numel(grad)
 
 
 @batch_norm_backward.decompose
@@ -158,19 +194,22 @@ def _(g0, g1, g2, grad, input, mean, var, weight, eps):
     return gg, gx, sum(q * grad, dims)
 
 
-@batch_norm.decompose
-def _(input, running_mean, running_var, weight, bias, training, momentum, eps):
-    require("input", input.dtype, "floating")
-    if input.ndim == 1 and input.shape[0] == 0:
-        return clone(input)  # as in PyTorch: nothing to normalise
-    check(input.ndim >= 2, f"`input` must have shape (N, C) or (N, C, ...); got {input.shape}")
-    c = input.shape[1]
+@batch_norm.cost
+def _(input, bias, training):
+    if not training:
+        return 2 * numel(input)
+    return numel(input) * (6 if bias is None else 7)
+
+
+@part
+def check_running(input, running_mean, running_var):
     check(
         (running_mean is None) == (running_var is None),
         "`running_mean` and `running_var` must both be given or both be None",
         "ValueError",
     )
     if running_mean is not None and running_var is not None:
+        c = input.shape[1]
         require_same("input", input, "running_mean", running_mean)
         require_same("input", input, "running_var", running_var)
         check(
@@ -178,20 +217,40 @@ def _(input, running_mean, running_var, weight, bias, training, momentum, eps):
             f"`running_mean` and `running_var` must have shape ({c},) for `input` of shape {input.shape}; "
             f"got {running_mean.shape} and {running_var.shape}",
         )
-    if training:
-        n = numel(input.shape) // max(c, 1)
-        check(
-            n != 1,
-            f"`input` must have more than one value for each channel to train with; got shape {input.shape}",
+
+
+@part
+def check_trainable(input):
+    check(
+        numel(input.shape) // max(input.shape[1], 1) != 1,
+        f"`input` must have more than one value for each channel to train with; got shape {input.shape}",
+    )
+
+
+@part
+def update_running(input, running_mean, running_var, m, v, momentum):
+    n = numel(input.shape) // max(input.shape[1], 1)
+    if running_mean is not None and running_var is not None and n > 1:
+        kept = 1.0 - momentum
+        copy_(running_mean, add(mul(detach(running_mean), kept), detach(m), alpha=momentum))
+        copy_(
+            running_var,
+            add(mul(detach(running_var), kept), detach(v), alpha=momentum * n / (n - 1)),
         )
+
+
+@batch_norm.decompose
+def _(input, running_mean, running_var, weight, bias, training, momentum, eps):
+    require("input", input.dtype, "floating")
+    if input.ndim == 1 and input.shape[0] == 0:
+        return clone(input)  # as in PyTorch: nothing to normalise
+    check(input.ndim >= 2, f"`input` must have shape (N, C) or (N, C, ...); got {input.shape}")
+    c = input.shape[1]
+    check_running(input, running_mean, running_var)
+    if training:
+        check_trainable(input)
         made, m, v = native_batch_norm(input, weight, bias, eps)
-        if running_mean is not None and running_var is not None and n > 1:
-            kept = 1.0 - momentum
-            copy_(running_mean, add(mul(detach(running_mean), kept), detach(m), alpha=momentum))
-            copy_(
-                running_var,
-                add(mul(detach(running_var), kept), detach(v), alpha=momentum * n / (n - 1)),
-            )
+        update_running(input, running_mean, running_var, m, v, momentum)
         return made
     check(
         running_mean is not None,
@@ -210,3 +269,349 @@ def _(input, running_mean, running_var, weight, bias, training, momentum, eps):
     if bias is not None:
         shift = shift + bias
     return addcmul(reshape(shift, wide), input, reshape(scale, wide))
+
+
+# ---- with an activation in the same pass ---------------------------------------------------------
+batch_norm_activation = Composite(
+    "batch_norm_activation(Tensor input, Tensor? weight=None, Tensor? bias=None, Tensor!? running_mean=None,"
+    ' Tensor!? running_var=None, bool training=False, float momentum=0.1, float eps=1e-5, *, str activation="relu",'
+    " Tensor? residual=None, float min_val=0.0, float max_val=6.0, float negative_slope=0.01) -> Tensor",
+    doc="""
+    ``activation(batch_norm(input, ...) + residual)``: in training one pass over memory forward and one backward.
+
+    `activation` is one of "relu", "hardtanh" (with `min_val` and `max_val`; the defaults are those of relu6), "leaky_relu"
+    (with `negative_slope`), "silu" and "hardswish". Without `residual` the gradient computes what the activation saw anew from
+    `input`, so that nothing but `input` is kept for it; with it the result is kept too. The numbers are those of the operators
+    one after the other.
+
+    Shapes: those of `batch_norm`; `residual` has the shape of `input`. Dtypes: floating-point, the same for all.
+    Raises: ValueError for another `activation`; else what `batch_norm` raises.
+
+    >>> import plait_core as pc, plait_nn.functional as F
+    >>> F.batch_norm_activation(pc.tensor([[1.0], [3.0]]), None, None, training=True, eps=0.0).tolist()
+    [[0.0], [1.0]]
+    """,
+    dtypes="floating",
+    variants="",
+)
+native_batch_norm_activation = Operator(
+    f"native_batch_norm_activation(Tensor input, Tensor? weight, Tensor? bias, float eps, {_ACTIVATION})"
+    " -> (Tensor, Tensor, Tensor)",
+    doc="""
+    `batch_norm_activation` of a batch: the result, and mean and biased variance of each channel. Those two pass no gradient on.
+    """,
+    dtypes="floating",
+    internal=True,
+    kernel="optional; out[0] is in C order; in[4] is one of the names in `batch_norm_activation`.",
+)
+native_batch_norm_add_activation = Operator(
+    "native_batch_norm_add_activation(Tensor input, Tensor residual, Tensor? weight, Tensor? bias, float eps,"
+    f" {_ACTIVATION}) -> (Tensor, Tensor, Tensor)",
+    doc="""
+    `native_batch_norm_activation` with `residual` added before the activation, which is "relu", "hardtanh" or "leaky_relu" with
+    a slope that isn't negative: its derivative follows from the result.
+    """,
+    dtypes="floating",
+    internal=True,
+    kernel="optional; out[0] is in C order; in[1] has the shape and dtype of in[0].",
+)
+batch_norm_activation_backward = Operator(
+    "batch_norm_activation_backward(Tensor grad, Tensor input, Tensor mean, Tensor var, Tensor? weight, Tensor? bias,"
+    f" float eps, {_ACTIVATION}) -> (Tensor, Tensor, Tensor)",
+    doc="""
+    The derivative of `native_batch_norm_activation` by input, weight and bias: `batch_norm_backward` of what the activation
+    lets through of `grad`, where what it saw is computed anew.
+    """,
+    dtypes="floating",
+    internal=True,
+    kernel="optional; out[1] and out[2] have shape (C), also without a weight.",
+)
+batch_norm_add_activation_backward = Operator(
+    "batch_norm_add_activation_backward(Tensor grad, Tensor made, Tensor input, Tensor mean, Tensor var, Tensor? weight,"
+    f" float eps, {_ACTIVATION}) -> (Tensor, Tensor, Tensor, Tensor)",
+    doc="""
+    The derivative of `native_batch_norm_add_activation` by input, weight, bias and residual, from its result, `made`.
+    """,
+    dtypes="floating",
+    internal=True,
+    kernel="optional; out[1] and out[2] have shape (C), also without a weight; out[3] has the shape of in[0].",
+)
+
+
+@part
+def activated(x, activation, min_val, max_val, negative_slope):
+    if activation == "relu":
+        return relu(x)
+    if activation == "hardtanh":
+        return hardtanh(x, min_val, max_val)
+    if activation == "leaky_relu":
+        return leaky_relu(x, negative_slope)
+    if activation == "silu":
+        return silu(x)
+    return hardswish(x)
+
+
+@part
+def activation_gradient(g, x, activation, min_val, max_val, negative_slope):
+    """The gradient of what the activation saw, `x`; of straight lines `x` may be its result."""
+    if activation == "relu":
+        return relu_backward(g, x)
+    if activation == "hardtanh":
+        return hardtanh_backward(g, x, min_val, max_val)
+    if activation == "leaky_relu":
+        return leaky_relu_backward(g, x, negative_slope)
+    if activation == "silu":
+        return silu_backward(g, x)
+    return hardswish_backward(g, x)
+
+
+@part
+def check_activation(activation):
+    check(
+        activation == "relu"
+        or activation == "hardtanh"
+        or activation == "leaky_relu"
+        or activation == "silu"
+        or activation == "hardswish",
+        f"`activation` must be relu, hardtanh, leaky_relu, silu or hardswish; got {activation}",
+        "ValueError",
+    )
+
+
+@part
+def check_result_tells(activation, negative_slope):
+    check(
+        activation == "relu"
+        or activation == "hardtanh"
+        or (activation == "leaky_relu" and negative_slope >= 0.0),
+        f"`activation` must be relu, hardtanh or leaky_relu with a slope that isn't negative; got {activation}",
+        "ValueError",
+    )
+
+
+@native_batch_norm_activation.shape
+def _(input, weight, bias, activation):
+    check_batch(input, weight, bias)
+    check_activation(activation)
+    c = input.shape[1]
+    return result(input.shape, input.dtype), result([c], input.dtype), result([c], input.dtype)
+
+
+@native_batch_norm_activation.cost
+def _(input, bias):
+    return numel(input) * (7 if bias is None else 8)
+
+
+@native_batch_norm_activation.decompose
+def _(input, weight, bias, eps, activation, min_val, max_val, negative_slope):
+    made, m, v = native_batch_norm(input, weight, bias, eps)
+    return activated(made, activation, min_val, max_val, negative_slope), m, v
+
+
+@native_batch_norm_activation.vjp("input", "weight", "bias")
+def _(
+    g0,
+    input,
+    result1,
+    result2,
+    weight,
+    bias,
+    eps,
+    activation,
+    min_val,
+    max_val,
+    negative_slope,
+):
+    gx, gw, gb = batch_norm_activation_backward(
+        g0,
+        input,
+        result1,
+        result2,
+        weight,
+        bias,
+        eps,
+        activation,
+        min_val,
+        max_val,
+        negative_slope,
+    )
+    return gx, gw, gb
+
+
+@batch_norm_activation_backward.shape
+def _(grad, input, mean, var, weight, bias, activation):
+    check_gradient(grad, input, mean, var, weight)
+    if bias is not None:
+        check_per_channel("bias", bias, input)
+    check_activation(activation)
+    c = input.shape[1]
+    return result(input.shape, grad.dtype), result([c], grad.dtype), result([c], grad.dtype)
+
+
+@batch_norm_activation_backward.cost
+def _(grad):
+    # those of batch_norm_backward, 3 to see what the activation saw, 1 for its derivative
+    return 13 * numel(grad)
+
+
+@batch_norm_activation_backward.decompose
+def _(
+    grad,
+    input,
+    mean,
+    var,
+    weight,
+    bias,
+    eps,
+    activation,
+    min_val,
+    max_val,
+    negative_slope,
+):
+    # from the input, as mean and var pass no gradient on
+    seen, _mean, _var = native_batch_norm(input, weight, bias, eps)
+    passed = activation_gradient(grad, seen, activation, min_val, max_val, negative_slope)
+    gx, gw, gb = batch_norm_backward(passed, input, mean, var, weight, eps)
+    return gx, gw, gb
+
+
+@native_batch_norm_add_activation.shape
+def _(input, residual, weight, bias, activation, negative_slope):
+    check_batch(input, weight, bias)
+    require_same("input", input, "residual", residual)
+    check(
+        residual.shape == input.shape,
+        f"`residual` of shape {residual.shape} must have the shape of `input`, {input.shape}",
+    )
+    check_result_tells(activation, negative_slope)
+    c = input.shape[1]
+    return result(input.shape, input.dtype), result([c], input.dtype), result([c], input.dtype)
+
+
+@native_batch_norm_add_activation.cost
+def _(input, bias):
+    return numel(input) * (8 if bias is None else 9)
+
+
+@native_batch_norm_add_activation.decompose
+def _(input, residual, weight, bias, eps, activation, min_val, max_val, negative_slope):
+    made, m, v = native_batch_norm(input, weight, bias, eps)
+    return activated(made + residual, activation, min_val, max_val, negative_slope), m, v
+
+
+@native_batch_norm_add_activation.vjp("input", "weight", "bias", "residual")
+def _(
+    g0,
+    result0,
+    input,
+    result1,
+    result2,
+    weight,
+    eps,
+    activation,
+    min_val,
+    max_val,
+    negative_slope,
+):
+    gx, gw, gb, gr = batch_norm_add_activation_backward(
+        g0,
+        result0,
+        input,
+        result1,
+        result2,
+        weight,
+        eps,
+        activation,
+        min_val,
+        max_val,
+        negative_slope,
+    )
+    return gx, gw, gb, gr
+
+
+@batch_norm_add_activation_backward.shape
+def _(grad, made, input, mean, var, weight, activation, negative_slope):
+    check_gradient(grad, input, mean, var, weight)
+    require_same("grad", grad, "made", made)
+    check(
+        made.shape == input.shape,
+        f"`made` of shape {made.shape} must have the shape of `input`, {input.shape}",
+    )
+    check_result_tells(activation, negative_slope)
+    c = input.shape[1]
+    return (
+        result(input.shape, grad.dtype),
+        result([c], grad.dtype),
+        result([c], grad.dtype),
+        result(input.shape, grad.dtype),
+    )
+
+
+@batch_norm_add_activation_backward.cost
+def _(grad):
+    return 10 * numel(grad)
+
+
+@batch_norm_add_activation_backward.decompose
+def _(
+    grad,
+    made,
+    input,
+    mean,
+    var,
+    weight,
+    eps,
+    activation,
+    min_val,
+    max_val,
+    negative_slope,
+):
+    passed = activation_gradient(grad, made, activation, min_val, max_val, negative_slope)
+    gx, gw, gb = batch_norm_backward(passed, input, mean, var, weight, eps)
+    return gx, gw, gb, passed
+
+
+@batch_norm_activation.cost
+def _(input, bias, training, residual):
+    count = 3 if not training else 7 if bias is None else 8
+    return numel(input) * (count if residual is None else count + 1)
+
+
+@batch_norm_activation.decompose
+def _(
+    input,
+    weight,
+    bias,
+    running_mean,
+    running_var,
+    training,
+    momentum,
+    eps,
+    activation,
+    residual,
+    min_val,
+    max_val,
+    negative_slope,
+):
+    check_activation(activation)
+    if not training or input.ndim < 2:
+        made = batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+        if residual is not None:
+            made = made + residual
+        return activated(made, activation, min_val, max_val, negative_slope)
+    check_running(input, running_mean, running_var)
+    check_trainable(input)
+    kept = activation == "silu" or activation == "hardswish" or negative_slope < 0.0
+    if residual is None:
+        made, m, v = native_batch_norm_activation(
+            input, weight, bias, eps, activation, min_val, max_val, negative_slope
+        )
+    elif kept:
+        plain, m, v = native_batch_norm(input, weight, bias, eps)
+        made = activated(plain + residual, activation, min_val, max_val, negative_slope)
+    else:
+        made, m, v = native_batch_norm_add_activation(
+            input, residual, weight, bias, eps, activation, min_val, max_val, negative_slope
+        )
+    update_running(input, running_mean, running_var, m, v, momentum)
+    return made

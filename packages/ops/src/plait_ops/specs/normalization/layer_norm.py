@@ -84,6 +84,14 @@ def _(input, normalized_shape, weight, bias):
     return result(input.shape, input.dtype), result(small, input.dtype), result(small, input.dtype)
 
 
+@layer_norm.cost
+@native_layer_norm.cost
+def _(input, weight, bias):
+    # 1 for the mean, 3 for the variance, a difference, a product; the weight, the bias
+    each = 6 if weight is None else 7
+    return numel(input) * (each if bias is None else each + 1)
+
+
 @native_layer_norm.decompose
 def _(input, normalized_shape, weight, bias, eps):
     lead = input.ndim - len(normalized_shape)
@@ -135,6 +143,13 @@ def _(grad, input, mean, rstd, weight, normalized_shape):
         result(normalized_shape, grad.dtype),
         result(normalized_shape, grad.dtype),
     )
+
+
+@layer_norm_backward.cost
+def _(grad, weight):
+    # 2 for the normalised input, 3 for means, 4 for the gradient of the input, 3 for those of weight
+    # and bias; a product with the weight
+    return numel(grad) * (12 if weight is None else 13)
 
 
 @layer_norm_backward.decompose

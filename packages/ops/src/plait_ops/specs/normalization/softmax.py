@@ -2,7 +2,7 @@
 
 from plait_ops.calls import exp, mul, neg, sub, sum
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import cast_argument, check, require, result, to_dtype, wrap_dim
+from plait_ops.words import cast_argument, check, numel, require, result, to_dtype, wrap_dim
 from plait_ops.words import result as made
 
 _DOC = """
@@ -53,6 +53,13 @@ def _(self, dim, dtype):
     return result(self.shape, wanted)
 
 
+@softmax.cost
+@log_softmax.cost
+def _(self):
+    # the largest, a difference, exp, the sum; a quotient or a difference
+    return 5 * numel(self)
+
+
 @softmax.vjp("self")
 def _(g, self, result, dim):
     return to_dtype(softmax_backward(g, result, dim), self.dtype)
@@ -100,6 +107,12 @@ def _(grad, result, dim):
         f"`grad` of shape {grad.shape} and {grad.dtype} must be like `result` of shape {result.shape} and {result.dtype}",
     )
     return made(grad.shape, grad.dtype)
+
+
+@softmax_backward.cost
+@log_softmax_backward.cost
+def _(grad):
+    return 4 * numel(grad)
 
 
 @softmax_backward.decompose

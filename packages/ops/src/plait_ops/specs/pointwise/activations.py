@@ -7,11 +7,9 @@ from plait_ops.calls import (
     exp,
     ge,
     gt,
-    le,
-    logical_and,
-    logical_or,
-    lt,
     masked_fill,
+    sign,
+    tanh_backward,
     where,
     zeros_like,
 )
@@ -19,7 +17,7 @@ from plait_ops.calls import real as real_
 from plait_ops.calls import tanh as tanh_
 from plait_ops.spec import Pointwise
 from plait_ops.unary import float_function
-from plait_ops.words import conjugate, is_complex, part
+from plait_ops.words import is_complex, part
 
 SELU_SCALE = 1.0507009873554805
 SELU_ALPHA = 1.6732632423543772
@@ -52,6 +50,17 @@ def _activation(name, text, example, parameters="", dtypes="floating", promote="
         variants=variants,
     )
 
+    return operator
+
+
+def _backward(name, parameters, text):
+    """Declare the derivative of the activation `name`, linear in `grad`: `text` is its formula."""
+    operator = Pointwise(
+        f"{name}_backward(Tensor grad, Tensor self{parameters}) -> Tensor",
+        doc=f"{text}: the derivative of `{name}`.",
+        dtypes="floating",
+        internal=True,
+    )
     return operator
 
 
@@ -118,12 +127,22 @@ selu = _activation(
     ("[0.0]", "[0.0]"),
     variants="function function_",
 )
+selu_backward = _backward(
+    "selu",
+    "",
+    "``1.0507 * grad`` where `self` is positive, ``1.7581 * exp(self) * grad`` elsewhere",
+)
 celu = _activation(
     "celu",
     "`self` where it is positive, ``alpha * (exp(self / alpha) - 1)`` elsewhere (Barron 2017).",
     ("[0.0, 2.0]", "[0.0, 2.0]"),
     ", float alpha=1.0",
     variants="function function_",
+)
+celu_backward = _backward(
+    "celu",
+    ", float alpha=1.0",
+    "`grad` where `self` is positive, ``exp(self / alpha) * grad`` elsewhere",
 )
 
 
@@ -154,17 +173,29 @@ def _(g, self, alpha):
 
 @elu_backward.vjp("self")
 def _(g, grad, self, alpha):
-    return where(gt(self, 0), 0.0, g * grad * (exp(self) * alpha))
+    return where(ge(self, 0), 0.0, g * grad * (exp(self) * alpha))
 
 
 @selu.vjp("self")
+@selu_backward.vjp("grad")
 def _(g, self):
-    return elu_backward(g, self, SELU_ALPHA) * SELU_SCALE
+    return selu_backward(g, self)
+
+
+@selu_backward.vjp("self")
+def _(g, grad, self):
+    return where(ge(self, 0), 0.0, selu_backward(g * grad, self))
 
 
 @celu.vjp("self")
+@celu_backward.vjp("grad")
 def _(g, self, alpha):
-    return elu_backward(g, self / alpha, 1.0)
+    return celu_backward(g, self, alpha)
+
+
+@celu_backward.vjp("self")
+def _(g, grad, self, alpha):
+    return where(ge(self, 0), 0.0, celu_backward(g * grad, self, alpha) / alpha)
 
 
 # ---- silu, mish, softplus and their kin ----------------------------------------------------------
@@ -185,17 +216,28 @@ mish = _activation(
     "``self * tanh(softplus(self))`` (Misra 2019).",
     ("[0.0]", "[0.0]"),
 )
+mish_backward = _backward(
+    "mish",
+    "",
+    "``grad * (t + self * (1 - t ** 2) * sigmoid(self))`` with ``t = tanh(softplus(self))``",
+)
 softplus = _activation(
     "softplus",
     "``log(1 + exp(beta * self)) / beta``, and `self` itself where ``beta * self`` is above `threshold`.",
     ("[0.0, 30.0]", "[0.6931471824645996, 30.0]"),
     ", float beta=1.0, float threshold=20.0",
 )
+softplus_backward = _backward(
+    "softplus",
+    ", float beta=1.0, float threshold=20.0",
+    "``grad * sigmoid(beta * self)``, and `grad` where ``beta * self`` is above `threshold`",
+)
 log_sigmoid = _activation(
     "log_sigmoid",
     "``log(1 / (1 + exp(-self)))``, without overflow.",
     ("[0.0]", "[-0.6931471824645996]"),
 )
+log_sigmoid_backward = _backward("log_sigmoid", "", "``grad * sigmoid(-self)``")
 tanhshrink = _activation(
     "tanhshrink",
     "``self - tanh(self)``.",
@@ -203,6 +245,7 @@ tanhshrink = _activation(
     dtypes="any",
     promote="float",
 )
+tanhshrink_backward = _backward("tanhshrink", "", "``grad * tanh(self) ** 2``")
 softsign = _activation(
     "softsign",
     "``self / (1 + abs(self))``.",
@@ -210,12 +253,19 @@ softsign = _activation(
     dtypes="any",
     promote="float",
 )
+softsign_backward = _backward("softsign", "", "``grad / (1 + abs(self)) ** 2``")
 
 
 @part
 def complex_silu_gradient(g, z):
     s = sigmoid(z)
     return g * conj(s * (1.0 + z * (1.0 - s)))
+
+
+@part
+def complex_tanhshrink_gradient(g, z):
+    t = tanh_(z)
+    return g * conj(t * t)
 
 
 @part
@@ -245,34 +295,75 @@ def _(g, grad, self):
 
 
 @mish.vjp("self")
+@mish_backward.vjp("grad")
 def _(g, self):
+    return mish_backward(g, self)
+
+
+@mish_backward.vjp("self")
+def _(g, grad, self):
     t = tanh_(softplus(self))
-    return g * (t + self * (1.0 - t * t) * sigmoid(self))
+    s = sigmoid(self)
+    return g * grad * ((1.0 - t * t) * s * (2.0 + self * (1.0 - s - t * s * 2.0)))
 
 
 @softplus.vjp("self")
+@softplus_backward.vjp("grad")
 def _(g, self, beta, threshold):
+    return softplus_backward(g, self, beta, threshold)
+
+
+@softplus_backward.vjp("self")
+def _(g, grad, self, beta, threshold):
     scaled = self * beta
-    return where(gt(scaled, threshold), g, g * sigmoid(scaled))
+    bent = sigmoid_backward(g * grad * beta, sigmoid(scaled))
+    return where(gt(scaled, threshold), 0.0, bent)
 
 
 @log_sigmoid.vjp("self")
+@log_sigmoid_backward.vjp("grad")
 def _(g, self):
-    return g * sigmoid(-self)
+    return log_sigmoid_backward(g, self)
+
+
+@log_sigmoid_backward.vjp("self")
+def _(g, grad, self):
+    return -sigmoid_backward(g * grad, sigmoid(self))
 
 
 @tanhshrink.vjp("self")
 def _(g, self):
+    if is_complex(g.dtype):
+        return complex_tanhshrink_gradient(g, self)
+    return tanhshrink_backward(g, self)
+
+
+@tanhshrink_backward.vjp("grad")
+def _(g, self):
+    return tanhshrink_backward(g, self)
+
+
+@tanhshrink_backward.vjp("self")
+def _(g, grad, self):
     t = tanh_(self)
-    return g * conjugate(t * t)
+    return tanh_backward(g * grad * t * 2.0, t)
 
 
 @softsign.vjp("self")
 def _(g, self):
     if is_complex(g.dtype):
         return complex_softsign_gradient(g, self)
-    size = where(ge(self, 0), self, -self) + 1.0
-    return g / (size * size)
+    return softsign_backward(g, self)
+
+
+@softsign_backward.vjp("grad")
+def _(g, self):
+    return softsign_backward(g, self)
+
+
+@softsign_backward.vjp("self")
+def _(g, grad, self):
+    return softsign_backward(g * grad * -2.0, self) * sign(self) / (abs_(self) + 1.0)
 
 
 # ---- pieces of straight lines --------------------------------------------------------------------
@@ -281,6 +372,11 @@ hardtanh = _activation(
     "`self` clamped to [`min_val`, `max_val`].",
     ("[-2.0, 0.5, 2.0]", "[-1.0, 0.5, 1.0]"),
     ", float min_val=-1.0, float max_val=1.0",
+)
+hardtanh_backward = _backward(
+    "hardtanh",
+    ", float min_val=-1.0, float max_val=1.0",
+    "`grad` where `self` is between `min_val` and `max_val` or nan, 0 elsewhere",
 )
 relu6 = _activation(
     "relu6",
@@ -293,32 +389,61 @@ hardsigmoid = _activation(
     "``relu6(self + 3) / 6``: straight lines in place of `sigmoid` (Howard et al. 2019).",
     ("[-3.0, 0.0, 3.0]", "[0.0, 0.5, 1.0]"),
 )
+hardsigmoid_backward = _backward(
+    "hardsigmoid", "", "``grad / 6`` where `self` is between -3 and 3, 0 elsewhere"
+)
 hardswish = _activation(
     "hardswish",
     "``self * relu6(self + 3) / 6``: straight lines in place of `silu` (Howard et al. 2019).",
     ("[0.0, 3.0]", "[0.0, 3.0]"),
 )
+hardswish_backward = _backward(
+    "hardswish",
+    "",
+    "``grad * (self / 3 + 1 / 2)`` where `self` is between -3 and 3, 0 up to -3, `grad` elsewhere",
+)
 
 
-@hardtanh.vjp("self")
+@hardtanh.vjp("self")  # from the result, which the next layer keeps anyway
+def _(g, result, min_val, max_val):
+    return hardtanh_backward(g, result, min_val, max_val)
+
+
+@hardtanh_backward.vjp("grad")
 def _(g, self, min_val, max_val):
-    return where(logical_or(le(self, min_val), ge(self, max_val)), 0.0, g)  # nan stays nan
+    return hardtanh_backward(g, self, min_val, max_val)
+
+
+@hardtanh_backward.vjp("self")
+def _(g):
+    return zeros_like(g)
 
 
 @relu6.vjp("self")
-def _(g, self):
-    return where(logical_or(le(self, 0.0), ge(self, 6.0)), 0.0, g)
+def _(g, result):
+    return hardtanh_backward(g, result, 0.0, 6.0)
 
 
 @hardsigmoid.vjp("self")
+@hardsigmoid_backward.vjp("grad")
 def _(g, self):
-    return where(logical_and(gt(self, -3.0), lt(self, 3.0)), g / 6.0, 0.0)
+    return hardsigmoid_backward(g, self)
+
+
+@hardsigmoid_backward.vjp("self")
+def _(g):
+    return zeros_like(g)
 
 
 @hardswish.vjp("self")
+@hardswish_backward.vjp("grad")
 def _(g, self):
-    inside = where(lt(self, 3.0), g * (self / 3.0 + 0.5), g)
-    return where(le(self, -3.0), 0.0, inside)
+    return hardswish_backward(g, self)
+
+
+@hardswish_backward.vjp("self")
+def _(g, grad, self):
+    return hardsigmoid_backward(g * grad, self) * 2.0  # a third between -3 and 3
 
 
 sigmoid = float_function(

@@ -1,10 +1,8 @@
 """Activations with bounds, gates and learned slopes: threshold, shrinkage, prelu, rrelu, glu, softmin."""
 
-from plait_ops.calls import abs as abs_
 from plait_ops.calls import (
     empty_like,
     gt,
-    le,
     leaky_relu,
     mul,
     narrow,
@@ -12,6 +10,7 @@ from plait_ops.calls import (
     sigmoid,
     uniform_,
     where,
+    zeros_like,
 )
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.words import check, require, wrap_dim
@@ -46,9 +45,35 @@ def _(self, threshold, value):
     return threshold_elements(self, threshold, value)
 
 
+threshold_backward = Pointwise(
+    "threshold_backward(Tensor grad, Tensor self, Scalar threshold=0) -> Tensor",
+    doc="`grad` where `self` is above `threshold` or nan, 0 elsewhere: the derivative of `threshold`.",
+    dtypes="floating",
+    internal=True,
+)
+shrink_backward = Pointwise(
+    "shrink_backward(Tensor grad, Tensor self, float lambd=0.5) -> Tensor",
+    doc="0 where the magnitude of `self` is up to `lambd`, `grad` elsewhere: the derivative of `hardshrink` and `softshrink`.",
+    dtypes="floating",
+    internal=True,
+)
+
+
 @threshold_elements.vjp("self")
+@threshold_backward.vjp("grad")
 def _(g, self, threshold):
-    return where(le(self, threshold), 0.0, g)  # nan passes
+    return threshold_backward(g, self, threshold)
+
+
+@shrink_backward.vjp("grad")
+def _(g, self, lambd):
+    return shrink_backward(g, self, lambd)
+
+
+@threshold_backward.vjp("self")
+@shrink_backward.vjp("self")
+def _(g):
+    return zeros_like(g)
 
 
 def _shrink(name, text, example, variants=""):
@@ -72,7 +97,7 @@ def _shrink(name, text, example, variants=""):
 
     @operator.vjp("self")
     def _(g, self, lambd):
-        return where(le(abs_(self), lambd), 0.0, g)  # nan passes
+        return shrink_backward(g, self, lambd)
 
     return operator
 

@@ -1,20 +1,36 @@
 """Pooling in two dimensions."""
 
 from plait_ops.calls import (
+    arange,
     cat,
     clamp_min,
+    eq,
     expand,
+    floor_divide,
     gather,
     ge,
+    masked_fill,
     mean,
     mul,
     narrow,
+    remainder,
     reshape,
     scatter_add,
     zeros,
 )
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import check, int64, part, require, result, sizes, windows
+from plait_ops.words import (
+    check,
+    int64,
+    numel,
+    part,
+    require,
+    result,
+    sizes,
+    to_dtype,
+    uint8,
+    windows,
+)
 
 max_pool2d_with_indices = Operator(
     "max_pool2d_with_indices(Tensor input, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, int[2] dilation=1, "
@@ -67,6 +83,11 @@ def _(input, kernel_size, stride, padding, dilation, ceil_mode):
     return result(made, input.dtype), result(made, int64)
 
 
+@max_pool2d_with_indices.cost
+def _(kernel_size, result0):
+    return numel(result0) * kernel_size[0] * kernel_size[1]
+
+
 max_pool2d_backward = Operator(
     "max_pool2d_backward(Tensor grad, Tensor indices, int[] size) -> Tensor",
     doc="`grad` added up at `indices` in images of shape `size`: the derivative of `max_pool2d`.",
@@ -92,6 +113,11 @@ def _(grad, indices, size):
     require("grad", grad.dtype, "floating")
     check(indices.dtype == int64, f"`indices` must be int64; got {indices.dtype}", "DTypeError")
     return result(size, grad.dtype)
+
+
+@max_pool2d_backward.cost
+def _(grad):
+    return numel(grad)
 
 
 @max_pool2d_backward.decompose
@@ -137,10 +163,125 @@ max_pool2d = Composite(
 )
 
 
+@max_pool2d.cost
+def _(kernel_size, result):
+    return numel(result) * kernel_size[0] * kernel_size[1]
+
+
+native_max_pool2d = Operator(
+    "native_max_pool2d(Tensor input, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, int[2] dilation=1, "
+    "bool ceil_mode=False) -> (Tensor, Tensor)",
+    doc="""
+    `max_pool2d` with windows of at most 255 elements, and the number ``y * kw + x`` of each largest element within its window,
+    as uint8; 255 where a window sees nothing of the image.
+    """,
+    dtypes="numeric",
+    internal=True,
+    kernel="optional; as `max_pool2d_with_indices`, but for the second result.",
+)
+native_max_pool2d_backward = Operator(
+    "native_max_pool2d_backward(Tensor grad, Tensor numbers, int[] size, int[2] kernel_size, int[2] stride, int[2] padding, "
+    "int[2] dilation) -> Tensor",
+    doc="The derivative of `native_max_pool2d` for an input of shape `size`.",
+    dtypes="floating",
+    internal=True,
+    kernel="optional; in[1] is uint8 of the shape of in[0], as native_max_pool2d gave it; windows that overlap are added up.",
+)
+
+
+@part
+def places(numbers, size, kernel_size, stride, padding, dilation):
+    """Places in the image from numbers within windows; -1: none."""
+    wide = to_dtype(numbers, int64)
+    rows = arange(numbers.shape[-2], device=numbers.device) * stride[0] - padding[0]
+    columns = arange(numbers.shape[-1], device=numbers.device) * stride[1] - padding[1]
+    down = floor_divide(wide, kernel_size[1]) * dilation[0] + reshape(rows, [numbers.shape[-2], 1])
+    across = remainder(wide, kernel_size[1]) * dilation[1] + columns
+    return masked_fill(down * size[-1] + across, eq(wide, 255), -1)
+
+
+@native_max_pool2d.shape
+def _(input, kernel_size, stride, padding, dilation, ceil_mode):
+    check_images(input)
+    require("input", input.dtype, "numeric")
+    made = pooled(input, kernel_size, stride, padding, dilation, ceil_mode)
+    check(
+        kernel_size[0] * kernel_size[1] <= 255,
+        f"`kernel_size` must be that of at most 255 elements; got {kernel_size}",
+        "ValueError",
+    )
+    return result(made, input.dtype), result(made, uint8)
+
+
+@native_max_pool2d.cost
+def _(kernel_size, result0):
+    return numel(result0) * kernel_size[0] * kernel_size[1]
+
+
+@native_max_pool2d.decompose
+def _(input, kernel_size, stride, padding, dilation, ceil_mode):
+    made, where = max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+    step = stride if stride is not None else kernel_size
+    w = input.shape[-1]
+    rows = arange(made.shape[-2], device=made.device) * step[0] - padding[0]
+    columns = arange(made.shape[-1], device=made.device) * step[1] - padding[1]
+    down = floor_divide(where, max(w, 1)) - reshape(rows, [made.shape[-2], 1])
+    across = remainder(where, max(w, 1)) - columns
+    number = floor_divide(down, dilation[0]) * kernel_size[1] + floor_divide(across, dilation[1])
+    return made, to_dtype(masked_fill(number, eq(where, -1), 255), uint8)
+
+
+@native_max_pool2d.vjp("input")
+def _(g0, input, result1, kernel_size, stride, padding, dilation):
+    step = stride if stride is not None else kernel_size
+    return native_max_pool2d_backward(
+        g0, result1, input.shape, kernel_size, step, padding, dilation
+    )
+
+
+@native_max_pool2d_backward.shape
+def _(grad, numbers, size, kernel_size):
+    sizes("size", size)
+    check(
+        grad.shape == numbers.shape
+        and grad.ndim == len(size)
+        and (len(size) == 3 or len(size) == 4),
+        f"`grad` of shape {grad.shape} and `numbers` of shape {numbers.shape} do not fit `size` {size}",
+    )
+    check(
+        grad.shape[: grad.ndim - 2] == size[: len(size) - 2],
+        f"`grad` of shape {grad.shape} does not fit `size` {size}",
+    )
+    require("grad", grad.dtype, "floating")
+    check(numbers.dtype == uint8, f"`numbers` must be uint8; got {numbers.dtype}", "DTypeError")
+    check(
+        kernel_size[0] * kernel_size[1] <= 255,
+        f"`kernel_size` must be that of at most 255 elements; got {kernel_size}",
+        "ValueError",
+    )
+    return result(size, grad.dtype)
+
+
+@native_max_pool2d_backward.cost
+def _(grad):
+    return numel(grad)
+
+
+@native_max_pool2d_backward.decompose
+def _(grad, numbers, size, kernel_size, stride, padding, dilation):
+    where = places(numbers, size, kernel_size, stride, padding, dilation)
+    return max_pool2d_backward(grad, where, size)
+
+
 @max_pool2d.decompose
 def _(input, kernel_size, stride, padding, dilation, ceil_mode):
-    made, _where = max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
-    return made
+    if kernel_size[0] * kernel_size[1] <= 255:
+        made, _numbers = native_max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
+        return made
+    large, _where = max_pool2d_with_indices(
+        input, kernel_size, stride, padding, dilation, ceil_mode
+    )
+    return large
 
 
 avg_pool2d = Operator(
@@ -175,6 +316,11 @@ def _(input, kernel_size, stride, padding, ceil_mode):
     return result(pooled(input, kernel_size, stride, padding, [1, 1], ceil_mode), input.dtype)
 
 
+@avg_pool2d.cost
+def _(kernel_size, result):
+    return numel(result) * kernel_size[0] * kernel_size[1]
+
+
 @avg_pool2d_backward.shape
 def _(grad, size, kernel_size, stride, padding, ceil_mode):
     sizes("size", size)
@@ -192,6 +338,11 @@ def _(grad, size, kernel_size, stride, padding, ceil_mode):
         f"`grad` must have shape {tuple(made)} for `size` {size}; got {grad.shape}",
     )
     return result(size, grad.dtype)
+
+
+@avg_pool2d_backward.cost
+def _(grad, kernel_size):
+    return numel(grad) * kernel_size[0] * kernel_size[1]
 
 
 @avg_pool2d.vjp("input")

@@ -1,6 +1,7 @@
 """Filling with numbers of a distribution: exponential, Cauchy, log-normal, geometric, whole numbers of a range."""
 
 from plait_ops.calls import bernoulli, copy_, expand, zeros_like
+from plait_ops.costs import nbytes
 from plait_ops.spec import Operator
 from plait_ops.specs.random import random
 from plait_ops.specs.random.random import bounds_fit
@@ -30,6 +31,10 @@ def _fill(name, arguments, text, example, dtypes="floating"):
         dtypes=dtypes,
         variants="method",
     )
+
+    @operator.cost
+    def _(self):
+        return 0, 0, nbytes(self)
 
     operator.vjp("self")(_zero)
     return operator
@@ -156,6 +161,11 @@ bernoulli_tensor = _fill(
     "pc.zeros(2).bernoulli_(pc.tensor([0.0, 1.0])).tolist() == [0.0, 1.0]",
     "all",
 )
+
+
+@bernoulli_tensor.cost
+def _(self, p):
+    return 0, nbytes(p), nbytes(self)
 
 
 @bernoulli_tensor.shape

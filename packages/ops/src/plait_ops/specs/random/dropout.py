@@ -2,7 +2,7 @@
 
 from plait_ops.calls import bernoulli_, empty_like, mul
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import bool_, check, dense_strides, require, result_as
+from plait_ops.words import bool_, check, dense_strides, numel, require, result_as
 
 native_dropout = Operator(
     "native_dropout(Tensor input, float p, *, Generator? generator=None) -> (Tensor, Tensor)",
@@ -28,6 +28,11 @@ def _(input, p):
     check(0.0 <= p <= 1.0, f"`p` must be in [0, 1]; got {p}", "ValueError")
     strides = dense_strides(input)
     return result_as(input.shape, input.dtype, strides), result_as(input.shape, bool_, strides)
+
+
+@native_dropout.cost
+def _(input):
+    return numel(input)
 
 
 @native_dropout.decompose

@@ -1,6 +1,7 @@
 """Random numbers. They come from a counter-based stream: (seed, offset) names a position, threads do not change it."""
 
 from plait_ops.calls import empty, empty_like, normal_, uniform_, zeros_like
+from plait_ops.costs import nbytes
 from plait_ops.spec import Operator
 from plait_ops.words import (
     bfloat16,
@@ -90,6 +91,10 @@ def _like(name, text):
         require("self" if dtype is None else "dtype", made, "inexact")
         strides = format_strides(memory_format, self.shape, dense_strides(self))
         return result_as(self.shape, made, strides)
+
+    @operator.cost
+    def _(result):
+        return 0, 0, nbytes(result)
 
     return operator
 
@@ -266,6 +271,11 @@ def _fill(name, arguments, text, example, dtypes):
         dtypes=dtypes,
         variants="method",
     )
+
+    @operator.cost
+    def _(self):
+        return 0, 0, nbytes(self)
+
     operator.vjp("self")(_zero)
     return operator
 

@@ -78,6 +78,14 @@ def _(gates, hx, weight, bias, sizes):
     )
 
 
+@gru_sequence.cost
+@gru_forward.cost
+def _(gates, hx):
+    # the product, whose sums begin with the bias; three functions, two products, five sums
+    states = gates.shape[0] * hx.shape[1]
+    return states * (6 * hx.shape[1] + 10)
+
+
 @gru_backward.shape
 def _(grad, grad_h, gates, hx, weight, bias, output, activated, sizes):
     check_sequences(gates, hx, weight, sizes, 3)
@@ -94,6 +102,14 @@ def _(grad, grad_h, gates, hx, weight, bias, output, activated, sizes):
         result(weight.shape, gates.dtype),
         result([gates.shape[1]], gates.dtype),
     )
+
+
+@gru_backward.cost
+def _(gates, hx):
+    # the products for the state before and for the weight; three operations for each derivative of
+    # a function, which are three, seven for the gradients that they get, three for the bias
+    states = gates.shape[0] * hx.shape[1]
+    return states * (12 * hx.shape[1] + 19)
 
 
 @gru_sequence.decompose

@@ -116,6 +116,14 @@ def _(gates, hx, cx, weight, sizes):
     )
 
 
+@lstm_sequence.cost
+@lstm_forward.cost
+def _(gates, hx):
+    # the product, whose sums begin with `gates`; five functions, three products and a sum
+    states = gates.shape[0] * hx.shape[1]
+    return states * (8 * hx.shape[1] + 9)
+
+
 @lstm_backward.shape
 def _(grad, grad_h, grad_c, gates, hx, cx, weight, output, cells, activated, sizes):
     check_sequences(gates, hx, weight, sizes, 4)
@@ -133,6 +141,14 @@ def _(grad, grad_h, grad_c, gates, hx, cx, weight, output, cells, activated, siz
         result(hx.shape, gates.dtype),
         result(weight.shape, gates.dtype),
     )
+
+
+@lstm_backward.cost
+def _(gates, hx):
+    # the products for the state before and for the weight; three operations for each derivative of
+    # a function, which are five, and nine for the gradients that they get
+    states = gates.shape[0] * hx.shape[1]
+    return states * (16 * hx.shape[1] + 24)
 
 
 @part

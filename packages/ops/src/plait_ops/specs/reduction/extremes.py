@@ -76,6 +76,10 @@ def _along(name, what, example):
         shape = reduced(self.shape, [at], keepdim)
         return result(shape, self.dtype), result(shape, int64)
 
+    @operator.cost
+    def _(self):
+        return numel(self)
+
     @operator.vjp("self")
     def _(g0, self, result1, dim, keepdim):
         if self.ndim == 0:
@@ -271,6 +275,10 @@ def _arg(name, what, example):
                 f"`self` of shape {self.shape} has no elements along dimension {d}, and an empty reduction has no value",
             )
         return result(reduced(self.shape, dims, keepdim), int64)
+
+    @operator.cost
+    def _(self):
+        return numel(self)
 
     return operator
 

@@ -89,6 +89,12 @@ def _(self, p, dim, keepdim, dtype):
     return result(reduced(self.shape, dims, keepdim), real_dtype(chosen))
 
 
+@norm.cost
+def _(self):
+    # a power and a sum
+    return 2 * numel(self)
+
+
 @norm.decompose
 def _(self, p, dim, keepdim, dtype):
     chosen = dtype if dtype is not None else self.dtype
@@ -192,6 +198,12 @@ def _(self, dim, keepdim):
     chosen = default_dtype() if is_integral(self.dtype) else self.dtype
     cast_argument("self", chosen)
     return result(reduced(self.shape, reduce_dims("dim", dim, self.shape), keepdim), chosen)
+
+
+@logsumexp.cost
+def _(self):
+    # the largest, a difference, exp, the sum
+    return 4 * numel(self)
 
 
 @logsumexp.decompose

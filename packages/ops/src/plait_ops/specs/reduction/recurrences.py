@@ -2,7 +2,7 @@
 
 from plait_ops.calls import cat, clone, linear_recurrence, mul, narrow, zeros
 from plait_ops.spec import Operator
-from plait_ops.words import check, conjugate, require, require_same, result, wrap_dim
+from plait_ops.words import check, conjugate, numel, require, require_same, result, wrap_dim
 
 recurrence = Operator(
     "linear_recurrence(Tensor factors, Tensor terms, int dim, bool reverse) -> Tensor",
@@ -28,6 +28,11 @@ def _(factors, terms, dim):
         f"`terms` of shape {terms.shape} must have the shape of `factors`, {factors.shape}",
     )
     return result(factors.shape, factors.dtype)
+
+
+@recurrence.cost
+def _(terms):
+    return 2 * numel(terms)
 
 
 @recurrence.vjp("factors")

@@ -28,6 +28,7 @@ from plait_ops.words import (
     conjugate,
     int64,
     is_complex,
+    numel,
     require,
     result,
     to_dtype,
@@ -58,6 +59,10 @@ def _extreme(name, what, example):
         wrap_dim("dim", dim, self.shape)
         require("self", self.dtype, "all")
         return result(self.shape, self.dtype), result(self.shape, int64)
+
+    @operator.cost
+    def _(self):
+        return numel(self)
 
     @operator.vjp("self")
     def _(g0, self, result1, dim):
@@ -93,6 +98,12 @@ def _(self, dim):
     wrap_dim("dim", dim, self.shape)
     require("self", self.dtype, "inexact")
     return result(self.shape, self.dtype)
+
+
+@running_logsumexp.cost
+def _(self):
+    # the larger one, a difference, exp, log, the sum
+    return 5 * numel(self)
 
 
 @running_logsumexp.vjp("self")
@@ -136,6 +147,10 @@ def _scan(name, text, example):
         made = dtype if dtype is not None else accumulated(self.dtype)
         cast_argument("self", made)
         return made_like(self.shape, made)
+
+    @operator.cost
+    def _(self):
+        return numel(self)
 
     return operator
 

@@ -56,6 +56,16 @@ var_mean = Operator(
     dtypes="inexact",
     kernel="as for `var`; out[1] is the mean.",
 )
+
+
+@var.cost
+@std.cost
+@var_mean.cost
+def _(self):
+    # the mean, a difference, a product, the sum
+    return 4 * numel(self)
+
+
 var_backward = Composite(
     "var_backward(Tensor grad, Tensor self, int[]? dim, Scalar? correction) -> Tensor",
     doc="``grad * 2 * (self - mean(self)) / (n - correction)``: the derivative of `var`.",

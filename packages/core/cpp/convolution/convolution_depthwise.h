@@ -1,0 +1,24 @@
+// Convolutions with one input channel in each group, so that a result is a sum over one plane. They
+// are limited by memory and by loads, and matrix products of such depth would not pay: planes are
+// copied into zeros, and sums run along their rows, or over whole planes at once where rows are
+// short.
+#ifndef PLAIT_CORE_CONVOLUTION_DEPTHWISE_H
+#define PLAIT_CORE_CONVOLUTION_DEPTHWISE_H
+#include "convolution/convolution.h"
+
+namespace plait::core {
+
+bool depthwise_fit(const Conv &v);  // one channel a group, and little memory for the border
+
+template <class T>
+plait_status depthwise_forward(const plait_call *c, const Conv &v, const T *x, const T *w,
+                               const DLTensor *bias, T *y);
+template <class T>
+plait_status depthwise_backward_input(const plait_call *c, const Conv &v, const T *gy, const T *w,
+                                      T *gx);
+template <class T>
+plait_status depthwise_backward_weight(const plait_call *c, const Conv &v, const T *gy, const T *x,
+                                       T *gw);
+
+}  // namespace plait::core
+#endif  // PLAIT_CORE_CONVOLUTION_DEPTHWISE_H

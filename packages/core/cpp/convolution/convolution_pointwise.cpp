@@ -1,0 +1,392 @@
+#include "convolution/convolution_pointwise.h"
+
+#include "convolution/convolution_channels.h"
+#include "linalg/tile.h"
+
+namespace plait::core {
+namespace {
+
+constexpr int64_t kPacked = 1 << 17;  // elements of a block, which stays in the second-level cache
+constexpr int64_t kRows = 48;  // rows of a factor or of results that stay in the caches
+constexpr int64_t kDeep = 768;  // positions of a block of which the weights' gradient is a sum
+constexpr int64_t kWide = 128;  // channels of such a block
+constexpr int64_t kAhead = 8;  // rows of far planes that are asked for before they are needed
+constexpr int64_t kLines = 8;  // channels with strides that are turned together
+constexpr int64_t kUnits = 16;  // parallel units that are wanted
+constexpr int64_t kShare = 256;  // rows for which packing once more does not count
+constexpr int64_t kPartials = 4 << 20;  // largest number of elements of partial sums
+
+int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+template <class T>
+constexpr int64_t whole_panels(int64_t n) {
+  return ceil_div(n, kPanel<T>) * kPanel<T>;
+}
+
+// The positions of an image that results see: rows of `w` positions, `row` and `step` pixels apart.
+struct Grid {
+  int64_t w, area, row, step;
+  bool is_dense() const { return step == 1 && row == w; }
+  // Runs f(first column, its pixel, how many) for the runs of columns [begin, end).
+  template <class F>
+  void each_run(int64_t begin, int64_t end, F &&f) const {
+    if (is_dense()) return f(begin, begin, end - begin);
+    while (begin < end) {
+      const int64_t y = begin / w, x = begin % w, n = least(w - x, end - begin);
+      f(begin, y * row + x * step, n);
+      begin += n;
+    }
+  }
+};
+Grid grid_of(const Conv &v) { return {v.ow, v.oh * v.ow, v.sh * v.w, v.sw}; }
+Grid own_grid(const Conv &v) { return {v.ow, v.oh * v.ow, v.ow, 1}; }
+
+// Runs f(image, begin, end, at) for the positions [begin, end) of each image that columns [first,
+// first + n) are; `at` counts from the first one.
+template <class F>
+void each_image(int64_t area, int64_t first, int64_t n, F &&f) {
+  for (int64_t at = 0; at < n;) {
+    const int64_t image = (first + at) / area, begin = (first + at) % area;
+    const int64_t count = least(area - begin, n - at);
+    f(image, begin, begin + count, at);
+    at += count;
+  }
+}
+
+// The channels of a group at columns [first, first + n) as panels of columns: k rows each.
+template <class T>
+void pack_columns(Images<T> x, const Grid &grid, int64_t k, int64_t first, int64_t n, T *to,
+                  T *line) {
+  constexpr int64_t w = kPanel<T>;
+  const int64_t padded = whole_panels<T>(n);
+  if (x.channel == 1 && x.pixel != 1) {  // channels are side by side
+    if (n < padded) memset(to + (padded - w) * k, 0, size_t(w * k) * sizeof(T));
+    return each_image(grid.area, first, n, [&](int64_t i, int64_t begin, int64_t end, int64_t at) {
+      grid.each_run(begin, end, [&](int64_t q, int64_t pixel, int64_t count) {
+        int64_t column = at + q - begin;
+        const T *from = x.data + i * x.image + pixel * x.pixel;
+        for (int64_t done = 0; done < count;) {
+          const int64_t some = least(w - column % w, count - done);
+          transposed(to + column / w * w * k + column % w, w, from + done * grid.step * x.pixel,
+                     grid.step * x.pixel, some, k);
+          done += some;
+          column += some;
+        }
+      });
+    });
+  }
+  const int64_t area = grid.area, image = first / area, begin = first % area;
+  const bool direct = n == padded && begin + n <= area && grid.is_dense();
+  const T *from = x.data + image * x.image + begin;
+  for (int64_t i = n; i < padded; i++) line[i] = T(0);
+  for (int64_t l = 0; l < k; l++, from += x.channel) {
+    const int64_t ahead = l + kAhead < k ? kAhead * x.channel : 0;
+    if (!direct)
+      each_image(area, first, n, [&](int64_t i, int64_t b, int64_t e, int64_t at) {
+        const T *plane = x.data + i * x.image + l * x.channel;
+        grid.each_run(b, e, [&](int64_t q, int64_t pixel, int64_t count) {
+          const int64_t reach = (count - 1) * grid.step;
+          for (int64_t j = 0; j <= reach; j += w) __builtin_prefetch(plane + ahead + pixel + j);
+          if (grid.step == 1) return copy_row(line + at + q - b, plane + pixel, count);
+          take_every(line + at + q - b, plane + pixel, grid.step, count);
+        });
+      });
+    const T *row = direct ? from : line;
+    for (int64_t j = 0; j < padded; j += w) {
+      if (direct) __builtin_prefetch(from + ahead + j);
+      memcpy(to + j * k + l * w, row + j, w * sizeof(T));
+    }
+  }
+}
+
+// Results at columns [first, first + n), from rows of a buffer.
+template <class T>
+void spread(const Grid &grid, const T *made, int64_t pitch, int64_t rows, int64_t first, int64_t n,
+            T *to, int64_t image, int64_t plane, bool past) {
+  for (int64_t r = 0; r < rows; r++)
+    each_image(grid.area, first, n, [&](int64_t i, int64_t begin, int64_t end, int64_t at) {
+      const T *from = made + r * pitch + at - begin;
+      T *own = to + i * image + r * plane;
+      grid.each_run(begin, end, [&](int64_t q, int64_t pixel, int64_t count) {
+        if (grid.step == 1 && past) return copy_row_past(own + pixel, from + q, count);
+        if (grid.step == 1) return copy_row(own + pixel, from + q, count);
+        put_every(own + pixel, from + q, grid.step, count);
+      });
+    });
+}
+
+// Rows of filters whose distance is a power of two would share sets of the caches: such are copied.
+template <class T>
+plait_status take_apart(const plait_call *c, Workspace *space, int64_t rows, int64_t *pitch,
+                        const T **w) {
+  if (*pitch * int64_t(sizeof(T)) % 1024) return PLAIT_OK;
+  const int64_t own = *pitch, wide = own + kPadding;
+  PLAIT_TRY(space->take(c, uint64_t(rows * wide) * sizeof(T)));
+  T *to = space->as<T>();
+  const T *from = *w;
+  parallel_ranges(c, rows, 4 * kChunk / own, [&](int64_t i, int64_t end) {
+    for (; i < end; i++) memcpy(to + i * wide, from + i * own, size_t(own) * sizeof(T));
+  });
+  *w = to;
+  *pitch = wide;
+  return PLAIT_OK;
+}
+
+// y = a x for all columns and groups: a is m x k, `apart` elements from a group to the next.
+template <class T>
+struct Channels {
+  int64_t images, groups, m, k;
+  Matrix<T> a;
+  int64_t apart;
+  Images<T> x;
+  Grid from, to;  // where columns are read and written
+  T *y;
+  int64_t plane;  // elements of a plane of y
+};
+
+template <class T>
+plait_status mix_channels(const plait_call *c, const Channels<T> &p, const DLTensor *bias) {
+  constexpr int64_t w = kPanel<T>;
+  const int64_t total = p.images * p.from.area;
+  // Large images are cut apart, which leaves few panels with empty columns.
+  const int64_t area = p.from.area, most_columns = least(most(kPacked / p.k, 4 * w), 32 * w);
+  const bool apart = area >= 4 * w && (whole_panels<T>(area) - area) * 32 <= area;
+  const int64_t length = apart ? area : total;
+  const int64_t columns = whole_panels<T>(ceil_div(length, ceil_div(length, most_columns)));
+  const int64_t pieces = ceil_div(length, columns), blocks = pieces * (apart ? p.images : 1);
+  const int64_t packed = columns * p.k, high = ceil_div(p.m, ceil_div(p.m, kRows));
+  const int64_t image = p.groups * p.m * p.plane;
+  const bool past = p.images * image * int64_t(sizeof(T)) >= kPastCaches;
+  // Few blocks are packed once for each part of many results.
+  const int64_t wanted = ceil_div(kUnits, p.groups * blocks);
+  const int64_t share = ceil_div(p.m, most(least(wanted, p.m / kShare), 1) * high) * high;
+  const int64_t parts = ceil_div(p.m, share);
+  return with_scratch<T>(
+      c, p.groups * blocks * parts, kChunk * 8 / (columns * p.k * share / 16 + 1) + 1,
+      packed + (high + 1) * columns, [&](int64_t u, T *space) {
+        T *made = space + packed, *line = made + high * columns;
+        const int64_t t = u / parts, group = t / blocks, own = t % pieces * columns;
+        const int64_t first = t % blocks / pieces * length + own;
+        const int64_t n = least(columns, length - own), wide = whole_panels<T>(n);
+        Images<T> x = p.x;
+        x.data += group * p.k * x.channel;
+        pack_columns(x, p.from, p.k, first, n, space, line);
+        const Matrix<T> a{p.a.data + group * p.apart, p.a.rows, p.a.columns};
+        const int64_t begin = u % parts * share, end = least(begin + share, p.m);
+        for (int64_t i = begin; i < end; i += high) {
+          const int64_t rows = least(high, p.m - i), row = group * p.m + i;
+          for (int64_t r = 0; bias && r < rows; r++) {
+            const T shift = data<T>(bias)[(row + r) * bias->strides[0]];
+            for (int64_t j = 0; j < wide; j++) made[r * columns + j] = shift;
+          }
+          multiply_tile(rows, wide, p.k, a.at(i, 0), Panels<T>::packed(space, p.k), made, columns,
+                        bias != nullptr);
+          spread(p.to, made, columns, rows, first, n, p.y + row * p.plane, image, p.plane, past);
+        }
+        if (past) finish_stores();
+      });
+}
+
+// The derivative by the weights.
+
+// The factor that becomes panels, whose channels are the columns of a sum, and the other one, whose
+// channels are rows; both have the positions `grid` says.
+template <class T>
+struct Factors {
+  int64_t images, groups, m, n;  // channels of rows and columns
+  Images<T> rows, columns;
+  Grid grid;  // of the columns' positions; the rows' ones are dense
+};
+
+struct Cut {
+  int64_t deep, together;  // positions of an image, and images, that are taken at once
+  int64_t pieces, parts;  // of the sum
+  int64_t high, wide, down, across;  // rows and columns of a unit, and how many units
+};
+
+template <class T>
+Cut cut_of(const Factors<T> &f) {
+  Cut cut;
+  const int64_t area = f.grid.area;
+  cut.deep = ceil_div(area, ceil_div(area, kDeep));
+  cut.together = area >= kDeep ? 1 : least(kDeep / area, f.images);
+  cut.pieces =
+      cut.together > 1 ? ceil_div(f.images, cut.together) : f.images * ceil_div(area, cut.deep);
+  const int64_t panels = ceil_div(f.n, kPanel<T>), most_panels = kWide / kPanel<T>;
+  cut.wide = ceil_div(panels, ceil_div(panels, most_panels)) * kPanel<T>;
+  cut.across = ceil_div(f.n, cut.wide);
+  // Rows are cut where these are so many that packing for each of them does not count.
+  const int64_t wanted = ceil_div(kUnits, cut.across * f.groups);
+  cut.down = most(least(wanted, f.m / kShare), 1);
+  cut.high = ceil_div(f.m, cut.down);
+  cut.down = ceil_div(f.m, cut.high);
+  const int64_t result = f.groups * f.m * cut.across * cut.wide;
+  cut.parts = least(ceil_div(wanted, cut.down), most(kPartials / result, 1));
+  cut.parts = least(cut.parts, cut.pieces);
+  cut.parts = ceil_div(cut.pieces, ceil_div(cut.pieces, cut.parts));
+  return cut;
+}
+
+// The sum over one piece for a unit's rows and columns.
+template <class T>
+void add_piece(const Factors<T> &f, const Cut &cut, int64_t piece, int64_t group, int64_t row,
+               int64_t rows, int64_t column, int64_t columns, bool add, T *packed, T *line, T *sums,
+               int64_t pitch) {
+  constexpr int64_t w = kPanel<T>;
+  const int64_t area = f.grid.area, an_image = ceil_div(area, cut.deep);
+  const int64_t image = cut.together > 1 ? piece * cut.together : piece / an_image;
+  const int64_t images = least(cut.together, f.images - image);
+  const int64_t first = cut.together > 1 ? 0 : piece % an_image * cut.deep;
+  const int64_t deep = least(cut.deep, area - first), panel = images * deep * w;
+  const Images<T> &x = f.columns;
+  for (int64_t j = 0; j < columns; j += w) {
+    const int64_t wide = least(w, columns - j);
+    T *to = packed + j / w * panel;
+    if (wide < w) memset(to, 0, size_t(panel) * sizeof(T));
+    for (int64_t i = 0; i < images; i++, to += deep * w) {
+      const T *from = x.data + (image + i) * x.image + (group * f.n + column + j) * x.channel;
+      if (x.channel == 1) {
+        f.grid.each_run(first, first + deep, [&](int64_t q, int64_t pixel, int64_t count) {
+          for (int64_t k = 0; k < count; k++)
+            memcpy(to + (q - first + k) * w, from + (pixel + k * f.grid.step) * x.pixel,
+                   size_t(wide) * sizeof(T));
+        });
+        continue;
+      }
+      if (f.grid.is_dense()) {
+        transposed(to, w, from + first, x.channel, wide, deep);
+        continue;
+      }
+      for (int64_t l = 0; l < wide; l += kLines) {  // a few channels' lines, side by side
+        const int64_t lines = least(kLines, wide - l);
+        for (int64_t r = 0; r < lines; r++)
+          f.grid.each_run(first, first + deep, [&](int64_t q, int64_t pixel, int64_t count) {
+            take_every(line + r * deep + q - first, from + (l + r) * x.channel + pixel, f.grid.step,
+                       count);
+          });
+        transposed(to + l, w, line, deep, lines, deep);
+      }
+    }
+  }
+  const Images<T> &a = f.rows;
+  const T *from = a.data + image * a.image + (group * f.m + row) * a.channel + first * a.pixel;
+  for (int64_t i = 0; i < rows; i += kRows)
+    multiply_rounds(least(kRows, rows - i), whole_panels<T>(columns), deep,
+                    {images, a.image, deep * w}, {1, 0, 0},
+                    Matrix<T>{from + i * a.channel, a.channel, a.pixel},
+                    Panels<T>{packed, panel, w}, sums + i * pitch, pitch, add);
+}
+
+// gw[group][row][column], or gw[group][column][row] if `turned`
+template <class T>
+plait_status sum_products(const plait_call *c, const Factors<T> &f, bool turned, T *gw) {
+  const Cut cut = cut_of(f);
+  const int64_t pitch = cut.across * cut.wide, result = f.groups * f.m * pitch;
+  Workspace space;
+  const bool direct = cut.parts == 1 && pitch == f.n && !turned;
+  if (!direct) PLAIT_TRY(space.take(c, uint64_t(cut.parts * result) * sizeof(T)));
+  T *sums = direct ? gw : space.as<T>();
+  const int64_t deepest = cut.together * cut.deep, units = f.groups * cut.down * cut.across;
+  const int64_t each = ceil_div(cut.pieces, cut.parts);
+  const int64_t work = cut.high * cut.wide * deepest * each;
+  PLAIT_TRY(with_scratch<T>(
+      c, cut.parts * units, (1 << 18) / (work + 1) + 1, deepest * cut.wide + kLines * cut.deep,
+      [&](int64_t t, T *packed) {
+        const int64_t part = t / units, unit = t % units, group = unit / (cut.down * cut.across);
+        const int64_t row = unit / cut.across % cut.down * cut.high;
+        const int64_t column = unit % cut.across * cut.wide;
+        T *to = sums + part * result + (group * f.m + row) * pitch + column;
+        const int64_t end = least(part * each + each, cut.pieces);
+        for (int64_t piece = part * each; piece < end; piece++)
+          add_piece(f, cut, piece, group, row, least(cut.high, f.m - row), column,
+                    least(cut.wide, f.n - column), piece > part * each, packed,
+                    packed + deepest * cut.wide, to, pitch);
+      }));
+  if (direct) return PLAIT_OK;
+  constexpr int64_t band = 16;  // rows that are turned together
+  const int64_t bands = ceil_div(f.m, band);
+  parallel_ranges(c, f.groups * bands, kChunk / (band * pitch), [&](int64_t t, int64_t end) {
+    for (; t < end; t++) {
+      const int64_t group = t / bands, row = t % bands * band, rows = least(band, f.m - row);
+      T *own = sums + (group * f.m + row) * pitch;
+      for (int64_t p = 1; p < cut.parts; p++)
+        for (int64_t i = 0; i < rows * pitch; i++) own[i] += own[p * result + i];
+      if (turned) {
+        transposed(gw + group * f.m * f.n + row, f.m, own, pitch, rows, f.n);
+        continue;
+      }
+      for (int64_t i = 0; i < rows; i++)
+        memcpy(gw + ((group * f.m + row) + i) * f.n, own + i * pitch, size_t(f.n) * sizeof(T));
+    }
+  });
+  return PLAIT_OK;
+}
+
+// What a product of m rows and n columns costs for each position, in multiplications: those of
+// whole panels, and packing.
+template <class T>
+int64_t cost(int64_t m, int64_t n) {
+  return whole_panels<T>(n) * (m + 10);
+}
+
+}  // namespace
+
+template <class T>
+plait_status pointwise_forward(const plait_call *c, const Conv &v, Images<T> x, const T *w,
+                               const DLTensor *bias, T *y) {
+  Workspace space;
+  int64_t pitch = v.gc();
+  PLAIT_TRY(take_apart(c, &space, v.oc, &pitch, &w));
+  const Channels<T> p{
+      v.n,        v.groups,    v.goc(), v.gc(),     Matrix<T>{w, pitch, 1}, v.goc() * pitch, x,
+      grid_of(v), own_grid(v), y,       v.oh * v.ow};
+  return mix_channels(c, p, bias);
+}
+
+template <class T>
+plait_status pointwise_backward_input(const plait_call *c, const Conv &v, Images<T> gy, const T *w,
+                                      T *gx) {
+  Workspace space;
+  int64_t pitch = v.gc();
+  PLAIT_TRY(take_apart(c, &space, v.oc, &pitch, &w));
+  const int64_t plane = v.h * v.w;
+  if (!grid_of(v).is_dense() || v.oh * v.ow < plane)  // elements that no window sees
+    parallel_ranges(c, v.n * v.c, kChunk / plane, [&](int64_t begin, int64_t end) {
+      memset(gx + begin * plane, 0, size_t((end - begin) * plane) * sizeof(T));
+    });
+  const Channels<T> p{
+      v.n,         v.groups,   v.gc(), v.goc(), Matrix<T>{w, 1, pitch}, v.goc() * pitch, gy,
+      own_grid(v), grid_of(v), gx,     plane};
+  return mix_channels(c, p, nullptr);
+}
+
+template <class T>
+plait_status pointwise_backward_weight(const plait_call *c, const Conv &v, Images<T> gy,
+                                       Images<T> x, T *gw) {
+  const Grid grid = grid_of(v), own = own_grid(v);
+  // The cheaper side becomes panels; one with strides must.
+  const bool turned =
+      grid.is_dense() && x.channel != 1 && cost<T>(v.gc(), v.goc()) < cost<T>(v.goc(), v.gc());
+  if (turned) {
+    const Factors<T> f{v.n, v.groups, v.gc(), v.goc(), x, gy, own};
+    return sum_products(c, f, true, gw);
+  }
+  const Factors<T> f{v.n, v.groups, v.goc(), v.gc(), gy, x, grid};
+  return sum_products(c, f, false, gw);
+}
+
+bool pointwise_fit(const Conv &v) {
+  return v.kh == 1 && v.kw == 1 && v.ph == 0 && v.pw == 0 && v.gc() >= 4 && v.goc() >= 4;
+}
+
+#define PLAIT_INSTANCE(T)                                                                         \
+  template plait_status pointwise_forward(const plait_call *, const Conv &, Images<T>, const T *, \
+                                          const DLTensor *, T *);                                 \
+  template plait_status pointwise_backward_input(const plait_call *, const Conv &, Images<T>,     \
+                                                 const T *, T *);                                 \
+  template plait_status pointwise_backward_weight(const plait_call *, const Conv &, Images<T>,    \
+                                                  Images<T>, T *);
+PLAIT_INSTANCE(float)
+PLAIT_INSTANCE(double)
+
+}  // namespace plait::core

@@ -1,0 +1,26 @@
+// Convolutions with 3 x 3 windows by Winograd's algorithm: tiles of m x m results from (m + 2)^2
+// products instead of 9 m^2. A product is a matrix product over all tiles and channels, one for
+// each of the (m + 2)^2 points.
+#ifndef PLAIT_CORE_WINOGRAD_H
+#define PLAIT_CORE_WINOGRAD_H
+#include "convolution/convolution.h"
+
+namespace plait::core {
+
+// The size m of the tiles by which a convolution, or one of its derivatives, is computed; 0: not
+// by this algorithm. It depends on sizes and on the user's choice (winograd_mode.h) alone.
+template <class T>
+int64_t winograd_tile(const Conv &v, bool by_weight = false);
+
+template <class T>
+plait_status winograd_forward(const plait_call *c, const Conv &v, int64_t m, const T *x, const T *w,
+                              const DLTensor *bias, T *y);
+template <class T>
+plait_status winograd_backward_input(const plait_call *c, const Conv &v, int64_t m, const T *gy,
+                                     const T *w, T *gx);
+template <class T>
+plait_status winograd_backward_weight(const plait_call *c, const Conv &v, int64_t m, const T *gy,
+                                      const T *x, T *gw);
+
+}  // namespace plait::core
+#endif  // PLAIT_CORE_WINOGRAD_H

@@ -1,0 +1,247 @@
+#include "convolution/winograd_transforms.h"
+
+namespace plait::core {
+namespace {
+
+// The points of each size of tile besides 0 and infinity: pairs of opposite points, and a single
+// one where their number is odd. Those of F(4, 3) are not the usual 1 and 2: these have a third of
+// the error (docs/design/0024).
+template <int M>
+struct Points;
+template <>
+struct Points<2> {
+  static constexpr double pairs[] = {1}, single = 0;
+};
+template <>
+struct Points<4> {
+  static constexpr double pairs[] = {0.75, 1.5}, single = 0;
+};
+template <>
+struct Points<5> {
+  static constexpr double pairs[] = {0.9375, 1.875}, single = -0.375;
+};
+template <>
+struct Points<6> {
+  static constexpr double pairs[] = {0.5, 1, 2}, single = 0;
+};
+
+// Coefficients of the maps. Points are ordered: 0, x[0], -x[0], x[1], -x[1], ..., the single one,
+// infinity. The slope of a point is the derivative of the product of (y - point) there.
+template <int M>
+struct Coefficients {
+  static constexpr int kPairs = M / 2, kPowers = M > 3 ? M : 3;
+  double all[kPairs + 1] = {};         // of the product of (y - x[i]^2), by powers of y
+  double others[kPairs][kPairs] = {};  // of the product without one i
+  double powers[kPairs][kPowers] = {};
+  double slopes[kPairs][2] = {};  // 1 over those of x[i] and -x[i]
+  double zero = 0;                // 1 over the slope of 0
+  double single[kPowers] = {}, single_slope = 0;
+
+  static constexpr void times(double *c, int degree, double root) {  // c(y) *= y - root
+    for (int k = degree + 1; k >= 0; k--)
+      c[k] = (k ? c[k - 1] : 0) - (k <= degree ? root * c[k] : 0);
+  }
+  constexpr Coefficients() {
+    constexpr bool odd = M % 2;
+    const double s = Points<M>::single;
+    all[0] = 1;
+    double slope = s;
+    for (int i = 0; i < kPairs; i++) {
+      const double x = Points<M>::pairs[i];
+      times(all, i, x * x);
+      slope *= s * s - x * x;
+      others[i][0] = 1;
+      double own = 2 * x * x;
+      for (int j = 0, degree = 0; j < kPairs; j++) {
+        const double y = Points<M>::pairs[j];
+        if (j == i) continue;
+        times(others[i], degree++, y * y);
+        own *= x * x - y * y;
+      }
+      slopes[i][0] = 1 / (odd ? own * (x - s) : own);
+      slopes[i][1] = 1 / (odd ? own * (-x - s) : own);
+      powers[i][0] = 1;
+      for (int k = 1; k < kPowers; k++) powers[i][k] = powers[i][k - 1] * x;
+    }
+    zero = 1 / (odd ? -s * all[0] : all[0]);
+    if (odd) single_slope = 1 / slope;
+    single[0] = 1;
+    for (int k = 1; k < kPowers; k++) single[k] = single[k - 1] * s;
+  }
+};
+template <int M>
+constexpr Coefficients<M> kOf{};
+
+#define PLAIT_UNROLL _Pragma("GCC unroll 8")
+
+// The transposed map of a product with a polynomial of M or 3 coefficients: of M + 2 numbers.
+template <class T, int M>
+struct InputLine {
+  static constexpr int kFrom = M + 2, kTo = M + 2, kPairs = M / 2;
+  static constexpr bool kShifted = false;
+  template <class W>
+  static PLAIT_INLINE W product(const W *d) {  // of all pairs
+    W sum = d[0] * T(kOf<M>.all[0]);
+    PLAIT_UNROLL for (int k = 1; k <= kPairs; k++) sum += d[2 * k] * T(kOf<M>.all[k]);
+    return sum;
+  }
+  template <class W>
+  static PLAIT_INLINE void map(const W *from, W *to) {
+    W d[M + 2];
+    PLAIT_UNROLL for (int k = 0; k < M + 2; k++) d[k] = from[k];
+    if (M % 2) {
+      to[M] = product(from + 1);
+      PLAIT_UNROLL for (int k = 0; k <= M; k++) d[k] = from[k + 1] - from[k] * T(Points<M>::single);
+    }
+    to[0] = product(d);
+    to[M + 1] = product(d + 1);
+    PLAIT_UNROLL for (int i = 0; i < kPairs; i++) {
+      W even = d[2] * T(kOf<M>.others[i][0]), odd = d[1] * T(kOf<M>.others[i][0]);
+      PLAIT_UNROLL for (int k = 1; k < kPairs; k++) {
+        even += d[2 * k + 2] * T(kOf<M>.others[i][k]);
+        odd += d[2 * k + 1] * T(kOf<M>.others[i][k]);
+      }
+      to[2 * i + 1] = even + odd * T(kOf<M>.powers[i][1]);
+      to[2 * i + 2] = even - odd * T(kOf<M>.powers[i][1]);
+    }
+  }
+};
+
+// The values of a polynomial of R coefficients, over the slopes.
+template <class T, int M, int R>
+struct ValuesLine {
+  static constexpr int kFrom = R, kTo = M + 2;
+  static constexpr bool kShifted = false;
+  template <class W>
+  static PLAIT_INLINE void map(const W *g, W *to) {
+    to[0] = g[0] * T(kOf<M>.zero);
+    to[M + 1] = g[R - 1];
+    PLAIT_UNROLL for (int i = 0; i < M / 2; i++) {
+      W even = g[0], odd = g[1] * T(kOf<M>.powers[i][1]);
+      PLAIT_UNROLL for (int k = 2; k < R; k++) {
+        W &sum = k % 2 ? odd : even;
+        sum += g[k] * T(kOf<M>.powers[i][k]);
+      }
+      to[2 * i + 1] = (even + odd) * T(kOf<M>.slopes[i][0]);
+      to[2 * i + 2] = (even - odd) * T(kOf<M>.slopes[i][1]);
+    }
+    if (M % 2) {
+      W sum = g[0];
+      PLAIT_UNROLL for (int k = 1; k < R; k++) sum += g[k] * T(kOf<M>.single[k]);
+      to[M] = sum * T(kOf<M>.single_slope);
+    }
+  }
+};
+
+// R results of the products of the other two maps' values.
+template <class T, int M, int R, bool Shifted>
+struct ResultsLine {
+  static constexpr int kFrom = M + 2, kTo = R;
+  static constexpr bool kShifted = Shifted;
+  template <class W>
+  static PLAIT_INLINE void map(const W *m, W *to) {
+    constexpr int pairs = M / 2;
+    W sum[pairs], difference[pairs];
+    to[0] = M % 2 ? m[0] + m[M] : m[0];
+    PLAIT_UNROLL for (int i = 0; i < pairs; i++) {
+      sum[i] = m[2 * i + 1] + m[2 * i + 2];
+      difference[i] = m[2 * i + 1] - m[2 * i + 2];
+      to[0] += sum[i];
+    }
+    PLAIT_UNROLL for (int k = 1; k < R; k++) {
+      W y = (k % 2 ? difference[0] : sum[0]) * T(kOf<M>.powers[0][k]);
+      PLAIT_UNROLL for (int i = 1; i < pairs; i++) y +=
+          (k % 2 ? difference[i] : sum[i]) * T(kOf<M>.powers[i][k]);
+      if (M % 2) y += m[M] * T(kOf<M>.single[k]);
+      to[k] = k == R - 1 ? y + m[M + 1] : y;
+    }
+  }
+};
+
+template <class T, int kBytes>
+struct Register {
+  typedef T type __attribute__((vector_size(kBytes)));
+  typedef T unaligned __attribute__((vector_size(kBytes), aligned(sizeof(T)), may_alias));
+};
+
+template <class T, int kBytes, class Line>
+PLAIT_INLINE void map_squares(int64_t count, const T *from, SquareSteps source, T *to,
+                              SquareSteps target, const T *shift) {
+  typedef typename Register<T, kBytes>::type Wide;
+  typedef typename Register<T, kBytes>::unaligned Unaligned;
+  constexpr int kIn = Line::kFrom, kOut = Line::kTo;
+  constexpr int64_t w = kBytes / int64_t(sizeof(T));
+  for (int64_t s = 0; s < count; s++, from += source.next, to += target.next)
+    for (int64_t lane = 0; lane < kChannels<T>; lane += w) {
+      Wide rows[kOut][kIn];  // transposed: the maps of the square's columns
+      PLAIT_UNROLL for (int j = 0; j < kIn; j++) {
+        Wide line[kIn], mapped[kOut];
+        PLAIT_UNROLL for (int i = 0; i < kIn; i++) line[i] =
+            *reinterpret_cast<const Unaligned *>(from + i * source.row + j * source.column + lane);
+        Line::map(line, mapped);
+        PLAIT_UNROLL for (int i = 0; i < kOut; i++) rows[i][j] = mapped[i];
+      }
+      Wide more = {};
+      if (Line::kShifted && shift) more = *reinterpret_cast<const Unaligned *>(shift + lane);
+      PLAIT_UNROLL for (int i = 0; i < kOut; i++) {
+        Wide mapped[kOut];
+        Line::map(rows[i], mapped);
+        PLAIT_UNROLL for (int j = 0; j < kOut; j++) {
+          if (Line::kShifted) mapped[j] += more;
+          *reinterpret_cast<Unaligned *>(to + i * target.row + j * target.column + lane) =
+              mapped[j];
+        }
+      }
+    }
+}
+
+#if defined(__AVX2__)
+constexpr int kShort = 32;
+#else
+constexpr int kShort = 16;  // compilers keep vectors that no register holds in memory
+#endif
+template <class T, class Line>
+PLAIT_NOINLINE void map_short(int64_t count, const T *from, SquareSteps source, T *to,
+                              SquareSteps target, const T *shift) {
+  map_squares<T, kShort, Line>(count, from, source, to, target, shift);
+}
+#if defined(__AVX2__) && defined(__x86_64__)
+template <class T, class Line>
+__attribute__((noinline, target("avx512f"))) void map_64(int64_t count, const T *from,
+                                                         SquareSteps source, T *to,
+                                                         SquareSteps target, const T *shift) {
+  map_squares<T, 64, Line>(count, from, source, to, target, shift);
+}
+#endif
+
+#define PLAIT_MAPS(map, M)             \
+  {M,                                  \
+   map<T, InputLine<T, M>>,            \
+   map<T, ValuesLine<T, M, 3>>,        \
+   map<T, ResultsLine<T, M, M, true>>, \
+   map<T, ValuesLine<T, M, M>>,        \
+   map<T, ResultsLine<T, M, 3, false>>}
+template <class T>
+constexpr WinogradMaps<T> kMapsShort[] = {PLAIT_MAPS(map_short, 2), PLAIT_MAPS(map_short, 4),
+                                          PLAIT_MAPS(map_short, 5), PLAIT_MAPS(map_short, 6)};
+#if defined(__AVX2__) && defined(__x86_64__)
+template <class T>
+constexpr WinogradMaps<T> kMaps64[] = {PLAIT_MAPS(map_64, 2), PLAIT_MAPS(map_64, 4),
+                                       PLAIT_MAPS(map_64, 5), PLAIT_MAPS(map_64, 6)};
+#endif
+
+}  // namespace
+
+template <class T>
+const WinogradMaps<T> &winograd_maps(int64_t m) {
+  const int64_t i = m == 2 ? 0 : m - 3;
+#if defined(__AVX2__) && defined(__x86_64__)
+  if (has_wide_tiles()) return kMaps64<T>[i];
+#endif
+  return kMapsShort<T>[i];
+}
+
+template const WinogradMaps<float> &winograd_maps(int64_t);
+template const WinogradMaps<double> &winograd_maps(int64_t);
+
+}  // namespace plait::core

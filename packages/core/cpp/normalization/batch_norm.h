@@ -1,0 +1,258 @@
+// Batch normalisation channel by channel: how a channel lies in memory, its statistics in one
+// reading, and the sums of its derivative.
+#ifndef PLAIT_CORE_BATCH_NORM_H
+#define PLAIT_CORE_BATCH_NORM_H
+#include "pointwise/activations.h"
+#include "reduction/moments.h"
+
+namespace plait::core {
+
+// Elements that are handled at a time: they stay in the first-level cache, and sums of so many in
+// lanes of T go to float64.
+constexpr int64_t kSegment = 1024;
+
+// (n, channels, run): each channel is n runs of contiguous elements.
+struct Channels {
+  int64_t n, channels, run;
+  explicit Channels(const DLTensor *t) : n(t->shape[0]), channels(t->shape[1]), run(1) {
+    for (int d = 2; d < t->ndim; d++) run *= t->shape[d];
+  }
+  int64_t count() const { return n * run; }
+  int64_t grain() const { return kSerial / 2 / (count() + 1) + 1; }
+  int64_t step() const { return channels * run; }
+};
+
+// Calls f(offset, length) for the parts of a channel, at most kSegment elements each, after
+// fetch(offset) for the run that comes next: runs lie far apart, where no processor looks ahead.
+// The last image comes first if `backwards`: what was read last is in a cache still.
+template <bool backwards, class F, class Fetch>
+PLAIT_INLINE void each_segment(const Channels &s, F &&f, Fetch &&fetch) {
+  for (int64_t k = 0; k < s.n; k++) {
+    const int64_t i = backwards ? s.n - 1 - k : k;
+    const int64_t next = backwards ? (i ? i - 1 : s.n - 1) : (i + 1 < s.n ? i + 1 : 0);
+    fetch(next * s.step() + (k + 1 < s.n ? 0 : s.run));
+    for (int64_t j = 0; j < s.run; j += kSegment)
+      f(i * s.step() + j, s.run - j < kSegment ? s.run - j : kSegment);
+  }
+}
+
+// Fetches the beginning of a run.
+template <class T>
+PLAIT_INLINE void fetch_run(const Channels &s, const T *p) {
+  constexpr int64_t line = 64 / int64_t(sizeof(T));
+  const int64_t n = s.run < 8 * line ? s.run : 8 * line;
+  for (int64_t i = 0; i < n; i += line) __builtin_prefetch(p + i);
+}
+
+// The last elements of p[0..n) that do not fill a vector, in its last lanes or, where n is shorter
+// than a vector, in its first ones; the other lanes are `absent`.
+template <class T>
+PLAIT_INLINE Vec<T> rest_of(const T *p, int64_t n, T absent) {
+  constexpr int64_t w = kLanes<T>;
+  if (n < w) {
+    T lane[w];
+    for (int64_t i = 0; i < w; i++) lane[i] = i < n ? p[i] : absent;
+    return load(lane);
+  }
+  Vec<T> lane;
+  for (int64_t i = 0; i < w; i++) lane[i] = T(i);
+  return lane >= splat(T(w - n % w)) ? load(p + n - w) : splat(absent);
+}
+
+// The mean and the sum of squared differences of a channel. About kSegment elements at a time are
+// summed as differences from the mean of what came before them (the first ones from the mean of
+// their beginning), so that one reading does and no difference of large sums is taken.
+template <class T>
+class RunningMoments {
+ public:
+  PLAIT_INLINE void add(const T *p, int64_t n) {
+    constexpr int64_t w = kLanes<T>;
+    if (count_ == 0) shift_ = all_.count > 0 ? T(all_.mean) : beginning(p, n);
+    int64_t i = 0;
+    for (; i + 2 * w <= n; i += 2 * w) {
+      take(load(p + i) - shift_, 0);
+      take(load(p + i + w) - shift_, 1);
+    }
+    if (i + w <= n) {
+      take(load(p + i) - shift_, 0);
+      i += w;
+    }
+    if (i < n) take(rest_of(p, n, shift_) - shift_, 1);
+    count_ += n;
+    if (count_ >= kSegment) join();
+  }
+  // The moments of all that was added; .squares is not finite where sums overflow.
+  const Moments &all() {
+    if (count_) join();
+    return all_;
+  }
+
+ private:
+  PLAIT_INLINE void take(Vec<T> d, int k) {
+    sum_[k] += d;
+    squares_[k] += d * d;
+  }
+  void join() {
+    const double n = double(count_), sum = double(sum_of<T>(sum_[0] + sum_[1]));
+    const double left = double(sum_of<T>(squares_[0] + squares_[1])) - sum * sum / n;
+    all_.join({n, double(shift_) + sum / n, left < 0 ? 0 : left});
+    sum_[0] = sum_[1] = squares_[0] = squares_[1] = Vec<T>{};
+    count_ = 0;
+  }
+  static T beginning(const T *p, int64_t n) {
+    constexpr int64_t most = 128;
+    const int64_t m = n < most ? n : most;
+    double sum = 0;
+    for (int64_t i = 0; i < m; i++) sum += double(p[i]);
+    return T(sum / double(m));
+  }
+
+  Vec<T> sum_[2] = {}, squares_[2] = {};
+  T shift_ = T(0);
+  int64_t count_ = 0;
+  Moments all_{0, 0, 0};
+};
+
+template <class T>
+Moments channel_moments(const Channels &s, const T *x) {
+  RunningMoments<T> made;
+  each_segment<false>(
+      s, [&](int64_t at, int64_t n) { made.add(x + at, n); },
+      [&](int64_t at) { fetch_run(s, x + at); });
+  Moments m = made.all();
+  if (PLAIT_LIKELY(m.squares - m.squares == 0)) return m;
+  m = {0, 0, 0};  // in double, which overflows later
+  each_segment<false>(
+      s, [&](int64_t at, int64_t n) { m.join(moments_of_large(x + at, n)); }, [](int64_t) {});
+  return m;
+}
+
+// The sums of g and of g (x - mean) over a channel.
+template <class T>
+class GradientSums {
+ public:
+  double grad = 0, product = 0;
+
+  PLAIT_INLINE void add(const T *g, const T *x, T mean, int64_t n) {
+    constexpr int64_t w = kLanes<T>;
+    int64_t i = 0;
+    for (; i + 2 * w <= n; i += 2 * w) {
+      take(load(g + i), load(x + i) - mean, 0);
+      take(load(g + i + w), load(x + i + w) - mean, 1);
+    }
+    if (i + w <= n) {
+      take(load(g + i), load(x + i) - mean, 0);
+      i += w;
+    }
+    if (i < n) take(rest_of(g, n, T(0)), rest_of(x, n, mean) - mean, 1);
+    count_ += n;
+    if (count_ >= kSegment) join();
+  }
+  void join() {
+    grad += double(sum_of<T>(sum_[0] + sum_[1]));
+    product += double(sum_of<T>(product_[0] + product_[1]));
+    sum_[0] = sum_[1] = product_[0] = product_[1] = Vec<T>{};
+    count_ = 0;
+  }
+
+ private:
+  PLAIT_INLINE void take(Vec<T> g, Vec<T> d, int k) {
+    sum_[k] += g;
+    product_[k] += g * d;
+  }
+  Vec<T> sum_[2] = {}, product_[2] = {};
+  int64_t count_ = 0;
+};
+
+// A channel's factors: normalised(x) = (x - mean) * scale + shift.
+template <class T>
+struct Affine {
+  T mean, scale, shift;
+  PLAIT_INLINE T operator()(T x) const { return (x - mean) * scale + shift; }
+};
+
+// What follows a normalisation. `derivative(g, x)` is the gradient of what the activation saw, x;
+// of those that are `by_result` x may as well be the activation's result.
+struct Identity {
+  static constexpr bool by_result = true;
+  template <class T>
+  PLAIT_INLINE T operator()(T x) const {
+    return x;
+  }
+  template <class T>
+  PLAIT_INLINE T derivative(T g, T) const {
+    return g;
+  }
+};
+struct Relu {
+  static constexpr bool by_result = true;
+  template <class T>
+  PLAIT_INLINE T operator()(T x) const {
+    return scalar::relu(x);
+  }
+  template <class T>
+  PLAIT_INLINE T derivative(T g, T x) const {
+    return scalar::relu_backward(g, x);
+  }
+};
+struct Hardtanh {
+  static constexpr bool by_result = true;
+  double low, high;
+  template <class T>
+  PLAIT_INLINE T operator()(T x) const {
+    return scalar::hardtanh(x, T(low), T(high));
+  }
+  template <class T>
+  PLAIT_INLINE T derivative(T g, T x) const {
+    return scalar::hardtanh_backward(g, x, T(low), T(high));
+  }
+};
+struct LeakyRelu {
+  static constexpr bool by_result = true;  // with a slope that isn't negative
+  double slope;
+  template <class T>
+  PLAIT_INLINE T operator()(T x) const {
+    return scalar::leaky_relu(x, T(slope));
+  }
+  template <class T>
+  PLAIT_INLINE T derivative(T g, T x) const {
+    return scalar::leaky_relu_backward(g, x, T(slope));
+  }
+};
+struct Silu {
+  static constexpr bool by_result = false;
+  template <class T>
+  PLAIT_INLINE T operator()(T x) const {
+    return scalar::silu(x);
+  }
+  template <class T>
+  PLAIT_INLINE T derivative(T g, T x) const {
+    return scalar::silu_backward(g, x);
+  }
+};
+struct Hardswish {
+  static constexpr bool by_result = false;
+  template <class T>
+  PLAIT_INLINE T operator()(T x) const {
+    return scalar::hardswish(x);
+  }
+  template <class T>
+  PLAIT_INLINE T derivative(T g, T x) const {
+    return scalar::hardswish_backward(g, x);
+  }
+};
+
+// Calls f(activation) with the one that argument `at` names; its numbers follow: min_val, max_val,
+// negative_slope.
+template <class F>
+plait_status with_activation(const plait_call *c, int at, F &&f) {
+  if (text_is(c, at, "relu")) return f(Relu());
+  if (text_is(c, at, "hardtanh")) return f(Hardtanh{real(c, at + 1), real(c, at + 2)});
+  if (text_is(c, at, "leaky_relu")) return f(LeakyRelu{real(c, at + 3)});
+  if (text_is(c, at, "silu")) return f(Silu());
+  if (text_is(c, at, "hardswish")) return f(Hardswish());
+  return PLAIT_DECLINE;
+}
+
+}  // namespace plait::core
+#endif  // PLAIT_CORE_BATCH_NORM_H

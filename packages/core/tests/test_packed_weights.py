@@ -1,0 +1,143 @@
+"""Packed weights are kept while nobody writes the weights, and go with them."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+import plait_core as pc
+from plait_abi import operator
+
+linear, conv2d = operator("linear"), operator("conv2d")
+Layer = tuple[Callable[..., pc.Tensor], tuple[int, ...], tuple[int, ...]]
+LAYERS: list[Layer] = [
+    (linear, (40, 300), (200, 300)),
+    (linear, (3, 11, 96), (50, 96)),
+    (conv2d, (2, 24, 9, 7), (32, 24, 3, 3)),
+]
+each_layer = pytest.mark.parametrize(("layer", "x", "w"), LAYERS, ids=["linear", "rows", "conv2d"])
+
+
+def kept_with(make: Callable[[], object]) -> int:
+    """Return by how many bytes the memory in use grows."""
+    gc.collect()
+    before = int(pc.memory_stats()["live_bytes"])
+    made = make()
+    del made
+    gc.collect()
+    return int(pc.memory_stats()["live_bytes"]) - before
+
+
+@pytest.fixture(autouse=True)
+def cache() -> Iterator[None]:
+    pc.set_weight_cache(True)
+    yield
+    pc.set_weight_cache(True)
+
+
+def weights(shape: tuple[int, ...]) -> pc.Tensor:
+    return pc.randn(*shape) / 8
+
+
+@each_layer
+def test_results_follow_the_weights(
+    layer: Callable[..., pc.Tensor], x: tuple[int, ...], w: tuple[int, ...]
+) -> None:
+    a, b = pc.randn(*x), weights(w)
+    for _ in range(3):
+        wanted = layer(a, b.clone())
+        for _ in range(4):
+            assert pc.equal(layer(a, b), wanted)
+        b.mul_(-0.5)
+        b.view(-1)[5] = 3.0
+
+
+@each_layer
+def test_other_writers_are_seen(
+    layer: Callable[..., pc.Tensor], x: tuple[int, ...], w: tuple[int, ...]
+) -> None:
+    a, b = pc.randn(*x), weights(w)
+    for _ in range(3):
+        layer(a, b)
+    b.data = weights(w)
+    assert pc.equal(layer(a, b), layer(a, b.clone()))
+    for _ in range(3):
+        layer(a, b)
+    array = b.numpy()
+    for i in range(3):
+        array[...] += i
+        assert pc.equal(layer(a, b), layer(a, b.clone()))
+
+
+@each_layer
+def test_parts_of_one_storage(
+    layer: Callable[..., pc.Tensor], x: tuple[int, ...], w: tuple[int, ...]
+) -> None:
+    both = weights((2, *w))
+    a = pc.randn(*x)
+    wanted = [layer(a, part.clone()) for part in both]
+    for _ in range(3):
+        for part, result in zip(both, wanted, strict=True):
+            assert pc.equal(layer(a, part), result)
+    half = w[0] // 2
+    for _ in range(3):
+        assert pc.equal(layer(a, both[0][:half]), layer(a, both[0][:half].clone()))
+
+
+def test_kept_bytes_go_with_the_weights() -> None:
+    a = pc.randn(64, 512)
+
+    def use() -> None:
+        b = weights((512, 512))
+        for _ in range(4):
+            linear(a, b)
+
+    use()
+    assert kept_with(use) == 0
+
+
+def test_new_weights_in_the_place_of_old_ones() -> None:
+    a = pc.randn(64, 512)
+    for _ in range(6):
+        b = weights((512, 512))
+        for _ in range(3):
+            np.testing.assert_allclose(
+                linear(a, b).numpy(), a.numpy() @ np.asarray(b.clone()).T, atol=1e-3
+            )
+        del b
+
+
+def test_the_switch() -> None:
+    a, b = pc.randn(64, 512), weights((512, 512))
+    wanted = linear(a, b)
+    for mode in (True, False, True):
+        pc.set_weight_cache(mode)
+        assert pc.is_weight_cache_enabled() is mode
+        for _ in range(3):
+            assert pc.allclose(linear(a, b), wanted, rtol=1e-4, atol=1e-5)
+        if not mode:
+            assert kept_with(lambda: [linear(a, b) for _ in range(3)]) == 0
+    with pytest.raises(TypeError):
+        pc.set_weight_cache("on")  # type: ignore[arg-type]
+
+
+def test_threads_share_what_is_kept() -> None:
+    a, all_weights = pc.randn(32, 256), [weights((256, 256)) for _ in range(4)]
+    wanted = [linear(a, b.clone()) for b in all_weights]
+    wrong: list[int] = []
+
+    def work() -> None:
+        for i in range(200):
+            if not pc.equal(linear(a, all_weights[i % 4]), wanted[i % 4]):
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
