@@ -26,6 +26,21 @@ def test_attention_computes_its_formula(draw):
     np.testing.assert_allclose(result, attention(q, k, v, causal), atol=1e-12)
 
 
+@pytest.mark.parametrize("queries", [1, 3, 4, 100, 200])
+@pytest.mark.parametrize("heads", [1, 5])
+def test_few_queries_and_many(draw, queries, heads):
+    q, k, v = draw(heads, queries, 20), draw(heads, 2100, 20), draw(heads, 2100, 35)
+    tensors = [pc.tensor(x) for x in (q, k, v)]
+    bias = np.where(np.arange(2100) % 3, draw(queries, 2100), -np.inf)
+    for mask, options in (
+        (0.0, {}),
+        (np.where(np.tri(queries, 2100), 0, -np.inf), {"is_causal": True}),
+        (bias, {"attn_mask": pc.tensor(bias)}),
+    ):
+        result = F.scaled_dot_product_attention(*tensors, **options).numpy()
+        np.testing.assert_allclose(result, attention(q, k, v, mask), atol=1e-12)
+
+
 def test_a_row_that_sees_nothing_is_zero_and_has_a_gradient(draw):
     q, k, v = (pc.tensor(draw(3, 4)).requires_grad_() for _ in range(3))
     seen = pc.tensor([[True] * 3, [False] * 3, [True] * 3])

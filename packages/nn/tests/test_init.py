@@ -94,19 +94,46 @@ def phi(x):
 
 @pytest.mark.parametrize(
     ("mean", "std", "a", "b"),
-    [(0.0, 1.0, -2.0, 2.0), (1.0, 0.5, 1.2, 1.4), (0.0, 1.0, 4.0, 100.0), (0.0, 0.02, -2.0, 2.0)],
+    [
+        (0.0, 1.0, -2.0, 2.0),
+        (1.0, 0.5, 1.2, 1.4),
+        (0.0, 1.0, 4.0, 100.0),
+        (0.0, 0.02, -2.0, 2.0),
+        (0.0, 1.0, -3.0, 0.5),
+        (0.0, 1.0, 0.0, 1.0),
+        (5.0, 2.0, -np.inf, 1.0),
+        (0.0, 1.0, -np.inf, np.inf),
+    ],
 )
 def test_truncated_normal(mean, std, a, b):
     values = drawn(init.trunc_normal_, 20000, mean=mean, std=std, a=a, b=b)
     assert values.min() >= np.float32(a) and values.max() <= np.float32(b)
     low, high = (a - mean) / std, (b - mean) / std
     for q in (0.1, 0.5, 0.9):  # the share below the q-quantile of the exact distribution
-        lo, hi = low, min(high, 50.0)
+        lo, hi = max(low, -50.0), min(high, 50.0)
         mass = phi(-low) - phi(-high)
         for _ in range(80):
             mid = (lo + hi) / 2
             lo, hi = (mid, hi) if (phi(-low) - phi(-mid)) / mass < q else (lo, mid)
         assert (values < mean + std * lo).mean() == pytest.approx(q, abs=0.02)
+
+
+@pytest.mark.parametrize("low", [25.0, 35.0, 50.0])
+def test_truncated_normal_far_from_the_mean(low):
+    # there the distribution is nearly an exponential one: x - low has the mean 1/low - 2/low^3
+    values = pc.empty(100_000, dtype=pc.float64)
+    for a, b in ((low, np.inf), (-np.inf, -low), (low, 2 * low)):
+        init.trunc_normal_(values, a=a, b=b)
+        beyond = values.abs() - low
+        assert beyond.isfinite().all() and beyond.min() >= 0
+        assert beyond.mean().item() == pytest.approx(1 / low - 2 / low**3, rel=0.02)
+
+
+@pytest.mark.parametrize("dtype", [pc.float16, pc.bfloat16])
+def test_truncated_normal_of_halves(dtype):
+    values = init.trunc_normal_(pc.empty(20_000, dtype=dtype)).float()
+    assert values.abs().max() <= 2
+    assert values.std().item() == pytest.approx(0.88, abs=0.02)
 
 
 def test_truncated_normal_needs_an_interval():

@@ -175,6 +175,37 @@ def test_one_operator_equals_the_steps_and_their_gradients(draw, kind, packed):
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+@pytest.mark.parametrize(("batch", "hidden"), [(1, 130), (33, 100), (100, 33), (60, 1)])
+def test_blocks_of_units_and_sequences(draw, kind, batch, hidden):
+    layer = getattr(nn, kind)(5, hidden, bidirectional=True, dtype=pc.float64)
+    lengths = [1 + 3 * (batch - i) // batch for i in range(batch)]
+    x = rnn.pack_sequence([pc.tensor(draw(n, 5)) for n in lengths])
+
+    def results():
+        layer.zero_grad()
+        output, last = layer(x)
+        states = last if kind == "LSTM" else (last,)
+        (output.data.sin().sum() + sum((s * s).sum() for s in states)).backward()
+        return [output.data.detach().numpy()] + [p.grad.numpy() for p in layer.parameters()]
+
+    before = pc.get_num_threads()
+    try:
+        pc.set_num_threads(1)
+        alone = results()
+        pc.set_num_threads(3)
+        together = results()
+    finally:
+        pc.set_num_threads(before)
+    patched, module, slowly = composed(layer)
+    with patched as patch:
+        patch.setattr(module, "run_whole", slowly)
+        slow = results()
+    for mine, other, wanted in zip(alone, together, slow, strict=True):
+        np.testing.assert_array_equal(mine, other)
+        np.testing.assert_allclose(mine, wanted, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
 def test_gradients_of_gradients_and_tangents(draw, kind):
     autograd = pytest.importorskip("plait_autograd")
     layer = getattr(nn, kind)(2, 3, dtype=pc.float64)

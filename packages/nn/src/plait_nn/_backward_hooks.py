@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from plait_core import Tensor, engine
-from plait_nn._hooks import GLOBAL, Hook, hooks_of
+from plait_nn._hooks import all_hooks
 
 __all__ = ["Passage", "hook_result"]
 
@@ -36,8 +36,8 @@ def _passage_function(base: type) -> Any:
 
 
 def _functions(module: object, kind: str) -> list[Callable[..., Any]]:
-    found: list[Hook] = [*hooks_of(GLOBAL, kind).values(), *hooks_of(module, kind).values()]
-    return [hook.function for hook in found]
+    found = all_hooks(module, kind)
+    return [hook.function for _, hook in found] if found else []
 
 
 class Passage:

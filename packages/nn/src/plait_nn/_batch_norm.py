@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import plait_core as pc
@@ -102,25 +103,35 @@ class _Norm(Affine):
 
 class _BatchNorm(_Norm):
     def forward(self, input: Tensor) -> Tensor:
+        return self._normalise(input, F.batch_norm)
+
+    def _by_batch(self) -> bool:
+        """Whether the statistics are those of the batch."""
+        return self.training or (self.running_mean is None and self.running_var is None)
+
+    def _normalise(self, input: Tensor, batch_norm: Callable[..., Tensor]) -> Tensor:
+        """Call ``batch_norm``, which has the parameters of `plait_nn.functional.batch_norm`."""
         self._check_input(input)
-        momentum = 0.0 if self.momentum is None else self.momentum
-        if self.training and self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
-            if self.momentum is None:  # the plain average over all batches
-                known = self.num_batches_tracked.device.type != "meta"
-                momentum = 1.0 / float(self.num_batches_tracked.item()) if known else 0.0
-        by_batch = self.training or (self.running_mean is None and self.running_var is None)
+        count = self.num_batches_tracked if self.training else None
+        if count is not None:
+            count.add_(1)
+        by_batch = self._by_batch()
         keep = not self.training or self.track_running_stats
-        return F.batch_norm(
-            input,
-            self.running_mean if keep else None,
-            self.running_var if keep else None,
-            self.weight,
-            self.bias,
-            by_batch,
-            momentum,
-            self.eps,
-        )
+        mean, var = (self.running_mean, self.running_var) if keep else (None, None)
+        momentum = 0.0 if self.momentum is None else self.momentum
+        if self.momentum is not None or count is None or mean is None or var is None:
+            return batch_norm(
+                input, mean, var, self.weight, self.bias, by_batch, momentum, self.eps
+            )
+        # The plain average over all batches. Their number is not read, so that nobody waits for a
+        # device: with the momentum 1.0 the batch's own statistics come to the clones.
+        new = mean.clone(), var.clone()
+        result = batch_norm(input, *new, self.weight, self.bias, by_batch, 1.0, self.eps)
+        wide = pc.float64 if mean.dtype is pc.float64 else pc.float32
+        share = count.to(wide).reciprocal()
+        for running, each in zip((mean, var), new, strict=True):
+            running.copy_(running.to(wide).lerp(each.to(wide), share))
+        return result
 
 
 class BatchNorm1d(_BatchNorm):

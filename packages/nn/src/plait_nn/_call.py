@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from plait_nn._backward_hooks import Passage, hook_result
-from plait_nn._hooks import GLOBAL, Hook, hooks_of
+from plait_nn._hooks import GLOBAL, Hook, all_hooks
+from plait_nn._trace import note_module
 
-__all__ = ["Call", "call_with_hooks"]
+__all__ = ["Call", "call_together", "call_with_hooks", "run_plainly"]
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -29,31 +30,31 @@ class Call:
         return module.forward
 
 
-def _all(module: Any, hooks: str) -> list[tuple[int, Hook]]:
-    """The hooks of every module, then the module's own."""
-    return [*hooks_of(GLOBAL, hooks).items(), *hooks_of(module, hooks).items()]
-
-
-def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run the module's forward between its hooks."""
+def call_with_hooks(
+    module: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    forward: Callable[..., Any] | None = None,
+) -> Any:
+    """Run the module's forward, or another function instead of it, between its hooks."""
     ran: set[int] = set()
     result: Any = None
     try:
-        for _, hook in _all(module, "_forward_pre_hooks"):
+        for _, hook in all_hooks(module, "_forward_pre_hooks"):
             args, kwargs = _before(module, hook, args, kwargs)
         passage = Passage.of(module)
         if passage is not None:
             args = passage.enter(args)
-        result = module.forward(*args, **kwargs)
-        for number, hook in _all(module, "_forward_hooks"):
+        result = (module.forward if forward is None else forward)(*args, **kwargs)
+        for number, hook in all_hooks(module, "_forward_hooks"):
             ran.add(number)
             result = _after(module, hook, args, kwargs, result)
         if passage is not None:
             result = passage.leave(result)
         hook_result(module, result)
-    except Exception:
+    except BaseException:
         # hooks with always_call run in any case; the first error is raised
-        for number, hook in _all(module, "_forward_hooks"):
+        for number, hook in all_hooks(module, "_forward_hooks"):
             if hook.always_call and number not in ran:
                 try:
                     _after(module, hook, args, kwargs, result)
@@ -90,3 +91,29 @@ def _after(
     else:
         changed = hook.function(module, args, result)
     return result if changed is None else changed
+
+
+def run_plainly(modules: Iterable[Any], forwards: Mapping[type, Callable[..., Any]]) -> bool:
+    """Whether calls do no more than their types' forward, which stands in ``forwards``.
+
+    Nobody can see then what one module gives the next: none has hooks or a ``forward`` of its own,
+    and no hooks of all modules do more than watch.
+    """
+    return not GLOBAL._separate and all(
+        not module._hooked
+        and type(module).forward is forwards[type(module)]
+        and "forward" not in vars(module)
+        for module in modules
+    )
+
+
+def call_together(first: Any, second: Any, input: Any, run: Callable[[Any], Any]) -> Any:
+    """Call two modules as one: ``run`` does the work of both, and the second passes it on."""
+    try:
+        if not GLOBAL._hooked:
+            return run(input)
+        made = call_with_hooks(first, (input,), {}, run)
+    except Exception as error:
+        note_module(error, first)
+        raise
+    return call_with_hooks(second, (made,), {}, lambda x: x)

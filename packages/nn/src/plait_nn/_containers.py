@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, TypeVar, overload
 
+from plait_nn._folded_layers import CONVOLUTIONS, call_folded
+from plait_nn._joined_layers import BATCH_NORMS, call_joined
 from plait_nn._module import Module
 from plait_nn._repr import indent_rest
 
@@ -62,8 +64,19 @@ class _Ordered(Module):
         self._hold(kept)
 
 
+# (a layer of this type, the layer behind it, input) -> what both make of it, or None
+_TOGETHER: dict[type, Callable[[Any, Any, Any], Any]] = {
+    **dict.fromkeys(CONVOLUTIONS, call_folded),
+    **dict.fromkeys(BATCH_NORMS, call_joined),
+}
+
+
 class Sequential(_Ordered):
     """Call modules one after the other, each with the output of the one before.
+
+    In training a batch norm and an activation behind it run in one pass (`plait_core.set_fusion`).
+    Without gradients a convolution and the batch norm behind it run as one convolution, if the
+    batch norm is in evaluation (`plait_core.set_weight_cache` switches that off).
 
     Args:
         *args: The modules, or one mapping of names to modules.
@@ -87,8 +100,18 @@ class Sequential(_Ordered):
                 self.add_module(str(number), module)
 
     def forward(self, input: Any) -> Any:
-        for module in self._modules.values():
-            input = module(input)  # type: ignore[misc]
+        layers = [*self._modules.values()]
+        last, i = len(layers) - 1, 0
+        while i <= last:
+            layer: Any = layers[i]
+            together = _TOGETHER.get(type(layer)) if i < last else None
+            result = together(layer, layers[i + 1], input) if together is not None else None
+            if result is None:
+                input = layer(input)
+                i += 1
+            else:
+                input = result
+                i += 2
         return input
 
     @overload

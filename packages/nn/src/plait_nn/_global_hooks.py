@@ -19,10 +19,14 @@ __all__ = [
 ]
 
 
-def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+def register_module_forward_pre_hook(
+    hook: Callable[..., Any], *, only_watches: bool = False
+) -> RemovableHandle:
     """Call ``hook(module, args)`` before the ``forward`` of every module.
 
     Hooks of all modules run before a module's own. For debugging: a library should not use them.
+    With ``only_watches`` the hook promises to use no ``args``, so that modules may still run
+    together (`plait_core.set_fusion`).
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -32,13 +36,20 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
         ReLU
         Tanh
     """
-    return add_hook(GLOBAL, "_forward_pre_hooks", Hook(hook))
+    return add_hook(GLOBAL, "_forward_pre_hooks", Hook(hook, only_watches=only_watches))
 
 
 def register_module_forward_hook(
-    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+    hook: Callable[..., Any],
+    *,
+    with_kwargs: bool = False,
+    always_call: bool = False,
+    only_watches: bool = False,
 ) -> RemovableHandle:
     """Call ``hook(module, args, output)`` after the ``forward`` of every module.
+
+    With ``only_watches`` the hook promises to use neither ``args`` nor ``output``, so that modules
+    may still run together (`plait_core.set_fusion`).
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -46,7 +57,7 @@ def register_module_forward_hook(
         ...     nn.Sequential(nn.ReLU())(pc.ones(1)).tolist()
         [4.0]
     """
-    return add_hook(GLOBAL, "_forward_hooks", Hook(hook, with_kwargs, always_call))
+    return add_hook(GLOBAL, "_forward_hooks", Hook(hook, with_kwargs, always_call, only_watches))
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "RemovableHandle",
     "add_hook",
     "adopt_hooks",
+    "all_hooks",
     "check_kind",
     "forget_hooks",
     "hooks_of",
@@ -28,6 +29,7 @@ class Hook(NamedTuple):
     function: Callable[..., Any]
     with_kwargs: bool = False
     always_call: bool = False
+    only_watches: bool = False  # it uses and changes neither arguments nor outputs
 
 
 # the kinds of hooks that a call of a module runs
@@ -51,6 +53,7 @@ class _Global:
     """The hooks of all modules, with the same attributes as a module's own hooks."""
 
     _hooked = False  # whether there are hooks that a call must run
+    _separate = False  # whether there are hooks that read or change what modules give each other
 
 
 GLOBAL = _Global()
@@ -98,6 +101,15 @@ def hooks_of(owner: object, hooks: str) -> dict[int, Hook]:
     return {} if found is None else found
 
 
+def all_hooks(module: object, hooks: str) -> Sequence[tuple[int, Hook]]:
+    """Return the hooks of one kind of every module, then the module's own, with their numbers."""
+    of_all: dict[int, Hook] | None = GLOBAL.__dict__.get(hooks)
+    own: dict[int, Hook] | None = module.__dict__.get(hooks)
+    if not own:
+        return list(of_all.items()) if of_all else ()
+    return [*of_all.items(), *own.items()] if of_all else list(own.items())
+
+
 def add_hook(owner: object, hooks: str, hook: Hook, prepend: bool = False) -> RemovableHandle:
     """Register ``hook`` in the owner's dict named ``hooks``, at its end or its beginning."""
     if not callable(hook.function):
@@ -120,7 +132,12 @@ def add_hook(owner: object, hooks: str, hook: Hook, prepend: bool = False) -> Re
 
 def settle(owner: object) -> None:
     """Update whether calls of the owner have hooks to run."""
-    owner.__dict__["_hooked"] = any(owner.__dict__.get(hooks) for hooks in _OF_CALLS)
+    attributes = owner.__dict__
+    attributes["_hooked"] = any(attributes.get(hooks) for hooks in _OF_CALLS)
+    if owner is GLOBAL:
+        attributes["_separate"] = any(
+            not hook.only_watches for hooks in _OF_CALLS for hook in hooks_of(owner, hooks).values()
+        )
 
 
 def forget_hooks(owner: object) -> None:

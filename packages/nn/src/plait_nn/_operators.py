@@ -15,6 +15,7 @@ from plait_core import Tensor  # which defines the operators
 __all__ = [
     "adaptive_avg_pool2d",
     "avg_pool2d",
+    "batch_norm_activation",
     "binary_cross_entropy",
     "conv2d_backward_input",
     "cross_entropy",
@@ -52,6 +53,7 @@ Functions = Callable[..., tuple[Tensor, ...]]
 
 adaptive_avg_pool2d: Function = operator("adaptive_avg_pool2d")
 avg_pool2d: Function = operator("avg_pool2d")
+batch_norm_activation: Function = operator("batch_norm_activation")
 binary_cross_entropy: Function = operator("binary_cross_entropy")
 conv2d_backward_input: Function = operator("conv2d_backward_input")
 cross_entropy: Function = operator("cross_entropy")

@@ -139,6 +139,7 @@ from plait_nn.functional._margin import (
 )
 from plait_nn.functional._normalization import (
     batch_norm,
+    batch_norm_activation,
     cosine_similarity,
     layer_norm,
     normalize,
@@ -206,6 +207,7 @@ __all__ = [
     "avg_pool2d",
     "avg_pool3d",
     "batch_norm",
+    "batch_norm_activation",
     "bilinear",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",

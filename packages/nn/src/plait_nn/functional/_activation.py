@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import plait_core as pc
+from plait_abi import operator
 from plait_core import Tensor
 from plait_nn import _operators as operators
 
@@ -45,9 +47,15 @@ softsign = operators.softsign
 tanhshrink = operators.tanhshrink
 
 
-def _run(operator: Callable[..., Tensor], inplace: bool, input: Tensor, *args: float) -> Tensor:
-    """Call an operator that may need its input for the gradient; for in-place calls on a copy."""
-    return input.copy_(operator(input.clone(), *args)) if inplace else operator(input, *args)
+@functools.cache
+def _in_place(name: str) -> Callable[..., Tensor]:
+    made: Callable[..., Tensor] = operator(f"{name}_")
+    return made
+
+
+def _run(function: Callable[..., Tensor], inplace: bool, input: Tensor, *args: float) -> Tensor:
+    """Call an operator, or its in-place form."""
+    return (_in_place(function.__name__) if inplace else function)(input, *args)
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:

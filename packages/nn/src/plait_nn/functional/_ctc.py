@@ -54,63 +54,93 @@ def ctc_loss(
     times, batch, classes = steps.shape
     if not 0 <= blank < classes:
         raise ValueError(f"ctc_loss: `blank` must be in [0, {classes - 1}]; got {blank}")
-    inputs = _lengths(input_lengths, batch, times, "input_lengths")
-    wanted = _lengths(target_lengths, batch, None, "target_lengths")
+    inputs = _Lengths(input_lengths, batch, times, "input_lengths", steps.device)
+    wanted = _Lengths(target_lengths, batch, None, "target_lengths", steps.device)
     labels = _padded(targets, wanted, blank, classes)
-    losses = _losses(steps, labels, inputs, wanted, blank)
+    losses = _losses(steps, labels, inputs.there, wanted.there, blank)
     if zero_infinity:
         losses = losses.masked_fill(losses.detach() == float("inf"), 0)
     if reduction == "mean":
-        divisors = pc.tensor([max(w, 1) for w in wanted], dtype=losses.dtype, device=losses.device)
-        return (losses / divisors).mean()
+        return (losses / wanted.there.clamp(min=1).to(losses.dtype)).mean()
     return reduced(losses[0] if single and reduction == "none" else losses, reduction, "ctc_loss")
 
 
-def _lengths(given: Any, batch: int, most: int | None, name: str) -> list[int]:
-    values = given.reshape((-1,)).tolist() if isinstance(given, Tensor) else given
-    lengths = [int(values)] if isinstance(values, int) else [int(v) for v in values]
-    if len(lengths) != batch or min(lengths, default=0) < 0:
-        raise ValueError(
-            f"ctc_loss: `{name}` must hold {batch} lengths that are not negative; got {lengths}"
-        )
-    if most is not None and max(lengths, default=0) > most:
-        raise ValueError(
-            f"ctc_loss: `{name}` must not exceed the {most} steps of `log_probs`; got {lengths}"
-        )
-    return lengths
+class _Lengths:
+    """Lengths on a device, and as numbers if the host knows them without a wait."""
+
+    def __init__(
+        self, given: Any, batch: int, most: int | None, name: str, device: pc.device
+    ) -> None:
+        self._known: list[int] | None = None
+        if isinstance(given, Tensor) and given.device == device and device.type != "cpu":
+            self.there = given.detach().reshape((-1,)).to(pc.int64)
+            if self.there.shape[0] != batch:
+                raise ValueError(
+                    f"ctc_loss: `{name}` must hold {batch} lengths; got shape {tuple(given.shape)}"
+                )
+            return
+        values = given.reshape((-1,)).tolist() if isinstance(given, Tensor) else given
+        lengths = [int(values)] if isinstance(values, int) else [int(v) for v in values]
+        if len(lengths) != batch or min(lengths, default=0) < 0:
+            raise ValueError(
+                f"ctc_loss: `{name}` must hold {batch} lengths that are not negative; got {lengths}"
+            )
+        if most is not None and max(lengths, default=0) > most:
+            raise ValueError(
+                f"ctc_loss: `{name}` must not exceed the {most} steps of `log_probs`; got {lengths}"
+            )
+        self._known = lengths
+        self.there = pc.tensor(lengths, dtype=pc.int64, device=device)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether `numbers` waits for nothing."""
+        return self._known is not None
+
+    @property
+    def numbers(self) -> list[int]:
+        """The lengths, which may have to be read from the device."""
+        if self._known is None:
+            self._known = [int(n) for n in self.there.tolist()]
+        return self._known
 
 
-def _padded(targets: Tensor, lengths: list[int], blank: int, classes: int) -> Tensor:
-    """Return the targets as (N, S), filled with the blank."""
-    longest = max(lengths, default=0)
+def _padded(targets: Tensor, lengths: _Lengths, blank: int, classes: int) -> Tensor:
+    """Return the targets as (N, S) where the lengths are, filled with the blank."""
+    device, batch = lengths.there.device, lengths.there.shape[0]
     flat = targets.detach()
+    if flat.ndim == 1 and batch == 1 and not lengths.is_known:
+        flat = flat.unsqueeze(0)
     if flat.ndim == 2:
-        if flat.shape[0] != len(lengths) or flat.shape[1] < longest:
+        # rows of targets have room for them all, so that unknown lengths need not be read
+        longest = max(lengths.numbers, default=0) if lengths.is_known else flat.shape[1]
+        if flat.shape[0] != batch or flat.shape[1] < longest:
             raise ValueError(
-                f"ctc_loss: `targets` must be ({len(lengths)}, {longest} or more); "
-                f"got {tuple(flat.shape)}"
+                f"ctc_loss: `targets` must be ({batch}, {longest} or more); got {tuple(flat.shape)}"
             )
-        rows = [row[:n] for row, n in zip(flat.tolist(), lengths, strict=True)]
+        labels = flat[:, :longest].to(device=device, dtype=pc.int64)
     else:
-        values, rows, start = flat.reshape((-1,)).tolist(), [], 0
-        if flat.ndim != 1 or (len(values) < sum(lengths)):
+        longest, total = max(lengths.numbers, default=0), sum(lengths.numbers)
+        if flat.ndim != 1 or flat.shape[0] < total:
             raise ValueError(
-                f"ctc_loss: `targets` must hold {sum(lengths)} classes; got {tuple(flat.shape)}"
+                f"ctc_loss: `targets` must hold {total} classes; got {tuple(flat.shape)}"
             )
-        for length in lengths:
-            rows.append(values[start : start + length])
-            start += length
-    wrong = [label for row in rows for label in row if not 0 <= label < classes]
-    if wrong:
-        raise ValueError(f"ctc_loss: `targets` must be in [0, {classes - 1}]; got {wrong[0]}")
-    filled = [row + [blank] * (longest - len(row)) for row in rows]
-    made = pc.tensor(filled, dtype=pc.int64, device=targets.device)
-    return made.reshape((len(lengths), longest))
+        starts = (lengths.there.cumsum(0) - lengths.there).unsqueeze(1)
+        places = (starts + pc.arange(longest, device=device)).clamp(max=flat.shape[0] - 1)
+        labels = flat.to(device=device, dtype=pc.int64).index_select(0, places.reshape((-1,)))
+        labels = labels.reshape((batch, longest))
+    within = pc.arange(longest, device=device) < lengths.there.unsqueeze(1)
+    labels = labels.masked_fill(~within, blank)
+    if device.type == "cpu":  # elsewhere the device finds them, without a wait
+        wrong = labels[(labels < 0) | (labels >= classes)]
+        if wrong.shape[0]:
+            raise ValueError(
+                f"ctc_loss: `targets` must be in [0, {classes - 1}]; got {wrong[0].item()}"
+            )
+    return labels
 
 
-def _losses(
-    steps: Tensor, labels: Tensor, inputs: list[int], wanted: list[int], blank: int
-) -> Tensor:
+def _losses(steps: Tensor, labels: Tensor, inputs: Tensor, wanted: Tensor, blank: int) -> Tensor:
     """Run the forward recursion over blank, y1, blank, y2, ..., blank for the whole batch."""
     times, batch, _ = steps.shape
     states_count = 2 * labels.shape[1] + 1
@@ -125,7 +155,7 @@ def _losses(
     if states_count > 2:
         skips[:, 2:] = (states[:, 2:] != blank) & (states[:, 2:] != states[:, :-2])
     start = pc.arange(states_count, device=device).unsqueeze(0) < 2
-    lengths = pc.tensor(inputs, device=device).unsqueeze(1)
+    lengths = inputs.unsqueeze(1)
     alpha = pc.where(start, pc.zeros_like(never), never)  # the first step may start in two states
     for t in range(times):
         if t == 0:
@@ -137,11 +167,11 @@ def _losses(
             moved = pc.logsumexp(pc.stack([alpha, one, two]), 0) + scores[t]
         # a floor, so that impossible paths stay impossible after any number of steps
         alpha = pc.where(lengths > t, moved.clamp(min=_NEVER), alpha)
-    last = pc.tensor([2 * w for w in wanted], device=device).unsqueeze(1)
+    last = 2 * wanted.unsqueeze(1)
     ends = alpha.gather(1, last)
     before = alpha.gather(1, (last - 1).clamp(min=0))
     before = pc.where(last > 0, before, never[:, :1])
     totals = -pc.logsumexp(pc.cat([ends, before], 1), 1)
-    empty = (pc.tensor(inputs, device=device) == 0) & (last.squeeze(1) == 0)
+    empty = (inputs == 0) & (last.squeeze(1) == 0)
     totals = totals.masked_fill(empty, 0)
     return totals.masked_fill(totals.detach() > -_NEVER / 2, float("inf"))

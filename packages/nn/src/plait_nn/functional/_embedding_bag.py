@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn.functional._linear import embedding, renormalize
@@ -63,78 +65,87 @@ def embedding_bag(
             f"embedding_bag: `per_sample_weights` must have the shape of `input` "
             f"{tuple(input.shape)}, for mode sum; got {tuple(per_sample_weights.shape)} for {mode}"
         )
-    lengths = _lengths(input, offsets, include_last_offset)
-    flat, bags = input.reshape((-1,)), len(lengths)
-    device = input.device
-    counted = pc.tensor(lengths, dtype=pc.int64, device=device)
-    owner = pc.arange(bags, device=device).repeat_interleave(counted)
+    flat = input.reshape((-1,))
+    owner, bags = _owners(input, offsets, include_last_offset)
     rows = weight.shape[0]
-    if padding_idx is not None:
-        if not -rows <= padding_idx < rows:
-            raise ValueError(
-                f"embedding_bag: `padding_idx` must be in [{-rows}, {rows - 1}]; got {padding_idx}"
-            )
-        kept = (flat != padding_idx % rows).nonzero().reshape((-1,))
-        flat, owner = flat.index_select(0, kept), owner.index_select(0, kept)
-        if per_sample_weights is not None:
-            per_sample_weights = per_sample_weights.reshape((-1,)).index_select(0, kept)
+    if padding_idx is not None and not -rows <= padding_idx < rows:
+        raise ValueError(
+            f"embedding_bag: `padding_idx` must be in [{-rows}, {rows - 1}]; got {padding_idx}"
+        )
     if max_norm is not None:
         renormalize(flat, weight, max_norm, norm_type)
     found = embedding(flat, weight, scale_grad_by_freq=scale_grad_by_freq)
-    if per_sample_weights is not None:
-        found = found * per_sample_weights.reshape((-1, 1))
-    counts = pc.zeros(bags, dtype=pc.int64, device=device).index_add(0, owner, pc.ones_like(owner))
+    factors = None if per_sample_weights is None else per_sample_weights.reshape((-1, 1))
+    ones = pc.ones_like(owner)
+    none = pc.zeros(bags, dtype=pc.int64, device=input.device)
+    sizes = counts = none.index_add(0, owner, ones)
+    if padding_idx is not None:
+        padding = (flat == padding_idx % rows).unsqueeze(1)
+        counts = none.index_add(0, owner, ones.masked_fill(padding.squeeze(1), 0))
+        found = found.masked_fill(padding, float("-inf") if mode == "max" else 0)
+        factors = None if factors is None else factors.masked_fill(padding, 0)
     if mode == "max":
-        return _maxima(found, owner, counts)
-    blank = pc.zeros((bags, weight.shape[1]), dtype=weight.dtype, device=device)
+        longest = input.shape[1] if input.ndim == 2 else int(sizes.max()) if bags else 0
+        return _maxima(found, owner, sizes, longest).masked_fill((counts == 0).unsqueeze(1), 0)
+    if factors is not None:
+        found = found * factors
+    blank = pc.zeros((bags, weight.shape[1]), dtype=weight.dtype, device=input.device)
     total = blank.index_add(0, owner, found)
     if mode == "sum":
         return total
     return total / counts.clamp(min=1).to(weight.dtype).unsqueeze(1)
 
 
-def _lengths(input: Tensor, offsets: Tensor | None, include_last: bool) -> list[int]:
-    """Return the number of elements of each bag."""
+def _owners(input: Tensor, offsets: Tensor | None, include_last: bool) -> tuple[Tensor, int]:
+    """Return the bag of each element, and the number of bags."""
+    device = input.device
     if input.ndim == 2:
         if offsets is not None:
             raise ValueError(
                 f"embedding_bag: `offsets` must be None for input {tuple(input.shape)}"
             )
-        return [input.shape[1]] * input.shape[0]
+        bags, length = input.shape
+        return pc.arange(bags, device=device).repeat_interleave(length), bags
     if input.ndim != 1 or offsets is None or offsets.ndim != 1:
         raise ValueError(
             f"embedding_bag: `input` must be (B, L), or (N) with `offsets` (B); "
             f"got shape {tuple(input.shape)}"
         )
-    starts = [int(n) for n in offsets.tolist()]
-    first, ends = starts[:1], [*starts[1:], input.shape[0]]
-    last = starts[-1:]
-    if include_last or not starts:
-        starts, ends = starts[:-1], ends[:-1]
-    falls = any(e < s for s, e in zip(starts, ends, strict=True))
-    if falls or first not in ([], [0]) or (ends and ends[-1] > input.shape[0]):
-        raise ValueError(
-            f"embedding_bag: `offsets` must begin with 0 and rise to at most {input.shape[0]}; "
-            f"got {offsets.tolist()}"
-        )
-    if include_last and last not in ([], [input.shape[0]]):
-        raise ValueError(
-            f"embedding_bag: the last of `offsets` must be {input.shape[0]} with "
-            f"`include_last_offset`; got {offsets.tolist()}"
-        )
-    return [e - s for s, e in zip(starts, ends, strict=True)]
+    if offsets.device.type == "cpu":  # elsewhere the host would have to wait for them
+        _check_offsets(offsets.tolist(), input.shape[0], include_last)
+    starts = offsets.to(device)
+    if include_last:
+        starts = starts[:-1]
+    bags = starts.shape[0]
+    # an element is in the last of the bags that begin at it or before; those before are empty
+    places = pc.arange(input.shape[0], dtype=starts.dtype, device=device)
+    return pc.searchsorted(starts, places, right=True) - 1, bags
 
 
-def _maxima(found: Tensor, owner: Tensor, counts: Tensor) -> Tensor:
+def _check_offsets(offsets: list[int], elements: int, include_last: bool) -> None:
+    falls = any(b < a for a, b in pairwise(offsets))
+    if falls or offsets[:1] not in ([], [0]) or max(offsets, default=0) > elements:
+        raise ValueError(
+            f"embedding_bag: `offsets` must begin with 0 and rise to at most {elements}; "
+            f"got {offsets}"
+        )
+    if include_last and offsets[-1:] not in ([], [elements]):
+        raise ValueError(
+            f"embedding_bag: the last of `offsets` must be {elements} with "
+            f"`include_last_offset`; got {offsets}"
+        )
+
+
+def _maxima(found: Tensor, owner: Tensor, sizes: Tensor, longest: int) -> Tensor:
     """Return each bag's maxima: bags are padded with minus infinity."""
-    bags, longest = counts.shape[0], int(counts.max()) if counts.numel() else 0
+    bags = sizes.shape[0]
     if longest == 0:
         # through which gradients go to the weight
         return found.new_zeros((bags, found.shape[1])) + found.sum(0)
-    starts = counts.cumsum(0) - counts
+    starts = sizes.cumsum(0) - sizes
     offset = pc.arange(owner.shape[0], device=owner.device) - starts.index_select(0, owner)
     padded = pc.full(
         (bags * longest, found.shape[1]), float("-inf"), dtype=found.dtype, device=found.device
     ).index_copy(0, owner * longest + offset, found)
-    best = padded.reshape((bags, longest, found.shape[1])).max(1)[0]
-    return best.masked_fill((counts == 0).unsqueeze(1), 0)
+    best: Tensor = padded.reshape((bags, longest, found.shape[1])).max(1)[0]
+    return best

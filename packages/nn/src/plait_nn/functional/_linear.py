@@ -142,7 +142,7 @@ def renormalize(input: Tensor, weight: Tensor, max_norm: float, norm_type: float
     recording.
     """
     values = weight.detach()
-    used = pc.unique(input)
+    used = input.reshape((-1,))  # a row that is there twice is written twice with the same values
     rows = values.index_select(0, used)
     norms = pc.norm(rows, norm_type, 1, True)
     factors = pc.where(norms > max_norm, max_norm / (norms + 1e-7), pc.ones_like(norms))
@@ -153,7 +153,8 @@ def scaled_by_frequency(found: Tensor, input: Tensor, rows: int, wanted: bool) -
     """Divide the gradients of ``found`` by the counts of their rows in ``input``."""
     if wanted and found.requires_grad:
         flat = input.reshape((-1,)).to(pc.int64)
-        counts = pc.bincount(flat, minlength=rows).index_select(0, flat)
+        none = pc.zeros(rows, dtype=pc.int64, device=flat.device)
+        counts = none.index_add(0, flat, pc.ones_like(flat)).index_select(0, flat)
         factors = counts.reshape((*input.shape, 1))
         result: Any = found
         result.register_hook(lambda gradient: gradient / factors.to(gradient.dtype))

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import _operators as operators
 
 _HALVES = (pc.float16, pc.bfloat16)
 
-__all__ = ["batch_norm", "cosine_similarity", "layer_norm", "normalize"]
+__all__ = ["batch_norm", "batch_norm_activation", "cosine_similarity", "layer_norm", "normalize"]
 
 
 def is_mixed(input: Tensor, *members: Tensor | None) -> bool:
@@ -69,6 +70,75 @@ def batch_norm(
         zeros = input.new_zeros(input.shape[1])
         return pc.batch_norm(input, weight, bias, zeros, zeros + 1, False, momentum, eps)
     return pc.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+def batch_norm_activation(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+    *,
+    activation: str = "relu",
+    residual: Tensor | None = None,
+    min_val: float = 0.0,
+    max_val: float = 6.0,
+    negative_slope: float = 0.01,
+) -> Tensor:
+    r"""Compute ``activation(batch_norm(input, ...) + residual)``, in training in one pass.
+
+    The numbers are those of the functions one after the other. Memory is read and written once
+    forward and once backward, and without ``residual`` only ``input`` is kept for the gradient.
+    A `plait_nn.Sequential` does this by itself.
+
+    Args:
+        input: Shape (N, C) or (N, C, \*).
+        running_mean: Shape (C), written in training; None: not kept.
+        running_var: Shape (C), written in training; None: not kept.
+        weight: Shape (C), or None.
+        bias: Shape (C), or None.
+        training: Whether to normalise by the batch.
+        momentum: The weight of the batch in the running statistics.
+        eps: Keeps the root away from 0.
+        activation: "relu", "hardtanh", "leaky_relu", "silu" or "hardswish".
+        residual: What is added before the activation, of the shape of ``input``; None: nothing.
+        min_val: The lower bound of "hardtanh"; the defaults are those of `relu6`.
+        max_val: Its upper bound.
+        negative_slope: The slope of "leaky_relu".
+
+    Raises:
+        ShapeError: A shape does not fit, or there is only one value for each channel in training.
+        ValueError: The activation is another one; or there are no running statistics, and it is not
+            training.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> x = pc.tensor([[1.0], [3.0]])
+        >>> F.batch_norm_activation(x, None, None, training=True, eps=0.0).tolist()
+        [[0.0], [1.0]]
+    """
+    options = {
+        "activation": activation,
+        "min_val": min_val,
+        "max_val": max_val,
+        "negative_slope": negative_slope,
+    }
+    members = (weight, bias, running_mean, running_var)
+    if is_mixed(input, *members):
+        other = None if residual is None else residual.float()
+        wide = operators.batch_norm_activation(
+            input.float(), *members, training, momentum, eps, residual=other, **options
+        )
+        return wide.to(input.dtype)
+    if training and input.ndim > 1 and not input.numel():  # as in `batch_norm`
+        zeros = input.new_zeros(input.shape[1])
+        members, training = (weight, bias, zeros, zeros + 1), False
+    return operators.batch_norm_activation(
+        input, *members, training, momentum, eps, residual=residual, **options
+    )
 
 
 def layer_norm(

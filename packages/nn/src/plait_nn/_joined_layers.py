@@ -1,0 +1,56 @@
+"""A batch norm and the activation behind it, run in one pass over memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import plait_core as pc
+from plait_core import Tensor
+from plait_nn import functional as F
+from plait_nn._activation import Hardswish, ReLU, SiLU
+from plait_nn._batch_norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
+from plait_nn._call import call_together, run_plainly
+from plait_nn._module import Module
+from plait_nn._parametric import Hardtanh, LeakyReLU, ReLU6
+
+__all__ = ["BATCH_NORMS", "call_joined"]
+
+BATCH_NORMS = frozenset((BatchNorm1d, BatchNorm2d, BatchNorm3d))
+
+_clipped: Callable[[Any], dict[str, Any]] = lambda module: {  # noqa: E731
+    "activation": "hardtanh",
+    "min_val": module.min_val,
+    "max_val": module.max_val,
+}
+_OPTIONS: dict[type[Module], Callable[[Any], dict[str, Any]]] = {
+    ReLU: lambda module: {"activation": "relu"},
+    ReLU6: _clipped,
+    Hardtanh: _clipped,
+    LeakyReLU: lambda module: {
+        "activation": "leaky_relu",
+        "negative_slope": module.negative_slope,
+    },
+    SiLU: lambda module: {"activation": "silu"},
+    Hardswish: lambda module: {"activation": "hardswish"},
+}
+# a program may have put functions of its own in their place
+_FORWARD = {kind: kind.forward for kind in (*BATCH_NORMS, *_OPTIONS)}
+
+
+def call_joined(norm: Any, activation: Any, input: Tensor) -> Tensor | None:
+    """Return ``activation(norm(input))`` by one operator, or None: each runs on its own.
+
+    They run together if nobody can see what is between them. In evaluation they run one by one.
+    """
+    options = _OPTIONS.get(type(activation))
+    if (
+        options is None
+        or not pc.is_fusion_enabled()
+        or not run_plainly((norm, activation), _FORWARD)
+        or not norm._by_batch()
+    ):
+        return None
+    run = partial(F.batch_norm_activation, **options(activation))
+    return call_together(norm, activation, input, lambda x: norm._normalise(x, run))
