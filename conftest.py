@@ -1,4 +1,6 @@
-"""Ctrl-C reaches the tests, and examples see Python's builtins: core has a `float` of its own."""
+"""Ctrl-C reaches the tests. Examples see Python's builtins, as core has a `float` of its own, and
+write files into folders of their own.
+"""
 
 from __future__ import annotations
 
@@ -16,3 +18,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def _examples_see_builtins(doctest_namespace: dict[str, Any]) -> None:
     names = {name: value for name, value in vars(builtins).items() if not name.startswith("_")}
     doctest_namespace.update(names)
+
+
+@pytest.fixture(autouse=True)
+def _examples_write_elsewhere(request: pytest.FixtureRequest) -> None:
+    if type(request.node).__name__ == "DoctestItem":
+        folder = request.getfixturevalue("tmp_path")
+        request.getfixturevalue("monkeypatch").chdir(folder)

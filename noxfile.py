@@ -498,6 +498,30 @@ def bench(session: nox.Session) -> None:
     session.run("python", "benchmarks/run.py", *session.posargs)
 
 
+@nox.session(reuse_venv=True)
+def table1(session: nox.Session) -> None:
+    """Measure whole models with plait, PyTorch and others in turns: nox -s table1 -- --quick.
+
+    The page docs/benchmarks/table1.md, its picture and its records are written. Each library gets
+    a virtual environment in .nox/table1-peers; all of them, with all sections, take hours.
+    `-- --profile [MODEL ...]` prints where a step of plait goes; `-- --accuracy [MODEL ...]`
+    compares trainings in float32 with float64, plait's beside PyTorch's.
+    """
+    install(session, ["plait"])
+    session.install("matplotlib")
+    words = list(session.posargs)
+    if words[:1] == ["--profile"]:
+        session.run("python", "benchmarks/operator_groups.py", *words[1:])
+        return
+    if words[:1] == ["--accuracy"]:
+        session.install(TORCH)
+        session.run("python", "benchmarks/accuracy.py", *words[1:])
+        return
+    folder = str(ROOT / ".nox" / "table1-peers")
+    files = ["--json", "docs/benchmarks/table1.json", "--page", "docs/benchmarks/table1.md"]
+    session.run("python", "benchmarks/table1", "--environments", folder, *files, *words)
+
+
 @nox.session(name="new-op", venv_backend="none")
 def new_op(session: nox.Session) -> None:
     """Write the skeleton of an operator: nox -s new-op -- NAME."""

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import gc
-import math
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from plait_profiler._timer import repetitions, sample, take_turns
+
 __all__ = ["Case", "Comparison", "Figure", "Seconds", "compare"]
 
 Case = tuple[str, Callable[[], Any], Callable[[], Any], float | None]
 """Name, plait's function, the peer's function, and the bar: the largest ratio that passes."""
-
-SHORTEST = 2e-3  # a sample lasts at least this long, so that the clock does not matter
-LONG = 0.5  # seconds: a call that takes longer is warmed up once
-FEWEST, MOST = 3, 41
-SETTLE = 5e-3  # seconds before a sample: threads that wait for work by spinning (OpenMP's and
-# OpenBLAS's do, for milliseconds) would else run on the core that the other side's need
 
 
 class Seconds(float):
@@ -72,50 +66,23 @@ class Figure:
 
 
 def compare(case: Case, budget: float = 2.0) -> Comparison:
-    """Time both functions of a case in turns, for about ``budget`` seconds in all.
-
-    The order alternates between rounds, so that changes of the machine's speed affect both equally.
-    The first call of each is not timed.
-    """
+    """Time both functions of a case in turns, for about ``budget`` seconds in all."""
     name, ours, theirs, bar = case
-    sides = [(ours, _repetitions(ours)), (theirs, _repetitions(theirs))]
-    samples: tuple[list[float], list[float]] = ([], [])
-    begun = time.perf_counter()
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        rounds = 0
-        while rounds < FEWEST or (rounds < MOST and time.perf_counter() - begun < budget):
-            for side in (0, 1) if rounds % 2 == 0 else (1, 0):
-                time.sleep(SETTLE)
-                samples[side].append(_sample(*sides[side]))
-            gc.collect()
-            rounds += 1
-    finally:
-        if was_on:
-            gc.enable()
-    return Comparison(name, *map(statistics.median, samples), bar, rounds)
+    samplers = [_sampler(function) for function in (ours, theirs)]
+    plait, peer = take_turns(samplers, budget)
+    return Comparison(name, statistics.median(plait), statistics.median(peer), bar, len(plait))
 
 
-def _repetitions(function: Callable[[], Any]) -> int:
-    """Return how often to call a function in a sample; warms it up."""
-    start = time.perf_counter()
-    function()
-    if time.perf_counter() - start > LONG:
-        return 1
-    start = time.perf_counter()
-    function()
-    once = time.perf_counter() - start
-    if once >= SHORTEST:
-        return 1
-    count = max(1, math.ceil(SHORTEST / max(once, 1e-8)))
-    return max(1, math.ceil(SHORTEST / max(_sample(function, count), 1e-9)))
+def _sampler(function: Callable[[], Any]) -> Callable[[], float]:
+    """Return a function that times one call, as a mean of as many as the clock needs."""
+    count = repetitions(lambda number: sample(function, number))
 
+    def seconds() -> float:
+        result: Any = None
+        begin = time.perf_counter()
+        for _ in range(count):
+            result = function()
+        taken = (time.perf_counter() - begin) / count
+        return float(result) if isinstance(result, Seconds) else taken
 
-def _sample(function: Callable[[], Any], count: int) -> float:
-    result = None
-    start = time.perf_counter()
-    for _ in range(count):
-        result = function()
-    seconds = (time.perf_counter() - start) / count
-    return float(result) if isinstance(result, Seconds) else seconds
+    return seconds

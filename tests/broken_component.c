@@ -72,6 +72,21 @@ static int32_t nameless_error(void *ctx, DLDevice d, plait_device_error *e) {
   e->launch = 0;
   return any;
 }
+/* the first block of the memory, whichever is asked for */
+static plait_status share_the_first(void *ctx, plait_thread *thread, DLDevice d, void *data,
+                                    uint64_t nbytes, plait_shared_memory *memory) {
+  const plait_status s = whole_device.share(ctx, thread, d, data, nbytes, memory);
+  memory->offset = 0;
+  return s;
+}
+/* memory of this process, in which nobody sees what is written */
+static plait_status open_a_copy(void *ctx, plait_thread *thread, DLDevice d,
+                                const plait_shared_memory *memory, uint64_t nbytes, void **data,
+                                void **opened) {
+  (void)memory, (void)thread;
+  *opened = NULL;
+  return whole_allocator.alloc(ctx, d, nbytes, NULL, data, opened);
+}
 static plait_status compute_nothing(plait_call *c) {
   (void)c;
   return PLAIT_OK;
@@ -107,7 +122,9 @@ static plait_status one(void *ctx, DLDevice d, uint64_t nbytes, plait_stream *s,
   const plait_status status = whole_allocator.alloc(ctx, d, nbytes, s, data, block);
   return status == PLAIT_OK ? PLAIT_DECLINE : status;
 }
-static void count_nothing(void *ctx, plait_alloc_stats *s) { (void)ctx, (void)s; }
+static void count_nothing(void *ctx, DLDevice d, plait_alloc_stats *s) {
+  (void)ctx, (void)d, (void)s;
+}
 
 /* ---- executors ---- */
 static void skip_last(void *ctx, uint64_t n, void (*fn)(void *, uint64_t), void *arg) {

@@ -1,10 +1,16 @@
-"""Fixtures of the tests of the examples."""
+"""Fixtures of several tests: examples, and the pretend accelerator."""
 
+import ctypes
+import gc
 import importlib
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import plait_abi
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -33,3 +39,25 @@ def is_png():
         return path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 5000
 
     return check
+
+
+@pytest.fixture(scope="session")
+def device_library(tmp_path_factory):
+    """The path of the pretend accelerator, examples/plugins/device.c, compiled."""
+    path = tmp_path_factory.mktemp("device") / "device.so"
+    source = EXAMPLES / "plugins" / "device.c"
+    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    headers = f"-I{plait_abi.paths()['include']}"
+    cc = os.environ.get("CC", "cc").split()
+    subprocess.run([*cc, *flags, headers, str(source), "-o", str(path), "-lpthread"], check=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def device(device_library):
+    """The pretend accelerator, loaded; other modules' tests do not see it."""
+    plait_abi.load(str(device_library))
+    yield ctypes.CDLL(str(device_library))
+    gc.collect()
+    importlib.import_module("plait_core").accelerator.synchronize()
+    plait_abi.detach("example-device")

@@ -54,6 +54,7 @@ def failed(text: str) -> set[str]:
 
 BESIDE_KERNELS = (
     *("test_device_streams", "test_device_copies", "test_device_memory", "test_allocator"),
+    "test_device_sharing",
 )
 
 
@@ -77,7 +78,7 @@ def test_operators_on_the_pretend_device(tmp_path: Path) -> None:
     ("mistake", "caught"),
     [
         ("broken_device.copy = copy_nothing", "test_there_and_back"),
-        ("broken_device.copy = copy_elsewhere", "test_the_host_sees_what_was_copied_at_once"),
+        ("broken_device.copy = copy_elsewhere", "test_a_copy_to_the_host_waits_for_its_stream"),
         ("broken_device.event_wait = wait_nothing", "test_what_is_waited_for_is_done"),
         ("broken_device.event_query = always_reached", "test_what_is_waited_for_is_done"),
         ("broken_device.stream_query = always_done", "test_what_is_waited_for_is_done"),
@@ -97,6 +98,8 @@ def test_operators_on_the_pretend_device(tmp_path: Path) -> None:
             "test_memory_is_not_given_out_while_another_stream_uses_it",
         ),
         ("broken_allocator.alloc = misaligned", "test_blocks_are_aligned"),
+        ("broken_device.share = share_the_first", "test_another_process_reads_and_writes_it"),
+        ("broken_device.share_open = open_a_copy", "test_another_process_reads_and_writes_it"),
     ],
 )
 def test_a_broken_device_fails(tmp_path: Path, mistake: str, caught: str) -> None:

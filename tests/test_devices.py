@@ -168,7 +168,8 @@ def test_memory_ends_without_harm(run: Callable[[str], None]) -> None:
     run("""
     ask("limit", asked("live_bytes") + (1 << 20))
     kept = plait.zeros(1000, device="ext")
-    refused(MemoryError, lambda: plait.zeros(1 << 20, device="ext"), "out of memory")
+    refused(MemoryError, lambda: plait.zeros(1 << 20, device="ext"), "zeros: out of memory")
+    refused(MemoryError, lambda: plait.zeros(1 << 20).to("ext"), "to: out of memory")
     assert (kept + 1).cpu().tolist() == [1.0] * 1000
     ask("limit", 0)
     before = asked("live_bytes")
@@ -348,12 +349,18 @@ def test_copies_do_not_carry_on_what_has_failed(run: Callable[[str], None]) -> N
 
 def test_devices_and_streams_that_are_not_there(run: Callable[[str], None]) -> None:
     run("""
-    for make in (
-        lambda: plait.ones(3).to("ext:9"),
-        lambda: plait.ones(3, device="ext:2"),
-        lambda: plait.empty_like(plait.ones(3, device="ext"), device="ext:4095"),
+    for who, make in (
+        ("to", lambda: plait.ones(3).to("ext:9")),
+        ("to", lambda: nn.Linear(2, 2).to("ext:9")),
+        ("ones", lambda: plait.ones(3, device="ext:2")),
+        ("randn", lambda: plait.randn(3, device="ext:2")),
+        ("tensor", lambda: plait.tensor([1.0], device="ext:2")),
+        ("empty_like", lambda: plait.empty_like(plait.ones(3, device="ext"), device="ext:4095")),
+        ("from_dlpack", lambda: plait.from_dlpack(np.ones(2), device="ext:2")),
+        ("pin_memory", lambda: plait.ones(3).pin_memory("ext:2")),
+        ("Generator", lambda: plait.Generator("ext:2")),
     ):
-        refused(ValueError, make, "there is no device ext:", "ext has 2")
+        refused(ValueError, make, f"{who}: there is no device ext:", "ext has 2")
     x = plait.ones(3, device="ext")
     for number in (1, 2, None, -1):
         x.__dlpack__(stream=number)

@@ -113,7 +113,7 @@ def test_its_example_gives_what_it_shows(name: str, tmp_path: Path) -> None:
     assert not failures, "".join(failures)
 
 
-def test_examples_of_methods_run() -> None:
+def test_examples_of_methods_run(tmp_path: Path) -> None:
     """Doctests of methods, and of the modules themselves."""
     code = (
         "import doctest, importlib, pkgutil, sys\n"
@@ -126,5 +126,7 @@ def test_examples_of_methods_run() -> None:
         "        failed, attempted = failed + result.failed, attempted + result.attempted\n"
         "sys.exit(failed > 0 or attempted < 100)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
     assert done.returncode == 0, done.stdout + done.stderr

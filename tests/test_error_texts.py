@@ -173,8 +173,7 @@ TEXTS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: x().cuda(),
         NotImplementedError,
-        "empty_like: no component for the device cuda:0 is installed: it would bring memory and "
-        "kernels",
+        "to: no component for the device cuda:0 is installed: it would bring memory and kernels",
     ),
     (
         lambda: x().to("meta").to("cpu"),

@@ -76,6 +76,19 @@ def test_gpt_sees_no_future(example):
     assert max(changed[:3]) < 1e-6 < 1e-3 < min(changed[3:])
 
 
+def test_gpt_reads_in_pieces(example):
+    plait.manual_seed(1)
+    model = example("gpt").GPT(10, context=8, width=16, heads=2, layers=2)
+    x = plait.randint(0, 10, (3, 8))
+    kept = model.nothing_kept()
+    with plait.no_grad():
+        pieces = [model(x[:, :3], kept), *[model(x[:, i : i + 1], kept) for i in range(3, 8)]]
+        whole = model(x)
+    assert (plait.cat(pieces, dim=1) - whole).abs().amax().item() < 1e-5
+    text = example("gpt").write(model, "abcdefghij", "abc" * 4, 20)
+    assert len(text) == 32
+
+
 def test_bleu(example):
     bleu = example("translate").bleu
     truth = [["the", "cat", "sat", "on", "the", "mat"], ["a", "dog", "barks", "at", "night"]]

@@ -134,6 +134,16 @@ def test_a_bad_component_leaves_the_fallback() -> None:
     assert refused(lambda: x + 1)
 
 
+def test_an_error_lists_dtypes_where_there_are_tensors() -> None:
+    with pytest.raises(NotImplementedError, match=r"full: no kernel for bare:0 is installed; plai"):
+        plait.full((2,), 1.0, device="bare")
+    x = plait.tensor([1.0]).to("bare")
+    with pytest.raises(
+        NotImplementedError, match=r"sin: no kernel for bare:0 and dtypes \(float32"
+    ):
+        x.sin()
+
+
 def test_a_device_without_streams() -> None:
     stream, event = plait.Stream("bare"), plait.Event("bare")
     assert stream == plait.accelerator.current_stream("bare") and stream.stream_id == 0
@@ -151,4 +161,5 @@ def test_a_device_without_streams() -> None:
         each.record()
     with pytest.raises(NotImplementedError, match="bare:0 has no clock"):
         timed[0].elapsed_time(timed[1])
-    assert plait.accelerator.memory_allocated("bare") == 0, "its allocator counts nothing"
+    with pytest.raises(RuntimeError, match="the allocator `bare` counts nothing"):
+        plait.accelerator.memory_allocated("bare")

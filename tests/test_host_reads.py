@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import copy
 import ctypes
-import gc
 import io
 import math
-import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,28 +22,15 @@ import pytest
 
 import plait
 import plait.nn.functional as F
-import plait_abi
 import plait_core as pc
 from plait import nn
 from plait.nn.utils import rnn
 from plait.utils.data import DataLoader, TensorDataset
 
-SOURCE = Path(__file__).resolve().parents[1] / "examples" / "plugins" / "device.c"
-
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The loaded pretend device; other modules' tests do not see it."""
-    path = tmp_path_factory.mktemp("device") / "device.so"
-    cc = os.environ.get("CC", "cc").split()
-    headers = f"-I{plait_abi.paths()['include']}"
-    flags = ["-std=c11", "-O2", "-shared", "-fPIC", headers]
-    subprocess.run([*cc, *flags, str(SOURCE), "-o", str(path), "-lpthread"], check=True)
-    plait_abi.load(str(path))
-    yield path
-    gc.collect()
-    plait.accelerator.synchronize()
-    plait_abi.detach("example-device")
+def library(device: ctypes.CDLL, device_library: Path) -> Path:
+    return device_library
 
 
 @pytest.fixture
@@ -129,7 +114,7 @@ plait.einsum("ij,kj->ik", x, x), plait.linalg.matrix_rank(x), plait.linalg.det(x
 x.clone().apply_(lambda v: v * 2), x.clone().map_(x, lambda a, b: a + b)
 x.untyped_storage().tolist(), x.untyped_storage()[3], x.numpy(force=True).tolist()
 x.to_sparse(), x.to_sparse().indices(), F.one_hot(i), F.one_hot(i, 5)
-plait.zeros(2).type_as(x), x.clone().copy_(x.cpu() * 2), x.clone().resize_(8), x.is_shared()
+plait.zeros(2).type_as(x), x.clone().copy_(x.cpu() * 2), x.clone().resize_(8)
 x.clone().resize_(5, 4)[:3], x.clone().resize_(2)
 copy.deepcopy(x), copy.copy(x), pickle.loads(pickle.dumps(x)), pickle.loads(pickle.dumps([x, x[0]]))
 plait.load(stored(x)), plait.load(stored(x.cpu()), map_location=d)
@@ -205,6 +190,35 @@ def ctc(device: str) -> Any:
     lengths = plait.tensor([5, 4]), plait.tensor([2, 1], device=device)
     F.ctc_loss(scores.log_softmax(2), targets, *lengths).backward()
     return scores.grad
+
+
+def ctc_of_devices(device: str) -> Any:
+    """Lengths and targets lie on the device, in rows or one after the other."""
+    scores = plait.randn(5, 2, 4, generator=plait.Generator().manual_seed(1)).to(device)
+    scores = scores.log_softmax(2)
+    inputs, wanted = (plait.tensor(each, device=device) for each in ([5, 4], [2, 1]))
+    rows, flat = (plait.tensor(each, device=device) for each in ([[1, 2], [1, 3]], [1, 2, 1]))
+    return (
+        F.ctc_loss(scores, rows, inputs, wanted),
+        F.ctc_loss(scores, flat, inputs, wanted),
+        F.ctc_loss(scores, flat, [5, 4], [2, 1], reduction="none"),
+        F.ctc_loss(scores[:, 0], rows[0], inputs[0], wanted[0]),
+    )
+
+
+def bags(device: str) -> Any:
+    places, starts = (plait.tensor(each, device=device) for each in ([0, 1, 2, 1, 0], [0, 2, 2]))
+    found = []
+    for mode in ("sum", "mean", "max"):
+        for padding in (None, 1):
+            for bag in ((places, starts), (places[:4].reshape(2, 2), None)):
+                weight = leaf(device, 3, 4)
+                values = F.embedding_bag(
+                    bag[0], weight, bag[1], mode=mode, padding_idx=padding, max_norm=1.0
+                )
+                values.square().sum().backward()
+                found += [values, weight.grad]
+    return found
 
 
 def packed(device: str) -> Any:
@@ -312,9 +326,11 @@ PROGRAMS = (
     anomaly,
     assignment,
     attention,
+    bags,
     checks,
     complex_check,
     ctc,
+    ctc_of_devices,
     kept_on_cpu,
     modules,
     norm,
@@ -374,18 +390,6 @@ def test_memory_of_a_device_is_not_handed_to_the_host(
         read(plait.ones(2, device="ext"))
 
 
-def test_memory_of_a_device_is_not_sent_to_processes(library: Path) -> None:
-    import plait_multiprocessing as mp
-
-    x = plait.ones(2, device="ext")
-    queue = mp.Queue()
-    with pytest.raises(TypeError, match=r"ext:0.*\.cpu\(\)"):
-        queue.put(x)
-    with pytest.raises(TypeError, match=r"share_memory_: .*ext:0.*\.cpu\(\)"):
-        x.share_memory_()
-    assert not x.is_shared()
-
-
 # ---- what does not wait --------------------------------------------------------------------------
 def test_nothing_waits_where_no_value_is_asked_for(library: Path, waits: Callable[[], int]) -> None:
     x = ramp("ext", 3, 4)
@@ -415,6 +419,38 @@ def test_nothing_waits_where_no_value_is_asked_for(library: Path, waits: Callabl
     assert waits() == before
     assert x.sum().item() == 0.0
     assert waits() > before
+
+
+def test_layers_and_losses_read_nothing(library: Path) -> None:
+    get = ctypes.CDLL(str(library)).example_device_get
+    get.restype = ctypes.c_int64
+    x, weight = ramp("ext", 3, 4), leaf("ext", 5, 3)
+    norm = nn.BatchNorm1d(4, momentum=None).to("ext")
+    places, starts = (plait.tensor(each, device="ext") for each in ([0, 1, 2, 1], [0, 2]))
+    scores = plait.zeros(5, 2, 4, device="ext").log_softmax(2)
+    targets = plait.tensor([[1, 2], [1, 3]], device="ext")
+    inputs, wanted = (plait.tensor(each, device="ext") for each in ([5, 4], [2, 1]))
+    new = plait.empty(3, 3, device="ext")
+    before = get(b"waits")
+    norm(x)
+    F.ctc_loss(scores, targets, inputs, wanted)
+    F.ctc_loss(scores, targets, [5, 4], [2, 1])
+    F.ctc_loss(scores, targets.flatten()[:3], [5, 4], [2, 1])
+    for mode in ("sum", "mean"):
+        F.embedding_bag(places, weight, starts, mode=mode, padding_idx=1)
+    F.embedding_bag(places.reshape(2, 2), weight, mode="max", padding_idx=1)
+    F.embedding(places, weight.detach(), max_norm=0.5)
+    F.embedding(places, weight, scale_grad_by_freq=True).sum().backward()
+    for low, high in ((-2, 2), (1, 2), (-40, -30)):
+        nn.init.trunc_normal_(new, a=low, b=high)
+    assert get(b"waits") == before
+
+
+def test_a_device_finds_wrong_targets(library: Path) -> None:
+    scores = plait.zeros(5, 2, 4, device="ext").log_softmax(2)
+    targets = plait.tensor([[1, 2], [1, 4]], device="ext")
+    with pytest.raises(IndexError, match="gather"):
+        F.ctc_loss(scores, targets, [5, 5], [2, 2]).item()
 
 
 def test_saved_values_come_and_go_without_a_wait(library: Path) -> None:

@@ -85,6 +85,7 @@ ROWS: dict[str, Callable[[], Any]] = {
     "`cross_entropy`": lambda: F.cross_entropy(leaf(4, 3), targets()),
     "`nll_loss`": lambda: F.nll_loss(leaf(4, 3), targets()),
     "`gelu`": lambda: [f(leaf(4, 6)) for f in (F.gelu, F.silu, F.relu)],
+    "`hardtanh`": lambda: [f(leaf(4, 6)) for f in (F.hardtanh, F.relu6, F.hardswish)],
     "`max_pool1d`": lambda: [F.max_pool1d(leaf(2, 3, 8), 2), F.max_pool2d(leaf(*IMAGE), 2)],
     "`avg_pool2d`": lambda: [F.avg_pool2d(leaf(*IMAGE), 2), F.adaptive_avg_pool2d(leaf(*IMAGE), 2)],
     "`Embedding`": lambda: F.embedding(targets(), leaf(4, 6)),

@@ -103,6 +103,9 @@ def test_an_allocator_serves_even_the_smallest_tensor(loaded: Counters) -> None:
     small, large = pc.ones(1), pc.ones(100_000)
     assert loaded["example_allocator_blocks"] >= before + 2
     assert loaded["example_allocator_live"] >= 400_004
+    assert pc.memory_stats()["live_bytes"] == loaded["example_allocator_live"]
+    with pytest.raises(RuntimeError, match="`guarded malloc` keeps the peak of the process"):
+        pc.reset_peak_memory_stats()
     plait_abi.detach("example-allocator")
     blocks = loaded["example_allocator_blocks"]
     other = pc.ones(100_000)
@@ -110,6 +113,49 @@ def test_an_allocator_serves_even_the_smallest_tensor(loaded: Counters) -> None:
     del small, large, other  # blocks go back to whoever made them
     assert loaded["example_allocator_live"] == 0
     assert loaded["example_allocator_damaged"] == 0
+
+
+COUNTS_NOTHING = """
+#include <plait/abi.h>
+#include <stdlib.h>
+
+static plait_status take(void *ctx, DLDevice device, uint64_t nbytes, plait_stream *stream,
+                         void **data, void **block) {
+  (void)ctx, (void)device, (void)stream;
+  *data = *block = aligned_alloc(64, (nbytes + 63) / 64 * 64);
+  return *data ? PLAIT_OK : PLAIT_MEMORY_ERROR;
+}
+static void give(void *ctx, void *data, uint64_t nbytes, void *block) {
+  (void)ctx, (void)data, (void)nbytes;
+  free(block);
+}
+static const plait_allocator allocator = {
+    PLAIT_HEADER(plait_allocator), "plain", NULL, take, give, NULL, NULL, 0, NULL, NULL};
+static plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
+  return runtime->provide(runtime->thread(), "allocator", kDLCPU, &allocator.h, self, NULL);
+}
+__attribute__((visibility("default"))) const plait_plugin plait_plugin_v1 = {
+    PLAIT_HEADER(plait_plugin), "counts-nothing", "1.0", 0, init, NULL};
+"""
+
+
+def test_an_allocator_need_not_count(tmp_path: Path) -> None:
+    source, library = tmp_path / "plain.c", tmp_path / "plain.so"
+    source.write_text(COUNTS_NOTHING)
+    cc = os.environ.get("CC", "cc").split()
+    flags = ["-std=c11", "-shared", "-fPIC", f"-I{plait_abi.paths()['include']}"]
+    subprocess.run([*cc, *flags, str(source), "-o", str(library)], check=True)
+    plait_abi.load(str(library))
+    try:
+        assert float(pc.ones(1000).sum()) == 1000
+        with pytest.raises(RuntimeError, match="memory_stats: the allocator `plain` counts noth"):
+            pc.memory_stats()
+        with pytest.raises(RuntimeError, match="reset_peak_memory_stats: the allocator `plain`"):
+            pc.reset_peak_memory_stats()
+        pc.empty_cache()  # it keeps no memory to give back
+    finally:
+        plait_abi.detach("counts-nothing")
+    assert pc.memory_stats()["allocator"] == "plait_core.cache"
 
 
 @pytest.mark.parametrize("loaded", ["communicator"], indirect=True)

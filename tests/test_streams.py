@@ -6,11 +6,13 @@ is known without clocks, and a wait that kept the interpreter's lock would never
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import os
-import subprocess
+import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,17 +27,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ctypes.CDLL]:
-    """The pretend accelerator, loaded."""
-    path = tmp_path_factory.mktemp("device") / "device.so"
-    flags = ["-std=c11", "-O2", "-shared", "-fPIC", f"-I{plait_abi.paths()['include']}"]
-    cc = os.environ.get("CC", "cc").split()
-    source = ROOT / "examples" / "plugins" / "device.c"
-    subprocess.run([*cc, *flags, str(source), "-o", str(path), "-lpthread"], check=True)
-    plait_abi.load(str(path))
-    yield ctypes.CDLL(str(path))
-    gc.collect()
-    plait_abi.detach("example-device")
+def library(device: ctypes.CDLL) -> ctypes.CDLL:
+    return device
 
 
 @pytest.fixture(autouse=True)
@@ -115,6 +108,57 @@ def test_waiting_lets_other_threads_run(gate: Gate, wait: str) -> None:
         plait.accelerator.synchronize()
     assert result.cpu().tolist() == [1.0]
     opening.join()
+
+
+def interrupt_soon() -> threading.Thread:
+    """Send the signal of Ctrl-C when the main thread waits."""
+
+    def send() -> None:
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize(
+    "wait",
+    ["stream", "event", "elapsed", "device", "another", "cpu", "item", "copy_", "pinned", "host"],
+)
+def test_an_interrupt_ends_a_wait(gate: Gate, wait: str) -> None:
+    stream = plait.Stream("ext")
+    start, end = plait.Event("ext", enable_timing=True), plait.Event("ext", enable_timing=True)
+    target, pinned = plait.full((1,), 7.0), plait.full((1,), 7.0).pin_memory()
+    with stream:
+        start.record()
+        result = gate.close() * 2
+        end.record()
+    calls = {
+        "stream": stream.synchronize,
+        "event": end.synchronize,
+        "elapsed": lambda: start.elapsed_time(end),
+        "device": lambda: plait.accelerator.synchronize("ext"),
+        "another": lambda: plait.accelerator.synchronize("ext"),
+        "cpu": result.cpu,
+        "item": result.item,
+        "copy_": lambda: target.copy_(result),
+        "pinned": lambda: pinned.copy_(result),
+        "host": lambda: plait.Stream("cpu").wait_event(end),
+    }
+    sender = interrupt_soon()
+    with stream if wait != "another" else contextlib.nullcontext():
+        with pytest.raises(KeyboardInterrupt):
+            calls[wait]()
+        assert not end.query(), "the wait was ended, not what it waited for"
+        assert target.item() == pinned.item() == 7.0
+        gate.open()
+        end.synchronize()
+        assert result.cpu().tolist() == [2.0]
+        target.copy_(result)
+        pinned.copy_(result)
+        assert target.item() == pinned.item() == 2.0
+    sender.join()
 
 
 @pytest.mark.parametrize("way", ["wait_stream", "wait_event", "wait"])
@@ -257,11 +301,31 @@ def test_what_is_refused(library: ctypes.CDLL) -> None:
         (lambda: plait.Stream(True), TypeError, "Stream: `device` must be device, int or None"),
         (lambda: plait.accelerator.synchronize("cpu"), ValueError, "must be an accelerator"),
         (lambda: plait.accelerator.current_stream([]), TypeError, "must be device, int or None"),
+        (lambda: plait.Stream(2), ValueError, "Stream: there is no device ext:2: ext has 2"),
+        (lambda: plait.Event("ext:7"), ValueError, "Event: there is no device ext:7: ext has 2"),
+        (lambda: plait.set_default_device("ext:7"), ValueError, "no device ext:7: ext has 2"),
+        (lambda: plait.set_default_device("cuda"), NotImplementedError, "for the device cuda:0"),
+        (lambda: plait.device("ext:7").__enter__(), ValueError, "no device ext:7: ext has 2"),
         (lambda: plait.accelerator.set_stream(3), TypeError, "`stream` must be Stream, got int"),
         (lambda: plait.accelerator.stream(3), TypeError, "`stream` must be Stream or None"),
     ]:
         with pytest.raises(error, match=text):
             call()
+
+
+@pytest.mark.parametrize(
+    "name", ["current_stream", "synchronize", "memory_stats", "reset_peak_memory_stats"]
+)
+def test_devices_that_are_not_there(library: ctypes.CDLL, name: str) -> None:
+    function = getattr(plait.accelerator, name)
+    for number in ("ext:9", plait.device("ext", 9), 9):
+        with pytest.raises(ValueError, match=f"{name}: there is no device ext:9: ext has 2"):
+            function(number)
+    with pytest.raises(ValueError, match=f"{name}: there is no device ext:-1"):
+        function(-1)
+    with pytest.raises(NotImplementedError, match=f"{name}: no component for the device cuda:0"):
+        function("cuda")
+    assert plait.get_default_device() == plait.device("cpu")
 
 
 def test_the_accelerator(library: ctypes.CDLL) -> None:
@@ -282,6 +346,40 @@ def test_the_accelerator(library: ctypes.CDLL) -> None:
     assert accelerator.memory_stats("ext")["allocated_bytes.all.current"] > 0
     assert accelerator.memory_reserved(0) >= accelerator.memory_allocated(0)
     accelerator.empty_cache()
+
+
+def test_each_device_counts_its_own_memory(library: ctypes.CDLL) -> None:
+    accelerator = plait.accelerator
+    first, second = (accelerator.memory_stats(number) for number in (0, 1))
+    x = plait.zeros(100_000, device="ext:1")
+    assert accelerator.memory_stats(0) == first
+    grown = accelerator.memory_stats("ext:1")
+    assert grown["allocated_bytes.all.current"] >= second["allocated_bytes.all.current"] + x.nbytes
+    assert grown["allocation.all.current"] == second["allocation.all.current"] + 1
+    assert grown["allocation.all.allocated"] == second["allocation.all.allocated"] + 1
+    assert accelerator.max_memory_allocated(1) >= accelerator.memory_allocated(1)
+    with plait.device("ext:1"):
+        assert accelerator.memory_allocated() == accelerator.memory_allocated(1)
+        assert accelerator.memory_allocated() != accelerator.memory_allocated(0)
+    cached = plait.memory_stats("ext:1")["cached_bytes"]
+    del x
+    assert accelerator.memory_allocated(1) == second["allocated_bytes.all.current"]
+    assert plait.memory_stats("ext:1")["cached_bytes"] >= cached + 400_000
+    assert plait.memory_stats("ext:1")["largest_cached"] >= 400_000
+    assert accelerator.memory_reserved(1) >= 400_000
+
+
+def test_the_peak_of_a_device_begins_anew(library: ctypes.CDLL) -> None:
+    accelerator = plait.accelerator
+    x = plait.zeros(100_000, device="ext:1")
+    other = accelerator.max_memory_allocated(0)
+    assert accelerator.max_memory_allocated(1) >= x.nbytes
+    del x
+    accelerator.reset_peak_memory_stats(1)
+    assert accelerator.max_memory_allocated(1) == accelerator.memory_allocated(1)
+    assert accelerator.max_memory_allocated(0) == other
+    x = plait.zeros(50_000, device="ext:1")
+    assert accelerator.max_memory_allocated("ext:1") >= accelerator.memory_allocated(1) >= x.nbytes
 
 
 def test_a_copy_from_pinned_memory_is_not_waited_for(gate: Gate) -> None:
@@ -328,6 +426,54 @@ def test_pinned_memory(library: ctypes.CDLL) -> None:
         plait.zeros(1, device="ext").pin_memory()
     with pytest.raises(ValueError, match="must be an accelerator"):
         x.pin_memory("cpu")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **how: plait.zeros(2, 3, **how),
+        lambda **how: plait.ones((2, 3), dtype=plait.int32, **how),
+        lambda **how: plait.full((2, 3), 4.0, **how),
+        lambda **how: plait.empty(2, 3, **how).fill_(1),
+        lambda **how: plait.tensor([[1, 2, 3]], **how),
+        lambda **how: plait.rand(3, generator=plait.Generator().manual_seed(1), **how),
+        lambda **how: plait.randn(3, generator=plait.Generator().manual_seed(1), **how),
+        lambda **how: plait.randint(9, (3,), generator=plait.Generator().manual_seed(1), **how),
+        lambda **how: plait.randperm(9, generator=plait.Generator().manual_seed(1), **how),
+        lambda **how: plait.arange(5, **how),
+        lambda **how: plait.linspace(0, 1, 5, **how),
+        lambda **how: plait.eye(3, **how),
+        lambda **how: plait.empty_strided((2, 3), (1, 2), **how).fill_(1),
+        lambda **how: plait.zeros_like(plait.ones(2, 3).T, **how),
+        lambda **how: plait.empty_like(plait.ones(2, 3).T, **how).fill_(1),
+        lambda **how: plait.full_like(plait.ones(2), 3.0, **how),
+        lambda **how: plait.ones(1).new_zeros(2, 3, **how),
+        lambda **how: plait.ones(1).new_tensor([2, 3], **how),
+        lambda **how: plait.hann_window(5, **how),
+    ],
+)
+def test_new_tensors_in_pinned_memory(library: ctypes.CDLL, make: Any) -> None:
+    pinned, plain = make(pin_memory=True), make(pin_memory=False)
+    assert pinned.is_pinned() and not plain.is_pinned()
+    assert pinned.tolist() == plain.tolist()
+    assert (pinned.dtype, pinned.stride()) == (plain.dtype, plain.stride())
+    assert not make(pin_memory=None).is_pinned()
+    if plain.dtype.is_floating_point:
+        with plait.no_grad():
+            leaf = make(pin_memory=True, requires_grad=True)
+        assert leaf.is_leaf and leaf.requires_grad and leaf.is_pinned()
+
+
+def test_what_cannot_be_pinned(library: ctypes.CDLL) -> None:
+    for make in (plait.zeros, plait.tensor):
+        with pytest.raises(RuntimeError, match="pin_memory: a tensor on the CPU is required"):
+            make([1], device="ext", pin_memory=True)
+    target = plait.ones(2)
+    with pytest.raises(TypeError, match="zeros: `pin_memory` and `out` exclude each other"):
+        plait.zeros(2, out=target, pin_memory=True)
+    assert target.tolist() == [1.0, 1.0]
+    with pytest.raises(RuntimeError, match="floating"):
+        plait.zeros(2, dtype=plait.int64, pin_memory=True, requires_grad=True)
 
 
 def test_gradients_of_copies_that_are_not_waited_for(library: ctypes.CDLL) -> None:

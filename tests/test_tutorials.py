@@ -66,6 +66,8 @@ def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
     if page.stem == "replacing":
         compile_plugin(tmp_path)
     path = [os.environ.get("PYTHONPATH", "")]
+    if page.stem == "profiling_gpt":
+        path.insert(0, str(ROOT / "examples"))
     if page.stem == "second-engine":
         path.insert(0, str(build_engine(tmp_path)))
     script = tmp_path / f"page_{page.stem}.py"  # no name of a module

@@ -32,7 +32,7 @@ RUN_TIME: dict[str, tuple[set[str], set[str]]] = {
     "optim": ({"abi"}, set()),
     "data": (set(), {"numpy", "cloudpickle"}),
     "multiprocessing": ({"abi"}, set()),
-    "profiler": ({"abi"}, set()),
+    "profiler": ({"abi"}, {"numpy"}),
     "conformance": ({"abi", "ops"}, {"numpy", "pytest"}),
 }
 # Packages above all others, which may import any; and what they may import of each other.
@@ -44,6 +44,11 @@ PARTS: dict[str, set[str]] = {
     "plait_ops/": {"numpy"},
     # of the extra `images`, imported when an image is read
     "plait_data/datasets/_images.py": {"PIL"},
+    # a DataFrame of a table, if a program asks for one
+    "plait_profiler/_tables.py": {"pandas"},
+    # pictures, and a line in the terminal, likewise
+    "plait_profiler/_pictures.py": {"matplotlib"},
+    "plait_profiler/_watch.py": {"rich"},
     # a progress bar and SummaryWriter, imported when a program asks for them
     "plait_torch/_model_zoo.py": {"tqdm"},
     "plait_torch/_summaries.py": {"numpy", "tensorboard", "matplotlib"},

@@ -58,7 +58,13 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "plait_nn": ("*.pyi", "_*.cpython-*.so"),
     "plait_ops": ("ops.json", "include/plait/ops.hpp", "lib/libplait_ops.so"),
     "plait_optim": ("lib/libplait_optim.so",),
-    "plait_profiler": ("lib/libplait_profiler.so",),
+    "plait_profiler": (
+        "_observer.pyi",
+        "_observer.cpython-*.so",
+        "lib/libplait_profiler.so",
+        "page/page.*",
+        "page/*.js",
+    ),
     "plait_torch": (),
 }
 METADATA = ("METADATA", "RECORD", "WHEEL", "top_level.txt", "entry_points.txt", "licenses/LICENSE")

@@ -85,6 +85,11 @@ STRUCTURED = f"""NAME = Operator(
 def _(self):
     require("self", self.dtype, "floating")
     return result(self.shape, self.dtype)  # EDIT: validate everything here; kernels do not
+
+
+@NAME.cost
+def _(self):
+    return numel(self)  # EDIT: floating-point operations, which profiles show
 {VJP}"""
 STRUCTURED_DATA = """@NAME.reference
 def _(self):
@@ -159,6 +164,7 @@ KINDS = {
     "structured": Kind(
         (
             ("plait_ops.spec", "Operator"),
+            ("plait_ops.words", "numel"),
             ("plait_ops.words", "require"),
             ("plait_ops.words", "result"),
         ),

@@ -124,14 +124,14 @@ static void trim(void *ctx) {
   pthread_mutex_unlock(&mutex);
 }
 
-static void stats(void *ctx, plait_alloc_stats *s) {
-  (void)ctx;
+static void stats(void *ctx, DLDevice d, plait_alloc_stats *s) {
+  (void)ctx, (void)d;
   s->live_bytes = guard_live;
   s->allocations = s->system_allocations = guard_blocks;
 }
 
 static const plait_allocator allocator = {
-    PLAIT_HEADER(plait_allocator), "guard pages", NULL, take, give, trim, stats, 0, NULL};
+    PLAIT_HEADER(plait_allocator), "guard pages", NULL, take, give, trim, stats, 0, NULL, NULL};
 
 static plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   page = (uint64_t)sysconf(_SC_PAGESIZE);

@@ -1,0 +1,86 @@
+"""Errors of convolutions by Winograd's algorithm, over those of the direct algorithm.
+
+python benchmarks/convolution_errors.py                       print the table
+python benchmarks/convolution_errors.py FILE FILE             and write it into these files,
+                                                              between its two marks
+"""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+import plait_core as pc
+from plait_abi import operator
+
+__all__ = ["main"]
+
+MODES = ("F2", "F4", "F5", "F6")
+LAYERS = ((4, 64, 28), (4, 256, 14), (4, 512, 7))  # images, channels and filters, size
+MARKS = ("<!-- errors -->", "<!-- end of errors -->")
+PASSES = ("forward", "by the input", "by the weight")
+
+
+def passes(x: Any, w: Any, g: Any) -> list[Any]:
+    """The result and both derivatives, as float64 arrays."""
+    rest = ((1, 1), (1, 1), (1, 1), 1)
+    made = (
+        pc.conv2d(x, w, None, *rest),
+        operator("conv2d_backward_input")(g, w, x.shape, *rest),
+        operator("conv2d_backward_weight")(g, x, w.shape, *rest),
+    )
+    return [a.numpy().astype(np.float64) for a in made]
+
+
+def errors(positive: bool, n: int, c: int, size: int) -> dict[str, list[float]]:
+    """The largest errors over the largest result, by mode, for each pass."""
+    rng = np.random.default_rng(0)
+    draw = rng.random if positive else rng.standard_normal
+    shapes = ((n, c, size, size), (c, c, 3, 3), (n, c, size, size))
+    tensors = [pc.from_numpy(draw(shape, np.float32)) for shape in shapes]
+    pc.set_winograd("off")
+    right = passes(*(a.to(pc.float64) for a in tensors))
+    found = {}
+    for mode in ("off", *MODES):
+        pc.set_winograd(mode)
+        made = passes(*tensors)
+        pairs = zip(made, right, strict=True)
+        found[mode] = [float(np.abs(a - b).max() / np.abs(b).max()) for a, b in pairs]
+    pc.set_winograd("auto")
+    return found
+
+
+def rows() -> Iterator[str]:
+    """The lines of the table in Markdown."""
+    titles = " | ".join(f"{mode}" for mode in MODES)
+    yield f"| numbers | layer | pass | direct | {titles} |"
+    yield "|---|---|---|--:|" + "--:|" * len(MODES)
+    for positive in (True, False):
+        for n, c, size in LAYERS:
+            found = errors(positive, n, c, size)
+            for i, name in enumerate(PASSES):
+                direct = found["off"][i]
+                ratios = " | ".join(f"{found[mode][i] / direct:.1f}" for mode in MODES)
+                kind = "[0, 1)" if positive else "normal"
+                layer = f"{c} channels, {size} x {size}"
+                yield f"| {kind} | {layer} | {name} | {direct:.1e} | {ratios} |"
+
+
+def main(files: list[str]) -> int:
+    """Print the table, and write it into files."""
+    table = "\n".join(rows())
+    print(table)
+    for file in files:
+        path = pathlib.Path(file)
+        before, _, rest = path.read_text().partition(MARKS[0])
+        _, _, after = rest.partition(MARKS[1])
+        path.write_text(f"{before}{MARKS[0]}\n{table}\n{MARKS[1]}{after}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
