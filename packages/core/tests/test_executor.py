@@ -91,7 +91,8 @@ for _ in range(10):
     y = pc.softmax((x + x).exp() * 2, 1).sum()
 small = count() - before
 x = pc.ones(1000, 1000)
-y = (x + x).sum()
+y = x + x  # kept: a free would start the thread that gives memory back
+z = y.sum()
 print(small, count() - before)
 """
     assert in_new_process(code, PLAIT_NUM_THREADS="3") == "0 2"

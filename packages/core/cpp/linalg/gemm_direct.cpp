@@ -8,9 +8,18 @@ namespace {
 
 constexpr int64_t kTurned = 4096;  // elements of a transposed operand that are put in order
 
-// R rows and V vectors of results, from operands that are not packed.
+// to = alpha x + beta to
+template <class T>
+PLAIT_INLINE void put(const Product<T> &p, Vec<T> x, T *to) {
+  if (p.alpha != T(1)) x *= splat(p.alpha);
+  if (p.beta != T(0)) x += splat(p.beta) * load(to);
+  store(to, x);
+}
+
+// R rows and V vectors of results, from operands that are not packed. The first `done` columns are
+// left as they are.
 template <class T, int R, int V>
-PLAIT_INLINE void strip(const Product<T> &p, int64_t i, int64_t j) {
+PLAIT_INLINE void strip(const Product<T> &p, int64_t i, int64_t j, int64_t done = 0) {
   Vec<T> acc[R][V] = {};
   const T *a = p.a.data + i * p.a.rows, *b = p.b.data + j;
   for (int64_t l = 0; l < p.k; l++, a += p.a.columns, b += p.b.rows) {
@@ -21,28 +30,26 @@ PLAIT_INLINE void strip(const Product<T> &p, int64_t i, int64_t j) {
       for (int v = 0; v < V; v++) acc[r][v] += x * wide[v];
     }
   }
-  for (int r = 0; r < R; r++)
-    for (int v = 0; v < V; v++) {
-      T *to = p.c + (i + r) * p.ldc + j + v * kLanes<T>;
-      Vec<T> value = acc[r][v];
-      if (p.alpha != T(1)) value *= splat(p.alpha);
-      if (p.beta != T(0)) value += splat(p.beta) * load(to);
-      store(to, value);
+  for (int r = 0; r < R; r++) {
+    T *to = p.c + (i + r) * p.ldc + j;
+    if (done) {
+      T lanes[kLanes<T>];
+      store(lanes, load(to));
+      put(p, acc[r][0], lanes);
+      for (int64_t v = done; v < kLanes<T>; v++) to[v] = lanes[v];
+    } else {
+      for (int v = 0; v < V; v++) put(p, acc[r][v], to + v * kLanes<T>);
     }
+  }
 }
 
 template <class T, int R>
 void strips(const Product<T> &p, int64_t i) {
+  constexpr int64_t w = kLanes<T>;
   int64_t j = 0;
-  for (; j + 2 * kLanes<T> <= p.n; j += 2 * kLanes<T>) strip<T, R, 2>(p, i, j);
-  for (; j + kLanes<T> <= p.n; j += kLanes<T>) strip<T, R, 1>(p, i, j);
-  for (; j < p.n; j++)
-    for (int r = 0; r < R; r++) {
-      const T *a = p.a.data + (i + r) * p.a.rows, *b = p.b.data + j;
-      T sum = T(0), *to = p.c + (i + r) * p.ldc + j;
-      for (int64_t l = 0; l < p.k; l++) sum += a[l * p.a.columns] * b[l * p.b.rows];
-      *to = p.beta == T(0) ? p.alpha * sum : p.beta * *to + p.alpha * sum;
-    }
+  for (; j + 2 * w <= p.n; j += 2 * w) strip<T, R, 2>(p, i, j);
+  for (; j + w <= p.n; j += w) strip<T, R, 1>(p, i, j);
+  if (j < p.n) strip<T, R, 1>(p, i, p.n - w, j - (p.n - w));
 }
 
 }  // namespace
