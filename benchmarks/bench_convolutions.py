@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -167,9 +168,9 @@ def layers_3x3() -> Iterator[Case]:
             return lambda: aten.convolution_backward(g, x, w, None, *options)
 
         ours: list[tuple[str, Callable[[], Any], Callable[..., Callable[[], Any]]]] = [
-            ("", lambda x=x, w=w: pc.conv2d(x, w, None, 1, 1), forward),
-            (", by input", lambda x=x, w=w, g=g: BY_INPUT(g, w, x.shape, *rest, 1), by_input),
-            (", by weight", lambda x=x, w=w, g=g: BY_WEIGHT(g, x, w.shape, *rest, 1), by_weight),
+            ("", partial(pc.conv2d, x, w, None, 1, 1), forward),
+            (", by input", partial(BY_INPUT, g, w, x.shape, *rest, 1), by_input),
+            (", by weight", partial(BY_WEIGHT, g, x, w.shape, *rest, 1), by_weight),
         ]
         for name, function, peer in ours:
             yield (
