@@ -12,6 +12,7 @@ from plait_nn._trace import note_module
 __all__ = ["Call", "call_together", "call_with_hooks", "run_plainly"]
 
 P = ParamSpec("P")
+T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
 
 
@@ -107,13 +108,14 @@ def run_plainly(modules: Iterable[Any], forwards: Mapping[type, Callable[..., An
     )
 
 
-def call_together(first: Any, second: Any, input: Any, run: Callable[[Any], Any]) -> Any:
+def call_together(first: Any, second: Any, input: T, run: Callable[[T], T]) -> T:
     """Call two modules as one: ``run`` does the work of both, and the second passes it on."""
     try:
         if not GLOBAL._hooked:
             return run(input)
-        made = call_with_hooks(first, (input,), {}, run)
+        made: T = call_with_hooks(first, (input,), {}, run)
     except Exception as error:
         note_module(error, first)
         raise
-    return call_with_hooks(second, (made,), {}, lambda x: x)
+    passed: T = call_with_hooks(second, (made,), {}, lambda x: x)
+    return passed

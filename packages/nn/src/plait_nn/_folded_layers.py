@@ -15,7 +15,11 @@ from plait_nn._module import Module
 
 __all__ = ["CONVOLUTIONS", "call_folded"]
 
-_NORMS: dict[type, type] = {Conv1d: BatchNorm1d, Conv2d: BatchNorm2d, Conv3d: BatchNorm3d}
+_NORMS: dict[type[Module], type[Module]] = {
+    Conv1d: BatchNorm1d,
+    Conv2d: BatchNorm2d,
+    Conv3d: BatchNorm3d,
+}
 CONVOLUTIONS = frozenset(_NORMS)
 # a program may have put functions of its own in their place
 _FORWARD = {kind: kind.forward for pair in _NORMS.items() for kind in pair}
@@ -32,14 +36,15 @@ class _Folded(NamedTuple):
 _kept: WeakKeyDictionary[Module, _Folded] = WeakKeyDictionary()
 
 
-def call_folded(conv: Any, norm: Any, input: Any) -> Tensor | None:
+def call_folded(conv: Any, norm: Any, input: Tensor) -> Tensor | None:
     """Return ``norm(conv(input))`` by one convolution, or None: each runs on its own.
 
     They run as one without gradients, if the running statistics are used and nobody can see what is
-    between the two. The folded weights are kept
-    until one of the tensors that they were made of is written or replaced.
+    between the two. The folded weights are kept until one of the tensors that they were made of is
+    written or replaced.
     """
-    if type(norm) is not _NORMS[type(conv)]:
+    kind: Any = _NORMS[type(conv)]
+    if type(norm) is not kind:
         return None
     if norm.training:
         if _kept:
@@ -80,7 +85,7 @@ def _fit(conv: Any, norm: Any, input: Any, sources: tuple[Any, ...]) -> bool:
 
 
 def _fold(state: tuple[int, ...], eps: float, sources: tuple[Any, ...]) -> _Folded:
-    aliases = tuple(None if t is None else t.detach() for t in sources)
+    aliases: tuple[Any, ...] = tuple(None if t is None else t.detach() for t in sources)
     weight, bias, scale, shift, mean, var = aliases
     factor = (var + eps).rsqrt()
     if scale is not None:

@@ -17,7 +17,8 @@ from plait_nn._parametric import Hardtanh, LeakyReLU, ReLU6
 
 __all__ = ["BATCH_NORMS", "call_joined"]
 
-BATCH_NORMS = frozenset((BatchNorm1d, BatchNorm2d, BatchNorm3d))
+_NORMS: tuple[type[Module], ...] = (BatchNorm1d, BatchNorm2d, BatchNorm3d)
+BATCH_NORMS = frozenset(_NORMS)
 
 _clipped: Callable[[Any], dict[str, Any]] = lambda module: {  # noqa: E731
     "activation": "hardtanh",
@@ -36,7 +37,7 @@ _OPTIONS: dict[type[Module], Callable[[Any], dict[str, Any]]] = {
     Hardswish: lambda module: {"activation": "hardswish"},
 }
 # a program may have put functions of its own in their place
-_FORWARD = {kind: kind.forward for kind in (*BATCH_NORMS, *_OPTIONS)}
+_FORWARD = {kind: kind.forward for kind in (*_NORMS, *_OPTIONS)}
 
 
 def call_joined(norm: Any, activation: Any, input: Tensor) -> Tensor | None:
