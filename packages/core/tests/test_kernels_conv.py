@@ -86,6 +86,10 @@ CASES = [
     Case(2, 4, 19, 17, 8, 3, 3, stride=(2, 3), padding=(2, 1), dilation=(3, 2), groups=4),
     Case(2, 4, 12, 11, 4, 2, 1, stride=(4, 3), groups=4),  # elements that no window sees
     Case(1, 3, 3, 2, 3, 3, 2, groups=3),
+    Case(3, 21, 7, 7, 21, 5, 5, padding=(2, 2), groups=21),  # planes side by side
+    Case(2, 20, 14, 13, 40, 3, 3, stride=(2, 2), padding=(1, 1), groups=20),
+    Case(1, 10, 90, 29, 10, 4, 3, stride=(3, 2), padding=(7, 5), dilation=(2, 1), groups=10),
+    Case(40, 9, 5, 3, 9, 3, 1, groups=9),
     Case(2, 2, 1, 1, 4, 1, 1, stride=(5, 5), groups=2),
     Case(1, 2, 260, 300, 2, 3, 3, stride=(2, 2), padding=(1, 1), groups=2),  # in bands
     Case(1, 2, 230, 310, 2, 5, 3, padding=(2, 1), groups=2),
@@ -215,6 +219,20 @@ def test_infinite_pixels_stay_where_they_are() -> None:
     x = x.transpose(0, 2, 3, 1).reshape(1, 20, 9, 2).transpose(0, 3, 1, 2).copy()
     y = pc.conv2d(pc.from_numpy(np.tile(x, (1, 2, 1, 1))), pc.ones(5, 4, 1, 1)).numpy()
     assert np.isinf(y).sum() == 5 * np.isinf(x).any(1).sum()
+
+
+@pytest.mark.parametrize("width", [6, 7, 14, 40])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_infinite_pixels_reach_the_weights_that_see_them(stride: int, width: int) -> None:
+    x, rest = np.ones((2, 9, 7, width), np.float32), ((stride, stride), (0, 0), (1, 1), 9)
+    x[0, 0, 0, 0] = x[1, 7, 0, -1] = np.inf
+    y = pc.conv2d(pc.from_numpy(x), pc.ones(9, 1, 3, 3), None, *rest)
+    gw = backward_weight(pc.ones(*y.shape), pc.from_numpy(x), (9, 1, 3, 3), *rest).numpy()
+    assert np.isfinite(y.numpy()[0, 0]).sum() == y.shape[2] * y.shape[3] - 1
+    seen = np.zeros((9, 1, 3, 3), bool)
+    seen[0, 0, 0, 0] = True
+    seen[7, 0, 0, 2] = (width - 3) % stride == 0
+    assert np.isinf(gw[seen]).all() and np.isfinite(gw[~seen]).all()
 
 
 SHORT_OF_MEMORY = """

@@ -1,15 +1,15 @@
 #include "convolution/convolution_depthwise.h"
 
+#include "convolution/convolution_depthwise_frame.h"
+
 namespace plait::core {
 namespace {
 
-constexpr int64_t kMostTaps = 9;  // whose factors, or sums, fit into the registers
+using Frame = DepthwiseFrame;
+using Bands = DepthwiseBands;
+
 constexpr int64_t kBand = 1 << 15;  // elements of a plane that are taken at once
 constexpr int64_t kLongRow = 4;  // vectors of a row that pay for a sum of its own
-
-int64_t floor_div(int64_t a, int64_t b) { return a < 0 ? -ceil_div(-a, b) : a / b; }
-int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 // Copies of short rows: pieces that overlap.
 template <class T>
@@ -26,21 +26,6 @@ PLAIT_INLINE void copy_line(T *to, const T *from, int64_t n) {
   }
   for (int64_t i = 0; i < n; i++) to[i] = from[i];
 }
-
-// Rows of a plane inside of zeros. With strides, its rows and columns are dealt out to down x
-// across parts, so that the elements that neighbouring results see at one place of the window are
-// neighbours. Element (0, 0) of the plane is at (top, left), which may lie outside.
-struct Frame {
-  int64_t h, w;  // of the plane
-  int64_t down, across;  // the strides, as many parts
-  int64_t top, left;
-  int64_t rows, pitch;  // of each part
-  int64_t part() const { return rows * pitch; }
-  int64_t size() const { return down * across * part() + 16; }  // and what vectors read beyond
-  int64_t at(int64_t i, int64_t j) const {
-    return (i % down * across + j % across) * part() + i / down * pitch + j / across;
-  }
-};
 
 // Everything but the columns outside of the plane, which are zeros already.
 template <class T>
@@ -75,6 +60,10 @@ struct Taps {
 struct Lines {
   int64_t rows, n, from_pitch, to_pitch;
   bool past = false;  // the caches
+  Lines joined() const {  // one row, if the next one begins at its end
+    if (n != from_pitch || n != to_pitch) return *this;
+    return {1, rows * n, n, n, past};
+  }
 };
 
 template <class T, int N>
@@ -175,51 +164,18 @@ void dot_taps(const int64_t *offsets, int64_t count, const Lines &lines, const T
     kDots[least(count - t, kMostTaps)](offsets + t, lines, from, g, sums + t);
 }
 
-// Result rows of a plane are taken in bands of equal heights, which are multiples of `step`.
-struct Bands {
-  int64_t rows, count;
-  Bands(int64_t height, int64_t step, int64_t row) {
-    rows = most(kBand / (row + 1) / step, 1) * step;
-    rows = ceil_div(ceil_div(height, ceil_div(height, rows)), step) * step;
-    count = ceil_div(height, rows);
-  }
-};
-
 // The planes that windows of results [0, rows) x [0, v.ow) see, after `begin` rows.
 Frame seen(const Conv &v, int64_t rows, int64_t begin) {
   const int64_t reach = (v.kw - 1) * v.dw / v.sw, below = (v.kh - 1) * v.dh / v.sh;
   return {v.h, v.w, v.sh, v.sw, v.ph - begin * v.sh, v.pw, rows + below, v.ow + reach};
 }
 
-// The planes of the gradient that windows cover elements [0, rows) x [0, v.w) with, after `begin`
-// rows.
-Frame covering(const Conv &v, int64_t rows, int64_t begin) {
-  const int64_t up = floor_div(v.ph + begin - (v.kh - 1) * v.dh, v.sh);
-  const int64_t left = floor_div(v.pw - (v.kw - 1) * v.dw, v.sw);
-  const int64_t below = floor_div(v.ph + begin + rows - 1, v.sh) + 1;
-  const int64_t right = floor_div(v.pw + v.w - 1, v.sw) + 1;
-  return {v.oh, v.ow, 1, 1, -up, -left, below - up, right - left};
-}
-
-// Scratch memory of T for `size` elements, zeros, for each chunk of about `grain` of n units.
-template <class T, class F>
-plait_status with_zeros(const plait_call *c, int64_t n, int64_t grain, int64_t size, F &&f) {
-  const uint64_t nbytes = uint64_t(size) * sizeof(T);
-  bool failed = false;
-  parallel_ranges(c, n, grain, [&](int64_t begin, int64_t end) {
-    Workspace space;
-    if (!space.try_take(nbytes)) return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
-    memset(space.as<T>(), 0, size_t(nbytes));
-    f(begin, end, space.as<T>());
-    finish_stores();
-  });
-  return failed ? Workspace::out_of_memory(c, nbytes) : PLAIT_OK;
-}
-
-constexpr int64_t rounded(int64_t n) { return (n + 15) / 16 * 16; }  // whole cache lines
+// Whether rows of results are stored past the caches: not those that other stores complete, for
+// which the processor would combine nothing. Taps in several runs add to results, which are better
+// near.
 template <class T>
-constexpr int64_t whole_vectors(int64_t n) {
-  return ceil_div(n, kLanes<T>) * kLanes<T>;
+bool goes_past(int64_t rows, int64_t columns) {
+  return rows * columns * int64_t(sizeof(T)) >= kPastCaches && columns % kLanes<T> == 0;
 }
 
 template <class T>
@@ -239,19 +195,16 @@ template <class T>
 plait_status depthwise_forward(const plait_call *c, const Conv &v, const T *x, const T *w,
                                const DLTensor *bias, T *y) {
   const int64_t filters = v.goc(), taps = v.kh * v.kw, area = v.oh * v.ow;
-  const Bands bands(v.oh, 1, v.w * v.sh);
+  const Bands bands(v.oh, 1, v.w * v.sh, kBand);
   const Frame whole = seen(v, bands.rows, 0);
-  const bool direct = is_long<T>(v.ow) || whole.pitch == v.ow;
-  const int64_t frame_size = rounded(whole.size()), out = direct ? 0 : rounded(whole.part());
+  if (!is_long<T>(v.ow) && whole.pitch != v.ow) return depthwise_lanes_forward(c, v, x, w, bias, y);
   Workspace space;
   PLAIT_TRY(space.take(c, uint64_t(taps) * sizeof(int64_t)));
   window_offsets(v, whole, space.as<int64_t>());
-  // taps in several runs add to results, which are better near
-  const bool past = v.n * v.oc * area * int64_t(sizeof(T)) >= kPastCaches && taps <= kMostTaps;
+  const bool past = taps <= kMostTaps && goes_past<T>(v.n * v.oc * v.oh, v.ow);
   return with_zeros<T>(
-      c, v.n * v.c * bands.count, 4 * kChunk / (bands.rows * v.ow * filters) + 1, frame_size + out,
+      c, v.n * v.c * bands.count, 4 * kChunk / (bands.rows * v.ow * filters) + 1, whole.size(),
       [&](int64_t begin, int64_t end, T *frame) {
-        T *made = frame + frame_size;
         for (int64_t u = begin; u < end; u++) {
           const int64_t plane = u / bands.count, first = u % bands.count * bands.rows;
           const int64_t rows = least(bands.rows, v.oh - first), pitch = whole.pitch;
@@ -260,20 +213,24 @@ plait_status depthwise_forward(const plait_call *c, const Conv &v, const T *x, c
             const int64_t o = plane % v.c * filters + m;
             const T start = bias ? data<T>(bias)[o * bias->strides[0]] : T(0);
             const Taps<T> list{space.as<int64_t>(), w + o * taps, taps};
-            T *to = y + (plane * filters + m) * area + first * v.ow;
-            if (direct) {
-              sum_taps(list, Lines{rows, v.ow, pitch, v.ow, past}, frame, start, to);
-              continue;
-            }
-            const int64_t n = whole_vectors<T>((rows - 1) * pitch + v.ow);
-            sum_taps(list, Lines{1, n, 0, 0}, frame, start, made);
-            for (int64_t i = 0; i < rows; i++) copy_line(to + i * v.ow, made + i * pitch, v.ow);
+            sum_taps(list, Lines{rows, v.ow, pitch, v.ow, past}.joined(), frame, start,
+                     y + (plane * filters + m) * area + first * v.ow);
           }
         }
       });
 }
 
 namespace {
+
+template <class T>
+PLAIT_INLINE void store_some(T *to, Vec<T> v, int64_t n, bool past) {
+  if (n < kLanes<T>) {
+    T edge[kLanes<T>];
+    store(edge, v);
+    return copy_line(to, edge, n);
+  }
+  past ? store_past(to, v) : store(to, v);
+}
 
 // One row of the derivative by the input from its parts, one for each residue of the stride.
 template <class T>
@@ -285,40 +242,13 @@ void join_row(const T *parts, int64_t apart, int64_t step, int64_t n, bool past,
       const Vec<T> even = load(parts + i), odd = load(parts + apart + i);
       const Vec<T> low = shuffled<0, 8, 1, 9, 2, 10, 3, 11>(even, odd);
       const Vec<T> high = shuffled<4, 12, 5, 13, 6, 14, 7, 15>(even, odd);
-      T edge[2 * kLanes<T>], *at = 2 * (i + kLanes<T>) > n ? edge : to + 2 * i;
-      if (past && at != edge) {
-        store_past(at, low);
-        store_past(at + kLanes<T>, high);
-        continue;
-      }
-      store(at, low);
-      store(at + kLanes<T>, high);
-      if (at == edge) copy_line(to + 2 * i, edge, n - 2 * i);
+      store_some(to + 2 * i, low, n - 2 * i, past);
+      if (2 * i + kLanes<T> < n)
+        store_some(to + 2 * i + kLanes<T>, high, n - 2 * i - kLanes<T>, past);
     }
   for (; i * step < n; i++)
     for (int64_t k = 0; k < step && i * step + k < n; k++) to[i * step + k] = parts[k * apart + i];
 }
-
-// What the rows and columns of each residue of the stride see of `filters` planes, `apart` elements
-// from one to the next: an offset of the planes and an element of the filters each.
-struct Residues {
-  int64_t *counts, *offsets, *elements;
-  void find(const Conv &v, const Frame &f, int64_t apart, int64_t downs, int64_t acrosses) {
-    int64_t all = 0;
-    for (int64_t r = 0; r < downs * acrosses; r++) {
-      counts[r] = 0;
-      for (int64_t e = 0; e < v.goc() * v.kh * v.kw; e++) {
-        const int64_t m = e / (v.kh * v.kw), i = e / v.kw % v.kh, j = e % v.kw;
-        const int64_t y = r / acrosses + v.ph - i * v.dh, x = r % acrosses + v.pw - j * v.dw;
-        const int64_t row = floor_div(y, v.sh), column = floor_div(x, v.sw);
-        if (row * v.sh != y || column * v.sw != x) continue;
-        offsets[all] = m * apart + (row + f.top) * f.pitch + column + f.left;
-        elements[all++] = e;
-        counts[r]++;
-      }
-    }
-  }
-};
 
 }  // namespace
 
@@ -326,22 +256,19 @@ template <class T>
 plait_status depthwise_backward_input(const plait_call *c, const Conv &v, const T *gy, const T *w,
                                       T *gx) {
   const int64_t filters = v.goc(), own = filters * v.kh * v.kw, area = v.oh * v.ow;
-  const Bands bands(v.h, v.sh, v.w);
+  const Bands bands(v.h, v.sh, v.w, kBand);
   const Frame whole = covering(v, bands.rows, 0);
   const int64_t columns = ceil_div(v.w, v.sw), pitch = whole.pitch;
-  const int64_t downs = least(v.sh, v.h), acrosses = least(v.sw, v.w), residues = downs * acrosses;
-  const bool by_rows = is_long<T>(columns) || columns == pitch, direct = by_rows && v.sw == 1;
-  const int64_t part_rows = bands.rows / v.sh, part_pitch = by_rows ? rounded(columns) : pitch;
+  if (!is_long<T>(columns) && columns != pitch)
+    return depthwise_lanes_backward_input(c, v, gy, w, gx);
+  const bool direct = v.sw == 1;
+  const int64_t part_rows = bands.rows / v.sh, part_pitch = rounded(columns);
   const int64_t frame_size = rounded(whole.size()), apart = rounded(part_rows * part_pitch + 16);
-  const int64_t parts = direct ? 0 : acrosses * apart;
-  Workspace space;
-  PLAIT_TRY(space.take(c, uint64_t(residues + 2 * own) * sizeof(int64_t)));
-  Residues list{space.as<int64_t>(), space.as<int64_t>() + residues,
-                space.as<int64_t>() + residues + own};
-  list.find(v, whole, frame_size, downs, acrosses);
+  DepthwiseResidues list(v);
+  PLAIT_TRY(list.find(c, v, whole, frame_size));
+  const int64_t parts = direct ? 0 : list.acrosses * apart;
   const int64_t work = bands.rows * v.w + filters * area / bands.count;
-  // taps in several runs add to results, which are better near
-  const bool past = v.n * v.c * v.h * v.w * int64_t(sizeof(T)) >= kPastCaches && own <= kMostTaps;
+  const bool past = own <= kMostTaps && goes_past<T>(v.n * v.c * v.h, v.w);
   return with_zeros<T>(
       c, v.n * v.c * bands.count, 4 * kChunk / work + 1, filters * frame_size + parts + own,
       [&](int64_t begin, int64_t end, T *frame) {
@@ -354,22 +281,21 @@ plait_status depthwise_backward_input(const plait_call *c, const Conv &v, const 
           for (int64_t m = 0; m < filters; m++)
             fill(f, gy + (plane * filters + m) * area, frame + m * frame_size);
           int64_t all = 0;
-          for (int64_t r = 0; r < residues; r++)
+          for (int64_t r = 0; r < list.downs * list.acrosses; r++)
             for (int64_t k = 0; k < list.counts[r]; k++, all++)
               factors[all] = w[plane % v.c * own + list.elements[all]];
           all = 0;
-          for (int64_t down = 0; down < downs; down++) {
+          for (int64_t down = 0; down < list.downs; down++) {
             const int64_t rows = ceil_div(height - down, v.sh);
-            for (int64_t k = 0; k < acrosses; k++) {
-              const int64_t count = list.counts[down * acrosses + k], n = ceil_div(v.w - k, v.sw);
+            for (int64_t k = 0; k < list.acrosses; k++) {
+              const int64_t count = list.counts[down * list.acrosses + k];
               const Taps<T> taps{list.offsets + all, factors + all, count};
+              const Lines lines{rows, ceil_div(v.w - k, v.sw), pitch,
+                                direct ? v.w * v.sh : part_pitch, past && direct};
               all += count;
-              if (rows <= 0) continue;
-              const int64_t flat = whole_vectors<T>((rows - 1) * pitch + n);
-              const Lines lines =
-                  by_rows ? Lines{rows, n, pitch, direct ? v.w * v.sh : part_pitch, past && direct}
-                          : Lines{1, flat, 0, 0};
-              sum_taps(taps, lines, frame, T(0), direct ? to + down * v.w : made + k * apart);
+              if (rows > 0)
+                sum_taps(taps, lines.joined(), frame, T(0),
+                         direct ? to + down * v.w : made + k * apart);
             }
             for (int64_t i = 0; i < (direct ? 0 : rows); i++)
               join_row(made + i * part_pitch, apart, v.sw, v.w, past, to + (down + i * v.sh) * v.w);
@@ -382,10 +308,10 @@ template <class T>
 plait_status depthwise_backward_weight(const plait_call *c, const Conv &v, const T *gy, const T *x,
                                        T *gw) {
   const int64_t filters = v.goc(), taps = v.kh * v.kw, area = v.oh * v.ow;
-  const Bands bands(v.oh, 1, v.w * v.sh);
+  const Bands bands(v.oh, 1, v.w * v.sh, kBand);
   const Frame whole = seen(v, bands.rows, 0);
-  const bool direct = is_long<T>(v.ow) || whole.pitch == v.ow;
-  const int64_t frame_size = rounded(whole.size()), out = direct ? 0 : rounded(whole.part());
+  if (!is_long<T>(v.ow) && whole.pitch != v.ow)
+    return depthwise_lanes_backward_weight(c, v, gy, x, gw);
   // Neighbouring channels are taken together, image after image, as far as these are small.
   const int64_t own = filters * taps, beside = most(least(kChunk / (area * filters), 32), 1);
   const int64_t sums_room = beside * own * kLanes<T>, pitch = whole.pitch;
@@ -393,10 +319,9 @@ plait_status depthwise_backward_weight(const plait_call *c, const Conv &v, const
   PLAIT_TRY(offsets.take(c, uint64_t(taps) * sizeof(int64_t)));
   window_offsets(v, whole, offsets.as<int64_t>());
   return with_zeros<T>(
-      c, ceil_div(v.c, beside), 1, sums_room + frame_size + out,
-      [&](int64_t block, int64_t, T *space) {
+      c, ceil_div(v.c, beside), 1, sums_room + whole.size(), [&](int64_t block, int64_t, T *space) {
         Vec<T> *sums = reinterpret_cast<Vec<T> *>(space);
-        T *frame = space + sums_room, *gradient = frame + frame_size;
+        T *frame = space + sums_room;
         const int64_t channel = block * beside, channels = least(beside, v.c - channel);
         for (int64_t u = 0; u < v.n * channels * bands.count; u++) {
           const int64_t k = u / bands.count % channels;
@@ -404,19 +329,10 @@ plait_status depthwise_backward_weight(const plait_call *c, const Conv &v, const
           const int64_t first = u % bands.count * bands.rows;
           const int64_t rows = least(bands.rows, v.oh - first);
           fill(seen(v, bands.rows, first), x + plane * v.h * v.w, frame);
-          for (int64_t m = 0; m < filters; m++) {
-            const T *g = gy + (plane * filters + m) * area + first * v.ow;
-            Lines lines{rows, v.ow, pitch, v.ow};
-            if (!direct) {
-              for (int64_t i = 0; i < rows; i++)
-                copy_line(gradient + i * pitch, g + i * v.ow, v.ow);
-              const int64_t end = (rows - 1) * pitch + v.ow, n = whole_vectors<T>(end);
-              memset(gradient + end, 0, size_t(least(n, whole.part()) - end) * sizeof(T));
-              lines = Lines{1, n, 0, 0};
-              g = gradient;
-            }
-            dot_taps(offsets.as<int64_t>(), taps, lines, frame, g, sums + (k * filters + m) * taps);
-          }
+          for (int64_t m = 0; m < filters; m++)
+            dot_taps(offsets.as<int64_t>(), taps, Lines{rows, v.ow, pitch, v.ow}.joined(), frame,
+                     gy + (plane * filters + m) * area + first * v.ow,
+                     sums + (k * filters + m) * taps);
         }
         for (int64_t i = 0; i < channels * own; i++) gw[channel * own + i] = sum_of<T>(sums[i]);
       });

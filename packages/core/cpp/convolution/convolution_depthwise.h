@@ -1,7 +1,6 @@
 // Convolutions with one input channel in each group, so that a result is a sum over one plane. They
 // are limited by memory and by loads, and matrix products of such depth would not pay: planes are
-// copied into zeros, and sums run along their rows, or over whole planes at once where rows are
-// short.
+// copied into zeros, and sums run along their rows; short rows have planes side by side instead.
 #ifndef PLAIT_CORE_CONVOLUTION_DEPTHWISE_H
 #define PLAIT_CORE_CONVOLUTION_DEPTHWISE_H
 #include "convolution/convolution.h"
@@ -19,6 +18,18 @@ plait_status depthwise_backward_input(const plait_call *c, const Conv &v, const 
 template <class T>
 plait_status depthwise_backward_weight(const plait_call *c, const Conv &v, const T *gy, const T *x,
                                        T *gw);
+
+// The same with neighbouring planes in the lanes of vectors, for short rows
+// (convolution_depthwise_lanes.cpp).
+template <class T>
+plait_status depthwise_lanes_forward(const plait_call *c, const Conv &v, const T *x, const T *w,
+                                     const DLTensor *bias, T *y);
+template <class T>
+plait_status depthwise_lanes_backward_input(const plait_call *c, const Conv &v, const T *gy,
+                                            const T *w, T *gx);
+template <class T>
+plait_status depthwise_lanes_backward_weight(const plait_call *c, const Conv &v, const T *gy,
+                                             const T *x, T *gw);
 
 }  // namespace plait::core
 #endif  // PLAIT_CORE_CONVOLUTION_DEPTHWISE_H
