@@ -183,6 +183,13 @@ bool is_long(int64_t columns) {
   return columns >= kLongRow * kLanes<T>;
 }
 
+// Whether sums over windows take planes side by side: rows are short, or strides take them apart,
+// which lanes for all planes need not do.
+template <class T>
+bool in_lanes(const Conv &v, int64_t pitch, int64_t planes) {
+  return (v.sw > 1 && planes >= kLanes<T>) || (!is_long<T>(v.ow) && v.ow != pitch);
+}
+
 // The offsets of a window's elements in the planes that `seen` describes.
 void window_offsets(const Conv &v, const Frame &f, int64_t *offsets) {
   for (int64_t i = 0; i < v.kh; i++)
@@ -197,7 +204,7 @@ plait_status depthwise_forward(const plait_call *c, const Conv &v, const T *x, c
   const int64_t filters = v.goc(), taps = v.kh * v.kw, area = v.oh * v.ow;
   const Bands bands(v.oh, 1, v.w * v.sh, kBand);
   const Frame whole = seen(v, bands.rows, 0);
-  if (!is_long<T>(v.ow) && whole.pitch != v.ow) return depthwise_lanes_forward(c, v, x, w, bias, y);
+  if (in_lanes<T>(v, whole.pitch, v.n * v.c)) return depthwise_lanes_forward(c, v, x, w, bias, y);
   Workspace space;
   PLAIT_TRY(space.take(c, uint64_t(taps) * sizeof(int64_t)));
   window_offsets(v, whole, space.as<int64_t>());
@@ -310,8 +317,7 @@ plait_status depthwise_backward_weight(const plait_call *c, const Conv &v, const
   const int64_t filters = v.goc(), taps = v.kh * v.kw, area = v.oh * v.ow;
   const Bands bands(v.oh, 1, v.w * v.sh, kBand);
   const Frame whole = seen(v, bands.rows, 0);
-  if (!is_long<T>(v.ow) && whole.pitch != v.ow)
-    return depthwise_lanes_backward_weight(c, v, gy, x, gw);
+  if (in_lanes<T>(v, whole.pitch, v.c)) return depthwise_lanes_backward_weight(c, v, gy, x, gw);
   // Neighbouring channels are taken together, image after image, as far as these are small.
   const int64_t own = filters * taps, beside = most(least(kChunk / (area * filters), 32), 1);
   const int64_t sums_room = beside * own * kLanes<T>, pitch = whole.pitch;

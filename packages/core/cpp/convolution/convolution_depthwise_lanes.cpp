@@ -13,6 +13,7 @@ namespace {
 constexpr int64_t kBand = 1 << 11;  // elements of a plane that are taken at once
 constexpr int64_t kFlat = 64;       // products that are summed up one after the other
 constexpr int64_t kUnits = 16;      // parallel units of a sum over images
+constexpr int64_t kAsked = 1 << 12;  // elements of planes that are asked for ahead
 constexpr int64_t kPartials = 1 << 20;  // largest number of elements of partial sums
 
 template <class T>
@@ -271,6 +272,14 @@ void window_offsets(const Conv &v, int64_t pitch, int64_t *offsets) {
     for (int64_t j = 0; j < v.kw; j++) *offsets++ = (i * v.dh * pitch + j * v.dw) * kLanes<T>;
 }
 
+// Asks for small planes of a unit that follows, or for the memory of results: no prefetcher follows
+// eight planes at once.
+template <bool kWrite, class T>
+PLAIT_INLINE void ask_for(const T *planes, int64_t n) {
+  if (n > kAsked) return;
+  for (int64_t i = 0; i < n; i += 64 / int64_t(sizeof(T))) __builtin_prefetch(planes + i, kWrite);
+}
+
 template <class T>
 int64_t units(int64_t planes) {
   return ceil_div(planes, kLanes<T>);
@@ -304,7 +313,10 @@ plait_status depthwise_lanes_forward(const plait_call *c, const Conv &v, const T
           const Group<T> g(planes, u / bands.count);
           const int64_t first = u % bands.count * bands.rows, channel = g.first % v.c;
           const int64_t rows = least(bands.rows, v.oh - first);
-          fill(seen(v, rows, first), g, x + g.first * v.h * v.w, v.h * v.w, bands.count > 1, frame);
+          const T *from = x + g.first * v.h * v.w;
+          fill(seen(v, rows, first), g, from, v.h * v.w, bands.count > 1, frame);
+          if (u + 1 < end) ask_for<false>(from + lanes * v.h * v.w, lanes * v.h * v.w);
+          ask_for<true>(y + g.first * filters * area, lanes * area);
           const Results r{rows, v.ow, {v.sw * lanes, v.sh * row}, {lanes, v.ow * lanes}};
           for (int64_t m = 0; m < filters; m++) {
             sum_all<T>({offsets, elements + m * taps, factors + channel}, taps, r, frame,
@@ -346,9 +358,13 @@ plait_status depthwise_lanes_backward_input(const plait_call *c, const Conv &v, 
           const Group<T> g(planes, u / bands.count);
           const int64_t first = u % bands.count * bands.rows, channel = g.first % v.c;
           const int64_t height = least(bands.rows, v.h - first);
+          const T *from = gy + g.first * filters * area;
+          T *to = gx + (g.first * v.h + first) * v.w;
           for (int64_t m = 0; m < filters; m++)
-            fill(covering_all(v, bands.rows, first), g, gy + (g.first * filters + m) * area,
-                 filters * area, bands.count > 1, frame + m * frame_size);
+            fill(covering_all(v, bands.rows, first), g, from + m * area, filters * area,
+                 bands.count > 1, frame + m * frame_size);
+          if (u + 1 < end) ask_for<false>(from + lanes * filters * area, lanes * filters * area);
+          ask_for<true>(to, lanes * v.h * v.w);
           int64_t all = 0;
           for (int64_t down = 0; down < list.downs; down++)
             for (int64_t k = 0; k < list.acrosses; k++) {
@@ -361,7 +377,7 @@ plait_status depthwise_lanes_backward_input(const plait_call *c, const Conv &v, 
                          frame, zeros, made + (down * v.w + k) * lanes);
               all += count;
             }
-          one_by_one(g, made, height * v.w, gx + (g.first * v.h + first) * v.w, v.h * v.w);
+          one_by_one(g, made, height * v.w, to, v.h * v.w);
         }
       });
 }
@@ -395,8 +411,12 @@ plait_status depthwise_lanes_backward_weight(const plait_call *c, const Conv &v,
           for (int64_t i = image * bands.count; i < last * bands.count; i++) {
             const int64_t plane = i / bands.count * v.c + g.first;
             const int64_t first = i % bands.count * bands.rows;
-            const int64_t rows = least(bands.rows, v.oh - first);
+            const int64_t rows = least(bands.rows, v.oh - first), next = plane + v.c;
             fill(seen(v, rows, first), g, x + plane * v.h * v.w, v.h * v.w, bands.count > 1, frame);
+            if (i + 1 < last) {
+              ask_for<false>(x + next * v.h * v.w, lanes * v.h * v.w);
+              ask_for<false>(gy + next * filters * area, lanes * filters * area);
+            }
             const Results r{rows, v.ow, {v.sw * lanes, v.sh * row}, {lanes, v.ow * lanes}};
             for (int64_t m = 0; m < filters; m++) {
               side_by_side(g, gy + (plane * filters + m) * area + first * v.ow, filters * area,
