@@ -1,0 +1,303 @@
+#include "linalg/small_weights.h"
+
+#include "kernel/copy.h"
+#include "kernel/half.h"
+#include "kernel/transpose.h"
+#include "kernel/vec.h"
+#include "linalg/gemm.h"
+#include "linalg/tile.h"
+
+namespace plait::core {
+namespace {
+
+constexpr int64_t kFewRows = 16;  // up to so many rows, weights are read where they lie
+constexpr int64_t kWeights = 1 << 16;  // for a unit of parallel work, read where they lie
+constexpr int64_t kDot = 4 * kRun;  // products of a run, of which a lane of vectors sums up a part
+constexpr int64_t kPackedBytes = 4 << 20;  // of widened panels
+constexpr int64_t kHigh = 96, kBeside = 8;  // rows and panels of a unit's results
+constexpr int64_t kDeep = 64;  // elements of a row that are widened before they are transposed
+
+// Eight adjacent elements of a dtype, and one.
+
+template <class T, class Wide>
+PLAIT_INLINE Wide widened(const T *from) {
+  typedef T Eight __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T)), may_alias));
+  return __builtin_convertvector(*reinterpret_cast<const Eight *>(from), Wide);
+}
+
+struct Bfloat {
+  typedef uint16_t type;
+  static PLAIT_INLINE Vec<float> eight(const uint16_t *from) {
+    return Vec<float>(widened<uint16_t, Vec<uint32_t>>(from) << 16);
+  }
+  static PLAIT_INLINE float one(uint16_t x) { return plait_bfloat16_to_float(x); }
+};
+
+struct Half {
+  typedef uint16_t type;
+  static PLAIT_INLINE Vec<float> eight(const uint16_t *from) {
+#if defined(__F16C__)
+    return Vec<float>(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(from))));
+#else
+    const Vec<uint32_t> x = widened<uint16_t, Vec<uint32_t>>(from);
+    const Vec<uint32_t> size = (x & 0x7fff) << 13, sign = (x & 0x8000) << 16;
+    const Vec<float> number = Vec<float>(size) * splat(0x1p112f);  // subnormal ones too
+    const Vec<uint32_t> not_finite = Vec<uint32_t>((x & 0x7c00) == 0x7c00) & 0x7f800000;
+    return Vec<float>(Vec<uint32_t>(number) | sign | not_finite);
+#endif
+  }
+  static PLAIT_INLINE float one(uint16_t x) { return plait_float16_to_float(x); }
+};
+
+struct Int8 {
+  typedef int8_t type;
+  static PLAIT_INLINE Vec<float> eight(const int8_t *from) {
+    return __builtin_convertvector(widened<int8_t, Vec<int32_t>>(from), Vec<float>);
+  }
+  static PLAIT_INLINE float one(int8_t x) { return float(x); }
+};
+
+// ---- few rows --------------------------------------------------------------------------------
+
+// The products of R rows of weights and M rows of a: sums[i * R + r].
+template <class W, int R, int M>
+PLAIT_INLINE void dots(const typename W::type *w, int64_t w_row, const float *a, int64_t a_row,
+                       int64_t k, float *sums) {
+  constexpr int V = M == 1 ? 2 : 1;
+  Vec<float> acc[R][M][V] = {};
+  int64_t l = 0;
+  for (; l + V * 8 <= k; l += V * 8)
+    for (int v = 0; v < V; v++) {
+      Vec<float> factor[M];
+      for (int i = 0; i < M; i++) factor[i] = load(a + i * a_row + l + v * 8);
+      for (int r = 0; r < R; r++) {
+        const Vec<float> weights = W::eight(w + r * w_row + l + v * 8);
+        for (int i = 0; i < M; i++) acc[r][i][v] += weights * factor[i];
+      }
+    }
+  for (int r = 0; r < R; r++)
+    for (int i = 0; i < M; i++) {
+      float rest = 0;
+      for (int64_t j = l; j < k; j++) rest += W::one(w[r * w_row + j]) * a[i * a_row + j];
+      Vec<float> sum = acc[r][i][0];
+      if constexpr (V == 2) sum += acc[r][i][1];
+      sums[i * R + r] = sum_of<float>(sum) + rest;
+    }
+}
+
+struct Float {  // weights that were widened before
+  typedef float type;
+  static PLAIT_INLINE Vec<float> eight(const float *from) { return load(from); }
+  static PLAIT_INLINE float one(float x) { return x; }
+};
+
+template <class W>
+void widen_row(const typename W::type *from, int64_t n, float *to) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) store(to + i, W::eight(from + i));
+  for (; i < n; i++) to[i] = W::one(from[i]);
+}
+
+// Adds the products of R rows of weights and all rows of a to sums[i * R + r].
+template <class W, int R, int M>
+PLAIT_NOINLINE void add_dots(const SmallProduct &p, const typename W::type *w, int64_t w_row,
+                             int64_t l, int64_t depth, int64_t i, float *sums) {
+  float run[R * M];
+  dots<W, R, M>(w, w_row, p.a + i * p.a_row + l, p.a_row, depth, run);
+  for (int s = 0; s < R * M; s++) sums[i * R + s] += run[s];
+}
+template <class W, int R>
+void add_all_dots(const SmallProduct &p, const typename W::type *w, int64_t w_row, int64_t l,
+                  int64_t depth, float *sums) {
+  for (int64_t i = 0; i < p.m;) {
+    const int64_t left = p.m - i, some = left == 4 ? 2 : left < 3 ? left : 3;
+    (some == 3   ? add_dots<W, R, 3>
+     : some == 2 ? add_dots<W, R, 2>
+                 : add_dots<W, R, 1>)(p, w, w_row, l, depth, i, sums);
+    i += some;
+  }
+}
+
+// The results of R rows of weights. These are widened once if several groups of rows use them.
+template <class W, int R>
+void all_rows(const SmallProduct &p, int64_t j) {
+  const typename W::type *w = static_cast<const typename W::type *>(p.w) + j * p.w_row;
+  alignas(64) float sums[kFewRows * R] = {}, wide[R * kDot];
+  for (int64_t l = 0; l < p.k; l += kDot) {
+    const int64_t depth = p.k - l < kDot ? p.k - l : kDot;
+    if (p.m <= 3) {
+      add_all_dots<W, R>(p, w + l, p.w_row, l, depth, sums);
+    } else {
+      for (int r = 0; r < R; r++) widen_row<W>(w + r * p.w_row + l, depth, wide + r * kDot);
+      add_all_dots<Float, R>(p, wide, kDot, l, depth, sums);
+    }
+  }
+  for (int64_t i = 0; i < p.m; i++) finish_row(p, i, j, R, sums + i * R);
+}
+
+// Four rows of weights at a time, which stay in the first-level cache for all rows of a.
+template <class W>
+void multiply_few(const plait_call *c, const SmallProduct &p) {
+  const int64_t grain = (kWeights / (p.k + 1) + 4) / 4 * 4;
+  parallel_ranges(c, p.n, grain, [&](int64_t begin, int64_t end) {
+    int64_t j = begin;
+    for (; j + 4 <= end; j += 4) all_rows<W, 4>(p, j);
+    for (; j < end; j++) all_rows<W, 1>(p, j);
+  });
+}
+
+// ---- many rows -------------------------------------------------------------------------------
+
+// A panel of the columns j, j + 1, ... of the transposed weights, widened.
+template <class W>
+void widen_panel(const SmallProduct &p, int64_t j, float *to) {
+  constexpr int64_t w = kPanel<float>;
+  const typename W::type *from = static_cast<const typename W::type *>(p.w) + j * p.w_row;
+  const int64_t columns = p.n - j < w ? p.n - j : w;
+  alignas(64) float rows[w * kDeep];
+  for (int64_t l = 0; l < p.k; l += kDeep) {
+    const int64_t depth = p.k - l < kDeep ? p.k - l : kDeep;
+    for (int64_t i = 0; i < w; i++) {
+      if (i < columns)
+        widen_row<W>(from + i * p.w_row + l, depth, rows + i * kDeep);
+      else
+        memset(rows + i * kDeep, 0, kDeep * sizeof(float));
+    }
+    transpose_block(reinterpret_cast<char *>(to + l * w), w, reinterpret_cast<const char *>(rows),
+                    kDeep, w, depth, sizeof(float));
+  }
+}
+
+template <class W>
+plait_status multiply_many(const plait_call *c, const SmallProduct &p) {
+  constexpr int64_t w = kPanel<float>;
+  const int64_t all = ceil_div(p.n, w), room = kPackedBytes / int64_t(sizeof(float)) / (p.k + 1);
+  const int64_t most = (room / w / kBeside + 1) * kBeside, panels = all < most ? all : most;
+  Workspace space;
+  PLAIT_TRY(space.take(c, uint64_t(panels * w * p.k) * sizeof(float)));
+  float *packed = space.as<float>();
+  const int64_t down = ceil_div(p.m, kHigh);
+  for (int64_t first = 0; first < all; first += panels) {
+    const int64_t some = all - first < panels ? all - first : panels;
+    parallel_ranges(c, some, kSerial / (p.k + 1) / w + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++)
+        widen_panel<W>(p, (first + i) * w, packed + i * w * p.k);
+    });
+    parallel(c, down * ceil_div(some, kBeside), [&](int64_t t) {
+      const int64_t i = t % down * kHigh, panel = t / down * kBeside, j = (first + panel) * w;
+      const int64_t m = p.m - i < kHigh ? p.m - i : kHigh;
+      const int64_t beside = some - panel < kBeside ? some - panel : kBeside;
+      const int64_t n = p.n - j < beside * w ? p.n - j : beside * w;
+      alignas(64) float sums[kHigh * kBeside * w];
+      const Matrix<float> a{p.a + i * p.a_row, p.a_row, 1};
+      multiply_tile(m, beside * w, p.k, a, Panels<float>::packed(packed + panel * w * p.k, p.k),
+                    sums, beside * w, false);
+      for (int64_t r = 0; r < m; r++) finish_row(p, i + r, j, n, sums + r * beside * w);
+    });
+  }
+  return PLAIT_OK;
+}
+
+template <class W>
+plait_status multiply_as(const plait_call *c, const SmallProduct &p) {
+  // tiles sum up a row in the same order whatever the other rows are
+  if (p.m > kFewRows || batch_invariant()) return multiply_many<W>(c, p);
+  multiply_few<W>(c, p);
+  return PLAIT_OK;
+}
+
+}  // namespace
+
+plait_status multiply_small(const plait_call *c, const SmallProduct &p) {
+  if (p.m == 0 || p.n == 0) return PLAIT_OK;
+  switch (p.w_kind) {
+    case BF16: return multiply_as<Bfloat>(c, p);
+    case F16: return multiply_as<Half>(c, p);
+    case I8: return multiply_as<Int8>(c, p);
+    default: return PLAIT_DECLINE;
+  }
+}
+
+void finish_row(const SmallProduct &p, int64_t row, int64_t j, int64_t n, const float *sums) {
+  constexpr int64_t kSome = 64;
+  for (int64_t from = 0; from < n; from += kSome) {
+    const int64_t many = n - from < kSome ? n - from : kSome, at = row * p.n + j + from;
+    float values[kSome];
+    for (int64_t i = 0; i < many; i++) values[i] = sums[from + i];
+    if (p.scale)
+      for (int64_t i = 0; i < many; i++) values[i] *= p.scale[j + from + i];
+    if (p.bias)
+      for (int64_t i = 0; i < many; i++) values[i] += p.bias[j + from + i];
+    if (p.out_kind == F32)
+      memcpy(static_cast<float *>(p.out) + at, values, size_t(many) * sizeof(float));
+    else if (p.out_kind == BF16)
+      narrow_bfloats(static_cast<uint16_t *>(p.out) + at, values, many);
+    else
+      narrow_halves(static_cast<uint16_t *>(p.out) + at, values, many);
+  }
+}
+
+plait_status FloatRows::take(const plait_call *c, const DLTensor *t) {
+  const int last = t->ndim - 1;
+  const int64_t k = t->shape[last];
+  for (int d = 0; d < last; d++) count *= t->shape[d];
+  row = k;
+  if (kind(t->dtype) == F32 && is_contiguous(t)) {
+    data = core::data<float>(t);
+    return PLAIT_OK;
+  }
+  row += k % 512 == 0 ? 16 : 0;  // rows apart by a multiple of 2048 bytes share sets of caches
+  PLAIT_TRY(space_.take(c, uint64_t(count * row) * sizeof(float)));
+  int64_t strides[PLAIT_MAX_DIMS], step = row;
+  strides[last] = 1;
+  for (int d = last - 1; d >= 0; d--) {
+    strides[d] = step;
+    step *= t->shape[d];
+  }
+  DLTensor wide = *t;
+  wide.dtype = DLDataType{kDLFloat, 32, 1};
+  wide.strides = strides;
+  wide.byte_offset = 0;
+  wide.data = space_.as<char>();
+  data = space_.as<float>();
+  return copy(c, &wide, t);
+}
+
+plait_status DenseRows::take(const plait_call *c, const DLTensor *t) {
+  row = t->strides[0];
+  data = t->data;
+  if (t->strides[1] == 1 || t->shape[1] <= 1) return PLAIT_OK;
+  PLAIT_TRY(space_.take(c, uint64_t(numel(t) * size_of(kind(t->dtype)))));
+  int64_t strides[2] = {t->shape[1], 1};
+  DLTensor dense = *t;
+  dense.strides = strides;
+  dense.byte_offset = 0;
+  dense.data = space_.as<char>();
+  data = dense.data;
+  row = t->shape[1];
+  return copy(c, &dense, t);
+}
+
+// ---- linear of halves ------------------------------------------------------------------------
+
+namespace {
+
+plait_status linear_of_halves(plait_call *c) {
+  const DLTensor *x = tensor(c, 0), *w = tensor(c, 1), *bias = tensor(c, 2);
+  DLTensor *out = result(c);
+  const Kind dtype = kind(out->dtype);
+  if (!is_half(dtype) || x->ndim == 0) return PLAIT_DECLINE;
+  FloatRows rows, added;
+  DenseRows weights;
+  PLAIT_TRY(rows.take(c, x));
+  PLAIT_TRY(weights.take(c, w));
+  if (bias) PLAIT_TRY(added.take(c, bias));
+  return multiply_small(
+      c, SmallProduct{rows.count, w->shape[0], w->shape[1], rows.data, rows.row, weights.data,
+                      weights.row, dtype, nullptr, added.data, out->data, dtype});
+}
+
+PLAIT_KERNEL_SPECIAL("linear", linear_of_halves);
+
+}  // namespace
+}  // namespace plait::core
