@@ -10,7 +10,7 @@ import pytest
 import plait_core as pc
 from plait_abi import operator
 
-linear = operator("linear")
+linear, linear_int8 = operator("linear"), operator("linear_int8")
 RNG = np.random.default_rng(30)
 EPS = {pc.bfloat16: 2.0**-8, pc.float16: 2.0**-11}
 each_half = pytest.mark.parametrize("dtype", list(EPS), ids=["bfloat16", "float16"])
@@ -97,4 +97,98 @@ def test_bits_do_not_depend_on_threads(dtype: pc.dtype, m: int) -> None:
 def test_gradients_of_halves(dtype: pc.dtype) -> None:
     x, w = draw(4, 30).to(dtype).requires_grad_(), draw(6, 30).to(dtype).requires_grad_()
     linear(x, w).sum().backward()
+    assert x.grad is not None
     np.testing.assert_allclose(wide(x.grad), np.tile(wide(w.detach()).sum(0), (4, 1)), atol=0.1)
+
+
+def int8(*shape: int) -> pc.Tensor:
+    return pc.from_numpy(RNG.integers(-128, 128, shape).astype("int8"))
+
+
+def scales(n: int) -> pc.Tensor:
+    return pc.from_numpy(RNG.random(n).astype("float32") / 100 + 0.01)
+
+
+def in_integers(x: Any, w: Any, scale: Any, bias: Any) -> Any:
+    """Return what `linear_int8` computes with `activations`, in IEEE float32 operations."""
+    steps = np.abs(x).max(1, keepdims=True, initial=0) / np.float32(127)
+    q = np.clip(np.rint(x / np.where(steps > 0, steps, 1)), -127, 127).astype("int64")
+    made = (q @ w.astype("int64").T).astype("float32") * (steps * scale)
+    return made if bias is None else made + bias
+
+
+@pytest.mark.parametrize("m", ROWS)
+def test_int8_weights(m: int) -> None:
+    for n, k in SIZES:
+        x, w, scale, b = draw(m, k), int8(n, k), scales(n), draw(n)
+        for bias in (None, b):
+            got = linear_int8(x, w, scale, bias)
+            want = wide(x) @ wide(w).T * wide(scale) + (0 if bias is None else wide(b))
+            np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=3e-5 * (k + 1) ** 0.5)
+            turned = linear_int8(x.t().contiguous().t(), w.t().contiguous().t(), scale, bias)
+            assert pc.equal(turned, got)
+
+
+@pytest.mark.parametrize("m", ROWS)
+def test_quantised_activations_have_the_same_bits_everywhere(m: int) -> None:
+    for n, k in SIZES:
+        x, w, scale, b = draw(m, k), int8(n, k), scales(n), draw(n)
+        for bias in (None, b):
+            got = linear_int8(x, w, scale, bias, activations=True)
+            want = in_integers(*(None if t is None else t.numpy() for t in (x, w, scale, bias)))
+            np.testing.assert_array_equal(got.numpy(), want)
+            turned = linear_int8(x, w.t().contiguous().t(), scale, bias, activations=True)
+            assert pc.equal(turned, got)
+
+
+@pytest.mark.parametrize("m", [1, 40])
+def test_the_largest_sums(m: int) -> None:
+    k = 131072
+    x = pc.ones(m, k)
+    for weight in (-128, 127):
+        w = pc.full((2, k), weight, dtype=pc.int8)
+        got = linear_int8(x, w, pc.ones(2), activations=True)
+        step = np.float32(1) / np.float32(127)
+        assert (got.numpy() == np.float32(127 * weight * k) * step).all()
+
+
+@pytest.mark.parametrize("m", [1, 3, 40])
+def test_rows_that_cannot_be_quantised(m: int) -> None:
+    w, scale, bias = int8(20, 33), scales(20), draw(20)
+    x = draw(m, 33)
+    x[0, 5] = float("nan")
+    assert np.isnan(linear_int8(x, w, scale, activations=True)[0].numpy()).all()
+    x[0, 5] = float("-inf")
+    assert np.isnan(linear_int8(x, w, scale, activations=True)[0].numpy()).all()
+    x[0] = 0.0
+    assert pc.equal(linear_int8(x, w, scale, bias, activations=True)[0], bias)
+    x[0] = 1e-45  # the step would be 0
+    assert pc.equal(linear_int8(x, w, scale, bias, activations=True)[0], bias)
+    x[0] = 3.4e38
+    assert np.isfinite(linear_int8(x, w, scale, bias, activations=True)[0].numpy()).sum() >= 0
+
+
+@pytest.mark.parametrize("activations", [False, True])
+@pytest.mark.parametrize("m", [1, 5, 120])
+def test_bits_of_int8_do_not_depend_on_threads(m: int, activations: bool) -> None:
+    x, w, scale = draw(m, 700), int8(900, 700), scales(900)
+    before = pc.get_num_threads()
+    try:
+        made = []
+        for threads in (1, 2, 5):
+            pc.set_num_threads(threads)
+            made.append(linear_int8(x, w, scale, activations=activations))
+    finally:
+        pc.set_num_threads(before)
+    assert pc.equal(made[0], made[1]) and pc.equal(made[0], made[2])
+
+
+@each_half
+@pytest.mark.parametrize("activations", [False, True])
+@pytest.mark.parametrize("m", [1, 5, 40])
+def test_halves_with_int8_weights(dtype: pc.dtype, activations: bool, m: int) -> None:
+    x, w, scale, bias = draw(m, 70).to(dtype), int8(50, 70), scales(50), draw(50).to(dtype)
+    got = linear_int8(x, w, scale, bias, activations=activations)
+    float32 = linear_int8(x.to(pc.float32), w, scale, bias.to(pc.float32), activations=activations)
+    assert got.dtype is dtype
+    assert pc.equal(got, float32.to(dtype))

@@ -218,7 +218,8 @@ plait_status multiply_small(const plait_call *c, const SmallProduct &p) {
   }
 }
 
-void finish_row(const SmallProduct &p, int64_t row, int64_t j, int64_t n, const float *sums) {
+PLAIT_NOINLINE void finish_row(const SmallProduct &p, int64_t row, int64_t j, int64_t n,
+                               const float *sums) {
   constexpr int64_t kSome = 64;
   for (int64_t from = 0; from < n; from += kSome) {
     const int64_t many = n - from < kSome ? n - from : kSome, at = row * p.n + j + from;

@@ -231,6 +231,7 @@ from plait_nn._pooling_dims import (
     MaxPool1d,
     MaxPool3d,
 )
+from plait_nn._quantization import QuantizedLinear, quantize_
 from plait_nn._rearrangement import (
     ChannelShuffle,
     Fold,
@@ -397,6 +398,7 @@ __all__ = [
     "PixelShuffle",
     "PixelUnshuffle",
     "PoissonNLLLoss",
+    "QuantizedLinear",
     "RMSNorm",
     "RNN",
     "RNNBase",
@@ -450,6 +452,7 @@ __all__ = [
     "functional",
     "functional_call",
     "init",
+    "quantize_",
     "register_module_backward_hook",
     "register_module_buffer_registration_hook",
     "register_module_forward_hook",

@@ -30,6 +30,7 @@ __all__ = [
     "l1_loss",
     "leaky_relu",
     "linear",
+    "linear_int8",
     "log_sigmoid",
     "lstm_sequence",
     "max_pool2d_with_indices",
@@ -64,6 +65,7 @@ hardsigmoid: Function = operator("hardsigmoid")
 hardswish: Function = operator("hardswish")
 hardtanh: Function = operator("hardtanh")
 huber_loss: Function = operator("huber_loss")
+linear_int8: Function = operator("linear_int8")
 l1_loss: Function = operator("l1_loss")
 leaky_relu: Function = operator("leaky_relu")
 lstm_sequence: Functions = operator("lstm_sequence")

@@ -22,6 +22,7 @@ __all__ = [
     "float64",
     "int32",
     "int64",
+    "int8",
     "is_complex",
     "is_floating",
     "is_integral",
@@ -38,7 +39,8 @@ class DType(str):
 
 
 bool_ = DType("bool")
-uint8, int32, int64 = DType("uint8"), DType("int32"), DType("int64")
+int8, uint8 = DType("int8"), DType("uint8")
+int32, int64 = DType("int32"), DType("int64")
 float16, bfloat16 = DType("float16"), DType("bfloat16")
 float32, float64 = DType("float32"), DType("float64")
 complex64, complex128 = DType("complex64"), DType("complex128")

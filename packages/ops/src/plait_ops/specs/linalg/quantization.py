@@ -1,0 +1,86 @@
+"""Layers with quantised weights."""
+
+from plait_ops.spec import Operator
+from plait_ops.words import (
+    bfloat16,
+    check,
+    float16,
+    float32,
+    float64,
+    int8,
+    is_floating,
+    numel,
+    result,
+)
+
+linear_int8 = Operator(
+    "linear_int8(Tensor input, Tensor weight, Tensor scale, Tensor? bias=None, *, bool activations=False) -> Tensor",
+    doc="""
+    A linear layer with int8 weights: ``(input @ weight.T) * scale + bias``, where row j of the float weights is
+    ``weight[j] * scale[j]``.
+
+    With `activations` each row x of `input` is quantised too: ``s = max|x| / 127`` and
+    ``q = clamp(round(x / s), -127, 127)`` in float32, 0 where s is 0. The result is ``(q @ weight.T) * (s * scale) + bias``, whose
+    product is computed in integers: it is exact, and the same on every processor. A row with nan or an infinity gives nan.
+
+    Shapes: `input` is (..., k), `weight` (m, k), `scale` and `bias` (m,), the result (..., m); with `activations` k is at most 131072.
+    Dtypes: `input` and `bias` float32, float16 or bfloat16, `weight` int8, `scale` one of these floats; sums of floats are float32.
+    There is no derivative: the input of a recorded call must be detached.
+    Raises: ShapeError for other shapes, DTypeError for other dtypes.
+
+    >>> import plait_core as pc
+    >>> from plait_abi import operator
+    >>> weight = pc.tensor([[1, -2], [4, 0]], dtype=pc.int8)
+    >>> operator("linear_int8")(pc.ones(1, 2), weight, pc.tensor([0.5, 0.25])).tolist()
+    [[-0.5, 1.0]]
+    """,
+    dtypes="floating",
+    kernel="in[0] has any number of leading dimensions; in[3] may be None; in[4] is the switch.",
+    variants="",
+)
+
+
+@linear_int8.shape
+def _(input, weight, scale, bias, activations):
+    check(input.ndim > 0, f"`input` must have at least 1 dimension; got shape {input.shape}")
+    check(weight.ndim == 2, f"`weight` must have 2 dimensions; got shape {weight.shape}")
+    check(
+        input.shape[-1] == weight.shape[1],
+        f"the last dimension of `input` {input.shape} must equal the last of `weight` {weight.shape}",
+    )
+    check(
+        scale.ndim == 1 and scale.shape[0] == weight.shape[0],
+        f"`scale` must have shape {tuple(weight.shape[:1])} for `weight` of shape {weight.shape}; got {scale.shape}",
+    )
+    check(
+        not activations or weight.shape[1] <= 131072,
+        f"with `activations` rows have at most 131072 elements; got `weight` of shape {weight.shape}",
+    )
+    check(
+        input.dtype == float32 or input.dtype == float16 or input.dtype == bfloat16,
+        f"`input` must be float32, float16 or bfloat16; got {input.dtype}",
+        "DTypeError",
+    )
+    check(weight.dtype == int8, f"`weight` must be int8; got {weight.dtype}", "DTypeError")
+    check(
+        is_floating(scale.dtype) and scale.dtype != float64,
+        f"`scale` must be float32, float16 or bfloat16; got {scale.dtype}",
+        "DTypeError",
+    )
+    if bias is not None:
+        check(
+            bias.ndim == 1 and bias.shape[0] == weight.shape[0],
+            f"`bias` must have shape {tuple(weight.shape[:1])} for `weight` of shape {weight.shape}; got {bias.shape}",
+        )
+        check(
+            bias.dtype == input.dtype,
+            f"`bias` must have the dtype of `input`, {input.dtype}; got {bias.dtype}",
+            "DTypeError",
+        )
+    return result(input.shape[:-1] + weight.shape[:1], input.dtype)
+
+
+@linear_int8.cost
+def _(input, weight):
+    # the sums begin with the bias
+    return 2 * numel(input) * weight.shape[0]
