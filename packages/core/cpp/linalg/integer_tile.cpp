@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "kernel/transpose.h"
 #include "kernel/vec.h"
 #include "linalg/tile.h"
 
@@ -202,34 +203,33 @@ const IntegerTile &integer_tile() {
 
 void pack_integer_panel(const IntegerTile &t, const int8_t *w, int64_t row, int64_t columns,
                         int64_t k, char *to) {
-  constexpr int64_t kColumns = kIntegerPanel;
-  const int64_t whole = k / t.group, groups = ceil_div(k, t.group);
+  constexpr int64_t kSome = 128;  // groups that are laid out before they are transposed
+  const int64_t groups = ceil_div(k, t.group);
   int32_t *first = reinterpret_cast<int32_t *>(to);
-  char *panel = to + 64;
   memset(first, 0, 64);
-  if (columns < kColumns) memset(panel, 0, size_t(groups) * 64);
-  for (int64_t i = 0; i < columns; i++) {
-    const int8_t *from = w + i * row;
-    if (t.offset) {
-      int32_t sum = 0;
-      for (int64_t l = 0; l < k; l++) sum += from[l];
-      first[i] = -128 * sum;  // (q + 128) w - 128 w
-      for (int64_t g = 0; g < whole; g++) memcpy(panel + g * 64 + i * 4, from + g * 4, 4);
-    } else {
-      for (int64_t g = 0; g < whole; g++) {
-        const int16_t two[2] = {from[2 * g], from[2 * g + 1]};
-        memcpy(panel + g * 64 + i * 4, two, 4);
+  alignas(64) int32_t rows[kIntegerPanel][kSome];
+  for (int64_t g = 0; g < groups; g += kSome) {
+    const int64_t some = groups - g < kSome ? groups - g : kSome, l = g * t.group;
+    const int64_t depth = k - l < some * t.group ? k - l : some * t.group;
+    for (int64_t i = 0; i < kIntegerPanel; i++) {
+      rows[i][some - 1] = 0;
+      if (i >= columns) {
+        memset(rows[i], 0, size_t(some) * 4);
+      } else if (t.offset) {
+        const int8_t *from = w + i * row + l;
+        int32_t sum = 0;
+        for (int64_t d = 0; d < depth; d++) sum += from[d];
+        first[i] -= 128 * sum;  // (q + 128) w - 128 w
+        memcpy(rows[i], from, size_t(depth));
+      } else {
+        const int8_t *from = w + i * row + l;
+        int16_t wide[2 * kSome];
+        for (int64_t d = 0; d < depth; d++) wide[d] = from[d];
+        memcpy(rows[i], wide, size_t(depth) * 2);
       }
     }
-    if (whole == groups) continue;
-    char last[4] = {};
-    if (t.offset) {
-      memcpy(last, from + whole * 4, size_t(k - whole * 4));
-    } else {
-      const int16_t one = from[k - 1];
-      memcpy(last, &one, 2);
-    }
-    memcpy(panel + whole * 64 + i * 4, last, 4);
+    transpose_block(to + 64 + g * 64, kIntegerPanel, reinterpret_cast<const char *>(rows), kSome,
+                    kIntegerPanel, some, 4);
   }
 }
 

@@ -1,5 +1,9 @@
 #include "linalg/small_weights.h"
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #include "kernel/copy.h"
 #include "kernel/half.h"
 #include "kernel/transpose.h"
@@ -52,7 +56,12 @@ struct Half {
 struct Int8 {
   typedef int8_t type;
   static PLAIT_INLINE Vec<float> eight(const int8_t *from) {
+#if defined(__AVX2__)
+    const __m128i some = _mm_loadl_epi64(reinterpret_cast<const __m128i *>(from));
+    return Vec<float>(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(some)));
+#else
     return __builtin_convertvector(widened<int8_t, Vec<int32_t>>(from), Vec<float>);
+#endif
   }
   static PLAIT_INLINE float one(int8_t x) { return float(x); }
 };
