@@ -27,8 +27,10 @@ def test_windows_add_up_to_a_summary() -> None:
         work(seen, 3)
     part, exp = seen.names["part"], seen.names["exp"]
     assert (part.kind, exp.kind) == ("range", "operator")
-    assert part.seconds > exp.seconds > 0
-    assert part.self_seconds == pytest.approx(part.seconds - exp.seconds, rel=0.2)
+    assert exp.self_seconds == exp.seconds > 0
+    assert 0 < part.self_seconds < part.seconds
+    # a range that a window's end cuts is not counted, though the operator within it may be
+    assert abs(part.count - exp.count) <= seen.windows + 1
     assert exp.operations == exp.count * 64
     assert seen.seconds >= 3 * 0.01
     assert "exp" in seen.table()
