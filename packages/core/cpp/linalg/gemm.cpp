@@ -1,5 +1,7 @@
 #include "linalg/gemm.h"
 
+#include "kernel/fused.h"
+
 namespace plait::core {
 namespace {
 
@@ -9,20 +11,21 @@ void scale(T *c, int64_t ldc, int64_t m, int64_t n, T beta) {
     for (int64_t j = 0; j < n; j++) c[i * ldc + j] = beta == T(0) ? T(0) : T(beta * c[i * ldc + j]);
 }
 
-// Products of floating-point numbers that need no packing. Returns false and does nothing if p is
-// not such a product.
-template <class T>
-bool gemm_unpacked(const Product<T> &p) {
-  if (p.m > 1 && gemm_direct(p)) return true;
-  if (batch_invariant()) return false;
-  if (p.n == 1 && gemv(p)) return true;
-  if (p.m != 1 || p.n == 1) return false;
-  return gemv(Product<T>{p.n, 1, p.k, p.alpha, p.b.transposed(), p.a.transposed(), p.beta, p.c, 1});
-}
-
 template <class T>
 bool is_plain(const Product<T> &p) {
   return p.alpha == T(1) && (p.beta == T(0) || p.beta == T(1));
+}
+
+template <class T>
+void gemm_plain_serial(const Product<T> &p) {
+  if (gemm_direct(p) || gemm_few<T>(nullptr, p)) return;
+  gemm_tiled_serial(p);
+}
+
+template <class T>
+plait_status gemm_plain(const plait_call *c, const Product<T> &p) {
+  if (p.m * p.n * p.k <= kOneUnit && (gemm_direct(p) || gemm_few<T>(nullptr, p))) return PLAIT_OK;
+  return gemm_few(c, p) ? PLAIT_OK : gemm_tiled(c, p);
 }
 
 // c = alpha x + beta c for the m x n products x.
@@ -32,11 +35,11 @@ void combine(const Product<T> &p, const T *x) {
     for (int64_t j = 0; j < p.n; j++) {
       T *to = p.c + i * p.ldc + j;
       const T value = p.alpha * x[i * p.n + j];
-      *to = p.beta == T(0) ? value : p.beta * *to + value;
+      *to = p.beta == T(0) ? value : fused(p.beta, *to, value);
     }
 }
 
-// The factors of products that tiles do not know are applied afterwards.
+// Other factors are applied afterwards.
 template <class T>
 plait_status gemm_scaled(const plait_call *c, const Product<T> &p) {
   Workspace space;
@@ -46,7 +49,7 @@ plait_status gemm_scaled(const plait_call *c, const Product<T> &p) {
   q.beta = T(0);
   q.c = space.as<T>();
   q.ldc = p.n;
-  PLAIT_TRY(gemm_tiled(c, q));
+  PLAIT_TRY(gemm_plain(c, q));
   combine(p, q.c);
   return PLAIT_OK;
 }
@@ -67,7 +70,7 @@ void gemm_scaled_serial(const Product<T> &p) {
                    some,
                    0};
       q.ldc = q.n;
-      gemm_tiled_serial(q);
+      gemm_plain_serial(q);
       Product<T> whole = p;
       whole.m = q.m;
       whole.n = q.n;
@@ -83,8 +86,8 @@ void gemm_serial(const Product<T> &p) {
   if constexpr (is_float<T>) {
     if (p.m == 0 || p.n == 0) return;
     if (p.k == 0) return scale(p.c, p.ldc, p.m, p.n, p.beta);
-    if (gemm_unpacked(p) || gemm_blas_serial(p)) return;
-    is_plain(p) ? gemm_tiled_serial(p) : gemm_scaled_serial(p);
+    if (gemm_blas_serial(p)) return;
+    is_plain(p) ? gemm_plain_serial(p) : gemm_scaled_serial(p);
   } else {
     gemm_integers(p);
   }
@@ -99,10 +102,13 @@ plait_status gemm(const plait_call *c, Product<T> p) {
     return PLAIT_OK;
   }
   if constexpr (is_float<T>) {
-    if (p.m * p.n * p.k <= kOneUnit && gemm_unpacked(p)) return PLAIT_OK;
-    const plait_status status = gemm_blas(c, p);
-    if (status != PLAIT_DECLINE) return status;
-    return is_plain(p) ? gemm_tiled(c, p) : gemm_scaled(c, p);
+    if (p.m * p.n * p.k > kOneUnit) {
+      const plait_status status = gemm_blas(c, p);
+      if (status != PLAIT_DECLINE) return status;
+    } else if (!is_plain(p)) {
+      return gemm_scaled_serial(p), PLAIT_OK;
+    }
+    return is_plain(p) ? gemm_plain(c, p) : gemm_scaled(c, p);
   } else {
     gemm_integers(c, p);
     return PLAIT_OK;

@@ -90,10 +90,15 @@ void gemm_integers(const plait_call *c, const Product<T> &p);
 // Multiplications for one unit of parallel work.
 constexpr int64_t kOneUnit = 1 << 19;
 
-// One column of results, n = 1. Returns false and does nothing if neither the rows nor the columns
-// of the matrix are contiguous.
+// Products below have alpha 1 and beta 0 or 1. Their results are the same sums in the same order, by
+// whichever of the functions: products in blocks of kDepth, which are added to c one after the other.
+
+// Of few rows or columns: the larger operand is read once, where it lies. On all threads, or on the
+// calling one where `c` is null. Returns false and does nothing if there are more, if the larger
+// operand is contiguous in no direction, or if too few units of work would come of it.
+constexpr int64_t kFewRows = 8;
 template <class T>
-bool gemv(const Product<T> &p);
+bool gemm_few(const plait_call *c, const Product<T> &p);
 
 // Small products, whose operands are not worth packing. Returns false and does nothing if the
 // product is not small, or if b is neither dense nor transposed and small.
@@ -101,7 +106,7 @@ constexpr int64_t kDirect = 1 << 16;
 template <class T>
 bool gemm_direct(Product<T> p);
 
-// Products with alpha 1 and beta 0 or 1, of any strides, on all threads or on the caller's.
+// Of any strides, on all threads or on the caller's.
 template <class T>
 plait_status gemm_tiled(const plait_call *c, const Product<T> &p);
 template <class T>

@@ -1,4 +1,5 @@
 // Small products of floating-point numbers, whose operands are not packed.
+#include "kernel/fused.h"
 #include "kernel/transpose.h"
 #include "linalg/gemm.h"
 #include "linalg/tile.h"
@@ -8,18 +9,9 @@ namespace {
 
 constexpr int64_t kTurned = 4096;  // elements of a transposed operand that are put in order
 
-// to = alpha x + beta to
-template <class T>
-PLAIT_INLINE void put(const Product<T> &p, Vec<T> x, T *to) {
-  if (p.alpha != T(1)) x *= splat(p.alpha);
-  if (p.beta != T(0)) x += splat(p.beta) * load(to);
-  store(to, x);
-}
-
-// R rows and V vectors of results, from operands that are not packed. The first `done` columns are
-// left as they are.
+// R rows and V vectors of results, from operands that are not packed.
 template <class T, int R, int V>
-PLAIT_INLINE void strip(const Product<T> &p, int64_t i, int64_t j, int64_t done = 0) {
+PLAIT_INLINE void strip(const Product<T> &p, int64_t i, int64_t j) {
   Vec<T> acc[R][V] = {};
   const T *a = p.a.data + i * p.a.rows, *b = p.b.data + j;
   for (int64_t l = 0; l < p.k; l++, a += p.a.columns, b += p.b.rows) {
@@ -27,37 +19,35 @@ PLAIT_INLINE void strip(const Product<T> &p, int64_t i, int64_t j, int64_t done 
     for (int v = 0; v < V; v++) wide[v] = load(b + v * kLanes<T>);
     for (int r = 0; r < R; r++) {
       const Vec<T> x = splat(a[r * p.a.rows]);
-      for (int v = 0; v < V; v++) acc[r][v] += x * wide[v];
+      for (int v = 0; v < V; v++) acc[r][v] = fused(x, wide[v], acc[r][v]);
     }
   }
-  for (int r = 0; r < R; r++) {
-    T *to = p.c + (i + r) * p.ldc + j;
-    if (done) {
-      T lanes[kLanes<T>];
-      store(lanes, load(to));
-      put(p, acc[r][0], lanes);
-      for (int64_t v = done; v < kLanes<T>; v++) to[v] = lanes[v];
-    } else {
-      for (int v = 0; v < V; v++) put(p, acc[r][v], to + v * kLanes<T>);
+  for (int r = 0; r < R; r++)
+    for (int v = 0; v < V; v++) {
+      T *to = p.c + (i + r) * p.ldc + j + v * kLanes<T>;
+      store(to, p.beta == T(0) ? acc[r][v] : load(to) + acc[r][v]);
     }
-  }
 }
 
 template <class T, int R>
 void strips(const Product<T> &p, int64_t i) {
-  constexpr int64_t w = kLanes<T>;
   int64_t j = 0;
-  for (; j + 2 * w <= p.n; j += 2 * w) strip<T, R, 2>(p, i, j);
-  for (; j + w <= p.n; j += w) strip<T, R, 1>(p, i, j);
-  if (j < p.n) strip<T, R, 1>(p, i, p.n - w, j - (p.n - w));
+  for (; j + 2 * kLanes<T> <= p.n; j += 2 * kLanes<T>) strip<T, R, 2>(p, i, j);
+  for (; j + kLanes<T> <= p.n; j += kLanes<T>) strip<T, R, 1>(p, i, j);
+  for (; j < p.n; j++)
+    for (int r = 0; r < R; r++) {
+      const T *a = p.a.data + (i + r) * p.a.rows, *b = p.b.data + j;
+      T sum = T(0), *to = p.c + (i + r) * p.ldc + j;
+      for (int64_t l = 0; l < p.k; l++) sum = fused(a[l * p.a.columns], b[l * p.b.rows], sum);
+      *to = p.beta == T(0) ? sum : *to + sum;
+    }
 }
 
 }  // namespace
 
-// The same sums in the same order as by tiles.
 template <class T>
 bool gemm_direct(Product<T> p) {
-  if (p.n < kLanes<T> || p.m * p.n * p.k > kDirect) return false;
+  if (p.m < 2 || p.n < kLanes<T> || p.m * p.n * p.k > kDirect) return false;
   alignas(32) T turned[kTurned];
   if (p.b.columns != 1) {
     if (p.b.rows != 1 || p.m < 4 || p.k * p.n > kTurned) return false;

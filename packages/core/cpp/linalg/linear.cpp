@@ -56,7 +56,7 @@ plait_status linear_packed(const plait_call *c, int64_t rows, Matrix<T> a, const
   const bool worth = rows >= kPackedRows && rows <= kMostPackedRows && n >= 32 && k >= 32 &&
                      (a.columns == 1 || a.rows == 1);
   if (!worth || !has_wide_tiles() || size * int64_t(sizeof(T)) > kPackedBytes ||
-      batch_invariant() || !may_keep_packed(c, 1))
+      !may_keep_packed(c, 1))
     return PLAIT_DECLINE;
   PackedWeight packed;
   PLAIT_TRY(packed.take(c, 1, PackedForm::Right, uint64_t(size) * sizeof(T), [&](void *into) {

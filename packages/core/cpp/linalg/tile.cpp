@@ -4,13 +4,6 @@
 
 #include "kernel/transpose.h"
 
-// Before a short loop of constant length: it is unrolled before compilers choose registers.
-#if defined(__clang__)
-#define PLAIT_UNROLL _Pragma("unroll")
-#else
-#define PLAIT_UNROLL _Pragma("GCC unroll 16")
-#endif
-
 namespace plait::core {
 namespace {
 

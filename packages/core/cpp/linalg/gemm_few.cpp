@@ -1,0 +1,335 @@
+// Products of few rows with a large matrix, as decoding has them, and of a large matrix with few
+// columns. The large operand, here called `many`, is read once and where it lies. Vectors run along
+// its rows, never along k: if these are what is contiguous, small squares are transposed in
+// registers. So a result is the same sum in the same order as by tiles.
+#include "kernel/fused.h"
+#include "linalg/gemm.h"
+#include "linalg/tile.h"
+
+namespace plait::core {
+namespace {
+
+constexpr int64_t kUnitBytes = 1 << 17;  // of `many`, for one unit of parallel work
+constexpr int64_t kBlocks = 8;  // of a single sum, which are summed up side by side
+
+template <class T>
+constexpr int64_t kLine = 64 / int64_t(sizeof(T));  // elements of a line of the cache
+template <class T>
+constexpr int64_t kHalf = kLanes<T> / 2;
+template <class T>
+constexpr int64_t kBeside = 2048 / int64_t(sizeof(T));  // sums of a row that stay in the cache
+
+constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+constexpr int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+// The sum of row i of few and row j of many is c[i * few_step + j * many_step], which is added to
+// if `add`. Rows of few are contiguous.
+template <class T>
+struct FewRows {
+  int64_t m, n, k;
+  Matrix<T> few, many;  // m x k and n x k
+  bool add;
+  T *c;
+  int64_t few_step, many_step;
+};
+
+// kHalf columns of kLanes rows that begin at `low` and, for the second half of them, at `high`.
+template <class T>
+PLAIT_INLINE void columns_of(const T *low, const T *high, int64_t stride, Vec<T> *column) {
+  Vec<T> row[kHalf<T>];
+  for (int i = 0; i < kHalf<T>; i++) row[i] = halves(low + i * stride, high + i * stride);
+  if constexpr (kLanes<T> == 8) {
+    const Vec<T> a = shuffled<0, 8, 1, 9, 4, 12, 5, 13>(row[0], row[1]),
+                 b = shuffled<2, 10, 3, 11, 6, 14, 7, 15>(row[0], row[1]),
+                 c = shuffled<0, 8, 1, 9, 4, 12, 5, 13>(row[2], row[3]),
+                 d = shuffled<2, 10, 3, 11, 6, 14, 7, 15>(row[2], row[3]);
+    column[0] = shuffled<0, 1, 8, 9, 4, 5, 12, 13>(a, c);
+    column[1] = shuffled<2, 3, 10, 11, 6, 7, 14, 15>(a, c);
+    column[2] = shuffled<0, 1, 8, 9, 4, 5, 12, 13>(b, d);
+    column[3] = shuffled<2, 3, 10, 11, 6, 7, 14, 15>(b, d);
+  } else {
+    column[0] = shuffled_longs<0, 4, 2, 6>(row[0], row[1]);
+    column[1] = shuffled_longs<1, 5, 3, 7>(row[0], row[1]);
+  }
+}
+
+// sum[r] += kHalf products of row r of x with kLanes rows of w.
+template <class T, int R>
+PLAIT_INLINE void half_step(const T *x, int64_t apart, const T *low, const T *high, int64_t stride,
+                            Vec<T> *sum) {
+  Vec<T> column[kHalf<T>];
+  columns_of<T>(low, high, stride, column);
+  PLAIT_UNROLL for (int q = 0; q < kHalf<T>; q++) {
+    PLAIT_UNROLL for (int r = 0; r < R; r++) {
+      sum[r] = fused(splat(x[r * apart + q]), column[q], sum[r]);
+    }
+  }
+}
+
+// sums[r][g] = the sums of `depth` products of row r of x with G times kLanes rows of w. A line of
+// a row is used up before the next rows are read, as those of many rows may share a set of the
+// cache.
+template <class T, int R, int G>
+PLAIT_NOINLINE void chains(const T *x, int64_t apart, const T *w, int64_t stride, int64_t depth,
+                           int64_t ahead, T *sums) {
+  constexpr int64_t h = kHalf<T>;
+  Vec<T> sum[G][R] = {};
+  int64_t l = 0;
+  for (; l + kLine<T> <= depth; l += kLine<T>) {
+    PLAIT_UNROLL for (int g = 0; g < G; g++) {
+      const T *low = w + 2 * g * h * stride + l, *high = low + h * stride;
+      PLAIT_UNROLL for (int64_t i = 0; i < h; i++) {
+        __builtin_prefetch(low + i * stride + ahead, 0, 2);
+        __builtin_prefetch(high + i * stride + ahead, 0, 2);
+      }
+      PLAIT_UNROLL for (int64_t s = 0; s < kLine<T>; s += h) {
+        half_step<T, R>(x + l + s, apart, low + s, high + s, stride, sum[g]);
+      }
+    }
+  }
+  for (; l + h <= depth; l += h) {
+    PLAIT_UNROLL for (int g = 0; g < G; g++) {
+      const T *low = w + 2 * g * h * stride + l;
+      half_step<T, R>(x + l, apart, low, low + h * stride, stride, sum[g]);
+    }
+  }
+  for (; l < depth; l++) {
+    PLAIT_UNROLL for (int g = 0; g < G; g++) {
+      Vec<T> column;
+      for (int64_t i = 0; i < 2 * h; i++) column[i] = w[(2 * g * h + i) * stride + l];
+      PLAIT_UNROLL for (int r = 0; r < R; r++) {
+        sum[g][r] = fused(splat(x[r * apart + l]), column, sum[g][r]);
+      }
+    }
+  }
+  PLAIT_UNROLL for (int r = 0; r < R; r++) {
+    PLAIT_UNROLL for (int g = 0; g < G; g++) { store(sums + (r * G + g) * kLanes<T>, sum[g][r]); }
+  }
+}
+
+template <class T, int G>
+void chains_of(int64_t m, const T *x, int64_t apart, const T *w, int64_t stride, int64_t depth,
+               int64_t ahead, T *sums) {
+  switch (m) {
+    case 1: return chains<T, 1, G>(x, apart, w, stride, depth, ahead, sums);
+    case 2: return chains<T, 2, G>(x, apart, w, stride, depth, ahead, sums);
+    case 3: return chains<T, 3, G>(x, apart, w, stride, depth, ahead, sums);
+    case 4: return chains<T, 4, G>(x, apart, w, stride, depth, ahead, sums);
+  }
+  if constexpr (G == 1) switch (m) {
+      case 5: return chains<T, 5, G>(x, apart, w, stride, depth, ahead, sums);
+      case 6: return chains<T, 6, G>(x, apart, w, stride, depth, ahead, sums);
+      case 7: return chains<T, 7, G>(x, apart, w, stride, depth, ahead, sums);
+      case 8: return chains<T, 8, G>(x, apart, w, stride, depth, ahead, sums);
+    }
+}
+
+// total = a new sum, or has it added.
+template <class T>
+PLAIT_INLINE void add_up(T *total, const T *sum, int64_t count, bool add) {
+  for (int64_t i = 0; i < count; i++) total[i] = add ? total[i] + sum[i] : sum[i];
+}
+
+// The sums with rows of many from `j` on, G times kLanes or, if G is 1, fewer.
+template <class T, int G>
+void some_rows(const FewRows<T> &f, int64_t j, int64_t stop) {
+  constexpr int64_t w = G * kLanes<T>;
+  const int64_t n = least(w, stop - j);
+  alignas(64) T total[kFewRows * w], sums[kFewRows * w], copied[G == 1 ? w * kDepth<T> : 1];
+  if (f.add)
+    for (int64_t r = 0; r < f.m; r++)
+      for (int64_t s = 0; s < w; s++)
+        total[r * w + s] = s < n ? f.c[r * f.few_step + (j + s) * f.many_step] : T(0);
+  for (int64_t l = 0; l < f.k; l += kDepth<T>) {
+    const int64_t d = least(kDepth<T>, f.k - l);
+    const T *from = f.many.at(j, l).data;
+    int64_t stride = f.many.rows;
+    const int64_t ahead = l + kDepth<T> < f.k ? kDepth<T> : j + w < stop ? w * stride - l : 0;
+    if (G == 1 && n < w) {
+      for (int64_t s = 0; s < w; s++)
+        memcpy(copied + s * d, from + least(s, n - 1) * stride, size_t(d) * sizeof(T));
+      from = copied;
+      stride = d;
+    }
+    chains_of<T, G>(f.m, f.few.at(0, l).data, f.few.rows, from, stride, d, ahead, sums);
+    add_up(total, sums, f.m * w, f.add || l > 0);
+  }
+  for (int64_t r = 0; r < f.m; r++)
+    for (int64_t s = 0; s < n; s++) f.c[r * f.few_step + (j + s) * f.many_step] = total[r * w + s];
+}
+
+// Rows [begin, end) of many, which are contiguous.
+template <class T>
+void by_rows(const FewRows<T> &f, int64_t begin, int64_t end) {
+  for (int64_t j = begin; j < end;) {
+    const bool wide = f.m <= 4 && end - j >= 2 * kLanes<T>;
+    wide ? some_rows<T, 2>(f, j, end) : some_rows<T, 1>(f, j, end);
+    j += (wide ? 2 : 1) * kLanes<T>;
+  }
+}
+
+// run[r][j] += the products of L elements of R rows of x with L rows of b, which are `stride`
+// elements apart, for n results. `ahead` is how far away the rows are that come next.
+template <class T, int R, int L>
+PLAIT_INLINE void add_rows(const T *x, int64_t apart, const T *b, int64_t stride, int64_t ahead,
+                           int64_t n, T *run) {
+  Vec<T> factor[R][L];
+  for (int r = 0; r < R; r++)
+    for (int q = 0; q < L; q++) factor[r][q] = splat(x[r * apart + q]);
+  int64_t j = 0;
+  for (; j + kLanes<T> <= n; j += kLanes<T>) {
+    if (j % kLine<T> == 0)
+      for (int q = 0; q < L; q++) __builtin_prefetch(b + q * stride + j + ahead, 0, 3);
+    Vec<T> wide[L];
+    PLAIT_UNROLL for (int q = 0; q < L; q++) wide[q] = load(b + q * stride + j);
+    PLAIT_UNROLL for (int r = 0; r < R; r++) {
+      Vec<T> sum = load(run + r * kBeside<T> + j);
+      PLAIT_UNROLL for (int q = 0; q < L; q++) sum = fused(factor[r][q], wide[q], sum);
+      store(run + r * kBeside<T> + j, sum);
+    }
+  }
+  for (; j < n; j++)
+    for (int r = 0; r < R; r++) {
+      T sum = run[r * kBeside<T> + j];
+      for (int q = 0; q < L; q++) sum = fused(x[r * apart + q], b[q * stride + j], sum);
+      run[r * kBeside<T> + j] = sum;
+    }
+}
+
+template <class T, int R>
+void some_columns(const FewRows<T> &f, int64_t j, int64_t n) {
+  constexpr int L = R == 1 ? 8 : R == 2 ? 4 : 2;
+  alignas(64) T run[R * kBeside<T>], total[R * kBeside<T>];
+  if (f.add)
+    for (int r = 0; r < R; r++)
+      for (int64_t s = 0; s < n; s++)
+        total[r * kBeside<T> + s] = f.c[r * f.few_step + (j + s) * f.many_step];
+  const int64_t stride = f.many.columns;
+  for (int64_t begin = 0; begin < f.k; begin += kDepth<T>) {
+    const int64_t end = least(f.k, begin + kDepth<T>);
+    for (int r = 0; r < R; r++)
+      for (int64_t s = 0; s < n; s++) run[r * kBeside<T> + s] = T(0);
+    int64_t l = begin;
+    for (; l + L <= end; l += L)
+      add_rows<T, R, L>(f.few.at(0, l).data, f.few.rows, f.many.at(j, l).data, stride,
+                        l + 2 * L <= f.k ? L * stride : 0, n, run);
+    for (; l < end; l++)
+      add_rows<T, R, 1>(f.few.at(0, l).data, f.few.rows, f.many.at(j, l).data, stride, 0, n, run);
+    for (int r = 0; r < R; r++)
+      add_up(total + r * kBeside<T>, run + r * kBeside<T>, n, f.add || begin > 0);
+  }
+  for (int r = 0; r < R; r++)
+    for (int64_t s = 0; s < n; s++)
+      f.c[r * f.few_step + (j + s) * f.many_step] = total[r * kBeside<T> + s];
+}
+
+// Rows [begin, end) of many, whose columns are contiguous.
+template <class T>
+void by_columns(const FewRows<T> &f, int64_t begin, int64_t end) {
+  for (int64_t j = begin; j < end; j += kBeside<T>) {
+    const int64_t n = least(kBeside<T>, end - j);
+    switch (f.m) {
+      case 1: some_columns<T, 1>(f, j, n); break;
+      case 2: some_columns<T, 2>(f, j, n); break;
+      case 3: some_columns<T, 3>(f, j, n); break;
+      default: some_columns<T, 4>(f, j, n);
+    }
+  }
+}
+
+// B blocks of a single sum side by side: one after the other, each product would wait for the one
+// before.
+template <class T, int B>
+void blocks_of_one(const T *a, int64_t step_a, const T *b, int64_t step_b, int64_t from,
+                   int64_t depth, T *sums) {
+  T sum[B];
+  for (int s = 0; s < B; s++) sum[s] = sums[s];
+  for (int64_t l = from; l < depth; l++)
+    for (int s = 0; s < B; s++) {
+      const int64_t at = s * kDepth<T> + l;
+      sum[s] = fused(a[at * step_a], b[at * step_b], sum[s]);
+    }
+  for (int s = 0; s < B; s++) sums[s] = sum[s];
+}
+
+template <class T>
+void one_result(const T *a, int64_t step_a, const T *b, int64_t step_b, int64_t k, bool add, T *c) {
+  T total = *c;
+  for (int64_t l = 0; l < k;) {
+    T sums[kBlocks] = {};
+    const int64_t whole = least(kBlocks, (k - l) / kDepth<T>);
+    const T *x = a + l * step_a, *y = b + l * step_b;
+    int64_t blocks = whole;
+    switch (whole) {
+      case 8: blocks_of_one<T, 8>(x, step_a, y, step_b, 0, kDepth<T>, sums); break;
+      case 7:
+      case 6:
+      case 5:
+      case 4:
+        blocks_of_one<T, 4>(x, step_a, y, step_b, 0, kDepth<T>, sums);
+        blocks = 4;
+        break;
+      case 3:
+      case 2:
+        blocks_of_one<T, 2>(x, step_a, y, step_b, 0, kDepth<T>, sums);
+        blocks = 2;
+        break;
+      case 1: {
+        const int64_t rest = least(kDepth<T>, k - l - kDepth<T>);
+        blocks_of_one<T, 2>(x, step_a, y, step_b, 0, rest, sums);
+        blocks_of_one<T, 1>(x, step_a, y, step_b, rest, kDepth<T>, sums);
+        blocks = rest > 0 ? 2 : 1;
+        break;
+      }
+      default: blocks_of_one<T, 1>(x, step_a, y, step_b, 0, k - l, sums); blocks = 1;
+    }
+    for (int64_t s = 0; s < blocks; s++, l += kDepth<T>)
+      total = add || l ? total + sums[s] : sums[s];
+  }
+  *c = total;
+}
+
+template <class T>
+void range(const FewRows<T> &f, int64_t begin, int64_t end) {
+  f.many.columns == 1 ? by_rows(f, begin, end) : by_columns(f, begin, end);
+}
+
+// Rows of many for a unit of parallel work, by the sizes alone.
+template <class T>
+int64_t grain(const FewRows<T> &f) {
+  const int64_t rows = most(kUnitBytes / int64_t(sizeof(T)) / f.k, 1);
+  if (f.many.columns == 1) return ceil_div(rows, 4 * kLanes<T>) * 4 * kLanes<T>;
+  const int64_t some = ceil_div(least(most(rows, f.n / 8), kBeside<T>), 4 * kLine<T>);
+  return most(ceil_div(rows, kBeside<T>) * kBeside<T> * (rows > kBeside<T>), some * 4 * kLine<T>);
+}
+
+}  // namespace
+
+template <class T>
+bool gemm_few(const plait_call *c, const Product<T> &p) {
+  if (p.m == 1 && p.n == 1) {
+    one_result(p.a.data, p.a.columns, p.b.data, p.b.rows, p.k, p.beta != T(0), p.c);
+    return true;
+  }
+  FewRows<T> f{p.m, p.n, p.k, p.a, p.b.transposed(), p.beta != T(0), p.c, p.ldc, 1};
+  if (p.n < p.m) f = {p.n, p.m, p.k, p.b.transposed(), p.a, p.beta != T(0), p.c, 1, p.ldc};
+  if (f.m > (f.many.columns == 1 ? kFewRows : f.many.rows == 1 ? 4 : 0)) return false;
+  const int64_t each = grain(f);
+  if (c && f.n < 4 * each && f.k >= 4 * kDepth<T>) return false;
+  Workspace space;
+  if (f.few.columns != 1) {
+    if (!space.try_take(uint64_t(f.m * f.k) * sizeof(T))) return false;
+    T *to = space.as<T>();
+    for (int64_t i = 0; i < f.m; i++)
+      for (int64_t l = 0; l < f.k; l++) to[i * f.k + l] = *f.few.at(i, l).data;
+    f.few = {to, f.k, 1};
+  }
+  if (!c) return range(f, 0, f.n), true;
+  parallel_ranges(c, f.n, each, [&](int64_t begin, int64_t end) { range(f, begin, end); });
+  return true;
+}
+
+template bool gemm_few(const plait_call *, const Product<float> &);
+template bool gemm_few(const plait_call *, const Product<double> &);
+
+}  // namespace plait::core

@@ -1,0 +1,176 @@
+"""Matrix products give the bits of one sum by whichever kernel, and take odd operands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plait_core as pc
+from plait_abi import operator
+
+DTYPES = ["float32", "float64"]
+DEPTHS = [1, 3, 8, 17, 192, 193, 384, 385, 1000, 3333]  # around the blocks of both dtypes
+WIDTHS = [1, 2, 7, 8, 13, 16, 33, 100, 515]
+HEIGHTS = [1, 2, 3, 4, 5, 8, 9, 24]
+linear = operator("linear")
+
+
+def draw(*shape: int, dtype: str = "float32") -> Any:
+    return pc.from_numpy(np.random.default_rng(len(shape)).standard_normal(shape).astype(dtype))
+
+
+def dense(x: Any) -> Any:
+    """The same elements in C order, in memory of their own."""
+    return pc.from_numpy(x.numpy().copy(order="C"))
+
+
+def layouts(x: Any) -> Iterator[tuple[str, Any]]:
+    """The same matrix in different places of memory."""
+    array = x.numpy()
+    rows, columns = array.shape
+    yield "rows", dense(x)
+    yield "columns", dense(x.T).T
+    wide = np.full((rows, 2 * columns + 3), np.nan, array.dtype)
+    wide[:, 1 : 1 + 2 * columns : 2] = array
+    yield "strided", pc.from_numpy(wide[:, 1 : 1 + 2 * columns : 2])
+    yield "backwards", pc.from_numpy(array[::-1].copy()[::-1])
+
+
+def rows_of(a: Any, b: Any) -> Iterator[tuple[str, Any]]:
+    """``a @ b`` in many layouts and by each operator."""
+    for left, x in layouts(a):
+        for right, y in layouts(b):
+            yield f"{left}, {right}", x @ y
+            yield f"{left}, {right}, transposed", (y.T @ x.T).T
+    x, y = dense(a), dense(b)
+    yield "linear", linear(x, dense(b.T))
+    yield "batch", pc.bmm(x.expand(5, *x.shape), y.expand(5, *y.shape))[4]
+    yield "addmm", pc.addmm(pc.zeros(1, dtype=a.dtype), x, y, beta=0)
+    if b.shape[1] == 1:
+        yield "mv", pc.mv(x, y[:, 0])[:, None]
+    if a.shape[0] == b.shape[1] == 1:
+        yield "dot", pc.dot(x[0], y[:, 0]).reshape(1, 1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("k", DEPTHS)
+def test_bits_depend_on_the_depth_alone(k: int, dtype: str) -> None:
+    """Of a single row, of few and of many, in every layout."""
+    for n in WIDTHS:
+        a, b = draw(max(HEIGHTS), k, dtype=dtype), draw(k, n, dtype=dtype)
+        wanted = pc.cat([a] * 4) @ b  # tiles
+        exact = a.numpy().astype(np.longdouble) @ b.numpy().astype(np.longdouble)
+        bound = 60 * np.finfo(dtype).eps * k**0.5
+        np.testing.assert_allclose(wanted[: len(a)].numpy(), exact, rtol=0, atol=bound)
+        for m in HEIGHTS:
+            for name, made in rows_of(a[:m], b):
+                assert pc.equal(made, wanted[:m]), (name, m, n)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_bits_with_a_term_and_factors(dtype: str) -> None:
+    for k, n in ((17, 13), (385, 100), (1000, 515), (768, 1)):
+        a, b, bias = draw(24, k, dtype=dtype), draw(n, k, dtype=dtype), draw(n, dtype=dtype)
+        plain = linear(a, b, bias)
+        scaled = pc.addmm(bias, a, b.T, beta=0.5, alpha=3)
+        for m in HEIGHTS:
+            assert pc.equal(linear(a[:m], b, bias), plain[:m]), (m, k, n)
+            for _, right in layouts(b.T):
+                made = pc.addmm(bias, a[:m], right, beta=0.5, alpha=3)
+                assert pc.equal(made, scaled[:m]), (m, k, n)
+
+
+@pytest.mark.parametrize("m", [1, 3, 8, 9, 200])
+def test_bits_do_not_depend_on_threads(m: int) -> None:
+    before = pc.get_num_threads()
+    sizes = ((768, 3072), (3072, 768), (30_000, 40), (40, 30_000), (512, 512))
+    for k, n in sizes:
+        a, b = draw(m, k), draw(n, k)
+        found = []
+        for threads in (1, 2, 3):
+            pc.set_num_threads(threads)
+            found.append((a @ b.T, a @ dense(b.T), b @ a.T))
+        pc.set_num_threads(before)
+        for made in found[1:]:
+            assert all(pc.equal(x, y) for x, y in zip(made, found[0], strict=True)), (k, n)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("m", [0, 1, 4, 9, 60])
+def test_empty_operands(m: int, dtype: str) -> None:
+    for n in (0, 1, 5, 70):
+        x, y = draw(m, 0, dtype=dtype), draw(0, n, dtype=dtype)
+        assert pc.equal(x @ y, pc.zeros(m, n, dtype=x.dtype))
+        self = draw(m, n, dtype=dtype)
+        assert pc.equal(pc.addmm(self, x, y, beta=2), self * 2)
+        bias = draw(n, dtype=dtype)
+        assert pc.equal(linear(x, y.T, bias), bias.expand(m, n))
+        assert (draw(m, 7, dtype=dtype) @ draw(7, n, dtype=dtype)).shape == (m, n)
+
+
+@pytest.mark.parametrize("m", [1, 2, 5, 8, 9, 40])
+def test_nan_and_infinity_stay_in_their_rows_and_columns(m: int) -> None:
+    a, b = draw(m, 400).numpy(), draw(400, 37).numpy()
+    want = a @ b
+    for value in (np.nan, np.inf):
+        for i, j in ((0, 0), (m - 1, 36), (m // 2, 17)):
+            x, y = a.copy(), b.copy()
+            x[i, 399] = y[398, j] = value
+            for _, left in layouts(pc.from_numpy(x)):
+                for _, right in layouts(pc.from_numpy(y)):
+                    made = (left @ right).numpy()
+                    bad = np.zeros(made.shape, bool)
+                    bad[i] = bad[:, j] = True
+                    assert not np.isfinite(made[bad]).any()
+                    np.testing.assert_allclose(made[~bad], want[~bad], rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("m", [1, 3, 8, 40])
+def test_nan_in_what_beta_0_leaves_out(m: int) -> None:
+    a, b = draw(m, 50), draw(50, 40)
+    bad = pc.full((m, 40), float("nan"))
+    assert pc.equal(pc.addmm(bad, a, b, beta=0), a @ b)
+    assert pc.equal(pc.addmm(bad, a, b, beta=0, alpha=2), (a @ b) * 2)
+
+
+@pytest.mark.parametrize("m", [1, 2, 7, 30])
+def test_rows_far_apart_and_rows_repeated(m: int) -> None:
+    """Distances of rows that are multiples of a page, and of zero."""
+    far = pc.zeros(40, 4096)
+    far[:, :300] = draw(40, 300)
+    a = draw(m, 300)
+    np.testing.assert_array_equal((a @ far[:, :300].T).numpy(), (a @ dense(far[:, :300]).T).numpy())
+    np.testing.assert_array_equal((far[:, :300] @ a.T).numpy(), (a @ far[:, :300].T).numpy().T)
+    row = draw(1, 300)
+    same = a @ row.expand(50, 300).T
+    for j in range(50):
+        assert pc.equal(same[:, j : j + 1], a @ row.T)
+
+
+@pytest.mark.parametrize("n", [1, 3, 8, 33, 100])
+def test_a_product_with_itself(n: int) -> None:
+    """Both operands, and the term, are the same memory."""
+    x = draw(n, n)
+    other = dense(x)
+    assert pc.equal(x @ x, x @ other)
+    assert pc.equal(x @ x.T, x @ other.T)
+    assert pc.equal(pc.addmm(x, x, x), pc.addmm(other, x, dense(x)))
+    made = pc.empty(n, n)
+    assert pc.equal(pc.mm(x, x, out=made), x @ other)
+    with_itself = dense(x)
+    pc.mm(with_itself, with_itself, out=with_itself)
+    assert pc.equal(with_itself, x @ x)
+    with_itself = dense(x)
+    with_itself.addmm_(with_itself, with_itself.T)
+    assert pc.equal(with_itself, pc.addmm(x, x, x.T))
+
+
+def test_denormal_and_huge_elements() -> None:
+    for m in (1, 4, 8, 20):
+        tiny = pc.full((m, 700), 1e-40)
+        assert float((tiny @ pc.ones(700, 20))[0, 0]) == pytest.approx(7e-38, rel=1e-3)
+        large = pc.full((m, 2), 3e38)
+        assert pc.equal(large @ pc.ones(2, 20), pc.full((m, 20), float("inf")))
