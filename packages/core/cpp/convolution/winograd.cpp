@@ -7,7 +7,6 @@
 namespace plait::core {
 namespace {
 
-constexpr int64_t kTaps = 9;  // weights of a filter
 constexpr int64_t kBandTiles = 56;         // tiles of a band, whose numbers stay near a core
 constexpr int64_t kColumns = 64;           // output channels that are computed together
 constexpr int64_t kResults = 128 << 10;    // products of a band that are in the cache at once
@@ -16,7 +15,7 @@ constexpr int64_t kResults = 128 << 10;    // products of a band that are in the
 // gradients are the images and the filters are turned.
 template <class T>
 struct Job {
-  int64_t m, images, channels, filters;
+  int64_t window, m, images, channels, filters;
   int64_t h, w, oh, ow, ph, pw;
   const T *x;
   int64_t x_image;  // elements from an image to the next
@@ -28,7 +27,8 @@ struct Job {
   T *y;
   int64_t y_image;
 
-  int64_t side() const { return m + 2; }
+  int64_t taps() const { return window * window; }
+  int64_t side() const { return m + window - 1; }
   int64_t points() const { return side() * side(); }
   int64_t down() const { return ceil_div(oh, m); }
   int64_t across() const { return ceil_div(ow, m); }
@@ -47,27 +47,30 @@ struct Job {
 constexpr int64_t kAtOnce = 16;  // channels of filters that are transformed together
 
 template <class T>
-constexpr int64_t kFilterRoom = kAtOnce * kTaps * kPanel<T>;
+int64_t filter_room(const Job<T> &job) {
+  return kAtOnce * job.taps() * kPanel<T>;
+}
 
-// Transforms a panel of filters; `room` has kFilterRoom elements.
+// Transforms a panel of filters; `room` has filter_room elements.
 template <class T>
 void transform_filters(const Job<T> &job, int64_t panel, T *to, T *room) {
   constexpr int64_t w = kPanel<T>;
-  const SquareMap<T> map = winograd_maps<T>(job.m).filter;
+  const int64_t taps = job.taps(), line = job.window * w;
+  const SquareMap<T> map = winograd_maps<T>(job.window, job.m).filter;
   const int64_t first = panel * w, rest = job.filters - first, wide = rest < w ? rest : w;
   const SquareSteps source =
-      job.turned ? SquareSteps{-3 * w, -w, kTaps * w} : SquareSteps{3 * w, w, kTaps * w};
+      job.turned ? SquareSteps{-line, -w, taps * w} : SquareSteps{line, w, taps * w};
   const SquareSteps target{job.side() * job.filter_step(), job.filter_step(), w};
-  if (wide < w) memset(room, 0, size_t(kFilterRoom<T>) * sizeof(T));
+  if (wide < w) memset(room, 0, size_t(filter_room(job)) * sizeof(T));
   for (int64_t k = 0; k < job.channels; k += kAtOnce) {
     const int64_t n = job.channels - k < kAtOnce ? job.channels - k : kAtOnce;
     const T *from = job.weight + first * job.by_filter + k * job.by_channel;
-    if (job.by_channel == kTaps)
-      transposed(room, w, from, job.by_filter, wide, n * kTaps);
+    if (job.by_channel == taps)
+      transposed(room, w, from, job.by_filter, wide, n * taps);
     else
       for (int64_t i = 0; i < n; i++)
-        transposed(room + i * kTaps * w, w, from + i * job.by_channel, job.by_filter, wide, kTaps);
-    map(n, room + (job.turned ? (kTaps - 1) * w : 0), source, to + k * w, target, nullptr);
+        transposed(room + i * taps * w, w, from + i * job.by_channel, job.by_filter, wide, taps);
+    map(n, room + (job.turned ? (taps - 1) * w : 0), source, to + k * w, target, nullptr);
   }
 }
 
@@ -76,8 +79,8 @@ template <class T>
 void transform_input(const Job<T> &job, int64_t begin, int64_t end, int64_t first, T *to,
                      int64_t point_step, T *pixels) {
   const int64_t rest = job.channels - first;
-  read_tiles(job.in(), winograd_maps<T>(job.m).input, job.x + first * job.h * job.w, job.x_image,
-             rest < kChannels<T> ? rest : kChannels<T>, begin, end, to + first,
+  read_tiles(job.in(), winograd_maps<T>(job.window, job.m).input, job.x + first * job.h * job.w,
+             job.x_image, rest < kChannels<T> ? rest : kChannels<T>, begin, end, to + first,
              {job.side() * point_step, point_step, job.tile_step()}, pixels);
 }
 
@@ -98,7 +101,7 @@ void multiply(const Job<T> &job, int64_t begin, int64_t end, int64_t first, int6
     alignas(64) T shift[w] = {};
     if (job.bias)
       for (int64_t i = 0; i < lanes; i++) shift[i] = job.bias[(first + j + i) * job.by_bias];
-    write_tiles(job.out(), winograd_maps<T>(job.m).output, products + j,
+    write_tiles(job.out(), winograd_maps<T>(job.window, job.m).output, products + j,
                 SquareSteps{job.side() * step, step, columns}, job.bias ? shift : nullptr,
                 job.y + (first + j) * area, job.y_image, lanes, begin, end, pixels);
   }
@@ -118,7 +121,7 @@ plait_status in_bands(const plait_call *c, const Job<T> &job) {
   Workspace space;
   PLAIT_TRY(space.take(c, uint64_t(panels * job.panel_step()) * sizeof(T)));
   T *filters = space.as<T>();
-  PLAIT_TRY(with_scratch<T>(c, panels, 1, kFilterRoom<T>, [&](int64_t i, T *room) {
+  PLAIT_TRY(with_scratch<T>(c, panels, 1, filter_room(job), [&](int64_t i, T *room) {
     transform_filters(job, i, filters + i * job.panel_step(), room);
   }));
   const int64_t rows = ceil_div(kBandTiles, job.across()), bands = ceil_div(all, rows);
@@ -162,7 +165,7 @@ plait_status by_filters(const plait_call *c, const Job<T> &job) {
   const int64_t panels = columns / kPanel<T>, filters = panels * job.panel_step();
   const int64_t products = job.points() * plane_step<T>(rows * job.across() * columns);
   const int64_t out = job.out().template pixels<T>(rows);
-  const int64_t beside = out > kFilterRoom<T> ? out : kFilterRoom<T>;
+  const int64_t beside = out > filter_room(job) ? out : filter_room(job);
   return with_scratch<T>(
       c, ceil_div(job.filters, columns), 1, filters + products + beside, [&](int64_t t, T *room) {
         const int64_t first = t * columns, rest = job.filters - first;
@@ -188,40 +191,45 @@ plait_status convolve(const plait_call *c, const Job<T> &job) {
 
 }  // namespace
 
-constexpr int64_t kSizes[] = {2, 4, 5};  // whose errors are small enough: docs/design/0024
-constexpr double kWorth = 0.9;  // cost of tiles of 5, over others', for which their error is worth
+// Points besides 0 and infinity of the sizes whose errors are small enough: docs/design/0024.
+constexpr int64_t kSizes[] = {2, 4, 5};
+constexpr double kWorth = 0.9;  // cost of 5 of them, over others', for which their error is worth
 
 // Costs in multiplications of a matrix product, from measurements with AVX2 and AVX-512: for each
-// channel or filter and each of a tile's points, times m; and for each pair of a channel and a
-// filter, of packing it, and of transforming it, for each of the points; the other way round, for
-// the derivative, this is more.
+// channel or filter and each of a tile's points, times the points of a side; and for each pair of a
+// channel and a filter, of packing it, and of transforming it, for each of the points; the other
+// way round, for the derivative, this is more.
 constexpr double kTileCost = 4, kPackCost = 360, kFilterCost = 100, kPointCost = 8,
                  kWeightCost = 14;
 
 template <class T>
 int64_t winograd_tile(const Conv &v, bool by_weight) {
   const WinogradMode mode = winograd_mode();
-  if (v.kh != 3 || v.kw != 3 || v.sh != 1 || v.sw != 1 || v.dh != 1 || v.dw != 1) return 0;
+  if (v.kh != v.kw || (v.kh != 3 && v.kh != 5)) return 0;
+  if (v.sh != 1 || v.sw != 1 || v.dh != 1 || v.dw != 1) return 0;
+  const int64_t less = v.kh - 3;  // results of a tile, than points besides 0 and infinity
   switch (mode) {
-    case WinogradMode::F2: return 2;
-    case WinogradMode::F4: return 4;
-    case WinogradMode::F5: return 5;
-    case WinogradMode::F6: return 6;
+    case WinogradMode::F2: return 2 - less;
+    case WinogradMode::F4: return 4 - less;
+    case WinogradMode::F5: return 5 - less;
+    case WinogradMode::F6: return 6 - less;
     case WinogradMode::Off: return 0;
     case WinogradMode::Auto: break;
   }
   if (sizeof(T) > 4) return 0;
   const double n = batch_invariant() ? 1 : double(v.n), channels = double(v.gc()),
-               filters = double(v.goc()), products = channels * filters;
-  double least = (kTaps * double(v.oh) * double(v.ow) * n + kPackCost) * products;
+               filters = double(v.goc()), products = channels * filters, taps = double(v.kh * v.kw);
+  double least = (taps * double(v.oh) * double(v.ow) * n + kPackCost) * products;
   int64_t best = 0;
-  for (const int64_t m : kSizes) {
-    const double points = double((m + 2) * (m + 2));
+  for (const int64_t size : kSizes) {
+    const int64_t m = size - less;
+    if (m < 2) continue;
+    const double points = double((size + 2) * (size + 2));
     const double tiles = double(ceil_div(v.oh, m)) * double(ceil_div(v.ow, m)) * n;
-    const double each = products + kTileCost * double(m) * (channels + filters);
+    const double each = products + kTileCost * double(size) * (channels + filters);
     const double point = by_weight ? kWeightCost : kPointCost;
     const double cost = points * tiles * each + (kFilterCost + point * points) * products;
-    if (cost >= (m == 5 && best ? kWorth * least : least)) continue;
+    if (cost >= (size == 5 && best ? kWorth * least : least)) continue;
     least = cost;
     best = m;
   }
@@ -232,9 +240,10 @@ template <class T>
 plait_status winograd_forward(const plait_call *c, const Conv &v, int64_t m, const T *x, const T *w,
                               const DLTensor *bias, T *y) {
   for (int64_t g = 0; g < v.groups; g++) {
-    const int64_t size = v.gc() * kTaps, area = v.oh * v.ow;
+    const int64_t taps = v.kh * v.kw, size = v.gc() * taps, area = v.oh * v.ow;
     const int64_t by_bias = bias ? bias->strides[0] : 0;
-    PLAIT_TRY(convolve(c, Job<T>{m,
+    PLAIT_TRY(convolve(c, Job<T>{v.kh,
+                                 m,
                                  v.n,
                                  v.gc(),
                                  v.goc(),
@@ -248,7 +257,7 @@ plait_status winograd_forward(const plait_call *c, const Conv &v, int64_t m, con
                                  v.c * v.h * v.w,
                                  w + g * v.goc() * size,
                                  size,
-                                 kTaps,
+                                 taps,
                                  false,
                                  bias ? data<T>(bias) + g * v.goc() * by_bias : nullptr,
                                  by_bias,
@@ -262,8 +271,9 @@ template <class T>
 plait_status winograd_backward_input(const plait_call *c, const Conv &v, int64_t m, const T *gy,
                                      const T *w, T *gx) {
   for (int64_t g = 0; g < v.groups; g++) {
-    const int64_t size = v.gc() * kTaps, area = v.oh * v.ow;
-    PLAIT_TRY(convolve(c, Job<T>{m,
+    const int64_t taps = v.kh * v.kw, size = v.gc() * taps, area = v.oh * v.ow;
+    PLAIT_TRY(convolve(c, Job<T>{v.kh,
+                                 m,
                                  v.n,
                                  v.goc(),
                                  v.gc(),
@@ -271,12 +281,12 @@ plait_status winograd_backward_input(const plait_call *c, const Conv &v, int64_t
                                  v.ow,
                                  v.h,
                                  v.w,
-                                 2 - v.ph,
-                                 2 - v.pw,
+                                 v.kh - 1 - v.ph,
+                                 v.kw - 1 - v.pw,
                                  gy + g * v.goc() * area,
                                  v.oc * area,
                                  w + g * v.goc() * size,
-                                 kTaps,
+                                 taps,
                                  size,
                                  true,
                                  nullptr,

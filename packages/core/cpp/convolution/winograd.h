@@ -1,6 +1,6 @@
-// Convolutions with 3 x 3 windows by Winograd's algorithm: tiles of m x m results from (m + 2)^2
-// products instead of 9 m^2. A product is a matrix product over all tiles and channels, one for
-// each of the (m + 2)^2 points.
+// Convolutions with windows of r x r, 3 or 5, by Winograd's algorithm: tiles of m x m results from
+// (m + r - 1)^2 products instead of (m r)^2. A product is a matrix product over all tiles and
+// channels, one for each of the (m + r - 1)^2 points.
 #ifndef PLAIT_CORE_WINOGRAD_H
 #define PLAIT_CORE_WINOGRAD_H
 #include "convolution/convolution.h"

@@ -3,9 +3,9 @@
 namespace plait::core {
 namespace {
 
-// The points of each size of tile besides 0 and infinity: pairs of opposite points, and a single
-// one where their number is odd. Those of F(4, 3) are not the usual 1 and 2: these have a third of
-// the error (docs/design/0024).
+// The M points besides 0 and infinity: pairs of opposite points, and a single one where M is odd.
+// Tiles of M results and windows of 3 need them, or of M - 2 and windows of 5. Those of M = 4 are
+// not the usual 1 and 2: these have a third of the error (docs/design/0024).
 template <int M>
 struct Points;
 template <>
@@ -29,7 +29,7 @@ struct Points<6> {
 // infinity. The slope of a point is the derivative of the product of (y - point) there.
 template <int M>
 struct Coefficients {
-  static constexpr int kPairs = M / 2, kPowers = M > 3 ? M : 3;
+  static constexpr int kPairs = M / 2, kPowers = M > 5 ? M : 5;
   double all[kPairs + 1] = {};         // of the product of (y - x[i]^2), by powers of y
   double others[kPairs][kPairs] = {};  // of the product without one i
   double powers[kPairs][kPowers] = {};
@@ -74,7 +74,7 @@ constexpr Coefficients<M> kOf{};
 
 #define PLAIT_UNROLL _Pragma("GCC unroll 8")
 
-// The transposed map of a product with a polynomial of M or 3 coefficients: of M + 2 numbers.
+// The transposed map of a product with a polynomial: of M + 2 numbers.
 template <class T, int M>
 struct InputLine {
   static constexpr int kFrom = M + 2, kTo = M + 2, kPairs = M / 2;
@@ -214,34 +214,33 @@ __attribute__((noinline, target("avx512f"))) void map_64(int64_t count, const T 
 }
 #endif
 
-#define PLAIT_MAPS(map, M)             \
-  {M,                                  \
-   map<T, InputLine<T, M>>,            \
-   map<T, ValuesLine<T, M, 3>>,        \
-   map<T, ResultsLine<T, M, M, true>>, \
-   map<T, ValuesLine<T, M, M>>,        \
-   map<T, ResultsLine<T, M, 3, false>>}
+// By M, for windows of R and tiles of M + 3 - R.
+#define PLAIT_MAPS(map, M, R)                                                       \
+  {map<T, InputLine<T, M>>, map<T, ValuesLine<T, M, R>>,                            \
+   map<T, ResultsLine<T, M, M + 3 - R, true>>, map<T, ValuesLine<T, M, M + 3 - R>>, \
+   map<T, ResultsLine<T, M, R, false>>}
+#define PLAIT_ALL_MAPS(map)                                                                    \
+  {PLAIT_MAPS(map, 2, 3), PLAIT_MAPS(map, 4, 3), PLAIT_MAPS(map, 5, 3), PLAIT_MAPS(map, 6, 3), \
+   PLAIT_MAPS(map, 4, 5), PLAIT_MAPS(map, 5, 5), PLAIT_MAPS(map, 6, 5)}
 template <class T>
-constexpr WinogradMaps<T> kMapsShort[] = {PLAIT_MAPS(map_short, 2), PLAIT_MAPS(map_short, 4),
-                                          PLAIT_MAPS(map_short, 5), PLAIT_MAPS(map_short, 6)};
+constexpr WinogradMaps<T> kMapsShort[] = PLAIT_ALL_MAPS(map_short);
 #if defined(__AVX2__) && defined(__x86_64__)
 template <class T>
-constexpr WinogradMaps<T> kMaps64[] = {PLAIT_MAPS(map_64, 2), PLAIT_MAPS(map_64, 4),
-                                       PLAIT_MAPS(map_64, 5), PLAIT_MAPS(map_64, 6)};
+constexpr WinogradMaps<T> kMaps64[] = PLAIT_ALL_MAPS(map_64);
 #endif
 
 }  // namespace
 
 template <class T>
-const WinogradMaps<T> &winograd_maps(int64_t m) {
-  const int64_t i = m == 2 ? 0 : m - 3;
+const WinogradMaps<T> &winograd_maps(int64_t window, int64_t m) {
+  const int64_t i = window == 5 ? m + 2 : m == 2 ? 0 : m - 3;
 #if defined(__AVX2__) && defined(__x86_64__)
   if (has_wide_tiles()) return kMaps64<T>[i];
 #endif
   return kMapsShort<T>[i];
 }
 
-template const WinogradMaps<float> &winograd_maps(int64_t);
-template const WinogradMaps<double> &winograd_maps(int64_t);
+template const WinogradMaps<float> &winograd_maps(int64_t, int64_t);
+template const WinogradMaps<double> &winograd_maps(int64_t, int64_t);
 
 }  // namespace plait::core

@@ -1,9 +1,9 @@
-// The linear maps of Winograd's algorithm F(m x m, 3 x 3) for squares of numbers.
+// The linear maps of Winograd's algorithm F(m x m, r x r) for squares of numbers; r is 3 or 5.
 //
-// A tile of m results of a convolution with 3 numbers is a product of polynomials, computed from
-// their values at m + 2 points: 0, pairs of opposite points, for odd m one more, and infinity. In
-// two dimensions each map is applied to the rows of a square and then to the columns of what that
-// gives. Numbers of different channels stand side by side in a register.
+// A tile of m results of a convolution with r numbers is a product of polynomials, computed from
+// their values at m + r - 1 points: 0, pairs of opposite points, for odd m one more, and infinity.
+// In two dimensions each map is applied to the rows of a square and then to the columns of what
+// that gives. Numbers of different channels stand side by side in a register.
 #ifndef PLAIT_CORE_WINOGRAD_TRANSFORMS_H
 #define PLAIT_CORE_WINOGRAD_TRANSFORMS_H
 #include "linalg/tile.h"
@@ -26,21 +26,20 @@ template <class T>
 using SquareMap = void (*)(int64_t count, const T *from, SquareSteps source, T *to,
                            SquareSteps target, const T *shift);
 
-// The maps of one size of tile, with a = m + 2:
+// The maps of one size of tile, with a = m + r - 1:
 //   input      a x a numbers of an image        -> their values at a x a points
-//   filter     3 x 3 weights                    -> values
+//   filter     r x r weights                    -> values
 //   output     products of these two            -> m x m results
 //   gradient   m x m gradients of results       -> values
-//   weight     products of input and gradient   -> 3 x 3 gradients of weights
+//   weight     products of input and gradient   -> r x r gradients of weights
 template <class T>
 struct WinogradMaps {
-  int64_t m;
   SquareMap<T> input, filter, output, gradient, weight;
 };
 
-// m is 2, 4, 5 or 6.
+// m is 2, 4, 5 or 6 for windows of 3, and 2, 3 or 4 for windows of 5.
 template <class T>
-const WinogradMaps<T> &winograd_maps(int64_t m);
+const WinogradMaps<T> &winograd_maps(int64_t window, int64_t m);
 
 }  // namespace plait::core
 #endif  // PLAIT_CORE_WINOGRAD_TRANSFORMS_H

@@ -1,12 +1,11 @@
-// The derivative by the weights: F(3 x 3, m x m), where the gradients' tiles take the place of the
-// filters. The matrix products are sums over all tiles.
+// The derivative by the weights: F(r x r, m x m) for windows of r x r, where the gradients' tiles
+// take the place of the filters. The matrix products are sums over all tiles.
 #include "convolution/winograd.h"
 #include "convolution/winograd_tiles.h"
 
 namespace plait::core {
 namespace {
 
-constexpr int64_t kTaps = 9;
 constexpr int64_t kBandTiles = 56;   // tiles that are transformed and multiplied at once
 constexpr int64_t kParts = 16;       // partial sums, if there are enough tiles
 constexpr int64_t kBlock = 64;       // largest number of channels, and of filters, of a block
@@ -16,14 +15,15 @@ constexpr int64_t kTransformed = 4 << 20;  // elements of transformed tiles of a
 
 template <class T>
 struct Job {
-  int64_t m, n, channels, filters;
+  int64_t window, m, n, channels, filters;
   Grid in, out;
   const T *x, *gy;
   int64_t x_image, gy_image;  // elements from an image to the next
   T *gw;
   int64_t block = kBlock;
 
-  int64_t side() const { return m + 2; }
+  int64_t taps() const { return window * window; }
+  int64_t side() const { return m + window - 1; }
   int64_t points() const { return side() * side(); }
   int64_t rows() const { return n * in.down; }  // of tiles, of all images
   int64_t channel_blocks() const { return ceil_div(channels, block); }
@@ -44,7 +44,7 @@ struct Job {
   int64_t sum_point() const { return plane_step<T>(wide_channels() * wide_filters()); }
   int64_t sum_size() const { return points() * sum_point(); }
   int64_t blocks() const { return channel_blocks() * filter_blocks(); }
-  int64_t size() const { return filters * channels * kTaps; }
+  int64_t size() const { return filters * channels * taps(); }
   int64_t pixels(int64_t rows) const {
     const int64_t a = in.template pixels<T>(rows), b = out.template pixels<T>(rows);
     return a > b ? a : b;
@@ -57,7 +57,7 @@ template <class T>
 void transform(const Job<T> &job, int64_t i, int64_t base, int64_t begin, int64_t end,
                int64_t tiles, T *in, T *out, T *pixels) {
   constexpr int64_t w = kPanel<T>;
-  const WinogradMaps<T> &maps = winograd_maps<T>(job.m);
+  const WinogradMaps<T> &maps = winograd_maps<T>(job.window, job.m);
   const int64_t panels = ceil_div(job.channels, w), tile = (begin - base) * job.in.across;
   auto lanes = [](int64_t rest) { return rest < w ? rest : w; };
   if (i < panels) {
@@ -97,8 +97,7 @@ void multiply(const Job<T> &job, int64_t block, int64_t count, int64_t tiles, co
                   sums + p * job.sum_point(), wide_out, add);
 }
 
-// Transforms a block's sums to gradients of weights; `room`: 2 * wide_channels() * kTaps *
-// kPanel elements.
+// Transforms a block's sums to gradients of weights; `room`: finish_room elements.
 template <class T>
 void finish(const Job<T> &job, int64_t block, const T *sums, T *gw, bool add, T *room) {
   constexpr int64_t w = kPanel<T>;
@@ -106,12 +105,13 @@ void finish(const Job<T> &job, int64_t block, const T *sums, T *gw, bool add, T 
   const int64_t c = block / job.filter_blocks() * wide_in;
   const int64_t k = block % job.filter_blocks() * wide_out;
   const int64_t high = job.channels - c < wide_in ? job.channels - c : wide_in;
-  const int64_t step = job.sum_point(), size = high * kTaps, all = job.channels * kTaps;
+  const int64_t step = job.sum_point(), size = high * job.taps(), all = job.channels * job.taps();
   for (int64_t j = 0; j < wide_out && k + j < job.filters && high > 0; j += w) {
     const int64_t rest = job.filters - k - j, lanes = rest < w ? rest : w;
-    winograd_maps<T>(job.m).weight(high, sums + j, {job.side() * step, step, wide_out}, room,
-                                   {3 * w, w, kTaps * w}, nullptr);
-    T *to = gw + (k + j) * all + c * kTaps, *beside = room + size * w;
+    winograd_maps<T>(job.window, job.m)
+        .weight(high, sums + j, {job.side() * step, step, wide_out}, room,
+                {job.window * w, w, job.taps() * w}, nullptr);
+    T *to = gw + (k + j) * all + c * job.taps(), *beside = room + size * w;
     transposed(add ? beside : to, add ? size : all, room, w, size, lanes);
     if (!add) continue;
     for (int64_t i = 0; i < lanes; i++)
@@ -121,7 +121,7 @@ void finish(const Job<T> &job, int64_t block, const T *sums, T *gw, bool add, T 
 
 template <class T>
 int64_t finish_room(const Job<T> &job) {
-  return 2 * job.wide_channels() * kTaps * kPanel<T>;
+  return 2 * job.wide_channels() * job.taps() * kPanel<T>;
 }
 
 // Parts of the tiles that are worth sums of their own.
@@ -202,17 +202,18 @@ plait_status winograd_backward_weight(const plait_call *c, const Conv &v, int64_
                                       const T *x, T *gw) {
   const int64_t down = ceil_div(v.oh, m), across = ceil_div(v.ow, m), area = v.oh * v.ow;
   for (int64_t g = 0; g < v.groups; g++) {
-    Job<T> job{m,
+    Job<T> job{v.kh,
+               m,
                v.n,
                v.gc(),
                v.goc(),
-               {v.h, v.w, m, m + 2, v.ph, v.pw, down, across},
+               {v.h, v.w, m, m + v.kh - 1, v.ph, v.pw, down, across},
                {v.oh, v.ow, m, m, 0, 0, down, across},
                x + g * v.gc() * v.h * v.w,
                gy + g * v.goc() * area,
                v.c * v.h * v.w,
                v.oc * area,
-               gw + g * v.goc() * v.gc() * kTaps};
+               gw + g * v.goc() * v.gc() * v.kh * v.kw};
     const bool near = job.blocks() * job.sum_size() <= kLocal && parts_of(job) >= kTasks;
     if (!near && job.blocks() < kTasks) job.block = kBlock / 2;
     PLAIT_TRY(near ? by_parts(c, job) : by_blocks(c, job));

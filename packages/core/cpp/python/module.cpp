@@ -328,15 +328,15 @@ void add_functions(py::module_ &m) {
   m.def("_weights_state", weights_state, py::arg("tensors"));
   m.def(
       "set_winograd", set_winograd, py::arg("mode"),
-      "Choose which 3x3 convolutions are computed by Winograd's algorithm, in this process.\n\n"
+      "Choose which convolutions are computed by Winograd's algorithm, in this process.\n\n"
       "    It computes tiles of m x m results from (m + 2)^2 products a channel instead of\n"
       "    9 m^2, and rounds a little more; docs/guides/convolutions.md has times and errors.\n"
       "    It is for windows of 3 x 3 elements, stride 1 and dilation 1, and for both\n"
-      "    derivatives.\n\n"
+      "    derivatives; and for windows of 5 x 5, with tiles two less a side.\n\n"
       "    Args:\n"
       "        mode: `auto`: tiles of 2, 4 or 5 a side for float32 where they are faster, which\n"
       "            depends on the sizes alone. `off`: never. `F2`, `F4`, `F5`, `F6`: always, with\n"
-      "            tiles of this size, for float64 too.\n\n"
+      "            tiles of this size, for float64 too; `F2` has none for 5 x 5.\n\n"
       "    Raises:\n"
       "        ValueError: if `mode` is something else.\n\n"
       "    Example:\n"
