@@ -90,8 +90,9 @@ void gemm_integers(const plait_call *c, const Product<T> &p);
 // Multiplications for one unit of parallel work.
 constexpr int64_t kOneUnit = 1 << 19;
 
-// Products below have alpha 1 and beta 0 or 1. Their results are the same sums in the same order, by
-// whichever of the functions: products in blocks of kDepth, which are added to c one after the other.
+// Products below have alpha 1 and beta 0 or 1. Their results are the same sums in the same order,
+// by whichever of the functions: products in blocks of kDepth, which are added to c one after the
+// other.
 
 // Of few rows or columns: the larger operand is read once, where it lies. On all threads, or on the
 // calling one where `c` is null. Returns false and does nothing if there are more, if the larger
