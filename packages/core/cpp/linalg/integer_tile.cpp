@@ -73,22 +73,23 @@ struct Quads256 {
 };
 #endif
 
-// R rows and P panels of results.
+// R rows and P panels of results. The first 64 bytes of a panel are what its sums begin with.
 template <class S, int R, int P>
 PLAIT_INLINE void square(int64_t groups, const char *a, int64_t a_row, const char *b, int64_t panel,
-                         const char *first, int32_t *c, int64_t ldc, bool add) {
+                         int32_t *c, int64_t ldc, bool add) {
   typedef typename S::Sums Sums;
   typedef typename Register<int32_t, S::kBytes>::unaligned Unaligned;
   constexpr int kEach = 64 / S::kBytes, C = P * kEach, w = S::kBytes / 4;
   Sums sum[R][C];
   PLAIT_UNROLL for (int r = 0; r < R; r++) {
     PLAIT_UNROLL for (int v = 0; v < C; v++) {
-      const char *begin = first + v / kEach * panel + v % kEach * S::kBytes;
-      const int32_t *from = add ? c + r * ldc + v * w : reinterpret_cast<const int32_t *>(begin);
+      const char *from = b + v / kEach * panel + v % kEach * S::kBytes;
       sum[r][v] = *reinterpret_cast<const Unaligned *>(from);
+      if (add) sum[r][v] += *reinterpret_cast<const Unaligned *>(c + r * ldc + v * w);
     }
   }
-  for (int64_t g = 0; g < groups; g++, a += 4, b += 64) {
+  for (int64_t g = 0; g < groups; g++, a += 4) {
+    b += 64;
     Sums wide[C];
     PLAIT_UNROLL for (int v = 0; v < C; v++) {
       const char *from = b + v / kEach * panel + v % kEach * S::kBytes;
@@ -108,21 +109,20 @@ PLAIT_INLINE void square(int64_t groups, const char *a, int64_t a_row, const cha
   }
 }
 
-typedef void (*Square)(int64_t, const char *, int64_t, const char *, int64_t, const char *,
-                       int32_t *, int64_t, bool);
+typedef void (*Square)(int64_t, const char *, int64_t, const char *, int64_t, int32_t *, int64_t,
+                       bool);
 
 // All results, by squares of about equal height. `of` has those of one and of two panels by rows.
 PLAIT_INLINE void squares(const Square (*of)[13], int64_t rows, int64_t most, int64_t m,
                           int64_t panels, int64_t groups, const char *a, int64_t a_row,
-                          const char *b, int64_t panel, const char *first, int32_t *c, int64_t ldc,
-                          bool add) {
+                          const char *b, int64_t panel, int32_t *c, int64_t ldc, bool add) {
   const int64_t parts = ceil_div(m, rows), each = m / (parts < 1 ? 1 : parts);
   const int64_t larger = m - parts * each;
   for (int64_t part = 0, i = 0; part < parts; part++) {
     const int64_t height = each + (part < larger);
     for (int64_t j = 0; j < panels;) {
       const int64_t beside = panels - j < most ? 1 : most;
-      of[beside - 1][height](groups, a + i * a_row, a_row, b + j * panel, panel, first + j * panel,
+      of[beside - 1][height](groups, a + i * a_row, a_row, b + j * panel, panel,
                              c + i * ldc + j * kIntegerPanel, ldc, add);
       j += beside;
     }
@@ -130,16 +130,16 @@ PLAIT_INLINE void squares(const Square (*of)[13], int64_t rows, int64_t most, in
   }
 }
 
-#define PLAIT_SQUARE(name, S, R, P, target)                                                     \
-  target void name##R##P(int64_t groups, const char *a, int64_t a_row, const char *b,           \
-                         int64_t panel, const char *first, int32_t *c, int64_t ldc, bool add) { \
-    square<S, R, P>(groups, a, a_row, b, panel, first, c, ldc, add);                            \
+#define PLAIT_SQUARE(name, S, R, P, target)                                           \
+  target void name##R##P(int64_t groups, const char *a, int64_t a_row, const char *b, \
+                         int64_t panel, int32_t *c, int64_t ldc, bool add) {          \
+    square<S, R, P>(groups, a, a_row, b, panel, c, ldc, add);                         \
   }
-#define PLAIT_TILE(name, rows, most, ...)                                                         \
-  void name(int64_t m, int64_t panels, int64_t groups, const char *a, int64_t a_row,              \
-            const char *b, int64_t panel, const char *first, int32_t *c, int64_t ldc, bool add) { \
-    static const Square of[2][13] = __VA_ARGS__;                                                  \
-    squares(of, rows, most, m, panels, groups, a, a_row, b, panel, first, c, ldc, add);           \
+#define PLAIT_TILE(name, rows, most, ...)                                            \
+  void name(int64_t m, int64_t panels, int64_t groups, const char *a, int64_t a_row, \
+            const char *b, int64_t panel, int32_t *c, int64_t ldc, bool add) {       \
+    static const Square of[2][13] = __VA_ARGS__;                                     \
+    squares(of, rows, most, m, panels, groups, a, a_row, b, panel, c, ldc, add);     \
   }
 
 // Rows of a tile: with AVX2 6 rows of two registers; with fewer registers less.

@@ -16,17 +16,14 @@ struct IntegerTile {
   int64_t rows;  // the most rows whose sums stay in registers
   // c = a b, or c += a b where `add`, for m rows a of `groups` groups, `a_row` bytes apart, and
   // `panels` panels b, `panel` bytes apart, with `ldc` elements from a row of c to the next.
-  // Without `add` the sums begin with the 16 numbers of `first` for each panel, `panel` bytes
-  // apart.
   void (*multiply)(int64_t m, int64_t panels, int64_t groups, const char *a, int64_t a_row,
-                   const char *b, int64_t panel, const char *first, int32_t *c, int64_t ldc,
-                   bool add);
+                   const char *b, int64_t panel, int32_t *c, int64_t ldc, bool add);
 };
 
 // The best way on this processor.
 const IntegerTile &integer_tile();
 
-// The bytes of a panel of k rows: 16 first numbers, then groups of 64 bytes.
+// The bytes of a panel of k rows: 16 numbers that its sums begin with, then groups of 64 bytes.
 inline int64_t integer_panel_bytes(const IntegerTile &t, int64_t k) {
   return (1 + ceil_div(k, t.group)) * 64;
 }

@@ -10,8 +10,7 @@ namespace {
 
 constexpr int64_t kFewRows = 16;  // up to so many rows, weights are read where they lie
 constexpr int64_t kWeights = 1 << 16;  // for a unit of parallel work, read where they lie
-constexpr int64_t kPackedBytes = 4 << 20;  // of panels
-constexpr int64_t kHigh = 96, kBeside = 8;  // rows and panels of a unit's results
+constexpr int64_t kHigh = 192, kBeside = 4;  // the most rows and panels of a unit of work
 constexpr int64_t kDeep = 512;  // groups of panels that stay in a cache
 
 // The step between a row's quantised numbers, or nan or an infinity. The order of integers is that
@@ -91,48 +90,45 @@ void multiply_few(const plait_call *c, const SmallProduct &p, const Quantized &q
   });
 }
 
-// The results of m rows and `panels` panels, whose first column is j.
-void multiply_unit(const IntegerTile &t, const SmallProduct &p, int64_t i, int64_t m, int64_t j,
-                   int64_t panels, const char *packed, const Quantized &q) {
+// Memory of a unit of work: panels, which stay in the second-level cache, and sums.
+struct UnitMemory {
+  alignas(64) char panels[kBeside * (1 + kDeep) * 64];
   alignas(64) int32_t sums[kHigh * kBeside * kIntegerPanel];
-  const int64_t groups = ceil_div(p.k, t.group), panel = integer_panel_bytes(t, p.k);
-  const int64_t width = panels * kIntegerPanel, n = p.n - j < width ? p.n - j : width;
-  int64_t g = 0;
+};
+
+// The results of m rows and some panels from column j on.
+void multiply_unit(const IntegerTile &t, const SmallProduct &p, int64_t i, int64_t m, int64_t j,
+                   const Quantized &q, UnitMemory *memory) {
+  constexpr int64_t w = kIntegerPanel;
+  const int64_t wide = p.n - j < kBeside * w ? p.n - j : kBeside * w, panels = ceil_div(wide, w);
+  const int8_t *weights = static_cast<const int8_t *>(p.w) + j * p.w_row;
+  int64_t l = 0;
   do {
-    const int64_t some = groups - g < kDeep ? groups - g : kDeep;
-    t.multiply(m, panels, some, q.data + i * q.row + g * 4, q.row, packed + 64 + g * 64, panel,
-               packed, sums, width, g > 0);
-    g += some;
-  } while (g < groups);
-  for (int64_t r = 0; r < m; r++) finish(p, i + r, j, n, sums + r * width, q);
+    const int64_t depth = p.k - l < kDeep * t.group ? p.k - l : kDeep * t.group;
+    const int64_t panel = integer_panel_bytes(t, depth);
+    for (int64_t s = 0; s < panels; s++)
+      pack_integer_panel(t, weights + s * w * p.w_row + l, p.w_row,
+                         wide - s * w < w ? wide - s * w : w, depth, memory->panels + s * panel);
+    t.multiply(m, panels, ceil_div(depth, t.group), q.data + i * q.row + l / t.group * 4, q.row,
+               memory->panels, panel, memory->sums, panels * w, l > 0);
+    l += depth;
+  } while (l < p.k);
+  for (int64_t r = 0; r < m; r++) finish(p, i + r, j, wide, memory->sums + r * panels * w, q);
 }
 
 plait_status multiply_many(const plait_call *c, const SmallProduct &p, const Quantized &q) {
   const IntegerTile &t = integer_tile();
-  const int64_t all = ceil_div(p.n, kIntegerPanel), panel = integer_panel_bytes(t, p.k);
-  const int64_t most = (kPackedBytes / panel / kBeside + 1) * kBeside;
-  const int64_t panels = all < most ? all : most, down = ceil_div(p.m, kHigh);
-  Workspace space;
-  PLAIT_TRY(space.take(c, uint64_t(panels * panel)));
-  char *packed = space.as<char>();
-  const int8_t *w = static_cast<const int8_t *>(p.w);
-  for (int64_t from = 0; from < all; from += panels) {
-    const int64_t some = all - from < panels ? all - from : panels;
-    parallel_ranges(c, some, kSerial / panel + 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; i++) {
-        const int64_t j = (from + i) * kIntegerPanel;
-        const int64_t columns = p.n - j < kIntegerPanel ? p.n - j : kIntegerPanel;
-        pack_integer_panel(t, w + j * p.w_row, p.w_row, columns, p.k, packed + i * panel);
-      }
-    });
-    parallel(c, down * ceil_div(some, kBeside), [&](int64_t unit) {
-      const int64_t i = unit % down * kHigh, first = unit / down * kBeside;
-      const int64_t beside = some - first < kBeside ? some - first : kBeside;
-      multiply_unit(t, p, i, p.m - i < kHigh ? p.m - i : kHigh, (from + first) * kIntegerPanel,
-                    beside, packed + first * panel, q);
-    });
-  }
-  return PLAIT_OK;
+  const int64_t down = ceil_div(p.m, kHigh), high = ceil_div(p.m, down);
+  bool failed = false;
+  parallel(c, down * ceil_div(p.n, kBeside * kIntegerPanel), [&](int64_t unit) {
+    const int64_t i = unit % down * high, j = unit / down * kBeside * kIntegerPanel;
+    Workspace space;
+    if (!space.try_take(sizeof(UnitMemory)))
+      return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
+    if (i < p.m)
+      multiply_unit(t, p, i, p.m - i < high ? p.m - i : high, j, q, space.as<UnitMemory>());
+  });
+  return failed ? Workspace::out_of_memory(c, sizeof(UnitMemory)) : PLAIT_OK;
 }
 
 plait_status multiply_quantized(const plait_call *c, const SmallProduct &p) {

@@ -17,8 +17,7 @@ namespace {
 constexpr int64_t kFewRows = 16;  // up to so many rows, weights are read where they lie
 constexpr int64_t kWeights = 1 << 16;  // for a unit of parallel work, read where they lie
 constexpr int64_t kDot = 4 * kRun;  // products of a run, of which a lane of vectors sums up a part
-constexpr int64_t kPackedBytes = 4 << 20;  // of widened panels
-constexpr int64_t kHigh = 96, kBeside = 8;  // rows and panels of a unit's results
+constexpr int64_t kHigh = 192, kBeside = 4;  // the most rows and panels of a unit of work
 constexpr int64_t kDeep = 64;  // elements of a row that are widened before they are transposed
 
 // Eight adjacent elements of a dtype, and one.
@@ -157,54 +156,62 @@ void multiply_few(const plait_call *c, const SmallProduct &p) {
 
 // ---- many rows -------------------------------------------------------------------------------
 
-// A panel of the columns j, j + 1, ... of the transposed weights, widened.
+// A panel of the columns j, j + 1, ... of `depth` rows of the transposed weights from l on,
+// widened.
 template <class W>
-void widen_panel(const SmallProduct &p, int64_t j, float *to) {
+void widen_panel(const SmallProduct &p, int64_t j, int64_t l, int64_t depth, float *to) {
   constexpr int64_t w = kPanel<float>;
-  const typename W::type *from = static_cast<const typename W::type *>(p.w) + j * p.w_row;
+  const typename W::type *from = static_cast<const typename W::type *>(p.w) + j * p.w_row + l;
   const int64_t columns = p.n - j < w ? p.n - j : w;
   alignas(64) float rows[w * kDeep];
-  for (int64_t l = 0; l < p.k; l += kDeep) {
-    const int64_t depth = p.k - l < kDeep ? p.k - l : kDeep;
+  for (int64_t d = 0; d < depth; d += kDeep) {
+    const int64_t some = depth - d < kDeep ? depth - d : kDeep;
     for (int64_t i = 0; i < w; i++) {
       if (i < columns)
-        widen_row<W>(from + i * p.w_row + l, depth, rows + i * kDeep);
+        widen_row<W>(from + i * p.w_row + d, some, rows + i * kDeep);
       else
         memset(rows + i * kDeep, 0, kDeep * sizeof(float));
     }
-    transpose_block(reinterpret_cast<char *>(to + l * w), w, reinterpret_cast<const char *>(rows),
-                    kDeep, w, depth, sizeof(float));
+    transpose_block(reinterpret_cast<char *>(to + d * w), w, reinterpret_cast<const char *>(rows),
+                    kDeep, w, some, sizeof(float));
   }
+}
+
+// Memory of a unit of work: panels, which stay in the second-level cache, and sums.
+struct UnitMemory {
+  alignas(64) float panels[kBeside * kPanel<float> * kDepth<float>];
+  alignas(64) float sums[kHigh * kBeside * kPanel<float>];
+};
+
+// The results of m rows and some panels from column j on.
+template <class W>
+void multiply_unit(const SmallProduct &p, int64_t i, int64_t m, int64_t j, UnitMemory *memory) {
+  constexpr int64_t w = kPanel<float>;
+  const int64_t wide = p.n - j < kBeside * w ? p.n - j : kBeside * w, panels = ceil_div(wide, w);
+  int64_t l = 0;
+  do {  // the blocks of multiply_tile
+    const int64_t depth = p.k - l < kDepth<float> ? p.k - l : kDepth<float>;
+    for (int64_t q = 0; q < panels; q++)
+      widen_panel<W>(p, j + q * w, l, depth, memory->panels + q * w * depth);
+    multiply_tile(m, panels * w, depth, Matrix<float>{p.a + i * p.a_row + l, p.a_row, 1},
+                  Panels<float>::packed(memory->panels, depth), memory->sums, panels * w, l > 0);
+    l += depth;
+  } while (l < p.k);
+  for (int64_t r = 0; r < m; r++) finish_row(p, i + r, j, wide, memory->sums + r * panels * w);
 }
 
 template <class W>
 plait_status multiply_many(const plait_call *c, const SmallProduct &p) {
-  constexpr int64_t w = kPanel<float>;
-  const int64_t all = ceil_div(p.n, w), room = kPackedBytes / int64_t(sizeof(float)) / (p.k + 1);
-  const int64_t most = (room / w / kBeside + 1) * kBeside, panels = all < most ? all : most;
-  Workspace space;
-  PLAIT_TRY(space.take(c, uint64_t(panels * w * p.k) * sizeof(float)));
-  float *packed = space.as<float>();
-  const int64_t down = ceil_div(p.m, kHigh);
-  for (int64_t first = 0; first < all; first += panels) {
-    const int64_t some = all - first < panels ? all - first : panels;
-    parallel_ranges(c, some, kSerial / (p.k + 1) / w + 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; i++)
-        widen_panel<W>(p, (first + i) * w, packed + i * w * p.k);
-    });
-    parallel(c, down * ceil_div(some, kBeside), [&](int64_t t) {
-      const int64_t i = t % down * kHigh, panel = t / down * kBeside, j = (first + panel) * w;
-      const int64_t m = p.m - i < kHigh ? p.m - i : kHigh;
-      const int64_t beside = some - panel < kBeside ? some - panel : kBeside;
-      const int64_t n = p.n - j < beside * w ? p.n - j : beside * w;
-      alignas(64) float sums[kHigh * kBeside * w];
-      const Matrix<float> a{p.a + i * p.a_row, p.a_row, 1};
-      multiply_tile(m, beside * w, p.k, a, Panels<float>::packed(packed + panel * w * p.k, p.k),
-                    sums, beside * w, false);
-      for (int64_t r = 0; r < m; r++) finish_row(p, i + r, j, n, sums + r * beside * w);
-    });
-  }
-  return PLAIT_OK;
+  const int64_t down = ceil_div(p.m, kHigh), high = ceil_div(p.m, down);
+  bool failed = false;
+  parallel(c, down * ceil_div(p.n, kBeside * kPanel<float>), [&](int64_t t) {
+    const int64_t i = t % down * high, j = t / down * kBeside * kPanel<float>;
+    Workspace space;
+    if (!space.try_take(sizeof(UnitMemory)))
+      return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
+    if (i < p.m) multiply_unit<W>(p, i, p.m - i < high ? p.m - i : high, j, space.as<UnitMemory>());
+  });
+  return failed ? Workspace::out_of_memory(c, sizeof(UnitMemory)) : PLAIT_OK;
 }
 
 template <class W>
