@@ -321,7 +321,7 @@ WITHOUT_DERIVATIVE = {
     *("nonzero_rows", "search_sorted"),
     # not implemented, as in PyTorch; requesting a gradient is an error
     *("beta_sample_grad", "geqrf"),
-    *("linalg_ldl_factor", "linalg_ldl_factor_ex", "linalg_ldl_solve"),
+    *("linalg_ldl_factor", "linalg_ldl_factor_ex", "linalg_ldl_solve", "linear_int8"),
     "special_airy_ai",
     "special_spherical_bessel_j0",
     *(

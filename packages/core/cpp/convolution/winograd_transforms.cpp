@@ -72,8 +72,6 @@ struct Coefficients {
 template <int M>
 constexpr Coefficients<M> kOf{};
 
-#define PLAIT_UNROLL _Pragma("GCC unroll 8")
-
 // The transposed map of a product with a polynomial: of M + 2 numbers.
 template <class T, int M>
 struct InputLine {

@@ -9,11 +9,6 @@
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
-#if defined(__clang__)
-#define PLAIT_UNROLL _Pragma("unroll")
-#else
-#define PLAIT_UNROLL _Pragma("GCC unroll 16")
-#endif
 // Instructions beyond the flags of this file are written in assembly, which GCC accepts in
 // functions that are inlined into others with the right target.
 #if defined(__AVX2__) && defined(__x86_64__) && !defined(__clang__) && __GNUC__ >= 11
