@@ -44,7 +44,9 @@ ATTACKS = {
 
 
 def environment(begin: bool, **more: str) -> dict[str, str]:
-    chosen = {**os.environ, **more}
+    # OpenBLAS raises SIGINT where it cannot start its threads, which guard pages may leave no
+    # mappings for; plait has it use one in any case
+    chosen = {**os.environ, "OPENBLAS_NUM_THREADS": "1", **more}
     chosen.pop("GUARD_AT_BEGIN", None)
     if begin:
         chosen["GUARD_AT_BEGIN"] = "1"

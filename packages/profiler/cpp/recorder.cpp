@@ -293,8 +293,13 @@ plait_status stop(Session *s) {
     // without memory for its list the runtime keeps the observer, which does nothing then
     if (runtime->observe(thread, &observer, 0) < 0) runtime->clear(thread);
   }
-  const plait_status status = border(thread, "profile", [&] { return collect(s); });
-  if (status < 0) s->rows = {};
+  bool whole = false;  // late errors of devices leave the rows as they are
+  const plait_status status = border(thread, "profile", [&] {
+    const plait_status found = collect(s);
+    whole = true;
+    return found;
+  });
+  if (!whole) s->rows = {};
   const std::lock_guard<ForkMutex> lock(mutex);
   if (sessions.empty()) {
     for (const auto &r : rings) r->clear();
