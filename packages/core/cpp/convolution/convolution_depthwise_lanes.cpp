@@ -159,7 +159,7 @@ PLAIT_INLINE void sum_positions(const int64_t *offsets, const Vec<T> *factor, co
   for (int s = 0; s < S; s++) sum[s] = add ? load(to + s * to_step) : start;
   for (int t = 0; t < N; t++) {
     const T *x = from + offsets[t];
-    for (int s = 0; s < S; s++) sum[s] += factor[t] * load(x + s * step);
+    for (int s = 0; s < S; s++) sum[s] = fused(factor[t], load(x + s * step), sum[s]);
   }
   for (int s = 0; s < S; s++) store(to + s * to_step, sum[s]);
 }
@@ -214,7 +214,7 @@ PLAIT_NOINLINE void dot_lanes(const int64_t *offsets, const Results &r, const T 
       const T *x = from + i * r.from.row;
       for (int64_t q = 0; q < r.n; q++, x += r.from.step, g += kLanes<T>) {
         const Vec<T> factor = load(g);
-        for (int t = 0; t < N; t++) sum[t] += factor * load(x + offsets[t]);
+        for (int t = 0; t < N; t++) sum[t] = fused(factor, load(x + offsets[t]), sum[t]);
       }
     }
     for (int t = 0; t < N; t++) store(sums + t * kLanes<T>, load(sums + t * kLanes<T>) + sum[t]);

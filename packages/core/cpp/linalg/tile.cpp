@@ -55,7 +55,9 @@ PLAIT_INLINE void square(const Way &way, const T *a, int64_t rows, const T *b, i
         }
         PLAIT_UNROLL for (int r = 0; r < R; r++) {
           const Wide factor = x[r / 3][r % 3 * rows] - Wide{};
-          PLAIT_UNROLL for (int v = 0; v < C; v++) { sum[r][v] += factor * wide[v]; }
+          PLAIT_UNROLL for (int v = 0; v < C; v++) {
+            sum[r][v] = fused(factor, wide[v], sum[r][v]);
+          }
         }
         PLAIT_UNROLL for (int g = 0; g < kThird; g++) { x[g] += columns; }
       }
