@@ -4,20 +4,8 @@ from plait_abi.build import Extension, Generate, Library, setup
 
 # Every folder of cpp/ has kernels, but for the two that have parts of their own.
 KERNELS = ["cpp/*/*.cpp", "!cpp/runtime/*", "!cpp/python/*", "{generated}/kernels/*.cpp"]
-# Kernels compute IEEE values but neither set errno nor trap, which frees the vectoriser. Products
-# and sums are fused where the source says so, not where an instruction set has the instruction.
-FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-Wno-psabi"]
-# Kernels whose numbers do not depend on the instruction set, and those of LAPACK.
-NOTHING_FUSED = [
-    "!cpp/indexing/*",
-    "!cpp/joining/*",
-    "!cpp/pooling/*",
-    "!cpp/sorting/*",
-    *(f"!cpp/creation/{name}.cpp" for name in ("copies", "creation", "triangles")),
-    *(f"!cpp/linalg/{name}.cpp" for name in ("cholesky", "determinants", "eigenvalues", "lapack")),
-    *(f"!cpp/linalg/{name}.cpp" for name in ("ldl", "least_squares", "lu", "matrix_functions")),
-    *(f"!cpp/linalg/{name}.cpp" for name in ("qr", "svd", "systems")),
-]
+# Kernels compute IEEE values but neither set errno nor trap, which frees the vectoriser.
+FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]
 
 setup(
     package="plait_core",
@@ -47,14 +35,6 @@ setup(
             "plait_cpu_avx2",
             KERNELS,
             flags=[*FLAGS, "-mavx2", "-mfma", "-mf16c"],
-            include_dirs=["cpp"],
-            machine="x86_64",
-        ),
-        # The numbers of the library above without its instructions (docs/design/0029).
-        Library(
-            "plait_cpu_exact",
-            [*KERNELS, *NOTHING_FUSED],
-            flags=[*FLAGS, "-O2", "-DPLAIT_EXACT"],
             include_dirs=["cpp"],
             machine="x86_64",
         ),

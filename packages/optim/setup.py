@@ -8,11 +8,7 @@ setup(
         Library(
             "plait_optim",
             ["cpp/**/*.cpp", "!cpp/python/*"],
-            # with FMA the loops would round otherwise than without
-            flags={
-                "*.cpp": ["-ffp-contract=off"],
-                "loops.cpp": ["-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"],
-            },
+            flags={"loops.cpp": ["-O3", "-fno-math-errno", "-fno-trapping-math"]},
             include_dirs=["cpp"],
         )
     ],

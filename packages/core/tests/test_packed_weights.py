@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import threading
 from collections.abc import Callable, Iterator
 
@@ -15,23 +14,12 @@ from plait_abi import operator
 
 linear, conv2d = operator("linear"), operator("conv2d")
 Layer = tuple[Callable[..., pc.Tensor], tuple[int, ...], tuple[int, ...]]
-
-
-def depthwise(x: pc.Tensor, w: pc.Tensor) -> pc.Tensor:
-    return pc.conv2d(x[:, : w.shape[0]], w, None, 1, 1, 1, w.shape[0])
-
-
 LAYERS: list[Layer] = [
     (linear, (40, 300), (200, 300)),
     (linear, (3, 11, 96), (50, 96)),
     (conv2d, (2, 24, 9, 7), (32, 24, 3, 3)),
-    (conv2d, (1, 64, 18, 18), (70, 64, 3, 3)),
-    (conv2d, (1, 40, 13, 13), (48, 40, 5, 5)),
-    (conv2d, (2, 256, 7, 7), (96, 256, 1, 1)),
-    (depthwise, (2, 150, 7, 7), (150, 1, 3, 3)),
 ]
-NAMES = ["linear", "rows", "conv2d", "winograd", "winograd 5x5", "1x1", "depthwise"]
-each_layer = pytest.mark.parametrize(("layer", "x", "w"), LAYERS, ids=NAMES)
+each_layer = pytest.mark.parametrize(("layer", "x", "w"), LAYERS, ids=["linear", "rows", "conv2d"])
 
 
 def kept_with(make: Callable[[], object]) -> int:
@@ -98,27 +86,6 @@ def test_parts_of_one_storage(
     half = w[0] // 2
     for _ in range(3):
         assert pc.equal(layer(a, both[0][:half]), layer(a, both[0][:half].clone()))
-
-
-@each_layer
-def test_a_step_with_gradients_frees_what_is_old(
-    layer: Callable[..., pc.Tensor], x: tuple[int, ...], w: tuple[int, ...]
-) -> None:
-    if layer is linear:
-        pytest.skip("keeps none for so few rows")
-    a, b = pc.randn(*x), weights(w)
-    layer(a, b)
-    gc.collect()
-    before = int(pc.memory_stats()["live_bytes"])
-    for _ in range(4):
-        layer(a, b)
-    gc.collect()
-    kept = int(pc.memory_stats()["live_bytes"]) - before
-    b.mul_(2.0)
-    layer(a, b)
-    gc.collect()
-    assert int(pc.memory_stats()["live_bytes"]) == before
-    assert kept >= 4 * b.numel() or "PLAIT_CPU" in os.environ
 
 
 def test_kept_bytes_go_with_the_weights() -> None:

@@ -26,14 +26,7 @@ Rule rule_with_averages(const plait_value *in, int lr, int decoupled) {
 }
 
 // An average that started from 0 is too small by this factor after t steps.
-// beta^t by squaring: the C library's power may depend on the processor.
-inline double whole_power(double beta, int64_t t) {
-  double power = 1;
-  for (; t > 0; t /= 2, beta *= beta)
-    if (t % 2) power *= beta;
-  return power;
-}
-inline double bias_correction(double beta, int64_t t) { return 1 - whole_power(beta, t); }
+inline double bias_correction(double beta, int64_t t) { return 1 - std::pow(beta, double(t)); }
 
 }  // namespace plait::optim
 #endif  // PLAIT_OPTIM_ADAM_HPP

@@ -39,12 +39,12 @@ void add_rows(Matrix<T> rows, const T *weight, int64_t n, int64_t width, T *out)
       for (int64_t v = 0; v < beside; v++) sum[v] = load(out + j + v * w);
       for (int64_t i = 0; i < n; i++)
         for (int64_t v = 0; v < beside; v++)
-          sum[v] = fused(splat(weight[i]), load(rows.data + i * rows.rows + j + v * w), sum[v]);
+          sum[v] += splat(weight[i]) * load(rows.data + i * rows.rows + j + v * w);
       for (int64_t v = 0; v < beside; v++) store(out + j + v * w, sum[v]);
     }
   for (int64_t i = 0; j < width && i < n; i++)
     for (int64_t l = j; l < width; l++)
-      out[l] = fused(weight[i], rows.data[i * rows.rows + l * rows.columns], out[l]);
+      out[l] += weight[i] * rows.data[i * rows.rows + l * rows.columns];
 }
 
 template <class T>

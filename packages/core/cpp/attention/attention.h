@@ -141,13 +141,13 @@ T dot(Matrix<T> a, Matrix<T> b, int64_t n) {
   int64_t j = 0;
   if (a.columns == 1 && b.columns == 1) {
     for (; j + 2 * w <= n; j += 2 * w) {
-      part = fused(load(a.data + j), load(b.data + j), part);
-      other = fused(load(a.data + j + w), load(b.data + j + w), other);
+      part += load(a.data + j) * load(b.data + j);
+      other += load(a.data + j + w) * load(b.data + j + w);
     }
-    for (; j + w <= n; j += w) part = fused(load(a.data + j), load(b.data + j), part);
+    for (; j + w <= n; j += w) part += load(a.data + j) * load(b.data + j);
   }
   T sum = in_every_lane<Sum, T>(part + other)[0];
-  for (; j < n; j++) sum = fused(a.data[j * a.columns], b.data[j * b.columns], sum);
+  for (; j < n; j++) sum += a.data[j * a.columns] * b.data[j * b.columns];
   return sum;
 }
 

@@ -178,7 +178,7 @@ bool is_dense(const Conv &v) {
 // eight images at a time for few channels of small images, and columns for the rest. Without wide
 // tiles lanes are the faster ones of the two, and without AVX2 BLAS is faster than our products.
 enum class Way { Dense, Depthwise, Pointwise, Lanes, Pixels, Columns };
-#if defined(__AVX2__) || defined(PLAIT_EXACT)
+#if defined(__AVX2__)
 constexpr bool kPixels = true;
 #else
 constexpr bool kPixels = false;

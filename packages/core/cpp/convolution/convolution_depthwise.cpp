@@ -82,7 +82,7 @@ PLAIT_NOINLINE void sum_of_taps(const int64_t *offsets, const T *factors, const 
     const int64_t row = i * lines.from_pitch;
     T *line = to + i * lines.to_pitch;
     auto sum = [&](int64_t q, Vec<T> s) {
-      for (int t = 0; t < N; t++) s = fused(factor[t], load(x[t] + row + q), s);
+      for (int t = 0; t < N; t++) s += factor[t] * load(x[t] + row + q);
       return s;
     };
     if (add)
@@ -132,7 +132,7 @@ PLAIT_NOINLINE void dots_of_taps(const int64_t *offsets, const Lines &lines, con
     const T *line = g + i * lines.to_pitch;
     for (int64_t q = 0; q < whole; q += w) {
       const Vec<T> factor = load(line + q);
-      for (int t = 0; t < N; t++) sum[t] = fused(factor, load(x[t] + row + q), sum[t]);
+      for (int t = 0; t < N; t++) sum[t] += factor * load(x[t] + row + q);
     }
     if (!rest) continue;
     T edge[w] = {};
@@ -140,7 +140,7 @@ PLAIT_NOINLINE void dots_of_taps(const int64_t *offsets, const Lines &lines, con
     for (int t = 0; t < N; t++) {
       T seen[w] = {};
       memcpy(seen, x[t] + row + whole, size_t(rest) * sizeof(T));
-      sum[t] = fused(load(edge), load(seen), sum[t]);
+      sum[t] += load(edge) * load(seen);
     }
   }
   for (int t = 0; t < N; t++) sums[t] += sum[t];

@@ -71,7 +71,7 @@ PLAIT_INLINE void window_sum(const Window &q, const float *at, int64_t apart, co
         for (int o = 0; o < OB; o++) {
           const V factor = splat(w[o]);
 #pragma GCC unroll 8
-          for (int s = 0; s < S; s++) acc[o][s] = fused(factor, v[s], acc[o][s]);
+          for (int s = 0; s < S; s++) acc[o][s] += factor * v[s];
         }
       }
     }
@@ -141,7 +141,7 @@ PLAIT_INLINE void weight_sum(const Conv &v, const float *gy, int64_t gy_plane, c
       for (int k = 0; k < KB; k++) {
         const V b = load(row + k * apart);
 #pragma GCC unroll 8
-        for (int o = 0; o < OB; o++) acc[o][k] = fused(a[o], b, acc[o][k]);
+        for (int o = 0; o < OB; o++) acc[o][k] += a[o] * b;
       }
     }
   }

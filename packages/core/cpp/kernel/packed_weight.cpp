@@ -160,12 +160,6 @@ bool may_keep_packed(const plait_call *c, int i) {
          !(c->owned >> i & 1) && s->nbytes >= kSmallest;
 }
 
-void PackedWeight::pass(const plait_call *c, int i) {
-  if (!__atomic_load_n(&kept_bytes, __ATOMIC_RELAXED)) return;
-  const Lock lock(mutex);
-  if (Watched *w = *place_of(c->in[i].u.t->storage)) drop_old(w, false);
-}
-
 bool PackedWeight::find(const plait_call *c, int i, PackedForm form, uint64_t bytes) {
   const plait_tensor *t = c->in[i].u.t;
   plait_storage *s = t->storage;

@@ -80,14 +80,13 @@ PLAIT_INLINE void dots(const typename W::type *w, int64_t w_row, const float *a,
       for (int i = 0; i < M; i++) factor[i] = load(a + i * a_row + l + v * 8);
       for (int r = 0; r < R; r++) {
         const Vec<float> weights = W::eight(w + r * w_row + l + v * 8);
-        for (int i = 0; i < M; i++) acc[r][i][v] = fused(weights, factor[i], acc[r][i][v]);
+        for (int i = 0; i < M; i++) acc[r][i][v] += weights * factor[i];
       }
     }
   for (int r = 0; r < R; r++)
     for (int i = 0; i < M; i++) {
       float rest = 0;
-      for (int64_t j = l; j < k; j++)
-        rest = fused(W::one(w[r * w_row + j]), a[i * a_row + j], rest);
+      for (int64_t j = l; j < k; j++) rest += W::one(w[r * w_row + j]) * a[i * a_row + j];
       Vec<float> sum = acc[r][i][0];
       if constexpr (V == 2) sum += acc[r][i][1];
       sums[i * R + r] = sum_of<float>(sum) + rest;

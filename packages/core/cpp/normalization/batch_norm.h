@@ -90,7 +90,7 @@ class RunningMoments {
  private:
   PLAIT_INLINE void take(Vec<T> d, int k) {
     sum_[k] += d;
-    squares_[k] = fused(d, d, squares_[k]);
+    squares_[k] += d * d;
   }
   void join() {
     const double n = double(count_), sum = double(sum_of<T>(sum_[0] + sum_[1]));
@@ -158,7 +158,7 @@ class GradientSums {
  private:
   PLAIT_INLINE void take(Vec<T> g, Vec<T> d, int k) {
     sum_[k] += g;
-    product_[k] = fused(g, d, product_[k]);
+    product_[k] += g * d;
   }
   Vec<T> sum_[2] = {}, product_[2] = {};
   int64_t count_ = 0;
@@ -168,7 +168,7 @@ class GradientSums {
 template <class T>
 struct Affine {
   T mean, scale, shift;
-  PLAIT_INLINE T operator()(T x) const { return fused(x - mean, scale, shift); }
+  PLAIT_INLINE T operator()(T x) const { return (x - mean) * scale + shift; }
 };
 
 // What follows a normalisation. `derivative(g, x)` is the gradient of what the activation saw, x;

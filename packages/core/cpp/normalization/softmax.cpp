@@ -24,11 +24,11 @@ PLAIT_INLINE T dot_row(const T *a, const T *b, int64_t n) {
   constexpr int64_t w = kLanes<T>;
   int64_t i = 0;
   for (; i + 2 * w <= n; i += 2 * w) {
-    s = fused(load(a + i), load(b + i), s);
-    t = fused(load(a + i + w), load(b + i + w), t);
+    s += load(a + i) * load(b + i);
+    t += load(a + i + w) * load(b + i + w);
   }
   T sum = sum_of<T>(s + t);
-  for (; i < n; i++) sum = fused(a[i], b[i], sum);
+  for (; i < n; i++) sum += a[i] * b[i];
   return sum;
 }
 

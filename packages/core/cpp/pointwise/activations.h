@@ -8,10 +8,10 @@ namespace plait::scalar::math {
 PLAIT_HD float log1p_unit(float t) {
   const float y = (t + t) / (2.0f + t), z = y * y;
   float q = 0.0005471119075f;
-  q = fused(q, z, 0.002187641337f);
-  q = fused(q, z, 0.01250672807f);
-  q = fused(q, z, 0.08333301544f);
-  return fused(y * z, q, y);
+  q = q * z + 0.002187641337f;
+  q = q * z + 0.01250672807f;
+  q = q * z + 0.08333301544f;
+  return y + y * z * q;
 }
 PLAIT_HD double log1p_unit(double t) { return ::log1p(t); }
 

@@ -1,7 +1,6 @@
 // Reductions by one associative step: sum, mean, prod, amax, amin, max, min, any, all. How the
 // input is cut depends on its shape alone, so results don't depend on threads; float sums are
 // collected in float64 every few thousand steps.
-#include "kernel/settings.h"
 #include "reduction/reduce.h"
 #include "reduction/rows.h"
 
@@ -24,8 +23,7 @@ template <class Op, class T, class P = typename Collected<T>::type>
 plait_status reduce_rows(const plait_call *c, const Reduction &r, T *out, bool mean) {
   const T *data = reinterpret_cast<const T *>(r.data);
   const int64_t results = r.kept.count, n = r.reduced.count, divisor = mean ? n : 1;
-  const bool few = results < kFewResults || batch_invariant();
-  const int64_t pieces = few && n > kPiece ? ceil_div(n, kPiece) : 1;
+  const int64_t pieces = results < kFewResults && n > kPiece ? ceil_div(n, kPiece) : 1;
   auto piece = [&](int64_t i, int64_t begin, int64_t end) {
     P value = Op::template start<P>();
     r.runs(data + r.kept.offset(i), begin, end, [&](const T *p, int64_t m, int64_t step) {
@@ -97,8 +95,7 @@ plait_status reduce_columns(const plait_call *c, const Reduction &r, T *out, boo
   const int64_t width = r.kept.inner_size(), n = r.reduced.count, divisor = mean ? n : 1;
   const int64_t blocks = ceil_div(width, kColumns), outer = r.kept.count / width * blocks;
   const int64_t rows = kPiece * 2 / (width < kColumns ? width : kColumns);  // of one piece
-  const bool few = outer < kFewResults || batch_invariant();
-  const int64_t pieces = few && n > rows ? ceil_div(n, rows) : 1;
+  const int64_t pieces = outer < kFewResults && n > rows ? ceil_div(n, rows) : 1;
   Workspace space;
   PLAIT_TRY(space.take(c, uint64_t(outer * pieces * kColumns) * sizeof(P)));
   P *partial = space.as<P>();

@@ -70,7 +70,6 @@ from plait_core._core import (
     get_num_threads,
     get_winograd,
     is_batch_invariant,
-    is_reproducible,
     is_tensor,
     is_weight_cache_enabled,
     memory_stats,
@@ -146,7 +145,6 @@ from plait_core._random import get_rng_state, initial_seed, manual_seed, seed, s
 from plait_core._repr import set_printoptions
 from plait_core._sparse import SparseTensor
 from plait_core._sparse_creation import sparse_coo_tensor
-from plait_core._startup import set_reproducible
 from plait_core._stft import istft, stft
 from plait_core._storages import UntypedStorage
 from plait_core._tensor_methods import is_same_size
@@ -233,7 +231,6 @@ __all__ = [
     "is_floating_point",
     "is_fusion_enabled",
     "is_nonzero",
-    "is_reproducible",
     "is_same_size",
     "is_tensor",
     "is_weight_cache_enabled",
@@ -265,7 +262,6 @@ __all__ = [
     "set_fusion",
     "set_num_threads",
     "set_printoptions",
-    "set_reproducible",
     "set_rng_state",
     "set_weight_cache",
     "set_winograd",
