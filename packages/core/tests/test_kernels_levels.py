@@ -24,7 +24,7 @@ for kind, name, provider, _, active, *_ in _binding.records():
 def run(arguments: list[str], level: str) -> str:
     environment = {**os.environ, "PLAIT_CPU": level}
     result = subprocess.run(
-        [sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=300
+        [sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=1200
     )
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
     return result.stdout.strip()
