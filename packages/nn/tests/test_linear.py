@@ -36,6 +36,15 @@ def test_linear_names_both_shapes():
         nn.Linear(3, 2)(pc.ones(4, 5))
 
 
+@pytest.mark.parametrize("dtype", [pc.bfloat16, pc.float16])
+def test_linear_gradients_of_halves(draw, dtype):
+    layer = nn.Linear(30, 6).to(dtype)
+    x = pc.tensor(draw(4, 30)).to(dtype).requires_grad_()
+    layer(x).sum().backward()
+    expected = layer.weight.detach().to(pc.float64).numpy().sum(0)
+    np.testing.assert_allclose(x.grad.to(pc.float64).numpy(), [expected] * 4, atol=0.02)
+
+
 def test_linear_gradients(draw):
     layer = nn.Linear(3, 2, dtype=pc.float64)
     x = pc.tensor(draw(4, 3)).requires_grad_()
