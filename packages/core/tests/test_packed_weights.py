@@ -56,6 +56,15 @@ def test_results_follow_the_weights(
         b.view(-1)[5] = 3.0
 
 
+@pytest.mark.parametrize("dtype", [pc.float32, pc.float64])
+def test_kept_weights_add_the_bias_in_the_same_order(dtype: pc.dtype) -> None:
+    """Also in columns that fill no panel, with sums of several blocks."""
+    a, b, bias = (pc.randn(*shape, dtype=dtype) for shape in ((24, 1000), (515, 1000), (515,)))
+    wanted = linear(a, b.clone(), bias)
+    for _ in range(3):
+        assert pc.equal(linear(a, b, bias), wanted)
+
+
 @each_layer
 def test_other_writers_are_seen(
     layer: Callable[..., pc.Tensor], x: tuple[int, ...], w: tuple[int, ...]

@@ -6,15 +6,11 @@ namespace {
 constexpr int64_t kRows = 48;  // rows of a block of results that are not written in place
 constexpr int64_t kWork = 1 << 19;  // multiplications for one unit of parallel work
 
-// Writes or adds m x n results that lie in rows of `width`.
+// Copies m x n elements to places whose rows and columns are so far apart.
 template <class T>
-void put(const T *from, int64_t width, int64_t m, int64_t n, bool add, T *to, int64_t rows,
-         int64_t columns) {
+void copy_block(int64_t m, int64_t n, Matrix<T> from, T *to, int64_t rows, int64_t columns) {
   for (int64_t i = 0; i < m; i++)
-    for (int64_t j = 0; j < n; j++) {
-      T *at = to + i * rows + j * columns;
-      *at = add ? T(*at + from[i * width + j]) : from[i * width + j];
-    }
+    for (int64_t j = 0; j < n; j++) to[i * rows + j * columns] = *from.at(i, j).data;
 }
 
 template <class T>
@@ -23,14 +19,17 @@ void multiply(const PackedProduct<T> &p) {
   const int64_t whole = p.columns == 1 ? p.n / w * w : 0;
   const Panels<T> b = Panels<T>::packed(p.b, p.k);
   multiply_tile(p.m, whole, p.k, p.a, b, p.c, p.rows, p.add);
-  alignas(64) T some[kRows * 2 * w];
+  alignas(64) T some[kRows * 2 * w] = {};
   for (int64_t j = whole; j < p.n; j += 2 * w) {
     const int64_t wide = p.n - j < 2 * w ? p.n - j : 2 * w, panels = ceil_div(wide, w);
     for (int64_t i = 0; i < p.m; i += kRows) {
       const int64_t m = p.m - i < kRows ? p.m - i : kRows;
+      T *to = p.c + i * p.rows + j * p.columns;
+      // what is added to comes first, as in whole panels
+      if (p.add) copy_block<T>(m, wide, {to, p.rows, p.columns}, some, 2 * w, 1);
       multiply_tile(m, panels * w, p.k, p.a.at(i, 0), Panels<T>::packed(p.b + j * p.k, p.k), some,
-                    2 * w, false);
-      put(some, 2 * w, m, wide, p.add, p.c + i * p.rows + j * p.columns, p.rows, p.columns);
+                    2 * w, p.add);
+      copy_block<T>(m, wide, {some, 2 * w, 1}, to, p.rows, p.columns);
     }
   }
 }
