@@ -2,6 +2,7 @@
 #ifndef PLAIT_CORE_ATTENTION_H
 #define PLAIT_CORE_ATTENTION_H
 #include "kernel/dense.h"
+#include "kernel/integers.h"
 #include "linalg/tile.h"
 #include "normalization/softmax_rows.h"
 #include "reduction/reduce.h"
@@ -15,7 +16,6 @@ constexpr int64_t kWork = 1 << 18;  // multiplications for one unit of parallel 
 // units of parallel work: the keys of few heads are cut into ranges to make so many
 constexpr int64_t kUnits = 16;
 
-inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 // Bytes of heads x rows x columns elements; on overflow more than any machine has.
 inline uint64_t bytes_of(int64_t heads, int64_t rows, int64_t columns, size_t item) {
   const unsigned __int128 n = (unsigned __int128)uint64_t(heads) * uint64_t(rows);

@@ -3,14 +3,13 @@
 #ifndef PLAIT_CORE_CONVOLUTION_DEPTHWISE_FRAME_H
 #define PLAIT_CORE_CONVOLUTION_DEPTHWISE_FRAME_H
 #include "convolution/convolution.h"
+#include "kernel/integers.h"
 
 namespace plait::core {
 
 constexpr int64_t kMostTaps = 9;  // whose factors, or sums, fit into the registers
 
 inline int64_t floor_div(int64_t a, int64_t b) { return a < 0 ? -ceil_div(-a, b) : a / b; }
-inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 constexpr int64_t rounded(int64_t n) { return (n + 15) / 16 * 16; }  // whole cache lines
 
 // Rows of a plane inside of zeros. With strides, its rows and columns can be dealt out to down x

@@ -1,6 +1,7 @@
 #include "convolution/convolution_pointwise.h"
 
 #include "convolution/convolution_channels.h"
+#include "kernel/integers.h"
 #include "linalg/tile.h"
 
 namespace plait::core {
@@ -16,8 +17,6 @@ constexpr int64_t kUnits = 16;  // parallel units that are wanted
 constexpr int64_t kShare = 256;  // rows for which packing once more does not count
 constexpr int64_t kPartials = 4 << 20;  // largest number of elements of partial sums
 
-int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 template <class T>
 constexpr int64_t whole_panels(int64_t n) {
   return ceil_div(n, kPanel<T>) * kPanel<T>;

@@ -3,6 +3,7 @@
 // its rows, never along k: if these are what is contiguous, small squares are transposed in
 // registers. So a result is the same sum in the same order as by tiles.
 #include "kernel/fused.h"
+#include "kernel/integers.h"
 #include "linalg/gemm.h"
 #include "linalg/tile.h"
 
@@ -18,9 +19,6 @@ template <class T>
 constexpr int64_t kHalf = kLanes<T> / 2;
 template <class T>
 constexpr int64_t kBeside = 2048 / int64_t(sizeof(T));  // sums of a row that stay in the cache
-
-constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-constexpr int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 // The sum of row i of few and row j of many is c[i * few_step + j * many_step], which is added to
 // if `add`. Rows of few are contiguous.

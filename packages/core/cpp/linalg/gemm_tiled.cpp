@@ -4,6 +4,7 @@
 // in the same order in all of these ways.
 #include <initializer_list>
 
+#include "kernel/integers.h"
 #include "kernel/transpose.h"
 #include "linalg/gemm.h"
 #include "linalg/tile.h"
@@ -50,8 +51,6 @@ struct Tiling {
   }
 };
 
-constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-constexpr int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 constexpr int64_t rounded(int64_t n, int64_t unit) { return ceil_div(n, unit) * unit; }
 
 // Rows of `depth` elements whose distance is `stride`.

@@ -8,8 +8,6 @@
 namespace plait::core {
 namespace {
 
-constexpr int64_t kFewRows = 16;  // up to so many rows, weights are read where they lie
-constexpr int64_t kWeights = 1 << 16;  // for a unit of parallel work, read where they lie
 constexpr int64_t kHigh = 192, kBeside = 4;  // the most rows and panels of a unit of work
 constexpr int64_t kDeep = 512;  // groups of panels that stay in a cache
 
@@ -82,7 +80,7 @@ void all_rows(const SmallProduct &p, int64_t j, const Quantized &q) {
 }
 
 void multiply_few(const plait_call *c, const SmallProduct &p, const Quantized &q) {
-  const int64_t grain = (kWeights / (p.k + 1) + 4) / 4 * 4;
+  const int64_t grain = (kWeightsInPlace / (p.k + 1) + 4) / 4 * 4;
   parallel_ranges(c, p.n, grain, [&](int64_t begin, int64_t end) {
     int64_t j = begin;
     for (; j + 4 <= end; j += 4) all_rows<4>(p, j, q);
@@ -133,7 +131,7 @@ plait_status multiply_many(const plait_call *c, const SmallProduct &p, const Qua
 
 plait_status multiply_quantized(const plait_call *c, const SmallProduct &p) {
   if (p.m == 0 || p.n == 0) return PLAIT_OK;
-  const bool few = p.m <= kFewRows, offset = !few && integer_tile().offset;
+  const bool few = p.m <= kRowsInPlace, offset = !few && integer_tile().offset;
   const int64_t size = offset ? 1 : 2;
   Quantized q{nullptr, ceil_div(p.k * size, 64) * 64 + 64, nullptr};
   Workspace rows, steps;

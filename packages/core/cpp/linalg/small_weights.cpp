@@ -14,8 +14,6 @@
 namespace plait::core {
 namespace {
 
-constexpr int64_t kFewRows = 16;  // up to so many rows, weights are read where they lie
-constexpr int64_t kWeights = 1 << 16;  // for a unit of parallel work, read where they lie
 constexpr int64_t kDot = 4 * kRun;  // products of a run, of which a lane of vectors sums up a part
 constexpr int64_t kHigh = 192, kBeside = 4;  // the most rows and panels of a unit of work
 constexpr int64_t kDeep = 64;  // elements of a row that are widened before they are transposed
@@ -130,7 +128,7 @@ void add_all_dots(const SmallProduct &p, const typename W::type *w, int64_t w_ro
 template <class W, int R>
 void all_rows(const SmallProduct &p, int64_t j) {
   const typename W::type *w = static_cast<const typename W::type *>(p.w) + j * p.w_row;
-  alignas(64) float sums[kFewRows * R] = {}, wide[R * kDot];
+  alignas(64) float sums[kRowsInPlace * R] = {}, wide[R * kDot];
   for (int64_t l = 0; l < p.k; l += kDot) {
     const int64_t depth = p.k - l < kDot ? p.k - l : kDot;
     if (p.m <= 3) {
@@ -146,7 +144,7 @@ void all_rows(const SmallProduct &p, int64_t j) {
 // Four rows of weights at a time, which stay in the first-level cache for all rows of a.
 template <class W>
 void multiply_few(const plait_call *c, const SmallProduct &p) {
-  const int64_t grain = (kWeights / (p.k + 1) + 4) / 4 * 4;
+  const int64_t grain = (kWeightsInPlace / (p.k + 1) + 4) / 4 * 4;
   parallel_ranges(c, p.n, grain, [&](int64_t begin, int64_t end) {
     int64_t j = begin;
     for (; j + 4 <= end; j += 4) all_rows<W, 4>(p, j);
@@ -217,7 +215,7 @@ plait_status multiply_many(const plait_call *c, const SmallProduct &p) {
 template <class W>
 plait_status multiply_as(const plait_call *c, const SmallProduct &p) {
   // tiles sum up a row in the same order whatever the other rows are
-  if (p.m > kFewRows || batch_invariant()) return multiply_many<W>(c, p);
+  if (p.m > kRowsInPlace || batch_invariant()) return multiply_many<W>(c, p);
   multiply_few<W>(c, p);
   return PLAIT_OK;
 }

@@ -7,6 +7,9 @@
 
 namespace plait::core {
 
+constexpr int64_t kRowsInPlace = 16;  // up to so many rows, weights are read where they lie
+constexpr int64_t kWeightsInPlace = 1 << 16;  // for a unit of parallel work, read where they lie
+
 // out = (a wᵀ) * scale + bias for the m x k matrix a and the n x k matrix w.
 struct SmallProduct {
   int64_t m, n, k;

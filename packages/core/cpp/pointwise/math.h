@@ -321,7 +321,7 @@ PLAIT_HD float reduce_quick(float x, int32_t *quadrant) {
   *quadrant = int32_t(uint32_t(bits(shifted)));
   return float(((high - whole) + low) * 1.5707963267948966);
 }
-// The same for any x.
+// x = quadrant pi / 2 + r with |r| <= pi / 4, for any x.
 PLAIT_HD float reduce_exactly(float x, int32_t *quadrant) {
   const uint32_t u = bits(x) & 0x7fffffffu;
   const int32_t e = int32_t(u >> 23);

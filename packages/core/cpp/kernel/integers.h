@@ -1,0 +1,12 @@
+// The smaller and the larger one of two sizes.
+#ifndef PLAIT_CORE_INTEGERS_H
+#define PLAIT_CORE_INTEGERS_H
+#include <cstdint>
+
+namespace plait::core {
+
+constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+constexpr int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+}  // namespace plait::core
+#endif  // PLAIT_CORE_INTEGERS_H
