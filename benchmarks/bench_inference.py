@@ -66,9 +66,8 @@ def sentences(library: Any, name: str, batch: int, length: int) -> Callable[[], 
     return without_gradients(library, network(library, name), x)
 
 
-def decoding(library: Any) -> Callable[[], object]:
-    """GPT-2 writes words one after the other, with its caches of keys and values."""
-    model = network(library, "gpt2")
+def writing(library: Any, model: Any) -> Callable[[], object]:
+    """Words one after the other, behind as many, with GPT-2's caches of keys and values."""
     x = inputs(library, "gpt2", 1, length=WORDS)
 
     def write() -> object:
@@ -81,6 +80,11 @@ def decoding(library: Any) -> Callable[[], object]:
 
     write()
     return write
+
+
+def decoding(library: Any) -> Callable[[], object]:
+    """GPT-2 writes words."""
+    return writing(library, network(library, "gpt2"))
 
 
 def cases() -> Iterator[Case]:

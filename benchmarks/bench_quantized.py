@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 import torch
-from bench_inference import WORDS, inputs, network
+from bench_inference import inputs, network, without_gradients, writing
 from timing import Case, Figure
 
 import plait
@@ -55,56 +55,32 @@ def gpt2(library: Any, kind: str) -> Any:
 
 def prompt(library: Any, kind: str) -> Callable[[], Any]:
     """A prompt of 512 words."""
-    model, x = gpt2(library, kind), inputs(library, "gpt2", 1, length=512)
-
-    def read() -> Any:
-        with library.inference_mode():
-            return model(x)
-
-    read()
-    return read
+    x = inputs(library, "gpt2", 1, length=512)
+    return without_gradients(library, gpt2(library, kind), x)
 
 
-def writing(library: Any, kind: str) -> Callable[[], Any]:
+def words(library: Any, kind: str) -> Callable[[], Any]:
     """Words one after the other, behind as many."""
-    model, x = gpt2(library, kind), inputs(library, "gpt2", 1, length=WORDS)
-    dtype = model.word.weight.dtype
-
-    def write() -> Any:
-        with library.inference_mode():
-            caches = [each.to(dtype) for each in model.caches(1)]
-            word = model(x, 0, caches).argmax(-1)
-            for i in range(WORDS):
-                word = model(word, WORDS + i, caches).argmax(-1)
-            return word
-
-    write()
-    return write
+    return writing(library, gpt2(library, kind))
 
 
 def layers(library: Any, rows: int, sizes: tuple[int, ...], kind: str) -> Callable[[], Any]:
     """Linear layers alone."""
     pairs = itertools.pairwise(sizes)
     model = library.nn.Sequential(*[library.nn.Linear(a, b) for a, b in pairs]).eval()
-    model, x = quantized(library, model, kind), library.ones(rows, sizes[0])
-
-    def call() -> Any:
-        with library.inference_mode():
-            return model(x)
-
-    call()
-    return call
+    x = library.ones(rows, sizes[0])
+    return without_gradients(library, quantized(library, model, kind), x)
 
 
 def cases() -> Iterator[Case]:
     """Bars are the goals: against float32 of plait, and against PyTorch's int8."""
     for kind in ("bfloat16", "float16"):
         name = f"GPT-2 {kind} against float32"
-        yield f"{name}, one by one", writing(plait, kind), writing(plait, "float32"), 1 / 1.8
+        yield f"{name}, one by one", words(plait, kind), words(plait, "float32"), 1 / 1.8
         yield f"{name}, prompt", prompt(plait, kind), prompt(plait, "float32"), 1 / 0.9
     for kind in ("int8", "activations"):
         name = f"GPT-2 {'int8' if kind == 'int8' else 'int8 activations'}"
-        for what, make in (("one by one", writing), ("prompt", prompt)):
+        for what, make in (("one by one", words), ("prompt", prompt)):
             mine = make(plait, kind)
             yield f"{name} against float32, {what}", mine, make(plait, "float32"), None
             yield f"{name} against torch, {what}", mine, make(torch, "activations"), 1.0

@@ -65,6 +65,7 @@ def build(torch: Any, width: float = 1.0, layers: int = 12, words: int = WORDS) 
 
         def caches(self, n: int) -> list[Any]:
             """Room for the keys and values of 1024 words, for each layer."""
-            return [torch.empty(2, n, heads, 1024, 64) for _ in self.blocks]
+            dtype = self.word.weight.dtype
+            return [torch.empty(2, n, heads, 1024, 64, dtype=dtype) for _ in self.blocks]
 
     return GPT2()
