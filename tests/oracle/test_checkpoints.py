@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import random
 import struct
 import warnings
 import zipfile
 import zlib
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import torch
 import plait_core as pc
 import plait_nn as nn
 import plait_optim as optim
+from plait_torch._zip_records import PyTorchFileReader, PyTorchFileWriter
 
 DTYPES = [
     *("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
@@ -283,3 +285,63 @@ def test_files_without_sums(tmp_path: Path) -> None:
     assert pc.load(path, mmap=True)["w"].tolist() == [0.0, 1.0, 2.0]
     with pytest.raises(pc.CheckpointError, match=r"saved without sums.*verify=False loads it"):
         pc.load(path, verify=True)
+
+
+def kept(values: list[float]) -> Any:
+    """Return an object of a class that is no data for either library."""
+    return argparse.Namespace(lr=0.1, values=values, more=defaultdict(list, a=[1]))
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["weights_only=False", "safe_globals"])
+def test_objects_of_other_classes(whole: bool) -> None:
+    """What is no data goes both ways, with its tensors, dtypes and sizes."""
+    ours, theirs = kept([1.0]), kept([1.0])
+    for namespace, library in ((ours, pc), (theirs, torch)):
+        namespace.w = library.arange(6.0)
+        namespace.view = namespace.w[2:4]
+        namespace.dtype, namespace.size = library.int16, namespace.w.shape
+        namespace.device, namespace.sparse = namespace.w.device, library.eye(2).to_sparse()
+        if not whole:
+            del namespace.more  # PyTorch does not fill a defaultdict
+    file = io.BytesIO()
+    pc.save(ours, file, format="torch", weights_only=False)
+    file.seek(0)
+    with torch.serialization.safe_globals([argparse.Namespace]):
+        at_theirs = torch.load(file, weights_only=not whole)
+    file = io.BytesIO()
+    torch.save(theirs, file)
+    listed = {} if whole else {"safe_globals": [argparse.Namespace]}
+    at_ours = pc.load(io.BytesIO(file.getvalue()), weights_only=not whole, **listed)
+    for one, other in ((ours, at_theirs), (at_ours, theirs), (at_ours, at_theirs)):
+        assert type(one) is type(other) and same(vars(one), vars(other))
+    assert at_theirs.view.data_ptr() == at_theirs.w.data_ptr() + 8
+    assert at_ours.view.data_ptr() == at_ours.w.data_ptr() + 8
+
+
+def test_records_of_a_zip(tmp_path: Path) -> None:
+    """`PyTorchFileReader` says of a file what PyTorch's says, and each reads the other's writer."""
+    torch.save({"w": torch.arange(12.0)}, tmp_path / "a.pt")
+    ours = PyTorchFileReader(tmp_path / "a.pt")
+    theirs = torch._C.PyTorchFileReader(str(tmp_path / "a.pt"))
+    assert ours.get_all_records() == theirs.get_all_records()
+    assert ours.serialization_id() == theirs.serialization_id()
+    for name in theirs.get_all_records():
+        assert ours.get_record(name) == theirs.get_record(name)
+        assert ours.get_record_offset(name) == theirs.get_record_offset(name)
+        assert ours.get_record_size(name) == theirs.get_record_size(name)
+        assert ours.get_record_header_offset(name) == theirs.get_record_header_offset(name)
+    files = []
+    for kind in (PyTorchFileWriter, torch._C.PyTorchFileWriter):
+        file = io.BytesIO()
+        writer = kind(file)
+        writer.write_record("a", b"abc", 3)
+        writer.write_record("b", "text", 4)
+        assert writer.get_all_written_records() == {"a", "b"}
+        writer.write_end_of_file()
+        files.append((writer, PyTorchFileReader(file), file))
+    assert files[0][0].archive_name() == files[1][0].archive_name()
+    read_by_theirs = torch._C.PyTorchFileReader(io.BytesIO(files[0][2].getvalue()))
+    assert read_by_theirs.get_all_records() == files[1][1].get_all_records()
+    for name in ("a", "b", "version", "byteorder"):
+        assert read_by_theirs.get_record(name) == files[1][1].get_record(name)
+    assert read_by_theirs.serialization_id() == files[0][0].serialization_id()

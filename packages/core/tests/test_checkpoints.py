@@ -416,7 +416,7 @@ def test_wrong_arguments(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="`format`"):
         pc.save({}, tmp_path / "a", format="pickle")
     with pytest.raises(ValueError, match='format="plait"'):
-        pc.save({}, tmp_path / "a", format="torch", weights_only=False)
+        pc.save({}, tmp_path / "a", format="torch", max_shard_size=1)
     with pytest.raises(IsADirectoryError):
         pc.save({}, tmp_path)
     with pytest.raises(IsADirectoryError):
@@ -459,3 +459,11 @@ def test_the_same_object_gives_the_same_bytes() -> None:
 def test_the_error_is_one_of_plait() -> None:
     assert issubclass(pc.CheckpointError, pc.PlaitError)
     assert issubclass(pc.CheckpointError, RuntimeError)
+
+
+def test_meta_tensors_in_pytorchs_form() -> None:
+    file = io.BytesIO()
+    pc.save({"a": pc.empty(2, 3, device="meta"), "b": pc.ones(2)}, file, format="torch")
+    file.seek(0)
+    back = pc.load(file)
+    assert back["a"].is_meta and back["a"].shape == (2, 3) and back["b"].tolist() == [1.0, 1.0]

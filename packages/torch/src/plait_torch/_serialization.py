@@ -1,44 +1,53 @@
-"""`torch.save` and `torch.load` with PyTorch's signatures."""
+"""`torch.save`, `torch.load` and the names that files may use, as PyTorch has them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import os
+import warnings
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import IO, Any, TypeAlias
 
 import plait
+from plait_abi.imports import import_module
+from plait_torch import _module_names
+from plait_torch._zip_records import PyTorchFileReader
 
 __all__ = [
+    "DEFAULT_PROTOCOL",
     "MAP_LOCATION",
     "FileLike",
     "add_safe_globals",
     "clear_safe_globals",
     "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint",
     "load",
     "safe_globals",
     "save",
 ]
 
+DEFAULT_PROTOCOL = 2  # of the pickles in PyTorch's files
 FileLike: TypeAlias = "str | PathLike[str] | IO[bytes]"
 MAP_LOCATION: TypeAlias = "Callable[[Any, str], Any] | plait.device | str | dict[str, str] | None"
+
+_TRUE = ("1", "y", "yes", "true")
+_listed: list[Any] = []
 
 
 def save(
     obj: Any,
     f: Any,
     pickle_module: Any = None,
-    pickle_protocol: int | None = None,
+    pickle_protocol: int = DEFAULT_PROTOCOL,
     _use_new_zipfile_serialization: bool = True,
 ) -> None:
-    """Write the zip that PyTorch reads, or for objects such as a whole module a file in plait's
-    format.
+    """Write the zip that PyTorch reads.
 
     Args:
-        obj: tensors and containers, such as a ``state_dict``. Anything else is written with
-            ``weights_only=False`` in plait's own format, which PyTorch does not read.
-        f: a path or a file object open for writing bytes.
-        pickle_module, pickle_protocol: have no effect, as `pickle` is not used for the zip.
+        obj: tensors and containers, such as a ``state_dict``, or an object of any class, such as a
+            whole module, which is pickled under the names of its classes.
+        f: a path or a file object open for writing bytes, also one that cannot seek.
+        pickle_module, pickle_protocol: have no effect: pickles have protocol 2.
 
     Example:
         >>> import io, plait
@@ -48,16 +57,12 @@ def save(
         >>> load(io.BytesIO(file.getvalue()))
         {'epoch': 3, 'w': tensor([1., 1.])}
     """
-    start = f.tell() if hasattr(f, "seek") and hasattr(f, "tell") else None
-    try:
+    try:  # an object that is no data is refused before the first byte is written
         plait.save(obj, f, format="torch")
     except plait.CheckpointError as error:
-        if isinstance(error.__cause__, OSError):
+        if isinstance(error, OSError):
             raise
-        if start is not None:
-            f.seek(start)
-            f.truncate()
-        plait.save(obj, f, weights_only=False)
+        plait.save(obj, f, format="torch", weights_only=False)
 
 
 def load(
@@ -73,43 +78,190 @@ def load(
 
     Args:
         f, map_location, mmap: see `plait.load`.
-        pickle_module, encoding and other arguments for pickles: have no effect.
-        weights_only: None and True execute no code of the file. False may execute any code, which
-            whole objects need.
+        pickle_module: has no effect but that `weights_only` is False if it is not given.
+        pickle_load_args: ``encoding`` and other arguments for pickles have no effect.
+        weights_only: None and True execute no code of the file but what `add_safe_globals` listed.
+            False may execute any code. The variables of the environment
+            ``TORCH_FORCE_WEIGHTS_ONLY_LOAD`` (it is always True) and
+            ``TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD`` (None means False) change it.
 
     Raises:
-        CheckpointError: for damaged files and refused objects.
+        CheckpointError: for damaged files and refused objects. It is also a
+            ``pickle.UnpicklingError`` if the file uses a name that is not listed.
+        RuntimeError: if both variables are set, or `pickle_module` with ``weights_only=True``.
 
     Example:
         >>> import io, plait
-        >>> from plait_torch._serialization import load, save
+        >>> from plait_torch._serialization import load, safe_globals, save
         >>> file = io.BytesIO()
         >>> save(plait.nn.Linear(1, 2), file)
-        >>> load(io.BytesIO(file.getvalue()), weights_only=False)
+        >>> with safe_globals([plait.nn.Linear]):
+        ...     load(io.BytesIO(file.getvalue()))
         Linear(in_features=1, out_features=2, bias=True)
     """
-    return plait.load(
-        f,
-        map_location,
-        weights_only=weights_only is not False,
-        mmap=bool(mmap),
+    only = _weights_only(weights_only, pickle_module)
+    try:
+        return plait.load(
+            f,
+            map_location,
+            weights_only=only,
+            mmap=bool(mmap),
+            safe_globals=_safe() if only else (),
+        )
+    except import_module("plait_core._checkpoints._table").RefusedName as error:
+        raise type(error)(_advice(error), error.module, error.name) from error
+
+
+def _weights_only(asked: bool | None, pickle_module: Any) -> bool:
+    """Return the value that the arguments and the environment give."""
+    only = pickle_module is None if asked is None else bool(asked)
+    always = os.getenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "0").lower() in _TRUE
+    never = os.getenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "0").lower() in _TRUE
+    if always and never:
+        raise RuntimeError(
+            "torch.load: only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` and "
+            "`TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should be set, but both were set"
+        )
+    if always:
+        only = True
+    elif never and asked is None:
+        warnings.warn(
+            "torch.load: `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` is set and `weights_only` was not "
+            "passed, so weights_only=False: the file may execute any code",
+            UserWarning,
+            stacklevel=3,
+        )
+        only = False
+    if only and pickle_module is not None:
+        raise RuntimeError(
+            "torch.load: can not safely load weights when explicit pickle_module is specified"
+        )
+    return only
+
+
+def _advice(error: Any) -> str:
+    """Return the text for a refused name, with the sentence of PyTorch that programs search for."""
+    name = f"{error.module}.{error.name}"
+    if error.module in import_module("plait_core._checkpoints._safe_globals").BLOCKED:
+        return f"Weights only load failed. GLOBAL {name} whose module {error.module} is blocked."
+    shown = error.name if error.module in ("builtins", "__builtin__") else name
+    return (
+        "Weights only load failed. Do one of two things only if you trust the source of the file: "
+        "(1) torch.load with `weights_only=False`, which executes what the file says; "
+        f"(2) WeightsUnpickler error: Unsupported global: GLOBAL {shown} was not an allowed global "
+        f"by default. Please use `torch.serialization.add_safe_globals([{shown}])` or the "
+        f"`torch.serialization.safe_globals([{shown}])` context manager to allowlist this global "
+        "if you trust this class/function."
     )
 
 
-def add_safe_globals(safe_globals: list[Any]) -> None:
-    """Do nothing: `load` has a fixed list of classes; ``weights_only=False`` reads others."""
+def _safe() -> Any:
+    """Return what files may name: listed objects, and the record that holds a module's hook."""
+    safe = import_module("plait_core._checkpoints._safe_globals").SafeGlobals
+    if not _listed:
+        return ()
+    return safe([*_listed, plait.nn._hooks.Hook], _of_torch)
+
+
+def _of_torch(module: str, name: str) -> Any:
+    """Return what PyTorch calls ``module.name`` if it is plait's; no module is imported for it but
+    plait's own.
+    """
+    found = None
+    if module == "torch" or module.startswith("torch."):
+        for source in _module_names.sources(module) or ():
+            place, _, inner = source.partition(":")
+            found = import_module(place)
+            for part in (*inner.split("."), *name.split(".")) if inner else name.split("."):
+                found = getattr(found, part, None)
+            if found is not None:
+                break
+    return found
+
+
+def add_safe_globals(safe_globals: Sequence[Any]) -> None:
+    """Let files name classes and functions in `load` with ``weights_only=True``.
+
+    They are called with data of the file, and their instances get the state in it. A file may use
+    any name under which an imported module holds the object, and PyTorch's name of what is plait's.
+
+    Args:
+        safe_globals: classes, functions, or pairs of one and its name, ``"module.name"``, in files.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._serialization import (
+        ...     add_safe_globals, clear_safe_globals, get_safe_globals)
+        >>> add_safe_globals([plait.nn.Linear, (plait.nn.ReLU, "my.Activation")])
+        >>> len(get_safe_globals())
+        2
+        >>> clear_safe_globals()
+    """
+    _listed.extend(value for value in safe_globals if value not in _listed)
 
 
 def get_safe_globals() -> list[Any]:
-    """Return []: see `add_safe_globals`."""
-    return []
+    """Return the objects and pairs that files may name."""
+    return list(_listed)
 
 
 def clear_safe_globals() -> None:
-    """Do nothing; see `add_safe_globals`."""
+    """Remove what `add_safe_globals` added."""
+    _listed.clear()
 
 
-@contextmanager
-def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
-    """A context manager without effect; see `add_safe_globals`."""
-    yield
+class safe_globals:  # noqa: N801
+    """A context manager in which files may name further classes and functions.
+
+    Args:
+        safe_globals: see `add_safe_globals`.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._serialization import get_safe_globals, safe_globals
+        >>> with safe_globals([plait.nn.Linear]):
+        ...     len(get_safe_globals())
+        1
+        >>> get_safe_globals()
+        []
+    """
+
+    def __init__(self, safe_globals: Sequence[Any]) -> None:
+        self.safe_globals = safe_globals
+
+    def __enter__(self) -> None:
+        add_safe_globals(self.safe_globals)
+
+    def __exit__(self, *_: object) -> None:
+        _listed[:] = [value for value in _listed if value not in self.safe_globals]
+
+
+def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:
+    """Return the names in a file of `torch.save` that neither PyTorch nor the program allows.
+
+    Raises:
+        ValueError: if the file is no zip of `torch.save`, or a TorchScript archive.
+
+    Example:
+        >>> import io, plait
+        >>> from plait_torch._serialization import get_unsafe_globals_in_checkpoint, save
+        >>> file = io.BytesIO()
+        >>> save(plait.nn.Identity(), file)
+        >>> get_unsafe_globals_in_checkpoint(io.BytesIO(file.getvalue()))
+        ['plait_nn._linear.Identity']
+    """
+    try:
+        records = PyTorchFileReader(f)
+        text = records.get_record("data.pkl")
+    except RuntimeError as error:
+        raise ValueError("a file of torch.save is required") from error
+    if records.has_record("constants.pkl"):
+        raise ValueError("a file of torch.save is required, got a TorchScript archive")
+    table = import_module("plait_core._checkpoints._table")
+    names = import_module("plait_core._checkpoints._torch_read").names_in(text)
+    safe = _safe()
+    return [
+        f"{module}.{name}"
+        for module, name in names
+        if table.named(module, name) is None and not (safe and safe.find(module, name))
+    ]

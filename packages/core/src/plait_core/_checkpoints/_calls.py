@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from plait_abi.imports import import_module
@@ -31,8 +32,8 @@ def save(
             occurs twice is written twice; a tensor is one tensor.
         f: a path, or a file object open for writing bytes (which is not atomic).
         format: "plait", or "torch" for the zip that ``torch.load`` reads.
-        weights_only: False pickles whole objects of any class, in the format "plait"; only
-            ``load(..., weights_only=False)`` reads them.
+        weights_only: False pickles whole objects of any class; ``load`` reads them with
+            ``weights_only=False``, or with their classes in `safe_globals`.
         max_shard_size: bytes, or a text like "5GB": tensors go to files of about that size beside
             `f`, which becomes the index that names them. Parts that no index in the folder names
             are removed, and nothing else.
@@ -65,12 +66,14 @@ def load(
     weights_only: bool | None = True,
     mmap: bool | None = False,
     verify: bool | None = None,
+    safe_globals: Sequence[Any] = (),
 ) -> Any:
     """Read a file of `save`, a safetensors file or a file of ``torch.save``, without executing any
     of it.
 
     Files of ``torch.save``, of the zip format and the older one, are read by an interpreter that
-    knows the names which tensors and containers need; any other name is an error.
+    knows the names which tensors and containers need; any other name is an error, unless it is one
+    of `safe_globals`.
 
     Args:
         f: a path, also of the index of a sharded checkpoint, or a file object open for reading
@@ -86,6 +89,9 @@ def load(
             None: if the file has them, but not with `mmap`, as that would read everything. True: it
             is an error if the file has none, as in the older format of ``torch.save`` and in
             safetensors files of other programs. False: never.
+        safe_globals: classes and functions, or pairs of one and the name in the file, that pickled
+            objects in the file may name: they are called with data of the file, and their
+            instances get the state in it. Nothing else is called, and nothing is imported.
 
     Raises:
         CheckpointError: if the file is damaged (a damaged tensor is named), or holds something that
@@ -101,5 +107,5 @@ def load(
         {'w': tensor([1., 1.])}
     """
     return import_module("plait_core._checkpoints._reading").load(
-        f, map_location, weights_only, mmap, verify
+        f, map_location, weights_only, mmap, verify, safe_globals
     )

@@ -1,8 +1,9 @@
-"""An interpreter of pickle's opcodes that builds data and executes nothing.
+"""An interpreter of pickle's opcodes that builds data and executes nothing that is not listed.
 
 Python's own unpickler imports any name of a file and calls it. Here `find` looks names up in a
-table and raises for all others, and only functions of the table, wrapped in `Callable`, are called.
-Opcodes that could do more raise an error with their name.
+table and raises for all others, and only functions of the table, wrapped in `Named`, are called,
+and classes and functions that the program listed (`SafeGlobals`). Opcodes that could do more raise
+an error with their name.
 """
 
 from __future__ import annotations
@@ -15,17 +16,20 @@ from collections.abc import Callable
 from typing import Any
 
 from plait_core._checkpoints._errors import CheckpointError
+from plait_core._checkpoints._safe_globals import SafeGlobals
 
 __all__ = ["Named", "keys", "run"]
 
 
 class Named:
-    """A name of the table: the function for REDUCE, and the one by which BUILD sets the state."""
+    """A name of the table: the function that REDUCE calls, and the object that Python means by the
+    name, if a listed function may get it as an argument.
+    """
 
-    __slots__ = ("call", "name")
+    __slots__ = ("call", "name", "real")
 
-    def __init__(self, name: str, call: Callable[..., Any]) -> None:
-        self.name, self.call = name, call
+    def __init__(self, name: str, call: Callable[..., Any], real: Any = None) -> None:
+        self.name, self.call, self.real = name, call, real
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
@@ -65,9 +69,11 @@ class Machine:
         find: Callable[[str, str], Any],
         persistent: Callable[[Any], Any],
         build: Callable[[Any, Any], Any],
+        safe: SafeGlobals,
     ) -> None:
         self.data, self.position = data, position  # bytes, or a mapped file
         self.find, self.persistent, self.build = find, persistent, build
+        self.safe = safe
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
         # objects that BUILD replaced, by identity, with the old object to keep it alive
@@ -109,9 +115,9 @@ class Machine:
         return value
 
     def top(self, kinds: tuple[type, ...]) -> Any:
-        """Return the last value, which must be of one of these types exactly."""
+        """Return the last value, which must be of one of these types, or of a listed one."""
         value = self.stack[-1]
-        if type(value) not in kinds:
+        if type(value) not in kinds and not self.safe.lists(type(value)):
             raise CheckpointError(
                 f"load: the pickle fills a {type(value).__name__}, where one of "
                 f"{', '.join(kind.__name__ for kind in kinds)} is required"
@@ -151,13 +157,15 @@ class Machine:
         self.push(self.find(module, name))
 
     def reduce(self, function: Any, args: Any) -> None:
-        """Call a function of the table."""
+        """Call a function of the table, or a listed one."""
+        if self.safe.lists(function):
+            self.push(_run_listed(function, function, *_real(args)))
+            return
         if type(function) is not Named:
             raise CheckpointError(
                 f"load: the pickle calls a {type(function).__name__}, which is refused"
             )
-        if type(args) is not tuple:
-            raise CheckpointError("load: the pickle is damaged: arguments must be a tuple")
+        _check_arguments(args)
         try:
             self.push(function.call(*args))
         except (CheckpointError, MemoryError):
@@ -166,6 +174,61 @@ class Machine:
             raise CheckpointError(
                 f"load: the pickle calls {function.name} with wrong arguments ({error})"
             ) from error
+
+    def make(self, kind: Any, args: Any) -> None:
+        """Make an object of a listed class by `__new__`, or call a function of the table."""
+        if self.safe.lists(kind) and isinstance(kind, type):
+            self.push(_run_listed(kind, kind.__new__, kind, *_real(args)))
+        else:
+            self.reduce(kind, args)
+
+
+def _check_arguments(args: Any) -> None:
+    if type(args) is not tuple:
+        raise CheckpointError("load: the pickle is damaged: arguments must be a tuple")
+
+
+def _real(args: Any) -> list[Any]:
+    """Return the arguments for a listed function, with objects in the place of names."""
+    _check_arguments(args)
+    return [_object(value) for value in args]
+
+
+def _object(value: Any) -> Any:
+    if type(value) is not Named:
+        return value
+    if value.real is None:
+        raise CheckpointError(f"load: the pickle hands on the name {value.name}, which is refused")
+    return value.real
+
+
+def _run_listed(listed: Any, function: Callable[..., Any], *args: Any) -> Any:
+    """Call what the program listed; its errors say so."""
+    try:
+        return function(*args)
+    except (CheckpointError, MemoryError):
+        raise
+    except Exception as error:
+        name = f"{listed.__module__}.{getattr(listed, '__qualname__', listed)}"
+        raise CheckpointError(
+            f"load: {name} of `safe_globals` could not be made or filled from the file "
+            f"({type(error).__name__}: {error})"
+        ) from error
+
+
+def _set_state(target: Any, state: Any) -> None:
+    """Do what Python's BUILD does: `__setstate__`, or attributes and slots."""
+    set_state = getattr(type(target), "__setstate__", None)
+    if set_state is not None:
+        set_state(target, _object(state))
+        return
+    slots = None
+    if isinstance(state, tuple) and len(state) == 2:
+        state, slots = state
+    if state:
+        target.__dict__.update({key: _object(value) for key, value in state.items()})
+    for key, value in (slots or {}).items():
+        setattr(target, key, _object(value))
 
 
 def _decoded(data: bytes) -> str:
@@ -248,9 +311,23 @@ def _call(m: Machine) -> None:
 def _build(m: Machine) -> None:
     state, old = m.pop(), m.pop()
     new = m.build(old, state)
+    if new is NotImplemented:
+        kind = type(old)
+        if not m.safe.lists(kind):
+            raise CheckpointError(
+                f"load: the pickle gives a {kind.__name__} a state, which is refused; its class "
+                "is not one that the program listed"
+            )
+        _run_listed(kind, _set_state, old, state)
+        new = old
     if new is not old:
         m.became[id(old)] = (old, new)
     m.push(new)
+
+
+def _new(m: Machine) -> None:
+    args, kind = m.pop(), m.pop()
+    m.make(kind, args)
 
 
 def _pop_any(m: Machine) -> None:
@@ -322,7 +399,7 @@ _OPCODES: dict[bytes, Callable[[Machine], Any]] = {
     b"c": lambda m: m.global_(_decoded(m.line()), _decoded(m.line())),
     b"\x93": _stack_global,
     b"R": _call,
-    b"\x81": _call,  # NEWOBJ: the classes of the table are called
+    b"\x81": _new,  # NEWOBJ: the classes of the table are called
     b"b": _build,
     b"Q": lambda m: m.push(m.persistent(m.pop())),
     # the memo
@@ -342,9 +419,17 @@ def run(
     find: Callable[[str, str], Any],
     persistent: Callable[[Any], Any],
     build: Callable[[Any, Any], Any],
+    safe: SafeGlobals | None = None,
 ) -> tuple[Any, int]:
-    """Return the object of the pickle at `position`, and the position of its end."""
-    m = Machine(data, position, find, persistent, build)
+    """Return the object of the pickle at `position`, and the position of its end.
+
+    Args:
+        find: returns the table's entry for a module and a name; raises for other names.
+        persistent: returns the storage for a persistent id.
+        build: sets the state of an object of the table and returns it, or NotImplemented.
+        safe: what the program listed, asked for the names that the table does not have.
+    """
+    m = Machine(data, position, find, persistent, build, safe or SafeGlobals())
     try:
         while True:
             code = m.take(1)

@@ -10,6 +10,7 @@ from typing import Any
 from plait_abi import OutOfMemoryError
 from plait_core._checkpoints._errors import CheckpointError, system_error
 from plait_core._checkpoints._locations import Locations
+from plait_core._checkpoints._safe_globals import SafeGlobals
 from plait_core._checkpoints._source import Source, open_source
 from plait_core._checkpoints._torch_read import LEGACY, load_legacy, load_zip
 from plait_core._checkpoints._weights import Options, Replaced, load_index, load_weights
@@ -21,11 +22,17 @@ _TRIES = 1000  # how often an index may be replaced while `load` begins to read 
 
 
 def load(
-    f: Any, map_location: Any, weights_only: bool | None, mmap: bool | None, verify: bool | None
+    f: Any,
+    map_location: Any,
+    weights_only: bool | None,
+    mmap: bool | None,
+    verify: bool | None,
+    safe_globals: Any,
 ) -> Any:
     """Read the objects of a checkpoint."""
     only = weights_only is None or bool(weights_only)
-    options = Options(Locations(map_location), only, bool(mmap), verify)
+    safe = safe_globals if isinstance(safe_globals, SafeGlobals) else SafeGlobals(safe_globals)
+    options = Options(Locations(map_location), only, bool(mmap), verify, safe)
     for _ in range(_TRIES):
         with contextlib.closing(open_source(f)) as source:
             try:

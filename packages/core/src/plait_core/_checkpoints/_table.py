@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable
+from pickle import UnpicklingError
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,12 +13,12 @@ import numpy as np
 from plait_abi import _binding
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._checkpoints._machine import Named, keys
-from plait_core._checkpoints._tree import sparse_of
-from plait_core._checkpoints._weights import with_grad
+from plait_core._checkpoints._safe_globals import BLOCKED, SafeGlobals
+from plait_core._checkpoints._tree import sparse_of, with_grad
 from plait_core._core import Size, Tensor
 from plait_core._memory_formats import layout, memory_format
 
-__all__ = ["STORAGES", "ArrayState", "Stored", "build", "find", "named"]
+__all__ = ["STORAGES", "ArrayState", "RefusedName", "Stored", "build", "find", "finding", "named"]
 
 # dtypes of the elements of storage classes
 STORAGES = {
@@ -190,7 +191,7 @@ def _np_frombuffer(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray[
 
 
 def build(target: Any, state: Any) -> Any:
-    """Set the state of an object that a function of the table made."""
+    """Set the state of an object that a function of the table made; NotImplemented for others."""
     if type(target) is ArrayState:
         _, shape, dtype, fortran, data = state
         if isinstance(data, str):  # written by Python 2
@@ -208,10 +209,7 @@ def build(target: Any, state: Any) -> Any:
         return target
     if isinstance(target, Tensor):
         return target  # attributes of a tensor are left out
-    raise CheckpointError(
-        f"load: the pickle gives a {type(target).__name__} a state, which is refused; nothing was "
-        "executed"
-    )
+    return NotImplemented
 
 
 def _counted(values: Any = ()) -> Counter[Any]:
@@ -312,8 +310,19 @@ _VALUES: dict[str, Any] = {
     "torch.strided": layout("strided"),
     "torch.sparse_coo": layout("sparse_coo"),
 }
+_REAL: dict[str, Any] = {
+    "torch.Size": Size,
+    "torch.device": _binding.device,
+    "torch.Tensor": Tensor,
+    "collections.OrderedDict": OrderedDict,
+    "collections.Counter": Counter,
+    "numpy.ndarray": np.ndarray,
+    "numpy.dtype": np.dtype,
+    **{f"builtins.{kind.__name__}": kind for kind in (bytes, set, frozenset, complex)},
+    **{f"builtins.{kind.__name__}": kind for kind in (bytearray, slice, range)},
+}
 _TABLE: dict[str, Any] = {
-    **{name: Named(name, call) for name, call in _CALLABLES.items()},
+    **{name: Named(name, call, _REAL.get(name)) for name, call in _CALLABLES.items()},
     **{
         f"{module}.{name}": Named(f"torch.{name}", _only_named(f"torch.{name}"))
         for name in STORAGES
@@ -332,19 +341,40 @@ def named(module: str, name: str) -> Any:
     return _TABLE.get(f"{module}.{name}")
 
 
-def find(module: str, name: str) -> Any:
-    """Return the table's entry for a name; raise if there is none."""
+class RefusedName(CheckpointError, UnpicklingError):
+    """A file asks for a name that is not in the table and not listed."""
+
+    def __init__(self, text: str, module: str = "", name: str = "") -> None:
+        super().__init__(text)
+        self.module, self.name = module, name
+
+
+def find(module: str, name: str, safe: SafeGlobals | None = None) -> Any:
+    """Return the table's entry for a name, or the listed object; raise if there is none."""
     found = named(module, name)
+    if found is None and safe:
+        found = safe.find(module, name)
     if found is None:
-        raise CheckpointError(
+        run = "nothing that is not listed was executed" if safe else "nothing was executed"
+        raise RefusedName(
             f"load: the file asks for `{module}.{name}`, which is none of the names that load "
-            f"builds data with{_hint(module, name)}; nothing was executed. weights_only=False "
-            "would run what the file says: only for files of authors you trust"
+            f"builds data with{_hint(module, name)}; {run}. "
+            f"load(..., safe_globals=[{name}]) allows this name, and weights_only=False "
+            "would run what the file says: only for files of authors you trust",
+            module,
+            name,
         )
     return found
 
 
+def finding(safe: SafeGlobals) -> Callable[[str, str], Any]:
+    """Return `find` with what the program listed."""
+    return lambda module, name: find(module, name, safe)
+
+
 def _hint(module: str, name: str) -> str:
+    if module in BLOCKED:
+        return f" (names of {module} are refused also if they are listed)"
     if "q" in name.lower() and module == "torch._utils":
         return " (plait has no quantized tensors)"
     if name[:1] == "Q" and name.endswith("Storage"):

@@ -18,13 +18,14 @@ from plait_core._checkpoints._digest import crc_of
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._checkpoints._machine import Named
 from plait_core._checkpoints._regions import empty_bytes
+from plait_core._checkpoints._safe_globals import SafeGlobals, full_name
 from plait_core._checkpoints._source import Source
-from plait_core._checkpoints._table import STORAGES, Stored, build, find, named
+from plait_core._checkpoints._table import STORAGES, Stored, build, find, finding, named
 from plait_core._checkpoints._weights import Options
 from plait_core._core import Tensor, from_numpy
 from plait_core._sparse import SparseTensor
 
-__all__ = ["LEGACY", "load_legacy", "load_zip"]
+__all__ = ["LEGACY", "load_legacy", "load_zip", "names_in"]
 
 LEGACY = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."  # the pickle of PyTorch's magic number
 _PROTOCOL = 1001
@@ -295,7 +296,8 @@ def load_zip(source: Source, options: Options) -> Any:
         raise CheckpointError(f"load: {source.name} is cut off or damaged: {error}") from error
     text = archive.record(archive._prefix + "data.pkl")
     if options.weights_only:
-        return _machine.run(text, 0, find, archive.storage, build)[0]
+        safe = options.safe
+        return _machine.run(text, 0, finding(safe), archive.storage, build, safe)[0]
     return _unpickled(io.BytesIO(text), archive.storage, late=False)
 
 
@@ -354,12 +356,46 @@ class _Storages:
             self._data[key] = (moved, dtype, location)
 
 
-def _dry(module: str, name: str) -> Any:
-    """Return an entry like that of `find`, which builds None, or an empty container."""
-    found = find(module, name)
-    if type(found) is not Named or name in STORAGES or module == "collections":
-        return found
-    return Named(found.name, lambda *args: None)
+class _Nothing:
+    """What a listed function would have made: it takes members and keeps none."""
+
+    def append(self, value: Any) -> None:
+        pass
+
+    def extend(self, values: Any) -> None:
+        pass
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        pass
+
+
+def _dry(safe: SafeGlobals) -> Callable[[str, str], Any]:
+    """Return a function like `find`, whose entries build nothing, or an empty container."""
+
+    def dry(module: str, name: str) -> Any:
+        found = find(module, name, safe)
+        if safe.lists(found):
+            return Named(name, lambda *args: _Nothing())
+        if type(found) is not Named or name in STORAGES or module == "collections":
+            return found
+        return Named(found.name, lambda *args: None)
+
+    return dry
+
+
+def names_in(text: bytes) -> list[tuple[str, str]]:
+    """Return the modules and names that a pickle looks up, in order; nothing is looked up."""
+    names: dict[tuple[str, str], None] = {}
+
+    def note(module: str, name: str) -> Named:
+        names[full_name(module, name)] = None
+        return Named(name, lambda *args: _Nothing())
+
+    def nothing(*args: Any) -> _Nothing:
+        return _Nothing()
+
+    _machine.run(text, 0, note, nothing, nothing, SafeGlobals([_Nothing]))
+    return list(names)
 
 
 def load_legacy(source: Source, options: Options) -> Any:
@@ -373,11 +409,17 @@ def load_legacy(source: Source, options: Options) -> Any:
         )
     data = source.view()
     storages = _Storages(source, options)
+    safe = options.safe
+
+    def declared(position: int) -> tuple[Any, int]:
+        """Read a pickle for the storages that it names, and run nothing that is listed."""
+        nothing = SafeGlobals([_Nothing])
+        find, declare = _dry(safe), storages.declare
+        return _machine.run(data, position, find, declare, lambda old, state: old, nothing)
+
     head, position = [], 0
     for _ in range(3):
-        part, position = _machine.run(
-            data, position, _dry, storages.declare, lambda old, state: old
-        )
+        part, position = declared(position)
         head.append(part)
     if head[1] != _PROTOCOL or type(head[2]) is not dict:
         raise CheckpointError(f"load: {source.name} is damaged: protocol {shown(head[1])}")
@@ -389,7 +431,7 @@ def load_legacy(source: Source, options: Options) -> Any:
         storages.fill(keys, position + file.tell(), big)
         return value
     # the pickle is read once to find the storages, and again when they are filled
-    _, end = _machine.run(data, position, _dry, storages.declare, lambda old, state: old)
-    keys, end = _machine.run(data, end, _dry, storages.declare, lambda old, state: old)
+    _, end = declared(position)
+    keys, end = declared(end)
     storages.fill(keys, end, big)
-    return _machine.run(data, position, find, storages.declare, build)[0]
+    return _machine.run(data, position, finding(safe), storages.declare, build, safe)[0]

@@ -1,253 +1,54 @@
-"""Writes the zip that `torch.load` reads; its pickle holds data only."""
+"""Writes the zip that `torch.load` reads."""
 
 from __future__ import annotations
 
-import struct
-from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections import OrderedDict
 from typing import Any
-
-import numpy as np
 
 from plait_abi import _binding
 from plait_core._checkpoints._atomic import Writer
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._checkpoints._regions import RegionView, regions_of
 from plait_core._checkpoints._table import STORAGES
-from plait_core._checkpoints._tree import DEEPEST, Encoder, is_parameter, refusal
+from plait_core._checkpoints._torch_opcodes import Call, Emitter, Name, Reference
+from plait_core._checkpoints._torch_pickle import pickled
+from plait_core._checkpoints._tree import Encoder, is_parameter
 from plait_core._checkpoints._zip import Zip
 from plait_core._core import Size, Tensor
-from plait_core._memory_formats import layout, memory_format
-from plait_core._sparse import SparseTensor
 
 __all__ = ["TorchZip"]
 
 _CLASSES = {dtype: name for name, dtype in STORAGES.items() if name != "UntypedStorage"}
 
 
-class _Name(tuple[str, str]):
-    """A module and a name in it."""
-
-
-class _Call:
-    """A call that the reader makes of a named function; BUILD sets `state`."""
-
-    def __init__(self, module: str, name: str, *args: Any, state: Any = None) -> None:
-        self.function, self.args, self.state = _Name((module, name)), args, state
-
-
-class _Reference(tuple[Any, ...]):
-    """A persistent id: a name for a storage outside of the pickle."""
-
-
-class _Emitter:
-    """A writer of pickle's opcodes, protocol 2."""
-
-    def __init__(self, tensor: Callable[[Tensor], Any]) -> None:
-        self.parts: list[bytes] = [b"\x80\x02"]
-        self._tensor = tensor
-        self._memo: dict[int, tuple[int, Any]] = {}
-
-    def emit(self, value: Any, path: str = "", depth: int = 0) -> None:
-        """Write the opcodes that build `value`."""
-        if depth > DEEPEST:
-            raise CheckpointError(
-                f"save: {path[:60]}... is nested more than {DEEPEST} deep, or contains itself"
-            )
-        emit = self.parts.append
-        if value is None or value is True or value is False:
-            emit({None: b"N", True: b"\x88", False: b"\x89"}[value])
-        elif isinstance(value, Tensor):
-            self._emit_tensor(value, path, depth)
-        elif type(value) in _WRITERS:
-            _WRITERS[type(value)](self, value, path, depth + 1)
-        elif isinstance(value, np.generic) and not value.dtype.hasobject and not value.dtype.names:
-            self.emit(_scalar(value), path, depth + 1)
-        else:
-            raise CheckpointError(refusal(path or "the object", value))
-
-    def _emit_tensor(self, value: Tensor, path: str, depth: int) -> None:
-        known = self._memo.get(id(value))
-        if known is not None:
-            self.parts.append(b"j" + struct.pack("<I", known[0]))
-            return
-        try:
-            is_parameter(value)
-        except TypeError as error:
-            raise CheckpointError(f"save: {path}: {error}") from None
-        self.emit(self._tensor(value), path, depth + 1)
-        self.parts.append(b"r" + struct.pack("<I", len(self._memo)))
-        self._memo[id(value)] = (len(self._memo), value)
-
-    def items(self, values: Any, path: str, depth: int) -> None:
-        """Write the members of a sequence."""
-        for i, value in enumerate(values):
-            self.emit(value, f"{path}.{i}", depth)
-
-    def pairs(self, values: Any, path: str, depth: int) -> None:
-        """Write keys and values, and put them into the mapping on the stack."""
-        self.parts.append(b"(")
-        for key, value in values.items():
-            self.emit(key, f"{path}.(key)", depth)
-            self.emit(value, f"{path}.{key}" if path else str(key), depth)
-        self.parts.append(b"u")
-
-    def text(self) -> bytes:
-        """Return the pickle."""
-        return b"".join([*self.parts, b"."])
-
-
-def _scalar(value: np.generic) -> _Call:
-    return _Call("numpy.core.multiarray", "scalar", value.dtype, value.tobytes())
-
-
-def _write_int(e: _Emitter, value: int, path: str, depth: int) -> None:
-    if -(2**31) <= value < 2**31:
-        e.parts.append(b"J" + struct.pack("<i", value))
-        return
-    size = value.bit_length() // 8 + 1
-    data = value.to_bytes(size, "little", signed=True)
-    short = size < 256
-    e.parts.append((b"\x8a" + bytes([size]) if short else b"\x8b" + struct.pack("<i", size)) + data)
-
-
-def _write_float(e: _Emitter, value: float, path: str, depth: int) -> None:
-    e.parts.append(b"G" + struct.pack(">d", value))
-
-
-def _write_text(e: _Emitter, value: str, path: str, depth: int) -> None:
-    data = value.encode("utf-8", "surrogatepass")
-    e.parts.append(b"X" + struct.pack("<I", len(data)) + data)
-
-
-def _write_bytes(e: _Emitter, value: bytes, path: str, depth: int) -> None:
-    e.emit(_Call("_codecs", "encode", value.decode("latin-1"), "latin1"), path, depth)
-
-
-def _write_list(e: _Emitter, value: list[Any], path: str, depth: int) -> None:
-    e.parts.append(b"](")
-    e.items(value, path, depth)
-    e.parts.append(b"e")
-
-
-def _write_tuple(e: _Emitter, value: tuple[Any, ...], path: str, depth: int) -> None:
-    if not value:
-        e.parts.append(b")")
-        return
-    if len(value) > 3:
-        e.parts.append(b"(")
-    e.items(value, path, depth)
-    e.parts.append({1: b"\x85", 2: b"\x86", 3: b"\x87"}.get(len(value), b"t"))
-
-
-def _write_dict(e: _Emitter, value: dict[Any, Any], path: str, depth: int) -> None:
-    e.parts.append(b"}")
-    e.pairs(value, path, depth)
-
-
-def _write_ordered(e: _Emitter, value: Any, path: str, depth: int) -> None:
-    e.emit(_Call("collections", "OrderedDict"), path, depth)
-    e.pairs(value, path, depth)
-    if "_metadata" in vars(value):
-        e.emit({"_metadata": value._metadata}, f"{path}._metadata", depth)
-        e.parts.append(b"b")
-
-
-def _write_call(e: _Emitter, value: _Call, path: str, depth: int) -> None:
-    e.emit(value.function, path, depth)
-    e.emit(value.args, path, depth)
-    e.parts.append(b"R")
-    if value.state is not None:
-        e.emit(value.state, path, depth)
-        e.parts.append(b"b")
-
-
-def _write_name(e: _Emitter, value: _Name, path: str, depth: int) -> None:
-    e.parts.append(b"c" + "\n".join(value).encode() + b"\n")
-
-
-def _write_reference(e: _Emitter, value: _Reference, path: str, depth: int) -> None:
-    e.emit(tuple(value), path, depth)
-    e.parts.append(b"Q")
-
-
-def _write_array(e: _Emitter, value: np.ndarray[Any, Any], path: str, depth: int) -> None:
-    if value.dtype.hasobject or value.dtype.names:
-        raise CheckpointError(f"save: {path} is an array of Python objects or records")
-    call = _Call(
-        "numpy.core.multiarray",
-        "_reconstruct",
-        _Name(("numpy", "ndarray")),
-        (0,),
-        b"b",
-        state=(1, value.shape, value.dtype, False, value.tobytes()),
-    )
-    e.emit(call, path, depth)
-
-
-def _write_np_dtype(e: _Emitter, value: np.dtype[Any], path: str, depth: int) -> None:
-    order = value.str[0]
-    state = (3, order, None, None, None, -1, -1, 0)
-    e.emit(_Call("numpy", "dtype", value.str[1:], False, True, state=state), path, depth)
-
-
-def _called(make: Callable[[Any], _Call | _Name]) -> Callable[..., None]:
-    return lambda e, value, path, depth: e.emit(make(value), path, depth)
-
-
-def _layout_call(value: layout) -> _Call:
-    return _Call("torch.serialization", "_get_layout", f"torch.{value!s}")
-
-
-def _sparse_call(value: SparseTensor) -> _Call:
-    parts = (value._indices(), value._values(), Size(value.shape), value.is_coalesced())
-    return _Call("torch._utils", "_rebuild_sparse_tensor", value.layout, parts)
-
-
-_WRITERS: dict[type, Callable[..., None]] = {
-    int: _write_int,
-    float: _write_float,
-    str: _write_text,
-    bytes: _write_bytes,
-    list: _write_list,
-    tuple: _write_tuple,
-    dict: _write_dict,
-    OrderedDict: _write_ordered,
-    np.ndarray: _write_array,
-    _Call: _write_call,
-    _Name: _write_name,
-    _Reference: _write_reference,
-    complex: _called(lambda v: _Call("builtins", "complex", v.real, v.imag)),
-    bytearray: _called(lambda v: _Call("builtins", "bytearray", bytes(v))),
-    set: _called(lambda v: _Call("builtins", "set", list(v))),
-    frozenset: _called(lambda v: _Call("builtins", "frozenset", list(v))),
-    slice: _called(lambda v: _Call("builtins", "slice", v.start, v.stop, v.step)),
-    range: _called(lambda v: _Call("builtins", "range", v.start, v.stop, v.step)),
-    Counter: _called(lambda v: _Call("collections", "Counter", dict(v))),
-    Size: _called(lambda v: _Call("torch", "Size", tuple(v))),
-    SparseTensor: _called(_sparse_call),
-    _binding.dtype: _called(lambda v: _Name(("torch", v.name))),
-    _binding.device: _called(lambda v: _Call("torch", "device", *str(v).split(":")[:1])),
-    layout: _called(_layout_call),
-    memory_format: _called(lambda v: _Name(("torch", str(v)))),
-}
-_WRITERS |= {type(np.dtype(c)): _write_np_dtype for c in "?bBhHiIlLqQefdgFDGSUVmM"}
-
-
 class TorchZip:
-    """The records of a zip for an object."""
+    """The records of a zip for data, or with `weights_only=False` for objects of any class."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, weights_only: bool = True) -> None:
         # the first pass finds the tensors and the storages that they share
-        encoder = Encoder()
-        encoder.encode(value)
-        tensors = [found for _, found in encoder.found if isinstance(found, Tensor)]
+        if weights_only:
+            encoder = Encoder()
+            encoder.encode(value)
+            tensors = [found for _, found in encoder.found if isinstance(found, Tensor)]
+            self._place(tensors)
+            self._pickle = self._emitted(value)
+            return
+        text = pickled(value)
+        self._place(text.tensors)
+        for gap, tensor in zip(text.gaps, text.tensors, strict=True):
+            text.parts[gap] = self._emitted(self._call(tensor), whole=False)
+        self._pickle = b"".join(text.parts)
+
+    def _emitted(self, value: Any, whole: bool = True) -> bytes:
+        emitter = Emitter(self._call)
+        emitter.emit(value)
+        return emitter.text() if whole else b"".join(emitter.parts)
+
+    def _place(self, tensors: list[Tensor]) -> None:
+        """Find the storages of the tensors."""
         self._numbers = {id(tensor): number for number, tensor in enumerate(tensors)}
         self._regions, self._views = regions_of(tensors)
         self._untyped = self._without_type(tensors)
-        emitter = _Emitter(self._call)
-        emitter.emit(value)
-        self._pickle = emitter.text()
 
     def _without_type(self, tensors: list[Tensor]) -> set[int]:
         """Return the regions with several dtypes, or with a dtype that has no storage class in
@@ -255,7 +56,8 @@ class TorchZip:
         """
         kinds: dict[int, set[str]] = {}
         for view, tensor in zip(self._views, tensors, strict=True):
-            kinds.setdefault(view.region, set()).add(tensor.dtype.name)
+            if view.region >= 0:  # tensors on the device meta have none
+                kinds.setdefault(view.region, set()).add(tensor.dtype.name)
         return {
             region
             for region, names in kinds.items()
@@ -264,9 +66,9 @@ class TorchZip:
             or self._regions[region].data.size % _binding.dtype(min(names)).itemsize
         }
 
-    def _call(self, tensor: Tensor) -> _Call:
+    def _call(self, tensor: Tensor) -> Call:
         view = self._views[self._numbers[id(tensor)]]
-        grad, kind = bool(tensor.requires_grad), _Name(("torch", tensor.dtype.name))
+        grad, kind = bool(tensor.requires_grad), Name(("torch", tensor.dtype.name))
         if any(step < 0 for step in view.stride):
             raise CheckpointError(
                 "save: PyTorch has no negative strides, which a tensor has that shares its "
@@ -274,26 +76,26 @@ class TorchZip:
             )
         if view.region < 0:
             args = (kind, Size(view.shape), view.stride, grad)
-            call = _Call("torch._utils", "_rebuild_meta_tensor_no_storage", *args)
+            call = Call("torch._utils", "_rebuild_meta_tensor_no_storage", *args)
         elif view.region in self._untyped:
             call = self._rebuild("_rebuild_tensor_v3", view, tensor, "uint8")
             call.args = (*call.args, kind)
         else:
             call = self._rebuild("_rebuild_tensor_v2", view, tensor, tensor.dtype.name)
         if is_parameter(tensor):
-            call = _Call("torch._utils", "_rebuild_parameter", call, grad, OrderedDict())
+            call = Call("torch._utils", "_rebuild_parameter", call, grad, OrderedDict())
         return call
 
-    def _rebuild(self, name: str, view: RegionView, tensor: Tensor, dtype: str) -> _Call:
+    def _rebuild(self, name: str, view: RegionView, tensor: Tensor, dtype: str) -> Call:
         count = self._regions[view.region].data.size // _binding.dtype(dtype).itemsize
         typed = name == "_rebuild_tensor_v2"
         storage = ("torch", _CLASSES[dtype]) if typed else ("torch.storage", "UntypedStorage")
         where = str(tensor.device)
-        reference = _Reference(("storage", _Name(storage), str(view.region), where, count))
+        reference = Reference(("storage", Name(storage), str(view.region), where, count))
         grad = bool(tensor.requires_grad)
         hooks: OrderedDict[Any, Any] = OrderedDict()
         sizes = (view.offset, view.shape, view.stride, grad, hooks)
-        return _Call("torch._utils", name, reference, *sizes)
+        return Call("torch._utils", name, reference, *sizes)
 
     def write(self, writer: Writer) -> None:
         """Write the zip."""

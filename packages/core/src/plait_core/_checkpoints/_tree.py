@@ -16,14 +16,23 @@ from typing import Any
 import numpy as np
 
 from plait_abi import _binding
-from plait_abi.components import choose
+from plait_abi.components import choose, require
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._core import Size, Tensor
 from plait_core._memory_formats import layout, memory_format
 from plait_core._sparse import SparseTensor
 from plait_core._sparse_creation import sparse_coo_tensor
 
-__all__ = ["DEEPEST", "Encoder", "decode", "is_parameter", "parameter_type", "refusal", "sparse_of"]
+__all__ = [
+    "DEEPEST",
+    "Encoder",
+    "decode",
+    "is_parameter",
+    "parameter_type",
+    "refusal",
+    "sparse_of",
+    "with_grad",
+]
 
 DEEPEST = 200
 _LONGEST_BYTES = 4096  # longer ones are stored as tensors
@@ -45,14 +54,27 @@ def is_parameter(tensor: Tensor) -> bool:
     raise TypeError(f"got a {type(tensor).__name__}, a class of tensor of its own; save x.detach()")
 
 
+def with_grad(tensor: Tensor, grad: bool, parameter: bool) -> Tensor:
+    """Make a parameter, or a leaf that requires grad if an engine is installed."""
+    try:
+        if parameter:
+            kind = parameter_type()
+            if kind is None:
+                kind = require("nn").Parameter
+            return kind(tensor, grad)
+        return tensor.requires_grad_() if grad else tensor
+    except ModuleNotFoundError:
+        return tensor
+
+
 def refusal(path: str, value: Any) -> str:
     """Return the error for an object that is not data."""
     kind = type(value)
     return (
         f"save: {path} is a {kind.__module__}.{kind.__qualname__}, which is no data: tensors, "
         "arrays, numbers, texts, bytes, None, dtypes, devices and dict, list, tuple, set of them "
-        "are saved (of a module, its state_dict()). weights_only=False pickles whole objects in "
-        "the format 'plait', and only load(..., weights_only=False) reads those"
+        "are saved (of a module, its state_dict()). weights_only=False pickles whole objects, "
+        "which load reads with weights_only=False, or with their classes in safe_globals"
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from plait_abi import _binding
-from plait_abi.components import require
+from plait_core._checkpoints import _machine
 from plait_core._checkpoints._digest import ALGORITHM, digest_of
 from plait_core._checkpoints._errors import CheckpointError, system_error
 from plait_core._checkpoints._layout import (
@@ -27,21 +27,28 @@ from plait_core._checkpoints._layout import (
 from plait_core._checkpoints._locations import Locations
 from plait_core._checkpoints._own import VERSION
 from plait_core._checkpoints._regions import c_strides, empty_bytes
+from plait_core._checkpoints._safe_globals import SafeGlobals
 from plait_core._checkpoints._source import Part, Source, open_source
-from plait_core._checkpoints._tree import decode, parameter_type
+from plait_core._checkpoints._table import build, finding
+from plait_core._checkpoints._tree import decode, with_grad
 from plait_core._core import Tensor, from_numpy
 
-__all__ = ["Options", "Replaced", "load_index", "load_weights", "with_grad"]
+__all__ = ["Options", "Replaced", "load_index", "load_weights"]
 
 
 class Options:
     """The options of `load`."""
 
     def __init__(
-        self, locations: Locations, weights_only: bool, mmap: bool, verify: bool | None
+        self,
+        locations: Locations,
+        weights_only: bool,
+        mmap: bool,
+        verify: bool | None,
+        safe: SafeGlobals,
     ) -> None:
         self.locations, self.weights_only, self.mmap = locations, weights_only, mmap
-        self.verify = verify
+        self.verify, self.safe = verify, safe
 
     @property
     def checked(self) -> bool:
@@ -188,19 +195,6 @@ def _with_facts(tensor: Tensor, row: dict[str, Any]) -> Tensor:
     return with_grad(tensor, bool(row.get("requires_grad")), bool(row.get("parameter")))
 
 
-def with_grad(tensor: Tensor, grad: bool, parameter: bool) -> Tensor:
-    """Make a parameter, or a leaf that requires grad if an engine is installed."""
-    try:
-        if parameter:
-            kind = parameter_type()
-            if kind is None:
-                kind = require("nn").Parameter
-            return kind(tensor, grad)
-        return tensor.requires_grad_() if grad else tensor
-    except ModuleNotFoundError:
-        return tensor
-
-
 def _array(builder: Builder, row: dict[str, Any]) -> np.ndarray[Any, Any]:
     entry = builder.entry(row["entry"])
     kind = np.dtype(row.get("descr", DTYPES[entry.dtype]))
@@ -237,12 +231,16 @@ def _restored(said: dict[str, Any], files: dict[str, File], options: Options, na
     tree = said["tree"]
     if not (isinstance(tree, dict) and "pickle" in tree):
         return decode(tree, builder)
-    if options.weights_only:
+    text = builder(tree["pickle"]).tobytes()
+    if options.weights_only and not options.safe:
         raise CheckpointError(
-            f"load: {name} holds a pickled object, and reading it executes what the file says; "
-            "load(..., weights_only=False) does so: only for files of authors you trust"
+            f"load: {name} holds a pickled object; load(..., safe_globals=[...]) reads it with the "
+            "classes that you list, and load(..., weights_only=False) executes what the file "
+            "says: only for files of authors you trust"
         )
-    unpickler = _Unpickler(io.BytesIO(builder(tree["pickle"]).tobytes()))
+    if options.weights_only:
+        return _machine.run(text, 0, finding(options.safe), builder, build, options.safe)[0]
+    unpickler = _Unpickler(io.BytesIO(text))
     unpickler.persistent_load = builder  # type: ignore[method-assign]
     return unpickler.load()
 

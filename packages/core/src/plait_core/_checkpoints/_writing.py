@@ -23,15 +23,15 @@ def save(
     is_path = isinstance(f, (str, os.PathLike))
     if not is_path and not hasattr(f, "write"):
         raise TypeError(f"save: `f` must be a path or an open file, got {type(f).__name__}")
-    if format == "torch" and (not weights_only or max_shard_size is not None):
-        raise ValueError('save: `weights_only` and `max_shard_size` need format="plait"')
+    if format == "torch" and max_shard_size is not None:
+        raise ValueError('save: `max_shard_size` needs format="plait"')
     if max_shard_size is not None:
         if not is_path:
             raise TypeError("save: `max_shard_size` requires a path")
         write_shards(taken_apart(obj, weights_only), path_of(f, "save"), bytes_in(max_shard_size))
         return
     if format == "torch":
-        write = TorchZip(obj).write
+        write = TorchZip(obj, weights_only).write
     else:
         checkpoint = taken_apart(obj, weights_only)
 
