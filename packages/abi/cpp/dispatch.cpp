@@ -194,9 +194,9 @@ plait_status base(plait_call *c) {
   if (s == PLAIT_DECLINE) ran = false;  // no kernel served the call: nothing was written
   for (uint16_t i = 0; ran && written && i < c->n_in; i++)
     if (written >> i & 1)
-      each_tensor(c->in + i, 1, [](plait_tensor *t, const plait_value *) { touched(t->storage); });
+      each_tensor(c->in + i, 1, [](plait_tensor *t, const plait_value *) { wrote(t); });
   if (ran && c->form != PLAIT_FUNCTION)
-    for (uint16_t i = 0; i < c->n_out; i++) touched(c->out[i].u.t->storage);
+    for (uint16_t i = 0; i < c->n_out; i++) wrote(c->out[i].u.t);
   release_casts(&f);
   if (s == PLAIT_OK && c->form == PLAIT_FUNCTION) {
     for (uint16_t i = 0; i < c->n_out; i++) c->out[i] = f.out_[i];

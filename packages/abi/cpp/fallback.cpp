@@ -144,11 +144,11 @@ plait_status run_on_cpu(plait_call *c) {
     for (uint16_t i = 0; s >= 0 && i < c->op->n_args; i++)
       if (plait_arg_at(c->op, i)->flags & PLAIT_ARG_WRITES && c->in[i].tag == PLAIT_TENSOR) {
         s = write(c->thread, c->in[i].u.t, inputs.values()[i].u.t);
-        touched(c->in[i].u.t->storage);
+        wrote(c->in[i].u.t);
       }
     for (uint16_t i = 0; s >= 0 && i < c->n_out; i++) {
       s = give_back(c, i, out[i]);
-      if (s >= 0 && c->form != PLAIT_FUNCTION) touched(c->out[i].u.t->storage);
+      if (s >= 0 && c->form != PLAIT_FUNCTION) wrote(c->out[i].u.t);
     }
     if (s < 0 && c->form == PLAIT_FUNCTION) release_all(c->out, c->n_out);
     for (uint16_t i = 0; i < c->n_out; i++)

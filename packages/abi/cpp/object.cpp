@@ -345,8 +345,10 @@ plait_status tensor_on(plait_thread *thread, plait_storage *storage, void *data,
 
 plait_status tensor_alias(plait_thread *thread, plait_tensor *t, plait_tensor **out) {
   plait_retain(t->storage);
-  return handle(thread, t->storage, t->dl.data, t->dl.dtype, t->dl.ndim, t->dl.shape, t->dl.strides,
-                out);
+  const plait_status s = handle(thread, t->storage, t->dl.data, t->dl.dtype, t->dl.ndim,
+                                t->dl.shape, t->dl.strides, out);
+  if (s >= 0) (*out)->flags |= t->flags & PLAIT_TENSOR_DATA;
+  return s;
 }
 
 plait_status tensor_repoint(plait_thread *thread, plait_tensor *t, plait_tensor *source) {

@@ -50,7 +50,7 @@ plait_status view(plait_call *c, uint32_t i, plait_tensor *base, int32_t ndim, c
   const plait_status s =
       tensor_on(c->thread, base->storage, data, base->dl.dtype, ndim, shape, strides, &t);
   if (s < 0) return named(c, s);
-  t->flags |= PLAIT_TENSOR_VIEW;
+  t->flags |= PLAIT_TENSOR_VIEW | (base->flags & PLAIT_TENSOR_DATA);
   if (c->op != op_detach.load(std::memory_order_relaxed)) {
     t->base = base->base ? base->base : base;
     plait_retain(t->base);

@@ -77,7 +77,23 @@ def test_device_text_equality_and_hash() -> None:
     assert cpu != "cpu"
 
 
-@pytest.mark.parametrize("text", ["", "gpu", "cuda:", "cuda:x", "cuda:-1", "cpu:1:2", "cuda:99999"])
+@pytest.mark.parametrize("name", ["mps", "xla", "xpu", "hpu", "mtia", "ipu", "privateuseone"])
+def test_devices_without_a_number_are_names(name: str) -> None:
+    first, second = plait_abi.device(name), plait_abi.device(f"{name}:1")
+    assert (str(first), first.type, second.index) == (f"{name}:0", name, 1)
+    assert first == plait_abi.device(name, 0) != second == plait_abi.device(second)
+    assert {first, second, plait_abi.device("cuda")} == {second, plait_abi.device("cuda"), first}
+    assert pickle.loads(pickle.dumps(second)) == second
+    with pytest.raises(NotImplementedError, match=f"for the device {name}:1 is"), second:
+        raise AssertionError
+    with pytest.raises(NotImplementedError, match=r"^set_default_device: no component"):
+        plait_abi.set_default_device(first)
+    assert plait_abi.get_default_device() == plait_abi.device("cpu")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "gpu", "mps:", "xpu:x", "cuda:", "cuda:x", "cuda:-1", "cpu:1:2", "cuda:99999"]
+)
 def test_device_refuses_other_texts(text: str) -> None:
     with pytest.raises(ValueError, match="device: "):
         plait_abi.device(text)

@@ -50,7 +50,7 @@ bool stale(const plait_tensor *t) {
   if (!n) return false;
   const uint64_t seen =
       n->kind == Kind::host ? static_cast<const HostNode *>(n)->versions[index] : n->view_version;
-  return seen != __atomic_load_n(&t->storage->version, __ATOMIC_RELAXED);
+  return seen != history_version(t);
 }
 
 GradientEdge renewed(plait_thread *thread, plait_tensor *t) {

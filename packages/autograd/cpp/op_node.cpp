@@ -81,10 +81,6 @@ char *copy_argument(plait_value &to, const plait_value &from, char *room) {
   return room + (size + 7) / 8 * 8;
 }
 
-uint64_t version(const plait_tensor *t) {
-  return __atomic_load_n(&t->storage->version, __ATOMIC_RELAXED);
-}
-
 void save_inputs(const plait_call *c, OpNode *n, int64_t *&dims, const plait_needs &needs,
                  const Overwritten &before) {
   each_input(c, [&](plait_tensor *t, uint32_t argument, uint32_t item, uint32_t position) {
@@ -92,7 +88,7 @@ void save_inputs(const plait_call *c, OpNode *n, int64_t *&dims, const plait_nee
       plait_tensor *kept = before.instead(t, argument, item);
       plait_retain(kept);
       n->saved[n->n_saved++] = {
-          kept, kept == t ? before.version_of(t->storage) : version(kept), argument, item, 0, 0};
+          kept, kept == t ? before.version_of(t) : history_version(kept), argument, item, 0, 0};
     } else if (needs.meta & bit_of(position)) {
       Shape &s = n->shapes[n->n_shapes++];
       s.argument = argument;
@@ -113,7 +109,7 @@ void save_results(const plait_call *c, OpNode *n, int64_t *&dims, const plait_ne
     if (!(needs.out & bit_of(position))) return;
     plait_tensor *alias = nullptr;
     check(engine.runtime->tensor_alias(c->thread, t, &alias));
-    n->saved[n->n_saved++] = {alias, version(t), result, item, 0, 1};
+    n->saved[n->n_saved++] = {alias, history_version(t), result, item, 0, 1};
     if (carrying(c->thread) && !packing()) expect_tangent(c->thread, t, &alias->o);
   });
 }
@@ -147,10 +143,10 @@ void pack_saved(const plait_call *c, OpNode *n) {
     Saved &s = n->saved[i];
     Tensor bare;
     check(engine.runtime->tensor_alias(thread, s.tensor, bare.out()));
-    const uint64_t before = version(s.tensor);
+    const uint64_t before = history_version(s.tensor);
     plait_object *packed = w->pack(thread, bare.get());
     if (!packed) throw Error(PLAIT_HOST_ERROR);
-    if (version(s.tensor) != before) {
+    if (history_version(s.tensor) != before) {
       plait_release_object(packed);
       raise(thread, PLAIT_ERROR, "saved_tensors_hooks",
             "the pack hook wrote the tensor that it was given in place; it must not");
@@ -179,7 +175,8 @@ void Overwritten::inspect(const plait_call *c, uint32_t written, uint64_t need, 
     edges_.emplace_back(position, history_of(c->thread, t));
   });
   each_input(c, [&](const plait_tensor *t, uint32_t argument, uint32_t, uint32_t) {
-    if (written >> argument & 1) versions_.emplace_back(t->storage, version(t));
+    if (written >> argument & 1)
+      versions_.emplace_back(t->storage, __atomic_load_n(&t->storage->version, __ATOMIC_RELAXED));
   });
   // Inputs in the memory that is written to are saved as copies with the old values: y.mul_(y),
   // y[1:].mul_(y[:-1]). A copy has the old history, so that the node does not own itself.
@@ -204,10 +201,10 @@ bool Overwritten::writes(const plait_storage *s) const {
   return false;
 }
 
-uint64_t Overwritten::version_of(const plait_storage *s) const {
+uint64_t Overwritten::version_of(const plait_tensor *t) const {
   for (const auto &[storage, v] : versions_)
-    if (storage == s) return v;
-  return __atomic_load_n(&s->version, __ATOMIC_RELAXED);
+    if (storage == t->storage) return history_version(t, v);
+  return history_version(t);
 }
 
 plait_tensor *Overwritten::instead(plait_tensor *t, uint32_t argument, uint32_t item) const {

@@ -14,7 +14,7 @@ class Overwritten {
   void inspect(const plait_call *c, uint32_t written, uint64_t need, uint64_t saved);
   bool looked() const { return looked_; }
   void connect(Node *node);  // connects the node to the histories
-  uint64_t version_of(const plait_storage *) const;                         // before the call
+  uint64_t version_of(const plait_tensor *) const;                         // before the call
   plait_tensor *instead(plait_tensor *t, uint32_t argument,
                         // the copy to be saved for an argument that is overwritten
                         uint32_t item) const;

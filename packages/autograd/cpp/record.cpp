@@ -120,7 +120,7 @@ void attach_results(plait_call *c, Node *node, uint32_t written) {
         write_view(c->thread, t, Ref<Node>::share(node), index);
       else
         set_history(t, Ref<Node>::share(node), index);
-      if (base_of(t)) node->view_version = __atomic_load_n(&t->storage->version, __ATOMIC_RELAXED);
+      if (base_of(t)) node->view_version = history_version(t);
     }
   }
 }

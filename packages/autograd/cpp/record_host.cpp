@@ -110,13 +110,12 @@ plait_status record_host(void *, plait_thread *thread, const char *name, plait_o
       plait_tensor *t = outputs[i];
       if (!t || !differentiable(t->dl.dtype)) continue;
       // other views of the written memory must see that its history changes
-      if (written(t)) engine.runtime->touched(t->storage);
+      if (written(t)) wrote(t);
       if (!written(t)) cut(t, inputs, n_in);
       set_history(t, Ref<Node>::share(n.get()), i);
     }
     for (uint32_t i = 0; i < n_out; i++)
-      if (outputs[i])
-        n->versions[i] = __atomic_load_n(&outputs[i]->storage->version, __ATOMIC_RELAXED);
+      if (outputs[i]) n->versions[i] = history_version(outputs[i]);
     if (node) *node = &Ref<HostNode>(n).release()->o;
     return PLAIT_OK;
   });

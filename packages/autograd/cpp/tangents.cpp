@@ -9,10 +9,6 @@ namespace {
 const plait_type level_type{PLAIT_HEADER(plait_type), "dual level",
                             [](plait_object *o) { delete reinterpret_cast<Level *>(o); }};
 
-uint64_t version_of(const plait_tensor *t) {
-  return __atomic_load_n(&t->storage->version, __ATOMIC_RELAXED);
-}
-
 }  // namespace
 
 struct Dual {
@@ -172,7 +168,7 @@ void leave_level(plait_thread *thread) {
 Tensor tangent_of(plait_thread *thread, plait_tensor *t) {
   if (const Dual *d = dual_of(thread, t)) {
     if (t->base) {
-      if (d->version == version_of(t)) return Tensor::share(d->tangent);
+      if (d->version == history_version(t)) return Tensor::share(d->tangent);
       raise(
           thread, PLAIT_ERROR, "forward",
           "a Function returned a tensor of shape %s in the memory of its input, which was written "
@@ -206,7 +202,7 @@ void set_tangent(plait_thread *thread, plait_tensor *t, Tensor tangent) {
   }
   Dual *d = new_dual(level_of(thread), std::move(tangent));
   d->alike = alike;
-  d->version = version_of(t);
+  d->version = history_version(t);
   t->slot[2] = d;
 }
 

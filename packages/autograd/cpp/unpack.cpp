@@ -40,7 +40,8 @@ plait_tensor *shadow(plait_thread *thread, const Layout &l) {
   const std::string made = where(n);
   raise(thread, PLAIT_ERROR, written_name(n->op, n->form),
         "%s (%s, shape %s), which the derivative needs, was overwritten by %s after it was "
-        "saved%s%s: it is at version %llu, saved at version %llu; use the out-of-place form of the "
+        "saved%s%s (modified by an inplace operation: it is at version %llu, saved at version "
+        "%llu); use the out-of-place form of the "
         "operator that wrote it, or clone() the tensor first%s",
         what.c_str(), plait::name(t->dl.dtype), shape_text(t).c_str(), by.c_str(),
         made.empty() ? "" : " by the call", made.c_str(), static_cast<unsigned long long>(now),
@@ -55,7 +56,7 @@ void check_versions(plait_thread *thread, const OpNode *n, const Saved *saved,
   for (uint32_t i = 0; i < n->n_saved; i++) {
     if (saved[i].packed) continue;  // packed tensors are not checked
     const plait_tensor *t = tensors[i];
-    const uint64_t now = __atomic_load_n(&t->storage->version, __ATOMIC_RELAXED);
+    const uint64_t now = history_version(t);
     if (now == saved[i].version) continue;
     overwritten(thread, n, saved[i], t, now);
   }

@@ -131,7 +131,7 @@ Ref<Node> strided_node(plait_thread *thread, plait_tensor *view, plait_tensor *b
   std::swap(n->outs[0], n->view);
   n->edges[0] = {edge.node.release(), edge.index, 0};
   stamp(thread, n);
-  n->view_version = __atomic_load_n(&view->storage->version, __ATOMIC_RELAXED);
+  n->view_version = history_version(view);
   return Ref<Node>::steal(n);
 }
 

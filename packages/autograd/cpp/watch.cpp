@@ -43,9 +43,10 @@ void forget_all() {
 }
 
 void note_write(const plait_call *c, const plait_tensor *t) {
+  if (t->flags & PLAIT_TENSOR_DATA) return;  // no history of others is checked against it
   const Watch *w = watch.load(std::memory_order_acquire);
-  Written now{__atomic_load_n(&t->storage->version, __ATOMIC_RELAXED), next_sequence(),
-              written_name(c->op, c->form), w ? w->site() : nullptr};
+  Written now{history_version(t), next_sequence(), written_name(c->op, c->form),
+              w ? w->site() : nullptr};
   plait_object *old = nullptr;
   {
     const std::lock_guard<ForkMutex> lock(writes().guard);
@@ -169,14 +170,8 @@ std::string made_at(const Node *n) {
 
 void note_recent_write(const plait_call *c, const plait_tensor *t) noexcept {
   const Watch *w = watch.load(std::memory_order_acquire);
-  if (!w) return;
-  Recent now{t->storage,
-             __atomic_load_n(&t->storage->version, __ATOMIC_RELAXED),
-             next_sequence(),
-             c->op,
-             c->form,
-             nullptr,
-             0};
+  if (!w || t->flags & PLAIT_TENSOR_DATA) return;
+  Recent now{t->storage, history_version(t), next_sequence(), c->op, c->form, nullptr, 0};
   w->here(&now.code, &now.offset);
   plait_object *old;
   {

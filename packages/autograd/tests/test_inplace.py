@@ -405,6 +405,41 @@ def test_as_strided_of_a_leaf_that_is_a_view():
         x.as_strided((5,), (1,), 0)
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda y: y.data.mul_(2),
+        lambda y: y.data[:].mul_(2),
+        lambda y: y.data.detach().mul_(2),
+        lambda y: y.data.data.mul_(2),
+        lambda y: pc.mul(y.data, 2, out=y.data),
+    ],
+)
+def test_a_write_through_data_is_not_checked(write):
+    x = leaf(0.5, 1.0)
+    y = x.exp()
+    view, before = y[:1], y._version
+    write(y)
+    assert y._version == before and view.grad_fn is not None
+    y.sum().backward()
+    np.testing.assert_allclose(x.grad, 2 * np.exp([0.5, 1.0]))
+
+
+@pytest.mark.parametrize("part", [lambda d: d, lambda d: d[:], lambda d: d.detach()])
+def test_a_history_of_data_is_checked_against_its_own_writes(part):
+    x = pc.tensor([1.0, 2.0])
+    d = x.data.requires_grad_()
+    y = d.exp()
+    x.add_(1)  # another counter
+    y.sum().backward()
+    np.testing.assert_allclose(d.grad, np.exp([1, 2]), rtol=1e-6)
+    y = d * d
+    with pa.no_grad():
+        part(d).mul_(2)
+    with pytest.raises(RuntimeError, match="overwritten"):
+        y.sum().backward()
+
+
 def test_data_of_a_tensor_that_requires_grad_stays_differentiable():
     x = pc.ones(3, requires_grad=True)
     for other in (pc.tensor([1, 2, 3]), pc.tensor([True, False, True])):

@@ -1,4 +1,5 @@
 // device objects: a device type and an index; the default device of each thread.
+#include <iterator>
 #include <vector>
 
 #include "binding.hpp"
@@ -13,9 +14,18 @@ DLDevice value_of(PyObject *o) { return reinterpret_cast<DeviceObject *>(o)->val
 
 PyObject *cpu;
 
+// Types of devices that programs ask for and DLPack has no number of. A device object of such a
+// type is a name: it compares, prints and pickles, and no call takes it, unless a plug-in brings
+// the type.
+constexpr const char *absent_names[] = {"mps", "xla", "xpu", "hpu",          "mtia",
+                                        "ipu", "hip", "npu", "privateuseone"};
+constexpr int first_absent = PLAIT_MAX_DEVICE_TYPES;  // so that no plug-in's number is met
+bool is_absent(DLDevice d) { return int(d.device_type) >= first_absent; }
+
 bool numbered(DLDevice d) { return d.device_type != kDLCPU && d.device_type != PLAIT_META; }
 
 const char *type_name(DLDevice d) {
+  if (is_absent(d)) return absent_names[int(d.device_type) - first_absent];
   const char *name = device_name(state.runtime, int32_t(d.device_type));
   return name ? name : "unknown";
 }
@@ -29,6 +39,8 @@ int type_of(const char *text, size_t n) {
     if (is(device_name(state.runtime, i))) return i;
     if (is(known_device_name(i))) found = i;  // also where its plug-in has another name for it
   }
+  for (size_t i = 0; found < 0 && i < std::size(absent_names); i++)
+    if (is(absent_names[i])) found = first_absent + int(i);
   return found;
 }
 
@@ -41,7 +53,7 @@ int parse(PyObject *o, DLDevice *out) {
   const long id = colon && colon[1] >= '0' && colon[1] <= '9' ? strtol(colon + 1, &end, 10) : 0;
   if (type < 0 || (colon && (!end || *end)) || id > 4095) {
     PyErr_Format(
-        PyExc_ValueError,
+        state.argument_error,
         "device: \"cpu\", \"meta\" or the name of an accelerator (\"cuda:1\") is required, got %R",
         o);
     return PLAIT_CONVERSION_FAILED;
@@ -51,6 +63,21 @@ int parse(PyObject *o, DLDevice *out) {
   return PLAIT_CONVERTED;
 }
 
+// What a device object or a name means, also where the device is a name only.
+int named_device(PyObject *o, DLDevice *out) {
+  if (Py_TYPE(o) == state.device_type) return *out = value_of(o), PLAIT_CONVERTED;
+  return PyUnicode_Check(o) ? parse(o, out) : PLAIT_NOT_CONVERTIBLE;
+}
+// false with an exception for a device that is a name only
+bool refuse_absent(DLDevice d, const char *who) {
+  if (!is_absent(d)) return true;
+  PyErr_Format(PyExc_NotImplementedError,
+               "%s: no component for the device %s:%d is installed: it would bring memory and "
+               "kernels",
+               who, type_name(d), int(d.device_id));
+  return false;
+}
+
 PyObject *make(PyTypeObject *, PyObject *args, PyObject *kwargs) {
   PyObject *o = nullptr, *index = nullptr;
   static const char *names[] = {"type", "index", nullptr};
@@ -58,7 +85,7 @@ PyObject *make(PyTypeObject *, PyObject *args, PyObject *kwargs) {
                                    &index))
     return nullptr;
   DLDevice d;
-  const int done = device_from(o, &d);
+  const int done = named_device(o, &d);
   if (done == PLAIT_NOT_CONVERTIBLE)
     PyErr_Format(PyExc_TypeError, "device: a string is required, got %s", Py_TYPE(o)->tp_name);
   if (done != PLAIT_CONVERTED) return nullptr;
@@ -134,7 +161,7 @@ PyObject *set_default(PyObject *, PyObject *args, PyObject *kwargs) {
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:set_default_device", const_cast<char **>(names),
                                    &o))
     return nullptr;
-  const int done = o == Py_None ? int(PLAIT_CONVERTED) : device_from(o, &d);
+  const int done = o == Py_None ? int(PLAIT_CONVERTED) : named_device(o, &d);
   if (done == PLAIT_NOT_CONVERTIBLE)
     PyErr_Format(PyExc_TypeError, "set_default_device: `device` must be device or None, got %s",
                  Py_TYPE(o)->tp_name);
@@ -178,7 +205,7 @@ bool accelerator_named(PyObject *o, const char *who, DLDevice *out) {
     out->device_id = int32_t(index);
     return true;
   }
-  const int done = device_from(o, out);
+  const int done = named_device(o, out);
   if (done == PLAIT_NOT_CONVERTIBLE)
     PyErr_Format(PyExc_TypeError, "%s: `device` must be device, int or None, got %s", who,
                  Py_TYPE(o)->tp_name);
@@ -310,11 +337,12 @@ PyObject *device_object(DLDevice d) {
 }
 
 int device_from(PyObject *o, DLDevice *out) {
-  if (Py_TYPE(o) == state.device_type) return *out = value_of(o), PLAIT_CONVERTED;
-  return PyUnicode_Check(o) ? parse(o, out) : PLAIT_NOT_CONVERTIBLE;
+  const int done = named_device(o, out);
+  return done == PLAIT_CONVERTED && !refuse_absent(*out, "device") ? PLAIT_CONVERSION_FAILED : done;
 }
 
 bool is_there(DLDevice d, const char *who) {
+  if (!refuse_absent(d, who)) return false;
   if (!is_accelerator(d)) return true;
   const auto *table = role<plait_device>(state.runtime, int32_t(d.device_type));
   const int32_t n = table ? table->count(table->ctx) : 0;

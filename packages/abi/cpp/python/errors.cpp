@@ -10,7 +10,7 @@ PyObject *class_of(plait_status code) {
     case PLAIT_SHAPE_ERROR: return state.shape_error;
     case PLAIT_DTYPE_ERROR: return state.dtype_error;
     case PLAIT_MEMORY_ERROR: return state.memory_error;
-    case PLAIT_VALUE_ERROR: return PyExc_ValueError;
+    case PLAIT_VALUE_ERROR: return state.argument_error;
     case PLAIT_INDEX_ERROR: return PyExc_IndexError;
     case PLAIT_TYPE_ERROR: return PyExc_TypeError;
     case PLAIT_NOT_IMPLEMENTED: return PyExc_NotImplementedError;
@@ -93,6 +93,16 @@ bool add_errors(PyObject *module) {
                    "    ...     print(isinstance(error, RuntimeError))\n"
                    "    True",
                    PyExc_RuntimeError, nullptr, &state.plait_error) &&
+         add_error(module, "ArgumentError",
+                   "An argument with a value that is refused; a ValueError and a RuntimeError."
+                   "\n\nExample:\n"
+                   "    >>> import plait_core as pc\n"
+                   "    >>> try:\n"
+                   "    ...     pc.ones(2).repeat(-1)\n"
+                   "    ... except pc.ArgumentError as error:\n"
+                   "    ...     print(isinstance(error, ValueError))\n"
+                   "    True",
+                   PyExc_ValueError, PyExc_RuntimeError, &state.argument_error) &&
          add_error(module, "ShapeError",
                    "Sizes that do not fit; a ValueError and a RuntimeError."
                    "\n\nExample:\n"

@@ -18,6 +18,7 @@ from plait_abi.imports import import_module
 
 if TYPE_CHECKING:
     from plait_abi._binding import (
+        ArgumentError,
         DTypeError,
         Event,
         Generator,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from plait_abi._report import Record, Report, records, report
 
 __all__ = [
+    "ArgumentError",
     "Communicator",
     "Counts",
     "DTypeError",

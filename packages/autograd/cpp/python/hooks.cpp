@@ -108,7 +108,7 @@ PyObject *will_run(PyObject *, PyObject *o) {
 PyObject *touch(PyObject *, PyObject *o) {
   plait_tensor *t = tensor_from(o, "increment_version: argument");
   if (!t) return nullptr;
-  state.runtime->touched(t->storage);
+  wrote(t);
   Py_RETURN_NONE;
 }
 

@@ -127,7 +127,9 @@ typedef struct plait_storage { /* bytes; a storage never moves; freed by the all
   plait_object o;
   void *data;
   uint64_t nbytes;
-  uint64_t version; /* atomic; bumped by every in-place write through any view */
+  uint64_t version; /* atomic; every in-place write through any handle raises it. Caches compare all of it. The low 32
+                     * bits count the writes that differentiation checks, the high 32 bits those through handles with
+                     * PLAIT_TENSOR_DATA, see notes 0002 */
   uint64_t flags;
   DLDevice device;
   const struct plait_allocator *allocator; /* NULL: external */
@@ -141,6 +143,7 @@ enum { /* plait_tensor::flags */
   PLAIT_TENSOR_WRAPPED_NUMBER = 4, /* a 0-d tensor that stands for a number of the host: promotes weakly */
   PLAIT_TENSOR_CUT = 8, /* a view, and views of it, that a layer watching `base` did not see made (it was switched off) or
                          * that it gave another history: its writes are not the base's, see notes 0006 */
+  PLAIT_TENSOR_DATA = 16, /* made by `x.data`, and what is made of that: its writes are not checked against x's history */
 };
 
 typedef struct plait_tensor { /* fields are read, not called for */

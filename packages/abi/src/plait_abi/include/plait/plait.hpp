@@ -222,6 +222,22 @@ class Ref {
   T *p_ = nullptr;
 };
 
+// Of a storage's version, what the history of `t` is checked against: the writes through handles
+// like it. Those through `x.data` are not x's (notes 0002).
+inline uint64_t history_version(const plait_tensor *t, uint64_t version) {
+  return t->flags & PLAIT_TENSOR_DATA ? version >> 32 : version & 0xffffffff;
+}
+inline uint64_t history_version(const plait_tensor *t) {
+  return history_version(t, __atomic_load_n(&t->storage->version, __ATOMIC_RELAXED));
+}
+// A write through `t`, raised by whoever makes it outside of a call. Two racing writers may raise
+// the version once; readers only test whether it changed.
+inline void wrote(const plait_tensor *t) {
+  const uint64_t one = t->flags & PLAIT_TENSOR_DATA ? uint64_t(1) << 32 : 1;
+  uint64_t *version = &t->storage->version;
+  __atomic_store_n(version, __atomic_load_n(version, __ATOMIC_RELAXED) + one, __ATOMIC_RELAXED);
+}
+
 inline int64_t numel(const plait_tensor *t) {
   int64_t n = 1;
   for (int i = 0; i < t->dl.ndim; i++) n *= t->dl.shape[i];
