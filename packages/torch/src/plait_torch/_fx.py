@@ -1,33 +1,41 @@
-"""The parts of `torch.fx` that modules use: marks for a tracer that plait does not have."""
+"""`torch.fx`: programs as graphs of operations, which passes read and change."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from plait_torch._fx_graph import CodeGen, Graph, PythonCode
+from plait_torch._fx_interpreter import Interpreter, Transformer
+from plait_torch._fx_module import (
+    GraphModule,
+    _assign_attr,
+    _copy_attr,
+    _make_graph_module,
+    symbolic_trace,
+)
+from plait_torch._fx_node import Node, has_side_effect, map_aggregate, map_arg
+from plait_torch._fx_recording import wrap
+from plait_torch._fx_rewriter import Match, ReplacedPatterns, replace_pattern
+from plait_torch._fx_shapes import ShapeProp, TensorMetadata
+from plait_torch._fx_tracing import (
+    PH,
+    Attribute,
+    GraphAppendingTracer,
+    ParameterProxy,
+    Proxy,
+    TraceError,
+    Tracer,
+    TracerBase,
+    is_fx_tracing,
+)
 
-__all__ = ["Proxy", "get_proxy_mode", "has_side_effect", "is_fx_tracing", "wrap"]
-
-T = TypeVar("T")
-
-
-class Proxy:
-    """A class without instances: nothing is traced."""
-
-
-def wrap(fn_or_name: T) -> T:
-    """Return the function, or its name, unchanged: a mark for a tracer."""
-    return fn_or_name
-
-
-def has_side_effect(fn: T) -> T:
-    """Return the function unchanged: a mark for a tracer."""
-    return fn
-
-
-def is_fx_tracing() -> bool:
-    """Return False: nothing is traced."""
-    return False
+__all__ = [
+    "PH", "Attribute", "CodeGen", "Graph", "GraphAppendingTracer", "GraphModule", "Interpreter",
+    "Match", "Node", "ParameterProxy", "Proxy", "PythonCode", "ReplacedPatterns", "ShapeProp",
+    "TensorMetadata", "TraceError", "Tracer", "TracerBase", "Transformer", "_assign_attr",
+    "_copy_attr", "_make_graph_module", "get_proxy_mode", "has_side_effect", "is_fx_tracing",
+    "map_aggregate", "map_arg", "replace_pattern", "symbolic_trace", "wrap",
+]  # fmt: skip
 
 
 def get_proxy_mode() -> None:
-    """Return None: nothing is traced."""
+    """Return None: operators are not traced below the functions of `torch`."""
     return None
