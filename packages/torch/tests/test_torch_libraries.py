@@ -75,8 +75,6 @@ def test_marks_return_what_they_got(torch: Any) -> None:
     assert parse_args("v")(double) is double
     assert not isinstance(double, torch.fx.Proxy)
     assert torch._C._get_tracing_state() is None
-    with pytest.raises(plait_torch.MissingName, match="no graph"):
-        torch.fx.symbolic_trace  # noqa: B018
     with pytest.raises(plait_torch.MissingModule, match="no graph"):
         importlib.import_module("torch.export")
 
@@ -405,8 +403,7 @@ def test_a_function_that_fills_a_table_row_by_row(torch: Any) -> None:
         table = Fill.apply(table, table[row - 1] * 2, row)
     table.sum().backward()
     assert table.tolist() == [[1, 2], [2, 4], [4, 8]] and x.grad.tolist() == [7, 7]
-    with pytest.raises(RuntimeError, match="written in place"):
-        first * 2  # its bytes are no longer what its function returned
+    assert (first * 2).tolist() == [[2, 4], [4, 8], [8, 16]]  # as PyTorch: data is not checked
 
 
 def test_a_function_keeps_a_sparse_tensor(torch: Any) -> None:

@@ -1,16 +1,27 @@
-"""`torch.accelerator` beyond `plait.accelerator`; `torch.mps`, `torch.xpu` and `torch.cpu`."""
+"""`torch.accelerator` beyond `plait.accelerator`; `torch.mps`, `torch.xpu`, `torch.mtia` and
+`torch.cpu`.
+"""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import Any
 
 import plait
+from plait_abi.imports import import_module
+from plait_torch._missing import MissingName, explain
+from plait_torch._refusal import refusing
 
 __all__ = [
     "current_device_idx",
     "device_index",
+    "get_device_capability",
+    "get_memory_info",
+    "max_memory_reserved",
+    "reset_accumulated_memory_stats",
     "set_device_idx",
     "set_device_index",
 ]
@@ -50,44 +61,124 @@ def _number(device: Any) -> int:
     return device if isinstance(device, int) else plait.device(device).index or 0
 
 
-def _none() -> bool:
-    return False
+def max_memory_reserved(device: Any = None, /) -> int:
+    """Return `memory_reserved`: the allocator keeps no peak of it."""
+    reserved: int = plait.accelerator.memory_reserved(device)
+    return reserved
 
 
-def _zero() -> int:
-    return 0
+def reset_accumulated_memory_stats(device: Any = None, /) -> None:
+    """Check the device only: counters of calls are not set back."""
+    plait.accelerator.memory_stats(device)
+
+
+def get_memory_info(device: Any = None, /) -> tuple[int, int]:
+    """Refuse: a component tells the bytes of its tensors, not those of the device.
+
+    Raises:
+        RuntimeError: if there is no accelerator.
+        NotImplementedError: for one that is there.
+    """
+    plait.accelerator.memory_stats(device)
+    raise NotImplementedError("get_memory_info: ask torch.accelerator.memory_allocated")
+
+
+def get_device_capability(device: Any = None, /) -> dict[str, Any]:
+    """Return the dtypes of an accelerator, which are those of plait.
+
+    Raises:
+        RuntimeError: if there is no accelerator.
+    """
+    plait.accelerator.memory_stats(device)
+    names = ("float16", "bfloat16", "float32", "float64", "int8", "int32", "int64", "bool")
+    return {"supported_dtypes": {getattr(plait, name) for name in names}}
+
+
+def get_device_module(device: Any = None) -> Any:
+    """Return the module of a type of device: ``torch.cuda`` for ``"cuda"``.
+
+    Raises:
+        RuntimeError: if there is no such module.
+    """
+    kind = plait.device(device).type if device is not None else plait.get_default_device().type
+    try:
+        return import_module(f"torch.{kind}")
+    except ImportError:
+        raise RuntimeError(f"get_device_module: there is no module torch.{kind}") from None
+
+
+def _returning(value: Any) -> Callable[..., Any]:
+    def answered(*args: Any, **kwargs: Any) -> Any:
+        return value() if callable(value) else value
+
+    return answered
+
+
+_none, _zero, _nothing = _returning(False), _returning(0), _returning(None)
+
+# the functions of modules whose device is not there, by what they do
+_YES_OR_NO = ("is_available", "is_initialized", "is_bf16_supported", "is_tf32_supported",
+              "_is_in_bad_fork", "_is_compiled")  # fmt: skip
+_COUNTS = ("device_count", "memory_allocated", "max_memory_allocated", "memory_reserved",
+           "max_memory_reserved", "current_allocated_memory",
+           "driver_allocated_memory")  # fmt: skip
+_WITHOUT_EFFECT = ("empty_cache", "manual_seed", "manual_seed_all", "seed", "seed_all",
+                   "set_rng_state_all", "reset_peak_memory_stats", "set_stream",
+                   "synchronize")  # fmt: skip
+_ORDERS = ("current_device", "current_stream", "get_device_capability", "get_device_name",
+           "get_device_properties", "get_rng_state", "init", "initial_seed", "mem_get_info",
+           "recommended_max_memory", "set_device", "set_per_process_memory_fraction",
+           "set_rng_state", "Stream", "Event")  # fmt: skip
+
+
+class _Module(ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        raise MissingName(explain(f"{self.__name__}.{name}"), name=name, obj=self)
 
 
 def _module(name: str, **names: Any) -> ModuleType:
-    module = ModuleType(f"torch.{name}", f"Questions about the device {name}.")
-    module.__dict__.update(names, __all__=list(names), __path__=[])  # a package: torch.cpu.amp
+    module = _Module(f"torch.{name}", f"Questions about the device {name}.")
+    shown = [each for each in names if not each.startswith("_")]
+    module.__dict__.update(names, __all__=shown, __path__=[])  # a package: torch.cpu.amp
     return module
 
 
-def _nothing(*args: Any) -> None:
-    return None
+def _absent(kind: str, **names: Any) -> ModuleType:
+    """Return the module of a type of device that is not there: questions have answers, orders
+    raise.
+    """
+    found: dict[str, Any] = {"_initialized": False}
+    found.update(dict.fromkeys(_YES_OR_NO, _none))
+    found.update(dict.fromkeys(_COUNTS, _zero))
+    found.update(dict.fromkeys(_WITHOUT_EFFECT, _nothing))
+    for name in _ORDERS:
+        text = (
+            f"torch.{kind}.{name}: there is no component for {kind}; ask "
+            f"torch.{kind}.is_available() first"
+        )
+        found[name] = refusing(name, functools.partial(RuntimeError, text), "Refuse: no device.")
+    found.update(get_rng_state_all=_returning(list), memory_stats=_returning(dict))
+    return _module(kind, **{**found, **names})
 
 
-mps = _module(
-    "mps",
-    is_available=_none,
-    device_count=_zero,
-    empty_cache=_nothing,
-    manual_seed=_nothing,
-    synchronize=_nothing,
-)
-xpu = _module(
-    "xpu",
-    is_available=_none,
-    device_count=_zero,
-    empty_cache=_nothing,
-    manual_seed=_nothing,
-    manual_seed_all=_nothing,
-)
+mps = _absent("mps")
+xpu = _absent("xpu", stream=_returning(nullcontext))
+mtia = _absent("mtia", stream=_returning(nullcontext))
 cpu = _module(
     "cpu",
-    is_available=lambda: True,
-    device_count=lambda: 1,
-    current_device=lambda: "cpu",
+    is_available=_returning(True),
+    is_initialized=_returning(True),
+    device_count=_returning(1),
+    current_device=_returning("cpu"),
+    set_device=_nothing,
     synchronize=_nothing,
+    stream=_returning(nullcontext),
+    StreamContext=nullcontext,
+    _is_avx2_supported=_none,
+    _is_avx512_supported=_none,
+    _is_avx512_bf16_supported=_none,
+    _is_vnni_supported=_none,
+    _is_amx_tile_supported=_none,
 )

@@ -1,4 +1,4 @@
-"""`torch.cuda` without CUDA: queries return, and all else raises."""
+"""`torch.cuda` without CUDA: questions have answers, and orders raise."""
 
 from __future__ import annotations
 
@@ -15,34 +15,52 @@ __all__ = [  # noqa: PLE0604 - names of a table
     "CUDAGraph",
     "Event",
     "OutOfMemoryError",
+    "DeferredCudaCallError",
     "Stream",
     "StreamContext",
+    "can_device_access_peer",
+    "cudart",
+    "current_blas_handle",
     "current_device",
+    "current_stream",
+    "default_generators",
+    "default_stream",
+    "device",
+    "device_of",
     "get_arch_list",
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "get_gencode_flags",
     "get_rng_state",
     "get_rng_state_all",
     "graph",
+    "has_half",
+    "has_magma",
     "init",
     "initial_seed",
     "ipc_collect",
     "is_bf16_supported",
+    "is_current_stream_capturing",
+    "is_tf32_supported",
     "max_memory_allocated",
     "max_memory_cached",
     "max_memory_reserved",
+    "mem_get_info",
     "memory_allocated",
     "memory_cached",
     "memory_reserved",
     "memory_stats",
+    "memory_summary",
     "reset_max_memory_allocated",
     "reset_peak_memory_stats",
     "seed",
     "seed_all",
     "set_device",
+    "set_per_process_memory_fraction",
     "set_rng_state",
     "set_rng_state_all",
+    "set_stream",
     "stream",
     "synchronize",
     *OF_CUDA,
@@ -50,9 +68,18 @@ __all__ = [  # noqa: PLE0604 - names of a table
 
 globals().update(OF_CUDA)
 
+# what programs read before they use a device
+_initialized = False
+default_generators = ()
+has_half, has_magma = True, False
+
 
 class NoCuda(AssertionError, RuntimeError):
     """A function of CUDA was called, which plait does not have."""
+
+
+class DeferredCudaCallError(Exception):
+    """Raised by PyTorch for calls that were put off until CUDA was initialised; never here."""
 
 
 def _refuse(name: str) -> Any:
@@ -76,9 +103,58 @@ get_device_properties = _refuse("get_device_properties")
 get_rng_state = _refuse("get_rng_state")
 init = _refuse("init")
 initial_seed = _refuse("initial_seed")
-set_device = _refuse("set_device")
+set_per_process_memory_fraction = _refuse("set_per_process_memory_fraction")
+can_device_access_peer = _refuse("can_device_access_peer")
+cudart = _refuse("cudart")
+current_blas_handle = _refuse("current_blas_handle")
+current_stream = _refuse("current_stream")
+default_stream = _refuse("default_stream")
+mem_get_info = _refuse("mem_get_info")
+_lazy_init = _refuse("_lazy_init")
 set_rng_state = _refuse("set_rng_state")
 synchronize = _refuse("synchronize")
+
+
+def set_device(device: Any) -> None:
+    """Do nothing for a negative number or None, as in PyTorch; refuse a device."""
+    if _number(device) >= 0:
+        _refuse("set_device")()
+
+
+def _number(device: Any) -> int:
+    """Return the number that a device argument means, or -1 for none."""
+    if device is None:
+        return -1
+    return device if isinstance(device, int) else plait.device(device).index or 0
+
+
+class device:  # noqa: N801 - PyTorch's name
+    """A context in which a CUDA device is the current one. Entering it raises, except for a
+    negative number or None, which change nothing.
+
+    Example:
+        >>> from plait_torch._cuda import device
+        >>> with device(None):
+        ...     pass
+    """
+
+    def __init__(self, device: Any) -> None:
+        self.idx = _number(device)
+        self.prev_idx = -1
+
+    def __enter__(self) -> None:
+        if self.idx >= 0:
+            _refuse("device")()
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+class device_of(device):  # noqa: N801 - PyTorch's name
+    """A context in which a tensor's device is the current one; for tensors of the CPU no change."""
+
+    def __init__(self, obj: Any) -> None:
+        super().__init__(obj.device if obj.is_cuda else None)
 
 
 class _NoCudaHere:
@@ -117,6 +193,14 @@ def stream(stream: None) -> nullcontext[None]:
 
 
 _NOTHING = "Do nothing: there is no CUDA device."
+_is_in_bad_fork = _answer("_is_in_bad_fork", False, "Return False: no process uses CUDA.")
+_is_compiled = _answer("_is_compiled", False, "Return False: nothing was compiled for CUDA.")
+_lazy_call = _answer("_lazy_call", None, "Do nothing: CUDA is never initialised.")
+get_gencode_flags = _answer("get_gencode_flags", "", 'Return "": nothing was compiled for CUDA.')
+is_current_stream_capturing = _answer("is_current_stream_capturing", False, "Return False.")
+is_tf32_supported = _answer("is_tf32_supported", False, "Return False.")
+memory_summary = _answer("memory_summary", "", 'Return "": nothing is allocated.')
+set_stream = _answer("set_stream", None, _NOTHING)
 get_arch_list = _answer("get_arch_list", list, "Return []: no architecture was compiled for.")
 get_rng_state_all = _answer("get_rng_state_all", list, "Return []: the states of no devices.")
 ipc_collect = _answer("ipc_collect", None, _NOTHING)

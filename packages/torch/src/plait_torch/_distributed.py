@@ -15,6 +15,20 @@ __all__ = [
     "all_gather_into_tensor",
     "all_gather_object",
     "all_reduce",
+    "all_to_all",
+    "all_to_all_single",
+    "batch_isend_irecv",
+    "gather",
+    "gather_object",
+    "irecv",
+    "isend",
+    "monitored_barrier",
+    "reduce_scatter",
+    "reduce_scatter_tensor",
+    "scatter",
+    "scatter_object_list",
+    "Backend",
+    "GroupMember",
     "barrier",
     "broadcast",
     "broadcast_object_list",
@@ -102,6 +116,18 @@ def _collective(name: str) -> Any:
 all_gather = _collective("all_gather")
 all_gather_object = _collective("all_gather_object")
 all_gather_into_tensor = _collective("all_gather_into_tensor")
+all_to_all = _collective("all_to_all")
+all_to_all_single = _collective("all_to_all_single")
+batch_isend_irecv = _collective("batch_isend_irecv")
+gather = _collective("gather")
+gather_object = _collective("gather_object")
+irecv = _collective("irecv")
+isend = _collective("isend")
+monitored_barrier = _collective("monitored_barrier")
+reduce_scatter = _collective("reduce_scatter")
+reduce_scatter_tensor = _collective("reduce_scatter_tensor")
+scatter = _collective("scatter")
+scatter_object_list = _collective("scatter_object_list")
 all_reduce = _collective("all_reduce")
 broadcast = _collective("broadcast")
 broadcast_object_list = _collective("broadcast_object_list")
@@ -139,6 +165,22 @@ class group:  # noqa: N801 - PyTorch's name
     """The name of the group of all processes, which does not exist."""
 
     WORLD = None
+
+
+class GroupMember:
+    """Names of groups, which do not exist."""
+
+    WORLD = None
+    NON_GROUP_MEMBER = -100
+
+
+class Backend(str):
+    """The name of a backend in small letters; none of them is there."""
+
+    UNDEFINED, GLOO, NCCL, MPI, UCC, XCCL = "undefined", "gloo", "nccl", "mpi", "ucc", "xccl"
+
+    def __new__(cls, name: str) -> Backend:
+        return super().__new__(cls, name.lower())
 
 
 def init_process_group(*args: Any, **kwargs: Any) -> NoReturn:

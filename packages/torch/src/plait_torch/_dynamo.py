@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
 
+import plait
 from plait_torch._compiler import (
     allow_in_graph,
     assume_constant_result,
@@ -16,6 +17,7 @@ from plait_torch._compiler import (
 )
 
 __all__ = [
+    "OptimizedModule",
     "TransformGetItemToIndex",
     "allow_in_graph",
     "assume_constant_result",
@@ -23,6 +25,8 @@ __all__ = [
     "disable",
     "graph_break",
     "is_compile_supported",
+    "is_dynamo_supported",
+    "is_inductor_supported",
     "is_compiling",
     "mark_dynamic",
     "mark_static_address",
@@ -51,9 +55,21 @@ def mark_static_address(t: Any, guard: bool = True) -> None:
 maybe_mark_dynamic = mark_dynamic
 
 
+def _never() -> bool:
+    """Return False: there is no compiler."""
+    return False
+
+
 def is_compile_supported(device_type: Any) -> bool:
     """Return False: there is no compiler."""
     return False
+
+
+is_dynamo_supported = is_inductor_supported = _never
+
+
+class OptimizedModule(plait.nn.Module):
+    """The class of compiled modules in PyTorch, without instances: `compile` returns the module."""
 
 
 class TransformGetItemToIndex(nullcontext[None]):

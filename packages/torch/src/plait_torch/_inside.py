@@ -7,21 +7,27 @@ from enum import Enum
 from typing import Any
 
 import plait
+from plait_torch._zip_records import PyTorchFileReader, PyTorchFileWriter
 
 __all__ = [
+    "PyTorchFileReader",
+    "PyTorchFileWriter",
     "DispatchKey",
     "DispatchKeySet",
     "Generator",
     "_ExcludeDispatchKeyGuard",
     "_are_functorch_transforms_active",
     "_LinAlgError",
+    "_TensorMeta",
     "_disabled_torch_function_impl",
+    "_get_accelerator",
     "_get_default_device",
     "_get_tracing_state",
     "_log_api_usage_once",
     "_set_grad_enabled",
 ]
 
+_TensorMeta = type(plait.Tensor)
 _LinAlgError = plait.linalg.LinAlgError
 Generator = plait.Generator
 
@@ -67,6 +73,11 @@ def _get_default_device() -> str:
     """Return the kind of device that tensors are made on."""
     kind: str = plait.get_default_device().type
     return kind
+
+
+def _get_accelerator() -> Any:
+    """Return the accelerator, or the CPU where there is none."""
+    return plait.accelerator.current_accelerator() or plait.device("cpu")
 
 
 def _set_grad_enabled(mode: bool) -> None:

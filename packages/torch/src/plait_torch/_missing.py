@@ -102,7 +102,7 @@ def advice(fullname: str) -> str:
 
     Example:
         >>> from plait_torch._missing import advice
-        >>> advice("torch.fx.symbolic_trace") == advice("torch.fx") != ""
+        >>> advice("torch.export.Dim") == advice("torch.export") != ""
         True
     """
     name = fullname.removeprefix("torch.")

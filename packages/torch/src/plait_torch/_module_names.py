@@ -16,6 +16,8 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch": (
         _HERE + "_top",
         _HERE + "_functions",
+        _HERE + "_native_functions",
+        _HERE + "_view_copies",
         _HERE + "_checks",
         _HERE + "_symbols",
         "plait",
@@ -23,9 +25,27 @@ PLACES: dict[str, tuple[str, ...]] = {
     ),
     "torch.__config__": (_HERE + "_config",),
     "torch._C": (_HERE + "_inside",),
+    "torch._C._nn": (_HERE + "_arguments",),
+    "torch._utils": (_HERE + "_tensor_lists",),
+    "torch._tensor": (_HERE + "_functions", "plait"),
+    "torch.cuda._utils": (_HERE + "_tensor_lists",),
+    "torch.utils._contextlib": (_HERE + "_decorators",),
     "torch._custom_ops": (_HERE + "_packages",),
     "torch.fx": (_HERE + "_fx",),
-    "torch.fx.proxy": (_HERE + "_fx",),
+    **{
+        f"torch.fx.{name}": (_HERE + "_fx",)
+        for name in (
+            "graph",
+            "graph_module",
+            "interpreter",
+            "node",
+            "proxy",
+            "_symbolic_trace",
+        )
+    },
+    "torch.fx.subgraph_rewriter": (_HERE + "_fx_rewriter",),
+    "torch.fx.passes": (_HERE + "_packages",),
+    "torch.fx.passes.shape_prop": (_HERE + "_fx_shapes",),
     "torch.fx.experimental": (_HERE + "_packages",),
     "torch.fx.experimental.proxy_tensor": (_HERE + "_fx",),
     "torch.futures": (_HERE + "_futures",),
@@ -49,6 +69,8 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.fft": ("plait.fft",),
     "torch.linalg": ("plait.linalg",),
     "torch.special": ("plait.special",),
+    "torch.signal": (_HERE + "_packages",),
+    "torch.signal.windows": (_HERE + "_windows",),
     "torch.sparse": (_HERE + "_sparse", "plait.sparse"),
     "torch.testing": (_HERE + "_testing", "plait.testing"),
     "torch.profiler": (_HERE + "_profiler", "plait.profiler"),
@@ -56,6 +78,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.func": (_HERE + "_func", _HERE + "_vmap"),
     "torch.compiler": (_HERE + "_compiler",),
     "torch._dynamo": (_HERE + "_dynamo",),
+    "torch._dynamo.eval_frame": (_HERE + "_dynamo",),
     "torch._dynamo.utils": (_HERE + "_dynamo",),
     "torch._dynamo._trace_wrapped_higher_order_op": (_HERE + "_dynamo",),
     "torch._dynamo.config": (_HERE + "_dynamo:config",),
@@ -84,8 +107,12 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.cuda.amp": (_HERE + "_amp:of_cuda",),
     "torch.cuda.random": (_HERE + "_cuda", "plait.cuda"),
     "torch.cuda.memory": (_HERE + "_cuda", "plait.cuda"),
+    "torch.cuda.streams": (_HERE + "_cuda",),
+    "torch.cuda.graphs": (_HERE + "_cuda",),
     "torch.mps": (_HERE + "_accelerator:mps",),
     "torch.xpu": (_HERE + "_accelerator:xpu",),
+    "torch.mtia": (_HERE + "_accelerator:mtia",),
+    "torch.accelerator.memory": (_HERE + "_accelerator", "plait.accelerator"),
     "torch.accelerator": (_HERE + "_accelerator", "plait.accelerator"),
     "torch.backends": (_HERE + "_packages",),
     "torch.overrides": (_HERE + "_overrides",),
@@ -156,6 +183,10 @@ for _package, _names in _PARTS.items():
     for _name in _names:
         PLACES[f"torch.{_package}.{_name}"] = PLACES[f"torch.{_package}"]
 
+PLACES["torch.distributions.transforms"] = (
+    "plait.distributions.transforms",
+    "plait_nn.distributions._transform",
+)
 PLACES["torch.distributions.utils"] = (_HERE + "_distribution_utils", "plait.distributions.utils")
 PLACES["torch.autograd.function"] = ("plait.autograd.function", *PLACES["torch.autograd"])
 PLACES["torch.optim.optimizer"] = (_HERE + "_optimizer", "plait.optim")

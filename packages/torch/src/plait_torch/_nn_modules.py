@@ -9,10 +9,17 @@ from typing import Any
 import plait
 from plait_nn._batch_norm import _BatchNorm, _InstanceNorm, _Norm
 from plait_nn._conv import _Conv, _ConvTransposeNd
+from plait_nn._dropout import _DropoutNd
+from plait_nn._lazy import _Lazy as LazyModuleMixin
 from plait_nn._loss import _Loss, _WeightedLoss
+from plait_nn._state_dict import IncompatibleKeys as _IncompatibleKeys
 from plait_torch._tuples import _ntuple, _pair, _quadruple, _single, _triple
 
 __all__ = [
+    "LazyModuleMixin",
+    "_EXTRA_STATE_KEY_SUFFIX",
+    "_DropoutNd",
+    "_IncompatibleKeys",
     "_BatchNorm",
     "_ConvNd",
     "_ConvTransposeNd",
@@ -30,6 +37,7 @@ __all__ = [
     "_triple",
 ]
 
+_EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 _ConvNd = _Conv  # in PyTorch the base of the transposed convolutions, too
 _NormBase = _Norm
 

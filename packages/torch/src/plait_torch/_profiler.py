@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from plait.profiler import ProfilerActivity
 
-__all__ = ["supported_activities"]
+__all__ = ["kineto_available", "supported_activities"]
+
+
+def kineto_available() -> bool:
+    """Return False: plait records with its own profiler."""
+    return False
 
 
 def supported_activities() -> set[ProfilerActivity]:

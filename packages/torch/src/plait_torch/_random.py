@@ -58,3 +58,9 @@ def fork_rng(
     finally:
         if enabled:
             plait.set_rng_state(before)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "default_generator":  # another one after a fork
+        return plait.default_generator
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -128,7 +128,15 @@ def split(self: Any, split_size: Any, dim: int = 0) -> Any:
     return plait.split(self, split_size, dim)
 
 
-_METHODS = {"lu": lu, "new": new, "split": split, "storage": storage, "type": type_}
+def _is_on(kind: str) -> Any:
+    doc = f"Whether the tensor is on a device of the type {kind}."
+    return property(lambda self: self.device.type == kind, doc=doc)
+
+
+# types of devices about which programs ask each tensor
+_DEVICES = ("hpu", "ipu", "maia", "mtia", "vulkan", "xla", "xpu")
+_METHODS = {"lu": lu, "new": new, "split": split, "storage": storage, "type": type_,
+            **{f"is_{kind}": _is_on(kind) for kind in _DEVICES}}  # fmt: skip
 # methods with a factor: the number of tensors, and the name of the factor
 _FACTORS = {
     **dict.fromkeys(("add", "add_", "sub", "sub_"), (1, "alpha")),

@@ -122,7 +122,8 @@ def dtype_of(kind: Any, asked: str) -> Any:
 
 def name_of(tensor: Any) -> str:
     """Return PyTorch's name of a tensor's type, such as ``"torch.FloatTensor"``."""
+    where = "" if tensor.device.type == "cpu" else f"{tensor.device.type}."
     for name, dtype in _NAMES.items():
         if tensor.dtype == getattr(plait, dtype):
-            return f"torch.{name}"
-    return f"torch.{tensor.dtype.name}"
+            return f"torch.{where}{name}"
+    return f"torch.{where}{tensor.dtype.name}"

@@ -8,6 +8,7 @@ from typing import Any
 import plait
 from plait_torch import _foreach, _tensor_types
 from plait_torch._absent import finfo
+from plait_torch._accelerator import get_device_module
 from plait_torch._amp import GradScaler, autocast, get_autocast_dtype, is_autocast_enabled
 from plait_torch._compiler import compile
 from plait_torch._futures import Future
@@ -30,6 +31,7 @@ __all__ = [  # noqa: PLE0604 - names of a table
     "get_autocast_dtype",
     "get_autocast_gpu_dtype",
     "get_deterministic_debug_mode",
+    "get_device_module",
     "get_float32_matmul_precision",
     "get_num_interop_threads",
     "get_rng_state",
@@ -40,6 +42,8 @@ __all__ = [  # noqa: PLE0604 - names of a table
     "is_inference",
     "is_inference_mode_enabled",
     "is_deterministic_algorithms_warn_only_enabled",
+    "is_vulkan_available",
+    "legacy_contiguous_format",
     "is_warn_always_enabled",
     "load",
     "save",
@@ -55,7 +59,9 @@ __all__ = [  # noqa: PLE0604 - names of a table
     "vmap",
 ]
 
-has_cuda = has_mps = False
+legacy_contiguous_format = plait.contiguous_format
+has_cuda = has_mps = has_cudnn = has_mkl = has_mkldnn = has_openmp = False
+has_lapack = has_spectral = True
 _settings: dict[str, Any] = {
     "deterministic": False,
     "warn_only": False,
@@ -146,6 +152,16 @@ def set_warn_always(b: bool) -> None:
 def is_warn_always_enabled() -> bool:
     """Return the flag of `set_warn_always`."""
     return bool(_settings["warn_always"])
+
+
+def _shape_as_tensor(input: Any) -> Any:
+    """Return the shape of a tensor as a tensor of int64."""
+    return plait.tensor(list(input.shape), dtype=plait.int64)
+
+
+def is_vulkan_available() -> bool:
+    """Return False: no tensor is computed with Vulkan."""
+    return False
 
 
 def is_inference_mode_enabled() -> bool:

@@ -1,0 +1,127 @@
+"""Functions that PyTorch's own modules call and some programs call too: ``torch.native_*``,
+``torch.grid_sampler*``, ``torch._chunk_cat``, ``torch.empty_permuted``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import plait
+import plait.nn.functional as F
+
+__all__ = [
+    "_chunk_cat",
+    "empty_permuted",
+    "grid_sampler",
+    "grid_sampler_2d",
+    "grid_sampler_3d",
+    "native_group_norm",
+    "native_layer_norm",
+]
+
+_INTERPOLATIONS = ("bilinear", "nearest", "bicubic")
+_PADDINGS = ("zeros", "border", "reflection")
+
+
+def native_layer_norm(
+    input: Any, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float
+) -> tuple[Any, Any, Any]:
+    """Return layer normalisation, and mean and reciprocal deviation of each group of elements.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._native_functions import native_layer_norm
+        >>> native_layer_norm(plait.tensor([[1.0, 3.0]]), (2,), None, None, 0.0)
+        (tensor([[-1.,  1.]]), tensor([[2.]]), tensor([[1.]]))
+    """
+    dims = tuple(range(-len(normalized_shape), 0))
+    mean = input.mean(dims, keepdim=True)
+    deviation = (input.var(dims, correction=0, keepdim=True) + eps).rsqrt()
+    return F.layer_norm(input, tuple(normalized_shape), weight, bias, eps), mean, deviation
+
+
+def native_group_norm(
+    input: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float
+) -> tuple[Any, Any, Any]:
+    """Return group normalisation of N samples of C channels and HxW elements each, and mean and
+    reciprocal deviation, both (N, group).
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._native_functions import native_group_norm
+        >>> y, mean, deviation = native_group_norm(plait.ones(2, 4, 3), None, None, 2, 4, 3, 2, 1.0)
+        >>> mean.tolist(), deviation.tolist()
+        ([[1.0, 1.0], [1.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]])
+    """
+    if N * C * HxW != input.numel():
+        raise RuntimeError(
+            f"native_group_norm: {N} x {C} x {HxW} elements are required; "
+            f"got shape {tuple(input.shape)}"
+        )
+    groups = input.reshape(N, group, -1)
+    deviation = (groups.var(-1, correction=0) + eps).rsqrt()
+    return F.group_norm(input, group, weight, bias, eps), groups.mean(-1), deviation
+
+
+def grid_sampler(
+    input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Any:
+    """`grid_sample` with numbers for the modes: bilinear, nearest, bicubic are 0, 1, 2, and zeros,
+    border, reflection likewise.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._native_functions import grid_sampler
+        >>> grid_sampler(plait.ones(1, 1, 2, 2), plait.zeros(1, 1, 1, 2), 0, 0, False)
+        tensor([[[[1.]]]])
+    """
+    mode, padding = _INTERPOLATIONS[interpolation_mode], _PADDINGS[padding_mode]
+    return F.grid_sample(input, grid, mode, padding, align_corners)
+
+
+grid_sampler_2d = grid_sampler_3d = grid_sampler
+
+
+def _chunk_cat(tensors: Sequence[Any], dim: int, num_chunks: int, *, out: Any = None) -> Any:
+    """Return each tensor's parts of a dimension, filled up with zeros to `num_chunks` equal ones,
+    beside the same parts of the others: shape (..., num_chunks, elements).
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._native_functions import _chunk_cat
+        >>> _chunk_cat([plait.tensor([1, 2, 3]), plait.tensor([4, 5])], 0, 2)
+        tensor([[1, 2, 4],
+                [3, 0, 5]])
+    """
+    if not tensors or num_chunks < 1:
+        raise RuntimeError("_chunk_cat: tensors and a positive number of chunks are required")
+    dim = dim % tensors[0].ndim
+    columns = []
+    for tensor in tensors:
+        size = tensor.shape[dim]
+        part = math.ceil(size / num_chunks)
+        fill = list(tensor.shape)
+        fill[dim] = part * num_chunks - size
+        filled = plait.cat([tensor, tensor.new_zeros(fill)], dim)
+        columns.append(filled.reshape(*tensor.shape[:dim], num_chunks, -1))
+    return plait.cat(columns, -1, out=out) if out is not None else plait.cat(columns, -1)
+
+
+def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], **options: Any) -> Any:
+    """Return an uninitialised tensor whose dimensions lie in memory in the given order, the
+    outermost first.
+
+    Example:
+        >>> from plait_torch._native_functions import empty_permuted
+        >>> empty_permuted((2, 3, 4), (0, 2, 1)).stride()
+        (12, 1, 3)
+    """
+    if sorted(physical_layout) != list(range(len(size))):
+        raise RuntimeError(
+            f"empty_permuted: `physical_layout` must be a permutation of {len(size)} dimensions; "
+            f"got {tuple(physical_layout)}"
+        )
+    made = plait.empty(tuple(size[dim] for dim in physical_layout), **options)
+    return made.permute(*(list(physical_layout).index(dim) for dim in range(len(size))))

@@ -1,0 +1,94 @@
+"""`torch._utils`: lists of tensors as one, and numbers of devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import plait
+from plait_torch._accelerator import get_device_module
+
+__all__ = [
+    "_element_size",
+    "_flatten_dense_tensors",
+    "_get_all_device_indices",
+    "_get_available_device_type",
+    "_get_device_index",
+    "_get_device_module",
+    "_import_dotted_name",
+    "_rebuild_parameter",
+    "_unflatten_dense_tensors",
+]
+
+
+def _flatten_dense_tensors(tensors: Sequence[Any]) -> Any:
+    """Return the elements of tensors of one dtype as one tensor with one dimension.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._tensor_lists import _flatten_dense_tensors
+        >>> _flatten_dense_tensors([plait.ones(2, 2), plait.zeros(1)])
+        tensor([1., 1., 1., 1., 0.])
+    """
+    return plait.cat([tensor.reshape(-1) for tensor in tensors])
+
+
+def _unflatten_dense_tensors(flat: Any, tensors: Sequence[Any]) -> tuple[Any, ...]:
+    """Return views of a result of `_flatten_dense_tensors` with the shapes of the tensors."""
+    parts = flat.split([tensor.numel() for tensor in tensors])
+    return tuple(part.reshape(t.shape) for part, t in zip(parts, tensors, strict=True))
+
+
+def _element_size(dtype: Any) -> int:
+    """Return the bytes of an element of a dtype."""
+    return int(dtype.itemsize)
+
+
+def _get_available_device_type() -> str | None:
+    """Return the type of the accelerator, or None."""
+    found = plait.accelerator.current_accelerator()
+    return None if found is None else found.type
+
+
+def _get_all_device_indices() -> list[int] | None:
+    """Return the numbers of the accelerator's devices, or None."""
+    return list(range(plait.accelerator.device_count())) or None
+
+
+def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
+    """Return the number of a device, of its name, or a number itself; for the CPU -1, if allowed.
+
+    Raises:
+        ValueError: for the CPU where it is not allowed, and for None unless it is optional.
+        RuntimeError: for None, if it is optional and there is no accelerator.
+    """
+    if isinstance(device, int):
+        return device
+    if device is None and optional:
+        index: int = plait.accelerator.current_device_index()
+        return index
+    found = plait.device(device) if device is not None else None
+    if found is not None and found.type == "cpu" and allow_cpu:
+        return -1
+    if found is None or found.type == "cpu":
+        raise ValueError(f"_get_device_index: a device with a number is required, got {device!r}")
+    return found.index or 0
+
+
+def _get_device_module(device_type: str) -> Any:
+    """Return the module of a type of device: ``torch.cuda`` for ``"cuda"``."""
+    return get_device_module(device_type)
+
+
+def _import_dotted_name(name: str) -> Any:
+    """Return what a dotted name of an imported module means."""
+    first, *parts = name.split(".")
+    found: Any = __import__(first)
+    for part in parts:
+        found = getattr(found, part)
+    return found
+
+
+def _rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Iterable[Any]) -> Any:
+    """Return a parameter with these elements."""
+    return plait.nn.Parameter(data, requires_grad)

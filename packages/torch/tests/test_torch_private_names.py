@@ -1,0 +1,87 @@
+"""`plait_torch`: private names that libraries import at their start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+def test_lists_of_tensors(torch: Any) -> None:
+    utils = torch._utils
+    parts = [torch.ones(2, 2), torch.zeros(3)]
+    flat = utils._flatten_dense_tensors(parts)
+    assert flat.tolist() == [1, 1, 1, 1, 0, 0, 0]
+    back = utils._unflatten_dense_tensors(flat, parts)
+    assert [part.shape for part in back] == [(2, 2), (3,)]
+    assert utils._element_size(torch.float64) == 8
+    assert utils._get_device_index("cuda:1") == 1 and utils._get_device_index(3) == 3
+    assert utils._get_device_index("cpu", allow_cpu=True) == -1
+    for wrong in ("cpu", None):
+        with pytest.raises(ValueError, match="a device with a number"):
+            utils._get_device_index(wrong)
+    assert utils._get_available_device_type() is None and utils._get_all_device_indices() is None
+    assert utils._import_dotted_name("torch.nn.Linear") is torch.nn.Linear
+
+
+def test_arguments_of_to(torch: Any) -> None:
+    parse, cpu = torch._C._nn._parse_to, torch.device("cpu")
+    assert parse("cpu") == parse(cpu) == (cpu, None, False, None)
+    assert parse(torch.float64) == (None, torch.float64, False, None)
+    assert parse("cpu", torch.int8, True) == (cpu, torch.int8, True, None)
+    assert parse(torch.ones(1, dtype=torch.int8)) == (cpu, torch.int8, False, None)
+    assert parse(device="meta", memory_format=torch.channels_last)[::3] == (
+        torch.device("meta"),
+        torch.channels_last,
+    )
+    with pytest.raises(TypeError, match=r"^to: a device"):
+        parse(wrong=1)
+
+
+def test_decorating_contexts(torch: Any) -> None:
+    from torch.utils._contextlib import _DecoratorContextManager
+
+    entered = []
+
+    class Noted(_DecoratorContextManager):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def clone(self) -> Noted:
+            return Noted(self.name)
+
+        def __enter__(self) -> None:
+            entered.append(self.name)
+
+        def __exit__(self, *error: object) -> None:
+            entered.append("end")
+
+    @Noted("a")
+    def twice(x: int) -> int:
+        return 2 * x
+
+    assert twice(2) == 4 and entered == ["a", "end"] and twice.__name__ == "twice"
+
+
+def test_names_that_are_imported_at_the_start(torch: Any) -> None:
+    from torch._dynamo.eval_frame import OptimizedModule
+    from torch.distributions.transforms import ExpTransform, _InverseTransform
+    from torch.nn.modules.lazy import LazyModuleMixin
+    from torch.nn.modules.module import _EXTRA_STATE_KEY_SUFFIX, _IncompatibleKeys
+
+    module = torch.nn.Linear(2, 3)
+    assert not isinstance(torch.compile(module), OptimizedModule)
+    assert OptimizedModule is torch._dynamo.OptimizedModule
+    result = module.load_state_dict({}, strict=False)
+    assert isinstance(result, _IncompatibleKeys) and result.missing_keys == ["weight", "bias"]
+    assert isinstance(ExpTransform().inv, _InverseTransform)
+    assert isinstance(torch.nn.LazyLinear(3), LazyModuleMixin)
+    assert _EXTRA_STATE_KEY_SUFFIX == "_extra_state" and torch.serialization.DEFAULT_PROTOCOL == 2
+    assert torch._shape_as_tensor(torch.ones(2, 3)).tolist() == [2, 3]
+    assert torch.random.default_generator.initial_seed() == torch.initial_seed()
+    assert not torch.profiler.kineto_available() and torch._tensor.Tensor is torch.Tensor
+    assert type(torch.Tensor) is torch._C._TensorMeta
+    assert torch._C._get_accelerator() == torch.device("cpu")
+    assert torch.distributed.Backend("GLOO") == torch.distributed.Backend.GLOO
+    with pytest.raises(ValueError, match=r"distributed\.gather_object: there is no process group"):
+        torch.distributed.gather_object(1)
