@@ -8,7 +8,11 @@ setup(
         Library(
             "plait_optim",
             ["cpp/**/*.cpp", "!cpp/python/*"],
-            flags={"loops.cpp": ["-O3", "-fno-math-errno", "-fno-trapping-math"]},
+            # with FMA the loops would round otherwise than without
+            flags={
+                "*.cpp": ["-ffp-contract=off"],
+                "loops.cpp": ["-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"],
+            },
             include_dirs=["cpp"],
         )
     ],

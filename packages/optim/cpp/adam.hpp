@@ -25,8 +25,26 @@ Rule rule_with_averages(const plait_value *in, int lr, int decoupled) {
   return r;
 }
 
+// The C library's powers may depend on the processor. These are of operations that every one rounds
+// alike: beta^t by squaring,
+inline double whole_power(double beta, int64_t t) {
+  double power = 1;
+  for (; t > 0; t /= 2, beta *= beta)
+    if (t % 2) power *= beta;
+  return power;
+}
+// and e^x, for x <= 0, by 2^n e^r with r in [-ln(2) / 2, ln(2) / 2] and the series of e^r.
+inline double exponential(double x) {
+  if (!(x > -700)) return x == x ? 0 : x;
+  const double n = std::floor(x * 0x1.71547652b82fep0 + 0.5);
+  const double r = (x - n * 0x1.62e42feep-1) - n * 0x1.a39ef35793c76p-33;
+  double sum = 1;
+  for (int k = 14; k > 0; k--) sum = 1 + r / k * sum;
+  return std::ldexp(sum, int(n));
+}
+
 // An average that started from 0 is too small by this factor after t steps.
-inline double bias_correction(double beta, int64_t t) { return 1 - std::pow(beta, double(t)); }
+inline double bias_correction(double beta, int64_t t) { return 1 - whole_power(beta, t); }
 
 }  // namespace plait::optim
 #endif  // PLAIT_OPTIM_ADAM_HPP

@@ -31,8 +31,9 @@ struct NAdamSpec {
     Rule r = rule_with_averages<Rule>(in, lr, decoupled);
     const double rate = in[lr].u.f, b1 = in[beta1].u.f;
     const double per_step = in[momentum_decay].u.f, product = in[mu_products].u.fs[i];
-    const double mu = b1 * (1 - 0.5 * std::pow(0.96, double(t) * per_step));
-    const double mu_next = b1 * (1 - 0.5 * std::pow(0.96, double(t + 1) * per_step));
+    constexpr double log = -0x1.4e69ed6d80eb3p-5;  // of 0.96
+    const double mu = b1 * (1 - 0.5 * exponential(double(t) * per_step * log));
+    const double mu_next = b1 * (1 - 0.5 * exponential(double(t + 1) * per_step * log));
     r.inverse_root = 1 / std::sqrt(bias_correction(r.beta2, t));
     r.by_gradient = rate * (1 - mu) / (1 - product);
     r.by_average = rate * mu_next / (1 - product * mu_next);

@@ -18,6 +18,7 @@ from plait_optim._devices import number_on
 from plait_optim._groups import ParamGroup
 from plait_optim._optimizer import Optimizer
 from plait_optim._options import checked, document_common_options, not_negative
+from plait_optim._powers import power
 
 __all__ = ["Adafactor"]
 
@@ -134,7 +135,9 @@ class Adafactor(Optimizer):
             kept = [state[name] for name in _MOMENTS if name in state]
             with widened(param, *kept) as [values, *moments]:
                 alpha = _root_mean_square(values, count).clip(float(eps2)) * rho
-                update = grad * _scale(grad, moments, state["step"] ** group["beta2_decay"], eps1)
+                update = grad * _scale(
+                    grad, moments, power(state["step"], group["beta2_decay"]), eps1
+                )
                 largest = (_root_mean_square(update, count) / float(group["d"])).clip(1.0)
                 if decay:
                     values *= 1 - lr * decay

@@ -7,6 +7,7 @@ from typing import Any
 from plait_optim._elementwise import Elementwise
 from plait_optim._groups import ParamGroup
 from plait_optim._options import checked, document_common_options
+from plait_optim._powers import power
 
 __all__ = ["ASGD"]
 
@@ -80,5 +81,5 @@ class ASGD(Elementwise):
         """Count a step, and compute the rate and the weight of the next one."""
         lr, lambd = float(group["lr"]), float(group["lambd"])
         state["step"] = step
-        state["eta"] = lr / (1 + lambd * lr * step) ** float(group["alpha"])
+        state["eta"] = lr / power(1 + lambd * lr * step, float(group["alpha"]))
         state["mu"] = 1 / max(1, step - float(group["t0"]))

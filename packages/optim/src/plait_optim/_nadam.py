@@ -7,6 +7,7 @@ from typing import Any
 from plait_optim._elementwise import Elementwise
 from plait_optim._groups import ParamGroup
 from plait_optim._options import checked, document_common_options, not_negative
+from plait_optim._powers import power
 
 __all__ = ["NAdam"]
 
@@ -94,7 +95,9 @@ class NAdam(Elementwise):
 
     def numbers(self, group: ParamGroup, state: dict[str, Any], step: int) -> tuple[float, ...]:
         """Return the product of the momenta of all steps up to this one."""
-        mu = float(group["betas"][0]) * (1 - 0.5 * 0.96 ** (step * float(group["momentum_decay"])))
+        mu = float(group["betas"][0]) * (
+            1 - 0.5 * power(0.96, step * float(group["momentum_decay"]))
+        )
         return (state["mu_product"] * mu,)
 
     def count(self, group: ParamGroup, state: dict[str, Any], step: int) -> None:

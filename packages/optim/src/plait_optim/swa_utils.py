@@ -18,6 +18,7 @@ from plait_optim._arrays import (
 from plait_optim._component import grad_mode, operator
 from plait_optim._devices import by_device
 from plait_optim._optimizer import Optimizer
+from plait_optim._powers import cosine
 from plait_optim.lr_scheduler._base import LRScheduler, per_group
 
 __all__ = [
@@ -347,7 +348,7 @@ class SWALR(LRScheduler):
 
     def _weight(self, step: int) -> float:
         part = max(0.0, min(1.0, step / max(1, self.anneal_epochs)))
-        return part if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * part)) / 2
+        return part if self._anneal_strategy == "linear" else (1 - cosine(math.pi * part)) / 2
 
 
 def _check_decay(decay: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from plait_optim._optimizer import Optimizer
+from plait_optim._powers import cosine
 from plait_optim.lr_scheduler._base import LRScheduler
 
 __all__ = ["CosineAnnealingLR", "CosineAnnealingWarmRestarts"]
@@ -47,9 +48,9 @@ class CosineAnnealingLR(LRScheduler):
             return self._current()
         pairs = zip(self.base_lrs, self._current(), strict=True)
         if (t - 1 - period) % (2 * period) == 0:
-            rise = (1 - math.cos(math.pi / period)) / 2
+            rise = (1 - cosine(math.pi / period)) / 2
             return [lr + (base - self.eta_min) * rise for base, lr in pairs]
-        ratio = (1 + math.cos(math.pi * t / period)) / (1 + math.cos(math.pi * (t - 1) / period))
+        ratio = (1 + cosine(math.pi * t / period)) / (1 + cosine(math.pi * (t - 1) / period))
         return [self.eta_min + (lr - self.eta_min) * ratio for _, lr in pairs]
 
     def _get_closed_form_lr(self) -> list[float]:
@@ -136,11 +137,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             self.T_cur = epoch % self.T_0
         else:
             m = self.T_mult
-            falls = int(math.log(epoch / self.T_0 * (m - 1) + 1, m))
-            self.T_cur = epoch - self.T_0 * (m**falls - 1) / (m - 1)
-            self.T_i = self.T_0 * m**falls
+            self.T_i, self.T_cur = self.T_0, epoch
+            while self.T_cur >= self.T_i:
+                self.T_cur -= self.T_i
+                self.T_i *= m
 
 
 def _on_cosine(rates: list[float], least: float, part: float) -> list[float]:
-    height = (1 + math.cos(math.pi * part)) / 2
+    height = (1 + cosine(math.pi * part)) / 2
     return [least + (rate - least) * height for rate in rates]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from plait_optim._optimizer import Optimizer
+from plait_optim._powers import cosine, power
 from plait_optim.lr_scheduler._base import (
     LRScheduler,
     check_optimizer,
@@ -132,8 +133,8 @@ class CyclicLR(_WithMomentum):
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         if self.mode == "triangular2":
-            return float(2.0 ** (1 - x))
-        return float(self.gamma**x) if self.mode == "exp_range" else 1.0
+            return power(2.0, 1 - x)
+        return power(self.gamma, x) if self.mode == "exp_range" else 1.0
 
     def get_lr(self) -> list[float]:
         """Return the rates at ``self.last_epoch``; this also sets momenta."""
@@ -271,7 +272,7 @@ class OneCycleLR(_WithMomentum):
     def _between(self, start: float, end: float, part: float) -> float:
         if self._anneal_func_type == "linear":
             return start + (end - start) * part
-        return end + (start - end) * (1 + math.cos(math.pi * part)) / 2
+        return end + (start - end) * (1 + cosine(math.pi * part)) / 2
 
 
 def _total(total_steps: int | None, epochs: int | None, steps_per_epoch: int | None) -> int:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from plait_optim._optimizer import Optimizer
+from plait_optim._powers import power
 from plait_optim.lr_scheduler._base import LRScheduler
 
 __all__ = ["ConstantLR", "ExponentialLR", "LinearLR", "MultiStepLR", "PolynomialLR", "StepLR"]
@@ -49,7 +50,7 @@ class StepLR(LRScheduler):
         return self._scaled(self.gamma)
 
     def _get_closed_form_lr(self) -> list[float]:
-        return self._base_scaled(self.gamma ** (self.last_epoch // self.step_size))
+        return self._base_scaled(power(self.gamma, self.last_epoch // self.step_size))
 
 
 class MultiStepLR(LRScheduler):
@@ -82,11 +83,11 @@ class MultiStepLR(LRScheduler):
     def get_lr(self) -> list[float]:
         """Return the rates at ``self.last_epoch``."""
         times = self.milestones[self.last_epoch]
-        return self._scaled(self.gamma**times) if times else self._current()
+        return self._scaled(power(self.gamma, times)) if times else self._current()
 
     def _get_closed_form_lr(self) -> list[float]:
         passed = bisect_right(sorted(self.milestones.elements()), self.last_epoch)
-        return self._base_scaled(self.gamma**passed)
+        return self._base_scaled(power(self.gamma, passed))
 
 
 class ConstantLR(LRScheduler):
@@ -213,7 +214,7 @@ class ExponentialLR(LRScheduler):
         return self._current() if self._is_initial else self._scaled(self.gamma)
 
     def _get_closed_form_lr(self) -> list[float]:
-        return self._base_scaled(self.gamma**self.last_epoch)
+        return self._base_scaled(power(self.gamma, self.last_epoch))
 
 
 class PolynomialLR(LRScheduler):
@@ -249,8 +250,8 @@ class PolynomialLR(LRScheduler):
         t, last = self.last_epoch, self.total_iters
         if self._is_initial or t > last:
             return self._current()
-        return self._scaled(((1 - t / last) / (1 - (t - 1) / last)) ** self.power)
+        return self._scaled(power((1 - t / last) / (1 - (t - 1) / last), self.power))
 
     def _get_closed_form_lr(self) -> list[float]:
         left = 1 - min(self.total_iters, self.last_epoch) / self.total_iters
-        return self._base_scaled(left**self.power)
+        return self._base_scaled(power(left, self.power))
