@@ -4,8 +4,26 @@ from plait_abi.build import Extension, Generate, Library, setup
 
 # Every folder of cpp/ has kernels, but for the two that have parts of their own.
 KERNELS = ["cpp/*/*.cpp", "!cpp/runtime/*", "!cpp/python/*", "{generated}/kernels/*.cpp"]
-# Kernels compute IEEE values but neither set errno nor trap, which frees the vectoriser.
-FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]
+# Kernels compute IEEE values but neither set errno nor trap, which frees the vectoriser. Products
+# and sums are fused where the source says so, not where an instruction set has the instruction.
+FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-Wno-psabi"]
+# GCC would follow a comparison twice through a polynomial, once for each outcome. Clang has no such
+# flag and would say so.
+POINTWISE = ["-fno-thread-jumps", "-Wno-ignored-optimization-argument"]
+# Sources without fused operations, of their own or in templates, and those of LAPACK.
+NOTHING_FUSED = [
+    "!cpp/joining/*",
+    "!cpp/pooling/*",
+    "!cpp/sorting/*",
+    *(f"!cpp/creation/{name}.cpp" for name in ("copies", "creation", "triangles")),
+    *(f"!cpp/indexing/{name}.cpp" for name in ("embedding", "indexing", "nonzero", "scattering")),
+    *(f"!cpp/linalg/{name}.cpp" for name in ("cholesky", "determinants", "eigenvalues", "lapack")),
+    *(f"!cpp/linalg/{name}.cpp" for name in ("ldl", "least_squares", "lu", "matrix_functions")),
+    *(f"!cpp/linalg/{name}.cpp" for name in ("qr", "svd", "systems")),
+    "!cpp/loss/nll_loss.cpp",
+    *(f"!cpp/reduction/{name}.cpp" for name in ("extremes", "ranking", "reductions")),
+    "!cpp/reduction/scans_extremes.cpp",
+]
 
 setup(
     package="plait_core",
@@ -30,11 +48,27 @@ setup(
     ],
     libraries=[
         Library("plait_core", ["cpp/runtime/**/*.cpp"], include_dirs=["cpp", "cpp/runtime"]),
-        Library("plait_cpu_base", KERNELS, flags=FLAGS, include_dirs=["cpp"]),
+        Library(
+            "plait_cpu_base",
+            KERNELS,
+            flags={"*.cpp": FLAGS, "pointwise_*.cpp": POINTWISE},
+            include_dirs=["cpp"],
+        ),
         Library(
             "plait_cpu_avx2",
             KERNELS,
-            flags=[*FLAGS, "-mavx2", "-mfma", "-mf16c"],
+            flags={
+                "*.cpp": [*FLAGS, "-mavx2", "-mfma", "-mf16c"],
+                "pointwise_*.cpp": POINTWISE,
+            },
+            include_dirs=["cpp"],
+            machine="x86_64",
+        ),
+        # The numbers of the library above without its instructions (docs/design/0029).
+        Library(
+            "plait_cpu_exact",
+            [*KERNELS, *NOTHING_FUSED],
+            flags=[*FLAGS, "-O2", "-DPLAIT_EXACT"],
             include_dirs=["cpp"],
             machine="x86_64",
         ),

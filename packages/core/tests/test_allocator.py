@@ -113,6 +113,19 @@ def test_blocks_serve_requests_of_other_sizes() -> None:
     assert [int(part.max()) for part in parts] == list(range(20))
 
 
+def test_a_large_block_stays_whole_while_small_ones_can_be_merged() -> None:
+    pc.empty_cache()
+    parts = [pc.zeros(MEGABYTE) for _ in range(8)]
+    apart = pc.zeros(MEGABYTE)  # between the parts and the large block
+    large = pc.zeros(32 * MEGABYTE)
+    del parts, large
+    mapped = stat("system_allocations")
+    merged = pc.zeros(8 * MEGABYTE)  # the parts, although the large block has room
+    large = pc.zeros(32 * MEGABYTE)
+    assert stat("system_allocations") == mapped
+    del merged, large, apart
+
+
 def test_blocks_of_all_sizes_never_overlap() -> None:
     chosen = random.Random(5)
     kept: dict[int, pc.Tensor] = {}

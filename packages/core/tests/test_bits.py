@@ -11,6 +11,8 @@ import pytest
 import plait_core as pc
 from plait_abi import operator
 
+Setter = Callable[[bool], None]
+
 
 @pytest.fixture(autouse=True)
 def restored() -> Iterator[None]:
@@ -18,6 +20,10 @@ def restored() -> Iterator[None]:
     yield
     pc.set_num_threads(threads)
     pc.set_batch_invariant(False)
+    pc.set_reproducible(False)
+
+
+MODES = pytest.mark.parametrize("mode", [pc.set_batch_invariant, pc.set_reproducible])
 
 
 def draw(*shape: int) -> Any:
@@ -102,9 +108,10 @@ BY_ROW: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@MODES
 @pytest.mark.parametrize("name", BY_ROW)
-def test_rows_do_not_depend_on_the_batch_in_the_mode(name: str) -> None:
-    pc.set_batch_invariant(True)
+def test_rows_do_not_depend_on_the_batch_in_the_mode(name: str, mode: Setter) -> None:
+    mode(True)
     assert pc.is_batch_invariant()
     whole = BY_ROW[name](A)
     for rows in (1, 2, 3, 7, 8, 16, 31, 64, 100, 257, 512):
@@ -125,16 +132,33 @@ BY_IMAGE: dict[str, tuple[Any, Callable[[Any], Any]]] = {
 }
 
 
+@MODES
 @pytest.mark.parametrize("name", BY_IMAGE)
-def test_images_do_not_depend_on_the_batch_in_the_mode(name: str) -> None:
-    pc.set_batch_invariant(True)
+def test_images_do_not_depend_on_the_batch_in_the_mode(name: str, mode: Setter) -> None:
+    mode(True)
     batch, function = BY_IMAGE[name]
     whole = function(batch)
     for images in (1, 2, 5, 8):
         assert pc.equal(function(batch[:images]), whole[:images]), images
 
 
-def test_the_mode_changes_rounding_only() -> None:
+LONG = pc.from_numpy(np.random.default_rng(0).standard_normal((70, 140_001), dtype=np.float32))
+BLOCKS = LONG[:, :139_200].reshape(70, 8700, 16)
+
+
+@MODES
+@pytest.mark.parametrize("name", ["sum", "mean", "var", "std", "amax", "prod", "norm"])
+def test_long_reductions_do_not_depend_on_the_batch_in_the_mode(name: str, mode: Setter) -> None:
+    mode(True)
+    function = getattr(pc.Tensor, name)
+    for x in (LONG, BLOCKS):
+        whole = function(x, dim=1)
+        for rows in (1, 3, 31, 40):
+            assert pc.equal(function(x[:rows], dim=1), whole[:rows]), rows
+
+
+@MODES
+def test_the_mode_changes_rounding_only(mode: Setter) -> None:
     expected = A.numpy().astype(np.float64) @ B.numpy()
-    pc.set_batch_invariant(True)
+    mode(True)
     np.testing.assert_allclose((A @ B).numpy(), expected, rtol=1e-4, atol=1e-4)

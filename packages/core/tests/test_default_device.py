@@ -142,3 +142,17 @@ def test_bad_devices() -> None:
         with pytest.raises(NotImplementedError, match="no component for the device cuda:0"):
             call()
     assert pc.get_default_device() == pc.device("cpu")
+
+
+@pytest.mark.parametrize("device", ["mps", "xla:1", "cuda", "xpu"])
+def test_calls_refuse_devices_that_are_names_only(device: str) -> None:
+    place = pc.device(device)
+    for call in (
+        lambda: pc.zeros(2, device=place),
+        lambda: pc.tensor([1.0], device=device),
+        lambda: pc.ones(2).to(place),
+        lambda: pc.empty_like(pc.ones(2), device=place),
+    ):
+        with pytest.raises(NotImplementedError, match=f"no component for the device {place}"):
+            call()
+    assert pc.ones(2).device != place

@@ -200,3 +200,118 @@ def test_softmax_of_large_halves() -> None:
     x = of([60000.0, 60000.0, -60000.0])
     assert pc.softmax(x, 0).tolist() == [0.5, 0.5, 0.0]
     assert pc.norm(of([300.0, 400.0])).item() == 500
+
+
+@pytest.mark.parametrize("dtype", [pc.float16, pc.bfloat16], ids=["float16", "bfloat16"])
+def test_every_half_comes_and_goes(dtype: pc.dtype) -> None:
+    bits = np.arange(1 << 16, dtype="uint16")
+    halves = pc.from_numpy(bits).view(dtype)
+    exact = halves.to(pc.float32)
+    if dtype is pc.bfloat16:
+        want = (bits.astype("uint32") << 16).view("float32")
+    else:
+        want = bits.view("float16").astype("float32")
+    np.testing.assert_array_equal(exact.numpy(), want)
+    assert (np.signbit(exact.numpy()) == np.signbit(want)).all()
+    nan = np.isnan(want)
+    back = exact.to(dtype).view(pc.uint16).numpy()
+    np.testing.assert_array_equal(back[~nan], bits[~nan])
+    assert np.isnan(pc.from_numpy(back).view(dtype).to(pc.float32).numpy()[nan]).all()
+
+
+@pytest.mark.parametrize("dtype", [pc.float16, pc.bfloat16], ids=["float16", "bfloat16"])
+def test_rounding_is_to_nearest_even(dtype: pc.dtype) -> None:
+    bits = np.arange(0, 0x7C00 if dtype is pc.float16 else 0x7F80, dtype="uint16")
+    low = pc.from_numpy(bits).view(dtype).to(pc.float32).numpy().astype("float64")
+    middle = (low[:-1] + low[1:]) / 2  # a float32
+    even = bits[:-1] + (bits[:-1] & 1)
+    for x, want in (
+        (middle, even),
+        (np.nextafter(middle.astype("float32"), np.float32(0)), bits[:-1]),
+        (np.nextafter(middle.astype("float32"), np.float32(np.inf)), bits[1:]),
+    ):
+        for sign, top in ((1, 0), (-1, 0x8000)):
+            got = pc.from_numpy((sign * x).astype("float32")).to(dtype).view(pc.uint16).numpy()
+            np.testing.assert_array_equal(got, want | top)
+
+
+each_half = pytest.mark.parametrize("dtype", [pc.float16, pc.bfloat16], ids=["float16", "bfloat16"])
+
+
+def drawn(*shape: int) -> pc.Tensor:
+    rng = np.random.default_rng(sum(shape))
+    return pc.from_numpy(rng.standard_normal(shape).astype("float32") * 3)
+
+
+def assert_rounded_once(name: str, dtype: pc.dtype, *args: Any, results: int = 1) -> None:
+    """The bits are those of float32 arithmetic on the same values, rounded once."""
+
+    def to(x: Any, dtype: Any) -> Any:
+        return x.to(dtype) if isinstance(x, pc.Tensor) and x.dtype is not pc.bool else x
+
+    call = operator(name)
+    got = listed(call(*args))
+    want = listed(call(*(to(x, pc.float32) for x in args)))
+    for a, b in zip(got[:results], want[:results], strict=True):
+        assert a.dtype is dtype
+        np.testing.assert_array_equal(plain(a), plain(b.to(dtype)), err_msg=name)
+
+
+@each_half
+@pytest.mark.parametrize("n", [1, 7, 8, 64, 65, 257, 3000])
+def test_rows_are_rounded_once(n: int, dtype: pc.dtype) -> None:
+    x, g, w, b = (drawn(*shape).to(dtype) for shape in ((11, n), (11, n), (n,), (n,)))
+    gaps = drawn(11, 2 * n).to(dtype)[:, ::2]
+    for each in (x, gaps, x.t().contiguous().t()):
+        for dim in (0, 1, -1):
+            for name in ("softmax", "log_softmax"):
+                assert_rounded_once(name, dtype, each, dim)
+                y = operator(name)(each, dim)
+                assert_rounded_once(f"{name}_backward", dtype, g, y, dim)
+        for weight, bias in ((None, None), (w, None), (w, b), (gaps[0], b)):
+            assert_rounded_once(
+                "native_layer_norm", dtype, each, [n], weight, bias, 1e-5, results=3
+            )
+
+
+@each_half
+def test_special_values_in_rows(dtype: pc.dtype) -> None:
+    x = drawn(6, 100).to(dtype)
+    for i, value in enumerate([np.inf, -np.inf, np.nan, -0.0, 6e-8]):
+        x[i, 3] = value
+    x[5] = -np.inf
+    for name in ("softmax", "log_softmax"):
+        assert_rounded_once(name, dtype, x, 1)
+    assert_rounded_once("native_layer_norm", dtype, x, [100], None, None, 1e-5, results=3)
+
+
+@each_half
+@pytest.mark.parametrize("queries", [1, 3, 40, 200])
+@pytest.mark.parametrize("keys", [1, 15, 40, 300])
+def test_attention_is_rounded_once(queries: int, keys: int, dtype: pc.dtype) -> None:
+    for width, values in ((16, 16), (5, 9), (64, 32)):
+        q = drawn(2, queries, 3, width).to(dtype).transpose(1, 2)
+        k = drawn(2, keys, 3, width).to(dtype).transpose(1, 2)
+        v = drawn(2, 3, keys, values).to(dtype)
+        strange = v.transpose(2, 3).contiguous().transpose(2, 3)
+        mask = drawn(2, 3, queries, keys).to(dtype)
+        for value, added, causal in (
+            *((v, None, False), (strange, None, True), (v, mask, False), (v, mask > 0, False)),
+            (v, mask.transpose(2, 3).contiguous().transpose(2, 3), False),
+        ):
+            args = q, k, value, added, causal, 0.3
+            assert_rounded_once("attention_forward", dtype, *args)
+
+
+@each_half
+@pytest.mark.parametrize("n", [1, 7, 31, 32, 100, 1023, 1024, 1056, 70000])
+def test_reductions_are_rounded_once(n: int, dtype: pc.dtype) -> None:
+    x = drawn(3, n).to(dtype)
+    strange = x.clone()
+    strange[0, n // 2] = np.nan
+    strange[1, n // 3] = np.inf
+    strange[2, n // 2] = -np.inf
+    for each in (x, strange, x.t(), x[:, ::2], x[1:]):
+        for name in ("sum", "mean", "amax", "amin"):
+            for dim in ([0], [1], [0, 1]):
+                assert_rounded_once(name, dtype, each, dim)

@@ -16,6 +16,7 @@ import plait_core as pc
 from plait_abi import operator
 
 RNG = np.random.default_rng(5)
+with_activation = operator("conv2d_activation")
 backward_input = operator("conv2d_backward_input")
 backward_weight = operator("conv2d_backward_weight")
 pool_backward = operator("max_pool2d_backward")
@@ -342,3 +343,67 @@ def test_average_pooling(stride: int) -> None:
     ones = windows(padded(np.ones_like(x), case), case).sum((-2, -1))
     got = operator("avg_pool2d")(pc.from_numpy(x), 3, stride, 1, count_include_pad=False)
     np.testing.assert_allclose(got.numpy(), want * 9 / ones, atol=1e-12)
+
+
+NUMBERS = (-0.25, 0.5, 0.125)
+ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "relu": lambda y: np.maximum(y, 0),
+    "hardtanh": lambda y: np.clip(y, -0.25, 0.5),
+    "leaky_relu": lambda y: np.where(y > 0, y, 0.125 * y),
+    "silu": lambda y: y / (1 + np.exp(-y)),
+    "hardswish": lambda y: y * np.clip(y + 3, 0, 6) / 6,
+}
+SELECTED = [
+    *CASES,
+    Case(1, 8, 230, 256, 80, 1, 1),  # results stored past the caches
+    Case(2, 40, 230, 256, 40, 3, 3, padding=(1, 1), groups=40),
+]
+JOINED = [("off", case) for case in SELECTED]
+JOINED += [
+    ("F4", case) for case in CASES if case[5:8] == (3, 3, (1, 1)) and case.dilation == (1, 1)
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("winograd", "case"), JOINED)
+def test_an_activation_in_the_same_pass(winograd: str, case: Case, dtype: Any) -> None:
+    """Each result is the activation of the convolution's, which other tests know, to the bit."""
+    pc.set_winograd(winograd)
+    x = pc.from_numpy(RNG.standard_normal((case.n, case.c, case.h, case.w)).astype(dtype))
+    w = RNG.standard_normal((case.oc, case.c // case.groups, case.kh, case.kw)).astype(dtype)
+    weight, bias = pc.from_numpy(w), pc.from_numpy(RNG.standard_normal(case.oc).astype(dtype))
+    rest = (case.stride, case.padding, case.dilation, case.groups)
+    for number, (name, activation) in enumerate(ACTIVATIONS.items()):
+        shift = bias if number % 2 else None
+        made = with_activation(x, weight, shift, *rest, name, *NUMBERS).numpy()
+        plain = pc.conv2d(x, weight, shift, *rest).numpy()
+        if name in ("relu", "hardtanh", "leaky_relu"):
+            np.testing.assert_array_equal(made, activation(plain).astype(dtype))
+        else:
+            wanted = activation(plain.astype(np.float64))
+            tiny = 1e-6 if dtype == np.float32 else 1e-14
+            np.testing.assert_allclose(made, wanted, rtol=tiny, atol=tiny)
+
+
+def test_an_activation_keeps_nan_and_makes_zeros_positive() -> None:
+    x = pc.tensor([float("nan"), -0.0, -1.0, 7.0]).view(1, 1, 1, 4).expand(1, 4, 9, 4).contiguous()
+    w = pc.eye(4).view(4, 4, 1, 1)
+    made = with_activation(x[:, :, :, 1:], w, None, 1, 0, 1, 1, "relu", *NUMBERS).numpy()
+    assert not np.signbit(made).any()
+    assert (made[..., -1] == 7).all()
+    made = with_activation(x, w, None, 1, 0, 1, 1, "hardtanh", 0.0, 6.0, 0.0).numpy()
+    assert np.isnan(made[..., 0]).all()
+    assert (made[..., -1] == 6).all()
+
+
+def test_bits_with_an_activation_do_not_depend_on_threads() -> None:
+    x, w = pc.randn(3, 24, 30, 33), pc.randn(40, 24, 1, 1)
+    threads = pc.get_num_threads()
+    try:
+        made = []
+        for count in (1, 2, 3):
+            pc.set_num_threads(count)
+            made.append(with_activation(x, w, None, 1, 0, 1, 1, "silu", *NUMBERS))
+    finally:
+        pc.set_num_threads(threads)
+    assert all(pc.equal(each, made[0]) for each in made)

@@ -174,3 +174,15 @@ def test_denormal_and_huge_elements() -> None:
         assert float((tiny @ pc.ones(700, 20))[0, 0]) == pytest.approx(7e-38, rel=1e-3)
         large = pc.full((m, 2), 3e38)
         assert pc.equal(large @ pc.ones(2, 20), pc.full((m, 20), float("inf")))
+
+
+@pytest.mark.parametrize("k", [1, 2, 4, 7, 8, 9])
+def test_large_results_of_few_products_have_the_bits_of_small_ones(k: int) -> None:
+    """A result that leaves the caches is stored past them, by a loop of its own."""
+    m, n, rows, columns = 1031, 4103, 24, 300
+    a, b = pc.randn(k, m).T, pc.randn(k, n)
+    whole = a @ b
+    assert pc.equal(whole[:rows, :columns], a[:rows] @ b[:, :columns])
+    assert pc.equal(whole[-rows:, -columns:], a[-rows:] @ b[:, -columns:])
+    b[0, 5] = float("nan")
+    assert int((a @ b).isnan().sum().item()) == m

@@ -32,13 +32,12 @@ def test_halves_are_rounded_once(dtype: pc.dtype, m: int) -> None:
     for n, k in SIZES:
         x, w, b = (draw(*shape).to(dtype) for shape in ((m, k), (n, k), (n,)))
         for bias in (None, b):
-            got = linear(x, w, bias)
-            assert got.dtype is dtype and tuple(got.shape) == (m, n)
             want = wide(x) @ wide(w).T + (0 if bias is None else wide(b))
-            error = np.abs(wide(got) - want) - np.abs(want) * EPS[dtype]
-            assert error.max(initial=0) < 2e-6 * (k + 1) ** 0.5 * 8
-            turned = linear(x.t().contiguous().t(), w.t().contiguous().t(), bias)
-            assert pc.equal(turned, got)
+            turned = w.t().contiguous().t()
+            for got in (linear(x, w, bias), linear(x.t().contiguous().t(), turned, bias)):
+                assert got.dtype is dtype and tuple(got.shape) == (m, n)
+                error = np.abs(wide(got) - want) - np.abs(want) * EPS[dtype]
+                assert error.max(initial=0) < 2e-6 * (k + 1) ** 0.5 * 8
 
 
 @each_half
@@ -91,6 +90,49 @@ def test_bits_do_not_depend_on_threads(dtype: pc.dtype, m: int) -> None:
     finally:
         pc.set_num_threads(before)
     assert pc.equal(made[0], made[1]) and pc.equal(made[0], made[2])
+
+
+@each_half
+@pytest.mark.parametrize("m", [1, 2, 17, 130, 600])
+def test_products_of_halves(dtype: pc.dtype, m: int) -> None:
+    for n, k in [*SIZES, (1, 50), (64, 384), (65, 385)]:
+        a, b, row = (draw(*shape).to(dtype) for shape in ((m, k), (k, n), (n,)))
+        turned, gaps = b.t().contiguous().t(), draw(k, 2 * n).to(dtype)
+        gaps[:, ::2] = b
+        for right in (b, turned, gaps[:, ::2]):
+            calls = ((a @ right, 0), (pc.addmm(row, a, right), wide(row)))
+            for got, added in calls:
+                assert got.dtype is dtype and tuple(got.shape) == (m, n)
+                want = wide(a) @ wide(b) + added
+                error = np.abs(wide(got) - want) - np.abs(want) * EPS[dtype]
+                assert error.max(initial=0) < 2e-6 * (k + 1) ** 0.5 * 8
+        vector = b.t() @ a[0]
+        np.testing.assert_allclose(wide(vector), wide(b).T @ wide(a[0]), 2 * EPS[dtype], 1e-3)
+
+
+@each_half
+def test_other_terms_and_factors_of_addmm(dtype: pc.dtype) -> None:
+    x, a, b = draw(5, 7).to(dtype), draw(5, 40).to(dtype), draw(40, 7).to(dtype)
+    for term in (x, x[:, :1], x[0], x[0, 0]):
+        got = pc.addmm(term, a, b, beta=0.5, alpha=2)
+        want = 0.5 * wide(term) + 2 * (wide(a) @ wide(b))
+        np.testing.assert_allclose(wide(got), want, 2 * EPS[dtype], 1e-4)
+        plain = wide(pc.addmm(term, a, b))
+        np.testing.assert_allclose(plain, wide(term) + wide(a) @ wide(b), 2 * EPS[dtype], 1e-4)
+
+
+@each_half
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("n", [5, 100])
+def test_special_values_in_rows_and_columns(dtype: pc.dtype, turned: bool, n: int) -> None:
+    special = [np.inf, -np.inf, np.nan, -0.0, 6e-8, -3e-6, 6e-5, 65504.0]
+    b = pc.zeros(20, n)
+    b[3, : len(special)] = pc.tensor(special)[: min(n, 8)]
+    b = b.to(dtype)
+    a = pc.zeros(6, 20)
+    a[:, 3] = 1.0
+    got = wide(a.to(dtype) @ (b.t().contiguous().t() if turned else b))
+    np.testing.assert_array_equal(got, np.broadcast_to(wide(b[3]), (6, n)))
 
 
 def int8(*shape: int) -> pc.Tensor:

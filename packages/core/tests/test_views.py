@@ -77,3 +77,28 @@ def test_memory_is_shared_with_no_process_by_itself(monkeypatch: pytest.MonkeyPa
     assert not pc.zeros(1).is_shared()
     with pytest.raises(ModuleNotFoundError, match="plait-not-there"):
         pc.zeros(1).share_memory_()
+
+
+class Size(int):
+    """Sizes that are no plain ints."""
+
+
+def test_sizes_in_every_form() -> None:
+    class Derived(pc.Tensor): ...
+
+    x = pc.arange(12)
+    three: Any = (Size(3), np.int64(3), pc.tensor(3), 3)
+    for one in three:
+        assert x.view(one, -1).shape == x.view((one, 4)).shape == x.view([one, 4]).shape == (3, 4)
+        assert x.view(size=(one, 4)).shape == (3, 4)
+    assert x.view(x.shape).shape == (12,) and x[:1].view(()).shape == ()
+    assert x.view(pc.zeros(3, 4).shape).data_ptr() == x.data_ptr()
+    assert Derived(x).view(3, 4).shape == (3, 4)
+    for wrong in ((5,), (-1, -1), (-1, 5), (2**40, 2**40), (-2, -6)):
+        with pytest.raises(pc.ShapeError, match="view"):
+            x.view(*wrong)
+    for bad in ((), (2**70,), (1.5,), ("3", 4), ((3, 4), 1)):
+        with pytest.raises((TypeError, OverflowError, ValueError), match="view"):
+            x.view(*bad)
+    with pytest.raises((ValueError, TypeError)):
+        x.view(*[1] * 100)

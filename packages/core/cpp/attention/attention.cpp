@@ -7,6 +7,7 @@ namespace plait::core {
 namespace {
 
 constexpr int64_t kFew = 4;  // packing the keys does not pay for fewer queries
+constexpr int64_t kWidened = 16;  // rows of halves that are widened at a time
 
 // The state of a row after some keys: the largest score, and the sum of exponentials relative to
 // it.
@@ -21,11 +22,11 @@ template <class T>
 void absorb(T *x, int64_t n, Seen<T> *seen, T *out, int64_t width) {
   const T block = largest(x, n), top = seen->top > block ? seen->top : block;
   const T shift = top == -T(math::kInf) ? T(0) : top;  // no key counted yet
-  exp_row(x, shift, n, x);
+  const T sum = exp_row_total(x, shift, n, x);
   const T scale = math::exp(seen->top - shift);
   if (scale != T(1))
     for (int64_t j = 0; j < width; j++) out[j] *= scale;
-  *seen = {top, seen->sum * scale + total(x, n)};
+  *seen = {top, seen->sum * scale + sum};
 }
 
 // Adds n rows of `width` elements, each times its weight, to out.
@@ -39,12 +40,12 @@ void add_rows(Matrix<T> rows, const T *weight, int64_t n, int64_t width, T *out)
       for (int64_t v = 0; v < beside; v++) sum[v] = load(out + j + v * w);
       for (int64_t i = 0; i < n; i++)
         for (int64_t v = 0; v < beside; v++)
-          sum[v] += splat(weight[i]) * load(rows.data + i * rows.rows + j + v * w);
+          sum[v] = fused(splat(weight[i]), load(rows.data + i * rows.rows + j + v * w), sum[v]);
       for (int64_t v = 0; v < beside; v++) store(out + j + v * w, sum[v]);
     }
   for (int64_t i = 0; j < width && i < n; i++)
     for (int64_t l = j; l < width; l++)
-      out[l] += weight[i] * rows.data[i * rows.rows + l * rows.columns];
+      out[l] = fused(weight[i], rows.data[i * rows.rows + l * rows.columns], out[l]);
 }
 
 template <class T>
@@ -72,9 +73,10 @@ class Forward {
     PLAIT_TRY(
         parts_.take(c_, bytes_of(s_.heads * s_.queries, ranges_, s_.values + kKept<T>, sizeof(T))));
     const int64_t work = s_.queries * least(range_, s_.keys) * (s_.width + s_.values);
-    PLAIT_TRY(each_unit<T>(
-        c_, s_.heads * ranges_, work, s_.width + kKeys,
-        [&](int64_t unit, T *memory) { few(unit / ranges_, unit % ranges_, memory); }));
+    const int64_t size = s_.width + kKeys + kWidened * most(s_.width, s_.values);
+    PLAIT_TRY(each_unit<T>(c_, s_.heads * ranges_, work, size, [&](int64_t unit, T *memory) {
+      few(unit / ranges_, unit % ranges_, memory);
+    }));
     for (int64_t head = 0; head < s_.heads; head++)
       for (int64_t i = 0; i < s_.queries; i++) join(head, i);
     return PLAIT_OK;
@@ -85,10 +87,8 @@ class Forward {
     key_width_ = ceil_div(s_.keys, kPanel<T>) * kPanel<T>;
     PLAIT_TRY(value_rows_.take(c_, tensor(c_, 2), s_.heads, s_.keys, s_.values, T(1)));
     PLAIT_TRY(panels_.take(c_, bytes_of(s_.heads, key_width_, s_.width, sizeof(T))));
-    parallel_ranges(c_, s_.heads, kWork / 8 / (s_.keys * (s_.width + s_.values) + 1) + 1,
-                    [&](int64_t begin, int64_t end) {
-                      for (int64_t n = begin; n < end; n++) pack(n);
-                    });
+    PLAIT_TRY(each_unit<T>(c_, s_.heads, 8 * s_.keys * (s_.width + s_.values), kKeys * s_.width,
+                           [&](int64_t head, T *memory) { pack(head, memory); }));
     const int64_t work = least(kQueries, s_.queries) * s_.keys * (s_.width + s_.values);
     const int64_t size = kQueries * (s_.width + kStride + width);
     return each_unit<T>(c_, s_.heads * blocks, work, size, [&](int64_t unit, T *memory) {
@@ -98,9 +98,13 @@ class Forward {
 
  private:
   T *panels(int64_t head) const { return panels_.as<T>() + head * key_width_ * s_.width; }
-  void pack(int64_t head) const {
+  void pack(int64_t head, T *memory) const {
     value_rows_.fill(head);
-    pack_panels(key_.of<T>(tensor(c_, 1), head).transposed(), s_.width, s_.keys, panels(head));
+    for (int64_t j = 0; j < s_.keys; j += kKeys) {
+      const int64_t n = least(kKeys, s_.keys - j);
+      pack_panels(key_.read(head, j, n, s_.width, memory).transposed(), s_.width, n,
+                  panels(head) + j * s_.width);
+    }
   }
 
   void block(int64_t head, int64_t first, T *memory) const {
@@ -109,8 +113,7 @@ class Forward {
     Seen<T> seen[kQueries];
     for (int64_t i = 0; i < m; i++) seen[i] = {-T(math::kInf), T(0)};
     memset(out, 0, size_t(m * width) * sizeof(T));
-    pack_rows(query_.of<T>(tensor(c_, 0), head).at(first, 0), m, s_.width, s_.width, T(real(c_, 5)),
-              q);
+    query_.pack(head, first, m, s_.width, s_.width, T(real(c_, 5)), q);
     const int64_t end = mask_.end(first + m - 1, s_.keys);
     for (int64_t begin = 0; begin < end; begin += kKeys) {
       const int64_t n = least(kKeys, end - begin), wide = ceil_div(n, kLanes<T>) * kLanes<T>;
@@ -133,22 +136,26 @@ class Forward {
   }
 
   void few(int64_t head, int64_t range, T *memory) const {
-    const Matrix<T> keys = key_.of<T>(tensor(c_, 1), head),
-                    values = value_.of<T>(tensor(c_, 2), head);
-    T *q = memory, *scores = q + s_.width;
+    T *q = memory, *scores = q + s_.width, *rows = scores + kKeys;
     for (int64_t i = 0; i < s_.queries; i++) {
       T *out = part(head, i, range);
       Seen<T> seen{-T(math::kInf), T(0)};
       memset(out, 0, size_t(s_.values) * sizeof(T));
-      pack_rows(query_.of<T>(tensor(c_, 0), head).at(i, 0), 1, s_.width, s_.width, T(real(c_, 5)),
-                q);
+      query_.pack(head, i, 1, s_.width, s_.width, T(real(c_, 5)), q);
       const int64_t end = least(mask_.end(i, s_.keys), (range + 1) * range_);
       for (int64_t begin = range * range_; begin < end; begin += kKeys) {
         const int64_t n = least(kKeys, end - begin);
-        for (int64_t j = 0; j < n; j++) scores[j] = dot(keys.at(begin + j, 0), {q, 0, 1}, s_.width);
+        for (int64_t j = 0, m; j < n; j += m) {
+          m = key_.widens() ? least(kWidened, n - j) : n;
+          const Matrix<T> keys = key_.read(head, begin + j, m, s_.width, rows);
+          for (int64_t r = 0; r < m; r++) scores[j + r] = dot(keys.at(r, 0), {q, 0, 1}, s_.width);
+        }
         mask_.apply(scores, head, i, begin, n);
         absorb(scores, ceil_div(n, kLanes<T>) * kLanes<T>, &seen, out, s_.values);
-        add_rows(values.at(begin, 0), scores, n, s_.values, out);
+        for (int64_t j = 0, m; j < n; j += m) {
+          m = value_.widens() ? least(kWidened, n - j) : n;
+          add_rows(value_.read(head, begin + j, m, s_.values, rows), scores + j, m, s_.values, out);
+        }
       }
       memcpy(out + s_.values, &seen, sizeof seen);
     }
@@ -180,14 +187,14 @@ class Forward {
       const T scale = blind ? T(0) : T(1) / seen[i].sum;
       for (int64_t j = 0; j < width; j++) out[i * width + j] *= scale;
     }
-    write_rows(out, width, m, s_.values, T(1), result_.of<T>(result(c_), head).at(first, 0));
+    result_.write(head, first, m, s_.values, width, out);
   }
 
   const plait_call *c_;
   HeadSizes s_;
-  Heads query_, key_, value_;
+  HeadRows<T> query_, key_, value_;
   PaddedRows<T> value_rows_;
-  Heads result_;
+  HeadRows<T> result_;
   ScoreMask<T> mask_;
   Workspace panels_, parts_;
   int64_t key_width_ = 0, ranges_ = 1, range_ = kKeys;
@@ -196,7 +203,7 @@ class Forward {
 plait_status attention_forward(plait_call *c) {
   const HeadSizes s(tensor(c, 0), tensor(c, 1), tensor(c, 2));
   if (s.queries == 0) return PLAIT_OK;
-  PLAIT_FLOATING(kind(result(c)->dtype), {
+  PLAIT_COMPUTED(kind(result(c)->dtype), {
     Forward<T> pass(c, s);
     return s.queries <= kFew ? pass.run_few() : pass.run();
   })

@@ -2,6 +2,7 @@
 #ifndef PLAIT_CORE_ATTENTION_H
 #define PLAIT_CORE_ATTENTION_H
 #include "kernel/dense.h"
+#include "kernel/half.h"
 #include "kernel/integers.h"
 #include "linalg/tile.h"
 #include "normalization/softmax_rows.h"
@@ -45,6 +46,45 @@ struct Heads {
   }
 };
 
+// The rows of a tensor's heads as numbers of T, also of halves.
+template <class T>
+class HeadRows {
+ public:
+  explicit HeadRows(const DLTensor *t) : elements_(t), heads_(t), t_(t) {}
+  bool widens() const { return elements_.widens(); }
+  const Heads &heads() const { return heads_; }
+  // Rows [i, i + n), all of whose elements times `factor`, padded to `width` elements with zeros.
+  void pack(int64_t head, int64_t i, int64_t n, int64_t columns, int64_t width, T factor,
+            T *to) const {
+    if (!widens()) return pack_rows(heads_.of<T>(t_, head).at(i, 0), n, columns, width, factor, to);
+    if (factor == T(1) && columns == width && heads_.columns == 1 && heads_.rows == columns)
+      return elements_.get(at(head, i), 1, n * columns, to);
+    for (int64_t r = 0; r < n; r++, to += width) {
+      elements_.get(at(head, i + r), heads_.columns, columns, to);
+      for (int64_t j = 0; factor != T(1) && j < columns; j++) to[j] *= factor;
+      for (int64_t j = columns; j < width; j++) to[j] = T(0);
+    }
+  }
+  // Rows [i, i + n): where they lie, or in `memory`.
+  Matrix<T> read(int64_t head, int64_t i, int64_t n, int64_t columns, T *memory) const {
+    if (!widens()) return heads_.of<T>(t_, head).at(i, 0);
+    pack(head, i, n, columns, columns, T(1), memory);
+    return {memory, columns, 1};
+  }
+  // Writes rows [i, i + n) from rows of `width` elements.
+  void write(int64_t head, int64_t i, int64_t n, int64_t columns, int64_t width,
+             const T *from) const {
+    for (int64_t r = 0; r < n; r++)
+      elements_.put(at(head, i + r), heads_.columns, columns, from + r * width);
+  }
+
+ private:
+  int64_t at(int64_t head, int64_t i) const { return heads_.lead.offset(head) + i * heads_.rows; }
+  Elements<T> elements_;
+  Heads heads_;
+  const DLTensor *t_;
+};
+
 struct HeadSizes {
   int64_t heads, queries, keys, width, values;  // N, L, S, E, Ev
   HeadSizes(const DLTensor *q, const DLTensor *k, const DLTensor *v)
@@ -80,11 +120,9 @@ struct ScoreMask {
       const bool *m = data<bool>(t) + at(head, i, begin);
       for (int64_t j = 0; j < n; j++) x[j] = m[j * heads.columns] ? x[j] : -T(math::kInf);
     } else if (t) {
-      const T *m = data<T>(t) + at(head, i, begin);
-      if (heads.columns == 1)
-        for (int64_t j = 0; j < n; j++) x[j] += m[j];
-      else
-        for (int64_t j = 0; j < n; j++) x[j] += m[j * heads.columns];
+      T m[kKeys];
+      Elements<T>(t).get(at(head, i, begin), heads.columns, n, m);
+      for (int64_t j = 0; j < n; j++) x[j] += m[j];
     }
     const int64_t seen = end(i, begin + n) - begin;
     for (int64_t j = seen < 0 ? 0 : seen; j < kKeys; j++) x[j] = -T(math::kInf);
@@ -108,17 +146,18 @@ class PaddedRows {
     columns_ = columns;
     width_ = padded(columns);
     factor_ = factor;
-    own_ = factor == T(1) && heads_.columns == 1 && heads_.rows == width_ && columns == width_;
+    own_ = !rows_.widens() && factor == T(1) && rows_.heads().columns == 1 &&
+           rows_.heads().rows == width_ && columns == width_;
     return own_ ? PLAIT_OK : space_.take(c, bytes_of(heads, n, width_, sizeof(T)));
   }
-  explicit PaddedRows(const DLTensor *t) : heads_(t) {}
+  explicit PaddedRows(const DLTensor *t) : rows_(t) {}
   void fill(int64_t head) const {
     if (!own_)
-      pack_rows(heads_.of<T>(t_, head), n_, columns_, width_, factor_,
-                space_.template as<T>() + head * n_ * width_);
+      rows_.pack(head, 0, n_, columns_, width_, factor_,
+                 space_.template as<T>() + head * n_ * width_);
   }
   const T *rows(int64_t head, int64_t i) const {
-    return (own_ ? data<T>(t_) + heads_.lead.offset(head)
+    return (own_ ? data<T>(t_) + rows_.heads().lead.offset(head)
                  : space_.template as<T>() + head * n_ * width_) +
            i * width_;
   }
@@ -126,7 +165,7 @@ class PaddedRows {
 
  private:
   const DLTensor *t_ = nullptr;
-  Heads heads_;
+  HeadRows<T> rows_;
   int64_t n_ = 0, columns_ = 0, width_ = 0;
   T factor_ = T(1);
   bool own_ = false;
@@ -141,13 +180,13 @@ T dot(Matrix<T> a, Matrix<T> b, int64_t n) {
   int64_t j = 0;
   if (a.columns == 1 && b.columns == 1) {
     for (; j + 2 * w <= n; j += 2 * w) {
-      part += load(a.data + j) * load(b.data + j);
-      other += load(a.data + j + w) * load(b.data + j + w);
+      part = fused(load(a.data + j), load(b.data + j), part);
+      other = fused(load(a.data + j + w), load(b.data + j + w), other);
     }
-    for (; j + w <= n; j += w) part += load(a.data + j) * load(b.data + j);
+    for (; j + w <= n; j += w) part = fused(load(a.data + j), load(b.data + j), part);
   }
   T sum = in_every_lane<Sum, T>(part + other)[0];
-  for (; j < n; j++) sum += a.data[j * a.columns] * b.data[j * b.columns];
+  for (; j < n; j++) sum = fused(a.data[j * a.columns], b.data[j * b.columns], sum);
   return sum;
 }
 

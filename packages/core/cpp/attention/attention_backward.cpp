@@ -4,14 +4,14 @@
 namespace plait::core {
 namespace {
 
-// Turns n scores and gradients of weights into weights and gradients of scores.
+// Turns n scores and gradients of weights into weights and gradients of scores; n is a multiple of
+// the lanes.
 template <class T>
 void weights_row(T *x, T *g, int64_t n, T lse, T mean) {
-#pragma GCC ivdep
-  for (int64_t j = 0; j < n; j++) {
-    const T weight = math::exp(x[j] - lse);
-    x[j] = weight;
-    g[j] = weight * (g[j] - mean);
+  for (int64_t j = 0; j < n; j += kLanes<T>) {
+    const Vec<T> weight = exp_below(load(x + j) - splat(lse));
+    store(x + j, weight);
+    store(g + j, weight * (load(g + j) - splat(mean)));
   }
 }
 

@@ -6,8 +6,10 @@
 #include "convolution/convolution_lanes.h"
 #include "convolution/convolution_pointwise.h"
 #include "convolution/winograd.h"
+#include "convolution/winograd_mode.h"
 
 #include "kernel/dense.h"
+#include "kernel/settings.h"
 #include "linalg/gemm.h"
 #include "linalg/tile.h"
 
@@ -178,21 +180,54 @@ bool is_dense(const Conv &v) {
 // eight images at a time for few channels of small images, and columns for the rest. Without wide
 // tiles lanes are the faster ones of the two, and without AVX2 BLAS is faster than our products.
 enum class Way { Dense, Depthwise, Pointwise, Lanes, Pixels, Columns };
+bool own_products() {
 #if defined(__AVX2__)
-constexpr bool kPixels = true;
+  return true;
 #else
-constexpr bool kPixels = false;
+  return reproducible();
 #endif
+}
+
+// Where an image's result may not depend on how many others there are, lanes are used for sums to
+// which pixels give the same bits. For sums of images the processor does not choose.
+enum class Sums { ByImage, OfImages };
 template <class T>
-Way way_of(const Conv &v, bool pixels, int64_t channels, bool lanes) {
-  const bool wide = has_wide_tiles();
-  pixels = pixels && kPixels;
+Way way_of(const Conv &v, bool pixels, int64_t channels, bool lanes, Sums sums, Algorithm asked) {
+  const bool own = own_products();
+  pixels = pixels && own;
+  lanes = lanes && sizeof(T) == 4 && lanes_fit(v);
+  if (asked == Algorithm::Columns) return Way::Columns;
+  if (asked == Algorithm::Pixels && pixels) return Way::Pixels;
+  if (asked == Algorithm::Lanes && lanes) return Way::Lanes;
   if (is_dense(v)) return Way::Dense;
   if (depthwise_fit(v)) return Way::Depthwise;
-  if (kPixels && pointwise_fit(v)) return Way::Pointwise;
+  if (own && pointwise_fit(v)) return Way::Pointwise;
+  const bool wide = has_wide_tiles() || (sums == Sums::OfImages && reproducible());
   if (pixels && wide && channels >= 4) return Way::Pixels;
-  if (sizeof(T) == 4 && lanes && lanes_fit(v)) return Way::Lanes;
+  if (lanes && sums == Sums::ByImage && batch_invariant()) {
+    lanes = own && channels_border_fit(v) && lanes_like_pixels(v, channels);
+    pixels = pixels || lanes;
+  }
+  if (lanes && lanes_filled(v)) return Way::Lanes;
   return pixels ? Way::Pixels : Way::Columns;
+}
+
+// Windows that are cut at a border skip products of zeros and of what may be no number.
+template <class T>
+bool all_finite(const T *p, int64_t n) {
+  T sum = 0;
+  for (int64_t i = 0; i < n; i++) sum += p[i] - p[i];
+  return sum == 0;
+}
+
+// What the family's table has, for square windows and images without groups; where results may not
+// depend on the batch, for one image.
+template <class T>
+Algorithm asked_for(const Conv &v, ConvolutionPass pass) {
+  const bool plain = v.groups == 1 && v.kh == v.kw && v.sh == v.sw && v.dh == 1 && v.dw == 1;
+  if (sizeof(T) != 4 || !plain) return Algorithm::ByRule;
+  if (winograd_mode() != WinogradMode::Auto) return Algorithm::ByRule;
+  return tuned(ConvolutionClass(pass, v.kh, v.sh, batch_invariant() ? 1 : v.n, v.c, v.oc, v.h));
 }
 
 // An operand in C order, or, for convolutions of single elements, with its channels side by side.
@@ -230,32 +265,64 @@ plait_status dense_forward(const plait_call *c, const Conv &v, const T *x, const
   return gemm(c, Product<T>{v.n, v.oc, k, T(1), {x, k, 1}, {w, 1, k}, T(bias ? 1 : 0), y, v.oc});
 }
 
+// The activation of a convolution whose kernel has none of its own.
+template <class T>
+plait_status activated(const plait_call *c, const Conv &v, T *y, plait_status made) {
+  if (made == PLAIT_OK && v.activation)
+    parallel_ranges(c, v.n * v.oc * v.oh * v.ow, kChunk,
+                    [&](int64_t begin, int64_t end) { v.activation(y + begin, end - begin); });
+  return made;
+}
+
+template <class T>
+plait_status convolve(const plait_call *c, const Conv &v) {
+  const DLTensor *bias = tensor(c, 2);
+  T *y = data<T>(result(c));
+  if (v.patch() == 0) return activated(c, v, y, only_bias<T>(v, bias, y));
+  const Algorithm asked = asked_for<T>(v, ConvolutionPass::Forward);
+  const Way way = way_of<T>(v, channels_forward_fit(v), v.gc(), true, Sums::ByImage, asked);
+  Operand<T> x;
+  Dense<T> w;
+  PLAIT_TRY(x.take(c, tensor(c, 0), way));
+  PLAIT_TRY(w.take(c, tensor(c, 1)));
+  if (const int64_t m = winograd_tile<T>(v, asked))
+    return winograd_forward<T>(c, v, m, x, w, bias, y);
+  switch (way) {
+    case Way::Dense: return activated(c, v, y, dense_forward<T>(c, v, x, w, bias, y));
+    case Way::Depthwise: return depthwise_forward<T>(c, v, x, w, bias, y);
+    case Way::Pointwise: return pointwise_forward<T>(c, v, x.images(), w, bias, y);
+    case Way::Lanes: {
+      float *to = data<float>(result(c));
+      return activated(c, v, to, lanes_forward(c, v, floats<T>(x), floats<T>(w), bias, to));
+    }
+    case Way::Pixels: return channels_forward<T>(c, v, x, w, bias, y);
+    case Way::Columns: return activated(c, v, y, forward<T>(c, v, x, w, bias, y));
+  }
+  return PLAIT_DECLINE;
+}
+
+Conv forward_geometry(const plait_call *c) {
+  return geometry(c, tensor(c, 0)->shape, tensor(c, 1)->shape, result(c)->shape, 3);
+}
+
 // conv2d(input, weight, bias, stride, padding, dilation, groups)
 plait_status conv2d(plait_call *c) {
-  const DLTensor *in = tensor(c, 0), *weight = tensor(c, 1), *bias = tensor(c, 2);
-  DLTensor *out = result(c);
-  if (numel(out) == 0) return PLAIT_OK;
-  const Conv v = geometry(c, in->shape, weight->shape, out->shape, 3);
-  PLAIT_FLOATING(kind(out->dtype), {
-    T *y = data<T>(out);
-    if (v.patch() == 0) return only_bias<T>(v, bias, y);
-    const Way way = way_of<T>(v, channels_forward_fit(v), v.gc(), true);
-    Operand<T> x;
-    Dense<T> w;
-    PLAIT_TRY(x.take(c, in, way));
-    PLAIT_TRY(w.take(c, weight));
-    if (const int64_t m = winograd_tile<T>(v)) return winograd_forward<T>(c, v, m, x, w, bias, y);
-    switch (way) {
-      case Way::Dense: return dense_forward<T>(c, v, x, w, bias, y);
-      case Way::Depthwise: return depthwise_forward<T>(c, v, x, w, bias, y);
-      case Way::Pointwise: return pointwise_forward<T>(c, v, x.images(), w, bias, y);
-      case Way::Lanes:
-        return lanes_forward(c, v, floats<T>(x), floats<T>(w), bias, data<float>(out));
-      case Way::Pixels: return channels_forward<T>(c, v, x, w, bias, y);
-      case Way::Columns: return forward<T>(c, v, x, w, bias, y);
-    }
-  })
+  if (numel(result(c)) == 0) return PLAIT_OK;
+  const Conv v = forward_geometry(c);
+  PLAIT_FLOATING(kind(result(c)->dtype), return convolve<T>(c, v))
   return PLAIT_OK;
+}
+
+// conv2d_activation(input, weight, bias, stride, padding, dilation, groups, activation, its
+// numbers)
+plait_status conv2d_activation(plait_call *c) {
+  return with_activation(c, 7, [&](const auto &activation) -> plait_status {
+    if (numel(result(c)) == 0) return PLAIT_OK;
+    Conv v = forward_geometry(c);
+    v.activation = Activation(activation);
+    PLAIT_FLOATING(kind(result(c)->dtype), return convolve<T>(c, v))
+    return PLAIT_OK;
+  });
 }
 
 // conv2d_backward_input(gy, weight, input_size, stride, padding, dilation, groups)
@@ -269,12 +336,15 @@ plait_status conv2d_backward_input(plait_call *c) {
     T *gx = data<T>(out);
     const bool plain = v.sh == 1 && v.sw == 1 && v.dh == 1 && v.dw == 1;
     const int64_t k = v.patch();
-    const Way way = way_of<T>(v, channels_input_fit(v), v.goc(), plain);
+    const Algorithm asked = asked_for<T>(v, ConvolutionPass::ByInput);
+    Way way = way_of<T>(v, channels_input_fit(v), v.goc(), plain, Sums::ByImage, asked);
     Operand<T> g;
     Dense<T> w;
     PLAIT_TRY(g.take(c, gy, way));
     PLAIT_TRY(w.take(c, weight));
-    if (const int64_t m = winograd_tile<T>(v)) return winograd_backward_input<T>(c, v, m, g, w, gx);
+    if (way == Way::Lanes && batch_invariant() && !all_finite<T>(w, v.oc * k)) way = Way::Pixels;
+    if (const int64_t m = winograd_tile<T>(v, asked))
+      return winograd_backward_input<T>(c, v, m, g, w, gx);
     switch (way) {
       case Way::Dense:
         return gemm(c, Product<T>{v.n, k, v.oc, T(1), {g, v.oc, 1}, {w, k, 1}, T(0), gx, k});
@@ -300,11 +370,12 @@ plait_status conv2d_backward_weight(plait_call *c) {
     T *gw = data<T>(out);
     const int64_t k = v.patch();
     const bool pixels = channels_weight_fit(v) || panels_weight_fit<T>(v);
-    const Way way = way_of<T>(v, pixels, v.gc(), true);
+    const Algorithm asked = asked_for<T>(v, ConvolutionPass::ByWeight);
+    const Way way = way_of<T>(v, pixels, v.gc(), true, Sums::OfImages, asked);
     Operand<T> g, x;
     PLAIT_TRY(g.take(c, gy, way));
     PLAIT_TRY(x.take(c, in, way));
-    if (const int64_t m = winograd_tile<T>(v, true))
+    if (const int64_t m = winograd_tile<T>(v, asked, true))
       return winograd_backward_weight<T>(c, v, m, g, x, gw);
     switch (way) {
       case Way::Dense:
@@ -323,6 +394,7 @@ plait_status conv2d_backward_weight(plait_call *c) {
 }
 
 PLAIT_KERNEL("conv2d", conv2d);
+PLAIT_KERNEL("conv2d_activation", conv2d_activation);
 PLAIT_KERNEL("conv2d_backward_input", conv2d_backward_input);
 PLAIT_KERNEL("conv2d_backward_weight", conv2d_backward_weight);
 

@@ -2,6 +2,7 @@
 #ifndef PLAIT_CORE_CONVOLUTION_H
 #define PLAIT_CORE_CONVOLUTION_H
 #include "kernel/vec.h"
+#include "pointwise/joined_activations.h"
 
 namespace plait::core {
 
@@ -10,6 +11,7 @@ struct Conv {
   int64_t oc, oh, ow;          // output
   int64_t kh, kw;              // window
   int64_t sh, sw, ph, pw, dh, dw, groups;
+  Activation activation{};  // of the results
   int64_t gc() const { return c / groups; }    // channels of a group
   int64_t goc() const { return oc / groups; }
   int64_t patch() const { return gc() * kh * kw; }

@@ -158,7 +158,7 @@ plait_status pack_turned(const plait_call *c, const Conv &v, const int64_t *offs
   });
 }
 
-// A row of one group's input: all its residues.
+// Adds the sums of a row of one group's input: all its residues.
 template <class T>
 void input_row(const Conv &v, const Residues &rows, const Residues &columns, int64_t at, int64_t n,
                const T *row, int64_t pitch, int64_t left, Panels<T> weights, T *to, int64_t ldc) {
@@ -171,7 +171,7 @@ void input_row(const Conv &v, const Residues &rows, const Residues &columns, int
     taps.data += slot * depth * kPanel<T>;
     const T *from = broad ? row + (columns.first(x) + left) * depth : row;
     window_sums(q, ceil_div(v.w - x, v.sw), n, Matrix<T>{from, depth, 1}, taps, to + x * ldc,
-                v.sw * ldc, false);
+                v.sw * ldc, true);
   }
 }
 
@@ -219,6 +219,7 @@ plait_status channels_forward(const plait_call *c, const Conv &v, const T *x, co
             window_sums(q, v.ow, columns, Matrix<T>{pixels + i * v.sh * pitch, v.sw * v.gc(), 1},
                         Panels<T>::packed(of, v.patch()), made + i * v.ow * columns, columns,
                         bias != nullptr);
+          v.activation(made, positions * columns);
           transposed(to + j * area, area, made, columns, positions,
                      v.goc() - j < columns ? v.goc() - j : columns);
         });
@@ -254,6 +255,7 @@ plait_status channels_backward_input(const plait_call *c, const Conv &v, const T
         to_pixels(frame, gy + image * depth * v.oh * v.ow, pixels, made);
         each_panels<T>(panels, [&](int64_t j, int64_t columns) {
           const T *of = weights + group * size + j * taps * depth;
+          memset(made, 0, size_t(n * v.w * columns) * sizeof(T));
           for (int64_t i = 0; i < n; i++) {
             const int64_t y = begin + i;
             const bool any = down.taps(down.of(y)) > 0;

@@ -9,6 +9,7 @@ using Frame = DepthwiseFrame;
 using Bands = DepthwiseBands;
 
 constexpr int64_t kBand = 1 << 15;  // elements of a plane that are taken at once
+constexpr int64_t kMade = 1 << 11;  // results that an activation finds in the first-level cache
 constexpr int64_t kLongRow = 4;  // vectors of a row that pay for a sum of its own
 
 // Copies of short rows: pieces that overlap.
@@ -82,7 +83,7 @@ PLAIT_NOINLINE void sum_of_taps(const int64_t *offsets, const T *factors, const 
     const int64_t row = i * lines.from_pitch;
     T *line = to + i * lines.to_pitch;
     auto sum = [&](int64_t q, Vec<T> s) {
-      for (int t = 0; t < N; t++) s += factor[t] * load(x[t] + row + q);
+      for (int t = 0; t < N; t++) s = fused(factor[t], load(x[t] + row + q), s);
       return s;
     };
     if (add)
@@ -132,7 +133,7 @@ PLAIT_NOINLINE void dots_of_taps(const int64_t *offsets, const Lines &lines, con
     const T *line = g + i * lines.to_pitch;
     for (int64_t q = 0; q < whole; q += w) {
       const Vec<T> factor = load(line + q);
-      for (int t = 0; t < N; t++) sum[t] += factor * load(x[t] + row + q);
+      for (int t = 0; t < N; t++) sum[t] = fused(factor, load(x[t] + row + q), sum[t]);
     }
     if (!rest) continue;
     T edge[w] = {};
@@ -140,7 +141,7 @@ PLAIT_NOINLINE void dots_of_taps(const int64_t *offsets, const Lines &lines, con
     for (int t = 0; t < N; t++) {
       T seen[w] = {};
       memcpy(seen, x[t] + row + whole, size_t(rest) * sizeof(T));
-      sum[t] += load(edge) * load(seen);
+      sum[t] = fused(load(edge), load(seen), sum[t]);
     }
   }
   for (int t = 0; t < N; t++) sums[t] += sum[t];
@@ -209,9 +210,13 @@ plait_status depthwise_forward(const plait_call *c, const Conv &v, const T *x, c
   PLAIT_TRY(space.take(c, uint64_t(taps) * sizeof(int64_t)));
   window_offsets(v, whole, space.as<int64_t>());
   const bool past = taps <= kMostTaps && goes_past<T>(v.n * v.oc * v.oh, v.ow);
+  const int64_t frame_size = rounded(whole.size());
+  const int64_t some = v.activation ? most(kMade / v.ow, 1) : bands.rows;
+  const bool beside = past && v.activation;  // results are made in a buffer
   return with_zeros<T>(
-      c, v.n * v.c * bands.count, 4 * kChunk / (bands.rows * v.ow * filters) + 1, whole.size(),
-      [&](int64_t begin, int64_t end, T *frame) {
+      c, v.n * v.c * bands.count, 4 * kChunk / (bands.rows * v.ow * filters) + 1,
+      frame_size + (beside ? some * v.ow : 0), [&](int64_t begin, int64_t end, T *frame) {
+        T *made = frame + frame_size;
         for (int64_t u = begin; u < end; u++) {
           const int64_t plane = u / bands.count, first = u % bands.count * bands.rows;
           const int64_t rows = least(bands.rows, v.oh - first), pitch = whole.pitch;
@@ -220,8 +225,15 @@ plait_status depthwise_forward(const plait_call *c, const Conv &v, const T *x, c
             const int64_t o = plane % v.c * filters + m;
             const T start = bias ? data<T>(bias)[o * bias->strides[0]] : T(0);
             const Taps<T> list{space.as<int64_t>(), w + o * taps, taps};
-            sum_taps(list, Lines{rows, v.ow, pitch, v.ow, past}.joined(), frame, start,
-                     y + (plane * filters + m) * area + first * v.ow);
+            T *own = y + (plane * filters + m) * area + first * v.ow;
+            for (int64_t i = 0; i < rows; i += some) {
+              const int64_t high = least(some, rows - i), n = high * v.ow;
+              T *to = beside ? made : own + i * v.ow;
+              sum_taps(list, Lines{high, v.ow, pitch, v.ow, past && !beside}.joined(),
+                       frame + i * pitch, start, to);
+              v.activation(to, n);
+              if (beside) copy_row_past(own + i * v.ow, made, n);
+            }
           }
         }
       });

@@ -1,7 +1,9 @@
 // Depthwise convolutions of planes with short rows: neighbouring planes side by side, one in each
 // lane of a vector. No lane is spent on borders, and strides are distances of whole vectors.
+#include "convolution/convolution_channels.h"
 #include "convolution/convolution_depthwise.h"
 #include "convolution/convolution_depthwise_frame.h"
+#include "kernel/packed_weight.h"
 
 #if defined(__AVX2__) && defined(__x86_64__)
 #include <immintrin.h>
@@ -157,7 +159,7 @@ PLAIT_INLINE void sum_positions(const int64_t *offsets, const Vec<T> *factor, co
   for (int s = 0; s < S; s++) sum[s] = add ? load(to + s * to_step) : start;
   for (int t = 0; t < N; t++) {
     const T *x = from + offsets[t];
-    for (int s = 0; s < S; s++) sum[s] += factor[t] * load(x + s * step);
+    for (int s = 0; s < S; s++) sum[s] = fused(factor[t], load(x + s * step), sum[s]);
   }
   for (int s = 0; s < S; s++) store(to + s * to_step, sum[s]);
 }
@@ -212,7 +214,7 @@ PLAIT_NOINLINE void dot_lanes(const int64_t *offsets, const Results &r, const T 
       const T *x = from + i * r.from.row;
       for (int64_t q = 0; q < r.n; q++, x += r.from.step, g += kLanes<T>) {
         const Vec<T> factor = load(g);
-        for (int t = 0; t < N; t++) sum[t] += factor * load(x + offsets[t]);
+        for (int t = 0; t < N; t++) sum[t] = fused(factor, load(x + offsets[t]), sum[t]);
       }
     }
     for (int t = 0; t < N; t++) store(sums + t * kLanes<T>, load(sums + t * kLanes<T>) + sum[t]);
@@ -236,11 +238,11 @@ template <class T>
 struct ByElement {
   int64_t pitch;
   explicit ByElement(const Conv &v) : pitch(v.c + kLanes<T>) {}
-  // to[e * pitch + channel] = from[(channel * elements + e) * step]
-  void lay_out(const Conv &v, const T *from, int64_t elements, int64_t step, T *to) const {
-    for (int64_t channel = 0; channel < pitch; channel++)
-      for (int64_t e = 0; e < elements; e++)
-        to[e * pitch + channel] = from ? from[(channel % v.c * elements + e) * step] : T(0);
+  // to[e * pitch + channel] = from[channel * elements + e]
+  void lay_out(const Conv &v, const T *from, int64_t elements, T *to) const {
+    transposed(to, pitch, from, elements, v.c, elements);
+    for (int64_t e = 0; e < elements; e++, to += pitch)
+      for (int64_t channel = v.c; channel < pitch; channel++) to[channel] = to[channel - v.c];
   }
 };
 
@@ -298,13 +300,20 @@ plait_status depthwise_lanes_forward(const plait_call *c, const Conv &v, const T
   const int64_t frame_size = rounded(whole.part() * lanes), row = whole.pitch * lanes;
   Workspace list, space;
   PLAIT_TRY(list.take(c, uint64_t(taps * (filters + 1)) * sizeof(int64_t)));
-  PLAIT_TRY(space.take(c, uint64_t((taps + 1) * filters * table.pitch) * sizeof(T)));
+  PLAIT_TRY(space.take(c, uint64_t(filters * (table.pitch + v.c)) * sizeof(T)));
+  PackedWeight packed;
+  const uint64_t bytes = uint64_t(taps * filters * table.pitch) * sizeof(T);
+  PLAIT_TRY(packed.take(c, 1, PackedForm::DepthwiseFactors, bytes, [&](void *to) {
+    table.lay_out(v, w, taps * filters, static_cast<T *>(to));
+    return PLAIT_OK;
+  }));
   int64_t *offsets = list.as<int64_t>(), *elements = offsets + taps;
   for (int64_t i = 0; i < filters * taps; i++) elements[i] = i * table.pitch;
-  T *factors = space.as<T>(), *starts = factors + taps * filters * table.pitch;
+  const T *factors = packed.as<T>();
+  T *starts = space.as<T>(), *own = starts + filters * table.pitch;
   window_offsets<T>(v, whole.pitch, offsets);
-  table.lay_out(v, w, taps * filters, 1, factors);
-  table.lay_out(v, bias ? data<T>(bias) : nullptr, filters, bias ? bias->strides[0] : 0, starts);
+  for (int64_t i = 0; i < v.oc; i++) own[i] = bias ? data<T>(bias)[i * bias->strides[0]] : T(0);
+  table.lay_out(v, own, filters, starts);
   return with_zeros<T>(
       c, units<T>(planes) * bands.count, 2 * kChunk / (bands.rows * v.ow * filters * lanes) + 1,
       frame_size + bands.rows * v.ow * lanes, [&](int64_t begin, int64_t end, T *frame) {
@@ -321,6 +330,7 @@ plait_status depthwise_lanes_forward(const plait_call *c, const Conv &v, const T
           for (int64_t m = 0; m < filters; m++) {
             sum_all<T>({offsets, elements + m * taps, factors + channel}, taps, r, frame,
                        starts + m * table.pitch + channel, made);
+            v.activation(made, rows * v.ow * lanes);
             one_by_one(g, made, rows * v.ow, y + (g.first * filters + m) * area + first * v.ow,
                        filters * area);
           }
@@ -341,7 +351,7 @@ plait_status depthwise_lanes_backward_input(const plait_call *c, const Conv &v, 
   Workspace space;
   PLAIT_TRY(space.take(c, uint64_t((own + 1) * table.pitch) * sizeof(T)));
   T *factors = space.as<T>(), *zeros = factors + own * table.pitch;
-  table.lay_out(v, w, own, 1, factors);
+  table.lay_out(v, w, own, factors);
   memset(zeros, 0, lanes * sizeof(T));
   DepthwiseResidues list(v);
   PLAIT_TRY(list.find(c, v, whole, frame_size / lanes));

@@ -6,8 +6,12 @@
 
 namespace plait::core {
 
-bool lanes_fit(
-    const Conv &v);  // enough images, small enough to stay in the second-level cache, float32
+// Images are small enough to stay in the second-level cache, for float32.
+bool lanes_fit(const Conv &v);
+// There are enough images, few lanes are empty.
+bool lanes_filled(const Conv &v);
+// A sum over windows of so many channels has the bits that convolution_channels gives it.
+bool lanes_like_pixels(const Conv &v, int64_t channels);
 
 plait_status lanes_forward(const plait_call *c, const Conv &v, const float *x, const float *w,
                            const DLTensor *bias, float *y);

@@ -2,6 +2,7 @@
 
 #include "convolution/convolution_channels.h"
 #include "kernel/integers.h"
+#include "kernel/packed_weight.h"
 #include "linalg/tile.h"
 
 namespace plait::core {
@@ -15,6 +16,7 @@ constexpr int64_t kAhead = 8;  // rows of far planes that are asked for before t
 constexpr int64_t kLines = 8;  // channels with strides that are turned together
 constexpr int64_t kUnits = 16;  // parallel units that are wanted
 constexpr int64_t kShare = 256;  // rows for which packing once more does not count
+constexpr int64_t kMostKept = 1024;  // positions; of more of them copying filters is a small part
 constexpr int64_t kPartials = 4 << 20;  // largest number of elements of partial sums
 
 template <class T>
@@ -98,11 +100,12 @@ void pack_columns(Images<T> x, const Grid &grid, int64_t k, int64_t first, int64
   }
 }
 
-// Results at columns [first, first + n), from rows of a buffer.
+// Results at columns [first, first + n), from rows of a buffer, which the activation changes.
 template <class T>
-void spread(const Grid &grid, const T *made, int64_t pitch, int64_t rows, int64_t first, int64_t n,
-            T *to, int64_t image, int64_t plane, bool past) {
-  for (int64_t r = 0; r < rows; r++)
+void spread(const Grid &grid, const Activation &activation, T *made, int64_t pitch, int64_t rows,
+            int64_t first, int64_t n, T *to, int64_t image, int64_t plane, bool past) {
+  for (int64_t r = 0; r < rows; r++) {
+    activation(made + r * pitch, n);
     each_image(grid.area, first, n, [&](int64_t i, int64_t begin, int64_t end, int64_t at) {
       const T *from = made + r * pitch + at - begin;
       T *own = to + i * image + r * plane;
@@ -112,24 +115,44 @@ void spread(const Grid &grid, const T *made, int64_t pitch, int64_t rows, int64_
         put_every(own + pixel, from + q, grid.step, count);
       });
     });
+  }
 }
 
 // Rows of filters whose distance is a power of two would share sets of the caches: such are copied.
 template <class T>
-plait_status take_apart(const plait_call *c, Workspace *space, int64_t rows, int64_t *pitch,
-                        const T **w) {
-  if (*pitch * int64_t(sizeof(T)) % 1024) return PLAIT_OK;
-  const int64_t own = *pitch, wide = own + kPadding;
-  PLAIT_TRY(space->take(c, uint64_t(rows * wide) * sizeof(T)));
-  T *to = space->as<T>();
-  const T *from = *w;
-  parallel_ranges(c, rows, 4 * kChunk / own, [&](int64_t i, int64_t end) {
-    for (; i < end; i++) memcpy(to + i * wide, from + i * own, size_t(own) * sizeof(T));
-  });
-  *w = to;
-  *pitch = wide;
-  return PLAIT_OK;
-}
+class Apart {
+ public:
+  int64_t pitch;
+  const T *data;
+  Apart(int64_t pitch, const T *data) : pitch(pitch), data(data) {}
+  // `kept`: the copy is the call's argument 1 and may be kept between calls.
+  plait_status take(const plait_call *c, int64_t rows, bool kept) {
+    if (pitch * int64_t(sizeof(T)) % 1024) return PLAIT_OK;
+    const int64_t own = pitch;
+    const T *from = data;
+    pitch += kPadding;
+    auto copy_rows = [&](void *into) {
+      T *to = static_cast<T *>(into);
+      parallel_ranges(c, rows, 4 * kChunk / own, [&](int64_t i, int64_t end) {
+        for (; i < end; i++) memcpy(to + i * pitch, from + i * own, size_t(own) * sizeof(T));
+      });
+      return PLAIT_OK;
+    };
+    const uint64_t bytes = uint64_t(rows * pitch) * sizeof(T);
+    if (kept) {
+      PLAIT_TRY(packed_.take(c, 1, PackedForm::PointwiseFilters, bytes, copy_rows));
+      data = packed_.as<T>();
+      return PLAIT_OK;
+    }
+    PLAIT_TRY(space_.take(c, bytes));
+    data = space_.as<T>();
+    return copy_rows(space_.as<void>());
+  }
+
+ private:
+  PackedWeight packed_;
+  Workspace space_;
+};
 
 // y = a x for all columns and groups: a is m x k, `apart` elements from a group to the next.
 template <class T>
@@ -141,6 +164,7 @@ struct Channels {
   Grid from, to;  // where columns are read and written
   T *y;
   int64_t plane;  // elements of a plane of y
+  Activation activation{};
 };
 
 template <class T>
@@ -180,7 +204,8 @@ plait_status mix_channels(const plait_call *c, const Channels<T> &p, const DLTen
           }
           multiply_tile(rows, wide, p.k, a.at(i, 0), Panels<T>::packed(space, p.k), made, columns,
                         bias != nullptr);
-          spread(p.to, made, columns, rows, first, n, p.y + row * p.plane, image, p.plane, past);
+          spread(p.to, p.activation, made, columns, rows, first, n, p.y + row * p.plane, image,
+                 p.plane, past);
         }
         if (past) finish_stores();
       });
@@ -333,29 +358,46 @@ int64_t cost(int64_t m, int64_t n) {
 template <class T>
 plait_status pointwise_forward(const plait_call *c, const Conv &v, Images<T> x, const T *w,
                                const DLTensor *bias, T *y) {
-  Workspace space;
-  int64_t pitch = v.gc();
-  PLAIT_TRY(take_apart(c, &space, v.oc, &pitch, &w));
-  const Channels<T> p{
-      v.n,        v.groups,    v.goc(), v.gc(),     Matrix<T>{w, pitch, 1}, v.goc() * pitch, x,
-      grid_of(v), own_grid(v), y,       v.oh * v.ow};
+  Apart<T> a(v.gc(), w);
+  const bool keeps = v.n * v.oh * v.ow <= kMostKept && may_keep_packed(c, 1);
+  if (!keeps) PackedWeight::pass(c, 1);
+  PLAIT_TRY(a.take(c, v.oc, keeps));
+  const Channels<T> p{v.n,
+                      v.groups,
+                      v.goc(),
+                      v.gc(),
+                      Matrix<T>{a.data, a.pitch, 1},
+                      v.goc() * a.pitch,
+                      x,
+                      grid_of(v),
+                      own_grid(v),
+                      y,
+                      v.oh * v.ow,
+                      v.activation};
   return mix_channels(c, p, bias);
 }
 
 template <class T>
 plait_status pointwise_backward_input(const plait_call *c, const Conv &v, Images<T> gy, const T *w,
                                       T *gx) {
-  Workspace space;
-  int64_t pitch = v.gc();
-  PLAIT_TRY(take_apart(c, &space, v.oc, &pitch, &w));
+  Apart<T> a(v.gc(), w);
+  PLAIT_TRY(a.take(c, v.oc, false));
   const int64_t plane = v.h * v.w;
   if (!grid_of(v).is_dense() || v.oh * v.ow < plane)  // elements that no window sees
     parallel_ranges(c, v.n * v.c, kChunk / plane, [&](int64_t begin, int64_t end) {
       memset(gx + begin * plane, 0, size_t((end - begin) * plane) * sizeof(T));
     });
-  const Channels<T> p{
-      v.n,         v.groups,   v.gc(), v.goc(), Matrix<T>{w, 1, pitch}, v.goc() * pitch, gy,
-      own_grid(v), grid_of(v), gx,     plane};
+  const Channels<T> p{v.n,
+                      v.groups,
+                      v.gc(),
+                      v.goc(),
+                      Matrix<T>{a.data, 1, a.pitch},
+                      v.goc() * a.pitch,
+                      gy,
+                      own_grid(v),
+                      grid_of(v),
+                      gx,
+                      plane};
   return mix_channels(c, p, nullptr);
 }
 

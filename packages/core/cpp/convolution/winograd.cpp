@@ -2,6 +2,7 @@
 
 #include "convolution/winograd_mode.h"
 #include "convolution/winograd_tiles.h"
+#include "kernel/packed_weight.h"
 #include "linalg/gemm.h"
 
 namespace plait::core {
@@ -26,6 +27,8 @@ struct Job {
   int64_t by_bias;
   T *y;
   int64_t y_image;
+  Activation activation{};
+  const T *packed = nullptr;  // the filters as pack_filters lays them out, or NULL
 
   int64_t taps() const { return window * window; }
   int64_t side() const { return m + window - 1; }
@@ -45,6 +48,7 @@ struct Job {
 };
 
 constexpr int64_t kAtOnce = 16;  // channels of filters that are transformed together
+constexpr int64_t kKeptTiles = 256;  // of more tiles filters are a small part
 
 template <class T>
 int64_t filter_room(const Job<T> &job) {
@@ -61,6 +65,9 @@ void transform_filters(const Job<T> &job, int64_t panel, T *to, T *room) {
   const SquareSteps source =
       job.turned ? SquareSteps{-line, -w, taps * w} : SquareSteps{line, w, taps * w};
   const SquareSteps target{job.side() * job.filter_step(), job.filter_step(), w};
+  if (job.packed)
+    return map(job.channels, job.packed + panel * job.channels * taps * w, source, to, target,
+               nullptr);
   if (wide < w) memset(room, 0, size_t(filter_room(job)) * sizeof(T));
   for (int64_t k = 0; k < job.channels; k += kAtOnce) {
     const int64_t n = job.channels - k < kAtOnce ? job.channels - k : kAtOnce;
@@ -72,6 +79,21 @@ void transform_filters(const Job<T> &job, int64_t panel, T *to, T *room) {
         transposed(room + i * taps * w, w, from + i * job.by_channel, job.by_filter, wide, taps);
     map(n, room + (job.turned ? (taps - 1) * w : 0), source, to + k * w, target, nullptr);
   }
+}
+
+// [panel][channel][kh][kw][filter of a panel]
+template <class T>
+void pack_filters(const plait_call *c, const Job<T> &job, T *to) {
+  constexpr int64_t w = kPanel<T>;
+  const int64_t depth = job.channels * job.taps();
+  parallel_ranges(c, ceil_div(job.filters, w), kChunk / (depth * w), [&](int64_t i, int64_t end) {
+    for (; i < end; i++) {
+      const int64_t rest = job.filters - i * w;
+      if (rest < w) memset(to + i * depth * w, 0, size_t(depth * w) * sizeof(T));
+      transposed(to + i * depth * w, w, job.weight + i * w * depth, depth, rest < w ? rest : w,
+                 depth);
+    }
+  });
 }
 
 // Transforms the tiles of rows [begin, end), channels [first, first + kChannels).
@@ -103,7 +125,7 @@ void multiply(const Job<T> &job, int64_t begin, int64_t end, int64_t first, int6
       for (int64_t i = 0; i < lanes; i++) shift[i] = job.bias[(first + j + i) * job.by_bias];
     write_tiles(job.out(), winograd_maps<T>(job.window, job.m).output, products + j,
                 SquareSteps{job.side() * step, step, columns}, job.bias ? shift : nullptr,
-                job.y + (first + j) * area, job.y_image, lanes, begin, end, pixels);
+                job.activation, job.y + (first + j) * area, job.y_image, lanes, begin, end, pixels);
   }
 }
 
@@ -203,7 +225,7 @@ constexpr double kTileCost = 4, kPackCost = 360, kFilterCost = 100, kPointCost =
                  kWeightCost = 14;
 
 template <class T>
-int64_t winograd_tile(const Conv &v, bool by_weight) {
+int64_t winograd_tile(const Conv &v, Algorithm asked, bool by_weight) {
   const WinogradMode mode = winograd_mode();
   if (v.kh != v.kw || (v.kh != 3 && v.kh != 5)) return 0;
   if (v.sh != 1 || v.sw != 1 || v.dh != 1 || v.dw != 1) return 0;
@@ -217,6 +239,12 @@ int64_t winograd_tile(const Conv &v, bool by_weight) {
     case WinogradMode::Auto: break;
   }
   if (sizeof(T) > 4) return 0;
+  if (asked != Algorithm::ByRule) {
+    const int64_t m = int64_t(asked);
+    for (const int64_t size : kSizes)
+      if (m >= 2 && m == size - less) return m;
+    return 0;
+  }
   const double n = batch_invariant() ? 1 : double(v.n), channels = double(v.gc()),
                filters = double(v.goc()), products = channels * filters, taps = double(v.kh * v.kw);
   double least = (taps * double(v.oh) * double(v.ow) * n + kPackCost) * products;
@@ -239,30 +267,51 @@ int64_t winograd_tile(const Conv &v, bool by_weight) {
 template <class T>
 plait_status winograd_forward(const plait_call *c, const Conv &v, int64_t m, const T *x, const T *w,
                               const DLTensor *bias, T *y) {
+  const int64_t taps = v.kh * v.kw, size = v.gc() * taps, area = v.oh * v.ow;
+  const int64_t by_bias = bias ? bias->strides[0] : 0;
+  auto of_group = [&](int64_t g) {
+    return Job<T>{v.kh,
+                  m,
+                  v.n,
+                  v.gc(),
+                  v.goc(),
+                  v.h,
+                  v.w,
+                  v.oh,
+                  v.ow,
+                  v.ph,
+                  v.pw,
+                  x + g * v.gc() * v.h * v.w,
+                  v.c * v.h * v.w,
+                  w + g * v.goc() * size,
+                  size,
+                  taps,
+                  false,
+                  bias ? data<T>(bias) + g * v.goc() * by_bias : nullptr,
+                  by_bias,
+                  y + g * v.goc() * area,
+                  v.oc * area,
+                  v.activation};
+  };
+  // Transformed filters are up to four times as many bytes: to read these from memory takes as long
+  // as to transform them, so they are kept as they are before, the filters of a panel side by side.
+  PackedWeight packed;
+  const int64_t group = ceil_div(v.goc(), kPanel<T>) * kPanel<T> * size;
+  const bool keeps =
+      v.n * ceil_div(v.oh, m) * ceil_div(v.ow, m) <= kKeptTiles && may_keep_packed(c, 1);
+  if (keeps)
+    PLAIT_TRY(packed.take(c, 1, PackedForm::WinogradFilters, uint64_t(v.groups * group) * sizeof(T),
+                          [&](void *to) {
+                            for (int64_t g = 0; g < v.groups; g++)
+                              pack_filters(c, of_group(g), static_cast<T *>(to) + g * group);
+                            return PLAIT_OK;
+                          }));
+  else
+    PackedWeight::pass(c, 1);
   for (int64_t g = 0; g < v.groups; g++) {
-    const int64_t taps = v.kh * v.kw, size = v.gc() * taps, area = v.oh * v.ow;
-    const int64_t by_bias = bias ? bias->strides[0] : 0;
-    PLAIT_TRY(convolve(c, Job<T>{v.kh,
-                                 m,
-                                 v.n,
-                                 v.gc(),
-                                 v.goc(),
-                                 v.h,
-                                 v.w,
-                                 v.oh,
-                                 v.ow,
-                                 v.ph,
-                                 v.pw,
-                                 x + g * v.gc() * v.h * v.w,
-                                 v.c * v.h * v.w,
-                                 w + g * v.goc() * size,
-                                 size,
-                                 taps,
-                                 false,
-                                 bias ? data<T>(bias) + g * v.goc() * by_bias : nullptr,
-                                 by_bias,
-                                 y + g * v.goc() * area,
-                                 v.oc * area}));
+    Job<T> job = of_group(g);
+    if (keeps) job.packed = packed.as<T>() + g * group;
+    PLAIT_TRY(convolve(c, job));
   }
   return PLAIT_OK;
 }
@@ -298,7 +347,7 @@ plait_status winograd_backward_input(const plait_call *c, const Conv &v, int64_t
 }
 
 #define PLAIT_INSTANCE(T)                                                                      \
-  template int64_t winograd_tile<T>(const Conv &, bool);                                       \
+  template int64_t winograd_tile<T>(const Conv &, Algorithm, bool);                            \
   template plait_status winograd_forward(const plait_call *, const Conv &, int64_t, const T *, \
                                          const T *, const DLTensor *, T *);                    \
   template plait_status winograd_backward_input(const plait_call *, const Conv &, int64_t,     \

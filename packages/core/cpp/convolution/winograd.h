@@ -4,13 +4,15 @@
 #ifndef PLAIT_CORE_WINOGRAD_H
 #define PLAIT_CORE_WINOGRAD_H
 #include "convolution/convolution.h"
+#include "kernel/tuning.h"
 
 namespace plait::core {
 
 // The size m of the tiles by which a convolution, or one of its derivatives, is computed; 0: not
-// by this algorithm. It depends on sizes and on the user's choice (winograd_mode.h) alone.
+// by this algorithm. It depends on sizes, on the user's choice (winograd_mode.h) and on what a
+// table of measurements asks for alone.
 template <class T>
-int64_t winograd_tile(const Conv &v, bool by_weight = false);
+int64_t winograd_tile(const Conv &v, Algorithm asked, bool by_weight = false);
 
 template <class T>
 plait_status winograd_forward(const plait_call *c, const Conv &v, int64_t m, const T *x, const T *w,

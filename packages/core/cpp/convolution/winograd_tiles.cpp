@@ -83,7 +83,8 @@ void read_tiles(const Grid &g, SquareMap<T> map, const T *images, int64_t image,
 
 template <class T>
 void write_tiles(const Grid &g, SquareMap<T> map, const T *from, SquareSteps source, const T *shift,
-                 T *images, int64_t image, int64_t lanes, int64_t begin, int64_t end, T *pixels) {
+                 const Activation &activation, T *images, int64_t image, int64_t lanes,
+                 int64_t begin, int64_t end, T *pixels) {
   constexpr int64_t w = kChannels<T>;
   alignas(64) T patch[kMostSide * kMostSide * w];
   const SquareSteps patches{g.side * w, w, 0}, inside{g.w * w, w, g.step * w};
@@ -103,16 +104,17 @@ void write_tiles(const Grid &g, SquareMap<T> map, const T *from, SquareSteps sou
       if (till > 0) map(till, from, source, row, inside, shift);
       for (int64_t j = till; j < g.across; j++) at_border(j);
     }
+    activation(pixels, (lines.end - lines.begin) * g.w * w);
     transposed(images + n * image + lines.begin * g.w, g.h * g.w, pixels, w,
                (lines.end - lines.begin) * g.w, lanes);
   });
 }
 
-#define PLAIT_INSTANCE(T)                                                                       \
-  template void read_tiles(const Grid &, SquareMap<T>, const T *, int64_t, int64_t, int64_t,    \
-                           int64_t, T *, SquareSteps, T *);                                     \
-  template void write_tiles(const Grid &, SquareMap<T>, const T *, SquareSteps, const T *, T *, \
-                            int64_t, int64_t, int64_t, int64_t, T *);
+#define PLAIT_INSTANCE(T)                                                                    \
+  template void read_tiles(const Grid &, SquareMap<T>, const T *, int64_t, int64_t, int64_t, \
+                           int64_t, T *, SquareSteps, T *);                                  \
+  template void write_tiles(const Grid &, SquareMap<T>, const T *, SquareSteps, const T *,   \
+                            const Activation &, T *, int64_t, int64_t, int64_t, int64_t, T *);
 PLAIT_INSTANCE(float)
 PLAIT_INSTANCE(double)
 

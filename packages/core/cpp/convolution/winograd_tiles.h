@@ -27,10 +27,11 @@ void read_tiles(const Grid &g, SquareMap<T> map, const T *images, int64_t image,
                 int64_t begin, int64_t end, T *to, SquareSteps target, T *pixels);
 
 // Maps squares to rows [begin, end) of squares of images; what lies outside is dropped. `shift`:
-// of each channel, or NULL.
+// of each channel, or NULL. `activation` changes what is written.
 template <class T>
 void write_tiles(const Grid &g, SquareMap<T> map, const T *from, SquareSteps source, const T *shift,
-                 T *images, int64_t image, int64_t lanes, int64_t begin, int64_t end, T *pixels);
+                 const Activation &activation, T *images, int64_t image, int64_t lanes,
+                 int64_t begin, int64_t end, T *pixels);
 
 // The distance of planes of `size` elements: an odd number of cache lines, so that the planes of
 // one element do not share sets of the cache.

@@ -72,6 +72,12 @@ struct Coefficients {
 template <int M>
 constexpr Coefficients<M> kOf{};
 
+// a factor + c
+template <class W, class T>
+PLAIT_INLINE W plus(W a, T factor, W c) {
+  return fused(a, factor - W{}, c);
+}
+
 // The transposed map of a product with a polynomial: of M + 2 numbers.
 template <class T, int M>
 struct InputLine {
@@ -80,7 +86,7 @@ struct InputLine {
   template <class W>
   static PLAIT_INLINE W product(const W *d) {  // of all pairs
     W sum = d[0] * T(kOf<M>.all[0]);
-    PLAIT_UNROLL for (int k = 1; k <= kPairs; k++) sum += d[2 * k] * T(kOf<M>.all[k]);
+    PLAIT_UNROLL for (int k = 1; k <= kPairs; k++) sum = plus(d[2 * k], T(kOf<M>.all[k]), sum);
     return sum;
   }
   template <class W>
@@ -89,18 +95,19 @@ struct InputLine {
     PLAIT_UNROLL for (int k = 0; k < M + 2; k++) d[k] = from[k];
     if (M % 2) {
       to[M] = product(from + 1);
-      PLAIT_UNROLL for (int k = 0; k <= M; k++) d[k] = from[k + 1] - from[k] * T(Points<M>::single);
+      PLAIT_UNROLL for (int k = 0; k <= M; k++) d[k] =
+          plus(from[k], -T(Points<M>::single), from[k + 1]);
     }
     to[0] = product(d);
     to[M + 1] = product(d + 1);
     PLAIT_UNROLL for (int i = 0; i < kPairs; i++) {
       W even = d[2] * T(kOf<M>.others[i][0]), odd = d[1] * T(kOf<M>.others[i][0]);
       PLAIT_UNROLL for (int k = 1; k < kPairs; k++) {
-        even += d[2 * k + 2] * T(kOf<M>.others[i][k]);
-        odd += d[2 * k + 1] * T(kOf<M>.others[i][k]);
+        even = plus(d[2 * k + 2], T(kOf<M>.others[i][k]), even);
+        odd = plus(d[2 * k + 1], T(kOf<M>.others[i][k]), odd);
       }
-      to[2 * i + 1] = even + odd * T(kOf<M>.powers[i][1]);
-      to[2 * i + 2] = even - odd * T(kOf<M>.powers[i][1]);
+      to[2 * i + 1] = plus(odd, T(kOf<M>.powers[i][1]), even);
+      to[2 * i + 2] = plus(odd, -T(kOf<M>.powers[i][1]), even);
     }
   }
 };
@@ -118,14 +125,14 @@ struct ValuesLine {
       W even = g[0], odd = g[1] * T(kOf<M>.powers[i][1]);
       PLAIT_UNROLL for (int k = 2; k < R; k++) {
         W &sum = k % 2 ? odd : even;
-        sum += g[k] * T(kOf<M>.powers[i][k]);
+        sum = plus(g[k], T(kOf<M>.powers[i][k]), sum);
       }
       to[2 * i + 1] = (even + odd) * T(kOf<M>.slopes[i][0]);
       to[2 * i + 2] = (even - odd) * T(kOf<M>.slopes[i][1]);
     }
     if (M % 2) {
       W sum = g[0];
-      PLAIT_UNROLL for (int k = 1; k < R; k++) sum += g[k] * T(kOf<M>.single[k]);
+      PLAIT_UNROLL for (int k = 1; k < R; k++) sum = plus(g[k], T(kOf<M>.single[k]), sum);
       to[M] = sum * T(kOf<M>.single_slope);
     }
   }
@@ -148,9 +155,9 @@ struct ResultsLine {
     }
     PLAIT_UNROLL for (int k = 1; k < R; k++) {
       W y = (k % 2 ? difference[0] : sum[0]) * T(kOf<M>.powers[0][k]);
-      PLAIT_UNROLL for (int i = 1; i < pairs; i++) y +=
-          (k % 2 ? difference[i] : sum[i]) * T(kOf<M>.powers[i][k]);
-      if (M % 2) y += m[M] * T(kOf<M>.single[k]);
+      PLAIT_UNROLL for (int i = 1; i < pairs; i++) y =
+          plus(k % 2 ? difference[i] : sum[i], T(kOf<M>.powers[i][k]), y);
+      if (M % 2) y = plus(m[M], T(kOf<M>.single[k]), y);
       to[k] = k == R - 1 ? y + m[M + 1] : y;
     }
   }

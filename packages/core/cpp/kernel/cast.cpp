@@ -47,16 +47,16 @@ constexpr const Loop *kConvert[kReal] = {From<bool>::to,     From<uint8_t>::to, 
                                          From<float>::to,    From<double>::to};
 
 void half_to_float(char *out, char *const *in, int64_t n, const void *) {
-  widen_halves(reinterpret_cast<float *>(out), reinterpret_cast<const uint16_t *>(in[0]), n);
+  widen_run<Half>(reinterpret_cast<float *>(out), reinterpret_cast<const uint16_t *>(in[0]), n);
 }
 void bfloat_to_float(char *out, char *const *in, int64_t n, const void *) {
-  widen_bfloats(reinterpret_cast<float *>(out), reinterpret_cast<const uint16_t *>(in[0]), n);
+  widen_run<Bfloat>(reinterpret_cast<float *>(out), reinterpret_cast<const uint16_t *>(in[0]), n);
 }
 void float_to_half(char *out, char *const *in, int64_t n, const void *) {
-  narrow_halves(reinterpret_cast<uint16_t *>(out), reinterpret_cast<const float *>(in[0]), n);
+  narrow_run<Half>(reinterpret_cast<uint16_t *>(out), reinterpret_cast<const float *>(in[0]), n);
 }
 void float_to_bfloat(char *out, char *const *in, int64_t n, const void *) {
-  narrow_bfloats(reinterpret_cast<uint16_t *>(out), reinterpret_cast<const float *>(in[0]), n);
+  narrow_run<Bfloat>(reinterpret_cast<uint16_t *>(out), reinterpret_cast<const float *>(in[0]), n);
 }
 void double_to_half(char *out, char *const *in, int64_t n, const void *) {
   for (int64_t i = 0; i < n; i++)

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kDims = 5;
 constexpr uint64_t kSmallest = 4096;  // bytes of weights: to pack fewer takes no time
-constexpr uint64_t kMost = uint64_t(256) << 20;  // bytes that are kept
+constexpr uint64_t kMost = uint64_t(128) << 20;  // bytes that are kept
 constexpr uint32_t kBuckets = 1024;
 // Memory that somebody else may write.
 constexpr uint64_t kForeign = PLAIT_STORAGE_EXTERNAL | PLAIT_STORAGE_SHARED | PLAIT_STORAGE_MAPPED |
@@ -158,6 +158,12 @@ bool may_keep_packed(const plait_call *c, int i) {
   return keeps_packed_weights() && (!e || (c->thread->excluded >> e->layer & 1)) &&
          !(__atomic_load_n(&s->flags, __ATOMIC_RELAXED) & kForeign) && s->allocator &&
          !(c->owned >> i & 1) && s->nbytes >= kSmallest;
+}
+
+void PackedWeight::pass(const plait_call *c, int i) {
+  if (!__atomic_load_n(&kept_bytes, __ATOMIC_RELAXED)) return;
+  const Lock lock(mutex);
+  if (Watched *w = *place_of(c->in[i].u.t->storage)) drop_old(w, false);
 }
 
 bool PackedWeight::find(const plait_call *c, int i, PackedForm form, uint64_t bytes) {

@@ -11,6 +11,9 @@ struct KeptBytes;
 enum class PackedForm : uint32_t {  // what the bytes are: one for each function that makes them
   Right,           // of a product, by pack_operand, of the transposed weight
   ChannelFilters,  // of a convolution, [group][panel][kh][kw][channel][filters of a panel]
+  WinogradFilters,  // of Winograd's algorithm: [group][panel][channel][kh][kw][filters of a panel]
+  PointwiseFilters,  // of a 1x1 window: rows, further apart than a multiple of a set of the cache
+  DepthwiseFactors,  // of planes side by side: [filter of a channel][kh][kw][channel]
 };
 
 class PackedWeight {
@@ -33,6 +36,8 @@ class PackedWeight {
     keep();
     return PLAIT_OK;
   }
+  // For a call that keeps nothing: what is kept of an argument that has been written goes.
+  static void pass(const plait_call *c, int i);
   template <class T>
   const T *as() const {
     return static_cast<const T *>(data_);

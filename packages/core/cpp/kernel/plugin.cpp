@@ -2,11 +2,14 @@
 #include "convolution/winograd_mode.h"
 #include "kernel/half_fallback.h"
 #include "kernel/packed_weight.h"
+#include "kernel/reproducible.h"
 #include "kernel/settings.h"
 #include "linalg/gemm.h"
 
 #if defined(__AVX2__)
 #define PLAIT_LIBRARY "plait_cpu_avx2"
+#elif defined(PLAIT_EXACT)
+#define PLAIT_LIBRARY "plait_cpu_exact"
 #else
 #define PLAIT_LIBRARY "plait_cpu_base"
 #endif
@@ -37,6 +40,25 @@ bool supported() {
 #endif
 }
 
+#if defined(PLAIT_EXACT)
+// Outside of the mode the faster kernels of plait_cpu_base are used.
+plait_status in_the_mode(plait_call *c) {
+  if (!plait::core::reproducible()) return PLAIT_DECLINE;
+  return static_cast<const Registration *>(c->self->ctx)->kernel(c);
+}
+#endif
+
+plait_status put(const plait_runtime *runtime, const plait_plugin *self, const plait_op *op,
+                 const Registration *r) {
+  uint64_t undo = 0;
+#if defined(PLAIT_EXACT)
+  return runtime->implement(runtime->thread(), op, kDLCPU, in_the_mode,
+                            const_cast<Registration *>(r), self, &undo);
+#else
+  return runtime->implement(runtime->thread(), op, kDLCPU, r->kernel, nullptr, self, &undo);
+#endif
+}
+
 // The last kernel of an operator is asked first. Behind each general kernel the fallback for halves
 // is registered.
 plait_status implement(const plait_runtime *runtime, const plait_plugin *self,
@@ -49,7 +71,7 @@ plait_status implement(const plait_runtime *runtime, const plait_plugin *self,
     if (general)
       PLAIT_TRY(
           runtime->implement(thread, op, kDLCPU, plait::core::half_fallback, nullptr, self, &undo));
-    PLAIT_TRY(runtime->implement(thread, op, kDLCPU, r->kernel, nullptr, self, &undo));
+    PLAIT_TRY(put(runtime, self, op, r));
   }
   return PLAIT_OK;
 }
@@ -64,13 +86,18 @@ plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
     return runtime->raise(thread, PLAIT_ERROR, PLAIT_LIBRARY,
                           "a processor with AVX2, FMA and F16C is required; this one lacks them");
   PLAIT_TRY(implement(runtime, self, __start_plait_kernels, __stop_plait_kernels, true));
-  return implement(runtime, self, __start_plait_special, __stop_plait_special, false);
+  PLAIT_TRY(implement(runtime, self, __start_plait_special, __stop_plait_special, false));
+  return plait::core::register_refusals(runtime, self);
 }
 
 }  // namespace
 
 bool plait::core::batch_invariant() {
-  return (__atomic_load_n(settings, __ATOMIC_RELAXED) & PLAIT_SETTING_BATCH_INVARIANT) != 0;
+  constexpr uint64_t bits = PLAIT_SETTING_BATCH_INVARIANT | kReproducible;
+  return (__atomic_load_n(settings, __ATOMIC_RELAXED) & bits) != 0;
+}
+bool plait::core::reproducible() {
+  return (__atomic_load_n(settings, __ATOMIC_RELAXED) & kReproducible) != 0;
 }
 plait::core::WinogradMode plait::core::winograd_mode() {
   return winograd_mode_of(__atomic_load_n(settings, __ATOMIC_RELAXED));

@@ -2,6 +2,7 @@
 // halves of them.
 #ifndef PLAIT_CORE_VEC_H
 #define PLAIT_CORE_VEC_H
+#include "kernel/fused.h"
 #include "kernel/kernel.h"
 
 #if defined(__AVX__)

@@ -25,7 +25,7 @@ void gemm_plain_serial(const Product<T> &p) {
 template <class T>
 plait_status gemm_plain(const plait_call *c, const Product<T> &p) {
   if (p.m * p.n * p.k <= kOneUnit && (gemm_direct(p) || gemm_few<T>(nullptr, p))) return PLAIT_OK;
-  return gemm_few(c, p) ? PLAIT_OK : gemm_tiled(c, p);
+  return gemm_few(c, p) || gemm_shallow(c, p) ? PLAIT_OK : gemm_tiled(c, p);
 }
 
 // c = alpha x + beta c for the m x n products x.

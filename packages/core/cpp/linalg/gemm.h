@@ -101,6 +101,11 @@ constexpr int64_t kFewRows = 8;
 template <class T>
 bool gemm_few(const plait_call *c, const Product<T> &p);
 
+// Of up to kFewRows products for each of so many results that these leave the caches. Returns false
+// and does nothing for others, and if b's rows are not contiguous.
+template <class T>
+bool gemm_shallow(const plait_call *c, const Product<T> &p);
+
 // Small products, whose operands are not worth packing. Returns false and does nothing if the
 // product is not small, or if b is neither dense nor transposed and small.
 constexpr int64_t kDirect = 1 << 16;

@@ -56,10 +56,14 @@ constexpr int64_t rounded(int64_t n, int64_t unit) { return ceil_div(n, unit) * 
 // Rows of `depth` elements whose distance is `stride`.
 template <class T>
 void pack_group(Matrix<T> a, int64_t rows, int64_t depth, int64_t stride, T *to) {
-  if (a.rows == 1 && a.columns != 1)
-    return transpose_block(reinterpret_cast<char *>(to), stride,
-                           reinterpret_cast<const char *>(a.data), a.columns, depth, rows,
-                           sizeof(T));
+  constexpr int64_t kSome = 64;  // elements of a row, whose lines stay in the cache
+  if (a.rows == 1 && a.columns != 1) {
+    for (int64_t l = 0; l < depth; l += kSome)
+      transpose_block(reinterpret_cast<char *>(to + l), stride,
+                      reinterpret_cast<const char *>(a.at(0, l).data), a.columns,
+                      least(kSome, depth - l), rows, sizeof(T));
+    return;
+  }
   for (int64_t i = 0; i < rows; i++)
     if (a.columns == 1)
       memcpy(to + i * stride, a.data + i * a.rows, size_t(depth) * sizeof(T));
@@ -221,8 +225,9 @@ Tiling<T> tiling(const Product<T> &p) {
 template <class T>
 void pack_shared(const plait_call *c, const Tiling<T> &s, int64_t depth, int64_t stride, T *rows,
                  T *columns) {
-  const int64_t beside = most(1, kChunk / 2 / depth / kPanel<T>) * kPanel<T>;
-  const int64_t below = most(1, kChunk / 2 / depth / 8) * 8;
+  // at least two lines of a row, so that no line is fetched twice
+  const int64_t beside = most(2, kChunk / 2 / depth / kPanel<T>) * kPanel<T>;
+  const int64_t below = most(2, kChunk / 2 / depth / 8) * 8;
   const int64_t jobs_columns = columns ? ceil_div(s.n, beside) : 0;
   const int64_t jobs_rows = rows ? ceil_div(s.m, below) : 0;
   parallel(c, jobs_columns + jobs_rows, [&](int64_t job) {

@@ -1,6 +1,7 @@
 // Products of matrices with a term added: addmm and linear.
 #include "kernel/copy.h"
 #include "kernel/packed_weight.h"
+#include "kernel/settings.h"
 #include "linalg/gemm.h"
 #include "linalg/packed.h"
 #include "pointwise/math.h"
@@ -55,7 +56,7 @@ plait_status linear_packed(const plait_call *c, int64_t rows, Matrix<T> a, const
   const int64_t n = w->shape[0], k = w->shape[1], size = packed_size<T>(k, n);
   const bool worth = rows >= kPackedRows && rows <= kMostPackedRows && n >= 32 && k >= 32 &&
                      (a.columns == 1 || a.rows == 1);
-  if (!worth || !has_wide_tiles() || size * int64_t(sizeof(T)) > kPackedBytes ||
+  if (!worth || !has_wide_tiles() || size * int64_t(sizeof(T)) > kPackedBytes || reproducible() ||
       !may_keep_packed(c, 1))
     return PLAIT_DECLINE;
   PackedWeight packed;

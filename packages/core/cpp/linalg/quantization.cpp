@@ -165,9 +165,9 @@ plait_status linear_int8(plait_call *c) {
   PLAIT_TRY(weights.take(c, w));
   PLAIT_TRY(scale.take(c, tensor(c, 2)));
   if (bias) PLAIT_TRY(added.take(c, bias));
-  const SmallProduct p{rows.count, w->shape[0],  w->shape[1], rows.data,
-                       rows.row,   weights.data, weights.row, I8,
-                       scale.data, added.data,   out->data,   kind(out->dtype)};
+  const SmallProduct p{rows.count,   w->shape[0], w->shape[1],     rows.data, rows.row,
+                       weights.data, weights.row, weights.column,  I8,        scale.data,
+                       added.data,   out->data,   kind(out->dtype)};
   return integer(c, 4) ? multiply_quantized(c, p) : multiply_small(c, p);
 }
 

@@ -15,8 +15,8 @@ struct SmallProduct {
   int64_t m, n, k;
   const float *a;
   int64_t a_row;  // elements from a row to the next, as below
-  const void *w;  // rows of adjacent elements
-  int64_t w_row;
+  const void *w;
+  int64_t w_row, w_column;  // one of them is 1, for int8 the latter
   Kind w_kind;  // BF16, F16 or I8
   const float *scale, *bias;  // n numbers each, or NULL: 1 and 0
   void *out;  // dense
@@ -41,12 +41,12 @@ class FloatRows {
   Workspace space_;
 };
 
-// A matrix whose rows have adjacent elements: where it lies, or a copy.
+// A matrix whose rows or, if `either`, columns have adjacent elements: where it lies, or a copy.
 class DenseRows {
  public:
-  plait_status take(const plait_call *c, const DLTensor *t);
+  plait_status take(const plait_call *c, const DLTensor *t, bool either = false);
   const void *data = nullptr;
-  int64_t row = 0;
+  int64_t row = 0, column = 1;
 
  private:
   Workspace space_;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "kernel/transpose.h"
+#include "kernel/vec.h"
 
 namespace plait::core {
 namespace {
@@ -54,7 +55,9 @@ PLAIT_INLINE void square(const Way &way, const T *a, int64_t rows, const T *b, i
         }
         PLAIT_UNROLL for (int r = 0; r < R; r++) {
           const Wide factor = x[r / 3][r % 3 * rows] - Wide{};
-          PLAIT_UNROLL for (int v = 0; v < C; v++) { sum[r][v] += factor * wide[v]; }
+          PLAIT_UNROLL for (int v = 0; v < C; v++) {
+            sum[r][v] = fused(factor, wide[v], sum[r][v]);
+          }
         }
         PLAIT_UNROLL for (int g = 0; g < kThird; g++) { x[g] += columns; }
       }
@@ -173,12 +176,8 @@ template <class T>
 void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Rounds again, Matrix<T> a,
                      Panels<T> b, T *c, int64_t ldc, bool add) {
   if (m == 0) return;
-  auto at_once = [](int64_t count, int64_t depth) {  // for `count` sums of `depth` products
-    const int64_t fit = kDepth<T> / (depth < 1 ? 1 : depth);
-    return fit < 1 || count < 1 ? 1 : fit < count ? fit : count;
-  };
-  const int64_t many = at_once(rounds.count, k);
-  const int64_t whole = many < rounds.count ? 1 : at_once(again.count, rounds.count * k);
+  const int64_t many = rounds_at_once<T>(rounds.count, k);
+  const int64_t whole = many < rounds.count ? 1 : rounds_at_once<T>(again.count, rounds.count * k);
   for (int64_t s = 0; s < again.count || s == 0; s += whole)
     for (int64_t q = 0; q < rounds.count || q == 0; q += many)
       for (int64_t l = 0; l < k || l == 0; l += kDepth<T>, add = true) {
@@ -212,10 +211,33 @@ bool has_wide_tiles() {
 #endif
 }
 
+// Whole panels of contiguous rows, side by side, so that lines are read in the order in which they
+// lie. Rows further on are asked for, as they may be pages apart.
+template <class T>
+void copy_panels(const T *from, int64_t apart, int64_t rows, int64_t panels, T *to) {
+  constexpr int64_t w = kPanel<T>, half = kLanes<T>, kAhead = 8;
+  for (int64_t l = 0; l < rows; l++, from += apart, to += w) {
+    const int64_t ahead = l + kAhead < rows ? kAhead * apart : 0;
+    for (int64_t p = 0; p < panels; p++) {
+      __builtin_prefetch(from + p * w + ahead);
+      store(to + p * rows * w, load(from + p * w));
+      store(to + p * rows * w + half, load(from + p * w + half));
+    }
+  }
+}
+
 template <class T>
 void pack_panels(Matrix<T> a, int64_t rows, int64_t columns, T *to) {
-  constexpr int64_t w = kPanel<T>;
-  for (int64_t j = 0; j < columns; j += w, to += rows * w) {
+  constexpr int64_t w = kPanel<T>, kBeside = 4;
+  int64_t done = 0;
+  if (a.columns == 1)
+    while (done + w <= columns) {
+      const int64_t left = (columns - done) / w, panels = left < kBeside ? left : kBeside;
+      copy_panels(a.data + done, a.rows, rows, panels, to);
+      done += panels * w;
+      to += panels * rows * w;
+    }
+  for (int64_t j = done; j < columns; j += w, to += rows * w) {
     const int64_t wide = columns - j < w ? columns - j : w;
     const Matrix<T> from = a.at(0, j);
     if (a.rows == 1 && wide == w) {

@@ -43,6 +43,13 @@ struct Rounds {
   int64_t count, a, b;
 };
 
+// How many rounds of `depth` products, of `count` ones, are summed up one after the other.
+template <class T>
+int64_t rounds_at_once(int64_t count, int64_t depth) {
+  const int64_t fit = kDepth<T> / (depth < 1 ? 1 : depth);
+  return fit < 1 || count < 1 ? 1 : fit < count ? fit : count;
+}
+
 // Like multiply_tile, summed over all rounds, for example a window's rows, and these again over
 // other images. The sum of no rounds is zero.
 template <class T>

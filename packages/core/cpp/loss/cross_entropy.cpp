@@ -19,16 +19,16 @@ plait_status cross_entropy_as(const plait_call *c, const DLTensor *in) {
   T *lse = data<T>(result(c, 1));
   const int64_t n = s.classes, each = kSerial / 4 / (n + 1) + 1, chunks = ceil_div(s.rows, each);
   Workspace space, chosen;
-  PLAIT_TRY(space.take(c, uint64_t(chunks * 2 * n) * sizeof(T)));
+  PLAIT_TRY(space.take(c, s.step == 1 ? 0 : uint64_t(chunks * n) * sizeof(T)));
   PLAIT_TRY(chosen.take(c, uint64_t(s.rows) * sizeof(T)));
   T *loss = chosen.as<T>();
   parallel(c, chunks, [&](int64_t chunk) {
-    T *scratch = space.as<T>() + chunk * 2 * n, *row = scratch + n;
+    T *row = space.as<T>() + chunk * n;
     for (int64_t i = chunk * each; i < (chunk + 1) * each && i < s.rows; i++) {
       const T *from = p + s.first(i);
       if (s.step != 1)
         for (int64_t k = 0; k < n; k++) row[k] = from[k * s.step];
-      const LogSum<T> sum = log_sum(s.step == 1 ? from : row, n, scratch);
+      const LogSum<T> sum = log_sum(s.step == 1 ? from : row, n);
       lse[i] = sum.value();
       if (t.at(i) != t.ignore) loss[i] = sum.rest - (from[t.at(i) * s.step] - sum.top);
     }
@@ -61,8 +61,7 @@ plait_status cross_entropy_backward_as(const plait_call *c, DLTensor *out) {
       // the saved logarithm is rounded, by several units where numbers are large, so the
       // probabilities are normalised to a sum of 1
       if (s.step == 1) {
-        exp_row(from, shift, s.classes, to);
-        const T share = scale / total(to, s.classes);
+        const T share = scale / exp_row_total(from, shift, s.classes, to);
         for (int64_t k = 0; k < s.classes; k++) to[k] *= share;
       } else {
         T sum = T(0);

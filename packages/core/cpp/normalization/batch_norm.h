@@ -2,7 +2,7 @@
 // reading, and the sums of its derivative.
 #ifndef PLAIT_CORE_BATCH_NORM_H
 #define PLAIT_CORE_BATCH_NORM_H
-#include "pointwise/activations.h"
+#include "pointwise/joined_activations.h"
 #include "reduction/moments.h"
 
 namespace plait::core {
@@ -90,7 +90,7 @@ class RunningMoments {
  private:
   PLAIT_INLINE void take(Vec<T> d, int k) {
     sum_[k] += d;
-    squares_[k] += d * d;
+    squares_[k] = fused(d, d, squares_[k]);
   }
   void join() {
     const double n = double(count_), sum = double(sum_of<T>(sum_[0] + sum_[1]));
@@ -158,7 +158,7 @@ class GradientSums {
  private:
   PLAIT_INLINE void take(Vec<T> g, Vec<T> d, int k) {
     sum_[k] += g;
-    product_[k] += g * d;
+    product_[k] = fused(g, d, product_[k]);
   }
   Vec<T> sum_[2] = {}, product_[2] = {};
   int64_t count_ = 0;
@@ -168,91 +168,8 @@ class GradientSums {
 template <class T>
 struct Affine {
   T mean, scale, shift;
-  PLAIT_INLINE T operator()(T x) const { return (x - mean) * scale + shift; }
+  PLAIT_INLINE T operator()(T x) const { return fused(x - mean, scale, shift); }
 };
-
-// What follows a normalisation. `derivative(g, x)` is the gradient of what the activation saw, x;
-// of those that are `by_result` x may as well be the activation's result.
-struct Identity {
-  static constexpr bool by_result = true;
-  template <class T>
-  PLAIT_INLINE T operator()(T x) const {
-    return x;
-  }
-  template <class T>
-  PLAIT_INLINE T derivative(T g, T) const {
-    return g;
-  }
-};
-struct Relu {
-  static constexpr bool by_result = true;
-  template <class T>
-  PLAIT_INLINE T operator()(T x) const {
-    return scalar::relu(x);
-  }
-  template <class T>
-  PLAIT_INLINE T derivative(T g, T x) const {
-    return scalar::relu_backward(g, x);
-  }
-};
-struct Hardtanh {
-  static constexpr bool by_result = true;
-  double low, high;
-  template <class T>
-  PLAIT_INLINE T operator()(T x) const {
-    return scalar::hardtanh(x, T(low), T(high));
-  }
-  template <class T>
-  PLAIT_INLINE T derivative(T g, T x) const {
-    return scalar::hardtanh_backward(g, x, T(low), T(high));
-  }
-};
-struct LeakyRelu {
-  static constexpr bool by_result = true;  // with a slope that isn't negative
-  double slope;
-  template <class T>
-  PLAIT_INLINE T operator()(T x) const {
-    return scalar::leaky_relu(x, T(slope));
-  }
-  template <class T>
-  PLAIT_INLINE T derivative(T g, T x) const {
-    return scalar::leaky_relu_backward(g, x, T(slope));
-  }
-};
-struct Silu {
-  static constexpr bool by_result = false;
-  template <class T>
-  PLAIT_INLINE T operator()(T x) const {
-    return scalar::silu(x);
-  }
-  template <class T>
-  PLAIT_INLINE T derivative(T g, T x) const {
-    return scalar::silu_backward(g, x);
-  }
-};
-struct Hardswish {
-  static constexpr bool by_result = false;
-  template <class T>
-  PLAIT_INLINE T operator()(T x) const {
-    return scalar::hardswish(x);
-  }
-  template <class T>
-  PLAIT_INLINE T derivative(T g, T x) const {
-    return scalar::hardswish_backward(g, x);
-  }
-};
-
-// Calls f(activation) with the one that argument `at` names; its numbers follow: min_val, max_val,
-// negative_slope.
-template <class F>
-plait_status with_activation(const plait_call *c, int at, F &&f) {
-  if (text_is(c, at, "relu")) return f(Relu());
-  if (text_is(c, at, "hardtanh")) return f(Hardtanh{real(c, at + 1), real(c, at + 2)});
-  if (text_is(c, at, "leaky_relu")) return f(LeakyRelu{real(c, at + 3)});
-  if (text_is(c, at, "silu")) return f(Silu());
-  if (text_is(c, at, "hardswish")) return f(Hardswish());
-  return PLAIT_DECLINE;
-}
 
 }  // namespace plait::core
 #endif  // PLAIT_CORE_BATCH_NORM_H

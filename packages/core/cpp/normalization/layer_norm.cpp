@@ -1,5 +1,6 @@
 // Layer normalisation and its derivative: each row is read while it is in the first-level cache.
 #include "kernel/dense.h"
+#include "kernel/half.h"
 #include "reduction/moments.h"
 
 namespace plait::core {
@@ -12,13 +13,17 @@ template <class T>
 class Factors {
  public:
   plait_status take(const plait_call *c, const DLTensor *t, int64_t n, T value) {
-    if (t) {
+    const Elements<T> elements = t ? Elements<T>(t) : Elements<T>();
+    if (t && !elements.widens()) {
       PLAIT_TRY(dense_.take(c, t));
       p_ = dense_;
       return PLAIT_OK;
     }
     PLAIT_TRY(space_.take(c, uint64_t(n) * sizeof(T)));
-    for (int64_t i = 0; i < n; i++) space_.as<T>()[i] = value;
+    if (t)
+      elements.get(0, 1, n, space_.as<T>());
+    else
+      for (int64_t i = 0; i < n; i++) space_.as<T>()[i] = value;
     p_ = space_.as<T>();
     return PLAIT_OK;
   }
@@ -28,6 +33,30 @@ class Factors {
   const T *p_ = nullptr;
   Dense<T> dense_;
   Workspace space_;
+};
+
+// A tensor's elements in C order.
+template <class T>
+class DenseElements {
+ public:
+  plait_status take(const plait_call *c, const DLTensor *t) {
+    DLTensor dense = *t;
+    if (Elements<T>(t).widens()) {
+      PLAIT_TRY(halves_.take(c, t));
+      dense.data = const_cast<uint16_t *>(static_cast<const uint16_t *>(halves_));
+    } else {
+      PLAIT_TRY(numbers_.take(c, t));
+      dense.data = const_cast<T *>(static_cast<const T *>(numbers_));
+    }
+    elements_ = Elements<T>(&dense);
+    return PLAIT_OK;
+  }
+  operator Elements<T>() const { return elements_; }
+
+ private:
+  Elements<T> elements_;
+  Dense<uint16_t> halves_;
+  Dense<T> numbers_;
 };
 
 struct Sizes {
@@ -50,22 +79,27 @@ template <class T>
 plait_status forward(const plait_call *c, const DLTensor *in) {
   const Sizes s(in, c->in[1]);
   const double eps = real(c, 4);
-  Dense<T> input;
+  DenseElements<T> input;
   Factors<T> weight, bias;
   PLAIT_TRY(input.take(c, in));
   PLAIT_TRY(weight.take(c, tensor(c, 2), s.n, T(1)));
   PLAIT_TRY(bias.take(c, tensor(c, 3), s.n, T(0)));
-  const T *x = input, *w = weight, *b = bias;
-  T *y = data<T>(result(c)), *mean = data<T>(result(c, 1)), *rstd = data<T>(result(c, 2));
-  parallel_ranges(c, s.rows, grain(s.n), [&](int64_t begin, int64_t end) {
+  const T *w = weight, *b = bias;
+  const Elements<T> x = input, y(result(c)), means(result(c, 1)), scales(result(c, 2));
+  auto rows = [&](int64_t begin, int64_t end, T *memory) {
     for (int64_t r = begin; r < end; r++) {
-      const Moments m = moments_of_run(x + r * s.n, s.n);
-      mean[r] = T(s.n ? m.mean : __builtin_nan(""));
-      rstd[r] = T(1 / __builtin_sqrt(m.squares / double(s.n) + eps));
-      normalise_row(x + r * s.n, s.n, mean[r], rstd[r], w, b, y + r * s.n);
+      const T *from = x.read(r * s.n, s.n, memory);
+      const Moments m = moments_of_run(from, s.n);
+      const T mean = T(s.n ? m.mean : __builtin_nan(""));
+      const T scale = T(1 / __builtin_sqrt(m.squares / double(s.n) + eps));
+      means.put(r, 1, 1, &mean);
+      scales.put(r, 1, 1, &scale);
+      T *to = y.place(r * s.n, memory);
+      normalise_row(from, s.n, mean, scale, w, b, to);
+      y.round(r * s.n, s.n, to);
     }
-  });
-  return PLAIT_OK;
+  };
+  return parallel_with_memory<T>(c, s.rows, grain(s.n), x.widens() ? s.n : 0, rows);
 }
 
 // One row of the derivative by the input; adds the row's share to the sums for weight and bias.
@@ -134,7 +168,11 @@ plait_status backward(const plait_call *c, const DLTensor *in) {
 }
 
 plait_status native_layer_norm(plait_call *c) {
-  PLAIT_FLOATING(kind(result(c)->dtype), return forward<T>(c, tensor(c, 0)))
+  for (int i = 2; i < 4; i++) {  // of halves, factors of other layouts are left to the fallback
+    const DLTensor *t = tensor(c, i);
+    if (t && is_half(kind(t->dtype)) && !is_contiguous(t)) return PLAIT_DECLINE;
+  }
+  PLAIT_COMPUTED(kind(result(c)->dtype), return forward<T>(c, tensor(c, 0)))
   return PLAIT_OK;
 }
 plait_status layer_norm_backward(plait_call *c) {

@@ -1,6 +1,7 @@
 // softmax, log_softmax, their derivatives, and logsumexp: one pass over each row while it is in the
 // first-level cache.
 #include "kernel/copy.h"
+#include "kernel/half.h"
 #include "normalization/softmax_rows.h"
 #include "reduction/reduce.h"
 
@@ -13,8 +14,7 @@ void softmax_row(const T *x, int64_t n, T *out) {
     ShortRow<T> row(x, n);
     return row.write(splat(T(1)) / row.exp(), out);
   }
-  exp_row(x, largest(x, n), n, out);
-  const T scale = T(1) / total(out, n);
+  const T scale = T(1) / exp_row_total(x, largest(x, n), n, out);
   for (int64_t i = 0; i < n; i++) out[i] *= scale;
 }
 
@@ -24,11 +24,11 @@ PLAIT_INLINE T dot_row(const T *a, const T *b, int64_t n) {
   constexpr int64_t w = kLanes<T>;
   int64_t i = 0;
   for (; i + 2 * w <= n; i += 2 * w) {
-    s += load(a + i) * load(b + i);
-    t += load(a + i + w) * load(b + i + w);
+    s = fused(load(a + i), load(b + i), s);
+    t = fused(load(a + i + w), load(b + i + w), t);
   }
   T sum = sum_of<T>(s + t);
-  for (; i < n; i++) sum += a[i] * b[i];
+  for (; i < n; i++) sum = fused(a[i], b[i], sum);
   return sum;
 }
 
@@ -54,6 +54,7 @@ class Rows {
   plait_status take(const plait_call *c, const DLTensor *t, int64_t dim, bool fill = true) {
     describe(t, dim);
     if (n_ <= 1 || t->strides[dim] == 1) return PLAIT_OK;
+    if (elements_.widens()) return PLAIT_DECLINE;  // a copy in float32 is turned faster
     PLAIT_TRY(space_.take(c, uint64_t(numel(t)) * sizeof(T)));
     moved_ = *t;
     int n = 0;
@@ -75,19 +76,22 @@ class Rows {
   plait_status give_back(const plait_call *c) const {
     return source_ ? copy(c, source_, &moved_) : PLAIT_OK;
   }
-  T *row(int64_t i) const { return data_ + rest_.offset(i); }
+  bool widens() const { return elements_.widens(); }
+  const T *read(int64_t i, T *memory) const { return elements_.read(rest_.offset(i), n_, memory); }
+  T *place(int64_t i, T *memory) const { return elements_.place(rest_.offset(i), memory); }
+  void round(int64_t i, const T *memory) const { elements_.round(rest_.offset(i), n_, memory); }
   int64_t length() const { return n_; }
   int64_t count() const { return rest_.count; }
 
  private:
   void describe(const DLTensor *t, int64_t dim) {
     rest_ = Axes();
-    data_ = data<T>(t);
+    elements_ = Elements<T>(t);
     n_ = t->ndim ? t->shape[dim] : 1;
     for (int d = 0; d < t->ndim; d++)
       if (d != dim) rest_.push(t->shape[d], t->strides[d]);
   }
-  T *data_ = nullptr;
+  Elements<T> elements_;
   int64_t n_ = 1;
   Axes rest_;
   Workspace space_;
@@ -108,9 +112,15 @@ plait_status map_rows(const plait_call *c, F &&f) {
   PLAIT_TRY(from.take(c, tensor(c, 0), dim));
   PLAIT_TRY(to.take(c, out, dim, false));
   const int64_t n = from.length();
-  parallel_ranges(c, from.count(), grain(n), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++) f(from.row(i), n, to.row(i));
-  });
+  auto rows = [&](int64_t begin, int64_t end, T *memory) {
+    for (int64_t i = begin; i < end; i++) {
+      T *made = to.place(i, memory);
+      f(from.read(i, memory), n, made);
+      to.round(i, made);
+    }
+  };
+  PLAIT_TRY(parallel_with_memory<T>(c, from.count(), grain(n), from.widens() || to.widens() ? n : 0,
+                                    rows));
   return to.give_back(c);
 }
 
@@ -124,9 +134,15 @@ plait_status map_rows_2(const plait_call *c, F &&f) {
   PLAIT_TRY(b.take(c, tensor(c, 1), dim));
   PLAIT_TRY(to.take(c, out, dim, false));
   const int64_t n = a.length();
-  parallel_ranges(c, a.count(), grain(n), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++) f(a.row(i), b.row(i), n, to.row(i));
-  });
+  const bool widens = a.widens() || b.widens() || to.widens();
+  auto rows = [&](int64_t begin, int64_t end, T *memory) {
+    for (int64_t i = begin; i < end; i++) {
+      T *made = to.place(i, memory + 2 * n);
+      f(a.read(i, memory), b.read(i, memory + n), n, made);
+      to.round(i, made);
+    }
+  };
+  PLAIT_TRY(parallel_with_memory<T>(c, a.count(), grain(n), widens ? 3 * n : 0, rows));
   return to.give_back(c);
 }
 
@@ -141,42 +157,45 @@ plait_status log_softmax_rows(const plait_call *c) {
   PLAIT_TRY(from.take(c, tensor(c, 0), dim));
   PLAIT_TRY(to.take(c, out, dim, false));
   const int64_t n = from.length();
-  parallel_ranges(c, from.count(), grain(n), [&](int64_t begin, int64_t end) {
+  auto groups = [&](int64_t begin, int64_t end, T *memory) {
     for (; begin < end; begin += kGroup) {
       const int64_t rows = end - begin < kGroup ? end - begin : kGroup;
       T top[kGroup], rest[kGroup];
       for (int64_t r = 0; r < kGroup; r++) {
         const LogSum<T> sum =
-            r < rows ? exp_sum(from.row(begin + r), n, to.row(begin + r)) : LogSum<T>{T(0), T(1)};
+            r < rows ? exp_sum(from.read(begin + r, memory), n) : LogSum<T>{T(0), T(1)};
         top[r] = sum.top;
         rest[r] = sum.rest;
       }
 #pragma GCC ivdep
       for (int64_t r = 0; r < kGroup; r++) rest[r] = math::log(rest[r]);
       for (int64_t r = 0; r < rows; r++) {
-        const T *x = from.row(begin + r), shift = top[r], log = rest[r];
-        T *y = to.row(begin + r);
+        const T *x = from.read(begin + r, memory), shift = top[r], log = rest[r];
+        T *y = to.place(begin + r, memory + n);
         for (int64_t j = 0; j < n; j++) y[j] = (x[j] - shift) - log;
+        to.round(begin + r, y);
       }
     }
-  });
+  };
+  PLAIT_TRY(parallel_with_memory<T>(c, from.count(), grain(n),
+                                    from.widens() || to.widens() ? 2 * n : 0, groups));
   return to.give_back(c);
 }
 
 plait_status softmax(plait_call *c) {
-  PLAIT_FLOATING(kind(result(c)->dtype), return map_rows<T>(c, softmax_row<T>))
+  PLAIT_COMPUTED(kind(result(c)->dtype), return map_rows<T>(c, softmax_row<T>))
   return PLAIT_OK;
 }
 plait_status log_softmax(plait_call *c) {
-  PLAIT_FLOATING(kind(result(c)->dtype), return log_softmax_rows<T>(c))
+  PLAIT_COMPUTED(kind(result(c)->dtype), return log_softmax_rows<T>(c))
   return PLAIT_OK;
 }
 plait_status softmax_backward(plait_call *c) {
-  PLAIT_FLOATING(kind(result(c)->dtype), return map_rows_2<T>(c, softmax_backward_row<T>))
+  PLAIT_COMPUTED(kind(result(c)->dtype), return map_rows_2<T>(c, softmax_backward_row<T>))
   return PLAIT_OK;
 }
 plait_status log_softmax_backward(plait_call *c) {
-  PLAIT_FLOATING(kind(result(c)->dtype), return map_rows_2<T>(c, log_softmax_backward_row<T>))
+  PLAIT_COMPUTED(kind(result(c)->dtype), return map_rows_2<T>(c, log_softmax_backward_row<T>))
   return PLAIT_OK;
 }
 
@@ -192,13 +211,9 @@ plait_status logsumexp(plait_call *c) {
   PLAIT_FLOATING(k, {
     T *to = data<T>(out);
     const T *from = reinterpret_cast<const T *>(r.data);
-    Workspace scratch;
-    const int64_t rows = r.kept.count, each = grain(n), chunks = ceil_div(rows, each);
-    PLAIT_TRY(scratch.take(c, uint64_t(chunks * n) * sizeof(T)));
-    parallel(c, chunks, [&](int64_t chunk) {
-      for (int64_t i = chunk * each; i < (chunk + 1) * each && i < rows; i++)
-        to[i] = n ? log_sum(from + r.kept.offset(i), n, scratch.as<T>() + chunk * n).value()
-                  : -T(math::kInf);
+    parallel_ranges(c, r.kept.count, grain(n), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++)
+        to[i] = n ? log_sum(from + r.kept.offset(i), n).value() : -T(math::kInf);
     });
   })
   return PLAIT_OK;

@@ -1,6 +1,7 @@
 // Sums of exponentials over contiguous rows, shared by softmax and the losses.
 #ifndef PLAIT_CORE_SOFTMAX_ROWS_H
 #define PLAIT_CORE_SOFTMAX_ROWS_H
+#include "kernel/fused.h"
 #include "pointwise/math.h"
 #include "reduction/rows.h"
 
@@ -8,11 +9,37 @@ namespace plait::core {
 
 namespace math = scalar::math;
 
-// out = exp(x - shift)
+// exp(x) for x <= 0, or little more: the bits of math::exp, but 0 where these would be subnormal.
+// Half of the instructions of math::exp are for other arguments.
+PLAIT_INLINE Vec<float> exp_below(Vec<float> x) {
+  typedef __typeof__(x < x) Integers;
+  const Vec<float> t = fused(x, splat(math::kLog2e), splat(math::kRound)),
+                   k = splat(math::kRound) - t;  // minus the nearest power of two
+  const Vec<float> r = fused(k, splat(math::kLn2Lo), fused(k, splat(math::kLn2Hi), x));
+  Vec<float> q = splat(0.001395169736f);
+  q = fused(q, r, splat(0.008369598334f));
+  q = fused(q, r, splat(0.04166618764f));
+  q = fused(q, r, splat(0.1666651289f));
+  q = fused(q, r, splat(0.5000000101f));
+  const Vec<float> p = splat(1.0f) + fused(r * r, q, r);
+  const Vec<float> scaled = Vec<float>(Integers(p) + (Integers(t) << 23));
+  return x < splat(-87.33f) ? Vec<float>{} : scaled;
+}
+PLAIT_INLINE Vec<double> exp_below(Vec<double> x) {
+  for (int64_t i = 0; i < kLanes<double>; i++) x[i] = math::exp(x[i]);
+  return x;
+}
+// out = exp(x - shift), no x being much larger than shift
 template <class T>
 PLAIT_INLINE void exp_row(const T *x, T shift, int64_t n, T *out) {
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; i++) out[i] = math::exp(x[i] - shift);
+  constexpr int64_t w = kLanes<T>;
+  int64_t i = 0;
+  for (; i + w <= n; i += w) store(out + i, exp_below(load(x + i) - splat(shift)));
+  if (i == n) return;
+  T rest[w] = {};
+  memcpy(rest, x + i, size_t(n - i) * sizeof(T));
+  store(rest, exp_below(load(rest) - splat(shift)));
+  memcpy(out + i, rest, size_t(n - i) * sizeof(T));
 }
 template <class T>
 T largest(const T *x, int64_t n) {
@@ -23,7 +50,19 @@ T total(const T *x, int64_t n) {
   return T(reduce_contiguous<Sum, T>(x, n));
 }
 
-constexpr int64_t kShort = 64;
+// The same, and their sum.
+template <class T>
+T exp_row_total(const T *x, T shift, int64_t n, T *out) {
+  typename Collected<T>::type sum = 0;
+  for (int64_t i = 0; i < n; i += kBlockOf) {
+    const int64_t m = n - i < kBlockOf ? n - i : kBlockOf;
+    exp_row(x + i, shift, m, out + i);
+    sum += reduce_contiguous<Sum, T>(out + i, m);
+  }
+  return T(sum);
+}
+
+constexpr int64_t kShort = 256;
 
 // A row of up to kShort elements as whole vectors, padded with -inf. If the row is no whole number
 // of vectors, but as long as one, its last vector has the row's last elements: those that are in
@@ -35,10 +74,12 @@ class ShortRow {
  public:
   ShortRow(const T *x, int64_t n) : n_(n), rest_(n % w), vectors_(ceil_div(n, w)) {
     Vec<T> top = splat(-T(math::kInf));
+    auto nan = top != top;
     for (int64_t i = 0; i + w <= n; i += w) {
       const Vec<T> v = load(x + i);
       store(data_ + i, v);
-      top = Max::step(top, v);
+      top = Max::pick(top, v);
+      nan |= v != v;
     }
     if (rest_) {
       T *last = data_ + (vectors_ - 1) * w;
@@ -50,14 +91,17 @@ class ShortRow {
       }
       top = Max::step(top, load(last));
     }
-    top_ = in_every_lane<Max, T>(top);
+    top_ = in_every_lane<Max, T>(nan ? splat(T(math::kNan)) : top);
   }
   T largest() const { return top_[0]; }
   // Replaces x by exp(x - the largest element). In every lane: their sum.
   Vec<T> exp() {
-    exp_row(data_, largest(), vectors_ * w, data_);
-    Vec<T> sum = load(data_);
-    for (int64_t k = 1; k < vectors_; k++) sum += load(data_ + k * w);
+    Vec<T> sum = {};
+    for (int64_t k = 0; k < vectors_; k++) {
+      const Vec<T> v = exp_below(load(data_ + k * w) - top_);
+      store(data_ + k * w, v);
+      sum += v;
+    }
     return in_every_lane<Sum, T>(sum);
   }
   // Writes all elements times `factor`.
@@ -92,18 +136,24 @@ struct LogSum {
 };
 // In two steps, as logarithms of several rows take no longer than one: `rest` is the sum first.
 template <class T>
-LogSum<T> exp_sum(const T *x, int64_t n, T *scratch) {
+LogSum<T> exp_sum(const T *x, int64_t n) {
   if (n && n <= kShort) {
     ShortRow<T> row(x, n);
     return {row.largest(), row.exp()[0]};
   }
   const T top = largest(x, n);
-  exp_row(x, top, n, scratch);
-  return {top, total(scratch, n)};
+  T part[kBlockOf];  // stays in the first-level cache
+  typename Collected<T>::type sum = 0;
+  for (int64_t i = 0; i < n; i += kBlockOf) {
+    const int64_t m = n - i < kBlockOf ? n - i : kBlockOf;
+    exp_row(x + i, top, m, part);
+    sum += reduce_contiguous<Sum, T>(part, m);
+  }
+  return {top, T(sum)};
 }
 template <class T>
-LogSum<T> log_sum(const T *x, int64_t n, T *scratch) {
-  const LogSum<T> sum = exp_sum(x, n, scratch);
+LogSum<T> log_sum(const T *x, int64_t n) {
+  const LogSum<T> sum = exp_sum(x, n);
   return {sum.top, math::log(sum.rest)};
 }
 

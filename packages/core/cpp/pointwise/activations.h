@@ -8,10 +8,10 @@ namespace plait::scalar::math {
 PLAIT_HD float log1p_unit(float t) {
   const float y = (t + t) / (2.0f + t), z = y * y;
   float q = 0.0005471119075f;
-  q = q * z + 0.002187641337f;
-  q = q * z + 0.01250672807f;
-  q = q * z + 0.08333301544f;
-  return y + y * z * q;
+  q = fused(q, z, 0.002187641337f);
+  q = fused(q, z, 0.01250672807f);
+  q = fused(q, z, 0.08333301544f);
+  return fused(y * z, q, y);
 }
 PLAIT_HD double log1p_unit(double t) { return ::log1p(t); }
 
@@ -29,7 +29,7 @@ namespace plait::scalar {
 // max(x, 0); NaN stays NaN
 template <class T>
 PLAIT_HD T relu(T x) {
-  return x > T(0) || x != x ? x : T(0);
+  return x <= T(0) ? T(0) : x;
 }
 
 // g where y = relu(x) is not 0
@@ -41,7 +41,8 @@ PLAIT_HD T relu_backward(T g, T y) {
 // x clamped to [0, 6]
 template <class T>
 PLAIT_HD T relu6(T x) {
-  return x < T(0) ? T(0) : x > T(6) ? T(6) : x;
+  const T y = x < T(0) ? T(0) : x;
+  return y > T(6) ? T(6) : y;
 }
 
 // x where positive, slope * x elsewhere
@@ -189,10 +190,11 @@ PLAIT_HD T tanhshrink_backward(T g, T x) {
   return g * t * t;
 }
 
-// x clamped to [low, high]
+// x clamped to [low, high], in two steps that are an instruction each; NaN stays NaN
 template <class T>
 PLAIT_HD T hardtanh(T x, T low, T high) {
-  return x < low ? low : x > high ? high : x;
+  const T y = x < low ? low : x;
+  return y > high ? high : y;
 }
 
 // g between the bounds, 0 at them and outside; NaN passes

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernel/fused.h"
+
 #if defined(__CUDACC__)
 #define PLAIT_HD __host__ __device__ inline
 #else
@@ -103,9 +105,9 @@ PLAIT_HD double power_of_two_double(int64_t n) { return from_bits(uint64_t(n + 1
 
 // x = n ln 2 + r with |r| <= ln 2 / 2
 PLAIT_HD float reduce_ln2(float x, int32_t *n) {
-  const float t = x * kLog2e + kRound, k = t - kRound;
+  const float t = fused(x, kLog2e, kRound), k = t - kRound;
   *n = int32_t(bits(t) - bits(kRound));
-  return (x - k * kLn2Hi) - k * kLn2Lo;
+  return fused(-k, kLn2Lo, fused(-k, kLn2Hi, x));
 }
 
 PLAIT_HD float exp(float x) {
@@ -114,11 +116,11 @@ PLAIT_HD float exp(float x) {
   int32_t n;
   const float r = reduce_ln2(y, &n);
   float q = 0.001395169736f;
-  q = q * r + 0.008369598334f;
-  q = q * r + 0.04166618764f;
-  q = q * r + 0.1666651289f;
-  q = q * r + 0.5000000101f;
-  const float p = 1.0f + (r + r * r * q);
+  q = fused(q, r, 0.008369598334f);
+  q = fused(q, r, 0.04166618764f);
+  q = fused(q, r, 0.1666651289f);
+  q = fused(q, r, 0.5000000101f);
+  const float p = 1.0f + fused(r * r, q, r);
   const int32_t half = n >> 1;  // two steps reach subnormal results and infinity
   return p * power_of_two(half) * power_of_two(n - half);
 }
@@ -129,12 +131,12 @@ PLAIT_HD float expm1(float x) {
   int32_t n;
   const float r = reduce_ln2(y, &n);
   float q = 0.0001991558899f;
-  q = q * r + 0.001394204693f;
-  q = q * r + 0.008333270677f;
-  q = q * r + 0.04166634212f;
-  q = q * r + 0.1666666683f;
-  q = q * r + 0.5000000049f;
-  const float p = r + r * r * q, half = power_of_two(n - 1);
+  q = fused(q, r, 0.001394204693f);
+  q = fused(q, r, 0.008333270677f);
+  q = fused(q, r, 0.04166634212f);
+  q = fused(q, r, 0.1666666683f);
+  q = fused(q, r, 0.5000000049f);
+  const float p = fused(r * r, q, r), half = power_of_two(n - 1);
   const float result = 2.0f * (half * p + (half - 0.5f));
   return x == 0.0f ? x : result;  // keeps -0
 }
@@ -149,12 +151,12 @@ PLAIT_HD float exp2(float x) {
   const float t = y + kRound, k = t - kRound, r = y - k;
   const int32_t n = int32_t(bits(t) - bits(kRound)), half = n >> 1;
   float q = 0.0001545316294512069f;
-  q = q * r + 0.0013390863364671234f;
-  q = q * r + 0.009618082557277852f;
-  q = q * r + 0.05550357114219078f;
-  q = q * r + 0.24022650760568126f;
-  q = q * r + 0.6931471880262288f;
-  return (1.0f + r * q) * power_of_two(half) * power_of_two(n - half);
+  q = fused(q, r, 0.0013390863364671234f);
+  q = fused(q, r, 0.009618082557277852f);
+  q = fused(q, r, 0.05550357114219078f);
+  q = fused(q, r, 0.24022650760568126f);
+  q = fused(q, r, 0.6931471880262288f);
+  return fused(r, q, 1.0f) * power_of_two(half) * power_of_two(n - half);
 }
 PLAIT_HD double exp2(double x) { return ::exp2(x); }
 
@@ -172,14 +174,14 @@ PLAIT_HD float split_exponent(float x, float *k) {
 // t in log(1 + f) = f - f^2 / 2 + t
 PLAIT_HD float log_tail(float f) {
   float q = 0.06915591789f;
-  q = q * f - 0.1178982972f;
-  q = q * f + 0.1187288685f;
-  q = q * f - 0.1238433975f;
-  q = q * f + 0.1421866967f;
-  q = q * f - 0.1666925169f;
-  q = q * f + 0.2000222603f;
-  q = q * f - 0.2499998658f;
-  q = q * f + 0.3333331045f;
+  q = fused(q, f, -0.1178982972f);
+  q = fused(q, f, 0.1187288685f);
+  q = fused(q, f, -0.1238433975f);
+  q = fused(q, f, 0.1421866967f);
+  q = fused(q, f, -0.1666925169f);
+  q = fused(q, f, 0.2000222603f);
+  q = fused(q, f, -0.2499998658f);
+  q = fused(q, f, 0.3333331045f);
   return f * f * f * q;
 }
 
@@ -191,7 +193,7 @@ PLAIT_HD float log_special(float x, float result) {  // the error of the formula
 PLAIT_HD float log(float x) {
   float k;
   const float f = split_exponent(x, &k);
-  const float tail = log_tail(f) + k * kLn2Lo;
+  const float tail = fused(k, kLn2Lo, log_tail(f));
   return log_special(x, k * kLn2Hi + (f - (0.5f * f * f - tail)));
 }
 
@@ -264,21 +266,21 @@ PLAIT_HD float erf(float x) {
   float a = abs(x);
   const float t = x * x;
   float p = 7.853908531e-5f;
-  p = p * t - 0.0008010206852f;
-  p = p * t + 0.005188329061f;
-  p = p * t - 0.02685381259f;
-  p = p * t + 0.1128358516f;
-  p = p * t - 0.3761262583f;
-  p = p * t + 1.128379166f;
+  p = fused(p, t, -0.0008010206852f);
+  p = fused(p, t, 0.005188329061f);
+  p = fused(p, t, -0.02685381259f);
+  p = fused(p, t, 0.1128358516f);
+  p = fused(p, t, -0.3761262583f);
+  p = fused(p, t, 1.128379166f);
   a = a > 3.95f ? 3.95f : a;
   float q = 2.149668351e-5f;  // -log(erfc(a))
-  q = q * a - 0.0004391130012f;
-  q = q * a + 0.004193643428f;
-  q = q * a - 0.02517905364f;
-  q = q * a + 0.1083726125f;
-  q = q * a + 0.6332624895f;
-  q = q * a + 1.129556892f;
-  q = q * a - 0.0001834570026f;
+  q = fused(q, a, -0.0004391130012f);
+  q = fused(q, a, 0.004193643428f);
+  q = fused(q, a, -0.02517905364f);
+  q = fused(q, a, 0.1083726125f);
+  q = fused(q, a, 0.6332624895f);
+  q = fused(q, a, 1.129556892f);
+  q = fused(q, a, -0.0001834570026f);
   const float outer = copysign(1.0f - exp(-q), x);
   return abs(x) < 1.0f ? x * p : outer;
 }
@@ -336,11 +338,12 @@ PLAIT_HD float reduce_exactly(float x, int32_t *quadrant) {
 }
 PLAIT_HD float sin_poly(float r) {
   const float t = r * r;
-  return r + r * t * ((-0.0001951666104f * t + 0.008332173591f) * t - 0.1666665487f);
+  const float q = fused(fused(-0.0001951666104f, t, 0.008332173591f), t, -0.1666665487f);
+  return fused(r * t, q, r);
 }
 PLAIT_HD float cos_poly(float r) {
   const float t = r * r;
-  const float q = (2.443773601e-5f * t - 0.001388736151f) * t + 0.04166664675f;
+  const float q = fused(fused(2.443773601e-5f, t, -0.001388736151f), t, 0.04166664675f);
   return 1.0f - (0.5f * t - t * t * q);
 }
 template <bool quick = false>
@@ -383,15 +386,15 @@ constexpr float kPiHi = 3.14159274f, kPiLo = -8.74227801e-8f;
 PLAIT_HD float atan_unit(float t) {  // |t| <= 1
   const float z = t * t;
   float q = -0.001771810499f;
-  q = q * z + 0.01081847672f;
-  q = q * z - 0.031002051f;
-  q = q * z + 0.0577852159f;
-  q = q * z - 0.08393679365f;
-  q = q * z + 0.1094897289f;
-  q = q * z - 0.1426366079f;
-  q = q * z + 0.1999849793f;
-  q = q * z - 0.3333329762f;
-  return t + t * z * q;
+  q = fused(q, z, 0.01081847672f);
+  q = fused(q, z, -0.031002051f);
+  q = fused(q, z, 0.0577852159f);
+  q = fused(q, z, -0.08393679365f);
+  q = fused(q, z, 0.1094897289f);
+  q = fused(q, z, -0.1426366079f);
+  q = fused(q, z, 0.1999849793f);
+  q = fused(q, z, -0.3333329762f);
+  return fused(t * z, q, t);
 }
 PLAIT_HD float atan(float x) {
   const float a = abs(x), p = atan_unit(a > 1.0f ? 1.0f / a : a);
@@ -409,11 +412,11 @@ PLAIT_HD float atan2(float y, float x) {
 // asin of s, where z = s^2 <= 1/4
 PLAIT_HD float asin_poly(float s, float z) {
   float q = 0.04223096095f;
-  q = q * z + 0.02414071542f;
-  q = q * z + 0.0454784068f;
-  q = q * z + 0.0749523207f;
-  q = q * z + 0.1666675415f;
-  return s + s * z * q;
+  q = fused(q, z, 0.02414071542f);
+  q = fused(q, z, 0.0454784068f);
+  q = fused(q, z, 0.0749523207f);
+  q = fused(q, z, 0.1666675415f);
+  return fused(s * z, q, s);
 }
 PLAIT_HD float asin(float x) {
   const float a = abs(x);
@@ -444,24 +447,24 @@ PLAIT_HD float pow_magnitude(float a, float y) {
   const float f = split_exponent(a, &k);
   const double s = double(f) / (2.0 + double(f)), z = s * s;
   double q = 0.2431510082980557849;
-  q = q * z + 0.261425044941609779;
-  q = q * z + 0.3206169725197197285;
-  q = q * z + 0.4121983939243901752;
-  q = q * z + 0.5770780172968252701;
-  q = q * z + 0.9617966939242213211;
-  q = q * z + 2.885390081777927348;
+  q = fused(q, z, 0.261425044941609779);
+  q = fused(q, z, 0.3206169725197197285);
+  q = fused(q, z, 0.4121983939243901752);
+  q = fused(q, z, 0.5770780172968252701);
+  q = fused(q, z, 0.9617966939242213211);
+  q = fused(q, z, 2.885390081777927348);
   double v = double(y) * (double(k) + s * q);
   v = v < -160.0 ? -160.0 : v;
   v = v > 130.0 ? 130.0 : v;
   const double t = v + 6755399441055744.0, r = v - (t - 6755399441055744.0);
   double p = 0.00001520194885085995822;
-  p = p * r + 0.0001546929037178676865;
-  p = p * r + 0.001333392243451993831;
-  p = p * r + 0.009618027257172836548;
-  p = p * r + 0.05550410353630697047;
-  p = p * r + 0.2402265119811889694;
-  p = p * r + 0.6931471807283761181;
-  p = p * r + 0.9999999999616879713;
+  p = fused(p, r, 0.0001546929037178676865);
+  p = fused(p, r, 0.001333392243451993831);
+  p = fused(p, r, 0.009618027257172836548);
+  p = fused(p, r, 0.05550410353630697047);
+  p = fused(p, r, 0.2402265119811889694);
+  p = fused(p, r, 0.6931471807283761181);
+  p = fused(p, r, 0.9999999999616879713);
   return float(p * from_bits((bits(t) << 52) + (uint64_t(1023) << 52)));
 }
 

@@ -34,7 +34,8 @@ struct Halves {
   Loop loop;
   const Params *params;
   int n_operands;
-  bool narrow, bfloat;          // narrow: the result is a half too
+  Kind kind;
+  bool rounds;                  // the result is a half too
   bool wide[kMaxOperands - 1];  // numbers are float32 already
 };
 PLAIT_NOINLINE void halves_loop(char *out, char *const *in, int64_t n, const void *context) {
@@ -49,24 +50,14 @@ PLAIT_NOINLINE void halves_loop(char *out, char *const *in, int64_t n, const voi
         continue;
       }
       p[k] = reinterpret_cast<char *>(tile[k + 1]);
-      const uint16_t *from = reinterpret_cast<const uint16_t *>(in[k]) + at;
-      if (h.bfloat) {
-        widen_bfloats(tile[k + 1], from, m);
-      } else {
-        widen_halves(tile[k + 1], from, m);
-      }
+      widen(h.kind, tile[k + 1], reinterpret_cast<const uint16_t *>(in[k]) + at, m);
     }
-    if (!h.narrow) {
+    if (!h.rounds) {
       h.loop(out + at, p, m, h.params);  // bool
       continue;
     }
     h.loop(reinterpret_cast<char *>(tile[0]), p, m, h.params);
-    uint16_t *to = reinterpret_cast<uint16_t *>(out) + at;
-    if (h.bfloat) {
-      narrow_bfloats(to, tile[0], m);
-    } else {
-      narrow_halves(to, tile[0], m);
-    }
+    narrow(h.kind, reinterpret_cast<uint16_t *>(out) + at, tile[0], m);
   }
 }
 
@@ -99,7 +90,7 @@ plait_status run_pointwise(plait_call *c, const PointwiseOp &op) {
   Halves halves;
   const bool half = is_half(k);
   if (PLAIT_UNLIKELY(half)) {
-    halves = Halves{inner.loop, &params, op.n_operands, op.to != promote::BOOL, k == BF16, {}};
+    halves = Halves{inner.loop, &params, op.n_operands, k, op.to != promote::BOOL, {}};
     inner.loop = halves_loop;
     inner.context = &halves;
   }

@@ -1,8 +1,11 @@
-// Attribute lookup of modules: members come from dicts in the instance's __dict__, without a call
-// of Python code. It does what object.__getattribute__ and then Module.__getattr__ do, and leaves
-// what is unusual to the latter. CPython restores the slot when __getattr__, __getattribute__ or
-// the bases of a class, or of one of its bases, are assigned.
+// Calls and attribute lookup of modules: members come from dicts in the instance's __dict__,
+// without a call of Python code. It does what object.__getattribute__ and then Module.__getattr__
+// do, and leaves what is unusual to the latter. CPython restores the slot when __getattr__,
+// __getattribute__ or the bases of a class, or of one of its bases, are assigned; and that of calls
+// with __call__.
 #include <pybind11/pybind11.h>
+
+#include <vector>
 
 #include "tensor.hpp"
 
@@ -23,7 +26,11 @@ Key key_of(PyObject *name) {
 
 constexpr int kKinds = 3;
 Key registries[kKinds];  // the names of the dicts, in the order of the search
-PyObject *getattr_name, *getattribute_name;
+Key hooked, forward;
+PyObject *getattr_name, *getattribute_name, *call_name;
+// of modules: __call__, a function that notes the module on an exception, and the attributes of
+// the hooks of all modules
+PyObject *usual_call, *note_exception, *global_attributes;
 
 // Looks a key up in a dict. 1: found (a new reference), 0: absent, -1: an error.
 int find(PyObject *dict, const Key &key, PyObject **found) {
@@ -141,6 +148,73 @@ PyObject *get_attribute(PyObject *self, PyObject *name) {
   return there > 0 ? value : nullptr;
 }
 
+// Whether `_hooked` is not false in a dict; 1 and 0, -1: an error.
+int is_hooked(PyObject *attributes, int absent) {
+  PyObject *value = nullptr;
+  const int there = find(attributes, hooked, &value);
+  if (there <= 0) return there < 0 ? -1 : absent;
+  const Object held(value);
+  return value != Py_False;
+}
+
+// The function that a call of a module without hooks runs; empty where Python code must look.
+Object plain_forward(PyObject *self) {
+  if (Py_TYPE(self)->tp_getattro != get_attribute) return Object();
+  const Object attributes(PyObject_GenericGetDict(self, nullptr));
+  PyObject *own = nullptr;
+  if (!attributes || is_hooked(attributes.get(), 1) || is_hooked(global_attributes, 0) ||
+      find(attributes.get(), forward, &own)) {
+    Py_XDECREF(own);
+    PyErr_Clear();
+    return Object();
+  }
+  Object function = in_type(Py_TYPE(self), forward.name);
+  return function && PyFunction_Check(function.get()) ? std::move(function) : Object();
+}
+
+// function(first, *args, **kwargs)
+PyObject *call_with(PyObject *function, PyObject *first, PyObject *args, PyObject *kwargs) {
+  constexpr Py_ssize_t few = 8;
+  PyObject *room[few];
+  const Py_ssize_t n = PyTuple_GET_SIZE(args);
+  std::vector<PyObject *> more(n < few ? 0 : size_t(n) + 1);
+  PyObject **all = n < few ? room : more.data();
+  all[0] = first;
+  for (Py_ssize_t i = 0; i < n; i++) all[i + 1] = PyTuple_GET_ITEM(args, i);
+  return PyObject_VectorcallDict(function, all, size_t(n) + 1, kwargs);
+}
+
+// Adds the module to the exception that is set.
+void note(PyObject *self) {
+#if PY_VERSION_HEX >= 0x030C0000
+  PyObject *error = PyErr_GetRaisedException();
+  PyObject *args[] = {error, self};
+  const Object done(PyObject_Vectorcall(note_exception, args, 2, nullptr));
+  if (done) return PyErr_SetRaisedException(error);
+  Py_DECREF(error);
+#else
+  PyObject *type, *error, *trace;
+  PyErr_Fetch(&type, &error, &trace);
+  PyErr_NormalizeException(&type, &error, &trace);
+  if (trace) PyException_SetTraceback(error, trace);
+  PyObject *args[] = {error, self};
+  const Object done(PyObject_Vectorcall(note_exception, args, 2, nullptr));
+  if (done) return PyErr_Restore(type, error, trace);
+  Py_XDECREF(type);
+  Py_XDECREF(error);
+  Py_XDECREF(trace);
+#endif
+}
+
+// The slot tp_call of modules.
+PyObject *call_module(PyObject *self, PyObject *args, PyObject *kwargs) {
+  const Object function = plain_forward(self);
+  if (!function) return call_with(usual_call, self, args, kwargs);
+  PyObject *result = call_with(function.get(), self, args, kwargs);
+  if (!result && PyErr_ExceptionMatches(PyExc_Exception)) note(self);
+  return result;
+}
+
 // hasattr without making an AttributeError.
 bool has(const py::object &self, const py::object &name) {
   PyObject *value = nullptr;
@@ -174,6 +248,23 @@ bool install(const py::object &cls, const py::object &getattr) {
   return true;
 }
 
+bool install_calls(const py::object &cls, const py::object &call, const py::object &noted,
+                   const py::dict &attributes) {
+  if (!PyType_Check(cls.ptr())) throw py::type_error("install_calls: `cls` must be a class");
+  auto *type = reinterpret_cast<PyTypeObject *>(cls.ptr());
+  if (type->tp_getattro != get_attribute || in_type(type, call_name).get() != call.ptr())
+    return false;
+  if (!usual_call) {  // for the life of the process
+    usual_call = new_reference(call.ptr());
+    note_exception = new_reference(noted.ptr());
+    global_attributes = new_reference(attributes.ptr());
+  }
+  if (usual_call != call.ptr()) return false;
+  type->tp_call = call_module;
+  PyType_Modified(type);
+  return true;
+}
+
 bool installed(const py::object &cls) {
   return PyType_Check(cls.ptr()) &&
          reinterpret_cast<PyTypeObject *>(cls.ptr())->tp_getattro == get_attribute;
@@ -186,6 +277,11 @@ void add_attribute_lookup(py::module_ &m) {
   for (int i = 0; i < kKinds; i++) registries[i] = key_of(PyUnicode_InternFromString(names[i]));
   getattr_name = PyUnicode_InternFromString("__getattr__");
   getattribute_name = PyUnicode_InternFromString("__getattribute__");
+  hooked = key_of(PyUnicode_InternFromString("_hooked"));
+  forward = key_of(PyUnicode_InternFromString("forward"));
+  call_name = PyUnicode_InternFromString("__call__");
+  m.def("_install_module_calls", install_calls, py::arg("cls"), py::arg("call"), py::arg("note"),
+        py::arg("attributes"));
   m.def("_has_attribute", has, py::arg("instance"), py::arg("name"));
   m.def("_install_attribute_lookup", install, py::arg("cls"), py::arg("getattr"));
   m.def("_has_attribute_lookup", installed, py::arg("cls"));

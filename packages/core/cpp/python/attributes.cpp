@@ -21,8 +21,7 @@ PyObject *get_nbytes(PyObject *self, void *) {
   return PyLong_FromLongLong(numel(handle_of(self)) * itemsize(handle_of(self)->dl.dtype));
 }
 PyObject *get_version(PyObject *self, void *) {
-  return PyLong_FromUnsignedLongLong(
-      __atomic_load_n(&handle_of(self)->storage->version, __ATOMIC_RELAXED));
+  return PyLong_FromUnsignedLongLong(history_version(handle_of(self)));
 }
 PyObject *get_base(PyObject *self, void *) {
   plait_tensor *t = handle_of(self);
@@ -51,7 +50,9 @@ PyObject *get_data(PyObject *self, void *) {
   plait_thread *thread = state.runtime->thread();
   plait_tensor *out = nullptr;
   const plait_status s = state.runtime->tensor_alias(thread, handle_of(self), &out);
-  return s < 0 ? raise(thread, s) : wrap(out);
+  if (s < 0) return raise(thread, s);
+  out->flags |= PLAIT_TENSOR_DATA;
+  return wrap(out);
 }
 // p.data = q: the handle gets other bytes; its history, hooks and identity stay
 int set_data(PyObject *self, PyObject *o, void *) {
@@ -139,7 +140,8 @@ PyGetSetDef attributes[] = {
      "    plait.Size([5, 3, 2])",
      nullptr},
     {"data", entry<get_data>, entry<set_data>,
-     "The same elements without history; assigning re-points the tensor."
+     "The same elements without history; assigning re-points the tensor. A backward pass "
+     "does not check writes through it: detach() gives what is checked."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> x = pc.zeros(2)\n"

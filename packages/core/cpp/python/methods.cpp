@@ -1,4 +1,6 @@
 // Methods of Tensor that read the handle: sizes, strides, elements.
+#include <vector>
+
 #include "tensor.hpp"
 
 namespace plait::core {
@@ -109,6 +111,45 @@ PyObject *take_item(PyObject *self, PyObject *) { return item(handle_of(self), "
 PyObject *take_list(PyObject *self, PyObject *) { return tolist(handle_of(self)); }
 PyObject *complex_number(PyObject *self, PyObject *) { return as_complex(self); }
 
+// Reads sizes that are ints of 64 bits, one after the other or in one tuple or list. Their number;
+// -1 for all other arguments, without an exception.
+int plain_sizes(PyObject *const *args, Py_ssize_t n, int64_t *sizes) {
+  if (n == 1 && (PyTuple_Check(args[0]) || PyList_CheckExact(args[0]))) {
+    n = PySequence_Fast_GET_SIZE(args[0]);
+    args = PySequence_Fast_ITEMS(args[0]);
+  } else if (n == 0) {
+    return -1;
+  }
+  if (n > PLAIT_MAX_DIMS) return -1;
+  for (Py_ssize_t i = 0; i < n; i++) {
+    if (!PyLong_CheckExact(args[i])) return -1;
+    int overflow = 0;
+    sizes[i] = PyLong_AsLongLongAndOverflow(args[i], &overflow);
+    if (overflow) return -1;
+  }
+  return int(n);
+}
+
+// Other arguments than plain sizes, such as a dtype, are left to a function in Python.
+PyObject *view(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
+  int64_t sizes[PLAIT_MAX_DIMS];
+  const int ndim = kwnames || !is_exact(self) ? -1 : plain_sizes(args, n, sizes);
+  if (ndim >= 0) {
+    plait_tensor *t = call(op_view, {value(handle_of(self)), ints(sizes, ndim)});
+    return t ? wrap(t) : nullptr;
+  }
+  static PyObject *other = nullptr;
+  if (!other) {
+    const Object module(plait_import_module("plait_core._views"));
+    other = module ? PyObject_GetAttrString(module.get(), "view") : nullptr;
+    if (!other) return nullptr;
+  }
+  const Py_ssize_t all = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+  std::vector<PyObject *> with_self{self};
+  with_self.insert(with_self.end(), args, args + all);
+  return PyObject_Vectorcall(other, with_self.data(), size_t(n) + 1, kwnames);
+}
+
 // an alias of `data` of a class derived from Tensor, such as Parameter
 PyObject *make_subclass(PyObject *, PyObject *const *args, Py_ssize_t n) {
   if (n < 2 || n > 3 || !PyType_Check(args[0]) ||
@@ -155,7 +196,7 @@ PyObject *cast_to(PyObject *self, PyObject *dtype) {
 
 // called by code that writes through data_ptr()
 PyObject *version_bump(PyObject *self, PyObject *) {
-  state.runtime->touched(handle_of(self)->storage);
+  wrote(handle_of(self));
   Py_RETURN_NONE;
 }
 
@@ -245,6 +286,28 @@ PyMethodDef methods[] = {
      "    False"},
     {"_is_view", entry<is_view>, METH_NOARGS,
      "_is_view($self, /)\n--\n\nWhether an operator made this as a view."},
+    {"view", function(entry<view>), METH_FASTCALL | METH_KEYWORDS,
+     "view($self, /, *shape, size=None, dtype=None)\n--\n\nReturn the elements in another shape, "
+     "or the bytes as another dtype, without a copy.\n"
+     "\n"
+     "The forms are ``view(*shape)``, one -1 of which stands for the size that fits, and\n"
+     "``view(dtype)``. A dtype of another size changes the last dimension: int32 seen as int16 "
+     "has\n"
+     "twice as many elements. No gradient flows through a change of dtype.\n"
+     "\n"
+     "Raises:\n"
+     "    ShapeError: if the number of elements differs, if no strides give the elements in that "
+     "order\n"
+     "        (for example, of a transposed tensor; `reshape` then copies), or if the bytes of "
+     "the\n"
+     "        last dimension do not fit the dtype.\n"
+     "\n"
+     "Example:\n"
+     "    >>> import plait_core as pc\n"
+     "    >>> pc.arange(6).view(2, -1).tolist()\n"
+     "    [[0, 1, 2], [3, 4, 5]]\n"
+     "    >>> pc.tensor([1.0, -2.0]).view(pc.int32).tolist()\n"
+     "    [1065353216, -1073741824]"},
     {"item", entry<take_item>, METH_NOARGS,
      "item($self, /)\n--\n\nThe only element as a Python number."
      "\n\nExample:\n"

@@ -94,8 +94,15 @@ void set_batch_invariant(bool mode) {
   change_settings(mode ? settings | bit : settings & ~bit);
 }
 bool is_batch_invariant() {
-  return (*state.runtime->settings & PLAIT_SETTING_BATCH_INVARIANT) != 0;
+  constexpr uint64_t bits = PLAIT_SETTING_BATCH_INVARIANT | kReproducible;
+  return (*state.runtime->settings & bits) != 0;
 }
+
+void set_reproducible(bool mode) {
+  const uint64_t settings = *state.runtime->settings;
+  change_settings(mode ? settings | kReproducible : settings & ~kReproducible);
+}
+bool is_reproducible() { return (*state.runtime->settings & kReproducible) != 0; }
 
 void set_weight_cache(bool mode) {
   const uint64_t settings = *state.runtime->settings, bit = plait::core::kPackWeightsAnew;
@@ -298,10 +305,17 @@ void add_functions(py::module_ &m) {
         "        True\n"
         "        >>> pc.set_batch_invariant(False)\n");
   m.def("is_batch_invariant", is_batch_invariant,
-        "Whether `set_batch_invariant` is in force."
+        "Whether `set_batch_invariant` is in force, or `set_reproducible`, which implies it."
         "\n\nExample:\n"
         "    >>> import plait_core as pc\n"
         "    >>> pc.is_batch_invariant()\n"
+        "    False");
+  m.def("_set_reproducible", set_reproducible, py::arg("mode"));
+  m.def("is_reproducible", is_reproducible,
+        "Whether `set_reproducible` is in force."
+        "\n\nExample:\n"
+        "    >>> import plait_core as pc\n"
+        "    >>> pc.is_reproducible()\n"
         "    False");
   m.def(
       "set_weight_cache", set_weight_cache, py::arg("mode"),

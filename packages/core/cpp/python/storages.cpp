@@ -194,7 +194,7 @@ PyObject *resize_in_place(PyObject *self, PyObject *const *args, Py_ssize_t n) {
   const plait_status s = state.runtime->tensor_repoint(thread, t, to);
   plait_release(to);
   if (s < 0) return raise(thread, s);
-  state.runtime->touched(t->storage);
+  wrote(t);
   return new_reference(self);
 }
 

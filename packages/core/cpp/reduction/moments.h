@@ -50,7 +50,7 @@ Moments moments_of(const T *p, int64_t n) {
   for (i = 0; i + 4 * w <= n; i += 4 * w)
     for (int k = 0; k < 4; k++) {
       const Vec<T> d = load(p + i + k * w) - m;
-      q[k] += d * d;
+      q[k] = fused(d, d, q[k]);
       e[k] += d;
     }
   squares = double(sum_of<T>((q[0] + q[1]) + (q[2] + q[3])));

@@ -1,6 +1,9 @@
 // Reductions by one associative step: sum, mean, prod, amax, amin, max, min, any, all. How the
 // input is cut depends on its shape alone, so results don't depend on threads; float sums are
 // collected in float64 every few thousand steps.
+#include "kernel/half.h"
+#include "kernel/integers.h"
+#include "kernel/settings.h"
 #include "reduction/reduce.h"
 #include "reduction/rows.h"
 
@@ -18,22 +21,58 @@ T finished(P value, int64_t divisor) {
   return T(value);
 }
 
-// One result after the other.
-template <class Op, class T, class P = typename Collected<T>::type>
-plait_status reduce_rows(const plait_call *c, const Reduction &r, T *out, bool mean) {
-  const T *data = reinterpret_cast<const T *>(r.data);
+// Adjacent halves in float32: the steps and their order are those of reduce_contiguous.
+template <class Op, class P>
+P reduce_run_of_halves(Kind k, const uint16_t *p, int64_t n) {
+  using T = float;
+  constexpr int64_t kWhole = 4 * kLanes<T>;
+  T some[kBlockOf];
+  P result = Op::template start<P>();
+  for (int64_t i = 0, m; i < n; i += m) {
+    m = n - i < kWhole ? n - i : least(kBlockOf, (n - i) / kWhole * kWhole);
+    widen(k, some, p + i, m);
+    if (m < kWhole)
+      for (int64_t j = 0; j < m; j++) result = Op::step(result, P(some[j]));
+    else if constexpr (Op::kNanWins)
+      result = Op::step(result, extreme_block<Op, T, P>(some, m));
+    else
+      result = Op::step(result, reduce_block<Op, T, P>(some, m));
+  }
+  return result;
+}
+
+template <class T, class S>
+constexpr bool are_halves = is_float<T> && sizeof(S) == 2;
+
+template <class T, class S>
+PLAIT_INLINE void store_result(Kind k, S *out, T value) {
+  if constexpr (are_halves<T, S>)
+    narrow(k, out, &value, 1);
+  else
+    *out = value;
+}
+
+// One result after the other. Elements and results are stored as S: T, or halves of kind k.
+template <class Op, class T, class S = T, class P = typename Collected<T>::type>
+plait_status reduce_rows(const plait_call *c, const Reduction &r, S *out, bool mean, Kind k) {
+  const S *data = reinterpret_cast<const S *>(r.data);
   const int64_t results = r.kept.count, n = r.reduced.count, divisor = mean ? n : 1;
-  const int64_t pieces = results < kFewResults && n > kPiece ? ceil_div(n, kPiece) : 1;
+  const bool few = results < kFewResults || batch_invariant();
+  const int64_t pieces = few && n > kPiece ? ceil_div(n, kPiece) : 1;
   auto piece = [&](int64_t i, int64_t begin, int64_t end) {
     P value = Op::template start<P>();
-    r.runs(data + r.kept.offset(i), begin, end, [&](const T *p, int64_t m, int64_t step) {
-      value = Op::step(value, reduce_run<Op>(p, m, step));
+    r.runs(data + r.kept.offset(i), begin, end, [&](const S *p, int64_t m, int64_t step) {
+      if constexpr (are_halves<T, S>)
+        value = Op::step(value, reduce_run_of_halves<Op, P>(k, p, m));
+      else
+        value = Op::step(value, reduce_run<Op>(p, m, step));
     });
     return value;
   };
   if (pieces == 1) {
     parallel_ranges(c, results, kPiece / (n + 1) + 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; i++) out[i] = finished<T>(piece(i, 0, n), divisor);
+      for (int64_t i = begin; i < end; i++)
+        store_result<T>(k, out + i, finished<T>(piece(i, 0, n), divisor));
     });
     return PLAIT_OK;
   }
@@ -47,9 +86,17 @@ plait_status reduce_rows(const plait_call *c, const Reduction &r, T *out, bool m
   for (int64_t i = 0; i < results; i++) {
     P value = partial[i * pieces];
     for (int64_t k = 1; k < pieces; k++) value = Op::step(value, partial[i * pieces + k]);
-    out[i] = finished<T>(value, divisor);
+    store_result<T>(k, out + i, finished<T>(value, divisor));
   }
   return PLAIT_OK;
+}
+
+// Of halves; what lies side by side or apart is left to the fallback.
+template <class Op>
+plait_status reduce_halves(const plait_call *c, const Reduction &r, DLTensor *out, bool mean) {
+  if (r.reduced.count > 1 && r.reduced.inner_stride() != 1) return PLAIT_DECLINE;
+  if (r.kept.count == 0) return PLAIT_OK;
+  return reduce_rows<Op, float>(c, r, data<uint16_t>(out), mean, kind(out->dtype));
 }
 
 template <class Op, class T>
@@ -95,7 +142,8 @@ plait_status reduce_columns(const plait_call *c, const Reduction &r, T *out, boo
   const int64_t width = r.kept.inner_size(), n = r.reduced.count, divisor = mean ? n : 1;
   const int64_t blocks = ceil_div(width, kColumns), outer = r.kept.count / width * blocks;
   const int64_t rows = kPiece * 2 / (width < kColumns ? width : kColumns);  // of one piece
-  const int64_t pieces = outer < kFewResults && n > rows ? ceil_div(n, rows) : 1;
+  const bool few = outer < kFewResults || batch_invariant();
+  const int64_t pieces = few && n > rows ? ceil_div(n, rows) : 1;
   Workspace space;
   PLAIT_TRY(space.take(c, uint64_t(outer * pieces * kColumns) * sizeof(P)));
   P *partial = space.as<P>();
@@ -135,7 +183,7 @@ plait_status reduce_as(const plait_call *c, const Reduction &r, DLTensor *out, b
   const bool columns = r.reduced.count > 1 && r.reduced.inner_stride() != 1 && r.kept.ndim &&
                        r.kept.inner_stride() == 1 && r.kept.inner_size() >= 8;
   if (columns) return reduce_columns<Op>(c, r, to, mean);
-  return reduce_rows<Op>(c, r, to, mean);
+  return reduce_rows<Op, T>(c, r, to, mean, Unknown);
 }
 
 // Sums and products wrap around: signed integers are treated as the unsigned ones of their size.
@@ -147,6 +195,7 @@ plait_status reduce_arithmetic(const plait_call *c, uint64_t mask, bool mean) {
   Workspace space;
   Reduction r;
   PLAIT_TRY(prepare(c, in, mask, k, Layout::kAny, &space, &r));
+  if (is_half(k)) return reduce_halves<Op>(c, r, out, mean);
   switch (k) {
     case F32: return reduce_as<Op, float>(c, r, out, mean);
     case F64: return reduce_as<Op, double>(c, r, out, mean);
@@ -171,6 +220,7 @@ plait_status reduce_order(const plait_call *c, uint64_t mask) {
   Reduction r;
   PLAIT_TRY(prepare(c, in, mask, k, Layout::kAny, &space, &r));
   if (k == Bool) return reduce_as<Op, uint8_t>(c, r, out, false);
+  if (is_half(k)) return reduce_halves<Op>(c, r, out, false);
   PLAIT_NUMERIC(k, return (reduce_as<Op, T>(c, r, out, false)))
   return PLAIT_OK;
 }

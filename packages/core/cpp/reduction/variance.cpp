@@ -1,4 +1,5 @@
 // Variance and standard deviation of real numbers: var, std, var_mean.
+#include "kernel/settings.h"
 #include "reduction/moments.h"
 #include "reduction/reduce.h"
 
@@ -19,7 +20,8 @@ plait_status moments(const plait_call *c, const Reduction &r, T *variance, T *me
   const T *from = reinterpret_cast<const T *>(r.data);
   const int64_t n = r.reduced.count, results = r.kept.count;
   const double correction = real(c, 2, 1);
-  const int64_t pieces = results < 32 && n > 4 * kPiece ? ceil_div(n, 4 * kPiece) : 1;
+  const bool few = results < 32 || batch_invariant();
+  const int64_t pieces = few && n > 4 * kPiece ? ceil_div(n, 4 * kPiece) : 1;
   Workspace space;
   PLAIT_TRY(space.take(c, uint64_t(results * pieces) * sizeof(Moments)));
   Moments *part = space.as<Moments>();

@@ -8,6 +8,7 @@ namespace {
 
 constexpr uint64_t kRecordBytes = 64 << 10;  // mapped at a time
 constexpr int kTries = 32, kTriesAbove = 8;  // looked at in a list
+constexpr uint64_t kNear = 8;  // a block fits well if at most an eighth is left over
 
 uint64_t round_up(uint64_t n, uint64_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -113,6 +114,7 @@ void BlockPool::merge_all(BlockRecords &records) {
     while (block->above && block->above->free) merge(block, records);
     newer = block->newer;
   }
+  merged_ = true;
 }
 
 Block *BlockPool::smallest(uint32_t cls, uint64_t bytes, int tries) const {
@@ -139,11 +141,13 @@ Block *BlockPool::find(uint64_t bytes) const {
 Block *BlockPool::take(uint64_t bytes, BlockRecords &records) {
   bytes = round_up(bytes, grain_);
   Block *block = find(bytes);
-  if (!block) {
+  // A large block that is much larger stays whole, if smaller ones can be put together.
+  const bool near = block && (!huge() || block->size - bytes <= bytes / kNear);
+  if (!near && !merged_) {
     merge_all(records);
     block = find(bytes);
-    if (!block) return nullptr;
   }
+  if (!block) return nullptr;
   unlist(block);
   Block *high = block->size > bytes ? records.take() : nullptr;
   if (high) {  // the lower part stays free, where new pages come to lie below it
@@ -195,6 +199,7 @@ Block *BlockPool::grow(uint64_t bytes, int64_t now, BlockRecords &records) {
 void BlockPool::give(Block *block, int64_t now) {
   block->free = true;
   block->freed = now;
+  merged_ = false;
   list(block);
   enqueue(block);
 }

@@ -86,6 +86,7 @@ class BlockPool {
   Block *free_[kLargeClasses] = {};
   Block *oldest_ = nullptr, *newest_ = nullptr;
   Block *lowest_ = nullptr;  // of the range that grew last
+  bool merged_ = true;       // no free blocks are neighbours, as far as `merge_all` left them
 };
 
 // Unmaps a list that `release` returned; its records stay a list.

@@ -15,6 +15,7 @@ import typing as _typing
 from math import e, inf, nan, pi
 
 from plait_abi import (
+    ArgumentError,
     DTypeError,
     Event,
     Generator,
@@ -70,6 +71,7 @@ from plait_core._core import (
     get_num_threads,
     get_winograd,
     is_batch_invariant,
+    is_reproducible,
     is_tensor,
     is_weight_cache_enabled,
     memory_stats,
@@ -145,6 +147,7 @@ from plait_core._random import get_rng_state, initial_seed, manual_seed, seed, s
 from plait_core._repr import set_printoptions
 from plait_core._sparse import SparseTensor
 from plait_core._sparse_creation import sparse_coo_tensor
+from plait_core._startup import set_reproducible
 from plait_core._stft import istft, stft
 from plait_core._storages import UntypedStorage
 from plait_core._tensor_methods import is_same_size
@@ -160,6 +163,7 @@ __all__ = [
     "istft",
     "stft",
     "CheckpointError",
+    "ArgumentError",
     "DTypeError",
     "Event",
     "Generator",
@@ -231,6 +235,7 @@ __all__ = [
     "is_floating_point",
     "is_fusion_enabled",
     "is_nonzero",
+    "is_reproducible",
     "is_same_size",
     "is_tensor",
     "is_weight_cache_enabled",
@@ -262,6 +267,7 @@ __all__ = [
     "set_fusion",
     "set_num_threads",
     "set_printoptions",
+    "set_reproducible",
     "set_rng_state",
     "set_weight_cache",
     "set_winograd",

@@ -6,12 +6,18 @@ from typing import Any
 
 import plait_abi
 from plait_abi.imports import import_module
+from plait_core._core import is_reproducible
 
 __all__ = ["register"]
 
 
-def _put(out: Any, function: str, x: Any, *sizes: Any, **settings: Any) -> None:
+def _put(name: str, out: Any, function: str, x: Any, *sizes: Any, **settings: Any) -> None:
     """Write the result of NumPy's transform; infinity and nan are results and give no warnings."""
+    if is_reproducible():
+        raise NotImplementedError(
+            f"{name}: there is no way to compute it with the same bits on every processor, which "
+            "set_reproducible(True) asks for"
+        )
     np = import_module("numpy")
 
     with np.errstate(all="ignore"):
@@ -19,17 +25,17 @@ def _put(out: Any, function: str, x: Any, *sizes: Any, **settings: Any) -> None:
 
 
 def _c2c(x: Any, dim: tuple[int, ...], norm: Any, forward: bool, out: Any) -> None:
-    _put(out, "fftn" if forward else "ifftn", x, axes=dim, norm=norm)
+    _put("fft_c2c", out, "fftn" if forward else "ifftn", x, axes=dim, norm=norm)
 
 
 def _r2c(x: Any, dim: tuple[int, ...], norm: Any, onesided: bool, out: Any) -> None:
     x = x.float() if x.itemsize == 2 else x  # NumPy does not have bfloat16 without ml_dtypes
-    _put(out, "rfftn" if onesided else "fftn", x, axes=dim, norm=norm)
+    _put("fft_r2c", out, "rfftn" if onesided else "fftn", x, axes=dim, norm=norm)
 
 
 def _c2r(x: Any, dim: tuple[int, ...], norm: Any, last: int, out: Any) -> None:
     sizes = [*(x.shape[d] for d in dim[:-1]), last]
-    _put(out, "irfftn", x, sizes, axes=dim, norm=norm)
+    _put("fft_c2r", out, "irfftn", x, sizes, axes=dim, norm=norm)
 
 
 def register() -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import pathlib
+import platform
 from collections.abc import Callable
-from functools import partial
 
 import plait_core._core as _core
 from plait_abi import _binding, paths
 
-__all__ = ["device_setup", "kernel_library", "start"]
+__all__ = ["device_setup", "kernel_library", "set_reproducible", "start"]
+
+_LIBRARIES = pathlib.Path(__file__).parent / "lib"
+_kernels: list[str] = []  # the libraries of kernels that are loaded
 
 
 def kernel_library() -> str:
@@ -42,24 +46,50 @@ def _check_numbers() -> None:
 def start() -> None:
     """Load the libraries in the order of their dependencies."""
     _check_numbers()
-    ours = pathlib.Path(__file__).parent / "lib"
     best = kernel_library()
     _load(paths("plait_ops").get("libplait_ops.so"), "plait-ops")
-    _load(str(ours / "libplait_core.so"), "plait-core")
-    kernels = [str(ours / "libplait_cpu_base.so")]
-    faster = ours / f"lib{best}.so"
+    _load(str(_LIBRARIES / "libplait_core.so"), "plait-core")
+    _kernels.append(str(_LIBRARIES / "libplait_cpu_base.so"))
+    faster = _LIBRARIES / f"lib{best}.so"
     if best != "plait_cpu_base" and (faster.exists() or os.environ.get("PLAIT_CPU")):
-        kernels.append(str(faster))
-    for library in kernels:
+        _kernels.append(str(faster))
+    for library in _kernels:
         _load(library, "plait-core")
-    _use_blas(kernels)
+    _use_blas(_kernels)
     _core._start()
+
+
+def set_reproducible(mode: bool) -> None:
+    """Let results have the same bits on every x86-64 processor and for every batch size.
+
+    Sums, products and elementary functions are computed in one order, which depends on the shapes
+    alone, and fused operations are emulated where the processor has none. Operators without such a
+    way, those of LAPACK for example, raise a NotImplementedError that names them. The mode implies
+    `set_batch_invariant`; docs/guides/reproducibility.md says what is promised and what it costs.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.set_reproducible(True)
+        >>> x, w = pc.randn(8, 300), pc.randn(300, 50)
+        >>> y = pc.softmax(x @ w, 1)  # the same bits with and without AVX2
+        >>> pc.set_reproducible(False)
+    """
+    if mode and len(_kernels) == 1:  # those of the baseline alone
+        _load_exact()
+    _core._set_reproducible(mode)
+
+
+@functools.cache
+def _load_exact() -> None:
+    """Load the kernels that emulate fused operations, where the base ones have none."""
+    if platform.machine() in ("x86_64", "AMD64"):
+        _load(str(_LIBRARIES / "libplait_cpu_exact.so"), "plait-core")
 
 
 def device_setup() -> Callable[[], None] | None:
     """Return a function, to be pickled, that loads the devices of this process in another one."""
     libraries = _binding.device_libraries()
-    return partial(load_devices, libraries) if libraries else None
+    return functools.partial(load_devices, libraries) if libraries else None
 
 
 def load_devices(libraries: list[str]) -> None:

@@ -16,23 +16,9 @@ _dtype = _binding.dtype
 
 
 def view(self: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
-    """Return the elements in another shape, or the bytes as another dtype, without a copy.
+    """Return what the method `Tensor.view` returns, whose docstring says it.
 
-    The forms are ``view(*shape)``, one -1 of which stands for the size that fits, and
-    ``view(dtype)``. A dtype of another size changes the last dimension: int32 seen as int16 has
-    twice as many elements. No gradient flows through a change of dtype.
-
-    Raises:
-        ShapeError: if the number of elements differs, if no strides give the elements in that order
-            (for example, of a transposed tensor; `reshape` then copies), or if the bytes of the
-            last dimension do not fit the dtype.
-
-    Example:
-        >>> import plait_core as pc
-        >>> pc.arange(6).view(2, -1).tolist()
-        [[0, 1, 2], [3, 4, 5]]
-        >>> pc.tensor([1.0, -2.0]).view(pc.int32).tolist()
-        [1065353216, -1073741824]
+    The method calls this for a dtype, for keywords and for sizes that are not plain ints.
     """
     if dtype is None:
         if len(shape) != 1 or type(shape[0]) is not _dtype:
@@ -115,5 +101,5 @@ def narrow_copy(self: Tensor, dim: int, start: int | Tensor, length: int) -> Ten
     return _operator("narrow")(self, dim, start, length).clone()  # type: ignore[no-any-return]
 
 
-METHODS: dict[str, Callable[..., Any]] = {"narrow_copy": narrow_copy, "view": view}
+METHODS: dict[str, Callable[..., Any]] = {"narrow_copy": narrow_copy}
 FUNCTIONS: dict[str, Callable[..., Any]] = {"narrow_copy": narrow_copy}

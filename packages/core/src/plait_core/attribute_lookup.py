@@ -1,4 +1,4 @@
-"""Attribute lookup in C for classes that keep members in dicts, as modules do.
+"""Attribute lookup and calls in C for classes that keep members in dicts, as modules do.
 
 A class with ``__getattr__`` needs a call of Python code for every member. For a class whose
 ``__getattr__`` searches the dicts ``_parameters``, ``_buffers`` and ``_modules`` of the instance's
@@ -12,7 +12,7 @@ from typing import Any
 
 from plait_core import _core
 
-__all__ = ["has", "install", "installed"]
+__all__ = ["has", "install", "install_calls", "installed"]
 
 
 def install(cls: type, getattr: Callable[[Any, str], Any]) -> bool:
@@ -50,6 +50,39 @@ def install(cls: type, getattr: Callable[[Any, str], Any]) -> bool:
         3
     """
     return _core._install_attribute_lookup(cls, getattr)
+
+
+def install_calls(
+    cls: type,
+    call: Callable[..., Any],
+    note: Callable[[Exception, Any], None],
+    attributes: dict[str, Any],
+) -> bool:
+    """Call a class's instances in C, if the result is what its ``__call__`` would give.
+
+    A call runs the class's ``forward``, and ``note(error, instance)`` if that raises an Exception.
+    ``call`` runs instead where ``_hooked`` is not False in the instance's ``__dict__`` or is
+    there and true in ``attributes``, and where ``forward`` is no function of the class. Python
+    restores its own call when ``__call__`` or the bases are assigned later.
+
+    Args:
+        cls: a class for which `install` is in force.
+        call: its ``__call__``, one function for all classes of the process.
+        note: called with an exception and the instance that it leaves.
+        attributes: the ``__dict__`` of an object whose ``_hooked`` switches hooks of all calls on.
+
+    Returns:
+        Whether calls are in C now: not if the class has another ``__call__``.
+
+    Raises:
+        TypeError: ``cls`` is not a class.
+
+    Example:
+        >>> from plait_core import attribute_lookup
+        >>> attribute_lookup.install_calls(int, print, print, {})
+        False
+    """
+    return _core._install_module_calls(cls, call, note, attributes)
 
 
 def has(instance: object, name: str) -> bool:

@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from plait_ops.samples.normalization.batch_norm import activated
 from plait_ops.specs.convolution.convolution import (
     conv2d,
+    conv2d_activation,
     conv2d_backward_input,
     conv2d_backward_weight,
 )
@@ -49,6 +51,24 @@ def _(input, weight, bias=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1), 
     )
     made = made.reshape(n, o, *out).astype(input.dtype)
     return made if bias is None else made + bias[:, None, None]
+
+
+@conv2d_activation.reference
+def _(
+    input,
+    weight,
+    bias,
+    stride,
+    padding,
+    dilation,
+    groups,
+    activation,
+    min_val,
+    max_val,
+    negative_slope,
+):
+    made = conv2d(input, weight, bias, stride, padding, dilation, groups)
+    return activated(made, activation, min_val, max_val, negative_slope).astype(input.dtype)
 
 
 @conv2d_backward_input.reference
@@ -107,6 +127,19 @@ def _(s):
     yield s(s.array(0, 3, 5, 5), s.array(4, 3, 3, 3), s.array(4))
 
 
+_NUMBERS = (-0.5, 0.75, 0.1)
+
+
+@conv2d_activation.samples
+def _(s):
+    for number, kind in enumerate(("relu", "hardtanh", "leaky_relu", "silu", "hardswish")):
+        bias = s.array(4) if number % 2 else None
+        rest = (1, 1 + number % 2), (1, 0), (1, 1), 2 - number % 2, kind, *_NUMBERS
+        yield s(
+            s.array(2, 4, 5, 6), s.array(4, 2 + number % 2 * 2, 3, 2), bias, *rest
+        ).without_gradient()
+
+
 @conv2d_backward_input.samples
 def _(s):
     yield s(s.array(1, 2, 2, 2), s.array(2, 1, 2, 2), (1, 2, 3, 3), (1, 2), (0, 1), (1, 1), 2)
@@ -129,6 +162,14 @@ def _call(*shapes, dtypes=("float32", "float32"), **kwargs):
     )
 
 
+conv2d_activation.error(
+    "ValueError",
+    lambda s: s(
+        *(s.array(1, 2, 3, 3), s.array(2, 2, 1, 1), None, 1, 0, 1, 1),
+        *("gelu", *_NUMBERS),
+    ),
+    contains=["activation", "gelu"],
+)
 conv2d.error(
     "ShapeError",
     _call((3, 5, 5), (4, 3, 3, 3)),

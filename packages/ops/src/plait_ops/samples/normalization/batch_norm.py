@@ -68,7 +68,7 @@ def _(
     return made if bias is None else made + bias.reshape(wide)
 
 
-def _activated(x, activation, low, high, slope):
+def activated(x, activation, low, high, slope):
     if activation == "relu":
         return np.maximum(x, 0)
     if activation == "hardtanh":
@@ -98,14 +98,14 @@ def _slopes(x, activation, low, high, slope):
 def _(input, weight, bias, eps, activation, min_val, max_val, negative_slope):
     x = input.astype("float64")
     made, m, v = native_batch_norm(x, weight, bias, eps)
-    made = _activated(made, activation, min_val, max_val, negative_slope)
+    made = activated(made, activation, min_val, max_val, negative_slope)
     return tuple(each.astype(input.dtype) for each in (made, m, v))
 
 
 @native_batch_norm_add_activation.reference
 def _(input, residual, weight, bias, eps, activation, min_val, max_val, negative_slope):
     made, m, v = native_batch_norm(input.astype("float64"), weight, bias, eps)
-    made = _activated(made + residual, activation, min_val, max_val, negative_slope)
+    made = activated(made + residual, activation, min_val, max_val, negative_slope)
     return tuple(each.astype(input.dtype) for each in (made, m, v))
 
 
@@ -169,7 +169,7 @@ def _(
 ):
     made = batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
     made = made if residual is None else made + residual
-    made = _activated(made, activation, min_val, max_val, negative_slope)
+    made = activated(made, activation, min_val, max_val, negative_slope)
     return made.astype(input.dtype)
 
 

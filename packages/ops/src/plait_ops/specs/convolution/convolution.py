@@ -2,7 +2,8 @@
 
 from plait_ops.calls import sum
 from plait_ops.spec import Operator
-from plait_ops.words import check, numel, require, require_same, result, sizes, windows
+from plait_ops.specs.normalization.batch_norm import activated, check_activation
+from plait_ops.words import check, numel, part, require, require_same, result, sizes, windows
 
 conv2d = Operator(
     "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, int[2] dilation=1, "
@@ -24,6 +25,17 @@ conv2d = Operator(
     dtypes="floating",
     kernel="in[0] is (n, c, h, w), in[1] (o, c / groups, kh, kw), in[2] None or (o,), of one floating dtype, any strides; stride, padding and dilation are two ints each; the result is in C order and every element of it is written; arguments fit one another, n or c may be 0.",
 )
+conv2d_activation = Operator(
+    "conv2d_activation(Tensor input, Tensor weight, Tensor? bias, int[2] stride, int[2] padding, int[2] dilation, "
+    "int groups, str activation, float min_val, float max_val, float negative_slope) -> Tensor",
+    doc="""
+    ``activation(conv2d(input, weight, bias, ...))`` in one pass over the result; `activation` is one of those of
+    `batch_norm_activation`. It has no derivative: where one is needed, its two parts run.
+    """,
+    dtypes="floating",
+    internal=True,
+    kernel="optional; the arguments are those of `conv2d`, then in[7], one of the names in `batch_norm_activation`, and its numbers; the result is in C order.",
+)
 conv2d_backward_input = Operator(
     "conv2d_backward_input(Tensor grad, Tensor weight, int[] size, int[2] stride, int[2] padding, int[2] dilation, "
     "int groups) -> Tensor",
@@ -42,8 +54,8 @@ conv2d_backward_weight = Operator(
 )
 
 
-@conv2d.shape
-def _(input, weight, bias, stride, padding, dilation, groups):
+@part
+def checked_sizes(input, weight, bias, stride, padding, dilation, groups):
     check(
         input.ndim == 4 and weight.ndim == 4,
         f"`input` and `weight` must have 4 dimensions; got shapes {input.shape} and {weight.shape}",
@@ -71,7 +83,43 @@ def _(input, weight, bias, stride, padding, dilation, groups):
                 input.shape, 2 + i, weight.shape[2 + i], stride[i], padding[i], dilation[i], False
             )
         )
+    return made
+
+
+@conv2d.shape
+def _(input, weight, bias, stride, padding, dilation, groups):
+    made = checked_sizes(input, weight, bias, stride, padding, dilation, groups)
     return result(made, input.dtype)
+
+
+@conv2d_activation.shape
+def _(input, weight, bias, stride, padding, dilation, groups, activation):
+    check_activation(activation)
+    made = checked_sizes(input, weight, bias, stride, padding, dilation, groups)
+    return result(made, input.dtype)
+
+
+@conv2d_activation.cost
+def _(weight, result):
+    return 2 * numel(result) * numel(weight.shape[1:]) + numel(result)
+
+
+@conv2d_activation.decompose
+def _(
+    input,
+    weight,
+    bias,
+    stride,
+    padding,
+    dilation,
+    groups,
+    activation,
+    min_val,
+    max_val,
+    negative_slope,
+):
+    made = conv2d(input, weight, bias, stride, padding, dilation, groups)
+    return activated(made, activation, min_val, max_val, negative_slope)
 
 
 @conv2d.cost
