@@ -149,3 +149,85 @@ def test_copies_and_ends() -> None:
     del layers
     gc.collect()
     assert len(folded._kept) < before
+
+
+JOINED: dict[str, Callable[[], nn.Module]] = {
+    "relu": lambda: nn.ReLU(inplace=True),
+    "relu6": nn.ReLU6,
+    "hardtanh": lambda: nn.Hardtanh(-0.5, 0.75),
+    "leaky_relu": lambda: nn.LeakyReLU(0.2),
+    "silu": nn.SiLU,
+    "hardswish": nn.Hardswish,
+}
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the activations that ran together with a convolution."""
+    made: list[str] = []
+    operator = folded.conv2d_activation
+
+    def watched(*args: Any) -> pc.Tensor:
+        made.append(args[7])
+        return operator(*args)
+
+    monkeypatch.setattr(folded, "conv2d_activation", watched)
+    return made
+
+
+@pytest.mark.parametrize("name", JOINED)
+@pytest.mark.parametrize("normed", [True, False])
+def test_activations_join(name: str, normed: bool, calls: list[str]) -> None:
+    norm = [filled(nn.BatchNorm2d(6))] if normed else []
+    layers = nn.Sequential(nn.Conv2d(4, 6, 3, 2, 1), *norm, JOINED[name](), nn.Conv2d(6, 2, 1))
+    x = pc.randn(2, 4, 9, 9)
+    before = x.clone()
+    with ag.no_grad():
+        made = layers.eval()(x)
+        assert len(calls) == 1
+        pc.set_fusion(False)
+        try:
+            assert pc.equal(layers(x), made)
+        finally:
+            pc.set_fusion(True)
+    assert len(calls) == 1
+    assert pc.allclose(layers(x).detach(), made, rtol=1e-4, atol=1e-5)  # with gradients: apart
+    assert len(calls) == 1
+    assert pc.equal(x, before)
+
+
+SEEN: list[Callable[[nn.Sequential], object]] = [
+    lambda m: m[2].register_forward_hook(lambda module, args, output: output + 1),
+    lambda m: setattr(m[2], "forward", lambda x: x + 1),
+    lambda m: setattr(m[0], "padding", "valid"),
+    lambda m: m.double(),
+    lambda m: m[1].register_forward_hook(lambda module, args, output: output + 1),
+    lambda m: m.train(),
+]
+
+
+@pytest.mark.parametrize("number", range(len(SEEN)))
+def test_activations_that_somebody_sees(number: int, calls: list[str]) -> None:
+    layers = model()
+    SEEN[number](layers)
+    x = pc.randn(2, 4, 6, 6, dtype=layers[0].weight.dtype)
+    with ag.no_grad():
+        wanted = x
+        for layer in layers:
+            wanted = layer(wanted)
+        assert pc.allclose(layers(x), wanted, rtol=1e-4, atol=1e-5)
+    assert len(calls) == (number == 3)  # float64 has the same kernels
+
+
+def test_hooks_that_only_watch_see_all_joined_layers(calls: list[str]) -> None:
+    layers, seen = model(), []
+    enter = nn.register_module_forward_pre_hook(
+        lambda m, args: seen.append(type(m).__name__), only_watches=True
+    )
+    leave = nn.register_module_forward_hook(
+        lambda m, args, out: seen.append("end"), only_watches=True
+    )
+    with enter, leave, ag.no_grad():
+        layers(pc.randn(2, 4, 6, 6))
+    assert seen == ["Sequential", "Conv2d", "end", "BatchNorm2d", "end", "ReLU", "end", "end"]
+    assert calls == ["relu"]

@@ -1,9 +1,11 @@
+import copy
 import pickle
 
 import pytest
 
 import plait_core as pc
 import plait_nn as nn
+from plait_nn._hooks import RemovableHandle
 
 
 class Add(nn.Module):
@@ -98,8 +100,48 @@ def test_hooks_must_be_callable():
 def test_a_handle_does_not_keep_its_module():
     handle = Add().register_forward_hook(print)
     handle.remove()
-    with pytest.raises(TypeError, match="can't be pickled"):
-        pickle.dumps(handle)
+    pickle.loads(pickle.dumps(handle)).remove()
+
+
+def double(module, args, output):
+    return output * 2
+
+
+def drop_bias(state, prefix, *rest):
+    state.pop(prefix + "bias")
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_a_handle_goes_with_its_module(again):
+    layer = Add()
+    layer.handle = layer.register_forward_hook(double)
+    twin = again(layer)
+    before = layer(3)
+    assert twin(3) == before
+    twin.handle.remove()
+    assert twin(3) * 2 == before == layer(3)
+
+
+def test_hooks_of_a_pickle_are_not_replaced():
+    layer = Add()
+    layer.register_forward_hook(double)
+    layer = pickle.loads(pickle.dumps(layer))
+    numbers = layer.__dict__["_forward_hooks"]
+    number = RemovableHandle(layer, "_forward_hooks").id + 1
+    numbers[number] = numbers.pop(next(iter(numbers)))  # the number that comes next
+    before = layer(3)
+    layer.register_forward_hook(double)
+    assert layer(3) == 2 * before
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_hooks_of_loading_go_with_their_module(again):
+    layer = nn.Linear(2, 2)
+    layer._register_load_state_dict_pre_hook(drop_bias)
+    state = dict(layer.state_dict())
+    twin = again(layer)
+    missing = twin.load_state_dict(state, strict=False).missing_keys
+    assert missing == ["bias"]
 
 
 def test_hooks_work_inside_a_model():

@@ -352,3 +352,92 @@ def test_to_a_memory_format():
     net = nn.Sequential(nn.Conv2d(2, 3, 2), nn.Linear(2, 2)).to(memory_format=pc.channels_last)
     assert net[0].weight.is_contiguous(memory_format=pc.channels_last)
     assert net[1].weight.is_contiguous()
+
+
+class _Adds(nn.Module):
+    """Returns the sum of what it is given."""
+
+    def forward(self, *args, **kwargs):
+        return sum(args) + sum(kwargs.values())
+
+
+def test_calls_pass_any_number_of_arguments():
+    module = _Adds()
+    for count in (0, 1, 7, 8, 9, 30):
+        numbers = list(range(count))
+        assert module(*numbers) == sum(numbers)
+        assert module(*numbers, a=100, b=20) == sum(numbers) + 120
+    with pytest.raises(TypeError, match="forward"):
+        nn.Identity()()
+
+
+def test_calls_see_what_is_assigned_later():
+    class Doubles(nn.Module):
+        def forward(self, x):
+            return 2 * x
+
+    class Child(Doubles):
+        def __call__(self, x):
+            return 100 + int(super().__call__(x))
+
+    module, child = Doubles(), Child()
+    assert (module(3), child(3)) == (6, 106)
+    module.forward = lambda x: 5 * x
+    assert module(3) == 15
+    del module.forward
+    Doubles.forward = lambda self, x: 7 * x
+    assert (module(3), child(3)) == (21, 121)
+    Doubles.forward = staticmethod(lambda x: 9 * x)
+    assert module(3) == 27
+    Doubles.__call__ = lambda self, x: -x
+    assert (module(3), child(3)) == (-3, 97)
+    del Doubles.__call__
+    assert module(3) == 27
+
+
+def test_calls_run_hooks_that_come_and_go():
+    module, seen = _Adds(), []
+    handle = module.register_forward_hook(lambda *each: seen.append(each[-1]))
+    assert module(1, 2) == 3
+    handle.remove()
+    assert module(3, 4) == 7 and seen == [3]
+    for_all = nn.register_module_forward_hook(lambda *each: seen.append(each[-1]))
+    try:
+        assert module(5) == 5
+    finally:
+        for_all.remove()
+    assert module(6) == 6 and seen == [3, 5]
+    nn.Module.__call__(module, 1)
+
+
+def test_errors_of_calls_keep_their_notes_and_context():
+    class Fails(nn.Module):
+        def forward(self):
+            try:
+                raise KeyError("first")
+            except KeyError as error:
+                raise ValueError("second") from error
+
+    with pytest.raises(ValueError, match="second") as caught:
+        nn.Sequential(Fails())[0]()
+    assert isinstance(caught.value.__cause__, KeyError)
+    if hasattr(caught.value, "__notes__"):
+        assert caught.value.__notes__ == ["in module Fails: Fails()"]
+
+    class Endless(nn.Module):
+        def forward(self):
+            self()
+
+    with pytest.raises(RecursionError):
+        Endless()()
+
+
+def test_a_call_needs_init():
+    class Hasty(nn.Module):
+        def __init__(self):
+            pass
+
+        def forward(self): ...
+
+    with pytest.raises(AttributeError, match=r"_hooked|__init__"):
+        Hasty()()

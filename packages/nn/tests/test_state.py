@@ -193,3 +193,20 @@ def test_a_number_saved_with_a_dimension_is_loaded():
     assert layer.num_batches_tracked.shape == () and layer.num_batches_tracked.item() == 7
     with pytest.raises(RuntimeError, match="size mismatch for num_batches_tracked"):
         layer.load_state_dict({**state, "num_batches_tracked": pc.tensor([7, 7])})
+
+
+def test_a_module_on_meta_takes_tensors_by_assignment() -> None:
+    with pc.device("meta"):
+        module = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+    assert all(tensor.is_meta for tensor in module.state_dict().values())
+    assert sum(tensor.untyped_storage().data_ptr() for tensor in module.parameters()) == 0
+    source = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)).state_dict()
+    with pytest.warns(UserWarning, match=r"0\.weight is on the device meta .* 6 others"):
+        module.load_state_dict(source)
+    assert all(tensor.is_meta for tensor in module.state_dict().values())
+    module.load_state_dict(source, assign=True)
+    assert all(not tensor.is_meta for tensor in module.state_dict().values())
+    x = pc.ones(4, 2)
+    expected = x @ source["0.weight"].T + source["0.bias"]
+    assert pc.allclose(module[0](x), expected)
+    assert all(parameter.requires_grad for parameter in module.parameters())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from plait_nn._backward_hooks import Passage, hook_result
@@ -108,8 +108,9 @@ def run_plainly(modules: Iterable[Any], forwards: Mapping[type, Callable[..., An
     )
 
 
-def call_together(first: Any, second: Any, input: T, run: Callable[[T], T]) -> T:
-    """Call two modules as one: ``run`` does the work of both, and the second passes it on."""
+def call_together(modules: Sequence[Any], input: T, run: Callable[[T], T]) -> T:
+    """Call modules as one: ``run`` does the work of all, and those behind the first pass it on."""
+    first, *behind = modules
     try:
         if not GLOBAL._hooked:
             return run(input)
@@ -117,5 +118,6 @@ def call_together(first: Any, second: Any, input: T, run: Callable[[T], T]) -> T
     except Exception as error:
         note_module(error, first)
         raise
-    passed: T = call_with_hooks(second, (made,), {}, lambda x: x)
-    return passed
+    for module in behind:
+        made = call_with_hooks(module, (made,), {}, lambda x: x)
+    return made

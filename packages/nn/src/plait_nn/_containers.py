@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeVar, overload
 
@@ -64,8 +64,9 @@ class _Ordered(Module):
         self._hold(kept)
 
 
-# (a layer of this type, the layer behind it, input) -> what both make of it, or None
-_TOGETHER: dict[type, Callable[[Any, Any, Any], Any]] = {
+# (layers, of which the first is of this type and not the last one, input) -> what some of them make
+# of it, and how many, or None
+_TOGETHER: dict[type, Callable[[Sequence[Any], Any], tuple[Any, int] | None]] = {
     **dict.fromkeys(CONVOLUTIONS, call_folded),
     **dict.fromkeys(BATCH_NORMS, call_joined),
 }
@@ -75,8 +76,9 @@ class Sequential(_Ordered):
     """Call modules one after the other, each with the output of the one before.
 
     In training a batch norm and an activation behind it run in one pass (`plait_core.set_fusion`).
-    Without gradients a convolution and the batch norm behind it run as one convolution, if the
-    batch norm is in evaluation (`plait_core.set_weight_cache` switches that off).
+    Without gradients a convolution, the batch norm behind it and the activation behind that run as
+    one convolution, if the batch norm is in evaluation or there is none
+    (`plait_core.set_weight_cache` switches that off).
 
     Args:
         *args: The modules, or one mapping of names to modules.
@@ -105,13 +107,9 @@ class Sequential(_Ordered):
         while i <= last:
             layer: Any = layers[i]
             together = _TOGETHER.get(type(layer)) if i < last else None
-            result = together(layer, layers[i + 1], input) if together is not None else None
-            if result is None:
-                input = layer(input)
-                i += 1
-            else:
-                input = result
-                i += 2
+            made = together(layers[i : i + 3], input) if together is not None else None
+            input, count = (layer(input), 1) if made is None else made
+            i += count
         return input
 
     @overload

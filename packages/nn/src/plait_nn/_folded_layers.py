@@ -1,7 +1,10 @@
-"""A convolution and the batch norm behind it in evaluation: one convolution with other weights."""
+"""A convolution without gradients and what is behind it: a batch norm in evaluation gives it other
+weights, an activation changes its results before they are stored.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -11,7 +14,9 @@ from plait_core._core import _weights_state
 from plait_nn._batch_norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from plait_nn._call import call_together, run_plainly
 from plait_nn._conv import Conv1d, Conv2d, Conv3d
+from plait_nn._joined_layers import ACTIVATIONS
 from plait_nn._module import Module
+from plait_nn._operators import conv2d_activation
 
 __all__ = ["CONVOLUTIONS", "call_folded"]
 
@@ -22,7 +27,8 @@ _NORMS: dict[type[Module], type[Module]] = {
 }
 CONVOLUTIONS = frozenset(_NORMS)
 # a program may have put functions of its own in their place
-_FORWARD = {kind: kind.forward for pair in _NORMS.items() for kind in pair}
+_FORWARD = {kind: kind.forward for kind in (*_NORMS, *_NORMS.values(), *ACTIVATIONS)}
+_NUMBERS = "min_val", "max_val", "negative_slope"  # of activations, as the operator takes them
 
 
 class _Folded(NamedTuple):
@@ -36,51 +42,83 @@ class _Folded(NamedTuple):
 _kept: WeakKeyDictionary[Module, _Folded] = WeakKeyDictionary()
 
 
-def call_folded(conv: Any, norm: Any, input: Tensor) -> Tensor | None:
-    """Return ``norm(conv(input))`` by one convolution, or None: each runs on its own.
+def call_folded(layers: Sequence[Any], input: Tensor) -> tuple[Tensor, int] | None:
+    """Call a convolution, a batch norm and an activation by one operator, if layers begin so.
 
-    They run as one without gradients, if the running statistics are used and nobody can see what is
-    between the two. The folded weights are kept until one of the tensors that they were made of is
-    written or replaced.
+    Return the result and the number of layers that ran, or None: each runs on its own. The batch
+    norm or the activation may be missing. They run together without gradients, if the running
+    statistics are used and nobody can see what is between them. The folded weights are kept until
+    one of the tensors that they were made of is written or replaced.
     """
-    kind: Any = _NORMS[type(conv)]
-    if type(norm) is not kind:
-        return None
-    if norm.training:
+    conv, *behind = layers
+    norm = behind.pop(0) if type(behind[0]) is _NORMS[type(conv)] else None
+    if norm is not None and norm.training:
         if _kept:
             _kept.pop(conv, None)
         return None
-    if not run_plainly((conv, norm), _FORWARD):
+    activation = behind[0] if behind and _may_join(conv, behind[0]) else None
+    joined = [layer for layer in (conv, norm) if layer is not None]
+    if (norm is None and activation is None) or not run_plainly(joined, _FORWARD):
         return None
-    own, buffers, affine = conv._parameters, norm._buffers, norm._parameters
+    weights = _weights(conv, norm, input)
+    if weights is None:
+        return None
+    options = conv.stride, conv.padding, conv.dilation, conv.groups
+    run: Callable[[Tensor], Tensor] = lambda x: conv._convolve(x, *weights, *options)  # noqa: E731
+    if activation is not None:
+        joined.append(activation)
+        options += _described(activation)
+        run = lambda x: conv2d_activation(x, *weights, *options)  # noqa: E731
+    return call_together(joined, input, run), len(joined)
+
+
+def _may_join(conv: Any, activation: Any) -> bool:
+    """Whether the convolution's operator may apply the activation."""
+    return (
+        type(conv) is Conv2d
+        and type(activation) in ACTIVATIONS
+        and pc.is_fusion_enabled()
+        and run_plainly((activation,), _FORWARD)
+        and not isinstance(conv.padding, str)
+    )
+
+
+def _described(activation: Any) -> tuple[Any, ...]:
+    options = ACTIVATIONS[type(activation)](activation)
+    return options["activation"], *(options.get(name, 0.0) for name in _NUMBERS)
+
+
+def _weights(conv: Any, norm: Any, input: Tensor) -> tuple[Tensor, Tensor | None] | None:
+    """Return weight and bias of the convolution with the batch norm, or None: they run apart."""
+    own = conv._parameters
+    weight, bias = own["weight"], own["bias"]
+    if norm is None:
+        alone = (weight, bias)
+        fits = _weights_state(alone) is not None and _fit(conv, input, alone)
+        return alone if fits else None
+    buffers, affine = norm._buffers, norm._parameters
     mean, var = buffers["running_mean"], buffers["running_var"]
-    sources = (own["weight"], own["bias"], affine["weight"], affine["bias"], mean, var)
+    sources = (weight, bias, affine["weight"], affine["bias"], mean, var)
     state = _weights_state(sources)
-    if state is None or not _fit(conv, norm, input, sources):
+    if state is None or mean is None or var is None or not _fit(conv, input, sources):
         return None
     kept = _kept.get(conv)
     if kept is None or kept.state != state or kept.eps != norm.eps:
         kept = _kept[conv] = _fold(state, norm.eps, sources)
-    options = conv.stride, conv.padding, conv.dilation, conv.groups
-    return call_together(
-        conv, norm, input, lambda x: conv._convolve(x, kept.weight, kept.bias, *options)
-    )
+    return kept.weight, kept.bias
 
 
-def _fit(conv: Any, norm: Any, input: Any, sources: tuple[Any, ...]) -> bool:
-    """Whether both layers would accept their inputs, and compute in one dtype."""
-    weight, bias, scale, shift, mean, var = sources
+def _fit(conv: Any, input: Any, sources: Sequence[Tensor | None]) -> bool:
+    """Whether the layers would accept their inputs, and compute in one dtype."""
+    weight, *others = sources
     return (
         isinstance(input, Tensor)
-        and not (weight is None or mean is None or var is None)
+        and weight is not None
         and conv.padding_mode == "zeros"
         and input.ndim == weight.ndim == conv._dims + 2
         and weight.dtype in (pc.float32, pc.float64)
-        and all(t is None or t.dtype == weight.dtype for t in (input, *sources))
-        and all(
-            t is None or tuple(t.shape) == (weight.shape[0],)
-            for t in (bias, scale, shift, mean, var)
-        )
+        and all(t is None or t.dtype == weight.dtype for t in (input, *others))
+        and all(t is None or tuple(t.shape) == (weight.shape[0],) for t in others)
     )
 
 

@@ -11,6 +11,7 @@ __all__ = [
     "GLOBAL",
     "Hook",
     "RemovableHandle",
+    "WithoutModule",
     "add_hook",
     "adopt_hooks",
     "all_hooks",
@@ -91,8 +92,24 @@ class RemovableHandle:
     def __exit__(self, *_: object) -> None:
         self.remove()
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        raise TypeError("RemovableHandle: a handle belongs to one module and can't be pickled")
+    # a handle that a module keeps goes with the module into pickles and copies
+    def __getstate__(self) -> tuple[Any, ...]:
+        owner = self._owner() if self._owner is not None else None
+        return None if owner is GLOBAL else owner, self._hooks, self.id
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        owner, self._hooks, self.id = state
+        self._owner = None if owner is None else weakref.ref(owner)
+
+
+class WithoutModule:
+    """A hook that is called without its first argument, the module."""
+
+    def __init__(self, hook: Callable[..., Any]) -> None:
+        self._hook = hook
+
+    def __call__(self, module: object, *rest: Any) -> Any:
+        return self._hook(*rest)
 
 
 def hooks_of(owner: object, hooks: str) -> dict[int, Hook]:
@@ -119,6 +136,8 @@ def add_hook(owner: object, hooks: str, hook: Hook, prepend: bool = False) -> Re
         )
     handle = RemovableHandle(owner, hooks)
     registered: dict[int, Hook] = owner.__dict__.setdefault(hooks, {})
+    while handle.id in registered:  # hooks of a pickle have numbers of another process
+        handle.id = next(_ids)
     if prepend:
         others = dict(registered)
         registered.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from plait_nn._call import call_together, run_plainly
 from plait_nn._module import Module
 from plait_nn._parametric import Hardtanh, LeakyReLU, ReLU6
 
-__all__ = ["BATCH_NORMS", "call_joined"]
+__all__ = ["ACTIVATIONS", "BATCH_NORMS", "call_joined"]
 
 _NORMS: tuple[type[Module], ...] = (BatchNorm1d, BatchNorm2d, BatchNorm3d)
 BATCH_NORMS = frozenset(_NORMS)
@@ -25,7 +25,8 @@ _clipped: Callable[[Any], dict[str, Any]] = lambda module: {  # noqa: E731
     "min_val": module.min_val,
     "max_val": module.max_val,
 }
-_OPTIONS: dict[type[Module], Callable[[Any], dict[str, Any]]] = {
+# what they are called by operators that join them, and their numbers
+ACTIVATIONS: dict[type[Module], Callable[[Any], dict[str, Any]]] = {
     ReLU: lambda module: {"activation": "relu"},
     ReLU6: _clipped,
     Hardtanh: _clipped,
@@ -37,15 +38,17 @@ _OPTIONS: dict[type[Module], Callable[[Any], dict[str, Any]]] = {
     Hardswish: lambda module: {"activation": "hardswish"},
 }
 # a program may have put functions of its own in their place
-_FORWARD = {kind: kind.forward for kind in (*_NORMS, *_OPTIONS)}
+_FORWARD = {kind: kind.forward for kind in (*_NORMS, *ACTIVATIONS)}
 
 
-def call_joined(norm: Any, activation: Any, input: Tensor) -> Tensor | None:
-    """Return ``activation(norm(input))`` by one operator, or None: each runs on its own.
+def call_joined(layers: Sequence[Any], input: Tensor) -> tuple[Tensor, int] | None:
+    """Call a batch norm and the activation behind it by one operator, if they are the first layers.
 
-    They run together if nobody can see what is between them. In evaluation they run one by one.
+    Return the result and the number of layers that ran, or None: each runs on its own. They run
+    together if nobody can see what is between them. In evaluation they run one by one.
     """
-    options = _OPTIONS.get(type(activation))
+    norm, activation = layers[:2]
+    options = ACTIVATIONS.get(type(activation))
     if (
         options is None
         or not pc.is_fusion_enabled()
@@ -54,4 +57,4 @@ def call_joined(norm: Any, activation: Any, input: Tensor) -> Tensor | None:
     ):
         return None
     run = partial(F.batch_norm_activation, **options(activation))
-    return call_together(norm, activation, input, lambda x: norm._normalise(x, run))
+    return call_together((norm, activation), input, lambda x: norm._normalise(x, run)), 2

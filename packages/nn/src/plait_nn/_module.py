@@ -13,6 +13,7 @@ from plait_nn._hooks import (
     GLOBAL,
     Hook,
     RemovableHandle,
+    WithoutModule,
     add_hook,
     adopt_hooks,
     check_kind,
@@ -32,9 +33,18 @@ from plait_nn._trace import note_module
 
 try:
     from plait_core.attribute_lookup import install as _look_up_in_c
+    from plait_core.attribute_lookup import install_calls as _call_in_c
 except ImportError:  # with another library as core Python's own lookup is used
 
     def _look_up_in_c(cls: type, getattr: Callable[[Any, str], Any]) -> bool:
+        return False
+
+    def _call_in_c(
+        cls: type,
+        call: Callable[..., Any],
+        note: Callable[[Exception, Any], None],
+        attributes: dict[str, Any],
+    ) -> bool:
         return False
 
 
@@ -103,6 +113,7 @@ class Module:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         _look_up_in_c(cls, _GETATTR)
+        _call_in_c(cls, _CALL, note_module, GLOBAL.__dict__)
 
     # ---- calling -------------------------------------------------------------------------------
 
@@ -122,6 +133,7 @@ class Module:
             )
 
         def __call__(self, *args, **kwargs):
+            # `_call_in_c` does the same where there are no hooks
             try:
                 if self._hooked or GLOBAL._hooked:
                     return call_with_hooks(self, args, kwargs)
@@ -733,7 +745,7 @@ class Module:
         self, hook: Callable[..., None], with_module: bool = False
     ) -> RemovableHandle:
         """Like `register_load_state_dict_pre_hook`; ``with_module`` passes the module too."""
-        called = hook if with_module else (lambda module, *rest: hook(*rest))
+        called = hook if with_module else WithoutModule(hook)
         return add_hook(self, "_load_state_dict_pre_hooks", Hook(called))
 
     # ---- pickles and copies --------------------------------------------------------------------
@@ -768,3 +780,5 @@ class Module:
 
 _GETATTR = Module.__getattr__
 _look_up_in_c(Module, _GETATTR)
+_CALL: Callable[..., Any] = Module.__dict__["__call__"]
+_call_in_c(Module, _CALL, note_module, GLOBAL.__dict__)

@@ -17,6 +17,7 @@ __all__ = [
     "avg_pool2d",
     "batch_norm_activation",
     "binary_cross_entropy",
+    "conv2d_activation",
     "conv2d_backward_input",
     "cross_entropy",
     "dirichlet_sample",
@@ -56,6 +57,7 @@ adaptive_avg_pool2d: Function = operator("adaptive_avg_pool2d")
 avg_pool2d: Function = operator("avg_pool2d")
 batch_norm_activation: Function = operator("batch_norm_activation")
 binary_cross_entropy: Function = operator("binary_cross_entropy")
+conv2d_activation: Function = operator("conv2d_activation")
 conv2d_backward_input: Function = operator("conv2d_backward_input")
 cross_entropy: Function = operator("cross_entropy")
 dirichlet_sample: Function = operator("dirichlet_sample")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
@@ -120,13 +121,15 @@ def load(module: _Module, state: Any, strict: bool, assign: bool) -> Incompatibl
     unexpected: list[str] = []
     errors: list[str] = []
     writes: list[Callable[[], object]] = []
+    empty: list[str] = []  # members on the device meta, into which values cannot be copied
     values = OrderedDict(state)
     versions = getattr(state, "_metadata", None) or {}
     visited: set[str] = set()
     after: list[tuple[_Module, Hook]] = []
     for path, owner in _walk(module, ""):
         prefix = f"{path}." if path else ""
-        metadata = {**versions.get(path, {}), "assign_to_params_buffers": assign, "writes": writes}
+        metadata = {**versions.get(path, {}), "assign_to_params_buffers": assign}
+        metadata |= {"writes": writes, "empty": empty}
         for hook in hooks_of(owner, "_load_state_dict_pre_hooks").values():
             rest = (values, prefix, metadata, strict, missing, unexpected, errors)
             hook.function(owner, *rest)
@@ -142,6 +145,13 @@ def load(module: _Module, state: Any, strict: bool, assign: bool) -> Incompatibl
     for write in writes:
         write()
     _raise_all(module, errors)  # errors of members that could not be set
+    if empty:
+        warnings.warn(
+            f"load_state_dict: {empty[0]} is on the device meta and stays without values, as do "
+            f"{len(empty) - 1} others; pass `assign=True`, or call `to_empty` before",
+            UserWarning,
+            stacklevel=3,
+        )
     keys = IncompatibleKeys(missing, unexpected)
     for owner, hook in after:  # hooks of a module run after those of its submodules
         if hook.function(owner, keys) is not None:
@@ -201,6 +211,8 @@ def load_members(
             write = _assignment(module, name, member, value)
         else:
             write = _copy(member, value)
+            if member.is_meta and not value.is_meta:
+                metadata["empty"].append(key)
         metadata["writes"].append(_collecting(errors, key, write))
     key = prefix + _EXTRA
     if module._defines("set_extra_state"):
