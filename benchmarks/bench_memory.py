@@ -1,7 +1,7 @@
 """What programs hold of the machine's memory: each in a process of its own, on both sides.
 
-Resident megabytes: at most during the program (`peak`), at its end (`end`), and a few seconds after
-its last tensor is gone (`idle`). The process before the program begins is subtracted.
+Resident megabytes of the whole process, the imported library too: at most during the program
+(`peak`), at its end (`end`), and a few seconds after its last tensor is gone (`idle`).
 
     python benchmarks/bench_memory.py training plait     one program alone
 """
@@ -87,14 +87,14 @@ def main(program: str, side: str) -> None:
     library = importlib.import_module(side)
     library.set_num_threads(int(os.environ.get("BENCH_THREADS", "2")))
     library.ones(3).sum()
-    before, begin = resident(), time.perf_counter()
+    begin = time.perf_counter()
     PROGRAMS[program](library)
     seconds = time.perf_counter() - begin
     gc.collect()
-    print("peak", resident("VmHWM") - before)
-    print("end", resident() - before)
+    print("peak", resident("VmHWM"))
+    print("end", resident())
     time.sleep(IDLE)
-    print("idle", resident() - before)
+    print("idle", resident())
     print("seconds", seconds)
 
 

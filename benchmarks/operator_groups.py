@@ -85,7 +85,7 @@ def _convolution(name: str, signature: str) -> str:
     # the weight's shape behind the input's
     weight = sizes[2] if which == "by weight" and len(sizes) > 2 else weights[0]
     stride = next((size for size in sizes if len(size) == 2), (1, 1))
-    groups = re.search(r", (\d+)(, [^,]*)?\)$", signature)
+    groups = re.search(r", (\d+)(, '.*|, [^,]*)?\)$", signature)
     if groups and int(groups.group(1)) > 1:
         kind = "depthwise" if weight[1] == 1 else "with groups"
     elif weight[2:] == (3, 3) and stride == (1, 1):

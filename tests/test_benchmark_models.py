@@ -51,7 +51,7 @@ def test_inference_models_give_finite_outputs(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "losses", "weights"),
     [
-        ("alexnet", 1e-6, 1e-4),
+        ("alexnet", 1e-6, 1e-3),
         ("vgg19", 1e-6, 1e-3),
         ("resnet50", 1e-2, 0.5),
         ("mobilenet", 1e-2, 0.5),
@@ -86,6 +86,11 @@ def convolution(weight: str, options: str, name: str = "conv2d") -> str:
         (convolution("256, 64, 1, 1", "(1, 1), (0, 0), (1, 1), 1"), "convolution 1x1, forward"),
         (
             convolution("64, 1, 3, 3", "(1, 1), (1, 1), (1, 1), 64"),
+            "convolution depthwise, forward",
+        ),
+        (
+            "conv2d_activation(float32[8, 64, 56, 56], float32[64, 1, 3, 3], float32[64], (1, 1), "
+            "(1, 1), (1, 1), 64, 'hardtanh', None, None, None)",
             "convolution depthwise, forward",
         ),
         (

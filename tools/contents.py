@@ -48,6 +48,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "lib/libplait_core.so",
         "lib/libplait_cpu_base.so",
         "lib/libplait_cpu_avx2.so",
+        "lib/libplait_cpu_exact.so",
     ),
     "plait_data": (),
     "plait_multiprocessing": (

@@ -165,10 +165,15 @@ def opened(case: Case, peer: Peer, python: str, stack: ExitStack) -> Side:
 
 
 def take_turn(side: Side) -> None:
-    """Make the steps of a turn, if the side is there, and add their mean to its record."""
+    """Make the steps of a turn, if the side is there, and add their mean to its record.
+
+    The first step is not counted: while others had their turns, caches went cold and freed memory
+    went back to the system, which no loop of steps sees.
+    """
     if side.worker is None:
         return
     time.sleep(PAUSE)
+    side.worker.ask(do="steps", count=1)
     answer = side.worker.ask(do="steps", count=side.count)
     if "error" in answer:
         side.record.missing, side.worker = answer["error"], None

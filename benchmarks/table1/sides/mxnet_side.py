@@ -54,6 +54,7 @@ def prepare(model: str, mode: str, batch: int, threads: int, tuned: bool) -> Cal
             loss = loss_function(network(images), labels)
         loss.backward()
         trainer.step(batch)
+        mx.nd.waitall()  # the loss is there before the backward pass has run
         return float(loss.mean().asscalar())
 
     return train

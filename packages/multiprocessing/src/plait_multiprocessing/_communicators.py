@@ -87,10 +87,11 @@ class _Errors:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if type(error) is plait_abi.PlaitError:
             raise GroupError(str(error)) from None
-        if type(error) is ValueError and self._names is not None:
+        refused = (ValueError, plait_abi.ArgumentError)
+        if type(error) in refused and self._names is not None:
             text = _PLACE.sub(self._argument, str(error))
             if text != str(error):
-                raise ValueError(text) from None
+                raise plait_abi.ArgumentError(text) from None
 
     def _argument(self, place: re.Match[str]) -> str:
         assert self._names is not None
