@@ -37,6 +37,7 @@ BESIDE_TESTS = (
     "jax",
     "oracle",
     "pretrained",
+    "replay",
 )  # folders with sessions of their own
 CHECKED_BY_CLANG_FORMAT = ("packages", "benchmarks", "examples", "tests")
 
@@ -388,6 +389,17 @@ def growth(session: nox.Session) -> None:
     install(session, EVERYTHING, extras=True)
     session.install(*BUILD)
     session.run("pytest", "tests/abi_growth", *session.posargs)
+
+
+@nox.session
+def replay(session: nox.Session) -> None:
+    """Replay recorded calls of the reproducible mode bit by bit, on aarch64 under emulation too.
+
+    That part is skipped where the cross compiler or the emulator is missing
+    (Debian: g++-aarch64-linux-gnu, qemu-user).
+    """
+    install(session, EVERYTHING, extras=True)
+    session.run("pytest", "-rs", "tests/replay", *session.posargs)
 
 
 @nox.session

@@ -2,6 +2,7 @@
 
     python benchmarks/operator_groups.py resnet50 --threads 2
     python benchmarks/operator_groups.py gpt2 --mode inference --batch 1
+    python benchmarks/operator_groups.py --page docs/benchmarks/floors.md
 
 A row is a group, as "convolution 1x1, by weight". ``floor`` is the time that its operations need at
 the rate of multiply-adds in registers, or its bytes at the bandwidth of memory, whichever is
@@ -13,6 +14,7 @@ memory: both can reach more than 100 %. Operators whose operations are not count
 from __future__ import annotations
 
 import argparse
+import datetime
 import re
 import sys
 from collections.abc import Iterable
@@ -28,7 +30,11 @@ from models import MODELS, PAPER, fill
 import plait
 from plait.profiler import profile
 
-__all__ = ["Group", "group_of", "grouped", "main", "picture", "profiled", "table"]
+sys.path.insert(0, str(Path(__file__).resolve().parent / "table1"))
+
+from machine import description  # noqa: E402
+
+__all__ = ["Group", "group_of", "grouped", "main", "page", "picture", "profiled", "table"]
 
 PASSES = {"_input": "by input", "_weight": "by weight"}
 PLAIN = (
@@ -46,6 +52,24 @@ PLAIN = (
     (r"^(zeros|ones|full|empty)", "filling memory"),
     (r"^(add|sub|mul|div|true_divide|sum|mean|neg|rsub)", "sums and elementwise"),
 )
+
+
+PAGE = """# Where a step goes, and how far it is from its floor
+
+`python3 tools/run.py table1 -- --profile --page docs/benchmarks/floors.md` wrote this page on
+{date}, on {machine}, with {threads} threads. Measured there just before: {flops:.0f} GFLOP/s of
+float32 multiply-adds in registers, {bandwidth:.0f} GB/s in a large copy.
+
+A row is a group of operators in one step. Its *floor* is the time that its operations need at that
+rate, or its bytes at that bandwidth, whichever is longer, each operator by itself; *reached* is
+floor over time. Winograd's convolutions do fewer operations than their definition, and what is in a
+cache moves faster than memory: both can reach more than 100 %. Operators whose operations are not
+counted have no floor. The profiler itself costs a few microseconds a row of calls.
+
+```{{image}} {picture}
+:alt: groups of operators below the roofline
+```
+"""
 
 
 @dataclass
@@ -166,6 +190,21 @@ def table(groups: list[Group]) -> str:
     return "\n".join(lines)
 
 
+def page(
+    tables: list[tuple[str, str]], peak: Any, threads: int, machine: str, date: str, picture: str
+) -> str:
+    """Return the page with a table for each of the titles."""
+    head = PAGE.format(
+        date=date,
+        machine=machine,
+        threads=threads,
+        flops=peak.flops / 1e9,
+        bandwidth=peak.bandwidth / 1e9,
+        picture=picture,
+    )
+    return head + "".join(f"\n## {title}\n\n```text\n{text}\n```\n" for title, text in tables)
+
+
 def picture(drawn: list[tuple[str, list[Group]]], peak: Any, path: Path) -> None:
     """Draw each model's groups: operations a byte, operations a second, and the roof above them.
 
@@ -225,19 +264,43 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--picture", type=Path, help="draw the groups under the roofline, SVG")
+    parser.add_argument("--page", type=Path, help="write a page of both modes, with the picture")
     flags = parser.parse_args(arguments)
-    drawn: list[tuple[str, list[Group]]] = []
     for name in flags.models:
         if name not in MODELS:
             parser.error(f"unknown model {name!r}, there are {', '.join(MODELS)}")
-        mode = flags.mode if MODELS[name].trained else "inference"
+    wanted = [(name, flags.mode) for name in flags.models]
+    if flags.page:
+        wanted = [(name, "training") for name in flags.models]
+        wanted += [
+            (name, "inference") for name in MODELS if MODELS[name].images or name not in PAPER
+        ]
+        flags.picture = flags.picture or flags.page.with_suffix(".svg")
+    drawn: list[tuple[str, list[Group]]] = []
+    tables: list[tuple[str, str]] = []
+    for name, asked in wanted:
+        mode = asked if MODELS[name].trained else "inference"
         batch = flags.batch or MODELS[name].batch
         groups = profiled(name, mode, batch, flags.threads, flags.steps)
-        print(f"\n{MODELS[name].title}, {mode}, batch of {batch}, {flags.threads} threads")
-        print(table(groups), flush=True)
-        drawn.append((f"{MODELS[name].title}, {mode}, {batch}", groups))
+        title = f"{MODELS[name].title}, {mode}, batch of {batch}"
+        tables.append((title, table(groups)))
+        print(f"\n{title}, {flags.threads} threads\n{tables[-1][1]}", flush=True)
+        drawn.append((title, groups))
+    peak = hardware_peak(flags.threads)
     if flags.picture:
-        picture(drawn, hardware_peak(flags.threads), flags.picture)
+        picture(drawn, peak, flags.picture)
+    if flags.page:
+        date = datetime.date.today().isoformat()
+        text = page(tables, peak, flags.threads, _machine(), date, flags.picture.name)
+        flags.page.write_text(text)
+
+
+def _machine() -> str:
+    found = description()
+    return (
+        f"{found['processor']} ({found['instruction sets']}), {found['processors']} processors, "
+        f"{found['memory']}"
+    )
 
 
 if __name__ == "__main__":

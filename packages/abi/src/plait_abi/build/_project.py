@@ -7,7 +7,6 @@ import fcntl
 import hashlib
 import os
 import pathlib
-import platform
 import sysconfig
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -48,8 +47,8 @@ class Project:
 
     @property
     def targets(self) -> list[Target]:
-        """The targets of this machine, libraries first."""
-        machine = platform.machine()
+        """The targets of the compiler's machine, libraries first."""
+        machine = _toolchain.target_machine()
         every: list[Target] = [*self.libraries, *self.extensions]
         return [target for target in every if target.machine in (None, machine)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import importlib.metadata
 import os
 import pathlib
@@ -27,8 +28,9 @@ def setup(
 ) -> None:
     """Describe the compiled parts of the package in the current folder and run the command.
 
-    ``python setup.py build_inplace`` compiles into ``src/`` and needs no setuptools; every other
-    command goes to ``setuptools.setup``, to which ``keywords`` are passed.
+    ``python setup.py build_inplace`` compiles into ``src/``, and ``build_libraries FOLDER``
+    compiles the libraries alone, for this machine or for that of ``CXX``; both need no setuptools.
+    Every other command goes to ``setuptools.setup``, to which ``keywords`` are passed.
 
     Args:
         generate: steps that write files before anything is compiled.
@@ -62,8 +64,8 @@ def setup(
         libraries=libraries,
         extensions=extensions,
     )
-    if sys.argv[1:2] == ["build_inplace"]:
-        sys.exit(_build_inplace(project, sys.argv[2:]))
+    if sys.argv[1:2] in (["build_inplace"], ["build_libraries"]):
+        sys.exit(_build(project, sys.argv[1], sys.argv[2:]))
     try:
         from plait_abi.build import _setuptools
     except ModuleNotFoundError as error:  # setuptools.command.bdist_wheel is one of the newer parts
@@ -94,15 +96,20 @@ def _only_package(root: pathlib.Path) -> str:
     return found[0]
 
 
-def _build_inplace(project: Project, arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser("setup.py build_inplace", description="Compile into src/.")
+def _build(project: Project, command: str, arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(f"setup.py {command}", description="Compile.")
+    if command == "build_libraries":
+        parser.add_argument("folder", type=pathlib.Path, help="gets PACKAGE/lib/libNAME.so")
     parser.add_argument("-j", "--jobs", type=int, help="compilers at once")
     parser.add_argument("-k", "--keep-going", action="store_true", help="go on after an error")
     chosen = parser.parse_args(arguments)
     if chosen.jobs:
         os.environ["PLAIT_BUILD_JOBS"] = str(chosen.jobs)
+    out = project.root / "src"
+    if command == "build_libraries":
+        project, out = dataclasses.replace(project, extensions=()), chosen.folder.resolve()
     try:
-        project.build(project.root / "src", keep_going=chosen.keep_going)
+        project.build(out, keep_going=chosen.keep_going)
     except BuildError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -29,7 +29,8 @@ class Library:
         include_dirs: further header folders, relative to the package; ``{generated}`` works.
         requires: importable packages whose ``include`` folder is to be on the header path.
         link_flags: extra flags for the linker.
-        machine: build only where ``platform.machine()`` is this one, for example ``"x86_64"``.
+        machine: build only for this machine, for example ``"x86_64"``: it is that of the C++
+            compiler, and this one by default.
         exports: the C symbols that stay visible. All others are local, so that no inline
             function compiled for one instruction set can stand in for another library's.
     """

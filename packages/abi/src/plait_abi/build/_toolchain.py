@@ -8,6 +8,7 @@ import hashlib
 import importlib.util
 import os
 import pathlib
+import platform
 import shlex
 import shutil
 import subprocess
@@ -25,6 +26,7 @@ __all__ = [
     "plait_headers",
     "pybind11_headers",
     "python_headers",
+    "target_machine",
 ]
 
 WARNINGS = ("-Wall", "-Wextra")
@@ -95,14 +97,29 @@ def _command(variable: str, candidates: Sequence[str]) -> tuple[str, ...]:
     return (found,)
 
 
+def target_machine() -> str:
+    """Return the machine that is built for, such as ``"aarch64"``: ``CXX`` may name another one."""
+    if not os.environ.get("CXX"):
+        return platform.machine()
+    return _dumped_machine(_command("CXX", ())).partition("-")[0] or platform.machine()
+
+
+@functools.cache
+def _dumped_machine(command: tuple[str, ...]) -> str:
+    try:
+        result = subprocess.run(
+            [*command, "-dumpmachine"], capture_output=True, text=True, check=False
+        )
+    except OSError:  # whoever compiles says what is missing
+        return ""
+    return result.stdout.strip()
+
+
 @functools.cache
 def identity(command: tuple[str, ...]) -> str:
     """Return what identifies a compiler: its full version and target machine."""
     result = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
-    machine = subprocess.run(
-        [*command, "-dumpmachine"], capture_output=True, text=True, check=False
-    )
-    return f"{result.stdout.splitlines()[:1]} {machine.stdout.strip()}"
+    return f"{result.stdout.splitlines()[:1]} {_dumped_machine(command)}"
 
 
 @functools.cache
