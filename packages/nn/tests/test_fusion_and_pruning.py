@@ -158,7 +158,7 @@ def test_prunings_that_are_refused():
     with pytest.raises(ValueError, match=r"`mask` must have the parameter's shape \(2, 3\)"):
         prune.custom_from_mask(layer, "weight", pc.ones(3))
     assert sorted(layer.state_dict()) == ["bias", "weight"]
-    assert not layer._hooked
+    assert not layer._forward_pre_hooks
 
 
 def test_skip_init_draws_nothing():

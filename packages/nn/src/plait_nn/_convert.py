@@ -6,9 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 import plait_core as pc
-from plait_core import Tensor
+from plait_core import Tensor, engine
 
-__all__ = ["conversion", "floating"]
+__all__ = ["conversion", "floating", "without_grad"]
+
+
+def without_grad(fn: Callable[[Tensor], Tensor], tensor: Tensor) -> Tensor:
+    """Return ``fn(tensor)``, not recorded."""
+    if not tensor.requires_grad:
+        return fn(tensor)
+    with engine.part("no_grad")():
+        return fn(tensor)
 
 
 def floating(dtype: Any) -> Callable[[Tensor], Tensor]:

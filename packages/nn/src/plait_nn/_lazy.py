@@ -8,7 +8,6 @@ import plait_core as pc
 from plait_core import Tensor
 from plait_nn import _batch_norm as norms
 from plait_nn import _conv as convolutions
-from plait_nn._hooks import settle
 from plait_nn._linear import Linear
 from plait_nn._module import Module
 from plait_nn._parameter import Buffer, Parameter
@@ -174,9 +173,8 @@ class _Lazy(Module):
                 self._buffers[name] = pc.empty(shape, device=buffer.device, dtype=buffer.dtype)
         self.reset_parameters()
         for number, hook in list(self._forward_pre_hooks.items()):
-            if hook.function is _Lazy._first:
+            if hook is _Lazy._first:
                 del self._forward_pre_hooks[number]
-        settle(self)
         self.__class__ = self.cls_to_become  # type: ignore[assignment]
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
