@@ -128,7 +128,7 @@ def test_random_prunings_prune_as_many_as_they_are_told():
     layer = prune.random_structured(nn.Linear(10, 10), "weight", 4, dim=1)
     assert sorted(layer.weight_mask.sum(0).tolist()) == [0.0] * 4 + [10.0] * 6
     (hook,) = layer._forward_pre_hooks.values()
-    assert isinstance(hook.function, prune.RandomStructured)
+    assert isinstance(hook, prune.RandomStructured)
     prune.identity(layer, "weight")
     (hook,) = layer._forward_pre_hooks.values()
     assert [type(m).__name__ for m in hook.function] == ["RandomStructured", "Identity"]

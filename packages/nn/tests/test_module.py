@@ -146,13 +146,13 @@ def test_a_name_changes_its_kind():
 def test_bad_names_are_refused(register):
     net = nn.Module()
     net.taken = 1
-    with pytest.raises(KeyError, match="name can.*t contain"):
+    with pytest.raises(KeyError, match=r"name can.*t contain"):
         getattr(net, register)("a.b", None)
-    with pytest.raises(KeyError, match="name can.*t be empty string"):
+    with pytest.raises(KeyError, match=r"name can.*t be empty string"):
         getattr(net, register)("", None)
     with pytest.raises(KeyError, match="attribute 'taken' already exists"):
         getattr(net, register)("taken", None)
-    with pytest.raises(TypeError, match="name should be a string. Got int"):
+    with pytest.raises(TypeError, match=r"name should be a string. Got int"):
         getattr(net, register)(1, None)
     with pytest.raises(
         TypeError, match=r"cannot assign 'str' object to|str is not a Module subclass"
@@ -190,7 +190,7 @@ def test_members_by_path():
     assert net.get_buffer("first.offset") is net.first.offset
     with pytest.raises(AttributeError, match="Sequential has no attribute `7`"):
         net.get_submodule("head.7")
-    with pytest.raises(AttributeError, match="`offset` is not an nn.Parameter"):
+    with pytest.raises(AttributeError, match=r"`offset` is not an nn.Parameter"):
         net.get_parameter("first.offset")
     with pytest.raises(AttributeError, match="`factor` is not a buffer"):
         net.get_buffer("first.factor")

@@ -142,7 +142,7 @@ def test_values_must_be_tensors(value):
 
 
 def test_the_state_must_be_a_mapping():
-    with pytest.raises(TypeError, match="Expected state_dict to be dict-like, got .*list"):
+    with pytest.raises(TypeError, match=r"Expected state_dict to be dict-like, got .*list"):
         model().load_state_dict([1])
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from plait_core import Tensor, engine
-from plait_nn._hooks import GLOBAL, WrappedHook
+from plait_nn._hooks import GLOBAL
 
 __all__ = ["Passage", "hook_result", "operator_hooks"]
 
@@ -188,4 +188,4 @@ def hook_result(module: Any, hooks: list[Callable[..., Any]], result: Any) -> No
             return
     node: Any = result.grad_fn
     for hook in hooks if node is not None else ():
-        node.register_hook(WrappedHook(hook, module))
+        node.register_hook(functools.partial(hook, module))
