@@ -131,7 +131,7 @@ def test_random_prunings_prune_as_many_as_they_are_told():
     assert isinstance(hook, prune.RandomStructured)
     prune.identity(layer, "weight")
     (hook,) = layer._forward_pre_hooks.values()
-    assert [type(m).__name__ for m in hook.function] == ["RandomStructured", "Identity"]
+    assert [type(m).__name__ for m in hook] == ["RandomStructured", "Identity"]
 
 
 def test_importance_scores_decide():
