@@ -134,8 +134,8 @@ class Module:
         attributes["_forward_pre_hooks"] = OrderedDict()
         attributes["_forward_pre_hooks_with_kwargs"] = OrderedDict()
         attributes["_state_dict_hooks"] = OrderedDict()
-        attributes["_load_state_dict_pre_hooks"] = OrderedDict()
         attributes["_state_dict_pre_hooks"] = OrderedDict()
+        attributes["_load_state_dict_pre_hooks"] = OrderedDict()
         attributes["_load_state_dict_post_hooks"] = OrderedDict()
         attributes["_modules"] = {}
         if self.call_super_init:

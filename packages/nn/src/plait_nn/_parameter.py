@@ -60,7 +60,8 @@ class Parameter(Tensor):
         return copy
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.detach(), self.requires_grad)
+        made = _rebuild, (type(self), self.detach(), self.requires_grad)
+        return (*made, self.__dict__) if self.__dict__ else made
 
     def __repr__(self) -> str:
         plain = self.detach()

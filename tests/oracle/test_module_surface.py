@@ -1,0 +1,51 @@
+"""What a library sees of modules, against torch's: random programs, the same outcomes.
+
+``PLAIT_SURFACE_PROGRAMS`` says how many programs, ``PLAIT_SURFACE_SEED`` the number of the first.
+Texts of errors contain torch's. What differs on purpose, and is not in the programs:
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import random
+import sys
+
+import torch
+
+import plait
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from module_surface_programs import generate
+from module_surface_runs import Raised, run
+
+PROGRAMS = int(os.environ.get("PLAIT_SURFACE_PROGRAMS", "400"))
+FIRST = int(os.environ.get("PLAIT_SURFACE_SEED", "0"))
+
+
+def same(ours: str, theirs: str) -> bool:
+    """Whether two lines show the same; of errors ours may say more."""
+    if not (isinstance(ours, Raised) and isinstance(theirs, Raised)):
+        return ours == theirs
+    kind, _, text = theirs.partition(": ")
+    return ours.startswith(f"{kind}: ") and text in ours
+
+
+def difference(seed: int) -> str:
+    """What a program shows otherwise than with torch, or nothing."""
+    program = generate(random.Random(seed))
+    ours, theirs = run(program, plait), run(program, torch)
+    pairs = list(zip(ours, theirs, strict=False))
+    n = next((i for i, pair in enumerate(pairs) if not same(*pair)), None)
+    if n is None:
+        return "" if len(ours) == len(theirs) else f"seed {seed}: not as many lines"
+    before = next((line for line in reversed(ours[:n]) if line.startswith(">")), "")
+    return (
+        f"PLAIT_SURFACE_SEED={seed} PLAIT_SURFACE_PROGRAMS=1: {before}\nshown    {ours[n]!r}\n"
+        f"by torch {theirs[n]!r}\n{program}"
+    )
+
+
+def test_the_same_outcomes() -> None:
+    found = filter(None, map(difference, range(FIRST, FIRST + PROGRAMS)))
+    assert next(found, "") == ""
