@@ -21,7 +21,14 @@ STATE_HOOKS = (
     "_load_state_dict_pre_hooks",
     "_load_state_dict_post_hooks",
 )
-STOCK = ("Identity()", "LayerNorm(1)", "BatchNorm1d(1)", "Sequential(nn.ReLU())", "Linear(1, 1)")
+STOCK = (
+    "Identity()",
+    "BatchNorm1d(1)",
+    "Sequential(nn.ReLU())",
+    "Linear(1, 1)",
+    "Linear(1, 1, bias=False)",
+    "ModuleList([nn.ReLU()])",
+)
 
 
 class Program(NamedTuple):
@@ -189,7 +196,7 @@ def _registration(rng: random.Random, m: str, number: int) -> str:
             f"{m}.register_forward_hook({hook})",
             f"{m}.register_full_backward_hook({hook}, prepend={prepend})",
             f"{m}.register_full_backward_pre_hook({hook}, prepend={prepend})",
-            f"{m}.register_backward_hook({hook})",
+            f"{m}.register_backward_hook(counting({number}))",
             f"{m}.register_state_dict_pre_hook({hook})",
             f"{m}.register_state_dict_post_hook({hook})",
             f"{m}._register_state_dict_hook({hook})",
@@ -209,14 +216,16 @@ def _registration(rng: random.Random, m: str, number: int) -> str:
 
 
 def _hooks_by_hand(rng: random.Random, m: str, number: int) -> str:
-    kind = rng.choice(HOOKS + STATE_HOOKS)
+    kind = rng.choice(HOOKS + HOOKS + STATE_HOOKS)
+    # what the gradients of an operator are is not PyTorch's
+    by_hand = f"counting({number})" if kind == "_backward_hooks" else _hook(rng, number)
     return rng.choice(
         [
             f"handles[{number} % len(handles)].remove()",
             f"handles.pop({number} % len(handles)).remove()",
             f"{m}.{kind}.clear()",
-            f"{m}.{kind}[{1000000 + number}] = {_hook(rng, number)}",
-            f"{m}.{rng.choice(HOOKS)}[{1000000 + number}] = {_hook(rng, number)}",
+            f"{m}.{kind}[{1000000 + number}] = {by_hand}",
+            f"{m}.{kind}[{1000000 + number}] = {by_hand}",
             f"{m}.{kind}.pop(next(iter({m}.{kind}), None), None)",
             f"{m}.{kind}.move_to_end(next(iter({m}.{kind})))",
             f"{m}.{kind} = collections.OrderedDict(reversed({m}.{kind}.items()))",
@@ -249,7 +258,7 @@ def _call(rng: random.Random, m: str) -> str:
 def _state(rng: random.Random, m: str, other: str) -> str:
     strict, assign = rng.random() < 0.6, rng.random() < 0.3
     key = rng.choice(["a", "b", "x.weight", "x.y.a", "y.bias", "nothing", "x.nothing", "_extra_state"])
-    load = f"show({m}.load_state_dict(kept[-1], strict={strict}, assign={assign}))"
+    load = f"load({m}, kept[-1], {strict}, {assign})"
     return rng.choice(
         [
             f"kept.append({m}.state_dict()); show(list(kept[-1]), kept[-1]._metadata)",
@@ -262,9 +271,9 @@ def _state(rng: random.Random, m: str, other: str) -> str:
             f"kept[-1][{key!r}] = T(); {load}",
             f"kept[-1][{key!r}] = T().reshape(1, 1, 1); {load}",
             f"kept[-1][{key!r}] = 'text'; {load}",
-            f"show({m}.load_state_dict({other}.state_dict(), strict={strict}, assign={assign}))",
-            f"show({m}.load_state_dict(dict({m}.state_dict()), strict={strict}))",
-            f"{m}.load_state_dict([1])",
+            f"load({m}, {other}.state_dict(), {strict}, {assign})",
+            f"load({m}, dict({m}.state_dict()), {strict}, False)",
+            f"{m}.load_state_dict([1], strict={strict})",
             f"direct({m}, kept[-1], {rng.choice(['', 'x.'])!r}, {strict})",
             f"saved = {{}}; {m}._save_to_state_dict(saved, 'p.', {assign}); show(saved)",
         ]
@@ -299,7 +308,7 @@ def _listing(rng: random.Random, m: str) -> str:
 
 def _whole(rng: random.Random, m: str, other: str, fresh: str) -> str:
     dtype = rng.choice(["float64", "float32", "float16"])
-    key = rng.choice(["_state_dict_hooks", "_forward_pre_hooks", "_non_persistent_buffers_set"])
+    key = rng.choice(["_state_dict_hooks", "_forward_pre_hooks", "_load_state_dict_pre_hooks"])
     return rng.choice(
         [
             f"{fresh} = copy.copy({m})",
@@ -317,7 +326,7 @@ def _whole(rng: random.Random, m: str, other: str, fresh: str) -> str:
             f"{m}._apply(lambda t: t * 2, recurse=False)",
             f"{m}.to_empty(device='cpu'); {m}._apply(lambda t: t.fill_(1.0))",
             f"{m}.cpu()",
-            f"{m}.share_memory()",
+            "show(nn.Linear(1, 1).share_memory())",
             f"nn.Module.__init__({m})",
             f"nn.Module.__init__({m}, 3)",
             f"nn.Module.__init__({m}, key=3)",

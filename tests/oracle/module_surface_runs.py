@@ -25,13 +25,16 @@ class Raised(str):
 class _Hook:
     """A hook that notes its arguments."""
 
-    def __init__(self, number: int, effect: str | None) -> None:
+    def __init__(self, number: int, effect: str | None, counts: bool = False) -> None:
         self.number = number
         self.effect = effect
+        self.counts = counts  # it notes that it was called, and not with what
 
     def __call__(self, *args: Any) -> Any:
         done = _Run.current
-        done.note(f"hook {self.number}", *args)
+        # the values of what is registered may be uninitialised memory
+        registers = len(args) == 3 and isinstance(args[1], str) and args[1]
+        done.note(f"hook {self.number}", *(() if self.counts else args[:2] if registers else args))
         if self.effect == "fails":
             raise LookupError(f"hook {self.number}")
         tensors = [each for each in args if isinstance(each, done.library.Tensor)]
@@ -95,6 +98,7 @@ class _Run:
 
     def text(self, text: str) -> str:
         """A text without the places of classes, whose names differ."""
+        text = text.replace("(torch Tensor", "(Tensor")
         text = re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", text)
         return re.sub(r"\b[A-Z][a-z]+Tensor\b", "Tensor", text)
 
@@ -140,6 +144,38 @@ class _Run:
         module._load_from_state_dict(dict(state), prefix, {}, strict, *names)
         self.show(names, list(module.parameters()))
 
+    def load(self, module: Any, state: Any, strict: bool, assign: bool) -> None:
+        """Load a state; after an error, torch has written a part, which is undone here."""
+        before: list[Any] = []
+        mark, known = len(self.shown), len(self.kept)
+        pending, seen = [module], set()
+        while pending:
+            each = pending.pop()
+            if each is None or id(each) in seen:
+                continue
+            seen.add(id(each))
+            for members in (each._parameters, each._buffers):
+                values = [None if t is None else t.detach().clone() for t in members.values()]
+                before.append((members, dict(members), values))
+            pending += each._modules.values()
+        if hasattr(state, "_metadata"):  # torch writes into what it gets
+            state, metadata = collections.OrderedDict(state), copy.deepcopy(state._metadata)
+            state._metadata = metadata
+        try:
+            self.show(module.load_state_dict(state, strict=strict, assign=assign))
+        except RuntimeError:
+            if assign:
+                del self.shown[mark:]
+                for value in self.kept[known:]:
+                    del self.numbers[id(value)]
+                del self.kept[known:]
+            for members, kept, values in before:
+                members.update(kept)
+                for tensor, value in zip(kept.values(), values, strict=True):
+                    if tensor is not None:
+                        tensor.data.copy_(value)
+            raise
+
     @contextlib.contextmanager
     def caught(self) -> Any:
         mark = len(self.shown)
@@ -167,6 +203,7 @@ class _Run:
             "T": self.tensor,
             "shared": self.parameter(),
             "hook": _Hook,
+            "counting": lambda number: _Hook(number, None, True),
             "twice": "twice",
             "fails": "fails",
             "handles": self.handles,
@@ -176,6 +213,7 @@ class _Run:
             "grads": self.grads,
             "backward": self.backward,
             "direct": self.direct,
+            "load": self.load,
             "collections": collections,
             "copy": copy,
             "pickle": pickle,
@@ -208,8 +246,9 @@ def run(program: Program, library: Any) -> list[str]:
         for handle in done.handles:  # those of hooks of all modules
             handle.remove()
         for name in [name for name in names if re.fullmatch(r"m\d+", name)]:
-            for path, each in names[name].named_modules(remove_duplicate=False):
-                done.shown.append(f"{name} {path} {done.state(each)}")
+            with done.caught():
+                for path, each in names[name].named_modules(remove_duplicate=False):
+                    done.shown.append(f"{name} {path} {done.state(each)}")
     finally:
         library.nn.Linear.reset_parameters = initial
         del sys.modules["generated"]

@@ -23,7 +23,7 @@ from plait_nn._members import (
     register_elsewhere,
     registered,
 )
-from plait_nn._parameter import Buffer, Parameter
+from plait_nn._parameter import Parameter, is_buffer
 from plait_nn._repr import module_html, module_text
 from plait_nn._state_dict import (
     IncompatibleKeys,
@@ -159,11 +159,13 @@ class Module:
 
     else:
 
-        def forward(self, *args, **kwargs):
+        def _forward_unimplemented(self, *input):
             """Compute the module's output. Every subclass defines its own."""
             raise NotImplementedError(
                 f'Module [{type(self).__name__}] is missing the required "forward" function'
             )
+
+        forward = _forward_unimplemented
 
         def _call_impl(self, *args, **kwargs):
             # `_call_in_c` does the same where there are no hooks
@@ -208,7 +210,7 @@ class Module:
             if value is not None:
                 refuse_assignment(self, "_modules", name, value)
             attributes["_modules"][name] = registered(self, "_modules", name, None)
-        elif isinstance(value, Tensor) and isinstance(value, Buffer):
+        elif isinstance(value, Tensor) and is_buffer(value):
             self._assign_buffer(name, value, value.persistent)
         elif name in attributes.get("_buffers", ()):
             if not (value is None or isinstance(value, Tensor)):

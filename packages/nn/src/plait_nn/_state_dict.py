@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn._convert import not_recorded
 from plait_nn._parameter import Parameter
 
 __all__ = ["IncompatibleKeys", "collect", "load", "load_members", "save_members"]
@@ -295,7 +296,7 @@ def _fitting(key: str, value: Any, member: Tensor, errors: list[str]) -> Tensor 
     except Exception as error:
         errors.append(
             f'While copying the parameter named "{key}", expected Tensor or Tensor-like object '
-            f"from checkpoint but received {type(value)}: {error}"
+            f"from checkpoint but received {type(value)}" + (f": {error}" if str(error) else "")
         )
         return None
     if member.ndim == 0 and tuple(tensor.shape) == (1,):
@@ -313,7 +314,7 @@ def _as_tensor(value: Any) -> Tensor:
     if isinstance(value, Tensor):
         return value
     if not (hasattr(value, "__dlpack__") or hasattr(value, "__array__")):
-        raise TypeError(f"got {type(value).__name__}")
+        raise TypeError
     if hasattr(value, "detach"):  # a parameter of another library
         value = value.detach()
     return pc.as_tensor(value)
@@ -324,7 +325,8 @@ def _collecting(
 ) -> Callable[[], object]:
     def run() -> None:
         try:
-            write()
+            with not_recorded():
+                write()
         except Exception as error:
             errors.append(
                 f'While copying the parameter named "{key}", whose dimensions in the model are '
