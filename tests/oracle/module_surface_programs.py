@@ -178,7 +178,9 @@ def _members(rng: random.Random, m: str) -> str:
 
 
 def _path(rng: random.Random) -> str:
-    return rng.choice(["", "x", "y", "x.y", "x.0", "x.weight", "y.x", "a", "nothing", "x.nothing.a"])
+    return rng.choice(
+        ["", "x", "y", "x.y", "x.0", "x.weight", "y.x", "a", "nothing", "x.nothing.a"]
+    )
 
 
 def _hook(rng: random.Random, number: int) -> str:
@@ -257,7 +259,9 @@ def _call(rng: random.Random, m: str) -> str:
 
 def _state(rng: random.Random, m: str, other: str) -> str:
     strict, assign = rng.random() < 0.6, rng.random() < 0.3
-    key = rng.choice(["a", "b", "x.weight", "x.y.a", "y.bias", "nothing", "x.nothing", "_extra_state"])
+    key = rng.choice(
+        ["a", "b", "x.weight", "x.y.a", "y.bias", "nothing", "x.nothing", "_extra_state"]
+    )
     load = f"load({m}, kept[-1], {strict}, {assign})"
     return rng.choice(
         [
@@ -311,7 +315,7 @@ def _whole(rng: random.Random, m: str, other: str, fresh: str) -> str:
     key = rng.choice(["_state_dict_hooks", "_forward_pre_hooks", "_load_state_dict_pre_hooks"])
     return rng.choice(
         [
-            f"{fresh} = copy.copy({m})",
+            f"{fresh} = copy.copy({m}); {fresh}._modules = dict({fresh}._modules)",  # no cycles
             f"{fresh} = copy.deepcopy({m})",
             f"{fresh} = pickle.loads(pickle.dumps({m}))",
             f"{fresh} = {m}._replicate_for_data_parallel()",
@@ -335,7 +339,6 @@ def _whole(rng: random.Random, m: str, other: str, fresh: str) -> str:
             f"{m}.__setstate__(state)",
             f"{m}.{rng.choice(CHILDREN)} = {other}" if other > m else f"{m}.eval()",  # no cycles
             f"{m}.set_extra_state(3)",
-            f"{m}.__dict__.pop({key!r})",
         ]
     )
 

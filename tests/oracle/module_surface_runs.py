@@ -99,6 +99,9 @@ class _Run:
     def text(self, text: str) -> str:
         """A text without the places of classes, whose names differ."""
         text = text.replace("(torch Tensor", "(Tensor")
+        text = re.sub(r"\bC\d: ", "", text)  # errors of ours begin with the class
+        # ours writes nothing after another error, so these may be missing
+        text = re.sub(r"\n\tWhile copying[^\n]*an exception occurred[^\n]*", "", text)
         text = re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", text)
         return re.sub(r"\b[A-Z][a-z]+Tensor\b", "Tensor", text)
 

@@ -33,6 +33,4 @@ def warn_if_has_hooks(tensor: Any) -> None:
     """
     for hook in (getattr(tensor, "_backward_hooks", None) or {}).values():
         if not hasattr(hook, "__torch_unserializable__"):
-            warnings.warn(
-                f"backward hook {hook!r} on tensor will not be serialized.", stacklevel=2
-            )
+            warnings.warn(f"backward hook {hook!r} on tensor will not be serialized.", stacklevel=2)
