@@ -54,10 +54,13 @@ class EmbeddingBag(Vectors):
     ) -> None:
         super().__init__()
         self._set_up(num_embeddings, embedding_dim, padding_idx, sparse)
+        place = self.__dict__.pop("padding_idx")
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
+        self.padding_idx = place
         self.mode = mode
+        self.sparse = sparse
         self.include_last_offset = include_last_offset
         self._add_weight(_weight, True, device, dtype)
 
