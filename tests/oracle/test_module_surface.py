@@ -10,12 +10,15 @@ import os
 import pathlib
 import random
 import sys
+import warnings
 
+import pytest
 import torch
 
 import plait
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from module_cases import CASES, Case
 from module_surface_programs import generate
 from module_surface_runs import Raised, run
 
@@ -50,3 +53,26 @@ def difference(seed: int) -> str:
 def test_the_same_outcomes() -> None:
     found = filter(None, map(difference, range(FIRST, FIRST + PROGRAMS)))
     assert next(found, "") == ""
+
+
+# attributes that torch has and we do not, with the reason
+ABSENT = {
+    "_flat_weight_refs": "memory that torch lays out for its device kernels",
+    "_flat_weights": "a property, so that it is never out of date",
+    "_load_hook": "lazy layers override _load_from_state_dict instead",
+}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_attributes_of_layers_are_the_same_in_order(case: Case) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's about old names and its fast paths
+        theirs = getattr(torch.nn, case.name)(*case.args, **case.kwargs)
+    ours = getattr(plait.nn, case.name)(*case.ours_args, **case.ours_kwargs)
+    for mine, other in zip(ours.modules(), theirs.modules(), strict=True):
+        names = [name for name in other.__dict__ if name not in ABSENT]
+        early = names[: names.index("training")]  # torch sets these before it calls __init__
+        assert set(early) <= set(mine.__dict__)
+        assert [name for name in mine.__dict__ if name not in early] == names[len(early) :]
+        for kind in ("_parameters", "_buffers", "_modules"):
+            assert list(getattr(mine, kind)) == list(getattr(other, kind))

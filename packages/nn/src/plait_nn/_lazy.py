@@ -144,7 +144,7 @@ class _Lazy(Module):
                 plain = parameter.detach()
                 waiting = UninitializedParameter(True, plain.device, plain.dtype)
                 self._parameters[name] = waiting
-        self.register_forward_pre_hook(_Lazy._first)
+        self._initialize_hook = self.register_forward_pre_hook(_Lazy._first)
 
     def has_uninitialized_params(self) -> bool:
         """Return whether the size of the input is not known yet."""
@@ -172,9 +172,9 @@ class _Lazy(Module):
             if buffer is not None:
                 self._buffers[name] = pc.empty(shape, device=buffer.device, dtype=buffer.dtype)
         self.reset_parameters()
-        for number, hook in list(self._forward_pre_hooks.items()):
-            if hook is _Lazy._first:
-                del self._forward_pre_hooks[number]
+        handle = self.__dict__.pop("_initialize_hook", None)
+        if handle is not None:
+            handle.remove()
         self.__class__ = self.cls_to_become  # type: ignore[assignment]
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:

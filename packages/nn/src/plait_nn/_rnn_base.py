@@ -93,12 +93,13 @@ class RNNBase(Module):
         for layer in range(num_layers):
             for suffix in self._suffixes(layer):
                 self._add_direction(layer, suffix, device, dtype)
-        self._all_weights = [
+        names = [
             [kind + suffix for kind in _KINDS if kind + suffix in self._parameters]
             for layer in range(num_layers)
             for suffix in self._suffixes(layer)
         ]
-        self._flat_weights_names = [name for names in self._all_weights for name in names]
+        self._flat_weights_names = [name for each in names for name in each]
+        self._all_weights = names
         self.reset_parameters()
 
     def _suffixes(self, layer: int) -> list[str]:

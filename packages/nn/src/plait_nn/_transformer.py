@@ -219,6 +219,10 @@ class TransformerEncoder(_Stack):
         mask_check: bool = True,
     ) -> None:
         super().__init__(encoder_layer, num_layers, norm)
+        # for programs that look at them
+        self.enable_nested_tensor = enable_nested_tensor
+        self.use_nested_tensor = False
+        self.mask_check = mask_check
 
     def forward(
         self,
