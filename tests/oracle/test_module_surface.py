@@ -2,6 +2,15 @@
 
 ``PLAIT_SURFACE_PROGRAMS`` says how many programs, ``PLAIT_SURFACE_SEED`` the number of the first.
 Texts of errors contain torch's. What differs on purpose, and is not in the programs:
+
+- A `load_state_dict` that raises leaves a module as it was, if no code of the program ran.
+- A state's ``_metadata`` is not written into: torch leaves ``assign_to_params_buffers`` there.
+- Hooks of `register_backward_hook` get the gradients of our operator, whose inputs may have
+  another order.
+- Numbers of hooks; types of errors of operators; the text of `get_extra_state`.
+- `share_memory` of tensors of which there are views.
+- Without a text in torch: a hook that can't be called is refused when it is registered.
+- `nn.RNN` and `nn.PReLU` have no attribute before ``training``.
 """
 
 from __future__ import annotations
