@@ -334,7 +334,7 @@ def _whole(rng: random.Random, m: str, other: str, fresh: str) -> str:
             f"nn.Module.__init__({m})",
             f"nn.Module.__init__({m}, 3)",
             f"nn.Module.__init__({m}, key=3)",
-            f"{m}.__setstate__({other}.__getstate__())",
+            f"{m}.__setstate__({other}.__getstate__()); {m}._modules = dict({m}._modules)",
             f"state = {m}.__getstate__(); state.pop({key!r}); {m}.__dict__.pop({key!r}); "
             f"{m}.__setstate__(state)",
             f"{m}.{rng.choice(CHILDREN)} = {other}" if other > m else f"{m}.eval()",  # no cycles
