@@ -34,6 +34,7 @@ Attribute registries[3];  // the dicts of members, in the order of the search
 Attribute hooks[4];  // the dicts of hooks that a call runs
 Key forward;
 PyObject *getattr_name, *getattribute_name, *call_name;
+PyObject *usual_getattribute;  // that of object
 // of modules: __call__, a function that notes the module on an exception, and the hooks of all
 // modules
 PyObject *usual_call, *note_exception, *global_hooks[4];
@@ -166,9 +167,15 @@ bool is_hooked(PyObject *attributes) {
   return false;
 }
 
+// Whether no code of a class is asked before an instance's __dict__ and the class itself.
+bool looks_up_as_object(PyTypeObject *type) {
+  return type->tp_getattro == get_attribute ||
+         in_type(type, getattribute_name).get() == usual_getattribute;
+}
+
 // The function that a call of a module without hooks runs; empty where Python code must look.
 Object plain_forward(PyObject *self) {
-  if (Py_TYPE(self)->tp_getattro != get_attribute) return Object();
+  if (!looks_up_as_object(Py_TYPE(self))) return Object();
   const Object attributes(PyObject_GenericGetDict(self, nullptr));
   PyObject *own = nullptr;
   if (!attributes || is_hooked(attributes.get()) || find(attributes.get(), forward, &own)) {
@@ -247,9 +254,8 @@ bool install(const py::object &cls, const py::object &getattr) {
   if (!PyType_Check(cls.ptr())) throw py::type_error("install: `cls` must be a class");
   auto *type = reinterpret_cast<PyTypeObject *>(cls.ptr());
   if (!kHasTypeLookup || !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) return false;
-  const Object usual = in_type(&PyBaseObject_Type, getattribute_name);
   if (in_type(type, getattr_name).get() != getattr.ptr() ||
-      in_type(type, getattribute_name).get() != usual.get())
+      in_type(type, getattribute_name).get() != usual_getattribute)
     return false;
   type->tp_getattro = get_attribute;
   PyType_Modified(type);
@@ -260,8 +266,7 @@ bool install_calls(const py::object &cls, const py::object &call, const py::obje
                    const py::dict &attributes) {
   if (!PyType_Check(cls.ptr())) throw py::type_error("install_calls: `cls` must be a class");
   auto *type = reinterpret_cast<PyTypeObject *>(cls.ptr());
-  if (type->tp_getattro != get_attribute || in_type(type, call_name).get() != call.ptr())
-    return false;
+  if (in_type(type, call_name).get() != call.ptr() || !looks_up_as_object(type)) return false;
   if (!usual_call) {  // for the life of the process
     for (int i = 0; i < 4; i++) {
       PyObject *of_all = PyDict_GetItemWithError(attributes.ptr(), hooks[i].key.name);
@@ -298,6 +303,7 @@ void add_attribute_lookup(py::module_ &m) {
   hooks[3] = attribute("_forward_pre_hooks", 10);
   getattr_name = PyUnicode_InternFromString("__getattr__");
   getattribute_name = PyUnicode_InternFromString("__getattribute__");
+  usual_getattribute = in_type(&PyBaseObject_Type, getattribute_name).release();
   forward = key_of(PyUnicode_InternFromString("forward"));
   call_name = PyUnicode_InternFromString("__call__");
   m.def("_install_module_calls", install_calls, py::arg("cls"), py::arg("call"), py::arg("note"),

@@ -67,14 +67,15 @@ def install_calls(
     ``attributes``. Python restores its own call when ``__call__`` or the bases are assigned later.
 
     Args:
-        cls: a class for which `install` is in force.
+        cls: a class; it may have a ``__getattr__`` of its own.
         call: its ``__call__``, one function for all classes of the process.
         note: called with an exception and the instance that it leaves.
         attributes: the ``__dict__`` of an object with the hooks of all calls; its dicts of hooks
             are used for the life of the process.
 
     Returns:
-        Whether calls are in C now: not if the class has another ``__call__``.
+        Whether calls are in C now: not if the class has another ``__call__``, or a
+        ``__getattribute__`` that is not ``object``'s.
 
     Raises:
         TypeError: ``cls`` is not a class.

@@ -12,7 +12,7 @@ import plait_core as pc
 from plait_core import Tensor
 from plait_nn._call import Call, call_with_hooks
 from plait_nn._convert import conversion, floating, without_grad
-from plait_nn._hooks import GLOBAL, RemovableHandle, WrappedHook, add_hook, is_hooked
+from plait_nn._hooks import GLOBAL, RemovableHandle, WrappedHook, add_hook
 from plait_nn._members import (
     KINDS,
     check_name,
@@ -55,6 +55,9 @@ __all__ = ["Module"]
 
 M = TypeVar("M", bound="Module")
 _ABSENT: Any = object()
+# the dicts of hooks of all modules that a call runs
+_BACKWARD, _BACKWARD_PRE = GLOBAL._backward_hooks, GLOBAL._backward_pre_hooks
+_FORWARD, _FORWARD_PRE = GLOBAL._forward_hooks, GLOBAL._forward_pre_hooks
 
 
 def _required(module: Module, name: str) -> Any:
@@ -144,8 +147,9 @@ class Module:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         _look_up_in_c(cls, _GETATTR)
-        if cls._call_impl is _CALL_IMPL:
-            _call_in_c(cls, _CALL, note_module, GLOBAL.__dict__)
+        if cls._call_impl is not _CALL and cls.__call__ is _CALL:
+            cls.__call__ = cls._wrapped_call_impl  # type: ignore[method-assign]
+        _call_in_c(cls, _CALL, note_module, GLOBAL.__dict__)
 
     # ---- calling -------------------------------------------------------------------------------
 
@@ -170,17 +174,26 @@ class Module:
         def _call_impl(self, *args, **kwargs):
             # `_call_in_c` does the same where there are no hooks
             try:
-                if is_hooked(self) or GLOBAL._hooked:
+                if (
+                    self._backward_hooks
+                    or self._backward_pre_hooks
+                    or self._forward_hooks
+                    or self._forward_pre_hooks
+                    or _BACKWARD
+                    or _BACKWARD_PRE
+                    or _FORWARD
+                    or _FORWARD_PRE
+                ):
                     return call_with_hooks(self, args, kwargs)
                 return self.forward(*args, **kwargs)
             except Exception as error:
                 note_module(error, self)
                 raise
 
-        def __call__(self, *args, **kwargs):
-            return self._call_impl(*args, **kwargs)
+        __call__ = _call_impl
 
-        _wrapped_call_impl = __call__
+        def _wrapped_call_impl(self, *args, **kwargs):
+            return self._call_impl(*args, **kwargs)
 
         def __getattr__(self, name):
             # for names that are neither in a class nor in __dict__; `_look_up_in_c` does the same
@@ -903,5 +916,4 @@ _OF_NEWER_STATES: dict[str, Callable[[], Any]] = {
 _GETATTR = Module.__getattr__
 _look_up_in_c(Module, _GETATTR)
 _CALL: Callable[..., Any] = Module.__dict__["__call__"]
-_CALL_IMPL: Callable[..., Any] = Module.__dict__["_call_impl"]
 _call_in_c(Module, _CALL, note_module, GLOBAL.__dict__)
