@@ -15,7 +15,24 @@ def double(module, args, output):
     return output * 2
 
 
-@pytest.mark.parametrize("cls", [nn.Identity, type("Own", (nn.Identity,), {})])
+class Asked(nn.Identity):
+    def __getattr__(self, name):
+        return super().__getattr__(name)
+
+
+class AskedFirst(nn.Identity):
+    def __getattribute__(self, name):
+        return super().__getattribute__(name)
+
+
+class Impl(nn.Identity):
+    def _call_impl(self, *args, **kwargs):
+        return super()._call_impl(*args, **kwargs)
+
+
+@pytest.mark.parametrize(
+    "cls", [nn.Identity, type("Own", (nn.Identity,), {}), Asked, AskedFirst, Impl]
+)
 def test_hooks_that_are_put_in_by_hand_run(cls):
     layer = cls()
     assert layer(3) == 3
@@ -40,6 +57,22 @@ def test_hooks_that_are_put_in_by_hand_run(cls):
     assert layer(3) == 3
     layer._forward_hooks[7] = double
     assert layer(3) == 6
+
+
+def test_what_calls_ask_first(monkeypatch):
+    class Answers(Asked):
+        pass
+
+    module = Answers()
+    assert module(3) == 3
+    Answers.__getattribute__ = lambda self, name: (
+        (lambda x: "other") if name == "forward" else object.__getattribute__(self, name)
+    )
+    assert module(3) == "other"
+    del Answers.__getattribute__
+    assert module(3) == 3
+    monkeypatch.setattr(Impl, "_call_impl", lambda self, x: nn.Module._call_impl(self, x) + 1)
+    assert Impl()(3) == 4 and nn.Identity()(3) == 3
 
 
 def test_hooks_of_all_modules_by_hand():
