@@ -44,8 +44,6 @@ def _full_hooks(module: Any) -> list[Callable[..., Any]]:
 
 def operator_hooks(module: Any) -> list[Callable[..., Any]]:
     """Return the hooks of `register_backward_hook`, those of every module first."""
-    if not (GLOBAL._backward_hooks or module._backward_hooks):
-        return []
     of_all = GLOBAL._backward_hooks.values() if GLOBAL._is_full_backward_hook is False else ()
     own = module._backward_hooks.values() if module._is_full_backward_hook is False else ()
     return [*of_all, *own]
@@ -70,7 +68,7 @@ class Passage:
     @classmethod
     def of(cls, module: Any) -> Passage | None:
         """Return the passage for a call, or None if there are no hooks."""
-        hooks = _full_hooks(module) if GLOBAL._backward_hooks or module._backward_hooks else []
+        hooks = _full_hooks(module)
         pre_hooks = [*GLOBAL._backward_pre_hooks.values(), *module._backward_pre_hooks.values()]
         if not (hooks or pre_hooks):
             return None

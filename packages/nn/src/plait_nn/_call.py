@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from plait_nn._backward_hooks import Passage, hook_result, operator_hooks
-from plait_nn._hooks import GLOBAL, Hooks, is_hooked
+from plait_nn._hooks import GLOBAL, is_hooked
 from plait_nn._trace import note_module
 
 __all__ = ["Call", "call_together", "call_with_hooks", "run_plainly"]
@@ -40,12 +40,19 @@ def call_with_hooks(
 ) -> Any:
     """Run the module's forward, or another function instead of it, between its hooks."""
     # at the start, as in PyTorch: a hook may remove hooks, or forward add some
-    passage = Passage.of(module)
-    of_operator = operator_hooks(module)
+    passage, of_operator = None, None
+    if (
+        module._backward_hooks
+        or module._backward_pre_hooks
+        or GLOBAL._backward_hooks
+        or GLOBAL._backward_pre_hooks
+    ):
+        passage, of_operator = Passage.of(module), operator_hooks(module)
     ran: set[int] = set()
     result: Any = None
     try:
-        for number, hook in _both(GLOBAL._forward_pre_hooks, module._forward_pre_hooks):
+        of_all, own = GLOBAL._forward_pre_hooks, module._forward_pre_hooks
+        for number, hook in (*of_all.items(), *own.items()) if of_all or own else ():
             if number in module._forward_pre_hooks_with_kwargs:
                 args, kwargs = _with_kwargs(module, hook, args, kwargs)
             else:
@@ -55,7 +62,7 @@ def call_with_hooks(
         if passage is not None:
             args = passage.enter(args)
         result = (module.forward if forward is None else forward)(*args, **kwargs)
-        for number, hook in _both(GLOBAL._forward_hooks, module._forward_hooks):
+        for number, hook in (*GLOBAL._forward_hooks.items(), *module._forward_hooks.items()):
             ran.add(number)
             result = _after(module, number, hook, args, kwargs, result)
         if passage is not None:
@@ -66,11 +73,6 @@ def call_with_hooks(
         _always(module, ran, args, kwargs, result)
         raise
     return result
-
-
-def _both(of_all: Hooks, own: Hooks) -> Sequence[tuple[int, Callable[..., Any]]]:
-    """Return the hooks of every module, then the module's own, with their numbers."""
-    return [*of_all.items(), *own.items()] if of_all else list(own.items())
 
 
 def _with_kwargs(
