@@ -87,6 +87,7 @@ class MultiheadAttention(Module):
             "k_proj_weight": None if same else (embed_dim, self.kdim),
             "v_proj_weight": None if same else (embed_dim, self.vdim),
         }
+        together: dict[str, tuple[int, ...] | None]
         together = {"in_proj_weight": (3 * embed_dim, embed_dim) if same else None}
         shapes = {**together, **shapes} if same else {**shapes, **together}
         shapes["in_proj_bias"] = (3 * embed_dim,) if bias else None

@@ -37,16 +37,20 @@ def _passage_function(base: type) -> Any:
 
 def _full_hooks(module: Any) -> list[Callable[..., Any]]:
     """Return the hooks of `register_full_backward_hook`, those of every module first."""
-    of_all = GLOBAL._backward_hooks.values() if GLOBAL._is_full_backward_hook else ()
-    own = module._backward_hooks.values() if module._is_full_backward_hook is True else ()
-    return [*of_all, *own]
+    return _of_kind(module, True)
 
 
 def operator_hooks(module: Any) -> list[Callable[..., Any]]:
     """Return the hooks of `register_backward_hook`, those of every module first."""
-    of_all = GLOBAL._backward_hooks.values() if GLOBAL._is_full_backward_hook is False else ()
-    own = module._backward_hooks.values() if module._is_full_backward_hook is False else ()
-    return [*of_all, *own]
+    return _of_kind(module, False)
+
+
+def _of_kind(module: Any, full: bool) -> list[Callable[..., Any]]:
+    found: list[Callable[..., Any]] = []
+    for owner in (GLOBAL, module):
+        if owner._is_full_backward_hook is full:
+            found += owner._backward_hooks.values()
+    return found
 
 
 class Passage:

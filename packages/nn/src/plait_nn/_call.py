@@ -40,7 +40,8 @@ def call_with_hooks(
 ) -> Any:
     """Run the module's forward, or another function instead of it, between its hooks."""
     # at the start, as in PyTorch: a hook may remove hooks, or forward add some
-    passage, of_operator = None, None
+    passage: Passage | None = None
+    of_operator: list[Callable[..., Any]] = []
     if (
         module._backward_hooks
         or module._backward_pre_hooks

@@ -285,7 +285,7 @@ class _LazyConvTranspose(_LazyConv):
             kernel_size,
             *options,
             device,
-            dtype,  # type: ignore[arg-type]
+            dtype,
         )
         self._wait()
 

@@ -147,8 +147,9 @@ class Module:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         _look_up_in_c(cls, _GETATTR)
-        if cls._call_impl is not _CALL and cls.__call__ is _CALL:
-            cls.__call__ = cls._wrapped_call_impl  # type: ignore[method-assign]
+        made: Any = cls
+        if made._call_impl is not _CALL and made.__call__ is _CALL:
+            made.__call__ = made._wrapped_call_impl
         _call_in_c(cls, _CALL, note_module, GLOBAL.__dict__)
 
     # ---- calling -------------------------------------------------------------------------------
@@ -624,7 +625,7 @@ class Module:
                 FutureWarning,
                 stacklevel=2,
             )
-            given = (destination, prefix, keep_vars)
+            given: tuple[Any, ...] = (destination, prefix, keep_vars)
             destination, prefix, keep_vars = (*args, *given[len(args) :])
         return collect(self, destination, prefix, keep_vars)
 

@@ -74,7 +74,7 @@ def _rebuild(cls: type[Parameter], data: Tensor, requires_grad: bool) -> Paramet
     return cls(data, requires_grad)
 
 
-class _BufferType(type(Tensor)):  # type: ignore[misc]
+class _BufferType(type):
     """The type of `Buffer`, whose instances are the tensors that it has marked."""
 
     def __instancecheck__(cls, instance: Any) -> bool:

@@ -47,7 +47,7 @@ class ParameterList(Module):
         super().__init__()
         self._size = 0
         if values is not None:
-            self += values
+            self.extend(values)
 
     def __len__(self) -> int:
         return self._size
@@ -92,7 +92,7 @@ class ParameterList(Module):
     def extra_repr(self) -> str:
         return "\n".join(_line(str(number), value) for number, value in enumerate(self))
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("ParameterList should not be called.")
 
 

@@ -139,10 +139,10 @@ def load(module: _Module, state: Any, strict: bool, assign: bool) -> Incompatibl
         tree.load(module, values, "")
         _raise_all(module, (tree.name_errors() if strict else []) + tree.errors)
         return tree.keys
-    before, _loading.writes = _loading.writes, []
+    writes: list[Callable[[], object]] = []
+    before, _loading.writes = _loading.writes, writes
     try:
         tree.load(module, values, "")
-        writes = _loading.writes
     finally:
         _loading.writes = before
     _raise_all(module, (tree.name_errors() if strict else []) + tree.errors)
