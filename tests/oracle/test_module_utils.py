@@ -79,7 +79,7 @@ def test_weight_norm_by_a_hook(dim: int | None) -> None:
     torch.nn.utils.remove_weight_norm(other)
     assert list(mine.state_dict()) == list(other.state_dict())
     close(mine.weight, other.weight)
-    assert not mine._hooked
+    assert not mine._forward_pre_hooks
 
 
 @pytest.mark.parametrize("training", [True, False])

@@ -128,10 +128,10 @@ def test_random_prunings_prune_as_many_as_they_are_told():
     layer = prune.random_structured(nn.Linear(10, 10), "weight", 4, dim=1)
     assert sorted(layer.weight_mask.sum(0).tolist()) == [0.0] * 4 + [10.0] * 6
     (hook,) = layer._forward_pre_hooks.values()
-    assert isinstance(hook.function, prune.RandomStructured)
+    assert isinstance(hook, prune.RandomStructured)
     prune.identity(layer, "weight")
     (hook,) = layer._forward_pre_hooks.values()
-    assert [type(m).__name__ for m in hook.function] == ["RandomStructured", "Identity"]
+    assert [type(m).__name__ for m in hook] == ["RandomStructured", "Identity"]
 
 
 def test_importance_scores_decide():
@@ -158,7 +158,7 @@ def test_prunings_that_are_refused():
     with pytest.raises(ValueError, match=r"`mask` must have the parameter's shape \(2, 3\)"):
         prune.custom_from_mask(layer, "weight", pc.ones(3))
     assert sorted(layer.state_dict()) == ["bias", "weight"]
-    assert not layer._hooked
+    assert not layer._forward_pre_hooks
 
 
 def test_skip_init_draws_nothing():

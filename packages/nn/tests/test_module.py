@@ -76,7 +76,7 @@ def test_forward_must_be_defined():
     class Nothing(nn.Module):
         pass
 
-    with pytest.raises(NotImplementedError, match="Nothing: a Module must define `forward`"):
+    with pytest.raises(NotImplementedError, match=r"Module \[Nothing\] is missing the required"):
         Nothing()(1)
 
 
@@ -85,11 +85,11 @@ def test_super_init_must_come_first():
         def __init__(self, member):
             self.member = member
 
-    with pytest.raises(AttributeError, match=r"Late: call super\(\).__init__\(\)"):
+    with pytest.raises(AttributeError, match=r"Late: cannot assign parameters before Module"):
         Late(nn.Parameter(pc.zeros(1)))
-    with pytest.raises(AttributeError, match=r"Late: call super\(\).__init__\(\)"):
+    with pytest.raises(AttributeError, match=r"Late: cannot assign module before Module.__init__"):
         Late(nn.ReLU())
-    with pytest.raises(AttributeError, match=r"Late: call super\(\).__init__\(\)"):
+    with pytest.raises(AttributeError, match=r"Late must call super\(\).__init__\(\) first"):
         Late(1)(2)
 
 
@@ -102,11 +102,11 @@ def test_a_missing_attribute_is_named():
 
 def test_registered_names_take_only_their_kind():
     scale = Scale()
-    with pytest.raises(TypeError, match="`factor` must be a Parameter or None; got Tensor"):
+    with pytest.raises(TypeError, match="cannot assign 'Tensor' as parameter 'factor'"):
         scale.factor = pc.zeros(2)
-    with pytest.raises(TypeError, match="`first` must be a Module or None; got int"):
+    with pytest.raises(TypeError, match=r"as child module 'first' \(Module or None expected"):
         Net().first = 3
-    with pytest.raises(TypeError, match="`offset` must be a Tensor or None; got list"):
+    with pytest.raises(TypeError, match="Scale: cannot assign 'list' as buffer 'offset'"):
         scale.offset = [1]
     scale.factor = None
     assert scale.factor is None
@@ -125,7 +125,7 @@ def test_a_name_changes_its_kind():
     net.x = 1
     net.x = nn.Parameter(pc.zeros(1))
     assert [n for n, _ in net.named_parameters()] == ["x"]
-    with pytest.raises(TypeError, match="`x` must be a Parameter or None; got ReLU"):
+    with pytest.raises(TypeError, match="cannot assign 'ReLU' as parameter 'x'"):
         net.x = nn.ReLU()
     del net.x
     net.x = nn.ReLU()
@@ -146,15 +146,17 @@ def test_a_name_changes_its_kind():
 def test_bad_names_are_refused(register):
     net = nn.Module()
     net.taken = 1
-    with pytest.raises(KeyError, match="can't be empty or contain a dot"):
+    with pytest.raises(KeyError, match=r"name can.*t contain"):
         getattr(net, register)("a.b", None)
-    with pytest.raises(KeyError, match="can't be empty"):
+    with pytest.raises(KeyError, match=r"name can.*t be empty string"):
         getattr(net, register)("", None)
-    with pytest.raises(KeyError, match="`taken` can't be a"):
+    with pytest.raises(KeyError, match="attribute 'taken' already exists"):
         getattr(net, register)("taken", None)
-    with pytest.raises(TypeError, match="name must be a str; got int"):
+    with pytest.raises(TypeError, match=r"name should be a string. Got int"):
         getattr(net, register)(1, None)
-    with pytest.raises(TypeError, match=r"`x` must be a .* or None; got str"):
+    with pytest.raises(
+        TypeError, match=r"cannot assign 'str' object to|str is not a Module subclass"
+    ):
         getattr(net, register)("x", "value")
 
 
@@ -186,11 +188,11 @@ def test_members_by_path():
     assert net.get_submodule("head.0") is net.head[0]
     assert net.get_parameter("head.0.bias") is net.head[0].bias
     assert net.get_buffer("first.offset") is net.first.offset
-    with pytest.raises(AttributeError, match="Sequential has no submodule `7`"):
+    with pytest.raises(AttributeError, match="Sequential has no attribute `7`"):
         net.get_submodule("head.7")
-    with pytest.raises(AttributeError, match="Scale has no parameter `offset`"):
+    with pytest.raises(AttributeError, match=r"`offset` is not an nn.Parameter"):
         net.get_parameter("first.offset")
-    with pytest.raises(AttributeError, match="Scale has no buffer `factor`"):
+    with pytest.raises(AttributeError, match="`factor` is not a buffer"):
         net.get_buffer("first.factor")
 
 
@@ -201,7 +203,7 @@ def test_modes():
     assert not net.training and not net.head[1].training
     net.train()
     assert net.head[0].training
-    with pytest.raises(ValueError, match="`mode` must be bool; got int"):
+    with pytest.raises(ValueError, match="training mode is expected to be boolean; got int"):
         net.train(1)
 
 
@@ -439,5 +441,7 @@ def test_a_call_needs_init():
 
         def forward(self): ...
 
-    with pytest.raises(AttributeError, match=r"_hooked|__init__"):
+    with pytest.raises(
+        AttributeError, match="has no attribute '_backward_hooks'; Hasty must call super"
+    ):
         Hasty()()

@@ -25,7 +25,7 @@ def test_a_parameter_is_computed_from_another():
     assert pc.equal(layer.parametrizations.weight.original.detach(), before / 2)
     layer(pc.ones(1, 2)).sum().backward()
     assert layer.parametrizations.weight.original.grad.tolist() == [[2.0, 2.0]] * 3
-    with pytest.raises(KeyError, match="the attribute exists already"):
+    with pytest.raises(KeyError, match="attribute 'weight' already exists"):
         layer.weight = nn.Parameter(pc.ones(3, 2))
     layer.weight = pc.ones(3, 2)
     assert layer.parametrizations.weight.original.detach().unique().tolist() == [0.5]

@@ -96,10 +96,10 @@ def test_all_differences_are_listed():
         net.load_state_dict(state)
     assert str(caught.value) == (
         "Error(s) in loading state_dict for Sequential:\n"
-        '\tUnexpected key(s) in state_dict: "last.scale".\n'
-        '\tMissing key(s) in state_dict: "last.bias".\n'
-        "\tsize mismatch for first.weight: copying a param with shape (3, 5) from checkpoint, "
-        "the shape in current model is (3, 2)."
+        '\tMissing key(s) in state_dict: "last.bias". \n'
+        '\tUnexpected key(s) in state_dict: "last.scale". \n'
+        "\tsize mismatch for first.weight: copying a param with shape plait.Size([3, 5]) from "
+        "checkpoint, the shape in current model is plait.Size([3, 2])."
     )
 
 
@@ -137,12 +137,12 @@ def test_a_prefix_too_many_or_too_few_is_recognised():
 @pytest.mark.parametrize("value", [None, 3.0, "text", [1.0]])
 def test_values_must_be_tensors(value):
     layer = nn.Linear(1, 1, bias=False)
-    with pytest.raises(RuntimeError, match=f'"weight": expected a .*{type(value).__name__}'):
+    with pytest.raises(RuntimeError, match=f'"weight", expected Tensor .* {type(value)}'):
         layer.load_state_dict({"weight": value})
 
 
 def test_the_state_must_be_a_mapping():
-    with pytest.raises(TypeError, match=r"`state_dict` must be a mapping .* got list"):
+    with pytest.raises(TypeError, match=r"Expected state_dict to be dict-like, got .*list"):
         model().load_state_dict([1])
 
 
@@ -201,7 +201,7 @@ def test_a_module_on_meta_takes_tensors_by_assignment() -> None:
     assert all(tensor.is_meta for tensor in module.state_dict().values())
     assert sum(tensor.untyped_storage().data_ptr() for tensor in module.parameters()) == 0
     source = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)).state_dict()
-    with pytest.warns(UserWarning, match=r"0\.weight is on the device meta .* 6 others"):
+    with pytest.warns(UserWarning, match=r"for \d\.\w+: copying from a non-meta parameter"):
         module.load_state_dict(source)
     assert all(tensor.is_meta for tensor in module.state_dict().values())
     module.load_state_dict(source, assign=True)

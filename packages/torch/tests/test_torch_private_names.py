@@ -66,6 +66,7 @@ def test_decorating_contexts(torch: Any) -> None:
 def test_names_that_are_imported_at_the_start(torch: Any) -> None:
     from torch._dynamo.eval_frame import OptimizedModule
     from torch.distributions.transforms import ExpTransform, _InverseTransform
+    from torch.nn.modules import module as module_names
     from torch.nn.modules.lazy import LazyModuleMixin
     from torch.nn.modules.module import _EXTRA_STATE_KEY_SUFFIX, _IncompatibleKeys
 
@@ -74,6 +75,13 @@ def test_names_that_are_imported_at_the_start(torch: Any) -> None:
     assert OptimizedModule is torch._dynamo.OptimizedModule
     result = module.load_state_dict({}, strict=False)
     assert isinstance(result, _IncompatibleKeys) and result.missing_keys == ["weight", "bias"]
+    with module_names.register_module_forward_hook(lambda m, args, result: None):
+        assert len(module_names._global_forward_hooks) == 1 and module_names._has_any_global_hook()
+    assert not module_names._has_any_global_hook()
+    handle = torch.utils.hooks.RemovableHandle(module._forward_hooks)
+    module._forward_hooks[handle.id] = lambda m, args, result: result * 0
+    assert module(torch.ones(2)).tolist() == [0.0] * 3
+    handle.remove()
     assert isinstance(ExpTransform().inv, _InverseTransform)
     assert isinstance(torch.nn.LazyLinear(3), LazyModuleMixin)
     assert _EXTRA_STATE_KEY_SUFFIX == "_extra_state" and torch.serialization.DEFAULT_PROTOCOL == 2

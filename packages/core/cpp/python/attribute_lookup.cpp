@@ -24,13 +24,20 @@ Key key_of(PyObject *name) {
   return {name, known == -1 ? PyObject_Hash(name) : known};
 }
 
-constexpr int kKinds = 3;
-Key registries[kKinds];  // the names of the dicts, in the order of the search
-Key hooked, forward;
+// An attribute of modules, and its place in the __dict__ of one whose attributes nobody reordered.
+struct Attribute {
+  Key key;
+  Py_ssize_t place;
+};
+
+Attribute registries[3];  // the dicts of members, in the order of the search
+Attribute hooks[4];  // the dicts of hooks that a call runs
+Key forward;
 PyObject *getattr_name, *getattribute_name, *call_name;
-// of modules: __call__, a function that notes the module on an exception, and the attributes of
-// the hooks of all modules
-PyObject *usual_call, *note_exception, *global_attributes;
+PyObject *usual_getattribute;  // that of object
+// of modules: __call__, a function that notes the module on an exception, and the hooks of all
+// modules
+PyObject *usual_call, *note_exception, *global_hooks[4];
 
 // Looks a key up in a dict. 1: found (a new reference), 0: absent, -1: an error.
 int find(PyObject *dict, const Key &key, PyObject **found) {
@@ -83,29 +90,27 @@ int ordinary(PyObject *self, PyObject *attributes, const Key &key, PyObject **fo
   return 1;
 }
 
-// Finds the next registry. 1: found (a new reference), 0: absent, -1: an error. Modules put the
-// registries first into their __dict__, in the order of the search, so iterating is faster than
-// lookups.
-int next_registry(PyObject *attributes, const Key &kind, Py_ssize_t *position, PyObject **members) {
+// Finds an attribute in a __dict__, first at its place, which is faster than a lookup. 1: found (a
+// new reference), 0: absent, -1: an error.
+int find_at(PyObject *attributes, const Attribute &wanted, PyObject **found) {
 #ifndef Py_GIL_DISABLED
   PyObject *name;
-  if (*position >= 0 && PyDict_Next(attributes, position, &name, members) && name == kind.name) {
-    Py_INCREF(*members);
+  Py_ssize_t place = wanted.place;
+  if (PyDict_Next(attributes, &place, &name, found) && name == wanted.key.name) {
+    Py_INCREF(*found);
     return 1;
   }
 #endif
-  *position = -1;
-  return find(attributes, kind, members);
+  return find(attributes, wanted.key, found);
 }
 
 // The lookup of Module.__getattr__. 1: found (a new reference), 0: absent, -1: an error, kUnusual:
 // Python code must look.
 constexpr int kUnusual = 2;
 int in_registries(PyObject *attributes, const Key &key, PyObject **found) {
-  Py_ssize_t position = 0;
-  for (const Key &kind : registries) {
+  for (const Attribute &kind : registries) {
     PyObject *members = nullptr;
-    const int there = next_registry(attributes, kind, &position, &members);
+    const int there = find_at(attributes, kind, &members);
     if (there < 0) return -1;
     if (!there) continue;
     const Object held(members);
@@ -148,22 +153,32 @@ PyObject *get_attribute(PyObject *self, PyObject *name) {
   return there > 0 ? value : nullptr;
 }
 
-// Whether `_hooked` is not false in a dict; 1 and 0, -1: an error.
-int is_hooked(PyObject *attributes, int absent) {
-  PyObject *value = nullptr;
-  const int there = find(attributes, hooked, &value);
-  if (there <= 0) return there < 0 ? -1 : absent;
-  const Object held(value);
-  return value != Py_False;
+// Whether a module has hooks that a call runs, or Python code must look.
+bool is_hooked(PyObject *attributes) {
+  for (PyObject *of_all : global_hooks)
+    if (PyDict_GET_SIZE(of_all)) return true;
+  for (const Attribute &kind : hooks) {
+    PyObject *own = nullptr;
+    if (find_at(attributes, kind, &own) <= 0) return true;
+    const Object held(own);
+    // an OrderedDict is a dict that defines no size of its own
+    if (!(PyODict_CheckExact(own) || PyDict_CheckExact(own)) || PyDict_GET_SIZE(own)) return true;
+  }
+  return false;
+}
+
+// Whether no code of a class is asked before an instance's __dict__ and the class itself.
+bool looks_up_as_object(PyTypeObject *type) {
+  return type->tp_getattro == get_attribute ||
+         in_type(type, getattribute_name).get() == usual_getattribute;
 }
 
 // The function that a call of a module without hooks runs; empty where Python code must look.
 Object plain_forward(PyObject *self) {
-  if (Py_TYPE(self)->tp_getattro != get_attribute) return Object();
+  if (!looks_up_as_object(Py_TYPE(self))) return Object();
   const Object attributes(PyObject_GenericGetDict(self, nullptr));
   PyObject *own = nullptr;
-  if (!attributes || is_hooked(attributes.get(), 1) || is_hooked(global_attributes, 0) ||
-      find(attributes.get(), forward, &own)) {
+  if (!attributes || is_hooked(attributes.get()) || find(attributes.get(), forward, &own)) {
     Py_XDECREF(own);
     PyErr_Clear();
     return Object();
@@ -239,9 +254,8 @@ bool install(const py::object &cls, const py::object &getattr) {
   if (!PyType_Check(cls.ptr())) throw py::type_error("install: `cls` must be a class");
   auto *type = reinterpret_cast<PyTypeObject *>(cls.ptr());
   if (!kHasTypeLookup || !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) return false;
-  const Object usual = in_type(&PyBaseObject_Type, getattribute_name);
   if (in_type(type, getattr_name).get() != getattr.ptr() ||
-      in_type(type, getattribute_name).get() != usual.get())
+      in_type(type, getattribute_name).get() != usual_getattribute)
     return false;
   type->tp_getattro = get_attribute;
   PyType_Modified(type);
@@ -252,12 +266,16 @@ bool install_calls(const py::object &cls, const py::object &call, const py::obje
                    const py::dict &attributes) {
   if (!PyType_Check(cls.ptr())) throw py::type_error("install_calls: `cls` must be a class");
   auto *type = reinterpret_cast<PyTypeObject *>(cls.ptr());
-  if (type->tp_getattro != get_attribute || in_type(type, call_name).get() != call.ptr())
-    return false;
+  if (in_type(type, call_name).get() != call.ptr() || !looks_up_as_object(type)) return false;
   if (!usual_call) {  // for the life of the process
+    for (int i = 0; i < 4; i++) {
+      PyObject *of_all = PyDict_GetItemWithError(attributes.ptr(), hooks[i].key.name);
+      if (!of_all && PyErr_Occurred()) throw py::error_already_set();
+      if (!of_all || !PyDict_Check(of_all)) return false;
+      global_hooks[i] = new_reference(of_all);
+    }
     usual_call = new_reference(call.ptr());
     note_exception = new_reference(noted.ptr());
-    global_attributes = new_reference(attributes.ptr());
   }
   if (usual_call != call.ptr()) return false;
   type->tp_call = call_module;
@@ -273,11 +291,19 @@ bool installed(const py::object &cls) {
 }  // namespace
 
 void add_attribute_lookup(py::module_ &m) {
-  const char *names[] = {"_parameters", "_buffers", "_modules"};
-  for (int i = 0; i < kKinds; i++) registries[i] = key_of(PyUnicode_InternFromString(names[i]));
+  const auto attribute = [](const char *name, Py_ssize_t place) {
+    return Attribute{key_of(PyUnicode_InternFromString(name)), place};
+  };
+  registries[0] = attribute("_parameters", 1);
+  registries[1] = attribute("_buffers", 2);
+  registries[2] = attribute("_modules", 16);
+  hooks[0] = attribute("_backward_pre_hooks", 4);
+  hooks[1] = attribute("_backward_hooks", 5);
+  hooks[2] = attribute("_forward_hooks", 7);
+  hooks[3] = attribute("_forward_pre_hooks", 10);
   getattr_name = PyUnicode_InternFromString("__getattr__");
   getattribute_name = PyUnicode_InternFromString("__getattribute__");
-  hooked = key_of(PyUnicode_InternFromString("_hooked"));
+  usual_getattribute = in_type(&PyBaseObject_Type, getattribute_name).release();
   forward = key_of(PyUnicode_InternFromString("forward"));
   call_name = PyUnicode_InternFromString("__call__");
   m.def("_install_module_calls", install_calls, py::arg("cls"), py::arg("call"), py::arg("note"),

@@ -61,18 +61,21 @@ def install_calls(
     """Call a class's instances in C, if the result is what its ``__call__`` would give.
 
     A call runs the class's ``forward``, and ``note(error, instance)`` if that raises an Exception.
-    ``call`` runs instead where ``_hooked`` is not False in the instance's ``__dict__`` or is
-    there and true in ``attributes``, and where ``forward`` is no function of the class. Python
-    restores its own call when ``__call__`` or the bases are assigned later.
+    ``call`` runs instead where a dict of hooks is not empty or not there, and where ``forward`` is
+    no function of the class. The dicts are ``_backward_pre_hooks``, ``_backward_hooks``,
+    ``_forward_hooks`` and ``_forward_pre_hooks``, in the instance's ``__dict__`` and in
+    ``attributes``. Python restores its own call when ``__call__`` or the bases are assigned later.
 
     Args:
-        cls: a class for which `install` is in force.
+        cls: a class; it may have a ``__getattr__`` of its own.
         call: its ``__call__``, one function for all classes of the process.
         note: called with an exception and the instance that it leaves.
-        attributes: the ``__dict__`` of an object whose ``_hooked`` switches hooks of all calls on.
+        attributes: the ``__dict__`` of an object with the hooks of all calls; its dicts of hooks
+            are used for the life of the process.
 
     Returns:
-        Whether calls are in C now: not if the class has another ``__call__``.
+        Whether calls are in C now: not if the class has another ``__call__``, or a
+        ``__getattribute__`` that is not ``object``'s.
 
     Raises:
         TypeError: ``cls`` is not a class.

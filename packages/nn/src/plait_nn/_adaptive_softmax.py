@@ -101,8 +101,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             for layer in cluster.children():
                 layer.reset_parameters()
 
-    def forward(self, input: Tensor, target: Tensor) -> ASMoutput:
-        samples, targets = self._checked(input, target)
+    def forward(self, input_: Tensor, target_: Tensor) -> ASMoutput:
+        samples, targets = self._checked(input_, target_)
         # the index of every target in the head: its own, or its cluster's
         index, found = targets, pc.zeros(targets.shape, dtype=samples.dtype, device=samples.device)
         bounds = zip(self.cutoffs[:-1], self.cutoffs[1:], strict=True)
@@ -118,7 +118,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         head = F.log_softmax(self.head(samples), 1)
         output = found + head.gather(1, index.unsqueeze(1)).squeeze(1)
         loss = -output.mean()
-        return ASMoutput(output.squeeze(0) if target.ndim == 0 else output, loss)
+        return ASMoutput(output.squeeze(0) if target_.ndim == 0 else output, loss)
 
     def _checked(self, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         fits = input.ndim in (1, 2) and target.ndim == input.ndim - 1

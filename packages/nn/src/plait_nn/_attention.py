@@ -86,15 +86,18 @@ class MultiheadAttention(Module):
             "q_proj_weight": None if same else (embed_dim, embed_dim),
             "k_proj_weight": None if same else (embed_dim, self.kdim),
             "v_proj_weight": None if same else (embed_dim, self.vdim),
-            "in_proj_weight": (3 * embed_dim, embed_dim) if same else None,
-            "in_proj_bias": (3 * embed_dim,) if bias else None,
-            "bias_k": (1, 1, embed_dim) if add_bias_kv else None,
-            "bias_v": (1, 1, embed_dim) if add_bias_kv else None,
         }
+        together: dict[str, tuple[int, ...] | None]
+        together = {"in_proj_weight": (3 * embed_dim, embed_dim) if same else None}
+        shapes = {**together, **shapes} if same else {**shapes, **together}
+        shapes["in_proj_bias"] = (3 * embed_dim,) if bias else None
         for name, shape in shapes.items():
             empty = None if shape is None else pc.empty(shape, device=device, dtype=dtype)
             self.register_parameter(name, None if empty is None else Parameter(empty))
         self.out_proj = Linear(embed_dim, embed_dim, bias, device, dtype)
+        for name in ("bias_k", "bias_v"):
+            one = pc.empty(1, 1, embed_dim, device=device, dtype=dtype) if add_bias_kv else None
+            setattr(self, name, None if one is None else Parameter(one))
         self.add_zero_attn = add_zero_attn
         self._reset_parameters()
 

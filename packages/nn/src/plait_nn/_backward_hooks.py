@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from plait_core import Tensor, engine
-from plait_nn._hooks import all_hooks
+from plait_nn._hooks import GLOBAL
 
-__all__ = ["Passage", "hook_result"]
+__all__ = ["Passage", "hook_result", "operator_hooks"]
 
 Gradients = tuple[Any, ...]
 
@@ -35,9 +35,22 @@ def _passage_function(base: type) -> Any:
     return type("ModuleBoundary", (base,), methods)
 
 
-def _functions(module: object, kind: str) -> list[Callable[..., Any]]:
-    found = all_hooks(module, kind)
-    return [hook.function for _, hook in found] if found else []
+def _full_hooks(module: Any) -> list[Callable[..., Any]]:
+    """Return the hooks of `register_full_backward_hook`, those of every module first."""
+    return _of_kind(module, True)
+
+
+def operator_hooks(module: Any) -> list[Callable[..., Any]]:
+    """Return the hooks of `register_backward_hook`, those of every module first."""
+    return _of_kind(module, False)
+
+
+def _of_kind(module: Any, full: bool) -> list[Callable[..., Any]]:
+    found: list[Callable[..., Any]] = []
+    for owner in (GLOBAL, module):
+        if owner._is_full_backward_hook is full:
+            found += owner._backward_hooks.values()
+    return found
 
 
 class Passage:
@@ -57,10 +70,10 @@ class Passage:
         self.gradients: Gradients | None = None  # gradients of the outputs after the pre-hooks
 
     @classmethod
-    def of(cls, module: object) -> Passage | None:
+    def of(cls, module: Any) -> Passage | None:
         """Return the passage for a call, or None if there are no hooks."""
-        hooks = _functions(module, "_backward_hooks")
-        pre_hooks = _functions(module, "_backward_pre_hooks")
+        hooks = _full_hooks(module)
+        pre_hooks = [*GLOBAL._backward_pre_hooks.values(), *module._backward_pre_hooks.values()]
         if not (hooks or pre_hooks):
             return None
         try:
@@ -80,10 +93,10 @@ class Passage:
     def leave(self, result: Any) -> Any:
         """Put the node after the module, if a result requires grad."""
         results = result if isinstance(result, tuple) else (result,)
-        if not any(isinstance(each, Tensor) for each in results):
+        if not isinstance(result, (Tensor, tuple)):
             warnings.warn(
-                f"{type(self.module).__name__}: backward hooks are called for a result that is a "
-                f"Tensor or a tuple of Tensors; got {type(result).__name__}",
+                f"{type(self.module).__name__}: For backward hooks to be called, module output "
+                f"should be a Tensor or a tuple of Tensors but received {type(result)}",
                 stacklevel=4,
             )
             return result
@@ -166,11 +179,8 @@ def _spread(found: Gradients, positions: list[int], n: int) -> Gradients:
     return tuple(result)
 
 
-def hook_result(module: object, result: Any) -> None:
+def hook_result(module: Any, hooks: list[Callable[..., Any]], result: Any) -> None:
     """Register the hooks of `register_backward_hook` on the operator that made the result."""
-    hooks = _functions(module, "_operator_hooks")
-    if not hooks:
-        return
     while not isinstance(result, Tensor):
         if isinstance(result, dict):
             result = next((v for v in result.values() if isinstance(v, Tensor)), None)

@@ -85,13 +85,20 @@ class _Norm(Affine):
             )
 
     def _load_from_state_dict(
-        self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        *args: Any,
+        **kwargs: Any,
     ) -> None:
         # old checkpoints and plain dicts may lack num_batches_tracked
         key = f"{prefix}num_batches_tracked"
-        if self.num_batches_tracked is not None and key not in state_dict:
-            state_dict[key] = self.num_batches_tracked
-        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+        old = (local_metadata.get("version") or 1) < 2
+        count = self.num_batches_tracked
+        if old and count is not None and key not in state_dict:
+            state_dict[key] = pc.zeros((), dtype=count.dtype) if count.is_meta else count
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args, **kwargs)
 
     def extra_repr(self) -> str:
         return (

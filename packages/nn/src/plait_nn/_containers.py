@@ -169,9 +169,9 @@ class Sequential(_Ordered):
         self.add_module(str(len(self)), module)
         return self
 
-    def extend(self: S, modules: Iterable[Module]) -> S:
+    def extend(self: S, sequential: Iterable[Module]) -> S:
         """Put several modules at the end; return the container."""
-        for module in list(modules):
+        for module in list(sequential):
             self.append(module)
         return self
 
@@ -186,10 +186,10 @@ class Sequential(_Ordered):
         self._hold(held)
         return self
 
-    def pop(self, index: int) -> Module:
+    def pop(self, key: int) -> Module:
         """Remove a module and return it."""
-        module = self[index]
-        del self[index]
+        module = self[key]
+        del self[key]
         return module
 
 
@@ -246,10 +246,10 @@ class ModuleList(_Ordered):
         held.insert(index, module)
         self._hold(held)
 
-    def pop(self, index: int = -1) -> Module:
+    def pop(self, key: int = -1) -> Module:
         """Remove a module and return it."""
-        module = self[index]
-        del self[index]
+        module = self[key]
+        del self[key]
         return module
 
     def __repr__(self) -> str:

@@ -56,13 +56,14 @@ class _Conv(Module):
         self.out_channels = out_channels
         self.kernel_size = sizes_of(kernel_size, dims, "kernel_size", name)
         self.stride = sizes_of(stride, dims, "stride", name)
+        self.padding = _padding(name, padding, self.stride)
         self.dilation = sizes_of(dilation, dims, "dilation", name)
         for argument in ("kernel_size", "stride", "dilation"):
             if min(getattr(self, argument)) < 1:
                 raise ValueError(
                     f"{name}: `{argument}` must be positive; got {getattr(self, argument)}"
                 )
-        self.padding = _padding(name, padding, self.stride)
+        self.transposed = self._transposed
         self.output_padding = sizes_of(output_padding, dims, "output_padding", name)
         self.groups = groups
         self.padding_mode = padding_mode
@@ -71,6 +72,7 @@ class _Conv(Module):
                 f"{name}: `padding_mode` must be one of zeros, {', '.join(_PAD_MODES)}; "
                 f"got {padding_mode!r}"
             )
+        self._reversed_padding_repeated_twice = self._sides()
         first, second = (out_channels, in_channels)
         if self._transposed:
             first, second = second, first
@@ -78,6 +80,17 @@ class _Conv(Module):
         self.weight = Parameter(pc.empty(shape, device=device, dtype=dtype))
         add_bias(self, out_channels, bias, device, dtype)
         self.reset_parameters()
+
+    def _sides(self) -> list[int] | tuple[int, ...]:
+        """Return the padding as `functional.pad` takes it: the last dimension first."""
+        if isinstance(self.padding, str):
+            both = [0] * 2 * self._dims
+            if self.padding == "same":
+                for i, (size, step) in enumerate(zip(self.kernel_size, self.dilation, strict=True)):
+                    total, place = step * (size - 1), 2 * (self._dims - 1 - i)
+                    both[place : place + 2] = [total // 2, total - total // 2]
+            return both
+        return tuple(side for side in reversed(self.padding) for _ in range(2))
 
     def reset_parameters(self) -> None:
         """Draw the parameters anew."""

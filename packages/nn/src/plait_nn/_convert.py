@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import plait_core as pc
-from plait_core import Tensor
+from plait_core import Tensor, engine
 
-__all__ = ["conversion", "floating"]
+__all__ = ["conversion", "floating", "not_recorded", "without_grad"]
+
+
+def without_grad(fn: Callable[[Tensor], Tensor], tensor: Tensor) -> Tensor:
+    """Return ``fn(tensor)``, not recorded."""
+    with not_recorded():
+        return fn(tensor)
+
+
+def not_recorded() -> AbstractContextManager[object]:
+    """Return a context in which no operators are recorded."""
+    no_grad = engine.loaded_part("no_grad")  # without an engine nothing is
+    return contextlib.nullcontext() if no_grad is None else no_grad()
 
 
 def floating(dtype: Any) -> Callable[[Tensor], Tensor]:

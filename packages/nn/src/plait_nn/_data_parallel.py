@@ -41,5 +41,5 @@ class DataParallel(Module):
         self.output_device = output_device
         self.dim = dim
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self.module(*args, **kwargs)
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        return self.module(*inputs, **kwargs)

@@ -35,7 +35,6 @@ class Vectors(Module):
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
-        self.sparse = sparse
 
     def _add_weight(
         self, weight: Tensor | None, requires_grad: bool, device: Any, dtype: Any
@@ -106,6 +105,7 @@ class Embedding(Vectors):
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
+        self.sparse = sparse
         self._add_weight(_weight, not _freeze, device, dtype)
 
     @classmethod

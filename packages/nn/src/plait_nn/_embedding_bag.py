@@ -54,20 +54,43 @@ class EmbeddingBag(Vectors):
     ) -> None:
         super().__init__()
         self._set_up(num_embeddings, embedding_dim, padding_idx, sparse)
+        place = self.__dict__.pop("padding_idx")
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
+        self.padding_idx = place
         self.mode = mode
+        self.sparse = sparse
         self.include_last_offset = include_last_offset
         self._add_weight(_weight, True, device, dtype)
 
     @classmethod
     def from_pretrained(
-        cls, embeddings: Tensor, freeze: bool = True, mode: str = "mean", **options: Any
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
     ) -> EmbeddingBag:
         """Make a layer of given vectors, shape (num_embeddings, embedding_dim)."""
         rows, columns = embeddings.shape
-        made = cls(rows, columns, mode=mode, _weight=embeddings, **options)
+        made = cls(
+            rows,
+            columns,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            mode,
+            sparse,
+            embeddings,
+            include_last_offset,
+            padding_idx,
+        )
         made.weight.requires_grad_(not freeze)
         return made
 

@@ -32,11 +32,11 @@ class _FractionalMaxPool(Module):
                 f"got {output_size} and {output_ratio}"
             )
         self.kernel_size = self._each(kernel_size)
+        self.return_indices = return_indices
         self.output_size = None if output_size is None else self._each(output_size)
         self.output_ratio = None if output_ratio is None else self._each(output_ratio)
         if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
             raise ValueError(f"{name}: `output_ratio` must be in (0, 1); got {output_ratio}")
-        self.return_indices = return_indices
         self.register_buffer("_random_samples", _random_samples)
 
     def _each(self, given: Any) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plait_nn._hooks import GLOBAL, Hook, RemovableHandle, add_hook, check_kind
+from plait_nn._hooks import GLOBAL, RemovableHandle, add_hook
 
 __all__ = [
     "register_module_backward_hook",
@@ -36,7 +36,8 @@ def register_module_forward_pre_hook(
         ReLU
         Tanh
     """
-    return add_hook(GLOBAL, "_forward_pre_hooks", Hook(hook, only_watches=only_watches))
+    options = ((GLOBAL._only_watching, only_watches),)
+    return add_hook(GLOBAL, GLOBAL._forward_pre_hooks, hook, options=options)
 
 
 def register_module_forward_hook(
@@ -57,7 +58,12 @@ def register_module_forward_hook(
         ...     nn.Sequential(nn.ReLU())(pc.ones(1)).tolist()
         [4.0]
     """
-    return add_hook(GLOBAL, "_forward_hooks", Hook(hook, with_kwargs, always_call, only_watches))
+    options = (
+        (GLOBAL._forward_hooks_with_kwargs, with_kwargs),
+        (GLOBAL._forward_hooks_always_called, always_call),
+        (GLOBAL._only_watching, only_watches),
+    )
+    return add_hook(GLOBAL, GLOBAL._forward_hooks, hook, options=options)
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -71,8 +77,8 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
         >>> x.grad.tolist()
         [2.0]
     """
-    check_kind(GLOBAL, full=True)
-    return add_hook(GLOBAL, "_backward_hooks", Hook(hook))
+    _use_kind(full=True)
+    return add_hook(GLOBAL, GLOBAL._backward_hooks, hook)
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -84,7 +90,7 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
         ...     nn.ReLU()(pc.tensor(1.0, requires_grad=True)).backward()
         (tensor(1.),)
     """
-    return add_hook(GLOBAL, "_backward_pre_hooks", Hook(hook))
+    return add_hook(GLOBAL, GLOBAL._backward_pre_hooks, hook)
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -96,8 +102,17 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
         ...     nn.ReLU()(pc.ones(1, requires_grad=True)).backward()
         ReLU()
     """
-    check_kind(GLOBAL, full=False)
-    return add_hook(GLOBAL, "_operator_hooks", Hook(hook))
+    _use_kind(full=False)
+    return add_hook(GLOBAL, GLOBAL._backward_hooks, hook)
+
+
+def _use_kind(full: bool) -> None:
+    if GLOBAL._backward_hooks and GLOBAL._is_full_backward_hook is not full:
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks as a global Module "
+            "hook. Please use only one of them."
+        )
+    GLOBAL._is_full_backward_hook = full
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -111,7 +126,7 @@ def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> Remova
         running_var
         num_batches_tracked
     """
-    return add_hook(GLOBAL, "_buffers", Hook(hook))
+    return add_hook(GLOBAL, GLOBAL._buffers, hook)
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -124,7 +139,7 @@ def register_module_module_registration_hook(hook: Callable[..., Any]) -> Remova
         0 ReLU()
         1 Tanh()
     """
-    return add_hook(GLOBAL, "_modules", Hook(hook))
+    return add_hook(GLOBAL, GLOBAL._modules, hook)
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -139,4 +154,4 @@ def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> Rem
         >>> layer.weight.requires_grad
         False
     """
-    return add_hook(GLOBAL, "_parameters", Hook(hook))
+    return add_hook(GLOBAL, GLOBAL._parameters, hook)

@@ -1,67 +1,88 @@
-"""Hooks of modules: storage and removal."""
+"""Hooks of modules: storage and removal.
+
+Hooks stand in ordered dicts from numbers to functions, PyTorch's, which programs may edit: in
+``module._forward_hooks``, for example. Options of a hook stand under its number in dicts beside it,
+such as ``_forward_hooks_with_kwargs``.
+"""
 
 from __future__ import annotations
 
-import itertools
+import functools
+import threading
 import weakref
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
 
 __all__ = [
     "GLOBAL",
-    "Hook",
+    "Hooks",
     "RemovableHandle",
-    "WithoutModule",
+    "WrappedHook",
     "add_hook",
-    "adopt_hooks",
-    "all_hooks",
-    "check_kind",
-    "forget_hooks",
-    "hooks_of",
-    "settle",
+    "is_hooked",
 ]
 
-_ids = itertools.count()
-
-
-class Hook(NamedTuple):
-    """A registered hook and the options of its calls."""
-
-    function: Callable[..., Any]
-    with_kwargs: bool = False
-    always_call: bool = False
-    only_watches: bool = False  # it uses and changes neither arguments nor outputs
-
+Hooks = dict[int, Callable[..., Any]]
 
 # the kinds of hooks that a call of a module runs
 _OF_CALLS = (
-    "_forward_pre_hooks",
-    "_forward_hooks",
     "_backward_pre_hooks",
     "_backward_hooks",
-    "_operator_hooks",
-)
-# the kinds of hooks that state_dict and load_state_dict run
-_OF_STATES = (
-    "_state_dict_hooks",
-    "_state_dict_pre_hooks",
-    "_load_state_dict_pre_hooks",
-    "_load_state_dict_post_hooks",
+    "_forward_hooks",
+    "_forward_pre_hooks",
 )
 
 
 class _Global:
     """The hooks of all modules, with the same attributes as a module's own hooks."""
 
-    _hooked = False  # whether there are hooks that a call must run
-    _separate = False  # whether there are hooks that read or change what modules give each other
+    def __init__(self) -> None:
+        # lookups in C keep these four
+        self._backward_pre_hooks: Hooks = OrderedDict()
+        self._backward_hooks: Hooks = OrderedDict()
+        self._forward_hooks: Hooks = OrderedDict()
+        self._forward_pre_hooks: Hooks = OrderedDict()
+        self._is_full_backward_hook: bool | None = None
+        self._forward_hooks_with_kwargs: dict[int, bool] = OrderedDict()
+        self._forward_hooks_always_called: dict[int, bool] = OrderedDict()
+        # hooks that use and change neither arguments nor outputs
+        self._only_watching: dict[int, bool] = OrderedDict()
+        # hooks of registrations, by the dict into which a module puts the member
+        self._parameters: Hooks = OrderedDict()
+        self._buffers: Hooks = OrderedDict()
+        self._modules: Hooks = OrderedDict()
+
+    @property
+    def _hooked(self) -> bool:
+        """Whether there are hooks that a call must run."""
+        return bool(
+            self._forward_hooks
+            or self._forward_pre_hooks
+            or self._backward_hooks
+            or self._backward_pre_hooks
+        )
+
+    @property
+    def _separate(self) -> bool:
+        """Whether there are hooks that read or change what modules give each other."""
+        return self._hooked and any(
+            number not in self._only_watching
+            for kind in _OF_CALLS
+            for number in getattr(self, kind)
+        )
 
 
 GLOBAL = _Global()
+_numbering = threading.Lock()
 
 
 class RemovableHandle:
     """A handle that removes a hook; also a context manager.
+
+    Args:
+        hooks_dict: The dict that has the hook, or will have it, under the handle's ``id``.
+        extra_dict: A dict, or a list of dicts, that lose what they have under this ``id`` too.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -73,18 +94,23 @@ class RemovableHandle:
         [0.0, 0.0]
     """
 
-    def __init__(self, owner: object, hooks: str) -> None:
-        self.id = next(_ids)
-        self._owner: weakref.ref[object] | None = weakref.ref(owner)
-        self._hooks = hooks
+    id: int
+    next_id: int = 0
+
+    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        with _numbering:
+            self.id = RemovableHandle.next_id
+            RemovableHandle.next_id += 1
+        extra = [extra_dict] if isinstance(extra_dict, dict) else extra_dict or ()
+        self.extra_dict_ref = tuple(weakref.ref(each) for each in extra)
 
     def remove(self) -> None:
         """Remove the hook. Calling it again does nothing."""
-        owner = self._owner() if self._owner is not None else None
-        if owner is not None:
-            hooks_of(owner, self._hooks).pop(self.id, None)
-            settle(owner)
-        self._owner = None
+        for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
+            found = ref()
+            if found is not None:
+                found.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
         return self
@@ -94,98 +120,87 @@ class RemovableHandle:
 
     # a handle that a module keeps goes with the module into pickles and copies
     def __getstate__(self) -> tuple[Any, ...]:
-        owner = self._owner() if self._owner is not None else None
-        return None if owner is GLOBAL else owner, self._hooks, self.id
+        return self.hooks_dict_ref(), self.id, tuple(ref() for ref in self.extra_dict_ref)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        owner, self._hooks, self.id = state
-        self._owner = None if owner is None else weakref.ref(owner)
+        hooks, self.id, *extra = state
+        self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
+        found = (extra[0] or ()) if extra else ()
+        self.extra_dict_ref = tuple(weakref.ref(each) for each in found if each is not None)
+        with _numbering:
+            RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
 
 
-class WithoutModule:
-    """A hook that is called without its first argument, the module."""
+class WrappedHook:
+    """A hook of loading: it is called with its module first, if there is one.
 
-    def __init__(self, hook: Callable[..., Any]) -> None:
-        self._hook = hook
+    It keeps the module by a weak reference; pickles and copies have the module itself.
+    """
 
-    def __call__(self, module: object, *rest: Any) -> Any:
-        return self._hook(*rest)
+    def __init__(self, hook: Callable[..., Any], module: Any = None) -> None:
+        self.hook = hook
+        functools.update_wrapper(self, hook)
+        self.with_module = module is not None
+        if self.with_module:
+            self.module: weakref.ref[Any] = weakref.ref(module)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not self.with_module:
+            return self.hook(*args, **kwargs)
+        module = self.module()
+        if module is None:
+            raise RuntimeError("a hook is called whose module does not exist any more")
+        return self.hook(module, *args, **kwargs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = {"hook": self.hook, "with_module": self.with_module}
+        if self.with_module:
+            state["module"] = self.module()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.hook = state["hook"]
+        self.with_module = state["with_module"]
+        if self.with_module:
+            if state["module"] is None:
+                raise RuntimeError("a hook is read from a state whose module did not exist")
+            self.module = weakref.ref(state["module"])
 
 
-def hooks_of(owner: object, hooks: str) -> dict[int, Hook]:
-    """Return the owner's hooks of one kind; the dict is made at the first registration."""
-    found: dict[int, Hook] | None = owner.__dict__.get(hooks)
-    return {} if found is None else found
+def add_hook(
+    owner: object,
+    hooks: Any,
+    hook: Callable[..., Any],
+    *,
+    options: tuple[tuple[dict[int, bool], bool], ...] = (),
+    prepend: bool = False,
+) -> RemovableHandle:
+    """Register ``hook`` in the dict ``hooks`` of the owner, at its end or its beginning.
 
-
-def all_hooks(module: object, hooks: str) -> Sequence[tuple[int, Hook]]:
-    """Return the hooks of one kind of every module, then the module's own, with their numbers."""
-    of_all: dict[int, Hook] | None = GLOBAL.__dict__.get(hooks)
-    own: dict[int, Hook] | None = module.__dict__.get(hooks)
-    if not own:
-        return list(of_all.items()) if of_all else ()
-    return [*of_all.items(), *own.items()] if of_all else list(own.items())
-
-
-def add_hook(owner: object, hooks: str, hook: Hook, prepend: bool = False) -> RemovableHandle:
-    """Register ``hook`` in the owner's dict named ``hooks``, at its end or its beginning."""
-    if not callable(hook.function):
+    ``options`` are the dicts of the owner's options of hooks, each with whether this hook has it.
+    """
+    if not callable(hook):
         raise TypeError(
             f"{'Module' if owner is GLOBAL else type(owner).__name__}: a hook must be callable; "
-            f"got {type(hook.function).__name__}"
+            f"got {type(hook).__name__}"
         )
-    handle = RemovableHandle(owner, hooks)
-    registered: dict[int, Hook] = owner.__dict__.setdefault(hooks, {})
-    while handle.id in registered:  # hooks of a pickle have numbers of another process
-        handle.id = next(_ids)
+    handle = RemovableHandle(hooks, extra_dict=[option for option, _ in options])
+    while handle.id in hooks:  # hooks of a pickle have numbers of another process
+        handle.id = RemovableHandle(hooks).id
+    hooks[handle.id] = hook
+    for option, chosen in options:
+        if chosen:
+            option[handle.id] = True
     if prepend:
-        others = dict(registered)
-        registered.clear()
-        registered[handle.id] = hook
-        registered.update(others)
-    else:
-        registered[handle.id] = hook
-    settle(owner)
+        hooks.move_to_end(handle.id, last=False)
     return handle
 
 
-def settle(owner: object) -> None:
-    """Update whether calls of the owner have hooks to run."""
-    attributes = owner.__dict__
-    attributes["_hooked"] = any(attributes.get(hooks) for hooks in _OF_CALLS)
-    if owner is GLOBAL:
-        attributes["_separate"] = any(
-            not hook.only_watches for hooks in _OF_CALLS for hook in hooks_of(owner, hooks).values()
-        )
-
-
-def forget_hooks(owner: object) -> None:
-    """Remove every hook of a module whose ``__init__`` runs again."""
-    for hooks in (*_OF_CALLS, *_OF_STATES, "_hooked"):
-        owner.__dict__.pop(hooks, None)
-
-
-def adopt_hooks(owner: object) -> None:
-    """Convert hooks in a pickled state of PyTorch's form, bare functions, to ours."""
-    attributes = owner.__dict__
-    if attributes.get("_is_full_backward_hook") is False:
-        attributes["_operator_hooks"] = attributes.pop("_backward_hooks", {})
-    for hooks in (*_OF_CALLS, *_OF_STATES):
-        with_kwargs = attributes.get(f"{hooks}_with_kwargs", ())
-        always = attributes.get(f"{hooks}_always_called", ())
-        found: dict[int, Any] = hooks_of(owner, hooks)
-        for number, hook in found.items():
-            if not isinstance(hook, Hook):
-                found[number] = Hook(hook, number in with_kwargs, number in always)
-    if "_hooked" not in attributes and "_parameters" in attributes:
-        settle(owner)
-
-
-def check_kind(module: object, full: bool) -> None:
-    """Raise for a mix of hooks of `register_full_backward_hook` and `register_backward_hook`."""
-    other = "_operator_hooks" if full else "_backward_hooks"
-    if hooks_of(module, other):
-        raise RuntimeError(
-            "register_full_backward_hook and register_backward_hook: one of both is required for a "
-            "module; got both"
-        )
+def is_hooked(module: Any) -> bool:
+    """Return whether calls of a module have hooks of its own to run."""
+    return bool(
+        module._backward_hooks
+        or module._backward_pre_hooks
+        or module._forward_hooks
+        or module._forward_pre_hooks
+    )

@@ -8,7 +8,6 @@ import plait_core as pc
 from plait_core import Tensor
 from plait_nn import _batch_norm as norms
 from plait_nn import _conv as convolutions
-from plait_nn._hooks import settle
 from plait_nn._linear import Linear
 from plait_nn._module import Module
 from plait_nn._parameter import Buffer, Parameter
@@ -145,7 +144,7 @@ class _Lazy(Module):
                 plain = parameter.detach()
                 waiting = UninitializedParameter(True, plain.device, plain.dtype)
                 self._parameters[name] = waiting
-        self.register_forward_pre_hook(_Lazy._first)
+        self._initialize_hook = self.register_forward_pre_hook(_Lazy._first)
 
     def has_uninitialized_params(self) -> bool:
         """Return whether the size of the input is not known yet."""
@@ -157,8 +156,8 @@ class _Lazy(Module):
             dim -= 1
         self.initialize_parameters_of_size(args[0].shape[dim])
 
-    def initialize_parameters(self, input: Tensor) -> None:
-        """Make the parameters for an input."""
+    def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
+        """Make the parameters for an input; further arguments are not used."""
         self._first((input,))
 
     def initialize_parameters_of_size(self, size: int) -> None:
@@ -173,10 +172,9 @@ class _Lazy(Module):
             if buffer is not None:
                 self._buffers[name] = pc.empty(shape, device=buffer.device, dtype=buffer.dtype)
         self.reset_parameters()
-        for number, hook in list(self._forward_pre_hooks.items()):
-            if hook.function is _Lazy._first:
-                del self._forward_pre_hooks[number]
-        settle(self)
+        handle = self.__dict__.pop("_initialize_hook", None)
+        if handle is not None:
+            handle.remove()
         self.__class__ = self.cls_to_become  # type: ignore[assignment]
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
@@ -231,8 +229,21 @@ class _LazyConv(_Lazy, convolutions._Conv):
     _size = "in_channels"
     _dim = 1
 
-    def __init__(self, out_channels: int, *args: Any, **kwargs: Any) -> None:
-        super().__init__(0, out_channels, *args, **kwargs)
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        options = (kernel_size, stride, padding, dilation, groups, bias, padding_mode)
+        super().__init__(0, out_channels, *options, device, dtype)
         self._wait()
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
@@ -251,12 +262,50 @@ class _LazyConv(_Lazy, convolutions._Conv):
         return shape[0] if self._transposed else shape[1] * self.groups
 
 
+class _LazyConvTranspose(_LazyConv):
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        options = (stride, padding, output_padding, groups, bias, dilation, padding_mode)
+        # the next class behind _LazyConv has these arguments
+        super(_LazyConv, self).__init__(
+            0,
+            out_channels,
+            kernel_size,
+            *options,
+            device,
+            dtype,
+        )
+        self._wait()
+
+
 class _LazyNorm(_Lazy, norms._Norm):
     _size = "num_features"
     _dim = 1
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(0, *args, **kwargs)
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(0, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self._wait()
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
@@ -332,7 +381,7 @@ class LazyConv3d(_LazyConv, convolutions.Conv3d):
     _single = 4
 
 
-class LazyConvTranspose1d(_LazyConv, convolutions.ConvTranspose1d):
+class LazyConvTranspose1d(_LazyConvTranspose, convolutions.ConvTranspose1d):
     """`ConvTranspose1d` that takes ``in_channels`` from its first input.
 
     Example:
@@ -346,7 +395,7 @@ class LazyConvTranspose1d(_LazyConv, convolutions.ConvTranspose1d):
     _single = 2
 
 
-class LazyConvTranspose2d(_LazyConv, convolutions.ConvTranspose2d):
+class LazyConvTranspose2d(_LazyConvTranspose, convolutions.ConvTranspose2d):
     """`ConvTranspose2d` that takes ``in_channels`` from its first input.
 
     Example:
@@ -360,7 +409,7 @@ class LazyConvTranspose2d(_LazyConv, convolutions.ConvTranspose2d):
     _single = 3
 
 
-class LazyConvTranspose3d(_LazyConv, convolutions.ConvTranspose3d):
+class LazyConvTranspose3d(_LazyConvTranspose, convolutions.ConvTranspose3d):
     """`ConvTranspose3d` that takes ``in_channels`` from its first input.
 
     Example:

@@ -55,13 +55,12 @@ class LinearCrossEntropyLoss(Module):
         options: LinearCrossEntropyOptions | None = None,
     ) -> None:
         super().__init__()
-        self.in_features = in_features
+        self.reduction = reduction
         self.num_classes = num_classes
         self.out_features = tuple(out_features)
         rows = num_classes * math.prod(self.out_features)
         self.linear = Linear(in_features, rows, bias=bias, device=device, dtype=dtype)
         self.register_buffer("weight", weight)
-        self.reduction = reduction
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
         self.options = options
@@ -71,7 +70,7 @@ class LinearCrossEntropyLoss(Module):
         bias: Tensor | None = self.linear.bias
         if self.out_features:
             shape = (self.num_classes, *self.out_features)
-            weight = weight.reshape((*shape, self.in_features))
+            weight = weight.reshape((*shape, self.linear.in_features))
             bias = None if bias is None else bias.reshape(shape)
         return F.linear_cross_entropy(
             input,

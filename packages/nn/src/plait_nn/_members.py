@@ -6,9 +6,11 @@ for each of them: design note 0015.
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, NoReturn
 
-from plait_nn._hooks import GLOBAL, hooks_of
+from plait_core import Tensor
+from plait_nn._hooks import GLOBAL
 
 try:
     from plait_core.attribute_lookup import has as _has
@@ -23,29 +25,37 @@ __all__ = [
     "check_name",
     "displace",
     "find_absent",
-    "refuse_value",
+    "name_of_type",
+    "refuse_assignment",
+    "register_elsewhere",
     "registered",
 ]
 
 KINDS = ("_parameters", "_buffers", "_modules")  # the order in which attributes are looked up
-_HOOKS = (
-    "_forward_hooks",
-    "_forward_pre_hooks",
-    "_backward_hooks",
-    "_backward_pre_hooks",
-    "_state_dict_hooks",
-    "_state_dict_pre_hooks",
-    "_load_state_dict_pre_hooks",
-    "_load_state_dict_post_hooks",
-)
+_WHAT = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "module"}
+# texts of errors are PyTorch's, with the name of the class before them
+_ASSIGNED = {
+    "_parameters": ("parameter", "Parameter or None"),
+    "_buffers": ("buffer", "Buffer, Tensor or None"),
+    "_modules": ("child module", "Module or None"),
+}
+
+
+def name_of_type(value: object) -> str:
+    """Return the name by which errors call the type of a value."""
+    return "Tensor" if isinstance(value, Tensor) else type(value).__name__
+
+
+def _without_init(module: object, what: str) -> AttributeError:
+    return AttributeError(
+        f"{type(module).__name__}: cannot assign {what} before Module.__init__() call"
+    )
 
 
 def displace(module: Any, kind: str, name: str) -> None:
     """Remove an attribute called ``name``, unless it is a member of this kind."""
     if kind not in module.__dict__:
-        raise AttributeError(
-            f"{type(module).__name__}: call super().__init__() before assigning `{name}`"
-        )
+        raise _without_init(module, "module" if kind == "_modules" else _WHAT[kind] + "s")
     others = [getattr(module, other) for other in KINDS if other != kind]
     transient = module._non_persistent_buffers_set
     for members in (module.__dict__, *others):
@@ -54,41 +64,55 @@ def displace(module: Any, kind: str, name: str) -> None:
     transient.discard(name)
 
 
-def refuse_value(module: object, name: str, accepted: str, value: object) -> NoReturn:
-    """Raise for a value that cannot be the member."""
+def refuse_assignment(module: object, kind: str, name: str, value: object) -> NoReturn:
+    """Raise for a value that is assigned to the name of a member and cannot be it."""
+    what, accepted = _ASSIGNED[kind]
     raise TypeError(
-        f"{type(module).__name__}: `{name}` must be {accepted} or None; got {type(value).__name__}"
+        f"{type(module).__name__}: cannot assign '{name_of_type(value)}' as {what} '{name}' "
+        f"({accepted} expected)"
     )
 
 
 def registered(module: object, kind: str, name: str, value: Any) -> Any:
     """Return a member after the hooks of registrations."""
-    for hook in hooks_of(GLOBAL, kind).values():
-        changed = hook.function(module, name, value)
+    for hook in list(getattr(GLOBAL, kind).values()):
+        changed = hook(module, name, value)
         value = value if changed is None else changed
     return value
 
 
-def check_name(module: object, what: str, kind: str, name: str) -> None:
+def register_elsewhere(module: Any, name: str, value: Any, persistent: bool) -> None:
+    """Register a buffer by a subclass's `register_buffer`, which may lack ``persistent``."""
+    if "persistent" in inspect.signature(module.register_buffer).parameters:
+        module.register_buffer(name, value, persistent)
+    elif persistent:
+        module.register_buffer(name, value)
+    else:
+        raise RuntimeError(
+            "Registering a non-persistent buffer on a Module subclass that implements "
+            "register_buffer() without the persistent argument is not allowed."
+        )
+
+
+def check_name(module: object, kind: str, name: str) -> None:
     """Raise for a name under which a member could not be found."""
-    owner = type(module).__name__
+    owner, what = type(module).__name__, _WHAT[kind]
     if kind not in module.__dict__ and kind != "_modules":  # the last name is checked below
-        raise AttributeError(f"{owner}: call super().__init__() before registering a {what}")
+        raise _without_init(module, what)
     if not isinstance(name, str):
-        raise TypeError(f"{owner}: a {what} name must be a str; got {type(name).__name__}")
-    if name == "" or "." in name:
-        raise KeyError(f"{owner}: a {what} name can't be empty or contain a dot; got {name!r}")
-    if (_has(module, name) or name in _HOOKS) and name not in getattr(module, kind):
-        raise KeyError(f"{owner}: `{name}` can't be a {what}: the attribute exists already")
+        raise TypeError(f"{owner}: {what} name should be a string. Got {name_of_type(name)}")
+    if "." in name:
+        got = f", got: {name}" if kind == "_modules" else ""
+        raise KeyError(f'{owner}: {what} name can\'t contain "."{got}')
+    if name == "":
+        raise KeyError(f'{owner}: {what} name can\'t be empty string ""')
+    if _has(module, name) and name not in getattr(module, kind):
+        raise KeyError(f"{owner}: attribute '{name}' already exists")
 
 
-def find_absent(module: object, name: str) -> Any:
-    """Return an attribute that is not a member: a dict of hooks; others raise AttributeError."""
-    attributes = module.__dict__
+def find_absent(module: object, name: str) -> NoReturn:
+    """Raise for an attribute that is not there."""
     text = f"'{type(module).__name__}' object has no attribute '{name}'"
-    if "_parameters" in attributes:
-        if name in _HOOKS:  # made at the first registration
-            return attributes.setdefault(name, {})
-    elif name in KINDS or name in _HOOKS or name == "_hooked":
-        text = f"{type(module).__name__}: call super().__init__() first; the module has no {name}"
+    if name in KINDS or (name.endswith("_hooks") and "_parameters" not in module.__dict__):
+        text += f"; {type(module).__name__} must call super().__init__() first"
     raise AttributeError(text, name=name, obj=module)

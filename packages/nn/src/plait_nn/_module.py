@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import contextlib
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn._call import Call, call_with_hooks
-from plait_nn._convert import conversion, floating
-from plait_nn._hooks import (
-    GLOBAL,
-    Hook,
-    RemovableHandle,
-    WithoutModule,
-    add_hook,
-    adopt_hooks,
-    check_kind,
-    forget_hooks,
+from plait_nn._convert import conversion, floating, without_grad
+from plait_nn._hooks import GLOBAL, RemovableHandle, WrappedHook, add_hook
+from plait_nn._members import (
+    KINDS,
+    check_name,
+    displace,
+    find_absent,
+    name_of_type,
+    refuse_assignment,
+    register_elsewhere,
+    registered,
 )
-from plait_nn._members import KINDS, check_name, displace, find_absent, refuse_value, registered
-from plait_nn._parameter import Buffer, Parameter
+from plait_nn._parameter import Parameter, is_buffer
 from plait_nn._repr import module_html, module_text
 from plait_nn._state_dict import (
     IncompatibleKeys,
@@ -52,6 +55,17 @@ __all__ = ["Module"]
 
 M = TypeVar("M", bound="Module")
 _ABSENT: Any = object()
+# the dicts of hooks of all modules that a call runs
+_BACKWARD, _BACKWARD_PRE = GLOBAL._backward_hooks, GLOBAL._backward_pre_hooks
+_FORWARD, _FORWARD_PRE = GLOBAL._forward_hooks, GLOBAL._forward_pre_hooks
+
+
+def _required(module: Module, name: str) -> Any:
+    """Return an attribute of a module on the way along a path."""
+    found = getattr(module, name, _ABSENT)
+    if found is _ABSENT:
+        raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+    return found
 
 
 class Module:
@@ -81,38 +95,61 @@ class Module:
 
     _version: int = 1  # the version of this class's state
 
+    _compiled_call_impl: Callable[..., Any] | None = None  # for programs that look at it
+
     training: bool
-    _hooked: bool  # whether a call has hooks to run
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
     _modules: dict[str, Module | None]
     _non_persistent_buffers_set: set[str]
-    _forward_hooks: dict[int, Hook]
-    _forward_pre_hooks: dict[int, Hook]
+    # from numbers to hooks; the dicts beside them have the numbers of hooks with an option
+    _backward_pre_hooks: dict[int, Callable[..., Any]]
+    _backward_hooks: dict[int, Callable[..., Any]]
+    _is_full_backward_hook: bool | None  # False: the hooks are of `register_backward_hook`
+    _forward_hooks: dict[int, Callable[..., Any]]
+    _forward_hooks_with_kwargs: dict[int, bool]
+    _forward_hooks_always_called: dict[int, bool]
+    _forward_pre_hooks: dict[int, Callable[..., Any]]
+    _forward_pre_hooks_with_kwargs: dict[int, bool]
+    _state_dict_hooks: dict[int, Callable[..., Any]]
+    _load_state_dict_pre_hooks: dict[int, Callable[..., Any]]
+    _state_dict_pre_hooks: dict[int, Callable[..., Any]]
+    _load_state_dict_post_hooks: dict[int, Callable[..., Any]]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if (args or kwargs) and not self.call_super_init:
-            raise TypeError(
-                f"{type(self).__name__}.__init__: Module takes no arguments; got "
-                f"{', '.join([*(type(each).__name__ for each in args), *kwargs])}"
-            )
+            name = f"{type(self).__name__}.__init__()"
+            if kwargs:
+                raise TypeError(f"{name} got an unexpected keyword argument '{next(iter(kwargs))}'")
+            raise TypeError(f"{name} takes 1 positional argument but {len(args) + 1} were given")
         attributes = self.__dict__
-        if "_hooked" in attributes:  # __init__ runs a second time
-            forget_hooks(self)
-        attributes["_parameters"] = {}  # the registries come first, as lookups in C expect
-        attributes["_buffers"] = {}
-        attributes["_modules"] = {}
+        # PyTorch's attributes in its order, at whose places lookups in C look first
         attributes["training"] = True
-        attributes["_hooked"] = False
+        attributes["_parameters"] = {}
+        attributes["_buffers"] = {}
         attributes["_non_persistent_buffers_set"] = set()
-        attributes["_forward_hooks"] = {}
-        attributes["_forward_pre_hooks"] = {}
+        attributes["_backward_pre_hooks"] = OrderedDict()
+        attributes["_backward_hooks"] = OrderedDict()
+        attributes["_is_full_backward_hook"] = None
+        attributes["_forward_hooks"] = OrderedDict()
+        attributes["_forward_hooks_with_kwargs"] = OrderedDict()
+        attributes["_forward_hooks_always_called"] = OrderedDict()
+        attributes["_forward_pre_hooks"] = OrderedDict()
+        attributes["_forward_pre_hooks_with_kwargs"] = OrderedDict()
+        attributes["_state_dict_hooks"] = OrderedDict()
+        attributes["_state_dict_pre_hooks"] = OrderedDict()
+        attributes["_load_state_dict_pre_hooks"] = OrderedDict()
+        attributes["_load_state_dict_post_hooks"] = OrderedDict()
+        attributes["_modules"] = {}
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         _look_up_in_c(cls, _GETATTR)
+        made: Any = cls
+        if made._call_impl is not _CALL and made.__call__ is _CALL:
+            made.__call__ = made._wrapped_call_impl
         _call_in_c(cls, _CALL, note_module, GLOBAL.__dict__)
 
     # ---- calling -------------------------------------------------------------------------------
@@ -120,27 +157,44 @@ class Module:
     if TYPE_CHECKING:
         forward: Callable[..., Any]
         __call__: Call
+        _call_impl: Callable[..., Any]
 
         # names that the register_ methods made
         def __getattr__(self, name: str) -> Any: ...
 
     else:
 
-        def forward(self, *args, **kwargs):
+        def _forward_unimplemented(self, *input):
             """Compute the module's output. Every subclass defines its own."""
             raise NotImplementedError(
-                f"{type(self).__name__}: a Module must define `forward`; it has none"
+                f'Module [{type(self).__name__}] is missing the required "forward" function'
             )
 
-        def __call__(self, *args, **kwargs):
+        forward = _forward_unimplemented
+
+        def _call_impl(self, *args, **kwargs):
             # `_call_in_c` does the same where there are no hooks
             try:
-                if self._hooked or GLOBAL._hooked:
+                if (
+                    self._backward_hooks
+                    or self._backward_pre_hooks
+                    or self._forward_hooks
+                    or self._forward_pre_hooks
+                    or _BACKWARD
+                    or _BACKWARD_PRE
+                    or _FORWARD
+                    or _FORWARD_PRE
+                ):
                     return call_with_hooks(self, args, kwargs)
                 return self.forward(*args, **kwargs)
             except Exception as error:
                 note_module(error, self)
                 raise
+
+        __call__ = _call_impl
+
+        def _wrapped_call_impl(self, *args, **kwargs):
+            return self._call_impl(*args, **kwargs)
 
         def __getattr__(self, name):
             # for names that are neither in a class nor in __dict__; `_look_up_in_c` does the same
@@ -161,23 +215,29 @@ class Module:
             self.register_parameter(name, value)
         elif name in attributes.get("_parameters", ()):
             if value is not None:
-                refuse_value(self, name, "a Parameter", value)
+                refuse_assignment(self, "_parameters", name, value)
             self.register_parameter(name, None)
         elif isinstance(value, Module):
             displace(self, "_modules", name)
-            self._modules[name] = registered(self, "_modules", name, value)
+            attributes["_modules"][name] = registered(self, "_modules", name, value)
         elif name in attributes.get("_modules", ()):
             if value is not None:
-                refuse_value(self, name, "a Module", value)
-            self._modules[name] = registered(self, "_modules", name, None)
-        elif isinstance(value, Buffer):
-            self.register_buffer(name, value, value.persistent)
+                refuse_assignment(self, "_modules", name, value)
+            attributes["_modules"][name] = registered(self, "_modules", name, None)
+        elif isinstance(value, Tensor) and is_buffer(value):
+            self._assign_buffer(name, value, value.persistent)
         elif name in attributes.get("_buffers", ()):
             if not (value is None or isinstance(value, Tensor)):
-                refuse_value(self, name, "a Tensor", value)
-            self.register_buffer(name, value, name not in self._non_persistent_buffers_set)
+                refuse_assignment(self, "_buffers", name, value)
+            self._assign_buffer(name, value, name not in self._non_persistent_buffers_set)
         else:
             super().__setattr__(name, value)
+
+    def _assign_buffer(self, name: str, value: Any, persistent: bool) -> None:
+        if getattr(self.register_buffer, "__func__", None) is Module.register_buffer:
+            self.register_buffer(name, value, persistent)
+        else:
+            register_elsewhere(self, name, value, persistent)
 
     def __delattr__(self, name: str) -> None:
         if name in self._parameters:
@@ -203,14 +263,18 @@ class Module:
             KeyError: ``name`` is empty, contains a dot, or is an attribute already.
             ValueError: ``param`` is the result of a recorded operator.
         """
-        check_name(self, "parameter", "_parameters", name)
+        check_name(self, "_parameters", name)
         if param is not None:
             if not isinstance(param, Parameter):
-                refuse_value(self, name, "a Parameter", param)
+                raise TypeError(
+                    f"{type(self).__name__}: cannot assign '{name_of_type(param)}' object to "
+                    f"parameter '{name}' (Parameter or None required)"
+                )
             if not param.is_leaf:
                 raise ValueError(
-                    f"{type(self).__name__}: parameter `{name}` must be a leaf; got the result of "
-                    f"an operator. Compute it in `forward`"
+                    f"{type(self).__name__}: Cannot assign non-leaf Tensor to parameter '{name}'. "
+                    f"Model parameters must be created explicitly. To express '{name}' as a "
+                    "function of another Tensor, compute the value in the forward() method."
                 )
             param = registered(self, "_parameters", name, param)
         self._parameters[name] = param
@@ -223,9 +287,12 @@ class Module:
             tensor: The values, or None.
             persistent: Whether ``state_dict`` contains it.
         """
-        check_name(self, "buffer", "_buffers", name)
+        check_name(self, "_buffers", name)
         if tensor is not None and not isinstance(tensor, Tensor):
-            refuse_value(self, name, "a Tensor", tensor)
+            raise TypeError(
+                f"{type(self).__name__}: cannot assign '{name_of_type(tensor)}' object to buffer "
+                f"'{name}' (Tensor or None required)"
+            )
         self._buffers[name] = registered(self, "_buffers", name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -239,17 +306,19 @@ class Module:
     def add_module(self, name: str, module: Module | None) -> None:
         """Make ``module`` the submodule called ``name``."""
         if module is not None and not isinstance(module, Module):
-            refuse_value(self, name, "a Module", module)
-        check_name(self, "module", "_modules", name)
+            raise TypeError(
+                f"{type(self).__name__}: {name_of_type(module)} is not a Module subclass"
+            )
+        check_name(self, "_modules", name)
         self._modules[name] = registered(self, "_modules", name, module)
 
     def get_submodule(self, target: str) -> Module:
         """Return the submodule at a dotted path, such as ``"encoder.layers.0"``; ``""`` is self."""
         module: Module = self
         for name in target.split(".") if target else ():
-            child = getattr(module, name, None)
+            child = _required(module, name)
             if not isinstance(child, Module):
-                raise AttributeError(f"{type(module).__name__} has no submodule `{name}`")
+                raise AttributeError(f"`{name}` is not an nn.Module")
             module = child
         return module
 
@@ -269,34 +338,31 @@ class Module:
             Tanh()
         """
         path, _, name = target.rpartition(".")
-        if not name:
-            raise ValueError("set_submodule: `target` must name a submodule; got ''")
+        if not target:
+            raise ValueError("Cannot set the submodule without a target name!")
         if not isinstance(module, Module):
-            raise ValueError(
-                f"set_submodule: `module` must be a Module; got {type(module).__name__}"
-            )
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
         parent = self.get_submodule(path)
-        present = getattr(parent, name, _ABSENT)
-        if not isinstance(present, Module) and (strict or present is not _ABSENT):
-            raise AttributeError(f"{type(parent).__name__} has no submodule `{name}`")
+        present = _required(parent, name) if strict else getattr(parent, name, _ABSENT)
+        if present is not _ABSENT and not isinstance(present, Module):
+            raise AttributeError(f"`{name}` is not an nn.Module")
         setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
         """Return the parameter at a dotted path."""
         path, _, name = target.rpartition(".")
-        module = self.get_submodule(path)
-        parameter = getattr(module, name, None)
+        parameter = _required(self.get_submodule(path), name)
         if not isinstance(parameter, Parameter):
-            raise AttributeError(f"{type(module).__name__} has no parameter `{name}`")
+            raise AttributeError(f"`{name}` is not an nn.Parameter")
         return parameter
 
     def get_buffer(self, target: str) -> Tensor:
         """Return the buffer at a dotted path."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
-        buffer: Tensor = getattr(module, name, _ABSENT)
-        if buffer is _ABSENT or name not in module._buffers:
-            raise AttributeError(f"{type(module).__name__} has no buffer `{name}`")
+        buffer: Tensor = _required(module, name)
+        if name not in module._buffers:
+            raise AttributeError(f"`{name}` is not a buffer")
         return buffer
 
     # ---- walks ---------------------------------------------------------------------------------
@@ -310,7 +376,9 @@ class Module:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """Iterate over ``(dotted name, parameter)``; a shared one appears under its first name."""
-        yield from self._named_members("_parameters", prefix, recurse, remove_duplicate)
+        yield from self._named_members(
+            lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
+        )
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """Iterate over the buffers, each once."""
@@ -321,11 +389,18 @@ class Module:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
         """Iterate over ``(dotted name, buffer)``."""
-        yield from self._named_members("_buffers", prefix, recurse, remove_duplicate)
+        yield from self._named_members(
+            lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
+        )
 
     def _named_members(
-        self, kind: str, prefix: str, recurse: bool, remove_duplicate: bool
+        self,
+        get_members_fn: Callable[[Module], Iterable[tuple[str, Any]]],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
+        """Iterate over ``(dotted name, member)`` of what a function returns for each module."""
         seen: set[int] = set()
         modules = (
             self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
@@ -333,7 +408,7 @@ class Module:
             else [(prefix, self)]
         )
         for path, owner in modules:
-            for name, member in getattr(owner, kind).items():
+            for name, member in get_members_fn(owner):
                 if member is None or (remove_duplicate and id(member) in seen):
                     continue
                 seen.add(id(member))
@@ -346,15 +421,15 @@ class Module:
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """Iterate over ``(name, submodule)`` one level down."""
-        seen: set[int] = set()
+        seen: set[Module] = set()
         for name, module in self._modules.items():
-            if module is not None and id(module) not in seen:
-                seen.add(id(module))
+            if module is not None and module not in seen:
+                seen.add(module)
                 yield name, module
 
-    def modules(self) -> Iterator[Module]:
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
         """Iterate over this module and all below it, each once."""
-        for _, module in self.named_modules():
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_modules(
@@ -381,7 +456,8 @@ class Module:
         """Set training mode (``True``) or evaluation mode here and below; return the module."""
         if not isinstance(mode, bool):
             raise ValueError(
-                f"{type(self).__name__}.train: `mode` must be bool; got {type(mode).__name__}"
+                f"{type(self).__name__}.train: training mode is expected to be boolean; got "
+                f"{type(mode).__name__}"
             )
         self.training = mode
         for child in self.children():
@@ -410,10 +486,15 @@ class Module:
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the parameters' gradients, or with ``set_to_none=False`` fill them with zeros."""
         for parameter in self.parameters():
+            gradient = parameter.grad
             if set_to_none:
                 parameter.grad = None
-            elif parameter.grad is not None:
-                parameter.grad = parameter.grad.detach().zero_()
+            elif gradient is not None:
+                if gradient.grad_fn is not None:
+                    gradient.detach_()
+                else:
+                    gradient.requires_grad_(False)
+                gradient.zero_()
 
     # ---- conversions -----------------------------------------------------------------------------
 
@@ -462,11 +543,11 @@ class Module:
 
     def cpu(self: M) -> M:
         """Move parameters and buffers to the CPU."""
-        return self.to("cpu")
+        return self._apply(lambda tensor: tensor.cpu())
 
     def cuda(self: M, device: Any = None) -> M:
         """Move parameters and buffers to a CUDA device; it is an error if there is none."""
-        return self.to("cuda" if device is None else pc.device("cuda", device))
+        return self._apply(lambda tensor: tensor.cuda(device))
 
     def to_empty(self: M, *, device: Any, recurse: bool = True) -> M:
         """Give parameters and buffers new memory on ``device``, without copying the values.
@@ -484,11 +565,7 @@ class Module:
 
         They stay the same objects, so that existing optimizers still refer to them.
         """
-        for tensor in [*self.parameters(), *self.buffers()]:
-            for shared in (tensor, tensor.grad):
-                if shared is not None and not shared.is_shared():
-                    shared.share_memory_()
-        return self
+        return self._apply(lambda tensor: tensor if tensor.is_shared() else tensor.share_memory_())
 
     def _apply(self: M, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> M:
         """Replace the values of the members by ``fn`` of them; parameters keep their identity."""
@@ -498,14 +575,18 @@ class Module:
         for parameter in self._parameters.values():
             if parameter is None:
                 continue
-            values = fn(parameter.detach())
+            values = without_grad(fn, parameter)
             gradient = parameter.grad
             if gradient is not None:
                 # the gradient must always have the parameter's shape and dtype
                 parameter.grad = None
-            parameter.data = values
+            if values is not parameter:
+                parameter.data = values
             if gradient is not None:
-                parameter.grad = fn(gradient.detach())
+                changed = without_grad(fn, gradient)
+                if changed is not gradient:
+                    gradient.data = changed
+                parameter.grad = gradient
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
@@ -518,7 +599,7 @@ class Module:
 
     def state_dict(
         self,
-        *,
+        *args: Any,
         destination: dict[str, Any] | None = None,
         prefix: str = "",
         keep_vars: bool = False,
@@ -538,6 +619,14 @@ class Module:
             >>> list(nn.Sequential(nn.Linear(2, 3), nn.ReLU()).state_dict())
             ['0.weight', '0.bias']
         """
+        if args:
+            warnings.warn(
+                "Positional args are being deprecated, use kwargs instead.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            given: tuple[Any, ...] = (destination, prefix, keep_vars)
+            destination, prefix, keep_vars = (*args, *given[len(args) :])
         return collect(self, destination, prefix, keep_vars)
 
     def load_state_dict(
@@ -546,6 +635,9 @@ class Module:
         """Copy parameters and buffers from a mapping of dotted names to tensors or arrays.
 
         Everything is compared before anything is written: when it raises, the module is unchanged.
+        This does not hold where modules have hooks of loading, `set_extra_state` or a
+        ``_load_from_state_dict`` of their own: these see each module's values as soon as it has
+        them.
 
         Args:
             state_dict: The values. Arrays with DLPack or NumPy's protocol are accepted.
@@ -624,7 +716,8 @@ class Module:
         It returns None or new positional arguments. With ``with_kwargs`` it is called as
         ``hook(module, args, kwargs)`` and returns None or ``(args, kwargs)``.
         """
-        return add_hook(self, "_forward_pre_hooks", Hook(hook, with_kwargs), prepend)
+        options = ((self._forward_pre_hooks_with_kwargs, with_kwargs),)
+        return add_hook(self, self._forward_pre_hooks, hook, options=options, prepend=prepend)
 
     def register_forward_hook(
         self,
@@ -639,7 +732,11 @@ class Module:
         It returns None or a new output. With ``with_kwargs`` it is called as
         ``hook(module, args, kwargs, output)``; with ``always_call`` also when ``forward`` raised.
         """
-        return add_hook(self, "_forward_hooks", Hook(hook, with_kwargs, always_call), prepend)
+        options = (
+            (self._forward_hooks_with_kwargs, with_kwargs),
+            (self._forward_hooks_always_called, always_call),
+        )
+        return add_hook(self, self._forward_hooks, hook, options=options, prepend=prepend)
 
     def register_full_backward_hook(
         self, hook: Callable[..., Any], prepend: bool = False
@@ -661,8 +758,8 @@ class Module:
             >>> layer(pc.ones(4, 2, requires_grad=True)).sum().backward()
             (4, 2) (4, 3)
         """
-        check_kind(self, full=True)
-        return add_hook(self, "_backward_hooks", Hook(hook), prepend)
+        self._use_backward_hooks(full=True)
+        return add_hook(self, self._backward_hooks, hook, prepend=prepend)
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
@@ -680,7 +777,7 @@ class Module:
             >>> x.grad
             tensor([10.])
         """
-        return add_hook(self, "_backward_pre_hooks", Hook(hook), prepend)
+        return add_hook(self, self._backward_pre_hooks, hook, prepend=prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(module, grad_input, grad_output)`` for the operator that made the result.
@@ -688,12 +785,20 @@ class Module:
         It exists for old programs: the gradients are those of the module's last operator only. Use
         `register_full_backward_hook`.
         """
-        check_kind(self, full=False)
-        return add_hook(self, "_operator_hooks", Hook(hook))
+        self._use_backward_hooks(full=False)
+        return add_hook(self, self._backward_hooks, hook)
+
+    def _use_backward_hooks(self, full: bool) -> None:
+        if self._is_full_backward_hook is (not full):
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single "
+                "Module. Please use only one of them."
+            )
+        self._is_full_backward_hook = full
 
     def register_state_dict_pre_hook(self, hook: Callable[..., None]) -> RemovableHandle:
         """Call ``hook(module, prefix, keep_vars)`` before ``state_dict`` takes the members."""
-        return add_hook(self, "_state_dict_pre_hooks", Hook(hook))
+        return add_hook(self, self._state_dict_pre_hooks, hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
         """Call ``hook(module, state_dict, prefix, local_metadata)`` after ``state_dict``.
@@ -709,7 +814,9 @@ class Module:
             >>> list(layer.state_dict())
             ['weight']
         """
-        return add_hook(self, "_state_dict_hooks", Hook(hook))
+        with contextlib.suppress(AttributeError):  # of a bound method, what it returns is used
+            hook._from_public_api = True  # type: ignore[attr-defined]
+        return add_hook(self, self._state_dict_hooks, hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., None]) -> RemovableHandle:
         """Call a hook before ``load_state_dict`` reads the module's members.
@@ -726,7 +833,7 @@ class Module:
             >>> layer.load_state_dict({"kernel": pc.ones(1, 1)})
             <All keys matched successfully>
         """
-        return add_hook(self, "_load_state_dict_pre_hooks", Hook(hook))
+        return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
         """Call ``hook(module, incompatible_keys)`` after ``load_state_dict`` wrote the members.
@@ -735,32 +842,48 @@ class Module:
         remaining names are an error if the loading is strict. So the members of a module with such
         a hook are written before the names are compared, but after the shapes are.
         """
-        return add_hook(self, "_load_state_dict_post_hooks", Hook(hook))
+        return add_hook(self, self._load_state_dict_post_hooks, hook)
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Like `register_state_dict_post_hook`, but the hook may return another state."""
-        return add_hook(self, "_state_dict_hooks", Hook(hook, True))
+        if getattr(hook, "_from_public_api", False):
+            raise RuntimeError(
+                "Cannot register the same function as the state dict post hook that was "
+                "previously registered via register_state_dict_post_hook"
+            )
+        return add_hook(self, self._state_dict_hooks, hook)
 
     def _register_load_state_dict_pre_hook(
         self, hook: Callable[..., None], with_module: bool = False
     ) -> RemovableHandle:
         """Like `register_load_state_dict_pre_hook`; ``with_module`` passes the module too."""
-        called = hook if with_module else WithoutModule(hook)
-        return add_hook(self, "_load_state_dict_pre_hooks", Hook(called))
+        wrapped = WrappedHook(hook, self if with_module else None)
+        return add_hook(self, self._load_state_dict_pre_hooks, wrapped)
 
     # ---- pickles and copies --------------------------------------------------------------------
 
     # A state is the module's `__dict__`, as PyTorch's is: a shallow copy shares the registries.
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__.copy()
+        state = self.__dict__.copy()
+        state.pop("_compiled_call_impl", None)
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         attributes = self.__dict__
-        # before the other attributes: see __init__
-        attributes.update((kind, state[kind]) for kind in KINDS if kind in state)
         attributes.update(state)
-        attributes.setdefault("_non_persistent_buffers_set", set())  # old states lack it
-        adopt_hooks(self)
+        for name, made in _OF_NEWER_STATES.items():  # states of old versions of PyTorch lack them
+            if name not in attributes:
+                setattr(self, name, made())
+
+    def _replicate_for_data_parallel(self: M) -> M:
+        """Return a copy that shares the members, without parameters of its own."""
+        replica = self.__new__(type(self))
+        replica.__dict__ = self.__dict__.copy()
+        replica._parameters = {}
+        replica._buffers = self._buffers.copy()
+        replica._modules = self._modules.copy()
+        replica._is_replica = True
+        return replica
 
     # ---- text ----------------------------------------------------------------------------------
 
@@ -778,6 +901,19 @@ class Module:
         return module_html(self)
 
 
+_OF_NEWER_STATES: dict[str, Callable[[], Any]] = {
+    "_forward_pre_hooks": OrderedDict,
+    "_forward_pre_hooks_with_kwargs": OrderedDict,
+    "_forward_hooks_with_kwargs": OrderedDict,
+    "_forward_hooks_always_called": OrderedDict,
+    "_state_dict_hooks": OrderedDict,
+    "_state_dict_pre_hooks": OrderedDict,
+    "_load_state_dict_pre_hooks": OrderedDict,
+    "_load_state_dict_post_hooks": OrderedDict,
+    "_non_persistent_buffers_set": set,
+    "_is_full_backward_hook": lambda: None,
+    "_backward_pre_hooks": OrderedDict,
+}
 _GETATTR = Module.__getattr__
 _look_up_in_c(Module, _GETATTR)
 _CALL: Callable[..., Any] = Module.__dict__["__call__"]

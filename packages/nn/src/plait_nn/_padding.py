@@ -36,6 +36,9 @@ class _Pad(Module):
 
     def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__()
+        self._set_up(padding)
+
+    def _set_up(self, padding: int | Sequence[int]) -> None:
         count = 2 * self._dims
         self.padding = (padding,) * count if isinstance(padding, int) else tuple(padding)
         if len(self.padding) != count:
@@ -63,8 +66,9 @@ class _ConstantPad(_Pad):
     _mode = "constant"
 
     def __init__(self, padding: int | Sequence[int], value: float) -> None:
-        super().__init__(padding)
+        Module.__init__(self)
         self.value = value
+        self._set_up(padding)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, "constant", self.value)

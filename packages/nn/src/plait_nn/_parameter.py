@@ -9,7 +9,7 @@ from typing import Any
 import plait_core as pc
 from plait_core import Tensor
 
-__all__ = ["Buffer", "Parameter"]
+__all__ = ["Buffer", "Parameter", "is_buffer"]
 
 
 class Parameter(Tensor):
@@ -60,7 +60,8 @@ class Parameter(Tensor):
         return copy
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.detach(), self.requires_grad)
+        made = _rebuild, (type(self), self.detach(), self.requires_grad)
+        return (*made, self.__dict__) if self.__dict__ else made
 
     def __repr__(self) -> str:
         plain = self.detach()
@@ -73,10 +74,25 @@ def _rebuild(cls: type[Parameter], data: Tensor, requires_grad: bool) -> Paramet
     return cls(data, requires_grad)
 
 
-class Buffer(Tensor):
+class _BufferType(type):
+    """The type of `Buffer`, whose instances are the tensors that it has marked."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if super().__instancecheck__(instance):
+            return True
+        return cls is Buffer and isinstance(instance, Tensor) and is_buffer(instance)
+
+
+def is_buffer(tensor: Any) -> bool:
+    """Whether a tensor was made by `Buffer`."""
+    return getattr(tensor, "_is_buffer", False) is True
+
+
+class Buffer(Tensor, metaclass=_BufferType):
     """A tensor that becomes a buffer of the module it is assigned to.
 
-    ``self.mean = Buffer(tensor)`` does what ``self.register_buffer("mean", tensor)`` does.
+    ``self.mean = Buffer(tensor)`` does what ``self.register_buffer("mean", tensor)`` does. The
+    result is a plain tensor with the attributes ``persistent`` and ``_is_buffer``.
 
     Args:
         data: The values; the buffer shares their memory. None makes an empty tensor.
@@ -89,33 +105,27 @@ class Buffer(Tensor):
         >>> import plait_core as pc, plait_nn as nn
         >>> layer = nn.Identity()
         >>> layer.count = nn.Buffer(pc.zeros(1))
-        >>> list(layer.state_dict())
-        ['count']
+        >>> list(layer.state_dict()), isinstance(layer.count, nn.Buffer)
+        (['count'], True)
     """
 
     persistent: bool
+    _is_buffer: bool
 
-    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Any:
         if data is None:
             data = pc.empty(0)
         elif not isinstance(data, Tensor):
             raise TypeError(f"Buffer: `data` must be a Tensor; got {type(data).__name__}")
-        self: Buffer = Tensor._make_subclass(cls, data, data.requires_grad)
-        self.persistent = persistent
-        return self
+        if cls is Buffer:
+            made = data.detach()
+            if data.requires_grad:
+                made.requires_grad = True
+        else:
+            made = Tensor._make_subclass(cls, data, data.requires_grad)
+        made.persistent = persistent
+        made._is_buffer = True
+        return made
 
     def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None:
         """Accept the arguments of `__new__`, which has made the object."""
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
-        if id(self) not in memo:
-            memo[id(self)] = type(self)(self.detach().clone(), persistent=self.persistent)
-        found: Buffer = memo[id(self)]
-        return found
-
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return _rebuild_buffer, (type(self), self.detach(), self.persistent)
-
-
-def _rebuild_buffer(cls: type[Buffer], data: Tensor, persistent: bool) -> Buffer:
-    return cls(data, persistent=persistent)

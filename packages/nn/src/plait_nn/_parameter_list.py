@@ -15,24 +15,26 @@ __all__ = ["ParameterDict", "ParameterList"]
 L = TypeVar("L", bound="ParameterList")
 
 
-def _as_parameter(value: Any, owner: str) -> Parameter:
-    if isinstance(value, Parameter):
-        return value
+def _wrapped(value: Any) -> Any:
+    """Return a plain tensor as a parameter, and other values as they are."""
+    if isinstance(value, Tensor) and not isinstance(value, Parameter):
+        return Parameter(value)
+    return value
+
+
+def _line(name: str, value: Any) -> str:
     if not isinstance(value, Tensor):
-        raise TypeError(
-            f"{owner}: elements must be Parameters or Tensors; got {type(value).__name__}"
-        )
-    return Parameter(value)
-
-
-def _line(name: str, parameter: Parameter) -> str:
-    size = "x".join(map(str, parameter.shape))
-    kind = str(parameter.dtype).rpartition(".")[2]
-    return f"({name}): Parameter containing: [{kind} of size {size}]"
+        return f"({name}): Object of type: {type(value).__name__}"
+    size = "x".join(map(str, value.shape))
+    kind = str(value.dtype).rpartition(".")[2]
+    what = "Parameter" if isinstance(value, Parameter) else "Tensor"
+    return f"({name}): {what} containing: [{kind} of size {size}]"
 
 
 class ParameterList(Module):
-    """A list of parameters that are registered. Plain tensors become parameters.
+    """A list whose parameters are registered. Plain tensors become parameters.
+
+    Other values are elements too, as attributes of the module.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -43,40 +45,42 @@ class ParameterList(Module):
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
+        self._size = 0
         if values is not None:
             self.extend(values)
 
     def __len__(self) -> int:
-        return len(self._parameters)
+        return self._size
 
-    def __iter__(self) -> Iterator[Parameter]:
-        return iter(list(self._parameters.values()))  # type: ignore[arg-type]
-
-    @overload
-    def __getitem__(self, index: int) -> Parameter: ...
+    def __iter__(self) -> Iterator[Any]:
+        return iter([getattr(self, str(n)) for n in range(len(self))])
 
     @overload
-    def __getitem__(self: L, index: slice) -> L: ...
+    def __getitem__(self, idx: int) -> Any: ...
 
-    def __getitem__(self: L, index: int | slice) -> Parameter | L:
-        if isinstance(index, slice):
-            return type(self)(list(self)[index])
-        return list(self)[position(index, len(self), type(self).__name__)]
+    @overload
+    def __getitem__(self: L, idx: slice) -> L: ...
 
-    def __setitem__(self, index: int, value: Any) -> None:
-        name = str(position(index, len(self), type(self).__name__))
-        self._parameters[name] = _as_parameter(value, type(self).__name__)
+    def __getitem__(self: L, idx: int | slice) -> Any:
+        if isinstance(idx, slice):
+            return type(self)(list(self)[idx])
+        return getattr(self, str(position(idx, len(self), type(self).__name__)))
 
-    def __iadd__(self: L, values: Iterable[Any]) -> L:
-        return self.extend(values)
+    def __setitem__(self, idx: int, param: Any) -> None:
+        name = str(position(idx, len(self), type(self).__name__))
+        setattr(self, name, _wrapped(param))
+
+    def __iadd__(self: L, parameters: Iterable[Any]) -> L:
+        return self.extend(parameters)
 
     def append(self: L, value: Any) -> L:
-        """Put a parameter at the end; return the list."""
-        self.register_parameter(str(len(self)), _as_parameter(value, type(self).__name__))
+        """Put a value at the end; return the list."""
+        self._size += 1
+        self[self._size - 1] = value
         return self
 
     def extend(self: L, values: Iterable[Any]) -> L:
-        """Put several parameters at the end; return the list."""
+        """Put several values at the end; return the list."""
         if isinstance(values, Tensor) or not isinstance(values, Iterable):
             raise TypeError(
                 f"ParameterList: parameters must come as an iterable; got {type(values).__name__}"
@@ -88,9 +92,14 @@ class ParameterList(Module):
     def extra_repr(self) -> str:
         return "\n".join(_line(str(number), value) for number, value in enumerate(self))
 
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("ParameterList should not be called.")
+
 
 class ParameterDict(Module):
-    """A dict of parameters that are registered. Plain tensors become parameters.
+    """A dict whose parameters are registered. Plain tensors become parameters.
+
+    Other values are elements too, as attributes of the module. Keys are strings.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -100,51 +109,120 @@ class ParameterDict(Module):
         ['in', 'out']
     """
 
-    def __init__(self, parameters: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, parameters: Any = None) -> None:
         super().__init__()
+        self._keys: dict[str, None] = {}
         if parameters is not None:
             self.update(parameters)
 
-    def __getitem__(self, key: str) -> Parameter:
-        return self._parameters[key]  # type: ignore[return-value]
+    def _name(self, key: Any) -> str:
+        if not isinstance(key, str):
+            raise TypeError(
+                "Index given to ParameterDict cannot be used as a key as it is not a string "
+                f"(type is '{type(key).__name__}')."
+            )
+        return key
+
+    def __getitem__(self, key: str) -> Any:
+        return getattr(self, self._name(key))
 
     def __setitem__(self, key: str, value: Any) -> None:
-        self.register_parameter(key, _as_parameter(value, type(self).__name__))
+        setattr(self, self._name(key), _wrapped(value))
+        self._keys[key] = None
 
     def __delitem__(self, key: str) -> None:
-        del self._parameters[key]
+        del self._keys[key]
+        delattr(self, self._name(key))
 
     def __len__(self) -> int:
-        return len(self._parameters)
+        return len(self._keys)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._parameters)
+        return iter(self._keys)
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(list(self._keys))
 
     def __contains__(self, key: object) -> bool:
-        return key in self._parameters
+        return key in self._keys
 
     def keys(self) -> Iterable[str]:
-        """Return the names."""
-        return self._parameters.keys()
+        """Return the keys."""
+        return self._keys.keys()
 
-    def items(self) -> Iterable[tuple[str, Parameter]]:
-        """Return ``(name, parameter)`` pairs."""
-        return self._parameters.items()  # type: ignore[return-value]
+    def items(self) -> Iterable[tuple[str, Any]]:
+        """Return ``(key, value)`` pairs."""
+        return ((key, self[key]) for key in self._keys)
 
-    def values(self) -> Iterable[Parameter]:
-        """Return the parameters."""
-        return self._parameters.values()  # type: ignore[return-value]
+    def values(self) -> Iterable[Any]:
+        """Return the values."""
+        return (self[key] for key in self._keys)
 
-    def pop(self, key: str) -> Parameter:
-        """Remove a parameter and return it."""
-        parameter = self[key]
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return a value, or `default` if there is none."""
+        return self[key] if key in self._keys else default
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """Return a value; if there is none, `default`, which becomes it."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def pop(self, key: str) -> Any:
+        """Remove a value and return it."""
+        value = self[key]
         del self[key]
-        return parameter
+        return value
 
-    def update(self, parameters: Mapping[str, Any]) -> None:
-        """Add parameters from a mapping; equal names are replaced."""
-        for key, value in parameters.items():
-            self[key] = value
+    def popitem(self) -> tuple[str, Any]:
+        """Remove the last value and return its key and itself."""
+        key, _ = self._keys.popitem()
+        value = self[key]
+        delattr(self, key)
+        return key, value
+
+    def clear(self) -> None:
+        """Remove all values."""
+        for key in list(self._keys):
+            del self[key]
+
+    def copy(self) -> ParameterDict:
+        """Return a dict of the same values.
+
+        Example:
+            >>> import plait_core as pc, plait_nn as nn
+            >>> scales = nn.ParameterDict({"in": pc.ones(2)})
+            >>> scales.copy()["in"] is scales["in"]
+            True
+        """
+        return ParameterDict(dict(self.items()))
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
+        """Return another dict that has `default` under each key."""
+        return ParameterDict(dict.fromkeys(keys, default))
+
+    def update(self, parameters: Any) -> None:
+        """Add values from a mapping or from ``(key, value)`` pairs; equal keys are replaced."""
+        if isinstance(parameters, (Mapping, ParameterDict)):
+            parameters = parameters.items()
+        elif not isinstance(parameters, Iterable):
+            raise TypeError(
+                "ParameterDict: parameters must come as a mapping or as pairs; got "
+                f"{type(parameters).__name__}"
+            )
+        for number, item in enumerate(parameters):
+            if isinstance(item, (str, bytes)) or len(item) != 2:
+                raise ValueError(f"ParameterDict: element {number} must be a (key, value) pair")
+            self[item[0]] = item[1]
+
+    def __or__(self, other: ParameterDict) -> ParameterDict:
+        made = self.copy()
+        made.update(other)
+        return made
+
+    def __ior__(self, other: Any) -> ParameterDict:
+        self.update(other)
+        return self
 
     def extra_repr(self) -> str:
         return "\n".join(_line(name, value) for name, value in self.items())

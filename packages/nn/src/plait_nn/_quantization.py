@@ -9,7 +9,7 @@ import plait_core as pc
 from plait_core import Tensor
 from plait_nn import _operators as operators
 from plait_nn._attention import MultiheadAttention
-from plait_nn._hooks import hooks_of
+from plait_nn._hooks import is_hooked
 from plait_nn._linear import Linear, check_sizes
 from plait_nn._module import Module
 
@@ -17,7 +17,6 @@ __all__ = ["QuantizedLinear", "quantize_"]
 
 M = TypeVar("M", bound=Module)
 _FLOATS = (pc.float32, pc.float16, pc.bfloat16)
-_HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 
 
 class QuantizedLinear(Module):
@@ -248,7 +247,7 @@ def _replacement(name: str, linear: Linear, activations: bool) -> QuantizedLinea
             f"quantize_: `{name}` is in training mode, and int8 weights have no gradients; call "
             "eval()"
         )
-    if any(hooks_of(linear, kind) for kind in _HOOKS):
+    if is_hooked(linear):
         raise ValueError(f"quantize_: `{name}` has hooks, which would be lost; remove them first")
     try:
         return QuantizedLinear.from_float(linear, activations)

@@ -164,6 +164,7 @@ class Upsample(Module):
         recompute_scale_factor: bool | None = None,
     ) -> None:
         super().__init__()
+        self.name = type(self).__name__
         self.size = size
         factor: Any = scale_factor
         if isinstance(factor, (tuple, list)):

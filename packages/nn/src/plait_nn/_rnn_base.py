@@ -19,6 +19,9 @@ from plait_nn.utils.rnn import PackedSequence
 __all__ = ["RNNBase"]
 
 
+_KINDS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
+
+
 class RNNBase(Module):
     """Base of `RNN`, `LSTM` and `GRU`: their parameters, layers and directions.
 
@@ -90,6 +93,13 @@ class RNNBase(Module):
         for layer in range(num_layers):
             for suffix in self._suffixes(layer):
                 self._add_direction(layer, suffix, device, dtype)
+        names = [
+            [kind + suffix for kind in _KINDS if kind + suffix in self._parameters]
+            for layer in range(num_layers)
+            for suffix in self._suffixes(layer)
+        ]
+        self._flat_weights_names = [name for each in names for name in each]
+        self._all_weights = names
         self.reset_parameters()
 
     def _suffixes(self, layer: int) -> list[str]:
@@ -121,12 +131,18 @@ class RNNBase(Module):
     @property
     def all_weights(self) -> list[list[Parameter]]:
         """The parameters of every layer and direction."""
-        names = ["weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr"]
-        return [
-            [self._parameters[n + s] for n in names if n + s in self._parameters]  # type: ignore[misc]
-            for layer in range(self.num_layers)
-            for s in self._suffixes(layer)
-        ]
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    @property
+    def _flat_weights(self) -> list[Any]:
+        """What a call uses as weights, by ``_flat_weights_names``; an assignment sets them."""
+        return [getattr(self, name, None) for name in self._flat_weights_names]
+
+    @_flat_weights.setter
+    def _flat_weights(self, weights: list[Any]) -> None:
+        for name, weight in zip(self._flat_weights_names, weights, strict=True):
+            if weight is not getattr(self, name, None):
+                setattr(self, name, weight)
 
     def _widths(self) -> tuple[int, ...]:
         """Return the sizes of the members of the state: hidden, and cell for LSTM."""
@@ -218,17 +234,17 @@ class RNNBase(Module):
     def _direction(
         self, x: Tensor, sizes: list[int] | None, first: tuple[Tensor, ...], suffix: str
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        own = self._parameters
-        bias, recurrent_bias = own.get(f"bias_ih{suffix}"), own.get(f"bias_hh{suffix}")
+        # by name: programs put computed tensors in the place of parameters
+        biases = (f"bias_ih{suffix}", f"bias_hh{suffix}")
+        bias, recurrent_bias = (getattr(self, n) if self.bias else None for n in biases)
         total: Tensor | None = bias
         later: Tensor | None = recurrent_bias
         if bias is not None and recurrent_bias is not None and self.mode != "GRU":
             total, later = bias + recurrent_bias, None  # the bias is added once for all steps
-        weight, recurrent = own[f"weight_ih{suffix}"], own[f"weight_hh{suffix}"]
-        assert weight is not None and recurrent is not None
+        weight, recurrent = (getattr(self, f"{n}{suffix}") for n in ("weight_ih", "weight_hh"))
         gates = operators.linear(x, weight, total)
         reverse = suffix.endswith("_reverse")
-        projection = own.get(f"weight_hr{suffix}")
+        projection = getattr(self, f"weight_hr{suffix}") if self.proj_size else None
         if self.mode == "GRU" or (self.mode == "LSTM" and projection is None and later is None):
             return run_whole(gates, first, recurrent, later, sizes, reverse)
         inputs = gates.unbind(0) if sizes is None else gates.split(sizes)

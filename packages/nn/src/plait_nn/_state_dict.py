@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import plait_core as pc
 from plait_core import Tensor
-from plait_nn._hooks import Hook, hooks_of
+from plait_nn._convert import not_recorded
 from plait_nn._parameter import Parameter
 
 __all__ = ["IncompatibleKeys", "collect", "load", "load_members", "save_members"]
@@ -22,6 +23,10 @@ class _Module(Protocol):
 
     _version: int
     _non_persistent_buffers_set: set[str]
+    _state_dict_pre_hooks: dict[int, Callable[..., Any]]
+    _state_dict_hooks: dict[int, Callable[..., Any]]
+    _load_state_dict_pre_hooks: dict[int, Callable[..., Any]]
+    _load_state_dict_post_hooks: dict[int, Callable[..., Any]]
 
     @property
     def _parameters(self) -> Mapping[str, Parameter | None]: ...
@@ -58,7 +63,7 @@ class IncompatibleKeys(NamedTuple):
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
         return (
-            f"IncompatibleKeys(missing_keys={self.missing_keys}, "
+            f"_IncompatibleKeys(missing_keys={self.missing_keys}, "
             f"unexpected_keys={self.unexpected_keys})"
         )
 
@@ -73,17 +78,19 @@ def collect(
     metadata = {"version": module._version}
     if hasattr(destination, "_metadata"):
         destination._metadata[prefix[:-1]] = metadata
-    for hook in hooks_of(module, "_state_dict_pre_hooks").values():
-        hook.function(module, prefix, keep_vars)
+    for hook in list(module._state_dict_pre_hooks.values()):
+        hook(module, prefix, keep_vars)
     module._save_to_state_dict(destination, prefix, keep_vars)
     for name, child in module._modules.items():
         if child is not None:
             child.state_dict(
                 destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars
             )
-    for hook in hooks_of(module, "_state_dict_hooks").values():
-        changed = hook.function(module, destination, prefix, metadata)
-        if hook.with_kwargs and changed is not None:  # a private hook may return another state
+    for hook in list(module._state_dict_hooks.values()):
+        changed = hook(module, destination, prefix, metadata)
+        if changed is not None:
+            if getattr(hook, "_from_public_api", False):
+                raise RuntimeError("state_dict post-hook must return None")
             destination = changed
     return destination
 
@@ -110,65 +117,115 @@ def _persistent(module: _Module) -> dict[str, Tensor]:
     return members
 
 
+class _Loading(threading.local):
+    """The `load_state_dict` that this thread runs, if it writes after it has compared all."""
+
+    writes: list[Callable[[], object]] | None = None
+
+
+_loading = _Loading()
+
+
 def load(module: _Module, state: Any, strict: bool, assign: bool) -> IncompatibleKeys:
-    """Compare all of the state with the module, then write all of it."""
+    """Compare the state with the module and write it: all of it before, where nobody looks."""
     if not isinstance(state, Mapping):
-        raise TypeError(
-            f"load_state_dict: `state_dict` must be a mapping of names to tensors; "
-            f"got {type(state).__name__}"
-        )
-    missing: list[str] = []
-    unexpected: list[str] = []
-    errors: list[str] = []
-    writes: list[Callable[[], object]] = []
-    empty: list[str] = []  # members on the device meta, into which values cannot be copied
+        raise TypeError(f"load_state_dict: Expected state_dict to be dict-like, got {type(state)}.")
+    versions = getattr(state, "_metadata", None)
+    tree = _Tree({} if versions is None else versions, assign)
     values = OrderedDict(state)
-    versions = getattr(state, "_metadata", None) or {}
-    visited: set[str] = set()
-    after: list[tuple[_Module, Hook]] = []
-    for path, owner in _walk(module, ""):
-        prefix = f"{path}." if path else ""
-        metadata = {**versions.get(path, {}), "assign_to_params_buffers": assign}
-        metadata |= {"writes": writes, "empty": empty}
-        for hook in hooks_of(owner, "_load_state_dict_pre_hooks").values():
-            rest = (values, prefix, metadata, strict, missing, unexpected, errors)
-            hook.function(owner, *rest)
-        owner._load_from_state_dict(values, prefix, metadata, strict, missing, unexpected, errors)
-        visited.update(prefix + name for name in _persistent(owner))
-        if owner._defines("set_extra_state"):
-            visited.add(prefix + _EXTRA)
-        hooks = hooks_of(owner, "_load_state_dict_post_hooks").values()
-        after = [*((owner, hook) for hook in hooks), *after]
-    unexpected += [key for key in values if key not in visited and key not in unexpected]
-    names = _name_errors(missing, unexpected) if strict and not after else []
-    _raise_all(module, names + errors)
+    if versions is not None:
+        values._metadata = versions  # type: ignore[attr-defined]
+    if any(_looks(each) for each in _modules_below(module, set())):
+        tree.load(module, values, "")
+        _raise_all(module, (tree.name_errors() if strict else []) + tree.errors)
+        return tree.keys
+    writes: list[Callable[[], object]] = []
+    before, _loading.writes = _loading.writes, writes
+    try:
+        tree.load(module, values, "")
+    finally:
+        _loading.writes = before
+    _raise_all(module, (tree.name_errors() if strict else []) + tree.errors)
     for write in writes:
         write()
-    _raise_all(module, errors)  # errors of members that could not be set
-    if empty:
-        warnings.warn(
-            f"load_state_dict: {empty[0]} is on the device meta and stays without values, as do "
-            f"{len(empty) - 1} others; pass `assign=True`, or call `to_empty` before",
-            UserWarning,
-            stacklevel=3,
-        )
-    keys = IncompatibleKeys(missing, unexpected)
-    for owner, hook in after:  # hooks of a module run after those of its submodules
-        if hook.function(owner, keys) is not None:
-            raise RuntimeError(
-                "load_state_dict: a post hook must return None and change the names in place"
-            )
-    if strict and after:
-        _raise_all(module, _name_errors(missing, unexpected))
-    return keys
+    _raise_all(module, tree.errors)  # errors of members that could not be set
+    return tree.keys
 
 
-def _walk(module: _Module, path: str) -> Iterator[tuple[str, _Module]]:
-    """Yield every module with its path, shared ones with each of their paths."""
-    yield path, module
-    for name, child in module._modules.items():
-        if child is not None:
-            yield from _walk(child, f"{path}.{name}" if path else name)
+def _modules_below(module: _Module, seen: set[int]) -> Iterator[_Module]:
+    if id(module) not in seen:
+        seen.add(id(module))
+        yield module
+        for child in module._modules.values():
+            if child is not None:
+                yield from _modules_below(child, seen)
+
+
+def _looks(module: _Module) -> bool:
+    """Whether code of a program runs while a module is loaded, which may look at its values."""
+    return bool(
+        module._load_state_dict_pre_hooks
+        or module._load_state_dict_post_hooks
+        or not str(type(module)._load_from_state_dict.__module__).startswith("plait_nn.")
+        or "_load_from_state_dict" in module.__dict__
+        or module._defines("set_extra_state")
+    )
+
+
+class _Tree:
+    """The loading of a module and of those below it."""
+
+    def __init__(self, versions: Mapping[str, Any], assign: bool) -> None:
+        self.versions = versions
+        self.assign = assign
+        self.errors: list[str] = []
+        self.keys = IncompatibleKeys([], [])
+
+    def load(self, module: _Module, values: dict[str, Any], prefix: str) -> None:
+        # a copy: the state stays as it is
+        metadata = dict(self.versions.get(prefix[:-1], {}))
+        if self.assign:
+            metadata["assign_to_params_buffers"] = True
+        module._load_from_state_dict(values, prefix, metadata, True, *self.keys, self.errors)
+        below = _below(values, prefix, module._modules)
+        for name, child in module._modules.items():
+            if child is not None:
+                self.load(child, below.get(name, {}), f"{prefix}{name}.")
+        for hook in list(module._load_state_dict_post_hooks.values()):
+            if hook(module, self.keys) is not None:
+                raise AssertionError(
+                    "Hooks registered with ``register_load_state_dict_post_hook`` are not expected "
+                    "to return new values, if incompatible_keys need to be modified, it should be "
+                    "done inplace."
+                )
+
+    def name_errors(self) -> list[str]:
+        missing, unexpected = self.keys
+        errors = []
+        if missing:
+            errors.append(f"Missing key(s) in state_dict: {_quoted(missing)}. ")
+        if unexpected:
+            errors.append(f"Unexpected key(s) in state_dict: {_quoted(unexpected)}. ")
+        if missing and unexpected:
+            errors += _of_prefixes(missing, unexpected)
+        return errors
+
+
+def _below(
+    values: dict[str, Any], prefix: str, modules: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Divide a state by the submodules whose names its keys have after the prefix."""
+    found: dict[str, dict[str, Any]] = {}
+    for key, value in values.items():
+        if key.startswith(prefix):
+            name, dot, _ = key[len(prefix) :].partition(".")
+            if dot:
+                found.setdefault(name, {})[key] = value
+    for name in modules:
+        if "." in name:  # put there by hand
+            start = f"{prefix}{name}."
+            found[name] = {key: value for key, value in values.items() if key.startswith(start)}
+    return found
 
 
 def _raise_all(module: _Module, errors: list[str]) -> None:
@@ -188,57 +245,94 @@ def load_members(
     unexpected: list[str],
     errors: list[str],
 ) -> None:
-    """Check the module's own members against the state and note what to write."""
-    for name, member in _persistent(module).items():
+    """Check the module's own members against the state and write them, or note what to write."""
+    for hook in list(module._load_state_dict_pre_hooks.values()):
+        hook(state, prefix, metadata, strict, missing, unexpected, errors)
+    assign = metadata.get("assign_to_params_buffers", False)
+    members = _persistent(module)
+    for name, member in members.items():
         key = prefix + name
         if key not in state:
-            missing.append(key)
+            if strict:
+                missing.append(key)
             continue
-        try:
-            value = _as_tensor(state[key])
-        except Exception as error:
-            errors.append(f'"{key}": expected a tensor or an array; {error}')
+        value = _fitting(key, state[key], member, errors)
+        if value is None:
             continue
-        if member.ndim == 0 and tuple(value.shape) == (1,):
-            value = value[0]  # PyTorch saved numbers with this shape before 0.4
-        if tuple(value.shape) != tuple(member.shape):
-            errors.append(
-                f"size mismatch for {key}: copying a param with shape {tuple(value.shape)} from "
-                f"checkpoint, the shape in current model is {tuple(member.shape)}."
+        if member.is_meta and not value.is_meta and not assign:
+            warnings.warn(
+                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta "
+                "parameter in the current model, which is a no-op. (Did you mean to pass "
+                "`assign=True`, or to call `to_empty` before?)",
+                UserWarning,
+                stacklevel=2,
             )
-            continue
-        if metadata.get("assign_to_params_buffers"):
-            write = _assignment(module, name, member, value)
+        write = _assignment(module, name, member, value) if assign else _copy(member, value)
+        write = _collecting(errors, key, member, value, write)
+        if _loading.writes is None:
+            write()
         else:
-            write = _copy(member, value)
-            if member.is_meta and not value.is_meta:
-                metadata["empty"].append(key)
-        metadata["writes"].append(_collecting(errors, key, write))
-    key = prefix + _EXTRA
+            _loading.writes.append(write)
+    extra = prefix + _EXTRA
     if module._defines("set_extra_state"):
-        if key in state:
-            extra = state[key]
-            metadata["writes"].append(lambda: module.set_extra_state(extra))
-        else:
-            missing.append(key)
+        if extra in state:
+            module.set_extra_state(state[extra])
+        elif strict:
+            missing.append(extra)
+    elif strict and extra in state:
+        unexpected.append(extra)
+    if strict:
+        for key in state:
+            if key.startswith(prefix) and key != extra:
+                name, dot, _ = key[len(prefix) :].partition(".")
+                if name not in (module._modules if dot else members):
+                    unexpected.append(key)
+
+
+def _fitting(key: str, value: Any, member: Tensor, errors: list[str]) -> Tensor | None:
+    """Return a value of a state as a tensor of the member's shape; None after an error."""
+    try:
+        tensor = _as_tensor(value)
+    except Exception as error:
+        errors.append(
+            f'While copying the parameter named "{key}", expected Tensor or Tensor-like object '
+            f"from checkpoint but received {type(value)}" + (f": {error}" if str(error) else "")
+        )
+        return None
+    if member.ndim == 0 and tuple(tensor.shape) == (1,):
+        tensor = tensor[0]  # PyTorch saved numbers with this shape before 0.4
+    if tensor.shape != member.shape:
+        errors.append(
+            f"size mismatch for {key}: copying a param with shape {tensor.shape} from "
+            f"checkpoint, the shape in current model is {member.shape}."
+        )
+        return None
+    return tensor
 
 
 def _as_tensor(value: Any) -> Tensor:
     if isinstance(value, Tensor):
         return value
     if not (hasattr(value, "__dlpack__") or hasattr(value, "__array__")):
-        raise TypeError(f"got {type(value).__name__}")
+        raise TypeError
     if hasattr(value, "detach"):  # a parameter of another library
         value = value.detach()
     return pc.as_tensor(value)
 
 
-def _collecting(errors: list[str], key: str, write: Callable[[], object]) -> Callable[[], object]:
+def _collecting(
+    errors: list[str], key: str, member: Tensor, value: Tensor, write: Callable[[], object]
+) -> Callable[[], object]:
     def run() -> None:
         try:
-            write()
+            with not_recorded():
+                write()
         except Exception as error:
-            errors.append(f'"{key}": it could not be written; {type(error).__name__}: {error}')
+            errors.append(
+                f'While copying the parameter named "{key}", whose dimensions in the model are '
+                f"{member.shape} and whose dimensions in the checkpoint are {value.shape}, an "
+                f"exception occurred : {error.args}."
+            )
 
     return run
 
@@ -248,29 +342,31 @@ def _copy(member: Tensor, value: Tensor) -> Callable[[], object]:
 
 
 def _assignment(module: _Module, name: str, member: Tensor, value: Tensor) -> Callable[[], object]:
-    if isinstance(member, Parameter) and not isinstance(value, Parameter):
-        value = Parameter(value.detach(), member.requires_grad)
-    return lambda: setattr(module, name, value)
+    def write() -> None:
+        given = value
+        if isinstance(member, Parameter):
+            if isinstance(given, Parameter):
+                given.requires_grad_(member.requires_grad)
+            else:
+                given = Parameter(given.detach(), member.requires_grad)
+        setattr(module, name, given)
+
+    return write
 
 
-def _name_errors(missing: list[str], unexpected: list[str]) -> list[str]:
-    errors = []
-    if unexpected:
-        errors.append(f"Unexpected key(s) in state_dict: {_quoted(unexpected)}.")
-    if missing:
-        errors.append(f"Missing key(s) in state_dict: {_quoted(missing)}.")
-    if missing and unexpected:
-        if prefix := _common_prefix(missing, unexpected):
-            errors.append(
-                f'The missing keys are there under the prefix "{prefix}": load '
-                f'{{key.removeprefix("{prefix}"): value for key, value in state_dict.items()}}.'
-            )
-        elif prefix := _common_prefix(unexpected, missing):
-            errors.append(
-                f'The missing keys are there without the prefix "{prefix}": load '
-                f'{{"{prefix}" + key: value for key, value in state_dict.items()}}.'
-            )
-    return errors
+def _of_prefixes(missing: list[str], unexpected: list[str]) -> list[str]:
+    """Say how names differ if they differ by a prefix only."""
+    if prefix := _common_prefix(missing, unexpected):
+        return [
+            f'The missing keys are there under the prefix "{prefix}": load '
+            f'{{key.removeprefix("{prefix}"): value for key, value in state_dict.items()}}.'
+        ]
+    if prefix := _common_prefix(unexpected, missing):
+        return [
+            f'The missing keys are there without the prefix "{prefix}": load '
+            f'{{"{prefix}" + key: value for key, value in state_dict.items()}}.'
+        ]
+    return []
 
 
 def _quoted(names: list[str]) -> str:

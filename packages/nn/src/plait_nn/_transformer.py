@@ -73,6 +73,9 @@ class _Layer(Module):
             self.add_module(f"norm{number}", LayerNorm(d_model, layer_norm_eps, **made))
         for number in range(1, self._blocks + 1):
             self.add_module(f"dropout{number}", Dropout(dropout))
+        if self._blocks == 2:  # of encoder layers only, as in PyTorch
+            known = {"relu": 1, "gelu": 2}
+            self.activation_relu_or_gelu = known.get(getattr(activation, "__name__", activation), 0)
         self.activation = _activation(activation)
 
     def _residual(self, x: Tensor, number: int, block: Callable[[Tensor], Tensor]) -> Tensor:
@@ -216,6 +219,10 @@ class TransformerEncoder(_Stack):
         mask_check: bool = True,
     ) -> None:
         super().__init__(encoder_layer, num_layers, norm)
+        # for programs that look at them
+        self.enable_nested_tensor = enable_nested_tensor
+        self.use_nested_tensor = False
+        self.mask_check = mask_check
 
     def forward(
         self,

@@ -10,6 +10,8 @@ import plait
 from plait_nn._batch_norm import _BatchNorm, _InstanceNorm, _Norm
 from plait_nn._conv import _Conv, _ConvTransposeNd
 from plait_nn._dropout import _DropoutNd
+from plait_nn._hooks import GLOBAL
+from plait_nn._hooks import WrappedHook as _WrappedHook
 from plait_nn._lazy import _Lazy as LazyModuleMixin
 from plait_nn._loss import _Loss, _WeightedLoss
 from plait_nn._state_dict import IncompatibleKeys as _IncompatibleKeys
@@ -27,9 +29,20 @@ __all__ = [
     "_Loss",
     "_NormBase",
     "_WeightedLoss",
+    "_WrappedHook",
     "_addindent",
     "_get_activation_fn",
     "_get_clones",
+    "_global_backward_hooks",
+    "_global_backward_pre_hooks",
+    "_global_buffer_registration_hooks",
+    "_global_forward_hooks",
+    "_global_forward_hooks_always_called",
+    "_global_forward_hooks_with_kwargs",
+    "_global_forward_pre_hooks",
+    "_global_module_registration_hooks",
+    "_global_parameter_registration_hooks",
+    "_has_any_global_hook",
     "_ntuple",
     "_pair",
     "_quadruple",
@@ -40,6 +53,21 @@ __all__ = [
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 _ConvNd = _Conv  # in PyTorch the base of the transposed convolutions, too
 _NormBase = _Norm
+
+# the hooks of all modules; programs may change these dicts
+_global_backward_hooks = GLOBAL._backward_hooks
+_global_backward_pre_hooks = GLOBAL._backward_pre_hooks
+_global_buffer_registration_hooks = GLOBAL._buffers
+_global_forward_hooks = GLOBAL._forward_hooks
+_global_forward_hooks_always_called = GLOBAL._forward_hooks_always_called
+_global_forward_hooks_with_kwargs = GLOBAL._forward_hooks_with_kwargs
+_global_forward_pre_hooks = GLOBAL._forward_pre_hooks
+_global_module_registration_hooks = GLOBAL._modules
+_global_parameter_registration_hooks = GLOBAL._parameters
+
+
+def _has_any_global_hook() -> Any:
+    return GLOBAL._hooked
 
 
 def _get_clones(module: Any, N: int) -> Any:

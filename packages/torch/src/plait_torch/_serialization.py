@@ -156,11 +156,11 @@ def _advice(error: Any) -> str:
 
 
 def _safe() -> Any:
-    """Return what files may name: listed objects, and the record that holds a module's hook."""
+    """Return what files may name: listed objects."""
     safe = import_module("plait_core._checkpoints._safe_globals").SafeGlobals
     if not _listed:
         return ()
-    return safe([*_listed, plait.nn._hooks.Hook], _of_torch)
+    return safe([*_listed], _of_torch)
 
 
 def _of_torch(module: str, name: str) -> Any:

@@ -28,6 +28,7 @@ def get_total_norm(
     tensors: Tensor | Iterable[Tensor],
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
 ) -> Tensor:
     """Return the norm of all elements of all tensors together, as a 0-d tensor.
 
@@ -38,6 +39,7 @@ def get_total_norm(
         norm_type: p of the p-norm; ``inf`` is the largest absolute value.
         error_if_nonfinite: Raise RuntimeError if the norm is nan or infinite. That reads it, and so
             waits for a device.
+        foreach: Unused; programs written for PyTorch may pass it.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

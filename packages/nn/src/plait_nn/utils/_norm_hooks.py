@@ -28,9 +28,8 @@ class NormHook(abc.ABC):
     @classmethod
     def _find(cls: type[H], module: Module, name: str) -> tuple[int, H] | None:
         for number, hook in module._forward_pre_hooks.items():
-            function = hook.function
-            if isinstance(function, cls) and function.name == name:
-                return number, function
+            if isinstance(hook, cls) and hook.name == name:
+                return number, hook
         return None
 
     @classmethod

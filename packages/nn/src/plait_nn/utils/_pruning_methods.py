@@ -11,7 +11,6 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
-from plait_nn._hooks import settle
 from plait_nn._module import Module
 
 __all__ = [
@@ -155,13 +154,11 @@ class BasePruningMethod:
         original.data = value
         module.register_parameter(name, original)
         del module._forward_pre_hooks[found[0]]
-        settle(module)
 
 
 def pruning_of(module: Module, name: str) -> tuple[int, BasePruningMethod] | None:
     """Find the hook that prunes a parameter, and its number."""
-    for number, hook in module._forward_pre_hooks.items():
-        method = hook.function
+    for number, method in module._forward_pre_hooks.items():
         if isinstance(method, BasePruningMethod) and method._tensor_name == name:
             return number, method
     return None

@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 
 import plait_core as pc
 from plait_core import Tensor
-from plait_nn._hooks import settle
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter
 from plait_nn.functional._normalization import normalize
@@ -117,5 +116,4 @@ def remove_spectral_norm(module: M, name: str = "weight") -> M:
         delattr(module, name + label)
     module.register_parameter(name, Parameter(value, requires_grad))
     del module._forward_pre_hooks[number]
-    settle(module)
     return module

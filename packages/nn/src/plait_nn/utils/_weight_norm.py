@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from plait_core import Tensor
-from plait_nn._hooks import settle
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter
 from plait_nn.utils._norm_hooks import NormHook
@@ -83,5 +82,4 @@ def remove_weight_norm(module: M, name: str = "weight") -> M:
     del module._parameters[name + "_g"], module._parameters[name + "_v"]
     module.register_parameter(name, Parameter(value, requires_grad))
     del module._forward_pre_hooks[number]
-    settle(module)
     return module

@@ -72,8 +72,9 @@ class ParametrizationList(ModuleList):
         ['original0', 'original1']
     """
 
-    def __init__(self, modules: list[Module], original: Tensor) -> None:
+    def __init__(self, modules: list[Module], original: Tensor, unsafe: bool = False) -> None:
         super().__init__(modules)
+        self.unsafe = unsafe
         made: Any = original
         for module in reversed(modules):
             inverse = getattr(module, "right_inverse", None)
@@ -107,7 +108,7 @@ class ParametrizationList(ModuleList):
             made = module(made)
         return made
 
-    def _assign(self, value: Tensor) -> None:
+    def right_inverse(self, value: Tensor) -> None:
         """Set the originals so that the tensor becomes ``value``."""
         made: Any = value
         for module in reversed(list(self)):
@@ -137,7 +138,7 @@ def _property(name: str) -> property:
         return _cache[id(made)][1]
 
     def write(self: Any, value: Tensor) -> None:
-        self.parametrizations[name]._assign(value)
+        self.parametrizations[name].right_inverse(value)
 
     return property(read, write)
 
@@ -214,7 +215,7 @@ def register_parametrization(
         value = found().detach()
         found.append(parametrization)
         if getattr(parametrization, "right_inverse", None) is not None:
-            found._assign(value)
+            found.right_inverse(value)
         return module
     if tensor_name not in module._buffers and tensor_name not in module._parameters:
         tensor = None
@@ -226,7 +227,7 @@ def register_parametrization(
             f"{type(module).__name__}"
         )
     before = tensor.detach()
-    made = ParametrizationList([parametrization], tensor)
+    made = ParametrizationList([parametrization], tensor, unsafe)
     if not unsafe and tuple(made().shape) != tuple(before.shape):
         tensor.data = before
         raise ValueError(

@@ -242,4 +242,4 @@ def is_pruned(module: Module) -> bool:
         (False, True)
     """
     hooks = (hook for each in module.modules() for hook in each._forward_pre_hooks.values())
-    return any(isinstance(hook.function, BasePruningMethod) for hook in hooks)
+    return any(isinstance(hook, BasePruningMethod) for hook in hooks)

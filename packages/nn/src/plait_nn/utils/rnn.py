@@ -49,11 +49,13 @@ class PackedSequence(_Packed):
 
     def __new__(
         cls,
-        data: Tensor,
-        batch_sizes: Tensor,
+        data: Any,
+        batch_sizes: Any = None,
         sorted_indices: Tensor | None = None,
         unsorted_indices: Tensor | None = None,
     ) -> PackedSequence:
+        if batch_sizes is None:  # a pair is accepted too
+            data, batch_sizes = data
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
@@ -62,17 +64,53 @@ class PackedSequence(_Packed):
         """Convert the data as ``Tensor.to`` does."""
         return self._replace(data=self.data.to(*args, **kwargs))
 
+    def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """Move the data to a CUDA device; it is an error if there is none."""
+        return self._replace(data=self.data.cuda(*args, **kwargs))
+
+    def cpu(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """Move the data to the CPU."""
+        return self.to("cpu", *args, **kwargs)
+
+    def is_pinned(self) -> bool:
+        """Return whether the data is in memory that devices read directly."""
+        return bool(self.data.is_pinned())
+
+    def pin_memory(self) -> PackedSequence:
+        """Move the data to memory that devices read directly."""
+        return self._replace(data=self.data.pin_memory())
+
     def double(self) -> PackedSequence:
         """Convert the data to float64."""
-        return self.to(pc.float64)
+        return self.to(dtype=pc.float64)
 
     def float(self) -> PackedSequence:
         """Convert the data to float32."""
-        return self.to(pc.float32)
+        return self.to(dtype=pc.float32)
 
-    def cpu(self) -> PackedSequence:
-        """Move the data to the CPU."""
-        return self.to("cpu")
+    def half(self) -> PackedSequence:
+        """Convert the data to float16."""
+        return self.to(dtype=pc.float16)
+
+    def long(self) -> PackedSequence:
+        """Convert the data to int64."""
+        return self.to(dtype=pc.int64)
+
+    def int(self) -> PackedSequence:
+        """Convert the data to int32."""
+        return self.to(dtype=pc.int32)
+
+    def short(self) -> PackedSequence:
+        """Convert the data to int16."""
+        return self.to(dtype=pc.int16)
+
+    def char(self) -> PackedSequence:
+        """Convert the data to int8."""
+        return self.to(dtype=pc.int8)
+
+    def byte(self) -> PackedSequence:
+        """Convert the data to uint8."""
+        return self.to(dtype=pc.uint8)
 
     @property
     def is_cuda(self) -> bool:
