@@ -76,6 +76,7 @@ PyObject *object_from(const plait_value &v) {
     case PLAIT_BOOL: return PyBool_FromLong(v.u.i != 0);
     case PLAIT_INT: return PyLong_FromLongLong(v.u.i);
     case PLAIT_FLOAT: return PyFloat_FromDouble(v.u.f);
+    case PLAIT_STRING: return PyUnicode_FromStringAndSize(v.u.s, v.n);
     case PLAIT_DTYPE: return state.python->dtype_object(v.u.dtype);
     default: return new_reference(Py_NotImplemented);  // no operator on boxes has such an argument
   }
