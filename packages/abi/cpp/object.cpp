@@ -1,5 +1,6 @@
 // Tensors, storages and generators: making, sharing, dropping.
 #include <malloc.h>
+#include <plait/sparse.h>
 
 #include <algorithm>
 #include <cstdio>

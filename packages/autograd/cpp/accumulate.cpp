@@ -1,5 +1,7 @@
 #include "accumulate.hpp"
 
+#include <plait/sparse.h>
+
 namespace plait::autograd {
 namespace {
 

@@ -1,5 +1,6 @@
 // Sparse tensors as handles, which engines pass on as they pass gradients: boxes
 // (docs/design/0035). Python's SparseTensor derives from the class here.
+#include <plait/sparse.h>
 #include <plait/gil.hpp>
 
 #include <vector>

@@ -52,6 +52,7 @@ from plait_core import (
     _resizing,
     _sparse_compressed,
     _sparse_creation,
+    _sparse_gradients,
     _startup,
     _stft,
     _tensor_methods,
@@ -410,6 +411,7 @@ _startup.start()
 _bind_operators()
 _bind_fallbacks()
 _fft_kernels.register()
+_sparse_gradients.register()
 
 from plait_core import fft, linalg, special  # noqa: E402, they are filled from the registry
 

@@ -28,7 +28,7 @@ def any_sparse(classes: Iterable[type]) -> bool:
 
 
 def at(array: Any, grad: Any) -> Any:
-    """Return the elements of a dense array where a coalesced gradient has some: its values' shape."""
+    """Return the elements of a dense array where a coalesced gradient has some, in its order."""
     return array.sparse_mask(grad)._values()
 
 

@@ -152,23 +152,9 @@ typedef struct plait_tensor { /* fields are read, not called for */
   plait_storage *storage; /* never NULL; a meta tensor's has data NULL */
   uint64_t layers;        /* bits of the layers that want to see operators on this tensor */
   uint64_t flags;
-  void *slot[4];          /* 0 the engine's, 1 the host wrapper (weak), 2 forward mode's, 3 a plait_sparse, or NULL; all but 1
-                           * are owned objects */
+  void *slot[4];          /* 0 the engine's, 1 host wrapper (weak), 2 forward mode's, 3 a plait_sparse (sparse.h); all but 1 owned */
   struct plait_tensor *base; /* of a view by any operator but detach: the tensor it was made from, at the root; owned */
 } plait_tensor;
-
-/* In slot[3] of a tensor that stands for a sparse one, as gradients of embeddings are: it has some elements, and all
- * others are 0. Its shape and dtype are the whole tensor's, its bytes a single element that nobody reads or writes. Its
- * `layers` have the bit of a layer through which operators get it as a dense tensor, unless they can do better: who
- * calls operators alone needs to know nothing of it. Who reads bytes, or adds in place, looks for it. See notes 0035 */
-typedef struct plait_sparse {
-  plait_object o;
-  uint32_t size;          /* sizeof on the maker's side */
-  uint32_t coalesced;     /* whether the indices are sorted and occur once */
-  uint64_t layer;         /* the layer, as a bit of plait_tensor::layers */
-  plait_tensor *indices;  /* int64, (dimensions, n); owned */
-  plait_tensor *values;   /* (n, ...) with the dimensions that are left; owned. An index that is there twice: the sum */
-} plait_sparse;
 
 typedef struct plait_alloc_stats { /* who asks sets `size` and zeroes the rest; the allocator fills what lies within it */
   uint64_t size;
