@@ -82,10 +82,12 @@ def text_of(self: Any, parts: dict[str, Tensor], apart: bool) -> str:
         notes.append(f"grad_fn=<{values.grad_fn.name()}>")
     elif values.requires_grad:
         notes.append("requires_grad=True")
+    last = len(text) - text.rfind("\n") + 1
     for note in notes:
-        wide = len(text) - text.rfind("\n") - 1 + len(note) + 3 > _repr.linewidth()
-        text += (",\n       " if apart or wide else ", ") + note
-        apart = False
+        if apart or last + len(note) + 2 > _repr.linewidth():
+            text, last, apart = f"{text},\n       {note}", 7 + len(note), False
+        else:
+            text, last = f"{text}, {note}", last + len(note) + 2
     return text + ")"
 
 

@@ -124,13 +124,17 @@ def to_coordinates(self: Tensor, sparse_dim: int | None = None) -> SparseTensor:
         raise ShapeError("to_sparse: at least one dimension is required, got shape ()")
     if not 1 <= n <= self.ndim:
         raise ShapeError(f"to_sparse: `sparse_dim` must be in [1, {self.ndim}], got {n}")
+    block = tuple(self.shape[n:])
+    if not self.numel():
+        stored = self.reshape((0, *block))
+        positions = _operator("empty")((n, 0), dtype="int64", device=self.device)
+        return SparseTensor(positions, stored, tuple(self.shape), True)
     held = self.detach()
-    if n < self.ndim:
+    if block:
         held = (held != 0).reshape((*self.shape[:n], -1)).any(-1)
     positions = _operator("nonzero")(held).t().contiguous()
     flat = SparseTensor(positions, positions[0], tuple(self.shape[:n]))._flat()
-    listed = self.reshape((-1, *self.shape[n:])) if self.numel() else self.new_zeros(self.shape)
-    stored = listed.index_select(0, flat) if self.numel() else listed.reshape((0, *self.shape[n:]))
+    stored = self.reshape((-1, *block)).index_select(0, flat)
     return SparseTensor(positions, stored, tuple(self.shape), True)
 
 
