@@ -219,6 +219,8 @@ def test_rows_as_elements() -> None:
     target = pc.ones(3, 2)
     assert target.add_(x, alpha=2) is target and target.tolist() == (1 + 2 * full).tolist()
     target += x
+    target -= x
+    target += x
     assert target.tolist() == (1 + 3 * full).tolist()
 
 

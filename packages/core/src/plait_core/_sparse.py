@@ -895,16 +895,19 @@ def _method(name: str) -> Callable[..., Any]:
 
 
 def _add_(input: Any, other: Any, *, alpha: float = 1) -> Any:
-    return (
-        input.add_(other, alpha=alpha)
-        if isinstance(input, SparseTensor)
-        else _listed_sum(input, other, alpha, True)
-    )
+    if isinstance(input, SparseTensor):
+        return input.add_(other, alpha=alpha)  # type: ignore[attr-defined]
+    return _listed_sum(input, other, alpha, True)
+
+
+def _sub_(input: Any, other: Any, *, alpha: float = 1) -> Any:
+    return _add_(input, other, alpha=-alpha)
 
 
 _CALLS: dict[str, Callable[..., Any]] = {
     "add": _add,
     "add_": _add_,
+    "sub_": _sub_,
     "addmm": _addmm,
     "div": _div,
     "divide": _div,
