@@ -214,11 +214,6 @@ def test_whole_modules_are_refused(new: bool) -> None:
 
 @ZIP
 def test_other_refusals(new: bool) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's, that the layout is in beta
-        rows = torch.eye(3).to_sparse_csr()
-    with pytest.raises(pc.CheckpointError, match="no tensors of the layout"):
-        from_torch(rows, new)
     with pytest.raises(pc.CheckpointError, match="float8"):
         from_torch(torch.zeros(2, dtype=torch.float8_e4m3fn), new)
     with pytest.raises(pc.CheckpointError, match=r"torch\.torch_version"):

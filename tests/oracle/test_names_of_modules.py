@@ -21,7 +21,7 @@ MISSING = {
     "nn.init": set[str](),
     "nn.utils": set[str](),
     "nn.utils.rnn": {"bind", "copy_method_params"},
-    "optim": {"SparseAdam", "swap_in_optimizer_params_and_state"},
+    "optim": {"swap_in_optimizer_params_and_state"},
     "optim.lr_scheduler": set[str](),
     "optim.swa_utils": set[str](),
 }

@@ -1,5 +1,6 @@
 // Tensors, storages and generators: making, sharing, dropping.
 #include <malloc.h>
+#include <plait/sparse.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -348,6 +349,12 @@ plait_status tensor_alias(plait_thread *thread, plait_tensor *t, plait_tensor **
   const plait_status s = handle(thread, t->storage, t->dl.data, t->dl.dtype, t->dl.ndim,
                                 t->dl.shape, t->dl.strides, out);
   if (s >= 0) (*out)->flags |= t->flags & PLAIT_TENSOR_DATA;
+  if (s >= 0 && __builtin_expect(t->slot[3] != nullptr, 0)) {
+    auto *sparse = static_cast<plait_sparse *>(t->slot[3]);
+    plait_retain(sparse);
+    (*out)->slot[3] = sparse;
+    (*out)->layers |= sparse->layer;
+  }
   return s;
 }
 

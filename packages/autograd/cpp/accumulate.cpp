@@ -1,11 +1,21 @@
 #include "accumulate.hpp"
 
+#include <plait/sparse.h>
+
 namespace plait::autograd {
 namespace {
+
+bool is_sparse(const plait_tensor *t) { return t->slot[3] != nullptr; }
+// Whether nobody else holds a sparse gradient, so that what is done to it is not seen elsewhere.
+bool is_own(const plait_tensor *t) {
+  const auto *sparse = static_cast<const plait_sparse *>(t->slot[3]);
+  return __atomic_load_n(&t->o.refs, __ATOMIC_ACQUIRE) == 1 && !requires_grad(sparse->values);
+}
 
 // The gradient that the leaf stores: the same tensor if nothing else owns its bytes and it has the
 // leaf's layout, else a copy.
 Tensor owned(plait_thread *thread, const Leaf *leaf, Tensor g, bool record) {
+  if (is_sparse(g.get())) return record || is_own(g.get()) ? g : clone(thread, g);
   const Layout &l = leaf->layout;
   const int64_t *strides = l.shape + l.ndim;
   const bool dense = distinct(l.ndim, l.shape, strides);
@@ -40,7 +50,8 @@ Tensor owned(plait_thread *thread, const Leaf *leaf, Tensor g, bool record) {
 }  // namespace
 
 bool writable(const plait_tensor *t) {
-  return !requires_grad(t) && exclusive(t) && distinct(t->dl.ndim, t->dl.shape, t->dl.strides);
+  return !requires_grad(t) && !is_sparse(t) && exclusive(t) &&
+         distinct(t->dl.ndim, t->dl.shape, t->dl.strides);
 }
 
 Tensor sum(plait_thread *thread, Tensor a, Tensor b, bool record) {
@@ -71,7 +82,7 @@ void add_to_leaf(plait_thread *thread, Leaf *leaf, Tensor g, bool record) {
   const std::lock_guard<ProcessLock> adding(leaf->accumulating);
   const Tensor old = Tensor::steal(leaf_grad(leaf));
   if (!old) return set_leaf_grad(leaf, owned(thread, leaf, std::move(g), record));
-  if (record || requires_grad(old.get()) ||
+  if (record || requires_grad(old.get()) || is_sparse(old.get()) ||
       !distinct(old.ndim(), old.shape(), &old->dl.strides[0]) ||
       (old->storage->flags & PLAIT_STORAGE_READONLY))
     return set_leaf_grad(leaf, add(thread, old, g));

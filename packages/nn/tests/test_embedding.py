@@ -43,11 +43,23 @@ def test_a_row_that_is_not_there():
         nn.Embedding(5, 3)(pc.tensor([0, 5]))
 
 
-def test_what_is_not_supported_says_so():
-    with pytest.raises(NotImplementedError, match="Embedding: `sparse` must be False"):
-        nn.Embedding(5, 3, sparse=True)
-    with pytest.raises(NotImplementedError, match="embedding: `sparse` must be False"):
-        nn.functional.embedding(pc.tensor([0]), pc.ones(1, 1), sparse=True)
+def test_sparse_gradients_have_the_rows_that_were_looked_up():
+    layer = nn.Embedding(5, 2, sparse=True, padding_idx=-1)
+    assert repr(layer) == "Embedding(5, 2, padding_idx=4, sparse=True)"
+    layer(pc.tensor([[1, 4], [1, 0]])).sum().backward()
+    gradient = layer.weight.grad
+    assert isinstance(gradient, pc.SparseTensor) and gradient._indices().tolist() == [[1, 1, 0]]
+    assert gradient.to_dense().tolist() == [[1, 1], [2, 2], [0, 0], [0, 0], [0, 0]]
+    for mode in ("sum", "mean"):
+        bags = nn.EmbeddingBag(5, 2, mode=mode, sparse=True)
+        bags(pc.tensor([1, 2, 2]), pc.tensor([0, 1])).sum().backward()
+        factor = 1 if mode == "sum" else 0.5
+        assert bags.weight.grad._values().tolist() == [[1, 1], [factor] * 2, [factor] * 2]
+    with pytest.raises(ValueError, match="max mode does not support sparse weights"):
+        nn.EmbeddingBag(5, 2, mode="max", sparse=True)(pc.tensor([[1]]))
+    scaled = nn.Embedding(5, 2, scale_grad_by_freq=True, sparse=True)(pc.tensor([0]))
+    with pytest.raises(RuntimeError, match="scale_grad_by_freq not supported"):
+        scaled.sum().backward()
 
 
 def test_rows_are_scaled_down_to_the_largest_norm():

@@ -106,6 +106,17 @@ PyObject *ask_overrides(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
   return nullptr;
 }
 
+// Functions in Python that make the calls of an operator with a keyword that its schema has not:
+// {(name, keyword): function}.
+PyObject *extensions;
+
+// The function for a call, borrowed; NULL if there is none, perhaps with an exception.
+PyObject *extension_for(const OperatorObject *op, const Mismatch &m) {
+  if (!extensions || m.reason != Mismatch::unexpected || op->form != PLAIT_FUNCTION) return nullptr;
+  const Object key(Py_BuildValue("(sO)", base_name(op), m.got));
+  return key ? PyDict_GetItemWithError(extensions, key.get()) : nullptr;
+}
+
 PyObject *call_operator(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames,
                         bool plain) {
   const OperatorObject *op = self_of(self);
@@ -132,6 +143,9 @@ PyObject *call_operator(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
     PyObject *answer = ask_overrides(self, args, n, kwnames);
     if (answer || PyErr_Occurred()) return answer;
   }
+  PyObject *extension = extension_for(op, first);
+  if (extension) return PyObject_Vectorcall(extension, args, size_t(n), kwnames);
+  if (PyErr_Occurred()) return nullptr;
   if (op->n == 1)
     explain(base_name(op), op->overloads[0], first);
   else
@@ -350,6 +364,15 @@ PyObject *operator_names(PyObject *, PyObject *) {
   return list.release();
 }
 
+PyObject *extend(PyObject *, PyObject *args) {
+  PyObject *name, *keyword, *function;
+  if (!PyArg_ParseTuple(args, "UUO", &name, &keyword, &function)) return nullptr;
+  if (!extensions) extensions = PyDict_New();
+  const Object key(extensions ? PyTuple_Pack(2, name, keyword) : nullptr);
+  if (!key || PyDict_SetItem(extensions, key.get(), function) < 0) return nullptr;
+  Py_RETURN_NONE;
+}
+
 PyMethodDef functions[] = {{"operator", entry<operator_function>, METH_O,
                             "operator(name, /)\n--\n\nThe operator of that name: a base name with "
                             "all its overloads, `max.dim` for one, `relu_` "
@@ -360,6 +383,9 @@ PyMethodDef functions[] = {{"operator", entry<operator_function>, METH_O,
                             "operator_names()\n--\n\n(name, variants) of every operator and its "
                             "in-place form: how it is called beside `operator(name)`, words out of "
                             "`function` (of the package) and `method` (of tensors)."},
+                           {"extend", entry<extend>, METH_VARARGS,
+                            "extend(name, keyword, function, /)\n--\n\nLet a function serve the "
+                            "calls of an operator with a keyword that its schema has not."},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -110,7 +110,8 @@ PyObject *get_grad(PyObject *self, void *) {
 }
 int set_grad(PyObject *self, PyObject *o, void *) {
   if (!o) o = Py_None;
-  if (o != Py_None && !is_tensor(o)) {
+  const bool sparse = is_sparse(o);
+  if (o != Py_None && !sparse && !is_tensor(o)) {
     PyErr_Format(PyExc_TypeError, "grad: a Tensor or None is required, got %s",
                  Py_TYPE(o)->tp_name);
     return -1;
@@ -119,8 +120,9 @@ int set_grad(PyObject *self, PyObject *o, void *) {
   const plait_engine *e = state.python->engine();
   if (!e) return -1;
   plait_thread *thread = state.runtime->thread();
-  const plait_status s =
-      e->set_grad(e->ctx, thread, handle_of(self), o == Py_None ? nullptr : handle_of(o));
+  plait_tensor *given = o == Py_None ? nullptr : sparse ? sparse_handle(o) : handle_of(o);
+  if (sparse && !given) return -1;
+  const plait_status s = e->set_grad(e->ctx, thread, handle_of(self), given);
   return s < 0 ? fail(thread, s) : 0;
 }
 

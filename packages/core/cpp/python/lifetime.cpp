@@ -122,6 +122,7 @@ PyObject *wrap(plait_tensor *t) {
       return new_reference(reinterpret_cast<PyObject *>(w));
     }
   }
+  if (__builtin_expect(is_box(t), 0)) return wrap_box(t);
   TensorObject *o = allocate();
   if (!o) {
     plait_release(t);

@@ -419,7 +419,7 @@ PYBIND11_MODULE(_core, m) {
   throw_if(!state.python);
   state.runtime = state.python->runtime;
   throw_if(!add_size(m.ptr()) || !add_node(m.ptr()) || !add_tensor(m.ptr()) ||
-           PyModule_AddFunctions(m.ptr(), exchange_functions) < 0);
+           !add_sparse(m.ptr()) || PyModule_AddFunctions(m.ptr(), exchange_functions) < 0);
   add_functions(m);
   add_checkpoint_files(m);
   add_attribute_lookup(m);

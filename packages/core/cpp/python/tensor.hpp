@@ -93,6 +93,13 @@ int set_attribute(PyObject *, PyObject *, PyObject *);
 PyObject *get_dict(PyObject *, void *);
 bool find_subtype_dealloc();
 
+// From sparse.cpp: sparse tensors as handles (docs/design/0035).
+inline bool is_box(const plait_tensor *t) { return t->slot[3] != nullptr; }
+PyObject *wrap_box(plait_tensor *);  // as a SparseTensor; steals
+bool is_sparse(PyObject *);
+plait_tensor *sparse_handle(PyObject *);  // borrowed; NULL with an exception
+bool add_sparse(PyObject *module);
+
 // From operators.cpp: a new handle, or nullptr with an exception.
 plait_tensor *call(Op, std::initializer_list<plait_value>, uint32_t form = PLAIT_FUNCTION);
 plait_tensor *cast(plait_tensor *, DLDataType);

@@ -50,7 +50,9 @@ from plait_core import (
     _promotion,
     _protocols,
     _resizing,
+    _sparse_compressed,
     _sparse_creation,
+    _sparse_gradients,
     _startup,
     _stft,
     _tensor_methods,
@@ -131,7 +133,11 @@ from plait_core._memory_formats import (
     layout,
     memory_format,
     preserve_format,
+    sparse_bsc,
+    sparse_bsr,
     sparse_coo,
+    sparse_csc,
+    sparse_csr,
     strided,
 )
 from plait_core._products import block_diag, chain_matmul, tensordot
@@ -146,6 +152,14 @@ from plait_core._protocols import mark_written
 from plait_core._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from plait_core._repr import set_printoptions
 from plait_core._sparse import SparseTensor
+from plait_core._sparse_compressed import (
+    CompressedTensor,
+    sparse_bsc_tensor,
+    sparse_bsr_tensor,
+    sparse_compressed_tensor,
+    sparse_csc_tensor,
+    sparse_csr_tensor,
+)
 from plait_core._sparse_creation import sparse_coo_tensor
 from plait_core._startup import set_reproducible
 from plait_core._stft import istft, stft
@@ -163,6 +177,7 @@ __all__ = [
     "istft",
     "stft",
     "CheckpointError",
+    "CompressedTensor",
     "ArgumentError",
     "DTypeError",
     "Event",
@@ -273,8 +288,17 @@ __all__ = [
     "set_winograd",
     "short",
     "sparse",
+    "sparse_bsc",
+    "sparse_bsc_tensor",
+    "sparse_bsr",
+    "sparse_bsr_tensor",
+    "sparse_compressed_tensor",
     "sparse_coo",
     "sparse_coo_tensor",
+    "sparse_csc",
+    "sparse_csc_tensor",
+    "sparse_csr",
+    "sparse_csr_tensor",
     "special",
     "strided",
     "tensor",
@@ -344,6 +368,7 @@ _TOPICS = (
     _attributes,
     _resizing,
     _sparse_creation,
+    _sparse_compressed,
     _complex,
     _functional,
     _histograms,
@@ -386,6 +411,7 @@ _startup.start()
 _bind_operators()
 _bind_fallbacks()
 _fft_kernels.register()
+_sparse_gradients.register()
 
 from plait_core import fft, linalg, special  # noqa: E402, they are filled from the registry
 

@@ -11,7 +11,11 @@ __all__ = [
     "layout",
     "memory_format",
     "preserve_format",
+    "sparse_bsc",
+    "sparse_bsr",
     "sparse_coo",
+    "sparse_csc",
+    "sparse_csr",
     "strided",
 ]
 
@@ -38,7 +42,8 @@ class memory_format(str):  # noqa: N801
 
 
 class layout(str):  # noqa: N801
-    """How a tensor stores its elements: `strided`, or `sparse_coo` for a `SparseTensor`.
+    """How a tensor stores its elements: `strided`, `sparse_coo` for a `SparseTensor`, or one of
+    `sparse_csr`, `sparse_csc`, `sparse_bsr` and `sparse_bsc` for a `CompressedTensor`.
 
     Example:
         >>> import plait_core as pc
@@ -61,3 +66,7 @@ channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")
 strided = layout("strided")
 sparse_coo = layout("sparse_coo")
+sparse_csr = layout("sparse_csr")
+sparse_csc = layout("sparse_csc")
+sparse_bsr = layout("sparse_bsr")
+sparse_bsc = layout("sparse_bsc")

@@ -12,7 +12,7 @@ import plait_core._core as _core
 from plait_abi import _binding
 from plait_core._core import Tensor
 
-__all__ = ["PrintOptions", "set_printoptions", "text_of"]
+__all__ = ["PrintOptions", "linewidth", "set_printoptions", "text_of", "text_of_elements"]
 
 
 class PrintOptions:
@@ -112,6 +112,11 @@ def _count(name: str, value: Any) -> float | None:
     return value
 
 
+def linewidth() -> int:
+    """Return how many characters a line may have."""
+    return _options.linewidth
+
+
 def text_of(self: Tensor) -> str:
     """Return the text of a tensor: elements, then dtype, device and history if they are not the
     default.
@@ -119,7 +124,7 @@ def text_of(self: Tensor) -> str:
     name = "tensor" if type(self) is Tensor else type(self).__name__
     start = f"{name}("
     notes = _notes(self)
-    body = "..." if self.device.type == "meta" else _body(self.data, len(start))
+    body = "..." if self.device.type == "meta" else text_of_elements(self.data, len(start))
     text = start + body
     for note in notes:
         last = len(text) - text.rfind("\n") - 1
@@ -149,7 +154,7 @@ def _notes(self: Tensor) -> list[str]:
     return notes
 
 
-def _body(data: Tensor, indent: int) -> str:
+def text_of_elements(data: Tensor, indent: int) -> str:
     if data.numel() == 0:
         return "[]"
     edge = _options.edgeitems

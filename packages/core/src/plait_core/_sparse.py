@@ -6,11 +6,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import plait_core._core as _core
 from plait_abi import DTypeError, ShapeError, _binding
+from plait_core import _repr
 from plait_core._core import Size, Tensor, is_tensor
+from plait_core._functional import broadcast_shapes
 from plait_core._memory_formats import layout, sparse_coo
 
-__all__ = ["KEEPING_ZERO", "SparseTensor", "cat"]
+__all__ = ["CASTS", "KEEPING_ZERO", "SparseTensor", "cat", "text_of"]
 
 KEEPING_ZERO = [
     "abs",
@@ -57,13 +60,56 @@ def _dim(name: str, dim: int, ndim: int) -> int:
     return dim % ndim
 
 
-class SparseTensor:
+def text_of(self: Any, parts: dict[str, Tensor], apart: bool) -> str:
+    """Return the text of a sparse tensor: its parts, then what else there is to know; `apart`: on a
+    line of its own.
+    """
+    lines = []
+    for name, part in parts.items():
+        start = f"{name}=tensor("
+        meta = part.device.type == "meta"
+        body = "..." if meta else _repr.text_of_elements(part.detach(), 7 + len(start))
+        size = f", size={tuple(part.shape)}" if meta or part.numel() == 0 else ""
+        lines.append(f"{start}{body}{size})")
+    text = "tensor(" + ",\n       ".join(lines)
+    notes = [f"size={tuple(self.shape)}", f"nnz={self.nnz()}", f"layout={self.layout!r}"]
+    values = parts["values"]
+    if values.dtype.name not in ("int64", "bool", _core.get_default_dtype().name):
+        notes.insert(2, f"dtype={values.dtype.name}")
+    if values.device.type != "cpu":
+        notes.insert(0, f"device='{values.device}'")
+    if values.grad_fn is not None:
+        notes.append(f"grad_fn=<{values.grad_fn.name()}>")
+    elif values.requires_grad:
+        notes.append("requires_grad=True")
+    last = len(text) - text.rfind("\n") + 1
+    for note in notes:
+        if apart or last + len(note) + 2 > _repr.linewidth():
+            text, last, apart = f"{text},\n       {note}", 7 + len(note), False
+        else:
+            text, last = f"{text}, {note}", last + len(note) + 2
+    return text + ")"
+
+
+def _joined(start: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Return, for the ranges from `start` with `counts` members one after the other, the range and
+    the member of each place.
+    """
+    ranges = _operator("arange")(counts.shape[0], device=counts.device).repeat_interleave(counts)
+    begun = (counts.cumsum(0) - counts).index_select(0, ranges)
+    step = _operator("arange")(ranges.shape[0], device=counts.device) - begun
+    return ranges, start.index_select(0, ranges) + step
+
+
+class SparseTensor(_core._Sparse):
     """A tensor that stores only some elements and their indices; all others are 0.
 
-    Made by `sparse_coo_tensor` and ``Tensor.to_sparse()``. It is not a Tensor: it has the
-    operations that graph neural networks use. Each runs as operators on its `values`, so gradients
-    flow through the values and through dense factors. An index that occurs several times stands for
-    the sum of its values; `coalesce` adds them up.
+    Made by `sparse_coo_tensor` and ``Tensor.to_sparse()``, and what the gradients of
+    ``Embedding(sparse=True)`` are. The first `sparse_dim` dimensions have indices; the `dense_dim`
+    others are those of the values: a stored element is then a tensor itself, such as a row. It is
+    not a Tensor: it has the operations of graph neural networks and of optimizers. Each runs as
+    operators on its `values`, so gradients flow through the values and through dense factors. An
+    index that occurs several times stands for the sum of its values; `coalesce` adds them up.
 
     Example:
         >>> import plait_core as pc
@@ -71,9 +117,11 @@ class SparseTensor:
         >>> x.nnz(), x @ pc.tensor([[1.0], [10.0]])
         (2, tensor([[20.],
                 [ 3.]]))
+        >>> pc.tensor([[0.0, 0.0], [3.0, 0.0]]).to_sparse(1).values()
+        tensor([[3., 0.]])
     """
 
-    __slots__ = ("_coalesced", "_places", "_shape", "_stored")
+    __slots__ = ("__weakref__", "_coalesced", "_places", "_shape", "_stored")
 
     def __init__(
         self, positions: Tensor, stored: Tensor, shape: tuple[int, ...], coalesced: bool = False
@@ -90,6 +138,23 @@ class SparseTensor:
         return (self._places, self._stored), lambda positions, stored: SparseTensor(
             positions, stored, shape, coalesced
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = (self._places, self._stored, tuple(self._shape), self._coalesced)
+        return SparseTensor, parts
+
+    def _parts(self) -> tuple[Tensor, Tensor, Tensor, tuple[int, ...], bool]:
+        """Return what C++ makes a handle of; the third is its only element."""
+        number = math.nan if self.dtype.is_floating_point or self.dtype.is_complex else 0
+        blank = _operator("full")([], number, dtype=self.dtype, device=self.device)
+        return self._places, self._stored, blank, self._shape, self._coalesced
+
+    def _become(self, other: SparseTensor) -> SparseTensor:
+        """Take the elements of another tensor of this shape."""
+        self._places, self._stored = other._places, other._stored
+        self._coalesced = other._coalesced
+        _core._sparse_changed(self)
+        return self
 
     # ---- what it is
     @property
@@ -114,18 +179,67 @@ class SparseTensor:
 
     @property
     def layout(self) -> layout:
-        """The layout, which is `sparse_coo` for every sparse tensor."""
+        """The layout, which is `sparse_coo`."""
         return sparse_coo
 
     @property
     def is_sparse(self) -> bool:
-        """Whether this is a sparse tensor: True."""
+        """Whether this is a sparse tensor with coordinates: True."""
         return True
+
+    @property
+    def is_sparse_csr(self) -> bool:
+        """Whether the layout is `sparse_csr`: False."""
+        return False
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether the elements are on the CPU."""
+        return self.device.type == "cpu"
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the elements are on a CUDA device."""
+        return self.device.type == "cuda"
+
+    @property
+    def is_meta(self) -> bool:
+        """Whether the elements are on the device meta."""
+        return self.device.type == "meta"
 
     @property
     def requires_grad(self) -> bool:
         """Whether operators on the values are recorded."""
         return self._stored.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operator made the values."""
+        return self._stored.is_leaf
+
+    @property
+    def grad_fn(self) -> Any:
+        """The node that made the values, or None."""
+        return self._stored.grad_fn
+
+    @property
+    def grad(self) -> SparseTensor | None:
+        """The gradient with respect to the stored elements, at their indices; or None."""
+        gradient = self._stored.grad
+        return None if gradient is None else self._with(gradient)
+
+    @grad.setter
+    def grad(self, value: SparseTensor | None) -> None:
+        self._stored.grad = None if value is None else value._stored
+
+    @property
+    def data(self) -> SparseTensor:
+        """The tensor without history, on the same elements."""
+        return self.detach()
 
     @property
     def T(self) -> SparseTensor:  # noqa: N802
@@ -141,12 +255,12 @@ class SparseTensor:
         return self.ndim
 
     def sparse_dim(self) -> int:
-        """Return the number of sparse dimensions, which is `ndim`."""
-        return self.ndim
+        """Return the number of dimensions that have indices."""
+        return self._places.shape[0]
 
     def dense_dim(self) -> int:
-        """Return the number of dense dimensions, which is 0."""
-        return 0
+        """Return the number of dimensions that a stored element has."""
+        return self._stored.ndim - 1
 
     def numel(self) -> int:
         """Return the number of elements, including zeros."""
@@ -158,9 +272,21 @@ class SparseTensor:
 
     _nnz = nnz
 
+    def is_floating_point(self) -> bool:
+        """Return whether the dtype is a floating one."""
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        """Return whether the dtype is complex."""
+        return self.dtype.is_complex
+
     def is_coalesced(self) -> bool:
         """Return whether the indices are sorted and occur once."""
         return self._coalesced
+
+    def _coalesced_(self, coalesced: bool) -> SparseTensor:
+        self._coalesced = coalesced
+        return self._become(self)
 
     def _ordered(self, name: str) -> SparseTensor:
         if not self._coalesced:
@@ -171,7 +297,7 @@ class SparseTensor:
         return self
 
     def indices(self) -> Tensor:
-        """Return the indices of the stored elements, int64 of shape ``(ndim, nnz)``.
+        """Return the indices of the stored elements, int64 of shape ``(sparse_dim, nnz)``.
 
         Raises:
             RuntimeError: if the tensor is not coalesced.
@@ -179,7 +305,7 @@ class SparseTensor:
         return self._ordered("indices")._places
 
     def values(self) -> Tensor:
-        """Return the stored elements, of shape ``(nnz,)``.
+        """Return the stored elements, of shape ``(nnz, ...)`` with the dense dimensions.
 
         Raises:
             RuntimeError: if the tensor is not coalesced.
@@ -193,10 +319,7 @@ class SparseTensor:
         return self._stored
 
     def __repr__(self) -> str:
-        lines = [f"indices={self._places!r}", f"values={self._stored!r}"]
-        facts = f"size={tuple(self._shape)}, nnz={self.nnz()}, layout={self.layout!r}"
-        text = ",\n".join(lines).replace("\n", "\n       ")
-        return f"tensor({text},\n       {facts})"
+        return text_of(self, {"indices": self._places, "values": self._stored}, True)
 
     def __len__(self) -> int:
         return self._shape[0]
@@ -219,16 +342,33 @@ class SparseTensor:
     # ---- other forms of it
     def _with(self, stored: Tensor, coalesced: bool | None = None) -> SparseTensor:
         kept = self._coalesced if coalesced is None else coalesced
-        return SparseTensor(self._places, stored, self._shape, kept)
+        shape = (*self._shape[: self.sparse_dim()], *stored.shape[1:])
+        return SparseTensor(self._places, stored, shape, kept)
+
+    def _block(self) -> tuple[int, ...]:
+        """Return the shape of a stored element."""
+        return tuple(self._stored.shape[1:])
+
+    def _count(self) -> int:
+        """Return how many indices there may be."""
+        return math.prod(self._shape[: self.sparse_dim()])
 
     def _flat(self) -> Tensor:
-        """Return the indices as positions in the flattened tensor."""
-        if math.prod(self._shape) >= 2**63:
+        """Return the indices as positions among all that there may be."""
+        if self._count() >= 2**63:
             raise ShapeError(f"sparse: fewer than 2**63 elements are required, got {self._shape}")
+        if self.sparse_dim() == 1:
+            return self._places[0]
         flat = _operator("zeros")(self.nnz(), dtype="int64", device=self.device)
-        for i, size in enumerate(self._shape):
+        for i, size in enumerate(self._shape[: self.sparse_dim()]):
             flat = flat * size + self._places[i]
         return flat  # type: ignore[no-any-return]
+
+    def _listed(self, dense: Tensor) -> Tensor:
+        """Return a dense tensor of this shape as one with a place for each index."""
+        if self.sparse_dim() == 1:
+            return dense
+        return dense.reshape((self._count(), *self._block()))
 
     def coalesce(self) -> SparseTensor:
         """Return the tensor with sorted indices that occur once; itself if it is coalesced."""
@@ -243,16 +383,18 @@ class SparseTensor:
         group = _operator("cumsum")(first.to("int64"), 0) - 1
         count = int(group[-1]) + 1 if n else 0
         starts = order[_operator("nonzero")(first).reshape(-1)]
-        zeros = _operator("zeros")(count, dtype=self.dtype, device=self.device)
+        zeros = _operator("zeros")((count, *self._block()), dtype=self.dtype, device=self.device)
         summed = zeros.index_add(0, group, self._stored.index_select(0, order))
         return SparseTensor(self._places.index_select(1, starts), summed, self._shape, True)
 
-    def to_dense(self) -> Tensor:
-        """Return the dense tensor."""
-        zeros = _operator("zeros")(self.numel(), dtype=self.dtype, device=self.device)
-        return zeros.index_add(0, self._flat(), self._stored).reshape(tuple(self._shape))  # type: ignore[no-any-return]
+    def to_dense(self, dtype: Any = None) -> Tensor:
+        """Return the dense tensor, in another dtype if one is given."""
+        shape = (self._count(), *self._block())
+        zeros = _operator("zeros")(shape, dtype=self.dtype, device=self.device)
+        dense = zeros.index_add(0, self._flat(), self._stored).reshape(tuple(self._shape))
+        return dense if dtype is None else dense.to(dtype)  # type: ignore[no-any-return]
 
-    def to_sparse(self) -> SparseTensor:
+    def to_sparse_coo(self) -> SparseTensor:
         """Return the tensor itself."""
         return self
 
@@ -280,24 +422,45 @@ class SparseTensor:
         """Return the tensor without history."""
         return self._with(self._stored.detach())
 
+    def detach_(self) -> SparseTensor:
+        """Forget the history of the values, and return the tensor."""
+        return self._become(self.detach())
+
     def requires_grad_(self, requires_grad: bool = True) -> SparseTensor:
         """Set whether operators on the values are recorded."""
         self._stored.requires_grad_(requires_grad)
         return self
 
+    def sparse_mask(self, mask: SparseTensor) -> SparseTensor:
+        """Return the elements at the indices of another sparse tensor; see `Tensor.sparse_mask`."""
+        return self.to_dense().sparse_mask(mask)  # type: ignore[no-any-return]
+
     def transpose(self, dim0: int, dim1: int) -> SparseTensor:
-        """Return the tensor with two dimensions exchanged."""
-        order = list(range(self.ndim))
+        """Return the tensor with two dimensions exchanged, both sparse or both dense.
+
+        Raises:
+            IndexError: for a dimension out of range.
+            ShapeError: for a sparse and a dense dimension.
+        """
         for dim in (dim0, dim1):
             if not -self.ndim <= dim < self.ndim:
                 raise IndexError(
                     f"transpose: dimensions in [{-self.ndim}, {self.ndim - 1}] are required, got "
                     f"{dim}"
                 )
-        order[dim0], order[dim1] = order[dim1], order[dim0]
-        positions = _operator("stack")([self._places[i] for i in order], 0)
+        n, (a, b) = self.sparse_dim(), sorted((dim0 % self.ndim, dim1 % self.ndim))
+        if a < n <= b:
+            raise ShapeError(
+                f"transpose: two sparse or two dense dimensions are required, got {dim0} and "
+                f"{dim1} of {n} sparse and {self.dense_dim()} dense ones"
+            )
+        if a >= n:
+            return self._with(self._stored.transpose(a - n + 1, b - n + 1))
+        order = list(range(self.ndim))
+        order[a], order[b] = order[b], order[a]
+        positions = _operator("stack")([self._places[i] for i in order[:n]], 0)
         shape = tuple(self._shape[i] for i in order)
-        return SparseTensor(positions, self._stored, shape, self._coalesced and self.ndim < 2)
+        return SparseTensor(positions, self._stored, shape, self._coalesced and a == b)
 
     def t(self) -> SparseTensor:
         """Return the transposed matrix."""
@@ -321,14 +484,15 @@ class SparseTensor:
         size, n = self.shape[at], index.numel()
         if n and not (int(index.min()) >= 0 and int(index.max()) < size):
             raise IndexError(f"index_select: `index` must hold numbers from 0 to {size - 1}")
+        if at >= self.sparse_dim():
+            wanted = at - self.sparse_dim() + 1
+            return self._with(self._stored.index_select(wanted, index.reshape(-1)))
         positions, order = _operator("sort")(self._indices()[at])
         wanted = index.reshape(-1).contiguous()
         first = _operator("searchsorted")(positions, wanted)
         counts = _operator("searchsorted")(positions, wanted, right=True) - first
-        row = _operator("arange")(n, device=index.device).repeat_interleave(counts)
-        begun = (counts.cumsum(0) - counts).index_select(0, row)
-        step = _operator("arange")(row.shape[0], device=index.device) - begun
-        source = order.index_select(0, first.index_select(0, row) + step)
+        row, member = _joined(first, counts)
+        source = order.index_select(0, member)
         picked = [row if i == at else each[source] for i, each in enumerate(self._indices())]
         shape = tuple(n if i == at else each for i, each in enumerate(self.shape))
         stored = self._values().index_select(0, source)
@@ -349,27 +513,37 @@ class SparseTensor:
         """Return ``self + alpha * other``: sparse if `other` is sparse, else dense.
 
         Raises:
-            ShapeError: if the shapes differ.
+            ShapeError: if the shapes, or the numbers of sparse dimensions, differ.
         """
         if is_tensor(other) and other.ndim:
             self._same_shape("add", other)
-            flat = (other * alpha).reshape(-1)
-            dtype = _operator("add")(self._stored[:0], flat[:0]).dtype
-            added = flat.to(dtype).index_add(0, self._flat(), self._stored.to(dtype))
+            listed = self._listed(other * alpha if alpha != 1 else other)
+            dtype = _operator("add")(self._stored[:0], listed[:0]).dtype
+            added = listed.to(dtype).index_add(0, self._flat(), self._stored.to(dtype))
             return added.reshape(tuple(self._shape))
         if not isinstance(other, SparseTensor):
             return NotImplemented
         self._same_shape("add", other)
+        if self.sparse_dim() != other.sparse_dim():
+            raise ShapeError(
+                "add: equal numbers of sparse dimensions are required, got "
+                f"{self.sparse_dim()} and {other.sparse_dim()}"
+            )
         dtype = _operator("add")(self._stored[:0], other._stored[:0]).dtype
         theirs = other._stored * alpha if alpha != 1 else other._stored
         stored = _operator("cat")([self._stored.to(dtype), theirs.to(dtype)], 0)
         positions = _operator("cat")([self._places, other._places], 1)
-        return SparseTensor(positions, stored, self._shape).coalesce()
+        joined = SparseTensor(positions, stored, self._shape)
+        return joined.coalesce() if self._coalesced and other._coalesced else joined
 
     def __add__(self, other: Any) -> Any:
         return self.add(other)
 
     __radd__ = __add__
+
+    def sub(self, other: Any, *, alpha: float = 1) -> Any:
+        """Return ``self - alpha * other``; see `add`."""
+        return self.add(other, alpha=-alpha)
 
     def __sub__(self, other: Any) -> Any:
         return self.add(other, alpha=-1)
@@ -378,16 +552,21 @@ class SparseTensor:
         return (-self).add(other)
 
     def mul(self, other: Any) -> Any:
-        """Return the product with a number, or element by element with a tensor of this shape."""
+        """Return the product with a number, or element by element with a tensor, whose shape
+        broadcasts to this one.
+        """
         if _is_number(other):
             return self._with(self._stored * other)
         if isinstance(other, SparseTensor):
             return self.mul(other.to_dense())
         if not is_tensor(other):
             return NotImplemented
-        self._same_shape("mul", other)
+        if tuple(other.shape) != tuple(self._shape):
+            if tuple(broadcast_shapes(other.shape, self._shape)) != tuple(self._shape):
+                self._same_shape("mul", other)
+            other = other.expand(tuple(self._shape))
         here = self.coalesce()
-        return here._with(here._stored * other.reshape(-1).index_select(0, here._flat()))
+        return here._with(here._stored * here._listed(other).index_select(0, here._flat()))
 
     def __mul__(self, other: Any) -> Any:
         return self.mul(other)
@@ -401,47 +580,81 @@ class SparseTensor:
     def __truediv__(self, other: Any) -> Any:
         return self.div(other)
 
-    def sum(self, dim: int | tuple[int, ...] | None = None) -> Any:
-        """Return the sum over dimensions, a sparse tensor; over all of them a dense 0-d tensor."""
+    def zero_(self) -> SparseTensor:
+        """Remove all elements, and return the tensor."""
+        none = SparseTensor(self._places[:, :0], self._stored.detach()[:0], self._shape, True)
+        return self._become(none)
+
+    def copy_(self, other: SparseTensor) -> SparseTensor:
+        """Take the elements of another sparse tensor of this shape, and return the tensor."""
+        if not isinstance(other, SparseTensor):
+            raise TypeError(f"copy_: `other` must be SparseTensor, got {type(other).__name__}")
+        self._same_shape("copy_", other)
+        return self._become(other.to(dtype=self.dtype, device=self.device, copy=True))
+
+    def sum(self, dim: int | tuple[int, ...] | None = None, dtype: Any = None) -> Any:
+        """Return the sum over dimensions: sparse while sparse dimensions are left, else dense."""
+        if dtype is not None:
+            return self.to(dtype).sum(dim)
         dims = range(self.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
         for each in dims:
             if not -self.ndim <= each < self.ndim:
                 raise IndexError(
                     f"sum: `dim` must be in [{-self.ndim}, {self.ndim - 1}], got {each}"
                 )
-        gone = {each % self.ndim for each in dims}
-        kept = [i for i in range(self.ndim) if i not in gone]
+        n, gone = self.sparse_dim(), {each % self.ndim for each in dims}
+        kept = [i for i in range(n) if i not in gone]
+        dense = [i - n + 1 for i in gone if i >= n]
         if not kept:
-            return self._stored.sum()
+            return self._stored.sum([0, *dense])
+        stored = self._stored.sum(dense) if dense else self._stored
+        if len(kept) == n:
+            return self._with(stored)
         positions = _operator("stack")([self._places[i] for i in kept], 0)
-        shape = tuple(self._shape[i] for i in kept)
-        return SparseTensor(positions, self._stored, shape).coalesce()
+        shape = (*(self._shape[i] for i in kept), *stored.shape[1:])
+        return SparseTensor(positions, stored, shape).coalesce()
 
-    def mm(self, mat2: Any) -> Any:
-        """Return the product with a dense matrix, which is dense.
-
-        Raises:
-            ShapeError: if the shapes do not fit.
-            DTypeError: if the dtypes differ.
-        """
-        if isinstance(mat2, SparseTensor):
-            mat2 = mat2.to_dense()
-        if not is_tensor(mat2):
-            raise TypeError(f"mm: `mat2` must be Tensor, got {type(mat2).__name__}")
-        if self.ndim != 2 or mat2.ndim != 2 or self._shape[1] != mat2.shape[0]:
+    def _matrices(self, mat2: Any) -> None:
+        flat = self.dense_dim() == 0 and getattr(mat2, "dense_dim", lambda: 0)() == 0
+        if not flat or self.ndim != 2 or mat2.ndim != 2 or self._shape[1] != mat2.shape[0]:
             raise ShapeError(
                 f"mm: matrices (m, k) and (k, n) are required, got {tuple(self._shape)} and "
-                f"{tuple(mat2.shape)}"
+                f"{tuple(mat2.shape)}" + ("" if flat else " with dense dimensions")
             )
         if self.dtype is not mat2.dtype:
             raise DTypeError(
                 f"mm: equal dtypes are required, got {self.dtype.name} and {mat2.dtype.name}"
             )
+
+    def mm(self, mat2: Any) -> Any:
+        """Return the product with a matrix, dense or sparse as that is.
+
+        Raises:
+            ShapeError: if the shapes do not fit.
+            DTypeError: if the dtypes differ.
+        """
+        if not (is_tensor(mat2) or isinstance(mat2, SparseTensor)):
+            raise TypeError(f"mm: `mat2` must be Tensor, got {type(mat2).__name__}")
+        self._matrices(mat2)
         rows, columns = self._places[0], self._places[1]
+        if isinstance(mat2, SparseTensor):
+            return self._sparse_product(mat2.coalesce())
         terms = mat2.index_select(0, columns) * self._stored.unsqueeze(1)
         shape = (self._shape[0], mat2.shape[1])
         zeros = _operator("zeros")(shape, dtype=self.dtype, device=self.device)
         return zeros.index_add(0, rows, terms)
+
+    def _sparse_product(self, right: SparseTensor) -> SparseTensor:
+        """Return the product of matrices whose terms are a stored element of each."""
+        rows, columns = self._places[0], self._places[1].contiguous()
+        theirs = right._places[0].contiguous()  # sorted, as it is coalesced
+        first = _operator("searchsorted")(theirs, columns)
+        counts = _operator("searchsorted")(theirs, columns, right=True) - first
+        mine, other = _joined(first, counts)
+        terms = self._stored.index_select(0, mine) * right._stored.index_select(0, other)
+        positions = [rows.index_select(0, mine), right._places[1].index_select(0, other)]
+        shape = (self._shape[0], right.shape[1])
+        return SparseTensor(_operator("stack")(positions, 0), terms, shape).coalesce()
 
     def mv(self, vec: Tensor) -> Any:
         """Return the product with a dense vector."""
@@ -498,6 +711,24 @@ class SparseTensor:
         return _operator("linalg_vector_norm")(values, 2 if p == "fro" else p)  # type: ignore[no-any-return]
 
 
+def _in_place(name: str) -> Callable[..., SparseTensor]:
+    def method(self: SparseTensor, *args: Any, **kwargs: Any) -> SparseTensor:
+        made = getattr(self, name)(*args, **kwargs)
+        if not isinstance(made, SparseTensor):
+            raise TypeError(f"{name}_: a number or a sparse tensor is required")
+        return self._become(made.to(dtype=self.dtype))
+
+    method.__name__, method.__qualname__ = f"{name}_", f"SparseTensor.{name}_"
+    method.__doc__ = f"Take the elements that `{name}` gives, and return the tensor."
+    return method
+
+
+for _name in ("add", "sub", "mul", "div"):
+    setattr(SparseTensor, f"{_name}_", _in_place(_name))
+for _name, _slot in (("add", "iadd"), ("sub", "isub"), ("mul", "imul"), ("div", "itruediv")):
+    setattr(SparseTensor, f"__{_slot}__", getattr(SparseTensor, f"{_name}_"))
+
+
 def _cast(name: str) -> Callable[[SparseTensor], SparseTensor]:
     def method(self: SparseTensor) -> SparseTensor:
         return self._with(getattr(self._stored, name)())
@@ -507,7 +738,7 @@ def _cast(name: str) -> Callable[[SparseTensor], SparseTensor]:
     return method
 
 
-for _name in [
+CASTS = [
     "bfloat16",
     "bool",
     "byte",
@@ -520,7 +751,10 @@ for _name in [
     "int",
     "long",
     "short",
-]:
+]
+"""Methods that give another dtype."""
+
+for _name in CASTS:
     setattr(SparseTensor, _name, _cast(_name))
 
 
@@ -545,6 +779,7 @@ def _elementwise(name: str) -> Callable[..., SparseTensor]:
 
 for _name in KEEPING_ZERO:
     setattr(SparseTensor, _name, _elementwise(_name))
+    setattr(SparseTensor, f"{_name}_", _in_place(_name))
 SparseTensor.__abs__ = _elementwise("abs")  # type: ignore[attr-defined]
 
 
@@ -573,6 +808,11 @@ def cat(tensors: Sequence[SparseTensor], dim: int = 0) -> SparseTensor:
             raise ShapeError(
                 f"cat: shapes must be equal but for dimension {at}, got {tuple(shape)} and "
                 f"{tuple(each.shape)}"
+            )
+        if each.sparse_dim() != tensors[0].sparse_dim() or at >= each.sparse_dim():
+            raise ShapeError(
+                "cat: equal numbers of sparse dimensions are required, and `dim` must be one of "
+                f"them; got {tensors[0].sparse_dim()} and {each.sparse_dim()}, and {at}"
             )
         moved = [row + before if i == at else row for i, row in enumerate(each._indices())]
         positions.append(_operator("stack")(moved, 0))
@@ -639,8 +879,8 @@ def _div(input: Any, other: Any) -> Any:
     return input.div(other) if isinstance(input, SparseTensor) else NotImplemented
 
 
-def _sum(input: SparseTensor, dim: Any = None) -> Any:
-    return input.sum(dim)
+def _sum(input: SparseTensor, dim: Any = None, *, dtype: Any = None) -> Any:
+    return input.sum(dim, dtype)
 
 
 def _index_select(input: SparseTensor, dim: int, index: Tensor) -> SparseTensor:
@@ -654,8 +894,20 @@ def _method(name: str) -> Callable[..., Any]:
     return function
 
 
+def _add_(input: Any, other: Any, *, alpha: float = 1) -> Any:
+    if isinstance(input, SparseTensor):
+        return input.add_(other, alpha=alpha)  # type: ignore[attr-defined]
+    return _listed_sum(input, other, alpha, True)
+
+
+def _sub_(input: Any, other: Any, *, alpha: float = 1) -> Any:
+    return _add_(input, other, alpha=-alpha)
+
+
 _CALLS: dict[str, Callable[..., Any]] = {
     "add": _add,
+    "add_": _add_,
+    "sub_": _sub_,
     "addmm": _addmm,
     "div": _div,
     "divide": _div,
@@ -674,3 +926,74 @@ _CALLS: dict[str, Callable[..., Any]] = {
         for name in ("clone", "detach", "mv", "norm", "pow", "t", "transpose", *KEEPING_ZERO)
     },
 }
+
+
+# ---- sparse tensors among the arguments of operators in C++: gradients that an engine adds up
+
+
+def _listed_sum(target: Tensor, added: SparseTensor, alpha: float, in_place: bool) -> Any:
+    """Return a dense tensor plus a sparse one."""
+    if tuple(target.shape) != tuple(added.shape) or target.dtype is not added.dtype:
+        return NotImplemented
+    listed = target
+    if added.sparse_dim() != 1:
+        if in_place and not target.is_contiguous():
+            return NotImplemented
+        listed = added._listed(target)
+    at, values = added._flat(), added._stored
+    if in_place:
+        listed.index_add_(0, at, values, alpha=alpha)
+        return target
+    return listed.index_add(0, at, values, alpha=alpha).reshape(tuple(target.shape))
+
+
+def _box_sum(in_place: bool, left: Any, right: Any, alpha: float = 1) -> Any:
+    if is_tensor(left) and isinstance(right, SparseTensor):
+        return _listed_sum(left, right, alpha, in_place)
+    if in_place or not isinstance(left, SparseTensor):
+        return NotImplemented
+    if isinstance(right, SparseTensor):
+        alike = left.sparse_dim() == right.sparse_dim() and left.shape == right.shape
+        return left.add(right, alpha=alpha) if alike else NotImplemented
+    if alpha != 1 or not is_tensor(right):
+        return NotImplemented
+    return _listed_sum(right, left, 1, False)
+
+
+def _box_difference(in_place: bool, left: Any, right: Any, alpha: float = 1) -> Any:
+    return _box_sum(in_place, left, right, -alpha)
+
+
+def _scaled(name: str) -> Callable[..., Any]:
+    def run(in_place: bool, left: Any, right: Any, *rest: Any) -> Any:
+        usual = isinstance(left, SparseTensor) and _is_number(right) and not in_place
+        if not usual or any(each is not None for each in rest):
+            return NotImplemented
+        return left._with(_operator(name)(left._stored, right))
+
+    return run
+
+
+def _box_cast(in_place: bool, input: Any, dtype: Any) -> Any:
+    return input.to(dtype)
+
+
+_ON_BOXES: dict[str, Callable[..., Any]] = {
+    "add": _box_sum,
+    "sub": _box_difference,
+    "mul": _scaled("mul"),
+    "div": _scaled("div"),
+    "neg": lambda in_place, input: NotImplemented if in_place else -input,
+    "clone": lambda in_place, input, *rest: input.clone(),
+    "detach": lambda in_place, input: input.detach(),
+    "cast": _box_cast,
+}
+
+
+def _operate(name: str, in_place: bool, *args: Any) -> Any:
+    """Run an operator of which a sparse tensor is an argument, if it can stay sparse."""
+    known = _ON_BOXES.get(name)
+    return NotImplemented if known is None else known(in_place, *args)
+
+
+_core._set_sparse(SparseTensor, SparseTensor.to_dense, _operate)

@@ -10,7 +10,7 @@ from plait_core._core import Tensor, is_tensor
 from plait_core._creation import as_tensor
 from plait_core._sparse import SparseTensor, _operator
 
-__all__ = ["METHODS", "sparse_coo_tensor"]
+__all__ = ["METHODS", "sparse_coo_tensor", "to_coordinates"]
 
 
 def sparse_coo_tensor(
@@ -21,19 +21,21 @@ def sparse_coo_tensor(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    check_invariants: bool | None = None,
     is_coalesced: bool | None = None,
 ) -> SparseTensor:
     """Make a sparse tensor from indices and values, or an empty one of a size.
 
     Args:
-        indices: integers of shape ``(ndim, nnz)``, a tensor or data for one.
-        values: the elements, of shape ``(nnz,)``; a number is the value of all elements. Without
-            `indices` and `values` the tensor has no stored elements; `size` may then be the first
-            argument.
+        indices: integers of shape ``(sparse_dim, nnz)``, a tensor or data for one.
+        values: the elements, of shape ``(nnz, ...)`` with the dense dimensions, if there are any; a
+            number is the value of all elements. Without `indices` and `values` the tensor has no
+            stored elements; `size` may then be the first argument.
         size: the shape; None: the smallest that contains all indices.
         dtype: the dtype of the elements.
         device: where they are.
         requires_grad: whether operators on the values are recorded.
+        check_invariants: accepted; the arguments are checked in any case.
         is_coalesced: whether the indices are known to be sorted and to occur once.
 
     Raises:
@@ -69,36 +71,43 @@ def sparse_coo_tensor(
         )
     if positions.ndim != 2:
         raise ShapeError(
-            "sparse_coo_tensor: `indices` must have shape (ndim, nnz), got "
+            "sparse_coo_tensor: `indices` must have shape (sparse_dim, nnz), got "
             f"{tuple(positions.shape)}"
         )
     positions = positions.to("int64")
     stored = as_tensor(values, dtype=dtype, device=device)
     if stored.ndim == 0:
         stored = stored.expand((positions.shape[1],)).clone()
-    if tuple(stored.shape) != (positions.shape[1],):
+    if stored.shape[0] != positions.shape[1]:
         raise ShapeError(
-            f"sparse_coo_tensor: `values` must have shape ({positions.shape[1]},), as many as "
+            f"sparse_coo_tensor: `values` must have shape ({positions.shape[1]}, ...), as many as "
             f"`indices` has columns, got {tuple(stored.shape)}"
         )
-    shape = _checked_shape(positions, size)
+    shape = _checked_shape(positions, stored, size)
     if requires_grad:
         stored = stored.detach().requires_grad_()
     known = positions.shape[1] < 2 if is_coalesced is None else is_coalesced
     return SparseTensor(positions, stored, shape, known)
 
 
-def _checked_shape(positions: Tensor, size: tuple[int, ...] | None) -> tuple[int, ...]:
-    ndim, nnz = positions.shape
-    if size is not None and len(size) != ndim:
+def _checked_shape(
+    positions: Tensor, stored: Tensor, size: tuple[int, ...] | None
+) -> tuple[int, ...]:
+    (ndim, nnz), block = positions.shape, tuple(stored.shape[1:])
+    if size is not None and len(size) != ndim + len(block):
         raise ShapeError(
-            f"sparse_coo_tensor: `size` must have {ndim} entries, as `indices` has rows, got "
-            f"{tuple(size)}"
+            f"sparse_coo_tensor: `size` must have {ndim + len(block)} entries, as `indices` has "
+            f"{ndim} rows and `values` has {len(block)} dense dimensions, got {tuple(size)}"
+        )
+    if size is not None and tuple(size[ndim:]) != block:
+        raise ShapeError(
+            f"sparse_coo_tensor: `size` must end with the dense dimensions {block} of `values`, "
+            f"got {tuple(size)}"
         )
     if not nnz:
-        return (0,) * ndim if size is None else tuple(size)
+        return (*(0,) * ndim, *block) if size is None else tuple(size)
     low, high = positions.amin(1).tolist(), positions.amax(1).tolist()
-    shape = tuple(top + 1 for top in high) if size is None else tuple(size)
+    shape = (*(top + 1 for top in high), *block) if size is None else tuple(size)
     for i in range(ndim):
         if low[i] < 0 or high[i] >= shape[i]:
             raise IndexError(
@@ -108,31 +117,36 @@ def _checked_shape(positions: Tensor, size: tuple[int, ...] | None) -> tuple[int
     return shape
 
 
-def to_sparse(self: Tensor) -> SparseTensor:
-    """Return the sparse tensor of the elements that are not 0.
-
-    Example:
-        >>> import plait_core as pc
-        >>> pc.tensor([[0.0, 2.0], [0.0, 0.0]]).to_sparse().nnz()
-        1
-    """
+def to_coordinates(self: Tensor, sparse_dim: int | None = None) -> SparseTensor:
+    """Return the sparse tensor of the elements, or of the blocks of them, that are not 0."""
+    n = self.ndim if sparse_dim is None else sparse_dim
     if self.ndim == 0:
         raise ShapeError("to_sparse: at least one dimension is required, got shape ()")
-    positions = _operator("nonzero")(self.detach()).t().contiguous()
-    flat = SparseTensor(positions, positions[0], tuple(self.shape))._flat()
-    stored = self.reshape(-1).index_select(0, flat)
+    if not 1 <= n <= self.ndim:
+        raise ShapeError(f"to_sparse: `sparse_dim` must be in [1, {self.ndim}], got {n}")
+    block = tuple(self.shape[n:])
+    if not self.numel():
+        stored = self.reshape((0, *block))
+        positions = _operator("empty")((n, 0), dtype="int64", device=self.device)
+        return SparseTensor(positions, stored, tuple(self.shape), True)
+    held = self.detach()
+    if block:
+        held = (held != 0).reshape((*self.shape[:n], -1)).any(-1)
+    positions = _operator("nonzero")(held).t().contiguous()
+    flat = SparseTensor(positions, positions[0], tuple(self.shape[:n]))._flat()
+    stored = self.reshape((-1, *block)).index_select(0, flat)
     return SparseTensor(positions, stored, tuple(self.shape), True)
 
 
-def to_dense(self: Tensor) -> Tensor:
-    """Return the tensor itself, which is dense.
+def to_dense(self: Tensor, dtype: Any = None) -> Tensor:
+    """Return the tensor itself, which is dense, or one of another dtype.
 
     Example:
         >>> import plait_core as pc
         >>> pc.tensor([1, 2]).to_dense()
         tensor([1, 2])
     """
-    return self
+    return self if dtype is None else self.to(dtype)
 
 
 def sparse_mask(self: Tensor, mask: SparseTensor) -> SparseTensor:
@@ -155,12 +169,7 @@ def sparse_mask(self: Tensor, mask: SparseTensor) -> SparseTensor:
             f"{tuple(mask.shape)}"
         )
     here = mask.coalesce()
-    return here._with(self.reshape(-1).index_select(0, here._flat()))
+    return here._with(here._listed(self).index_select(0, here._flat()))
 
 
-METHODS: dict[str, Callable[..., Any]] = {
-    "sparse_mask": sparse_mask,
-    "to_dense": to_dense,
-    "to_sparse": to_sparse,
-    "to_sparse_coo": to_sparse,
-}
+METHODS: dict[str, Callable[..., Any]] = {"sparse_mask": sparse_mask, "to_dense": to_dense}

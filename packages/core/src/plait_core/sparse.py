@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from plait_core._core import Tensor
+from plait_abi import DTypeError, ShapeError
+from plait_core._core import Tensor, is_tensor
+from plait_core._memory_formats import sparse_csr
 from plait_core._namespaces import shown as _shown
 from plait_core._sparse import SparseTensor, _dim, _operator
+from plait_core._sparse_compressed import CompressedTensor
 
-__all__ = ["addmm", "log_softmax", "mm", "softmax", "sum"]
+__all__ = ["addmm", "log_softmax", "mm", "sampled_addmm", "softmax", "spdiags", "sum"]
 
 __dir__ = _shown(globals())
 
@@ -19,8 +22,20 @@ def _sparse(name: str, argument: str, value: Any) -> SparseTensor:
     return value
 
 
-def mm(sparse: SparseTensor, dense: Tensor) -> Tensor:
-    """Return the product of a sparse and a dense matrix.
+def _matrix(name: str, argument: str, value: Any) -> Any:
+    if not isinstance(value, (SparseTensor, CompressedTensor)):
+        raise TypeError(
+            f"{name}: `{argument}` must be SparseTensor or CompressedTensor, got "
+            f"{type(value).__name__}"
+        )
+    return value
+
+
+def mm(sparse: Any, dense: Any) -> Any:
+    """Return the product of a sparse matrix and another: dense, or sparse if both are.
+
+    Gradients go to the values of sparse factors, ``sparse.grad`` with their indices, and to dense
+    ones.
 
     Example:
         >>> import plait_core as pc
@@ -28,13 +43,12 @@ def mm(sparse: SparseTensor, dense: Tensor) -> Tensor:
         tensor([[1., 1.],
                 [1., 1.]])
     """
-    result: Tensor = _sparse("sparse.mm", "sparse", sparse).mm(dense)
-    return result
+    if is_tensor(sparse) and not is_tensor(dense):
+        return _matrix("sparse.mm", "dense", dense).__rmatmul__(sparse)
+    return _matrix("sparse.mm", "sparse", sparse).mm(dense)
 
 
-def addmm(
-    mat: Tensor, mat1: SparseTensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1
-) -> Tensor:
+def addmm(mat: Tensor, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Return ``beta * mat + alpha * (mat1 @ mat2)`` with a sparse `mat1`.
 
     Example:
@@ -43,20 +57,115 @@ def addmm(
         tensor([[3., 3.],
                 [3., 3.]])
     """
-    product = mm(_sparse("sparse.addmm", "mat1", mat1), mat2)
+    product = mm(_matrix("sparse.addmm", "mat1", mat1), mat2)
     result: Tensor = beta * mat + alpha * product
     return result
 
 
-def sum(input: SparseTensor, dim: int | tuple[int, ...] | None = None) -> Any:
-    """Return the sum over dimensions as a sparse tensor; over all of them a dense 0-d tensor.
+def sampled_addmm(
+    input: CompressedTensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1
+) -> CompressedTensor:
+    """Return ``beta * input + alpha * (mat1 @ mat2)`` at the places where `input` has elements.
+
+    Only these elements of the product are computed.
+
+    Args:
+        input: a matrix in the layout `sparse_csr`, (m, n).
+        mat1: a dense matrix, (m, k).
+        mat2: a dense matrix, (k, n).
+        beta: the factor of `input`.
+        alpha: the factor of the product.
+
+    Raises:
+        ShapeError: if the shapes do not fit.
+        DTypeError: if the dtypes differ.
+        TypeError: for another layout.
+
+    Example:
+        >>> import plait_core as pc
+        >>> kept = pc.eye(2).to_sparse_csr()
+        >>> pc.sparse.sampled_addmm(kept, pc.ones(2, 3), pc.ones(3, 2)).to_dense()
+        tensor([[4., 0.],
+                [0., 4.]])
+    """
+    if not isinstance(input, CompressedTensor) or input.layout != sparse_csr:
+        raise TypeError(
+            "sparse.sampled_addmm: `input` must have the layout sparse_csr, got "
+            f"{getattr(input, 'layout', type(input).__name__)}"
+        )
+    shapes = [tuple(each.shape) for each in (input, mat1, mat2)]
+    if any(len(shape) != 2 for shape in shapes) or (
+        (shapes[1][0], shapes[2][1]) != shapes[0] or shapes[1][1] != shapes[2][0]
+    ):
+        raise ShapeError(
+            "sparse.sampled_addmm: matrices (m, n), (m, k) and (k, n) are required, got "
+            f"{shapes[0]}, {shapes[1]} and {shapes[2]}"
+        )
+    if not input.dtype is mat1.dtype is mat2.dtype:
+        raise DTypeError(
+            "sparse.sampled_addmm: equal dtypes are required, got "
+            f"{input.dtype.name}, {mat1.dtype.name} and {mat2.dtype.name}"
+        )
+    rows, columns = input.to_sparse_coo()._indices()
+    products = mat1.index_select(0, rows) * mat2.t().index_select(0, columns)
+    return input._with(input.values() * beta + products.sum(1) * alpha)
+
+
+def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) -> Any:
+    """Return the sparse matrix with the rows of a matrix as its diagonals.
+
+    The element ``diagonals[i, j]`` lies in column j of the diagonal ``offsets[i]``, which is above
+    the main one if positive; what falls outside of the matrix is left out.
+
+    Args:
+        diagonals: a matrix with a row for each diagonal, or one diagonal.
+        offsets: the numbers of the diagonals, a vector of different integers, or one.
+        shape: the two sizes of the result.
+        layout: that of the result; None: `sparse_coo`.
+
+    Raises:
+        ShapeError: if there is not one diagonal for each offset, or `shape` is not that of a
+            matrix.
+        ValueError: if an offset occurs twice.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.sparse.spdiags(pc.tensor([[1, 2], [3, 4]]), pc.tensor([0, 1]), (2, 2)).to_dense()
+        tensor([[1, 4],
+                [0, 2]])
+    """
+    lines, numbers = diagonals, offsets
+    lines = lines.unsqueeze(0) if lines.ndim == 1 else lines
+    numbers = numbers.unsqueeze(0) if numbers.ndim == 0 else numbers
+    if lines.ndim != 2 or numbers.ndim != 1 or lines.shape[0] != numbers.shape[0]:
+        raise ShapeError(
+            "sparse.spdiags: a row of `diagonals` for each of `offsets` is required, got shapes "
+            f"{tuple(diagonals.shape)} and {tuple(offsets.shape)}"
+        )
+    if len(shape) != 2:
+        raise ShapeError(f"sparse.spdiags: `shape` must have 2 entries, got {tuple(shape)}")
+    if len(set(numbers.tolist())) != numbers.shape[0]:
+        raise ValueError(f"sparse.spdiags: `offsets` must differ, got {numbers.tolist()}")
+    width = lines.shape[1]
+    columns = _operator("arange")(width, device=lines.device).expand((lines.shape[0], width))
+    rows = columns - numbers.to("int64").unsqueeze(1)
+    inside = (rows >= 0) & (rows < shape[0]) & (columns < shape[1])
+    kept = _operator("nonzero")(inside.reshape(-1)).reshape(-1)
+    parts = [each.reshape(-1).index_select(0, kept) for each in (rows, columns, lines)]
+    positions = _operator("stack")(parts[:2], 0)
+    made = SparseTensor(positions, parts[2], tuple(shape))
+    return made if layout is None else made.coalesce().to_sparse(layout=layout)  # type: ignore[attr-defined]
+
+
+def sum(input: Any, dim: int | tuple[int, ...] | None = None, dtype: Any = None) -> Any:
+    """Return the sum over dimensions as a sparse tensor; over all sparse ones it is dense.
 
     Example:
         >>> import plait_core as pc
         >>> pc.sparse.sum(pc.eye(2).to_sparse())
         tensor(2.)
     """
-    return _sparse("sparse.sum", "input", input).sum(dim)
+    return _matrix("sparse.sum", "input", input).sum(dim, dtype)
 
 
 def _lines(input: SparseTensor, dim: int) -> tuple[Tensor, int]:

@@ -13,14 +13,17 @@ from typing import Any, NamedTuple
 from plait_abi import _binding
 from plait_core._core import Tensor, is_tensor
 from plait_core._creation import tensor
+from plait_core._memory_formats import strided
 from plait_core._namespaces import shown as _shown
 from plait_core._promotion import promote_types
 from plait_core._sparse import SparseTensor
+from plait_core._sparse_compressed import CompressedTensor
 
 __all__ = ["assert_close"]
 __dir__ = _shown(globals())
 
 # (rtol, atol) of each dtype, a few rounding errors; other dtypes must be equal
+_SPARSE = (SparseTensor, CompressedTensor)
 _TOLERANCES = {
     "float16": (1e-3, 1e-5),
     "bfloat16": (1.6e-2, 1e-5),
@@ -119,7 +122,7 @@ def _compare(actual: Any, expected: Any, rules: _Rules, path: str) -> None:
         if not rules.subclasses and type(actual) is not type(expected):
             _fail(path, f"classes differ: {type(actual).__name__}, {type(expected).__name__}")
         if is_tensor(actual) != is_tensor(expected) and not (
-            isinstance(actual, SparseTensor) or isinstance(expected, SparseTensor)
+            isinstance(actual, _SPARSE) or isinstance(expected, _SPARSE)
         ):
             kinds = f"{type(actual).__name__} and {type(expected).__name__}"
             raise TypeError(f"assert_close: values of one kind are required, got {kinds}{path}")
@@ -135,7 +138,7 @@ def _fail(path: str, text: str) -> None:
 
 
 def _as_tensor(value: Any, argument: str) -> Tensor:
-    if isinstance(value, SparseTensor):
+    if isinstance(value, _SPARSE):
         return value.to_dense().detach()
     if is_tensor(value):
         return value.detach()  # type: ignore[no-any-return]
@@ -153,11 +156,12 @@ def _compare_tensors(actual: Any, expected: Any, rules: _Rules, path: str) -> No
     a, b = _as_tensor(actual, "actual"), _as_tensor(expected, "expected")
     if tuple(a.shape) != tuple(b.shape):
         _fail(path, f"shapes differ: {tuple(a.shape)} and {tuple(b.shape)}")
-    if rules.layout and isinstance(actual, SparseTensor) != isinstance(expected, SparseTensor):
-        _fail(path, f"layouts differ: {actual.layout!r} and {expected.layout!r}")
+    layouts = [getattr(value, "layout", strided) for value in (actual, expected)]
+    if rules.layout and layouts[0] != layouts[1]:
+        _fail(path, f"layouts differ: {layouts[0]!r} and {layouts[1]!r}")
     if rules.device and a.device != b.device:
         _fail(path, f"devices differ: {a.device} and {b.device}")
-    both_tensors = is_tensor(actual) or isinstance(actual, SparseTensor)
+    both_tensors = is_tensor(actual) or isinstance(actual, _SPARSE)
     if rules.dtype and both_tensors and a.dtype is not b.dtype:
         _fail(path, f"dtypes differ: {a.dtype.name} and {b.dtype.name}")
     if rules.stride and a.stride() != b.stride():

@@ -25,8 +25,6 @@ class Vectors(Module):
     ) -> None:
         name = type(self).__name__
         check_sizes(name, num_embeddings=num_embeddings, embedding_dim=embedding_dim)
-        if sparse:
-            raise NotImplementedError(f"{name}: `sparse` must be False: gradients are dense")
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ValueError(
                 f"{name}: `padding_idx` must be in [{-num_embeddings}, {num_embeddings - 1}]; "
@@ -71,7 +69,8 @@ class Embedding(Vectors):
         max_norm: Vectors with a larger norm are scaled down to it when they are looked up.
         norm_type: p of that norm.
         scale_grad_by_freq: Divide each vector's gradient by how often it is looked up.
-        sparse: Not supported; False: gradients are dense.
+        sparse: Whether the weight's gradient is a `plait.SparseTensor`, with the rows that were
+            looked up alone: for `SparseAdam`, `SGD` and `Adagrad`.
         _weight: An existing weight, or None.
         _freeze: Whether the weight does not require grad.
         device: Where the weight lives.
@@ -136,6 +135,7 @@ class Embedding(Vectors):
             self.max_norm,
             self.norm_type,
             self.scale_grad_by_freq,
+            self.sparse,
         )
 
     def extra_repr(self) -> str:
@@ -146,4 +146,6 @@ class Embedding(Vectors):
             text += f", max_norm={self.max_norm}"
         if self.norm_type != 2:
             text += f", norm_type={self.norm_type}"
-        return f"{text}, scale_grad_by_freq=True" if self.scale_grad_by_freq else text
+        if self.scale_grad_by_freq:
+            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
+        return f"{text}, sparse=True" if self.sparse else text

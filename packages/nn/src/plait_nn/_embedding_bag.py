@@ -23,7 +23,8 @@ class EmbeddingBag(Vectors):
         norm_type: p of that norm.
         scale_grad_by_freq: Divide each vector's gradient by how often it is looked up.
         mode: "mean", "sum" or "max".
-        sparse: Not supported; False: gradients are dense.
+        sparse: Whether the weight's gradient is a `plait.SparseTensor`, with the rows that were
+            looked up alone; not with mode "max".
         _weight: An existing weight, or None.
         include_last_offset: Whether offsets end with the end of the last bag.
         padding_idx: A row that is ignored.
@@ -108,6 +109,7 @@ class EmbeddingBag(Vectors):
             self.norm_type,
             self.scale_grad_by_freq,
             mode=self.mode,
+            sparse=self.sparse,
             per_sample_weights=per_sample_weights,
             include_last_offset=self.include_last_offset,
             padding_idx=self.padding_idx,

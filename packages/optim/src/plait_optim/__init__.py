@@ -23,6 +23,7 @@ from plait_optim._radam import RAdam
 from plait_optim._rmsprop import RMSprop
 from plait_optim._rprop import Rprop
 from plait_optim._sgd import SGD
+from plait_optim._sparse_adam import SparseAdam
 
 __all__ = [
     "ASGD",
@@ -40,6 +41,7 @@ __all__ = [
     "RMSprop",
     "Rprop",
     "SGD",
+    "SparseAdam",
     "lr_scheduler",
     "register_optimizer_step_post_hook",
     "register_optimizer_step_pre_hook",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from plait_optim import _sparse
+from plait_optim._arrays import filled_like
 from plait_optim._elementwise import Elementwise
 from plait_optim._groups import ParamGroup
 from plait_optim._options import checked, document_common_options, not_negative
@@ -71,3 +73,24 @@ class Adagrad(Elementwise):
     def fill(self, group: ParamGroup, name: str) -> float:
         """Return the initial value of the sum."""
         return float(group["initial_accumulator_value"])
+
+    def update_sparse(
+        self, group: ParamGroup, param: Any, grad: Any, state: dict[str, Any]
+    ) -> None:
+        """Update the elements of one parameter that a sparse gradient has.
+
+        Raises:
+            RuntimeError: if there is a weight decay.
+        """
+        if group["weight_decay"] != 0:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        if "sum" not in state:
+            state.setdefault("step", 0)
+            state["sum"] = filled_like(param, self.fill(group, "sum"))
+        state["step"] += 1
+        rate = float(group["lr"]) / (1 + (state["step"] - 1) * float(group["lr_decay"]))
+        grad = (-grad if group["maximize"] else grad).coalesce()
+        values = grad._values()
+        state["sum"].add_(_sparse.like(grad, values * values))
+        root = _sparse.at(state["sum"], grad).sqrt() + float(group["eps"])
+        param.add_(_sparse.like(grad, values / root), alpha=-rate)

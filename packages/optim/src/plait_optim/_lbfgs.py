@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plait_optim import _flat
+from plait_optim import _flat, _sparse
 from plait_optim._arithmetic import check_arithmetic, narrowed, wide
 from plait_optim._arrays import filled_like, mark_written
 from plait_optim._component import grad_mode
@@ -196,6 +196,7 @@ class LBFGS(Optimizer):
                     f"(loss, gradients); got {type(loss).__name__}"
                 )
             grads = [p.grad for p in params]
+        grads = [g.to_dense() if _sparse.is_sparse(g) else g for g in grads]
         given = [filled_like(p) if g is None else g for p, g in zip(params, grads, strict=True)]
         value = float(loss.detach() if hasattr(loss, "detach") else loss)
         return loss, value, _flat.joined(given)

@@ -7,7 +7,8 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
-from plait_optim import _groups
+import plait_abi
+from plait_optim import _groups, _sparse
 from plait_optim._arrays import exposed, load_into, mark_written, number, sort_of, type_name
 from plait_optim._component import grad_mode
 from plait_optim._devices import by_device, norm_of, number_on
@@ -66,6 +67,9 @@ class Optimizer:
     all_or_nothing: ClassVar[bool] = False
     """Whether `update` has changed nothing when it raises an error. Then it is called for the
     parameters of each device if one call cannot be made for all of them."""
+
+    instead_of_sparse: ClassVar[str] = ""
+    """What the error for sparse gradients advises, of an optimizer that does not take them."""
 
     grad_scale: Any = 1.0
     """The factor of gradients in `update`: less than 1 while ``step(max_norm=...)`` clips. A float;
@@ -178,6 +182,24 @@ class Optimizer:
         """
         raise NotImplementedError(f"{type(self).__name__}: implement `update` or `step`")
 
+    def update_sparse(
+        self, group: ParamGroup, param: Any, grad: Any, state: dict[str, Any]
+    ) -> None:
+        """Update one parameter that has a sparse gradient; for subclasses that take them.
+
+        Args:
+            group: the group with the options.
+            param: the parameter, a plait tensor.
+            grad: its gradient, a `plait.SparseTensor` of the same shape.
+            state: its state, empty at first.
+
+        Raises:
+            RuntimeError: unless a subclass implements it.
+        """
+        raise RuntimeError(
+            f"{type(self).__name__} does not support sparse gradients{self.instead_of_sparse}"
+        )
+
     def _with_gradients(
         self, grads: Sequence[Any] | None
     ) -> list[tuple[ParamGroup, list[Any], list[Any]]]:
@@ -197,15 +219,46 @@ class Optimizer:
             else:
                 given = list(grads[start : start + len(params)])
                 start += len(params)
-            if type(None) in {*map(type, given)}:
+            kinds = {*map(type, given)}
+            if _sparse.any_sparse(kinds):
+                self._check_sparse()
+            if type(None) in kinds:
                 pairs = [pair for pair in zip(params, given, strict=True) if pair[1] is not None]
                 params, given = [p for p, _ in pairs], [g for _, g in pairs]
             if params:
                 found.append((group, params, given))
         return found
 
+    def _check_sparse(self) -> None:
+        """Raise before anything is written if this optimizer does not take sparse gradients."""
+        if type(self).update_sparse is Optimizer.update_sparse:
+            Optimizer.update_sparse(self, {}, None, None, {})
+
+    def _split(
+        self, group: ParamGroup, params: list[Any], grads: list[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """Update the parameters with sparse gradients, and return the others."""
+        dense: tuple[list[Any], list[Any]] = ([], [])
+        for param, grad in zip(params, grads, strict=True):
+            if not _sparse.is_sparse(grad):
+                dense[0].append(param)
+                dense[1].append(grad)
+                continue
+            if tuple(param.shape) != tuple(grad.shape):
+                raise plait_abi.ShapeError(
+                    f"{type(self).__name__}: a gradient must have the shape of its parameter, "
+                    f"{tuple(param.shape)}; got {tuple(grad.shape)}"
+                )
+            [state] = self.state.of([param])
+            self.update_sparse(group, param, grad, state)
+        return dense
+
     def _update_groups(self, groups: list[tuple[ParamGroup, list[Any], list[Any]]]) -> None:
         for group, params, grads in groups:
+            if _sparse.any_sparse({*map(type, grads)}):
+                params, grads = self._split(group, params, grads)
+                if not params:
+                    continue
             mine, given = exposed(params, grads)
             states = self.state.of(params)
             try:
@@ -245,6 +298,10 @@ class Optimizer:
                 "gradients; clip them before the step"
             )
         grads = [grad for _, _, given in groups for grad in given]
+        if _sparse.any_sparse({*map(type, grads)}):
+            raise NotImplementedError(
+                f"{type(self).__name__}: step(max_norm=...) needs dense gradients; got a sparse one"
+            )
         norm = norm_of(*exposed(grads))
         if not getattr(norm, "is_cpu", True):
             self._grad_norm = norm
@@ -384,6 +441,8 @@ class Optimizer:
         """
         if name == "step":
             return int(value)
+        if _sparse.is_sparse(value):
+            return value.to(dtype=param.dtype, device=param.device, copy=True)
         return load_into(param, value) if sort_of(type(value)) is not None else copy.deepcopy(value)
 
     def __repr__(self) -> str:

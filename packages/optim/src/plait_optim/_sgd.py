@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from plait_optim import _sparse
 from plait_optim._arrays import filled_like
 from plait_optim._component import operator
 from plait_optim._groups import ParamGroup
@@ -81,7 +82,7 @@ class SGD(Optimizer):
         buffers: list[Any] = []
         steps = [1]
         if group["momentum"] != 0:
-            buffers = [state.get("momentum_buffer") for state in states]
+            buffers = [_dense(state.get("momentum_buffer")) for state in states]
             steps = [1 if buffer is None else 2 for buffer in buffers]
             if 1 in steps:
                 buffers = [
@@ -105,3 +106,35 @@ class SGD(Optimizer):
         if buffers and 1 in steps:
             for state, buffer in zip(states, buffers, strict=True):
                 state["momentum_buffer"] = buffer
+
+    def update_sparse(
+        self, group: ParamGroup, param: Any, grad: Any, state: dict[str, Any]
+    ) -> None:
+        """Update one parameter by a sparse gradient, with a sparse buffer of the momentum.
+
+        Raises:
+            RuntimeError: if there is a weight decay.
+        """
+        if group["weight_decay"] != 0:
+            raise RuntimeError(
+                "add(sparse, dense) is not supported. Use add(dense, sparse) instead: SGD has no "
+                "weight_decay for sparse gradients"
+            )
+        grad = -grad if group["maximize"] else grad
+        momentum = float(group["momentum"])
+        if momentum != 0:
+            buffer = state.get("momentum_buffer")
+            if buffer is None:
+                state["momentum_buffer"] = buffer = grad.detach().coalesce().clone()
+            elif _sparse.is_sparse(buffer):
+                added = buffer.mul(momentum).add(grad, alpha=1 - float(group["dampening"]))
+                state["momentum_buffer"] = buffer = added.coalesce()
+            else:
+                buffer.mul_(momentum).add_(grad, alpha=1 - float(group["dampening"]))
+            grad = grad.add(buffer, alpha=momentum) if group["nesterov"] else buffer
+        param.add_(grad, alpha=-float(group["lr"]))
+
+
+def _dense(buffer: Any) -> Any:
+    """Return the buffer of a parameter whose gradient is dense, and perhaps was sparse before."""
+    return buffer.to_dense() if _sparse.is_sparse(buffer) else buffer

@@ -14,7 +14,7 @@ DTYPES = (
     "float8_e8m0fnu", "float4_e2m1fn_x2", "qint8", "qint32", "quint8", "quint4x2", "quint2x4",
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in range(1, 8)),
 )  # fmt: skip
-LAYOUTS = ("sparse_bsc", "sparse_bsr", "sparse_csc", "sparse_csr", "jagged", "_mkldnn")
+LAYOUTS = ("jagged", "_mkldnn")
 
 
 class Absent:

@@ -237,8 +237,10 @@ class GradScaler:
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
                     if parameter.grad is not None:
-                        parameter.grad.mul_(1.0 / self._scale)
-                        finite = finite and bool(plait.isfinite(parameter.grad).all())
+                        gradient = parameter.grad.mul_(1.0 / self._scale)
+                        if isinstance(gradient, plait.SparseTensor):
+                            gradient = gradient._values()
+                        finite = finite and bool(plait.isfinite(gradient).all())
         self._finite[key] = finite
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:

@@ -10,7 +10,7 @@ _DISTRIBUTED = (
     "plait trains in one process, and `torch.distributed.is_available()` is False: leave the "
     "launcher out and use the program's single-process path"
 )
-_COMPRESSED = "of the sparse layouts plait has coordinates: `torch.sparse_coo_tensor`"
+_PATTERNED = "use `to_sparse_csr()`, or a dense tensor with zeros"
 _CUDA = "there is no component for CUDA: ask `torch.cuda.is_available()` first"
 _NESTED = "pad with `torch.nn.utils.rnn.pad_sequence`, or pack with `pack_padded_sequence`"
 _MASKED = "use `torch.where` and `masked_fill`"
@@ -55,20 +55,9 @@ _WAYS = {
     "float8_e5m2fnuz": "use `torch.bfloat16` or `torch.float16`",
     "float8_e8m0fnu": "use `torch.bfloat16` or `torch.float16`",
     "float8_e5m2": "use `torch.bfloat16` or `torch.float16`",
-    "sparse_csr": _COMPRESSED,
-    "sparse_csc": _COMPRESSED,
-    "sparse_bsr": _COMPRESSED,
-    "sparse_bsc": _COMPRESSED,
-    "sparse_csr_tensor": _COMPRESSED,
-    "sparse_csc_tensor": _COMPRESSED,
-    "sparse_bsr_tensor": _COMPRESSED,
-    "sparse_bsc_tensor": _COMPRESSED,
-    "sparse_compressed_tensor": _COMPRESSED,
-    "sparse.sampled_addmm": _COMPRESSED,
-    "sparse.semi_structured": _COMPRESSED,
+    "sparse.semi_structured": _PATTERNED,
     "nn.parallel.distributed": _DISTRIBUTED,
     "distributed": _DISTRIBUTED,
-    "optim.SparseAdam": "use `torch.optim.Adam` and dense gradients (`sparse=False`)",
     "distributions": "the package is not installed with this version of plait",
     "multiprocessing": "Python's `multiprocessing` works with tensors as arrays (`tensor.numpy()`)",
     "cuda.nvtx": _CUDA,

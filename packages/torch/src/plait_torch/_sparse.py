@@ -1,4 +1,4 @@
-"""Additions to plait's `sparse`: the older constructors of sparse tensors."""
+"""Additions to plait's `sparse`: older constructors of sparse tensors, and checks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,50 @@ from typing import Any
 
 import plait
 
-__all__ = ["DoubleTensor", "FloatTensor", "IntTensor", "LongTensor"]
+__all__ = [
+    "DoubleTensor",
+    "FloatTensor",
+    "IntTensor",
+    "LongTensor",
+    "check_sparse_tensor_invariants",
+]
+
+
+class check_sparse_tensor_invariants:  # noqa: N801 - PyTorch's name
+    """A context manager and decorator without effect: arguments of sparse tensors are checked in
+    any case.
+
+    Example:
+        >>> from plait_torch._sparse import check_sparse_tensor_invariants
+        >>> with check_sparse_tensor_invariants():
+        ...     check_sparse_tensor_invariants.is_enabled()
+        True
+    """
+
+    def __init__(self, enable: bool = True) -> None:
+        pass
+
+    @staticmethod
+    def is_enabled() -> bool:
+        """Return whether arguments are checked: True."""
+        return True
+
+    @staticmethod
+    def enable() -> None:
+        """Do nothing: arguments are checked."""
+
+    @staticmethod
+    def disable() -> None:
+        """Do nothing: arguments are checked."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def __call__(self, function: Any) -> Any:
+        return function
 
 
 def _constructor(name: str, dtype: Any) -> Any:

@@ -21,7 +21,8 @@ def _tensor_str(self: Any, indent: int) -> str:
         [[1, 0],
          [0, 1]]
     """
-    return str(import_module("plait_core._repr")._body(plait.as_tensor(self).detach(), indent))
+    elements = plait.as_tensor(self).detach()
+    return str(import_module("plait_core._repr").text_of_elements(elements, indent))
 
 
 def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newline: bool) -> str:

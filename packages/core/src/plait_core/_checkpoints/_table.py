@@ -14,7 +14,7 @@ from plait_abi import _binding
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._checkpoints._machine import Named, keys
 from plait_core._checkpoints._safe_globals import BLOCKED, SafeGlobals
-from plait_core._checkpoints._tree import sparse_of, with_grad
+from plait_core._checkpoints._tree import compressed_of, sparse_of, with_grad
 from plait_core._core import Size, Tensor
 from plait_core._memory_formats import layout, memory_format
 
@@ -124,6 +124,9 @@ def _parameter(data: Any, requires_grad: Any, hooks: Any = None, state: Any = No
 
 
 def _sparse(kind: Any, parts: Any) -> Any:
+    if kind in ("sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"):
+        bounds, places, values, size = parts
+        return compressed_of(bounds, places, values, _sizes(size), kind)
     if kind != "sparse_coo":
         raise CheckpointError(f"load: plait has no tensors of the layout {kind}")
     indices, values, size, *rest = parts
@@ -303,12 +306,12 @@ _CALLABLES: dict[str, Callable[..., Any]] = {
     "numpy.core.multiarray.scalar": _np_scalar,
     "numpy.core.numeric._frombuffer": _np_frombuffer,
 }
+_LAYOUTS = ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
 _VALUES: dict[str, Any] = {
     **{f"torch.{name}": _binding.dtype(name) for name in _DTYPES},
     **{f"torch.{name}": _binding.dtype(kind) for name, kind in _OTHER_DTYPES.items()},
     **{f"torch.{name}": memory_format(name) for name in _FORMATS},
-    "torch.strided": layout("strided"),
-    "torch.sparse_coo": layout("sparse_coo"),
+    **{f"torch.{name}": layout(name) for name in _LAYOUTS},
 }
 _REAL: dict[str, Any] = {
     "torch.Size": Size,

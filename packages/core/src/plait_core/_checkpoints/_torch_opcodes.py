@@ -15,6 +15,7 @@ from plait_core._checkpoints._tree import DEEPEST, is_parameter, refusal
 from plait_core._core import Size, Tensor
 from plait_core._memory_formats import layout, memory_format
 from plait_core._sparse import SparseTensor
+from plait_core._sparse_compressed import CompressedTensor
 
 __all__ = ["CALLS", "Call", "Emitter", "Name", "Reference"]
 
@@ -202,10 +203,16 @@ def _sparse_call(value: SparseTensor) -> Call:
     return Call("torch._utils", "_rebuild_sparse_tensor", value.layout, parts)
 
 
+def _compressed_call(value: CompressedTensor) -> Call:
+    parts = (value._bounds, value._places, value._stored, Size(value.shape))
+    return Call("torch._utils", "_rebuild_sparse_tensor", value.layout, parts)
+
+
 # the objects whose names are PyTorch's
 CALLS: dict[type, Callable[[Any], Call | Name]] = {
     Size: lambda v: Call("torch", "Size", tuple(v)),
     SparseTensor: _sparse_call,
+    CompressedTensor: _compressed_call,
     _binding.dtype: lambda v: Name(("torch", v.name)),
     _binding.device: lambda v: Call("torch", "device", *str(v).split(":")[:1]),
     layout: _layout_call,

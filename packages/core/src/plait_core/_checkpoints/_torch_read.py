@@ -23,7 +23,9 @@ from plait_core._checkpoints._source import Source
 from plait_core._checkpoints._table import STORAGES, Stored, build, find, finding, named
 from plait_core._checkpoints._weights import Options
 from plait_core._core import Tensor, from_numpy
+from plait_core._memory_formats import layout
 from plait_core._sparse import SparseTensor
+from plait_core._sparse_compressed import CompressedTensor
 
 __all__ = ["LEGACY", "load_legacy", "load_zip", "names_in"]
 
@@ -96,7 +98,9 @@ class _Unpickler(pickle.Unpickler):
             raise CheckpointError(f"load: the file needs {module}.{name} ({error})") from error
 
 
-def _sparse_unchecked(kind: Any, parts: Any) -> SparseTensor:
+def _sparse_unchecked(kind: Any, parts: Any) -> Any:
+    if kind != "sparse_coo":
+        return CompressedTensor(*parts, layout(kind))
     indices, values, shape, *coalesced = parts
     return SparseTensor(indices, values, tuple(shape), bool(coalesced and coalesced[0]))
 

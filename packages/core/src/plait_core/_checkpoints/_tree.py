@@ -21,6 +21,7 @@ from plait_core._checkpoints._errors import CheckpointError
 from plait_core._core import Size, Tensor
 from plait_core._memory_formats import layout, memory_format
 from plait_core._sparse import SparseTensor
+from plait_core._sparse_compressed import CompressedTensor, sparse_compressed_tensor
 from plait_core._sparse_creation import sparse_coo_tensor
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "is_parameter",
     "parameter_type",
     "refusal",
+    "compressed_of",
     "sparse_of",
     "with_grad",
 ]
@@ -177,6 +179,11 @@ def _encode_sparse(encoder: Encoder, value: SparseTensor, path: str, depth: int)
     return {"sparse": encoder.items(parts, path, depth)}
 
 
+def _encode_compressed(encoder: Encoder, value: CompressedTensor, path: str, depth: int) -> Any:
+    parts = [value._bounds, value._places, value._stored, list(value.shape), str(value.layout)]
+    return {"compressed": encoder.items(parts, path, depth)}
+
+
 def _tagged(tag: str, change: Callable[[Any], Any]) -> Callable[..., Any]:
     return lambda encoder, value, path, depth: {tag: change(value)}
 
@@ -207,6 +214,7 @@ _ENCODERS: dict[type, Callable[..., Any]] = {
     OrderedDict: _encode_ordered,
     np.ndarray: _encode_array,
     SparseTensor: _encode_sparse,
+    CompressedTensor: _encode_compressed,
     _binding.dtype: _tagged("dtype", lambda value: value.name),
     _binding.device: _tagged("device", str),
     layout: _tagged("layout", str),
@@ -257,6 +265,18 @@ def sparse_of(
     return sparse_coo_tensor(indices, values, shape, is_coalesced=coalesced)
 
 
+def _compressed(value: Any, found: Callable[[int], Any]) -> CompressedTensor:
+    bounds, places, values, shape, kind = decode(value, found)
+    return compressed_of(bounds, places, values, tuple(shape), kind)
+
+
+def compressed_of(
+    bounds: Tensor, places: Tensor, values: Tensor, shape: tuple[int, ...], kind: str
+) -> CompressedTensor:
+    """Make a compressed tensor; its parts are checked."""
+    return sparse_compressed_tensor(bounds, places, values, shape, layout=layout(kind))
+
+
 def _of(build: Callable[[Any], Any]) -> Callable[..., Any]:
     return lambda value, found: build(decode(value, found))
 
@@ -279,6 +299,7 @@ _DECODERS: dict[str, Callable[[Any, Callable[[int], Any]], Any]] = {
     "counter": lambda value, found: Counter(_pairs(value, found)),
     "scalar": _scalar,
     "sparse": _sparse,
+    "compressed": _compressed,
     "dtype": lambda value, found: _binding.dtype(value),
     "numpy_dtype": lambda value, found: np.dtype(value),
     "device": lambda value, found: _binding.device(value),

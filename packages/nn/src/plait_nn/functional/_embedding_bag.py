@@ -35,7 +35,8 @@ def embedding_bag(
         scale_grad_by_freq: Divide each row's gradient by the number of times that the row is in
             ``input``; not with mode "max".
         mode: "mean", "sum" or "max". An empty bag gives 0.
-        sparse: Not supported; False: gradients are dense.
+        sparse: Whether the weight's gradient is a `plait.SparseTensor`, with the rows of ``input``
+            alone; not with mode "max", and not with ``scale_grad_by_freq``.
         per_sample_weights: Factors of the input's shape, for mode "sum".
         include_last_offset: Whether offsets end with the end of the last bag.
         padding_idx: A row that is ignored.
@@ -52,8 +53,8 @@ def embedding_bag(
         >>> F.embedding_bag(pc.tensor([1, 2, 2, 0]), table, pc.tensor([0, 3]), mode="sum").tolist()
         [[5.0], [0.0]]
     """
-    if sparse:
-        raise NotImplementedError("embedding_bag: `sparse` must be False: gradients are dense")
+    if sparse and mode == "max":
+        raise ValueError("embedding_bag: max mode does not support sparse weights")
     if scale_grad_by_freq and mode == "max":
         raise ValueError("embedding_bag: `scale_grad_by_freq` must be False for mode max")
     if mode not in ("mean", "sum", "max"):
@@ -74,7 +75,8 @@ def embedding_bag(
         )
     if max_norm is not None:
         renormalize(flat, weight, max_norm, norm_type)
-    found = embedding(flat, weight, scale_grad_by_freq=scale_grad_by_freq)
+    skipped = padding_idx if sparse else None  # a dense gradient has zeros there anyway
+    found = embedding(flat, weight, skipped, None, norm_type, scale_grad_by_freq, sparse)
     factors = None if per_sample_weights is None else per_sample_weights.reshape((-1, 1))
     ones = pc.ones_like(owner)
     none = pc.zeros(bags, dtype=pc.int64, device=input.device)

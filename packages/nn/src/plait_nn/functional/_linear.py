@@ -6,6 +6,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_core import _sparse_gradients as sparse_gradients
 from plait_nn import _operators as operators
 
 __all__ = ["bilinear", "embedding", "linear", "one_hot"]
@@ -110,7 +111,8 @@ def embedding(
         norm_type: p of that norm.
         scale_grad_by_freq: Divide each row's gradient by the number of times that the row is in
             ``input``.
-        sparse: Not supported; False: gradients are dense.
+        sparse: Whether the weight's gradient is a `plait.SparseTensor`, with the rows of ``input``
+            alone; not with ``scale_grad_by_freq``.
 
     Returns:
         Shape ``(*input.shape, features)``.
@@ -121,20 +123,32 @@ def embedding(
         >>> nn.functional.embedding(pc.tensor([1, 0, 1]), table).tolist()
         [[2.0, 3.0], [0.0, 1.0], [2.0, 3.0]]
     """
-    if sparse:
-        raise NotImplementedError("embedding: `sparse` must be False: gradients are dense")
     rows = weight.shape[0]
     if max_norm is not None:
         renormalize(input, weight, max_norm, norm_type)
+    if sparse:
+        return _embedding_with_sparse_gradient(input, weight, padding_idx, scale_grad_by_freq)
     if padding_idx is None:
         return scaled_by_frequency(pc.embedding(weight, input), input, rows, scale_grad_by_freq)
+    found = pc.embedding(weight, input, padding_idx=_padding_row(weight, padding_idx))
+    return scaled_by_frequency(found, input, rows, scale_grad_by_freq)
+
+
+def _padding_row(weight: Tensor, padding_idx: int) -> int:
+    rows = weight.shape[0]
     if not -rows <= padding_idx < rows:
         raise ValueError(
             f"embedding: `padding_idx` must be in [{-rows}, {rows - 1}] for a weight of shape "
             f"{tuple(weight.shape)}; got {padding_idx}"
         )
-    found = pc.embedding(weight, input, padding_idx=padding_idx % rows)
-    return scaled_by_frequency(found, input, rows, scale_grad_by_freq)
+    return padding_idx % rows
+
+
+def _embedding_with_sparse_gradient(
+    input: Tensor, weight: Tensor, padding_idx: int | None, scaled: bool
+) -> Tensor:
+    row = -1 if padding_idx is None else _padding_row(weight, padding_idx)
+    return sparse_gradients.embedding(weight, input, row, scaled)
 
 
 def renormalize(input: Tensor, weight: Tensor, max_norm: float, norm_type: float) -> None:

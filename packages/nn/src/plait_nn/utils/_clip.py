@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
@@ -20,8 +21,21 @@ __all__ = [
 
 def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
     tensors = [parameters] if isinstance(parameters, Tensor) else parameters
-    gradients = (tensor.grad for tensor in tensors)
-    return [gradient.detach() for gradient in gradients if gradient is not None]
+    gradients: list[Any] = [tensor.grad for tensor in tensors]
+    # a sparse one is written by itself: detach() gives another one on the same elements
+    return [
+        gradient if isinstance(gradient, pc.SparseTensor) else gradient.detach()
+        for gradient in gradients
+        if gradient is not None
+    ]
+
+
+def _dense(name: str, tensors: list[Tensor]) -> list[Tensor]:
+    if any(isinstance(tensor, pc.SparseTensor) for tensor in tensors):
+        raise NotImplementedError(
+            f"{name}: gradients must be dense, got a SparseTensor; in PyTorch it has none either"
+        )
+    return tensors
 
 
 def get_total_norm(
@@ -46,7 +60,7 @@ def get_total_norm(
         >>> nn.utils.get_total_norm([pc.tensor([3.0]), pc.tensor([4.0])]).item()
         5.0
     """
-    given = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    given = _dense("get_total_norm", [tensors] if isinstance(tensors, Tensor) else list(tensors))
     if not given:
         return pc.tensor(0.0)
     p = float(norm_type)
@@ -130,7 +144,8 @@ def clip_grad_norm_(
         [0.6, 0.8]
     """
     tensors = [parameters] if isinstance(parameters, Tensor) else list(parameters)
-    total = get_total_norm(_gradients(tensors), norm_type, error_if_nonfinite)
+    gradients = _dense("clip_grad_norm_", _gradients(tensors))
+    total = get_total_norm(gradients, norm_type, error_if_nonfinite)
     clip_grads_with_norm_(tensors, max_norm, total)
     return total
 
@@ -173,5 +188,5 @@ def clip_grad_value_(
         tensor([-1.0000,  0.5000])
     """
     bound = float(clip_value)
-    for gradient in _gradients(parameters):
+    for gradient in _dense("clip_grad_value_", _gradients(parameters)):
         gradient.clamp_(-bound, bound)

@@ -152,7 +152,7 @@ typedef struct plait_tensor { /* fields are read, not called for */
   plait_storage *storage; /* never NULL; a meta tensor's has data NULL */
   uint64_t layers;        /* bits of the layers that want to see operators on this tensor */
   uint64_t flags;
-  void *slot[4];          /* 0 the engine's, 1 the host wrapper (weak), 2 forward mode's, 3 free; all but 1 are owned objects */
+  void *slot[4];          /* 0 the engine's, 1 host wrapper (weak), 2 forward mode's, 3 a plait_sparse (sparse.h); all but 1 owned */
   struct plait_tensor *base; /* of a view by any operator but detach: the tensor it was made from, at the root; owned */
 } plait_tensor;
 

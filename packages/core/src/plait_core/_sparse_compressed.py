@@ -1,0 +1,893 @@
+"""Sparse matrices in compressed layouts: CSR, CSC, and those of blocks, BSR and BSC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plait_abi import DTypeError, ShapeError, _binding
+from plait_core._core import Size, Tensor, is_tensor
+from plait_core._creation import as_tensor
+from plait_core._memory_formats import (
+    layout,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+    strided,
+)
+from plait_core._sparse import CASTS, KEEPING_ZERO, SparseTensor, _is_number, _operator, text_of
+from plait_core._sparse_creation import to_coordinates
+
+__all__ = [
+    "METHODS",
+    "CompressedTensor",
+    "compress",
+    "sparse_bsc_tensor",
+    "sparse_bsr_tensor",
+    "sparse_compressed_tensor",
+    "sparse_csc_tensor",
+    "sparse_csr_tensor",
+]
+
+_BY_ROWS = (sparse_csr, sparse_bsr)
+_BLOCKED = (sparse_bsr, sparse_bsc)
+_LAYOUTS = (*_BY_ROWS, sparse_csc, sparse_bsc)
+
+
+class CompressedTensor:
+    """A matrix that stores some elements, or some blocks of elements, row by row or column by
+    column.
+
+    Made by `sparse_csr_tensor` and kin, and by ``to_sparse_csr()`` and kin of dense and sparse
+    tensors. In the layout `sparse_csr` the elements of row i are ``values()[a:b]`` in the columns
+    ``col_indices()[a:b]``, with a and b the numbers i and i + 1 of `crow_indices`; `sparse_csc` has
+    columns for rows. In `sparse_bsr` and `sparse_bsc` rows and columns are those of blocks, and
+    each value is a block. It is not a Tensor: it has the operations of a matrix, which run on its
+    values or on its coordinates, and gradients flow through the values and through dense factors.
+
+    Example:
+        >>> import plait_core as pc
+        >>> x = pc.tensor([[0.0, 2.0], [3.0, 4.0]]).to_sparse_csr()
+        >>> x.crow_indices(), x.col_indices()
+        (tensor([0, 1, 3]), tensor([1, 0, 1]))
+        >>> x @ pc.tensor([[1.0], [10.0]])
+        tensor([[20.],
+                [43.]])
+    """
+
+    __slots__ = ("__weakref__", "_bounds", "_layout", "_places", "_shape", "_stored")
+
+    def __init__(
+        self, bounds: Tensor, places: Tensor, stored: Tensor, shape: Sequence[int], kind: layout
+    ) -> None:
+        """Take arguments that `sparse_compressed_tensor` has checked."""
+        self._bounds, self._places, self._stored = bounds, places, stored
+        self._shape, self._layout = Size(shape), kind
+
+    def __plait_parts__(self) -> tuple[tuple[Tensor, Tensor, Tensor], Any]:
+        """The tensors of this one, and a function that makes such a tensor of them: for
+        `save_for_backward`.
+        """
+        shape, kind = self._shape, self._layout
+        return (
+            self._bounds,
+            self._places,
+            self._stored,
+        ), lambda bounds, places, stored: CompressedTensor(bounds, places, stored, shape, kind)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = (self._bounds, self._places, self._stored, tuple(self._shape), self._layout)
+        return CompressedTensor, parts
+
+    # ---- what it is
+    @property
+    def shape(self) -> Size:
+        """The sizes of the dimensions."""
+        return self._shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self._shape)
+
+    @property
+    def dtype(self) -> _binding.dtype:
+        """The dtype of the elements."""
+        return self._stored.dtype
+
+    @property
+    def device(self) -> _binding.device:
+        """The device of the elements."""
+        return self._stored.device
+
+    @property
+    def layout(self) -> layout:
+        """The layout: `sparse_csr`, `sparse_csc`, `sparse_bsr` or `sparse_bsc`."""
+        return self._layout
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether this is a sparse tensor with coordinates: False."""
+        return False
+
+    @property
+    def is_sparse_csr(self) -> bool:
+        """Whether the layout is `sparse_csr`."""
+        return self._layout == sparse_csr
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operators on the values are recorded."""
+        return self._stored.requires_grad
+
+    @property
+    def grad(self) -> CompressedTensor | None:
+        """The gradient with respect to the stored elements, at their places; or None."""
+        gradient = self._stored.grad
+        return None if gradient is None else self._with(gradient)
+
+    @grad.setter
+    def grad(self, value: CompressedTensor | None) -> None:
+        self._stored.grad = None if value is None else value._stored
+
+    @property
+    def T(self) -> CompressedTensor:  # noqa: N802
+        """The transposed matrix."""
+        return self.t()
+
+    def size(self, dim: int | None = None) -> Any:
+        """Return the shape, or the size of one dimension."""
+        return self._shape if dim is None else self._shape[dim]
+
+    def dim(self) -> int:
+        """Return the number of dimensions."""
+        return self.ndim
+
+    def sparse_dim(self) -> int:
+        """Return the number of dimensions that have indices: 2."""
+        return 2
+
+    def dense_dim(self) -> int:
+        """Return the number of dimensions that a stored element, or one of a block, has."""
+        return self.ndim - 2
+
+    def numel(self) -> int:
+        """Return the number of elements, including zeros."""
+        return self._shape.numel()
+
+    def nnz(self) -> int:
+        """Return the number of stored elements, or blocks."""
+        return self._stored.shape[0]
+
+    _nnz = nnz
+
+    def values(self) -> Tensor:
+        """Return the stored elements, ``(nnz, ...)``, or blocks, ``(nnz, high, wide, ...)``."""
+        return self._stored
+
+    def _part(self, name: str, part: Tensor, by_rows: bool) -> Tensor:
+        if (self._layout in _BY_ROWS) != by_rows:
+            wanted = "sparse_csr or sparse_bsr" if by_rows else "sparse_csc or sparse_bsc"
+            raise RuntimeError(f"{name}: the layout {wanted} is required, got {self._layout}")
+        return part
+
+    def crow_indices(self) -> Tensor:
+        """Return where each row begins among the values, and the end; of CSR and BSR.
+
+        Raises:
+            RuntimeError: for another layout.
+        """
+        return self._part("crow_indices", self._bounds, True)
+
+    def col_indices(self) -> Tensor:
+        """Return the column of each value; of CSR and BSR.
+
+        Raises:
+            RuntimeError: for another layout.
+        """
+        return self._part("col_indices", self._places, True)
+
+    def ccol_indices(self) -> Tensor:
+        """Return where each column begins among the values, and the end; of CSC and BSC.
+
+        Raises:
+            RuntimeError: for another layout.
+        """
+        return self._part("ccol_indices", self._bounds, False)
+
+    def row_indices(self) -> Tensor:
+        """Return the row of each value; of CSC and BSC.
+
+        Raises:
+            RuntimeError: for another layout.
+        """
+        return self._part("row_indices", self._places, False)
+
+    def _block(self) -> tuple[int, int]:
+        """Return the sizes of a block, (1, 1) without blocks."""
+        if self._layout in _BLOCKED:
+            return (self._stored.shape[1], self._stored.shape[2])
+        return (1, 1)
+
+    def __repr__(self) -> str:
+        names = _names(self._layout)
+        parts = dict(zip(names, (self._bounds, self._places, self._stored), strict=True))
+        return text_of(self, parts, False)
+
+    def __len__(self) -> int:
+        return self._shape[0]
+
+    def __bool__(self) -> bool:
+        raise RuntimeError("bool: a sparse tensor is neither true nor false; call to_dense() first")
+
+    def __getitem__(self, index: Any) -> Any:
+        raise TypeError("indexing: a sparse tensor cannot be indexed; call to_dense() first")
+
+    def __getattr__(self, name: str) -> Any:
+        text = f"'CompressedTensor' object has no attribute {name!r}"
+        known = hasattr(Tensor, name) and not name.startswith("_")
+        raise AttributeError(f"{text}; call to_dense() first" if known else text)
+
+    def __plait_function__(self, operator: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operator, if compressed tensors have it."""
+        return _run(operator.__name__, args, kwargs)
+
+    # ---- other forms of it
+    def _with(self, stored: Tensor) -> CompressedTensor:
+        return CompressedTensor(self._bounds, self._places, stored, self._shape, self._layout)
+
+    def to_sparse_coo(self) -> SparseTensor:
+        """Return the tensor with coordinates; the elements of blocks that are 0 stay stored."""
+        n = self._bounds.shape[0] - 1
+        counts = (self._bounds[1:] - self._bounds[:-1]).to("int64")
+        lines = _operator("arange")(n, device=self.device).repeat_interleave(counts)
+        row, column = lines, self._places.to("int64")
+        if self._layout not in _BY_ROWS:
+            row, column = column, row
+        stored = self._stored
+        if self._layout in _BLOCKED:
+            high, wide = self._block()
+            inner = [_operator("arange")(each, device=self.device) for each in (high, wide)]
+            shape = (self.nnz(), high, wide)
+            row = (row.reshape((-1, 1, 1)) * high + inner[0].reshape((1, -1, 1))).expand(shape)
+            column = (column.reshape((-1, 1, 1)) * wide + inner[1]).expand(shape)
+            row, column = row.reshape(-1), column.reshape(-1)
+            stored = stored.reshape((-1, *stored.shape[3:]))
+        positions = _operator("stack")([row, column], 0)
+        made = SparseTensor(positions, stored, self._shape, self._layout == sparse_csr)
+        return made.coalesce()
+
+    def to_sparse(
+        self, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None
+    ) -> Any:
+        """Return the tensor with coordinates, or in another layout."""
+        if layout is None or layout == sparse_coo:
+            return self.to_sparse_coo()
+        if layout == self._layout and blocksize in (None, self._block()):
+            return self
+        return compress(self, layout, blocksize)
+
+    def to_dense(self, dtype: Any = None) -> Tensor:
+        """Return the dense tensor, in another dtype if one is given."""
+        return self.to_sparse_coo().to_dense(dtype)
+
+    def to(self, *args: Any, **kwargs: Any) -> CompressedTensor:
+        """Return the tensor in another dtype or on another device; see `Tensor.to`."""
+        made = self._with(self._stored.to(*args, **kwargs))
+        made._bounds = self._bounds.to(device=made.device)
+        made._places = self._places.to(device=made.device)
+        return made
+
+    def cpu(self) -> CompressedTensor:
+        """Return the tensor on the CPU."""
+        return self.to(device="cpu")
+
+    def type(self, dtype: Any = None) -> Any:
+        """Return the name of the dtype, or the tensor in another dtype."""
+        return self._stored.type() if dtype is None else self.to(dtype)
+
+    def clone(self) -> CompressedTensor:
+        """Return a copy."""
+        made = self._with(self._stored.clone())
+        made._bounds, made._places = self._bounds.clone(), self._places.clone()
+        return made
+
+    def detach(self) -> CompressedTensor:
+        """Return the tensor without history."""
+        return self._with(self._stored.detach())
+
+    def requires_grad_(self, requires_grad: bool = True) -> CompressedTensor:
+        """Set whether operators on the values are recorded."""
+        self._stored.requires_grad_(requires_grad)
+        return self
+
+    def transpose(self, dim0: int, dim1: int) -> CompressedTensor:
+        """Return the transposed matrix: rows become columns, in the layout of columns."""
+        if {dim0 % self.ndim, dim1 % self.ndim} != {0, 1}:
+            raise IndexError(f"transpose: the dimensions 0 and 1 are required, got {dim0}, {dim1}")
+        turned = {sparse_csr: sparse_csc, sparse_csc: sparse_csr, sparse_bsr: sparse_bsc}
+        kind = turned.get(self._layout, sparse_bsr)
+        stored = self._stored.transpose(1, 2) if self._layout in _BLOCKED else self._stored
+        shape = (self._shape[1], self._shape[0], *self._shape[2:])
+        return CompressedTensor(self._bounds, self._places, stored, shape, kind)
+
+    def t(self) -> CompressedTensor:
+        """Return the transposed matrix."""
+        return self.transpose(0, 1)
+
+    # ---- arithmetic
+    def _again(self, made: SparseTensor) -> CompressedTensor:
+        """Return the result of an operation on coordinates in this layout."""
+        return compress(made, self._layout, self._block() if self._layout in _BLOCKED else None)
+
+    def __neg__(self) -> CompressedTensor:
+        return self._with(-self._stored)
+
+    def add(self, other: Any, *, alpha: float = 1) -> Any:
+        """Return ``self + alpha * other``: in this layout if `other` is sparse, else dense."""
+        if is_tensor(other):
+            return self.to_sparse_coo().add(other, alpha=alpha)
+        if not isinstance(other, (CompressedTensor, SparseTensor)):
+            return NotImplemented
+        return self._again(self.to_sparse_coo().add(other.to_sparse_coo(), alpha=alpha))
+
+    def __add__(self, other: Any) -> Any:
+        return self.add(other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self.add(other, alpha=-1)
+
+    def __rsub__(self, other: Any) -> Any:
+        return (-self).add(other)
+
+    def mul(self, other: Any) -> Any:
+        """Return the product with a number, or element by element with a matrix."""
+        if _is_number(other):
+            return self._with(self._stored * other)
+        if isinstance(other, (CompressedTensor, SparseTensor)):
+            other = other.to_dense()
+        return self._again(self.to_sparse_coo().mul(other)) if is_tensor(other) else NotImplemented
+
+    def __mul__(self, other: Any) -> Any:
+        return self.mul(other)
+
+    __rmul__ = __mul__
+
+    def div(self, other: Any) -> Any:
+        """Return the quotient by a number."""
+        return self._with(self._stored / other) if _is_number(other) else NotImplemented
+
+    def __truediv__(self, other: Any) -> Any:
+        return self.div(other)
+
+    def sum(self, dim: Any = None, dtype: Any = None) -> Any:
+        """Return the sum of all elements, or over a dimension, as coordinates give it."""
+        if dim is None:
+            return self._stored.sum() if dtype is None else self._stored.sum(dtype=dtype)
+        return self.to_sparse_coo().sum(dim, dtype)
+
+    def mm(self, mat2: Any) -> Any:
+        """Return the product with a matrix: dense, or in this layout if `mat2` is sparse."""
+        here = self.to_sparse_coo()
+        if isinstance(mat2, (CompressedTensor, SparseTensor)):
+            return self._again(here.mm(mat2.to_sparse_coo()))
+        return here.mm(mat2)
+
+    def mv(self, vec: Tensor) -> Any:
+        """Return the product with a dense vector."""
+        return self.to_sparse_coo().mv(vec)
+
+    def __matmul__(self, other: Any) -> Any:
+        if isinstance(other, (CompressedTensor, SparseTensor)):
+            return self.mm(other)
+        return self.to_sparse_coo().__matmul__(other)
+
+    matmul = __matmul__
+
+    def __rmatmul__(self, other: Any) -> Any:
+        if isinstance(other, SparseTensor):
+            return other.mm(self.to_sparse_coo())
+        return self.to_sparse_coo().__rmatmul__(other)
+
+
+def _on_values(name: str, operator: bool) -> Callable[..., CompressedTensor]:
+    def method(self: CompressedTensor, *args: Any) -> CompressedTensor:
+        run = _operator(name) if operator else getattr(Tensor, name)
+        return self._with(run(self._stored, *args))
+
+    method.__name__, method.__qualname__ = name, f"CompressedTensor.{name}"
+    method.__doc__ = f"Return the tensor with the elements that ``values().{name}()`` gives."
+    return method
+
+
+for _name in KEEPING_ZERO:
+    setattr(CompressedTensor, _name, _on_values(_name, True))
+for _name in CASTS:
+    setattr(CompressedTensor, _name, _on_values(_name, False))
+CompressedTensor.__abs__ = _on_values("abs", True)  # type: ignore[attr-defined]
+
+
+def _run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run the function for an operator.
+
+    Raises:
+        TypeError: if there is none.
+    """
+    kinds = ", ".join(type(value).__name__ for value in args)
+    text = f"{name}: compressed tensors do not have this operator for {kinds}"
+    if name in ("mm", "matmul", "mv") and isinstance(args[0], CompressedTensor):
+        return getattr(args[0], name)(*args[1:], **kwargs)
+    if name in ("mm", "matmul"):
+        result = args[1].__rmatmul__(args[0])
+    elif name == "addmm":
+        beta, alpha = kwargs.get("beta", 1), kwargs.get("alpha", 1)
+        result = beta * args[0] + alpha * (args[1] @ args[2])
+    elif name in ("add", "mul", "multiply") and not isinstance(args[0], CompressedTensor):
+        if kwargs.get("alpha", 1) != 1:
+            raise TypeError(text)
+        result = getattr(args[1], name)(args[0])
+    elif name in _METHODS and isinstance(args[0], CompressedTensor):
+        result = getattr(args[0], _METHODS[name])(*args[1:], **kwargs)
+    else:
+        raise TypeError(text + "; call to_dense() first")
+    if result is NotImplemented:
+        raise TypeError(text)
+    return result
+
+
+_METHODS = {
+    "multiply": "mul",
+    "divide": "div",
+    "true_divide": "div",
+    **{name: name for name in ("add", "mul", "div", "sum", "t", "transpose", "clone", "detach")},
+    **{name: name for name in KEEPING_ZERO},
+}
+
+
+# ---- conversion
+
+
+def compress(input: Any, kind: Any, blocksize: Any = None) -> CompressedTensor:
+    """Return a matrix in a compressed layout.
+
+    Raises:
+        ShapeError: if it has fewer than two dimensions, or if blocks do not divide it.
+        ValueError: for another layout, or without the size that blocks need.
+    """
+    name = f"to_{kind}"
+    if kind not in _LAYOUTS:
+        raise ValueError(f"to_sparse: `layout` must be one of {', '.join(_LAYOUTS)}, got {kind}")
+    if input.ndim < 2:
+        raise ShapeError(f"{name}: a matrix is required, got shape {tuple(input.shape)}")
+    given = to_coordinates(input, 2) if is_tensor(input) else input.to_sparse_coo()
+    coordinates = given.coalesce()
+    if coordinates.sparse_dim() != 2:
+        raise ShapeError(
+            f"{name}: 2 sparse dimensions are required, got {coordinates.sparse_dim()}"
+        )
+    if (kind in _BLOCKED) != (blocksize is not None):
+        needs = "is required" if kind in _BLOCKED else "must be None"
+        raise ValueError(f"{name}: `blocksize` {needs} for the layout {kind}, got {blocksize}")
+    rows, columns, stored = *coordinates._places, coordinates._stored
+    shape = tuple(coordinates.shape)
+    if kind in _BLOCKED:
+        rows, columns, stored = _blocks(name, rows, columns, stored, shape, tuple(blocksize))
+        shape = (shape[0] // blocksize[0], shape[1] // blocksize[1])
+    lines, places, count = (rows, columns, shape[0])
+    if kind not in _BY_ROWS:
+        order = _operator("sort")(columns, 0, False, True)[1]
+        lines, places, count = columns.index_select(0, order), rows.index_select(0, order), shape[1]
+        stored = stored.index_select(0, order)
+    edges = _operator("arange")(count + 1, device=lines.device)
+    bounds = _operator("searchsorted")(lines.contiguous(), edges)
+    return CompressedTensor(bounds, places.contiguous(), stored, coordinates.shape, kind)
+
+
+def _blocks(
+    name: str,
+    rows: Tensor,
+    columns: Tensor,
+    stored: Tensor,
+    shape: tuple[int, ...],
+    block: tuple[int, ...],
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the rows and columns of the blocks that have elements, sorted, and the blocks."""
+    if len(block) != 2 or min(block) < 1 or shape[0] % block[0] or shape[1] % block[1]:
+        raise ShapeError(
+            f"{name}: `blocksize` must be two sizes that divide {shape[:2]}, got {block}"
+        )
+    high, wide = block
+    across = max(shape[1] // wide, 1)
+    number = _divided(rows, high) * across + _divided(columns, wide)
+    found, which = number.unique(return_inverse=True)
+    inner = (rows % high) * wide + columns % wide
+    size = (found.shape[0] * high * wide, *stored.shape[1:])
+    zeros = _operator("zeros")(size, dtype=stored.dtype, device=stored.device)
+    filled = zeros.index_add(0, which * (high * wide) + inner, stored)
+    blocks = filled.reshape((found.shape[0], high, wide, *stored.shape[1:]))
+    return _divided(found, across), found % across, blocks
+
+
+def _divided(numbers: Tensor, by: int) -> Tensor:
+    return _operator("floor_divide")(numbers, by)  # type: ignore[no-any-return]
+
+
+def to_sparse(
+    self: Tensor, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None
+) -> Any:
+    """Return the sparse tensor of the elements that are not 0.
+
+    Args:
+        sparse_dim: the number of dimensions that have indices, from the first one; the elements
+            along the others are stored together unless all of them are 0. None: all.
+        layout: `sparse_coo`, or a compressed layout; None: `sparse_coo`.
+        blocksize: for the layouts of blocks.
+
+    Raises:
+        ShapeError: for a tensor without dimensions, or a `sparse_dim` that it does not have.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.tensor([[0.0, 2.0], [0.0, 0.0]]).to_sparse().nnz()
+        1
+        >>> pc.tensor([[0.0, 2.0], [0.0, 0.0]]).to_sparse(1).values()
+        tensor([[0., 2.]])
+    """
+    if layout is None or layout == sparse_coo:
+        return to_coordinates(self, sparse_dim)
+    return compress(self, layout, blocksize)
+
+
+def to_sparse_coo(self: Tensor) -> SparseTensor:
+    """Return the elements that are not 0, with their coordinates.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.tensor([0.0, 2.0]).to_sparse_coo().indices()
+        tensor([[1]])
+    """
+    return to_coordinates(self)
+
+
+def to_sparse_csr(self: Any, dense_dim: int | None = None) -> CompressedTensor:
+    """Return the elements that are not 0, row by row: in the layout `sparse_csr`.
+
+    Raises:
+        ShapeError: for fewer than two dimensions, or another `dense_dim` than the tensor has beyond
+            two.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.tensor([[0.0, 2.0], [3.0, 4.0]]).to_sparse_csr().crow_indices()
+        tensor([0, 1, 3])
+    """
+    return _plain(self, sparse_csr, dense_dim)
+
+
+def to_sparse_csc(self: Any, dense_dim: int | None = None) -> CompressedTensor:
+    """Return the elements that are not 0, column by column: in the layout `sparse_csc`.
+
+    Raises:
+        ShapeError: for fewer than two dimensions, or another `dense_dim` than the tensor has beyond
+            two.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.tensor([[0.0, 2.0], [3.0, 4.0]]).to_sparse_csc().row_indices()
+        tensor([1, 0, 1])
+    """
+    return _plain(self, sparse_csc, dense_dim)
+
+
+def to_sparse_bsr(self: Any, blocksize: Any, dense_dim: int | None = None) -> CompressedTensor:
+    """Return the blocks that are not all 0, row by row: in the layout `sparse_bsr`.
+
+    Raises:
+        ShapeError: for fewer than two dimensions, or blocks that do not divide them.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.eye(4).to_sparse_bsr((2, 2)).values().shape
+        plait.Size([2, 2, 2])
+    """
+    return _plain(self, sparse_bsr, dense_dim, blocksize)
+
+
+def to_sparse_bsc(self: Any, blocksize: Any, dense_dim: int | None = None) -> CompressedTensor:
+    """Return the blocks that are not all 0, column by column: in the layout `sparse_bsc`.
+
+    Raises:
+        ShapeError: for fewer than two dimensions, or blocks that do not divide them.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.eye(4).to_sparse_bsc((2, 2)).ccol_indices()
+        tensor([0, 1, 2])
+    """
+    return _plain(self, sparse_bsc, dense_dim, blocksize)
+
+
+def _plain(input: Any, kind: layout, dense_dim: int | None, blocksize: Any = None) -> Any:
+    if dense_dim is not None and dense_dim != input.ndim - 2:
+        raise ShapeError(
+            f"to_{kind}: matrices of matrices are not there: `dense_dim` must be {input.ndim - 2} "
+            f"for shape {tuple(input.shape)}, got {dense_dim}"
+        )
+    if dense_dim is None and input.ndim > 2 and is_tensor(input):
+        raise ShapeError(
+            f"to_{kind}: batches of matrices are not there: a matrix, or `dense_dim`, is required, "
+            f"got shape {tuple(input.shape)}"
+        )
+    return input.to_sparse(layout=kind, blocksize=blocksize)
+
+
+_CONVERSIONS: dict[str, Callable[..., Any]] = {
+    "to_sparse_bsc": to_sparse_bsc,
+    "to_sparse_bsr": to_sparse_bsr,
+    "to_sparse_csc": to_sparse_csc,
+    "to_sparse_csr": to_sparse_csr,
+}
+METHODS: dict[str, Callable[..., Any]] = {
+    "to_sparse": to_sparse,
+    "to_sparse_coo": to_sparse_coo,
+    **_CONVERSIONS,
+}
+
+
+def _coordinates_to_sparse(
+    self: SparseTensor,
+    sparse_dim: int | None = None,
+    *,
+    layout: Any = None,
+    blocksize: Any = None,
+) -> Any:
+    """Return the tensor itself, or in a compressed layout."""
+    if layout is None or layout == sparse_coo:
+        if sparse_dim not in (None, self.sparse_dim()):
+            raise ShapeError(
+                f"to_sparse: `sparse_dim` must be {self.sparse_dim()} for a sparse tensor that has "
+                f"as many, got {sparse_dim}"
+            )
+        return self
+    return compress(self, layout, blocksize)
+
+
+_coordinates_to_sparse.__name__ = "to_sparse"
+SparseTensor.to_sparse = _coordinates_to_sparse  # type: ignore[attr-defined]
+for _name, _conversion in _CONVERSIONS.items():
+    setattr(SparseTensor, _name, _conversion)
+    setattr(CompressedTensor, _name, _conversion)
+
+
+# ---- construction
+
+
+def sparse_compressed_tensor(
+    compressed_indices: Any,
+    plain_indices: Any,
+    values: Any,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> CompressedTensor:
+    """Make a matrix in a compressed layout.
+
+    Args:
+        compressed_indices: where each row (column in CSC and BSC) begins among the values, and the
+            end: one more than there are rows, of blocks in BSR and BSC.
+        plain_indices: the column (row) of each value, rising within a row (column).
+        values: the elements, of shape ``(nnz, ...)``; blocks are ``(nnz, high, wide, ...)``.
+        size: the shape; None: the smallest that contains all indices.
+        dtype: the dtype of the elements.
+        layout: `sparse_csr`, `sparse_csc`, `sparse_bsr` or `sparse_bsc`.
+        device: where they are.
+        pin_memory: must be False.
+        requires_grad: whether operators on the values are recorded.
+        check_invariants: accepted; the arguments are checked in any case.
+
+    Raises:
+        ShapeError: if the shapes do not fit each other.
+        ValueError: if the compressed indices do not begin with 0, do not rise to the number of
+            values, or the plain ones do not rise.
+        IndexError: if a plain index lies outside `size`.
+        DTypeError: unless the indices are int32 or int64.
+
+    Example:
+        >>> import plait_core as pc
+        >>> made = pc.sparse_compressed_tensor([0, 1, 2], [1, 0], [5.0, 6.0], layout=pc.sparse_csr)
+        >>> made.to_dense()
+        tensor([[0., 5.],
+                [6., 0.]])
+    """
+    kind = layout
+    if kind not in _LAYOUTS:
+        raise ValueError(
+            f"sparse_compressed_tensor: `layout` must be one of {', '.join(_LAYOUTS)}, got {kind}"
+        )
+    if pin_memory:
+        raise NotImplementedError(f"{kind}_tensor: `pin_memory` must be False")
+    stored = as_tensor(values, dtype=dtype, device=device)
+    bounds = as_tensor(compressed_indices, device=stored.device)
+    places = as_tensor(plain_indices, device=stored.device)
+    shape = _checked(kind, bounds, places, stored, size)
+    if requires_grad:
+        stored = stored.detach().requires_grad_()
+    return CompressedTensor(bounds, places, stored, shape, kind)
+
+
+def _names(kind: layout) -> tuple[str, str, str]:
+    if kind in _BY_ROWS:
+        return ("crow_indices", "col_indices", "values")
+    return ("ccol_indices", "row_indices", "values")
+
+
+def _checked(
+    kind: layout, bounds: Tensor, places: Tensor, stored: Tensor, size: Sequence[int] | None
+) -> tuple[int, ...]:
+    """Check the parts of a compressed tensor, and return its shape."""
+    compressed, plain, _ = _names(kind)
+    for name, part in ((compressed, bounds), (plain, places)):
+        if part.dtype.name not in ("int32", "int64"):
+            raise DTypeError(
+                f"{kind}_tensor: `{name}` must be int32 or int64, got {part.dtype.name}"
+            )
+        if part.ndim != 1:
+            raise ShapeError(
+                f"{kind}_tensor: `{name}` must have 1 dimension (batches are not there), got shape "
+                f"{tuple(part.shape)}"
+            )
+    first = 3 if kind in _BLOCKED else 1
+    if stored.ndim < first or stored.shape[0] != places.shape[0] or bounds.shape[0] < 1:
+        raise ShapeError(
+            f"{kind}_tensor: `values` must have shape ({places.shape[0]}, "
+            f"{'high, wide, ' if first == 3 else ''}...), as many as `{plain}`, and `{compressed}` "
+            f"at least one element; got {tuple(stored.shape)} and {tuple(bounds.shape)}"
+        )
+    if bounds.device.type == "meta":
+        if size is None:
+            raise ValueError(f"{kind}_tensor: `size` is required on the device meta")
+        return tuple(size)
+    _check_rise(kind, compressed, bounds, places)
+    block = tuple(stored.shape[1:3]) if first == 3 else (1, 1)
+    top = int(places.max()) + 1 if places.shape[0] else 0
+    lines = bounds.shape[0] - 1
+    by_rows = kind in _BY_ROWS
+    if size is None:
+        rows, columns = (lines, top) if by_rows else (top, lines)
+        return (rows * block[0], columns * block[1], *stored.shape[first:])
+    shape = tuple(size)
+    if len(shape) != 2 + stored.ndim - first or shape[2:] != tuple(stored.shape[first:]):
+        raise ShapeError(
+            f"{kind}_tensor: `size` must be two sizes and the dense ones of `values`, "
+            f"{tuple(stored.shape[first:])}; got {shape}"
+        )
+    across, along = (0, 1) if by_rows else (1, 0)
+    if shape[across] != lines * block[across] or shape[along] % block[along]:
+        raise ShapeError(
+            f"{kind}_tensor: `{compressed}` must have {shape[across] // block[across] + 1} "
+            f"elements for size {shape} and blocks of {block}, got {lines + 1}"
+        )
+    low = int(places.min()) if places.shape[0] else 0
+    if low < 0 or top * block[along] > shape[along]:
+        raise IndexError(
+            f"{kind}_tensor: `{plain}` must be in [0, {shape[along] // block[along] - 1}], got "
+            f"{low if low < 0 else top - 1}"
+        )
+    return shape
+
+
+def _check_rise(kind: layout, compressed: str, bounds: Tensor, places: Tensor) -> None:
+    """Check that the bounds rise from 0 to the end, and the places within each line."""
+    n = places.shape[0]
+    steps = bounds[1:] - bounds[:-1]
+    if int(bounds[0]) != 0 or int(bounds[-1]) != n or bool((steps < 0).any()):
+        raise ValueError(
+            f"{kind}_tensor: `{compressed}` must begin with 0 and rise to the number of values, "
+            f"{n}; got {bounds.tolist() if bounds.shape[0] < 10 else 'others'}"
+        )
+    if n < 2:
+        return
+    begins = _operator("zeros")(n + 1, dtype="bool", device=places.device)
+    begins[bounds.to("int64")] = True
+    falls = (places[1:] <= places[:-1]) & ~begins[1:-1]
+    if bool(falls.any()):
+        raise ValueError(
+            f"{kind}_tensor: `{_names(kind)[1]}` must rise within each "
+            f"{'row' if kind in _BY_ROWS else 'column'}"
+        )
+
+
+def sparse_csr_tensor(
+    crow_indices: Any,
+    col_indices: Any,
+    values: Any,
+    size: Sequence[int] | None = None,
+    **options: Any,
+) -> CompressedTensor:
+    """Make a matrix in the layout `sparse_csr`; see `sparse_compressed_tensor`.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.sparse_csr_tensor([0, 1, 2], [1, 0], [5.0, 6.0], (2, 2)).to_dense()
+        tensor([[0., 5.],
+                [6., 0.]])
+    """
+    return _of(sparse_csr, crow_indices, col_indices, values, size, options)
+
+
+def sparse_csc_tensor(
+    ccol_indices: Any,
+    row_indices: Any,
+    values: Any,
+    size: Sequence[int] | None = None,
+    **options: Any,
+) -> CompressedTensor:
+    """Make a matrix in the layout `sparse_csc`; see `sparse_compressed_tensor`.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.sparse_csc_tensor([0, 1, 2], [1, 0], [5.0, 6.0], (2, 2)).to_dense()
+        tensor([[0., 6.],
+                [5., 0.]])
+    """
+    return _of(sparse_csc, ccol_indices, row_indices, values, size, options)
+
+
+def sparse_bsr_tensor(
+    crow_indices: Any,
+    col_indices: Any,
+    values: Any,
+    size: Sequence[int] | None = None,
+    **options: Any,
+) -> CompressedTensor:
+    """Make a matrix in the layout `sparse_bsr`; see `sparse_compressed_tensor`.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.sparse_bsr_tensor([0, 1], [1], [[[5.0, 6.0]]], (1, 4)).to_dense()
+        tensor([[0., 0., 5., 6.]])
+    """
+    return _of(sparse_bsr, crow_indices, col_indices, values, size, options)
+
+
+def sparse_bsc_tensor(
+    ccol_indices: Any,
+    row_indices: Any,
+    values: Any,
+    size: Sequence[int] | None = None,
+    **options: Any,
+) -> CompressedTensor:
+    """Make a matrix in the layout `sparse_bsc`; see `sparse_compressed_tensor`.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.sparse_bsc_tensor([0, 1], [1], [[[5.0], [6.0]]], (4, 1)).to_dense()
+        tensor([[0.],
+                [0.],
+                [5.],
+                [6.]])
+    """
+    return _of(sparse_bsc, ccol_indices, row_indices, values, size, options)
+
+
+def _of(
+    kind: layout,
+    compressed: Any,
+    plain: Any,
+    values: Any,
+    size: Sequence[int] | None,
+    options: dict[str, Any],
+) -> CompressedTensor:
+    given = options.pop("layout", kind)
+    if given not in (None, kind, strided) or given == strided:
+        raise ValueError(f"{kind}_tensor: `layout` must be {kind}, got {given}")
+    return sparse_compressed_tensor(compressed, plain, values, size, layout=kind, **options)
