@@ -151,7 +151,7 @@ deform_conv2d.error(
 deform_conv2d.error(
     "ShapeError",
     lambda s: s(s.array(1, 3, 3, 3), s.array(1, 3, 2, 2), s.array(1, 16, 2, 2), offset_groups=2),
-    contains=["deform_sample", "2 groups", "3 channels"],
+    contains=["deform_conv2d", "2 groups", "3 channels"],
 )
 deform_conv2d.error(
     "ValueError",

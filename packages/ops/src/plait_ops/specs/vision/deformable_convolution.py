@@ -1,6 +1,6 @@
 """Deformable convolution: each element of a filter has an offset of its own at each place."""
 
-from plait_ops.calls import add, matmul, mul, reshape, stack, sum, zeros
+from plait_ops.calls import add, cat, matmul, mul, narrow, reshape, stack, sum, zeros
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     check,
@@ -217,19 +217,31 @@ def _(input, weight, offset, mask, bias, stride, padding, dilation, groups, offs
         f"`offset` must have shape ({n}, {2 * offset_groups * k}, {places[0]}, {places[1]}) "
         f"for `weight` of shape {weight.shape} with `offset_groups` {offset_groups}; got {offset.shape}",
     )
-    seen = deform_sample(input, offset, kernel_size, stride, padding, dilation, False, False)
-    area = places[0] * places[1]
     if mask is not None:
         require_same("input", input, "mask", mask)
         check(
             mask.shape == (n, offset_groups * k, places[0], places[1]),
             f"`mask` must have shape ({n}, {offset_groups * k}, {places[0]}, {places[1]}); got {mask.shape}",
         )
-        factors = reshape(mask, [n, offset_groups, 1, k, area])
-        seen = mul(reshape(seen, [n, offset_groups, c // offset_groups, k, area]), factors)
-    columns = reshape(seen, [n, groups, c // groups * k, area])
+    area = places[0] * places[1]
     filters = reshape(weight, [1, groups, o // groups, c // groups * k])
-    made = reshape(matmul(filters, columns), [n, o, places[0], places[1]])
+    # a few images at a time: what filters see is k times as large as they are
+    step = max(16777216 // max(c * k * area, 1), 1)
+    rows = []
+    first = 0
+    while first < n or first == 0:
+        m = min(step, n - first)
+        some = narrow(input, 0, first, m)
+        shifts = narrow(offset, 0, first, m)
+        seen = deform_sample(some, shifts, kernel_size, stride, padding, dilation, False, False)
+        if mask is not None:
+            factors = reshape(narrow(mask, 0, first, m), [m, offset_groups, 1, k, area])
+            wide = [m, offset_groups, c // offset_groups, k, area]
+            seen = mul(reshape(seen, wide), factors)
+        columns = reshape(seen, [m, groups, c // groups * k, area])
+        rows.append(reshape(matmul(filters, columns), [m, o, places[0], places[1]]))
+        first = first + step
+    made = cat(rows, 0) if len(rows) > 1 else rows[0]
     if bias is not None:
         made = add(made, reshape(bias, [1, o, 1, 1]))
     return made
