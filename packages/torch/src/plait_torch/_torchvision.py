@@ -196,26 +196,18 @@ def _missing(name: str) -> Any:
 
 
 OPERATORS: dict[str, Callable[..., Any]] = {
-    f"torchvision::{function.__name__.removeprefix('_')}": function
-    for function in (
-        _nms,
-        _box_iou_rotated,
-        _roi_align,
-        _ps_roi_align,
-        _roi_pool,
-        _ps_roi_pool,
-        _deform_conv2d,
-    )
+    "torchvision::nms": _nms,
+    "torchvision::box_iou_rotated": _box_iou_rotated,
+    "torchvision::roi_align": _roi_align,
+    "torchvision::ps_roi_align": _ps_roi_align,
+    "torchvision::roi_pool": _roi_pool,
+    "torchvision::ps_roi_pool": _ps_roi_pool,
+    "torchvision::deform_conv2d": _deform_conv2d,
+    "torchvision::_cuda_version": _cuda_version,
+    "torchvision::_roi_align_backward": _roi_align_backward,
+    "torchvision::_ps_roi_align_backward": _ps_roi_align_backward,
+    "torchvision::_roi_pool_backward": _roi_pool_backward,
+    "torchvision::_ps_roi_pool_backward": _ps_roi_pool_backward,
+    "torchvision::_deform_conv2d_backward": _deform_conv2d_backward,
+    **{f"torchvision::{name}": _missing(name) for name in ("qnms", "qroi_align")},
 }
-OPERATORS |= {
-    f"torchvision::{function.__name__}": function
-    for function in (
-        _cuda_version,
-        _roi_align_backward,
-        _ps_roi_align_backward,
-        _roi_pool_backward,
-        _ps_roi_pool_backward,
-        _deform_conv2d_backward,
-    )
-}
-OPERATORS |= {f"torchvision::{name}": _missing(name) for name in ("qnms", "qroi_align")}

@@ -1,4 +1,6 @@
-"""The functions of torchvision's binary `image`: files, and pictures read and written by Pillow."""
+"""The functions of torchvision's binary `image`: files, and pictures read and written by Pillow, which
+keeps 16 bits of grey ones only.
+"""
 
 from __future__ import annotations
 
