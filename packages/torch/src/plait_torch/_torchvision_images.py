@@ -1,5 +1,6 @@
-"""The functions of torchvision's binary `image`: files, and pictures read and written by Pillow, which
-keeps 16 bits of grey ones only.
+"""The functions of torchvision's binary `image`: files, and pictures read and written by Pillow.
+
+Of pictures with 16 bits Pillow keeps grey ones; others become those of 8.
 """
 
 from __future__ import annotations
