@@ -53,6 +53,8 @@ PARTS: dict[str, set[str]] = {
     "plait_torch/_model_zoo.py": {"tqdm"},
     "plait_torch/_summaries.py": {"numpy", "tensorboard", "matplotlib"},
     "plait_torch/_tensorboard.py": {"tensorboard"},
+    # pictures, when torchvision's functions read and write them
+    "plait_torch/_torchvision_images.py": {"numpy", "PIL"},
 }
 
 

@@ -319,6 +319,8 @@ WITHOUT_DERIVATIVE = {
     # views, which the engine differentiates, and indices, which have no derivative
     *("argmax", "argmin", "argsort_rows", "as_strided", "detach"),
     *("nonzero_rows", "search_sorted"),
+    # which boxes are kept, and overlaps, which are for matching
+    *("nms_kept", "box_iou_rotated"),
     # not implemented, as in PyTorch; requesting a gradient is an error
     *("beta_sample_grad", "geqrf"),
     *("linalg_ldl_factor", "linalg_ldl_factor_ex", "linalg_ldl_solve", "linear_int8"),

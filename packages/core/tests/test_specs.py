@@ -92,7 +92,7 @@ def test_values(spec: Operator) -> None:
 # Their results' shapes depend on values: no kernel can be given results that are made for it.
 SHAPED_BY_VALUES = {
     *("argwhere", "bincount", "combinations", "index", "index_columns", "index_put"),
-    *("masked_scatter", "masked_scatter_", "masked_select", "nonzero_list", "one_hot"),
+    *("masked_scatter", "masked_scatter_", "masked_select", "nms", "nonzero_list", "one_hot"),
     *("repeat_interleave.counts", "repeat_interleave.tensor", "tensor_split.tensor"),
     *("unravel_index", "where.condition"),
 }

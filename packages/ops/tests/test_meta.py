@@ -21,7 +21,7 @@ ERRORS = {kind: getattr(plait_abi, kind, None) or getattr(builtins, kind) for ki
 BY_VALUE = {
     *("nonzero", "nonzero_list", "argwhere", "where.condition", "masked_select", "one_hot"),
     *("index", "index_columns", "index_put", "index_put_", "masked_scatter", "masked_scatter_"),
-    *("bincount", "histc", "isin", "repeat_interleave.tensor", "repeat_interleave.counts"),
+    *("bincount", "histc", "isin", "nms", "repeat_interleave.tensor", "repeat_interleave.counts"),
     *("tensor_split.tensor", "unravel_index", "combinations", "tril_indices", "triu_indices"),
 }
 """Operators that need elements, which tensors on meta do not have."""

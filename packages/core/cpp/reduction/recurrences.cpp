@@ -1,5 +1,7 @@
 // y_i = f_i y_(i-1) + t_i along a dimension, or from its end with the same links. float32 is
-// carried in float64: an error of one result would be in all that follow.
+// carried in float64: an error of one result would be in all that follow. So is it in filters,
+// whose elements depend on several before them.
+#include "convolution/convolution.h"
 #include "kernel/dense.h"
 #include "reduction/scans.h"
 
@@ -67,6 +69,38 @@ plait_status linear_recurrence(plait_call *c) {
   return PLAIT_OK;
 }
 
+// Each line has the p zeros before its first element in front of it.
+template <class T>
+plait_status filter(const plait_call *c) {
+  using W = typename Carried<T>::type;
+  const DLTensor *self = tensor(c, 0);
+  Dense<T> input, given;
+  PLAIT_TRY(input.take(c, self));
+  PLAIT_TRY(given.take(c, tensor(c, 1)));
+  const int64_t channels = self->shape[1], n = self->shape[2], p = tensor(c, 1)->shape[1];
+  const T *x = input, *factors = given;
+  T *to = data<T>(result(c));
+  return with_scratch<W>(c, self->shape[0] * channels, kSerial / (n * (p + 1)) + 1, n + p,
+                         [&](int64_t line, W *y) {
+                           const T *own = factors + line % channels * p;
+                           for (int64_t k = 0; k < p; k++) y[k] = W(0);
+                           for (int64_t t = 0; t < n; t++) {
+                             W sum = W(x[line * n + t]);
+                             for (int64_t k = 0; k < p; k++) sum -= W(own[k]) * y[t + p - 1 - k];
+                             y[t + p] = sum;
+                             to[line * n + t] = T(sum);
+                           }
+                         });
+}
+
+// all_pole_filter(self, factors)
+plait_status all_pole_filter(plait_call *c) {
+  if (numel(result(c)) == 0) return PLAIT_OK;
+  PLAIT_FLOATING(kind(result(c)->dtype), return filter<T>(c))
+  return PLAIT_OK;
+}
+
+PLAIT_KERNEL("all_pole_filter", all_pole_filter);
 PLAIT_KERNEL("linear_recurrence", linear_recurrence);
 
 }  // namespace

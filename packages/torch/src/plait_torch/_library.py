@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import plait
 from plait_abi import operator
+from plait_abi.imports import import_module
 
 __all__ = [
     "CustomOpDef",
@@ -267,8 +269,22 @@ class _Inner(ModuleType):
         return self.__dict__[name]
 
 
+# The binaries whose operators are here, by the file's name: the package in whose folder they lie,
+# and the module with functions of the same names.
+_BINARIES = {
+    "_C": ("torchvision", "plait_torch._torchvision"),
+    "image": ("torchvision", "plait_torch._torchvision_images"),
+    "_torchaudio": ("torchaudio", "plait_torch._torchaudio"),
+    "libtorchaudio": ("torchaudio", "plait_torch._torchaudio"),
+}
+
+
 class _Operators(ModuleType):
     """``torch.ops``: the namespaces of operators."""
+
+    def __init__(self, name: str, doc: str) -> None:
+        super().__init__(name, doc)
+        self.loaded_libraries: set[str] = set()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -277,11 +293,27 @@ class _Operators(ModuleType):
         return self.__dict__[name]
 
     def load_library(self, path: Any) -> None:
-        """Raise OSError: libraries of operators for PyTorch need PyTorch's binary."""
-        raise OSError(
-            f"torch.ops.load_library: {path} needs PyTorch's binary; operators in C++ are built "
-            "for plait with `plait_abi.build`"
-        )
+        """Register plait's operators for those of a library's binary, which is known by its name.
+
+        Raises:
+            OSError: It is another one. Libraries of operators for PyTorch need PyTorch's binary.
+
+        Example:
+            >>> from plait_torch._library import ops
+            >>> ops.load_library("site-packages/torchvision/_C.so")
+            >>> ops.torchvision._cuda_version()
+            -1
+        """
+        file = pathlib.PurePath(path)
+        package, module = _BINARIES.get(file.name.partition(".")[0], ("", ""))
+        if package not in file.parts[:-1]:
+            raise OSError(
+                f"torch.ops.load_library: {path} needs PyTorch's binary; operators in C++ are "
+                "built for plait with `plait_abi.build`"
+            )
+        for qualname, function in import_module(module).OPERATORS.items():
+            _operator(qualname).register_kernel("CompositeImplicitAutograd", function)
+        self.loaded_libraries.add(str(path))
 
 
 ops = _Operators("torch.ops", "Operators by name.")

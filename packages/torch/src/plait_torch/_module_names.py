@@ -145,6 +145,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.optim.lr_scheduler": (_HERE + "_lr_scheduler", "plait.optim.lr_scheduler"),
     "torch.optim.swa_utils": ("plait.optim.swa_utils",),
     "torch.utils": (_HERE + "_packages",),
+    "torch.utils.cpp_extension": (_HERE + "_cpp_extension",),
     "torch.utils.model_zoo": (_HERE + "_model_zoo",),
     "torch._subclasses": (_HERE + "_fake_tensors",),
     "torch._subclasses.fake_tensor": (_HERE + "_fake_tensors",),

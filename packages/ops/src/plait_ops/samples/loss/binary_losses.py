@@ -40,7 +40,7 @@ def _(input, target, weight=None, reduction="mean"):
             + (1 - target) * np.maximum(np.log1p(-input), -100)
         )
     return reduce_loss_of(
-        (loss if weight is None else loss * weight).astype(input.dtype), reduction
+        (loss if weight is None else loss * weight).astype(target.dtype), reduction
     )
 
 
@@ -75,7 +75,7 @@ def _(input, target, weight=None, pos_weight=None, reduction="mean"):
     spread = np.logaddexp(0, -input) * (1 if pos_weight is None else 1 + (pos_weight - 1) * target)
     loss = (1 - target) * input + spread
     return reduce_loss_of(
-        (loss if weight is None else loss * weight).astype(input.dtype), reduction
+        (loss if weight is None else loss * weight).astype(target.dtype), reduction
     )
 
 
@@ -85,6 +85,9 @@ def _(s):
         yield s(s.array(3, 4), s.array(3, 4, low=0.0, high=1.0), reduction=reduction)
     yield s(s.array(3, 4), s.array(3, 4, low=0.0, high=1.0), s.array(4), s.array(4, low=0.5))
     yield s(s.array(6, low=-60.0, high=60.0), s.array(6, low=0.0, high=1.0))
+    for one, two in (("float64", "float32"), ("float32", "float64")):
+        target = s.array(4, low=0.0, high=1.0, dtype=two)
+        yield s(s.array(4, dtype=one), target, s.array(4, dtype=one))
 
 
 binary_cross_entropy_with_logits.error(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from plait_ops.specs.reduction.recurrences import recurrence
+from plait_ops.specs.reduction.recurrences import all_pole_filter, recurrence
 
 
 @recurrence.reference
@@ -50,4 +50,37 @@ recurrence.error(
     "IndexError",
     lambda s: s(s.array(2), s.array(2), 1, False),
     contains=["linear_recurrence", "dim", "1"],
+)
+
+
+@all_pole_filter.reference
+def _(self, factors):
+    made = self.astype("float64")
+    for t in range(self.shape[2]):
+        for k in range(min(factors.shape[1], t)):
+            made[:, :, t] -= factors[:, k] * made[:, :, t - 1 - k]
+    return made.astype(self.dtype)
+
+
+@all_pole_filter.samples
+def _(s):
+    stable = s.array(2, 2, low=-0.45, high=0.45)
+    yield s(s.array(1, 2, 5), stable)
+    yield s(s.array(2, 1, 4), s.array(1, 3, low=-0.3, high=0.3))
+    yield s(s.array(3, 2, 200), stable)
+    yield s(s.array(2, 2, 9, dtype="float64"), stable.astype("float64"))
+    yield s(s.strided(2, 3, 4), s.strided(3, 6, low=-0.2, high=0.2))
+    yield s(s.array(2, 3, 4), s.array(3, 0))
+    yield s(s.array(2, 3, 0), s.array(3, 2))
+
+
+all_pole_filter.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 3, 4), s.array(2, 2)),
+    contains=["all_pole_filter", "`factors`", "(2, 3, 4)", "(2, 2)"],
+)
+all_pole_filter.error(
+    "DTypeError",
+    lambda s: s(s.array(2, 3, 4), s.array(3, 2, dtype="float64")),
+    contains=["all_pole_filter", "float32", "float64"],
 )

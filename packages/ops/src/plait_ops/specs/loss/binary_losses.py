@@ -9,6 +9,8 @@ from plait_ops.calls import (
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.words import (
     check,
+    is_floating,
+    to_dtype,
 )
 
 bce_elements = Pointwise(
@@ -104,7 +106,8 @@ binary_cross_entropy_with_logits = Composite(
     `binary_cross_entropy` of ``sigmoid(input)``, exact also for large inputs:
     ``weight * ((1 - target) * input + (1 + (pos_weight - 1) * target) * softplus(-input))``.
 
-    Shapes: `input` and `target` have one shape, `weight` and `pos_weight` broadcast to it. Dtypes: floating-point dtypes.
+    Shapes: `input` and `target` have one shape, `weight` and `pos_weight` broadcast to it. Dtypes: floating-point dtypes; the
+    result has that of `target`, as in PyTorch.
     Raises: ValueError for another `reduction`, ShapeError for other shapes.
 
     >>> import plait_core as pc
@@ -127,4 +130,6 @@ def _(input, target, weight, pos_weight, reduction):
     loss = (1.0 - target) * input + spread
     if weight is not None:
         loss = loss * weight
+    if is_floating(target.dtype):
+        loss = to_dtype(loss, target.dtype)
     return reduce_loss(loss, reduction)

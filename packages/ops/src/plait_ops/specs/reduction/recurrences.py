@@ -1,6 +1,17 @@
 """Linear recurrences along a dimension."""
 
-from plait_ops.calls import cat, clone, linear_recurrence, mul, narrow, zeros
+from plait_ops.calls import (
+    cat,
+    clone,
+    flip,
+    linear_recurrence,
+    mul,
+    narrow,
+    neg,
+    reshape,
+    sum,
+    zeros,
+)
 from plait_ops.spec import Operator
 from plait_ops.words import check, conjugate, numel, require, require_same, result, wrap_dim
 
@@ -56,3 +67,57 @@ def _(g, factors, result, dim, reverse):
 @recurrence.vjp("terms")
 def _(g, factors, dim, reverse):
     return linear_recurrence(conjugate(factors), g, dim, not reverse)
+
+
+all_pole_filter = Operator(
+    "all_pole_filter(Tensor self, Tensor factors) -> Tensor",
+    doc="""
+    The recursive part of a digital filter: ``y[n, c, t] = self[n, c, t] - sum_k factors[c, k] * y[n, c, t - 1 - k]``, where y is
+    0 before the first element. Together with a convolution it is the direct form of Oppenheim and Schafer (Discrete-Time
+    Signal Processing, chapter 6).
+
+    Shapes: `self` is (n, c, t), `factors` (c, p), the result (n, c, t). Dtypes: floating, of both the same; float32 is carried
+    in float64. Raises: ShapeError for other shapes, DTypeError for other dtypes.
+
+    >>> import plait_core as pc
+    >>> from plait_abi import operator
+    >>> operator("all_pole_filter")(pc.tensor([[[1.0, 0.0, 0.0]]]), pc.tensor([[-0.5]])).tolist()
+    [[[1.0, 0.5, 0.25]]]
+    """,
+    kernel="in[0] is (n, c, t), in[1] (c, p), of one floating dtype, any strides; the result is in C order.",
+    dtypes="floating",
+    variants="",
+)
+
+
+@all_pole_filter.shape
+def _(self, factors):
+    require("self", self.dtype, "floating")
+    require_same("self", self, "factors", factors)
+    check(
+        self.ndim == 3 and factors.ndim == 2 and factors.shape[0] == self.shape[1],
+        f"`self` must have shape (n, c, t) and `factors` (c, p); got {self.shape} and {factors.shape}",
+    )
+    return result(self.shape, self.dtype)
+
+
+@all_pole_filter.cost
+def _(self, factors):
+    return 2 * numel(self) * factors.shape[1]
+
+
+@all_pole_filter.vjp("self")
+def _(g, factors):
+    return flip(all_pole_filter(flip(g, [2]), factors), [2])
+
+
+@all_pole_filter.vjp("factors")
+def _(g, factors, result):
+    n = g.shape[2]
+    back = flip(all_pole_filter(flip(g, [2]), factors), [2])
+    columns = [zeros([factors.shape[0], 0], dtype=g.dtype, device=g.device)]
+    for k in range(factors.shape[1]):
+        late = max(n - 1 - k, 0)
+        one = mul(narrow(back, 2, n - late, late), narrow(result, 2, 0, late))
+        columns.append(reshape(neg(sum(one, [0, 2])), [factors.shape[0], 1]))
+    return cat(columns, 1)

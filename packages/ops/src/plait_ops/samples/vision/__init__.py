@@ -1,0 +1,1 @@
+"""Test data of the operators of `plait_ops.specs.vision`."""

@@ -1,0 +1,1 @@
+"""Detection: boxes, regions of images, convolutions with offsets."""

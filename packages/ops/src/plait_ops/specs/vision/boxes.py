@@ -1,0 +1,118 @@
+"""Boxes: the suppression of those that overlap, and how much rotated ones do."""
+
+from plait_ops.calls import argsort, narrow
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import (
+    check,
+    float32,
+    int64,
+    item,
+    numel,
+    part,
+    require,
+    require_same,
+    result,
+)
+
+nms = Composite(
+    "nms(Tensor boxes, Tensor scores, float iou_threshold) -> Tensor",
+    doc="""
+    The boxes that non-maximum suppression keeps, as indices in the order of falling scores: each box, from the one with
+    the highest score on, removes those after it whose intersection with it is more than `iou_threshold` of their union.
+    Of equal scores the first comes first.
+
+    Shapes: `boxes` is (n, 4), each (x1, y1, x2, y2) with x1 <= x2 and y1 <= y2, `scores` is (n,), the result (kept,), int64.
+    Its size depends on values, so that device meta is an error. Dtypes: floating, of both the same. No gradient flows back.
+    Raises: ShapeError for other shapes, DTypeError for other dtypes. The operator of torchvision's name.
+
+    >>> import plait_core as pc
+    >>> from plait_abi import operator
+    >>> boxes = pc.tensor([[0.0, 0.0, 2.0, 2.0], [0.0, 0.0, 2.0, 1.9], [3.0, 3.0, 4.0, 4.0]])
+    >>> operator("nms")(boxes, pc.tensor([0.5, 0.9, 0.7]), 0.5).tolist()
+    [1, 2]
+    """,
+    dtypes="floating",
+    variants="",
+)
+nms_kept = Operator(
+    "nms_kept(Tensor boxes, Tensor order, float iou_threshold) -> (Tensor, Tensor)",
+    doc="What `nms` keeps of boxes in the order of indices, and then zeros; how many those are.",
+    dtypes="floating",
+    internal=True,
+    kernel="in[0] is (n, 4), floating, in[1] (n,), int64, any strides; out[0] is (n,), out[1] 0-d, both int64; an index outside of the boxes is an IndexError.",
+)
+box_iou_rotated = Operator(
+    "box_iou_rotated(Tensor boxes1, Tensor boxes2) -> Tensor",
+    doc="""
+    The intersection of each rotated box of `boxes1` with each one of `boxes2`, divided by their union. A box (x, y, w, h, a)
+    has its centre at (x, y) and sides w and h, which are turned by a degrees; a box without area overlaps with nothing.
+
+    Shapes: (n, 5) and (m, 5), the result is (n, m). Dtypes: floating, of both the same; the result is float32, computed in
+    float64. No gradient flows back. Raises: ShapeError for other shapes, DTypeError for other dtypes.
+    The operator of torchvision's name; the intersection is found as in Sutherland and Hodgman (1974).
+
+    >>> import plait_core as pc
+    >>> from plait_abi import operator
+    >>> box = pc.tensor([[0.0, 0.0, 2.0, 1.0, 0.0]])
+    >>> operator("box_iou_rotated")(box, pc.tensor([[0.0, 0.0, 2.0, 1.0, 90.0]]))
+    tensor([[0.3333]])
+    """,
+    dtypes="floating",
+    kernel="in[0] is (n, 5), in[1] (m, 5), of one floating dtype, any strides; the result is (n, m), float32.",
+    variants="",
+)
+
+
+@part
+def check_boxes(name, boxes, columns):
+    check(
+        boxes.ndim == 2 and boxes.shape[1] == columns,
+        f"`{name}` must have shape (n, {columns}); got {boxes.shape}",
+    )
+    require(name, boxes.dtype, "floating")
+
+
+@nms.decompose
+def _(boxes, scores, iou_threshold):
+    check_boxes("boxes", boxes, 4)
+    require_same("boxes", boxes, "scores", scores)
+    check(
+        scores.ndim == 1 and scores.shape[0] == boxes.shape[0],
+        f"`scores` must have shape {tuple(boxes.shape[:1])} for `boxes` of shape {boxes.shape}; got {scores.shape}",
+    )
+    kept, count = nms_kept(boxes, argsort(scores, 0, True, True), iou_threshold)
+    return narrow(kept, 0, 0, item(count))
+
+
+@nms_kept.shape
+def _(boxes, order):
+    check_boxes("boxes", boxes, 4)
+    check(order.dtype == int64, f"`order` must be int64; got {order.dtype}", "DTypeError")
+    check(
+        order.ndim == 1 and order.shape[0] == boxes.shape[0],
+        f"`order` of shape {order.shape} does not fit `boxes` of shape {boxes.shape}",
+    )
+    return result(order.shape, int64), result([], int64)
+
+
+@box_iou_rotated.shape
+def _(boxes1, boxes2):
+    check_boxes("boxes1", boxes1, 5)
+    check_boxes("boxes2", boxes2, 5)
+    require_same("boxes1", boxes1, "boxes2", boxes2)
+    return result([boxes1.shape[0], boxes2.shape[0]], float32)
+
+
+@nms_kept.cost
+def _(order):
+    # for each pair that is compared 4 extremes, 2 sides, 3 for the intersection, 3 for the quotient
+    n = order.shape[0]
+    return 6 * n * max(n - 1, 0)
+
+
+@box_iou_rotated.cost
+def _(result):
+    return 250 * numel(result)  # about, for four edges that cut a polygon
+
+
+nms_kept.constant("boxes")

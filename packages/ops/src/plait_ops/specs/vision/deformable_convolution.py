@@ -1,0 +1,247 @@
+"""Deformable convolution: each element of a filter has an offset of its own at each place."""
+
+from plait_ops.calls import add, cat, matmul, mul, narrow, reshape, stack, sum, zeros
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import (
+    check,
+    numel,
+    part,
+    require,
+    require_same,
+    result,
+    sizes,
+    windows,
+)
+
+deform_conv2d = Composite(
+    "deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor? mask=None, Tensor? bias=None, int[2] stride=1, "
+    "int[2] padding=0, int[2] dilation=1, int groups=1, int offset_groups=1) -> Tensor",
+    doc="""
+    `conv2d` whose filter elements look at shifted places, with a factor for each (Dai et al. 2017; Zhu et al. 2019):
+    ``out[n, o, y, x] = bias[o] + sum_{c,i,j} weight[o, c, i, j] * m * input[n, c', y * sh + i * dh - ph + dy, x * sw + j * dw
+    - pw + dx]``. Channel ``2 * (g * kh * kw + i * kw + j)`` of `offset` is dy and the next is dx, m is channel
+    ``g * kh * kw + i * kw + j`` of `mask` or 1; g is the offset group of the channel c'. The image is interpolated between the
+    four pixels around a place and counts as 0 outside.
+
+    Shapes: `input` is (n, c, h, w), `weight` (o, c / groups, kh, kw), `offset` (n, 2 * offset_groups * kh * kw, oh, ow),
+    `mask` (n, offset_groups * kh * kw, oh, ow), `bias` (o,), the result (n, o, oh, ow), sizes as of `conv2d`.
+    Dtypes: floating, the same for all. Raises: ShapeError for other shapes, ValueError for numbers of groups below 1,
+    DTypeError if dtypes differ. The operator of torchvision's name.
+
+    >>> import plait_core as pc
+    >>> from plait_abi import operator
+    >>> image, half = pc.arange(9.0).reshape(1, 1, 3, 3), pc.full((1, 2, 2, 2), 0.5)
+    >>> operator("deform_conv2d")(image, pc.ones(1, 1, 1, 1), half, stride=2).tolist()
+    [[[[2.0, 1.75], [3.25, 2.0]]]]
+    """,
+    dtypes="floating",
+    variants="",
+)
+deform_sample = Operator(
+    "deform_sample(Tensor input, Tensor offset, int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation, "
+    "bool along_y, bool along_x) -> Tensor",
+    doc="""
+    What the filters of `deform_conv2d` see of images, (n, c, kh * kw, oh * ow); with `along_y` or `along_x` its derivative by
+    the coordinate of the place, with both the mixed one.
+    """,
+    dtypes="floating",
+    internal=True,
+    kernel="in[0] is (n, c, h, w), in[1] (n, 2 * g * kh * kw, oh, ow) with c a multiple of g, of one floating dtype, any strides; kernel_size, stride, padding and dilation are two ints each; the result is in C order and every element of it is written; places that are not finite see 0.",
+)
+deform_scatter = Operator(
+    "deform_scatter(Tensor grad, Tensor offset, int[] size, int[2] kernel_size, int[2] stride, int[2] padding, "
+    "int[2] dilation, bool along_y, bool along_x) -> Tensor",
+    doc="The transposed `deform_sample`: its derivative for images of shape `size`.",
+    dtypes="floating",
+    internal=True,
+    kernel="in[0] has the shape of the result of `deform_sample`, in[1] is as there, of one floating dtype, any strides; in[2] is the shape (n, c, h, w) of the result, in C order, of which every element is written; sums do not depend on the number of threads.",
+)
+
+
+@part
+def checked_windows(size, kernel_size, stride, padding, dilation):
+    """The rows and columns of the result."""
+    check(
+        kernel_size[0] < 32768 and kernel_size[1] < 32768,
+        f"`kernel_size` must be below 32768; got {kernel_size}",
+        "ValueError",
+    )
+    oh = windows(size, 2, kernel_size[0], stride[0], padding[0], dilation[0], False)
+    ow = windows(size, 3, kernel_size[1], stride[1], padding[1], dilation[1], False)
+    return [oh, ow]
+
+
+@part
+def check_offset(offset, images, channels, places, kernel_size):
+    """`offset` has two channels for each element of a filter in each of its groups."""
+    two = 2 * kernel_size[0] * kernel_size[1]
+    check(
+        offset.ndim == 4
+        and offset.shape[0] == images
+        and offset.shape[1] > 0
+        and offset.shape[1] % two == 0
+        and offset.shape[2:] == places,
+        f"`offset` must have shape ({images}, a multiple of {two}, {places[0]}, {places[1]}); got {offset.shape}",
+    )
+    check(
+        channels % (offset.shape[1] // two) == 0,
+        f"`offset` of shape {offset.shape} has {offset.shape[1] // two} groups, which {channels} channels must be a multiple of",
+    )
+
+
+@deform_sample.shape
+def _(input, offset, kernel_size, stride, padding, dilation):
+    check(input.ndim == 4, f"`input` must have shape (n, c, h, w); got {input.shape}")
+    require("input", input.dtype, "floating")
+    require_same("input", input, "offset", offset)
+    places = checked_windows(input.shape, kernel_size, stride, padding, dilation)
+    check_offset(offset, input.shape[0], input.shape[1], places, kernel_size)
+    return result(
+        [input.shape[0], input.shape[1], kernel_size[0] * kernel_size[1], places[0] * places[1]],
+        input.dtype,
+    )
+
+
+@deform_sample.cost
+def _(result):
+    return 7 * numel(result)
+
+
+@deform_scatter.shape
+def _(grad, offset, size, kernel_size, stride, padding, dilation):
+    sizes("size", size)
+    check(len(size) == 4, f"`size` must be (n, c, h, w); got {size}")
+    require("grad", grad.dtype, "floating")
+    require_same("grad", grad, "offset", offset)
+    places = checked_windows(size, kernel_size, stride, padding, dilation)
+    check_offset(offset, size[0], size[1], places, kernel_size)
+    made = [size[0], size[1], kernel_size[0] * kernel_size[1], places[0] * places[1]]
+    check(
+        grad.shape == tuple(made),
+        f"`grad` must have shape {tuple(made)} for `size` {size}; got {grad.shape}",
+    )
+    return result(size, grad.dtype)
+
+
+@deform_scatter.cost
+def _(grad):
+    return 8 * numel(grad)
+
+
+@part
+def offset_gradient(
+    columns, input, offset, kernel_size, stride, padding, dilation, along_y, along_x
+):
+    """The derivative of ``sum(columns * deform_sample(input, offset, ...))`` by `offset`."""
+    places = kernel_size[0] * kernel_size[1]
+    groups = offset.shape[1] // (2 * places)
+    area = offset.shape[2] * offset.shape[3]
+    wide = [input.shape[0], groups, input.shape[1] // groups, places, area]
+    none = zeros([input.shape[0], groups, places, area], dtype=offset.dtype, device=offset.device)
+    by_y = none
+    by_x = none
+    if not along_y:
+        steep = deform_sample(input, offset, kernel_size, stride, padding, dilation, True, along_x)
+        by_y = sum(reshape(mul(columns, steep), wide), [2])
+    if not along_x:
+        slope = deform_sample(input, offset, kernel_size, stride, padding, dilation, along_y, True)
+        by_x = sum(reshape(mul(columns, slope), wide), [2])
+    return reshape(stack([by_y, by_x], 3), offset.shape)
+
+
+@deform_sample.vjp("input")
+def _(g, input, offset, kernel_size, stride, padding, dilation, along_y, along_x):
+    return deform_scatter(
+        g, offset, input.shape, kernel_size, stride, padding, dilation, along_y, along_x
+    )
+
+
+@deform_sample.vjp("offset")
+def _(g, input, offset, kernel_size, stride, padding, dilation, along_y, along_x):
+    return offset_gradient(
+        g, input, offset, kernel_size, stride, padding, dilation, along_y, along_x
+    )
+
+
+@deform_scatter.vjp("grad")
+def _(g, offset, kernel_size, stride, padding, dilation, along_y, along_x):
+    return deform_sample(g, offset, kernel_size, stride, padding, dilation, along_y, along_x)
+
+
+@deform_scatter.vjp("offset")
+def _(g, grad, offset, kernel_size, stride, padding, dilation, along_y, along_x):
+    return offset_gradient(
+        grad, g, offset, kernel_size, stride, padding, dilation, along_y, along_x
+    )
+
+
+@part
+def check_filters(input, weight, bias, groups, offset_groups):
+    check(
+        input.ndim == 4 and weight.ndim == 4,
+        f"`input` and `weight` must have 4 dimensions; got shapes {input.shape} and {weight.shape}",
+    )
+    require("input", input.dtype, "floating")
+    require_same("input", input, "weight", weight)
+    check(
+        groups >= 1 and offset_groups >= 1,
+        f"`groups` and `offset_groups` must be at least 1; got {groups} and {offset_groups}",
+        "ValueError",
+    )
+    check(
+        weight.shape[0] % groups == 0
+        and input.shape[1] % groups == 0
+        and weight.shape[1] == input.shape[1] // groups,
+        f"`weight` of shape {weight.shape} does not fit `input` of shape {input.shape} with `groups` {groups}: "
+        f"(o, c / groups, kh, kw) and (n, c, h, w) are required",
+    )
+    if bias is not None:
+        check(
+            bias.ndim == 1 and bias.shape[0] == weight.shape[0],
+            f"`bias` must have shape {tuple(weight.shape[:1])} for `weight` of shape {weight.shape}; got {bias.shape}",
+        )
+        require_same("input", input, "bias", bias)
+
+
+@deform_conv2d.decompose
+def _(input, weight, offset, mask, bias, stride, padding, dilation, groups, offset_groups):
+    check_filters(input, weight, bias, groups, offset_groups)
+    n = input.shape[0]
+    c = input.shape[1]
+    o = weight.shape[0]
+    kernel_size = [weight.shape[2], weight.shape[3]]
+    places = checked_windows(input.shape, kernel_size, stride, padding, dilation)
+    k = kernel_size[0] * kernel_size[1]
+    check(
+        offset.shape == (n, 2 * offset_groups * k, places[0], places[1]),
+        f"`offset` must have shape ({n}, {2 * offset_groups * k}, {places[0]}, {places[1]}) "
+        f"for `weight` of shape {weight.shape} with `offset_groups` {offset_groups}; got {offset.shape}",
+    )
+    if mask is not None:
+        require_same("input", input, "mask", mask)
+        check(
+            mask.shape == (n, offset_groups * k, places[0], places[1]),
+            f"`mask` must have shape ({n}, {offset_groups * k}, {places[0]}, {places[1]}); got {mask.shape}",
+        )
+    area = places[0] * places[1]
+    filters = reshape(weight, [1, groups, o // groups, c // groups * k])
+    # a few images at a time: what filters see is k times as large as they are
+    step = max(16777216 // max(c * k * area, 1), 1)
+    rows = []
+    first = 0
+    while first < n or first == 0:
+        m = min(step, n - first)
+        some = narrow(input, 0, first, m)
+        shifts = narrow(offset, 0, first, m)
+        seen = deform_sample(some, shifts, kernel_size, stride, padding, dilation, False, False)
+        if mask is not None:
+            factors = reshape(narrow(mask, 0, first, m), [m, offset_groups, 1, k, area])
+            wide = [m, offset_groups, c // offset_groups, k, area]
+            seen = mul(reshape(seen, wide), factors)
+        columns = reshape(seen, [m, groups, c // groups * k, area])
+        rows.append(reshape(matmul(filters, columns), [m, o, places[0], places[1]]))
+        first = first + step
+    made = cat(rows, 0) if len(rows) > 1 else rows[0]
+    if bias is not None:
+        made = add(made, reshape(bias, [1, o, 1, 1]))
+    return made
