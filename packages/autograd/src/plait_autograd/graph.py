@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plait_autograd import _autograd
-from plait_autograd._autograd import Node
+from plait_autograd._autograd import Node, running_pass, will_run
 from plait_autograd._dot import to_dot
 from plait_autograd._edge import GradientEdge
 from plait_autograd._multi_hook import register_multi_grad_hook
@@ -24,9 +24,11 @@ __all__ = [
     "get_gradient_edge",
     "increment_version",
     "register_multi_grad_hook",
+    "running_pass",
     "save_on_cpu",
     "saved_tensors_hooks",
     "to_dot",
+    "will_run",
 ]
 
 
