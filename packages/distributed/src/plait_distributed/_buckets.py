@@ -10,7 +10,9 @@ from plait_distributed._arguments import core
 __all__ = ["Bucket", "GradBucket", "divide"]
 
 
-def divide(parameters: Sequence[Any], order: Sequence[int], sizes: Sequence[int]) -> list[list[int]]:
+def divide(
+    parameters: Sequence[Any], order: Sequence[int], sizes: Sequence[int]
+) -> list[list[int]]:
     """Divide parameters, in an order, into buckets of one dtype.
 
     A bucket is full when it has at least as many bytes as its limit: the first entry of `sizes` for

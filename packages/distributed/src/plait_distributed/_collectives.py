@@ -226,9 +226,7 @@ def _all_gather(
     if mine is None:
         return None
     source = readable(who, "tensor", tensor)
-    out = Written(
-        who, "tensor_list", tensor_list(who, "tensor_list", outputs, mine.size(), source)
-    )
+    out = Written(who, "tensor_list", tensor_list(who, "tensor_list", outputs, mine.size(), source))
     call = mine.begin_call(who, "", (tensor,))
     return mine.run(
         call,
@@ -258,8 +256,9 @@ def all_gather_coalesced(
         [[tensor([1., 1.]), tensor([0., 0., 0.])]]
         >>> dist.destroy_process_group()
     """
+    who = "all_gather_coalesced"
     works = [
-        _all_gather("all_gather_coalesced", [each[i] for each in output_tensor_lists], x, group, True)
+        _all_gather(who, [each[i] for each in output_tensor_lists], x, group, True)
         for i, x in enumerate(input_tensor_list)
     ]
     joined = _joined([work for work in works if work is not None], list(output_tensor_lists))
@@ -519,7 +518,8 @@ def reduce_scatter_tensor(
     if mine is None:
         return None
     source = readable(who, "input", input)
-    parts = _slices(who, "input", source, mine.size(), check_tensor(who, "output", output), "output")
+    part = check_tensor(who, "output", output)
+    parts = _slices(who, "input", source, mine.size(), part, "output")
     return _reduce_scatter(who, mine, output, parts, op, async_op)
 
 
@@ -718,9 +718,7 @@ def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -
     return mine.run(call, "barrier", (), (), asynchronous=async_op)
 
 
-def monitored_barrier(
-    group: Any = None, timeout: Any = None, wait_all_ranks: bool = False
-) -> None:
+def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
     """Wait until all ranks have called it; the error names those that did not come in time.
 
     Args:

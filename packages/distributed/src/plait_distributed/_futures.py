@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -78,10 +79,8 @@ class Future:
         """Return the future of ``callback(self)``."""
 
         def run() -> Any:
-            try:
+            with contextlib.suppress(Exception):  # the callback's look at the future raises it
                 self.wait()
-            except Exception:  # the callback's own look at the future raises it
-                pass
             return callback(self)
 
         return Future(run, self.done)

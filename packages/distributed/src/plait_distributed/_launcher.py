@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import selectors
@@ -67,10 +68,8 @@ class _Process:
 
     def signal(self, number: int) -> None:
         """Send a signal to the process and to those that it started."""
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.popen.pid, number)
-        except (ProcessLookupError, PermissionError):
-            pass
 
     def followed_another(self) -> bool:
         """Whether its error is that another rank was lost."""
@@ -107,9 +106,7 @@ class Job:
         environments: the environment variables of each process.
     """
 
-    def __init__(
-        self, command: Sequence[str], environments: Sequence[Mapping[str, str]]
-    ) -> None:
+    def __init__(self, command: Sequence[str], environments: Sequence[Mapping[str, str]]) -> None:
         self._command = list(command)
         self._environments = environments
         self._processes: list[_Process] = []

@@ -207,7 +207,5 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
     ops = list(p2p_op_list)
     if not ops or not all(isinstance(op, P2POp) for op in ops):
         raise ValueError("batch_isend_irecv: `p2p_op_list` must be a list of P2POp, not empty")
-    works = [
-        each.op(each.tensor, each.peer, each.group, each.tag, each.group_peer) for each in ops
-    ]
+    works = [each.op(each.tensor, each.peer, each.group, each.tag, each.group_peer) for each in ops]
     return [work for work in works if work is not None]

@@ -218,9 +218,7 @@ def init_process_group(
     else:
         meeting = find_meeting(init_method, rank, world_size)
     raw = open_communicator(provider, meeting.where, meeting.rank, meeting.size, seconds)
-    _world.default = ProcessGroup(
-        raw, meeting.where, range(meeting.size), name, provider, seconds
-    )
+    _world.default = ProcessGroup(raw, meeting.where, range(meeting.size), name, provider, seconds)
     _world.groups = [_world.default]
     _world.made = 0
     _world.made_locally = {}
@@ -430,9 +428,7 @@ def new_group(
             f"new_group: `ranks` must be in [0, {world.size() - 1}], got {list(members)}"
         )
     seconds = world.timeout if timeout is None else seconds_of("new_group", timeout)
-    name, provider = (
-        (world.backend, world.provider) if backend is None else provider_of(backend)
-    )
+    name, provider = (world.backend, world.provider) if backend is None else provider_of(backend)
     if use_local_synchronization:
         number = _world.made_locally[members] = _world.made_locally.get(members, 0) + 1
         where = f"{world.where}/{_short(members)}.{number}"

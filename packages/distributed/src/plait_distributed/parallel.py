@@ -193,9 +193,7 @@ class DistributedDataParallel(_Module):  # type: ignore[misc]
         finally:
             self.require_backward_grad_sync = before
 
-    def register_comm_hook(
-        self, state: Any, hook: Callable[[Any, GradBucket], Future]
-    ) -> None:
+    def register_comm_hook(self, state: Any, hook: Callable[[Any, GradBucket], Future]) -> None:
         """Call a function in place of the mean over the ranks.
 
         Args:
