@@ -145,7 +145,7 @@ def test_what_is_missing_is_named(method: str, env: dict[str, str], text: str) -
     ],
 )
 def test_several_hosts_are_refused(more: dict[str, str]) -> None:
-    with pytest.raises(NotImplementedError, match="several hosts need a provider .* MPI or UCX"):
+    with pytest.raises(NotImplementedError, match=r"several hosts need a provider .* MPI or UCX"):
         find_meeting(None, -1, -1, {**LAUNCHED, **more})
 
 

@@ -9,6 +9,7 @@ import io
 import itertools
 import os
 import pathlib
+import sys
 import warnings
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 import plait
+from plait import _aliases
 
 # ---- additions
 

@@ -691,7 +691,8 @@ def _agree_on_sizes(
                     f"{call}: rank {mine.ranks[a]} sends {table[a][b]} elements to rank "
                     f"{mine.ranks[b]}, which receives {table[b][n + a]}"
                 )
-    return max(max(row) for row in table)
+    most: int = max(max(row) for row in table)
+    return most
 
 
 def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Work | None:

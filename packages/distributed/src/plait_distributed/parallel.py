@@ -122,6 +122,7 @@ class DistributedDataParallel(_Module):  # type: ignore[misc]
         _verify(self.process_group, named)
         if init_sync:
             self._broadcast([*(p for _, p in module.named_parameters()), *self._module_buffers()])
+        self._has_comm_hook = False
         self._make_reducer()
         self._joining: Callable[[Any], None] | None = None
 

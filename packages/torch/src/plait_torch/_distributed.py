@@ -152,12 +152,12 @@ class ProcessGroup:
 
 
 class ZeroRedundancyOptimizer:
-    """A class whose constructor raises: there are no processes to share an optimizer's state."""
+    """A class whose constructor raises: processes cannot share an optimizer's state yet."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(
-            "torch.distributed.optim.ZeroRedundancyOptimizer: plait trains in one process; use "
-            "the optimizer itself"
+            "torch.distributed.optim.ZeroRedundancyOptimizer: it is not there; use the optimizer "
+            "itself"
         )
 
 
