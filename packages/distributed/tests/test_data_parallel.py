@@ -263,8 +263,6 @@ def test_refusals() -> None:
         dist.DistributedDataParallel(nn.Linear(1, 1), mixed_precision=1)
     with pytest.raises(ValueError, match="`bucket_cap_mb` must be positive"):
         dist.DistributedDataParallel(nn.Linear(1, 1), bucket_cap_mb=0)
-    with pytest.raises(NotImplementedError, match="uneven inputs"):
-        dist.DistributedDataParallel(nn.Linear(1, 1)).join()
 
 
 def test_a_model_on_one_rank_of_several_groups(ranks: Any) -> None:

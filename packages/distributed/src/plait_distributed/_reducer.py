@@ -44,6 +44,8 @@ class Reducer:
         self._order: list[int] = []  # in which gradients came, in the first pass
         self._rebuilt = find_unused and not static
         self._make_buckets(list(reversed(range(len(parameters)))))
+        self._by_all = True  # whether joined ranks count in means
+        self.going = group.size()  # ranks that have batches
         self._autograd = require("autograd")
         self._nodes = [
             self._autograd.graph.get_gradient_edge(parameter).node for parameter in parameters
@@ -83,6 +85,30 @@ class Reducer:
     def register_comm_hook(self, state: Any, hook: Callable[[Any, GradBucket], Any]) -> None:
         """Call ``hook(state, bucket)`` in place of the all-reduce."""
         self._comm_hook = (state, hook)
+
+    def join(self, by_all: bool) -> None:
+        """Begin passes that some ranks may not take part in: buckets keep their order."""
+        self._rebuilt, self._by_all = True, by_all
+
+    def unjoin(self) -> None:
+        """End them: all ranks take part again."""
+        self._by_all, self.going = True, self._group.size()
+
+    def contribute_nothing(self) -> None:
+        """Take part in the collectives of a pass of other ranks, with zeros."""
+        self._unused = set(range(len(self._parameters)))
+        kept = [bucket.buffer for bucket in self.buckets]
+        for index, bucket in enumerate(self.buckets):
+            bucket.buffer = core().zeros_like(bucket.buffer)
+            self._launch(index)
+        used = self._begin_to_ask_who_used() if self._find_unused else None
+        for _, wait in self._pending:
+            wait()
+        if used is not None:
+            used()
+        for bucket, buffer in zip(self.buckets, kept, strict=True):
+            bucket.buffer = buffer
+        self._begin()
 
     def prepare(self) -> None:
         """Get ready for the pass of a forward call."""
@@ -210,6 +236,8 @@ class Reducer:
             result = wait()
             if result is not None:
                 _copy_result(bucket, result)
+            if not self._by_all and self.going < self._group.size():
+                bucket.buffer.mul_(self._group.size() / self.going)
         if used is not None:
             self._set_unused(used())
         if self._static and not self._rebuilt and len(self._order) < len(self._parameters):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from plait_abi.components import require
+from plait_distributed._arguments import core
 from plait_distributed._buckets import GradBucket
 from plait_distributed._errors import MismatchError
 from plait_distributed._futures import Future
@@ -15,6 +16,7 @@ from plait_distributed._objects import all_gather_object
 from plait_distributed._process_group import ProcessGroup
 from plait_distributed._reducer import Reducer
 from plait_distributed._world import default_group
+from plait_distributed.algorithms.join import Join, Joinable, JoinHook
 
 __all__ = ["DistributedDataParallel"]
 
@@ -22,7 +24,22 @@ _Module: Any = require("nn").Module
 _BUFFER_BYTES = 25 << 20  # of the parameters that are broadcast at once
 
 
-class DistributedDataParallel(_Module):  # type: ignore[misc]
+class _ShadowHook(JoinHook):
+    """What a rank without batches does for the others' passes."""
+
+    def __init__(self, parallel: DistributedDataParallel, by_all: bool) -> None:
+        self._parallel = parallel
+        parallel.reducer.join(by_all)
+
+    def main_hook(self) -> None:
+        self._parallel._shadow()
+
+    def post_hook(self, is_last_joiner: bool) -> None:
+        self._parallel.reducer.unjoin()
+        self._parallel._become_the_last(is_last_joiner)
+
+
+class DistributedDataParallel(_Module, Joinable):  # type: ignore[misc]
     """A module whose gradients are the means over all processes.
 
     Every process has the module, with the parameters and buffers of rank 0, and computes the
@@ -124,7 +141,7 @@ class DistributedDataParallel(_Module):  # type: ignore[misc]
             self._broadcast([*(p for _, p in module.named_parameters()), *self._module_buffers()])
         self._has_comm_hook = False
         self._make_reducer()
-        self._joining: Callable[[Any], None] | None = None
+        self._join = None
 
     def _module_buffers(self) -> list[Any]:
         ignored = self.parameters_to_ignore
@@ -159,14 +176,16 @@ class DistributedDataParallel(_Module):  # type: ignore[misc]
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """Call the module."""
         syncs = self.require_backward_grad_sync and require("autograd").is_grad_enabled()
-        if self._joining is not None:
-            self._joining(self)
+        root = 0
+        if self._join is not None and require("autograd").is_grad_enabled():
+            Join.notify_join_context(self)
+            root = self._told(True, syncs)[0]
         self.reducer.enabled = self.require_backward_grad_sync
         if syncs:
             self.reducer.prepare()
         if self.require_forward_param_sync and self.broadcast_buffers:
             with require("autograd").no_grad():
-                self._broadcast(self._module_buffers())
+                self._broadcast(self._module_buffers(), root)
         self.require_forward_param_sync = self.require_backward_grad_sync
         return self.module(*inputs, **kwargs)
 
@@ -229,17 +248,75 @@ class DistributedDataParallel(_Module):  # type: ignore[misc]
             "DistributedDataParallel._set_static_graph: give static_graph=True to the constructor"
         )
 
-    def join(self, *args: Any, **kwargs: Any) -> Any:
-        """Refuse: uneven inputs are not there."""
-        raise NotImplementedError(
-            "DistributedDataParallel.join: uneven inputs are not there; give every rank as many "
-            "batches, as DistributedSampler does"
+    # ---- unequal numbers of batches -------------------------------------------------------------
+
+    def join(
+        self,
+        divide_by_initial_world_size: bool = True,
+        enable: bool = True,
+        throw_on_early_termination: bool = False,
+    ) -> Join:
+        """Return a context manager in which ranks may have unequal numbers of batches: `Join`.
+
+        Example:
+            >>> import plait_core as pc, plait_nn as nn, plait_distributed as dist
+            >>> dist.init_process_group(init_method="shm:uneven", rank=0, world_size=1)
+            >>> model = dist.DistributedDataParallel(nn.Linear(1, 1))
+            >>> with model.join():
+            ...     model(pc.ones(2, 1)).sum().backward()
+            >>> dist.destroy_process_group()
+        """
+        return Join(
+            [self],
+            enable,
+            throw_on_early_termination,
+            divide_by_initial_world_size=divide_by_initial_world_size,
         )
+
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """Return what a rank does that has used up its batches."""
+        return _ShadowHook(self, bool(kwargs.get("divide_by_initial_world_size", True)))
+
+    @property
+    def join_process_group(self) -> ProcessGroup:
+        """The group of all ranks of the module."""
+        group: ProcessGroup = self.process_group
+        return group
+
+    def _told(self, active: bool, syncs: bool) -> tuple[int, bool, bool]:
+        """Return the first rank that goes on, and whether passes and buffers are shared."""
+        new, group = core(), self.process_group
+        mine = new.tensor([active, active and syncs, self.require_forward_param_sync])
+        told = [new.empty_like(mine) for _ in range(group.size())]
+        call = group.begin_call("DistributedDataParallel join", "", (mine,))
+        group.start(call, "all_gather", [mine], told)
+        rows = [x.tolist() for x in told]
+        going = [rank for rank, row in enumerate(rows) if row[0]]
+        self.reducer.going = len(going)
+        return going[0], any(row[1] for row in rows), bool(rows[going[0]][2])
+
+    def _shadow(self) -> None:
+        root, syncs, buffers = self._told(False, False)
+        with require("autograd").no_grad():
+            if buffers and self.broadcast_buffers:
+                self._broadcast(self._module_buffers(), root)
+            if syncs:
+                self.reducer.contribute_nothing()
+
+    def _become_the_last(self, is_last: bool) -> None:
+        """Take parameters and buffers of a rank that trained longest."""
+        new, group = core(), self.process_group
+        rank = new.tensor([group.rank() if is_last else -1])
+        call = group.begin_call("DistributedDataParallel join end", "", (rank,))
+        group.start(call, "all_reduce", [rank], [rank], reduction="max")
+        with require("autograd").no_grad():
+            tensors = [*(p for _, p in self.module.named_parameters()), *self._module_buffers()]
+            self._broadcast(tensors, int(rank.item()))
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without what belongs to this process."""
         state = dict(self.__dict__)
-        for name in ("process_group", "reducer", "_joining"):
+        for name in ("process_group", "reducer", "_join"):
             state.pop(name, None)
         return state
 
@@ -247,7 +324,7 @@ class DistributedDataParallel(_Module):  # type: ignore[misc]
         """Restore a copy, in the group of all processes of this job."""
         super().__setstate__(state)
         self.process_group = default_group("DistributedDataParallel")
-        self._joining = None
+        self._join = None
         self._make_reducer()
 
     def _make_reducer(self) -> None:
