@@ -24,7 +24,7 @@ def _child(answers: Any, work: Any, where: str, rank: int, size: int, timeout: f
         )
         answer = work(rank)
     except BaseException as error:
-        answer = error
+        answer = type(error)(*error.args)  # without the modules that errors note
     answers.send(answer)
     answers.close()
 

@@ -65,6 +65,7 @@ from plait_distributed._objects import (
 from plait_distributed._process_group import ProcessGroup
 from plait_distributed._reduce_op import ReduceOp
 from plait_distributed._store import FileStore, HashStore, PrefixStore, Store
+from plait_distributed._tcp_store import TCPStore
 from plait_distributed._work import Work
 from plait_distributed._world import (
     GroupMember,
@@ -112,6 +113,7 @@ __all__ = [
     "ReduceOp",
     "Store",
     "SyncBatchNorm",
+    "TCPStore",
     "Work",
     "all_gather",
     "all_gather_coalesced",
@@ -168,7 +170,7 @@ __version__ = "0.1.0"
 
 # names that need the packages of modules and of the engine, which are imported at their first use
 _LATER = {"DistributedDataParallel": "parallel", "SyncBatchNorm": "nn"}
-_MODULES = ("algorithms", "nn", "parallel", "run")
+_MODULES = ("algorithms", "nn", "optim", "parallel", "run")
 
 
 def __getattr__(name: str) -> Any:

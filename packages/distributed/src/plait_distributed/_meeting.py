@@ -10,7 +10,7 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["Meeting", "find_meeting"]
+__all__ = ["Meeting", "find_meeting", "is_here"]
 
 # variables of launchers, in the order in which they are looked at
 _RANK = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
@@ -120,13 +120,14 @@ def _from_environment(env: Mapping[str, str], size: int) -> str:
 
 
 def _address(host: str, port: str, size: int) -> str:
-    if size > 1 and not _is_here(host):
+    if size > 1 and not is_here(host):
         raise _several_hosts(f"the address {host} is of another host")
     # localhost and the host's own names mean one place
     return f"tcp {port}"
 
 
-def _is_here(host: str) -> bool:
+def is_here(host: str) -> bool:
+    """Return whether a name or address is of this host."""
     if host in ("localhost", "0.0.0.0", "::1", "::", socket.gethostname(), socket.getfqdn()):
         return True
     try:

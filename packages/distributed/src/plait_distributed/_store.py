@@ -272,23 +272,40 @@ class PrefixStore(Store):
         """The other store."""
         return self._inner
 
-    def _look(self) -> dict[str, bytes]:
-        found = self._inner._look()
-        n = len(self._prefix)
-        return {key[n:]: value for key, value in found.items() if key.startswith(self._prefix)}
+    def set(self, key: str, value: str | bytes) -> None:
+        """Set a key's value."""
+        self._inner.set(self._prefix + key, value)
 
-    def _change(self, change: Callable[[dict[str, bytes]], Any]) -> Any:
-        def within(data: dict[str, bytes]) -> Any:
-            n = len(self._prefix)
-            part = {k[n:]: v for k, v in data.items() if k.startswith(self._prefix)}
-            before = set(part)
-            result = change(part)
-            for key in before.difference(part):
-                del data[self._prefix + key]
-            data.update({self._prefix + key: value for key, value in part.items()})
-            return result
+    def get(self, key: str) -> bytes:
+        """Return a key's value, waiting until it is there."""
+        self.wait([key])
+        return self._inner.get(self._prefix + key)
 
-        return self._inner._change(within)
+    def add(self, key: str, amount: int) -> int:
+        """Add to a key's number, which is 0 if there is none; return the sum."""
+        return self._inner.add(self._prefix + key, amount)
 
-    def _pause(self) -> None:
-        self._inner._pause()
+    def append(self, key: str, value: str | bytes) -> None:
+        """Append to a key's value."""
+        self._inner.append(self._prefix + key, value)
+
+    def compare_set(self, key: str, expected_value: str, desired_value: str) -> bytes:
+        """As `Store.compare_set`."""
+        return self._inner.compare_set(self._prefix + key, expected_value, desired_value)
+
+    def check(self, keys: Sequence[str]) -> bool:
+        """Return whether all keys are there."""
+        return self._inner.check([self._prefix + key for key in keys])
+
+    def wait(self, keys: Sequence[str], timeout: Any = None) -> None:
+        """Wait until all keys are there."""
+        seconds = self._timeout if timeout is None else timeout
+        self._inner.wait([self._prefix + key for key in keys], seconds)
+
+    def delete_key(self, key: str) -> bool:
+        """Delete a key; return whether it was there."""
+        return self._inner.delete_key(self._prefix + key)
+
+    def num_keys(self) -> int:
+        """Return the number of keys of the other store, with any prefix."""
+        return self._inner.num_keys()

@@ -215,6 +215,8 @@ _OF_SEVERAL_PROCESSES: dict[str, tuple[str, ...]] = {
     "torch.distributed.algorithms.ddp_comm_hooks.default_hooks": (
         "plait.distributed.algorithms.ddp_comm_hooks.default_hooks",
     ),
+    "torch.distributed.algorithms.join": ("plait.distributed.algorithms.join",),
+    "torch.distributed.optim": (_HERE + "_zero_redundancy",),
     "torch.distributed.elastic": (_HERE + "_packages",),
     "torch.distributed.elastic.multiprocessing": (_HERE + "_distributed_errors",),
     "torch.distributed.elastic.multiprocessing.errors": (_HERE + "_distributed_errors",),

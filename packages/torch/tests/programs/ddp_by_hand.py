@@ -21,7 +21,7 @@ def ring_all_reduce(send):
     send_buff, recv_buff = send.clone(), torch.zeros_like(send)
     accum = send.clone()
     left, right = (rank - 1 + size) % size, (rank + 1) % size
-    for i in range(size - 1):
+    for _ in range(size - 1):
         request = dist.isend(send_buff, right)
         dist.recv(recv_buff, left)
         accum += recv_buff
