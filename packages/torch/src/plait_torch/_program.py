@@ -51,7 +51,7 @@ def run(arguments: Sequence[str]) -> None:
         sys.argv[:] = arguments[1:]
         sys.path.insert(0, os.getcwd())
         if arguments[1] in _LAUNCHERS:
-            import_module("torch.distributed.run").main()
+            import_module("plait_torch._distributed_run").main()
             return
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
         return
