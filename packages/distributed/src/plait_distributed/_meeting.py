@@ -35,11 +35,11 @@ def find_meeting(
     init_method: str | None, rank: int, size: int, environment: Mapping[str, str] | None = None
 ) -> Meeting:
     """Return where the processes meet; -1 stands for a rank or size that is not given."""
-    env = os.environ if environment is None else environment
+    environ = os.environ if environment is None else environment
     method = init_method or "env://"
     scheme, colon, rest = method.partition(":")
     if scheme == "shm" and rest:
-        return _checked(method, *_numbers(method, rank, size, env))
+        return _checked(method, *_numbers(method, rank, size, environ))
     url = urllib.parse.urlparse(method)
     if not colon or url.scheme not in ("env", "tcp", "file"):
         raise ValueError(
@@ -49,7 +49,7 @@ def find_meeting(
     asked = urllib.parse.parse_qs(url.query)
     rank = int(asked["rank"][0]) if rank < 0 and "rank" in asked else rank
     size = int(asked["world_size"][0]) if size < 0 and "world_size" in asked else size
-    rank, size = _numbers(method, rank, size, env)
+    rank, size = _numbers(method, rank, size, environ)
     if url.scheme == "file":
         place = "file " + os.path.realpath(url.path)
         if not url.path or not os.path.isdir(os.path.dirname(os.path.realpath(url.path))):
@@ -64,15 +64,15 @@ def find_meeting(
             )
         place = _address(url.hostname, str(url.port), size)
     else:
-        place = _from_environment(env, size)
-    _refuse_hosts(env, size)
-    return _checked("shm:" + _digest(place, env), rank, size)
+        place = _from_environment(environ, size)
+    _refuse_hosts(environ, size)
+    return _checked("shm:" + _digest(place, environ), rank, size)
 
 
-def _numbers(method: str, rank: int, size: int, env: Mapping[str, str]) -> tuple[int, int]:
+def _numbers(method: str, rank: int, size: int, environ: Mapping[str, str]) -> tuple[int, int]:
     found = []
     for given, argument, names in ((rank, "rank", _RANK), (size, "world_size", _SIZE)):
-        name = next((name for name in names if name in env), None)
+        name = next((name for name in names if name in environ), None)
         if given >= 0:
             found.append(given)
         elif name is None:
@@ -82,7 +82,7 @@ def _numbers(method: str, rank: int, size: int, env: Mapping[str, str]) -> tuple
                 "python -m plait_distributed.run, or give `rank` and `world_size`"
             )
         else:
-            found.append(_integer(name, env[name]))
+            found.append(_integer(name, environ[name]))
     return found[0], found[1]
 
 
@@ -103,12 +103,14 @@ def _checked(where: str, rank: int, size: int) -> Meeting:
     return Meeting(where, rank, size)
 
 
-def _from_environment(env: Mapping[str, str], size: int) -> str:
-    host, port = env.get("MASTER_ADDR"), env.get("MASTER_PORT")
-    job = any(name in env for name in ("SLURM_JOB_ID", "OMPI_COMM_WORLD_JOBID", "PMIX_NAMESPACE"))
+def _from_environment(environ: Mapping[str, str], size: int) -> str:
+    host, port = environ.get("MASTER_ADDR"), environ.get("MASTER_PORT")
+    job = any(
+        name in environ for name in ("SLURM_JOB_ID", "OMPI_COMM_WORLD_JOBID", "PMIX_NAMESPACE")
+    )
     if host is None and port is None and job:
         names = ("SLURM_JOB_ID", "OMPI_COMM_WORLD_JOBID", "PMIX_NAMESPACE")
-        return "job " + " ".join(env.get(name, "") for name in names)
+        return "job " + " ".join(environ.get(name, "") for name in names)
     for name, value in (("MASTER_ADDR", host), ("MASTER_PORT", port)):
         if value is None:
             raise ValueError(
@@ -148,13 +150,13 @@ def _is_own_address(address: str) -> bool:
     return True
 
 
-def _refuse_hosts(env: Mapping[str, str], size: int) -> None:
+def _refuse_hosts(environ: Mapping[str, str], size: int) -> None:
     for name in _HOSTS:
-        if name in env and _integer(name, env[name]) > 1:
-            raise _several_hosts(f"{name} is {env[name]}")
+        if name in environ and _integer(name, environ[name]) > 1:
+            raise _several_hosts(f"{name} is {environ[name]}")
     for name in _ON_HOST:
-        if name in env and "WORLD_SIZE" in env and _integer(name, env[name]) < size:
-            raise _several_hosts(f"{name} is {env[name]} of {size} processes")
+        if name in environ and "WORLD_SIZE" in environ and _integer(name, environ[name]) < size:
+            raise _several_hosts(f"{name} is {environ[name]} of {size} processes")
 
 
 def _several_hosts(why: str) -> NotImplementedError:
@@ -165,8 +167,8 @@ def _several_hosts(why: str) -> NotImplementedError:
     )
 
 
-def _digest(place: str, env: Mapping[str, Any]) -> str:
-    job = [f"{name}={env[name]}" for name in _JOB if name in env]
-    secret = env.get("PLAIT_JOB_SECRET", "")
+def _digest(place: str, environ: Mapping[str, Any]) -> str:
+    job = [f"{name}={environ[name]}" for name in _JOB if name in environ]
+    secret = environ.get("PLAIT_JOB_SECRET", "")
     text = "\0".join([place, *job, secret])
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
