@@ -25,6 +25,8 @@ __all__ = ["ProcessGroup", "open_communicator"]
 
 _TEXT_BYTES = 512  # of a call that is told to the other ranks
 _PATIENCE = 5.0  # seconds that a rank waits for the others' descriptions of their calls
+# of errors after which the others are not asked what they called
+_ENDED = re.compile(r"\b(broken|aborted|interrupted)\b")
 _LEFT = re.compile(r"rank (\d+) \(pid \d+\) left|rank (\d+) \(pid \d+\) died")
 
 
@@ -76,7 +78,6 @@ class ProcessGroup:
         self._timeout = timeout
         self._lock = threading.Lock()
         self._calls = 0
-        self._last: Call | None = None
         self._pid = os.getpid()
         self.group_desc = description
         self.group_name = where
@@ -146,9 +147,7 @@ class ProcessGroup:
         """Return the description of a collective that is about to be started."""
         with self._lock:
             self._calls += 1
-            call = Call(self._calls, name, detail, tensors)
-            self._last = call
-        return call
+            return Call(self._calls, name, detail, tensors)
 
     def begin_message(self, name: str, detail: str, tensor: Any) -> Call:
         """Return the description of a message; messages are not numbered, as others send none."""
@@ -260,12 +259,15 @@ class ProcessGroup:
         if not isinstance(error, plait_abi.PlaitError):
             return error
         left = {int(a or b) for a, b in _LEFT.findall(text)}
-        died = [r for r, peer in enumerate(self._peers) if r != self._rank and peer.is_gone()]
-        if left or died:
-            names = [self.name_of(r) for r in sorted(left.union(died))]
+        if not left:  # one that has ended since, because of the loss, is not named beside it
+            everybody = enumerate(self._peers)
+            left = {r for r, peer in everybody if r != self._rank and peer.is_gone()}
+        if left:
+            names = [self.name_of(r) for r in sorted(left)]
             return RankLost(f"{', '.join(names)} {_verb(names)}; last collective {call}; {text}")
-        if self._last is not None and "same call" in text:
-            return MismatchError(self._told_by_all(call, text))
+        told = None if _ENDED.search(text) else self._told_by_all(call)
+        if told is not None:
+            return MismatchError(told)
         return DistBackendError(f"{call}: {self._global(text)}")
 
     def name_of(self, rank: int) -> str:
@@ -286,8 +288,10 @@ class ProcessGroup:
 
         return re.sub(r"\brank (\d+)", swap, text)
 
-    def _told_by_all(self, call: Call, text: str) -> str:
-        """Meet the others under a name of this call, to say which rank called what."""
+    def _told_by_all(self, call: Call) -> str | None:
+        """Meet the others under a name of this call, and say which rank called what; None if all
+        called the same, or not all come.
+        """
         where = f"{self._where}!{call.number}"
         patience = min(_PATIENCE, self._timeout)
         try:
@@ -299,7 +303,9 @@ class ProcessGroup:
             finally:
                 raw.close()
         except Exception:  # others do not look at their result, or are gone
-            return f"{call}: {self._global(text)}"
+            return None
+        if len({told.partition(" #")[0] for told in texts}) == 1:
+            return None
         lines = [
             f"rank {rank} called {told}" for rank, told in zip(self._ranks, texts, strict=True)
         ]
