@@ -28,6 +28,7 @@ PACKAGES = (
     "plait_data",
     "plait_multiprocessing",
     "plait_profiler",
+    "plait_distributed",
 )
 
 
@@ -72,6 +73,8 @@ def test_the_walk_finds_the_names() -> None:
         "plait_autograd.functional.jvp",
         "plait_autograd.graph.to_dot",
         "plait_data.WorkerInfo",
+        "plait_distributed.DistributedDataParallel",
+        "plait_distributed.nn.functional.all_to_all",
         "plait_multiprocessing.Group",
         "plait_multiprocessing.Queue",
         "plait_nn.functional.relu",

@@ -17,6 +17,7 @@ PACKAGES = (
     "plait_data",
     "plait_multiprocessing",
     "plait_profiler",
+    "plait_distributed",
     "plait",
 )
 
@@ -40,6 +41,7 @@ def loaded_by(statement: str) -> set[str]:
         ("plait_optim", {"plait_optim"}),
         ("plait_multiprocessing", {"plait_multiprocessing"}),
         ("plait_profiler", {"plait_profiler"}),
+        ("plait_distributed", {"plait_distributed"}),
         ("plait_autograd", {"plait_autograd", "plait_ops"}),
         ("plait_core", {"plait_core", "plait_ops", "numpy"}),
         ("plait_nn", {"plait_nn", "plait_core", "plait_ops", "numpy"}),
@@ -56,6 +58,7 @@ def test_the_umbrella_loads_on_access() -> None:
         "plait_data",
         "plait_multiprocessing",
         "plait_profiler",
+        "plait_distributed",
     }
     assert "plait_optim" in loaded_by("import plait; plait.optim.SGD")
 

@@ -33,6 +33,7 @@ RUN_TIME: dict[str, tuple[set[str], set[str]]] = {
     "data": (set(), {"numpy", "cloudpickle"}),
     "multiprocessing": ({"abi"}, set()),
     "profiler": ({"abi"}, {"numpy"}),
+    "distributed": ({"abi", "core", "autograd", "nn", "multiprocessing"}, set()),
     "conformance": ({"abi", "ops"}, {"numpy", "pytest"}),
 }
 # Packages above all others, which may import any; and what they may import of each other.
@@ -61,7 +62,16 @@ PARTS: dict[str, set[str]] = {
 # Packages that run in programs and may import plait_abi. plait_data and plait_nn only import their
 # own pure Python modules at first use, which Python imports again after a failure; specs and the
 # kit run in tests.
-SHIELDED = {"abi", "core", "autograd", "optim", "multiprocessing", "profiler", "plait"}
+SHIELDED = {
+    "abi",
+    "core",
+    "autograd",
+    "optim",
+    "multiprocessing",
+    "profiler",
+    "distributed",
+    "plait",
+}
 UNSHIELDED_PARTS = ("plait_abi/imports.py", "plait_abi/build/")
 _AT_USE = re.compile(r"(plait|plait_\w+|numpy|ml_dtypes|cloudpickle|scipy_openblas32)(\.|$)")
 _IN_CPP = re.compile(r'PyImport_ImportModule\("([\w.]+)"\)')

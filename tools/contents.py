@@ -52,6 +52,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "lib/libplait_cpu_exact.so",
     ),
     "plait_data": (),
+    "plait_distributed": (),
     "plait_multiprocessing": (
         "_shared.pyi",
         "_shared.cpython-*.so",

@@ -21,7 +21,7 @@ class Run {
     item_ = uint64_t(itemsize(dtype_));
     const bool typed = call_.kind != PLAIT_BARRIER && call_.kind != split_kind;
     group_.announce({call_.kind, call_.reduction, call_.root, typed ? key(dtype_) : 0,
-                     call_.kind == split_kind ? 0 : call_.elements});
+                     call_.kind == split_kind ? 0 : call_.elements, call_.tag});
     const Outcome o = by_destination() ? run_by_destination(why) : run_through(why);
     group_.operations++;
     return o;

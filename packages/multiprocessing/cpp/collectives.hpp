@@ -9,6 +9,7 @@ struct Collective {  // arguments that were checked
   plait_tensor *const *in, *const *out;  // of any strides
   DLDataType dtype;
   uint64_t elements;  // of one member, or of one member for one rank
+  int64_t tag;        // no message's: members compare it
 };
 
 Outcome run(Group &, const Collective &, const Patience &, std::string &why);

@@ -150,7 +150,7 @@ plait_status exchange(plait_thread *thread, Member &member, Signals &signals, in
   tensors[size].data<int64_t>()[1] = key;
   tensors[size].data<int64_t>()[2] = member.splits++;
   const Collective c{split_kind,   0, 0, 1, size, handles.data() + size, handles.data(),
-                     dtype::int64, 3};
+                     dtype::int64, 3, 0};
   std::string why;
   const Outcome o = member.run_now(c, member.group->timeout(), signals, why);
   if (o != Outcome::done) return status_of(thread, "split", o, why);

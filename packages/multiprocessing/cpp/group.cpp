@@ -120,6 +120,7 @@ std::string describe(const Call &c) {
   if (c.kind == PLAIT_BROADCAST || c.kind == PLAIT_GATHER || c.kind == PLAIT_REDUCE ||
       c.kind == PLAIT_SCATTER)
     s += " (root " + std::to_string(c.root) + ")";
+  if (c.tag) s += " (tag " + std::to_string(c.tag) + ")";
   return s;
 }
 

@@ -16,9 +16,10 @@ constexpr uint32_t most_ranks = 1024;
 struct Call {  // the collective that a member calls; all members compare it
   uint32_t kind, reduction, root, dtype;
   uint64_t elements;
+  int64_t tag;  // of the caller's own, such as a hash of what it calls
   bool operator==(const Call &c) const {
     return kind == c.kind && reduction == c.reduction && root == c.root && dtype == c.dtype &&
-           elements == c.elements;
+           elements == c.elements && tag == c.tag;
   }
 };
 const char *kind_name(uint32_t kind);

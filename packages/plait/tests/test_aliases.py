@@ -46,6 +46,8 @@ def run(code: str, **environment: str) -> str:
         ),
         ("import plait.multiprocessing as m", "plait_multiprocessing"),
         ("import plait.profiler as m", "plait_profiler"),
+        ("import plait.distributed as m", "plait_distributed"),
+        ("import plait.distributed.nn.functional as m", "plait_distributed.nn.functional"),
         ("import plait.core as m", "plait_core"),
         ("import plait.ops.spec as m", "plait_ops.spec"),
         ("import plait.abi as m", "plait_abi"),

@@ -91,5 +91,5 @@ def test_names_that_are_imported_at_the_start(torch: Any) -> None:
     assert type(torch.Tensor) is torch._C._TensorMeta
     assert torch._C._get_accelerator() == torch.device("cpu")
     assert torch.distributed.Backend("GLOO") == torch.distributed.Backend.GLOO
-    with pytest.raises(ValueError, match=r"distributed\.gather_object: there is no process group"):
+    with pytest.raises(ValueError, match=r"gather_object: there is no process group"):
         torch.distributed.gather_object(1)

@@ -122,7 +122,8 @@ class Communicator:
             outputs: those that it gets, which are written.
             reduction: `sum`, `mean`, `product`, `min`, `max`, `and`, `or` or `xor`.
             peer: the root, or the other member of `send` and `recv`.
-            tag: of a message.
+            tag: of a message; of other kinds a number that all members give alike, or their calls
+                count as different.
             timeout: seconds until it fails; 0: those of the communicator.
             asynchronous: whether to return before it is done.
 

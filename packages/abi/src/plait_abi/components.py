@@ -29,6 +29,7 @@ DEFAULTS = {
     "conformance": "plait_conformance",
     "core": "plait_core",
     "data": "plait_data",
+    "distributed": "plait_distributed",
     "multiprocessing": "plait_multiprocessing",
     "nn": "plait_nn",
     "ops": "plait_ops",

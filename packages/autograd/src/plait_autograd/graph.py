@@ -24,9 +24,11 @@ __all__ = [
     "get_gradient_edge",
     "increment_version",
     "register_multi_grad_hook",
+    "running_pass",
     "save_on_cpu",
     "saved_tensors_hooks",
     "to_dot",
+    "will_run",
 ]
 
 
@@ -63,3 +65,35 @@ def increment_version(tensor: Any) -> None:
     """
     for each in (tensor,) if _autograd.is_tensor(tensor) else tensor:
         _autograd.touch(each)
+
+
+def running_pass() -> int:
+    """Return the number of the backward pass that this thread runs; 0 if it runs none.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> pa.graph.running_pass()
+        0
+        >>> x = pc.ones(1, requires_grad=True)
+        >>> handle = x.register_hook(lambda g: print(pa.graph.running_pass() > 0))
+        >>> x.sum().backward()
+        True
+    """
+    return _autograd.running_pass()
+
+
+def will_run(node: Node) -> bool:
+    """Return whether the backward pass that this thread runs will reach a node, or has.
+
+    Args:
+        node: of the graph of the pass, such as that of a leaf's `get_gradient_edge`.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> x, y = (pc.ones(1, requires_grad=True) for _ in range(2))
+        >>> nodes = [pa.graph.get_gradient_edge(leaf).node for leaf in (x, y)]
+        >>> handle = x.register_hook(lambda g: print([pa.graph.will_run(n) for n in nodes]))
+        >>> (x * 2).sum().backward()
+        [True, False]
+    """
+    return _autograd.will_run(node)

@@ -274,7 +274,8 @@ def different(group: Any, how: str) -> Failure | None:
     if how == "roots":
         return caught(lambda: group.start("broadcast", [x], [x], peer=min(group.rank, 1)))
     reduction = "max" if how == "reductions" and group.rank else "sum"
-    return caught(lambda: group.start("all_reduce", [x], [x], reduction=reduction))
+    tag = group.rank if how == "tags" else 0
+    return caught(lambda: group.start("all_reduce", [x], [x], reduction=reduction, tag=tag))
 
 
 def absent(group: Any, asynchronously: bool) -> Failure | None:

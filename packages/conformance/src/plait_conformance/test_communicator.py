@@ -178,7 +178,7 @@ def test_parts_work_at_once(members: m.Members, size: int) -> None:
         assert values == [(float(sum(part) + turn * len(part)), size) for turn in range(4)]
 
 
-@pytest.mark.parametrize("how", ["counts", "kinds", "dtypes", "roots", "reductions"])
+@pytest.mark.parametrize("how", ["counts", "kinds", "dtypes", "roots", "reductions", "tags"])
 def test_different_calls_fail_everywhere(members: m.Members, several: int, how: str) -> None:
     for rank, error in enumerate(members.run(several, m.different, how, timeout=5.0)):
         assert isinstance(error, m.Failure), f"rank {rank}: different {how} went unnoticed"

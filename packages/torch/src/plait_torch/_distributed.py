@@ -1,4 +1,4 @@
-"""`torch.distributed`, which is not available."""
+"""`torch.distributed` without the package for several processes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ __all__ = [
 
 
 def is_available() -> bool:
-    """Return False: plait trains in one process.
+    """Return False: the package plait-distributed is not installed.
 
     Example:
         >>> from plait_torch._distributed import is_available
@@ -152,12 +152,12 @@ class ProcessGroup:
 
 
 class ZeroRedundancyOptimizer:
-    """A class whose constructor raises: there are no processes to share an optimizer's state."""
+    """A class whose constructor raises: processes cannot share an optimizer's state yet."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(
-            "torch.distributed.optim.ZeroRedundancyOptimizer: plait trains in one process; use "
-            "the optimizer itself"
+            "torch.distributed.optim.ZeroRedundancyOptimizer: it is not there; use the optimizer "
+            "itself"
         )
 
 
@@ -184,8 +184,8 @@ class Backend(str):
 
 
 def init_process_group(*args: Any, **kwargs: Any) -> NoReturn:
-    """Raise: plait trains in one process."""
+    """Raise: the package plait-distributed is not installed."""
     raise NotImplementedError(
-        "torch.distributed.init_process_group: plait trains in one process; leave the launcher "
-        "out and use the program's single-process path"
+        "torch.distributed.init_process_group: the package plait-distributed is not "
+        "installed (pip install plait-distributed); or use the program's single-process path"
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from plait import _aliases
 from plait_abi.components import require
-from plait_torch._distributed import get_rank, get_world_size
+from plait_torch import _distributed
 
 __all__ = ["DistributedSampler"]
 
@@ -34,6 +35,7 @@ class DistributedSampler(_DistributedSampler):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
-        replicas = get_world_size() if num_replicas is None else num_replicas
-        own_rank = get_rank() if rank is None else rank
+        groups = require("distributed") if _aliases.is_installed("distributed") else _distributed
+        replicas = groups.get_world_size() if num_replicas is None else num_replicas
+        own_rank = groups.get_rank() if rank is None else rank
         super().__init__(dataset, replicas, own_rank, shuffle, seed, drop_last)

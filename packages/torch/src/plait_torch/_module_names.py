@@ -204,6 +204,35 @@ FUNCTIONS = frozenset({"torch._higher_order_ops.associative_scan",
 # modules in whose `__dict__` libraries search for classes
 LOOKED_THROUGH = frozenset({"torch.optim", "torch.optim.lr_scheduler"})
 
+# with the optional package of plait for several processes
+_RUN = (_HERE + "_distributed_run",)
+_OF_SEVERAL_PROCESSES: dict[str, tuple[str, ...]] = {
+    "torch.distributed": ("plait.distributed", _HERE + "_distributed"),
+    "torch.distributed.distributed_c10d": (_HERE + "_distributed_groups", "plait.distributed"),
+    "torch.distributed.nn": ("plait.distributed.nn",),
+    "torch.distributed.nn.functional": ("plait.distributed.nn.functional",),
+    "torch.distributed.algorithms": (_HERE + "_packages",),
+    "torch.distributed.algorithms.ddp_comm_hooks": (_HERE + "_packages",),
+    "torch.distributed.algorithms.ddp_comm_hooks.default_hooks": (
+        "plait.distributed.algorithms.ddp_comm_hooks.default_hooks",
+    ),
+    "torch.distributed.algorithms.join": ("plait.distributed.algorithms.join",),
+    "torch.distributed.optim": (_HERE + "_zero_redundancy",),
+    "torch.distributed.elastic": (_HERE + "_packages",),
+    "torch.distributed.elastic.multiprocessing": (_HERE + "_distributed_errors",),
+    "torch.distributed.elastic.multiprocessing.errors": (_HERE + "_distributed_errors",),
+    "torch.distributed.run": _RUN,
+    "torch.distributed.launch": _RUN,
+    "torch.nn": (_HERE + "_sync_batch_norm", *PLACES["torch.nn"]),
+    "torch.nn.modules": (_HERE + "_sync_batch_norm", *PLACES["torch.nn.modules"]),
+    "torch.nn.modules.batchnorm": (_HERE + "_sync_batch_norm", *PLACES["torch.nn.modules"]),
+    "torch.nn.parallel": (_HERE + "_data_parallel", *PLACES["torch.nn.parallel"]),
+    "torch.nn.parallel.distributed": (
+        _HERE + "_data_parallel",
+        *PLACES["torch.nn.parallel.distributed"],
+    ),
+}
+
 # optional packages of plait
 _OPTIONAL = {"torch.distributions": "plait.distributions",
              "torch.multiprocessing": "plait.multiprocessing"}  # fmt: skip
@@ -212,6 +241,8 @@ _BESIDE = {"torch.multiprocessing": (_HERE + "_multiprocessing",)}
 
 def sources(fullname: str) -> tuple[str, ...] | None:
     """Return where the names of a torch module are looked up; None: there is no such module."""
+    if fullname in _OF_SEVERAL_PROCESSES and _is_there("plait.distributed"):
+        return _OF_SEVERAL_PROCESSES[fullname]
     if fullname in PLACES:
         return PLACES[fullname]
     for name, real in _OPTIONAL.items():

@@ -19,12 +19,12 @@ __all__ = [
 
 
 class DistributedDataParallel(plait.nn.Module):
-    """A class whose constructor raises: plait trains in one process. The name can be imported."""
+    """A class whose constructor raises: plait-distributed is not installed."""
 
     def __init__(self, module: Any, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(
-            "torch.nn.parallel.DistributedDataParallel: plait trains in one process; leave the "
-            "launcher out and use the program's single-process path"
+            "torch.nn.parallel.DistributedDataParallel: the package plait-distributed is not "
+            "installed (pip install plait-distributed); or use the program's single-process path"
         )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from multiprocessing import set_forkserver_preload, spawn
 from typing import Any
 
+from plait_abi.imports import import_module
 from plait_torch._finder import install
 
 __all__ = ["run"]
@@ -17,6 +18,9 @@ _USAGE = """usage: python -m plait_torch SCRIPT [ARGS...]
        python -m plait_torch -m MODULE [ARGS...]
 
 Runs a program written for PyTorch: `import torch` means plait."""
+
+# modules of PyTorch that start processes
+_LAUNCHERS = ("torch.distributed.run", "torch.distributed.launch")
 
 
 def run(arguments: Sequence[str]) -> None:
@@ -46,6 +50,9 @@ def run(arguments: Sequence[str]) -> None:
         _prepare()
         sys.argv[:] = arguments[1:]
         sys.path.insert(0, os.getcwd())
+        if arguments[1] in _LAUNCHERS:
+            import_module("plait_torch._distributed_run").main()
+            return
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
         return
     if not arguments or arguments[0].startswith("-"):

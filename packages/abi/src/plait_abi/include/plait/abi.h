@@ -569,7 +569,7 @@ typedef struct plait_collective { /* what one member asks for; pointers are borr
   uint32_t n_in, n_out;
   uint32_t reduction; /* plait_reduction */
   uint32_t peer;      /* the root of BROADCAST, REDUCE, GATHER and SCATTER; the other member of SEND and RECEIVE */
-  int64_t tag;        /* of SEND and RECEIVE */
+  int64_t tag;        /* of SEND and RECEIVE; of others a number that all members give alike, or their calls differ */
   double timeout;     /* seconds until it fails; 0: the communicator's */
 } plait_collective;
 

@@ -1,0 +1,132 @@
+"""Two processes: all-reduces of several sizes, and steps of data-parallel training; peer: gloo.
+
+    python benchmarks/run.py --only distributed
+
+Each side has two processes of one thread that live as long as the benchmark. They take turns: one
+side's wait for an order while the other's work. Rank 0 measures, between barriers.
+"""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import os
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+from timing import Seconds
+
+__all__ = ["cases"]
+
+SIZES = {"4 KB": 1 << 10, "64 KB": 1 << 14, "1 MB": 1 << 18, "16 MB": 1 << 22, "64 MB": 1 << 24}
+REDUCE_BAR = 0.25
+STEP_BAR = 1.0
+CHEAP = False
+
+Run = Callable[[], object]
+
+
+def rows(library: Any, dist: Any, size: int) -> Callable[[], None]:
+    """Return a function that reduces some floats once."""
+    x = library.ones(size)
+
+    def run() -> None:
+        dist.all_reduce(x)
+        x.fill_(1.0)  # sums of sums overflow
+
+    return run
+
+
+def step(library: Any, parallel: Any, width: int) -> Callable[[], None]:
+    """Return a function that takes one step of a network of three layers."""
+    nn = importlib.import_module(f"{library.__name__}.nn")
+    optim = importlib.import_module(f"{library.__name__}.optim")
+    layers = [nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()]
+    model = parallel(nn.Sequential(*layers, nn.Linear(width, 10)))
+    optimizer = optim.SGD(model.parameters(), lr=0.01)
+    x = library.randn(32, width)
+
+    def run() -> None:
+        optimizer.zero_grad()
+        model(x).pow(2).mean().backward()
+        optimizer.step()
+
+    return run
+
+
+def work(library_name: str, orders: Any, rank: int, port: int) -> None:
+    """Do what is ordered, and answer with the seconds of one call."""
+    library = importlib.import_module(library_name)
+    library.set_num_threads(1)
+    dist = importlib.import_module(f"{library_name}.distributed")
+    place = importlib.import_module(
+        "plait.distributed.parallel" if library_name == "plait" else "torch.nn.parallel"
+    )
+    where = f"tcp://127.0.0.1:{port}"
+    dist.init_process_group("gloo", init_method=where, rank=rank, world_size=2)
+    known: dict[tuple[str, int], Callable[[], None]] = {}
+    while order := orders.recv():
+        kind, size, times = order
+        if (kind, size) not in known:
+            known[kind, size] = (
+                rows(library, dist, size)
+                if kind == "reduce"
+                else step(library, place.DistributedDataParallel, size)
+            )
+        run = known[kind, size]
+        run()
+        dist.barrier()
+        begin = time.perf_counter()
+        for _ in range(times):
+            run()
+        orders.send((time.perf_counter() - begin) / times)
+    dist.destroy_process_group()
+
+
+class Side:
+    """Two processes with one library."""
+
+    def __init__(self, library: str) -> None:
+        context = multiprocessing.get_context("spawn")
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self.ends = []
+        for rank in range(2):
+            end, other = context.Pipe()
+            arguments = (library, other, rank, port)
+            context.Process(target=work, args=arguments, daemon=True).start()
+            other.close()
+            self.ends.append(end)
+
+    def run(self, kind: str, size: int, times: int) -> Seconds:
+        """Return the seconds of a call, in both processes the slower one's."""
+        for end in self.ends:
+            end.send((kind, size, times))
+        return Seconds(max(end.recv() for end in self.ends))
+
+
+def cases() -> list[tuple[str, Run, Run, float | None]]:
+    """(name, plait's processes, gloo's, the bar for their ratio)."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    ours, theirs = Side("plait"), Side("torch")
+    found: list[tuple[str, Run, Run, float | None]] = []
+
+    def add(name: str, kind: str, size: int, times: int, bar: float) -> None:
+        found.append(
+            (
+                f"2 processes, {name}; peer: gloo",
+                lambda: ours.run(kind, size, times),
+                lambda: theirs.run(kind, size, times),
+                bar,
+            )
+        )
+
+    for text, size in SIZES.items():
+        times = max(3, min(200, (1 << 22) // size))
+        add(f"all_reduce of {text}", "reduce", size, times, REDUCE_BAR)
+    add("DDP step, 3 layers of 256", "step", 256, 50, STEP_BAR)
+    add("DDP step, 3 layers of 1024", "step", 1024, 10, STEP_BAR)
+    return found

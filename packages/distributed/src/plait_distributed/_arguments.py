@@ -1,0 +1,98 @@
+"""Tensors as collectives take them: dense, without a history."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plait_abi.components import require
+from plait_distributed._process_group import ProcessGroup
+from plait_distributed._world import member_of
+
+__all__ = ["Written", "core", "member_for", "readable", "root_rank", "tensor_list"]
+
+
+def core() -> Any:
+    """Return the package of tensors."""
+    return require("core")
+
+
+def member_for(who: str, group: Any) -> ProcessGroup | None:
+    """Return the group; None, with a warning, if this process is no member of it."""
+    mine = member_of(who, group)
+    if mine is None:
+        warnings.warn(
+            f"{who}: this process is no member of the group; nothing happens", stacklevel=3
+        )
+    return mine
+
+
+def root_rank(
+    who: str, mine: ProcessGroup, rank: int | None, group_rank: int | None, name: str
+) -> int:
+    """Return the rank in the group of a root, which is given as one among all or in the group."""
+    if group_rank is not None:
+        if rank is not None:
+            raise ValueError(f"{who}: give `{name}` or `group_{name}`, not both")
+        if isinstance(group_rank, bool) or not 0 <= int(group_rank) < mine.size():
+            raise ValueError(
+                f"{who}: `group_{name}` must be in [0, {mine.size() - 1}], got {group_rank}"
+            )
+        return int(group_rank)
+    return mine.group_rank(who, 0 if rank is None else rank, name)
+
+
+def check_tensor(who: str, name: str, tensor: Any) -> Any:
+    """Return a tensor without a history that shares its memory."""
+    if not hasattr(tensor, "is_contiguous") or not hasattr(tensor, "requires_grad"):
+        raise TypeError(f"{who}: `{name}` must be a tensor, got {type(tensor).__name__}")
+    return tensor.detach() if tensor.requires_grad else tensor
+
+
+def readable(who: str, name: str, tensor: Any) -> Any:
+    """Return a dense tensor with these elements."""
+    return check_tensor(who, name, tensor).contiguous()
+
+
+def tensor_list(
+    who: str, name: str, tensors: Any, size: int | None, like: Any = None
+) -> Sequence[Any]:
+    """Check a list of tensors, one for each rank, of the number of elements of `like`."""
+    if not isinstance(tensors, (list, tuple)):
+        raise TypeError(f"{who}: `{name}` must be a list of tensors, got {type(tensors).__name__}")
+    if size is not None and len(tensors) != size:
+        raise ValueError(
+            f"{who}: `{name}` must have a tensor for each of the {size} ranks, got {len(tensors)}"
+        )
+    for i, each in enumerate(tensors):
+        found = check_tensor(who, f"{name}[{i}]", each)
+        if like is not None and (found.numel(), found.dtype) != (like.numel(), like.dtype):
+            raise ValueError(
+                f"{who}: `{name}[{i}]` must have {like.numel()} elements of {like.dtype}, got "
+                f"shape {tuple(found.shape)} of {found.dtype}"
+            )
+    return tensors
+
+
+class Written:
+    """Tensors that a collective writes: dense ones, and the way back into those that are not."""
+
+    def __init__(self, who: str, name: str, tensors: Sequence[Any]) -> None:
+        self.given = list(tensors)
+        plain = [check_tensor(who, name, tensor) for tensor in tensors]
+        self.dense = [tensor.contiguous() for tensor in plain]
+        self._back = [
+            (to, dense)
+            for to, dense in zip(plain, self.dense, strict=True)
+            if dense is not to and not to.is_contiguous()
+        ]
+
+    @property
+    def finish(self) -> Callable[[], None] | None:
+        """What is to be called when the collective is done; None if there is nothing to do."""
+        return self._copy if self._back else None
+
+    def _copy(self) -> None:
+        for to, dense in self._back:
+            to.copy_(dense)

@@ -1,0 +1,160 @@
+"""Names of backends, and the providers of the role `communicator` that they mean."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import warnings
+from typing import Any
+
+from plait_abi.imports import import_module
+
+__all__ = [
+    "Backend",
+    "is_backend_available",
+    "is_gloo_available",
+    "is_mpi_available",
+    "is_nccl_available",
+    "is_ucc_available",
+    "is_xccl_available",
+    "provider_of",
+]
+
+_SHARED = "shared_memory"
+# those that serve other devices than the CPU in PyTorch
+_OF_DEVICES = ("nccl", "xccl")
+# those that a package plait_NAME may bring
+_PACKAGES = (*_OF_DEVICES, "mpi", "ucc", "ucx")
+_warned: set[str] = set()
+
+
+class Backend(str):
+    """The name of a backend, in small letters.
+
+    Example:
+        >>> import plait_distributed as dist
+        >>> dist.Backend("GLOO") == dist.Backend.GLOO
+        True
+    """
+
+    UNDEFINED, GLOO, NCCL, MPI, UCC, XCCL = "undefined", "gloo", "nccl", "mpi", "ucc", "xccl"
+    SHARED_MEMORY = _SHARED
+
+    def __new__(cls, name: str) -> Backend:
+        if not isinstance(name, str):
+            raise ValueError(f"Backend: a name is required, got {name!r}")
+        return super().__new__(cls, name.lower())
+
+
+def _of_devices(name: str) -> str:
+    """Return the backend of the CPU in a text such as ``cpu:gloo,cuda:nccl``."""
+    if ":" not in name:
+        return name
+    pairs = dict(part.split(":", 1) for part in name.split(",") if ":" in part)
+    return pairs.get("cpu", next(iter(pairs.values())))
+
+
+def provider_of(backend: Any) -> tuple[str, str]:
+    """Return a backend's name and the provider that it means.
+
+    None means the environment variable ``PLAIT_DISTRIBUTED_BACKEND``, else shared memory, which
+    ``gloo`` means as well. ``nccl`` and its kin mean shared memory, with a warning, as there is
+    nothing else yet; ``mpi`` and ``ucc`` mean the package of that name if it is installed.
+    """
+    if backend is None:
+        backend = os.environ.get("PLAIT_DISTRIBUTED_BACKEND") or _SHARED
+    name = _of_devices(Backend(backend))
+    if name in (_SHARED, "gloo", "undefined"):
+        return (_SHARED if name == "undefined" else name), _SHARED
+    if _import(name):
+        return name, name
+    if name in _PACKAGES:
+        if name not in _warned:
+            _warned.add(name)
+            warnings.warn(
+                f"init_process_group: the backend {name!r} is not there; processes communicate "
+                "through shared memory, as with 'gloo', on tensors of the CPU",
+                stacklevel=3,
+            )
+        return "gloo", _SHARED
+    return name, name  # of a plug-in that is loaded
+
+
+def _import(name: str) -> bool:
+    if not _is_installed(name):
+        return False
+    import_module(f"plait_{name}")
+    return True
+
+
+def is_backend_available(backend: str) -> bool:
+    """Return whether `init_process_group` takes a backend as what it is called.
+
+    Example:
+        >>> import plait_distributed as dist
+        >>> dist.is_backend_available("gloo"), dist.is_backend_available("nccl")
+        (True, False)
+    """
+    name = Backend(backend)
+    if name in (_SHARED, "gloo"):
+        return True
+    return _is_installed(name)
+
+
+def _is_installed(name: str) -> bool:
+    return name in _PACKAGES and importlib.util.find_spec(f"plait_{name}") is not None
+
+
+def is_gloo_available() -> bool:
+    """Return True: the name means collectives of the CPU, which are there.
+
+    Example:
+        >>> import plait_distributed as dist
+        >>> dist.is_gloo_available()
+        True
+    """
+    return True
+
+
+def is_mpi_available() -> bool:
+    """Return whether a provider over MPI is installed.
+
+    Example:
+        >>> import plait_distributed as dist
+        >>> dist.is_mpi_available()
+        False
+    """
+    return is_backend_available("mpi")
+
+
+def is_nccl_available() -> bool:
+    """Return whether a provider over NCCL is installed.
+
+    Example:
+        >>> import plait_distributed as dist
+        >>> dist.is_nccl_available()
+        False
+    """
+    return is_backend_available("nccl")
+
+
+def is_ucc_available() -> bool:
+    """Return whether a provider over UCC is installed.
+
+    Example:
+        >>> import plait_distributed as dist
+        >>> dist.is_ucc_available()
+        False
+    """
+    return is_backend_available("ucc")
+
+
+def is_xccl_available() -> bool:
+    """Return whether a provider over XCCL is installed.
+
+    Example:
+        >>> import plait_distributed as dist
+        >>> dist.is_xccl_available()
+        False
+    """
+    return is_backend_available("xccl")

@@ -1,0 +1,88 @@
+"""What collectives raise."""
+
+from __future__ import annotations
+
+__all__ = [
+    "CollectiveTimeout",
+    "DistBackendError",
+    "DistError",
+    "DistNetworkError",
+    "DistStoreError",
+    "MismatchError",
+    "RankLost",
+]
+
+
+class DistError(RuntimeError):
+    """The base class of the errors of this package.
+
+    Example:
+        >>> import plait_distributed as dist
+        >>> issubclass(dist.RankLost, dist.DistError)
+        True
+    """
+
+
+class DistBackendError(DistError):
+    """A collective failed: the base class of `RankLost`, `MismatchError` and `CollectiveTimeout`.
+
+    Example:
+        >>> import plait_distributed as dist
+        >>> issubclass(dist.MismatchError, dist.DistBackendError)
+        True
+    """
+
+
+class DistNetworkError(DistError):
+    """Processes could not reach each other.
+
+    Example:
+        >>> import plait_distributed as dist
+        >>> issubclass(dist.DistNetworkError, dist.DistError)
+        True
+    """
+
+
+class DistStoreError(DistError):
+    """A `Store` could not be used, or a key did not come in time.
+
+    Example:
+        >>> import plait_distributed as dist
+        >>> try:
+        ...     dist.HashStore(timeout=0.01).get("missing")
+        ... except dist.DistStoreError as error:
+        ...     print("missing" in str(error))
+        True
+    """
+
+
+class RankLost(DistBackendError):
+    """A process of the group died or left; the text names it and the collective that noticed.
+
+    Example:
+        >>> import plait_distributed as dist
+        >>> issubclass(dist.RankLost, RuntimeError)
+        True
+    """
+
+
+class MismatchError(DistBackendError):
+    """Ranks called different collectives; the text says which rank called what, at which line.
+
+    No tensor has changed, and the group can be used further.
+
+    Example:
+        >>> import plait_distributed as dist
+        >>> issubclass(dist.MismatchError, RuntimeError)
+        True
+    """
+
+
+class CollectiveTimeout(DistBackendError, TimeoutError):
+    """Other ranks did not come within the group's timeout; the group is broken from then on.
+
+    Example:
+        >>> import plait_distributed as dist
+        >>> issubclass(dist.CollectiveTimeout, TimeoutError)
+        True
+    """

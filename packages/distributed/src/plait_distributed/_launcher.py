@@ -1,0 +1,200 @@
+"""The processes of a job: started together, ended together."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from types import FrameType
+from typing import Any, BinaryIO
+
+__all__ = ["Job"]
+
+_FORWARDED = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
+)
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_GRACE = 5.0  # seconds between SIGTERM and SIGKILL
+_SECOND_LOOK = 1.0  # seconds for another rank to show that it failed first
+_KEPT = 64 << 10  # bytes of a process's errors
+_LINES = 30  # of a traceback
+_PR_SET_PDEATHSIG = 1
+
+
+class _Process:
+    """One rank."""
+
+    def __init__(self, rank: int, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self.rank = rank
+        self.tail = bytearray()
+        self.popen = subprocess.Popen(
+            command,
+            env=dict(environment),
+            stdin=None if rank == 0 else subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=_end_with_parent,
+        )
+        self._reader: threading.Thread | None = None
+
+    def read_errors(self) -> None:
+        """Begin to pass on what it writes to its standard error."""
+        self._reader = threading.Thread(target=self._copy, daemon=True)
+        self._reader.start()
+
+    def _copy(self) -> None:
+        pipe: Any = self.popen.stderr
+        stream: BinaryIO = sys.stderr.buffer if hasattr(sys.stderr, "buffer") else sys.__stderr__  # type: ignore[assignment]
+        while data := pipe.read1(65536):
+            self.tail += data
+            del self.tail[:-_KEPT]
+            try:
+                stream.write(data)
+                stream.flush()
+            except (OSError, ValueError):
+                continue
+
+    def finish_reading(self) -> None:
+        """Wait until all that it wrote is passed on; another process may hold its end open."""
+        if self._reader is not None:
+            self._reader.join(1.0)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the process and to those that it started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.popen.pid, number)
+
+    def followed_another(self) -> bool:
+        """Whether its error is that another rank was lost."""
+        return b"RankLost" in self.tail
+
+    def report(self) -> str:
+        """Return how it ended, with the traceback that it wrote."""
+        code = self.popen.returncode
+        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
+        text = f"plait_distributed.run: rank {self.rank} (pid {self.popen.pid}) {how}"
+        lines = self.tail.decode(errors="replace").splitlines()
+        starts = [i for i, line in enumerate(lines) if line.startswith("Traceback (most recent")]
+        if not starts:
+            return text
+        trace = lines[starts[-1] :]
+        if len(trace) > _LINES:
+            trace = [trace[0], "  ...", *trace[-_LINES:]]
+        return "\n".join([text + ":", *("  " + line for line in trace)])
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _end_with_parent() -> None:
+    """In a new process: let it be killed when the launcher is."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+class Job:
+    """The processes of a job.
+
+    Args:
+        command: the program with its arguments.
+        environments: the environment variables of each process.
+    """
+
+    def __init__(self, command: Sequence[str], environments: Sequence[Mapping[str, str]]) -> None:
+        self._command = list(command)
+        self._environments = environments
+        self._processes: list[_Process] = []
+        self._asked_to_end = 0  # the number of a signal
+
+    def run(self) -> int:
+        """Run all; return 0, or the exit code of the first that fails."""
+        before = {}
+        if threading.current_thread() is threading.main_thread():
+            before = {number: signal.signal(number, self._forward) for number in _FORWARDED}
+        try:
+            for rank, environment in enumerate(self._environments):
+                self._processes.append(_Process(rank, self._command, environment))
+            for process in self._processes:
+                process.read_errors()
+            first = self._wait()
+        finally:
+            self._end()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        if first is None:
+            return 128 + self._asked_to_end if self._asked_to_end else 0
+        first.finish_reading()
+        print(first.report(), file=sys.stderr, flush=True)
+        code = first.popen.returncode
+        return code if code > 0 else 128 - code
+
+    def _forward(self, number: int, _: FrameType | None) -> None:
+        if number in _ENDING:
+            self._asked_to_end = number
+        for process in self._processes:
+            if process.popen.returncode is None:
+                process.signal(number)
+
+    def _wait(self) -> _Process | None:
+        """Wait until all have ended well, or one has failed; return it."""
+        with selectors.DefaultSelector() as selector:
+            for process in self._processes:
+                selector.register(os.pidfd_open(process.popen.pid), selectors.EVENT_READ, process)
+            try:
+                return self._watch(selector)
+            finally:
+                for key in list(selector.get_map().values()):
+                    os.close(key.fd)
+
+    def _watch(self, selector: selectors.BaseSelector) -> _Process | None:
+        failed: list[_Process] = []
+        deadline = float("inf")
+        while selector.get_map():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                break
+            for key, _ in selector.select(min(left, 0.5)):
+                process: _Process = key.data
+                if process.popen.poll() is None:
+                    continue
+                selector.unregister(key.fd)
+                os.close(key.fd)
+                if process.popen.returncode != 0:
+                    process.finish_reading()
+                    failed.append(process)
+            cause = next((each for each in failed if not each.followed_another()), None)
+            if cause is not None or self._asked_to_end:
+                if self._asked_to_end:
+                    self._wait_for_all(_GRACE)
+                    return None
+                return cause
+            if failed and deadline == float("inf"):
+                deadline = time.monotonic() + _SECOND_LOOK
+        return failed[0] if failed else None
+
+    def _wait_for_all(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        for process in self._processes:
+            try:
+                process.popen.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                return
+
+    def _end(self) -> None:
+        """End what still runs, with the processes that it started."""
+        running = [each for each in self._processes if each.popen.poll() is None]
+        for process in running:
+            process.signal(signal.SIGTERM)
+        if running:
+            self._wait_for_all(_GRACE)
+        for process in self._processes:
+            process.signal(signal.SIGKILL)
+        for process in self._processes:
+            process.popen.wait()
+            process.finish_reading()

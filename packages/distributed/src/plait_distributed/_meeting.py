@@ -1,0 +1,174 @@
+"""Where processes meet: the rank, the size and the place that a launcher or a program gives."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import socket
+import urllib.parse
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["Meeting", "find_meeting", "is_here"]
+
+# variables of launchers, in the order in which they are looked at
+_RANK = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+_SIZE = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+# and those with which they say that there are several hosts, with the number of processes on one
+_HOSTS = ("SLURM_JOB_NUM_NODES", "SLURM_NNODES", "GROUP_WORLD_SIZE")
+_ON_HOST = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
+# what names one job among those of a user
+_JOB = ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "SLURM_JOB_ID", "SLURM_STEP_ID")
+
+
+@dataclasses.dataclass(frozen=True)
+class Meeting:
+    """The place, and this process's rank there."""
+
+    where: str
+    rank: int
+    size: int
+
+
+def find_meeting(
+    init_method: str | None, rank: int, size: int, environment: Mapping[str, str] | None = None
+) -> Meeting:
+    """Return where the processes meet; -1 stands for a rank or size that is not given."""
+    environ = os.environ if environment is None else environment
+    method = init_method or "env://"
+    scheme, colon, rest = method.partition(":")
+    if scheme == "shm" and rest:
+        return _checked(method, *_numbers(method, rank, size, environ))
+    url = urllib.parse.urlparse(method)
+    if not colon or url.scheme not in ("env", "tcp", "file"):
+        raise ValueError(
+            "init_process_group: `init_method` must begin with env://, tcp://, file:// or shm:, "
+            f"got {init_method!r}"
+        )
+    asked = urllib.parse.parse_qs(url.query)
+    rank = int(asked["rank"][0]) if rank < 0 and "rank" in asked else rank
+    size = int(asked["world_size"][0]) if size < 0 and "world_size" in asked else size
+    rank, size = _numbers(method, rank, size, environ)
+    if url.scheme == "file":
+        place = "file " + os.path.realpath(url.path)
+        if not url.path or not os.path.isdir(os.path.dirname(os.path.realpath(url.path))):
+            raise ValueError(
+                "init_process_group: `init_method` file:// must have the path of a file in a "
+                f"folder that exists, got {init_method!r}"
+            )
+    elif url.scheme == "tcp":
+        if not url.hostname or url.port is None:
+            raise ValueError(
+                f"init_process_group: `init_method` must be tcp://HOST:PORT, got {init_method!r}"
+            )
+        place = _address(url.hostname, str(url.port), size)
+    else:
+        place = _from_environment(environ, size)
+    _refuse_hosts(environ, size)
+    return _checked("shm:" + _digest(place, environ), rank, size)
+
+
+def _numbers(method: str, rank: int, size: int, environ: Mapping[str, str]) -> tuple[int, int]:
+    found = []
+    for given, argument, names in ((rank, "rank", _RANK), (size, "world_size", _SIZE)):
+        name = next((name for name in names if name in environ), None)
+        if given >= 0:
+            found.append(given)
+        elif name is None:
+            raise ValueError(
+                f"init_process_group: `{argument}` is not given, and of the environment variables "
+                f"{', '.join(names)} none is set; start the program with "
+                "python -m plait_distributed.run, or give `rank` and `world_size`"
+            )
+        else:
+            found.append(_integer(name, environ[name]))
+    return found[0], found[1]
+
+
+def _integer(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(
+            f"init_process_group: the environment variable {name} must be a number, got {text!r}"
+        ) from None
+
+
+def _checked(where: str, rank: int, size: int) -> Meeting:
+    if size < 1:
+        raise ValueError(f"init_process_group: `world_size` must be positive, got {size}")
+    if not 0 <= rank < size:
+        raise ValueError(f"init_process_group: `rank` must be in [0, {size - 1}], got {rank}")
+    return Meeting(where, rank, size)
+
+
+def _from_environment(environ: Mapping[str, str], size: int) -> str:
+    host, port = environ.get("MASTER_ADDR"), environ.get("MASTER_PORT")
+    job = any(
+        name in environ for name in ("SLURM_JOB_ID", "OMPI_COMM_WORLD_JOBID", "PMIX_NAMESPACE")
+    )
+    if host is None and port is None and job:
+        names = ("SLURM_JOB_ID", "OMPI_COMM_WORLD_JOBID", "PMIX_NAMESPACE")
+        return "job " + " ".join(environ.get(name, "") for name in names)
+    for name, value in (("MASTER_ADDR", host), ("MASTER_PORT", port)):
+        if value is None:
+            raise ValueError(
+                f"init_process_group: the environment variable {name} is not set, which "
+                "`init_method` env:// needs; start the program with python -m plait_distributed.run"
+            )
+    assert host is not None and port is not None
+    return _address(host, str(_integer("MASTER_PORT", port)), size)
+
+
+def _address(host: str, port: str, size: int) -> str:
+    if size > 1 and not is_here(host):
+        raise _several_hosts(f"the address {host} is of another host")
+    # localhost and the host's own names mean one place
+    return f"tcp {port}"
+
+
+def is_here(host: str) -> bool:
+    """Return whether a name or address is of this host."""
+    if host in ("localhost", "0.0.0.0", "::1", "::", socket.gethostname(), socket.getfqdn()):
+        return True
+    try:
+        found = {info[4][0] for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
+    except OSError:
+        raise ValueError(f"init_process_group: the host {host!r} is not known") from None
+    return any(_is_own_address(str(address)) for address in found)
+
+
+def _is_own_address(address: str) -> bool:
+    """Whether an address is one of this host's: others cannot be bound."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            return False
+    return True
+
+
+def _refuse_hosts(environ: Mapping[str, str], size: int) -> None:
+    for name in _HOSTS:
+        if name in environ and _integer(name, environ[name]) > 1:
+            raise _several_hosts(f"{name} is {environ[name]}")
+    for name in _ON_HOST:
+        if name in environ and "WORLD_SIZE" in environ and _integer(name, environ[name]) < size:
+            raise _several_hosts(f"{name} is {environ[name]} of {size} processes")
+
+
+def _several_hosts(why: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"init_process_group: {why}, and processes of several hosts need a provider of the role "
+        "communicator over MPI or UCX, which plait does not have yet; shared memory reaches the "
+        "processes of one host"
+    )
+
+
+def _digest(place: str, environ: Mapping[str, Any]) -> str:
+    job = [f"{name}={environ[name]}" for name in _JOB if name in environ]
+    secret = environ.get("PLAIT_JOB_SECRET", "")
+    text = "\0".join([place, *job, secret])
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -1,0 +1,211 @@
+"""Messages from one rank to another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plait_distributed._arguments import Written, member_for, readable, root_rank
+from plait_distributed._work import Work
+
+__all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"]
+
+
+def _peer(who: str, mine: Any, rank: int | None, group_rank: int | None, name: str) -> int:
+    if rank is None and group_rank is None:
+        if name == "src":
+            raise NotImplementedError(
+                f"{who}: `src` must be given; messages from any rank are not there"
+            )
+        raise ValueError(f"{who}: `{name}` must be given")
+    peer = root_rank(who, mine, rank, group_rank, name)
+    if peer == mine.rank():
+        raise ValueError(f"{who}: `{name}` must be another rank, got the own one, {rank}")
+    return peer
+
+
+def _send(
+    who: str, tensor: Any, dst: int | None, group: Any, tag: int, group_dst: int | None, wait: bool
+) -> Work | None:
+    mine = member_for(who, group)
+    if mine is None:
+        return None
+    peer = _peer(who, mine, dst, group_dst, "dst")
+    source = readable(who, "tensor", tensor)
+    call = mine.begin_message(who, f"dst={mine.ranks[peer]}, tag={tag}", tensor)
+    part = mine.start(call, "send", [source], (), peer=peer, tag=int(tag), asynchronous=not wait)
+    return None if part is None else Work([part], [tensor], source=mine.ranks[mine.rank()])
+
+
+def _recv(
+    who: str, tensor: Any, src: int | None, group: Any, tag: int, group_src: int | None, wait: bool
+) -> tuple[Work | None, int]:
+    mine = member_for(who, group)
+    if mine is None:
+        return None, -1
+    peer = _peer(who, mine, src, group_src, "src")
+    out = Written(who, "tensor", (tensor,))
+    call = mine.begin_message(who, f"src={mine.ranks[peer]}, tag={tag}", tensor)
+    part = mine.start(call, "recv", (), out.dense, peer=peer, tag=int(tag), asynchronous=not wait)
+    source = mine.ranks[peer]
+    if part is not None:
+        return Work([part], [tensor], out.finish, source), source
+    if out.finish is not None:
+        out.finish()
+    return None, source
+
+
+def send(
+    tensor: Any,
+    dst: int | None = None,
+    group: Any = None,
+    tag: int = 0,
+    group_dst: int | None = None,
+) -> None:
+    """Send a tensor to the rank `dst`; returns when that rank has it.
+
+    Messages of one tag arrive in order; those of different tags may be received in any order.
+
+    Args:
+        tensor: what is sent.
+        dst: a rank among all processes.
+        group: None: all processes.
+        tag: a number that the receiver gives, too.
+        group_dst: in place of `dst`, a rank in the group.
+
+    Raises:
+        RankLost: the receiver died or left.
+        CollectiveTimeout: it did not receive in time.
+
+    Example:
+        >>> import plait_core as pc, plait_distributed as dist
+        >>> dist.init_process_group(init_method="shm:send", rank=0, world_size=1)
+        >>> dist.send(pc.ones(2), dst=0)
+        Traceback (most recent call last):
+            ...
+        ValueError: send: `dst` must be another rank, got the own one, 0
+        >>> dist.destroy_process_group()
+    """
+    _send("send", tensor, dst, group, tag, group_dst, True)
+
+
+def recv(
+    tensor: Any,
+    src: int | None = None,
+    group: Any = None,
+    tag: int = 0,
+    group_src: int | None = None,
+) -> int:
+    """Receive a tensor of the rank `src` into `tensor`, of its size and dtype; return the rank.
+
+    Raises:
+        RankLost: the sender died or left.
+        CollectiveTimeout: nothing came in time.
+        NotImplementedError: `src` is None: from any rank.
+
+    Example:
+        >>> import plait_core as pc, plait_distributed as dist
+        >>> dist.init_process_group(init_method="shm:recv", rank=0, world_size=1)
+        >>> dist.recv(pc.ones(2))
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: recv: `src` must be given; messages from any rank are not there
+        >>> dist.destroy_process_group()
+    """
+    return _recv("recv", tensor, src, group, tag, group_src, True)[1]
+
+
+def isend(
+    tensor: Any,
+    dst: int | None = None,
+    group: Any = None,
+    tag: int = 0,
+    group_dst: int | None = None,
+) -> Work | None:
+    """Begin to `send`.
+
+    Example:
+        >>> import plait_distributed as dist
+        >>> def exchange(x, y, other):
+        ...     works = [dist.isend(x, other), dist.irecv(y, other)]
+        ...     for work in works:
+        ...         work.wait()
+    """
+    return _send("isend", tensor, dst, group, tag, group_dst, False)
+
+
+def irecv(
+    tensor: Any,
+    src: int | None = None,
+    group: Any = None,
+    tag: int = 0,
+    group_src: int | None = None,
+) -> Work | None:
+    """Begin to `recv`.
+
+    Example:
+        >>> import plait_distributed as dist
+        >>> def receive_two(x, y, source):
+        ...     works = [dist.irecv(x, source, tag=1), dist.irecv(y, source, tag=2)]
+        ...     for work in works:
+        ...         work.wait()
+    """
+    return _recv("irecv", tensor, src, group, tag, group_src, False)[0]
+
+
+class P2POp:
+    """One message of `batch_isend_irecv`.
+
+    Args:
+        op: `isend` or `irecv`.
+        tensor: what is sent or written.
+        peer: a rank among all processes.
+        group: None: all processes.
+        tag: a number that both ranks give.
+        group_peer: in place of `peer`, a rank in the group.
+
+    Example:
+        >>> import plait_core as pc, plait_distributed as dist
+        >>> dist.P2POp(dist.isend, pc.ones(2), 1).peer
+        1
+    """
+
+    def __init__(
+        self,
+        op: Callable[..., Work | None],
+        tensor: Any,
+        peer: int | None = None,
+        group: Any = None,
+        tag: int = 0,
+        group_peer: int | None = None,
+    ) -> None:
+        if op not in (isend, irecv):
+            raise ValueError(f"P2POp: `op` must be isend or irecv, got {op!r}")
+        if (peer is None) == (group_peer is None):
+            raise ValueError("P2POp: give `peer` or `group_peer`")
+        self.op = op
+        self.tensor = tensor
+        self.peer = peer
+        self.group = group
+        self.tag = tag
+        self.group_peer = group_peer
+
+
+def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
+    """Begin several messages; return their works.
+
+    Example:
+        >>> import plait_core as pc, plait_distributed as dist
+        >>> def shift(x, y, rank, size):
+        ...     ops = [
+        ...         dist.P2POp(dist.isend, x, (rank + 1) % size),
+        ...         dist.P2POp(dist.irecv, y, (rank - 1) % size),
+        ...     ]
+        ...     for work in dist.batch_isend_irecv(ops):
+        ...         work.wait()
+    """
+    ops = list(p2p_op_list)
+    if not ops or not all(isinstance(op, P2POp) for op in ops):
+        raise ValueError("batch_isend_irecv: `p2p_op_list` must be a list of P2POp, not empty")
+    works = [each.op(each.tensor, each.peer, each.group, each.tag, each.group_peer) for each in ops]
+    return [work for work in works if work is not None]

@@ -1,0 +1,330 @@
+"""A group of processes: its communicator, and the errors of its collectives."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import plait_abi
+from plait_abi.components import require
+from plait_abi.imports import import_module
+from plait_distributed._calls import Call
+from plait_distributed._errors import (
+    CollectiveTimeout,
+    DistBackendError,
+    MismatchError,
+    RankLost,
+)
+from plait_distributed._peers import Peer, describe_self
+from plait_distributed._work import Part, Work
+
+__all__ = ["ProcessGroup", "open_communicator"]
+
+_TEXT_BYTES = 512  # of a call that is told to the other ranks
+_PATIENCE = 5.0  # seconds that a rank waits for the others' descriptions of their calls
+# of errors after which the others are not asked what they called
+_ENDED = re.compile(r"\b(broken|aborted|interrupted)\b")
+_LEFT = re.compile(r"rank (\d+) \(pid \d+\) left|rank (\d+) \(pid \d+\) died")
+
+
+def open_communicator(
+    provider: str, where: str, rank: int, size: int, timeout: float
+) -> plait_abi.Communicator:
+    """Join the processes that meet at `where`, on a provider of the role `communicator`."""
+    if provider == "shared_memory":
+        require("multiprocessing")
+    try:
+        return plait_abi.Communicator.open(provider, where, rank, size, timeout)
+    except TimeoutError as error:
+        raise CollectiveTimeout(f"init_process_group: {error}") from None
+    except plait_abi.PlaitError as error:
+        raise DistBackendError(f"init_process_group: {error}") from None
+
+
+class ProcessGroup:
+    """Processes that compute together, and this one's rank among them.
+
+    `init_process_group` and `new_group` make groups; the collectives take one as `group`.
+
+    Example:
+        >>> import plait_distributed as dist
+        >>> dist.init_process_group(init_method="shm:group", rank=0, world_size=1)
+        >>> dist.new_group([0])
+        ProcessGroup(rank=0, size=1, backend='shared_memory')
+        >>> dist.destroy_process_group()
+    """
+
+    def __init__(
+        self,
+        raw: plait_abi.Communicator,
+        where: str,
+        ranks: Sequence[int],
+        backend: str,
+        provider: str,
+        timeout: float,
+        peers: Sequence[Peer] | None = None,
+        description: str = "default_pg",
+    ) -> None:
+        self._raw: plait_abi.Communicator | None = raw
+        self._where = where
+        self._rank = raw.rank
+        self._ranks = tuple(ranks)
+        self._group_rank = {rank: i for i, rank in enumerate(self._ranks)}
+        self._backend = backend
+        self._provider = provider
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._calls = 0
+        self._pid = os.getpid()
+        self.group_desc = description
+        self.group_name = where
+        self._peers: Sequence[Peer] = ()
+        self._peers = self._meet() if peers is None else peers
+
+    def __repr__(self) -> str:
+        return (
+            f"ProcessGroup(rank={self._rank}, size={len(self._ranks)}, backend={self._backend!r})"
+        )
+
+    def rank(self) -> int:
+        """Return this process's rank in the group."""
+        return self._rank
+
+    def size(self) -> int:
+        """Return the number of ranks."""
+        return len(self._ranks)
+
+    def name(self) -> str:
+        """Return the name of the backend."""
+        return self._backend
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks of the members in the group of all processes."""
+        return self._ranks
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that a collective waits for the other ranks."""
+        return self._timeout
+
+    @property
+    def where(self) -> str:
+        """What the members called the group when they met."""
+        return self._where
+
+    @property
+    def provider(self) -> str:
+        """The name of the provider of the role `communicator`."""
+        return self._provider
+
+    @property
+    def backend(self) -> str:
+        """The name of the backend, as it was asked for."""
+        return self._backend
+
+    @property
+    def peers(self) -> Sequence[Peer]:
+        """Host and process of each member, by its rank in the group."""
+        return self._peers
+
+    def group_rank(self, who: str, rank: int, name: str = "rank") -> int:
+        """Return the rank in this group of a rank of the group of all processes."""
+        if isinstance(rank, bool) or not hasattr(rank, "__index__"):
+            raise TypeError(f"{who}: `{name}` must be an int, got {rank!r}")
+        found = self._group_rank.get(int(rank))
+        if found is None:
+            raise ValueError(
+                f"{who}: `{name}` must be a member of the group, one of {list(self._ranks)}; "
+                f"got {rank}"
+            )
+        return found
+
+    def begin_call(self, name: str, detail: str, tensors: Sequence[Any]) -> Call:
+        """Return the description of a collective that is about to be started."""
+        with self._lock:
+            self._calls += 1
+            return Call(self._calls, name, detail, tensors)
+
+    def begin_message(self, name: str, detail: str, tensor: Any) -> Call:
+        """Return the description of a message; messages are not numbered, as others send none."""
+        return Call(self._calls, name, detail, (tensor,))
+
+    def start(
+        self,
+        call: Call,
+        kind: str,
+        inputs: Sequence[Any] = (),
+        outputs: Sequence[Any] = (),
+        *,
+        reduction: str = "sum",
+        peer: int = 0,
+        tag: int | None = None,
+        timeout: float = 0.0,
+        asynchronous: bool = False,
+    ) -> Part | None:
+        """Run a collective of the provider, or begin it; errors name ranks and lines."""
+        raw = self._member(call.name)
+        try:
+            work = raw.start(
+                kind,
+                inputs,
+                outputs,
+                reduction=reduction,
+                peer=peer,
+                tag=call.signature() if tag is None else tag,
+                timeout=timeout,
+                asynchronous=asynchronous,
+            )
+        except (plait_abi.PlaitError, TimeoutError) as error:
+            raise self._explained(call, error) from None
+        if work is None:
+            return None
+        return Part(work, lambda error: self._explained(call, error))
+
+    def run(
+        self,
+        call: Call,
+        kind: str,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        *,
+        reduction: str = "sum",
+        peer: int = 0,
+        asynchronous: bool = False,
+        finish: Callable[[], Any] | None = None,
+        result: Any = None,
+    ) -> Work | None:
+        """As `start`; return the work if it is asynchronous, else finish it."""
+        part = self.start(
+            call,
+            kind,
+            inputs,
+            outputs,
+            reduction=reduction,
+            peer=peer,
+            asynchronous=asynchronous,
+        )
+        if part is not None:
+            return Work([part], result if result is not None else list(outputs), finish)
+        if finish is not None:
+            finish()
+        return None
+
+    def gather_texts(self, name: str, text: str) -> list[str]:
+        """Return a short text of each rank; all ranks call it."""
+        call = self.begin_call(name, "", ())
+        return _gather_texts(self._member(name), text, lambda e: self._explained(call, e))
+
+    def abort(self, why: str = "abort was called") -> None:
+        """End all collectives of the group, in every process, with an error of this text."""
+        if self._raw is not None:
+            self._raw.abort(why)
+
+    def close(self) -> None:
+        """Leave the group."""
+        raw, self._raw = self._raw, None
+        if raw is not None:
+            raw.close()
+
+    def _member(self, who: str) -> plait_abi.Communicator:
+        if self._raw is None:
+            raise ValueError(f"{who}: the process group is destroyed")
+        if self._pid != os.getpid():
+            raise DistBackendError(
+                f"{who}: the process group is that of the process {self._pid}, of which this one "
+                "is a forked child; a child calls init_process_group itself"
+            )
+        return self._raw
+
+    # ---- errors ------------------------------------------------------------------------------
+
+    def _meet(self) -> Sequence[Peer]:
+        texts = _gather_texts(self._member("init"), describe_self(), self._plainly)
+        return [Peer.of(text) for text in texts]
+
+    def _plainly(self, error: BaseException) -> BaseException:
+        if isinstance(error, TimeoutError):
+            return CollectiveTimeout(f"init_process_group: {error}")
+        return DistBackendError(f"init_process_group: {error}")
+
+    def _explained(self, call: Call, error: BaseException) -> BaseException:
+        """Return the error that a program gets for an error of the provider."""
+        text = str(error)
+        if isinstance(error, TimeoutError):
+            return CollectiveTimeout(f"{call}: {self._global(text)}")
+        if not isinstance(error, plait_abi.PlaitError):
+            return error
+        left = {int(a or b) for a, b in _LEFT.findall(text)}
+        if not left:  # one that has ended since, because of the loss, is not named beside it
+            everybody = enumerate(self._peers)
+            left = {r for r, peer in everybody if r != self._rank and peer.is_gone()}
+        if left:
+            names = [self.name_of(r) for r in sorted(left)]
+            return RankLost(f"{', '.join(names)} {_verb(names)}; last collective {call}; {text}")
+        told = None if _ENDED.search(text) else self._told_by_all(call)
+        if told is not None:
+            return MismatchError(told)
+        return DistBackendError(f"{call}: {self._global(text)}")
+
+    def name_of(self, rank: int) -> str:
+        """Return a rank of this group with its host and pid, for errors."""
+        if rank >= len(self._ranks):
+            return f"rank {rank}"
+        here = f"rank {self._ranks[rank]}"
+        return f"{here} {self._peers[rank]}" if rank < len(self._peers) else here
+
+    def _global(self, text: str) -> str:
+        """Replace the group's ranks in a provider's text by those among all processes."""
+        if self._ranks == tuple(range(len(self._ranks))):
+            return text
+
+        def swap(found: re.Match[str]) -> str:
+            rank = int(found[1])
+            return f"rank {self._ranks[rank]}" if rank < len(self._ranks) else found[0]
+
+        return re.sub(r"\brank (\d+)", swap, text)
+
+    def _told_by_all(self, call: Call) -> str | None:
+        """Meet the others under a name of this call, and say which rank called what; None if all
+        called the same, or not all come.
+        """
+        where = f"{self._where}!{call.number}"
+        patience = min(_PATIENCE, self._timeout)
+        try:
+            raw = plait_abi.Communicator.open(
+                self._provider, where, self._rank, len(self._ranks), patience
+            )
+            try:
+                texts = _gather_texts(raw, str(call), lambda error: error)
+            finally:
+                raw.close()
+        except Exception:  # others do not look at their result, or are gone
+            return None
+        if len({told.partition(" #")[0] for told in texts}) == 1:
+            return None
+        lines = [
+            f"rank {rank} called {told}" for rank, told in zip(self._ranks, texts, strict=True)
+        ]
+        return "the same call on all ranks is required; " + ", ".join(lines)
+
+
+def _verb(names: Sequence[str]) -> str:
+    return "was lost" if len(names) == 1 else "were lost"
+
+
+def _gather_texts(
+    raw: plait_abi.Communicator, text: str, explain: Callable[[BaseException], BaseException]
+) -> list[str]:
+    core = import_module(require("core").__name__)
+    data = text.encode()[:_TEXT_BYTES]
+    mine = core.frombuffer(bytearray(data.ljust(_TEXT_BYTES, b"\0")), dtype=core.uint8)
+    all_of_them = [core.empty(_TEXT_BYTES, dtype=core.uint8) for _ in range(raw.size)]
+    try:
+        raw.start("all_gather", [mine], all_of_them)
+    except (plait_abi.PlaitError, TimeoutError) as error:
+        raise explain(error) from None
+    return [x.numpy().tobytes().rstrip(b"\0").decode(errors="replace") for x in all_of_them]

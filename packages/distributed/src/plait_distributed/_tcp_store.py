@@ -1,0 +1,308 @@
+"""A store in one process that the other processes of this host ask."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plait_distributed._errors import DistNetworkError, DistStoreError
+from plait_distributed._meeting import is_here
+from plait_distributed._store import HashStore, Store
+from plait_distributed._work import seconds_of
+
+__all__ = ["TCPStore"]
+
+_NUMBER = struct.Struct("<I")
+_CREDENTIALS = struct.Struct("3i")  # of a process: its number, its user's, its group's
+_MOST_FIELDS = 1 << 16
+_PAUSE = 0.02  # seconds between attempts to reach the master
+
+
+def _address(port: int) -> str:
+    """Return the socket's address, which is in no folder: with the user's number in it."""
+    return f"\0plait-store/{os.getuid()}/{port}"
+
+
+def _is_of_this_user(end: socket.socket) -> bool:
+    data = end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return bool(_CREDENTIALS.unpack(data)[1] == os.getuid())
+
+
+def _send(end: socket.socket, fields: Sequence[bytes]) -> None:
+    parts = [_NUMBER.pack(len(fields))]
+    for field in fields:
+        parts += [_NUMBER.pack(len(field)), field]
+    end.sendall(b"".join(parts))
+
+
+def _receive(end: socket.socket) -> list[bytes]:
+    """Return the fields of a message; EOFError if there are no more messages."""
+    (count,) = _NUMBER.unpack(_exactly(end, _NUMBER.size))
+    if count > _MOST_FIELDS:
+        raise EOFError
+    fields = []
+    for _ in range(count):
+        (size,) = _NUMBER.unpack(_exactly(end, _NUMBER.size))
+        fields.append(_exactly(end, size))
+    return fields
+
+
+def _exactly(end: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        part = end.recv(min(size - len(data), 1 << 20))
+        if not part:
+            raise EOFError
+        data += part
+    return bytes(data)
+
+
+class _Server:
+    """The master's side: one thread that accepts, and one for each process that asks."""
+
+    def __init__(self, port: int) -> None:
+        self.store = HashStore()
+        self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._listening.bind(_address(port))
+        except OSError:
+            self._listening.close()
+            raise DistNetworkError(
+                f"TCPStore: another store of this user has the port {port}"
+            ) from None
+        self._listening.listen(1024)
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                end, _ = self._listening.accept()
+            except OSError:
+                return
+            if _is_of_this_user(end):
+                threading.Thread(target=self._serve, args=(end,), daemon=True).start()
+            else:
+                end.close()
+
+    def _serve(self, end: socket.socket) -> None:
+        with end:
+            while True:
+                try:
+                    name, *fields = _receive(end)
+                    _send(end, self._answer(name.decode(), fields))
+                except (EOFError, OSError, ValueError):
+                    return
+
+    def _answer(self, name: str, fields: list[bytes]) -> list[bytes]:
+        try:
+            return [b"", *_ANSWERS[name](self.store, fields)]
+        except Exception as error:
+            return [str(error).encode() or b"it failed"]
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
+        self._listening.close()
+
+
+def _keys(fields: Sequence[bytes]) -> list[str]:
+    return [field.decode() for field in fields]
+
+
+def _set(store: HashStore, f: list[bytes]) -> list[bytes]:
+    store.set(f[0].decode(), f[1])
+    return []
+
+
+def _append(store: HashStore, f: list[bytes]) -> list[bytes]:
+    store.append(f[0].decode(), f[1])
+    return []
+
+
+def _wait(store: HashStore, f: list[bytes]) -> list[bytes]:
+    store.wait(_keys(f[1:]), float(f[0]))
+    return []
+
+
+def _compare_set(store: HashStore, f: list[bytes]) -> list[bytes]:
+    return [store.compare_set(f[0].decode(), f[1].decode(), f[2].decode())]
+
+
+_ANSWERS: dict[str, Callable[[HashStore, list[bytes]], list[bytes]]] = {
+    "set": _set,
+    "get": lambda store, f: [store.get(f[0].decode())],
+    "add": lambda store, f: [b"%d" % store.add(f[0].decode(), int(f[1]))],
+    "append": _append,
+    "compare_set": _compare_set,
+    "check": lambda store, f: [b"%d" % store.check(_keys(f))],
+    "wait": _wait,
+    "delete_key": lambda store, f: [b"%d" % store.delete_key(f[0].decode())],
+    "num_keys": lambda store, f: [b"%d" % store.num_keys()],
+}
+
+
+class TCPStore(Store):
+    """A store in the master's memory, for the processes of one user on this host.
+
+    Nothing listens at the TCP port: it is a name, and the processes ask the master through a local
+    socket, at which the system says whose a process is.
+
+    Args:
+        host_name: of this host.
+        port: a number that all give; 0: the master chooses one, `port`.
+        world_size: the number of processes; None: not known.
+        is_master: whether this process holds the data.
+        timeout: seconds to wait for the master, for the others, and in `get` and `wait`.
+        wait_for_workers: with a `world_size`, wait here until all have come.
+        multi_tenant, master_listen_fd, use_libuv: unused.
+
+    Raises:
+        DistNetworkError: the master was not reached, or another one has the port.
+        NotImplementedError: the host is another one.
+
+    Example:
+        >>> import plait_distributed as dist
+        >>> master = dist.TCPStore("localhost", 0, is_master=True)
+        >>> other = dist.TCPStore("localhost", master.port)
+        >>> other.set("a", "1")
+        >>> master.get("a")
+        b'1'
+    """
+
+    def __init__(
+        self,
+        host_name: str,
+        port: int,
+        world_size: int | None = None,
+        is_master: bool = False,
+        timeout: Any = 300.0,
+        wait_for_workers: bool = True,
+        multi_tenant: bool = False,
+        master_listen_fd: int | None = None,
+        use_libuv: bool = True,
+    ) -> None:
+        super().__init__(timeout)
+        if not is_here(host_name):
+            raise NotImplementedError(
+                f"TCPStore: `host_name` must be of this host, got {host_name!r}; several hosts "
+                "are not there yet"
+            )
+        if is_master and port == 0:
+            port = secrets.randbelow(1 << 30) + (1 << 16)
+        self._host, self._port, self._world_size = host_name, int(port), world_size
+        self._server = _Server(self._port) if is_master else None
+        self._asking = threading.Lock()
+        self._end = self._connect()
+        if world_size is not None and world_size > 0:
+            self.add("plait/came", 1)
+            if wait_for_workers and is_master:
+                self._wait_for_all(world_size)
+
+    def _connect(self) -> socket.socket:
+        deadline = time.monotonic() + self._timeout
+        while True:
+            end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                end.connect(_address(self._port))
+            except OSError:
+                end.close()
+            else:
+                if _is_of_this_user(end):
+                    return end
+                end.close()
+            if time.monotonic() > deadline:
+                raise DistNetworkError(
+                    f"TCPStore: waited {self._timeout:g} s for a master with the port {self._port}"
+                )
+            time.sleep(_PAUSE)
+
+    def _wait_for_all(self, size: int) -> None:
+        deadline = time.monotonic() + self._timeout
+        while self.add("plait/came", 0) < size:
+            if time.monotonic() > deadline:
+                came = self.add("plait/came", 0)
+                raise DistStoreError(
+                    f"TCPStore: waited {self._timeout:g} s for {size} processes, {came} came"
+                )
+            time.sleep(_PAUSE)
+
+    @property
+    def host(self) -> str:
+        """The host's name, as it was given."""
+        return self._host
+
+    @property
+    def port(self) -> int:
+        """The number that names the store."""
+        return self._port
+
+    @property
+    def world_size(self) -> int | None:
+        """The number of processes, as it was given."""
+        return self._world_size
+
+    def _ask(self, name: str, *fields: str | bytes) -> list[bytes]:
+        given = [name.encode(), *(f.encode() if isinstance(f, str) else bytes(f) for f in fields)]
+        with self._asking:
+            try:
+                _send(self._end, given)
+                failed, *answer = _receive(self._end)
+            except (EOFError, OSError) as error:
+                raise DistNetworkError(f"TCPStore: the master is gone: {error}") from None
+        if failed:
+            raise DistStoreError(failed.decode())
+        return answer
+
+    def set(self, key: str, value: str | bytes) -> None:
+        """Set a key's value."""
+        if not isinstance(value, (str, bytes, bytearray, memoryview)):
+            raise TypeError(f"set: the value must be str or bytes, got {type(value).__name__}")
+        self._ask("set", key, value if isinstance(value, str) else bytes(value))
+
+    def get(self, key: str) -> bytes:
+        """Return a key's value, waiting until it is there."""
+        self.wait([key])
+        return self._ask("get", key)[0]
+
+    def add(self, key: str, amount: int) -> int:
+        """Add to a key's number, which is 0 if there is none; return the sum."""
+        return int(self._ask("add", key, str(int(amount)))[0])
+
+    def append(self, key: str, value: str | bytes) -> None:
+        """Append to a key's value."""
+        self._ask("append", key, value)
+
+    def compare_set(self, key: str, expected_value: str, desired_value: str) -> bytes:
+        """As `Store.compare_set`."""
+        return self._ask("compare_set", key, expected_value, desired_value)[0]
+
+    def check(self, keys: Sequence[str]) -> bool:
+        """Return whether all keys are there."""
+        return self._ask("check", *keys)[0] == b"1"
+
+    def wait(self, keys: Sequence[str], timeout: Any = None) -> None:
+        """Wait until all keys are there; other threads of this process wait behind it."""
+        seconds = self._timeout if timeout is None else seconds_of("wait", timeout)
+        self._ask("wait", repr(seconds), *keys)
+
+    def delete_key(self, key: str) -> bool:
+        """Delete a key; return whether it was there."""
+        return self._ask("delete_key", key)[0] == b"1"
+
+    def num_keys(self) -> int:
+        """Return the number of keys."""
+        return int(self._ask("num_keys")[0])
+
+    def __del__(self) -> None:
+        end, server = getattr(self, "_end", None), getattr(self, "_server", None)
+        if end is not None:
+            end.close()
+        if server is not None:
+            server.close()

@@ -1,0 +1,228 @@
+"""Optimizers whose state is divided among the ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from plait_abi.components import require
+from plait_distributed._arguments import core
+from plait_distributed._objects import all_gather_object
+from plait_distributed._process_group import ProcessGroup
+from plait_distributed._world import member_of
+
+__all__ = ["ZeroRedundancyOptimizer"]
+
+_Optimizer: Any = require("optim").Optimizer
+_MOST_BYTES = 25 << 20  # of parameters that are told at once
+
+
+class ZeroRedundancyOptimizer(_Optimizer):  # type: ignore[misc]
+    """An optimizer of which each rank holds the state of its share of the parameters alone.
+
+    A step updates the share on each rank; then all ranks tell each other their parameters. The
+    gradients must be the same on all ranks, as behind `DistributedDataParallel`. So Adam's two
+    moments take 1/N of their memory on each of N ranks.
+
+    Args:
+        params: parameters, or groups of them, the same on all ranks.
+        optimizer_class: the optimizer of the share, such as ``plait_optim.Adam``.
+        process_group: None: all processes.
+        parameters_as_bucket_view: unused.
+        overlap_with_ddp: False.
+        **defaults: the options of `optimizer_class`.
+
+    Raises:
+        NotImplementedError: with `overlap_with_ddp`.
+
+    Reference:
+        Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models",
+        2020; its first stage.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn, plait_optim, plait_distributed as dist
+        >>> from plait_distributed.optim import ZeroRedundancyOptimizer
+        >>> dist.init_process_group(init_method="shm:zero", rank=0, world_size=1)
+        >>> model = dist.DistributedDataParallel(nn.Linear(2, 1))
+        >>> optimizer = ZeroRedundancyOptimizer(model.parameters(), plait_optim.Adam, lr=0.1)
+        >>> model(pc.ones(3, 2)).sum().backward()
+        >>> optimizer.step()
+        >>> dist.destroy_process_group()
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        optimizer_class: Callable[..., Any],
+        process_group: Any = None,
+        parameters_as_bucket_view: bool = False,
+        overlap_with_ddp: bool = False,
+        **defaults: Any,
+    ) -> None:
+        if overlap_with_ddp:
+            raise NotImplementedError(
+                "ZeroRedundancyOptimizer: `overlap_with_ddp` must be False: steps that overlap "
+                "with the backward pass are not there"
+            )
+        group = member_of("ZeroRedundancyOptimizer", process_group)
+        if group is None:
+            raise ValueError("ZeroRedundancyOptimizer: this process is no member of the group")
+        self.process_group: ProcessGroup = group
+        self.optim: Any = None
+        self._class, self._options = optimizer_class, defaults
+        self._owner: dict[int, int] = {}  # of each parameter, by its id
+        self._loads = [0] * group.size()
+        self._whole: dict[str, Any] | None = None
+        super().__init__(params, defaults)
+        self.optim = self._make()
+        for mine, given in zip(self.optim.param_groups, self.param_groups, strict=True):
+            given.update({name: value for name, value in mine.items() if name != "params"})
+        self.defaults = dict(self.optim.defaults)
+
+    def _share(self, group: dict[str, Any]) -> list[Any]:
+        """Return the parameters of a group that this rank updates."""
+        rank = self.process_group.rank()
+        return [p for p in group["params"] if self._owner[id(p)] == rank]
+
+    def _make(self) -> Any:
+        """Return the optimizer of this rank's share."""
+        groups = [
+            {**{k: v for k, v in group.items() if k != "params"}, "params": self._share(group)}
+            for group in self.param_groups
+        ]
+        if not any(group["params"] for group in groups):  # more ranks than parameters
+            empty = core().zeros(0, requires_grad=True)
+            groups[0]["params"] = [empty]
+        return self._class(groups, **self._options)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group; its parameters go to the ranks that have least, the largest first."""
+        super().add_param_group(param_group)
+        added = self.param_groups[-1]["params"]
+        for p in sorted(added, key=lambda p: -p.numel() * p.element_size()):
+            rank = self._loads.index(min(self._loads))
+            self._owner[id(p)] = rank
+            self._loads[rank] += p.numel() * p.element_size()
+        if self.optim is not None:
+            group = self.param_groups[-1]
+            options = {k: v for k, v in group.items() if k != "params"}
+            self.optim.add_param_group({**options, "params": self._share(group)})
+
+    def step(self, closure: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
+        """Update this rank's share, and take the other ranks' parameters."""
+        for mine, given in zip(self.optim.param_groups, self.param_groups, strict=True):
+            mine.update({name: value for name, value in given.items() if name != "params"})
+        result = self.optim.step(closure, **kwargs) if closure else self.optim.step(**kwargs)
+        with require("autograd").no_grad():
+            self._tell()
+        return result
+
+    def _tell(self) -> None:
+        """Broadcast every parameter from the rank that updated it, many at once."""
+        group = self.process_group
+        if group.size() == 1:
+            return
+        works = []
+        for root in range(group.size()):
+            owned = [p for p in self._every() if self._owner[id(p)] == root]
+            by_dtype: dict[Any, list[Any]] = {}
+            for p in owned:
+                by_dtype.setdefault(p.dtype, []).append(p.detach())
+            for tensors in by_dtype.values():
+                works += [self._begin_to_tell(some, root) for some in _some_at_once(tensors)]
+        for part, tensors, dense in works:
+            part.wait()
+            for tensor, each in zip(tensors, dense, strict=True):
+                if each.data_ptr() != tensor.data_ptr():
+                    tensor.copy_(each)
+
+    def _begin_to_tell(self, tensors: list[Any], root: int) -> tuple[Any, list[Any], list[Any]]:
+        dense = [tensor.contiguous() for tensor in tensors]
+        call = self.process_group.begin_call("ZeroRedundancyOptimizer", f"src={root}", dense)
+        part = self.process_group.start(
+            call, "broadcast", dense, dense, peer=root, asynchronous=True
+        )
+        return part, tensors, dense
+
+    def _every(self) -> list[Any]:
+        return [p for group in self.param_groups for p in group["params"]]
+
+    def consolidate_state_dict(self, to: int = 0) -> None:
+        """Bring all ranks' state to one, for `state_dict` there. All ranks call it.
+
+        Args:
+            to: a rank of the group.
+        """
+        numbers = {id(p): i for i, p in enumerate(self._every())}
+        mine = {
+            numbers[id(p)]: dict(value)
+            for p, value in self.optim.state.items()
+            if id(p) in numbers and value
+        }
+        told: list[Any] = [None] * self.process_group.size()
+        all_gather_object(told, mine, self.process_group)
+        if self.process_group.rank() != to:
+            return
+        state = {number: value for part in told for number, value in part.items()}
+        groups = [
+            {
+                **{name: value for name, value in group.items() if name != "params"},
+                "params": [numbers[id(p)] for p in group["params"]],
+            }
+            for group in self.param_groups
+        ]
+        self._whole = {"state": dict(sorted(state.items())), "param_groups": groups}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state that `consolidate_state_dict` brought here, in PyTorch's layout.
+
+        Raises:
+            RuntimeError: it was not called, or brought it to another rank.
+        """
+        if self._whole is None:
+            raise RuntimeError(
+                "ZeroRedundancyOptimizer.state_dict: call consolidate_state_dict() on all ranks "
+                "first; the state is on the rank `to` then"
+            )
+        whole, self._whole = self._whole, None
+        return whole
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Load the state of all parameters, of which this rank keeps its share's.
+
+        Args:
+            state_dict: what `state_dict` returned, also of another number of ranks.
+        """
+        every, rank = self._every(), self.process_group.rank()
+        for given, saved in zip(self.param_groups, state_dict["param_groups"], strict=True):
+            given.update({name: value for name, value in saved.items() if name != "params"})
+        shares = [self._share(group) for group in self.param_groups]
+        numbers = {id(p): i for i, p in enumerate(every)}
+        within: dict[int, int] = {}
+        for share in shares:
+            for p in share:
+                within[numbers[id(p)]] = len(within)
+        groups = []
+        for given, share in zip(self.param_groups, shares, strict=True):
+            options = {name: value for name, value in given.items() if name != "params"}
+            groups.append({**options, "params": [within[numbers[id(p)]] for p in share]})
+        if not within:
+            return
+        state = {
+            within[number]: value
+            for number, value in state_dict["state"].items()
+            if number in within and self._owner[id(every[number])] == rank
+        }
+        self.optim.load_state_dict({"state": state, "param_groups": groups})
+
+
+def _some_at_once(tensors: list[Any]) -> list[list[Any]]:
+    parts: list[list[Any]] = [[]]
+    nbytes = 0
+    for tensor in tensors:
+        if nbytes >= _MOST_BYTES:
+            parts.append([])
+            nbytes = 0
+        parts[-1].append(tensor)
+        nbytes += tensor.numel() * tensor.element_size()
+    return parts

@@ -1,0 +1,168 @@
+"""Groups of some processes, ranks in them, and how processes meet."""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+import socket
+from typing import Any
+
+import pytest
+
+import plait_core as pc
+import plait_distributed as dist
+from plait_distributed._meeting import find_meeting
+
+
+def test_groups_of_some_processes(ranks: Any) -> None:
+    def work(rank: int) -> Any:
+        odd = dist.new_group([1, 3])
+        even = dist.new_group([2, 0], timeout=datetime.timedelta(seconds=9))
+        mine = odd if rank % 2 else even
+        other = even if rank % 2 else odd
+        assert other == dist.GroupMember.NON_GROUP_MEMBER
+        x = pc.full((1,), float(rank))
+        dist.all_reduce(x, group=mine)
+        y = pc.full((1,), float(rank))
+        dist.broadcast(y, 2 + rank % 2, group=mine)
+        z = pc.full((1,), float(rank))
+        dist.broadcast(z, group=mine, group_src=0)
+        with pytest.warns(UserWarning, match="no member of the group"):
+            dist.all_reduce(x, group=other)
+        assert dist.get_rank(other) == -1 and dist.get_world_size(other) == -1
+        assert dist.get_process_group_ranks(mine) == [rank % 2, 2 + rank % 2]
+        assert dist.get_group_rank(mine, rank) == dist.get_rank(mine) == rank // 2
+        assert dist.get_global_rank(mine, rank // 2) == rank
+        with pytest.raises(ValueError, match="must be a member"):
+            dist.get_group_rank(mine, 1 - rank % 2)
+        own, groups = dist.new_subgroups(2)
+        assert own is groups[rank // 2] and own.ranks == (rank - rank % 2, rank - rank % 2 + 1)
+        if rank < 2:
+            local = dist.new_group([0, 1], use_local_synchronization=True)
+            dist.barrier(local)
+        dist.destroy_process_group(mine)
+        with pytest.raises(ValueError, match="destroyed"):
+            dist.barrier(mine)
+        dist.barrier()
+        dist.destroy_process_group()
+        return x.item(), y.item(), z.item()
+
+    assert ranks(4, work) == [(2.0, 2.0, 0.0), (4.0, 3.0, 1.0), (2.0, 2.0, 0.0), (4.0, 3.0, 1.0)]
+
+
+def test_groups_that_processes_disagree_about(outcomes: Any) -> None:
+    found = outcomes(2, lambda rank: dist.new_group([rank]))
+    for error in found:
+        assert isinstance(error, dist.MismatchError)
+        assert "rank 0 asked for gloo [0], rank 1 asked for gloo [1]" in str(error)
+
+
+def test_a_group_is_made_again(ranks: Any) -> None:
+    where = f"shm:{secrets.token_hex(8)}"
+
+    def work(rank: int) -> Any:
+        for _ in range(3):
+            dist.destroy_process_group()
+            dist.init_process_group(init_method=where, rank=rank, world_size=2, timeout=20)
+            dist.barrier(dist.new_group([0, 1]))
+        return dist.is_initialized()
+
+    assert ranks(2, work) == [True, True]
+
+
+def test_without_a_group() -> None:
+    assert not dist.is_initialized() and dist.group.WORLD is None
+    for call in (dist.get_rank, dist.get_world_size, dist.barrier, dist.destroy_process_group):
+        with pytest.raises(ValueError, match="there is no process group"):
+            call()
+
+
+def test_a_store_as_meeting_place(tmp_path: Any, ranks: Any) -> None:
+    path = str(tmp_path / "store")
+
+    def work(rank: int) -> Any:
+        dist.destroy_process_group()
+        store = dist.FileStore(path, 2, timeout=20)
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=2)
+        return dist.get_backend()
+
+    assert ranks(2, work) == ["gloo", "gloo"]
+
+
+# ---- where processes meet
+
+
+LAUNCHED = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
+
+
+def test_the_launchers_variables() -> None:
+    found = find_meeting(None, -1, -1, LAUNCHED)
+    assert (found.rank, found.size) == (1, 2) and found.where.startswith("shm:")
+    assert find_meeting("env://", 0, 3, LAUNCHED).size == 3
+    # a host's names are one place; jobs, ports and secrets are others
+    assert find_meeting(None, -1, -1, {**LAUNCHED, "MASTER_ADDR": "127.0.0.1"}) == found
+    assert find_meeting(None, -1, -1, {**LAUNCHED, "MASTER_ADDR": socket.gethostname()}) == found
+    for name, value in {
+        "MASTER_PORT": "29501",
+        "PLAIT_JOB_SECRET": "x",
+        "TORCHELASTIC_RUN_ID": "2",
+    }.items():
+        assert find_meeting(None, -1, -1, {**LAUNCHED, name: value}).where != found.where
+    assert find_meeting("tcp://localhost:29500", 1, 2, {}) == found
+    slurm = {"SLURM_PROCID": "2", "SLURM_NTASKS": "4", "SLURM_JOB_ID": "77", "SLURM_NNODES": "1"}
+    assert (find_meeting(None, -1, -1, slurm).rank, find_meeting(None, -1, -1, slurm).size) == (
+        2,
+        4,
+    )
+    assert find_meeting("file:///tmp/x?rank=1&world_size=2", -1, -1, {}).rank == 1
+    assert find_meeting("shm:name", 0, 1, {}).where == "shm:name"
+
+
+@pytest.mark.parametrize(
+    ("method", "env", "text"),
+    [
+        ("env://", {}, r"`rank` is not given, .* RANK, SLURM_PROCID"),
+        ("env://", {"RANK": "0", "WORLD_SIZE": "1"}, "variable MASTER_ADDR is not set"),
+        ("env://", {**LAUNCHED, "RANK": "two"}, "RANK must be a number, got 'two'"),
+        ("env://", {**LAUNCHED, "RANK": "2"}, r"`rank` must be in \[0, 1\], got 2"),
+        ("tcp://localhost", LAUNCHED, "must be tcp://HOST:PORT"),
+        ("file:///no/such/folder/x", LAUNCHED, "a folder that exists"),
+        ("http://x", LAUNCHED, "must begin with env://"),
+    ],
+)
+def test_what_is_missing_is_named(method: str, env: dict[str, str], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        find_meeting(method, -1, -1, env)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"MASTER_ADDR": "192.0.2.1"},
+        {"LOCAL_WORLD_SIZE": "1"},
+        {"GROUP_WORLD_SIZE": "2"},
+        {"SLURM_NNODES": "2"},
+    ],
+)
+def test_several_hosts_are_refused(more: dict[str, str]) -> None:
+    with pytest.raises(NotImplementedError, match=r"several hosts need a provider .* MPI or UCX"):
+        find_meeting(None, -1, -1, {**LAUNCHED, **more})
+
+
+def test_names_of_backends(monkeypatch: pytest.MonkeyPatch) -> None:
+    def backend(name: str | None) -> str:
+        where = f"shm:{secrets.token_hex(8)}"
+        dist.init_process_group(name, where, rank=0, world_size=1)
+        found = dist.get_backend()
+        dist.destroy_process_group()
+        return found
+
+    assert backend("GLOO") == "gloo" and backend(None) == "shared_memory"
+    assert backend("cpu:gloo,cuda:nccl") == "gloo"
+    with pytest.warns(UserWarning, match="'nccl' is not there; processes communicate through"):
+        assert backend("nccl") == "gloo"
+    assert backend("nccl") == "gloo"  # it warns once
+    with pytest.raises(ValueError, match="no communicator named other"):
+        backend("other")
+    monkeypatch.setenv("PLAIT_DISTRIBUTED_BACKEND", "gloo")
+    assert backend(None) == "gloo"

@@ -1,0 +1,140 @@
+"""``python -m plait_distributed.run``."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from plait_distributed.run import main
+
+PROGRAM = """
+import os, subprocess, sys, time
+import plait_core as pc, plait_distributed as dist
+dist.init_process_group(timeout=20)
+rank, way = dist.get_rank(), sys.argv[1]
+x = pc.ones(1)
+dist.all_reduce(x)
+names = ("LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "TORCHELASTIC_RUN_ID")
+open(f"out{rank}", "w").write(f"{x.item()} " + " ".join(os.environ[n] for n in names))
+if way == "raises" and rank == 1:
+    raise KeyError("the first to fail")
+if way == "killed" and rank == 1:
+    os.kill(os.getpid(), 9)
+if way == "waits":
+    open(f"child{rank}", "w").write(str(subprocess.Popen(["sleep", "60"]).pid))
+    open(f"ready{rank}", "w").close()
+    time.sleep(60)
+dist.barrier()
+"""
+
+
+@pytest.fixture(name="program")
+def program_in_a_folder(tmp_path: pathlib.Path) -> pathlib.Path:
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+def launch(program: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "plait_distributed.run", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=program.parent,
+        timeout=60,
+    )
+
+
+def test_ranks_get_their_environment(program: pathlib.Path) -> None:
+    done = launch(program, "-n", "2", "--rdzv-id", "job", str(program), "ends")
+    assert (done.returncode, done.stderr) == (0, "")
+    for rank in range(2):
+        assert (program.parent / f"out{rank}").read_text() == f"2.0 {rank} 2 127.0.0.1 job"
+
+
+def test_a_module_is_run(program: pathlib.Path) -> None:
+    flags = ("--nproc_per_node=1", "--standalone", "--master-port", "29511", "-m")
+    done = launch(program, *flags, "program", "ends")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("way", "code", "text"),
+    [
+        ("raises", 1, "rank 1 (pid {}) exited with 1:\n  Traceback"),
+        ("killed", 137, "rank 1 (pid {}) was ended by SIGKILL"),
+    ],
+)
+def test_the_first_failure_is_reported(
+    program: pathlib.Path, way: str, code: int, text: str
+) -> None:
+    done = launch(program, "-n", "3", str(program), way)
+    assert done.returncode == code, done.stderr
+    before, after = text.split("{}")
+    report = done.stderr[done.stderr.rindex("plait_distributed.run: ") :]
+    assert before in report and after in report
+    assert ("the first to fail" in report) == (way == "raises") and "RankLost" not in report
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_nothing_is_left_when_the_launcher_ends(program: pathlib.Path, number: int) -> None:
+    launcher = subprocess.Popen(
+        [sys.executable, "-m", "plait_distributed.run", "-n", "2", str(program), "waits"],
+        cwd=program.parent,
+        stderr=subprocess.DEVNULL,
+    )
+    folder = program.parent
+    until(lambda: all((folder / f"ready{rank}").exists() for rank in range(2)))
+    ranks = [int(line) for line in _children(launcher.pid)]
+    inner = [int((folder / f"child{rank}").read_text()) for rank in range(2)]
+    assert len(ranks) == 2
+    launcher.send_signal(number)
+    code = launcher.wait(20)
+    assert code == (-9 if number == signal.SIGKILL else 128 + number)
+    until(lambda: not any(map(_runs, ranks)))
+    if number == signal.SIGKILL:  # nobody was left to end what the ranks had started
+        for pid in inner:
+            os.kill(pid, signal.SIGKILL)
+    else:
+        until(lambda: not any(map(_runs, inner)))
+
+
+def _children(pid: int) -> list[str]:
+    return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def _runs(pid: int) -> bool:
+    try:
+        state = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+def until(condition: Any) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--nnodes", "2", "x.py"], "several hosts need a provider"),
+        (["-n", "0", "x.py"], "must be positive"),
+        (["-n", "two", "x.py"], "must have a number, got 'two'"),
+        (["--max-restarts", "3", "x.py"], "restarts are not there"),
+    ],
+)
+def test_what_is_not_there_is_said(arguments: list[str], text: str) -> None:
+    with pytest.raises(SystemExit, match=text):
+        main(arguments)

@@ -1,0 +1,74 @@
+"""Messages between ranks, and collectives of objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import plait_core as pc
+import plait_distributed as dist
+
+
+def test_messages(ranks: Any) -> None:
+    def work(rank: int) -> Any:
+        other = 1 - rank
+        if rank == 0:
+            dist.send(pc.arange(3), 1, tag=5)
+            works = [dist.isend(pc.full((2,), 1.0), 1, tag=1), dist.isend(pc.full((2,), 2.0), 1)]
+        else:
+            x = pc.empty(3, dtype=pc.int64)
+            assert dist.recv(x, 0, tag=5) == 0 and x.tolist() == [0, 1, 2]
+            second, first = pc.empty(2), pc.zeros(2, 2).t()[0]
+            works = [dist.irecv(second, 0), dist.irecv(first, 0, tag=1)]
+        for each in works:
+            assert each is not None and each.wait()
+        if rank == 1:
+            assert (first.tolist(), second.tolist()) == ([1.0, 1.0], [2.0, 2.0])
+            assert works[0] is not None and works[0].source_rank() == 0
+        x, y = pc.full((4,), float(rank)), pc.empty(4)
+        ops = [dist.P2POp(dist.isend, x, other), dist.P2POp(dist.irecv, y, other)]
+        for each in dist.batch_isend_irecv(ops):
+            each.wait()
+        assert y.tolist() == [float(other)] * 4
+        if rank == 0:
+            dist.send_object_list(["a", {"b": 1}], 1)
+        else:
+            found: list[Any] = [None, None]
+            assert dist.recv_object_list(found, 0) == 0
+            assert found == ["a", {"b": 1}]
+
+    ranks(2, work)
+
+
+def test_objects(ranks: Any) -> None:
+    def work(rank: int) -> Any:
+        every: list[Any] = [None] * 3
+        dist.all_gather_object(every, {"rank": rank, "text": "x" * rank * 1000})
+        gathered: Any = [None] * 3 if rank == 2 else None
+        dist.gather_object((rank,), gathered, dst=2)
+        told = ["a", pc.arange(2)] if rank == 1 else [None, None]
+        dist.broadcast_object_list(told, src=1)
+        mine = [None]
+        dist.scatter_object_list(mine, [1, [2], "three"] if rank == 0 else None, src=0)
+        return [len(each["text"]) for each in every], gathered, (told[0], told[1].tolist()), mine
+
+    found = ranks(3, work)
+    for rank, (sizes, gathered, told, mine) in enumerate(found):
+        assert sizes == [0, 1000, 2000] and told == ("a", [0, 1])
+        assert gathered == ([(0,), (1,), (2,)] if rank == 2 else None)
+        assert mine == [[1, [2], "three"][rank]]
+
+
+@pytest.mark.usefixtures("alone")
+def test_wrong_arguments_of_objects_and_messages() -> None:
+    with pytest.raises(ValueError, match="must be a list of 1"):
+        dist.all_gather_object([], 1)
+    with pytest.raises(ValueError, match="another rank, got the own one"):
+        dist.send(pc.ones(1), 0)
+    with pytest.raises(NotImplementedError, match="from any rank"):
+        dist.recv(pc.ones(1))
+    with pytest.raises(ValueError, match="`op` must be isend or irecv"):
+        dist.P2POp(dist.send, pc.ones(1), 0)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="not empty"):
+        dist.batch_isend_irecv([])
