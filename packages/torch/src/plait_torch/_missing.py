@@ -74,6 +74,7 @@ _WAYS = {
     "cuda.nvtx": _CUDA,
     "cuda.nccl": _CUDA,
     "cuda.comm": _CUDA,
+    "cuda.profiler": _CUDA,
     "func.functionalize": "it changes no values: call the function itself",
     "func.linearize": "use `torch.func.jvp`",
     "lstsq": _OLD + "use `torch.linalg.lstsq`",

@@ -7,6 +7,7 @@ import importlib.util
 
 from plait import _aliases
 from plait_abi.imports import import_module
+from plait_torch import _named_only
 
 __all__ = ["FUNCTIONS", "LOOKED_THROUGH", "PLACES", "sources"]
 
@@ -51,6 +52,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.futures": (_HERE + "_futures",),
     "torch.library": (_HERE + "_library",),
     "torch.ops": (_HERE + "_library:ops",),
+    "torch.return_types": (_HERE + "_return_types",),
     "torch._higher_order_ops": (_HERE + "_scan",),
     "torch._higher_order_ops.associative_scan": (_HERE + "_scan",),
     "torch._tensor_str": (_HERE + "_tensor_str",),
@@ -149,6 +151,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch._subclasses": (_HERE + "_fake_tensors",),
     "torch._subclasses.fake_tensor": (_HERE + "_fake_tensors",),
     "torch.utils._pytree": (_HERE + "_pytree",),
+    "torch.utils.flop_counter": (_HERE + "_flop_counter",),
     "torch.utils._foreach_utils": (_HERE + "_foreach_utils",),
     "torch.utils.hooks": (_HERE + "_utils_hooks",),
     "torch.utils.checkpoint": (_HERE + "_checkpoint",),
@@ -194,8 +197,23 @@ PLACES["torch.optim.optimizer"] = (_HERE + "_optimizer", "plait.optim")
 for _name in ("cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized"):
     PLACES[f"torch.backends.{_name}"] = (f"{_HERE}_backends:{_name}",)
 
+PLACES["torch.distributed.distributed_c10d"] = (_HERE + "_distributed",)
+for _name in ("distributed", "distributed.device_mesh", "distributed.tensor.device_mesh",
+              "distributed.tensor.placement_types", "distributed._tensor.placement_types",
+              "distributed.tensor._dtensor_spec"):  # fmt: skip
+    _before = PLACES.get(f"torch.{_name}", ())
+    PLACES[f"torch.{_name}"] = (*_before, _HERE + "_distributed_tensor")
+PLACES["torch.distributed.algorithms._checkpoint"] = (_HERE + "_packages",)
+PLACES["torch.distributed.algorithms._checkpoint.checkpoint_wrapper"] = (
+    _HERE + "_checkpoint_wrapper",
+)
+for _name in _named_only.places():
+    _before = PLACES.get(f"torch.{_name}", (_HERE + "_packages",))
+    PLACES[f"torch.{_name}"] = (*_before, f"{_HERE}_named_only:{_name}")
+
 # names that are functions of the parent package, also after an import of the module
 FUNCTIONS = frozenset({"torch._higher_order_ops.associative_scan",
+                       "torch.distributed._composable.replicate",
                        "torch.autograd.gradcheck", "torch.nn.utils.weight_norm",
                        "torch.nn.utils.spectral_norm", "torch.nn.parallel.parallel_apply",
                        "torch.nn.parallel.replicate"})  # fmt: skip
