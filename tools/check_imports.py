@@ -51,6 +51,8 @@ PARTS: dict[str, set[str]] = {
     "plait_profiler/_watch.py": {"rich"},
     # a progress bar and SummaryWriter, imported when a program asks for them
     "plait_torch/_model_zoo.py": {"tqdm"},
+    "plait_torch/_collate.py": {"numpy"},
+    "plait_torch/_quasirandom.py": {"numpy"},
     "plait_torch/_summaries.py": {"numpy", "tensorboard", "matplotlib"},
     "plait_torch/_tensorboard.py": {"tensorboard"},
 }

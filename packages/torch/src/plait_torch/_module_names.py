@@ -27,6 +27,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.__config__": (_HERE + "_config",),
     "torch._C": (_HERE + "_inside",),
     "torch._C._nn": (_HERE + "_arguments",),
+    "torch._ops": (_HERE + "_library",),
     "torch._utils": (_HERE + "_tensor_lists",),
     "torch._tensor": (_HERE + "_functions", "plait"),
     "torch.cuda._utils": (_HERE + "_tensor_lists",),
@@ -65,6 +66,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.version": (_HERE + "_version",),
     "torch.torch_version": (_HERE + "_version",),
     "torch.types": (_HERE + "_annotations",),
+    "torch.quasirandom": (_HERE + "_quasirandom",),
     "torch.random": (_HERE + "_random",),
     "torch.serialization": (_HERE + "_serialization",),
     "torch.functional": (_HERE + "_functions", "plait"),
@@ -155,9 +157,21 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.utils._foreach_utils": (_HERE + "_foreach_utils",),
     "torch.utils.hooks": (_HERE + "_utils_hooks",),
     "torch.utils.checkpoint": (_HERE + "_checkpoint",),
-    "torch.utils.data": (_HERE + "_distributed_sampler", _HERE + "_dataloader", "plait.utils.data"),
-    "torch.utils.data._utils": (_HERE + "_packages", "plait.utils.data"),
-    "torch.utils.data._utils.collate": ("plait.utils.data.collate",),
+    "torch.utils.data": (
+        _HERE + "_distributed_sampler",
+        _HERE + "_dataloader",
+        "plait.utils.data",
+        _HERE + "_datapipes",
+    ),
+    "torch.utils.data.datapipes": (_HERE + "_datapipes",),
+    "torch.utils.data.datapipes._decorator": (_HERE + "_datapipes",),
+    "torch.utils.data.datapipes.datapipe": (_HERE + "_datapipes",),
+    "torch.utils.data.datapipes.iter": (_HERE + "_packages", _HERE + "_datapipes:iter"),
+    "torch.utils.data.datapipes.map": (_HERE + "_packages", _HERE + "_datapipes:map"),
+    "torch.utils.data._utils": (_HERE + "_data_utils", "plait.utils.data"),
+    "torch.utils.data._utils.collate": (_HERE + "_collate",),
+    "torch.utils.data._utils.pin_memory": (_HERE + "_data_utils",),
+    "torch.utils.data._utils.worker": (_HERE + "_data_utils",),
     "torch.utils.tensorboard": (_HERE + "_tensorboard",),
     "torch.utils.tensorboard.writer": (_HERE + "_tensorboard",),
     "torch.utils.benchmark": (_HERE + "_benchmark",),
@@ -191,6 +205,7 @@ PLACES["torch.distributions.transforms"] = (
     "plait_nn.distributions._transform",
 )
 PLACES["torch.distributions.utils"] = (_HERE + "_distribution_utils", "plait.distributions.utils")
+PLACES["torch.nn.modules.module"] = (_HERE + "_global_hooks", *PLACES["torch.nn.modules"])
 PLACES["torch.autograd.function"] = ("plait.autograd.function", *PLACES["torch.autograd"])
 PLACES["torch.optim.optimizer"] = (_HERE + "_optimizer", "plait.optim")
 
