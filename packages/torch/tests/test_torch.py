@@ -111,7 +111,7 @@ def test_functions_hide_modules_of_their_name(torch: Any) -> None:
     ("name", "way"),
     [
         ("quantize_per_tensor", "no quantized tensors"),
-        ("export", "no graph"),
+        ("package", "no graph"),
         ("never_heard_of", ""),
     ],
 )

@@ -288,7 +288,8 @@ class _Shuffler(IterDataPipe):
             raise ValueError(f"shuffle: a positive buffer is required; got {buffer_size}")
         self.datapipe = datapipe.unbatch(unbatch_level) if unbatch_level else datapipe
         self.buffer_size = buffer_size
-        self._enabled, self._seed = True, None
+        self._enabled = True
+        self._seed: int | None = None
 
     def set_shuffle(self, shuffle: bool = True) -> _Shuffler:
         """Turn the random order on or off; return the pipe."""
@@ -306,7 +307,8 @@ class _Shuffler(IterDataPipe):
             return
         seed = int(plait.randint(1 << 62, ()).item()) if self._seed is None else self._seed
         self._seed = None
-        source, chosen = random.Random(seed), []
+        source = random.Random(seed)
+        chosen: list[Any] = []
         for each in self.datapipe:
             if len(chosen) < self.buffer_size:
                 chosen.append(each)

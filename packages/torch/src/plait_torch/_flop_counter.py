@@ -307,10 +307,12 @@ class FlopCounterMode:
         self._profile: profile | None = None
         self._names = _Names()
         self._hook: Any = None
+        self._paths: dict[int, str] = {}  # the modules that recorded a node of the graph
 
     def __enter__(self) -> FlopCounterMode:
         self.flop_counts.clear()
         self._names = _Names()
+        self._paths = {}
         register: Any = plait.nn.register_module_forward_pre_hook
         self._hook = register(self._names, only_watches=True)
         self._profile = profile()
@@ -333,6 +335,8 @@ class FlopCounterMode:
         for event in events:
             if event.category != "operator" or event.failed:
                 continue
+            if event.sequence and event.module:
+                self._paths[event.sequence] = event.module
             if event.cpu_parent is not None and event.cpu_parent.id in counted:
                 counted.add(event.id)
                 continue
@@ -343,10 +347,18 @@ class FlopCounterMode:
             for call in _calls(event.name, inputs, out, event.backward):
                 if call.target in self.flop_registry or call.formula is not None:
                     counted.add(event.id)
-                    self._add(call, event.module)
+                    self._add(call, event.module or self._path(event))
         self._profile = profile() if go_on else None
         if self._profile is not None:
             self._profile.start()
+
+    def _path(self, event: Any) -> str:
+        """The module that recorded the node around an event, maybe in an earlier recording."""
+        while event is not None:
+            if event.category == "backward" and event.sequence in self._paths:
+                return self._paths[event.sequence]
+            event = event.cpu_parent
+        return ""
 
     def _add(self, call: _Call, path: str) -> None:
         if call.formula is not None:

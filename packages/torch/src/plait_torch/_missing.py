@@ -17,6 +17,12 @@ _MASKED = "use `torch.where` and `masked_fill`"
 _EXTENSION = (
     "operators in C++ are built with `plait_abi.build`, and in Python with `plait_abi.kernel`"
 )
+_TRANSFORMS = "the functions of `torch.func` are there, what they are made of is not"
+_SCRIPT_NAMES = """
+    AnyType Argument Block BoolType ClassType CompilationUnit DictType FloatType FunctionSchema
+    Graph IntType InterfaceType ListType NoneType NumberType OptionalType ScriptDict ScriptList
+    ScriptObject StringType TensorType TupleType Type Value
+"""
 _OLD = "PyTorch removed it as well; "
 
 # names below "torch.", or prefixes of names with a dot at the end
@@ -45,6 +51,11 @@ _WAYS = {
     "masked": _MASKED,
     "utils.cpp_extension": _EXTENSION,
     "classes": _EXTENSION,
+    **dict.fromkeys(_SCRIPT_NAMES.split(), _SCRIPT),
+    "_functorch": _TRANSFORMS,
+    "_C._functorch": _TRANSFORMS,
+    "_ops": _SCRIPT,
+    "_subclasses": _SCRIPT,
     "_C": "it is the inside of PyTorch's binary, which is not here",
     "onnx": "no exporter is there; `torch.save` the `state_dict`, which PyTorch reads and exports",
     "hub": "it would run code from the network: copy the model's class, and `load` its weights",

@@ -18,6 +18,9 @@ PLACES: dict[str, tuple[str, ...]] = {
         _HERE + "_top",
         _HERE + "_functions",
         _HERE + "_native_functions",
+        _HERE + "_layer_functions",
+        _HERE + "_engine_settings",
+        _HERE + "_mapped_file",
         _HERE + "_view_copies",
         _HERE + "_checks",
         _HERE + "_symbols",
@@ -27,6 +30,11 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.__config__": (_HERE + "_config",),
     "torch._C": (_HERE + "_inside",),
     "torch._C._nn": (_HERE + "_arguments",),
+    "torch._C._functorch": (_HERE + "_functorch",),
+    **{
+        f"torch._functorch{name}": (_HERE + "_functorch",)
+        for name in ("", ".apis", ".eager_transforms", ".functional_call", ".vmap")
+    },
     "torch._ops": (_HERE + "_library",),
     "torch._utils": (_HERE + "_tensor_lists",),
     "torch._tensor": (_HERE + "_functions", "plait"),
@@ -35,7 +43,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch._custom_ops": (_HERE + "_packages",),
     "torch.fx": (_HERE + "_fx",),
     **{
-        f"torch.fx.{name}": (_HERE + "_fx",)
+        f"torch.fx.{name}": (_HERE + "_fx", _HERE + "_fx_passes")
         for name in (
             "graph",
             "graph_module",
@@ -46,7 +54,14 @@ PLACES: dict[str, tuple[str, ...]] = {
         )
     },
     "torch.fx.subgraph_rewriter": (_HERE + "_fx_rewriter",),
+    "torch.fx._compatibility": (_HERE + "_fx_passes",),
+    "torch.fx.immutable_collections": (_HERE + "_fx_passes",),
+    "torch.fx.experimental.optimization": (_HERE + "_fx_passes",),
     "torch.fx.passes": (_HERE + "_packages",),
+    "torch.fx.passes.infra": (_HERE + "_packages",),
+    "torch.fx.passes.infra.pass_base": (_HERE + "_fx_passes",),
+    "torch.fx.passes.infra.pass_manager": (_HERE + "_fx_passes",),
+    "torch.fx.passes.split_module": (_HERE + "_fx_passes",),
     "torch.fx.passes.shape_prop": (_HERE + "_fx_shapes",),
     "torch.fx.experimental": (_HERE + "_packages",),
     "torch.fx.experimental.proxy_tensor": (_HERE + "_fx",),
@@ -78,6 +93,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.sparse": (_HERE + "_sparse", "plait.sparse"),
     "torch.testing": (_HERE + "_testing", "plait.testing"),
     "torch.profiler": (_HERE + "_profiler", "plait.profiler"),
+    "torch.profiler.profiler": (_HERE + "_profiler", "plait.profiler"),
     "torch.autograd.profiler": (_HERE + "_autograd_profiler", "plait.profiler"),
     "torch.func": (_HERE + "_func", _HERE + "_vmap"),
     "torch.compiler": (_HERE + "_compiler",),
@@ -148,7 +164,9 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.optim": (_HERE + "_packages", "plait.optim"),
     "torch.optim.lr_scheduler": (_HERE + "_lr_scheduler", "plait.optim.lr_scheduler"),
     "torch.optim.swa_utils": ("plait.optim.swa_utils",),
-    "torch.utils": (_HERE + "_packages",),
+    "torch.storage": (_HERE + "_tensor_methods", "plait"),
+    "torch.utils": (_HERE + "_tensor_swap",),
+    "torch.utils.weak": (_HERE + "_weak",),
     "torch.utils.model_zoo": (_HERE + "_model_zoo",),
     "torch._subclasses": (_HERE + "_fake_tensors",),
     "torch._subclasses.fake_tensor": (_HERE + "_fake_tensors",),
@@ -223,8 +241,9 @@ PLACES["torch.distributed.algorithms._checkpoint.checkpoint_wrapper"] = (
     _HERE + "_checkpoint_wrapper",
 )
 for _name in _named_only.places():
-    _before = PLACES.get(f"torch.{_name}", (_HERE + "_packages",))
-    PLACES[f"torch.{_name}"] = (*_before, f"{_HERE}_named_only:{_name}")
+    _place = f"torch.{_name}".rstrip(".")
+    _before = PLACES.get(_place, (_HERE + "_packages",))
+    PLACES[_place] = (*_before, f"{_HERE}_named_only:{_name or 'torch'}")
 
 # names that are functions of the parent package, also after an import of the module
 FUNCTIONS = frozenset({"torch._higher_order_ops.associative_scan",

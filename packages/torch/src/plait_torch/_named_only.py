@@ -60,6 +60,29 @@ _OF_NCCL = "all_gather all_reduce broadcast init_rank reduce reduce_scatter uniq
 
 # names below "torch.", by the module in which programs look for them
 NAMES: dict[str, str] = {
+    "": """
+        AnyType Argument Block BoolType ClassType CompilationUnit DictType FloatType FunctionSchema
+        Graph IntType InterfaceType ListType NoneType NumberType OptionalType ScriptDict ScriptList
+        ScriptObject StringType TensorType TupleType Type Value
+    """,
+    "_C": """
+        Argument Block ClassType CompilationUnit FunctionSchema Graph ListType Node OptionalType
+        ScriptModule ScriptObject TensorType TupleType Type Value
+    """,
+    "_C._distributed_c10d": "FileStore HashStore PrefixStore ProcessGroup Store TCPStore Work",
+    "_C._functorch": """
+        _add_batch_dim _remove_batch_dim _unwrap_batched _vmap_decrement_nesting
+        _vmap_increment_nesting
+    """,
+    "_functorch.aot_autograd": "aot_export_module aot_function make_boxed_compiler",
+    "_functorch.vmap": """
+        _add_batch_dim _maybe_remove_batch_dim _process_batched_inputs _unwrap_batched
+        _validate_and_get_batch_size vmap_impl
+    """,
+    "_ops": "HigherOrderOperator",
+    "_subclasses.functional_tensor": """
+        FunctionalTensor FunctionalTensorMode disable_functional_mode
+    """,
     "cuda.comm": "broadcast broadcast_coalesced gather reduce_add reduce_add_coalesced scatter",
     "cuda.nccl": _OF_NCCL,
     "cuda.nvtx": _OF_RANGES,
@@ -199,6 +222,7 @@ _OF_BACKENDS = {
     "DistStoreError": "DistError",
 }
 ERRORS: dict[str, dict[str, str]] = {
+    "": {"AcceleratorError": "", "FatalError": "", "JITException": ""},
     "distributed": _OF_BACKENDS,
     "distributed.distributed_c10d": _OF_BACKENDS,
     "distributed.checkpoint": {"CheckpointException": ""},
@@ -326,13 +350,13 @@ class _Names(ModuleType):
         if name in VALUES.get(place, ()):
             return VALUES[place][name]
         if name in self.__all__:
-            return _of_name(f"torch.{place}.{name}")
+            return _of_name(".".join(filter(None, ("torch", place, name))))
         raise AttributeError(name)
 
 
 def __getattr__(name: str) -> Any:
-    if name in NAMES or name in ENUMS or name in ERRORS or name in VALUES:
-        made = _Names(name)
+    if name == "torch" or name in places():
+        made = _Names("" if name == "torch" else name)
         sys.modules[__name__].__dict__[name] = made
         return made
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,8 @@
 """`torch.quasirandom`: Sobol' sequences.
 
-Points are made of direction numbers, which a recurrence with a primitive polynomial over GF(2) gives
-for each dimension (P. Bratley and B. L. Fox, "Algorithm 659", 1988). The first numbers of each
-recurrence are those of S. Joe and F. Y. Kuo, "Constructing Sobol sequences with better
+Points are made of direction numbers, which a recurrence with a primitive polynomial over GF(2)
+gives for each dimension (P. Bratley and B. L. Fox, "Algorithm 659", 1988). The first numbers of
+each recurrence are those of S. Joe and F. Y. Kuo, "Constructing Sobol sequences with better
 two-dimensional projections" (2008), their table ``new-joe-kuo-6.21201``; the file
 ``sobol_numbers.bin`` has them, and ``LICENSE-sobol`` its terms.
 
@@ -170,7 +170,7 @@ class SobolEngine:
         numbers = plait.arange(first, first + count)
         gray = numbers ^ (numbers >> 1)
         points = self.shift.expand(count, self.dimension).clone()
-        for k in range((first + count).bit_length()):
+        for k in range(min(_BITS, (first + count).bit_length())):
             points ^= ((gray >> k) & 1).unsqueeze(1) * self.sobolstate[:, k]
         return points
 

@@ -17,6 +17,9 @@ __all__ = [
     "_get_device_module",
     "_import_dotted_name",
     "_rebuild_parameter",
+    "_rebuild_tensor",
+    "_rebuild_tensor_v2",
+    "_rebuild_tensor_v3",
     "_unflatten_dense_tensors",
 ]
 
@@ -92,3 +95,48 @@ def _import_dotted_name(name: str) -> Any:
 def _rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Iterable[Any]) -> Any:
     """Return a parameter with these elements."""
     return plait.nn.Parameter(data, requires_grad)
+
+
+def _rebuild_tensor(
+    storage: Any, storage_offset: int, size: Sequence[int], stride: Sequence[int]
+) -> Any:
+    """Return a tensor over a storage of ``tensor.storage()``, in its dtype.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._tensor_lists import _rebuild_tensor
+        >>> from plait_torch._tensor_methods import TypedStorage
+        >>> _rebuild_tensor(TypedStorage(plait.arange(4)), 1, (2,), (2,))
+        tensor([1, 3])
+    """
+    made = plait.empty(0, dtype=storage.dtype)
+    return made.set_(storage.untyped(), storage_offset, tuple(size), tuple(stride))
+
+
+def _rebuild_tensor_v2(
+    storage: Any,
+    storage_offset: int,
+    size: Sequence[int],
+    stride: Sequence[int],
+    requires_grad: bool,
+    backward_hooks: Iterable[Any],
+    metadata: Any = None,
+) -> Any:
+    """Return a tensor over a storage, which may require grad."""
+    return _rebuild_tensor(storage, storage_offset, size, stride).requires_grad_(requires_grad)
+
+
+def _rebuild_tensor_v3(
+    storage: Any,
+    storage_offset: int,
+    size: Sequence[int],
+    stride: Sequence[int],
+    requires_grad: bool,
+    backward_hooks: Iterable[Any],
+    dtype: Any,
+    metadata: Any = None,
+) -> Any:
+    """Return a tensor of a dtype over an untyped storage."""
+    made = plait.empty(0, dtype=dtype)
+    made = made.set_(storage, storage_offset, tuple(size), tuple(stride))
+    return made.requires_grad_(requires_grad)
