@@ -209,3 +209,36 @@ def test_largest_eigenvalues(torch: Any) -> None:
     assert torch.allclose(a @ vectors, b @ vectors * values) and (values.diff() >= 0).all()
     assert torch.lobpcg(a, X=torch.ones(6, 2, dtype=torch.float64))[0].shape == (2,)
     assert torch.lobpcg(a.to_sparse())[0].shape == (1,)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_gradients_of_convolutions(torch: Any, dims: int) -> None:
+    x = torch.randn(2, 4, *[5] * dims, requires_grad=True)
+    weight = torch.randn(6, 2, *[3] * dims, requires_grad=True)
+    options = {"stride": 2, "padding": 1, "groups": 2}
+    made = getattr(torch.nn.functional, f"conv{dims}d")(x, weight, **options)
+    grad = torch.randn(made.shape)
+    made.backward(grad)
+    by_input = getattr(torch.nn.grad, f"conv{dims}d_input")
+    by_weight = getattr(torch.nn.grad, f"conv{dims}d_weight")
+    assert torch.equal(by_input(x.shape, weight, grad, **options), x.grad)
+    with torch.no_grad():
+        assert torch.equal(by_weight(x, weight.shape, grad, **options), weight.grad)
+
+
+def test_names_about_checkpoints(torch: Any) -> None:
+    from torch.utils import checkpoint as module
+
+    x = torch.ones(2, requires_grad=True)
+    made = module.checkpoint(torch.exp, x, use_reentrant=False, context_fn=module.noop_context_fn)
+    made.sum().backward()
+    assert torch.allclose(x.grad, x.exp())
+    with module.set_checkpoint_debug_enabled(True), module.set_checkpoint_early_stop(False):
+        module.check_backward_validity((x,))
+    (detached, kept) = module.detach_variable((x * 2, "kept"))
+    assert detached.is_leaf and detached.requires_grad and kept == "kept"
+    with pytest.raises(RuntimeError, match="a tuple"):
+        module.detach_variable([x])
+    assert module.CheckpointPolicy.MUST_SAVE.name == "MUST_SAVE"
+    with pytest.raises(NotImplementedError, match="context_fn"):
+        module.checkpoint(torch.exp, x, context_fn=lambda: None)

@@ -142,6 +142,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.autograd.graph": ("plait.autograd.graph",),
     "torch.nn": (_HERE + "_nn", "plait.nn"),
     "torch.nn.functional": (_HERE + "_nn_functional", "plait.nn.functional"),
+    "torch.nn.grad": (_HERE + "_conv_gradients",),
     "torch.nn.init": ("plait.nn.init",),
     "torch.nn.attention.flex_attention": (_HERE + "_flex_attention",),
     "torch.nn.attention": (_HERE + "_attention",),

@@ -187,6 +187,7 @@ NAMES: dict[str, str] = {
     """,
     "nested._internal": "",
     "nested._internal.nested_tensor": "NestedTensor ViewNestedFromBuffer jagged_from_list",
+    "utils.checkpoint": "SelectiveCheckpointContext create_selective_checkpoint_contexts",
     "utils.mobile_optimizer": "optimize_for_mobile",
 }
 
