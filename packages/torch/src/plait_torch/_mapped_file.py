@@ -29,7 +29,7 @@ def from_file(
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "numbers"
         >>> _ = path.write_bytes(bytes([1, 2, 3]))
         >>> from_file(str(path), size=3, dtype=plait.uint8)
-        tensor([1, 2, 3], dtype=plait.uint8)
+        tensor([1, 2, 3], dtype=uint8)
     """
     dtype = plait.get_default_dtype() if dtype is None else dtype
     if shared:
