@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -23,7 +24,11 @@ __all__ = [
     "default_collate_err_msg_format",
     "default_collate_fn_map",
     "default_convert",
+    "np_str_obj_array_pattern",
 ]
+
+# the kinds of NumPy's dtypes that tensors do not have: texts and objects
+np_str_obj_array_pattern = re.compile(r"[SaUO]")
 
 default_collate_err_msg_format = (
     "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"

@@ -82,6 +82,7 @@ _WAYS = {
     "optim.SparseAdam": "use `torch.optim.Adam` and dense gradients (`sparse=False`)",
     "distributions": "the package is not installed with this version of plait",
     "multiprocessing": "Python's `multiprocessing` works with tensors as arrays (`tensor.numpy()`)",
+    "cuda": _CUDA,
     "cuda.nvtx": _CUDA,
     "cuda.nccl": _CUDA,
     "cuda.comm": _CUDA,

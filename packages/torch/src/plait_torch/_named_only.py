@@ -83,6 +83,17 @@ NAMES: dict[str, str] = {
     "_subclasses.functional_tensor": """
         FunctionalTensor FunctionalTensorMode disable_functional_mode
     """,
+    "cuda": """
+        CUDAPluggableAllocator ExternalStream MemPool caching_allocator_alloc
+        caching_allocator_delete check_error clock_rate get_allocator_backend graph_pool_handle
+        list_gpu_processes make_graphed_callables memory_snapshot memory_usage power_draw
+        temperature use_mem_pool utilization
+    """,
+    "cuda.graphs": "graph_pool_handle make_graphed_callables",
+    "cuda.memory": """
+        CUDAPluggableAllocator MemPool caching_allocator_alloc caching_allocator_delete
+        memory_snapshot use_mem_pool
+    """,
     "cuda.comm": "broadcast broadcast_coalesced gather reduce_add reduce_add_coalesced scatter",
     "cuda.nccl": _OF_NCCL,
     "cuda.nvtx": _OF_RANGES,
@@ -223,6 +234,7 @@ _OF_BACKENDS = {
     "DistStoreError": "DistError",
 }
 ERRORS: dict[str, dict[str, str]] = {
+    "cuda": {"CudaError": ""},
     "": {"AcceleratorError": "", "FatalError": "", "JITException": ""},
     "distributed": _OF_BACKENDS,
     "distributed.distributed_c10d": _OF_BACKENDS,
