@@ -60,11 +60,7 @@ def test_parts_of_loaders(torch: Any) -> None:
     for drop, wanted in ((False, [[0, 1], [2]]), (True, [[0, 1]])):
         part = _DatasetKind.create_fetcher(_DatasetKind.Iterable, range(3), True, list, drop)
         assert isinstance(part, _IterableDatasetFetcher)
-        found = []
-        with pytest.raises(StopIteration):
-            while True:
-                found.append(part.fetch([None, None]))
-        assert found == wanted
+        assert [part.fetch([None, None]) for _ in wanted] == wanted
         with pytest.raises(StopIteration):
             part.fetch([None])
     assert _IterableDatasetFetcher(range(3), False, str, False).fetch(None) == "0"

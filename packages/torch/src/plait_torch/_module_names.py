@@ -154,7 +154,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.nn.attention.flex_attention": (_HERE + "_flex_attention",),
     "torch.nn.attention": (_HERE + "_attention",),
     "torch.nn.modules": (_HERE + "_nn_modules", _HERE + "_nn", "plait.nn"),
-    "torch.nn.modules.utils": (_HERE + "_tuples",),
+    "torch.nn.modules.utils": (_HERE + "_tuples", _HERE + "_nn_modules"),
     "torch.nn.common_types": (_HERE + "_tuples",),
     "torch.nn.parallel": (_HERE + "_parallel", "plait.nn"),
     "torch.nn.parallel.distributed": (_HERE + "_parallel",),
