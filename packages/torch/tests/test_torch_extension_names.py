@@ -62,7 +62,7 @@ def test_parts_of_loaders(torch: Any) -> None:
         assert isinstance(part, _IterableDatasetFetcher)
         assert [part.fetch([None, None]) for _ in wanted] == wanted
         with pytest.raises(StopIteration):
-            part.fetch([None])
+            part.fetch([None, None])
     assert _IterableDatasetFetcher(range(3), False, str, False).fetch(None) == "0"
     assert next(iter(_InfiniteConstantSampler())) is None
     assert np_str_obj_array_pattern.search("U") and not np_str_obj_array_pattern.search("f")
