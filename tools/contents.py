@@ -126,7 +126,7 @@ def _names(package: str, names: Iterable[str]) -> list[str]:
             wrong.append(f"{name} lies outside of {package}/")
         elif not python and not any(_matches(rest, pattern) for pattern in allowed):
             wrong.append(f"{name} is not in the manifest")
-    missing = set(METADATA) - seen - set(OPTIONAL)
+    missing = {*METADATA, *LICENSES.get(package, ())} - seen - set(OPTIONAL)
     wrong += [f"{name} is missing from the metadata" for name in sorted(missing)]
     if f"{package}/py.typed" not in set(names):
         wrong.append(f"{package}/py.typed is missing")
