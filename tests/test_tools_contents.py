@@ -77,6 +77,7 @@ def test_a_wheel_as_it_should_be(tmp_path: pathlib.Path, files: dict[str, bytes]
         ("plait_profiler/__pycache__/x.cpython-311.pyc", b"", "not in the manifest"),
         ("other/__init__.py", b"", "outside of plait_profiler"),
         ("plait_profiler-0.1.0.dist-info/direct_url.json", b"", "no part of the metadata"),
+        ("plait_profiler-0.1.0.dist-info/licenses/LICENSE-sobol", b"", "no part of the metadata"),
         ("plait_profiler/one.py", b'X = "/home/somebody/plait"', "/home/somebody/plait"),
         ("plait_profiler/lib/libplait_profiler.so", b"text", "no library"),
     ],
@@ -86,6 +87,16 @@ def test_what_does_not_belong(
 ) -> None:
     (line, *_) = contents.check(_wheel(tmp_path, {**files, name: data}))
     assert name in line and message in line
+
+
+def test_terms_of_data_lie_beside_our_own() -> None:
+    """The direction numbers of Sobol' sequences have terms of their own."""
+    names = ["plait_torch/py.typed", "plait_torch/__init__.py", "plait_torch/sobol_numbers.bin"]
+    names += [f"plait_torch-1.dist-info/{name}" for name in contents.METADATA]
+    (line,) = contents._names("plait_torch", names)
+    assert "LICENSE-sobol is missing" in line
+    terms = "plait_torch-1.dist-info/licenses/LICENSE-sobol"
+    assert contents._names("plait_torch", [*names, terms]) == []
 
 
 @pytest.mark.parametrize("name", ["LICENSE", "RECORD", "py.typed"])

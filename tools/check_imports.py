@@ -52,6 +52,9 @@ PARTS: dict[str, set[str]] = {
     "plait_profiler/_watch.py": {"rich"},
     # a progress bar and SummaryWriter, imported when a program asks for them
     "plait_torch/_model_zoo.py": {"tqdm"},
+    "plait_torch/_collate.py": {"numpy"},
+    "plait_torch/_mapped_file.py": {"numpy"},
+    "plait_torch/_quasirandom.py": {"numpy"},
     "plait_torch/_summaries.py": {"numpy", "tensorboard", "matplotlib"},
     "plait_torch/_tensorboard.py": {"tensorboard"},
     # pictures, when torchvision's functions read and write them

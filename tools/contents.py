@@ -68,8 +68,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "page/page.*",
         "page/*.js",
     ),
-    "plait_torch": (),
+    "plait_torch": ("sobol_numbers.bin",),
 }
+# the terms of what is not ours
+LICENSES = {"plait_torch": ("licenses/LICENSE-sobol",)}
 METADATA = ("METADATA", "RECORD", "WHEEL", "top_level.txt", "entry_points.txt", "licenses/LICENSE")
 OPTIONAL = ("entry_points.txt",)
 # Other libraries are opened by name when they are needed, so a wheel works without them.
@@ -117,7 +119,7 @@ def _names(package: str, names: Iterable[str]) -> list[str]:
         top, _, rest = name.partition("/")
         if top.endswith(".dist-info"):
             seen.add(rest)
-            if rest not in METADATA:
+            if rest not in (*METADATA, *LICENSES.get(package, ())):
                 wrong.append(f"{name} is no part of the metadata")
             continue
         allowed = (*ALLOWED[package], "py.typed")
@@ -126,7 +128,7 @@ def _names(package: str, names: Iterable[str]) -> list[str]:
             wrong.append(f"{name} lies outside of {package}/")
         elif not python and not any(_matches(rest, pattern) for pattern in allowed):
             wrong.append(f"{name} is not in the manifest")
-    missing = set(METADATA) - seen - set(OPTIONAL)
+    missing = {*METADATA, *LICENSES.get(package, ())} - seen - set(OPTIONAL)
     wrong += [f"{name} is missing from the metadata" for name in sorted(missing)]
     if f"{package}/py.typed" not in set(names):
         wrong.append(f"{package}/py.typed is missing")

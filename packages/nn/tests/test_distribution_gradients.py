@@ -209,6 +209,23 @@ def of_two_families():
     yield d.Uniform(t(0.1), t(0.8)), d.Beta(t(1.7), t(0.8))
     yield d.Beta(t(1.7), t(0.8)), d.Uniform(t(0.0), t(1.5))
     yield d.Bernoulli(t(0.3)), d.Poisson(t(0.8))
+    yield d.Beta(t(1.7), t(0.8)), d.ContinuousBernoulli(t(0.3))
+    yield d.Beta(t(1.7), t(0.8)), d.Exponential(t(0.7))
+    yield d.Beta(t(1.7), t(0.8)), d.Gamma(t(1.2), t(2.0))
+    yield d.Beta(t(1.7), t(0.8)), d.Normal(t(0.2), t(1.3))
+    yield d.ContinuousBernoulli(t(0.3)), d.Exponential(t(0.7))
+    yield d.ContinuousBernoulli(t(0.3)), d.Normal(t(0.2), t(1.3))
+    yield d.ContinuousBernoulli(t(0.3)), d.Uniform(t(-0.5), t(1.5))
+    yield d.Exponential(t(2.0)), d.Gumbel(t(0.3), t(1.7))
+    yield d.Gamma(t(2.0), t(1.2)), d.Gumbel(t(0.3), t(1.7))
+    yield d.Gamma(t(2.0), t(1.2)), d.Normal(t(0.2), t(1.3))
+    yield d.Pareto(t(0.5), t(5.0)), d.Exponential(t(0.7))
+    yield d.Pareto(t(0.5), t(5.0)), d.Gamma(t(1.2), t(2.0))
+    yield d.Pareto(t(0.5), t(9.0)), d.Normal(t(0.2), t(1.3))
+    yield d.Uniform(t(0.1), t(0.8)), d.ContinuousBernoulli(t(0.3))
+    yield d.Uniform(t(0.1), t(0.8)), d.Gamma(t(1.2), t(2.0))
+    yield d.Uniform(t(0.1), t(0.8)), d.Gumbel(t(0.3), t(1.7))
+    yield d.Uniform(t(0.6), t(0.8)), d.Pareto(t(0.5), t(3.0))
 
 
 @pytest.mark.parametrize(
@@ -227,6 +244,17 @@ def test_divergences_are_means_over_samples(p, q):
 def test_divergences_of_supports_that_do_not_hold_the_other():
     assert d.kl_divergence(d.Normal(0.0, 1.0), d.Exponential(1.0)).item() == math.inf
     assert d.kl_divergence(d.Uniform(0.0, 2.0), d.Uniform(0.0, 1.0)).item() == math.inf
+    for p, q in (
+        (d.Pareto(1.0, 1.0), d.Exponential(1.0)),  # without a mean
+        (d.Pareto(1.0, 2.0), d.Normal(0.0, 1.0)),  # without a variance
+        (d.Uniform(0.5, 1.5), d.ContinuousBernoulli(0.3)),
+        (d.Uniform(-0.5, 1.0), d.Gamma(1.0, 1.0)),
+        (d.Uniform(0.5, 1.0), d.Pareto(0.6, 1.0)),
+        (d.ContinuousBernoulli(0.3), d.Uniform(0.1, 1.0)),
+        (d.ContinuousBernoulli(0.3), d.Pareto(0.1, 1.0)),
+        (d.Gamma(1.0, 1.0), d.ContinuousBernoulli(0.3)),
+    ):
+        assert d.kl_divergence(p, q).item() == math.inf
     zero = d.Categorical(pc.tensor([0.5, 0.5])), d.Categorical(pc.tensor([1.0, 0.0]))
     assert d.kl_divergence(*zero).item() == math.inf
     assert math.isfinite(d.kl_divergence(*zero[::-1]).item())
@@ -248,6 +276,46 @@ def test_divergences_by_the_most_specific_pair():
         d.kl_divergence(d.Cauchy(0.0, 1.0), d.Normal(1.0, 1.0))
     with pytest.raises(TypeError, match="register_kl"):
         d.register_kl(int, d.Normal)
+
+
+def test_divergences_of_others_exponential_families():
+    class Rate(d.ExponentialFamily):
+        """The exponential distribution, by its natural parameter alone."""
+
+        def __init__(self, rate):
+            self.rate = rate
+            super().__init__(rate.shape, validate_args=False)
+
+        @property
+        def _natural_params(self):
+            return (-self.rate,)
+
+        def _log_normalizer(self, x):
+            return -(-x).log()
+
+    p, q = pc.tensor([2.0, 0.5]), pc.tensor([0.7, 0.5])
+    made = d.kl_divergence(Rate(p), Rate(q))
+    expected = d.kl_divergence(d.Exponential(p), d.Exponential(q))
+    np.testing.assert_allclose(made.numpy(), expected.numpy(), rtol=1e-6, atol=1e-7)
+    with pytest.raises(NotImplementedError, match="Rate and Exponential"):
+        d.kl_divergence(Rate(p), d.Exponential(q))
+
+
+def test_others_distributions_expand_as_pytorchs_do():
+    class Shifted(d.Normal):
+        def expand(self, batch_shape, _instance=None):
+            new = self._get_checked_instance(Shifted, _instance)
+            new.note = "expanded"
+            return super().expand(batch_shape, _instance=new)
+
+    class Custom(Shifted):
+        def __init__(self):
+            super().__init__(0.0, 1.0)
+
+    made = Shifted(pc.zeros(3), 1.0).expand((2, 3))
+    assert made.note == "expanded" and made.batch_shape == (2, 3) and made.sample().shape == (2, 3)
+    with pytest.raises(NotImplementedError, match=r"Custom\.expand: a subclass of Shifted"):
+        Custom().expand((2,))
 
 
 def test_batches_of_divergences_broadcast():

@@ -111,7 +111,7 @@ def test_functions_hide_modules_of_their_name(torch: Any) -> None:
     ("name", "way"),
     [
         ("quantize_per_tensor", "no quantized tensors"),
-        ("export", "no graph"),
+        ("package", "no graph"),
         ("never_heard_of", ""),
     ],
 )
@@ -129,8 +129,8 @@ def test_what_is_missing_says_so(torch: Any, name: str, way: str) -> None:
 
 
 def test_missing_modules(torch: Any) -> None:
-    with pytest.raises(plait_torch.MissingModule, match=r"torch\.export is not .*no graph"):
-        importlib.import_module("torch.export.exported_program")
+    with pytest.raises(plait_torch.MissingModule, match=r"torch\.package is not .*no graph"):
+        importlib.import_module("torch.package.package_importer")
     with pytest.raises(ModuleNotFoundError, match=r"torch\.nothing"):
         importlib.import_module("torch.nothing")
     with pytest.raises(ImportError, match=r"torch.nn.utils.nothing is not there"):

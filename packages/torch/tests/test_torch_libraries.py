@@ -76,7 +76,7 @@ def test_marks_return_what_they_got(torch: Any) -> None:
     assert not isinstance(double, torch.fx.Proxy)
     assert torch._C._get_tracing_state() is None
     with pytest.raises(plait_torch.MissingModule, match="no graph"):
-        importlib.import_module("torch.export")
+        importlib.import_module("torch.package")
 
 
 def test_conditions_hold_or_raise(torch: Any) -> None:

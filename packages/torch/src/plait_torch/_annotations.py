@@ -7,7 +7,8 @@ from typing import Any
 
 import plait
 
-__all__ = ["Device", "FileLike", "Number", "Storage", "Tensor", "_bool", "_dtype", "_float", "_int",
+__all__ = ["Device", "FileLike", "IntLikeType", "Number", "Storage", "Tensor", "_TensorOrTensors",
+           "_bool", "_complex", "_device", "_dtype", "_float", "_int", "_layout", "_qscheme",
            "_size"]  # fmt: skip
 
 Tensor = plait.Tensor
@@ -20,3 +21,9 @@ _float = float
 _bool = bool
 _dtype = plait.dtype
 _size = Sequence[int]
+_complex = complex
+_device = plait.device
+_layout = plait.layout
+_qscheme = Any
+_TensorOrTensors = plait.Tensor | Sequence[plait.Tensor]
+IntLikeType = int

@@ -6,7 +6,14 @@ from typing import Any
 
 import plait
 
-__all__ = ["Variable", "is_multithreading_enabled", "set_multithreading_enabled"]
+__all__ = [
+    "Variable",
+    "_disable_profiler",
+    "_is_checkpoint_valid",
+    "_profiler_enabled",
+    "is_multithreading_enabled",
+    "set_multithreading_enabled",
+]
 
 
 class _VariableType(type):
@@ -29,6 +36,21 @@ class Variable(metaclass=_VariableType):
         >>> isinstance(plait.ones(2), Variable)
         True
     """
+
+
+def _profiler_enabled() -> bool:
+    """Return False: what records is plait's profiler."""
+    return False
+
+
+def _disable_profiler() -> list[Any]:
+    """Return []: what records is plait's profiler."""
+    return []
+
+
+def _is_checkpoint_valid() -> bool:
+    """Return True: `checkpoint` works in all backward passes."""
+    return True
 
 
 def is_multithreading_enabled() -> bool:

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from enum import Enum
 from typing import Any
 
+import plait
 import plait.autograd
 
-__all__ = ["checkpoint", "checkpoint_sequential", "get_device_states", "set_device_states"]
+__all__ = [
+    "CheckpointPolicy",
+    "check_backward_validity",
+    "checkpoint",
+    "checkpoint_sequential",
+    "detach_variable",
+    "get_device_states",
+    "noop_context_fn",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+    "set_device_states",
+]
 
 # keyword arguments of PyTorch's function that are not passed on
 _OPTIONS = ("context_fn", "determinism_check", "debug", "early_stop")
 
 
 def _settled(options: dict[str, Any]) -> dict[str, Any]:
-    if options.get("context_fn") is not None:
+    if options.get("context_fn") not in (None, noop_context_fn):
         raise NotImplementedError(
             "torch.utils.checkpoint: `context_fn` is not there; everything is computed again"
         )
@@ -54,3 +68,52 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
 
 def set_device_states(devices: Any, states: Any, **options: Any) -> None:
     """Do nothing: there are no GPUs whose random states could be set."""
+
+
+def noop_context_fn() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+    """Return two contexts that do nothing: the default of `checkpoint`'s ``context_fn``."""
+    return nullcontext(), nullcontext()
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the tensors detached, and requiring grad as before; other values as they are.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._checkpoint import detach_variable
+        >>> x = plait.ones(1, requires_grad=True) * 2
+        >>> detach_variable((x, 3))
+        (tensor([2.], requires_grad=True), 3)
+    """
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(f"detach_variable: a tuple is required; got {type(inputs).__name__}")
+    return tuple(
+        each.detach().requires_grad_(each.requires_grad) if plait.is_tensor(each) else each
+        for each in inputs
+    )
+
+
+def check_backward_validity(inputs: Any) -> None:
+    """Do nothing: `checkpoint` gives the gradients of what its function uses in any case."""
+
+
+class CheckpointPolicy(Enum):
+    """What PyTorch's selective checkpoints keep; here everything is computed again."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+
+
+class _WithoutEffect(nullcontext[None]):
+    def __init__(self, enabled: Any = None) -> None:
+        super().__init__()
+
+
+class set_checkpoint_debug_enabled(_WithoutEffect):  # noqa: N801 - PyTorch's name
+    """A context manager without effect."""
+
+
+class set_checkpoint_early_stop(_WithoutEffect):  # noqa: N801 - PyTorch's name
+    """A context manager without effect: the function runs again to its end."""

@@ -4,9 +4,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
-__all__ = ["_BaseDataLoaderIter", "_MultiProcessingDataLoaderIter", "_SingleProcessDataLoaderIter"]
+__all__ = [
+    "_BaseDataLoaderIter",
+    "_DatasetKind",
+    "_InfiniteConstantSampler",
+    "_IterableDatasetFetcher",
+    "_MapDatasetFetcher",
+    "_MultiProcessingDataLoaderIter",
+    "_SingleProcessDataLoaderIter",
+]
 
 # `iter(loader)` returns one of several iterators; PyTorch has one class
 _BaseDataLoaderIter = _SingleProcessDataLoaderIter = _MultiProcessingDataLoaderIter = Iterator
+
+
+class _MapDatasetFetcher:
+    """Makes a batch of a dataset with an index."""
+
+    def __init__(
+        self,
+        dataset: Any,
+        auto_collation: bool,
+        collate_fn: Callable[[Any], Any],
+        drop_last: bool = False,
+    ) -> None:
+        self.dataset, self.auto_collation = dataset, auto_collation
+        self.collate_fn, self.drop_last = collate_fn, drop_last
+
+    def fetch(self, possibly_batched_index: Any) -> Any:
+        """Return the collated samples of a list of indices, or the sample of one."""
+        if not self.auto_collation:
+            return self.collate_fn(self.dataset[possibly_batched_index])
+        if hasattr(self.dataset, "__getitems__"):
+            return self.collate_fn(self.dataset.__getitems__(possibly_batched_index))
+        return self.collate_fn([self.dataset[index] for index in possibly_batched_index])
+
+
+class _IterableDatasetFetcher:
+    """Makes batches of a dataset without an index."""
+
+    def __init__(
+        self,
+        dataset: Any,
+        auto_collation: bool,
+        collate_fn: Callable[[Any], Any],
+        drop_last: bool,
+    ) -> None:
+        self.dataset, self.auto_collation = dataset, auto_collation
+        self.collate_fn, self.drop_last = collate_fn, drop_last
+        self.dataset_iter, self.ended = iter(dataset), False
+
+    def fetch(self, possibly_batched_index: Any) -> Any:
+        """Return the next sample, or as many as there are indices, collated."""
+        if self.ended:
+            raise StopIteration
+        if not self.auto_collation:
+            return self.collate_fn(next(self.dataset_iter))
+        samples = []
+        for _ in possibly_batched_index:
+            try:
+                samples.append(next(self.dataset_iter))
+            except StopIteration:
+                self.ended = True
+                break
+        if not samples or (self.drop_last and len(samples) < len(possibly_batched_index)):
+            raise StopIteration
+        return self.collate_fn(samples)
+
+
+class _DatasetKind:
+    """The two kinds of datasets, with and without an index."""
+
+    Map = 0
+    Iterable = 1
+
+    @staticmethod
+    def create_fetcher(
+        kind: int,
+        dataset: Any,
+        auto_collation: bool,
+        collate_fn: Callable[[Any], Any],
+        drop_last: bool,
+    ) -> _MapDatasetFetcher | _IterableDatasetFetcher:
+        """Return what makes batches of a dataset of this kind.
+
+        Example:
+            >>> from plait_torch._dataloader import _DatasetKind
+            >>> fetcher = _DatasetKind.create_fetcher(0, [5, 6, 7], True, tuple, False)
+            >>> fetcher.fetch([2, 0])
+            (7, 5)
+        """
+        make = _MapDatasetFetcher if kind == _DatasetKind.Map else _IterableDatasetFetcher
+        return make(dataset, auto_collation, collate_fn, drop_last)
+
+
+class _InfiniteConstantSampler:
+    """Yields None without an end: the indices of a dataset that has none."""
+
+    def __iter__(self) -> Iterator[None]:
+        while True:
+            yield None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from plait_torch._refusal import refusing
 
@@ -178,6 +178,9 @@ class Backend(str):
     """The name of a backend in small letters; none of them is there."""
 
     UNDEFINED, GLOO, NCCL, MPI, UCC, XCCL = "undefined", "gloo", "nccl", "mpi", "ucc", "xccl"
+    default_device_backend_map: ClassVar[dict[str, str]] = {
+        "cpu": GLOO, "cuda": NCCL, "xpu": XCCL, "mps": GLOO,
+    }  # fmt: skip
 
     def __new__(cls, name: str) -> Backend:
         return super().__new__(cls, name.lower())

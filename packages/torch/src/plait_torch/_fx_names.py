@@ -53,6 +53,8 @@ def functions() -> dict[int, tuple[Any, str]]:
 
     def add(place: str, rename: Any) -> None:
         for source in PLACES[place]:
+            if ":" in source:
+                continue  # names that refuse
             module = import_module(source)
             for name in dir(module):
                 value = getattr(module, name, None) if not name.startswith("__") else None

@@ -23,6 +23,10 @@ __all__ = [
     "_get_accelerator",
     "_get_default_device",
     "_get_tracing_state",
+    "_jit_set_nvfuser_enabled",
+    "_jit_set_profiling_executor",
+    "_jit_set_profiling_mode",
+    "_jit_set_texpr_fuser_enabled",
     "_log_api_usage_once",
     "_set_grad_enabled",
 ]
@@ -58,6 +62,26 @@ class _ExcludeDispatchKeyGuard(nullcontext[None]):
 def _get_tracing_state() -> None:
     """Return None: nothing is traced."""
     return None
+
+
+_compiler_settings: dict[str, bool] = {}
+
+
+def _compiler_setting(name: str) -> Any:
+    def set_value(value: bool) -> bool:
+        before = _compiler_settings.get(name, True)
+        _compiler_settings[name] = bool(value)
+        return before
+
+    set_value.__name__ = set_value.__qualname__ = name
+    set_value.__doc__ = "Store a setting of a compiler that is not there; return the former one."
+    return set_value
+
+
+_jit_set_nvfuser_enabled = _compiler_setting("_jit_set_nvfuser_enabled")
+_jit_set_profiling_executor = _compiler_setting("_jit_set_profiling_executor")
+_jit_set_profiling_mode = _compiler_setting("_jit_set_profiling_mode")
+_jit_set_texpr_fuser_enabled = _compiler_setting("_jit_set_texpr_fuser_enabled")
 
 
 def _are_functorch_transforms_active() -> bool:

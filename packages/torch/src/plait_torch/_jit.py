@@ -19,6 +19,7 @@ __all__ = [
     "_overload_method",
     "_script_if_tracing",
     "annotate",
+    "boolean_dispatch",
     "export",
     "fork",
     "freeze",
@@ -159,6 +160,35 @@ def unused(fn: Callable[..., Any]) -> Callable[..., Any]:
 def annotate(the_type: Any, the_value: T) -> T:
     """Return the value."""
     return the_value
+
+
+def boolean_dispatch(
+    arg_name: str,
+    arg_index: int,
+    default: bool,
+    if_true: Callable[..., Any],
+    if_false: Callable[..., Any],
+    module_name: str,
+    func_name: str,
+) -> Callable[..., Any]:
+    """Return a function that calls one of two by the value of an argument.
+
+    Example:
+        >>> from plait_torch._jit import boolean_dispatch
+        >>> pick = boolean_dispatch(
+        ...     "up", 1, False, lambda x, up: x + 1, lambda x, up=False: x - 1, "", "pick"
+        ... )
+        >>> pick(1), pick(1, True), pick(1, up=True)
+        (0, 2, 2)
+    """
+
+    def dispatch(*args: Any, **kwargs: Any) -> Any:
+        chosen = args[arg_index] if len(args) > arg_index else kwargs.get(arg_name, default)
+        return (if_true if chosen else if_false)(*args, **kwargs)
+
+    dispatch.__name__ = dispatch.__qualname__ = func_name
+    dispatch.__doc__ = if_true.__doc__ or if_false.__doc__
+    return dispatch
 
 
 def Attribute(value: T, type: Any) -> T:  # noqa: N802 - PyTorch's name

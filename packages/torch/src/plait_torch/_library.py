@@ -230,21 +230,25 @@ class _Namespace(ModuleType):
         return found
 
 
-class _Overload:
-    """An operator of PyTorch's own by its inner name, ``torch.ops.aten.add.Tensor``: a key of
-    tables, and a call of plait's operator of that name.
+class OpOverloadPacket:
+    """An operator of PyTorch's own by its inner name, ``torch.ops.aten.add``: a key of tables, and
+    a call of plait's operator of that name.
     """
 
-    def __init__(self, name: str, overload: str = "") -> None:
-        self._name, self._overload = name, overload
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def __name__(self) -> str:
+        return self._name
 
     def __repr__(self) -> str:
-        return f"<operator aten.{self._name}{'.' * bool(self._overload)}{self._overload}>"
+        return f"aten.{self._name}"
 
     def __getattr__(self, overload: str) -> Any:
-        if overload.startswith("_") or self._overload:
+        if overload.startswith("_"):
             raise AttributeError(overload)
-        self.__dict__[overload] = _Overload(self._name, overload)
+        self.__dict__[overload] = OpOverload(self._name, overload)
         return self.__dict__[overload]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -259,13 +263,43 @@ class _Overload:
         return function(*args, **kwargs)
 
 
+class OpOverload(OpOverloadPacket):
+    """One of the forms of an operator of PyTorch's own: ``torch.ops.aten.add.Tensor``."""
+
+    def __init__(self, name: str, overload: str) -> None:
+        super().__init__(name)
+        self._overloadname = overload
+
+    @property
+    def overloadpacket(self) -> OpOverloadPacket:
+        """The operator without the form's name."""
+        found: OpOverloadPacket = getattr(ops.aten, self._name)
+        return found
+
+    @property
+    def namespace(self) -> str:
+        """The namespace, ``"aten"``."""
+        return "aten"
+
+    def name(self) -> str:
+        """Return the name as PyTorch's schemas write it: ``"aten::add.Tensor"``."""
+        form = "" if self._overloadname == "default" else f".{self._overloadname}"
+        return f"aten::{self._name}{form}"
+
+    def __repr__(self) -> str:
+        return f"aten.{self._name}.{self._overloadname}"
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)
+
+
 class _Inner(ModuleType):
     """``torch.ops.aten``: the inner names of PyTorch's operators."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        self.__dict__[name] = _Overload(name)
+        self.__dict__[name] = OpOverloadPacket(name)
         return self.__dict__[name]
 
 

@@ -17,6 +17,12 @@ _MASKED = "use `torch.where` and `masked_fill`"
 _EXTENSION = (
     "operators in C++ are built with `plait_abi.build`, and in Python with `plait_abi.kernel`"
 )
+_TRANSFORMS = "the functions of `torch.func` are there, what they are made of is not"
+_SCRIPT_NAMES = """
+    AnyType Argument Block BoolType ClassType CompilationUnit DictType FloatType FunctionSchema
+    Graph IntType InterfaceType ListType NoneType NumberType OptionalType ScriptDict ScriptList
+    ScriptObject StringType TensorType TupleType Type Value
+"""
 _OLD = "PyTorch removed it as well; "
 
 # names below "torch.", or prefixes of names with a dot at the end
@@ -45,6 +51,11 @@ _WAYS = {
     "masked": _MASKED,
     "utils.cpp_extension": _EXTENSION,
     "classes": _EXTENSION,
+    **dict.fromkeys(_SCRIPT_NAMES.split(), _SCRIPT),
+    "_functorch": _TRANSFORMS,
+    "_C._functorch": _TRANSFORMS,
+    "_ops": _SCRIPT,
+    "_subclasses": _SCRIPT,
     "_C": "it is the inside of PyTorch's binary, which is not here",
     "onnx": "no exporter is there; `torch.save` the `state_dict`, which PyTorch reads and exports",
     "hub": "it would run code from the network: copy the model's class, and `load` its weights",
@@ -60,9 +71,11 @@ _WAYS = {
     "distributed": _DISTRIBUTED,
     "distributions": "the package is not installed with this version of plait",
     "multiprocessing": "Python's `multiprocessing` works with tensors as arrays (`tensor.numpy()`)",
+    "cuda": _CUDA,
     "cuda.nvtx": _CUDA,
     "cuda.nccl": _CUDA,
     "cuda.comm": _CUDA,
+    "cuda.profiler": _CUDA,
     "func.functionalize": "it changes no values: call the function itself",
     "func.linearize": "use `torch.func.jvp`",
     "lstsq": _OLD + "use `torch.linalg.lstsq`",
@@ -77,6 +90,7 @@ _WAYS = {
     "utils.data.datapipes": "use a `Dataset` and a `DataLoader`",
     "utils.data.IterDataPipe": "use `torch.utils.data.IterableDataset`",
     "utils.data.MapDataPipe": "use `torch.utils.data.Dataset`",
+    "utils.checkpoint": "everything is computed again: use `checkpoint` without `context_fn`",
     "utils.dlpack": "use `torch.from_dlpack`",
     "utils.mobile_optimizer": _SCRIPT,
     "utils.bottleneck": "use `torch.profiler`",

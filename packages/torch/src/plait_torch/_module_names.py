@@ -7,6 +7,7 @@ import importlib.util
 
 from plait import _aliases
 from plait_abi.imports import import_module
+from plait_torch import _named_only
 
 __all__ = ["FUNCTIONS", "LOOKED_THROUGH", "PLACES", "sources"]
 
@@ -17,6 +18,9 @@ PLACES: dict[str, tuple[str, ...]] = {
         _HERE + "_top",
         _HERE + "_functions",
         _HERE + "_native_functions",
+        _HERE + "_layer_functions",
+        _HERE + "_engine_settings",
+        _HERE + "_mapped_file",
         _HERE + "_view_copies",
         _HERE + "_checks",
         _HERE + "_symbols",
@@ -26,6 +30,12 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.__config__": (_HERE + "_config",),
     "torch._C": (_HERE + "_inside",),
     "torch._C._nn": (_HERE + "_arguments",),
+    "torch._C._functorch": (_HERE + "_functorch",),
+    **{
+        f"torch._functorch{name}": (_HERE + "_functorch",)
+        for name in ("", ".apis", ".eager_transforms", ".functional_call", ".vmap")
+    },
+    "torch._ops": (_HERE + "_library",),
     "torch._utils": (_HERE + "_tensor_lists",),
     "torch._tensor": (_HERE + "_functions", "plait"),
     "torch.cuda._utils": (_HERE + "_tensor_lists",),
@@ -33,7 +43,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch._custom_ops": (_HERE + "_packages",),
     "torch.fx": (_HERE + "_fx",),
     **{
-        f"torch.fx.{name}": (_HERE + "_fx",)
+        f"torch.fx.{name}": (_HERE + "_fx", _HERE + "_fx_passes")
         for name in (
             "graph",
             "graph_module",
@@ -44,13 +54,21 @@ PLACES: dict[str, tuple[str, ...]] = {
         )
     },
     "torch.fx.subgraph_rewriter": (_HERE + "_fx_rewriter",),
+    "torch.fx._compatibility": (_HERE + "_fx_passes",),
+    "torch.fx.immutable_collections": (_HERE + "_fx_passes",),
+    "torch.fx.experimental.optimization": (_HERE + "_fx_passes",),
     "torch.fx.passes": (_HERE + "_packages",),
+    "torch.fx.passes.infra": (_HERE + "_packages",),
+    "torch.fx.passes.infra.pass_base": (_HERE + "_fx_passes",),
+    "torch.fx.passes.infra.pass_manager": (_HERE + "_fx_passes",),
+    "torch.fx.passes.split_module": (_HERE + "_fx_passes",),
     "torch.fx.passes.shape_prop": (_HERE + "_fx_shapes",),
     "torch.fx.experimental": (_HERE + "_packages",),
     "torch.fx.experimental.proxy_tensor": (_HERE + "_fx",),
     "torch.futures": (_HERE + "_futures",),
     "torch.library": (_HERE + "_library",),
     "torch.ops": (_HERE + "_library:ops",),
+    "torch.return_types": (_HERE + "_return_types",),
     "torch._higher_order_ops": (_HERE + "_scan",),
     "torch._higher_order_ops.associative_scan": (_HERE + "_scan",),
     "torch._tensor_str": (_HERE + "_tensor_str",),
@@ -63,6 +81,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.version": (_HERE + "_version",),
     "torch.torch_version": (_HERE + "_version",),
     "torch.types": (_HERE + "_annotations",),
+    "torch.quasirandom": (_HERE + "_quasirandom",),
     "torch.random": (_HERE + "_random",),
     "torch.serialization": (_HERE + "_serialization",),
     "torch.functional": (_HERE + "_functions", "plait"),
@@ -74,6 +93,8 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.sparse": (_HERE + "_sparse", "plait.sparse"),
     "torch.testing": (_HERE + "_testing", "plait.testing"),
     "torch.profiler": (_HERE + "_profiler", "plait.profiler"),
+    "torch.profiler.profiler": (_HERE + "_profiler", "plait.profiler"),
+    "torch.autograd.profiler_util": (_HERE + "_profiler", "plait.profiler"),
     "torch.autograd.profiler": (_HERE + "_autograd_profiler", "plait.profiler"),
     "torch.func": (_HERE + "_func", _HERE + "_vmap"),
     "torch.compiler": (_HERE + "_compiler",),
@@ -86,6 +107,12 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch._inductor.config": (_HERE + "_dynamo:config",),
     "torch.jit": (_HERE + "_jit",),
     "torch.jit.annotations": (_HERE + "_jit_annotations",),
+    "torch._jit_internal": (_HERE + "_jit", _HERE + "_jit_annotations"),
+    "torch._lowrank": (_HERE + "_functions",),
+    "torch._lobpcg": (_HERE + "_engine_settings",),
+    "torch._vmap_internals": (_HERE + "_vmap",),
+    "torch._VF": (_HERE + "_functions", _HERE + "_layer_functions", "plait"),
+    "torch.compiler.config": (_HERE + "_dynamo:config",),
     "torch.hub": (_HERE + "_hub",),
     "torch.onnx": (_HERE + "_onnx",),
     "torch.onnx.symbolic_helper": (_HERE + "_onnx",),
@@ -122,11 +149,12 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.autograd.graph": ("plait.autograd.graph",),
     "torch.nn": (_HERE + "_nn", "plait.nn"),
     "torch.nn.functional": (_HERE + "_nn_functional", "plait.nn.functional"),
+    "torch.nn.grad": (_HERE + "_conv_gradients",),
     "torch.nn.init": ("plait.nn.init",),
     "torch.nn.attention.flex_attention": (_HERE + "_flex_attention",),
     "torch.nn.attention": (_HERE + "_attention",),
     "torch.nn.modules": (_HERE + "_nn_modules", _HERE + "_nn", "plait.nn"),
-    "torch.nn.modules.utils": (_HERE + "_tuples",),
+    "torch.nn.modules.utils": (_HERE + "_tuples", _HERE + "_nn_modules"),
     "torch.nn.common_types": (_HERE + "_tuples",),
     "torch.nn.parallel": (_HERE + "_parallel", "plait.nn"),
     "torch.nn.parallel.distributed": (_HERE + "_parallel",),
@@ -136,6 +164,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.utils.data.distributed": (_HERE + "_distributed_sampler",),
     "torch.nn.parameter": (_HERE + "_nn", "plait.nn"),
     "torch.nn.utils": (_HERE + "_packages", "plait.nn.utils"),
+    "torch.nn.utils._named_member_accessor": (_HERE + "_member_swap",),
     "torch.nn.utils.rnn": ("plait.nn.utils.rnn",),
     "torch.nn.utils.parametrize": ("plait.nn.utils.parametrize",),
     "torch.nn.utils.parametrizations": ("plait.nn.utils.parametrizations",),
@@ -144,18 +173,34 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.optim": (_HERE + "_packages", "plait.optim"),
     "torch.optim.lr_scheduler": (_HERE + "_lr_scheduler", "plait.optim.lr_scheduler"),
     "torch.optim.swa_utils": ("plait.optim.swa_utils",),
-    "torch.utils": (_HERE + "_packages",),
     "torch.utils.cpp_extension": (_HERE + "_cpp_extension",),
+    "torch.storage": (_HERE + "_tensor_methods", "plait"),
+    "torch.utils": (_HERE + "_tensor_swap",),
+    "torch.utils.weak": (_HERE + "_weak",),
     "torch.utils.model_zoo": (_HERE + "_model_zoo",),
     "torch._subclasses": (_HERE + "_fake_tensors",),
     "torch._subclasses.fake_tensor": (_HERE + "_fake_tensors",),
     "torch.utils._pytree": (_HERE + "_pytree",),
+    "torch.utils.flop_counter": (_HERE + "_flop_counter",),
     "torch.utils._foreach_utils": (_HERE + "_foreach_utils",),
     "torch.utils.hooks": (_HERE + "_utils_hooks",),
     "torch.utils.checkpoint": (_HERE + "_checkpoint",),
-    "torch.utils.data": (_HERE + "_distributed_sampler", _HERE + "_dataloader", "plait.utils.data"),
-    "torch.utils.data._utils": (_HERE + "_packages", "plait.utils.data"),
-    "torch.utils.data._utils.collate": ("plait.utils.data.collate",),
+    "torch.utils.data": (
+        _HERE + "_distributed_sampler",
+        _HERE + "_dataloader",
+        "plait.utils.data",
+        _HERE + "_datapipes",
+    ),
+    "torch.utils.data.datapipes": (_HERE + "_datapipes",),
+    "torch.utils.data.datapipes._decorator": (_HERE + "_datapipes",),
+    "torch.utils.data.datapipes.datapipe": (_HERE + "_datapipes",),
+    "torch.utils.data.datapipes.iter": (_HERE + "_packages", _HERE + "_datapipes:iter"),
+    "torch.utils.data.datapipes.map": (_HERE + "_packages", _HERE + "_datapipes:map"),
+    "torch.utils.data._utils": (_HERE + "_data_utils", "plait.utils.data"),
+    "torch.utils.data._utils.collate": (_HERE + "_collate",),
+    "torch.utils.data._utils.fetch": (_HERE + "_dataloader",),
+    "torch.utils.data._utils.pin_memory": (_HERE + "_data_utils",),
+    "torch.utils.data._utils.worker": (_HERE + "_data_utils",),
     "torch.utils.tensorboard": (_HERE + "_tensorboard",),
     "torch.utils.tensorboard.writer": (_HERE + "_tensorboard",),
     "torch.utils.benchmark": (_HERE + "_benchmark",),
@@ -189,14 +234,31 @@ PLACES["torch.distributions.transforms"] = (
     "plait_nn.distributions._transform",
 )
 PLACES["torch.distributions.utils"] = (_HERE + "_distribution_utils", "plait.distributions.utils")
+PLACES["torch.nn.modules.module"] = (_HERE + "_global_hooks", *PLACES["torch.nn.modules"])
 PLACES["torch.autograd.function"] = ("plait.autograd.function", *PLACES["torch.autograd"])
 PLACES["torch.optim.optimizer"] = (_HERE + "_optimizer", "plait.optim")
 
 for _name in ("cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized"):
     PLACES[f"torch.backends.{_name}"] = (f"{_HERE}_backends:{_name}",)
 
+PLACES["torch.distributed.distributed_c10d"] = (_HERE + "_distributed",)
+for _name in ("distributed", "distributed.device_mesh", "distributed.tensor.device_mesh",
+              "distributed.tensor.placement_types", "distributed._tensor.placement_types",
+              "distributed.tensor._dtensor_spec"):  # fmt: skip
+    _before = PLACES.get(f"torch.{_name}", ())
+    PLACES[f"torch.{_name}"] = (*_before, _HERE + "_distributed_tensor")
+PLACES["torch.distributed.algorithms._checkpoint"] = (_HERE + "_packages",)
+PLACES["torch.distributed.algorithms._checkpoint.checkpoint_wrapper"] = (
+    _HERE + "_checkpoint_wrapper",
+)
+for _name in _named_only.places():
+    _place = f"torch.{_name}".rstrip(".")
+    _before = PLACES.get(_place, (_HERE + "_packages",))
+    PLACES[_place] = (*_before, f"{_HERE}_named_only:{_name or 'torch'}")
+
 # names that are functions of the parent package, also after an import of the module
 FUNCTIONS = frozenset({"torch._higher_order_ops.associative_scan",
+                       "torch.distributed._composable.replicate",
                        "torch.autograd.gradcheck", "torch.nn.utils.weight_norm",
                        "torch.nn.utils.spectral_norm", "torch.nn.parallel.parallel_apply",
                        "torch.nn.parallel.replicate"})  # fmt: skip

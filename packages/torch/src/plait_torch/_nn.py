@@ -6,7 +6,7 @@ from typing import Any
 
 import plait
 
-__all__ = ["NonDynamicallyQuantizableLinear", "is_lazy"]
+__all__ = ["NonDynamicallyQuantizableLinear", "UninitializedTensorMixin", "is_lazy"]
 
 # the class of a layer in PyTorch's attention, which tools skip
 NonDynamicallyQuantizableLinear = plait.nn.Linear
@@ -15,3 +15,22 @@ NonDynamicallyQuantizableLinear = plait.nn.Linear
 def is_lazy(param: Any) -> bool:
     """Return whether the parameter has no shape yet."""
     return isinstance(param, plait.nn.UninitializedParameter)
+
+
+class _OfUninitialized(type):
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, (plait.nn.UninitializedParameter, plait.nn.UninitializedBuffer))
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return issubclass(kind, (plait.nn.UninitializedParameter, plait.nn.UninitializedBuffer))
+
+
+class UninitializedTensorMixin(metaclass=_OfUninitialized):
+    """The class of parameters and buffers without a shape, for `isinstance`.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._nn import UninitializedTensorMixin
+        >>> isinstance(plait.nn.LazyLinear(3).weight, UninitializedTensorMixin)
+        True
+    """

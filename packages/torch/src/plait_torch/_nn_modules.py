@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeVar
 
 import plait
 from plait_nn._batch_norm import _BatchNorm, _InstanceNorm, _Norm
@@ -30,7 +30,9 @@ __all__ = [
     "_NormBase",
     "_WeightedLoss",
     "_WrappedHook",
+    "T",
     "_addindent",
+    "_forward_unimplemented",
     "_get_activation_fn",
     "_get_clones",
     "_global_backward_hooks",
@@ -43,13 +45,20 @@ __all__ = [
     "_global_module_registration_hooks",
     "_global_parameter_registration_hooks",
     "_has_any_global_hook",
+    "_grad_t",
+    "_list_with_default",
     "_ntuple",
     "_pair",
+    "_shape_t",
     "_quadruple",
     "_single",
     "_triple",
+    "apply_permutation",
 ]
 
+T = TypeVar("T", bound=plait.nn.Module)
+_grad_t = tuple[plait.Tensor, ...] | plait.Tensor
+_shape_t = int | list[int] | plait.Size
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 _ConvNd = _Conv  # in PyTorch the base of the transposed convolutions, too
 _NormBase = _Norm
@@ -84,3 +93,31 @@ def _get_activation_fn(activation: str) -> Callable[..., Any]:
 def _addindent(s_: str, numSpaces: int) -> str:
     """Indent all lines but the first."""
     return s_.replace("\n", "\n" + " " * numSpaces)
+
+
+def _forward_unimplemented(self: Any, *input: Any) -> NoReturn:
+    """Raise: a module must define `forward`."""
+    raise NotImplementedError(f"{type(self).__name__}: a module must define `forward`")
+
+
+def _list_with_default(out_size: Sequence[int | None] | int, defaults: Sequence[int]) -> Any:
+    """Return sizes with those that are None replaced by the last ones of `defaults`.
+
+    Example:
+        >>> from plait_torch._nn_modules import _list_with_default
+        >>> _list_with_default((None, 5), (3, 7, 9))
+        [7, 5]
+    """
+    if isinstance(out_size, int):
+        return out_size
+    if len(defaults) <= len(out_size):
+        raise ValueError(
+            f"_list_with_default: more than {len(out_size)} sizes are required; got {len(defaults)}"
+        )
+    last = defaults[-len(out_size) :]
+    return [d if size is None else size for size, d in zip(out_size, last, strict=True)]
+
+
+def apply_permutation(tensor: Any, permutation: Any, dim: int = 1) -> Any:
+    """Return the elements of a dimension in another order."""
+    return tensor.index_select(dim, permutation)

@@ -2,64 +2,170 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable
+import dataclasses
+from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 __all__ = [
     "SUPPORTED_NODES",
     "Context",
+    "FlattenFunc",
+    "GetAttrKey",
+    "KeyEntry",
+    "KeyPath",
+    "LeafSpec",
     "MappingKey",
     "NodeDef",
     "PyTree",
     "SequenceKey",
     "TreeSpec",
+    "UnflattenFunc",
+    "_broadcast_to_and_flatten",
+    "_deregister_pytree_node",
     "_dict_flatten",
     "_dict_flatten_with_keys",
     "_dict_unflatten",
+    "_get_node_type",
+    "_is_leaf",
+    "_is_namedtuple_instance",
     "_register_pytree_node",
+    "is_namedtuple",
+    "is_namedtuple_class",
+    "is_namedtuple_instance",
+    "is_structseq",
+    "is_structseq_class",
+    "is_structseq_instance",
+    "key_get",
+    "keystr",
+    "register_dataclass",
     "register_pytree_node",
     "tree_all",
     "tree_all_only",
     "tree_any",
     "tree_any_only",
     "tree_flatten",
+    "tree_flatten_with_path",
+    "tree_is_leaf",
     "tree_iter",
     "tree_leaves",
+    "tree_leaves_with_path",
     "tree_map",
     "tree_map_",
     "tree_map_only",
+    "tree_map_only_",
+    "tree_map_with_path",
     "tree_structure",
     "tree_unflatten",
+    "treespec_leaf",
 ]
 
 Context: TypeAlias = Any
 PyTree: TypeAlias = Any
+FlattenFunc: TypeAlias = Callable[[Any], tuple[list[Any], Any]]
+UnflattenFunc: TypeAlias = Callable[[Iterable[Any], Any], Any]
+KeyEntry: TypeAlias = Any
+KeyPath: TypeAlias = tuple[Any, ...]
 
 
 class NodeDef(NamedTuple):
     """The functions to flatten and unflatten one type of container."""
 
-    type: type[Any]
-    flatten_fn: Callable[[Any], tuple[list[Any], Context]]
-    unflatten_fn: Callable[[Iterable[Any], Context], Any]
+    type: Any
+    flatten_fn: FlattenFunc
+    unflatten_fn: UnflattenFunc
+    flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[Any, Any]], Any]] | None = None
 
 
 class TreeSpec(NamedTuple):
-    """The structure of containers, for `tree_unflatten`; the type of a leaf is None."""
+    """The structure of containers, for `tree_unflatten`; the type of a leaf is None.
 
-    type: type[Any] | None
+    Example:
+        >>> from plait_torch._pytree import tree_structure
+        >>> spec = tree_structure({"a": 1, "b": [2, 3]})
+        >>> spec
+        TreeSpec(dict, ['a', 'b'], [*, TreeSpec(list, None, [*, *])])
+        >>> spec.num_leaves, spec.unflatten("xyz")
+        (3, {'a': 'x', 'b': ['y', 'z']})
+    """
+
+    type: Any
     context: Context
     children_specs: list[TreeSpec]
+
+    def __repr__(self) -> str:
+        if self.type is None:
+            return "*"
+        name = getattr(self.type, "__name__", repr(self.type))
+        return f"TreeSpec({name}, {self.context!r}, {self.children_specs!r})"
 
     @property
     def num_leaves(self) -> int:
         """The number of leaves."""
         return 1 if self.type is None else sum(each.num_leaves for each in self.children_specs)
 
+    @property
+    def num_nodes(self) -> int:
+        """The number of leaves and containers."""
+        return 1 + sum(each.num_nodes for each in self.children_specs)
+
+    @property
+    def num_children(self) -> int:
+        """The number of children of the outermost container."""
+        return len(self.children_specs)
+
     def is_leaf(self) -> bool:
         """Return whether this is a leaf."""
         return self.type is None
+
+    def children(self) -> list[TreeSpec]:
+        """Return the structures of the children."""
+        return list(self.children_specs)
+
+    def child(self, index: int) -> TreeSpec:
+        """Return the structure of one child."""
+        return self.children_specs[index]
+
+    def flatten_up_to(self, tree: Any) -> list[Any]:
+        """Return the parts of a tree where this structure has its leaves.
+
+        Raises:
+            ValueError: if the tree has another structure above these.
+        """
+        if self.type is None:
+            return [tree]
+        found = _get_node_type(tree)
+        if found is not self.type:
+            raise ValueError(f"flatten_up_to: {self.type} is required; got {found}")
+        children, context = _definition(tree).flatten_fn(tree)  # type: ignore[union-attr]
+        if len(children) != self.num_children or context != self.context:
+            raise ValueError(f"flatten_up_to: the children of {self} are required; got {tree!r}")
+        parts = zip(self.children_specs, children, strict=True)
+        return [leaf for spec, child in parts for leaf in spec.flatten_up_to(child)]
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """Return the containers with other leaves."""
+        return tree_unflatten(leaves, self)
+
+
+class LeafSpec(TreeSpec):
+    """The structure of a leaf.
+
+    Example:
+        >>> from plait_torch._pytree import LeafSpec, tree_structure
+        >>> tree_structure(1) == LeafSpec(), isinstance(tree_structure(1), LeafSpec)
+        (True, True)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls) -> LeafSpec:
+        return tuple.__new__(cls, (None, None, []))
+
+
+def treespec_leaf() -> LeafSpec:
+    """Return the structure of a leaf."""
+    return LeafSpec()
 
 
 def _dict_flatten(d: dict[Any, Any]) -> tuple[list[Any], Context]:
@@ -75,11 +181,38 @@ class MappingKey(NamedTuple):
 
     key: Any
 
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+    def get(self, parent: Any) -> Any:
+        """Return the value of the key."""
+        return parent[self.key]
+
 
 class SequenceKey(NamedTuple):
     """An index of a sequence in a path."""
 
     idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
+
+    def get(self, sequence: Any) -> Any:
+        """Return the element at the index."""
+        return sequence[self.idx]
+
+
+class GetAttrKey(NamedTuple):
+    """An attribute in a path."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+    def get(self, obj: Any) -> Any:
+        """Return the attribute's value."""
+        return getattr(obj, self.name)
 
 
 def _dict_flatten_with_keys(d: dict[Any, Any]) -> tuple[list[tuple[MappingKey, Any]], Context]:
@@ -98,20 +231,55 @@ def _default_unflatten(values: Iterable[Any], context: Context) -> defaultdict[A
     return defaultdict(context[0], zip(context[1], values, strict=True))
 
 
+def _default_flatten_with_keys(d: defaultdict[Any, Any]) -> tuple[list[Any], Context]:
+    return [(MappingKey(key), value) for key, value in d.items()], (d.default_factory, list(d))
+
+
 def _sequence_flatten(values: Any) -> tuple[list[Any], Context]:
     return list(values), None
 
 
-SUPPORTED_NODES: dict[type[Any], NodeDef] = {
-    dict: NodeDef(dict, _dict_flatten, _dict_unflatten),
-    OrderedDict: NodeDef(OrderedDict, _dict_flatten, _ordered_unflatten),
-    defaultdict: NodeDef(defaultdict, _default_flatten, _default_unflatten),
-    list: NodeDef(list, _sequence_flatten, lambda values, context: list(values)),
-    tuple: NodeDef(tuple, _sequence_flatten, lambda values, context: tuple(values)),
+def _sequence_flatten_with_keys(values: Any) -> tuple[list[Any], Context]:
+    return [(SequenceKey(i), value) for i, value in enumerate(values)], None
+
+
+def _deque_flatten_with_keys(values: deque[Any]) -> tuple[list[Any], Context]:
+    return _sequence_flatten_with_keys(values)[0], values.maxlen
+
+
+def _fields_flatten_with_keys(values: Any) -> tuple[list[Any], Context]:
+    return [(GetAttrKey(name), getattr(values, name)) for name in values._fields], type(values)
+
+
+SUPPORTED_NODES: dict[Any, NodeDef] = {
+    dict: NodeDef(dict, _dict_flatten, _dict_unflatten, _dict_flatten_with_keys),
+    OrderedDict: NodeDef(OrderedDict, _dict_flatten, _ordered_unflatten, _dict_flatten_with_keys),
+    defaultdict: NodeDef(
+        defaultdict, _default_flatten, _default_unflatten, _default_flatten_with_keys
+    ),
+    list: NodeDef(
+        list,
+        _sequence_flatten,
+        lambda values, context: list(values),
+        _sequence_flatten_with_keys,
+    ),
+    tuple: NodeDef(
+        tuple,
+        _sequence_flatten,
+        lambda values, context: tuple(values),
+        _sequence_flatten_with_keys,
+    ),
+    namedtuple: NodeDef(
+        namedtuple,
+        lambda values: (list(values), type(values)),
+        lambda values, context: context(*values),
+        _fields_flatten_with_keys,
+    ),
     deque: NodeDef(
         deque,
         lambda values: (list(values), values.maxlen),
         lambda values, context: deque(values, maxlen=context),
+        _deque_flatten_with_keys,
     ),
 }
 
@@ -135,16 +303,127 @@ def register_pytree_node(
         >>> tree_map(str, [Pair(1, 2)])[0].two
         '2'
     """
-    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn)
+    keys = options.get("flatten_with_keys_fn")
+    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, keys)
 
 
 _register_pytree_node = register_pytree_node
 
 
+def _deregister_pytree_node(cls: type[Any]) -> None:
+    SUPPORTED_NODES.pop(cls, None)
+
+
+def register_dataclass(
+    cls: type[Any],
+    *,
+    field_names: Sequence[str] | None = None,
+    drop_field_names: Sequence[str] | None = None,
+    serialized_type_name: str | None = None,
+) -> None:
+    """Register a dataclass as a container of its fields.
+
+    Args:
+        cls: the class.
+        field_names: the fields whose values count; None is all but the dropped ones.
+        drop_field_names: fields that are left out, which the class must have defaults for.
+        serialized_type_name: has no effect.
+
+    Raises:
+        ValueError: if the class is no dataclass, or does not have such fields.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from plait_torch._pytree import register_dataclass, tree_map
+        >>> @dataclass
+        ... class Point:
+        ...     x: int
+        ...     y: int
+        >>> register_dataclass(Point)
+        >>> tree_map(lambda number: number * 10, [Point(1, 2)])
+        [Point(x=10, y=20)]
+    """
+    if not dataclasses.is_dataclass(cls):
+        raise ValueError(f"register_dataclass: a dataclass is required; got {cls!r}")
+    there = [each.name for each in dataclasses.fields(cls) if each.init]
+    dropped = set(drop_field_names or ())
+    names = list(field_names) if field_names is not None else [n for n in there if n not in dropped]
+    if unknown := (set(names) | dropped) - set(there):
+        raise ValueError(f"register_dataclass: {cls.__name__} has no field {sorted(unknown)[0]!r}")
+
+    def flatten(obj: Any) -> tuple[list[Any], Context]:
+        return [getattr(obj, name) for name in names], None
+
+    def flatten_with_keys(obj: Any) -> tuple[list[tuple[Any, Any]], Context]:
+        return [(GetAttrKey(name), getattr(obj, name)) for name in names], None
+
+    def unflatten(values: Iterable[Any], context: Context) -> Any:
+        return cls(**dict(zip(names, values, strict=True)))
+
+    SUPPORTED_NODES[cls] = NodeDef(cls, flatten, unflatten, flatten_with_keys)
+
+
+def is_namedtuple_class(cls: Any) -> bool:
+    """Return whether a class is one of `namedtuple` or `NamedTuple`."""
+    return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields")
+
+
+def is_namedtuple_instance(obj: Any) -> bool:
+    """Return whether the class of an object is one of `namedtuple` or `NamedTuple`."""
+    return is_namedtuple_class(type(obj))
+
+
+def is_namedtuple(obj: Any) -> bool:
+    """Return whether an object, or a class, is a named tuple."""
+    return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
+
+
+_is_namedtuple_instance = is_namedtuple_instance
+
+
+def is_structseq_class(cls: Any) -> bool:
+    """Return whether a class is a tuple with names that C makes, such as ``return_types.max``."""
+    if not isinstance(cls, type) or cls.__bases__ != (tuple,):
+        return False
+    return isinstance(getattr(cls, "n_sequence_fields", None), int)
+
+
+def is_structseq_instance(obj: Any) -> bool:
+    """Return whether an object is a tuple with names that C makes."""
+    return is_structseq_class(type(obj))
+
+
+def is_structseq(obj: Any) -> bool:
+    """Return whether an object, or a class, is a tuple with names that C makes."""
+    return is_structseq_class(obj if isinstance(obj, type) else type(obj))
+
+
+def _get_node_type(tree: Any) -> Any:
+    """Return the key of a container in `SUPPORTED_NODES`: its class, or `namedtuple`."""
+    kind = type(tree)
+    if kind not in SUPPORTED_NODES and is_namedtuple_class(kind):
+        return namedtuple
+    return kind
+
+
+def _is_leaf(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+    return (is_leaf is not None and is_leaf(tree)) or _definition(tree) is None
+
+
+def tree_is_leaf(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+    """Return whether a value is no container."""
+    return _is_leaf(tree, is_leaf)
+
+
 def _definition(value: Any) -> NodeDef | None:
-    kind = type(value)
-    if kind not in SUPPORTED_NODES and isinstance(value, tuple) and hasattr(value, "_fields"):
-        return NodeDef(kind, _sequence_flatten, lambda values, context: kind(*values))
+    kind = _get_node_type(value)
+    if kind not in SUPPORTED_NODES and is_structseq_class(kind):
+        SUPPORTED_NODES[kind] = NodeDef(
+            kind,
+            _sequence_flatten,
+            lambda values, context: kind(list(values)),
+            _sequence_flatten_with_keys,
+        )
     return SUPPORTED_NODES.get(kind)
 
 
@@ -171,7 +450,7 @@ def tree_flatten(
         node = None if is_leaf is not None and is_leaf(value) else _definition(value)
         if node is None:
             leaves.append(value)
-            return TreeSpec(None, None, [])
+            return LeafSpec()
         children, context = node.flatten_fn(value)
         return TreeSpec(node.type, context, [walk(child) for child in children])
 
@@ -180,14 +459,18 @@ def tree_flatten(
 
 def tree_unflatten(leaves: Any, treespec: Any) -> Any:
     """Return the containers of a `TreeSpec` with other leaves."""
-    rest = iter(leaves)
+    rest = list(leaves)
+    if len(rest) != treespec.num_leaves:
+        raise ValueError(
+            f"tree_unflatten: {treespec.num_leaves} leaves are required; got {len(rest)}"
+        )
+    rest.reverse()
 
     def build(spec: TreeSpec) -> Any:
         if spec.type is None:
-            return next(rest)
+            return rest.pop()
         values = [build(part) for part in spec.children_specs]
-        node = SUPPORTED_NODES.get(spec.type)
-        return spec.type(*values) if node is None else node.unflatten_fn(values, spec.context)
+        return SUPPORTED_NODES[spec.type].unflatten_fn(values, spec.context)
 
     return build(treespec)
 
@@ -215,7 +498,7 @@ def tree_map(
 ) -> Any:
     """Return the containers around ``func(leaf, ...)`` of the leaves of one or more trees."""
     leaves, spec = tree_flatten(tree, is_leaf)
-    others = [tree_leaves(rest, is_leaf) for rest in rests]
+    others = [spec.flatten_up_to(rest) for rest in rests]
     return tree_unflatten([func(*each) for each in zip(leaves, *others, strict=True)], spec)
 
 
@@ -225,9 +508,104 @@ def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any) -> Any:
     return tree
 
 
+def tree_flatten_with_path(
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> tuple[list[tuple[KeyPath, Any]], TreeSpec]:
+    """Return the leaves with their paths, tuples of keys, and the structure.
+
+    Example:
+        >>> from plait_torch._pytree import keystr, tree_flatten_with_path
+        >>> leaves, spec = tree_flatten_with_path({"a": [1, 2]})
+        >>> [(keystr(path), leaf) for path, leaf in leaves]
+        [("['a'][0]", 1), ("['a'][1]", 2)]
+    """
+    found: list[tuple[KeyPath, Any]] = []
+
+    def walk(path: KeyPath, value: Any) -> None:
+        node = None if is_leaf is not None and is_leaf(value) else _definition(value)
+        if node is None:
+            found.append((path, value))
+            return
+        if node.flatten_with_keys_fn is None:
+            raise ValueError(
+                f"tree_flatten_with_path: {node.type} is registered without "
+                "`flatten_with_keys_fn`, which is required for paths"
+            )
+        for key, child in node.flatten_with_keys_fn(value)[0]:
+            walk((*path, key), child)
+
+    walk((), tree)
+    return found, tree_structure(tree, is_leaf)
+
+
+def tree_leaves_with_path(
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> list[tuple[KeyPath, Any]]:
+    """Return the leaves with their paths."""
+    return tree_flatten_with_path(tree, is_leaf)[0]
+
+
+def tree_map_with_path(
+    func: Callable[..., Any],
+    tree: Any,
+    *rests: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Any:
+    """Return the containers around ``func(path, leaf, ...)`` of the leaves of one or more trees."""
+    leaves, spec = tree_flatten_with_path(tree, is_leaf)
+    others = [spec.flatten_up_to(rest) for rest in rests]
+    mapped = (func(*leaf, *rest) for leaf, *rest in zip(leaves, *others, strict=True))
+    return tree_unflatten(mapped, spec)
+
+
+def keystr(kp: KeyPath) -> str:
+    """Return a path as Python writes it: ``['a'][0].name``."""
+    return "".join(map(str, kp))
+
+
+def key_get(obj: Any, kp: KeyPath) -> Any:
+    """Return what lies at a path within containers."""
+    for key in kp:
+        obj = key.get(obj)
+    return obj
+
+
+def _broadcast_to_and_flatten(
+    tree: Any, treespec: TreeSpec, is_leaf: Callable[[Any], bool] | None = None
+) -> list[Any] | None:
+    """Return the leaves of a tree that is a structure's upper part, each as often as the structure
+    has leaves below it; None if it is not.
+
+    Example:
+        >>> from plait_torch._pytree import _broadcast_to_and_flatten, tree_structure
+        >>> _broadcast_to_and_flatten((0, None), tree_structure((1, [2, 3])))
+        [0, None, None]
+    """
+    if _is_leaf(tree, is_leaf):
+        return [tree] * treespec.num_leaves
+    if treespec.type is None or treespec.type is not _get_node_type(tree):
+        return None
+    children, context = SUPPORTED_NODES[treespec.type].flatten_fn(tree)
+    if len(children) != treespec.num_children or context != treespec.context:
+        return None
+    found: list[Any] = []
+    for child, spec in zip(children, treespec.children_specs, strict=True):
+        part = _broadcast_to_and_flatten(child, spec, is_leaf)
+        if part is None:
+            return None
+        found += part
+    return found
+
+
 def tree_map_only(kind: Any, func: Callable[[Any], Any], tree: Any, **options: Any) -> Any:
     """Return the containers with ``func(leaf)`` for the leaves of a type."""
     return tree_map(lambda leaf: func(leaf) if isinstance(leaf, kind) else leaf, tree, **options)
+
+
+def tree_map_only_(kind: Any, func: Callable[[Any], Any], tree: Any, **options: Any) -> Any:
+    """Call the function with each leaf of a type; return the containers unchanged."""
+    tree_map_only(kind, func, tree, **options)
+    return tree
 
 
 def tree_all(pred: Callable[[Any], bool], tree: Any) -> bool:

@@ -15,19 +15,25 @@ from plait_torch._zip_records import PyTorchFileReader
 
 __all__ = [
     "DEFAULT_PROTOCOL",
+    "FILE_LIKE",
     "MAP_LOCATION",
     "FileLike",
+    "SourceChangeWarning",
+    "_is_zipfile",
     "add_safe_globals",
     "clear_safe_globals",
+    "default_restore_location",
     "get_safe_globals",
     "get_unsafe_globals_in_checkpoint",
     "load",
+    "location_tag",
     "safe_globals",
     "save",
 ]
 
 DEFAULT_PROTOCOL = 2  # of the pickles in PyTorch's files
 FileLike: TypeAlias = "str | PathLike[str] | IO[bytes]"
+FILE_LIKE = FileLike
 MAP_LOCATION: TypeAlias = "Callable[[Any, str], Any] | plait.device | str | dict[str, str] | None"
 
 _TRUE = ("1", "y", "yes", "true")
@@ -265,3 +271,38 @@ def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:
         for module, name in names
         if table.named(module, name) is None and not (safe and safe.find(module, name))
     ]
+
+
+class SourceChangeWarning(Warning):
+    """The class of warnings that PyTorch gives for modules whose source has changed."""
+
+
+def _is_zipfile(f: Any) -> bool:
+    """Return whether a file, at its position, begins as PyTorch's zip files do."""
+    start = f.tell()
+    first = f.read(4)
+    f.seek(start)
+    return bool(first == b"PK\x03\x04")
+
+
+def location_tag(storage: Any) -> str:
+    """Return the name of the device that a storage is on."""
+    return str(storage.device)
+
+
+def default_restore_location(storage: Any, location: str) -> Any:
+    """Return a storage on the CPU, for a ``map_location`` that a program writes.
+
+    Raises:
+        RuntimeError: for another place than the CPU.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._serialization import default_restore_location
+        >>> storage = plait.ones(1).untyped_storage()
+        >>> default_restore_location(storage, "cpu") is storage
+        True
+    """
+    if plait.device(location).type != "cpu":
+        raise RuntimeError(f"default_restore_location: 'cpu' is required, got {location!r}")
+    return storage

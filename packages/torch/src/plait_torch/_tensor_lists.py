@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import plait
 from plait_torch._accelerator import get_device_module
 
 __all__ = [
+    "ExceptionWrapper",
     "_element_size",
     "_flatten_dense_tensors",
     "_get_all_device_indices",
@@ -17,6 +20,9 @@ __all__ = [
     "_get_device_module",
     "_import_dotted_name",
     "_rebuild_parameter",
+    "_rebuild_tensor",
+    "_rebuild_tensor_v2",
+    "_rebuild_tensor_v3",
     "_unflatten_dense_tensors",
 ]
 
@@ -92,3 +98,77 @@ def _import_dotted_name(name: str) -> Any:
 def _rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Iterable[Any]) -> Any:
     """Return a parameter with these elements."""
     return plait.nn.Parameter(data, requires_grad)
+
+
+def _rebuild_tensor(
+    storage: Any, storage_offset: int, size: Sequence[int], stride: Sequence[int]
+) -> Any:
+    """Return a tensor over a storage of ``tensor.storage()``, in its dtype.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._tensor_lists import _rebuild_tensor
+        >>> from plait_torch._tensor_methods import TypedStorage
+        >>> _rebuild_tensor(TypedStorage(plait.arange(4)), 1, (2,), (2,))
+        tensor([1, 3])
+    """
+    made = plait.empty(0, dtype=storage.dtype)
+    return made.set_(storage.untyped(), storage_offset, tuple(size), tuple(stride))
+
+
+def _rebuild_tensor_v2(
+    storage: Any,
+    storage_offset: int,
+    size: Sequence[int],
+    stride: Sequence[int],
+    requires_grad: bool,
+    backward_hooks: Iterable[Any],
+    metadata: Any = None,
+) -> Any:
+    """Return a tensor over a storage, which may require grad."""
+    return _rebuild_tensor(storage, storage_offset, size, stride).requires_grad_(requires_grad)
+
+
+def _rebuild_tensor_v3(
+    storage: Any,
+    storage_offset: int,
+    size: Sequence[int],
+    stride: Sequence[int],
+    requires_grad: bool,
+    backward_hooks: Iterable[Any],
+    dtype: Any,
+    metadata: Any = None,
+) -> Any:
+    """Return a tensor of a dtype over an untyped storage."""
+    made = plait.empty(0, dtype=dtype)
+    made = made.set_(storage, storage_offset, tuple(size), tuple(stride))
+    return made.requires_grad_(requires_grad)
+
+
+class ExceptionWrapper:
+    """An exception that is raised again elsewhere, such as in another thread, with its text.
+
+    Example:
+        >>> from plait_torch._tensor_lists import ExceptionWrapper
+        >>> try:
+        ...     int("x")
+        ... except ValueError:
+        ...     caught = ExceptionWrapper(where="in a thread")
+        >>> caught.exc_type.__name__, "invalid literal" in caught.exc_msg
+        ('ValueError', True)
+    """
+
+    def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
+        exc_info = sys.exc_info() if exc_info is None else exc_info
+        self.exc_type = exc_info[0]
+        self.exc_msg = "".join(traceback.format_exception(*exc_info))
+        self.where = where
+
+    def reraise(self) -> NoReturn:
+        """Raise an exception of the same class whose text has the place and the traceback."""
+        text = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        try:
+            error = self.exc_type(text)
+        except Exception:  # a class with other arguments
+            raise RuntimeError(text) from None
+        raise error

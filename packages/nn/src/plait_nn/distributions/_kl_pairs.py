@@ -16,6 +16,7 @@ from plait_nn.distributions.categorical import Categorical
 from plait_nn.distributions.cauchy import Cauchy
 from plait_nn.distributions.continuous_bernoulli import ContinuousBernoulli
 from plait_nn.distributions.dirichlet import Dirichlet
+from plait_nn.distributions.exp_family import ExponentialFamily
 from plait_nn.distributions.exponential import Exponential
 from plait_nn.distributions.gamma import Gamma
 from plait_nn.distributions.geometric import Geometric
@@ -224,18 +225,6 @@ def _exponential_gamma(p: Any, q: Any) -> Tensor:
     return a.lgamma() - a * ratio.log() + ratio + a * EULER - (1 + EULER)
 
 
-@register_kl(Gamma, Exponential)
-def _gamma_exponential(p: Any, q: Any) -> Tensor:
-    return -p.entropy() - q.rate.log() + q.rate * p.concentration / p.rate
-
-
-@register_kl(Exponential, Normal)
-def _exponential_normal(p: Any, q: Any) -> Tensor:
-    variance, inverse = q.scale.square(), p.rate.reciprocal()
-    distance = inverse.square() - inverse * q.loc + q.loc.square() / 2
-    return (p.rate * q.scale).log() - 1 + distance / variance + 0.5 * math.log(2 * math.pi)
-
-
 @register_kl(Laplace, Normal)
 def _laplace_normal(p: Any, q: Any) -> Tensor:
     variance = q.scale.square()
@@ -267,19 +256,6 @@ def _gumbel_normal(p: Any, q: Any) -> Tensor:
     return squared - ratio.log() + 0.5 * math.log(2 * math.pi) - (1 + EULER)
 
 
-@register_kl(Uniform, Normal)
-def _uniform_normal(p: Any, q: Any) -> Tensor:
-    width, middle = p.high - p.low, (p.high + p.low) / 2
-    squared = (width.square() / 12 + (middle - q.loc).square()) / (2 * q.scale.square())
-    return (math.sqrt(2 * math.pi) * q.scale / width).log() + squared
-
-
-@register_kl(Uniform, Exponential)
-def _uniform_exponential(p: Any, q: Any) -> Tensor:
-    made = q.rate * (p.high + p.low) / 2 - ((p.high - p.low) * q.rate).log()
-    return pc.where(p.low < 0, math.inf, made)
-
-
 @register_kl(Beta, Uniform)
 def _beta_uniform(p: Any, q: Any) -> Tensor:
     made = -p.entropy() + (q.high - q.low).log()
@@ -296,6 +272,110 @@ def _uniform_beta(p: Any, q: Any) -> Tensor:
     return pc.where((p.high > 1) | (p.low < 0), math.inf, made)
 
 
+# ---- of the moments of the first
+
+
+def _to_normal(p: Any, q: Any) -> Tensor:
+    squared = (p.variance + (p.mean - q.loc).square()) / (2 * q.scale.square())
+    return -p.entropy() + q.scale.log() + 0.5 * math.log(2 * math.pi) + squared
+
+
+def _to_exponential(p: Any, q: Any) -> Tensor:
+    return -p.entropy() - q.rate.log() + q.rate * p.mean
+
+
+def _to_gamma(p: Any, q: Any) -> Tensor:
+    a = q.concentration
+    logs = (a - 1) * _mean_log(p)
+    return -p.entropy() - a * q.rate.log() + a.lgamma() - logs + q.rate * p.mean
+
+
+def _to_continuous_bernoulli(p: Any, q: Any) -> Tensor:
+    return -p.entropy() - p.mean * q.logits - (-q.probs).log1p() - q._log_normalizer()
+
+
+def _to_gumbel(p: Any, q: Any) -> Tensor:
+    shift = (p.mean - q.loc) / q.scale
+    return -p.entropy() + shift + q.scale.log() + (q.loc / q.scale).exp() * _mean_exp(p, q.scale)
+
+
+def _mean_log(p: Any) -> Tensor:
+    """The mean of ``log(x)``."""
+    if isinstance(p, Beta):
+        return p.concentration1.digamma() - (p.concentration1 + p.concentration0).digamma()
+    if isinstance(p, Pareto):
+        return p.scale.log() + p.alpha.reciprocal()
+    ends = pc.xlogy(p.high, p.high) - pc.xlogy(p.low, p.low)
+    return ends / (p.high - p.low) - 1
+
+
+def _mean_exp(p: Any, scale: Any) -> Tensor:
+    """The mean of ``exp(-x / scale)``."""
+    if isinstance(p, Uniform):
+        low, high = p.low / scale, p.high / scale
+        return ((-low).exp() - (-high).exp()) / (high - low)
+    shape = p.concentration if isinstance(p, Gamma) else 1.0
+    return (p.rate * scale / (1 + p.rate * scale)) ** shape
+
+
+for _first in (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform):
+    register_kl(_first, Normal)(_to_normal)
+for _first in (Beta, ContinuousBernoulli, Gamma, Pareto):
+    register_kl(_first, Exponential)(_to_exponential)
+for _first in (Beta, Pareto):
+    register_kl(_first, Gamma)(_to_gamma)
+for _first in (Exponential, Gamma, Uniform):
+    register_kl(_first, Gumbel)(_to_gumbel)
+register_kl(Beta, ContinuousBernoulli)(_to_continuous_bernoulli)
+
+
+@register_kl(Uniform, ContinuousBernoulli)
+def _uniform_continuous_bernoulli(p: Any, q: Any) -> Tensor:
+    return pc.where((p.high > 1) | (p.low < 0), math.inf, _to_continuous_bernoulli(p, q))
+
+
+@register_kl(Uniform, Exponential)
+def _uniform_exponential(p: Any, q: Any) -> Tensor:
+    return pc.where(p.low < 0, math.inf, _to_exponential(p, q))
+
+
+@register_kl(Uniform, Gamma)
+def _uniform_gamma(p: Any, q: Any) -> Tensor:
+    return pc.where(p.low < 0, math.inf, _to_gamma(p, q))
+
+
+@register_kl(Uniform, Pareto)
+def _uniform_pareto(p: Any, q: Any) -> Tensor:
+    density = q.alpha.log() + q.alpha * q.scale.log() - (q.alpha + 1) * _mean_log(p)
+    return pc.where(p.low < q.scale, math.inf, -p.entropy() - density)
+
+
+@register_kl(ContinuousBernoulli, Uniform)
+def _continuous_bernoulli_uniform(p: Any, q: Any) -> Tensor:
+    made = -p.entropy() + (q.high - q.low).log()
+    return pc.where((q.high < 1) | (q.low > 0), math.inf, made)
+
+
+@register_kl(ExponentialFamily, ExponentialFamily)
+def _exponential_family(p: Any, q: Any) -> Tensor:
+    """Bregman's divergence of the log normalizer; it has no gradient, like the entropy."""
+    if type(p) is not type(q):
+        raise NotImplementedError(
+            f"kl_divergence: no closed form is registered for {type(p).__name__} and "
+            f"{type(q).__name__}; use register_kl"
+        )
+    natural = [each.detach().clone().requires_grad_() for each in p._natural_params]
+    others = [each.detach() for each in q._natural_params]
+    normalizer = p._log_normalizer(*natural)
+    normalizer.sum().backward()
+    result = q._log_normalizer(*others) - normalizer.detach()
+    for own, other in zip(natural, others, strict=True):
+        assert own.grad is not None
+        product = (other - own.detach()) * own.grad
+        result = result - sum_last(product, product.ndim - result.ndim)
+    return result
+
+
 # ---- samples of the first may fall where the second has no density
 
 
@@ -304,15 +384,17 @@ def _infinite(p: Any, q: Any) -> Tensor:
     return pc.full(shape, math.inf, dtype=p.mean.dtype, device=p.mean.device)
 
 
+_OF_REALS = (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform)
 _OUTSIDE: dict[type, tuple[type, ...]] = {
-    Exponential: (Beta, Pareto, Uniform),
-    Gamma: (Beta, Pareto, Uniform),
-    Gumbel: (Beta, Exponential, Gamma, Pareto, Uniform),
-    Laplace: (Beta, Exponential, Gamma, Pareto, Uniform),
-    Normal: (Beta, Exponential, Gamma, Pareto, Uniform),
-    Pareto: (Beta, Uniform),
+    Exponential: (Beta, ContinuousBernoulli, Pareto, Uniform),
+    Gamma: (Beta, ContinuousBernoulli, Pareto, Uniform),
+    Gumbel: _OF_REALS,
+    Laplace: _OF_REALS,
+    Normal: _OF_REALS,
+    Pareto: (Beta, ContinuousBernoulli, Uniform),
     Poisson: (Bernoulli, Binomial),
     Beta: (Pareto,),
+    ContinuousBernoulli: (Pareto,),
 }
 for _p, _others in _OUTSIDE.items():
     for _q in _others:

@@ -147,6 +147,20 @@ class Distribution:
         new._batch_shape = Size(batch_shape)
         return new
 
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """Return the instance that an `expand` fills, a new one without attributes by default.
+
+        It is a name of PyTorch that `expand` of others' distributions calls with its own class.
+        """
+        if _instance is not None:
+            return _instance
+        if type(self).__init__ is not cls.__init__:  # type: ignore[misc]
+            raise NotImplementedError(
+                f"{type(self).__name__}.expand: a subclass of {cls.__name__} with its own "
+                "`__init__` must define its own `expand`"
+            )
+        return self.__new__(type(self))
+
     def _all_constraints(self) -> dict[str, Any]:
         """Return the constraints of the class and its base classes, whose parameters an instance
         may have.

@@ -13,8 +13,9 @@ __all__ = ["kl_divergence", "register_kl"]
 _Function = Callable[[Any, Any], Tensor]
 _F = TypeVar("_F", bound=_Function)
 
-_registered: dict[tuple[type, type], _Function] = {}
-_chosen: dict[tuple[type, type], _Function | None] = {}
+# PyTorch's names, which libraries read
+_KL_REGISTRY: dict[tuple[type, type], _Function] = {}
+_KL_MEMOIZE: dict[tuple[type, type], _Function | None] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[_F], _F]:
@@ -38,8 +39,8 @@ def register_kl(type_p: type, type_q: type) -> Callable[[_F], _F]:
             raise TypeError(f"register_kl: a type of distributions is required; got {each!r}")
 
     def decorate(function: _F) -> _F:
-        _registered[type_p, type_q] = function
-        _chosen.clear()
+        _KL_REGISTRY[type_p, type_q] = function
+        _KL_MEMOIZE.clear()
         return function
 
     return decorate
@@ -48,7 +49,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[_F], _F]:
 def _find(type_p: type, type_q: type) -> _Function | None:
     for base_p in type_p.__mro__:
         for base_q in type_q.__mro__:
-            found = _registered.get((base_p, base_q))
+            found = _KL_REGISTRY.get((base_p, base_q))
             if found is not None:
                 return found
     return None
@@ -69,9 +70,9 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
         tensor([0.0000, 0.5000])
     """
     key = type(p), type(q)
-    if key not in _chosen:
-        _chosen[key] = _find(*key)
-    function = _chosen[key]
+    if key not in _KL_MEMOIZE:
+        _KL_MEMOIZE[key] = _find(*key)
+    function = _KL_MEMOIZE[key]
     if function is None:
         raise NotImplementedError(
             f"kl_divergence: no closed form is registered for {key[0].__name__} and "

@@ -31,6 +31,9 @@ from plait_nn.distributions._transform import (
     Transform,
     identity_transform,
 )
+from plait_nn.distributions._transform import (
+    _InverseTransform as _InverseTransform,  # a name of PyTorch that libraries import
+)
 from plait_nn.distributions._vector_transforms import (
     CatTransform,
     LowerCholeskyTransform,

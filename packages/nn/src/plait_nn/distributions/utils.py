@@ -25,6 +25,11 @@ __all__ = [
 _T = TypeVar("_T")
 
 
+def _standard_normal(shape: Sequence[int], dtype: Any, device: Any) -> Tensor:
+    """Draw from the standard normal distribution; a name of PyTorch that libraries import."""
+    return pc.randn(tuple(shape), dtype=dtype, device=device)
+
+
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     """Broadcast tensors and numbers to tensors of one shape.
 

@@ -1,0 +1,35 @@
+"""`torch.utils.data._utils`: parts of PyTorch's loader that libraries refer to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plait
+from plait.utils.data import WorkerInfo, get_worker_info
+
+__all__ = ["MP_STATUS_CHECK_INTERVAL", "WorkerInfo", "get_worker_info", "pin_memory"]
+
+# seconds between two looks whether PyTorch's workers live
+MP_STATUS_CHECK_INTERVAL = 5.0
+
+
+def pin_memory(data: Any, device: Any = None) -> Any:
+    """Return tensors in containers, in memory that an accelerator reads directly if there is one.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._data_utils import pin_memory
+        >>> pin_memory({"x": plait.ones(2)})
+        {'x': tensor([1., 1.])}
+    """
+    if not plait.accelerator.is_available():
+        return data
+    if isinstance(data, plait.Tensor):
+        return data.pin_memory()
+    if isinstance(data, dict):
+        return {key: pin_memory(value, device) for key, value in data.items()}
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*(pin_memory(each, device) for each in data))
+    if isinstance(data, (list, tuple)):
+        return type(data)(pin_memory(each, device) for each in data)
+    return data.pin_memory() if hasattr(data, "pin_memory") else data

@@ -1,0 +1,180 @@
+"""Settings of the engine of PyTorch that programs make, and what they ask of its profiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import plait
+from plait_torch._amp import get_autocast_dtype
+from plait_torch._jit import ScriptFunction, ScriptModule, fork, wait
+from plait_torch._zip_records import PyTorchFileReader, PyTorchFileWriter
+
+__all__ = [
+    "PyTorchFileReader",
+    "PyTorchFileWriter",
+    "ScriptFunction",
+    "ScriptModule",
+    "autocast_decrement_nesting",
+    "autocast_increment_nesting",
+    "clear_autocast_cache",
+    "cond",
+    "fork",
+    "is_autocast_cache_enabled",
+    "is_distributed",
+    "lobpcg",
+    "set_anomaly_enabled",
+    "set_autocast_cache_enabled",
+    "set_autocast_cpu_dtype",
+    "set_autocast_cpu_enabled",
+    "set_autocast_dtype",
+    "set_autocast_enabled",
+    "set_autocast_gpu_dtype",
+    "wait",
+    "while_loop",
+]
+
+_state = {"nesting": 0, "cache": True}
+
+
+def autocast_increment_nesting() -> int:
+    """Count one region of `autocast` more; return their number."""
+    _state["nesting"] += 1
+    return _state["nesting"]
+
+
+def autocast_decrement_nesting() -> int:
+    """Count one region of `autocast` less; return their number."""
+    _state["nesting"] -= 1
+    return _state["nesting"]
+
+
+def clear_autocast_cache() -> None:
+    """Do nothing: nothing is cast, and so nothing is kept."""
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Return the flag of `set_autocast_cache_enabled`."""
+    return bool(_state["cache"])
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Store the flag only: nothing is cast."""
+    _state["cache"] = bool(enabled)
+
+
+def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
+    """Do nothing, as `autocast` casts nothing: ``is_autocast_enabled()`` stays False."""
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """Do nothing, as `autocast` casts nothing."""
+
+
+def set_autocast_dtype(device_type: str, dtype: Any) -> None:
+    """Do nothing, as `autocast` casts nothing.
+
+    Raises:
+        RuntimeError: for a device that has no dtype of autocast.
+    """
+    get_autocast_dtype(device_type)
+
+
+def set_autocast_cpu_dtype(dtype: Any) -> None:
+    """Do nothing, as `autocast` casts nothing."""
+
+
+set_autocast_gpu_dtype = set_autocast_cpu_dtype
+
+
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """Turn on or off that backward passes name the operator whose derivative failed.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._engine_settings import set_anomaly_enabled
+        >>> set_anomaly_enabled(True)
+        >>> plait.is_anomaly_enabled()
+        True
+        >>> set_anomaly_enabled(False)
+    """
+    plait.autograd.set_detect_anomaly(mode, check_nan)
+
+
+def is_distributed(input: Any) -> bool:
+    """Return False: tensors are whole."""
+    return False
+
+
+def cond(
+    pred: Any,
+    true_fn: Callable[..., Any],
+    false_fn: Callable[..., Any],
+    operands: Sequence[Any] = (),
+) -> Any:
+    """Return ``true_fn(*operands)`` if the condition is true, else ``false_fn(*operands)``.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._engine_settings import cond
+        >>> cond(plait.tensor(True), lambda x: x + 1, lambda x: x - 1, (plait.zeros(1),))
+        tensor([1.])
+    """
+    return (true_fn if pred else false_fn)(*operands)
+
+
+def while_loop(
+    cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Sequence[Any]
+) -> tuple[Any, ...]:
+    """Return the values after ``body_fn``, which is called as long as ``cond_fn`` is true.
+
+    Example:
+        >>> from plait_torch._engine_settings import while_loop
+        >>> while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, 2 * x), (0, 1))
+        (3, 8)
+    """
+    values = tuple(carried_inputs)
+    while cond_fn(*values):
+        made = body_fn(*values)
+        values = tuple(made) if isinstance(made, (tuple, list)) else (made,)
+    return values
+
+
+def lobpcg(
+    A: Any,
+    k: int | None = None,
+    B: Any = None,
+    X: Any = None,
+    n: int | None = None,
+    iK: Any = None,
+    niter: int | None = None,
+    tol: float | None = None,
+    largest: bool | None = None,
+    **options: Any,
+) -> tuple[Any, Any]:
+    """Return the `k` largest (or smallest) eigenvalues of ``A x = lambda B x`` and their vectors.
+
+    PyTorch iterates. Plait computes the whole decomposition of the symmetric matrix and cuts it, so
+    the result is exact and takes the time of `linalg.eigh`; what steers the iteration has no
+    effect.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._engine_settings import lobpcg
+        >>> values, vectors = lobpcg(plait.eye(4) * plait.arange(1.0, 5), k=2)
+        >>> values
+        tensor([4., 3.])
+    """
+    k = (1 if X is None else X.shape[-1]) if k is None else k
+    matrix = A.to_dense() if A.layout != plait.strided else A
+    if B is None:
+        values, vectors = plait.linalg.eigh(matrix)
+    else:
+        lower = plait.linalg.cholesky(B)
+        half = plait.linalg.solve_triangular(lower, matrix, upper=False)
+        whole = plait.linalg.solve_triangular(lower, half.mT, upper=False)
+        values, vectors = plait.linalg.eigh((whole + whole.mT) / 2)
+        vectors = plait.linalg.solve_triangular(lower.mT, vectors, upper=True)
+    if largest is False:
+        return values[..., :k], vectors[..., :k]
+    return values[..., -k:].flip(-1), vectors[..., -k:].flip(-1)

@@ -1,0 +1,191 @@
+"""`torch.utils.data`: the map of collations, pipes, and parts of the loader."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+import pytest
+
+
+def test_collations_by_type(torch: Any) -> None:
+    from torch.utils.data._utils.collate import collate, default_collate_fn_map
+
+    class Box:
+        def __init__(self, inside: int) -> None:
+            self.inside = inside
+
+    def boxes(batch: list[Box], *, collate_fn_map: Any = None) -> int:
+        assert collate_fn_map is default_collate_fn_map
+        return sum(box.inside for box in batch)
+
+    from plait_data import collate as ours
+
+    try:
+        default_collate_fn_map.update({Box: boxes})
+        assert default_collate_fn_map[Box] is boxes
+        assert default_collate_fn_map.setdefault(Box) is boxes
+        samples = [{"box": Box(1), "x": 1.0}, {"box": Box(2), "x": 2.0}]
+        made = torch.utils.data.default_collate(samples)
+        assert made["box"] == 3 and made["x"].tolist() == [1.0, 2.0]
+        loader = torch.utils.data.DataLoader([Box(5), Box(6)], batch_size=2)
+        assert list(loader) == [11]
+        assert collate([Box(1), Box(7)], collate_fn_map=default_collate_fn_map) == 8
+    finally:
+        del default_collate_fn_map[Box]
+        del ours._registered[Box]
+
+    Pair = namedtuple("Pair", "a b")
+    batch = [Pair(torch.ones(2), ("t", 1)), Pair(torch.zeros(2), ("u", 2))]
+    made = collate(batch, collate_fn_map=default_collate_fn_map)
+    assert type(made) is Pair and made.a.shape == (2, 2) and made.b[0] == ["t", "u"]
+    assert made.b[1].tolist() == [1, 2] and made.b[1].dtype is torch.int64
+    for values, dtype in (
+        ([np.float32(1), np.float32(2)], torch.float32),
+        ([np.ones(2, np.int8), np.zeros(2, np.int8)], torch.int8),
+        ([0.5, 1.5], torch.float64),
+    ):
+        assert collate(values, collate_fn_map=default_collate_fn_map).dtype is dtype
+    with pytest.raises(RuntimeError, match="one length"):
+        collate([[1], [1, 2]], collate_fn_map=default_collate_fn_map)
+    with pytest.raises(TypeError, match=r"default_collate: .*found .*object"):
+        collate([object()], collate_fn_map=default_collate_fn_map)
+
+
+def test_pipes_of_iterables(torch: Any) -> None:
+    from torch.utils.data import IterDataPipe, functional_datapipe
+    from torch.utils.data.datapipes.iter import IterableWrapper, Mapper
+
+    source = IterableWrapper(range(7))
+    assert list(source.map(lambda x: x * 2).filter(lambda x: x > 5)) == [6, 8, 10, 12]
+    assert list(Mapper(source, str)) == list(source.map(str)) and len(source.map(str)) == 7
+    batched = source.batch(3)
+    assert list(batched) == [[0, 1, 2], [3, 4, 5], [6]] and len(batched) == 3
+    assert len(list(source.batch(3, drop_last=True))) == len(source.batch(3, drop_last=True)) == 2
+    assert list(batched.unbatch()) == list(range(7))
+    assert [part.tolist() for part in source.batch(4).collate()] == [[0, 1, 2, 3], [4, 5, 6]]
+    assert (
+        list(source.concat(source)) == [*range(7), *range(7)] and len(source.concat(source)) == 14
+    )
+    assert list(source.zip(batched)) == [(0, [0, 1, 2]), (1, [3, 4, 5]), (2, [6])]
+    for size in (1, 3, 100):
+        shuffled = source.shuffle(buffer_size=size)
+        assert sorted(shuffled) == list(range(7)) and len(shuffled) == 7
+    many = IterableWrapper(range(50)).shuffle()
+    assert list(many.set_seed(1)) == list(many.set_seed(1)) != list(many.set_seed(2))
+    assert list(many.set_shuffle(False)) == list(range(50))
+    torch.manual_seed(0)
+    first = list(many.set_shuffle())
+    torch.manual_seed(0)
+    assert list(many) == first != list(range(50))
+    loader = torch.utils.data.DataLoader(source.map(float), batch_size=4)
+    assert [batch.tolist() for batch in loader] == [[0, 1, 2, 3], [4, 5, 6]]
+    assert isinstance(source, torch.utils.data.IterableDataset) and "shuffle" in dir(source)
+
+    @functional_datapipe("negated_for_test")
+    class Negated(IterDataPipe):
+        def __init__(self, source: Any) -> None:
+            self.source = source
+
+        def __iter__(self) -> Any:
+            return (-each for each in self.source)
+
+    try:
+        assert list(source.negated_for_test())[:3] == [0, -1, -2]
+        with pytest.raises(Exception, match="there already"):
+            functional_datapipe("negated_for_test")(Negated)
+        IterDataPipe.register_function("first_for_test", lambda pipe: next(iter(pipe)))
+        assert source.first_for_test() == 0
+    finally:
+        for name in ("negated_for_test", "first_for_test"):
+            IterDataPipe.functions.pop(name, None)
+    with pytest.raises(AttributeError, match="negated_for_test"):
+        _ = source.negated_for_test
+    with pytest.raises(TypeError, match="valid length"):
+        len(source.filter(bool).map(str))
+    for wrong in (lambda: source.batch(0), lambda: source.shuffle(buffer_size=0)):
+        with pytest.raises(ValueError, match="positive"):
+            wrong()
+    for missing in (lambda: source.map(str, input_col=1), lambda: source.unbatch(-1)):
+        with pytest.raises(NotImplementedError):
+            missing()
+    with pytest.raises(TypeError, match="is required"):
+        functional_datapipe("x")(int)
+    with pytest.raises(NotImplementedError, match="__iter__"):
+        iter(IterDataPipe())
+
+
+def test_pipes_with_an_index(torch: Any) -> None:
+    from torch.utils.data import MapDataPipe
+    from torch.utils.data.datapipes.map import SequenceWrapper
+
+    pipe = SequenceWrapper([1, 2, 3])
+    assert pipe.map(str)[2] == "3" and len(pipe.map(str)) == 3
+    both = pipe.concat(pipe.map(str))
+    assert [both[i] for i in range(len(both))] == [1, 2, 3, "1", "2", "3"]
+    assert pipe.zip(both)[1] == (2, 2) and len(pipe.zip(both)) == 3
+    assert pipe.batch(2)[1] == [3] and len(pipe.batch(2)) == 2
+    assert len(pipe.batch(2, drop_last=True)) == 1
+    for wrong in (lambda: both[6], lambda: pipe.batch(2)[2]):
+        with pytest.raises(IndexError, match="out of"):
+            wrong()
+    with pytest.raises(ValueError, match="positive"):
+        pipe.batch(0)
+    with pytest.raises(NotImplementedError, match="__getitem__"):
+        _ = MapDataPipe()[0]
+
+
+def test_parts_of_the_loader(torch: Any) -> None:
+    from torch.utils.data._utils.pin_memory import pin_memory
+    from torch.utils.data._utils.worker import WorkerInfo, get_worker_info
+    from torch.utils.data.datapipes._decorator import (
+        argument_validation,
+        guaranteed_datapipes_determinism,
+        non_deterministic,
+    )
+
+    assert get_worker_info() is None and WorkerInfo is torch.utils.data.WorkerInfo
+    data = {"x": [torch.ones(1), "text"]}
+    assert pin_memory(data) == data and torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL == 5.0
+    assert argument_validation(len) is len and non_deterministic(int) is int
+    assert non_deterministic(len)(int) is int
+    with guaranteed_datapipes_determinism():
+        pass
+
+
+def test_hooks_of_all_modules_as_dicts(torch: Any) -> None:
+    from torch.nn.modules import module
+
+    hooks = module._global_parameter_registration_hooks
+    assert not hooks and not module._global_forward_hooks and len(hooks) == 0
+    seen = []
+
+    def note(owner: Any, name: str, value: Any) -> None:
+        seen.append(name)
+
+    handle = module.register_module_parameter_registration_hook(note)
+    assert list(hooks.values()) == [note] and hooks[handle.id] is note
+    torch.nn.Linear(1, 1)
+    assert seen == ["weight", "bias"]
+    handle.remove()
+    assert not hooks and repr(hooks) == "{}"
+    handle = module.register_module_forward_hook(lambda *args: None, always_call=True)
+    assert dict(module._global_forward_hooks_always_called) == {handle.id: True}
+    assert not module._global_forward_hooks_with_kwargs and len(module._global_forward_hooks) == 1
+    handle.remove()
+
+    calls = []
+    module._global_forward_pre_hooks[10**9] = lambda owner, args: calls.append(type(owner).__name__)
+    try:
+        torch.nn.Linear(1, 1)(torch.ones(1))
+        assert calls == ["Linear"]
+    finally:
+        del module._global_forward_pre_hooks[10**9]
+    torch.nn.Linear(1, 1)(torch.ones(1))
+    assert calls == ["Linear"]
+    for wrong in (hooks, module._global_forward_hooks_with_kwargs):
+        with pytest.raises(KeyError):
+            _ = wrong[3]
+    with pytest.raises(KeyError):
+        del hooks[3]
