@@ -1,4 +1,4 @@
-"""What tests/programs/compare_programs.py says of programs that pass, differ, lack a name, fail and hang."""
+"""What compare_programs.py says of programs that pass, differ, lack a name, fail and hang."""
 
 from __future__ import annotations
 

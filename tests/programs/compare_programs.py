@@ -1,6 +1,6 @@
 """Run each program on PyTorch and on plait, compare what they recorded, and write a table.
 
-    python tests/programs/compare_programs.py --pytorch PYTHON [--json FILE] [--page FILE] [NAME ...]
+    compare_programs.py --pytorch PYTHON [--json FILE] [--page FILE] [NAME ...]
 
 PYTHON is the interpreter of an environment with PyTorch and the libraries; this one has plait and
 the libraries (environments.py makes both). A program is a file beside this one whose docstring
