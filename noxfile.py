@@ -37,6 +37,7 @@ BESIDE_TESTS = (
     "jax",
     "oracle",
     "pretrained",
+    "programs",
     "replay",
 )  # folders with sessions of their own
 CHECKED_BY_CLANG_FORMAT = ("packages", "benchmarks", "examples", "tests")
@@ -543,6 +544,23 @@ def table1(session: nox.Session) -> None:
     folder = str(ROOT / ".nox" / "table1-peers")
     files = ["--json", "docs/benchmarks/table1.json", "--page", "docs/benchmarks/table1.md"]
     session.run("python", "benchmarks/table1", "--environments", folder, *files, *words)
+
+
+@nox.session(reuse_venv=True)
+def programs(session: nox.Session) -> None:
+    """Run programs of many libraries on PyTorch and on plait: nox -s programs -- [NAME ...].
+
+    The table of docs/guides/programs.md and its records are written; with names, the programs whose
+    files begin with them are run, and their rows printed. PyTorch and the libraries, some 8 GB, are
+    installed in .nox/programs-pytorch.
+    """
+    install(session, ["plait", "torch"])
+    folder = ROOT / ".nox" / "programs-pytorch"
+    session.run("python", "tests/programs/environments.py", str(folder))
+    page = ["--page", "docs/guides/programs.md", "--json", "docs/guides/programs.json"]
+    words = [*session.posargs] if session.posargs else page
+    python = str(folder / "bin" / "python")
+    session.run("python", "tests/programs/compare_programs.py", "--pytorch", python, *words)
 
 
 @nox.session(name="new-op", venv_backend="none")

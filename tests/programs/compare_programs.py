@@ -1,0 +1,273 @@
+"""Run each program on PyTorch and on plait, compare what they recorded, and write a table.
+
+    compare_programs.py --pytorch PYTHON [--json FILE] [--page FILE] [NAME ...]
+
+PYTHON is the interpreter of an environment with PyTorch and the libraries; this one has plait and
+the libraries (environments.py makes both). A program is a file beside this one whose docstring
+begins with the name of a distribution and a colon. It runs once as `PYTHON FILE` and once as
+`python -m plait.torch FILE`, each in an empty folder. NAME is the beginning of a file's name;
+without one, all run. --page replaces the table between the marks of a page, --json keeps all rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import dataclasses
+import datetime
+import json
+import math
+import os
+import pathlib
+import platform
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+
+__all__ = ["Row", "Side", "compare", "judge", "main", "table"]
+
+HERE = pathlib.Path(__file__).resolve().parent
+NOT_PROGRAMS = {"environments", "recording", "compare_programs"}
+MARKS = ("<!-- table of programs -->", "<!-- end of the table of programs -->")
+ERROR = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt|Failure)\b.*")
+OURS = ["-m", "plait.torch"]
+VERSIONS = (
+    "import importlib.metadata as m, json; "
+    "print(json.dumps({d.metadata['Name']: d.version for d in m.distributions()}))"
+)
+
+
+@dataclasses.dataclass
+class Side:
+    """What one run of a program gave."""
+
+    seconds: float
+    records: dict[str, dict[str, Any]]
+    error: str = ""
+
+
+@dataclasses.dataclass
+class Row:
+    """A program's line in the table."""
+
+    program: str
+    library: str
+    version: str
+    what: str
+    result: str
+    detail: str = ""
+    pytorch_seconds: float | None = None
+    plait_seconds: float | None = None
+    records: int = 0
+
+
+def described(path: pathlib.Path) -> tuple[str, str]:
+    """Return the library and what the program does with it, from the docstring's beginning."""
+    text = ast.get_docstring(ast.parse(path.read_text())) or ""
+    library, colon, what = text.partition("\n\n")[0].partition(": ")
+    if not colon:
+        raise SystemExit(
+            f"compare_programs.py: {path.name} does not begin with 'LIBRARY: what it does'"
+        )
+    return library, " ".join(what.split()).rstrip(".")
+
+
+def last_error(text: str) -> str:
+    """Return the line of a traceback's end that names the exception."""
+    lines = [line for line in text.splitlines() if ERROR.match(line)]
+    return lines[-1] if lines else (text.strip().splitlines() or [""])[-1]
+
+
+def run(command: list[str], limit: float) -> Side:
+    """Run a program in an empty folder and return what it recorded and how it ended."""
+    with tempfile.TemporaryDirectory() as folder:
+        record = pathlib.Path(folder) / "record.json"
+        work = pathlib.Path(folder) / "work"
+        work.mkdir()
+        environment = {
+            **os.environ,
+            "PROGRAM_RECORD": str(record),
+            "HF_HUB_OFFLINE": "1",
+            "HF_HOME": str(work / "hub"),
+            "MPLBACKEND": "agg",
+            "PYTHONWARNINGS": "ignore",
+            "WANDB_MODE": "disabled",
+        }
+        begin = time.perf_counter()
+        process = subprocess.Popen(
+            command,
+            cwd=work,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        try:
+            output, _ = process.communicate(timeout=limit)
+            error = "" if not process.returncode else last_error(output)
+            if process.returncode < 0:
+                error = f"ended by signal {signal.Signals(-process.returncode).name}"
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            error = f"not done after {limit:.0f} s"
+        seconds = time.perf_counter() - begin
+        records = json.loads(record.read_text()) if record.exists() else {}
+    return Side(seconds, records, error)
+
+
+def difference(ours: dict[str, Any], theirs: dict[str, Any]) -> float:
+    """Return how far ``ours`` is from ``theirs``, as a multiple of what is allowed."""
+    same = ours["kind"] == theirs["kind"] and ours.get("shape") == theirs.get("shape")
+    if not same or len(ours["values"]) != len(theirs["values"]):
+        return math.inf
+    if theirs["kind"] != "float":
+        return 0.0 if ours["values"] == theirs["values"] else math.inf
+    allowed = theirs["rtol"] * theirs["largest"] + theirs["atol"]
+    worst = abs(ours["norm"] - theirs["norm"]) / (allowed * max(1.0, len(ours["values"]) ** 0.5))
+    for one, two in zip(ours["values"], theirs["values"], strict=True):
+        if one == two or (math.isnan(one) and math.isnan(two)):
+            continue
+        worst = max(worst, abs(one - two) / allowed)
+    return math.inf if math.isnan(worst) else worst
+
+
+def compare(ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[str, str]:
+    """Return `pass` or `differs`, and the first record that differs with both of its values."""
+    for name in theirs:
+        if name not in ours:
+            return "differs", f"`{name}` is not there"
+        apart = difference(ours[name], theirs[name])
+        if apart > 1:
+            one, two = ours[name], theirs[name]
+            if one.get("shape") != two.get("shape"):
+                return "differs", f"`{name}` has shape {one.get('shape')}, not {two.get('shape')}"
+            pairs = zip(one["values"], two["values"], strict=False)
+            first = max(pairs, key=lambda pair: _apart(*pair))
+            return "differs", f"`{name}` has {first[0]}, PyTorch {first[1]} ({apart:.2g} x allowed)"
+    more = [name for name in ours if name not in theirs]
+    return ("differs", f"`{more[0]}` is PyTorch's not") if more else ("pass", "")
+
+
+def _apart(one: Any, two: Any) -> float:
+    if isinstance(one, str) or isinstance(two, str):
+        return float(one != two)
+    apart = abs(one - two)
+    return math.inf if math.isnan(apart) else apart
+
+
+def judge(ours: Side, theirs: Side) -> tuple[str, str]:
+    """Return a program's result and, unless it is `pass`, the reason."""
+    if theirs.error:
+        return "not on PyTorch", theirs.error
+    if not ours.error:
+        return compare(ours.records, theirs.records) if theirs.records else ("runs", "")
+    named = ("AttributeError", "ImportError", "ModuleNotFoundError", "NotImplementedError")
+    kind = ours.error.partition(":")[0].rpartition(".")[2]
+    result = "missing" if kind in named or "is not there" in ours.error else "fails"
+    return result, ours.error
+
+
+def versions(python: str) -> dict[str, str]:
+    """Return the installed distributions of an interpreter, by their names in lower case."""
+    text = subprocess.run([python, "-c", VERSIONS], capture_output=True, text=True, check=True)
+    found = json.loads(text.stdout)
+    return {str(name).lower().replace("_", "-"): version for name, version in found.items()}
+
+
+def rows(programs: list[pathlib.Path], pytorch: str, limit: float) -> list[Row]:
+    """Run the programs and return their rows, each printed as soon as it is known."""
+    known = versions(pytorch), versions(sys.executable)
+    skipped_file = pathlib.Path(pytorch).parents[1] / "skipped.json"
+    skipped = json.loads(skipped_file.read_text()) if skipped_file.exists() else {}
+    made = []
+    for path in programs:
+        library, what = described(path)
+        key = library.lower().replace("_", "-")
+        row = Row(path.stem, library, known[0].get(key, ""), what, "not installed")
+        if all(key in side for side in known):
+            theirs = run([pytorch, str(path)], limit)
+            ours = run([sys.executable, *OURS, str(path)], limit)
+            row.result, row.detail = judge(ours, theirs)
+            row.pytorch_seconds = round(theirs.seconds, 1)
+            row.plait_seconds = round(ours.seconds, 1)
+            row.records = len(theirs.records)
+        else:
+            reasons = [text for word, text in skipped.items() if word.lower().startswith(key)]
+            row.detail = (reasons or ["not in both environments"])[0]
+        print(f"{row.program:28} {row.result:14} {row.detail}", flush=True)
+        made.append(row)
+    return made
+
+
+def _cell(text: str) -> str:
+    return re.sub(r"([|<>*_\[\]])", r"\\\1", text)
+
+
+def table(made: list[Row], title: str) -> str:
+    """Return the rows as a table in Markdown, below a line that sums them up."""
+    counts: dict[str, int] = {}
+    for row in made:
+        counts[row.result] = counts.get(row.result, 0) + 1
+    total = ", ".join(f"{count} {result}" for result, count in sorted(counts.items()))
+    lines = [
+        f"{title} {len(made)} programs: {total}.",
+        "",
+        "| library | program | result | values compared | PyTorch, s | plait, s |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in made:
+        detail = f": {_cell(row.detail)[:240]}" if row.detail else ""
+        seconds = ["" if s is None else str(s) for s in (row.pytorch_seconds, row.plait_seconds)]
+        lines.append(
+            f"| {row.library} {row.version} | `{row.program}`: {_cell(row.what)} "
+            f"| **{row.result}**{detail} | {row.records} | {seconds[0]} | {seconds[1]} |"
+        )
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command line; the exit code is 0 whatever the programs gave."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--pytorch", required=True, help="the Python of PyTorch's environment")
+    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--page", type=pathlib.Path)
+    parser.add_argument("--limit", type=float, default=300.0, help="seconds for a program")
+    parser.add_argument("names", nargs="*")
+    given = parser.parse_args(arguments)
+    chosen = [
+        path
+        for path in sorted(HERE.glob("*.py"))
+        if path.stem not in NOT_PROGRAMS
+        and (not given.names or path.stem.startswith(tuple(given.names)))
+    ]
+    made = rows(chosen, given.pytorch, given.limit)
+    now = datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat()
+    both = versions(given.pytorch), versions(sys.executable)
+    plait = both[1].get("plait-torch", "of the working tree")
+    title = (
+        f"On {now}, Python {platform.python_version()}, {os.cpu_count()} processors, "
+        f"PyTorch {both[0].get('torch')}, plait-torch {plait}."
+    )
+    text = table(made, title)
+    if given.json:
+        content = {"date": now, "title": title, "rows": [dataclasses.asdict(row) for row in made]}
+        given.json.write_text(json.dumps(content, indent=1) + "\n")
+    if given.page:
+        before, _, rest = given.page.read_text().partition(MARKS[0])
+        after = rest.partition(MARKS[1])[2]
+        given.page.write_text(f"{before}{MARKS[0]}\n{text}\n{MARKS[1]}{after}")
+    if not given.json and not given.page:
+        print(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,111 @@
+"""What compare_programs.py says of programs that pass, differ, lack a name, fail and hang."""
+
+from __future__ import annotations
+
+import json
+import math
+import pathlib
+import sys
+
+import pytest
+
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
+sys.path.insert(0, str(PROGRAMS))
+import compare_programs as run  # noqa: E402
+
+sys.path.remove(str(PROGRAMS))
+
+PRINTED = """
+import json, os
+import torch
+x = torch.arange(6.0).reshape(2, 3)
+with open(os.environ["PROGRAM_RECORD"], "w") as file:
+    json.dump({"sum": {"kind": "exact", "values": [int(x.sum())]}}, file)
+"""
+
+
+def floats(*values: float, rtol: float = 1e-3) -> dict[str, object]:
+    largest = max(abs(value) for value in values)
+    norm = math.sqrt(sum(value * value for value in values))
+    return {
+        "kind": "float", "shape": [len(values)], "values": list(values),
+        "largest": largest, "norm": norm, "rtol": rtol, "atol": 0.0,
+    }  # fmt: skip
+
+
+def on_plait(folder: pathlib.Path, text: str, limit: float = 60.0) -> run.Side:
+    path = folder / "program.py"
+    path.write_text(text)
+    return run.run([sys.executable, *run.OURS, str(path)], limit)
+
+
+def test_every_program_says_its_library_and_has_its_requirement() -> None:
+    lines = (PROGRAMS / "requirements.txt").read_text().splitlines()
+    required = {line.partition("==")[0] for line in lines if "==" in line}
+    found = [path for path in PROGRAMS.glob("*.py") if path.stem not in run.NOT_PROGRAMS]
+    assert len(found) >= 30
+    for path in found:
+        library, what = run.described(path)
+        assert library in required, path.name
+        assert what, path.name
+        assert len(path.read_text().splitlines()) <= 120, path.name
+
+
+def test_what_is_equal_within_its_tolerance_passes() -> None:
+    theirs = {"loss": floats(1.0, 1000.0), "ids": {"kind": "exact", "shape": [1], "values": [3]}}
+    ours = {"loss": floats(1.5, 1000.4), "ids": {"kind": "exact", "shape": [1], "values": [3]}}
+    assert run.compare(ours, theirs) == ("pass", "")
+
+
+@pytest.mark.parametrize(
+    ("ours", "said"),
+    [
+        ({"a": floats(1.0, 2.01)}, "2.01, PyTorch 2.0"),
+        ({"a": floats(1.0, math.nan)}, "nan, PyTorch 2.0"),
+        ({"a": floats(1.0)}, "has shape [1], not [2]"),
+        ({}, "`a` is not there"),
+        ({"a": floats(1.0, 2.0), "b": floats(1.0)}, "`b` is PyTorch's not"),
+        ({"a": {"kind": "text", "shape": [2], "values": ["x", "y"]}}, "`a` has x"),
+    ],
+)
+def test_the_first_difference_is_told(ours: dict[str, object], said: str) -> None:
+    result, detail = run.compare(ours, {"a": floats(1.0, 2.0)})
+    assert result == "differs"
+    assert said in detail
+
+
+def test_a_program_runs_on_plait_and_its_record_is_read(tmp_path: pathlib.Path) -> None:
+    side = on_plait(tmp_path, PRINTED)
+    assert not side.error
+    assert side.records == {"sum": {"kind": "exact", "values": [15]}}
+    assert run.judge(side, side) == ("pass", "")
+
+
+def test_a_name_that_is_not_there_is_missing(tmp_path: pathlib.Path) -> None:
+    side = on_plait(tmp_path, "import torch\ntorch.no_such_name\n")
+    result, detail = run.judge(side, run.Side(1.0, {"a": floats(1.0)}))
+    assert result == "missing"
+    assert "no_such_name" in detail
+
+
+def test_errors_signals_and_hangs_are_rows(tmp_path: pathlib.Path) -> None:
+    theirs = run.Side(1.0, {"a": floats(1.0)})
+    side = on_plait(tmp_path, "raise ValueError('this and\\nthat')")
+    assert run.judge(side, theirs) == ("fails", "ValueError: this and")
+    side = on_plait(tmp_path, "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    assert run.judge(side, theirs) == ("fails", "ended by signal SIGSEGV")
+    side = on_plait(tmp_path, "import time; time.sleep(60)", limit=3.0)
+    assert run.judge(side, theirs) == ("fails", "not done after 3 s")
+    assert run.judge(side, run.Side(1.0, {}, "ImportError: x"))[0] == "not on PyTorch"
+
+
+def test_the_table_has_a_line_for_each_program(tmp_path: pathlib.Path) -> None:
+    rows = [
+        run.Row("one", "lib", "1.0", "does it", "pass", "", 1.5, 1.0, 7),
+        run.Row("two", "lib", "1.0", "does more", "fails", "ValueError: a|b", 1.5, 1.0, 7),
+    ]
+    text = run.table(rows, "Today.")
+    assert text.startswith("Today. 2 programs: 1 fails, 1 pass.")
+    assert "| lib 1.0 | `one`: does it | **pass** | 7 | 1.5 | 1.0 |" in text
+    assert r"a\|b" in text
+    assert json.dumps([run.dataclasses.asdict(row) for row in rows])
