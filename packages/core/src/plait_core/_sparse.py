@@ -942,7 +942,9 @@ def _listed_sum(target: Tensor, added: SparseTensor, alpha: float, in_place: boo
         listed = added._listed(target)
     at, values = added._flat(), added._stored
     if in_place:
-        listed.index_add_(0, at, values, alpha=alpha)
+        # index_add_ would compute in a copy of the whole tensor
+        given = values if alpha == 1 else values * alpha
+        listed.index_put_((at,), given, accumulate=True)
         return target
     return listed.index_add(0, at, values, alpha=alpha).reshape(tuple(target.shape))
 
