@@ -485,8 +485,8 @@ class SparseTensor(_core._Sparse):
         if n and not (int(index.min()) >= 0 and int(index.max()) < size):
             raise IndexError(f"index_select: `index` must hold numbers from 0 to {size - 1}")
         if at >= self.sparse_dim():
-            wanted = at - self.sparse_dim() + 1
-            return self._with(self._stored.index_select(wanted, index.reshape(-1)))
+            inner = at - self.sparse_dim() + 1
+            return self._with(self._stored.index_select(inner, index.reshape(-1)))
         positions, order = _operator("sort")(self._indices()[at])
         wanted = index.reshape(-1).contiguous()
         first = _operator("searchsorted")(positions, wanted)
@@ -896,7 +896,7 @@ def _method(name: str) -> Callable[..., Any]:
 
 def _add_(input: Any, other: Any, *, alpha: float = 1) -> Any:
     if isinstance(input, SparseTensor):
-        return input.add_(other, alpha=alpha)  # type: ignore[attr-defined]
+        return input.add_(other, alpha=alpha)
     return _listed_sum(input, other, alpha, True)
 
 
@@ -942,7 +942,9 @@ def _listed_sum(target: Tensor, added: SparseTensor, alpha: float, in_place: boo
         listed = added._listed(target)
     at, values = added._flat(), added._stored
     if in_place:
-        listed.index_add_(0, at, values, alpha=alpha)
+        # index_add_ would compute in a copy of the whole tensor
+        given = values if alpha == 1 else values * alpha
+        listed.index_put_((at,), given, accumulate=True)
         return target
     return listed.index_add(0, at, values, alpha=alpha).reshape(tuple(target.shape))
 

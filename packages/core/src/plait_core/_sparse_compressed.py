@@ -472,7 +472,8 @@ def compress(input: Any, kind: Any, blocksize: Any = None) -> CompressedTensor:
     if (kind in _BLOCKED) != (blocksize is not None):
         needs = "is required" if kind in _BLOCKED else "must be None"
         raise ValueError(f"{name}: `blocksize` {needs} for the layout {kind}, got {blocksize}")
-    rows, columns, stored = *coordinates._places, coordinates._stored
+    rows, columns = coordinates._places[0], coordinates._places[1]
+    stored = coordinates._stored
     shape = tuple(coordinates.shape)
     if kind in _BLOCKED:
         rows, columns, stored = _blocks(name, rows, columns, stored, shape, tuple(blocksize))
@@ -565,7 +566,8 @@ def to_sparse_csr(self: Any, dense_dim: int | None = None) -> CompressedTensor:
         >>> pc.tensor([[0.0, 2.0], [3.0, 4.0]]).to_sparse_csr().crow_indices()
         tensor([0, 1, 3])
     """
-    return _plain(self, sparse_csr, dense_dim)
+    made: CompressedTensor = _plain(self, sparse_csr, dense_dim)
+    return made
 
 
 def to_sparse_csc(self: Any, dense_dim: int | None = None) -> CompressedTensor:
@@ -580,7 +582,8 @@ def to_sparse_csc(self: Any, dense_dim: int | None = None) -> CompressedTensor:
         >>> pc.tensor([[0.0, 2.0], [3.0, 4.0]]).to_sparse_csc().row_indices()
         tensor([1, 0, 1])
     """
-    return _plain(self, sparse_csc, dense_dim)
+    made: CompressedTensor = _plain(self, sparse_csc, dense_dim)
+    return made
 
 
 def to_sparse_bsr(self: Any, blocksize: Any, dense_dim: int | None = None) -> CompressedTensor:
@@ -594,7 +597,8 @@ def to_sparse_bsr(self: Any, blocksize: Any, dense_dim: int | None = None) -> Co
         >>> pc.eye(4).to_sparse_bsr((2, 2)).values().shape
         plait.Size([2, 2, 2])
     """
-    return _plain(self, sparse_bsr, dense_dim, blocksize)
+    made: CompressedTensor = _plain(self, sparse_bsr, dense_dim, blocksize)
+    return made
 
 
 def to_sparse_bsc(self: Any, blocksize: Any, dense_dim: int | None = None) -> CompressedTensor:
@@ -608,7 +612,8 @@ def to_sparse_bsc(self: Any, blocksize: Any, dense_dim: int | None = None) -> Co
         >>> pc.eye(4).to_sparse_bsc((2, 2)).ccol_indices()
         tensor([0, 1, 2])
     """
-    return _plain(self, sparse_bsc, dense_dim, blocksize)
+    made: CompressedTensor = _plain(self, sparse_bsc, dense_dim, blocksize)
+    return made
 
 
 def _plain(input: Any, kind: layout, dense_dim: int | None, blocksize: Any = None) -> Any:

@@ -154,7 +154,7 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
     parts = [each.reshape(-1).index_select(0, kept) for each in (rows, columns, lines)]
     positions = _operator("stack")(parts[:2], 0)
     made = SparseTensor(positions, parts[2], tuple(shape))
-    return made if layout is None else made.coalesce().to_sparse(layout=layout)  # type: ignore[attr-defined]
+    return made if layout is None else made.coalesce().to_sparse(layout=layout)
 
 
 def sum(input: Any, dim: int | tuple[int, ...] | None = None, dtype: Any = None) -> Any:

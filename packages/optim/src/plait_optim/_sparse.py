@@ -13,7 +13,7 @@ __all__ = ["any_sparse", "at", "is_sparse", "like"]
 
 
 @functools.lru_cache(maxsize=256)
-def _is_sparse_class(cls: type) -> bool:
+def _is_sparse_class(cls: Any) -> bool:
     return hasattr(cls, "_coalesced_") and hasattr(cls, "__plait_parts__")
 
 

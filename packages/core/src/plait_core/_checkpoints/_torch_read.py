@@ -100,7 +100,8 @@ class _Unpickler(pickle.Unpickler):
 
 def _sparse_unchecked(kind: Any, parts: Any) -> Any:
     if kind != "sparse_coo":
-        return CompressedTensor(*parts, layout(kind))
+        bounds, places, values, shape = parts
+        return CompressedTensor(bounds, places, values, tuple(shape), layout(kind))
     indices, values, shape, *coalesced = parts
     return SparseTensor(indices, values, tuple(shape), bool(coalesced and coalesced[0]))
 

@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 
-def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Any]:
     tensors = [parameters] if isinstance(parameters, Tensor) else parameters
     gradients: list[Any] = [tensor.grad for tensor in tensors]
     # a sparse one is written by itself: detach() gives another one on the same elements
