@@ -122,7 +122,7 @@ def _rnnt_loss_forward(
         scores = given.to(plait.float64)
         scores = plait.log_softmax(scores, -1) if fused_log_softmax else scores
         costs = _transducer_costs(scores, targets, times, places, blank)
-    (gradient,) = plait.autograd.grad(costs.sum(), given)
+        (gradient,) = plait.autograd.grad(costs.sum(), given)
     if clamp > 0:
         gradient = gradient.clamp(-clamp, clamp)
     return costs.detach().to(logits.dtype), gradient

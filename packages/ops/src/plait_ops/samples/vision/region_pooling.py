@@ -222,7 +222,7 @@ def _(s):
     yield s(s.distinct(2, 80, 9, 8, dtype="float64"), _rois(s, 2, 7, 9.0, "float64"), 1.0, 2, 2)
     yield s(s.distinct(1, 16, 6, 6).transpose(0, 1, 3, 2), _rois(s, 1, 4), 1.0, 4, 4)
     yield s(s.array(1, 4, 4, 4), s.array(0, 5), 1.0, 2, 2)
-    far = np.array([[0, -1e9, -3, 1e9, 4], [0, 1e9, 1e9, 2e9, 2e9]], "float32")
+    far = np.array([[0, -1000, -3, 1001, 4], [0, 1e9, 1e9, 2e9, 2e9]], "float32")
     yield s(s.distinct(1, 4, 4, 4), far, 1.0, 2, 2)
 
 
