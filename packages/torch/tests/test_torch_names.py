@@ -11,6 +11,7 @@ import os
 import pathlib
 import sys
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -180,12 +181,18 @@ def test_a_scaler_says_what_is_out_of_order(torch: Any) -> None:
 
 
 @pytest.fixture(name="alone")
-def without_several_processes(monkeypatch: pytest.MonkeyPatch, torch: Any) -> None:
+def without_several_processes(torch: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Leave the package for several processes out, as if it were not installed."""
     there = _aliases.is_installed
     monkeypatch.setattr(_aliases, "is_installed", lambda n: n != "distributed" and there(n))
+    _forget_torch()
+    yield
+    _forget_torch()
+
+
+def _forget_torch() -> None:
     for name in [name for name in sys.modules if name == "torch" or name.startswith("torch.")]:
-        monkeypatch.delitem(sys.modules, name)
+        del sys.modules[name]
 
 
 @pytest.mark.usefixtures("alone")
