@@ -56,10 +56,14 @@ _TORCH_ONLY = (
 """Modules of plait_torch with functions that only `torch` has."""
 
 
+_RANDOM = {"svd_lowrank", "pca_lowrank"}
+"""Torch's iterate from random vectors; the database multiplies their arguments first."""
+
+
 def of_torch(name: str) -> Callable[..., Any] | None:
     """The function of a name that only `torch` has, or None."""
     package, _, short = name.rpartition(".")
-    if package not in ("", "signal.windows", "masked"):
+    if package not in ("", "signal.windows", "masked") or short in _RANDOM:
         return None
     for module in _TORCH_ONLY:
         if (package == "masked") == (module == "masked"):

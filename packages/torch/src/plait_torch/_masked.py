@@ -53,6 +53,11 @@ def _whole(dtype: Any) -> Any:
     return dtype if dtype.is_floating_point or dtype.is_complex else plait.int64
 
 
+def _of_quotients(dtype: Any) -> Any:
+    """The dtype of means."""
+    return dtype if dtype.is_floating_point or dtype.is_complex else plait.get_default_dtype()
+
+
 def _least(dtype: Any) -> Any:
     return -math.inf if dtype.is_floating_point else (
         False if dtype == plait.bool else plait.iinfo(dtype).min
@@ -159,9 +164,7 @@ def median(
 def _variance(
     input: Any, dim: Any, unbiased: Any, keepdim: bool, dtype: Any, mask: Any, correction: Any
 ) -> Any:
-    kind = dtype or (
-        input.dtype if input.dtype.is_floating_point or input.dtype.is_complex else plait.float32
-    )
+    kind = dtype or _of_quotients(input.dtype)
     if correction is None:
         correction = 1 if unbiased is None or unbiased else 0
     x = input.to(kind)
@@ -216,11 +219,11 @@ def norm(
 
 
 def logsumexp(
-    input: Any, dim: Any, *, keepdim: bool = False, dtype: Any = None, mask: Any = None
+    input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None
 ) -> Any:
     """Return the logarithm of the sum of the chosen elements' exponentials."""
-    kind = dtype or (input.dtype if input.dtype.is_floating_point else plait.float32)
-    return _filled(input, mask, -math.inf, kind).logsumexp(_dims(input, dim), keepdim)
+    x = _filled(input, mask, -math.inf, dtype or _of_quotients(input.dtype))
+    return x.logsumexp(_dims(input, dim), keepdim)
 
 
 def logaddexp(
