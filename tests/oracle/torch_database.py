@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -44,6 +45,34 @@ WRAPPED: dict[str, Callable[..., Any]] = {
 """What the database's own functions of these names do with their arguments."""
 
 
+_TORCH_ONLY = (
+    "functions",
+    "native_functions",
+    "view_copies",
+    "layer_functions",
+    "windows",
+    "masked",
+)
+"""Modules of plait_torch with functions that only `torch` has."""
+
+
+_RANDOM = {"svd_lowrank", "pca_lowrank"}
+"""Torch's iterate from random vectors; the database multiplies their arguments first."""
+
+
+def of_torch(name: str) -> Callable[..., Any] | None:
+    """The function of a name that only `torch` has, or None."""
+    package, _, short = name.rpartition(".")
+    if package not in ("", "signal.windows", "masked") or short in _RANDOM:
+        return None
+    for module in _TORCH_ONLY:
+        if (package == "masked") == (module == "masked"):
+            found = importlib.import_module(f"plait_torch._{module}")
+            if short in found.__all__:
+                return getattr(found, short)  # type: ignore[no-any-return]
+    return None
+
+
 def full_name(info: Any) -> str:
     return f"{info.name}.{info.variant_test_name}" if info.variant_test_name else str(info.name)
 
@@ -60,13 +89,13 @@ def ours_of(info: Any) -> Callable[..., Any] | None:
     home: Any = pc
     for part in name.split("."):
         home = getattr(home, part, None)
-    if name == "native_batch_norm":  # torch's name of a part of batch_norm that takes other things
-        return None
+    if name == "native_batch_norm":  # also the name of a part of plait's, which takes other things
+        return of_torch(name)
     if home is None or isinstance(home, pc.dtype):
         home = getattr(pc.Tensor, name, None)
     if isinstance(home, property) or (home is not None and not callable(home)):
         return lambda x: getattr(x, name)
-    return home  # type: ignore[no-any-return]
+    return of_torch(name) if home is None else home
 
 
 def samples_of(info: Any, dtype: str, requires_grad: bool) -> Iterator[tuple[int, Any]]:

@@ -273,8 +273,9 @@ class FlopCounterMode:
 
     Products, convolutions and attention are counted, and the products of recurrent layers, in the
     forward and the backward pass, and by the modules in which they happen. What is counted for an
-    operator is PyTorch's; one that PyTorch computes of other operators on the CPU, such as
-    attention, counts as the operator that it is on a GPU.
+    operator is PyTorch's, with two differences: attention, which PyTorch does not count on the CPU,
+    counts as the operator that it is on a GPU; and the derivative of a convolution in groups counts
+    what is computed, where PyTorch counts the derivative by the weight without groups.
 
     Args:
         mods: ignored, with a warning.

@@ -235,7 +235,7 @@ def _partitions(nodes: list[Node], callback: Callable[[Node], Any]) -> dict[str,
     parts: dict[str, _Partition] = {}
     place = {}
     for node in nodes:
-        if node.op in ("placeholder", "output"):
+        if node.op in ("placeholder", "get_attr", "output"):
             continue
         name = str(callback(node))
         place[node] = name
@@ -295,6 +295,10 @@ def split_module(
         if node.op == "placeholder":
             values[node] = whole.node_copy(node)
     children: dict[str, Any] = {}
+    for node in nodes:  # what the module holds itself stays outside of the parts
+        if node.op == "get_attr":
+            values[node] = whole.node_copy(node)
+            children[str(node.target)] = get_attr(root_m, str(node.target))
     for part in _ordered(_partitions(nodes, split_callback)):
         for node in part.inputs:
             part.copies[node] = part.graph.placeholder(node.name)

@@ -81,6 +81,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.version": (_HERE + "_version",),
     "torch.torch_version": (_HERE + "_version",),
     "torch.types": (_HERE + "_annotations",),
+    "torch.masked": (_HERE + "_masked",),
     "torch.quasirandom": (_HERE + "_quasirandom",),
     "torch.random": (_HERE + "_random",),
     "torch.serialization": (_HERE + "_serialization",),

@@ -60,7 +60,7 @@ def native_group_norm(
             f"native_group_norm: {N} x {C} x {HxW} elements are required; "
             f"got shape {tuple(input.shape)}"
         )
-    groups = input.reshape(N, group, -1)
+    groups = input.reshape(N, group, C // group * HxW)
     deviation = (groups.var(-1, correction=0) + eps).rsqrt()
     return F.group_norm(input, group, weight, bias, eps), groups.mean(-1), deviation
 

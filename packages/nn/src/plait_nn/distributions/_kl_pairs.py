@@ -318,14 +318,15 @@ def _mean_exp(p: Any, scale: Any) -> Tensor:
     return (p.rate * scale / (1 + p.rate * scale)) ** shape
 
 
-for _first in (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform):
-    register_kl(_first, Normal)(_to_normal)
-for _first in (Beta, ContinuousBernoulli, Gamma, Pareto):
-    register_kl(_first, Exponential)(_to_exponential)
-for _first in (Beta, Pareto):
-    register_kl(_first, Gamma)(_to_gamma)
-for _first in (Exponential, Gamma, Uniform):
-    register_kl(_first, Gumbel)(_to_gumbel)
+_BY_MOMENTS: tuple[tuple[tuple[type, ...], type, Any], ...] = (
+    ((Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform), Normal, _to_normal),
+    ((Beta, ContinuousBernoulli, Gamma, Pareto), Exponential, _to_exponential),
+    ((Beta, Pareto), Gamma, _to_gamma),
+    ((Exponential, Gamma, Uniform), Gumbel, _to_gumbel),
+)
+for _kinds, _other, _function in _BY_MOMENTS:
+    for _kind in _kinds:
+        register_kl(_kind, _other)(_function)
 register_kl(Beta, ContinuousBernoulli)(_to_continuous_bernoulli)
 
 
