@@ -235,7 +235,6 @@ PLACES["torch.distributions.transforms"] = (
     "plait_nn.distributions._transform",
 )
 PLACES["torch.distributions.utils"] = (_HERE + "_distribution_utils", "plait.distributions.utils")
-PLACES["torch.nn.modules.module"] = (_HERE + "_global_hooks", *PLACES["torch.nn.modules"])
 PLACES["torch.autograd.function"] = ("plait.autograd.function", *PLACES["torch.autograd"])
 PLACES["torch.optim.optimizer"] = (_HERE + "_optimizer", "plait.optim")
 
@@ -305,7 +304,8 @@ _BESIDE = {"torch.multiprocessing": (_HERE + "_multiprocessing",)}
 def sources(fullname: str) -> tuple[str, ...] | None:
     """Return where the names of a torch module are looked up; None: there is no such module."""
     if fullname in _OF_SEVERAL_PROCESSES and _is_there("plait.distributed"):
-        return _OF_SEVERAL_PROCESSES[fullname]
+        # before what exists by name only
+        return tuple(dict.fromkeys([*_OF_SEVERAL_PROCESSES[fullname], *PLACES.get(fullname, ())]))
     if fullname in PLACES:
         return PLACES[fullname]
     for name, real in _OPTIONAL.items():
