@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import plait
-from plait_abi import operator
+from plait_torch._aten import packet
 
 __all__ = [
     "CustomOpDef",
@@ -228,42 +228,13 @@ class _Namespace(ModuleType):
         return found
 
 
-class _Overload:
-    """An operator of PyTorch's own by its inner name, ``torch.ops.aten.add.Tensor``: a key of
-    tables, and a call of plait's operator of that name.
-    """
-
-    def __init__(self, name: str, overload: str = "") -> None:
-        self._name, self._overload = name, overload
-
-    def __repr__(self) -> str:
-        return f"<operator aten.{self._name}{'.' * bool(self._overload)}{self._overload}>"
-
-    def __getattr__(self, overload: str) -> Any:
-        if overload.startswith("_") or self._overload:
-            raise AttributeError(overload)
-        self.__dict__[overload] = _Overload(self._name, overload)
-        return self.__dict__[overload]
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        for namespace in (plait, plait.nn.functional, plait.Tensor):
-            if hasattr(namespace, self._name):
-                return getattr(namespace, self._name)(*args, **kwargs)
-        try:
-            function = operator(self._name)
-        except AttributeError:
-            text = f"torch.ops.aten.{self._name}: plait has no operator of that name"
-            raise NotImplementedError(f"plait_torch: {text}") from None
-        return function(*args, **kwargs)
-
-
 class _Inner(ModuleType):
     """``torch.ops.aten``: the inner names of PyTorch's operators."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        self.__dict__[name] = _Overload(name)
+        self.__dict__[name] = packet(name)
         return self.__dict__[name]
 
 
