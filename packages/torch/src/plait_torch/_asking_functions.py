@@ -42,7 +42,6 @@ _NOT_FUNCTIONS = frozenset({
 _SETTINGS = ("_", "set_", "get_", "is_autocast", "is_grad_", "is_inference_mode", "is_warn", "use_",
              "autocast_", "clear_autocast", "are_", "is_deterministic", "is_anomaly")  # fmt: skip
 _OF_INIT = ("constant_", "kaiming_uniform_", "normal_", "uniform_")
-_FUNCTIONAL = ("torch.nn.functional.", "torch.functional.")
 
 
 def _names() -> Iterator[tuple[Any, str]]:
@@ -195,19 +194,25 @@ def forget() -> None:
             _restore()
 
 
+# methods that are Python in PyTorch
+_METHODS_WITH_ALL = ("istft", "lu", "norm", "split", "stft", "unique", "unique_consecutive")
+
+
 @functools.cache
-def _functional() -> frozenset[int]:
+def _with_all() -> frozenset[int]:
     """Return the ids of functions that PyTorch shows with all arguments, those with defaults as
     keywords.
     """
-    return frozenset(id(f) for f, name in functions() if name.startswith(_FUNCTIONAL))
+    shown = ("torch.nn.functional.", "torch.functional.")
+    methods = {f"torch.Tensor.{name}" for name in _METHODS_WITH_ALL}
+    return frozenset(id(f) for f, name in functions() if name.startswith(shown) or name in methods)
 
 
 def arguments(function: FunctionType, args: Any, kwargs: Any) -> tuple[Any, Any]:
     """Return the arguments as PyTorch shows them to those who are asked."""
-    if id(function) not in _functional():
+    if id(function) not in _with_all():
         return args, kwargs
-    result: tuple[Any, Any] = import_module("plait_torch._fx_recording").arguments(
+    result: tuple[Any, Any] = import_module("plait_torch._fx_recording").all_arguments(
         function, args, kwargs
     )
     return result

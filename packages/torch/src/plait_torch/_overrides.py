@@ -199,6 +199,9 @@ def resolve_name(f: Callable[..., Any]) -> str | None:
     known = _fx_names.functions().get(id(f))
     if known is not None:
         return known[1]
+    place, _, rest = getattr(f, "__name__", "").partition("_")
+    if place in ("linalg", "fft", "special") and type(f) is type(plait.relu):
+        return f"torch.{place}.{rest}"
     name = _methods().get(f)
     return None if name is None else f"torch.Tensor.{name}"
 

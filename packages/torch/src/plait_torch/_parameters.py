@@ -18,16 +18,12 @@ def _parameter() -> Any:
     return getattr(module, "Parameter", None)
 
 
-class _Marked(type):
-    """The type of `Parameter` once a parameter of another class was made: instances of that class
-    with a mark count too.
-    """
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        if super().__instancecheck__(instance):
-            return True
-        marked = cls is _parameter() and isinstance(instance, import_module("plait").Tensor)
-        return bool(marked and instance.__dict__.get("_is_param", False))
+def _instancecheck(cls: Any, instance: Any) -> bool:
+    """Return whether an object is an instance, or a parameter of another class, which has a mark."""
+    if type.__instancecheck__(cls, instance):
+        return True
+    marked = cls is _parameter() and isinstance(instance, import_module("plait").Tensor)
+    return bool(marked and instance.__dict__.get("_is_param", False))
 
 
 def _new(cls: Any, data: Any = None, requires_grad: bool = True, *more: Any, **others: Any) -> Any:
@@ -42,9 +38,8 @@ def _new(cls: Any, data: Any = None, requires_grad: bool = True, *more: Any, **o
             f"Parameter: detach() of {kind.__name__} gave {type(result).__name__}; it must give "
             "an instance of the same class"
         )
-    if type(parameter) is type:
-        parameter.__class__ = _Marked
-    object.__setattr__(result, "_is_param", True)
+    type(parameter).__instancecheck__ = _instancecheck  # others look no further than the class
+    tensor.__setattr__(result, "_is_param", True)
     return result
 
 
@@ -65,5 +60,5 @@ def unbind() -> None:
     """Restore what was before `bind`."""
     if _own:
         _parameter().__new__ = staticmethod(_own.pop("__new__"))
-        if type(_parameter()) is _Marked:
-            _parameter().__class__ = type
+        if "__instancecheck__" in type(_parameter()).__dict__:
+            del type(_parameter()).__instancecheck__

@@ -205,7 +205,7 @@ def _make_wrapper_subclass(
         more = () if strides is None else (tuple(int(each) for each in strides),)
         data = _overrides().unseen(make, size, *more, **options)
         result = plait.Tensor._make_subclass(cls, data, requires_grad)
-        object.__setattr__(result, "_is_wrapper", True)
+        plait.Tensor.__setattr__(result, "_is_wrapper", True)
     return result
 
 
