@@ -19,7 +19,7 @@ def _parameter() -> Any:
 
 
 def _instancecheck(cls: Any, instance: Any) -> bool:
-    """Return whether an object is an instance, or a parameter of another class, which has a mark."""
+    """Return whether an object is an instance, or a marked parameter of another class."""
     if type.__instancecheck__(cls, instance):
         return True
     marked = cls is _parameter() and isinstance(instance, import_module("plait").Tensor)
@@ -38,7 +38,7 @@ def _new(cls: Any, data: Any = None, requires_grad: bool = True, *more: Any, **o
             f"Parameter: detach() of {kind.__name__} gave {type(result).__name__}; it must give "
             "an instance of the same class"
         )
-    type(parameter).__instancecheck__ = _instancecheck  # others look no further than the class
+    setattr(type(parameter), "__instancecheck__", _instancecheck)  # noqa: B010, for type checkers
     tensor.__setattr__(result, "_is_param", True)
     return result
 

@@ -248,7 +248,7 @@ def _torch_function(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any
 _NOT_ASKED = ("Parameter", "Buffer")
 
 
-def _init_subclass(cls: Any, **options: Any) -> None:
+def _init_subclass(cls: Any, /, **options: Any) -> None:
     super(import_module("plait").Tensor, cls).__init_subclass__(**options)
     if cls.__module__.startswith("plait_nn.") and cls.__name__ in _NOT_ASKED:
         cls.__torch_function__ = staticmethod(disabled)
