@@ -27,6 +27,7 @@ struct State {
   int (*traverse)(plait_tensor *, visitproc, void *);  // set by the engine's package
   void (*untie)(plait_tensor *);
   uint64_t unlocked;  // calls that run without the GIL
+  uint64_t modes;  // modes of all threads that are asked about calls
 };
 extern State state;
 
@@ -61,6 +62,9 @@ PyObject *held(plait_object *);
 
 // From kernels.cpp: kernels written in Python.
 bool add_kernels(PyObject *module);
+
+// From layers.cpp: a layer written in Python, which sees calls below the one for derivatives.
+bool add_layers(PyObject *module);
 
 // From probes.cpp: what registered kernels do with calls.
 bool add_probes(PyObject *module);
@@ -108,7 +112,7 @@ plait_generator *generator_from(PyObject *);
 struct TypeFacts {
   PyTypeObject *type;
   unsigned version;
-  bool function;  // has __plait_function__
+  int asks;  // asks_by_function, asks_by_protocol or 0
   bool array;  // supports DLPack: can be wrapped for the duration of a call
   const plait_tensor_type *tensor;  // has __plait_tensor__
 };
@@ -121,7 +125,17 @@ inline plait_tensor *handle_of(PyObject *o, const plait_tensor_type *type) {
     return *reinterpret_cast<plait_tensor **>(reinterpret_cast<char *>(o) + type->handle_offset);
   return type->unwrap(o);
 }
-int overrides(PyObject *);
+void forget_facts();
+int overrides(PyObject *);  // how its class asks now; -1 with an exception
+
+// From asking.cpp: who makes a call in the place of plait.
+enum { asks_by_function = 1, asks_by_protocol = 2 };  // by `__plait_function__`, or by set_protocol
+enum { everybody_asked = 0, modes_asked = 1, nobody_asked = 2 };
+int asks_by(PyTypeObject *);  // asks_by_protocol or 0; -1 with an exception
+bool protocol_is_off();  // in this thread
+inline bool any_mode() { return __atomic_load_n(&state.modes, __ATOMIC_RELAXED) != 0; }
+PyObject *ask_overrides(PyObject *function, PyObject *const *args, Py_ssize_t n, PyObject *kwnames);
+bool add_asking(PyObject *module);
 
 // From foreign.cpp, export.cpp and handle_type.cpp.
 plait_tensor *import_array(plait_thread *, PyObject *);

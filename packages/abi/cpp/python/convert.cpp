@@ -225,6 +225,7 @@ int scalar_from(PyObject *o, Bound &b, plait_value *v) {
   if (done != PLAIT_NOT_CONVERTIBLE) return done;
   plait_tensor *t = unwrap(o);
   if (!t) return PyErr_Occurred() ? PLAIT_CONVERSION_FAILED : PLAIT_NOT_CONVERTIBLE;
+  b.overridden |= overrides(o) > 0;
   const plait_engine *e = role<plait_engine>(state.runtime);
   if (e && (t->layers >> e->layer & 1))
     return PLAIT_NOT_CONVERTIBLE;  // its gradient would be lost without an error
@@ -256,7 +257,7 @@ int tensor_from(PyObject *o, Bound &b, plait_value *v) {
   }
   const TypeFacts *f = facts(Py_TYPE(o));
   if (!f) return PLAIT_CONVERSION_FAILED;
-  b.overridden |= f->function;
+  b.overridden |= f->asks != 0;
   if (f->tensor) {
     t = handle_of(o, f->tensor);
     if (!t) return PLAIT_CONVERSION_FAILED;

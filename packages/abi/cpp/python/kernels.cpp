@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "binding.hpp"
+#include "values.hpp"
 
 namespace plait::python {
 namespace {
@@ -42,40 +42,6 @@ PyObject *tensor_object(plait_thread *thread, plait_tensor *t) {
   return s < 0 ? raise(thread, s) : wrap(bare);
 }
 
-template <class F>
-PyObject *tuple_of(uint32_t n, F &&item) {
-  Object all(PyTuple_New(Py_ssize_t(n)));
-  for (uint32_t i = 0; all && i < n; i++) {
-    PyObject *o = item(i);
-    if (!o) return nullptr;
-    PyTuple_SET_ITEM(all.get(), Py_ssize_t(i), o);
-  }
-  return all.release();
-}
-
-PyObject *object_from(plait_thread *thread, const plait_value &v) {
-  switch (v.tag) {
-    case PLAIT_TENSOR: return tensor_object(thread, v.u.t);
-    case PLAIT_TENSORS:
-      return tuple_of(v.n, [&](uint32_t i) { return tensor_object(thread, v.u.ts[i]); });
-    case PLAIT_BOOL: return PyBool_FromLong(v.u.i != 0);
-    case PLAIT_INT: return PyLong_FromLongLong(v.u.i);
-    case PLAIT_FLOAT: return PyFloat_FromDouble(v.u.f);
-    case PLAIT_COMPLEX: return PyComplex_FromDoubles(v.u.fs[0], v.u.fs[1]);
-    case PLAIT_INTS:
-      return tuple_of(v.n, [&](uint32_t i) { return PyLong_FromLongLong(v.u.is[i]); });
-    case PLAIT_FLOATS:
-      return tuple_of(v.n, [&](uint32_t i) { return PyFloat_FromDouble(v.u.fs[i]); });
-    case PLAIT_STRING: return PyUnicode_FromStringAndSize(v.u.s, v.n);
-    case PLAIT_DTYPE: return dtype_object(v.u.dtype);
-    case PLAIT_DEVICE: return device_object(v.u.device);
-    case PLAIT_OBJECT:
-      plait_retain(v.u.o);
-      return generator_object(reinterpret_cast<plait_generator *>(v.u.o));
-    default: Py_RETURN_NONE;
-  }
-}
-
 plait_status run(plait_call *c) {
   if (interpreter_gone())
     return c->thread->runtime->fail(c, PLAIT_ERROR,
@@ -88,7 +54,8 @@ plait_status run(plait_call *c) {
   const BelowLayers below(c->thread);
   const uint32_t n_in = c->n_in;
   Object args(tuple_of(n_in + c->n_out, [&](uint32_t i) {
-    return object_from(c->thread, i < n_in ? c->in[i] : c->out[i - n_in]);
+    return object_from(i < n_in ? c->in[i] : c->out[i - n_in],
+                       [c](plait_tensor *t) { return tensor_object(c->thread, t); });
   }));
   Object done(args ? PyObject_Call(function.get(), args.get(), nullptr) : nullptr);
   if (!done) return keep(c->thread);

@@ -72,40 +72,6 @@ PyObject *run(const Overload &o, Bound &b) {
   return results_of(&c, &b, o.result_type);
 }
 
-// Calls `__plait_function__` of the arguments' classes, subclasses first, until one does not return
-// NotImplemented. nullptr without an exception: all of them did.
-PyObject *ask_overrides(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
-  std::vector<PyObject *> found;
-  const auto look = [&](PyObject *o) {
-    if (overrides(o) <= 0) return PyErr_Clear();
-    for (PyObject *other : found)
-      if (Py_TYPE(other) == Py_TYPE(o)) return;
-    auto position = found.begin();
-    while (position != found.end() && !PyType_IsSubtype(Py_TYPE(o), Py_TYPE(*position))) ++position;
-    found.insert(position, o);
-  };
-  const Py_ssize_t all = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-  for (Py_ssize_t i = 0; i < all; i++) {
-    if (PyTuple_Check(args[i]) || PyList_Check(args[i]))
-      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(args[i]); k++)
-        look(PySequence_Fast_GET_ITEM(args[i], k));
-    else
-      look(args[i]);
-  }
-  Object positional(PyTuple_New(n)), keywords(PyDict_New());
-  if (!positional || !keywords) return nullptr;
-  for (Py_ssize_t i = 0; i < n; i++) PyTuple_SET_ITEM(positional.get(), i, new_reference(args[i]));
-  for (Py_ssize_t i = n; i < all; i++)
-    if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(kwnames, i - n), args[i]) < 0)
-      return nullptr;
-  for (PyObject *o : found) {
-    Object answer(PyObject_CallMethodObjArgs(o, state.str_function, self, positional.get(),
-                                             keywords.get(), nullptr));
-    if (!answer || answer.get() != Py_NotImplemented) return answer.release();
-  }
-  return nullptr;
-}
-
 // Functions in Python that make the calls of an operator with a keyword that its schema has not:
 // {(name, keyword): function}.
 PyObject *extensions;
@@ -121,6 +87,10 @@ PyObject *call_operator(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
                         bool plain) {
   const OperatorObject *op = self_of(self);
   drain();
+  if (__builtin_expect(any_mode(), 0) && !plain) {
+    PyObject *answer = ask_overrides(self, args, n, kwnames);
+    if (answer || PyErr_Occurred()) return answer;
+  }
   Mismatch first;
   for (size_t i = 0; i < op->n; i++) {
     Bound b;
@@ -283,7 +253,7 @@ PyGetSetDef getters[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {
     {"plain", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry<plain>)),
-     METH_FASTCALL | METH_KEYWORDS, "The call itself, without asking any `__plait_function__`."},
+     METH_FASTCALL | METH_KEYWORDS, "The call itself: no mode and no argument is asked."},
     {"__reduce__", entry<reduce>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 PyMemberDef members[] = {

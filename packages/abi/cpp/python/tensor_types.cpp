@@ -42,7 +42,7 @@ const plait_tensor_type *table_in(PyObject *capsule, PyTypeObject *type) {
 }
 
 bool look_up(PyTypeObject *type, TypeFacts &f) {
-  f = {type, 0, false, false, nullptr};
+  f = {type, 0, 0, false, nullptr};
   PyObject *capsule = nullptr;
   const int tensor = has(type, state.str_tensor, &capsule);
   if (tensor < 0) return false;
@@ -52,15 +52,20 @@ bool look_up(PyTypeObject *type, TypeFacts &f) {
     if (!f.tensor) return false;
   }
   const int function = has(type, state.str_function, nullptr);
+  const int asks = function ? function * asks_by_function : asks_by(type);
   const int array = tensor ? 0 : has(type, state.str_dlpack, nullptr);
-  if (function < 0 || array < 0) return false;
-  f.function = function;
+  if (asks < 0 || array < 0) return false;
+  f.asks = asks;
   f.array = array;
   f.version = type->tp_version_tag;
   return true;
 }
 
 }  // namespace
+
+void forget_facts() {
+  for (TypeFacts &f : cache) f.type = nullptr;
+}
 
 const TypeFacts *facts(PyTypeObject *type) {
   TypeFacts &f = cache[(reinterpret_cast<uintptr_t>(type) >> 5) % room];
@@ -87,7 +92,8 @@ PyObject *wrap(plait_tensor *t) { return state.tensor ? state.tensor->wrap(t) : 
 int overrides(PyObject *o) {
   if (Py_TYPE(o) == state.tensor_type) return 0;
   const TypeFacts *f = facts(Py_TYPE(o));
-  return f ? f->function : -1;
+  if (!f) return -1;
+  return f->asks == asks_by_protocol && protocol_is_off() ? 0 : f->asks;
 }
 
 }  // namespace plait::python

@@ -1,5 +1,5 @@
 // Properties of Tensor that need neither operators nor an engine, and a few that are views.
-#include "tensor.hpp"
+#include "overriding.hpp"
 
 namespace plait::core {
 namespace {
@@ -47,6 +47,9 @@ PyObject *get_mt(PyObject *self, void *) {
 }
 
 PyObject *get_data(PyObject *self, void *) {
+  // the elements are behind the class that a layer asks
+  if (!is_exact(self) && handle_of(self)->layers & state.watching_layer)
+    return PyObject_CallMethod(self, "detach", nullptr);
   plait_thread *thread = state.runtime->thread();
   plait_tensor *out = nullptr;
   const plait_status s = state.runtime->tensor_alias(thread, handle_of(self), &out);
@@ -80,66 +83,66 @@ int set_data(PyObject *self, PyObject *o, void *) {
 }  // namespace
 
 PyGetSetDef attributes[] = {
-    {"shape", entry<get_shape>, nullptr,
+    {"shape", asking<get_shape>, nullptr,
      "The sizes of the dimensions, a Size."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, 3).shape\n"
      "    plait.Size([2, 3])",
      nullptr},
-    {"dtype", entry<get_dtype>, nullptr,
+    {"dtype", asking<get_dtype>, nullptr,
      "What the elements are."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.tensor([1, 2]).dtype\n"
      "    plait.int64",
      nullptr},
-    {"device", entry<get_device>, nullptr,
+    {"device", asking<get_device>, nullptr,
      "Where the elements are."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2).device\n"
      "    device(type='cpu')",
      nullptr},
-    {"ndim", entry<get_ndim>, nullptr,
+    {"ndim", asking<get_ndim>, nullptr,
      "The number of dimensions."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, 3).ndim\n"
      "    2",
      nullptr},
-    {"itemsize", entry<get_itemsize>, nullptr,
+    {"itemsize", asking<get_itemsize>, nullptr,
      "Bytes of one element."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, dtype=pc.float64).itemsize\n"
      "    8",
      nullptr},
-    {"nbytes", entry<get_nbytes>, nullptr,
+    {"nbytes", asking<get_nbytes>, nullptr,
      "Bytes of all elements."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, 3).nbytes\n"
      "    24",
      nullptr},
-    {"_version", entry<get_version>, nullptr, "How often the storage has been written in place.",
+    {"_version", asking<get_version>, nullptr, "How often the storage has been written in place.",
      nullptr},
-    {"_base", entry<get_base>, nullptr, "The tensor that this is a view of, or None.", nullptr},
-    {"T", entry<get_t>, nullptr,
+    {"_base", asking<get_base>, nullptr, "The tensor that this is a view of, or None.", nullptr},
+    {"T", asking<get_t>, nullptr,
      "The dimensions in reverse order, a view."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.tensor([[1, 2, 3], [4, 5, 6]]).T.tolist()\n"
      "    [[1, 4], [2, 5], [3, 6]]",
      nullptr},
-    {"mT", entry<get_mt>, nullptr,
+    {"mT", asking<get_mt>, nullptr,
      "The last two dimensions exchanged, a view."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(5, 2, 3).mT.shape\n"
      "    plait.Size([5, 3, 2])",
      nullptr},
-    {"data", entry<get_data>, entry<set_data>,
+    {"data", asking<get_data>, asking<set_data>,
      "The same elements without history; assigning re-points the tensor. A backward pass "
      "does not check writes through it: detach() gives what is checked."
      "\n\nExample:\n"

@@ -1,5 +1,5 @@
 // Exchange without a copy: the buffer protocol, NumPy, DLPack.
-#include "tensor.hpp"
+#include "overriding.hpp"
 
 namespace plait::core {
 namespace {
@@ -267,7 +267,7 @@ bool refuse_grad(plait_tensor *t, const char *who, PyObject *exception) {
 PyBufferProcs buffer_methods{get_buffer, release_buffer};
 
 PyMethodDef exchange_methods[] = {
-    {"numpy", function(entry<to_numpy>), METH_FASTCALL | METH_KEYWORDS,
+    {"numpy", function(asking<to_numpy>), METH_FASTCALL | METH_KEYWORDS,
      "numpy($self, /, *, force=False)\n--\n\nA NumPy array on the same memory. Refused where grad "
      "is required: detach() "
      "first, or force=True, which does."
@@ -277,13 +277,13 @@ PyMethodDef exchange_methods[] = {
      "    >>> x.numpy()[1] = 5.0\n"
      "    >>> x\n"
      "    tensor([0., 5., 0.])"},
-    {"__dlpack__", function(entry<to_dlpack>), METH_VARARGS | METH_KEYWORDS,
+    {"__dlpack__", function(asking<to_dlpack>), METH_VARARGS | METH_KEYWORDS,
      "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA "
      "DLPack capsule on the same memory. On an accelerator the consumer's stream, a number that "
      "the "
      "array API standard gives it, waits for the work in the current one; -1: it does not. "
      "``dl_device=(1, 0)`` asks for a copy on the CPU."},
-    {"__dlpack_device__", entry<dlpack_device>, METH_NOARGS,
+    {"__dlpack_device__", asking<dlpack_device>, METH_NOARGS,
      "__dlpack_device__($self, /)\n--\n\n(device type, device number) of DLPack."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -2,7 +2,7 @@
 // loaded at its first use.
 #include <vector>
 
-#include "tensor.hpp"
+#include "overriding.hpp"
 
 namespace plait::core {
 namespace {
@@ -240,14 +240,14 @@ PyObject *backward(PyObject *self, PyObject *args, PyObject *kwargs) {
 }  // namespace
 
 PyGetSetDef gradient_attributes[] = {
-    {"requires_grad", entry<get_requires_grad>, entry<set_requires_grad>,
+    {"requires_grad", asking<get_requires_grad>, asking<set_requires_grad>,
      "Whether operators on this tensor are recorded."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2).requires_grad\n"
      "    False",
      nullptr},
-    {"grad", entry<get_grad>, entry<set_grad>,
+    {"grad", asking<get_grad>, asking<set_grad>,
      "What backward accumulated, or None."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
@@ -257,14 +257,14 @@ PyGetSetDef gradient_attributes[] = {
      "    >>> x.grad\n"
      "    tensor([2., 4.])",
      nullptr},
-    {"is_leaf", entry<get_is_leaf>, nullptr,
+    {"is_leaf", asking<get_is_leaf>, nullptr,
      "Whether no recorded operator made this tensor."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2).is_leaf\n"
      "    True",
      nullptr},
-    {"grad_fn", entry<get_grad_fn>, nullptr,
+    {"grad_fn", asking<get_grad_fn>, nullptr,
      "The node that made this tensor, or None."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
@@ -274,7 +274,7 @@ PyGetSetDef gradient_attributes[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyMethodDef gradient_methods[] = {
-    {"backward", function(entry<backward>), METH_VARARGS | METH_KEYWORDS,
+    {"backward", function(asking<backward>), METH_VARARGS | METH_KEYWORDS,
      "backward($self, /, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
      "Add the derivatives of this tensor to the .grad of the leaves (or of inputs) that it depends "
      "on."
@@ -285,14 +285,14 @@ PyMethodDef gradient_methods[] = {
      "    >>> (x * x).backward()\n"
      "    >>> x.grad\n"
      "    tensor(6.)"},
-    {"requires_grad_", function(entry<requires_grad_>), METH_VARARGS | METH_KEYWORDS,
+    {"requires_grad_", function(asking<requires_grad_>), METH_VARARGS | METH_KEYWORDS,
      "requires_grad_($self, /, requires_grad=True)\n--\n\nSet requires_grad and return self."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> import plait_autograd\n"
      "    >>> pc.zeros(2).requires_grad_()\n"
      "    tensor([0., 0.], requires_grad=True)"},
-    {"retain_grad", entry<retain_grad>, METH_NOARGS,
+    {"retain_grad", asking<retain_grad>, METH_NOARGS,
      "retain_grad($self, /)\n--\n\nKeep .grad although this is no leaf."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
@@ -302,7 +302,7 @@ PyMethodDef gradient_methods[] = {
      "    >>> y.backward()\n"
      "    >>> y.grad\n"
      "    tensor(1.)"},
-    {"detach_", entry<detach_in_place>, METH_NOARGS,
+    {"detach_", asking<detach_in_place>, METH_NOARGS,
      "detach_($self, /)\n--\n\nForget the history of this tensor."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"

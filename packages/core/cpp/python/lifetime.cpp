@@ -111,6 +111,13 @@ void adopt_class(PyTypeObject *type) {
     if (type->tp_dealloc == state.subtype_dealloc) type->tp_dealloc = subclass_dealloc;
 }
 
+// The bit of the layer that wants to see calls on instances of a class, or 0.
+uint64_t layers_of(PyTypeObject *type) {
+  Object found(PyObject_GetAttr(reinterpret_cast<PyObject *>(type), state.watched_attribute));
+  if (!found) PyErr_Clear();
+  return found && found.get() != state.unwatched_value ? state.watching_layer : 0;
+}
+
 }  // namespace
 
 PyObject *wrap(plait_tensor *t) {
@@ -143,6 +150,7 @@ PyObject *wrap_as(PyTypeObject *type, plait_tensor *t) {
   }
   object_of(self)->handle = t;
   t->slot[1] = self;
+  if (state.watched_attribute) t->layers |= layers_of(type);
   return self;
 }
 

@@ -1,7 +1,7 @@
 // Methods of Tensor that read the handle: sizes, strides, elements.
 #include <vector>
 
-#include "tensor.hpp"
+#include "overriding.hpp"
 
 namespace plait::core {
 namespace {
@@ -172,6 +172,25 @@ PyObject *make_subclass(PyObject *, PyObject *const *args, Py_ssize_t n) {
   return s < 0 ? raise(thread, s) : wrap_as(reinterpret_cast<PyTypeObject *>(args[0]), t);
 }
 
+// The same elements and history in a derived class.
+PyObject *as_subclass(PyObject *self, PyObject *type) {
+  if (!PyType_Check(type) ||
+      !PyType_IsSubtype(reinterpret_cast<PyTypeObject *>(type), state.tensor_type))
+    return PyErr_Format(PyExc_TypeError,
+                        "as_subclass: `cls` must be a class derived from Tensor, got %R", type);
+  const plait_engine *e = role<plait_engine>(state.runtime);
+  plait_tensor *from = handle_of(self), *t = nullptr;
+  if (e && from->layers >> e->layer & 1) {
+    t = call(op_alias, {value(from)});
+    if (!t) return nullptr;
+  } else {
+    plait_thread *thread = state.runtime->thread();
+    const plait_status s = state.runtime->tensor_alias(thread, from, &t);
+    if (s < 0) return raise(thread, s);
+  }
+  return wrap_as(reinterpret_cast<PyTypeObject *>(type), t);
+}
+
 PyObject *to_bytes(PyObject *self, PyObject *) {
   plait_tensor *t = handle_of(self);
   const OnHost here(t, "_to_bytes");
@@ -203,90 +222,90 @@ PyObject *version_bump(PyObject *self, PyObject *) {
 }  // namespace
 
 PyMethodDef methods[] = {
-    {"size", function(entry<size>), METH_FASTCALL | METH_KEYWORDS,
+    {"size", function(asking<size>), METH_FASTCALL | METH_KEYWORDS,
      "size($self, /, dim=None)\n--\n\nThe shape, or the size of one dimension."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, 3).size(), pc.zeros(2, 3).size(-1)\n"
      "    (plait.Size([2, 3]), 3)"},
-    {"stride", function(entry<stride>), METH_FASTCALL | METH_KEYWORDS,
+    {"stride", function(asking<stride>), METH_FASTCALL | METH_KEYWORDS,
      "stride($self, /, dim=None)\n--\n\nSteps between neighbours, in elements; they may be "
      "negative."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, 3).stride(), pc.zeros(2, 3).T.stride()\n"
      "    ((3, 1), (1, 3))"},
-    {"numel", entry<count>, METH_NOARGS,
+    {"numel", asking<count>, METH_NOARGS,
      "numel($self, /)\n--\n\nThe number of elements."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, 3).numel()\n"
      "    6"},
-    {"nelement", entry<count>, METH_NOARGS,
+    {"nelement", asking<count>, METH_NOARGS,
      "nelement($self, /)\n--\n\nThe number of elements; `numel` by another name."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, 3).nelement()\n"
      "    6"},
-    {"dim", entry<dim>, METH_NOARGS,
+    {"dim", asking<dim>, METH_NOARGS,
      "dim($self, /)\n--\n\nThe number of dimensions."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, 3).dim()\n"
      "    2"},
-    {"ndimension", entry<dim>, METH_NOARGS,
+    {"ndimension", asking<dim>, METH_NOARGS,
      "ndimension($self, /)\n--\n\nThe number of dimensions; `dim` by another name."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, 3).ndimension()\n"
      "    2"},
-    {"element_size", entry<element_size>, METH_NOARGS,
+    {"element_size", asking<element_size>, METH_NOARGS,
      "element_size($self, /)\n--\n\nBytes of one element."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, dtype=pc.int16).element_size()\n"
      "    2"},
-    {"is_contiguous", function(entry<contiguous>), METH_FASTCALL | METH_KEYWORDS,
+    {"is_contiguous", function(asking<contiguous>), METH_FASTCALL | METH_KEYWORDS,
      "is_contiguous($self, /, memory_format=contiguous_format)\n--\n\nWhether the elements lie "
      "without gaps in C order, or in that of another memory format."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, 3).is_contiguous(), pc.zeros(2, 3).T.is_contiguous()\n"
      "    (True, False)"},
-    {"data_ptr", entry<data_ptr>, METH_NOARGS,
+    {"data_ptr", asking<data_ptr>, METH_NOARGS,
      "data_ptr($self, /)\n--\n\nThe address of the first element."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> x = pc.arange(4.0)\n"
      "    >>> x[1:].data_ptr() - x.data_ptr()\n"
      "    4"},
-    {"storage_offset", entry<storage_offset>, METH_NOARGS,
+    {"storage_offset", asking<storage_offset>, METH_NOARGS,
      "storage_offset($self, /)\n--\n\nElements between the storage's begin and the first one."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.arange(4)[1:].storage_offset()\n"
      "    1"},
-    {"is_floating_point", entry<is_floating>, METH_NOARGS,
+    {"is_floating_point", asking<is_floating>, METH_NOARGS,
      "is_floating_point($self, /)\n--\n\nWhether the elements are real floating-point numbers."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2).is_floating_point(), pc.tensor([1]).is_floating_point()\n"
      "    (True, False)"},
-    {"is_complex", entry<is_complex>, METH_NOARGS,
+    {"is_complex", asking<is_complex>, METH_NOARGS,
      "is_complex($self, /)\n--\n\nWhether the elements are complex."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.tensor([1j]).is_complex()\n"
      "    True"},
-    {"is_signed", entry<is_signed>, METH_NOARGS,
+    {"is_signed", asking<is_signed>, METH_NOARGS,
      "is_signed($self, /)\n--\n\nWhether the elements can be negative."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, dtype=pc.uint8).is_signed()\n"
      "    False"},
-    {"_is_view", entry<is_view>, METH_NOARGS,
+    {"_is_view", asking<is_view>, METH_NOARGS,
      "_is_view($self, /)\n--\n\nWhether an operator made this as a view."},
-    {"view", function(entry<view>), METH_FASTCALL | METH_KEYWORDS,
+    {"view", function(asking<view>), METH_FASTCALL | METH_KEYWORDS,
      "view($self, /, *shape, size=None, dtype=None)\n--\n\nReturn the elements in another shape, "
      "or the bytes as another dtype, without a copy.\n"
      "\n"
@@ -308,24 +327,33 @@ PyMethodDef methods[] = {
      "    [[0, 1, 2], [3, 4, 5]]\n"
      "    >>> pc.tensor([1.0, -2.0]).view(pc.int32).tolist()\n"
      "    [1065353216, -1073741824]"},
-    {"item", entry<take_item>, METH_NOARGS,
+    {"item", asking<take_item>, METH_NOARGS,
      "item($self, /)\n--\n\nThe only element as a Python number."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.tensor([2.5]).item()\n"
      "    2.5"},
-    {"tolist", entry<take_list>, METH_NOARGS,
+    {"tolist", asking<take_list>, METH_NOARGS,
      "tolist($self, /)\n--\n\nThe elements as nested lists of Python numbers."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.tensor([[1, 2], [3, 4]]).tolist()\n"
      "    [[1, 2], [3, 4]]"},
-    {"__complex__", entry<complex_number>, METH_NOARGS, nullptr},
+    {"__complex__", asking<complex_number>, METH_NOARGS, nullptr},
     {"_bump_version", entry<version_bump>, METH_NOARGS,
      "_bump_version($self, /)\n--\n\nTell plait that the elements were written outside of it."},
     {"_cast", entry<cast_to>, METH_O, "_cast($self, dtype, /)\n--\n\nA copy in another dtype."},
     {"_to_bytes", entry<to_bytes>, METH_NOARGS,
      "_to_bytes($self, /)\n--\n\nThe elements in C order as bytes."},
+    {"as_subclass", entry<as_subclass>, METH_O,
+     "as_subclass($self, cls, /)\n--\n\nThe same elements, with their history, as an instance of "
+     "a class derived from Tensor."
+     "\n\nExample:\n"
+     "    >>> import plait_core as pc\n"
+     "    >>> class Image(pc.Tensor):\n"
+     "    ...     pass\n"
+     "    >>> type(pc.zeros(2, 2).as_subclass(Image)) is Image\n"
+     "    True"},
     {"_make_subclass", function(entry<make_subclass>), METH_FASTCALL | METH_STATIC,
      "_make_subclass(cls, data, requires_grad=False, /)\n--\n\nAn instance of cls on the elements "
      "of data, without history."},

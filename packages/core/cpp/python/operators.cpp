@@ -1,5 +1,5 @@
 // The operators of Python's number slots and comparisons, and calls of operators from C++.
-#include "tensor.hpp"
+#include "overriding.hpp"
 
 namespace plait::core {
 namespace {
@@ -7,47 +7,51 @@ namespace {
 struct Named {
   const char *name;
   bool in_place;
+  // the attributes of Tensor that a Python operator stands for when somebody is asked about it
+  const char *method = nullptr, *reflected = nullptr, *in_place_method = nullptr;
 };
-constexpr Named operator_names[op_count] = {{"add", true},
-                                            {"sub", true},
-                                            {"mul", true},
-                                            {"div", true},
-                                            {"floor_divide", true},
-                                            {"remainder", true},
-                                            {"pow", true},
-                                            {"matmul", false},
-                                            {"bitwise_and", true},
-                                            {"bitwise_or", true},
-                                            {"bitwise_xor", true},
-                                            {"bitwise_left_shift", true},
-                                            {"bitwise_right_shift", true},
-                                            {"eq", false},
-                                            {"ne", false},
-                                            {"lt", false},
-                                            {"le", false},
-                                            {"gt", false},
-                                            {"ge", false},
-                                            {"neg", false},
-                                            {"abs", false},
-                                            {"bitwise_not", false},
-                                            {"select", false},
-                                            {"slice", false},
-                                            {"unsqueeze", false},
-                                            {"index", false},
-                                            {"index_put_", false},
-                                            {"copy_", false},
-                                            {"fill_", false},
-                                            {"cast", false},
-                                            {"clone", false},
-                                            {"permute", false},
-                                            {"transpose", false},
-                                            {"empty", false},
-                                            {"contiguous", false},
-                                            {"nonzero", false},
-                                            {"reshape", false},
-                                            {"view", false},
-                                            {"stack", false},
-                                            {"masked_fill", true}};
+constexpr Named operator_names[op_count] = {
+    {"add", true, "add", "add", "add_"},
+    {"sub", true, "sub", "__rsub__", "sub_"},
+    {"mul", true, "mul", "mul", "mul_"},
+    {"div", true, "div", "__rtruediv__", "div_"},
+    {"floor_divide", true, "__floordiv__", "__rfloordiv__", "__ifloordiv__"},
+    {"remainder", true, "remainder", "__rmod__", "remainder_"},
+    {"pow", true, "pow", "__rpow__", "pow_"},
+    {"matmul", false, "matmul", "__rmatmul__", nullptr},
+    {"bitwise_and", true, "__and__", "bitwise_and", "__iand__"},
+    {"bitwise_or", true, "__or__", "bitwise_or", "__ior__"},
+    {"bitwise_xor", true, "__xor__", "bitwise_xor", "__ixor__"},
+    {"bitwise_left_shift", true, "__lshift__", "__rlshift__", "__ilshift__"},
+    {"bitwise_right_shift", true, "__rshift__", "__rrshift__", "__irshift__"},
+    {"eq", false, "__eq__", "__eq__", nullptr},
+    {"ne", false, "ne", "ne", nullptr},
+    {"lt", false, "lt", "gt", nullptr},
+    {"le", false, "le", "ge", nullptr},
+    {"gt", false, "gt", "lt", nullptr},
+    {"ge", false, "ge", "le", nullptr},
+    {"neg", false, "neg", nullptr, nullptr},
+    {"abs", false, "abs", nullptr, nullptr},
+    {"bitwise_not", false, "__invert__", nullptr, nullptr},
+    {"select", false},
+    {"slice", false},
+    {"unsqueeze", false},
+    {"index", false},
+    {"index_put_", false},
+    {"copy_", false},
+    {"fill_", false},
+    {"cast", false},
+    {"clone", false},
+    {"permute", false},
+    {"transpose", false},
+    {"empty", false},
+    {"contiguous", false},
+    {"nonzero", false},
+    {"reshape", false},
+    {"view", false},
+    {"stack", false},
+    {"masked_fill", true},
+    {"alias", false}};
 
 // Operands that need no checks: tensors whose class overrides nothing, floats, and ints of 64 bits.
 inline bool fast_operand(PyObject *o, plait_value *v) {
@@ -91,8 +95,14 @@ struct Call : plait_call {
 };
 
 // the general case: the binding converts arrays and NumPy's numbers, and calls overrides
-PyObject *slow_binary(Op op, PyObject *callable, PyObject *a, PyObject *b) {
+PyObject *slow_binary(Op op, PyObject *callable, PyObject *a, PyObject *b, bool in_place = false) {
   plait_value v;
+  if (is_asked(a) || is_asked(b)) {
+    const Named &n = operator_names[op];
+    PyObject *answer = nullptr;
+    if (asked_operator(in_place ? n.in_place_method : n.method, n.reflected, a, b, &answer))
+      return answer;
+  }
   if (!callable) return known(op), nullptr;
   for (PyObject *o : {a, b}) {
     if (is_tensor(o)) continue;
@@ -110,7 +120,7 @@ PyObject *slow_binary(Op op, PyObject *callable, PyObject *a, PyObject *b) {
 
 template <Op op>
 PyObject *binary(PyObject *a, PyObject *b) {
-  const plait_op *o = state.op[op];
+  const plait_op *o = state.fast[op];
   if (__builtin_expect(o != nullptr, 1)) {
     Call c(o, PLAIT_FUNCTION);
     if (__builtin_expect(fast_pair(o, a, b, c.in), 1)) {
@@ -124,7 +134,7 @@ PyObject *binary(PyObject *a, PyObject *b) {
 
 template <Op op>
 PyObject *in_place(PyObject *a, PyObject *b) {
-  const plait_op *o = state.op[op];
+  const plait_op *o = state.fast[op];
   if (o && is_tensor(a)) {
     Call c(o, PLAIT_INPLACE);
     if (fast_pair(o, a, b, c.in)) {
@@ -136,12 +146,12 @@ PyObject *in_place(PyObject *a, PyObject *b) {
       return s == PLAIT_OK ? new_reference(a) : raise(c.thread, s);
     }
   }
-  return slow_binary(op, state.in_place_callable[op], a, b);
+  return slow_binary(op, state.in_place_callable[op], a, b, true);
 }
 
 template <Op op>
 PyObject *unary(PyObject *a) {
-  const plait_op *o = state.op[op];
+  const plait_op *o = state.fast[op];
   if (o && is_exact(a)) {
     Call c(o, PLAIT_FUNCTION);
     c.in[0] = value(handle_of(a));
@@ -149,6 +159,8 @@ PyObject *unary(PyObject *a) {
     const plait_status s = state.python->call(&c);
     return s == PLAIT_OK ? wrap(c.out->u.t) : raise(c.thread, s);
   }
+  PyObject *answer;
+  if (asked_name(operator_names[op].method, {a}, &answer)) return answer;
   return state.callable[op] ? PyObject_CallOneArg(state.callable[op], a) : (known(op), nullptr);
 }
 
@@ -199,13 +211,13 @@ PyNumberMethods make_number_methods() {
   m.nb_inplace_lshift = entry<in_place<op_shift_left>>;
   m.nb_inplace_rshift = entry<in_place<op_shift_right>>;
   m.nb_negative = entry<unary<op_neg>>;
-  m.nb_positive = entry<positive>;
+  m.nb_positive = special<positive, names::positive>;
   m.nb_absolute = entry<unary<op_abs>>;
   m.nb_invert = entry<unary<op_bitwise_not>>;
-  m.nb_bool = entry<truth>;
-  m.nb_int = entry<as_int>;
-  m.nb_float = entry<as_float>;
-  m.nb_index = entry<as_index>;
+  m.nb_bool = special<truth, names::bool_>;
+  m.nb_int = special<as_int, names::int_>;
+  m.nb_float = special<as_float, names::float_>;
+  m.nb_index = special<as_index, names::index>;
   return m;
 }
 
@@ -254,6 +266,11 @@ plait_tensor *call(Op op, std::initializer_list<plait_value> in, uint32_t form) 
 
 plait_tensor *cast(plait_tensor *t, DLDataType d) { return call(op_cast, {value(t), value(d)}); }
 
+void choose_fast_operators() {
+  for (int i = 0; i < op_count; i++)
+    __atomic_store_n(&state.fast[i], state.modes ? nullptr : state.op[i], __ATOMIC_RELAXED);
+}
+
 bool start_operators() {
   for (int i = 0; i < op_count; i++) {
     const Named &n = operator_names[i];
@@ -267,6 +284,7 @@ bool start_operators() {
     if (in_place) state.in_place_callable[i] = state.python->new_operator(n.name, PLAIT_INPLACE);
     if (!state.callable[i] || (in_place && !state.in_place_callable[i])) return false;
   }
+  choose_fast_operators();
   return true;
 }
 

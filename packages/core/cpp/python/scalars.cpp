@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "tensor.hpp"
+#include "overriding.hpp"
 
 namespace plait::core {
 namespace {
@@ -151,6 +151,8 @@ PyObject *item(plait_tensor *t, const char *who) {
     return PyErr_Format(PyExc_RuntimeError,
                         "%s: a tensor with one element is required, got shape %s", who,
                         shape_text(t).c_str());
+  PyObject *number;
+  if (read_watched(t, &number)) return number;
   const OnHost here(t, who);
   return here ? read_element(t->dl.dtype, here.data()) : nullptr;
 }

@@ -58,6 +58,7 @@ enum Op : int {
   op_view,
   op_stack,
   op_masked_fill,
+  op_alias,
   op_count
 };
 
@@ -67,6 +68,13 @@ struct State {  // filled at import; the operators when plait_core starts
   PyTypeObject *tensor_type, *size_type, *node_type;
   destructor subtype_dealloc;  // CPython's tp_dealloc of classes written in Python
   const plait_op *op[op_count];
+  const plait_op *fast[op_count];  // `op`, or NULL while a mode is asked about every call
+  uint64_t modes;  // of all threads, that are asked about every call
+  // Calls on instances of classes that have this attribute, with another value than this one, are
+  // seen by this layer. NULL: there is none.
+  PyObject *watched_attribute, *unwatched_value;
+  uint64_t watching_layer;
+  PyObject *watched_read;  // gives the number in such an instance
   // Operator objects, for calls that the fast paths do not handle
   PyObject *callable[op_count];
   PyObject *in_place_callable[op_count];
@@ -106,6 +114,7 @@ plait_tensor *cast(plait_tensor *, DLDataType);
 extern PyNumberMethods number_methods;
 PyObject *compare(PyObject *, PyObject *, int);
 bool start_operators();
+void choose_fast_operators();  // after a change of state.modes
 PyObject *raise(plait_thread *, plait_status);
 const plait_op *known(Op);
 

@@ -1,7 +1,7 @@
 // The type object of the Tensor class.
 #include <vector>
 
-#include "tensor.hpp"
+#include "overriding.hpp"
 
 #include <structmember.h>
 
@@ -14,7 +14,14 @@ Py_ssize_t length(PyObject *self) {
   PyErr_SetString(PyExc_TypeError, "len: a 0-d tensor has no length");
   return -1;
 }
+// PyTorch's iteration asks about dim and unbind
+PyObject *iterate_asking(PyObject *self) {
+  const Object dim(PyObject_CallMethod(self, "dim", nullptr));
+  const Object parts(dim ? PyObject_CallMethod(self, "unbind", "i", 0) : nullptr);
+  return parts ? PyObject_GetIter(parts.get()) : nullptr;
+}
 PyObject *iterate(PyObject *self) {
+  if (!is_plain(self) && is_asked(self) && handle_of(self)->dl.ndim) return iterate_asking(self);
   if (handle_of(self)->dl.ndim) return PySeqIter_New(self);
   return PyErr_Format(PyExc_TypeError, "iter: a 0-d tensor cannot be iterated over");
 }
@@ -95,12 +102,12 @@ std::vector<PyType_Slot> slots() {
           slot(Py_tp_methods, all_methods()),
           slot(Py_tp_getset, all_attributes()),
           slot(Py_tp_members, members),
-          slot(Py_mp_length, entry<length>),
-          slot(Py_mp_subscript, entry<subscript>),
-          slot(Py_mp_ass_subscript, entry<assign_subscript>),
-          slot(Py_sq_length, entry<length>),
-          slot(Py_sq_item, entry<get_item>),
-          slot(Py_sq_contains, entry<contains>),
+          slot(Py_mp_length, special<length, names::len>),
+          slot(Py_mp_subscript, special<subscript, names::getitem>),
+          slot(Py_mp_ass_subscript, special<assign_subscript, names::setitem>),
+          slot(Py_sq_length, special<length, names::len>),
+          slot(Py_sq_item, special<get_item, names::getitem>),
+          slot(Py_sq_contains, special<contains, names::contains>),
           slot(Py_nb_add, m.nb_add),
           slot(Py_nb_subtract, m.nb_subtract),
           slot(Py_nb_multiply, m.nb_multiply),

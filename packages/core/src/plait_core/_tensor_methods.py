@@ -314,25 +314,10 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> T
     return _write(self, [callable(*three) for three in zip(_numbers(self), *others, strict=True)])
 
 
-def as_subclass(self: Tensor, cls: Any) -> Tensor:
-    """Return the same elements as an instance of a class derived from Tensor.
-
-    Example:
-        >>> import plait_core as pc
-        >>> class Image(pc.Tensor):
-        ...     pass
-        >>> type(pc.zeros(2, 2).as_subclass(Image)) is Image
-        True
-    """
-    result: Tensor = Tensor._make_subclass(cls, self, self.requires_grad and self.is_leaf)
-    return result
-
-
 METHODS: dict[str, Callable[..., Any]] = {
     "__array_namespace__": __array_namespace__,
     "__reversed__": __reversed__,
     "apply_": apply_,
-    "as_subclass": as_subclass,
     "dim_order": dim_order,
     "get_device": get_device,
     "is_conj": is_lazy,

@@ -12,7 +12,13 @@ from plait_core import Tensor
 __all__ = ["Buffer", "Parameter", "is_buffer"]
 
 
-class Parameter(Tensor):
+class ParameterType(type):
+    """The type of `Parameter`: a package whose parameters are of other classes may give it
+    ``__instancecheck__``.
+    """
+
+
+class Parameter(Tensor, metaclass=ParameterType):
     """A tensor that becomes a parameter of the module it is assigned to.
 
     Assigned as an attribute of a `Module`, it appears in ``module.parameters()`` and in

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from plait_abi.imports import import_module
-from plait_torch import _module_names, _tensor_methods
+from plait_torch import _module_names, _tensor_methods, _torch_dispatch, _torch_function
 from plait_torch._missing import MissingModule, MissingName, advice, explain
 from plait_torch._version import __version__
 
@@ -196,7 +196,8 @@ def install() -> None:
         origin = getattr(there, "__file__", None) or there.__name__
         raise RuntimeError(f"plait_torch.install: torch is imported already, from {origin}")
     sys.meta_path.insert(0, _finder)
-    _tensor_methods.bind()
+    for each in (_tensor_methods, _torch_function, _torch_dispatch):
+        each.bind()
     importlib.invalidate_caches()
 
 
@@ -205,7 +206,8 @@ def uninstall() -> None:
     if not is_installed():
         return
     sys.meta_path.remove(_finder)
-    _tensor_methods.unbind()
+    for each in (_torch_dispatch, _torch_function, _tensor_methods):
+        each.unbind()
     for name in _names():
         del sys.modules[name]
 

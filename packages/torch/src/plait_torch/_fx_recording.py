@@ -80,6 +80,11 @@ def arguments(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
     name = _fx_names.qualified(function)
     if not name.startswith(("torch.nn.functional.", "torch.functional.")):
         return args, kwargs
+    return all_arguments(function, args, kwargs)
+
+
+def all_arguments(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """Return all arguments of a call, those with defaults as keywords."""
     try:
         signature = inspect.signature(function)
         bound = signature.bind(*args, **kwargs)

@@ -19,7 +19,6 @@ __all__ = [
     "_are_functorch_transforms_active",
     "_LinAlgError",
     "_TensorMeta",
-    "_disabled_torch_function_impl",
     "_get_accelerator",
     "_get_default_device",
     "_get_tracing_state",
@@ -107,8 +106,3 @@ def _get_accelerator() -> Any:
 def _set_grad_enabled(mode: bool) -> None:
     """Turn grad mode on or off."""
     plait.set_grad_enabled(mode)
-
-
-def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """Return ``func(*args, **kwargs)``."""
-    return func(*args, **(kwargs or {}))

@@ -8,8 +8,8 @@ from types import ModuleType
 from typing import Any
 
 import plait
-from plait_abi import operator
 from plait_abi.imports import import_module
+from plait_torch._aten import packet
 
 __all__ = [
     "CustomOpDef",
@@ -230,76 +230,13 @@ class _Namespace(ModuleType):
         return found
 
 
-class OpOverloadPacket:
-    """An operator of PyTorch's own by its inner name, ``torch.ops.aten.add``: a key of tables, and
-    a call of plait's operator of that name.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    @property
-    def __name__(self) -> str:
-        return self._name
-
-    def __repr__(self) -> str:
-        return f"aten.{self._name}"
-
-    def __getattr__(self, overload: str) -> Any:
-        if overload.startswith("_"):
-            raise AttributeError(overload)
-        self.__dict__[overload] = OpOverload(self._name, overload)
-        return self.__dict__[overload]
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        for namespace in (plait, plait.nn.functional, plait.Tensor):
-            if hasattr(namespace, self._name):
-                return getattr(namespace, self._name)(*args, **kwargs)
-        try:
-            function = operator(self._name)
-        except AttributeError:
-            text = f"torch.ops.aten.{self._name}: plait has no operator of that name"
-            raise NotImplementedError(f"plait_torch: {text}") from None
-        return function(*args, **kwargs)
-
-
-class OpOverload(OpOverloadPacket):
-    """One of the forms of an operator of PyTorch's own: ``torch.ops.aten.add.Tensor``."""
-
-    def __init__(self, name: str, overload: str) -> None:
-        super().__init__(name)
-        self._overloadname = overload
-
-    @property
-    def overloadpacket(self) -> OpOverloadPacket:
-        """The operator without the form's name."""
-        found: OpOverloadPacket = getattr(ops.aten, self._name)
-        return found
-
-    @property
-    def namespace(self) -> str:
-        """The namespace, ``"aten"``."""
-        return "aten"
-
-    def name(self) -> str:
-        """Return the name as PyTorch's schemas write it: ``"aten::add.Tensor"``."""
-        form = "" if self._overloadname == "default" else f".{self._overloadname}"
-        return f"aten::{self._name}{form}"
-
-    def __repr__(self) -> str:
-        return f"aten.{self._name}.{self._overloadname}"
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(name)
-
-
 class _Inner(ModuleType):
     """``torch.ops.aten``: the inner names of PyTorch's operators."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        self.__dict__[name] = OpOverloadPacket(name)
+        self.__dict__[name] = packet(name)
         return self.__dict__[name]
 
 

@@ -28,7 +28,8 @@ PLACES: dict[str, tuple[str, ...]] = {
         _HERE + "_absent",
     ),
     "torch.__config__": (_HERE + "_config",),
-    "torch._C": (_HERE + "_inside",),
+    "torch._C": (_HERE + "_inside", _HERE + "_inside_overrides"),
+    "torch._ops": (_HERE + "_aten",),
     "torch._C._nn": (_HERE + "_arguments",),
     "torch._C._functorch": (_HERE + "_functorch",),
     **{
@@ -37,7 +38,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     },
     "torch._ops": (_HERE + "_library",),
     "torch._utils": (_HERE + "_tensor_lists",),
-    "torch._tensor": (_HERE + "_functions", "plait"),
+    "torch._tensor": (_HERE + "_functions", "plait", _HERE + "_torch_function"),
     "torch.cuda._utils": (_HERE + "_tensor_lists",),
     "torch.utils._contextlib": (_HERE + "_decorators",),
     "torch._custom_ops": (_HERE + "_packages",),
@@ -184,6 +185,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.utils._pytree": (_HERE + "_pytree",),
     "torch.utils.flop_counter": (_HERE + "_flop_counter",),
     "torch.utils._foreach_utils": (_HERE + "_foreach_utils",),
+    "torch.utils._python_dispatch": (_HERE + "_python_dispatch",),
     "torch.utils.hooks": (_HERE + "_utils_hooks",),
     "torch.utils.checkpoint": (_HERE + "_checkpoint",),
     "torch.utils.data": (

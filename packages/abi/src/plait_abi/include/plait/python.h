@@ -55,8 +55,8 @@ typedef struct plait_python {
   /* an operand (a tensor, or a number that stays one) for fast paths; a plait_conversion; borrowed
    * from the object */
   int (*operand)(plait_thread *, PyObject *, plait_value *);
-  /* 1 if the object's class has `__plait_function__`: then the Operator object must make the call
-   */
+  /* not 0 if the object's class may make the call itself: then the Operator object must be called.
+   * 1: it has `__plait_function__`; 2: the attribute of plait_core.overrides.set_protocol */
   int (*overrides)(PyObject *);
 
   /* objects held by C++; hold gives a new reference, which may be dropped on any thread */

@@ -1,0 +1,218 @@
+"""Functions written in Python that ask ``__torch_function__``, while somebody has one.
+
+Operators ask by themselves. A function in Python would go on to its first operator, and show that
+one to the class that is asked. So while a mode is entered, and once a class with a
+``__torch_function__`` of its own exists, such functions get other code: it asks, and calls the
+function's own code if nobody answers. The function object stays the same, wherever it was imported
+to. A program without modes and such classes runs the functions as they are.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import warnings
+from collections.abc import Iterator
+from types import CodeType, FunctionType
+from typing import Any
+
+from plait_abi.imports import import_module
+
+__all__ = ["are_asking", "arguments", "begin", "end", "forget", "functions", "keep"]
+
+_lock = threading.RLock()
+_users = 0  # modes that are entered
+_kept = False  # a class exists
+_codes: dict[FunctionType, CodeType] = {}  # the own code of functions that ask
+
+# methods that programs call on classes, or that Python calls while an object is made
+_NOT_METHODS = frozenset({
+    "__array_function__", "__array_namespace__", "__array_ufunc__", "__class_getitem__", "__copy__",
+    "__dir__", "__getstate__", "__init__", "__init_subclass__", "__new__", "__reduce__",
+    "__subclasshook__", "__torch_dispatch__", "__torch_function__", "as_subclass",
+})  # fmt: skip
+# functions of `torch` that take no tensors, or are asked about objects of any kind
+_NOT_FUNCTIONS = frozenset({
+    "broadcast_shapes", "can_cast", "compile", "compiled_with_cxx11_abi", "dtype_of", "explain",
+    "fork", "from_dlpack", "initial_seed", "is_distributed", "is_fusion_enabled", "is_storage",
+    "is_tensor", "is_vulkan_available", "load", "manual_seed", "mark_written", "name_of", "paths",
+    "promote_types", "report", "save", "seed", "typename", "use", "vmap", "wait",
+})  # fmt: skip
+_SETTINGS = ("_", "set_", "get_", "is_autocast", "is_grad_", "is_inference_mode", "is_warn", "use_",
+             "autocast_", "clear_autocast", "are_", "is_deterministic", "is_anomaly")  # fmt: skip
+_OF_INIT = ("constant_", "kaiming_uniform_", "normal_", "uniform_")
+
+
+def _names() -> Iterator[tuple[Any, str]]:
+    names = import_module("plait_torch._fx_names")
+    for function, name in names.functions().values():
+        last = name.rpartition(".")[2]
+        if last not in _NOT_FUNCTIONS and not last.startswith(_SETTINGS):
+            yield function, name
+    init = import_module("plait.nn.init")
+    for name in _OF_INIT:
+        yield getattr(init, name), f"torch.nn.init.{name}"
+    for name, value in vars(import_module("plait").Tensor).items():
+        if name.startswith("_") and not name.startswith("__"):
+            continue
+        if name not in _NOT_METHODS:
+            yield value, f"torch.Tensor.{name}"
+
+
+def functions() -> list[tuple[FunctionType, str]]:
+    """Return the functions in Python that ask, with their names in PyTorch; those of properties
+    too.
+    """
+    found = []
+    for value, name in _names():
+        if isinstance(value, FunctionType):
+            found.append((value, name))
+        elif isinstance(value, property):
+            both = ((value.fget, "__get__"), (value.fset, "__set__"))
+            found += [(f, f"{name}.{kind}") for f, kind in both if isinstance(f, FunctionType)]
+    return found
+
+
+_MARK = 0x706C616974  # stands for the function to call, in the code below
+
+
+@functools.cache
+def _template(free: tuple[str, ...]) -> CodeType:
+    """Return the code of a function that calls a constant with its arguments, and has as many free
+    variables as another one.
+    """
+    names = [f"_{i}" for i in range(len(free))]
+    text = (
+        f"def outer({', '.join(names)}):\n"
+        "  def inner(*args, **kwargs):\n"
+        f"    return {_MARK}(*args, **kwargs)\n"
+        f"    {', '.join(names) or None}\n"
+        "  return inner\n"
+    )
+    space: dict[str, Any] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # a number is called
+        exec(compile(text, __file__, "exec"), space)
+    code: CodeType = space["outer"](*names).__code__
+    return code
+
+
+def _asker(function: FunctionType, shown: Any) -> Any:
+    """Return what asks about calls of a function, and else calls its own code."""
+    own = FunctionType(
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    own.__kwdefaults__ = function.__kwdefaults__
+    ask = import_module("plait_core.overrides").ask
+
+    def asking(*args: Any, **kwargs: Any) -> Any:
+        answer = ask(shown, args, kwargs)
+        return own(*args, **kwargs) if answer is NotImplemented else answer
+
+    return asking
+
+
+def _shown(function: FunctionType, name: str) -> Any:
+    """Return what those who are asked see: the function, or the method of a property."""
+    first, _, last = name.rpartition(".")
+    if last not in ("__get__", "__set__"):
+        return function
+    attribute = vars(import_module("plait").Tensor)[first.rpartition(".")[2]]
+    return getattr(attribute, last)
+
+
+def _place() -> None:
+    for function, name in functions():
+        if function in _codes:
+            continue
+        asker = _asker(function, _shown(function, name))
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):
+            continue
+        own = function.__code__
+        template = _template(own.co_freevars)
+        consts = tuple(asker if each == _MARK else each for each in template.co_consts)
+        _codes[function] = own
+        function.__signature__ = signature  # type: ignore[attr-defined]
+        function.__code__ = template.replace(
+            co_consts=consts, co_name=own.co_name, co_firstlineno=own.co_firstlineno,
+            co_filename=own.co_filename,
+        )  # fmt: skip
+
+
+def _restore() -> None:
+    for function, own in _codes.items():
+        function.__code__ = own
+        function.__dict__.pop("__signature__", None)
+    _codes.clear()
+
+
+def are_asking() -> bool:
+    """Return whether functions in Python ask now."""
+    return bool(_codes)
+
+
+def begin() -> None:
+    """Let functions ask until `end`, which is called as often."""
+    global _users
+    with _lock:
+        _users += 1
+        if not _codes:
+            _place()
+
+
+def end() -> None:
+    """Let functions run their own code again, if nobody else wants them to ask."""
+    global _users
+    with _lock:
+        _users -= 1
+        if not _users and not _kept:
+            _restore()
+
+
+def keep() -> None:
+    """Let functions ask from now on."""
+    global _kept
+    with _lock:
+        _kept = True
+        if not _codes:
+            _place()
+
+
+def forget() -> None:
+    """Let functions ask only as long as modes are entered."""
+    global _kept
+    with _lock:
+        _kept = False
+        if not _users:
+            _restore()
+
+
+# methods that are Python in PyTorch
+_METHODS_WITH_ALL = ("istft", "lu", "norm", "split", "stft", "unique", "unique_consecutive")
+
+
+@functools.cache
+def _with_all() -> frozenset[int]:
+    """Return the ids of functions that PyTorch shows with all arguments, those with defaults as
+    keywords.
+    """
+    shown = ("torch.nn.functional.", "torch.functional.")
+    methods = {f"torch.Tensor.{name}" for name in _METHODS_WITH_ALL}
+    return frozenset(id(f) for f, name in functions() if name.startswith(shown) or name in methods)
+
+
+def arguments(function: FunctionType, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """Return the arguments as PyTorch shows them to those who are asked."""
+    if id(function) not in _with_all():
+        return args, kwargs
+    result: tuple[Any, Any] = import_module("plait_torch._fx_recording").all_arguments(
+        function, args, kwargs
+    )
+    return result

@@ -1,0 +1,301 @@
+"""``__torch_function__``: who is asked about calls of the functions of `torch`, and in which order.
+
+Plait's core finds the arguments whose class has the attribute (`plait_core.overrides`); this module
+answers for them: first the modes of the thread, the innermost first, then the arguments.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FunctionType
+from typing import Any
+
+from plait_abi.imports import import_module
+from plait_torch import _asking_functions, _parameters, _torch_dispatch
+
+__all__ = [
+    "DisableTorchFunction",
+    "DisableTorchFunctionSubclass",
+    "TorchFunctionMode",
+    "bind",
+    "canonical",
+    "disabled",
+    "handle",
+    "kept_as_they_are",
+    "modes",
+    "unbind",
+]
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.modes: list[Any] = []
+
+
+_thread = _Thread()
+
+
+def modes() -> list[Any]:
+    """Return the modes of this thread, the innermost last."""
+    return _thread.modes
+
+
+def _overrides() -> Any:
+    return import_module("plait_core.overrides")
+
+
+def disabled(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """Return ``func(*args, **kwargs)``: as a class's ``__torch_function__`` it says that the class
+    is not asked.
+    """
+    return func(*args, **(kwargs or {}))
+
+
+@functools.cache
+def _operators() -> dict[str, Any]:
+    """Return the operators that `torch` shows, by name."""
+    core = import_module("plait_core")
+    functional = import_module("plait_nn.functional")
+    found: dict[str, Any] = {}
+    for place in (core.Tensor, core, functional, core.linalg, core.fft, core.special):
+        for value in vars(place).values():
+            if type(value) is type(core.relu):
+                found.setdefault(value.__name__, value)
+    return found
+
+
+def canonical(function: Any) -> Any:
+    """Return the object by which `torch` shows a function: plait's modules have operators of their
+    own, which are other objects.
+    """
+    if type(function).__name__ != "Operator":
+        tensor = import_module("plait_core").Tensor
+        return tensor.__rdiv__ if function is tensor.__rtruediv__ else function
+    return _operators().get(function.__name__, function)
+
+
+@contextmanager
+def _popped() -> Iterator[Any]:
+    """Take the innermost mode away while it answers."""
+    stack = modes()
+    mode = stack.pop()
+    count = _overrides().count_modes
+    count(-1)
+    try:
+        yield mode
+    finally:
+        stack.append(mode)
+        count(1)
+
+
+def handle(function: Any, asking: tuple[Any, ...], args: Any, kwargs: Any) -> Any:
+    """Return the answer of modes and arguments to a call, or NotImplemented if there are none."""
+    if not asking and not modes():
+        return NotImplemented
+    function = canonical(function)
+    if isinstance(function, FunctionType):
+        args, kwargs = _asking_functions.arguments(function, args, kwargs)
+    elif asking and not _asking_functions.are_asking():
+        _asking_functions.keep()  # a class that is no tensor was not seen before
+    types = tuple(type(each) for each in asking)
+    if modes():
+        with _popped() as mode:
+            answer = mode.__torch_function__(function, types, args, kwargs)
+        if answer is not NotImplemented:
+            return answer
+    for each in asking:
+        answer = each.__torch_function__(function, types, args, kwargs)
+        if answer is not NotImplemented:
+            return answer
+    name = f"{getattr(function, '__module__', None)}.{getattr(function, '__name__', function)}"
+    raise TypeError(
+        f"no implementation found for {name!r} on types that implement __torch_function__: "
+        f"{[f'{kind.__module__}.{kind.__qualname__}' for kind in types]}"
+    )
+
+
+class _Switched:
+    """A context in which arguments, or modes too, are not asked; nested ones do not ask more."""
+
+    level = "MODES"
+
+    def __init__(self) -> None:
+        self._before: list[int] = []
+
+    def __enter__(self) -> None:
+        overrides = _overrides()
+        before = overrides.switch_off(overrides.NOBODY)
+        overrides.switch_off(max(before, getattr(overrides, self.level)))
+        self._before.append(before)
+
+    def __exit__(self, *exception: object) -> None:
+        _overrides().switch_off(self._before.pop())
+
+
+class DisableTorchFunctionSubclass(_Switched):
+    """A context in which the classes of arguments are not asked.
+
+    Example:
+        >>> from plait_torch._torch_function import DisableTorchFunctionSubclass
+        >>> with DisableTorchFunctionSubclass():
+        ...     pass
+    """
+
+
+class DisableTorchFunction(_Switched):
+    """A context in which neither modes nor the classes of arguments are asked."""
+
+    level = "NOBODY"
+
+
+class TorchFunctionMode:
+    """A context that is asked about every call of a function of `torch` in its thread.
+
+    Example:
+        >>> import plait, plait_torch
+        >>> from plait_torch._torch_function import TorchFunctionMode
+        >>> class Log(TorchFunctionMode):
+        ...     def __torch_function__(self, func, types, args=(), kwargs=None):
+        ...         print(func.__name__)
+        ...         return func(*args, **(kwargs or {}))
+        >>> with plait_torch.installed(), Log():
+        ...     y = plait.ones(2).sum() * 2
+        ones
+        sum
+        mul
+    """
+
+    inner: TorchFunctionMode
+
+    def __init__(self) -> None:
+        """Make a mode; it is entered by ``with``."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise NotImplementedError
+
+    def __enter__(self) -> Any:
+        push(self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pop()
+
+    @classmethod
+    def push(cls, *args: Any, **kwargs: Any) -> Any:
+        """Return a new mode; an older name of the call."""
+        return cls(*args, **kwargs)
+
+
+def push(mode: Any) -> None:
+    """Add a mode to those of this thread."""
+    _asking_functions.begin()
+    modes().append(mode)
+    _overrides().count_modes(1)
+
+
+def pop() -> Any:
+    """Remove the innermost mode of this thread, and return it."""
+    if not modes():
+        raise RuntimeError("torch function mode: there is none in this thread")
+    _overrides().count_modes(-1)
+    mode = modes().pop()
+    _asking_functions.end()
+    return mode
+
+
+@functools.cache
+def kept_as_they_are() -> Any:
+    """Return the functions whose results keep their class."""
+    tensor = import_module("plait").Tensor
+    return {tensor._base.__get__, tensor.grad.__get__}
+
+
+def convert(result: Any, cls: Any) -> Any:
+    """Return tensors of a result as instances of a class derived from Tensor."""
+    tensor = import_module("plait").Tensor
+    if cls is tensor:
+        return result
+    if isinstance(result, tensor) and not isinstance(result, cls):
+        return result.as_subclass(cls)
+    if isinstance(result, (tuple, list)):
+        parts = [convert(each, cls) for each in result]
+        if hasattr(result, "_fields"):
+            return type(result)(*parts)
+        return type(result)(parts)
+    return result
+
+
+_convert = convert  # PyTorch's name
+
+
+def _torch_function(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """Call the function on the tensors themselves; tensors of the result become instances of this
+    class, as do those of functions that classes derived from Tensor do not define.
+    """
+    if not all(issubclass(cls, each) for each in types):
+        return NotImplemented
+    with DisableTorchFunctionSubclass():
+        result = func(*args, **(kwargs or {}))
+    if func in kept_as_they_are():
+        return result
+    return convert(result, cls)
+
+
+_NOT_ASKED = ("Parameter", "Buffer")
+
+
+def _init_subclass(cls: Any, /, **options: Any) -> None:
+    super(import_module("plait").Tensor, cls).__init_subclass__(**options)
+    if cls.__module__.startswith("plait_nn.") and cls.__name__ in _NOT_ASKED:
+        cls.__torch_function__ = staticmethod(disabled)
+        if cls.__name__ == "Parameter":
+            _parameters.change(cls)
+    own = cls.__dict__.get("__torch_function__")
+    plain = own is None or getattr(own, "__func__", own) is disabled
+    if not plain and not hasattr(cls, "__plait_function__"):
+        _asking_functions.keep()
+    _torch_dispatch.watch(cls)
+
+
+def _not_asked() -> list[Any]:
+    """Return the classes of plait whose instances are not asked, as far as they are imported."""
+    module = sys.modules.get("plait_nn")
+    return [] if module is None else [getattr(module, name) for name in _NOT_ASKED]
+
+
+def _rdiv(self: Any, other: Any) -> Any:
+    """Return ``other / self``."""
+    return self.__rtruediv__(other)
+
+
+_rdiv.__name__ = "__rdiv__"  # PyTorch's name of the reflected division
+_METHODS = {
+    "__init_subclass__": classmethod(_init_subclass),
+    "__rdiv__": _rdiv,
+    "__torch_function__": classmethod(_torch_function),
+}
+
+
+def bind() -> None:
+    """Ask classes with ``__torch_function__`` from now on."""
+    for name, method in _METHODS.items():
+        setattr(import_module("plait").Tensor, name, method)
+    for kind in _not_asked():
+        kind.__torch_function__ = staticmethod(disabled)
+    _parameters.bind()
+    _overrides().set_protocol("__torch_function__", handle, disabled)
+
+
+def unbind() -> None:
+    """Restore what was before `bind`."""
+    _asking_functions.forget()
+    _overrides().set_protocol(None)
+    _parameters.unbind()
+    for kind in _not_asked():
+        del kind.__torch_function__
+    for name in _METHODS:
+        delattr(import_module("plait").Tensor, name)
