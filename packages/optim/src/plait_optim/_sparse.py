@@ -6,15 +6,17 @@ They are recognised by their class, and used by their methods; this package does
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 __all__ = ["any_sparse", "at", "is_sparse", "like"]
 
 
-@functools.lru_cache(maxsize=256)
-def _is_sparse_class(cls: Any) -> bool:
+def _looks_sparse(cls: type) -> bool:
     return hasattr(cls, "_coalesced_") and hasattr(cls, "__plait_parts__")
+
+
+_is_sparse_class: Callable[[type], bool] = functools.lru_cache(maxsize=256)(_looks_sparse)
 
 
 def is_sparse(array: Any) -> bool:
