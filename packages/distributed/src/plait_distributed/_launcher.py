@@ -52,14 +52,13 @@ class _Process:
     def _copy(self) -> None:
         pipe: Any = self.popen.stderr
         stream: BinaryIO = sys.stderr.buffer if hasattr(sys.stderr, "buffer") else sys.__stderr__  # type: ignore[assignment]
-        while data := pipe.read1(65536):
-            self.tail += data
-            del self.tail[:-_KEPT]
-            try:
-                stream.write(data)
-                stream.flush()
-            except (OSError, ValueError):
-                continue
+        with pipe:
+            while data := pipe.read1(65536):
+                self.tail += data
+                del self.tail[:-_KEPT]
+                with contextlib.suppress(OSError, ValueError):
+                    stream.write(data)
+                    stream.flush()
 
     def finish_reading(self) -> None:
         """Wait until all that it wrote is passed on; another process may hold its end open."""
