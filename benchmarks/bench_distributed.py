@@ -67,8 +67,11 @@ def work(library_name: str, orders: Any, rank: int, port: int) -> None:
     where = f"tcp://127.0.0.1:{port}"
     dist.init_process_group("gloo", init_method=where, rank=rank, world_size=2)
     known: dict[tuple[str, int], Callable[[], None]] = {}
-    while order := orders.recv():
-        kind, size, times = order
+    while True:
+        try:
+            kind, size, times = orders.recv()
+        except EOFError:  # the benchmark is over
+            break
         if (kind, size) not in known:
             known[kind, size] = (
                 rows(library, dist, size)

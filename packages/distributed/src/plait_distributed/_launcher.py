@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from types import FrameType
-from typing import Any, BinaryIO
+from typing import Any
 
 __all__ = ["Job"]
 
@@ -51,15 +51,12 @@ class _Process:
 
     def _copy(self) -> None:
         pipe: Any = self.popen.stderr
-        stream: BinaryIO = sys.stderr.buffer if hasattr(sys.stderr, "buffer") else sys.__stderr__  # type: ignore[assignment]
-        while data := pipe.read1(65536):
-            self.tail += data
-            del self.tail[:-_KEPT]
-            try:
-                stream.write(data)
-                stream.flush()
-            except (OSError, ValueError):
-                continue
+        with pipe:
+            while data := pipe.read1(65536):
+                self.tail += data
+                del self.tail[:-_KEPT]
+                with contextlib.suppress(OSError):
+                    os.write(2, data)  # the launcher's own standard error
 
     def finish_reading(self) -> None:
         """Wait until all that it wrote is passed on; another process may hold its end open."""
