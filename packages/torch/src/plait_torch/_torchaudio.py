@@ -10,7 +10,6 @@ from plait_abi import operator
 
 __all__ = ["OPERATORS"]
 
-Tensor = plait.Tensor
 
 _NEVER = -1e30  # stands for the logarithm of 0, with finite sums and gradients
 

@@ -12,24 +12,22 @@ from plait_torch._refusal import refusing
 
 __all__ = ["OPERATORS"]
 
-Tensor = plait.Tensor
-
 
 def _cuda_version() -> int:
     return -1  # built without CUDA
 
 
-def _nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Any:
+def _nms(dets: Any, scores: Any, iou_threshold: float) -> Any:
     return operator("nms")(dets, scores, iou_threshold)
 
 
-def _box_iou_rotated(boxes1: Tensor, boxes2: Tensor) -> Any:
+def _box_iou_rotated(boxes1: Any, boxes2: Any) -> Any:
     return operator("box_iou_rotated")(boxes1, boxes2)
 
 
 def _roi_align(
-    input: Tensor,
-    rois: Tensor,
+    input: Any,
+    rois: Any,
     spatial_scale: float,
     pooled_height: int,
     pooled_width: int,
@@ -41,8 +39,8 @@ def _roi_align(
 
 
 def _roi_align_backward(
-    grad: Tensor,
-    rois: Tensor,
+    grad: Any,
+    rois: Any,
     spatial_scale: float,
     pooled_height: int,
     pooled_width: int,
@@ -67,8 +65,8 @@ def _channel_mapping(result: Any) -> Any:
 
 
 def _ps_roi_align(
-    input: Tensor,
-    rois: Tensor,
+    input: Any,
+    rois: Any,
     spatial_scale: float,
     pooled_height: int,
     pooled_width: int,
@@ -80,9 +78,9 @@ def _ps_roi_align(
 
 
 def _ps_roi_align_backward(
-    grad: Tensor,
-    rois: Tensor,
-    channel_mapping: Tensor,
+    grad: Any,
+    rois: Any,
+    channel_mapping: Any,
     spatial_scale: float,
     pooled_height: int,
     pooled_width: int,
@@ -98,15 +96,15 @@ def _ps_roi_align_backward(
 
 
 def _roi_pool(
-    input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int
+    input: Any, rois: Any, spatial_scale: float, pooled_height: int, pooled_width: int
 ) -> Any:
     return operator("roi_pool")(input, rois, spatial_scale, pooled_height, pooled_width)
 
 
 def _roi_pool_backward(
-    grad: Tensor,
-    rois: Tensor,
-    argmax: Tensor,
+    grad: Any,
+    rois: Any,
+    argmax: Any,
     spatial_scale: float,
     pooled_height: int,
     pooled_width: int,
@@ -120,7 +118,7 @@ def _roi_pool_backward(
 
 
 def _ps_roi_pool(
-    input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int
+    input: Any, rois: Any, spatial_scale: float, pooled_height: int, pooled_width: int
 ) -> Any:
     call = operator("ps_roi_pool")
     result = call(input, rois, spatial_scale, pooled_height, pooled_width)
@@ -128,9 +126,9 @@ def _ps_roi_pool(
 
 
 def _ps_roi_pool_backward(
-    grad: Tensor,
-    rois: Tensor,
-    channel_mapping: Tensor,
+    grad: Any,
+    rois: Any,
+    channel_mapping: Any,
     spatial_scale: float,
     pooled_height: int,
     pooled_width: int,
@@ -145,11 +143,11 @@ def _ps_roi_pool_backward(
 
 
 def _deform_conv2d(
-    input: Tensor,
-    weight: Tensor,
-    offset: Tensor,
-    mask: Tensor,
-    bias: Tensor,
+    input: Any,
+    weight: Any,
+    offset: Any,
+    mask: Any,
+    bias: Any,
     stride_h: int,
     stride_w: int,
     pad_h: int,
@@ -175,12 +173,12 @@ def _deform_conv2d(
 
 
 def _deform_conv2d_backward(
-    grad: Tensor,
-    input: Tensor,
-    weight: Tensor,
-    offset: Tensor,
-    mask: Tensor,
-    bias: Tensor,
+    grad: Any,
+    input: Any,
+    weight: Any,
+    offset: Any,
+    mask: Any,
+    bias: Any,
     *rest: Any,
 ) -> Any:
     given = (input, weight, offset, mask, bias)
