@@ -132,7 +132,9 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.cpu": (_HERE + "_accelerator:cpu",),
     "torch.cpu.amp": (_HERE + "_amp:of_cpu",),
     "torch.cuda": (_HERE + "_cuda", "plait.cuda"),
-    "torch.cuda.amp": (_HERE + "_amp:of_cuda",),
+    "torch.cuda.amp": (_HERE + "_packages", _HERE + "_amp:of_cuda"),
+    "torch.cuda.amp.autocast_mode": (_HERE + "_amp:of_cuda", _HERE + "_amp"),
+    "torch.cuda.amp.grad_scaler": (_HERE + "_amp:of_cuda", _HERE + "_amp"),
     "torch.cuda.random": (_HERE + "_cuda", "plait.cuda"),
     "torch.cuda.memory": (_HERE + "_cuda", "plait.cuda"),
     "torch.cuda.streams": (_HERE + "_cuda",),
@@ -232,6 +234,7 @@ for _package, _names in _PARTS.items():
 PLACES["torch.distributions.transforms"] = (
     "plait.distributions.transforms",
     "plait_nn.distributions._transform",
+    _HERE + "_distribution_utils",
 )
 PLACES["torch.distributions.utils"] = (_HERE + "_distribution_utils", "plait.distributions.utils")
 PLACES["torch.nn.modules.module"] = (_HERE + "_global_hooks", *PLACES["torch.nn.modules"])
