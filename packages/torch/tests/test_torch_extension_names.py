@@ -140,6 +140,24 @@ def test_caught_errors_and_dispatch(torch: Any) -> None:
     assert not is_scripting() and Final is torch.jit.Final and pick.__name__ == "pick"
 
 
+def test_further_names(torch: Any) -> None:
+    from torch.amp.grad_scaler import OptState
+    from torch.autograd.function import InplaceFunction
+    from torch.cuda.amp.grad_scaler import GradScaler
+    from torch.distributions.transforms import _clipped_sigmoid
+    from torch.utils._pytree import _list_flatten, _list_flatten_with_keys, _list_unflatten
+    from torch.utils.data.dataloader import _collate_fn_t
+
+    assert [each.name for each in OptState] == ["READY", "UNSCALED", "STEPPED"]
+    assert issubclass(InplaceFunction, torch.autograd.Function) and _collate_fn_t is not None
+    assert GradScaler is torch.cuda.amp.GradScaler
+    low, high = _clipped_sigmoid(torch.tensor([-200.0, 200.0]))
+    assert 0 < low < 1e-30 and 0.999 < high < 1
+    assert _list_unflatten(*_list_flatten([1, 2])) == [1, 2]
+    assert _list_flatten_with_keys([3])[0][0][0].idx == 0
+    assert torch.DeviceObjType is torch.device and torch.distributed.ReduceOp.BXOR.name == "BXOR"
+
+
 def test_other_places_of_names(torch: Any) -> None:
     import torch._VF as _VF
     from torch._lowrank import svd_lowrank

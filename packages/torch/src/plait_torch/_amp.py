@@ -6,6 +6,7 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable
+from enum import Enum
 from types import ModuleType, TracebackType
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ import plait
 from plait_abi import _binding
 
 __all__ = [
+    "OptState",
     "GradScaler",
     "autocast",
     "custom_bwd",
@@ -156,6 +158,14 @@ def custom_fwd(
 def custom_bwd(bwd: Any = None, *, device_type: str = "cuda") -> Any:
     """Return the ``backward`` of a `Function` unchanged."""
     return functools.partial(custom_bwd, device_type=device_type) if bwd is None else bwd
+
+
+class OptState(Enum):
+    """What a scaler has done with an optimizer since its last `update`."""
+
+    READY = 0
+    UNSCALED = 1
+    STEPPED = 2
 
 
 class GradScaler:

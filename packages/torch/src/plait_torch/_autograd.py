@@ -7,6 +7,7 @@ from typing import Any
 import plait
 
 __all__ = [
+    "InplaceFunction",
     "Variable",
     "_disable_profiler",
     "_is_checkpoint_valid",
@@ -36,6 +37,14 @@ class Variable(metaclass=_VariableType):
         >>> isinstance(plait.ones(2), Variable)
         True
     """
+
+
+class InplaceFunction(plait.autograd.Function):
+    """A `Function` with a flag; PyTorch's older base class of functions that work in place."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
 
 
 def _profiler_enabled() -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 __all__ = [
     "_BaseDataLoaderIter",
     "_DatasetKind",
+    "_collate_fn_t",
     "_InfiniteConstantSampler",
     "_IterableDatasetFetcher",
     "_MapDatasetFetcher",
@@ -19,6 +20,8 @@ __all__ = [
 
 # `iter(loader)` returns one of several iterators; PyTorch has one class
 _BaseDataLoaderIter = _SingleProcessDataLoaderIter = _MultiProcessingDataLoaderIter = Iterator
+
+_collate_fn_t = Callable[[list[Any]], Any]
 
 
 class _MapDatasetFetcher:

@@ -145,6 +145,9 @@ class ReduceOp(Enum):
     PRODUCT = 2
     MIN = 3
     MAX = 4
+    BAND = 5
+    BOR = 6
+    BXOR = 7
 
 
 class ProcessGroup:

@@ -6,7 +6,20 @@ from typing import Any
 
 import plait
 
-__all__ = ["_standard_normal", "_sum_rightmost"]
+__all__ = ["_clipped_sigmoid", "_standard_normal", "_sum_rightmost"]
+
+
+def _clipped_sigmoid(x: Any) -> Any:
+    """Return the sigmoid, between the least normal number and the largest one below 1.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._distribution_utils import _clipped_sigmoid
+        >>> bool(_clipped_sigmoid(plait.tensor(100.0)) < 1)
+        True
+    """
+    info = plait.finfo(x.dtype)
+    return x.sigmoid().clamp(min=info.tiny, max=1.0 - info.eps)
 
 
 def _standard_normal(shape: Any, dtype: Any, device: Any) -> Any:

@@ -11,6 +11,7 @@ from plait_torch._jit import ScriptFunction, ScriptModule, fork, wait
 from plait_torch._zip_records import PyTorchFileReader, PyTorchFileWriter
 
 __all__ = [
+    "DeviceObjType",
     "PyTorchFileReader",
     "PyTorchFileWriter",
     "ScriptFunction",
@@ -34,6 +35,7 @@ __all__ = [
     "while_loop",
 ]
 
+DeviceObjType = plait.device
 _state = {"nesting": 0, "cache": True}
 
 

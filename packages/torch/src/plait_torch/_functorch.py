@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import plait
 from plait_torch._func import functional_call, grad, grad_and_value, stack_module_state
 from plait_torch._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 from plait_torch._vmap import vmap
 
 __all__ = [
+    "Tensor",
     "_broadcast_to_and_flatten",
     "_get_name",
     "functional_call",
@@ -33,6 +35,8 @@ __all__ = [
     "unwrap_if_dead",
     "vmap",
 ]
+
+Tensor = plait.Tensor
 
 
 def is_functorch_wrapped_tensor(tensor: Any) -> bool:

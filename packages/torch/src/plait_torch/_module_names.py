@@ -29,14 +29,13 @@ PLACES: dict[str, tuple[str, ...]] = {
     ),
     "torch.__config__": (_HERE + "_config",),
     "torch._C": (_HERE + "_inside", _HERE + "_inside_overrides"),
-    "torch._ops": (_HERE + "_aten",),
+    "torch._ops": (_HERE + "_aten", _HERE + "_library"),
     "torch._C._nn": (_HERE + "_arguments",),
     "torch._C._functorch": (_HERE + "_functorch",),
     **{
         f"torch._functorch{name}": (_HERE + "_functorch",)
         for name in ("", ".apis", ".eager_transforms", ".functional_call", ".vmap")
     },
-    "torch._ops": (_HERE + "_library",),
     "torch._utils": (_HERE + "_tensor_lists",),
     "torch._tensor": (_HERE + "_functions", "plait", _HERE + "_torch_function"),
     "torch.cuda._utils": (_HERE + "_tensor_lists",),
@@ -133,7 +132,9 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.cpu": (_HERE + "_accelerator:cpu",),
     "torch.cpu.amp": (_HERE + "_amp:of_cpu",),
     "torch.cuda": (_HERE + "_cuda", "plait.cuda"),
-    "torch.cuda.amp": (_HERE + "_amp:of_cuda",),
+    "torch.cuda.amp": (_HERE + "_packages", _HERE + "_amp:of_cuda"),
+    "torch.cuda.amp.autocast_mode": (_HERE + "_amp:of_cuda", _HERE + "_amp"),
+    "torch.cuda.amp.grad_scaler": (_HERE + "_amp:of_cuda", _HERE + "_amp"),
     "torch.cuda.random": (_HERE + "_cuda", "plait.cuda"),
     "torch.cuda.memory": (_HERE + "_cuda", "plait.cuda"),
     "torch.cuda.streams": (_HERE + "_cuda",),
@@ -235,6 +236,7 @@ for _package, _names in _PARTS.items():
 PLACES["torch.distributions.transforms"] = (
     "plait.distributions.transforms",
     "plait_nn.distributions._transform",
+    _HERE + "_distribution_utils",
 )
 PLACES["torch.distributions.utils"] = (_HERE + "_distribution_utils", "plait.distributions.utils")
 PLACES["torch.autograd.function"] = ("plait.autograd.function", *PLACES["torch.autograd"])

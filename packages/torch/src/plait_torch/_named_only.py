@@ -79,7 +79,7 @@ NAMES: dict[str, str] = {
         _add_batch_dim _maybe_remove_batch_dim _process_batched_inputs _unwrap_batched
         _validate_and_get_batch_size vmap_impl
     """,
-    "_ops": "HigherOrderOperator",
+    "_ops": "HigherOrderOperator OperatorBase",
     "_subclasses.functional_tensor": """
         FunctionalTensor FunctionalTensorMode disable_functional_mode
     """,
@@ -149,8 +149,9 @@ NAMES: dict[str, str] = {
     "distributed.distributed_c10d": _COLLECTIVES
     + """
         FileStore HashStore P2POp PrefixStore ProcessGroupGloo ProcessGroupNCCL Store TCPStore
-        Work _get_default_group _get_default_store _new_process_group_helper _object_to_tensor
-        _tensor_to_object
+        Work _get_default_group _get_default_store
+        _get_global_rank _new_process_group_helper _object_to_tensor
+        _tensor_to_object rendezvous
     """,
     "distributed.elastic": "",
     "distributed.elastic.multiprocessing": "Std start_processes",
@@ -198,7 +199,9 @@ NAMES: dict[str, str] = {
     """,
     "nested._internal": "",
     "nested._internal.nested_tensor": "NestedTensor ViewNestedFromBuffer jagged_from_list",
-    "utils.checkpoint": "SelectiveCheckpointContext create_selective_checkpoint_contexts",
+    "utils.checkpoint": """
+        CheckpointFunction SelectiveCheckpointContext create_selective_checkpoint_contexts
+    """,
     "utils.mobile_optimizer": "optimize_for_mobile",
 }
 

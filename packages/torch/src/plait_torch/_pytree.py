@@ -29,6 +29,9 @@ __all__ = [
     "_get_node_type",
     "_is_leaf",
     "_is_namedtuple_instance",
+    "_list_flatten",
+    "_list_flatten_with_keys",
+    "_list_unflatten",
     "_register_pytree_node",
     "is_namedtuple",
     "is_namedtuple_class",
@@ -229,6 +232,18 @@ def _default_flatten(d: defaultdict[Any, Any]) -> tuple[list[Any], Context]:
 
 def _default_unflatten(values: Iterable[Any], context: Context) -> defaultdict[Any, Any]:
     return defaultdict(context[0], zip(context[1], values, strict=True))
+
+
+def _list_flatten(d: list[Any]) -> tuple[list[Any], Context]:
+    return list(d), None
+
+
+def _list_unflatten(values: Iterable[Any], context: Context) -> list[Any]:
+    return list(values)
+
+
+def _list_flatten_with_keys(d: list[Any]) -> tuple[list[tuple[SequenceKey, Any]], Context]:
+    return [(SequenceKey(i), value) for i, value in enumerate(d)], None
 
 
 def _default_flatten_with_keys(d: defaultdict[Any, Any]) -> tuple[list[Any], Context]:

@@ -104,6 +104,9 @@ def sum_last(value: Tensor, count: int) -> Tensor:
     return value.sum(tuple(range(-count, 0))) if count else value
 
 
+_sum_rightmost = sum_last  # a name of PyTorch that libraries import
+
+
 def normal_noise(like: Tensor, shape: Sequence[int]) -> Tensor:
     """Return standard normal numbers of the dtype and device of ``like``."""
     return like.new_empty(shape).normal_()
