@@ -201,7 +201,9 @@ FUNCTIONS = frozenset({"torch._higher_order_ops.associative_scan",
                        "torch.nn.parallel.replicate"})  # fmt: skip
 
 # modules in whose `__dict__` libraries search for classes
-LOOKED_THROUGH = frozenset({"torch.optim", "torch.optim.lr_scheduler"})
+LOOKED_THROUGH = frozenset(
+    {"torch.nn.modules.activation", "torch.optim", "torch.optim.lr_scheduler"}
+)
 
 # optional packages of plait
 _OPTIONAL = {"torch.distributions": "plait.distributions",
