@@ -1,7 +1,11 @@
 """botorch: a Gaussian process fitted with L-BFGS, acquisition functions and their optimum."""
 
 import torch
-from botorch.acquisition import LogExpectedImprovement, UpperConfidenceBound, qLogEI
+from botorch.acquisition import (
+    LogExpectedImprovement,
+    UpperConfidenceBound,
+    qLogExpectedImprovement,
+)
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize, Standardize
@@ -38,5 +42,5 @@ for name, acquisition in {
     record(f"{name} value", value, rtol=2e-2)
 
 sampler = SobolQMCNormalSampler(torch.Size([256]), seed=0)
-several = qLogEI.qLogExpectedImprovement(model, best_f=y.max(), sampler=sampler)
+several = qLogExpectedImprovement(model, best_f=y.max(), sampler=sampler)
 record("several", several(points[None, :3]), rtol=0.3)

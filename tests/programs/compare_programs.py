@@ -131,7 +131,10 @@ def difference(ours: dict[str, Any], theirs: dict[str, Any]) -> float:
     if theirs["kind"] != "float":
         return 0.0 if ours["values"] == theirs["values"] else math.inf
     allowed = theirs["rtol"] * theirs["largest"] + theirs["atol"]
-    worst = abs(ours["norm"] - theirs["norm"]) / (allowed * max(1.0, len(ours["values"]) ** 0.5))
+    worst = 0.0
+    if math.isfinite(theirs["norm"]) or ours["norm"] != theirs["norm"]:
+        apart = abs(ours["norm"] - theirs["norm"])
+        worst = apart / (allowed * max(1.0, math.prod(theirs["shape"]) ** 0.5))
     for one, two in zip(ours["values"], theirs["values"], strict=True):
         if one == two or (math.isnan(one) and math.isnan(two)):
             continue

@@ -12,7 +12,7 @@ ids = torch.arange(48).reshape(4, 12) * 7 % 60
 
 def train(model, steps):
     trained = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=5e-3)
+    optimizer = torch.optim.AdamW(trained, lr=1e-3)
     losses = []
     for _ in range(steps):
         loss = model(input_ids=ids, labels=ids).loss
@@ -32,8 +32,9 @@ lora = LoraConfig(
 )
 model = fill(get_peft_model(base(), lora))
 record("trainable", model.get_nb_trainable_parameters())
-record("losses", train(model, 20))
+record("first loss", train(model, 1))
 record("gradients", gradients(model))
+record("losses", train(model, 19))
 record("trained", {n: p for n, p in model.named_parameters() if p.requires_grad})
 model.save_pretrained("adapter")
 start = fill(get_peft_model(base(), lora)).unload()

@@ -1,6 +1,7 @@
 """timm: ten small models of ten families: outputs, loss and gradients, features, 3 steps each."""
 
 import timm
+import timm.optim
 import torch
 from recording import array, fill, gradients, record
 

@@ -16,7 +16,7 @@ class Field(nn.Module):
 
 
 spiral = torch.tensor([[-0.1, 2.0], [-2.0, -0.1]])
-t = torch.linspace(0, 2, 20)
+t = torch.linspace(0, 0.5, 30)
 start = torch.tensor([[2.0, 0.0]])
 truth = odeint(lambda t, y: y**3 @ spiral, start, t, method="dopri5")
 record("truth", truth)

@@ -27,7 +27,7 @@ for name, options in {
     "alibi": {"alibi_pos_bias": True},
     "relative": {"rel_pos_bias": True},
     "flash": {"attn_flash": True},
-    "memory": {"num_mem_kv": 4},
+    "memory": {"attn_num_mem_kv": 4},
     "gated": {"attn_gate_values": True, "attn_qk_norm": True},
 }.items():
     encoder = Encoder(dim=32, depth=2, heads=4, **options)

@@ -248,6 +248,17 @@ def test_as_tensor_and_asarray() -> None:
         pc.asarray([1, 2], copy=False)
 
 
+def test_frombuffer_of_bfloat16() -> None:
+    data = bytearray(b"\x80\x3f\x00\x40\x40\xc0")
+    x = pc.frombuffer(data, dtype=pc.bfloat16)
+    assert x.dtype == pc.bfloat16 and x.tolist() == [1, 2, -3]
+    assert pc.frombuffer(data, dtype=pc.bfloat16, count=1, offset=4).tolist() == [-3]
+    data[1] = 0xBF
+    assert x[0] == -1  # no copy
+    with pytest.raises(ValueError):
+        pc.frombuffer(data, dtype=pc.bfloat16, count=4)
+
+
 def test_frombuffer() -> None:
     data = bytearray(np.arange(4, dtype=np.int16).tobytes())
     x = pc.frombuffer(data, dtype=pc.int16)

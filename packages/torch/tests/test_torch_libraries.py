@@ -19,6 +19,12 @@ def test_torch_holds_itself(torch: Any) -> None:
     assert "plait" in torch.__config__.show()
 
 
+def test_modules_in_which_libraries_search_hold_their_classes(torch: Any) -> None:
+    activations = vars(importlib.import_module("torch.nn.modules.activation"))
+    assert activations["Tanh"] is torch.nn.Tanh and activations["SiLU"] is torch.nn.SiLU
+    assert vars(torch.optim)["Adam"] is torch.optim.Adam
+
+
 # ---- lists of tensors
 
 

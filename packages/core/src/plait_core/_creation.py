@@ -160,7 +160,11 @@ def frombuffer(
     np = import_module("numpy")
 
     kind = _binding.dtype(dtype)
-    result = from_numpy(np.frombuffer(buffer, dtype=kind.dtype, count=count, offset=offset))
+    # NumPy has no bfloat16; its bits are read as integers
+    of_numpy = np.uint16 if kind.name == "bfloat16" else kind.dtype
+    result = from_numpy(np.frombuffer(buffer, dtype=of_numpy, count=count, offset=offset))
+    if kind.name == "bfloat16":
+        result = result.view(kind)
     return result.requires_grad_() if requires_grad else result
 
 

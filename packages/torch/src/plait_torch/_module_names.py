@@ -268,7 +268,9 @@ FUNCTIONS = frozenset({"torch._higher_order_ops.associative_scan",
                        "torch.nn.parallel.replicate"})  # fmt: skip
 
 # modules in whose `__dict__` libraries search for classes
-LOOKED_THROUGH = frozenset({"torch.optim", "torch.optim.lr_scheduler"})
+LOOKED_THROUGH = frozenset(
+    {"torch.nn.modules.activation", "torch.optim", "torch.optim.lr_scheduler"}
+)
 
 # with the optional package of plait for several processes
 _RUN = (_HERE + "_distributed_run",)
