@@ -15,18 +15,24 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from torch_programs import PROGRAMS, ours, outcome, theirs
 
-for part in ("writes", "passes", "functions", "contexts", "hooks", "graphs"):
+for part in (
+    "writes",
+    "passes",
+    "functions",
+    "contexts",
+    "hooks",
+    "graphs",
+    "views",
+    "derivatives",
+):
     importlib.import_module(f"programs_{part}")
 
 DIFFERENCES = {
     "views_of_views": "what `w.mul_(w)` overwrites is saved as a copy",
-    "data_write_saved": "a write through .data counts as one: an error instead of a wrong gradient",
     "chunk_inplace": "parts of a split may be written",
     "transposed_inplace_sub": "what is read may overlap what is written",
     "inf_leaf_requires": "tensors made in inference mode are tensors like others",
     "f_nontuple_list": "forward may return a list",
-    "f_dirty": "Node objects are equal, not the same object",
-    "f_gradfn_attr": "grad_fn is not the context",
     "gradedge": "names without namespaces",
 }
 

@@ -129,6 +129,10 @@ plait_status decomposed(plait_call *c, Layers layers, bool kept) {
   if (s == PLAIT_OK && c->form != PLAIT_FUNCTION) {
     for (uint16_t i = 0; i < c->n_out && s >= 0; i++) {
       plait_tensor *target = c->out[i].u.t;
+      if (out[i].tag != PLAIT_TENSOR) {
+        s = fail(c, PLAIT_ERROR, "its decomposition gave no result %u", i);
+        break;
+      }
       const DLTensor &made = out[i].u.t->dl;
       s = accept(c, target, made.dtype, made.ndim, made.shape);
       plait_value in[] = {c->out[i], out[i]}, ignored[PLAIT_MAX_RESULTS];

@@ -210,8 +210,9 @@ plait_status base(plait_call *c) {
 
 plait_status layered(plait_call *c) {
   const plait_op *op = c->op;
-  // a composite's own kernel runs only if no layer needs to see the operators that it is made of
-  if (op->flags & PLAIT_OP_COMPOSITE) {
+  // a composite's own kernel runs only if no layer needs to see the operators that it is made of;
+  // its form out= has no derivative, which the layers themselves must see
+  if (op->flags & PLAIT_OP_COMPOSITE && !(c->form == PLAIT_OUT && c->todo)) {
     const bool fused = backend_entry(op, c->device.device_type) && (!c->todo || op->def->vjp);
     if (!fused) return decomposed(c, Layers::on, c->todo);
   }

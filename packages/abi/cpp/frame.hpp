@@ -71,12 +71,14 @@ plait_status shape_by_decomposition(Frame *);
 // From targets.cpp.
 
 plait_status writable(const plait_call *, const plait_tensor *, const char *name);
-// Whether a result may end up in the target of the in-place or out= form; an empty `out` takes on
-// its shape.
+// Whether a result may end up in the target of the in-place or out= form; an `out` of another shape
+// takes on its shape.
 plait_status accept(const plait_call *, plait_tensor *target, DLDataType, int32_t ndim,
                     const int64_t *shape);
-// Makes result `i` of a call with targets: the target itself, or a temporary.
-plait_status into_target(Frame *, uint32_t i, DLDataType, int32_t ndim, const int64_t *shape);
+// Makes result `i` of a call with targets: the target itself, or a temporary with these strides
+// (NULL: C order).
+plait_status into_target(Frame *, uint32_t i, DLDataType, int32_t ndim, const int64_t *shape,
+                         const int64_t *strides);
 // Copies results of the in-place and out= forms from temporaries to their targets.
 plait_status deliver(Frame *, plait_call *);
 // Checks the arguments that the operator writes and makes copies of sources that overlap them;

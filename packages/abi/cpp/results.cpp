@@ -20,7 +20,7 @@ plait_status cast_one(plait_call *c, plait_tensor *t, DLDataType dtype, plait_va
 plait_status result_strided(plait_call *c, uint32_t i, DLDataType dtype, int32_t ndim,
                             const int64_t *shape, const int64_t *strides) {
   Frame *f = frame_of(c);
-  if (f && f->target[i]) return into_target(f, i, dtype, ndim, shape);
+  if (f && f->target[i]) return into_target(f, i, dtype, ndim, shape, strides);
   plait_tensor *t = nullptr;
   const plait_status s = tensor_new(c->thread, dtype, ndim, shape, strides, c->device, &t);
   if (s >= 0) {

@@ -38,10 +38,18 @@ int dtype_rank(DType d) {
   }
 }
 
+// Whether the target has the strides that a new result would have (NULL: C order).
+bool laid_out(const plait_tensor *target, const int64_t *strides) {
+  if (!strides) return is_contiguous(target);
+  for (int32_t i = 0; i < target->dl.ndim; i++)
+    if (target->dl.shape[i] > 1 && target->dl.strides[i] != strides[i]) return false;
+  return true;
+}
+
 // Whether the kernel may write to `target` itself: only if it is like a new result.
-bool direct(const Frame *f, const plait_tensor *target, DLDataType dtype) {
+bool direct(const Frame *f, const plait_tensor *target, DLDataType dtype, const int64_t *strides) {
   const bool pointwise = f->op->flags & PLAIT_OP_POINTWISE;
-  if (!same(target->dl.dtype, dtype) || (!pointwise && !is_contiguous(target))) return false;
+  if (!same(target->dl.dtype, dtype) || (!pointwise && !laid_out(target, strides))) return false;
   bool clean = true;
   each_tensor(f->in, f->n_in, [&](const plait_tensor *t, const plait_value *) {
     if (overlap(t, target) && !(pointwise && same_elements(t, target))) clean = false;
@@ -49,11 +57,25 @@ bool direct(const Frame *f, const plait_tensor *target, DLDataType dtype) {
   return clean;
 }
 
+// Whether the target's memory has room for the shape in C order, from its first element on.
+bool has_room(const plait_tensor *target, int32_t ndim, const int64_t *shape) {
+  int64_t end = itemsize(target->dl.dtype);
+  for (int32_t i = 0; i < ndim; i++)
+    if (__builtin_mul_overflow(end, shape[i], &end)) return false;
+  const auto *first = static_cast<const char *>(target->dl.data);
+  const auto *begin = static_cast<const char *>(target->storage->data);
+  return first && !__builtin_add_overflow(end, int64_t(first - begin), &end) &&
+         end <= int64_t(target->storage->nbytes);
+}
+
 plait_status resize_out(plait_thread *thread, plait_tensor *target, int32_t ndim,
                         const int64_t *shape) {
   plait_tensor *fresh = nullptr;
+  const DLTensor &dl = target->dl;
   plait_status s =
-      tensor_new(thread, target->dl.dtype, ndim, shape, nullptr, target->dl.device, &fresh);
+      has_room(target, ndim, shape)
+          ? tensor_on(thread, target->storage, dl.data, dl.dtype, ndim, shape, nullptr, &fresh)
+          : tensor_new(thread, dl.dtype, ndim, shape, nullptr, dl.device, &fresh);
   if (s >= 0) s = tensor_repoint(thread, target, fresh);
   plait_release(fresh);
   return s;
@@ -79,28 +101,30 @@ plait_status accept(const plait_call *c, plait_tensor *target, DLDataType dtype,
   const char *name = c->form == PLAIT_INPLACE ? c->op->args[0].name : "out";
   bool fits = target->dl.ndim == ndim;
   for (int32_t k = 0; fits && k < ndim; k++) fits = target->dl.shape[k] == shape[k];
-  const bool grows = !fits && c->form == PLAIT_OUT && numel(target) == 0;
-  if (!fits && !grows)
+  // an array of another library keeps its shape
+  const bool resizable = numel(target) == 0 || !(target->storage->flags & PLAIT_STORAGE_EXTERNAL);
+  const bool resizes = !fits && c->form == PLAIT_OUT && resizable;
+  if (!fits && !resizes)
     return fail(c, PLAIT_SHAPE_ERROR,
                 "the result has shape %s, which does not fit `%s` of shape %s",
                 text(shape, ndim).c_str(), name, shape_text(target).c_str());
   if (dtype_rank(dtype) > dtype_rank(target->dl.dtype))
     return fail(c, PLAIT_DTYPE_ERROR, "the result is %s, which cannot be cast to `%s` of %s",
                 plait::name(dtype), name, plait::name(target->dl.dtype));
-  return grows ? resize_out(c->thread, target, ndim, shape) : PLAIT_OK;
+  return resizes ? resize_out(c->thread, target, ndim, shape) : PLAIT_OK;
 }
 
-plait_status into_target(Frame *f, uint32_t i, DLDataType dtype, int32_t ndim,
-                         const int64_t *shape) {
+plait_status into_target(Frame *f, uint32_t i, DLDataType dtype, int32_t ndim, const int64_t *shape,
+                         const int64_t *strides) {
   plait_tensor *target = f->target[i];
   if (const plait_status s = accept(f, target, dtype, ndim, shape); s < 0) return s;
-  if (direct(f, target, dtype)) {
+  if (direct(f, target, dtype, strides)) {
     plait_retain(target);
     f->out[i] = value(target);
     return PLAIT_OK;
   }
   plait_tensor *t = nullptr;
-  const plait_status s = tensor_new(f->thread, dtype, ndim, shape, nullptr, f->device, &t);
+  const plait_status s = tensor_new(f->thread, dtype, ndim, shape, strides, f->device, &t);
   if (s >= 0) f->out[i] = value(t);
   return s;
 }

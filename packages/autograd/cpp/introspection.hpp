@@ -60,6 +60,12 @@ struct Introspection {
                   uint64_t size);
   uint64_t (*pass)(void);  // the number of the innermost pass of this thread; 0 outside of one
   int (*will_run)(plait_object *node);  // whether that pass runs the node now or will run it
+  plait_object *(*callable)(
+      plait_object *node);  // of a node in the host language, borrowed; or NULL
+  // a reference that does not keep a node in the host language alive, or NULL; the node of one: a
+  // new reference, or NULL
+  plait_status (*weak)(plait_thread *, plait_object *node, plait_object **out);
+  plait_object *(*locked)(plait_object *weak);
 };
 
 }  // namespace plait::autograd

@@ -17,6 +17,23 @@ void release_op(OpNode *n) noexcept {
     if (n->in[i].tag == PLAIT_OBJECT) plait_release_object(n->in[i].u.o);
 }
 
+// Whether a node whose last reference was given up dies. A sole owner gives its reference up
+// without counting it, and meanwhile who knows the node weakly may have taken another one.
+bool dies(HostNode *n) noexcept {
+  WeakNode *weak = n->weak.load(std::memory_order_acquire);
+  if (!weak) return true;
+  {
+    const Spin guard(weak->spin);
+    if (__atomic_load_n(&n->o.refs, __ATOMIC_ACQUIRE) > 1 &&
+        __atomic_fetch_sub(&n->o.refs, 1, __ATOMIC_ACQ_REL) != 1)
+      return false;
+    weak->node = nullptr;
+  }
+  n->weak.store(nullptr, std::memory_order_relaxed);
+  plait_release(weak);
+  return true;
+}
+
 void destroy(Node *n) noexcept {
   const size_t bytes = n->bytes;
   for (uint32_t i = 0; i < n->n_edges; i++) plait_release(n->edges[i].node);
@@ -44,6 +61,7 @@ void destroy(Node *n) noexcept {
 // call stack.
 void drop_node(plait_object *o) {
   auto *n = reinterpret_cast<Node *>(o);
+  if (n->kind == Kind::host && !dies(static_cast<HostNode *>(n))) return;
   Releases &r = releases();
   n->link = r.pending;
   r.pending = n;
@@ -69,6 +87,8 @@ void drop_cell(plait_object *o) {
   deallocate(c, sizeof *c);
 }
 
+void drop_weak(plait_object *o) { deallocate(o, sizeof(WeakNode)); }
+
 std::string camel(const std::string &name) {
   std::string s;
   bool upper = true;
@@ -88,6 +108,32 @@ std::string camel(const std::string &name) {
 const plait_type node_type{PLAIT_HEADER(plait_type), "autograd node", drop_node};
 const plait_type history_type{PLAIT_HEADER(plait_type), "autograd history", drop_history};
 const plait_type cell_type{PLAIT_HEADER(plait_type), "autograd gradient", drop_cell};
+
+const plait_type weak_type{PLAIT_HEADER(plait_type), "autograd weak node", drop_weak};
+
+WeakNode *weak_of(HostNode *n) {
+  WeakNode *weak = n->weak.load(std::memory_order_acquire);
+  if (!weak) {
+    auto *made = static_cast<WeakNode *>(allocate(sizeof(WeakNode)));
+    *made = {{1, &weak_type}, n, 0, 0};
+    if (n->weak.compare_exchange_strong(weak, made, std::memory_order_acq_rel))
+      weak = made;
+    else
+      deallocate(made, sizeof *made);
+  }
+  plait_retain(weak);
+  return weak;
+}
+
+Node *locked(WeakNode *weak) noexcept {
+  const Spin guard(weak->spin);  // the node's memory is there while the lock is held
+  Node *n = weak->node;
+  uint64_t refs = n ? __atomic_load_n(&n->o.refs, __ATOMIC_RELAXED) : 0;
+  while (refs && !__atomic_compare_exchange_n(&n->o.refs, &refs, refs + 1, true, __ATOMIC_ACQUIRE,
+                                              __ATOMIC_RELAXED)) {
+  }
+  return refs ? n : nullptr;
+}
 
 uint64_t next_sequence() noexcept { return sequence.load(std::memory_order_relaxed); }
 

@@ -117,8 +117,16 @@ inline void freeze(Leaf *leaf, bool on) noexcept {
   __atomic_store_n(&leaf->frozen, on, __ATOMIC_RELAXED);
 }
 
+// A node as seen from what must not keep it alive. It is counted; the node has a reference too.
+struct WeakNode {
+  plait_object o;
+  Node *node;  // NULL once the node is being destroyed; guarded by `spin`
+  uint32_t spin, reserved;
+};
+
 struct HostNode : Node {
   plait_object *callable;
+  std::atomic<WeakNode *> weak;  // NULL until it is asked for
   char *name;
   uint64_t
       // versions of the storage of each output; an output that is a view becomes invalid when its
@@ -146,7 +154,7 @@ struct History {
   uint64_t index;
 };
 
-extern const plait_type node_type, history_type, cell_type;
+extern const plait_type node_type, history_type, cell_type, weak_type;
 
 inline bool is_node(const void *slot) {
   return slot && static_cast<const plait_object *>(slot)->type == &node_type;
@@ -167,6 +175,8 @@ void start(Node *node, Kind kind, size_t bytes) noexcept;
 uint64_t next_sequence() noexcept;  // the number of the next node to be recorded
 void stamp(plait_thread *, Node *node) noexcept;
 Leaf *new_leaf(const plait_tensor *tensor);
+WeakNode *weak_of(HostNode *node);  // a new reference
+Node *locked(WeakNode *weak) noexcept;  // a new reference, or NULL
 Cell *new_cell();
 void lay_out(Layout &layout, int64_t *room, const plait_tensor *tensor) noexcept;
 std::string device_text(DLDevice);  // "cpu", "meta"

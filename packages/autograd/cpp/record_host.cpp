@@ -31,6 +31,7 @@ Ref<HostNode> host_node(plait_thread *thread, const char *name, plait_object *ca
     n->outs = outs;
     n->name = text;
     n->sparse = false;
+    n->weak.store(nullptr, std::memory_order_relaxed);
     std::memcpy(text, name, length);
     for (uint32_t i = 0; i < n_in; i++) edges[i] = {nullptr, 0, 0};
     for (uint32_t i = 0; i < n_out; i++) {

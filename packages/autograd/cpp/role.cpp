@@ -173,7 +173,10 @@ uint64_t sequence_of(plait_object *o) {
 }
 plait_status attach(plait_thread *thread, plait_object *o, uint32_t index, plait_tensor *t) {
   return border(thread, "attach", [&]() -> plait_status {
-    if (Node *n = as_node(o)) set_history(t, Ref<Node>::share(n), index);
+    Node *n = as_node(o);
+    if (!n) return PLAIT_OK;
+    set_history(t, Ref<Node>::share(n), index);
+    if (base_of(t)) n->view_version = history_version(t);
     return PLAIT_OK;
   });
 }
@@ -329,6 +332,22 @@ plait_object *running() {
   return n ? &n->o : nullptr;
 }
 
+plait_object *callable_of(plait_object *o) {
+  const Node *n = as_node(o);
+  return n && n->kind == Kind::host ? static_cast<const HostNode *>(n)->callable : nullptr;
+}
+plait_status weak(plait_thread *thread, plait_object *o, plait_object **out) {
+  return border(thread, "grad_fn", [&]() -> plait_status {
+    Node *n = as_node(o);
+    *out = n && n->kind == Kind::host ? &weak_of(static_cast<HostNode *>(n))->o : nullptr;
+    return PLAIT_OK;
+  });
+}
+plait_object *locked_node(plait_object *o) {
+  Node *n = o && o->type == &weak_type ? locked(reinterpret_cast<WeakNode *>(o)) : nullptr;
+  return n ? &n->o : nullptr;
+}
+
 const Introspection introspection{PLAIT_HEADER(Introspection),
                                   count_edges,
                                   edge_at,
@@ -355,7 +374,10 @@ const Introspection introspection{PLAIT_HEADER(Introspection),
                                   retained,
                                   account,
                                   pass,
-                                  will_run};
+                                  will_run,
+                                  callable_of,
+                                  weak,
+                                  locked_node};
 
 }  // namespace
 

@@ -483,3 +483,14 @@ def test_second_derivatives_by_a_written_base_are_those_without_views(write):
         for one, other in ((found, wanted), (seen, hooked)):
             for a, b in zip(one, other, strict=True):
                 assert a == pytest.approx(b)
+
+
+@pytest.mark.parametrize("call", [pc.std, pc.sum, pc.linalg.norm, pc.linalg.pinv, pc.trace])
+def test_out_of_composites_and_reductions_has_no_derivative(call):
+    x, target = pc.ones(2, 2, dtype=pc.float64), pc.empty(0, dtype=pc.float64)
+    for inputs, out in ((x.clone().requires_grad_(), target), (x, target.requires_grad_())):
+        with pytest.raises(RuntimeError, match="out= has no derivative"):
+            call(inputs, out=out)
+    with pa.no_grad():
+        call(x.clone().requires_grad_(), out=target)
+    assert target.numel() > 0

@@ -229,3 +229,27 @@ def test_half_as_the_default_dtype() -> None:
         assert pc.full((2,), 1j).dtype is pc.complex64
     finally:
         pc.set_default_dtype(pc.float32)
+
+
+def test_arrays_without_elements_in_tuples() -> None:
+    none = np.zeros(0, np.int64)
+    for data, shape in (
+        ((none, none), (2, 0)),
+        ([(none, none)], (1, 2, 0)),
+        ([(none, none), (none, none)], (2, 2, 0)),
+        (np.nonzero(np.zeros((2, 3))), (2, 0)),
+    ):
+        made = pc.tensor(data)
+        assert made.shape == shape and made.dtype is pc.int64
+    assert pc.tensor([(), ()]).shape == (2, 0)
+
+
+@pytest.mark.parametrize("name", ["foo", "cpu:x", "cpu:-1", "", "cuda:", "CPU", "cpu:0:0"])
+def test_wrong_devices_are_runtime_errors_too(name: str) -> None:
+    for call in (lambda: pc.device(name), lambda: pc.ones(1, device=name)):
+        with pytest.raises(RuntimeError, match="device: "):
+            call()
+    with pytest.raises(RuntimeError, match="`index` must be"):
+        pc.device("cuda", -1)
+    with pytest.raises(RuntimeError, match="repeat: `repeats` must not be negative"):
+        pc.ones(2).repeat(-1)

@@ -241,3 +241,13 @@ def test_clipping_shows_what_is_not_finite() -> None:
         optimizer.step(grads=[np.array([1.0, bad])], max_norm=1.0)
         assert not np.isfinite(optimizer.grad_norm)
         assert np.isnan(p[1])
+
+
+def test_adagrad_has_its_state_before_the_first_step() -> None:
+    first, second = np.ones(2), np.ones(3, np.float32)
+    optimizer = optim.Adagrad([first], initial_accumulator_value=0.5)
+    assert optimizer.state[first]["step"] == 0
+    assert optimizer.state[first]["sum"].tolist() == [0.5, 0.5]
+    optimizer.add_param_group({"params": [second], "initial_accumulator_value": 0.25})
+    assert optimizer.state[second]["sum"].dtype == np.float32
+    assert optimizer.state_dict()["state"][1]["sum"].tolist() == [0.25] * 3

@@ -93,7 +93,7 @@ PyObject *make(PyTypeObject *, PyObject *args, PyObject *kwargs) {
     const long id = PyLong_AsLong(index);
     if (id == -1 && PyErr_Occurred()) return nullptr;
     if (id < 0 || id > 4095) {
-      PyErr_Format(PyExc_ValueError, "device: `index` must be in [0, 4095], got %ld", id);
+      PyErr_Format(state.argument_error, "device: `index` must be in [0, 4095], got %ld", id);
       return nullptr;
     }
     if (numbered(d)) d.device_id = int32_t(id);

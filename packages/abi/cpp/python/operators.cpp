@@ -72,6 +72,33 @@ PyObject *run(const Overload &o, Bound &b) {
   return results_of(&c, &b, o.result_type);
 }
 
+// out=: a target with elements takes on another shape with a warning.
+PyObject *run_into(const Overload &o, Bound &b) {
+  const int n = o.op->n_results;
+  plait_tensor *target[PLAIT_MAX_RESULTS];
+  std::vector<int64_t> before[PLAIT_MAX_RESULTS];
+  bool some[PLAIT_MAX_RESULTS];
+  for (int i = 0; i < n; i++) {
+    target[i] = b.out[i].u.t;
+    const DLTensor &t = target[i]->dl;
+    before[i].assign(t.shape, t.shape + t.ndim);
+    some[i] = numel(target[i]) > 0;
+  }
+  Object made(run(o, b));
+  for (int i = 0; made && i < n; i++) {
+    const DLTensor &t = target[i]->dl;
+    if (!some[i] || std::equal(before[i].begin(), before[i].end(), t.shape, t.shape + t.ndim))
+      continue;
+    if (PyErr_WarnFormat(PyExc_UserWarning, 1,
+                         "%s: An output with one or more elements was resized: `out` had shape %s, "
+                         "the result has %s; give `out` that shape, or no elements",
+                         o.op->name, text(before[i].data(), int64_t(before[i].size())).c_str(),
+                         shape_text(target[i]).c_str()) < 0)
+      return nullptr;
+  }
+  return made.release();
+}
+
 // Functions in Python that make the calls of an operator with a keyword that its schema has not:
 // {(name, keyword): function}.
 PyObject *extensions;
@@ -106,6 +133,7 @@ PyObject *call_operator(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
       PyObject *answer = ask_overrides(self, args, n, kwnames);
       if (answer || PyErr_Occurred()) return answer;
     }
+    if (__builtin_expect(b.form == PLAIT_OUT, 0)) return run_into(op->overloads[i], b);
     return run(op->overloads[i], b);
   }
   if (!plain) {  // an argument that is no tensor may have `__plait_function__` too, as sparse

@@ -5,6 +5,7 @@
 #include <plait/entry.hpp>
 #include <plait/plait.hpp>
 
+#include <utility>
 #include <vector>
 
 #include "introspection.hpp"
@@ -33,8 +34,28 @@ inline PyObject *raise(plait_status s) { return state.python->raise(this_thread(
 PyObject *wrap_new(plait_tensor *);  // takes a new reference, or None for NULL
 
 bool add_node(PyObject *module);
-PyObject *node_object(plait_object *);  // steals; None for NULL
-plait_object *node_from(PyObject *);  // borrowed; NULL with an exception
+PyObject *node_object(plait_object *);  // a Node; steals; None for NULL
+// What programs see of a node: a Node, or the context of the Function whose call it is. Steals;
+// None for NULL.
+PyObject *shown_node(plait_object *);
+
+class NodeReference {  // a node that a Python object stands for
+ public:
+  explicit NodeReference(plait_object *node) : node_(node) {}  // steals
+  NodeReference(NodeReference &&other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
+  NodeReference(const NodeReference &) = delete;
+  NodeReference &operator=(const NodeReference &) = delete;
+  ~NodeReference() { plait_release_object(node_); }
+  plait_object *get() const { return node_; }
+  explicit operator bool() const { return node_; }
+
+ private:
+  plait_object *node_;
+};
+// Of a Node, or of the context of a Function's call; empty with an exception.
+NodeReference node_from(PyObject *);
+// What a context knows its node by (WeakNode): a capsule.
+PyObject *weak_node(plait_object *);
 
 // The garbage collector's functions for tensors and nodes (collector.cpp), and callbacks of the
 // engine (watch.cpp).
@@ -49,6 +70,6 @@ bool position_of_caller(plait_object **code, int64_t *offset);
 bool is_ours(const char *path);  // whether a frame is in plait's own packages
 
 extern PyMethodDef mode_functions[], pass_functions[], function_functions[], element_functions[],
-    hook_functions[], watch_functions[], dual_functions[];
+    hook_functions[], watch_functions[], dual_functions[], node_functions[];
 
 }  // namespace plait::autograd::python

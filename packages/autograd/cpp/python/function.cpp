@@ -39,6 +39,48 @@ PyObject *alias(PyObject *, PyObject *o) {
   return s < 0 ? raise(s) : state.python->wrap(made);
 }
 
+PyObject *is_view(PyObject *, PyObject *o) {
+  const plait_tensor *t = tensor_from(o, "is_view: argument");
+  return t ? PyBool_FromLong(t->base != nullptr) : nullptr;
+}
+
+// Whether a write into the tensor, recorded or not, would change a leaf that requires grad.
+PyObject *is_part_of_leaf(PyObject *, PyObject *o) {
+  plait_tensor *t = tensor_from(o, "is_part_of_leaf: argument");
+  const plait_engine *e = t ? engine() : nullptr;
+  if (!e) return nullptr;
+  plait_tensor *root = t->base && !(t->flags & PLAIT_TENSOR_CUT) ? t->base : t;
+  return PyBool_FromLong((root->layers >> e->layer & 1) && e->is_leaf(e->ctx, root));
+}
+
+// become(tensor, view, recorded): the tensor takes on the layout of a view of it, and its history
+PyObject *become(PyObject *, PyObject *args) {
+  PyObject *o, *view_object;
+  int recorded = 0;
+  if (!PyArg_ParseTuple(args, "OOp", &o, &view_object, &recorded)) return nullptr;
+  plait_tensor *t = tensor_from(o, "become: argument");
+  plait_tensor *view = t ? tensor_from(view_object, "become: view") : nullptr;
+  const Introspection *engine = view && recorded ? introspection() : nullptr;
+  if (!view) return nullptr;
+  plait_object *node = nullptr;
+  uint32_t index = 0;
+  plait_status s =
+      engine ? engine->gradient_edge(this_thread(), view, &node, &index) : plait_status(PLAIT_OK);
+  plait_tensor *base = t->base;
+  if (base) plait_retain(base);
+  Tensor bare;  // a view of nothing
+  if (s >= 0) s = state.runtime->tensor_alias(this_thread(), view, bare.out());
+  if (s >= 0) s = state.runtime->tensor_repoint(this_thread(), t, bare.get());
+  if (s >= 0) std::swap(t->base, base);
+  plait_release(base);
+  if (s >= 0) wrote(t);  // who has saved the tensor must not read it with this layout
+  if (s >= 0 && node) s = engine->attach(this_thread(), node, index, t);
+  plait_release_object(node);
+  if (s < 0) return raise(s);
+  if (recorded) track(o);
+  Py_RETURN_NONE;
+}
+
 // Another tensor on the bytes of `o`, whose history is set later.
 PyObject *share(PyObject *, PyObject *o) {
   plait_tensor *t = tensor_from(o, "share: argument"), *made = nullptr;
@@ -73,8 +115,9 @@ PyObject *hold(PyObject *, PyObject *o) {
   return made ? state.python->wrap(made) : Py_NewRef(o);
 }
 
-// record(name, callable, inputs, outputs, sparse) -> whether it was recorded. An output without
-// gradients is None. sparse: the callable gets None, not zeros, for missing gradients
+// record(name, callable, inputs, outputs, sparse) -> what the recorded node is known by without
+// being kept alive, or None. An output without gradients is None. sparse: the callable gets None,
+// not zeros, for missing gradients
 PyObject *record(PyObject *, PyObject *args) {
   const char *name;
   PyObject *callable, *inputs_object, *outputs_object;
@@ -98,8 +141,9 @@ PyObject *record(PyObject *, PyObject *args) {
   if (engine && sparse) engine->set_sparse(node);
   for (Py_ssize_t i = 0; made && i < PyTuple_GET_SIZE(outputs_object); i++)
     if (outputs[size_t(i)]) track(PyTuple_GET_ITEM(outputs_object, i));
+  PyObject *weak = made ? weak_node(node) : Py_NewRef(Py_None);
   plait_release_object(node);
-  return PyBool_FromLong(made);
+  return weak;
 }
 
 // In a recorded pass, a saved tensor without history would lose a part of the second derivative
@@ -134,16 +178,19 @@ PyObject *account(PyObject *, PyObject *args) {
   return Py_BuildValue("(ss)", by, made);
 }
 
-// as_output(tensor, index): a new handle that has the history of that output of the node that is
-// running
+// as_output(tensor, index, context): a new handle that has the history of that output of the node
+// that is running, or, outside of passes, of the context's
 PyObject *as_output(PyObject *, PyObject *args) {
-  PyObject *o;
+  PyObject *o, *context;
   unsigned index = 0;
-  if (!PyArg_ParseTuple(args, "OI", &o, &index)) return nullptr;
+  if (!PyArg_ParseTuple(args, "OIO", &o, &index, &context)) return nullptr;
   plait_tensor *t = tensor_from(o, "as_output: argument"), *made = nullptr;
   if (!t || lost()) return nullptr;
   const Introspection *engine = introspection();
   plait_object *node = engine ? engine->running() : nullptr;
+  const NodeReference own = node || !engine ? NodeReference(nullptr) : node_from(context);
+  if (!node) node = own.get();
+  PyErr_Clear();  // the node is gone
   plait_status s = state.runtime->tensor_alias(this_thread(), t, &made);
   if (s >= 0 && node) s = engine->attach(this_thread(), node, index, made);
   if (s < 0) {
@@ -179,14 +226,14 @@ PyObject *stand_in(PyObject *, PyObject *args) {
   PyObject *o;
   unsigned index = 0;
   if (!PyArg_ParseTuple(args, "OI", &o, &index)) return nullptr;
-  plait_object *node = node_from(o);
+  const NodeReference node = node_from(o);
   const Introspection *engine = node ? introspection() : nullptr;
   if (!node) return nullptr;
   if (!engine)
     return PyErr_Format(PyExc_NotImplementedError,
                         "gradient edges belong to plait_autograd's engine, and another is in use");
   plait_tensor *made = nullptr;
-  const plait_status s = engine->stand_in(this_thread(), node, index, &made);
+  const plait_status s = engine->stand_in(this_thread(), node.get(), index, &made);
   return s < 0 ? raise(s) : state.python->wrap(made);
 }
 
@@ -195,6 +242,11 @@ PyObject *stand_in(PyObject *, PyObject *args) {
 PyMethodDef function_functions[] = {
     {"is_tensor", entry<is_tensor>, METH_O, "Whether a tensor type claims the object."},
     {"requires_grad", entry<requires_grad>, METH_O, "Whether gradients flow to the tensor."},
+    {"is_view", entry<is_view>, METH_O, "Whether the tensor is a view of another one."},
+    {"is_part_of_leaf", entry<is_part_of_leaf>, METH_O,
+     "Whether the tensor or what it is a view of is a leaf that requires grad."},
+    {"become", entry<become>, METH_VARARGS,
+     "Gives a tensor the layout and the history of a view of it."},
     {"version", entry<version>, METH_O, "How often the tensor's storage was written in place."},
     {"describe", entry<describe>, METH_O, "The tensor's dtype and shape, for messages."},
     {"alias", entry<alias>, METH_O, "A new tensor on the same bytes, without history."},

@@ -34,8 +34,8 @@ PyObject *hook_node(PyObject *, PyObject *args) {
   if (!PyArg_ParseTuple(args, "OIO", &o, &when, &callable)) return nullptr;
   const Introspection *engine = introspection();
   if (!engine) return no_introspection();
-  plait_object *node = node_from(o);
-  return node ? hook(engine, node, when, 0, callable) : nullptr;
+  const NodeReference node = node_from(o);
+  return node ? hook(engine, node.get(), when, 0, callable) : nullptr;
 }
 
 // hook_tensor(tensor, when, callable) -> capsule for unhook: at the output where its gradient
@@ -100,9 +100,9 @@ PyObject *pass(PyObject *, PyObject *) {
 }
 
 PyObject *will_run(PyObject *, PyObject *o) {
-  plait_object *node = node_from(o);
+  const NodeReference node = node_from(o);
   const Introspection *engine = node ? introspection() : nullptr;
-  return node ? PyBool_FromLong(engine && engine->will_run(node)) : nullptr;
+  return node ? PyBool_FromLong(engine && engine->will_run(node.get())) : nullptr;
 }
 
 PyObject *touch(PyObject *, PyObject *o) {

@@ -61,12 +61,12 @@ PyObject *make() {
   if (!module) return nullptr;
   for (PyMethodDef *functions :
        {mode_functions, pass_functions, function_functions, element_functions, hook_functions,
-        watch_functions, dual_functions})
+        watch_functions, dual_functions, node_functions})
     if (PyModule_AddFunctions(module.get(), functions) < 0) return nullptr;
   if (!add_node(module.get())) return nullptr;
   add_collector();
   add_watch();
-  *state.python->node_object = node_object;  // makes the object that a tensor's grad_fn shows
+  *state.python->node_object = shown_node;  // makes the object that a tensor's grad_fn shows
   return module.release();
 }
 

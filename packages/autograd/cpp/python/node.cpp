@@ -36,24 +36,25 @@ PyObject *repr(PyObject *self) {
   return PyUnicode_FromFormat("<%s at %p>", name_of(self), node_in(self));
 }
 
-PyObject *next_functions(PyObject *self, void *) {
+PyObject *edges_of(plait_object *node, PyObject *(*object)(plait_object *)) {
   const Introspection *engine = introspection();
   if (!engine)
     return PyErr_SetString(PyExc_NotImplementedError,
                            "next_functions: the engine in use does not show its graph; "
                            "plait_autograd's is required"),
            nullptr;
-  const uint32_t n = engine->edges(node_in(self));
+  const uint32_t n = engine->edges(node);
   Object all(PyTuple_New(n));
   for (uint32_t i = 0; all && i < n; i++) {
     uint32_t index = 0;
-    Object next(node_object(engine->edge(node_in(self), i, &index)));
+    Object next(object(engine->edge(node, i, &index)));
     PyObject *pair = next ? Py_BuildValue("(OI)", next.get(), unsigned(index)) : nullptr;
     if (!pair) return nullptr;
     PyTuple_SET_ITEM(all.get(), i, pair);
   }
   return all.release();
 }
+PyObject *next_functions(PyObject *self, void *) { return edges_of(node_in(self), shown_node); }
 PyObject *sequence(PyObject *self, void *) {
   const Introspection *engine = introspection();
   return PyLong_FromUnsignedLongLong(engine ? engine->sequence(node_in(self)) : 0);
@@ -119,7 +120,50 @@ PyType_Spec spec{"plait_autograd.Node", sizeof(NodeObject), 0,
                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                  slots};
 
+// Functions.
+
+constexpr const char *kWeak = "plait_autograd.weak_node";
+
+void drop_weak(PyObject *capsule) {
+  plait_release_object(static_cast<plait_object *>(PyCapsule_GetPointer(capsule, kWeak)));
+}
+
+// The context of a Function if the node is a call of it (a new reference), or NULL.
+PyObject *context_of(plait_object *node) {
+  const Introspection *engine = introspection();
+  plait_object *callable = engine ? engine->callable(node) : nullptr;
+  PyObject *o = callable ? state.python->held(callable) : nullptr;
+  PyObject *context = o ? PyObject_GetAttrString(o, "_context") : nullptr;
+  if (!context) PyErr_Clear();  // another callable
+  return context;
+}
+
+PyObject *node_of(PyObject *, PyObject *o) {
+  NodeReference node = node_from(o);
+  if (!node) return nullptr;
+  plait_retain_object(node.get());
+  return node_object(node.get());
+}
+PyObject *shown(PyObject *, PyObject *o) {
+  if (o == Py_None) Py_RETURN_NONE;
+  NodeReference node = node_from(o);
+  if (!node) return nullptr;
+  plait_retain_object(node.get());
+  return shown_node(node.get());
+}
+PyObject *edges(PyObject *, PyObject *o) {
+  const NodeReference node = node_from(o);
+  return node ? edges_of(node.get(), node_object) : nullptr;
+}
+
 }  // namespace
+
+PyMethodDef node_functions[] = {
+    {"node", entry<node_of>, METH_O, "The Node that a Node or a Function's context stands for."},
+    {"shown", entry<shown>, METH_O,
+     "What programs see of a Node: a Function's context, or itself."},
+    {"edges", entry<edges>, METH_O, "`next_functions` with Nodes alone."},
+    {nullptr, nullptr, 0, nullptr}};
 
 bool add_node(PyObject *module) {
   state.node_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&spec));
@@ -139,10 +183,43 @@ PyObject *node_object(plait_object *node) {
   return reinterpret_cast<PyObject *>(o);
 }
 
-plait_object *node_from(PyObject *o) {
-  if (Py_TYPE(o) == state.node_type) return node_in(o);
+PyObject *shown_node(plait_object *node) {
+  PyObject *context = node ? context_of(node) : nullptr;
+  if (!context) return node_object(node);
+  plait_release_object(node);
+  return context;
+}
+
+PyObject *weak_node(plait_object *node) {
+  const Introspection *engine = introspection();
+  plait_object *weak = nullptr;
+  const plait_status s = engine ? engine->weak(this_thread(), node, &weak) : PLAIT_OK;
+  if (s < 0) return raise(s);
+  if (!weak) Py_RETURN_NONE;
+  PyObject *capsule = PyCapsule_New(weak, kWeak, drop_weak);
+  if (!capsule) plait_release_object(weak);
+  return capsule;
+}
+
+NodeReference node_from(PyObject *o) {
+  if (Py_TYPE(o) == state.node_type) {
+    plait_retain_object(node_in(o));
+    return NodeReference(node_in(o));
+  }
+  Object weak(PyObject_GetAttrString(o, "_node"));
+  const Introspection *engine = introspection();
+  if (weak && engine && PyCapsule_IsValid(weak.get(), kWeak)) {
+    NodeReference node(
+        engine->locked(static_cast<plait_object *>(PyCapsule_GetPointer(weak.get(), kWeak))));
+    if (!node)
+      PyErr_Format(PyExc_RuntimeError,
+                   "%s: the call's results are gone, and its node in the graph with them; keep a "
+                   "result",
+                   Py_TYPE(o)->tp_name);
+    return node;
+  }
   PyErr_Format(PyExc_TypeError, "a Node is required, got %s", Py_TYPE(o)->tp_name);
-  return nullptr;
+  return NodeReference(nullptr);
 }
 
 }  // namespace plait::autograd::python

@@ -85,7 +85,7 @@ PyObject *accumulate(PyObject *, PyObject *args) {
 PyObject *grad_fn(PyObject *, PyObject *o) {
   plait_tensor *t = tensor_from(o, "grad_fn: argument");
   const plait_engine *e = t ? engine() : nullptr;
-  return e ? node_object(e->node(e->ctx, t)) : nullptr;
+  return e ? shown_node(e->node(e->ctx, t)) : nullptr;
 }
 
 }  // namespace

@@ -226,19 +226,19 @@ PyObject *site_object(plait_object *held) {
 }
 
 PyObject *node_site(PyObject *, PyObject *o) {
-  plait_object *node = node_from(o);
+  const NodeReference node = node_from(o);
   const Introspection *engine = node ? introspection() : nullptr;
   if (!node) return nullptr;
-  return site_object(engine ? engine->site(node) : nullptr);
+  return site_object(engine ? engine->site(node.get()) : nullptr);
 }
 
 PyObject *node_nan(PyObject *, PyObject *o) {
-  plait_object *node = node_from(o);
+  const NodeReference node = node_from(o);
   const Introspection *engine = node ? introspection() : nullptr;
   if (!node) return nullptr;
   NanNote note{};
   note.argument = "";
-  if (engine) engine->nan(node, &note);
+  if (engine) engine->nan(node.get(), &note);
   PyObject *shape = note.shape ? PyTuple_New(note.ndim) : Py_NewRef(Py_None);
   for (int32_t i = 0; shape && note.shape && i < note.ndim; i++) {
     PyObject *size = PyLong_FromLongLong(note.shape[i]);

@@ -45,6 +45,7 @@ from plait_autograd._modes import (  # noqa: E402
     set_grad_enabled,
 )
 from plait_autograd._removable_handle import RemovableHandle  # noqa: E402
+from plait_autograd._view_in_place import view_in_place as _view_in_place  # noqa: E402, F401
 
 __all__ = [
     "Function",

@@ -203,7 +203,7 @@ def find_nan(
         kind, argument, number, edge, shape = _autograd.node_nan(first)
         if kind == _TOOK and not argument:
             argument = f"input {number}"
-        edges = first.next_functions
+        edges = _autograd.edges(first)
         leaf = edges[edge][0] if kind == _TOOK and edge < len(edges) else None
         return _origin(first, argument, _name_of(leaf, named), shape)
     if _is_leaf(tensor):
@@ -223,7 +223,7 @@ def _history(tensor: Any) -> list[Node]:
         node = waiting.pop()
         if node is not None and node not in seen:
             seen.add(node)
-            waiting += [to for to, _ in node.next_functions]
+            waiting += [to for to, _ in _autograd.edges(node)]
     return list(seen)
 
 
@@ -260,7 +260,7 @@ def _use_of_leaf(nodes: list[Node], named: dict[str, Any]) -> tuple[Node, str] |
         (node, names[to])
         for node in nodes
         if _nan(node) == _UNKNOWN
-        for to, _ in node.next_functions
+        for to, _ in _autograd.edges(node)
         if to in names
     ]
     return min(uses, key=lambda use: use[0].sequence, default=None)

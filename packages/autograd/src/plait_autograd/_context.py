@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from plait_autograd import _autograd, _saved
+from plait_autograd._removable_handle import RemovableHandle
 
 __all__ = ["FunctionContext"]
 
@@ -28,6 +29,10 @@ class FunctionContext:
     """The object in which `Function.forward` keeps values for `Function.backward`. Any attribute
     may be set.
 
+    It is the ``grad_fn`` of the results too, and each `Function` has a class of its own for it.
+    Like PyTorch's, it does not keep the graph alive: `next_functions` and its kin need a result
+    that is still there.
+
     Example:
         >>> import plait_core as pc, plait_autograd as pa
         >>> class Power(pa.Function):
@@ -42,8 +47,11 @@ class FunctionContext:
         ...         print(type(ctx).__name__, ctx.needs_input_grad)
         ...         return ctx.n * x ** (ctx.n - 1) * g, None
         >>> x = pc.tensor(2.0, requires_grad=True)
-        >>> Power.apply(x, 3).backward()
-        FunctionContext (True, False)
+        >>> y = Power.apply(x, 3)
+        >>> y.grad_fn.n, y.grad_fn.saved_tensors[0].item()
+        (3, 2.0)
+        >>> y.backward()
+        PowerBackward (True, False)
         >>> x.grad.item()
         12.0
     """
@@ -63,13 +71,44 @@ class FunctionContext:
         self._materialize = True
         self._name = "Function"
         self._results: dict[str, tuple[Any, int]] = {}
+        self._node: object = None  # what the engine knows the call's node by
+
+    # ---- the node of the graph ------------------------------------------------------------------
+
+    def name(self) -> str:
+        """Return what made the results: the name of the class of functions, and ``Backward``."""
+        return self._name
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """(node, output number) for each input; (None, 0) where no gradient goes."""
+        return _autograd.node(self).next_functions
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dict of your own that lives as long as the node."""
+        return _autograd.node(self).metadata
+
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call ``fn(grad_inputs, grad_outputs)`` after the node has run; see `Node`."""
+        return _autograd.node(self).register_hook(fn)
+
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call ``fn(grad_outputs)`` before the node runs; see `Node`."""
+        return _autograd.node(self).register_prehook(fn)
 
     def __getattr__(self, name: str) -> Any:
         """Return an output that was set as an attribute: a new tensor with its history."""
         kept = self.__dict__.get("_results", {}).get(name)
         if kept is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return _with_history(_autograd.as_output, *kept)
+        return self._as_output(*kept)
+
+    def _as_output(self, tensor: Any, index: int) -> Any:
+        return _with_tangent(tensor, _autograd.as_output(tensor, index, self))
+
+    def _as_input(self, tensor: Any, index: int) -> Any:
+        return _with_tangent(tensor, _autograd.as_input(tensor, index))
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep tensors (or None) for backward: inputs, outputs or anything else.
@@ -114,7 +153,10 @@ class FunctionContext:
         self._to_carry = tensors
 
     def mark_dirty(self, *tensors: Any) -> None:
-        """Declare that forward writes these inputs in place; it must also return them."""
+        """Declare that forward writes these inputs in place; it must also return them.
+
+        They may be views: the history of their base then contains the function.
+        """
         self._dirty = tensors
 
     def mark_non_differentiable(self, *tensors: Any) -> None:
@@ -170,23 +212,15 @@ class FunctionContext:
                 tensor = _autograd.alias(tensor)
                 _autograd.set_tangent(tensor, saved.tangent[1])
             if saved.input is not None:
-                return _with_history(_autograd.as_input, tensor, saved.input)
-            return (
-                tensor
-                if saved.output is None
-                else _with_history(_autograd.as_output, tensor, saved.output)
-            )
+                return self._as_input(tensor, saved.input)
+            return tensor if saved.output is None else self._as_output(tensor, saved.output)
         tensor = saved.tensor
         if tensor is None:
             return None
         now = _autograd.version(tensor)
         if now != saved.version:
             raise RuntimeError(self._overwritten(i, tensor, saved.version))
-        return (
-            tensor
-            if saved.output is None
-            else _with_history(_autograd.as_output, tensor, saved.output)
-        )
+        return tensor if saved.output is None else self._as_output(tensor, saved.output)
 
     def _overwritten(self, i: int, tensor: Any, version: int) -> str:
         by, made = _autograd.account(tensor, version)
@@ -194,8 +228,9 @@ class FunctionContext:
             f"{self._name}: saved tensor {i} ({_autograd.describe(tensor)}) was overwritten by "
             f"{by or 'an in-place operator'} after it was saved"
             + (f" by the call{made}" if made else "")
-            + f": it is at version {_autograd.version(tensor)}, saved at version {version}; use "
-            "the out-of-place form of the operator that wrote it, or clone() the tensor first"
+            + f" (modified by an inplace operation: it is at version {_autograd.version(tensor)}, "
+            f"saved at version {version}); use the out-of-place form of the operator that wrote "
+            "it, or clone() the tensor first"
         )
         if by and made:
             return text
@@ -235,11 +270,6 @@ class FunctionContext:
 def _alias(tensor: Any) -> Any:
     """Return another handle, without history, but with the tangent."""
     return _with_tangent(tensor, _autograd.alias(tensor))
-
-
-def _with_history(function: Callable[[Any, int], Any], tensor: Any, index: int) -> Any:
-    """Return another handle with a history, and with the tangent."""
-    return _with_tangent(tensor, function(tensor, index))
 
 
 def _with_tangent(tensor: Any, made: Any) -> Any:

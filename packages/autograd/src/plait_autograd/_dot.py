@@ -58,7 +58,7 @@ def to_dot(tensors: Any, params: Mapping[str, Any] | None = None) -> str:
         node = waiting.pop()
         if node in seen:
             continue
-        seen[node] = node.next_functions
+        seen[node] = _autograd.edges(node)
         waiting += [to for to, _ in reversed(seen[node]) if to is not None]
     # the latest first; leaves all have the same number and keep the order in which they were found
     order = sorted(seen, key=lambda node: (node.name() == "AccumulateGrad", -node.sequence))

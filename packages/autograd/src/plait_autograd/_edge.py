@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from plait_autograd._autograd import Node, stand_in
+from plait_autograd._autograd import stand_in
 
 __all__ = ["GradientEdge", "tensor_at"]
 
@@ -26,8 +26,10 @@ class GradientEdge(NamedTuple):
         plait.Size([1])
     """
 
-    node: Node
+    node: Any
     output_nr: int
+    ownership_token: Any = None
+    """What keeps the node alive where ``node`` is a `FunctionContext`, which does not."""
 
 
 def tensor_at(value: Any) -> Any:

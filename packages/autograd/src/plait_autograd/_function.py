@@ -90,6 +90,8 @@ class Function:
         6.0
     """
 
+    _context_class: type[FunctionContext]
+
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
         """Compute the outputs: ``forward(ctx, *args)``, or no ctx with setup_context."""
@@ -163,8 +165,7 @@ class Function:
         Returns:
             The result of forward. An input that forward returns unchanged becomes a new tensor.
         """
-        context = FunctionContext()
-        context._name = f"{cls.__name__}Backward"
+        context = cls._new_context()
         names = tuple(kwargs)
         args = (*args, *kwargs.values()) if kwargs else args
         positions = [i for i, arg in enumerate(args) if _autograd.is_tensor(arg)]
@@ -199,16 +200,54 @@ class Function:
                 if context._materialize and gives[i] is None and _autograd.is_tensor(value)
             )
             backward = _Backward(cls, context, positions, blank)
-            from_ = tuple(
-                args[i] if _among(args[i], context._dirty) else held.get(i, args[i])
-                for i in positions
+            cls._record(
+                context, backward, [(args[i], held.get(i, args[i])) for i in positions], gives
             )
-            _autograd.record(context._name, backward, from_, gives, not context._materialize)
         if given is not None:
             cls._carry(context, args, given, raw, outputs)
         # recording comes last, as it counts as a write to dirty tensors
         context._save(inputs, gives)
         return outputs[0] if single else _like(output, outputs)
+
+    @staticmethod
+    def _record(
+        context: FunctionContext,
+        backward: _Backward,
+        inputs: list[tuple[Any, Any]],
+        outputs: tuple[Any, ...],
+    ) -> None:
+        """Make backward the history of the outputs; each input comes with what held its history.
+
+        The history of a view that forward wrote is part of its base's: an operator in place writes
+        the view once more, from a copy whose history is the function's.
+        """
+        views = [value for value in outputs if _is_written_view(value, context._dirty)]
+        made = tuple(
+            operator("clone")(_autograd.alias(value)) if _among(value, views) else value
+            for value in outputs
+        )
+        given = tuple(
+            value if _among(value, context._dirty) and not _among(value, views) else held
+            for value, held in inputs
+        )
+        context._node = _autograd.record(
+            context._name, backward, given, made, not context._materialize
+        )
+        for value, copy in zip(outputs, made, strict=True):
+            if value is not copy:
+                operator("copy_")(value, copy)
+
+    @classmethod
+    def _new_context(cls) -> FunctionContext:
+        """Return a context of the class that this function has for them."""
+        found = cls.__dict__.get("_context_class")
+        if found is None:
+            members = {"__doc__": FunctionContext.__doc__, "__module__": cls.__module__}
+            found = type(f"{cls.__name__}Backward", (FunctionContext,), members)
+            cls._context_class = found
+        context: FunctionContext = found()
+        context._name = found.__name__
+        return context
 
     @classmethod
     def _quietly(
@@ -308,6 +347,15 @@ def _like(output: Any, outputs: tuple[Any, ...]) -> Any:
     """Return the outputs in the container that forward returned: a tuple, a list, a named tuple."""
     made = getattr(type(output), "_make", type(output))
     return made(outputs)
+
+
+def _is_written_view(value: Any, dirty: tuple[Any, ...]) -> bool:
+    return (
+        value is not None
+        and _among(value, dirty)
+        and (_autograd.is_floating(value) or _autograd.is_complex(value))
+        and _autograd.is_view(value)
+    )
 
 
 def _among(value: Any, values: Any) -> bool:

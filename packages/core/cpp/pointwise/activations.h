@@ -223,10 +223,10 @@ PLAIT_HD T hardswish(T x) {
   return x * (y < T(0) ? T(0) : y > T(6) ? T(6) : y) / T(6);
 }
 
-// (x / 3 + 1/2) g between -3 and 3, 0 up to -3, g from 3 on and at NaN
+// (x / 3 + 1/2) g between -3 and 3, 0 up to -3, g from 3 on; NaN at NaN
 template <class T>
 PLAIT_HD T hardswish_backward(T g, T x) {
-  const T inside = x < T(3) ? g * (x / T(3) + T(0.5)) : g;
+  const T inside = x >= T(3) ? g : g * (x / T(3) + T(0.5));
   return x <= T(-3) ? T(0) : inside;
 }
 

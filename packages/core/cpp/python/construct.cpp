@@ -159,7 +159,7 @@ plait_tensor *from_array(PyObject *data, const DLDataType *wanted) {
   Object array(new_reference(data));
   const auto through_numpy = [&](const char *how) {
     PyObject *module = numpy();
-    array = Object(module ? PyObject_CallMethod(module, how, "O", data) : nullptr);
+    array = Object(module ? PyObject_CallMethod(module, how, "(O)", data) : nullptr);
     return bool(array);
   };
   if (!PyObject_HasAttrString(data, "__dlpack__") && !through_numpy("asarray")) return nullptr;

@@ -16,6 +16,12 @@ def _operator(name: str) -> Any:
     return _binding.operator(name)
 
 
+def _written(made: Tensor, out: Tensor | None) -> Tensor:
+    """Return a result, in the tensor that the program gave for it, if any."""
+    result: Tensor = made if out is None else _operator("clone")(made, out=out)
+    return result
+
+
 def _best_splits(sizes: Sequence[int]) -> list[list[int]]:
     """Return where to split each chain ``i..j`` for the fewest multiplications."""
     n = len(sizes) - 1
@@ -39,12 +45,13 @@ def _chain(matrices: Sequence[Any], split: list[list[int]], i: int, j: int) -> A
     return _chain(matrices, split, i, k).mm(_chain(matrices, split, k + 1, j))
 
 
-def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
+def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Multiply a chain of matrices in the order that takes the fewest multiplications.
 
     Args:
         tensors: at least two tensors of 2 dimensions; the first may be a vector, which counts as a
             row, and the last one, which counts as a column; the result has no dimension for it.
+        out: the tensor that gets the result.
 
     Returns:
         ``tensors[0] @ tensors[1] @ ...``.
@@ -79,8 +86,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     sizes = [chain[0].shape[0], *(x.shape[1] for x in chain)]
     made = _chain(chain, _best_splits(sizes), 0, len(chain) - 1)
     kept = [n for n, gone in zip(made.shape, (first, last), strict=True) if not gone]
-    result: Tensor = made.reshape(kept)
-    return result
+    return _written(made.reshape(kept), out)
 
 
 def _shape_error(text: str) -> Exception:
@@ -88,7 +94,7 @@ def _shape_error(text: str) -> Exception:
     return error
 
 
-def chain_matmul(*matrices: Tensor) -> Tensor:
+def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     """Multiply matrices in the order that takes the fewest multiplications: `linalg.multi_dot`.
 
     Example:
@@ -99,9 +105,8 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     given = matrices[0] if len(matrices) == 1 and not is_tensor(matrices[0]) else matrices
     chain: list[Any] = list(given)
     if len(chain) == 1:
-        only: Tensor = chain[0].clone()
-        return only
-    return multi_dot(chain)
+        return _written(chain[0].clone(), out)
+    return multi_dot(chain, out=out)
 
 
 def block_diag(*tensors: Tensor) -> Tensor:
@@ -174,8 +179,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, out: Tensor | None = None)
         made = _operator("tensordot_over")(a, b, first, second)
     else:
         made = _operator("tensordot")(a, b, dims)
-    result: Tensor = made if out is None else out.copy_(made)
-    return result
+    return _written(made, out)
 
 
 FUNCTIONS: dict[str, Any] = {

@@ -148,7 +148,8 @@ def _notes(self: Tensor) -> list[str]:
         notes.append(f"dtype={self.dtype.name}")
     node = self.grad_fn
     if node is not None:
-        notes.append(f"grad_fn=<{node.name()}>")
+        # a Function's context may have an attribute `name` of its own
+        notes.append(f"grad_fn=<{type(node).name(node)}>")
     elif self.requires_grad:
         notes.append("requires_grad=True")
     return notes

@@ -10,6 +10,7 @@ from plait_core._core import Tensor
 from plait_core._docstrings import example as shown
 from plait_core._memory_formats import contiguous_format
 from plait_core._storages import UntypedStorage, storage_of
+from plait_core.engine import loaded_part
 
 __all__ = ["FALLBACKS", "METHODS"]
 
@@ -117,19 +118,27 @@ def resize_as_(self: Tensor, the_template: Tensor, memory_format: Any = None) ->
 
 def _in_place_view(name: str, operator: str, example: str) -> Callable[..., Tensor]:
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if self.requires_grad:
+        def view(of: Tensor) -> Tensor:
+            return getattr(of, operator)(*args, **kwargs)  # type: ignore[no-any-return]
+
+        become = loaded_part("_view_in_place")
+        if become is not None:
+            become(self, name, view)
+            return self
+        if self.requires_grad:  # with another engine
             raise RuntimeError(
                 f"{name}: a tensor that requires no grad is required; use "
                 f"x = x.{operator}(...), which makes a view"
             )
-        self.data = getattr(self.detach(), operator)(*args, **kwargs)
+        self.data = view(self.detach())
         return self
 
     method.__name__ = name
     method.__qualname__ = f"Tensor.{name}"
     method.__doc__ = (
         f"Give the tensor itself the shape and strides of ``self.{operator}(...)``.\n\n"
-        f"Raises:\n    RuntimeError: if it requires grad.\n\n{shown(example)}"
+        f"Raises:\n    RuntimeError: if it is a leaf that requires grad, outside of no_grad().\n\n"
+        f"{shown(example)}"
     )
     return method
 

@@ -46,7 +46,6 @@ def alias(
         of.schema.text.replace(of.schema.name, name, 1),
         doc=f"Another name of `{of.schema.base}`:\n\n{doc}",
         inplace=of.inplace and "method" in variants.split() if inplace is None else inplace,
-        out=of.out,
         dtypes=of.dtypes,
         variants=variants,
     )

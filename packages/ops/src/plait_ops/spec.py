@@ -30,6 +30,7 @@ __all__ = [
     "View",
     "Vjp",
     "compute_dtype",
+    "has_out_form",
 ]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -70,6 +71,16 @@ class ErrorFact:
     contains: tuple[str, ...]
 
 
+def has_out_form(schema: grammar.Schema) -> bool:
+    """Return whether an operator can write its results into tensors given as ``out=``: they are
+    tensors (no list of them, no view of an argument), and it writes none of its arguments.
+    """
+    return bool(schema.results) and not (
+        any(each.type != "Tensor" or each.alias or each.writes for each in schema.results)
+        or any(each.writes for each in schema.arguments)
+    )
+
+
 class Operator:
     """An operator with a kernel of its own.
 
@@ -77,7 +88,8 @@ class Operator:
         schema: a schema string, see docs/design/0003.
         doc: one line, then formula, shapes, dtypes, errors and an example.
         inplace: it has the form ``name_``.
-        out: it has the form ``out=``.
+        out: it has the form ``out=``; default: it does if all results are new tensors, and it is no
+            part of other operators (`has_out_form`).
         dtypes: the group of dtypes that its tensors may have; see
             `plait_ops.promotion.GROUPS`.
         kernel: the signature of the kernel, if the schema does not say it.
@@ -104,7 +116,7 @@ class Operator:
         *,
         doc: str,
         inplace: bool = False,
-        out: bool = False,
+        out: bool | None = None,
         dtypes: str = "all",
         kernel: str = "",
         random: bool = False,
@@ -117,9 +129,10 @@ class Operator:
         self.schema = grammar.parse(schema)
         self.summary = inspect.cleandoc(doc)
         self.unpredictable, self.auxiliary = unpredictable or random, tuple(auxiliary)
-        self.inplace, self.out, self.dtypes, self.kernel = inplace, out, dtypes, kernel
+        self.inplace, self.dtypes, self.kernel = inplace, dtypes, kernel
         self.random, self.any_device = random, any_device
         self.internal = internal or self.schema.base.endswith("_backward")
+        self.out = has_out_form(self.schema) and not self.internal if out is None else out
         self.variants = self._checked_variants(variants)
         self.shape_function: Callable[..., Any] | None = None
         self.decompose_function: Callable[..., Any] | None = None
@@ -318,7 +331,7 @@ class Pointwise(Operator):
         doc: str,
         promote: str = "same",
         inplace: bool | None = None,
-        out: bool = True,
+        out: bool | None = None,
         dtypes: str = "all",
         conditions: Sequence[str] = (),
         scalar: bool | str = True,
@@ -397,7 +410,7 @@ class Reduction(Operator):
         doc: str,
         result: str = "same",
         identity: bool = True,
-        out: bool = True,
+        out: bool | None = None,
         dtypes: str = "all",
         kernel: str = "",
         internal: bool = False,
@@ -447,13 +460,20 @@ class View(Operator):
         schema: str,
         *,
         doc: str,
+        out: bool = False,
         variants: str = "function",
         internal: bool = False,
         fresh: bool = False,
         cut: bool = False,
     ) -> None:
         super().__init__(
-            schema, doc=doc, dtypes="any", variants=variants, internal=internal, unpredictable=fresh
+            schema,
+            doc=doc,
+            out=out,
+            dtypes="any",
+            variants=variants,
+            internal=internal,
+            unpredictable=fresh,
         )
         self.cut = cut
         if not fresh and not any(result.alias for result in self.schema.results):

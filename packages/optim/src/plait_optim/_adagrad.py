@@ -27,6 +27,8 @@ class Adagrad(Elementwise):
         s &\leftarrow s + g^2 \\
         p &\leftarrow p - \frac{\mathrm{lr}}{1 + (t - 1)\, \eta} \frac{g}{\sqrt{s} + \epsilon}
 
+    The state is there before the first step, as in PyTorch: ``optimizer.state[p]["sum"]``.
+
     Args:
         params: real floating arrays, or groups of them; see `Optimizer`.
         lr_decay: :math:`\eta`, at least 0.
@@ -69,6 +71,13 @@ class Adagrad(Elementwise):
         not_negative("lr_decay value", lr_decay)
         not_negative("initial_accumulator_value value", initial_accumulator_value)
         super().__init__(params, defaults)
+
+    def add_param_group(self, param_group: ParamGroup) -> None:
+        """Add a group, and the state of its parameters."""
+        super().add_param_group(param_group)
+        group = self.param_groups[-1]
+        for param in group["params"]:
+            self.start(group, param, self.state[param])
 
     def fill(self, group: ParamGroup, name: str) -> float:
         """Return the initial value of the sum."""

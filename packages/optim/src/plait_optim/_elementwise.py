@@ -73,7 +73,7 @@ class Elementwise(Optimizer):
             steps, kept = _gathered(states, names)
         except KeyError:
             for param, state in zip(params, states, strict=True):
-                self._start(group, param, state, names)
+                self.start(group, param, state)
             steps, kept = _gathered(states, names)
         numbers: list[list[float]] = []
         if self.scalars:
@@ -98,13 +98,12 @@ class Elementwise(Optimizer):
         """Return the stored form of a loaded value: see `Optimizer.load_value`."""
         return float(value) if name in self.scalars else super().load_value(param, name, value)
 
-    def _start(
-        self, group: ParamGroup, param: Any, state: dict[str, Any], names: list[str]
-    ) -> None:
+    def start(self, group: ParamGroup, param: Any, state: dict[str, Any]) -> None:
+        """Put into the state of one parameter what is not there yet, as it is before a step."""
         state.setdefault("step", 0)
         for name in self.scalars:
             state.setdefault(name, self.fill(group, name))
-        for name in names:
+        for name in self.kept(group):
             if name and name not in state:
                 state[name] = filled_like(param, self.fill(group, name))
 

@@ -2,7 +2,16 @@
 
 import numpy as np
 
-from plait_ops.specs.creation.copies import cast, clone, contiguous, copy_, dense, fill_, zero_
+from plait_ops.specs.creation.copies import (
+    cast,
+    clone,
+    contiguous,
+    copy_,
+    dense,
+    fill_,
+    fill_tensor,
+    zero_,
+)
 
 clone.reference(lambda self, memory_format=None: self.copy())
 
@@ -116,6 +125,24 @@ def _(s):
     yield s(s.array(3, dtype="int64"), 7)
     yield s(s.array(dtype="bool"), True)
     yield s(s.array(0, 3), 1)
+
+
+@fill_tensor.reference
+def _(self, value):
+    self[...] = value
+    return self
+
+
+@fill_tensor.samples
+def _(s):
+    yield s(s.array(2, 3), s.array())
+    yield s(s.strided(2, 3), s.array(dtype="float64"))
+    yield s(s.array(3, dtype="int64"), s.array(dtype="int32"))
+
+
+fill_tensor.error(
+    "ShapeError", lambda s: s(s.array(2), s.array(2)), contains=["fill_", "value", "(2,)"]
+)
 
 
 @zero_.reference

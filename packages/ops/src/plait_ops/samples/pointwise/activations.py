@@ -186,7 +186,7 @@ def _(g, x, low, high):
 
 hardsigmoid_backward.reference(lambda g, x: np.where((x > -3) & (x < 3), g / 6, 0))
 hardswish_backward.reference(
-    lambda g, x: np.where(x <= -3, 0, np.where(x < 3, g * (x / 3 + 0.5), g))
+    lambda g, x: np.where(x <= -3, 0, np.where(x >= 3, g, g * (x / 3 + 0.5)))
 )
 _samples_of_a_derivative(hardtanh_backward, -0.5, 2.0)
 _samples_of_a_derivative(hardsigmoid_backward)

@@ -20,7 +20,7 @@ from plait_ops.specs.reduction.extremes import (
 
 
 def _axes(dim):
-    return tuple(dim) if len(dim) else None
+    return tuple(dim) if dim else None
 
 
 def _whole(operator, reference):

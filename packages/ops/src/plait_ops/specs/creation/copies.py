@@ -179,6 +179,23 @@ fill_ = Operator(
     kernel="in[0] has any strides.",
     variants="function method",
 )
+fill_tensor = Composite(
+    "fill_.tensor(Tensor(a)! self, Tensor value) -> Tensor(a)!",
+    doc="""
+    Write the element of the 0-d tensor `value` to every element of `self`, cast to its dtype; a gradient flows to `value`.
+    Returns `self`.
+
+    Raises: ShapeError if `value` has dimensions, DTypeError if it is complex and `self` is not.
+
+    >>> import plait_core as pc, plait_autograd
+    >>> value = pc.tensor(3.0, requires_grad=True)
+    >>> pc.zeros(2).fill_(value).sum().backward()
+    >>> value.grad.item()
+    2.0
+    """,
+    dtypes="any",
+    variants="function method",
+)
 zero_ = Operator(
     "zero_(Tensor(a)! self) -> Tensor(a)!",
     doc="""
@@ -215,6 +232,13 @@ def _(self):
 @zero_.vjp("self")
 def _(g):
     return zeros_like(g)
+
+
+@fill_tensor.decompose
+def _(self, value):
+    check(value.ndim == 0, f"`value` must be a number or a 0-d tensor; got shape {value.shape}")
+    fits("value", value, self.dtype)
+    return copy_(self, value)
 
 
 @zero_.decompose

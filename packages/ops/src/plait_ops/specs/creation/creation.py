@@ -27,6 +27,7 @@ empty = View(
     >>> tuple(pc.empty(2, 3).shape)
     (2, 3)
     """,
+    out=True,
     fresh=True,
 )
 
@@ -72,7 +73,6 @@ full = Operator(
     """,
     dtypes="any",
     kernel="writes in[1] to every element of a dense result.",
-    out=True,
 )
 
 
@@ -129,7 +129,6 @@ zeros = Operator(
     """,
     kernel="optional: it runs as other operators where there is none; the result is in C order, of any dtype.",
     dtypes="any",
-    out=True,
 )
 ones = Operator(
     "ones(int[]* size, *, dtype? dtype=None, device? device=None) -> Tensor",
@@ -144,7 +143,6 @@ ones = Operator(
     """,
     kernel="optional: it runs as other operators where there is none; the result is in C order, of any dtype.",
     dtypes="any",
-    out=True,
 )
 
 

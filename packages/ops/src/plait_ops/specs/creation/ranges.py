@@ -36,7 +36,6 @@ arange = Operator(
     [0, 1, 2]
     """,
     kernel="optional: it runs as other operators where there is none; out[i] = i in the dtype of the result, which has as many elements as there are; in[0] is not needed.",
-    out=True,
 )
 arange_start = Operator(
     "arange.start(Scalar start, Scalar end, Scalar step=1, *, dtype? dtype=None, device? device=None) -> Tensor",
@@ -52,7 +51,6 @@ arange_start = Operator(
     [1, 3, 5]
     """,
     kernel="out[i] = start + i * step: of an integer dtype in int64, without fractions; else in float64, then cast.",
-    out=True,
 )
 
 
@@ -101,7 +99,6 @@ def _steps(name, arguments, text, example, kernel):
     >>> pc.{name}{example}
     """,
         kernel=kernel,
-        out=True,
         dtypes="arithmetic",
     )
 
@@ -161,7 +158,6 @@ def _between_tensors(name, arguments):
     """,
         kernel="as that of numbers; tensors are 0-d, in float64, complex128 or int64.",
         dtypes="arithmetic",
-        out=True,
     )
 
     @operator.shape
@@ -234,7 +230,6 @@ eye = Operator(
     """,
     kernel="the result is in C order, of any dtype; in[1] None: as many columns as rows.",
     dtypes="any",
-    out=True,
 )
 
 

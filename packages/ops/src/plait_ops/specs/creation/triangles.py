@@ -20,7 +20,6 @@ def _triangle(name, text, example):
     """,
         kernel="in[0] has any strides and dtype; the result is in C order and zero elsewhere; in[1] is any int64.",
         inplace=True,
-        out=True,
         dtypes="any",
         variants="function method",
     )

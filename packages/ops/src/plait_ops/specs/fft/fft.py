@@ -65,7 +65,6 @@ def _transform(schema, text, shapes, dtypes, example):
     >>> import plait_core as pc
     >>> {example}
     """,
-        out=True,
         dtypes="any",
     )
 

@@ -45,7 +45,6 @@ index_select_ = Operator(
     """,
     dtypes="any",
     kernel=_KERNEL,
-    out=True,
     variants="function method",
 )
 
@@ -105,7 +104,6 @@ index_add_ = Operator(
     inplace=True,
     dtypes="any",
     kernel=_KERNEL + " Addends of one place are added in order.",
-    out=True,
     variants="function method",
 )
 
@@ -158,7 +156,6 @@ gather_ = Operator(
     """,
     dtypes="any",
     kernel=_KERNEL,
-    out=True,
     variants="function method",
 )
 
@@ -204,7 +201,6 @@ take_along_dim = Composite(
     [[1, 3], [2, 4]]
     """,
     dtypes="any",
-    out=True,
     variants="function method",
 )
 
@@ -244,7 +240,6 @@ take = Composite(
     [4, 1]
     """,
     dtypes="any",
-    out=True,
     variants="function method",
 )
 

@@ -16,7 +16,6 @@ masked_select = Composite(
     [1, 3]
     """,
     dtypes="any",
-    out=True,
     variants="function method",
 )
 

@@ -62,7 +62,6 @@ scatter_reduce_ = Operator(
     inplace=True,
     dtypes="any",
     kernel=_KERNEL + " Combined in order.",
-    out=True,
     variants="function method",
 )
 
@@ -259,7 +258,6 @@ index_reduce = Composite(
     [1.0, 6.0]
     """,
     inplace=True,
-    out=True,
     variants="function method",
 )
 

@@ -49,7 +49,6 @@ scatter_ = Operator(
     inplace=True,
     dtypes="any",
     kernel=_KERNEL + " Written in order.",
-    out=True,
     variants="function method",
 )
 scatter_value_ = Operator(
@@ -64,7 +63,6 @@ scatter_value_ = Operator(
     inplace=True,
     dtypes="any",
     kernel=_KERNEL,
-    out=True,
     variants="function method",
 )
 scatter_add_ = Operator(
@@ -78,7 +76,6 @@ scatter_add_ = Operator(
     inplace=True,
     dtypes="any",
     kernel=_KERNEL + " Added in order.",
-    out=True,
     variants="function method",
 )
 

@@ -28,7 +28,6 @@ cat = Operator(
     >>> pc.cat([pc.tensor([1]), pc.tensor([2, 3])]).tolist()
     [1, 2, 3]
     """,
-    out=True,
     dtypes="any",
     kernel="all tensors have the dtype of the result; those of shape (0,) among others are to be skipped.",
 )
@@ -91,7 +90,6 @@ def _(g, tensors, dim):
 concat = Composite(
     "concat(Tensor[] tensors, int dim|axis=0) -> Tensor",
     doc=under_another_name("`cat` under the array API's name.", "concat", cat),
-    out=True,
     dtypes="any",
 )
 
@@ -104,7 +102,6 @@ def _(tensors, dim):
 concatenate = Composite(
     "concatenate(Tensor[] tensors, int dim|axis=0) -> Tensor",
     doc=under_another_name("`cat` under NumPy's name.", "concatenate", cat),
-    out=True,
     dtypes="any",
 )
 

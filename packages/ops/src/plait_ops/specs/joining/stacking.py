@@ -18,7 +18,6 @@ def _of_list(name, text, example):
     >>> pc.{name}([pc.tensor([1, 2]), pc.tensor([3, 4])]).tolist()
     {example}
     """,
-        out=True,
         dtypes="any",
     )
     return operator
@@ -143,7 +142,6 @@ stack = Composite(
     >>> pc.stack([pc.tensor([1, 2]), pc.tensor([3, 4])], 1).tolist()
     [[1, 3], [2, 4]]
     """,
-    out=True,
     dtypes="any",
 )
 

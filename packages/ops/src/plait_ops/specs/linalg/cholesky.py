@@ -26,7 +26,6 @@ linalg_cholesky_ = Operator(
     [[2.0, 0.0], [1.0, 2.0]]
     """,
     kernel="in[0] is (..., n, n) in any strides; results are in C order; reads one triangle of in[0], in[1] says which, and writes zeros to the other one of the result; a matrix that is not positive definite is an error that names it.",
-    out=True,
     dtypes="inexact",
 )
 linalg_cholesky_ex = Operator(
@@ -43,7 +42,6 @@ linalg_cholesky_ex = Operator(
     2
     """,
     kernel="as for `linalg_cholesky`; out[1] is int32, 0 or the order of the leading minor that is not positive; an error only if in[2].",
-    out=True,
     dtypes="inexact",
 )
 cholesky = Operator(
@@ -59,7 +57,6 @@ cholesky = Operator(
     2.0
     """,
     kernel="as for `linalg_cholesky`.",
-    out=True,
     dtypes="inexact",
     variants="function method",
 )
@@ -143,7 +140,6 @@ cholesky_solve = Operator(
     0.25
     """,
     kernel="in[0] is (..., n, k), in[1] (..., n, n), of one dtype, any strides; their leading dimensions broadcast to those of the result, which is in C order; reads the triangle of in[1] that in[2] names.",
-    out=True,
     dtypes="inexact",
     variants="function method",
 )
@@ -189,7 +185,6 @@ cholesky_inverse = Operator(
     0.25
     """,
     kernel="in[0] is (..., n, n) in any strides; results are in C order; reads the triangle of in[0] that in[1] names and writes the whole inverse.",
-    out=True,
     dtypes="inexact",
     variants="function method",
 )
@@ -229,7 +224,6 @@ linalg_solve_triangular_ = Operator(
     [[1.0], [2.0]]
     """,
     kernel="in[0] is (..., n, n), in[1] (..., n, k), or (..., k, n) without in[3] (left), of one dtype, any strides; leading dimensions broadcast to those of the result, which is in C order; reads the triangle that in[2] (upper) names, and no diagonal if in[4] (unitriangular).",
-    out=True,
     dtypes="inexact",
 )
 

@@ -51,7 +51,6 @@ linalg_det_ = Operator(
     8.0
     """,
     kernel="in[0] is (..., n, n) in any strides, n may be 0; a singular matrix gives 0.",
-    out=True,
     dtypes="inexact",
 )
 
@@ -105,7 +104,6 @@ linalg_slogdet_ = Operator(
     (-1.0, 0.0)
     """,
     kernel="in[0] is (..., n, n) in any strides, n may be 0; out[1] is real also of complex matrices; a singular matrix gives sign 0 and -inf.",
-    out=True,
     dtypes="inexact",
 )
 

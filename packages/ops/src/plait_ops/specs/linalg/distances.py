@@ -171,7 +171,6 @@ renorm = Composite(
     0.5
     """,
     inplace=True,
-    out=True,
     dtypes="inexact",
     variants="function method",
 )

@@ -33,7 +33,6 @@ linalg_eigh_ = Operator(
     [1.0, 3.0]
     """,
     kernel="in[0] is (..., n, n) in any strides; results are in C order; reads the triangle that in[1] names, in either case; out[0] is real, in ascending order, out[1] holds vectors in columns, of any sign; no convergence, nan or infinities are an error that names the matrix.",
-    out=True,
     dtypes="inexact",
 )
 linalg_eigvalsh = Operator(
@@ -47,7 +46,6 @@ linalg_eigvalsh = Operator(
     [1.0, 3.0]
     """,
     kernel="as for `linalg_eigh`, without vectors.",
-    out=True,
     dtypes="inexact",
 )
 
@@ -108,7 +106,6 @@ linalg_eig = Operator(
     [1j, -1j]
     """,
     kernel="in[0] is (..., n, n) in any strides; results are in C order and complex; eigenvalues in any order, vectors in columns, of length 1; errors as for `linalg_eigh`.",
-    out=True,
     dtypes="inexact",
 )
 linalg_eigvals = Operator(
@@ -121,7 +118,6 @@ linalg_eigvals = Operator(
     [1j, -1j]
     """,
     kernel="as for `linalg_eig`, without vectors.",
-    out=True,
     dtypes="inexact",
 )
 

@@ -32,7 +32,6 @@ addmm = Operator(
     [[4.0]]
     """,
     inplace=True,
-    out=True,
     dtypes="arithmetic",
     kernel="in[0] broadcasts to the result; with beta 0 it is not read (it may hold nan).",
     variants="function method",
@@ -104,7 +103,6 @@ baddbmm = Composite(
     [[[4.0]], [[4.0]]]
     """,
     inplace=True,
-    out=True,
     dtypes="arithmetic",
     variants="function method",
 )
@@ -220,7 +218,6 @@ addmv = Composite(
     >>> pc.addmv(pc.ones(2), pc.eye(2), pc.tensor([3.0, 4.0])).tolist()
     [4.0, 5.0]
     """,
-    out=True,
     inplace=True,
     dtypes="arithmetic",
     variants="function function_ method",
@@ -235,7 +232,6 @@ addr = Composite(
     >>> pc.addr(pc.zeros(1, 2), pc.ones(1), pc.tensor([3.0, 4.0])).tolist()
     [[3.0, 4.0]]
     """,
-    out=True,
     inplace=True,
     dtypes="arithmetic",
     variants="function method",
@@ -250,7 +246,6 @@ addbmm = Composite(
     >>> pc.addbmm(pc.zeros(1, 1), pc.ones(2, 1, 3), pc.ones(2, 3, 1)).item()
     6.0
     """,
-    out=True,
     inplace=True,
     dtypes="arithmetic",
     variants="function method",

@@ -19,7 +19,6 @@ mm = Operator(
     >>> pc.mm(pc.tensor([[1, 2]]), pc.tensor([[3], [4]])).tolist()
     [[11]]
     """,
-    out=True,
     dtypes="arithmetic",
     kernel=_KERNEL,
     variants="function method",
@@ -77,7 +76,6 @@ bmm = Operator(
     >>> pc.bmm(pc.ones(2, 1, 3), pc.ones(2, 3, 1)).tolist()
     [[[3.0]], [[3.0]]]
     """,
-    out=True,
     dtypes="arithmetic",
     kernel=_KERNEL,
     variants="function method",
@@ -139,7 +137,6 @@ mv = Operator(
     >>> pc.mv(pc.tensor([[1, 2]]), pc.tensor([3, 4])).tolist()
     [11]
     """,
-    out=True,
     dtypes="arithmetic",
     kernel=_KERNEL,
     variants="function method",
@@ -193,7 +190,6 @@ dot = Operator(
     >>> pc.dot(pc.tensor([1, 2]), pc.tensor([3, 4])).item()
     11
     """,
-    out=True,
     dtypes="arithmetic",
     kernel=_KERNEL,
     variants="function method",
@@ -246,7 +242,6 @@ outer = Composite(
     >>> pc.outer(pc.tensor([1, 2]), pc.tensor([3, 4])).tolist()
     [[3, 4], [6, 8]]
     """,
-    out=True,
     variants="function method",
 )
 
@@ -273,7 +268,6 @@ matmul_ = Composite(
     >>> tuple(pc.matmul(pc.ones(5, 2, 3), pc.ones(3)).shape)
     (5, 2)
     """,
-    out=True,
     dtypes="arithmetic",
     variants="function method",
 )
@@ -326,7 +320,6 @@ linalg_matmul = Composite(
     >>> pc.linalg.matmul(pc.ones(1, 2), pc.ones(2, 1)).item()
     2.0
     """,
-    out=True,
     dtypes="arithmetic",
 )
 

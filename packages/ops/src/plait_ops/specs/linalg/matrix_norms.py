@@ -52,7 +52,6 @@ linalg_vector_norm_ = Composite(
     >>> pc.linalg.vector_norm(pc.tensor([3.0, 4.0])).item()
     5.0
     """,
-    out=True,
     dtypes="inexact",
 )
 

@@ -30,7 +30,6 @@ inner = Composite(
     >>> pc.inner(pc.tensor([1, 2]), pc.tensor([[3, 4], [5, 6]])).tolist()
     [11, 17]
     """,
-    out=True,
     dtypes="arithmetic",
     variants="function method",
 )
@@ -60,7 +59,6 @@ vdot = Composite(
     >>> pc.vdot(pc.tensor([1, 2]), pc.tensor([3, 4])).item()
     11
     """,
-    out=True,
     dtypes="arithmetic",
     variants="function method",
 )
@@ -80,7 +78,6 @@ ger = Composite(
     >>> pc.ger(pc.tensor([1, 2]), pc.tensor([3])).tolist()
     [[3], [6]]
     """,
-    out=True,
     dtypes="arithmetic",
     variants="function method",
 )
@@ -170,7 +167,6 @@ linalg_cross_ = Composite(
     >>> pc.linalg.cross(pc.tensor([1, 0, 0]), pc.tensor([0, 1, 0])).tolist()
     [0, 0, 1]
     """,
-    out=True,
     dtypes="arithmetic",
 )
 cross = Composite(
@@ -184,7 +180,6 @@ cross = Composite(
     >>> pc.tensor([1, 0, 0]).cross(pc.tensor([0, 1, 0])).tolist()
     [0, 0, 1]
     """,
-    out=True,
     dtypes="arithmetic",
     variants="function method",
 )
@@ -228,7 +223,6 @@ linalg_vecdot_ = Composite(
     >>> pc.linalg.vecdot(pc.tensor([[1, 2], [3, 4]]), pc.tensor([1, 1])).tolist()
     [3, 7]
     """,
-    out=True,
     dtypes="arithmetic",
 )
 

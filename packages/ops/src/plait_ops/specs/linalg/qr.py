@@ -43,7 +43,6 @@ linalg_qr_ = Operator(
     [[5.0]]
     """,
     kernel="in[0] is (..., m, n) in any strides; results are in C order; in[1] is reduced, complete or r; with r, out[0] has shape (0) and there is nothing to write to it; zeros below the diagonal of out[1].",
-    out=True,
     dtypes="inexact",
 )
 
@@ -149,7 +148,6 @@ geqrf = Operator(
     (-5.0, '1.6')
     """,
     kernel="in[0] is (..., m, n) in any strides; results are in C order, as LAPACK's geqrf: R above, the reflections below the diagonal, their factors in out[1].",
-    out=True,
     dtypes="inexact",
     variants="function method",
 )
@@ -183,7 +181,6 @@ linalg_householder_product_ = Operator(
     [-0.6, -0.8]
     """,
     kernel="optional: it runs as other operators where there is none; in[0] is (..., m, n) with m >= n, in[1] (..., k) with k <= n and the same leading dimensions and dtype, any strides; the result is in C order.",
-    out=True,
     dtypes="inexact",
 )
 orgqr = Composite(
@@ -249,7 +246,6 @@ ormqr = Composite(
     >>> [round(x, 1) for x in pc.ormqr(a, tau, pc.tensor([[3.0], [4.0]]), transpose=True).flatten().tolist()]
     [-5.0, 0.0]
     """,
-    out=True,
     dtypes="inexact",
     variants="function method",
 )

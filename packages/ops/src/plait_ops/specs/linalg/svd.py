@@ -34,7 +34,6 @@ linalg_svd_ = Operator(
     [4.0, 3.0]
     """,
     kernel="in[0] is (..., m, n) in any strides, m or n may be 0; results are in C order; out[1] is real, in descending order; in[1]: out[0] and out[2] are square; in[2] is None; errors as for `linalg_eigh`.",
-    out=True,
     dtypes="inexact",
 )
 linalg_svdvals_ = Operator(
@@ -50,7 +49,6 @@ linalg_svdvals_ = Operator(
     [4.0, 3.0]
     """,
     kernel="as for `linalg_svd`, without vectors; in[1] is None.",
-    out=True,
     dtypes="inexact",
 )
 

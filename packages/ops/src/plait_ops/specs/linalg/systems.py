@@ -33,7 +33,6 @@ linalg_inv_ = Operator(
     [[0.5, -0.125], [0.0, 0.25]]
     """,
     kernel="in[0] is (..., n, n) in any strides; results are in C order, n may be 0; a singular matrix is an error that names it.",
-    out=True,
     dtypes="inexact",
 )
 linalg_inv_ex = Operator(
@@ -49,7 +48,6 @@ linalg_inv_ex = Operator(
     1
     """,
     kernel="as for `linalg_inv`; out[1] is int32, 0 or the column of the pivot that is 0, from 1; an error only if in[1].",
-    out=True,
     dtypes="inexact",
 )
 
@@ -93,7 +91,6 @@ inverse = Composite(
     >>> pc.tensor([[4.0]]).inverse().item()
     0.25
     """,
-    out=True,
     dtypes="inexact",
     variants="function method",
 )
@@ -122,7 +119,6 @@ linalg_solve_ = Operator(
     [0.5, 0.25]
     """,
     kernel="in[0] is (..., n, n), in[1] (..., n, k), or (..., k, n) without in[2] (left), of one dtype, any strides; in[1] holds vectors if it is 1-d, or has one dimension less than in[0] and so does the result; leading dimensions broadcast to those of the result, which is in C order; a singular matrix is an error that names it.",
-    out=True,
     dtypes="inexact",
 )
 linalg_solve_ex = Operator(
@@ -136,7 +132,6 @@ linalg_solve_ex = Operator(
     1
     """,
     kernel="as for `linalg_solve`; out[1] is int32, one for each matrix, 0 or the column of the pivot that is 0, from 1; an error only if in[3].",
-    out=True,
     dtypes="inexact",
 )
 

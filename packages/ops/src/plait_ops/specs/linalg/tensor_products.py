@@ -15,7 +15,6 @@ kron = Composite(
     >>> pc.kron(pc.tensor([1, 10]), pc.tensor([1, 2])).tolist()
     [1, 2, 10, 20]
     """,
-    out=True,
     dtypes="arithmetic",
     variants="function method",
 )

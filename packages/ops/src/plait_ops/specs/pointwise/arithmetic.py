@@ -77,14 +77,12 @@ subtract = Composite(
     "subtract(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
     doc=under_another_name("`sub` under NumPy's name.", "subtract", sub),
     inplace=True,
-    out=True,
     variants="function method",
 )
 multiply = Composite(
     "multiply(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     doc=under_another_name("`mul` under NumPy's name.", "multiply", mul),
     inplace=True,
-    out=True,
     variants="function method",
 )
 
@@ -178,7 +176,6 @@ negative = Composite(
     "negative(Tensor self) -> Tensor",
     doc=under_another_name("`neg` under NumPy's name.", "negative", neg),
     inplace=True,
-    out=True,
     variants="function function_ method",
 )
 

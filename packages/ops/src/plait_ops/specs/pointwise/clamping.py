@@ -84,7 +84,6 @@ clamp = Composite(
     [2, 2, 3, 3]
     """,
     inplace=True,
-    out=True,
     dtypes="numeric",
     variants="function function_ method",
 )
@@ -92,7 +91,6 @@ clip = Composite(
     "clip(Tensor self, Tensor|Scalar? min=None, Tensor|Scalar? max=None) -> Tensor",
     doc=under_another_name("`clamp` under NumPy's name.", "clip", clamp),
     inplace=True,
-    out=True,
     dtypes="numeric",
     variants="function function_ method",
 )

@@ -152,7 +152,6 @@ complex__ = Composite(
     >>> pc.complex(pc.tensor([1.0, 2.0]), pc.tensor([0.5, -1.0])).tolist()
     [(1+0.5j), (2-1j)]
     """,
-    out=True,
     dtypes="floating",
 )
 polar = Composite(
@@ -167,7 +166,6 @@ polar = Composite(
     >>> pc.polar(pc.tensor([2.0]), pc.tensor([0.0])).tolist()
     [(2+0j)]
     """,
-    out=True,
     dtypes="floating",
 )
 
@@ -219,7 +217,6 @@ conj_physical = Composite(
     [(1-2j)]
     """,
     inplace=True,
-    out=True,
     dtypes="any",
     variants="function function_ method",
 )

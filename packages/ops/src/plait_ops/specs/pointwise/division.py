@@ -116,7 +116,6 @@ div = Composite(
     [-1, 1]
     """,
     inplace=True,
-    out=True,
     variants="function method",
 )
 
@@ -139,7 +138,6 @@ divide = Composite(
     "divide(Tensor|Scalar self, Tensor|Scalar other, *, str? rounding_mode=None) -> Tensor",
     doc=under_another_name("`div` under NumPy's name.", "divide", div),
     inplace=True,
-    out=True,
     variants="function method",
 )
 

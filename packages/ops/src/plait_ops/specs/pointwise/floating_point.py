@@ -89,7 +89,6 @@ nextafter = Composite(
     True
     """,
     inplace=True,
-    out=True,
     dtypes="floating",
     variants="function method",
 )
@@ -119,7 +118,6 @@ ldexp = Composite(
     [6.0]
     """,
     inplace=True,
-    out=True,
     dtypes="any",
     variants="function function_ method",
 )
@@ -171,7 +169,6 @@ frexp = Composite(
     >>> [t.tolist() for t in pc.frexp(pc.tensor([6.0]))]
     [[0.75], [3]]
     """,
-    out=True,
     dtypes="floating",
     variants="function method",
 )

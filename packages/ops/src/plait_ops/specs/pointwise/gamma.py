@@ -71,13 +71,11 @@ polygamma = Composite(
     1.6449
     """,
     inplace=True,
-    out=True,
     variants="function method",
 )
 polygamma_n = Composite(
     "polygamma.n(int n, Tensor self) -> Tensor",
     doc="`polygamma` with its arguments the other way round.",
-    out=True,
 )
 
 
@@ -102,7 +100,6 @@ mvlgamma = Composite(
     0.4516
     """,
     inplace=True,
-    out=True,
     variants="function method",
 )
 

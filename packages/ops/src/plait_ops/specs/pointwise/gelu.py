@@ -51,7 +51,6 @@ gelu = Composite(
     >>> F.gelu(pc.tensor([0.0, 100.0])).tolist()
     [0.0, 100.0]
     """,
-    out=True,
     inplace=True,
     dtypes="floating",
     variants="",

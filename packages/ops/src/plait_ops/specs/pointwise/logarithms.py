@@ -136,7 +136,6 @@ inverse_sigmoid = Composite(
     [0.0, inf]
     """,
     inplace=True,
-    out=True,
     variants="function function_ method",
 )
 

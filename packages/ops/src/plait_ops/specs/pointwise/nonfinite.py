@@ -40,7 +40,6 @@ nan_to_num = Composite(
     [0.0, 2.0, 1.0]
     """,
     inplace=True,
-    out=True,
     dtypes="any",
     variants="function function_ method",
 )

@@ -145,7 +145,6 @@ float_power = Composite(
     [4.0, 9.0]
     """,
     inplace=True,
-    out=True,
     variants="function method",
 )
 

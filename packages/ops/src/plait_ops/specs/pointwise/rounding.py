@@ -64,7 +64,6 @@ def _rounding(name, public, text, variants="function"):
     >>> pc.{public}(pc.tensor([1.375, 250.0]), decimals=-2).tolist()
     [0.0, 200.0]
     """,
-        out=True,
         inplace="method" in variants,
         variants=variants,
     )

@@ -34,7 +34,6 @@ threshold = Composite(
     [0.0, 0.0, 2.0]
     """,
     inplace=True,
-    out=True,
     dtypes="numeric",
     variants="function function_",
 )

@@ -60,7 +60,6 @@ absolute = Composite(
     "absolute(Tensor self) -> Tensor",
     doc=under_another_name("`abs` under NumPy's name.", "absolute", abs_),
     inplace=True,
-    out=True,
     variants="function method",
 )
 

@@ -40,7 +40,6 @@ def _draw(name, text):
         kernel="optional: it runs as other operators where there is none; the result is in C order, floating or complex.",
         random=True,
         dtypes="floating",
-        out=True,
     )
 
     @operator.shape
@@ -128,7 +127,6 @@ randint = Operator(
     """,
     random=True,
     kernel="numbers are drawn in int64 and cast.",
-    out=True,
 )
 randint_high = Operator(
     "randint.high(int high, int[] size, *, Generator? generator=None, dtype? dtype=int64, device? device=None) -> Tensor",
@@ -143,7 +141,6 @@ randint_high = Operator(
     """,
     kernel="optional: it runs as other operators where there is none; numbers are drawn in int64 and cast.",
     random=True,
-    out=True,
 )
 
 
@@ -198,7 +195,6 @@ randperm = Operator(
     """,
     kernel="the result is in C order, of any dtype that holds the numbers but bool and complex; the generator is in[1], None for the default one.",
     random=True,
-    out=True,
 )
 
 
@@ -238,7 +234,6 @@ bernoulli = Operator(
     kernel="in[0] has any strides; numbers outside [0, 1] and nan are a ValueError; the result is dense in the order of in[0]'s dimensions; the generator is in[1], None for the default one.",
     random=True,
     dtypes="floating",
-    out=True,
     variants="function method",
 )
 

@@ -50,7 +50,6 @@ multinomial = Operator(
     random=True,
     dtypes="floating",
     kernel="Efraimidis and Spirakis (2006) without replacement; sums and bisection with it.",
-    out=True,
     variants="function method",
 )
 
@@ -180,7 +179,6 @@ def _normal(schema, text, shape):
         kernel="optional: it runs as other operators where there is none; parameters that are tensors broadcast to the result, which is in C order.",
         random=True,
         dtypes="floating",
-        out=True,
     )
     return operator
 

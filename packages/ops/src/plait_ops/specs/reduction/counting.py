@@ -92,7 +92,6 @@ histc = Composite(
     [0.0, 2.0, 1.0, 0.0]
     """,
     dtypes="floating",
-    out=True,
     variants="function method",
 )
 

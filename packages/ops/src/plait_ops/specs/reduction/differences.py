@@ -18,7 +18,6 @@ diff = Composite(
     [2, -1]
     """,
     dtypes="any",
-    out=True,
     variants="function method",
 )
 

@@ -61,7 +61,6 @@ def _along(name, what, example):
     {example}
     """,
         kernel="out[1] is int64; `dim` is not wrapped; a 0-d input counts as one of shape (1,).",
-        out=True,
         variants="function method",
     )
 
@@ -174,7 +173,7 @@ min_dim = _along(
 
 def _extreme(name, what, example):
     operator = Reduction(
-        f"{name}(Tensor self, int[] dim|axis=(), bool keepdim|keepdims=False) -> Tensor",
+        f"{name}(Tensor self, int[]? dim|axis=(), bool keepdim|keepdims=False) -> Tensor",
         doc=f"""
     The {what} element along `dim`; nan if one is nan. Among equal ones the gradient is divided evenly.
 
@@ -258,7 +257,6 @@ def _arg(name, what, example):
     >>> pc.{name}(pc.tensor([1, 3, 2])).item()
     {example}
     """,
-        out=True,
         kernel="in[1] is an int (not wrapped) or None; the result is int64; a 0-d input counts as one of shape (1,).",
         variants="function method",
     )
@@ -297,7 +295,6 @@ aminmax = Composite(
     >>> [x.item() for x in pc.aminmax(pc.tensor([3, 1, 2]))]
     [1, 3]
     """,
-    out=True,
     variants="function method",
 )
 

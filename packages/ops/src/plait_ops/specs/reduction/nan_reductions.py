@@ -18,7 +18,6 @@ def _reduction(name, text, example, dtypes):
     >>> pc.{name}(pc.tensor([1.0, float("nan"), 3.0])).item()
     {example}
     """,
-        out=True,
         dtypes=dtypes,
         variants="function method",
     )

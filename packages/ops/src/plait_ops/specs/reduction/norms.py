@@ -188,7 +188,6 @@ logsumexp = Operator(
     """,
     dtypes="any",
     kernel="optional: it runs as other operators where there is none. in[0] has the dtype of the result.",
-    out=True,
     variants="function method",
 )
 

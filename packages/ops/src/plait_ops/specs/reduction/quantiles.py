@@ -43,7 +43,6 @@ def _quantile(name, text, example):
     1.5
     """,
         dtypes="floating",
-        out=True,
         variants="function method",
     )
     return operator

@@ -20,7 +20,6 @@ def _ranked(name, arguments, text, example, dtypes="all"):
     >>> [x.tolist() for x in pc.{name.partition(".")[0]}({example[0]})]
     {example[1]}
     """,
-        out=True,
         dtypes=dtypes,
         kernel=_KERNEL,
         variants="function method",

@@ -49,7 +49,6 @@ def _extreme(name, what, example):
     >>> [x.tolist() for x in pc.{name}(pc.tensor([1, 3, 2]), 0)]
     {example}
     """,
-        out=True,
         kernel="out[1] is int64; `dim` is not wrapped.",
         variants="function method",
     )
@@ -86,7 +85,6 @@ running_logsumexp = Operator(
     [0.0, 0.6931, 1.0986]
     """,
     kernel="in[0] has the dtype of the result, any strides; `dim` is not wrapped; a 0-d input counts as one of shape (1,).",
-    out=True,
     dtypes="inexact",
     variants="function method",
 )
@@ -135,7 +133,6 @@ def _scan(name, text, example):
     {example}
     """,
         inplace=True,
-        out=True,
         dtypes="any",
         kernel="in[0] has the dtype of the result.",
         variants="function method",

@@ -52,7 +52,6 @@ var_mean = Operator(
     >>> [x.item() for x in pc.var_mean(pc.tensor([1.0, 3.0]))]
     [2.0, 2.0]
     """,
-    out=True,
     dtypes="inexact",
     kernel="as for `var`; out[1] is the mean.",
 )

@@ -71,7 +71,6 @@ searchsorted_ = Composite(
     >>> pc.searchsorted(pc.tensor([1, 3, 5]), pc.tensor([3, 6])).tolist()
     [1, 3]
     """,
-    out=True,
 )
 bucketize_ = Composite(
     "bucketize(Tensor|Scalar self|input, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
@@ -85,7 +84,6 @@ bucketize_ = Composite(
     >>> pc.bucketize(pc.tensor([3, 6]), pc.tensor([1, 3, 5])).tolist()
     [1, 3]
     """,
-    out=True,
 )
 
 
@@ -138,7 +136,6 @@ isin = Composite(
     >>> pc.isin(pc.tensor([1, 2, 3]), pc.tensor([2, 5])).tolist()
     [False, True, False]
     """,
-    out=True,
 )
 
 

@@ -17,7 +17,6 @@ sort = Operator(
     >>> [x.tolist() for x in pc.sort(pc.tensor([3, 1, 2]))]
     [[1, 2, 3], [1, 2, 0]]
     """,
-    out=True,
     kernel="out[1] is int64; `dim` is not wrapped.",
     variants="function method",
 )
@@ -34,7 +33,6 @@ topk = Operator(
     >>> [x.tolist() for x in pc.topk(pc.tensor([3, 1, 2]), 2)]
     [[3, 2], [0, 2]]
     """,
-    out=True,
     kernel="out[1] is int64; `dim` is not wrapped.",
     variants="function method",
 )
@@ -110,7 +108,6 @@ msort = Composite(
     >>> pc.msort(pc.tensor([3, 1, 2])).tolist()
     [1, 2, 3]
     """,
-    out=True,
     variants="function method",
 )
 
