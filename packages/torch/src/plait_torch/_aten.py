@@ -305,6 +305,8 @@ def _reshape(args: Any) -> Any:
 _SPECIAL: dict[str, Callable[[Any], Any]] = {
     "cast": _cast,
     "conv2d": _conv,
+    "dense": lambda args: (packet("clone").default, args, {}),
+    "flip_view": lambda args: (packet("flip").default, args, {}),
     "log_softmax": _softmax("log_softmax"),
     "reshape": _reshape,
     "softmax": _softmax("softmax"),
