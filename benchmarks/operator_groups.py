@@ -32,7 +32,7 @@ from plait.profiler import profile
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "table1"))
 
-from machine import description  # noqa: E402
+from machine import description
 
 __all__ = ["Group", "group_of", "grouped", "main", "page", "picture", "profiled", "table"]
 

@@ -21,8 +21,11 @@ class Arguments {
                                      "the kind %u is unknown", asked_.kind);
     if (!(asked_.timeout >= 0) || std::isinf(asked_.timeout))
       return fail(PLAIT_VALUE_ERROR, "`timeout` must be positive, got %g", asked_.timeout);
-    out = {asked_.kind, 0, 0, 0, 0, asked_.in, asked_.out, dtype::uint8, 0,
-           transfer() ? 0 : asked_.tag};
+    out = {asked_.kind, 0,
+           0,           0,
+           0,           asked_.in,
+           asked_.out,  dtype::uint8,
+           0,           transfer() ? 0 : asked_.tag};
     plait_status s = check_peer(out);
     if (s >= 0) s = check_counts(out);
     if (s >= 0) s = check_tensors(out);
