@@ -225,7 +225,7 @@ class Module:
                 refuse_assignment(self, "_modules", name, value)
             attributes["_modules"][name] = registered(self, "_modules", name, None)
         elif isinstance(value, Tensor) and is_buffer(value):
-            self._assign_buffer(name, value, value.persistent)
+            self._assign_buffer(name, value, getattr(value, "persistent", True))
         elif name in attributes.get("_buffers", ()):
             if not (value is None or isinstance(value, Tensor)):
                 refuse_assignment(self, "_buffers", name, value)

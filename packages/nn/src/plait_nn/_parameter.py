@@ -123,6 +123,7 @@ class Buffer(Tensor, metaclass=_BufferType):
             data = pc.empty(0)
         elif not isinstance(data, Tensor):
             raise TypeError(f"Buffer: `data` must be a Tensor; got {type(data).__name__}")
+        made: Any
         if cls is Buffer:
             made = data.detach()
             if data.requires_grad:

@@ -220,7 +220,7 @@ class ParameterDict(Module):
         made.update(other)
         return made
 
-    def __ior__(self, other: Any) -> ParameterDict:
+    def __ior__(self, other: ParameterDict) -> ParameterDict:
         self.update(other)
         return self
 

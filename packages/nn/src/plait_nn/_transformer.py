@@ -75,7 +75,8 @@ class _Layer(Module):
             self.add_module(f"dropout{number}", Dropout(dropout))
         if self._blocks == 2:  # of encoder layers only, as in PyTorch
             known = {"relu": 1, "gelu": 2}
-            self.activation_relu_or_gelu = known.get(getattr(activation, "__name__", activation), 0)
+            named = activation if isinstance(activation, str) else getattr(activation, "__name__", "")
+            self.activation_relu_or_gelu = known.get(named, 0)
         self.activation = _activation(activation)
 
     def _residual(self, x: Tensor, number: int, block: Callable[[Tensor], Tensor]) -> Tensor:
