@@ -33,7 +33,9 @@ __all__ = ["Row", "Side", "compare", "judge", "main", "table"]
 HERE = pathlib.Path(__file__).resolve().parent
 NOT_PROGRAMS = {"environments", "recording", "compare_programs"}
 MARKS = ("<!-- table of programs -->", "<!-- end of the table of programs -->")
-ERROR = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt|Failure)\b.*")
+ERROR = re.compile(
+    r"^(?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt|Failure|MissingName|MissingModule)(?::.*)?$"
+)
 OURS = ["-m", "plait.torch"]
 VERSIONS = (
     "import importlib.metadata as m, json; "
@@ -78,8 +80,13 @@ def described(path: pathlib.Path) -> tuple[str, str]:
 
 def last_error(text: str) -> str:
     """Return the line of a traceback's end that names the exception."""
-    lines = [line for line in text.splitlines() if ERROR.match(line)]
-    return lines[-1] if lines else (text.strip().splitlines() or [""])[-1]
+    lines = text.strip().splitlines() or [""]
+    places = [place for place, line in enumerate(lines) if ERROR.match(line)]
+    if not places:
+        return lines[-1]
+    # a library that passes an error on says it after a colon, in the next line
+    following = lines[places[-1] + 1 : places[-1] + 2] if lines[places[-1]].endswith(":") else []
+    return " ".join([lines[places[-1]], *following])
 
 
 def run(command: list[str], limit: float) -> Side:
@@ -132,7 +139,7 @@ def difference(ours: dict[str, Any], theirs: dict[str, Any]) -> float:
         return 0.0 if ours["values"] == theirs["values"] else math.inf
     allowed = theirs["rtol"] * theirs["largest"] + theirs["atol"]
     worst = 0.0
-    if math.isfinite(theirs["norm"]) or ours["norm"] != theirs["norm"]:
+    if math.isfinite(theirs["norm"]) or math.isfinite(ours["norm"]):
         apart = abs(ours["norm"] - theirs["norm"])
         worst = apart / (allowed * max(1.0, math.prod(theirs["shape"]) ** 0.5))
     for one, two in zip(ours["values"], theirs["values"], strict=True):
@@ -174,7 +181,8 @@ def judge(ours: Side, theirs: Side) -> tuple[str, str]:
         return compare(ours.records, theirs.records) if theirs.records else ("runs", "")
     named = ("AttributeError", "ImportError", "ModuleNotFoundError", "NotImplementedError")
     kind = ours.error.partition(":")[0].rpartition(".")[2]
-    result = "missing" if kind in named or "is not there" in ours.error else "fails"
+    absent = "is not there" in ours.error or "cannot import name" in ours.error
+    result = "missing" if kind in named or absent else "fails"
     return result, ours.error
 
 

@@ -255,7 +255,7 @@ def test_frombuffer_of_bfloat16() -> None:
     assert pc.frombuffer(data, dtype=pc.bfloat16, count=1, offset=4).tolist() == [-3]
     data[1] = 0xBF
     assert x[0] == -1  # no copy
-    with pytest.raises(ValueError, match="buffer"):
+    with pytest.raises(ValueError, match="buffer is smaller"):
         pc.frombuffer(data, dtype=pc.bfloat16, count=4)
 
 
