@@ -74,8 +74,8 @@ class _Layer(Module):
         for number in range(1, self._blocks + 1):
             self.add_module(f"dropout{number}", Dropout(dropout))
         if self._blocks == 2:  # of encoder layers only, as in PyTorch
-            known = {"relu": 1, "gelu": 2}
-            named = activation if isinstance(activation, str) else getattr(activation, "__name__", "")
+            known: dict[Any, int] = {"relu": 1, "gelu": 2}
+            named = getattr(activation, "__name__", activation)  # type: ignore[arg-type]
             self.activation_relu_or_gelu = known.get(named, 0)
         self.activation = _activation(activation)
 
