@@ -86,7 +86,8 @@ def last_error(text: str) -> str:
         return lines[-1]
     # a library that passes an error on says it after a colon, in the next line
     following = lines[places[-1] + 1 : places[-1] + 2] if lines[places[-1]].endswith(":") else []
-    return " ".join([lines[places[-1]], *following])
+    # without the paths of this machine
+    return re.sub(r" ?\((?:/|[A-Z]:)[^)]*\)", "", " ".join([lines[places[-1]], *following]))
 
 
 def run(command: list[str], limit: float) -> Side:
