@@ -75,7 +75,7 @@ class _Layer(Module):
             self.add_module(f"dropout{number}", Dropout(dropout))
         if self._blocks == 2:  # of encoder layers only, as in PyTorch
             known: dict[Any, int] = {"relu": 1, "gelu": 2}
-            named = getattr(activation, "__name__", activation)  # type: ignore[arg-type]
+            named = getattr(activation, "__name__", activation)
             self.activation_relu_or_gelu = known.get(named, 0)
         self.activation = _activation(activation)
 
