@@ -16,7 +16,7 @@ from plait_torch._amp import GradScaler
 NAMES = [
     name
     for name in optim.__all__
-    if isinstance(getattr(optim, name), type) and name not in ("Optimizer", "Muon")
+    if isinstance(getattr(optim, name), type) and name not in ("Optimizer", "Muon", "SparseAdam")
 ]
 
 

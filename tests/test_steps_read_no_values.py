@@ -39,7 +39,7 @@ def with_foreach(name: str, options: dict[str, Any]) -> list[dict[str, Any]]:
 
 def test_every_optimizer_is_tried() -> None:
     all_of_them = {name for name in optim.__all__ if inspect.isclass(getattr(optim, name))}
-    assert {*OPTIONS, "LBFGS", "Optimizer"} == all_of_them
+    assert {*OPTIONS, "LBFGS", "Optimizer", "SparseAdam"} == all_of_them
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])

@@ -27,7 +27,7 @@ CORNERS: dict[str, tuple[tuple[float, ...], dict[float, float]]] = {
     "relu6": ((), {0.0: 0, 6.0: 0, NAN: 1, INF: 0}),
     "hardtanh": ((), {-1.0: 0, 1.0: 0, 0.0: 1, NAN: 1, INF: 0, -INF: 0}),
     "hardsigmoid": ((), {-3.0: 0, 3.0: 0, 0.0: 1 / 6, NAN: 0, INF: 0, -INF: 0}),
-    "hardswish": ((), {-3.0: 0, 3.0: 1, 0.0: 0.5, NAN: 1, INF: 1, -INF: 0}),
+    "hardswish": ((), {-3.0: 0, 3.0: 1, 0.0: 0.5, NAN: NAN, INF: 1, -INF: 0}),
     "threshold": ((0.5, 20.0), {0.5: 0, 0.75: 1, NAN: 1, INF: 1, -INF: 0}),
     "hardshrink": ((), {0.5: 0, -0.5: 0, 0.75: 1, NAN: 1, INF: 1, -INF: 1}),
     "softshrink": ((), {0.5: 0, -0.5: 0, 0.75: 1, NAN: 1, INF: 1, -INF: 1}),

@@ -33,7 +33,9 @@ STEPS = {
 STEPS |= {
     "cosine_similarity",
     "linalg_eigvals",
-}  # an eps below the smallest half; an order of roots
+    "roi_pool",
+    "ps_roi_pool",
+}  # an eps below the smallest half; an order of roots; corners of cells
 REFUSING = {"view_as_complex", "complex", "polar"}
 OTHER_DTYPE = {
     "cast",
@@ -42,6 +44,7 @@ OTHER_DTYPE = {
     "linspace.tensors",
     "logspace.tensors",
     "attention_forward",
+    "box_iou_rotated",
 }  # a result follows another rule
 
 

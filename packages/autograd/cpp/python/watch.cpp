@@ -28,10 +28,11 @@ long long offset_in(PyFrameObject *frame) {
 #endif
 }
 
-// The `self` of a frame that runs a module's __call__, or NULL. Frames are never kept.
+// The `self` of a frame that runs a module's forward or call, or NULL. Frames are never kept.
 PyObject *module_in(PyFrameObject *frame, PyCodeObject *code) {
   const char *name = PyUnicode_AsUTF8(code->co_name);
-  if (!name || std::strcmp(name, "__call__") != 0) return PyErr_Clear(), nullptr;
+  if (!name) return PyErr_Clear(), nullptr;
+  if (std::strcmp(name, "forward") != 0 && std::strcmp(name, "_call_impl") != 0) return nullptr;
   Object locals(PyObject_GetAttrString(reinterpret_cast<PyObject *>(frame), "f_locals"));
   Object self(locals ? PyMapping_GetItemString(locals.get(), "self") : nullptr);
   if (!self || !PyObject_HasAttrString(self.get(), "named_modules")) return PyErr_Clear(), nullptr;

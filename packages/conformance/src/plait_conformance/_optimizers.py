@@ -69,6 +69,8 @@ class Case:
     @staticmethod
     def usable(make: Any, library: str) -> bool:
         """Return whether an optimizer can be given gradients of a library's arrays."""
+        if not getattr(make, "takes_dense_gradients", True):
+            return False
         parameters = inspect.signature(make.step).parameters
         if library == "plait":
             return True

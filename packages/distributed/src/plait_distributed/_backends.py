@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 from plait_abi.imports import import_module
 
@@ -39,6 +39,7 @@ class Backend(str):
 
     UNDEFINED, GLOO, NCCL, MPI, UCC, XCCL = "undefined", "gloo", "nccl", "mpi", "ucc", "xccl"
     SHARED_MEMORY = _SHARED
+    default_device_backend_map: ClassVar[dict[str, str]] = {"cpu": GLOO}
 
     def __new__(cls, name: str) -> Backend:
         if not isinstance(name, str):

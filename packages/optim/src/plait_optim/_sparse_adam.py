@@ -51,6 +51,8 @@ class SparseAdam(Optimizer):
         Kingma and Ba, "Adam: a method for stochastic optimization" (2015).
     """
 
+    takes_dense_gradients = False
+
     def __init__(
         self,
         params: Any,
