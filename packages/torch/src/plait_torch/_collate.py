@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import plait
-from plait.utils.data import default_collate, default_convert
+from plait_data import default_collate, default_convert
 from plait_data.collate import register
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import plait
-from plait.utils.data import WorkerInfo, get_worker_info
+from plait_data import WorkerInfo, get_worker_info
 
 __all__ = ["MP_STATUS_CHECK_INTERVAL", "WorkerInfo", "get_worker_info", "pin_memory"]
 

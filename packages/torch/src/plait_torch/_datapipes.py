@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, TypeVar
 
 import plait
-from plait.utils.data import Dataset, IterableDataset, default_collate
+from plait_data import Dataset, IterableDataset, default_collate
 
 __all__ = [
     "DFIterDataPipe",

@@ -289,7 +289,7 @@ class FlopCounterMode:
         >>> with FlopCounterMode(display=False) as counter:
         ...     y = plait.nn.Linear(3, 4)(plait.ones(2, 3))
         >>> counter.get_total_flops(), counter.get_flop_counts()["Linear"]
-        (48, {aten.addmm: 48})
+        (48, {<OpOverloadPacket(op='aten.addmm')>: 48})
     """
 
     def __init__(
