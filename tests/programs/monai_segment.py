@@ -42,7 +42,10 @@ for _ in range(10):
         optimizer.step()
         losses.append(loss.item())
 record("losses", losses)
-record("trained", dict(model.named_parameters()), rtol=1e-2, atol=1e-3)
+# a bias before batch norm has a gradient of 0 but for rounding, of which Adam makes steps
+biases = [n for n, p in model.named_parameters() if n.endswith("conv.bias")]
+trained = {n: p for n, p in model.named_parameters() if n not in biases}
+record("trained", trained, rtol=1e-2, atol=1e-3)
 record("batch", batch["image"])
 record("kind", isinstance(batch["image"], MetaTensor))
 

@@ -34,6 +34,9 @@ class ReduceOp(Enum):
     BXOR = "xor"
 
 
+# PyTorch's name for the type of the members, which libraries ask for
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]
+
 _NAMES = {op: op.value for op in ReduceOp}
 
 

@@ -321,7 +321,9 @@ def sources(fullname: str) -> tuple[str, ...] | None:
         # torch.distributions.normal: its own module, or a view of the package
         if inner != fullname and _is_there(real):
             if "." not in inner and _holds(real, inner):
-                return (f"{real}.{inner}",)
+                # with what PyTorch's module imports: libraries take classes from there
+                beside = (real,) if name == "torch.distributions" else ()
+                return (f"{real}.{inner}", *beside)
             if name == "torch.distributions" and inner in _DISTRIBUTIONS:
                 return (real, real)
     return None

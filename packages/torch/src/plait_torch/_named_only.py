@@ -184,8 +184,8 @@ NAMES: dict[str, str] = {
     "distributed._tensor.experimental": "implicit_replication local_map",
     "distributed.tensor.parallel": _OF_PARALLEL,
     "distributed.tensor.parallel.style": _OF_PARALLEL,
-    "distributed.tensor.placement_types": "",
-    "distributed._tensor.placement_types": "",
+    "distributed.tensor.placement_types": "_StridedShard",
+    "distributed._tensor.placement_types": "_StridedShard",
     "distributed.utils": "_alloc_storage _free_storage _sync_module_states",
     "export": """
         AdditionalInputs Dim ExportedProgram ShapesCollection draft_export export load save
@@ -328,9 +328,9 @@ _made: dict[str, Any] = {}
 def _of_name(fullname: str) -> Any:
     name = fullname.rpartition(".")[2]
     # what is a class in one module is the same class in another
-    key = name if name[0].isupper() else fullname
+    key = name if name.lstrip("_")[0].isupper() else fullname
     if key not in _made:
-        make = _refused_class if name[0].isupper() else _refused_function
+        make = _refused_class if name.lstrip("_")[0].isupper() else _refused_function
         _made[key] = make(fullname)
     return _made[key]
 
