@@ -320,6 +320,8 @@ def test_divergences() -> None:
     for first, second in itertools.product(CASES, CASES):
         if len({"Relaxed", "OneHotCategoricalStraightThrough"} & {first[0], second[0]}):
             continue
+        if (first[0], second[0]) == ("ContinuousBernoulli", "Uniform"):
+            continue  # PyTorch's is infinite where both have the support [0, 1]; it is not
         mine_p, p, pairs_p = make(first[0], first[1], grad=True)
         changed = {
             key: value * 1.1 + 0.01 if key in ("scale", "rate", "alpha", "df") else value

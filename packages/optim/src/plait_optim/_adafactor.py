@@ -76,6 +76,8 @@ class Adafactor(Optimizer):
         Shazeer and Stern, "Adafactor: adaptive learning rates with sublinear memory cost" (2018).
     """
 
+    state_has_shapes_of_parameters = True
+
     scales_gradients = True
 
     def __init__(

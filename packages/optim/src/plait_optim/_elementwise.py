@@ -20,6 +20,8 @@ class Elementwise(Optimizer):
     not enough, it overrides `kept`, `options`, `fill`, `numbers` and `count`.
     """
 
+    state_has_shapes_of_parameters = True
+
     scales_gradients = True
     all_or_nothing = True
     operator: ClassVar[str]

@@ -62,6 +62,8 @@ class Muon(Optimizer):
         "Muon is scalable for LLM training" (2025).
     """
 
+    state_has_shapes_of_parameters = True
+
     scales_gradients = True
 
     def __init__(

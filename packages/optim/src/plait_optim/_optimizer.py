@@ -68,6 +68,8 @@ class Optimizer:
     """Whether `update` has changed nothing when it raises an error. Then it is called for the
     parameters of each device if one call cannot be made for all of them."""
 
+    state_has_shapes_of_parameters: ClassVar[bool] = False
+    """Whether `load_state_dict` refuses arrays of other shapes than the parameter's."""
     instead_of_sparse: ClassVar[str] = ""
     """What the error for sparse gradients advises, of an optimizer that does not take them."""
 
@@ -441,9 +443,15 @@ class Optimizer:
         """
         if name == "step":
             return int(value)
-        if _sparse.is_sparse(value):
+        if _sparse.is_sparse(value) or self._has_another_shape(param, value):
             return value.to(dtype=param.dtype, device=param.device, copy=True)
         return load_into(param, value) if sort_of(type(value)) is not None else copy.deepcopy(value)
+
+    def _has_another_shape(self, param: Any, value: Any) -> bool:
+        if self.state_has_shapes_of_parameters:
+            return False
+        tensors = sort_of(type(value)) == sort_of(type(param)) == "plait"
+        return tensors and tuple(value.shape) != tuple(param.shape)
 
     def __repr__(self) -> str:
         lines = [type(self).__name__ + " ("]

@@ -49,6 +49,8 @@ class SGD(Optimizer):
         deep learning" (2013).
     """
 
+    state_has_shapes_of_parameters = True
+
     scales_gradients = True
     all_or_nothing = True
 

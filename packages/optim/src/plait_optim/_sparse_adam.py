@@ -51,6 +51,8 @@ class SparseAdam(Optimizer):
         Kingma and Ba, "Adam: a method for stochastic optimization" (2015).
     """
 
+    state_has_shapes_of_parameters = True
+
     takes_dense_gradients = False
 
     def __init__(

@@ -13,6 +13,7 @@ import plait.nn.functional as F
 
 __all__ = [
     "_chunk_cat",
+    "_convert_indices_from_coo_to_csr",
     "empty_permuted",
     "grid_sampler",
     "grid_sampler_2d",
@@ -125,3 +126,23 @@ def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], **option
         )
     made = plait.empty(tuple(size[dim] for dim in physical_layout), **options)
     return made.permute(*(list(physical_layout).index(dim) for dim in range(len(size))))
+
+
+def _convert_indices_from_coo_to_csr(
+    input: plait.Tensor, size: int, *, out_int32: bool = False
+) -> plait.Tensor:
+    """Return where each row begins among sorted row indices, and how many there are.
+
+    Args:
+        input: sorted indices in ``[0, size)``, of one dimension.
+        size: the number of rows.
+        out_int32: whether the result is int32 in place of int64.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._native_functions import _convert_indices_from_coo_to_csr
+        >>> _convert_indices_from_coo_to_csr(plait.tensor([0, 0, 2]), 4)
+        tensor([0, 2, 2, 3, 3])
+    """
+    rows = plait.arange(size + 1, dtype=input.dtype)
+    return plait.searchsorted(input, rows, out_int32=out_int32)

@@ -318,10 +318,26 @@ def _mean_exp(p: Any, scale: Any) -> Tensor:
     return (p.rate * scale / (1 + p.rate * scale)) ** shape
 
 
+def _of_pareto(function: Any, moments: int) -> Any:
+    """The divergence from a Pareto distribution, infinite (with gradient 0) where one of the first
+    moments is, that is, where alpha is at most their number.
+    """
+
+    def divergence(p: Any, q: Any) -> Tensor:
+        infinite = p.alpha <= moments
+        other = Pareto(p.scale, pc.where(infinite, moments + 1.0, p.alpha), validate_args=False)
+        return pc.where(infinite, math.inf, function(other, q))
+
+    return divergence
+
+
+register_kl(Pareto, Normal)(_of_pareto(_to_normal, 2))
+register_kl(Pareto, Exponential)(_of_pareto(_to_exponential, 1))
+register_kl(Pareto, Gamma)(_of_pareto(_to_gamma, 1))
 _BY_MOMENTS: tuple[tuple[tuple[type, ...], type, Any], ...] = (
-    ((Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform), Normal, _to_normal),
-    ((Beta, ContinuousBernoulli, Gamma, Pareto), Exponential, _to_exponential),
-    ((Beta, Pareto), Gamma, _to_gamma),
+    ((Beta, ContinuousBernoulli, Exponential, Gamma, Uniform), Normal, _to_normal),
+    ((Beta, ContinuousBernoulli, Gamma), Exponential, _to_exponential),
+    ((Beta,), Gamma, _to_gamma),
     ((Exponential, Gamma, Uniform), Gumbel, _to_gumbel),
 )
 for _kinds, _other, _function in _BY_MOMENTS:
