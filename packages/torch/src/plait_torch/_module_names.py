@@ -322,8 +322,7 @@ def sources(fullname: str) -> tuple[str, ...] | None:
         if inner != fullname and _is_there(real):
             if "." not in inner and _holds(real, inner):
                 # with what PyTorch's module imports: libraries take classes from there
-                beside = (real,) if name == "torch.distributions" else ()
-                return (f"{real}.{inner}", *beside)
+                return (f"{real}.{inner}", real) if inner in _IMPORTING else (f"{real}.{inner}",)
             if name == "torch.distributions" and inner in _DISTRIBUTIONS:
                 return (real, real)
     return None
@@ -343,6 +342,7 @@ def _is_there(real: str) -> bool:
     return importlib.util.find_spec(real) is not None
 
 
+_IMPORTING = ("multivariate_normal", "normal")
 _DISTRIBUTIONS = (
     "bernoulli", "beta", "binomial", "categorical", "cauchy", "constraints", "dirichlet",
     "distribution", "exp_family", "exponential", "gamma", "geometric", "gumbel", "half_normal",

@@ -109,6 +109,7 @@ NAMES: dict[str, str] = {
     "distributed._functional_collectives": """
         AsyncCollectiveTensor all_gather_tensor all_reduce all_to_all_single broadcast
         reduce_scatter_tensor wait_tensor
+        all_to_all_single_autograd
     """,
     "distributed._shard": "",
     "distributed._shard.sharded_tensor": "ShardMetadata ShardedTensor",
@@ -132,7 +133,9 @@ NAMES: dict[str, str] = {
     "distributed.checkpoint": _OF_CHECKPOINT,
     "distributed.checkpoint.default_planner": "DefaultLoadPlanner DefaultSavePlanner",
     "distributed.checkpoint.filesystem": "FileSystemReader FileSystemWriter",
-    "distributed.checkpoint.format_utils": "dcp_to_torch_save torch_save_to_dcp",
+    "distributed.checkpoint.format_utils": """
+        _EmptyStateDictLoadPlanner dcp_to_torch_save torch_save_to_dcp
+    """,
     "distributed.checkpoint.metadata": """
         BytesStorageMetadata ChunkStorageMetadata Metadata MetadataIndex StorageMeta
         TensorProperties TensorStorageMetadata
@@ -142,7 +145,7 @@ NAMES: dict[str, str] = {
         LoadItemType LoadPlan LoadPlanner ReadItem SavePlan SavePlanner WriteItem WriteItemType
     """,
     "distributed.checkpoint.state_dict": _OF_STATES,
-    "distributed.checkpoint.state_dict_loader": "load load_state_dict",
+    "distributed.checkpoint.state_dict_loader": "load load_state_dict _load_state_dict",
     "distributed.checkpoint.state_dict_saver": "async_save save save_state_dict",
     "distributed.checkpoint.storage": "StorageReader StorageWriter WriteResult",
     "distributed.device_mesh": "init_device_mesh",
@@ -166,6 +169,7 @@ NAMES: dict[str, str] = {
     "distributed.fsdp.wrap": """
         CustomPolicy ModuleWrapPolicy always_wrap_policy enable_wrap lambda_auto_wrap_policy
         size_based_auto_wrap_policy transformer_auto_wrap_policy wrap
+        _or_policy
     """,
     "distributed.launcher": "",
     "distributed.launcher.api": "LaunchConfig elastic_launch launch_agent",
@@ -184,8 +188,12 @@ NAMES: dict[str, str] = {
     "distributed._tensor.experimental": "implicit_replication local_map",
     "distributed.tensor.parallel": _OF_PARALLEL,
     "distributed.tensor.parallel.style": _OF_PARALLEL,
-    "distributed.tensor.placement_types": "_StridedShard",
-    "distributed._tensor.placement_types": "_StridedShard",
+    "distributed.tensor.placement_types": "",
+    "distributed._tensor.placement_types": "",
+    "distributed.checkpoint._consolidate_hf_safetensors": "consolidate_safetensors_files",
+    "distributed.checkpoint.hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter",
+    "distributed.tensor._utils": "compute_local_shape_and_global_offset",
+    "distributed.tensor.experimental._attention": "set_rotate_method",
     "distributed.utils": "_alloc_storage _free_storage _sync_module_states",
     "export": """
         AdditionalInputs Dim ExportedProgram ShapesCollection draft_export export load save
