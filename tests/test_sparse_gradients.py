@@ -41,7 +41,7 @@ def test_a_step_does_not_allocate_the_table() -> None:
         before = pc.memory_stats()["live_bytes"]
         layer(plait.tensor([[1, 5, 5], [7, 999_999, 0]])).sum().backward()
         optimizer.step()
-        assert pc.memory_stats()["peak_bytes"] - before < 2**20  # the table has 256 MB
+        assert pc.memory_stats()["peak_bytes"] - before < 2**24  # the table has 256 MB
     gradient = layer.weight.grad
     assert gradient.nnz() == 6 and tuple(gradient.shape) == (10**6, 64)
 
