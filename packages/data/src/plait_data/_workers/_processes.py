@@ -100,7 +100,11 @@ class ProcessPool:
 
     def _start(self, start: Start, number: int, job: Job, lifeline: int) -> None:
         arena, mapping = _arena.create()
-        ours, theirs = socket.socketpair()
+        try:
+            ours, theirs = socket.socketpair()
+        except BaseException:
+            os.close(arena)
+            raise
         process = None
         try:
             process = start(theirs, job)
