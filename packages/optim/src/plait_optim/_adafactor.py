@@ -130,7 +130,7 @@ class Adafactor(Optimizer):
             count = math.prod(param.shape)
             if count == 0:
                 continue
-            grad *= sign * number_on(self.grad_scale, grad)
+            grad *= sign * number_on(self.gradient_factor, grad)
             eps1, eps2 = group["eps"]
             eps1 = _EPSILON[dtype_name(param)] if eps1 is None else float(eps1)
             rho = min(lr, 1 / math.sqrt(state["step"]))

@@ -89,7 +89,7 @@ class Elementwise(Optimizer):
             steps,
             *numbers,
             maximize=bool(group["maximize"]),
-            grad_scale=self.grad_scale,
+            grad_scale=self.gradient_factor,
             **self.options(group),
         )
         # counted only after the operator has succeeded

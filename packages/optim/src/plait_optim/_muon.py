@@ -112,7 +112,7 @@ class Muon(Optimizer):
         lr, mu = float(group["lr"]), float(group["momentum"])
         iteration = group["ns_coefficients"], group["ns_steps"], group["eps"]
         for param, grad, state in zip(params, given, states, strict=True):
-            grad *= number_on(self.grad_scale, grad)
+            grad *= number_on(self.gradient_factor, grad)
             if "momentum_buffer" not in state:
                 state["momentum_buffer"] = filled_like(param)
             with widened(param, state["momentum_buffer"]) as [values, buffer]:

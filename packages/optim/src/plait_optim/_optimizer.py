@@ -62,7 +62,7 @@ class Optimizer:
     """
 
     scales_gradients: ClassVar[bool] = False
-    """Whether `update` multiplies gradients by ``self.grad_scale``, so that a step can clip."""
+    """Whether `update` multiplies gradients by ``self.gradient_factor``, so that a step can clip."""
 
     all_or_nothing: ClassVar[bool] = False
     """Whether `update` has changed nothing when it raises an error. Then it is called for the
@@ -73,7 +73,7 @@ class Optimizer:
     instead_of_sparse: ClassVar[str] = ""
     """What the error for sparse gradients advises, of an optimizer that does not take them."""
 
-    grad_scale: Any = 1.0
+    gradient_factor: Any = 1.0
     """The factor of gradients in `update`: less than 1 while ``step(max_norm=...)`` clips. A float;
     for gradients on another device than the CPU a 0-d tensor there, as nothing waits for it."""
 
@@ -164,7 +164,7 @@ class Optimizer:
                 try:
                     self._update_groups(groups)
                 finally:
-                    del self.grad_scale
+                    del self.gradient_factor
         return loss
 
     def update(
@@ -281,10 +281,10 @@ class Optimizer:
         grads: list[Any],
         states: list[dict[str, Any]],
     ) -> None:
-        scale = self.grad_scale
+        scale = self.gradient_factor
         for places in parts.values():
             if not isinstance(scale, float):  # which only a step that clips sets
-                self.grad_scale = number_on(scale, params[places[0]])
+                self.gradient_factor = number_on(scale, params[places[0]])
             self.update(
                 group,
                 [params[i] for i in places],
@@ -307,11 +307,11 @@ class Optimizer:
         norm = norm_of(*exposed(grads))
         if not getattr(norm, "is_cpu", True):
             self._grad_norm = norm
-            self.grad_scale = (float(max_norm) / (norm + 1e-6)).clamp(max=1.0)
+            self.gradient_factor = (float(max_norm) / (norm + 1e-6)).clamp(max=1.0)
             return
         self._grad_norm = number(norm)
         scale = float(max_norm) / (self._grad_norm + 1e-6)
-        self.grad_scale = 1.0 if scale >= 1 else scale  # nan stays nan
+        self.gradient_factor = 1.0 if scale >= 1 else scale  # nan stays nan
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients, or with ``set_to_none=False`` fill them with zeros."""

@@ -102,7 +102,7 @@ class SGD(Optimizer):
             weight_decay=float(group["weight_decay"]),
             nesterov=bool(group["nesterov"]),
             maximize=bool(group["maximize"]),
-            grad_scale=self.grad_scale,
+            grad_scale=self.gradient_factor,
         )
         # only after the operator has succeeded, so that a failed step does not count
         if buffers and 1 in steps:

@@ -6,10 +6,16 @@ from typing import Any
 
 import plait
 
-__all__ = ["NonDynamicallyQuantizableLinear", "UninitializedTensorMixin", "is_lazy"]
+__all__ = [
+    "NonDynamicallyQuantizableLinear",
+    "UninitializedTensorMixin",
+    "_ParameterMeta",
+    "is_lazy",
+]
 
 # the class of a layer in PyTorch's attention, which tools skip
 NonDynamicallyQuantizableLinear = plait.nn.Linear
+_ParameterMeta = type(plait.nn.Parameter)
 
 
 def is_lazy(param: Any) -> bool:

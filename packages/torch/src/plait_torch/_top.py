@@ -22,6 +22,7 @@ __all__ = [  # noqa: PLE0604 - names of a table
     *(name for name in _tensor_types.__all__ if name.endswith("Tensor")),
     "Future",
     "GradScaler",
+    "StorageBase",
     "are_deterministic_algorithms_enabled",
     "autocast",
     "compile",
@@ -58,6 +59,9 @@ __all__ = [  # noqa: PLE0604 - names of a table
     "use_deterministic_algorithms",
     "vmap",
 ]
+
+# the class of all storages, of which there is one here
+StorageBase = plait.UntypedStorage
 
 legacy_contiguous_format = plait.contiguous_format
 has_cuda = has_mps = has_cudnn = has_mkl = has_mkldnn = has_openmp = False
