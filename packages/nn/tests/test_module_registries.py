@@ -226,9 +226,9 @@ def test_conversions_call_apply_of_subclasses_with_the_parameters():
     layer, kinds = Watches(1, 1), []
     layer.weight.grad = pc.ones(1, 1)
     gradient = layer.weight.grad
-    for convert in (layer.cpu, layer.double, layer.share_memory):
+    for convert in (layer.cpu, layer.double, layer.float, layer.double):
         assert convert() is layer
-    assert len(calls) == 3 and layer.weight.is_shared() and layer.weight.dtype == pc.float64
+    assert len(calls) == 4 and layer.weight.dtype == pc.float64
     assert layer.weight.grad is gradient and gradient.dtype == pc.float64
     layer._apply(lambda t: kinds.append((isinstance(t, nn.Parameter), t.requires_grad)) or t)
     assert kinds == [(True, True), (False, False), (True, True)]

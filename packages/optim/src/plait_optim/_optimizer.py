@@ -62,7 +62,7 @@ class Optimizer:
     """
 
     scales_gradients: ClassVar[bool] = False
-    """Whether `update` multiplies gradients by ``self.gradient_factor``, so that a step can clip."""
+    """Whether `update` multiplies gradients by `gradient_factor`, so that a step can clip."""
 
     all_or_nothing: ClassVar[bool] = False
     """Whether `update` has changed nothing when it raises an error. Then it is called for the
