@@ -53,6 +53,7 @@ PARTS: dict[str, set[str]] = {
     # a progress bar and SummaryWriter, imported when a program asks for them
     "plait_torch/_model_zoo.py": {"tqdm"},
     "plait_torch/_collate.py": {"numpy"},
+    "plait_torch/_data_utils.py": {"numpy"},
     "plait_torch/_mapped_file.py": {"numpy"},
     "plait_torch/_quasirandom.py": {"numpy"},
     "plait_torch/_summaries.py": {"numpy", "tensorboard", "matplotlib"},
