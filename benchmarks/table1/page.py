@@ -72,7 +72,8 @@ def markdown(
         date: of the measurement.
         picture: the path of the picture from the page, or None.
     """
-    rounds = max((len(record.seconds) for record in records), default=0)
+    turns = {len(record.seconds) for record in records if record.seconds} or {0}
+    rounds = " to ".join(str(n) for n in sorted({min(turns), max(turns)}))
     lines = "\n".join(f"| {key} | {value} |" for key, value in [*machine.items(), ("date", date)])
     text = HEAD.format(rounds=rounds, machine=lines, versions=versions(records))
     if picture:
