@@ -5,7 +5,6 @@
 // CALLS is a file that recorder.cpp wrote in the reproducible mode, maybe on another machine; the
 // libraries are loaded in the given order. Payloads of NaNs do not count. It prints what differs,
 // and how many calls were the same; the exit status is 1 if one is not.
-#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -68,7 +67,7 @@ bool same_value(const plait_value &a, const plait_value &b) {
   return same;
 }
 
-// Element 0 of what differs, for the message.
+// The dtype and shape of a value that differs, for the message.
 std::string shown(const plait_value &v) {
   if (v.tag != PLAIT_TENSOR || !v.u.t) return "a value of tag " + std::to_string(v.tag);
   std::string text = plait::name(v.u.t->dl.dtype);

@@ -126,7 +126,7 @@ def test_members_are_reordered_and_replaced():
 
 
 class Reads(nn.Module):
-    """It looks at its weight after it was loaded."""
+    """A module whose `_load_from_state_dict` looks at its weight after the weight was loaded."""
 
     def __init__(self):
         super().__init__()

@@ -172,7 +172,7 @@ PyObject *make_subclass(PyObject *, PyObject *const *args, Py_ssize_t n) {
   return s < 0 ? raise(thread, s) : wrap_as(reinterpret_cast<PyTypeObject *>(args[0]), t);
 }
 
-// The same elements and history in a derived class.
+// as_subclass: an object of a derived class with the elements and the history of `self`.
 PyObject *as_subclass(PyObject *self, PyObject *type) {
   if (!PyType_Check(type) ||
       !PyType_IsSubtype(reinterpret_cast<PyTypeObject *>(type), state.tensor_type))
