@@ -88,12 +88,18 @@ def __repr__(self: Tensor) -> str:  # noqa: N807
     return text_of(self)
 
 
+def __round__(self: Tensor, ndigits: int | None = None) -> Tensor:  # noqa: N807
+    """Round the elements to a number of decimals, halves to even, as ``round(x, 2)`` asks."""
+    return self.round(decimals=ndigits or 0)
+
+
 METHODS: dict[str, Callable[..., Any]] = {
     "__copy__": __copy__,
     "__deepcopy__": __deepcopy__,
     "__format__": __format__,
     "__reduce_ex__": __reduce_ex__,
     "__repr__": __repr__,
+    "__round__": __round__,
 }
 
 
