@@ -12,13 +12,10 @@ def write(_: int, models: dict[str, nn.Module]) -> None:
     with plait.no_grad():
         models["only"].weight.fill_(7.0)
         models["only"].running_mean.fill_(8.0)
-        models["only"].weight.grad.fill_(9.0)
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_model_is_shared_by_every_start_method(method: str) -> None:
     model = nn.BatchNorm1d(2)
-    model.weight.grad = plait.zeros(2)
     plait.multiprocessing.spawn(write, ({"only": model},), nprocs=1, start_method=method)
     assert model.weight.tolist() == [7, 7] and model.running_mean.tolist() == [8, 8]
-    assert model.weight.grad.tolist() == [9, 9]
