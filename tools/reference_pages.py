@@ -38,7 +38,7 @@ MODULES = (
 # names that the page of another package documents
 ELSEWHERE = ("plait_abi",)
 # what has no file of its own in Python
-COMPILED = {"plait_core._core": "The tensor", "": "Constants and dtypes"}
+COMPILED = {"plait_core": "Tensor", "plait_core._core": "Settings", "": "Constants"}
 
 
 def _topic(module: ModuleType, name: str) -> str | None:
@@ -49,7 +49,8 @@ def _topic(module: ModuleType, name: str) -> str | None:
     home = getattr(value, "__module__", None) or ""
     if home.split(".")[0] in ELSEWHERE:
         return None
-    return home if home.startswith(module.__name__.split(".")[0] + ".") else ""
+    ours = home in COMPILED or home.startswith(module.__name__.split(".")[0] + ".")
+    return home if ours else ""
 
 
 def _title(topic: str) -> str:
