@@ -2,8 +2,8 @@
 
     python tools/reference_pages.py docs/reference/names
 
-A topic is the file that defines a name: `plait_nn._conv` is the page "Conv" of `plait_nn`. Each page
-has the docstring of the file and then its public names; the page of the module lists them.
+A topic is the file that defines a name: `plait_nn._conv` is the page "Conv" of `plait_nn`. Each
+page has the docstring of the file and then its public names; the page of the module lists them.
 Operators are left out, as they have pages of their own.
 """
 

@@ -198,7 +198,7 @@ def test_writes_of_numpy_are_seen() -> None:
 
 def test_refusals() -> None:
     x = pc.tensor(M)
-    with pytest.raises(TypeError, match="np.reshape: on tensors `order` must be C or F, got 'A'"):
+    with pytest.raises(TypeError, match=r"np\.reshape: on tensors `order` must be C or F, got 'A'"):
         np.reshape(x, -1, order="A")
     with pytest.raises(TypeError, match="unexpected keyword argument 'axes'"):
         np.mean(x, axes=1)

@@ -32,8 +32,8 @@ def save(
             slice and range of them; of modules and optimizers the ``state_dict()``. A list that
             occurs twice is written twice; a tensor is one tensor.
         f: a path, or a file object open for writing bytes (which is not atomic).
-        format: "plait", or "torch" for the zip that ``torch.load`` reads. None: by the name, "torch"
-            for ``.pt`` and ``.pth``, else "plait"; `load` reads both under any name.
+        format: "plait", or "torch" for the zip that ``torch.load`` reads. None: by the name,
+            "torch" for ``.pt`` and ``.pth``, else "plait"; `load` reads both under any name.
         weights_only: False pickles whole objects of any class; ``load`` reads them with
             ``weights_only=False``, or with their classes in `safe_globals`.
         max_shard_size: bytes, or a text like "5GB": tensors go to files of about that size beside
