@@ -15,10 +15,15 @@ class Provider {
   }
   virtual ~Provider() = default;
 
-  // Finds the world that `where` means, or makes it, in which case all members do the same; and the
-  // name that the group has there. `rank` and `size` are right, `timeout` is positive.
+  struct Place {
+    std::shared_ptr<World> world;
+    std::string name;     // of the group in it
+    bool living = false;  // the group is that of all processes that live
+  };
+  // Finds the world that `where` means, or makes it, in which case all members do the same.
+  // `timeout` is positive.
   virtual plait_status find(plait_thread *, const char *where, uint32_t rank, uint32_t size,
-                            double timeout, std::shared_ptr<World> &world, std::string &name) = 0;
+                            double timeout, Place &) = 0;
 
   // to be provided as the role "communicator"
   const plait_collectives table;
@@ -75,9 +80,9 @@ class Provider {
   }
 
   plait_status join(plait_thread *thread, const char *who, const std::shared_ptr<World> &world,
-                    const std::string &name, uint32_t rank, uint32_t size, double timeout,
-                    plait_communicator **out) const {
-    const auto opening = world->open(name, rank, size, timeout);
+                    const std::string &name, uint32_t rank, uint32_t size, double patience,
+                    double timeout, plait_communicator **out) const {
+    const auto opening = world->open(name, rank, size, patience, timeout);
     const plait_status s = wait_for(thread, who, *opening, [&] {
       world->withdraw(opening);
       return false;
@@ -108,16 +113,27 @@ class Provider {
         return fail("`timeout` must be positive, got %g", timeout);
       auto *self = static_cast<Provider *>(ctx);
       const double until = now() + timeout;
-      std::shared_ptr<World> world;
-      std::string name;
-      const plait_status s = self->find(thread, where, rank, size, timeout, world, name);
+      Place place;
+      plait_status s = self->find(thread, where, rank, size, timeout, place);
       if (s < 0) return s;
+      const auto &world = place.world;
       if (is_forked(*world)) return refuse_child(thread, world->pid(), "open");
+      const auto left = [&] { return std::clamp(until - now(), 0.001, timeout); };
+      if (place.living) {
+        const auto found = world->find_living(place.name, left());
+        s = wait_for(thread, "open", *found, [&] {
+          world->withdraw(found);
+          return false;
+        });
+        if (s < 0) return s;
+        size = uint32_t(found->living.size());
+        const auto mine = std::find(found->living.begin(), found->living.end(), world->rank());
+        rank = uint32_t(mine - found->living.begin());
+      }
       if (size > world->size())
         return fail("`size` must be at most %u, the number of processes, got %u", world->size(),
                     size);
-      const double left = std::max(until - now(), 0.001);
-      return self->join(thread, "open", world, name, rank, size, std::min(left, timeout), out);
+      return self->join(thread, "open", world, place.name, rank, size, left(), timeout, out);
     });
   }
 
@@ -185,7 +201,8 @@ class Provider {
                                std::to_string(c.group->peer_of(0)) + "." +
                                std::to_string(c.group->group_of(0)) + "|" + std::to_string(color);
       return static_cast<Provider *>(ctx)->join(thread, "split", c.world, name, rank,
-                                                uint32_t(ranks.size()), c.group->timeout(), out);
+                                                uint32_t(ranks.size()), c.group->timeout(),
+ c.group->timeout(), out);
     });
   }
 

@@ -56,12 +56,13 @@ class World : private Listener {
   // ---- from any thread
 
   // Joins the group of this name, when all have come.
+  // `patience`: seconds that this may take; `timeout`: that of collectives
   std::shared_ptr<Opening> open(const std::string &name, uint32_t rank, uint32_t size,
-                                double timeout) {
+                                double patience, double timeout) {
     auto opening = std::make_shared<Opening>();
-    opening->timeout = timeout;
-    opening->deadline = now() + timeout;
-    submit([=] { begin_open(opening, NameDigest(name), rank, size); });
+    opening->timeout = patience;
+    opening->deadline = now() + patience;
+    submit([=] { begin_open(opening, NameDigest(name), rank, size, timeout); });
     return opening;
   }
   // Agrees with all processes that live on which ones these are.
@@ -355,7 +356,7 @@ class World : private Listener {
   // ---- groups
 
   void begin_open(const std::shared_ptr<Opening> &opening, const NameDigest &name, uint32_t rank,
-                  uint32_t size) {
+                  uint32_t size, double timeout) {
     if (opening->done) return;
     for (const Pending &p : pending_)
       if (p.name == name)
@@ -374,7 +375,7 @@ class World : private Listener {
     }
     const uint64_t number = ++last_group_;
     auto group = std::make_shared<Group>(*transport_, lingering_, runtime_, number, channel, rank,
-                                         size, opening->timeout);
+                                         size, timeout);
     Announce mine{};
     mine.name = name;
     mine.group = number;
