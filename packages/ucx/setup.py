@@ -1,0 +1,8 @@
+"""Build libplait_ucx: the meeting of a job's processes, and their messages over UCX."""
+
+from plait_abi.build import Library, setup
+
+setup(
+    package="plait_ucx",
+    libraries=[Library("plait_ucx", ["cpp/*.cpp"], include_dirs=["cpp"])],
+)
