@@ -2,9 +2,10 @@
 // after a meeting of all members, so no member reads it then.
 #include "collectives.hpp"
 
-#include <algorithm>
+#include <plait/collectives/reduce.hpp>
+#include <plait/collectives/stream.hpp>
 
-#include "stream.hpp"
+#include <algorithm>
 
 namespace plait::multiprocessing {
 namespace {
@@ -19,9 +20,7 @@ class Run {
   Outcome run(std::string &why) {
     dtype_ = call_.dtype;
     item_ = uint64_t(itemsize(dtype_));
-    const bool typed = call_.kind != PLAIT_BARRIER && call_.kind != split_kind;
-    group_.announce({call_.kind, call_.reduction, call_.root, typed ? key(dtype_) : 0,
-                     call_.kind == split_kind ? 0 : call_.elements, call_.tag});
+    group_.announce(call_of(call_));
     const Outcome o = by_destination() ? run_by_destination(why) : run_through(why);
     group_.operations++;
     return o;

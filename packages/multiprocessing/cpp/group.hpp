@@ -4,27 +4,15 @@
 #include <functional>
 #include <string>
 
-#include "reduce.hpp"
+#include <plait/collectives/call.hpp>
+
 #include "shared.h"
 
 namespace plait::multiprocessing {
 
-// No kind of the ABI: an all-gather of colors and keys.
-constexpr uint32_t split_kind = 64;
-constexpr uint32_t most_ranks = 1024;
+using namespace collectives;
 
-struct Call {  // the collective that a member calls; all members compare it
-  uint32_t kind, reduction, root, dtype;
-  uint64_t elements;
-  int64_t tag;  // of the caller's own, such as a hash of what it calls
-  bool operator==(const Call &c) const {
-    return kind == c.kind && reduction == c.reduction && root == c.root && dtype == c.dtype &&
-           elements == c.elements && tag == c.tag;
-  }
-};
-const char *kind_name(uint32_t kind);
-const char *reduction_name(uint32_t reduction);
-std::string describe(const Call &);
+constexpr uint32_t most_ranks = 1024;
 
 enum SlotState : uint32_t { SLOT_FREE, SLOT_TAKEN, SLOT_JOINED, SLOT_LEFT };
 
@@ -107,9 +95,6 @@ struct Patience {
   void *ctx;
   bool ended() const { return interrupted && interrupted(ctx); }
 };
-
-double now();  // seconds
-std::string seconds(double);
 
 class Group {
  public:
