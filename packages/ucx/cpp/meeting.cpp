@@ -427,6 +427,7 @@ class Visitor {
 Met meet(const Place &place, const Guest &self, double timeout,
          const std::function<bool()> &interrupted, std::vector<std::string> &all,
          std::string &why) {
+  why.clear();
   if (!place.local && self.secret.empty() && self.size > 1) {
     why = "the processes meet at " + place.text +
           ", which other hosts reach, so PLAIT_JOB_SECRET must be set to a secret text, the same in "

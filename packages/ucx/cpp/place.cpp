@@ -85,8 +85,11 @@ std::string interface_towards(const Place &p) {
 }
 
 std::vector<std::string> names_in(const std::string &folder) {
+  struct Closes {
+    void operator()(DIR *d) const { closedir(d); }
+  };
   std::vector<std::string> found;
-  const std::unique_ptr<DIR, decltype(&closedir)> open(opendir(folder.c_str()), closedir);
+  const std::unique_ptr<DIR, Closes> open(opendir(folder.c_str()));
   while (open) {
     const dirent *entry = readdir(open.get());
     if (!entry) break;

@@ -71,6 +71,8 @@ bool find_all(void *h, Functions &f, std::string &why) {
          find(h, "ucp_ep_close_nbx", f.ep_close_nbx, why) &&
          find(h, "ucp_tag_send_nbx", f.tag_send_nbx, why) &&
          find(h, "ucp_tag_recv_nbx", f.tag_recv_nbx, why) &&
+         find(h, "ucp_tag_probe_nb", f.tag_probe_nb, why) &&
+         find(h, "ucp_tag_msg_recv_nbx", f.tag_msg_recv_nbx, why) &&
          find(h, "ucp_request_check_status", f.request_check_status, why) &&
          find(h, "ucp_request_cancel", f.request_cancel, why) &&
          find(h, "ucp_request_free", f.request_free, why);

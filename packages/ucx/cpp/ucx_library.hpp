@@ -77,8 +77,13 @@ struct RequestParams {
   const void *remote;
   size_t remote_count;
 };
-enum : uint32_t { request_flags = 1 << 4 };
+enum : uint32_t { request_flags = 1 << 4, request_memory_type = 1 << 6 };
 enum : uint32_t { close_by_force = 1 };
+
+struct MessageInfo {
+  uint64_t tag;
+  size_t bytes;
+};
 
 struct Functions {
   void (*get_version)(unsigned *, unsigned *, unsigned *);
@@ -99,6 +104,8 @@ struct Functions {
   void *(*ep_close_nbx)(void *, const RequestParams *);
   void *(*tag_send_nbx)(void *, const void *, size_t, uint64_t, const RequestParams *);
   void *(*tag_recv_nbx)(void *, void *, size_t, uint64_t, uint64_t, const RequestParams *);
+  void *(*tag_probe_nb)(void *, uint64_t, uint64_t, int, MessageInfo *);
+  void *(*tag_msg_recv_nbx)(void *, void *, size_t, void *, const RequestParams *);
   Status (*request_check_status)(void *);
   void (*request_cancel)(void *, void *);
   void (*request_free)(void *);
