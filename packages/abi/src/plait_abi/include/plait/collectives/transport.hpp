@@ -11,7 +11,7 @@ namespace plait::collectives {
 // The most bytes of a letter.
 constexpr size_t most_letter = (64 << 10) + 256;
 // Channels are numbers below it.
-constexpr uint32_t most_channels = 1 << 15;
+constexpr uint32_t most_channels = (1 << 15) - 16;
 // The most bytes of one transfer.
 constexpr uint64_t most_transfer = uint64_t(1) << 30;
 
