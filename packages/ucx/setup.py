@@ -4,5 +4,12 @@ from plait_abi.build import Library, setup
 
 setup(
     package="plait_ucx",
-    libraries=[Library("plait_ucx", ["cpp/*.cpp"], include_dirs=["cpp"])],
+    libraries=[
+        Library(
+            "plait_ucx",
+            ["cpp/*.cpp"],
+            flags={"plugin.cpp": ["-fno-math-errno", "-fno-trapping-math"]},
+            include_dirs=["cpp"],
+        )
+    ],
 )

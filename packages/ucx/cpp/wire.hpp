@@ -7,7 +7,7 @@ namespace plait::ucx {
 
 double now();  // seconds of a clock that only goes on
 
-class Socket {
+class Socket {  // or another file descriptor
  public:
   Socket() = default;
   explicit Socket(int fd) : fd_(fd) {}
