@@ -5,7 +5,6 @@ A kind that the provider lacks (PLAIT_NOT_IMPLEMENTED) is skipped by name.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
