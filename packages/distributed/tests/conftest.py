@@ -1,5 +1,7 @@
 """Runs functions as the ranks of a group, in processes of their own.
 
+PLAIT_TEST_BACKEND names another provider than shared memory, as `test_over_ucx.py` does.
+
 With PLAIT_TEST_OVER_MPI in the environment pytest itself runs in several processes of one job of
 MPI; the same functions run in them, over MPI. `test_over_mpi.py` starts it so.
 """
@@ -25,9 +27,8 @@ Ranks = Callable[..., list[Any]]
 def _child(answers: Any, work: Any, where: str, rank: int, size: int, timeout: float) -> None:
     pc.set_num_threads(1)
     try:
-        dist.init_process_group(
-            init_method=where, rank=rank, world_size=size, timeout=timeout, backend="gloo"
-        )
+        backend = os.environ.get("PLAIT_TEST_BACKEND", "gloo")
+        dist.init_process_group(backend, where, timeout, size, rank)
         answer = work(rank)
     except BaseException as error:
         answer = type(error)(*error.args)  # without the modules that errors note

@@ -340,7 +340,7 @@ class Group : public Members {
   void check_left(uint32_t rank) {
     if (broken_) return;
     const bool run_waits = run_ && !run_->schedule && !calls()[rank].here;
-    const bool waits = run_waits || messages_.waits_for([&](uint32_t r) { return r == rank; }) >= 0;
+    const bool waits = run_waits || messages_.waits_for(rank);
     if (waits)
       give_up({rank_, rank, CAUSE_LEFT}, Outcome::broken, name_of(rank) + " left the group");
   }

@@ -3,6 +3,7 @@
 // refuses it when it is asked for.
 #ifndef PLAIT_COLLECTIVES_MESSAGES_HPP
 #define PLAIT_COLLECTIVES_MESSAGES_HPP
+#include <algorithm>
 #include <list>
 #include <map>
 #include <memory>
@@ -89,12 +90,11 @@ class Messages {
     offers_[rank].remove_if([&](const Arrived &a) { return a.offer.id == reply.id; });
   }
 
-  // a member whose message or answer is awaited, of those that a condition holds for; or -1
-  template <class F>
-  int64_t waits_for(F &&condition) const {
-    for (const Open &m : open_)
-      if (condition(m.rank)) return m.rank;
-    return -1;
+  // Whether a message or an answer of the member is awaited. Bytes that are on their way come though
+  // it has left meanwhile: its goodbye is a letter, and may overtake them.
+  bool waits_for(uint32_t rank) const {
+    return std::any_of(open_.begin(), open_.end(),
+                       [&](const Open &m) { return m.rank == rank && !m.schedule; });
   }
 
   // moves messages on; the text and rank of one that failed, or was cut off by its timeout

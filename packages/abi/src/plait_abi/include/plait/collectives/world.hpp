@@ -172,7 +172,9 @@ class World : private Listener {
       if (!moved) transport_->wait(beat_seconds / 2, busy);
     }
     for (auto &[number, group] : groups_) group->say_goodbye();
-    write_to_living(Letter(LETTER_BYE));
+    Letter bye(LETTER_BYE);  // with the groups that are not made; of others it was a member
+    for (const Pending &p : pending_) bye.add(p.name);
+    write_to_living(bye);
     transport_->close(1);
     const std::lock_guard<std::mutex> lock(mutex_);
     ended_ = true;
@@ -279,7 +281,7 @@ class World : private Listener {
     }
     write_to_living(letter);
     for (auto &[number, group] : groups_) group->lost(p);
-    forget(p, " died", Outcome::broken);
+    forget_lost(p);
     for (const Counting &c : countings_) tell_living(c.name);
     count_living();
   }
@@ -320,10 +322,12 @@ class World : private Listener {
         peer.host = hello.host;
         return;
       }
-      case LETTER_BYE:
+      case LETTER_BYE: {
         peer.gone = true;
-        forget(from, " ended", Outcome::broken);
+        NameDigest name;
+        while (letter.take(name)) forget_ended(from, name);
         return count_living();
+      }
       case LETTER_LOST: return read_lost(from, letter);
       case LETTER_ANNOUNCE: {
         Announce a;
@@ -463,27 +467,34 @@ class World : private Listener {
     p.opening->finish(o, why);
   }
 
-  // What a process that is not there any more announced; groups that wait for it are not made. One
-  // that has not announced may be a member of any.
-  void forget(uint32_t peer, const std::string &what, Outcome o) {
-    const bool died = peers_[peer].lost;
+  // What a process announced for a group that it did not join before it ended; groups that wait for
+  // it are not made. Those that it joined are made here, too, when the others' letters have come.
+  void forget_ended(uint32_t peer, const NameDigest &name) {
+    fail_announced(peer, name, " ended");
+    erase_entries(name, [&](const Entry &e) { return e.peer == peer; });
+  }
+  // A process that is lost and has not announced may be a member of any group.
+  void forget_lost(uint32_t peer) {
+    for (const Pending &p : std::list<Pending>(pending_)) fail_announced(peer, p.name, " died");
+    for (const Pending &p : std::list<Pending>(pending_))
+      if (p.mine.size > 1)
+        fail(p, Outcome::broken,
+             name_of(peer) + " died while the group was made: " + peers_[peer].why);
+    for (auto it = announced_.begin(); it != announced_.end();) {
+      it->second.remove_if([&](const Entry &e) { return e.peer == peer; });
+      it = it->second.empty() ? announced_.erase(it) : std::next(it);
+    }
+  }
+  void fail_announced(uint32_t peer, const NameDigest &name, const char *what) {
     for (const Pending &p : std::list<Pending>(pending_)) {
-      if (p.mine.size == 1) continue;
+      if (p.mine.size == 1 || !(p.name == name)) continue;
       for (const Entry &e : first_entries(p.name))
         if (e.peer == peer) {
-          fail(p, o,
+          fail(p, Outcome::broken,
                "rank " + std::to_string(e.announce.rank) + " (pid " +
                    std::to_string(e.announce.pid) + ")" + what);
           break;
         }
-    }
-    if (died)
-      for (const Pending &p : std::list<Pending>(pending_))
-        if (p.mine.size > 1)
-          fail(p, o, name_of(peer) + what + " while the group was made: " + peers_[peer].why);
-    for (auto it = announced_.begin(); it != announced_.end();) {
-      it->second.remove_if([&](const Entry &e) { return e.peer == peer; });
-      it = it->second.empty() ? announced_.erase(it) : std::next(it);
     }
   }
 
