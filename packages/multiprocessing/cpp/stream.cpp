@@ -50,6 +50,17 @@ Stream::Stream(plait_tensor *const *tensors, uint32_t n) : tensors_(tensors, ten
   }
 }
 
+char *Stream::dense(uint64_t at, uint64_t count) const {
+  for (plait_tensor *t : tensors_) {
+    const auto n = uint64_t(numel(t));
+    if (at < n)
+      return count <= n - at && is_contiguous(t) ? static_cast<char *>(t->dl.data) + at * item_
+                                                 : nullptr;
+    at -= n;
+  }
+  return nullptr;
+}
+
 template <bool reading>
 void Stream::move(uint64_t at, uint64_t count, char *packed) const {
   for (plait_tensor *t : tensors_) {

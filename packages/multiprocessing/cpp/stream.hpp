@@ -11,6 +11,8 @@ class Stream {
   Stream() = default;
   Stream(plait_tensor *const *tensors, uint32_t n);
   uint64_t elements() const { return total_; }
+  // the memory of elements [at, at + count) if they lie densely, or nullptr
+  char *dense(uint64_t at, uint64_t count) const;
   void read(uint64_t at, uint64_t count, char *to) const { move<true>(at, count, to); }
   void write(uint64_t at, uint64_t count, const char *from) const {
     move<false>(at, count, const_cast<char *>(from));
