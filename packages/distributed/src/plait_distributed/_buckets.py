@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
-
-from plait_distributed._arguments import core
 
 __all__ = ["Bucket", "GradBucket", "divide"]
 
@@ -39,13 +37,21 @@ def divide(
 
 
 class Bucket:
-    """Some parameters, and the memory in which their gradients lie one behind the other."""
+    """Some parameters, and the memory in which their gradients lie one behind the other.
 
-    def __init__(self, indices: Sequence[int], parameters: Sequence[Any]) -> None:
+    Args:
+        indices: of the parameters among all.
+        parameters: of one dtype and device.
+        zeros: called with a number of elements, a dtype and a device; makes the memory.
+    """
+
+    def __init__(
+        self, indices: Sequence[int], parameters: Sequence[Any], zeros: Callable[..., Any]
+    ) -> None:
         self.indices = list(indices)
         self.parameters = list(parameters)
         first, n = parameters[0], sum(p.numel() for p in parameters)
-        self.buffer = core().zeros(n, dtype=first.dtype, device=first.device)
+        self.buffer = zeros(n, first.dtype, first.device)
         self.views: list[Any] = []
         at = 0
         for parameter in parameters:

@@ -39,6 +39,7 @@ class Reducer:
         self._sizes = [min(FIRST_BUCKET_BYTES, bucket_bytes), bucket_bytes]
         self._find_unused = find_unused or static
         self._static = static
+        self._strided = core().strided
         self._comm_hook: tuple[Any, Callable[[Any, GradBucket], Any]] | None = None
         self.enabled = True  # not within no_sync
         self._order: list[int] = []  # in which gradients came, in the first pass
@@ -61,11 +62,11 @@ class Reducer:
 
     def _make_buckets(self, order: Sequence[int]) -> None:
         self.buckets = [
-            Bucket(indices, [self._parameters[i] for i in indices])
+            Bucket(indices, [self._parameters[i] for i in indices], self._group.zeros)
             for indices in divide(self._parameters, order, self._sizes)
         ]
         self._place = {
-            i: (bucket, bucket.views[at])
+            i: (bucket, bucket.views[at], bucket.views[at].data_ptr(), bucket.views[at].stride())
             for bucket in self.buckets
             for at, i in enumerate(bucket.indices)
         }
@@ -143,14 +144,15 @@ class Reducer:
 
     def _take(self, i: int, gradient: Any) -> None:
         """Copy a gradient into its bucket, unless it lies there, and make it the parameter's."""
-        view = self._place[i][1]
-        if gradient.layout is not core().strided:
+        view, address, strides = self._place[i][1:]
+        if gradient.layout is not self._strided:
             raise NotImplementedError(
                 f"DistributedDataParallel: the gradient of {self._names[i]} is sparse; give its "
                 "module sparse=False"
             )
-        if gradient.data_ptr() != view.data_ptr() or gradient.stride() != view.stride():
-            view.copy_(gradient)
+        if gradient.data_ptr() != address or gradient.stride() != strides:
+            with self._autograd.no_grad():
+                view.copy_(gradient)
             self._parameters[i].grad = view
 
     # ---- the pass ----------------------------------------------------------------------------
@@ -168,12 +170,11 @@ class Reducer:
                 f"DistributedDataParallel: the parameter {self._names[i]} got a gradient twice in "
                 "one backward pass, as with re-entrant checkpoints; give use_reentrant=False there"
             )
-        with self._autograd.no_grad():
-            self._take(i, self._parameters[i].grad)
-            self._came.add(i)
-            if not self._rebuilt and len(self._order) < len(self._parameters):
-                self._order.append(i)
-            self._mark(i)
+        self._take(i, self._parameters[i].grad)
+        self._came.add(i)
+        if not self._rebuilt and len(self._order) < len(self._parameters):
+            self._order.append(i)
+        self._mark(i)
 
     def _look_at_pass(self) -> None:
         """At the first gradient of a pass, mark parameters that it will not reach."""
@@ -193,18 +194,21 @@ class Reducer:
                     view.zero_()
                 elif gradient.data_ptr() != view.data_ptr():
                     view.copy_(gradient)
-            for i in unused:
-                self._mark(i)
+        for i in unused:
+            self._mark(i)
 
     def _mark(self, i: int) -> None:
         bucket = self._place[i][0]
         bucket.missing.discard(i)
         self._left -= 1
-        while self._next < len(self.buckets) and not self.buckets[self._next].missing:
-            self._launch(self._next)
-            self._next += 1
-        if self._left == 0:
-            self._finish()
+        if bucket.missing:
+            return
+        with self._autograd.no_grad():
+            while self._next < len(self.buckets) and not self.buckets[self._next].missing:
+                self._launch(self._next)
+                self._next += 1
+            if self._left == 0:
+                self._finish()
 
     def _launch(self, index: int) -> None:
         bucket = self.buckets[index]
