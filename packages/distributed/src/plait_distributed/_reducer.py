@@ -14,12 +14,15 @@ from plait_distributed._process_group import ProcessGroup
 __all__ = ["FIRST_BUCKET_BYTES", "Reducer"]
 
 FIRST_BUCKET_BYTES = 1 << 20
+# the reducer in whose buckets a parameter's gradient lies, by the parameter's id
+_PLACED: weakref.WeakValueDictionary[int, Reducer] = weakref.WeakValueDictionary()
 
 
 class Reducer:
     """The buckets of some parameters, and how far the pass that runs has come.
 
-    A hook of each parameter copies its gradient into the bucket and makes ``.grad`` the view of it.
+    The engine makes each parameter's gradient in the bucket, and ``.grad`` is the view of it. A
+    gradient that came otherwise is copied there by the hook of its parameter.
     A bucket is reduced when it is complete and all before it are on their way, so that every rank
     calls the collectives in one order. The hook of the last gradient waits for all of them.
     """
@@ -44,10 +47,10 @@ class Reducer:
         self.enabled = True  # not within no_sync
         self._order: list[int] = []  # in which gradients came, in the first pass
         self._rebuilt = find_unused and not static
+        self._autograd = require("autograd")
         self._make_buckets(list(reversed(range(len(parameters)))))
         self._by_all = True  # whether joined ranks count in means
         self.going = group.size()  # ranks that have batches
-        self._autograd = require("autograd")
         self._nodes = [
             self._autograd.graph.get_gradient_edge(parameter).node for parameter in parameters
         ]
@@ -70,6 +73,9 @@ class Reducer:
             for bucket in self.buckets
             for at, i in enumerate(bucket.indices)
         }
+        for i, place in self._place.items():
+            self._autograd.graph.set_gradient_place(self._parameters[i], place[1])
+            _PLACED[id(self._parameters[i])] = self
 
     def _begin(self) -> None:
         """Make all buckets empty."""
@@ -272,9 +278,17 @@ class Reducer:
                 self._parameters[i].grad = self._place[i][1]
 
     def forget(self) -> None:
-        """Remove the hooks."""
+        """Remove the hooks; new gradients have memory of their own again."""
         for handle in self._handles:
             handle.remove()
+        for parameter in self._parameters:
+            if _PLACED.get(id(parameter), self) is self:
+                self._autograd.graph.set_gradient_place(parameter, None)
+
+    def __del__(self) -> None:
+        """Leave the parameters as they were, but for those that another reducer has by now."""
+        if hasattr(self, "_handles"):
+            self.forget()
 
 
 def _copy_result(bucket: Bucket, result: Any) -> None:
