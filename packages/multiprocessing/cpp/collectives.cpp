@@ -3,9 +3,10 @@
 // it. It does so for a chunk while others are still busy with the one before.
 #include "collectives.hpp"
 
-#include <algorithm>
+#include <plait/collectives/reduce.hpp>
+#include <plait/collectives/stream.hpp>
 
-#include "stream.hpp"
+#include <algorithm>
 
 namespace plait::multiprocessing {
 namespace {
@@ -27,9 +28,7 @@ class Run {
 
   Outcome run() {
     item_ = uint64_t(itemsize(call_.dtype));
-    const bool typed = call_.kind != PLAIT_BARRIER && call_.kind != split_kind;
-    group_.announce({call_.kind, call_.reduction, call_.root, typed ? key(call_.dtype) : 0,
-                     call_.kind == split_kind ? 0 : call_.elements, call_.tag});
+    group_.announce(call_of(call_));
     divide();
     const Outcome o = by_slices_ ? reduce_by_slices() : run_chunks(false);
     group_.operations++;
@@ -194,7 +193,7 @@ class Run {
       const uint64_t m = std::min(end - x, piece / item_);
       for (uint32_t r = 0; r < group_.size(); r++)
         from[r] = group_.staging(r, c.turn) + x * item_;
-      from[group_.rank()] = in_.dense(c.at + x, m);
+      from[group_.rank()] = in_.place(c.at + x, m);
       if (!from[group_.rank()]) {
         in_.read(c.at + x, m, own);
         from[group_.rank()] = own;

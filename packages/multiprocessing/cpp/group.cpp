@@ -76,55 +76,6 @@ uint64_t staging_at(uint32_t size, uint64_t chunk) {
 
 }  // namespace
 
-double now() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
-}
-
-std::string seconds(double s) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", s);
-  return text;
-}
-
-const char *kind_name(uint32_t kind) {
-  switch (kind) {
-    case PLAIT_ALL_REDUCE: return "all_reduce";
-    case PLAIT_BROADCAST: return "broadcast";
-    case PLAIT_REDUCE: return "reduce";
-    case PLAIT_ALL_GATHER: return "all_gather";
-    case PLAIT_GATHER: return "gather";
-    case PLAIT_SCATTER: return "scatter";
-    case PLAIT_REDUCE_SCATTER: return "reduce_scatter";
-    case PLAIT_ALL_TO_ALL: return "all_to_all";
-    case PLAIT_SEND: return "send";
-    case PLAIT_RECEIVE: return "recv";
-    case PLAIT_BARRIER: return "barrier";
-    case split_kind: return "split";
-    default: return "?";
-  }
-}
-
-const char *reduction_name(uint32_t r) {
-  static const char *names[] = {"sum", "mean", "product", "min", "max", "and", "or", "xor"};
-  return r < 8 ? names[r] : "?";
-}
-
-std::string describe(const Call &c) {
-  std::string s = kind_name(c.kind);
-  if (c.kind == PLAIT_BARRIER || c.kind == split_kind) return s;
-  s += " of " + std::to_string(c.elements) + " elements of " +
-       plait::name(DLDataType{uint8_t(c.dtype >> 8), uint8_t(c.dtype), 1});
-  if (c.kind == PLAIT_ALL_REDUCE || c.kind == PLAIT_REDUCE_SCATTER || c.kind == PLAIT_REDUCE)
-    s += std::string(" (") + reduction_name(c.reduction) + ")";
-  if (c.kind == PLAIT_BROADCAST || c.kind == PLAIT_GATHER || c.kind == PLAIT_REDUCE ||
-      c.kind == PLAIT_SCATTER)
-    s += " (root " + std::to_string(c.root) + ")";
-  if (c.tag) s += " (tag " + std::to_string(c.tag) + ")";
-  return s;
-}
-
 uint64_t group_bytes(uint32_t size, uint64_t chunk) {
   // the block's bytes begin at a multiple of 64, the structures at one of 128
   return staging_at(size, chunk) + areas * chunk * (uint64_t(size) + 1) + 128;

@@ -4,30 +4,18 @@
 #include <functional>
 #include <string>
 
+#include <plait/collectives/call.hpp>
+
 #include "borrowed.hpp"
-#include "reduce.hpp"
 #include "shared.h"
 
 namespace plait::multiprocessing {
 
-// No kind of the ABI: an all-gather of colors and keys.
-constexpr uint32_t split_kind = 64;
+using namespace collectives;
+
 constexpr uint32_t most_ranks = 1024;
 // Staging areas of a rank, and areas of results, used in turns. The fewest that `most_slack` allows.
 constexpr uint32_t most_slack = 2, areas = 2 * most_slack;
-
-struct Call {  // the collective that a member calls; all members compare it
-  uint32_t kind, reduction, root, dtype;
-  uint64_t elements;
-  int64_t tag;  // of the caller's own, such as a hash of what it calls
-  bool operator==(const Call &c) const {
-    return kind == c.kind && reduction == c.reduction && root == c.root && dtype == c.dtype &&
-           elements == c.elements && tag == c.tag;
-  }
-};
-const char *kind_name(uint32_t kind);
-const char *reduction_name(uint32_t reduction);
-std::string describe(const Call &);
 
 enum SlotState : uint32_t { SLOT_FREE, SLOT_TAKEN, SLOT_JOINED, SLOT_LEFT };
 
@@ -116,9 +104,6 @@ struct Patience {
   void *ctx;
   bool ended() const { return interrupted && interrupted(ctx); }
 };
-
-double now();  // seconds
-std::string seconds(double);
 
 class Group {
  public:

@@ -1,11 +1,21 @@
-#include "overlap.hpp"
-
+// Whether tensors that a collective writes share elements with others.
+#ifndef PLAIT_COLLECTIVES_OVERLAP_HPP
+#define PLAIT_COLLECTIVES_OVERLAP_HPP
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <vector>
 
-namespace plait::multiprocessing {
-namespace {
+#include "../plait.hpp"
+
+namespace plait::collectives {
+
+struct Overlap {
+  enum Kind { none, within_outputs, with_input } kind = none;
+  uint32_t index = 0;  // of the output, or of the input
+};
+
+namespace overlapping {
 
 struct Extent {  // of a tensor with elements: the bytes that it reaches
   const plait_tensor *tensor;
@@ -14,7 +24,7 @@ struct Extent {  // of a tensor with elements: the bytes that it reaches
   bool written;
 };
 
-void add(std::vector<Extent> &all, const plait_tensor *t, uint32_t index, bool written) {
+inline void add(std::vector<Extent> &all, const plait_tensor *t, uint32_t index, bool written) {
   if (numel(t) == 0) return;
   const auto item = uintptr_t(itemsize(t->dl.dtype));
   uintptr_t low = reinterpret_cast<uintptr_t>(t->dl.data), high = low + item;
@@ -27,7 +37,7 @@ void add(std::vector<Extent> &all, const plait_tensor *t, uint32_t index, bool w
 
 // Whether each dimension steps over all that the smaller ones reach: then no element is there
 // twice.
-bool steps_over(const plait_tensor *t) {
+inline bool steps_over(const plait_tensor *t) {
   std::array<std::array<int64_t, 2>, PLAIT_MAX_DIMS> dims;  // stride, size
   size_t n = 0;
   for (int32_t d = 0; d < t->dl.ndim; d++)
@@ -42,7 +52,7 @@ bool steps_over(const plait_tensor *t) {
   return true;
 }
 
-bool same_elements(const plait_tensor *a, const plait_tensor *b) {
+inline bool same_elements(const plait_tensor *a, const plait_tensor *b) {
   if (a->dl.data != b->dl.data || a->dl.ndim != b->dl.ndim) return false;
   for (int32_t d = 0; d < a->dl.ndim; d++)
     if (a->dl.shape[d] != b->dl.shape[d] ||
@@ -82,7 +92,7 @@ class Bytes {  // those that outputs have
 };
 
 // Tensors whose extents hang together.
-Overlap look_at(const Extent *begin, const Extent *end, bool any_index) {
+inline Overlap look_at(const Extent *begin, const Extent *end, bool any_index) {
   std::vector<const Extent *> out, in;
   for (const Extent *e = begin; e < end; e++)
     if (e->written) out.push_back(e);
@@ -104,10 +114,13 @@ Overlap look_at(const Extent *begin, const Extent *end, bool any_index) {
   return {};
 }
 
-}  // namespace
+}  // namespace overlapping
 
-Overlap find_overlap(plait_tensor *const *in, uint32_t n_in, plait_tensor *const *out,
-                     uint32_t n_out, bool any_index) {
+// An output must not have an element twice, nor one of another output. An input may be an output
+// exactly (`any_index` false: the one of its own index alone), and overlap none otherwise.
+inline Overlap find_overlap(plait_tensor *const *in, uint32_t n_in, plait_tensor *const *out,
+                            uint32_t n_out, bool any_index) {
+  using namespace overlapping;
   std::vector<Extent> all;
   all.reserve(size_t(n_in) + n_out);
   for (uint32_t i = 0; i < n_out; i++) add(all, out[i], i, true);
@@ -124,4 +137,5 @@ Overlap find_overlap(plait_tensor *const *in, uint32_t n_in, plait_tensor *const
   return {};
 }
 
-}  // namespace plait::multiprocessing
+}  // namespace plait::collectives
+#endif  // PLAIT_COLLECTIVES_OVERLAP_HPP

@@ -1,19 +1,22 @@
-#include "arguments.hpp"
-
+// Checking what a member asks for.
+#ifndef PLAIT_COLLECTIVES_ARGUMENTS_HPP
+#define PLAIT_COLLECTIVES_ARGUMENTS_HPP
 #include <algorithm>
 #include <cinttypes>
 #include <cmath>
 
+#include "call.hpp"
 #include "overlap.hpp"
+#include "reducible.hpp"
 #include "stream.hpp"
 
-namespace plait::multiprocessing {
-namespace {
+namespace plait::collectives {
+namespace checking {
 
 class Arguments {
  public:
-  Arguments(plait_thread *thread, const Group &group, const plait_collective &c)
-      : thread_(thread), group_(group), asked_(c), who_(kind_name(c.kind)) {}
+  Arguments(plait_thread *thread, uint32_t rank, uint32_t size, const plait_collective &c)
+      : thread_(thread), rank_(rank), size_(size), asked_(c), who_(kind_name(c.kind)) {}
 
   plait_status check(Collective &out) {
     if (asked_.kind < PLAIT_ALL_REDUCE || asked_.kind > PLAIT_BARRIER)
@@ -49,10 +52,10 @@ class Arguments {
     if (!rooted() && !transfer()) return PLAIT_OK;
     out.root = asked_.peer;
     const char *name = rooted() ? "root" : "peer";
-    if (asked_.peer >= group_.size())
-      return fail(PLAIT_VALUE_ERROR, "`%s` must be in [0, %u], got %u", name, group_.size() - 1,
+    if (asked_.peer >= size_)
+      return fail(PLAIT_VALUE_ERROR, "`%s` must be in [0, %u], got %u", name, size_ - 1,
                   asked_.peer);
-    if (transfer() && asked_.peer == group_.rank())
+    if (transfer() && asked_.peer == rank_)
       return fail(PLAIT_VALUE_ERROR, "`peer` must be another rank, got the own one, %u",
                   asked_.peer);
     return PLAIT_OK;
@@ -60,8 +63,8 @@ class Arguments {
 
   // which tensors of this rank take part; others are not looked at
   plait_status check_counts(Collective &out) const {
-    const bool root = asked_.peer == group_.rank();
-    const uint32_t size = group_.size(), any = std::max(asked_.n_in, 1u);
+    const bool root = asked_.peer == rank_;
+    const uint32_t size = size_, any = std::max(asked_.n_in, 1u);
     switch (asked_.kind) {
       case PLAIT_ALL_REDUCE: return counts(out, any, any);
       case PLAIT_BROADCAST:
@@ -165,7 +168,7 @@ class Arguments {
     out.reduction = asked_.reduction;
     if (asked_.reduction > PLAIT_REDUCE_XOR)
       return fail(PLAIT_VALUE_ERROR, "`reduction` must be in [0, 7], got %u", asked_.reduction);
-    if (reduce(out.dtype, out.reduction, nullptr, 1, nullptr, 0)) return PLAIT_OK;
+    if (can_reduce(out.dtype, out.reduction)) return PLAIT_OK;
     const char *dtype = name(out.dtype), *reduction = reduction_name(out.reduction);
     if (out.reduction == PLAIT_REDUCE_AVERAGE)
       return fail(PLAIT_TYPE_ERROR, "a floating-point dtype is required for mean, got %s", dtype);
@@ -179,16 +182,18 @@ class Arguments {
   }
 
   plait_thread *thread_;
-  const Group &group_;
+  const uint32_t rank_, size_;
   const plait_collective &asked_;
   const char *who_;
 };
 
-}  // namespace
+}  // namespace checking
 
-plait_status check_arguments(plait_thread *thread, const Group &group,
-                             const plait_collective &asked, Collective &out) {
-  return Arguments(thread, group, asked).check(out);
+// What is to run, with the tensors of this rank that take part; or an error.
+inline plait_status check_arguments(plait_thread *thread, uint32_t rank, uint32_t size,
+                                    const plait_collective &asked, Collective &out) {
+  return checking::Arguments(thread, rank, size, asked).check(out);
 }
 
-}  // namespace plait::multiprocessing
+}  // namespace plait::collectives
+#endif  // PLAIT_COLLECTIVES_ARGUMENTS_HPP

@@ -1,13 +1,16 @@
-#include "reduce.hpp"
-
-#include <plait/half.h>
-
+// Reductions over ranks, in the order of the ranks.
+#ifndef PLAIT_COLLECTIVES_REDUCE_HPP
+#define PLAIT_COLLECTIVES_REDUCE_HPP
 #include <algorithm>
 #include <complex>
 #include <cstdint>
+#include <type_traits>
 
-namespace plait::multiprocessing {
-namespace {
+#include "../half.h"
+#include "../plait.hpp"
+
+namespace plait::collectives {
+namespace reducing {
 
 constexpr uint64_t tile = 512;  // elements whose accumulators stay in the first cache
 
@@ -153,11 +156,13 @@ bool logical(uint32_t reduction, const char *const *in, uint32_t ranks, char *ou
   return ordered<Truth>(any ? PLAIT_REDUCE_MAX : PLAIT_REDUCE_MIN, in, ranks, out, n);
 }
 
-}  // namespace
+}  // namespace reducing
 
-bool reduce(DLDataType d, uint32_t reduction, const char *const *in, uint32_t ranks, char *out,
-            uint64_t n) {
-  // whether it can be done is asked with no elements
+// out[i] = in[0][i] op in[1][i] op ...; false if the dtype does not have the operation. An input
+// may be the output.
+inline bool reduce(DLDataType d, uint32_t reduction, const char *const *in, uint32_t ranks,
+                   char *out, uint64_t n) {
+  using namespace reducing;
   switch (key(d)) {
     case key(dtype::bool_): return logical(reduction, in, ranks, out, n);
     case key(dtype::uint8): return real<Plain<uint8_t>>(reduction, in, ranks, out, n);
@@ -180,4 +185,5 @@ bool reduce(DLDataType d, uint32_t reduction, const char *const *in, uint32_t ra
   }
 }
 
-}  // namespace plait::multiprocessing
+}  // namespace plait::collectives
+#endif  // PLAIT_COLLECTIVES_REDUCE_HPP
