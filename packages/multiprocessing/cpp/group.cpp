@@ -18,7 +18,7 @@
 namespace plait::multiprocessing {
 namespace {
 
-constexpr uint64_t group_magic = 0x32307072676c7070;
+constexpr uint64_t group_magic = 0x33307072676c7070;
 constexpr uint64_t control_bytes = 512;
 constexpr int spins = 2000;          // number of spins, some microseconds, before sleeping
 constexpr long slice = 50'000'000;   // nanoseconds between checks of the other process
@@ -63,8 +63,9 @@ bool process_stat(int64_t pid, char &state, uint64_t &started) {
   return true;
 }
 
+uint64_t offers_at(uint32_t size) { return control_bytes + sizeof(Slot) * size; }
 uint64_t outboxes_at(uint32_t size) {
-  return (control_bytes + sizeof(Slot) * size + alignof(Outbox) - 1) / alignof(Outbox) *
+  return (offers_at(size) + 2 * sizeof(Offer) * size + alignof(Outbox) - 1) / alignof(Outbox) *
          alignof(Outbox);
 }
 uint64_t lanes_at(uint32_t size) { return outboxes_at(size) + sizeof(Outbox) * size; }
@@ -77,7 +78,7 @@ uint64_t staging_at(uint32_t size, uint64_t chunk) {
 
 uint64_t group_bytes(uint32_t size, uint64_t chunk) {
   // the block's bytes begin at a multiple of 64, the structures at one of 128
-  return staging_at(size, chunk) + 2 * chunk * (uint64_t(size) + 1) + 128;
+  return staging_at(size, chunk) + areas * chunk * (uint64_t(size) + 1) + 128;
 }
 
 void format_group(void *at, uint32_t size, uint64_t chunk, double timeout) {
@@ -104,15 +105,16 @@ Group::Group(plait_storage *s, uint32_t rank) : storage_(s), rank_(rank) {
   const auto at = (reinterpret_cast<uintptr_t>(s->data) + 127) / 128 * 128;
   auto *begin = reinterpret_cast<char *>(at);
   slots_ = reinterpret_cast<Slot *>(begin + control_bytes);
+  offers_ = reinterpret_cast<Offer *>(begin + offers_at(size()));
   outboxes_ = reinterpret_cast<Outbox *>(begin + outboxes_at(size()));
   lanes_ = begin + lanes_at(size());
   data_ = begin + staging_at(size(), chunk());
 }
 
-char *Group::staging(uint32_t r, uint64_t parity) const {
-  return data_ + (2 * uint64_t(r) + (parity & 1)) * chunk();
+char *Group::staging(uint32_t r, uint64_t turn) const {
+  return data_ + (areas * uint64_t(r) + turn % areas) * chunk();
 }
-char *Group::result(uint64_t parity) const { return staging(size(), parity); }
+char *Group::result(uint64_t turn) const { return staging(size(), turn); }
 uint64_t Group::part() const { return part_bytes(chunk()); }
 char *Group::part_of(uint32_t r, uint32_t lane, uint32_t number) const {
   return lanes_ + ((uint64_t(r) * lanes + lane) * 2 + (number & 1)) * part();
@@ -271,7 +273,7 @@ Outcome Group::wait_for(uint32_t r, uint32_t step, double deadline, const Patien
   }
 }
 
-Outcome Group::meet(const Patience &patience, std::string &why) {
+Outcome Group::meet(const Patience &patience, std::string &why, uint32_t slack) {
   if (control_->broken.load()) {
     why = broken_text();
     return Outcome::broken;
@@ -282,7 +284,7 @@ Outcome Group::meet(const Patience &patience, std::string &why) {
   wake(mine);
   const double deadline = now() + patience.timeout;
   for (uint32_t r = 0; r < size(); r++) {
-    const Outcome o = wait_for(r, step, deadline, patience, why);
+    const Outcome o = wait_for(r, step - slack, deadline, patience, why);
     if (o != Outcome::done) return o;
   }
   return Outcome::done;
