@@ -6,17 +6,25 @@ import dataclasses
 import os
 import socket
 
-__all__ = ["Peer", "describe_self"]
+__all__ = ["Peer", "describe_self", "process_state"]
 
 
-def _started(pid: int) -> str:
-    """Return the state and start time of a process, as /proc has them; '' if there is none."""
+def process_state(pid: int) -> tuple[str, str]:
+    """Return the letter of a process's state, and when it began, as /proc has them; the letter is X
+    if there is no such process.
+    """
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()
     except OSError:
-        return ""
-    return "" if fields[0] in "ZX" else fields[19]
+        return "X", ""
+    return fields[0], fields[19]
+
+
+def _started(pid: int) -> str:
+    """Return when a process began; '' if it has ended."""
+    state, started = process_state(pid)
+    return "" if state in "ZX" else started
 
 
 def describe_self() -> str:
