@@ -45,6 +45,16 @@ class Launched:
             return [int(each) for each in path.read_text().split()]
         return []
 
+    def strike(self, rank: int, which: signal.Signals) -> bool:
+        """Send a rank a signal; return whether it was there."""
+        for pid in self.pids():
+            with contextlib.suppress(OSError):
+                variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                if b"RANK=%d" % rank in variables:
+                    os.kill(pid, which)
+                    return True
+        return False
+
     def steps(self) -> int:
         """Return how far the training is."""
         texts = [path.read_text() for path in self.folder.glob("steps*")]
@@ -71,20 +81,26 @@ class Launched:
 
 
 def strike(job: Launched, source: random.Random, faults: int, struck: list[str]) -> None:
-    """Kill or stop ranks at random times, one near each of as many steps."""
-    for number in range(faults):
-        at = number * STEPS_PER_FAULT + source.randrange(1, STEPS_PER_FAULT)
+    """Kill or stop ranks at random times, when there was some progress since the last fault.
+
+    At some faults two are struck, the second one while the others recover. It is the same rank, or
+    one that is no neighbour of it, as the state of a rank and its neighbour cannot be lost together.
+    """
+    at = 0
+    for _ in range(faults):
+        at += source.randrange(1, STEPS_PER_FAULT)
         while job.steps() < at and job.process.poll() is None:
             time.sleep(0.002)
-        # some while the others still recover from the last
-        delays = [0.03, 1.5] if source.random() < 0.25 else [0.03]
-        for delay in delays:
+        rank = source.randrange(RANKS)
+        ranks = [(rank, 0.03)]
+        if source.random() < 0.25:
+            ranks.append((source.choice([rank, (rank + 2) % RANKS]), 2.0))
+        for each, delay in ranks:
             time.sleep(source.uniform(0, delay))
-            pids = job.pids()
             which = source.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP])
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(source.choice(pids), which)
+            if job.strike(each, which):
                 struck.append(which.name)
+        at = job.steps()
     (job.folder / "struck").touch()
 
 

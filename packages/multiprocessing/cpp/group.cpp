@@ -156,7 +156,8 @@ bool is_group(const plait_storage *s) {
          s->nbytes >= group_bytes(c->size, c->chunk);
 }
 
-Group::Group(plait_storage *s, uint32_t rank) : storage_(s), rank_(rank) {
+Group::Group(plait_storage *s, uint32_t rank)
+    : storage_(s), rank_(rank), stopped_timeout_(stopped_timeout()) {
   plait_retain(s);
   control_ = static_cast<Control *>(s->data);
   // arenas are mapped at pages: where this is rounded up to depends on the block alone
@@ -252,7 +253,6 @@ Outcome Group::give_up(Outcome outcome, const Reason &reason, double waited, std
 // Adds up the time for which a rank is seen stopped. Time in which nobody looked counts for little:
 // if a terminal stops the whole job, its processes do not go on at the same moment.
 bool Group::is_stopped_too_long(uint32_t r, bool stopped) {
-  static const double most = stopped_timeout();
   const std::lock_guard<std::mutex> lock(stops_mutex_);
   Stop &s = stops_[r];
   const double t = now();
@@ -262,7 +262,7 @@ bool Group::is_stopped_too_long(uint32_t r, bool stopped) {
   }
   if (s.seen > 0) s.length += std::min(t - s.seen, longest_look);
   s.seen = t;
-  return s.length > most;
+  return s.length > stopped_timeout_;
 }
 
 // Whether a rank died, left, or is stopped.

@@ -167,6 +167,7 @@ class Group {
     double seen = 0;  // when it was last looked at and was stopped, or 0
     double length = 0;
   };
+  const double stopped_timeout_;
   std::mutex stops_mutex_;
   std::vector<Stop> stops_;
 };

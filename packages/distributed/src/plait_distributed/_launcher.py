@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any
 
+from plait_distributed._peers import Watch, process_state
+
 __all__ = ["Job"]
 
 _FORWARDED = tuple(
@@ -115,6 +117,7 @@ class Job:
         self._environments = environments
         self._restarts = restarts
         self._restarted = 0
+        self._stops = Watch()
         self._ended_well = False  # one of them at least
         self._processes: list[_Process] = []
         self._asked_to_end = 0  # the number of a signal
@@ -171,6 +174,8 @@ class Job:
             left = deadline - time.monotonic()
             if left <= 0:
                 break
+            if self._restarts is not None:
+                self._end_stopped()
             for key, _ in selector.select(min(left, 0.5)):
                 process: _Process = key.data
                 if process.popen.poll() is None:
@@ -194,6 +199,14 @@ class Job:
             if failed and deadline == float("inf"):
                 deadline = time.monotonic() + _SECOND_LOOK
         return failed[-1 if self._restarts is not None else 0] if failed else None
+
+    def _end_stopped(self) -> None:
+        """End processes that are stopped for so long that they count as lost."""
+        for process in self._processes:
+            if process.popen.returncode is None:
+                state, _ = process_state(process.popen.pid)
+                if self._stops.look_at_state(process.popen.pid, state) == "lost":
+                    process.signal(signal.SIGKILL)
 
     def _replace(self, process: _Process, selector: selectors.BaseSelector) -> bool:
         """Start a process again that has failed, if that is wanted; say how it ended."""

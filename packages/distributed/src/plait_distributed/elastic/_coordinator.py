@@ -10,8 +10,8 @@ import threading
 import time
 from collections.abc import Iterable
 
-from plait_distributed._peers import Peer
-from plait_distributed.elastic._members import Decision, Member, Watch, end_process, receive, send
+from plait_distributed._peers import Peer, Watch, end_process
+from plait_distributed.elastic._members import Decision, Member, receive, send
 
 __all__ = ["Coordinator", "Terms"]
 

@@ -9,9 +9,9 @@ import struct
 import time
 
 from plait_distributed._errors import CollectiveTimeout
-from plait_distributed._peers import process_state
+from plait_distributed._peers import Watch, end_process, process_state
 from plait_distributed.elastic._coordinator import Coordinator, Terms
-from plait_distributed.elastic._members import Decision, Member, Watch, end_process, receive, send
+from plait_distributed.elastic._members import Decision, Member, receive, send
 
 __all__ = ["MeetingFailed", "gather", "is_someone_waiting"]
 
