@@ -1,11 +1,13 @@
 """The training that test_lost_ranks.py attacks: python elastic_training.py FOLDER STEPS PAUSE MODE.
 
 Every sample that a committed step used is counted in the state. The weights and the counts of the
-end go to FOLDER/result; each rank writes how many steps it committed to FOLDER/steps<rank>.
+end go to FOLDER/result. Each rank writes how many steps it committed to FOLDER/steps<rank>, and to
+FOLDER/entry<rank> when it begins to train, at first or again.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import pathlib
 import sys
@@ -43,8 +45,11 @@ def main(folder: pathlib.Path, steps: int, pause: float, mode: str) -> None:
     )
     progress = os.open(folder / f"steps{os.environ['RANK']}", os.O_WRONLY | os.O_CREAT, 0o600)
 
+    entries = itertools.count()
+
     @elastic.run
     def train(state: elastic.State) -> None:
+        (folder / f"entry{os.environ['RANK']}").write_text(f"{os.getpid()} {next(entries)}")
         while state.commits < steps:
             for batch in state.batches:
                 while state.commits == steps - 1 and not (folder / "struck").exists():

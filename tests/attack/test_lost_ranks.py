@@ -60,6 +60,11 @@ class Launched:
         texts = [path.read_text() for path in self.folder.glob("steps*")]
         return max([int(text) for text in texts if text.strip()], default=0)
 
+    def entries(self) -> dict[int, str]:
+        """Return what each rank wrote when it last began to train."""
+        found = self.folder.glob("entry*")
+        return {int(path.name[len("entry") :]): path.read_text() for path in found}
+
     def wait(self, seconds: float) -> list[str]:
         """Wait for the end; return the lines of the result."""
         try:
@@ -81,14 +86,14 @@ class Launched:
 
 
 def strike(job: Launched, source: random.Random, faults: int, struck: list[str]) -> None:
-    """Kill or stop ranks at random times, when there was some progress since the last fault.
+    """Kill or stop ranks at random times, when all ranks have come back and gone some steps.
 
     At some faults two are struck, the second one while the others recover. It is the same rank, or
     one that is no neighbour of it, as the state of a rank and its neighbour cannot be lost together.
     """
-    at = 0
+    at, last = 0, (faults + 1) * STEPS_PER_FAULT - 1
     for _ in range(faults):
-        at += source.randrange(1, STEPS_PER_FAULT)
+        at = min(at + source.randrange(1, STEPS_PER_FAULT), last)
         while job.steps() < at and job.process.poll() is None:
             time.sleep(0.002)
         rank = source.randrange(RANKS)
@@ -98,8 +103,15 @@ def strike(job: Launched, source: random.Random, faults: int, struck: list[str])
         for each, delay in ranks:
             time.sleep(source.uniform(0, delay))
             which = source.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP])
-            if job.strike(each, which):
-                struck.append(which.name)
+            entries = job.entries()
+            while not job.strike(each, which) and job.process.poll() is None:
+                time.sleep(0.002)  # it is being started again
+            struck.append(which.name)
+        while job.process.poll() is None:
+            now = job.entries()
+            if len(now) == RANKS and all(now[r] != entries.get(r) for r in now):
+                break
+            time.sleep(0.002)
         at = job.steps()
     (job.folder / "struck").touch()
 
@@ -127,7 +139,7 @@ def train(folder: pathlib.Path, mode: str, faults: int, source: random.Random | 
 
 @pytest.mark.parametrize("mode", ["replicated", "sharded"])
 def test_training_survives(rounds, mode: str, tmp_path: pathlib.Path) -> None:
-    faults = min(MOST_FAULTS, max(4, int(rounds.seconds)))
+    faults = min(MOST_FAULTS, max(3, int(rounds.seconds)))
     shared = set(os.listdir("/dev/shm"))
     whole = train(tmp_path / "whole", mode, faults, None)
     counts = eval(whole[1])
