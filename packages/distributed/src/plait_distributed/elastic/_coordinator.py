@@ -73,7 +73,6 @@ class Coordinator(threading.Thread):
                         else:
                             self._read(selector, key.data)
             finally:
-                # first the address: whoever comes now finds the next coordinator
                 self._listening.close()
                 for guest in self._guests.values():
                     guest.end.close()
@@ -179,6 +178,7 @@ class Coordinator(threading.Thread):
     def _tell(self, present: list[Member], error: str = "") -> bool:
         generation = 1 + max(max(member.generation, member.tried) for member in present)
         decision = Decision(generation, present, error)
+        self._listening.close()  # whoever comes now finds the next coordinator
         told = {id(member) for member in present}
         for guest in self._guests.values():
             if id(guest.member) in told:
