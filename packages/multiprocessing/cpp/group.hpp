@@ -2,7 +2,9 @@
 #pragma once
 #include <atomic>
 #include <functional>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include <plait/collectives/call.hpp>
 
@@ -84,7 +86,8 @@ enum Cause : uint32_t {
   CAUSE_DIED,
   CAUSE_TIMED_OUT,
   CAUSE_INTERRUPTED,
-  CAUSE_ABORTED
+  CAUSE_ABORTED,
+  CAUSE_STOPPED
 };
 struct Reason {  // packed into one word, so that it is read at once
   uint32_t by, of;  // ranks; `of` is the missing one
@@ -145,7 +148,9 @@ class Group {
 
  private:
   Outcome wait_for(uint32_t r, uint32_t step, double deadline, const Patience &, std::string &why);
-  bool is_lost(uint32_t r, Cause &cause) const;
+  Outcome check_all(uint32_t step, std::string &why);
+  bool is_lost(uint32_t r, Cause &cause);
+  bool is_stopped_too_long(uint32_t r, bool stopped);
   std::string missing(uint32_t step, uint32_t &first) const;
   std::string broken_text() const;
   plait_storage *storage_;
@@ -155,6 +160,14 @@ class Group {
   Outbox *outboxes_;
   char *lanes_, *data_;
   uint32_t rank_;
+  // how long this process has seen the others stopped; its threads look at them
+  struct Stop {
+    double seen = 0;  // when it was last looked at and was stopped, or 0
+    double length = 0;
+  };
+  const double stopped_timeout_;
+  std::mutex stops_mutex_;
+  std::vector<Stop> stops_;
 };
 
 uint64_t group_bytes(uint32_t size, uint64_t chunk);

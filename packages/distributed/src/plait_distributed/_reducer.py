@@ -89,6 +89,11 @@ class Reducer:
         self._used_elsewhere: Any = None
         self._under_way = False
 
+    @property
+    def comm_hook(self) -> tuple[Any, Callable[[Any, GradBucket], Any]] | None:
+        """What is called in place of the all-reduce, with its state; None if there is nothing."""
+        return self._comm_hook
+
     def register_comm_hook(self, state: Any, hook: Callable[[Any, GradBucket], Any]) -> None:
         """Call ``hook(state, bucket)`` in place of the all-reduce."""
         self._comm_hook = (state, hook)
@@ -165,7 +170,7 @@ class Reducer:
 
     def arrived(self, i: int) -> None:
         """The gradient of a parameter has been added to its ``.grad``."""
-        if not self.enabled:
+        if not self.enabled or self._group.is_closed:
             return
         if self._find_unused:
             self._look_at_pass()
