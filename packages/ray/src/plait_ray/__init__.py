@@ -1,0 +1,1 @@
+"""Training jobs on a Ray cluster, and remote calls under PyTorch's names."""
