@@ -160,8 +160,7 @@ class Agent:
                 ) from None
             except (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError) as error:
                 raise WorkerLost(
-                    f"rpc: {to} died or left before it answered the call of {what}: "
-                    f"{_short(error)}"
+                    f"rpc: {to} died or left before it answered the call of {what}: {_short(error)}"
                 ) from None
 
         return CallFuture(fetch, lambda: bool(ray.wait([reference], timeout=0)[0]))

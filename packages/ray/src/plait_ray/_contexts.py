@@ -29,8 +29,7 @@ _rank = [0]
 
 
 class _Received(pa.Function):
-    """Gives the tensors of a message a node; a pass over processes ends there, and runs no further.
-    """
+    """Gives the tensors of a message a node; a pass over processes ends there, and runs no further."""
 
     @staticmethod
     def forward(ctx: Any, anchor: Any, message: Any, tensors: Any) -> Any:

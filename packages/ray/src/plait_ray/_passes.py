@@ -147,9 +147,7 @@ def _evaluate(context_id: int, names: Sequence[Name]) -> None:
         edges += context.edges[message]
     if not edges:
         return
-    results = list(
-        pa.grad(outputs, edges, gradients, retain_graph=True, allow_unused=True)
-    )
+    results = list(pa.grad(outputs, edges, gradients, retain_graph=True, allow_unused=True))
     with context.lock:
         for leaf in leaves:
             context.gradients[leaf] = _sum(context.gradients.get(leaf), results.pop(0))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 import plait_distributed as dist
-from plait_ray import _contexts
+from plait_ray import _contexts, _passes
 from plait_ray._agent import Agent, agent
 from plait_ray._worker_info import WorkerInfo
 
@@ -199,9 +199,6 @@ def _backward(reference: RRef[Any], context_id: int, retain_graph: bool) -> None
     if context_id < 0:
         value.backward(retain_graph=retain_graph)
         return
-    # `_passes` knows of calls and contexts, not of references
-    from plait_ray import _passes  # noqa: PLC0415
-
     with _contexts.inside(None):
         _passes.run(context_id, [value], retain_graph)
 
