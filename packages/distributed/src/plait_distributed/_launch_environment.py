@@ -114,9 +114,15 @@ def find_launch(environment: Mapping[str, str] | None = None) -> Launch | None:
     if address is None and launcher == "Slurm":
         address = next(iter(_hosts_of_slurm(environ)), None)
     port = _number("MASTER_PORT", environ)
+    rank, size, local_rank, local_size, node_rank, nodes = found
     return Launch(
         launcher,
-        *found,
+        rank,
+        size,
+        local_rank,
+        local_size,
+        node_rank,
+        nodes,
         master_addr=address,
         master_port=port if port >= 0 else None,
         job=" ".join(f"{name}={environ[name]}" for name in job if name in environ),

@@ -10,7 +10,7 @@ from typing import Any
 
 from plait_abi.imports import import_module
 
-__all__ = ["attach", "is_connected", "library", "start"]
+__all__ = ["attach", "connect", "is_connected", "library", "start"]
 
 # Ray reports its use to its makers unless it is told not to.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -48,6 +48,17 @@ def attach(address: str | None = None, token: str | None = None) -> None:
         logging_level=_LOGGING,
         log_to_driver=token is None,
     )
+
+
+def connect() -> bool:
+    """Have an instance: return whether this call connected to one or started one."""
+    if is_connected():
+        return False
+    if "RAY_ADDRESS" in os.environ:
+        attach()
+    else:
+        start()
+    return True
 
 
 def start(cpus: int | None = None) -> tuple[str, str]:

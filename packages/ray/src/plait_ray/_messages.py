@@ -38,7 +38,7 @@ class Encoded:
     def size(self) -> int:
         """Return the number of bytes."""
         head, buffers, layouts = self.parts
-        return len(head) + sum(b.nbytes for b in buffers) + sum(x[-1].nbytes for x in layouts)
+        return len(head) + sum(int(x.nbytes) for x in [*buffers, *(y[-1] for y in layouts)])
 
     def is_small(self) -> bool:
         """Return whether it travels within the call."""
@@ -124,7 +124,7 @@ def writable(array: Any) -> Any:
     if array.nbytes < _INLINE or not _is_mapped_writable(array.ctypes.data):
         return array.copy()
     memory = (ctypes.c_char * array.nbytes).from_address(array.ctypes.data)
-    memory._owner = array  # type: ignore[attr-defined]  # the object stays as long as the memory
+    memory._owner = array  # the object stays as long as the memory
     return np.frombuffer(memory, np.uint8)
 
 
