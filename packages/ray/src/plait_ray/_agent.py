@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from plait_ray import _contexts
-from plait_ray._errors import RemoteError, WorkerLost
+from plait_ray._errors import RemoteError, WorkerLost, reason
 from plait_ray._futures import CallFuture
 from plait_ray._instance import library
 from plait_ray._mailbox import Mailbox
@@ -160,7 +160,7 @@ class Agent:
                 ) from None
             except (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError) as error:
                 raise WorkerLost(
-                    f"rpc: {to} died or left before it answered the call of {what}: {_short(error)}"
+                    f"rpc: {to} died or left before it answered the call of {what}: {reason(error)}"
                 ) from None
 
         return CallFuture(fetch, lambda: bool(ray.wait([reference], timeout=0)[0]))
@@ -279,11 +279,11 @@ class Agent:
                 try:
                     ray.get(peer.mailbox.describe.remote(), timeout=self.timeout)
                 except ray.exceptions.RayError as error:
-                    raise WorkerLost(f"rpc: {peer} died or left: {_short(error)}") from None
+                    raise WorkerLost(f"rpc: {peer} died or left: {reason(error)}") from None
         try:
             ray.get(here)
         except ray.exceptions.RayError as error:
-            raise WorkerLost(f"rpc: {self.peers[0]} died or left: {_short(error)}") from None
+            raise WorkerLost(f"rpc: {self.peers[0]} died or left: {reason(error)}") from None
 
     def stop(self) -> None:
         """Leave: calls to this process fail from now on."""
@@ -304,9 +304,3 @@ class Agent:
                     continue
                 except ray.exceptions.RayError:
                     break
-
-
-def _short(error: BaseException) -> str:
-    """Return the last line of an error of Ray's, which says why."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__

@@ -16,7 +16,7 @@ from typing import Any
 import plait_autograd as pa
 from plait_abi.components import require
 
-__all__ = ["Context", "Name", "current", "drop", "enter", "inside", "joined", "known"]
+__all__ = ["Context", "Name", "current", "drop", "enter", "inside", "joined", "known", "set_rank"]
 
 Name = tuple[int, int]  # the rank of the sender, and a number of its own
 Note = tuple[int, Name, tuple[int, ...]]  # of a context, of a message, and of its tensors
@@ -29,7 +29,7 @@ _rank = [0]
 
 
 class _Received(pa.Function):
-    """Gives the tensors of a message a node; a pass over processes ends there, and runs no further."""
+    """Gives the tensors of a message a node, at which a pass of this process ends."""
 
     @staticmethod
     def forward(ctx: Any, anchor: Any, message: Any, tensors: Any) -> Any:

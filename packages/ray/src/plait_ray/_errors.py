@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["RemoteError", "TrainingError", "WorkerLost"]
+__all__ = ["RemoteError", "TrainingError", "WorkerLost", "reason"]
 
 
 class RemoteError(RuntimeError):
@@ -33,3 +33,9 @@ class TrainingError(RuntimeError):
         >>> issubclass(plait_ray.TrainingError, RuntimeError)
         True
     """
+
+
+def reason(error: BaseException) -> str:
+    """Return the last line of an error of Ray's, which says why, without Ray's guesses."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1].partition(" Some common causes")[0] if lines else type(error).__name__

@@ -12,8 +12,10 @@ from plait_abi.imports import import_module
 
 __all__ = ["attach", "connect", "is_connected", "library", "start"]
 
-# Ray reports its use to its makers unless it is told not to.
+# Ray reads these when it is imported. It reports its use to its makers unless it is told not to,
+# and writes lines that several ranks print once only.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_DEDUP_LOGS", "0")
 _LOGGING = logging.ERROR  # Ray's news about itself are for its own users
 _STORE = 256 << 20  # bytes of shared memory for objects, at least
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import plait_distributed as dist
 from plait_ray import _checkpoints, _instance
-from plait_ray._errors import TrainingError
+from plait_ray._errors import TrainingError, reason
 from plait_ray._instance import library
 from plait_ray._placement import Places, has_room, reserve
 from plait_ray._rank import Rank
@@ -255,6 +255,7 @@ class _Attempt:
 
     def _first_of(self, calls: Sequence[Any]) -> _Failure:
         """Return the failure that is no consequence of another."""
+        self._collect()
         deadline, found = time.monotonic() + _SECOND_LOOK, dict[int, BaseException]()
         while True:
             done, _ = library().wait(list(calls), num_returns=len(calls), timeout=_TICK)
@@ -267,7 +268,7 @@ class _Attempt:
                 break
         error, name = found[rank], f"rank {rank} {self._where[rank]}"
         if isinstance(error, library().exceptions.RayActorError):
-            return _Failure(f"{name} died: {_reason(error)}", error)
+            return _Failure(f"{name} died: {reason(error)}", error)
         text = "".join(traceback.format_exception_only(error)).strip()
         return _Failure(f"{name} raised {text}", error)
 
@@ -307,8 +308,3 @@ def _error_of(call: Any) -> BaseException | None:
 
 def _is_consequence(error: BaseException) -> bool:
     return isinstance(error, (dist.RankLost, dist.CollectiveTimeout))
-
-
-def _reason(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__
