@@ -289,7 +289,8 @@ class Agent:
         """Leave: calls to this process fail from now on."""
         self._stopped.set()
         library().kill(self.me.mailbox)
-        self._thread.join(timeout=2 * _POLL)
+        if self._thread.is_alive():
+            self._thread.join(timeout=2 * _POLL)
 
     def wait_until_alone(self) -> None:
         """Return when the other processes have left."""
