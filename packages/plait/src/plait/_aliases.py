@@ -23,7 +23,7 @@ __all__ = ["install", "is_alias", "is_installed", "names", "target"]
 # names below plait. with component and module in it; others have the component's name
 _PLACES = {"utils.data": ("data", ""), "utils.checkpoint": ("autograd", ".checkpointing")}
 # packages that are not components, so they cannot be replaced
-_OUTER = {"abi": "plait_abi", "torch": "plait_torch"}
+_OUTER = {"abi": "plait_abi", "ray": "plait_ray", "torch": "plait_torch"}
 # modules of the component core with a name below plait.
 _OF_CORE = (
     "accelerator",
