@@ -338,6 +338,13 @@ class DTensor(_Tensor):  # type: ignore[misc]
     def __getitem__(self, index: Any) -> Any:
         return made_whole(self._replicated("index")[index], self._mesh)
 
+    @property
+    def T(self) -> Any:  # noqa: N802 - PyTorch's name
+        """The transpose of a replicated tensor."""
+        return made_whole(self._replicated("T").T, self._mesh)
+
+    mT = T  # noqa: N815
+
     def __setitem__(self, index: Any, value: Any) -> None:
         local = value.to_local() if isinstance(value, DTensor) else value
         self._replicated("index")[index] = local

@@ -12,25 +12,27 @@ from plait_distributed._arguments import core
 from plait_distributed._reduce_op import ReduceOp
 from plait_distributed.device_mesh import DeviceMesh
 from plait_distributed.tensor import _transfers
-from plait_distributed.tensor._dtensor import DTensor, made, made_whole
+from plait_distributed.tensor._dtensor import DTensor, local_shape, made, made_whole
 from plait_distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 
 __all__ = ["call"]
 
 # element by element: what holds for the whole holds for each part
 _POINTWISE = frozenset(
-    """abs add addcdiv addcmul alias bernoulli bitwise_and bitwise_not bitwise_or cast ceil clamp
-    clamp_max clamp_min clone copy cos detach div dropout empty_like eq erf exp expm1 fill floor
-    full_like ge gelu greater gt isfinite isinf isnan le leaky_relu less lerp log log1p logical_and
-    logical_not logical_or lt maximum minimum mul multiply nan_to_num ne neg normal ones_like pow
-    rand_like randn_like reciprocal relu round rsqrt rsub sigmoid sign silu sin softplus sqrt square
-    sub subtract tanh to true_divide uniform where zero zeros_like""".split()
+    """abs add addcdiv addcmul alias bitwise_and bitwise_not bitwise_or cast ceil clamp clamp_max
+    clamp_min clone contiguous copy cos detach div empty_like eq erf exp expm1 fill floor full_like
+    ge gelu greater gt isfinite isinf isnan le leaky_relu less lerp log log1p logical_and
+    logical_not logical_or lt maximum minimum mul multiply nan_to_num ne neg ones_like pow
+    reciprocal relu round rsqrt rsub sigmoid sign silu sin softplus sqrt square sub subtract tanh to
+    true_divide where zero zeros_like""".split()
 )
 # steps of optimizers, and their state
 _STEPS = frozenset(
     f"{name}_step"
     for name in "sgd adam adamax adadelta adagrad asgd nadam radam rmsprop rprop".split()
 ) | {"optimizer_state_load"}
+# drawn for the whole on every rank, whose generators are alike
+_RANDOM = frozenset("bernoulli_ exponential_ normal_ uniform_ trunc_normal_".split())
 _LINEAR = frozenset({"add", "alias", "clone", "detach", "neg", "sub"})  # in all tensors together
 _SCALED = frozenset({"mul", "div", "multiply", "true_divide"})  # in the first one
 _SUMS = {"sum": "sum", "mean": "avg"}
@@ -78,6 +80,8 @@ def call(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
     if base == "copy" and not isinstance(args[1], DTensor):
         return _copy_whole(operator, args, kwargs)
+    if name in _RANDOM:
+        return _draw(operator, args, kwargs)
     if base in _POINTWISE:
         return _pointwise(operator, base, args, kwargs, given)
     if all(isinstance(p, Replicate) for x in given for p in x.placements):
@@ -115,13 +119,33 @@ def _copy_whole(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
             f"copy_: from a tensor of shape {tuple(source.shape)} into a DTensor of shape "
             f"{tuple(x.shape)} with {x.placements}"
         )
-    from plait_distributed.tensor._dtensor import local_shape
+    operator(x.local(), _own(source, x), *args[2:], **kwargs)
+    return x
 
+
+def _own(whole: Any, x: DTensor) -> Any:
+    """Return the part of a whole tensor that this rank holds of x."""
     sizes, first = local_shape(x.shape, x.device_mesh, x.placements)
     for dim, (begin, length) in enumerate(zip(first, sizes, strict=True)):
-        source = source.narrow(dim, begin, length)
-    operator(x.local(), source, *args[2:], **kwargs)
+        whole = whole.narrow(dim, begin, length)
+    return whole
+
+
+def _draw(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    x = args[0]
+    whole = core().empty(x.shape, dtype=x.dtype)
+    operator(whole, *args[1:], **kwargs)
+    x.local().copy_(_own(whole, x))
     return x
+
+
+def _dropout(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Draw the mask of the whole, and keep this rank's part of it."""
+    x = args[0]
+    if any(isinstance(p, Partial) for p in x.placements):
+        raise _absent("dropout", [x])
+    mask = operator(core().ones(x.shape, dtype=x.dtype), *args[1:], **kwargs)
+    return made(x.local() * _own(mask, x), x.device_mesh, x.placements, x.shape)
 
 
 def _pointwise(
@@ -196,7 +220,7 @@ def _dims(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 def _sum(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     x = args[0]
     if _dims(args, {k: v for k, v in kwargs.items() if k != "dtype"}):
-        raise _absent(operator.__name__, [x])
+        return _sum_of_dims(operator, args, kwargs)
     if operator.__name__ == "mean":
         total = _sum(core().sum, args[:1], kwargs)
         return total / x.numel()
@@ -207,6 +231,28 @@ def _sum(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                 raise _absent(operator.__name__, [x])
             local = _transfers.sum_partials(local, ReduceOp.SUM, x.device_mesh.get_group(dim))
     return made_whole(local, x.device_mesh)
+
+
+def _sum_of_dims(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Reduce dimensions that every rank has whole."""
+    found = _named("self dim keepdim", args, kwargs)
+    x, given, keeps = found["self"], found.get("dim"), bool(found.get("keepdim"))
+    if given is None:
+        raise _absent(operator.__name__, [x])
+    dims = {dim % x.ndim for dim in ([given] if isinstance(given, int) else given)}
+    places: list[Placement] = []
+    for place in x.placements:
+        if isinstance(place, Shard):
+            if place.dim in dims:
+                raise _absent(operator.__name__, [x])
+            lost = 0 if keeps else sum(dim < place.dim for dim in dims)
+            places.append(Shard(place.dim - lost))
+        else:
+            places.append(place)
+    shape = [1 if dim in dims else n for dim, n in enumerate(x.shape)]
+    whole = shape if keeps else [n for dim, n in enumerate(x.shape) if dim not in dims]
+    result = operator(x.local(), *args[1:], **kwargs)
+    return made(result, x.device_mesh, places, whole)
 
 
 def _extreme(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -296,13 +342,12 @@ def _linear(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
 
 def _embedding(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Rows of a table: of parts of each row, or of ranks that have other rows."""
-    found = _named("input weight", args[:2], kwargs)
-    if hasattr(args[0], "dtype") and args[0].is_floating_point():  # the table comes first
-        found["input"], found["weight"] = args[1], args[0]
+    found = _named("weight input padding_idx scale_grad_by_freq sparse", args, kwargs)
     mesh = _mesh_of(found)
     index, at_i = _given(found["input"], mesh)
     weight, at_w = _given(found["weight"], mesh)
     rest = {k: v for k, v in found.items() if k not in ("input", "weight")}
+    rest = {k: v for k, v in rest.items() if v not in (None, False, -1)}
     places: list[Placement] = []
     rows: list[int] = []
     for dim in range(mesh.ndim):
@@ -320,36 +365,23 @@ def _embedding(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         else:
             raise _absent("embedding", list(_parts(found)))
     shape = (*found["input"].shape, found["weight"].shape[1])
-    first = isinstance(found["weight"], DTensor) and args[0] is found["weight"]
     if not rows:
-        pair = (weight, index) if first else (index, weight)
-        return made(operator(*pair, *args[2:], **_rest(rest)), mesh, places, shape)
-    if len(rows) > 1 or _rest(rest).get("padding_idx", -1) not in (None, -1):
+        return made(operator(weight, index, **rest), mesh, places, shape)
+    if len(rows) > 1 or rest:
         raise _absent("embedding", list(_parts(found)))
-    return made(
-        _some_rows(operator, index, weight, found, rows[0], first), mesh, places, shape
-    )
+    result = _some_rows(operator, index, weight, found["weight"])
+    return made(result, mesh, places, shape)
 
 
-def _rest(kwargs: dict[str, Any]) -> dict[str, Any]:
-    return dict(kwargs)
-
-
-def _some_rows(
-    operator: Any, index: Any, weight: Any, found: dict[str, Any], dim: int, first: bool
-) -> Any:
+def _some_rows(operator: Any, index: Any, weight: Any, table: DTensor) -> Any:
     """Rows that this rank has; zeros for the others."""
-    from plait_distributed.tensor._dtensor import local_shape
-
-    table = found["weight"]
     _, begin = local_shape(table.shape, table.device_mesh, table.placements)
-    here = index - begin[0]
-    mine = (here >= 0) & (here < weight.shape[0])
     if not weight.shape[0]:
         return core().zeros(*index.shape, weight.shape[1], dtype=weight.dtype) + weight.sum()
+    here = index - begin[0]
+    mine = (here >= 0) & (here < weight.shape[0])
     here = core().where(mine, here, core().zeros_like(here))
-    pair = (weight, here) if first else (here, weight)
-    return operator(*pair) * mine.unsqueeze(-1).to(weight.dtype)
+    return operator(weight, here) * mine.unsqueeze(-1).to(weight.dtype)
 
 
 def _layer_norm(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -388,13 +420,13 @@ def _softmax(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 
 _RULES: dict[str, Callable[..., Any]] = {
+    "dropout": _dropout,
     "embedding": _embedding,
     "layer_norm": _layer_norm,
     "linear": _linear,
     "linalg_vector_norm": _norm,
     "log_softmax": _softmax,
     "norm": _norm,
-    "rms_norm": _layer_norm,
     "softmax": _softmax,
     "vector_norm": _norm,
     **dict.fromkeys(_SUMS, _sum),
