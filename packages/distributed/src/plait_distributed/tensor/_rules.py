@@ -325,8 +325,8 @@ def _linear(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
             places.append(Shard(last))
         elif kinds == (Shard(last), Shard(1)) and added in (None, Replicate()):
             # each term of the sum has a part of the bias: the first rank all of it
-            b = None if bias is None else b * float(group.rank() == 0)
-            b = None if b is None else _transfers.sum_gradients(b, group)
+            if bias is not None:
+                b = _transfers.sum_gradients(b, group) * float(group.rank() == 0)
             places.append(Partial())
         elif isinstance(kinds[0], Shard) and kinds[0] != Shard(last) and kinds[1] == Replicate():
             weight = _transfers.sum_gradients(weight, group)
