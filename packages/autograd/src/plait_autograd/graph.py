@@ -13,6 +13,7 @@ from plait_autograd._removable_handle import RemovableHandle
 from plait_autograd._saved import (
     disable_saved_tensors_hooks,
     save_on_cpu,
+    saved_hooks_are_active,
     saved_tensors_hooks,
 )
 
@@ -27,6 +28,7 @@ __all__ = [
     "running_pass",
     "set_gradient_place",
     "save_on_cpu",
+    "saved_hooks_are_active",
     "saved_tensors_hooks",
     "to_dot",
     "will_run",
