@@ -112,7 +112,8 @@ class Suite:
     def environment(self, record: pathlib.Path, chosen: pathlib.Path | None) -> dict[str, str]:
         """Return the environment variables of a process: offline, and with the plugin."""
         paths = [str(HERE), *(str(self.folder / word) for word in self.library.path)]
-        before = os.environ.get("PYTHONPATH")
+        # of this process, and so of plait
+        before = os.environ.get("PYTHONPATH") if self.command[0] == sys.executable else None
         return {
             **os.environ,
             "PYTHONPATH": os.pathsep.join([*paths, *([before] if before else [])]),
