@@ -17,12 +17,10 @@ __all__ = ["mark_written", "METHODS", "rebuild"]
 
 
 def __reduce_ex__(self: Tensor, protocol: int) -> tuple[Any, ...]:  # noqa: N807
-    """Pickle the storage with dtype, shape, strides and whether grad is required.
+    """Pickle the storage with dtype, shape, strides and whether grad is required, not the history.
 
     Tensors that share a storage share it again when they were pickled together.
     """
-    if self.requires_grad and not self.is_leaf:
-        raise RuntimeError("pickle: a tensor with a history cannot be pickled; detach() it first")
     return rebuild_on, taken_apart(self), self.__dict__ or None
 
 
