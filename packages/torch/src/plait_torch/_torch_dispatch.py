@@ -11,6 +11,7 @@ import threading
 from typing import Any
 
 from plait_abi.imports import import_module
+from plait_torch import _batched_tensor
 
 __all__ = ["TorchDispatchMode", "bind", "called", "disabled", "modes", "unbind"]
 
@@ -93,6 +94,10 @@ def ask(func: Any, args: Any, kwargs: Any) -> Any:
 
 def called(name: str, form: int, args: Any, targets: Any) -> Any:
     """Serve a call that plait's core sees: the layer's function."""
+    if _batched_tensor.active():
+        answer = import_module("plait_torch._batching").serve(name, form, args, targets)
+        if answer is not _batched_tensor.UNTOUCHED:
+            return answer
     if name in _TAKEN_APART and form == 0:
         return Ellipsis
     func, short, kwargs = import_module("plait_torch._aten").of_call(name, form, args, targets)
