@@ -8,9 +8,9 @@ batching rule makes one call for all samples.
 from __future__ import annotations
 
 import functools
+import itertools
 import threading
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import plait
@@ -23,26 +23,29 @@ __all__ = [
     "BatchedTensor",
     "active",
     "begin",
-    "depth",
     "end",
     "enter",
     "leave",
-    "levels",
+    "find_level",
+    "innermost",
     "note_leaf",
-    "own",
     "recognized",
     "unwrapped",
     "wrapped",
 ]
 
 
+_numbers = itertools.count(1)
 UNTOUCHED = object()  # what the rules answer for a call without batched tensors
 
 
 class _Level:
-    """One call of a function by `vmap`: the number of samples, and what random operators do."""
+    """One call of a function by `vmap`: its number, which is larger than those of the calls around
+    it; the number of samples, and what random operators do.
+    """
 
     def __init__(self, size: int, randomness: str) -> None:
+        self.number = next(_numbers)
         self.size, self.randomness = size, randomness
 
 
@@ -52,20 +55,18 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
-# leaves that were made within a function, and its depth; others are of depth 0
-_depths: dict[int, tuple[weakref.ref[Any], int]] = {}
 _watched: dict[int, weakref.ref[Any]] = {}
 _used = False
 
 
-def levels() -> list[_Level]:
-    """Return the calls of `vmap` that this thread is in, the innermost last."""
-    return _thread.levels
+def innermost() -> _Level | None:
+    """Return the innermost call of `vmap` that this thread is in."""
+    return _thread.levels[-1] if _thread.levels else None
 
 
-def depth() -> int:
-    """Return how many calls of `vmap` this thread is in."""
-    return len(_thread.levels)
+def find_level(number: int) -> _Level | None:
+    """Return the call of this number if this thread is in it."""
+    return next((each for each in _thread.levels if each.number == number), None)
 
 
 def active() -> bool:
@@ -77,7 +78,7 @@ class BatchedTensor(plait.Tensor):
     """The samples of a batch as one tensor with the shape, dtype and device of a sample.
 
     `value` holds all samples, along dimension 0; `level` is the number of the call of `vmap` that
-    it belongs to, the outermost being 1.
+    it belongs to.
     """
 
     value: Any
@@ -86,15 +87,16 @@ class BatchedTensor(plait.Tensor):
     def __repr__(self) -> str:
         return f"BatchedTensor(level={self.level}, value={self.value!r})"
 
-    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
+    def read(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuse to read elements in Python."""
         raise RuntimeError(
             "vmap: the function reads the elements of a sample in Python (item(), float(), bool(), "
             "tolist() or numpy(), as in `if x > 0`); that is not possible for all samples at once: "
             "use where() and other operators"
         )
 
-    item = tolist = numpy = to_numpy = _refuse
-    __array__ = __array_function__ = __array_ufunc__ = _refuse
+    item = tolist = numpy = to_numpy = read
+    __array__ = __array_function__ = __array_ufunc__ = read
 
 
 def begin(size: int, randomness: str) -> int:
@@ -108,7 +110,7 @@ def begin(size: int, randomness: str) -> int:
         kind.__torch_function__ = dispatch.disabled
         dispatch.watch(BatchedTensor)
     _thread.levels.append(_Level(size, randomness))
-    return len(_thread.levels)
+    return _thread.levels[-1].number
 
 
 def end() -> None:
@@ -207,28 +209,15 @@ def leave(tensor: Any, level: int, size: int) -> Any:
 # ---- gradients of what all samples share --------------------------------------------------------
 
 
-def own(leaf: Any) -> Any:
-    """Note that a leaf was made at this depth: its gradient has a part for each sample."""
-    if _thread.levels:
-        key = id(leaf)
-        _depths[key] = (weakref.ref(leaf, lambda _: _depths.pop(key, None)), depth())
-    return leaf
-
-
 def note_leaf(leaf: Any) -> None:
-    """Let the gradient of a leaf from outside be the sum over all samples."""
+    """Let the gradient of a leaf, from a backward pass behind the call, be the sum over samples."""
     key = id(leaf)
-    if key in _watched:
-        return
-    here = _depths[key][1] if key in _depths else 0
-    _watched[key] = weakref.ref(leaf, lambda _: _watched.pop(key, None))
-    leaf.register_hook(_summing(here))
+    if key not in _watched:
+        _watched[key] = weakref.ref(leaf, lambda _: _watched.pop(key, None))
+        leaf.register_hook(_summed)
 
 
-def _summing(here: int) -> Callable[[Any], Any]:
-    def hook(gradient: Any) -> Any:
-        while isinstance(gradient, BatchedTensor) and gradient.level > here:
-            gradient = leave(gradient, gradient.level, 0).sum(0)
-        return gradient
-
-    return hook
+def _summed(gradient: Any) -> Any:
+    while isinstance(gradient, BatchedTensor) and find_level(gradient.level) is None:
+        gradient = leave(gradient, gradient.level, 0).sum(0)
+    return gradient

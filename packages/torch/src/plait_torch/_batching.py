@@ -8,12 +8,13 @@ import plait
 from plait_torch._batched_tensor import (
     UNTOUCHED,
     BatchedTensor,
-    levels,
+    find_level,
+    innermost,
     note_leaf,
     recognized,
     wrapped,
 )
-from plait_torch._batching_rules import Call, is_random, rule_of
+from plait_torch._batching_rules import Call, by_loop, is_random, leading, rule_of
 
 __all__ = ["serve"]
 
@@ -45,19 +46,16 @@ def serve(name: str, form: int, args: Any, targets: Any) -> Any:
     if targets:
         targets = _resolved(targets, found)
     if not found:
-        return UNTOUCHED
+        return _draw(name, args) if form == 0 and is_random(name) else UNTOUCHED
     level = max(each.level for each in found)
     size = next(each.value.shape[0] for each in found if each.level == level)
     for value in args:
         if plait.is_tensor(value) and value.requires_grad and value.is_leaf:
             note_leaf(value)
-    here = levels()
-    randomness = here[level - 1].randomness if level <= len(here) else "error"
+    here = find_level(level)
+    randomness = here.randomness if here is not None else "error"
     if is_random(name) and randomness == "error":
-        raise RuntimeError(
-            f"vmap: {name} draws random numbers; say `randomness='different'` for other numbers in "
-            "each sample, or `'same'`"
-        )
+        raise _drawn(name)
     call = Call(name, args, level, size, randomness)
     if form == 0 and name.partition(".")[0].endswith("_"):
         return _write(call)
@@ -68,6 +66,26 @@ def serve(name: str, form: int, args: Any, targets: Any) -> Any:
         return _into(call, targets, _function_of(call))
     made = rule(call)
     return _wrapped(made, level) if form == 0 else _into(call, targets, _wrapped(made, level))
+
+
+def _drawn(name: str) -> RuntimeError:
+    return RuntimeError(
+        f"vmap: {name} draws random numbers; say `randomness='different'` for other numbers in "
+        "each sample, or `'same'`"
+    )
+
+
+def _draw(name: str, args: Any) -> Any:
+    """Draw random numbers that do not depend on a batched tensor."""
+    level = innermost()
+    if level is None or level.randomness == "same":
+        return UNTOUCHED
+    if level.randomness == "error":
+        raise _drawn(name)
+    call = Call(name, args, level.number, level.size, "different")
+    if name.partition(".")[0].endswith("_") or name == "randperm":
+        return UNTOUCHED if name != "randperm" else _wrapped(by_loop(call), level.number)
+    return _wrapped(leading(call), level.number)
 
 
 def _function_of(call: Call) -> Any:

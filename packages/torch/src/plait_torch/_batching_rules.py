@@ -20,7 +20,7 @@ import plait
 from plait_abi import _binding
 from plait_torch._batched_tensor import BatchedTensor
 
-__all__ = ["Call", "is_random", "kind_of", "rule_of"]
+__all__ = ["Call", "by_loop", "is_random", "kind_of", "leading", "rule_of"]
 
 Rule = Callable[["Call"], Any]
 
@@ -47,7 +47,7 @@ def _parameters(name: str) -> tuple[tuple[str, ...], int]:
     definition = _definitions()[name]
     names = tuple(each["name"] for each in definition["arguments"])
     inside = definition["schema"].partition("(")[2].rpartition(") ->")[0]
-    before, star, behind = f", {inside}".partition(", *, ")
+    _, star, behind = f", {inside}".partition(", *, ")
     return names, len(names) - (behind.count(", ") + 1 if star else 0)
 
 
@@ -168,18 +168,19 @@ def _reduction(call: Call) -> Any:
 # ---- operators that take batch dimensions in front ----------------------------------------------
 
 _LEADING = frozenset(
-    "alias amax amin argsort_rows batch_norm cast cholesky cholesky_inverse cholesky_solve clone "
-    "cummax cummin cumprod cumsum dense detach diag_embed diagonal diagonal_backward "
-    "diagonal_scatter empty_like fft_c2c fft_c2r fft_r2c flip_view full_like gather geqrf imag "
-    "kthvalue linalg_cholesky linalg_cholesky_ex linalg_det linalg_eig linalg_eigh linalg_eigvals "
-    "linalg_eigvalsh linalg_householder_product linalg_inv linalg_inv_ex linalg_ldl_factor "
-    "linalg_ldl_factor_ex linalg_lu_factor linalg_lu_factor_ex linalg_matrix_exp linalg_qr "
-    "linalg_slogdet linalg_solve_triangular linalg_svd linalg_svdvals log_softmax "
-    "log_softmax_backward logcumsumexp logsumexp lu_unpack max.dim median.dim min.dim mode narrow "
-    "nanmedian.dim ones_like pad_end real scatter scatter.value scatter_add scatter_reduce select "
-    "select_backward select_scatter slice slice_backward slice_scatter softmax softmax_backward "
-    "sort squeeze.dim topk transpose tril triu unfold unfold_backward unsqueeze view_as_complex "
-    "view_as_real zeros_like cat bmm linear_recurrence".split()
+    """
+    alias attention_backward attention_forward cast cholesky cholesky_inverse clone cummax cummin
+    cumprod cumsum dense detach diag_embed diagonal diagonal_backward diagonal_scatter empty_like
+    fft_c2c fft_c2r fft_r2c flip_view full_like gather geqrf imag kthvalue linalg_cholesky
+    linalg_cholesky_ex linalg_det linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
+    linalg_householder_product linalg_inv linalg_inv_ex linalg_ldl_factor linalg_ldl_factor_ex
+    linalg_lu_factor linalg_lu_factor_ex linalg_matrix_exp linalg_qr linalg_slogdet linalg_svd
+    linalg_svdvals linear_recurrence log_softmax log_softmax_backward logcumsumexp logsumexp
+    lu_unpack max.dim median.dim min.dim mode nanmedian.dim narrow ones_like pad_end real scatter
+    scatter.value scatter_add scatter_reduce select select_backward select_scatter slice
+    slice_backward slice_scatter softmax softmax_backward sort squeeze.dim topk transpose tril
+    triu unfold unfold_backward unsqueeze view_as_complex view_as_real zeros_like
+    """.split()  # noqa: SIM905 - readable
 )
 _DIMS = frozenset({"dim", "dim0", "dim1", "dim2", "dims"})
 _SIZES = frozenset({"size", "input_size"})
@@ -187,20 +188,24 @@ _SIZES = frozenset({"size", "input_size"})
 _NEW_DIMS = frozenset({"unsqueeze"})
 # of a tensor without dimensions these leave it as it is
 _OF_NUMBERS = frozenset(
-    "cumsum cumprod softmax log_softmax softmax_backward log_softmax_backward logcumsumexp sort "
-    "cummax cummin topk max.dim min.dim kthvalue median.dim nanmedian.dim mode logsumexp gather "
-    "scatter scatter.value scatter_add scatter_reduce squeeze.dim unfold".split()
+    """
+    cummax cummin cumprod cumsum gather kthvalue linear_recurrence log_softmax
+    log_softmax_backward logcumsumexp logsumexp max.dim median.dim min.dim mode nanmedian.dim
+    scatter scatter.value scatter_add scatter_reduce softmax softmax_backward sort squeeze.dim
+    topk transpose unfold
+    """.split()  # noqa: SIM905 - readable
 )
 
 
-def _leading(call: Call) -> Any:
+def leading(call: Call) -> Any:
+    """Call an operator with the samples as one more dimension in front."""
     args = [call.all(each) for each in call.args]
     if call.name in _OF_NUMBERS and not call.args[0].ndim:
-        return _by_loop(call)
+        return by_loop(call)
     for i, name in enumerate(call.names):
         if name in _DIMS:
             args[i] = _shifted(args[i])
-        elif name in _SIZES:
+        elif name in _SIZES and isinstance(args[i], (tuple, list)):
             args[i] = (call.size, *args[i])
     if call.name in ("clone", "full_like", "zeros_like", "ones_like", "empty_like"):
         args[call.names.index("memory_format")] = "preserve_format"
@@ -293,9 +298,11 @@ def _linear(call: Call) -> Any:
 # ---- rows that are independent -------------------------------------------------------------------
 
 _FOLDED = frozenset(
-    "avg_pool2d avg_pool2d_backward conv2d conv2d_activation conv2d_backward_input "
-    "deform_sample deform_scatter max_pool2d_backward max_pool2d_with_indices native_max_pool2d "
-    "native_max_pool2d_backward".split()
+    """
+    avg_pool2d avg_pool2d_backward conv2d conv2d_activation conv2d_backward_input deform_sample
+    deform_scatter max_pool2d_backward max_pool2d_with_indices native_max_pool2d
+    native_max_pool2d_backward
+    """.split()  # noqa: SIM905 - readable
 )
 # parameters that all rows share
 _SHARED = {
@@ -316,7 +323,7 @@ def _samples(call: Call, rows: Any) -> Any:
 def _folded(call: Call) -> Any:
     shared = _SHARED.get(call.name, ())
     if any(call.is_batched(call.at(name)) for name in shared):
-        return _GROUPED[call.name](call) if call.name in _GROUPED else _by_loop(call)
+        return _GROUPED[call.name](call) if call.name in _GROUPED else by_loop(call)
     args = list(call.args)
     for i, name in enumerate(call.names):
         if plait.is_tensor(args[i]) and name not in shared:
@@ -379,7 +386,7 @@ _GROUPED: dict[str, Rule] = {
 def _batch_norm(call: Call) -> Any:
     x, weight, bias, eps = call.args
     if x.ndim < 2:
-        return _by_loop(call)
+        return by_loop(call)
     made = call.run([_to_channels(call.all(x)), *_of_channels(call, weight, bias), eps])
     y, mean, var = made
     return _from_channels(call, y), _samples(call, mean), _samples(call, var)
@@ -467,7 +474,7 @@ def _with_rows(call: Call, x: Any, target: Any) -> tuple[Any, Any, bool]:
 def _nll_loss(call: Call) -> Any:
     x, target, weight, reduction, ignored = call.args
     if call.is_batched(weight):
-        return _by_loop(call)
+        return by_loop(call)
     data, classes, had = _with_rows(call, x, target)
     losses = _samples(call, call.run([_rows(data), _rows(classes), weight, "none", ignored]))
     if not had and reduction == "none":
@@ -478,7 +485,7 @@ def _nll_loss(call: Call) -> Any:
 def _nll_loss_backward(call: Call) -> Any:
     grad, target, weight, size, reduction, ignored = call.args
     if call.is_batched(weight):
-        return _by_loop(call)
+        return by_loop(call)
     classes = call.all(target)
     full = (call.size, *size) if len(size) > 1 else (call.size, 1, *size)
     classes = classes.reshape(full[0], full[1], *full[3:])
@@ -492,7 +499,7 @@ def _nll_loss_backward(call: Call) -> Any:
 def _cross_entropy(call: Call) -> Any:
     x, target, weight, reduction, ignored = call.args
     if call.is_batched(weight):
-        return _by_loop(call)
+        return by_loop(call)
     data, classes, had = _with_rows(call, x, target)
     made, lse = call.run([_rows(data), _rows(classes), weight, "none", ignored])
     losses, lse = _samples(call, made), _samples(call, lse)
@@ -504,7 +511,7 @@ def _cross_entropy(call: Call) -> Any:
 def _cross_entropy_backward(call: Call) -> Any:
     grad, x, lse, target, weight, reduction, ignored = call.args
     if call.is_batched(weight):
-        return _by_loop(call)
+        return by_loop(call)
     data, classes, _ = _with_rows(call, x, target)
     sums = call.all(lse).reshape(classes.shape)
     divisor = _counted(call, target, weight, ignored)
@@ -521,7 +528,7 @@ def _index_select(call: Call) -> Any:
     if not call.is_batched(index):
         return call.run([call.all(x), dim % max(x.ndim, 1) + 1, index])
     if not x.ndim:
-        return _by_loop(call)
+        return by_loop(call)
     data, at = call.all(x), dim % x.ndim + 1
     return data.gather(at, _spread_index(call, index, data, at))
 
@@ -538,7 +545,7 @@ def _spread_index(call: Call, index: Any, data: Any, at: int) -> Any:
 def _index_add(call: Call) -> Any:
     x, dim, index, source, alpha = call.args
     if not x.ndim:
-        return _by_loop(call)
+        return by_loop(call)
     data, added, at = call.all(x), call.all(source), dim % x.ndim + 1
     if not call.is_batched(index):
         return call.run([data, at, index, added, alpha])
@@ -622,23 +629,52 @@ def _index_tensors_backward(call: Call) -> Any:
 # ---- others --------------------------------------------------------------------------------------
 
 
+def _matrices(call: Call, *values: Any) -> list[Any]:
+    """Return all samples of matrices whose own batches are broadcast against each other."""
+    ndim = max(each.ndim for each in values)
+    return [
+        _aligned(call, each, ndim) if call.is_batched(each) else call.all(each) if each.ndim == ndim
+        else each.expand(call.size, *(1,) * (ndim - each.ndim), *each.shape)
+        for each in values
+    ]  # fmt: skip
+
+
+def _on_matrices(call: Call) -> Any:
+    first, second, *rest = call.args
+    return call.run([*_matrices(call, first, second), *rest])
+
+
 def _solve(call: Call) -> Any:
     first, second, *rest = call.args
-    a, b = call.all(first), call.all(second)
-    if second.ndim != 1 and second.ndim != first.ndim - 1:
-        return call.run([a, b, *rest])
-    made = call.run([a, b.unsqueeze(-1), *rest])
+    left = call.at("left")
+    vector = second.ndim == 1 or (
+        left and second.ndim == first.ndim - 1 and second.shape == first.shape[:-1]
+    )
+    if not vector:
+        return _on_matrices(call)
+    made = call.run([*_matrices(call, first, second.unsqueeze(-1)), *rest])
     if isinstance(made, (tuple, list)):
         return (made[0].squeeze(-1), *made[1:])
     return made.squeeze(-1)
 
 
+def _cat(call: Call) -> Any:
+    tensors, dim = call.args
+    kept = [each for each in tensors if tuple(each.shape) != (0,)]
+    kept = kept if kept else list(tensors)[:1]
+    ndim = kept[0].ndim
+    return plait.cat([call.all(each) for each in kept], dim % ndim + 1 if ndim else dim)
+
+
+def _as_strided(call: Call) -> Any:
+    x, size, stride, offset = call.args
+    data = call.all(x).contiguous()
+    start = data.storage_offset() + offset
+    return data.as_strided((call.size, *size), (data.stride(0), *stride), start)
+
+
 def _attention(call: Call) -> Any:
-    at = call.names.index("mask")
-    if call.args[at] is not None:
-        return _by_loop(call)
-    args = [_rows(call.all(each)) if plait.is_tensor(each) else each for each in call.args]
-    return tuple(_samples(call, each) for each in call.run(args))
+    return by_loop(call) if call.at("mask") is not None else leading(call)
 
 
 def _dropout(call: Call) -> Any:
@@ -649,7 +685,7 @@ def _dropout(call: Call) -> Any:
     return call.all(x) * mask, mask.unsqueeze(0).expand(call.size, *mask.shape)
 
 
-def _by_loop(call: Call) -> Any:
+def by_loop(call: Call) -> Any:
     """Call the operator for each sample: for those without a rule."""
     made = []
     for i in range(call.size):
@@ -669,8 +705,13 @@ def _one(call: Call, value: Any, i: int) -> Any:
 
 
 _RULES: dict[str, Rule] = {
-    "addmm": _addmm, "attention_backward": _attention, "attention_forward": _attention,
-    "batch_norm_backward": _batch_norm_backward, "conv2d_backward_weight": _conv2d_weight,
+    **dict.fromkeys(_FOLDED, _folded),
+    **dict.fromkeys(_LEADING, leading),
+    "addmm": _addmm, "as_strided": _as_strided, "attention_backward": _attention,
+    "attention_forward": _attention, "batch_norm_backward": _batch_norm_backward,
+    "conv2d_backward_weight": _conv2d_weight,
+    "bmm": _mm, "cat": _cat, "cholesky_solve": _on_matrices,
+    "linalg_solve_triangular": _on_matrices,
     "cross_entropy_backward": _cross_entropy_backward, "cross_entropy_forward": _cross_entropy,
     "dot": _dot, "embedding": _embedding, "embedding_backward": _embedding_backward,
     "expand": _expand, "index_add": _index_add, "index_select": _index_select,
@@ -681,8 +722,6 @@ _RULES: dict[str, Rule] = {
     "nll_loss_backward": _nll_loss_backward, "permute": _permute, "squeeze": _squeeze, "t": _t,
     "view": _view,
     **dict.fromkeys(("argmax", "argmin", "norm", "var_mean"), _reduction),
-    **dict.fromkeys(_FOLDED, _folded),
-    **dict.fromkeys(_LEADING, _leading),
 }  # fmt: skip
 
 
@@ -699,4 +738,4 @@ def rule_of(name: str) -> Rule | None:
         return _pointwise
     if kind == "reduction":
         return _reduction
-    return None if kind == "composite" else _by_loop
+    return None if kind == "composite" else by_loop

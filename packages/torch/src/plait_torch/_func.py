@@ -8,7 +8,6 @@ from typing import Any
 
 import plait
 from plait.nn import functional_call
-from plait_torch._batched_tensor import own
 from plait_torch._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 from plait_torch._vmap import vmap
 
@@ -40,8 +39,8 @@ class _Level:
         if not plait.is_tensor(leaf) or not (leaf.dtype.is_floating_point or leaf.dtype.is_complex):
             return leaf
         with plait.enable_grad():
-            made = leaf.view_as(leaf) if leaf.requires_grad else leaf.detach().requires_grad_()
-        return own(made)
+            own = leaf.view_as(leaf) if leaf.requires_grad else leaf.detach().requires_grad_()
+        return own
 
     def gradients(self, outputs: Any, cotangents: Any = None) -> list[Any]:
         """Return the gradient of each leaf, zeros for unused ones."""
@@ -290,7 +289,7 @@ def jacfwd(
     *,
     randomness: str = "error",
 ) -> Callable[..., Any]:
-    """Return a function that returns the Jacobian of `func`, computed column by column, all at once.
+    """Return a function that returns the Jacobian of `func`, by columns, all at once.
 
     For functions with more outputs than inputs it takes less time than `jacrev`.
 

@@ -106,6 +106,10 @@ def called(name: str, form: int, args: Any, targets: Any) -> Any:
 
 def read(tensor: Any) -> Any:
     """Return the number in an instance of a class that sees calls."""
+    if _batched_tensor.active():
+        tensor = _batched_tensor.recognized(tensor)
+        if isinstance(tensor, _batched_tensor.BatchedTensor):
+            return tensor.read()
     if not getattr(tensor, "_is_wrapper", False):
         return NotImplemented
     func = import_module("plait_torch._aten").packet("_local_scalar_dense").default
