@@ -174,23 +174,23 @@ def unwrapped(tensor: Any, level: int, size: int) -> Any:
 
 class _Enter(Function):
     @staticmethod
-    def forward(ctx: Any, value: Any, level: int) -> Any:  # type: ignore[override]
+    def forward(ctx: Any, value: Any, level: int) -> Any:
         ctx.level, ctx.size = level, value.shape[0]
         return wrapped(value.detach(), level)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Any) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Any) -> Any:
         return leave(gradient, ctx.level, ctx.size), None
 
 
 class _Leave(Function):
     @staticmethod
-    def forward(ctx: Any, tensor: Any) -> Any:  # type: ignore[override]
+    def forward(ctx: Any, tensor: Any) -> Any:
         ctx.level = tensor.level
         return tensor.value.detach()
 
     @staticmethod
-    def backward(ctx: Any, gradient: Any) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Any) -> Any:
         return enter(gradient, ctx.level)
 
 

@@ -587,7 +587,7 @@ def _index_tensors(call: Call) -> Any:
 
 def _taken(indices: Any) -> int:
     """Return the number of dimensions that indices become together."""
-    return max(each.ndim for each in indices if each is not None)
+    return int(max(each.ndim for each in indices if each is not None))
 
 
 def _apart(indices: Any) -> bool:
