@@ -362,11 +362,16 @@ plait_status tensor_on(plait_thread *thread, plait_storage *storage, void *data,
                (long long)at, (unsigned long long)storage->nbytes);
 }
 
+// Layers below this position serve tensors whose bytes mean something else; those above follow what
+// happens to a handle, and do not know its aliases.
+constexpr uint64_t layers_of_bytes = (uint64_t(1) << 16) - 1;
+
 plait_status tensor_alias(plait_thread *thread, plait_tensor *t, plait_tensor **out) {
   plait_retain(t->storage);
   const plait_status s = handle(thread, t->storage, t->dl.data, t->dl.dtype, t->dl.ndim,
                                 t->dl.shape, t->dl.strides, out);
   if (s >= 0) (*out)->flags |= t->flags & PLAIT_TENSOR_DATA;
+  if (s >= 0) (*out)->layers |= t->layers & layers_of_bytes;
   if (s >= 0 && __builtin_expect(t->slot[3] != nullptr, 0)) {
     auto *sparse = static_cast<plait_sparse *>(t->slot[3]);
     plait_retain(sparse);

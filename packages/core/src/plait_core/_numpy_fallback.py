@@ -70,7 +70,7 @@ def mapped(value: Any, kind: Any, change: Callable[[Any], Any]) -> Any:
     if type(value) in (list, tuple):
         return type(value)(mapped(each, kind, change) for each in value)
     if isinstance(value, tuple) and hasattr(value, "_make"):  # a named tuple of results
-        return value._make(mapped(each, kind, change) for each in value)  # type: ignore[attr-defined]
+        return value._make(mapped(each, kind, change) for each in value)
     if type(value) is dict:
         return {key: mapped(each, kind, change) for key, each in value.items()}
     return value

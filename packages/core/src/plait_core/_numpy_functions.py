@@ -106,7 +106,7 @@ def _operator(ufunc: Any) -> Callable[..., Any] | None:
     if ufunc.__name__ not in _NAMES and name not in _SAME:
         return None
     try:
-        return _binding.operator(name)  # type: ignore[no-any-return]
+        return _binding.operator(name)
     except AttributeError:
         return None
 

@@ -241,9 +241,10 @@ def jacrev(
     has_aux: bool = False,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """Return a function that returns the Jacobian of `func`, computed row by row.
+    """Return a function that returns the Jacobian of `func`, computed by backward passes.
 
-    Its shape is that of the output followed by that of the argument.
+    Its shape is that of the output followed by that of the argument. All rows are computed in one
+    pass, or at most `chunk_size` at once.
 
     Example:
         >>> import plait
@@ -261,7 +262,7 @@ def jacrev(
         jacobians = []
         with plait.enable_grad():
             for out in outputs:
-                trees = level.outside(level.like_trees(_rows(level, out)))
+                trees = level.outside(level.like_trees(_rows(level, out, chunk_size)))
                 jacobians.append(trees[0] if isinstance(argnums, int) else tuple(trees))
         whole = tree_unflatten(jacobians, spec)
         return (whole, level.outside(aux)) if has_aux else whole
@@ -269,19 +270,15 @@ def jacrev(
     return derived
 
 
-def _rows(level: _Level, out: Any) -> list[Any]:
-    """Return the Jacobian of a tensor for each leaf."""
-    rows: list[list[Any]] = []
-    for index in range(out.numel()):
-        if out.requires_grad:
-            rows.append(level.gradients(out.reshape(-1)[index]))
-        else:
-            rows.append([plait.zeros_like(leaf) for leaf in level.leaves])
+def _rows(level: _Level, out: Any, chunk_size: int | None) -> list[Any]:
+    """Return the Jacobian of a tensor for each leaf: all its rows in one backward pass."""
+    if not out.requires_grad or not out.numel():
+        return [leaf.new_zeros((*out.shape, *leaf.shape)) for leaf in level.leaves]
+    rows = plait.eye(out.numel(), dtype=out.dtype).reshape(out.numel(), *out.shape)
+    found = vmap(lambda row: level.gradients(out, row), chunk_size=chunk_size)(rows)
     return [
-        plait.stack([row[i] for row in rows]).reshape(*out.shape, *leaf.shape)
-        if rows
-        else leaf.new_zeros((*out.shape, *leaf.shape))
-        for i, leaf in enumerate(level.leaves)
+        rows_of.reshape(*out.shape, *leaf.shape)
+        for rows_of, leaf in zip(found, level.leaves, strict=True)
     ]
 
 
@@ -292,8 +289,69 @@ def jacfwd(
     *,
     randomness: str = "error",
 ) -> Callable[..., Any]:
-    """Return a function that returns the Jacobian: it calls `jacrev`."""
-    return jacrev(func, argnums, has_aux=has_aux)
+    """Return a function that returns the Jacobian of `func`, by columns, all at once.
+
+    For functions with more outputs than inputs it takes less time than `jacrev`.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._func import jacfwd
+        >>> jacfwd(lambda x: x**2)(plait.tensor([1.0, 2.0]))
+        tensor([[2., 0.],
+                [0., 4.]])
+    """
+
+    @functools.wraps(func)
+    def derived(*args: Any, **kwargs: Any) -> Any:
+        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+        primals = tuple(args[number] for number in numbers)
+        leaves, spec = tree_flatten(primals)
+        sizes = [leaf.numel() for leaf in leaves]
+
+        def of(*chosen: Any) -> Any:
+            replaced = list(args)
+            for number, value in zip(numbers, chosen, strict=True):
+                replaced[number] = value
+            return func(*replaced, **kwargs)
+
+        def column(*directions: Any) -> Any:
+            tangents = tree_unflatten(list(directions), spec)
+            made = jvp(of, primals, tangents, has_aux=has_aux)
+            return (made[1], made[2]) if has_aux else made[1]
+
+        columns = vmap(column, out_dims=(0, None) if has_aux else 0, randomness=randomness)(
+            *_basis(leaves, sizes)
+        )
+        columns, aux = columns if has_aux else (columns, None)
+        outputs, shape = tree_flatten(columns)
+        found = [_columns(out, leaves, sizes, spec) for out in outputs]
+        whole = tree_unflatten(
+            [each[0] if isinstance(argnums, int) else each for each in found], shape
+        )
+        return (whole, aux) if has_aux else whole
+
+    return derived
+
+
+def _basis(leaves: list[Any], sizes: list[int]) -> list[Any]:
+    """Return for each leaf all directions, those of the other leaves being 0."""
+    rows = []
+    for i, leaf in enumerate(leaves):
+        parts = [
+            plait.eye(n, dtype=leaf.dtype) if i == k else plait.zeros(n, sizes[i], dtype=leaf.dtype)
+            for k, n in enumerate(sizes)
+        ]
+        rows.append(plait.cat(parts).reshape(sum(sizes), *leaf.shape))
+    return rows
+
+
+def _columns(out: Any, leaves: list[Any], sizes: list[int], spec: Any) -> Any:
+    parts = plait.split(out, sizes)
+    moved = [
+        part.movedim(0, -1).reshape(*out.shape[1:], *leaf.shape)
+        for part, leaf in zip(parts, leaves, strict=True)
+    ]
+    return tree_unflatten(moved, spec)
 
 
 def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:

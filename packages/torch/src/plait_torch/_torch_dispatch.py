@@ -11,6 +11,7 @@ import threading
 from typing import Any
 
 from plait_abi.imports import import_module
+from plait_torch import _batched_tensor
 
 __all__ = ["TorchDispatchMode", "bind", "called", "disabled", "modes", "unbind"]
 
@@ -93,6 +94,10 @@ def ask(func: Any, args: Any, kwargs: Any) -> Any:
 
 def called(name: str, form: int, args: Any, targets: Any) -> Any:
     """Serve a call that plait's core sees: the layer's function."""
+    if _batched_tensor.active():
+        answer = import_module("plait_torch._batching").serve(name, form, args, targets)
+        if answer is not _batched_tensor.UNTOUCHED:
+            return answer
     if name in _TAKEN_APART and form == 0:
         return Ellipsis
     func, short, kwargs = import_module("plait_torch._aten").of_call(name, form, args, targets)
@@ -101,6 +106,10 @@ def called(name: str, form: int, args: Any, targets: Any) -> Any:
 
 def read(tensor: Any) -> Any:
     """Return the number in an instance of a class that sees calls."""
+    if _batched_tensor.active():
+        tensor = _batched_tensor.recognized(tensor)
+        if isinstance(tensor, _batched_tensor.BatchedTensor):
+            return tensor.read()
     if not getattr(tensor, "_is_wrapper", False):
         return NotImplemented
     func = import_module("plait_torch._aten").packet("_local_scalar_dense").default

@@ -677,7 +677,8 @@ typedef struct plait_runtime { /* the one singleton; components get a pointer to
   plait_status (*implement)(plait_thread *, const plait_op *, uint32_t slot, plait_kernel, void *ctx,
                             const plait_plugin *, uint64_t *undo);
   plait_status (*retract)(plait_thread *, uint64_t undo);
-  /* reserves a layer; `wanted` is its bit's preferred position: higher ones run earlier; the next free one is taken */
+  /* reserves a layer; `wanted` is its bit's preferred position: higher ones run earlier; the next free one is taken.
+   * Those below 16 serve tensors whose bytes mean something else, and see their aliases, too */
   plait_status (*layer)(plait_thread *, const char *name, uint32_t wanted, uint32_t *bit);
   plait_status (*call)(plait_call *);       /* fills todo from the tensors and the thread, then runs */
   plait_status (*call_below)(plait_call *); /* runs what call->todo still holds, then the kernel */
@@ -700,7 +701,7 @@ typedef struct plait_runtime { /* the one singleton; components get a pointer to
                              DLDevice, plait_tensor **); /* strides NULL: C order; bytes are uninitialised */
   plait_status (*tensor_on)(plait_thread *, plait_storage *, void *data, DLDataType, int32_t ndim, const int64_t *shape,
                             const int64_t *strides, plait_tensor **); /* data: first element; bounds are checked */
-  plait_status (*tensor_alias)(plait_thread *, plait_tensor *, plait_tensor **); /* same bytes, new handle, no layers */
+  plait_status (*tensor_alias)(plait_thread *, plait_tensor *, plait_tensor **); /* same bytes, new handle; of layers those below 16 */
   plait_status (*storage_new)(plait_thread *, DLDevice, uint64_t nbytes, plait_storage **);
   plait_status (*storage_wrap)(plait_thread *, void *data, uint64_t nbytes, DLDevice, uint64_t flags,
                                void (*release)(void *), void *block, plait_storage **);

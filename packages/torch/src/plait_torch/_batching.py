@@ -1,0 +1,153 @@
+"""Operators on batched tensors: one call for all samples, by a rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plait
+from plait_torch._batched_tensor import (
+    UNTOUCHED,
+    BatchedTensor,
+    find_level,
+    innermost,
+    note_leaf,
+    recognized,
+    wrapped,
+)
+from plait_torch._batching_rules import Call, by_loop, is_random, leading, rule_of
+
+__all__ = ["serve"]
+
+
+def _resolved(values: Any, found: list[BatchedTensor]) -> list[Any]:
+    """Return values in which other handles of batched tensors are these; add those to `found`."""
+    made = []
+    for value in values:
+        kind = type(value)
+        if kind is BatchedTensor:
+            found.append(value)
+        elif kind is list or kind is tuple:
+            value = kind(_resolved(value, found)) if value else value
+        elif kind is plait.Tensor:
+            value = recognized(value)
+            if type(value) is BatchedTensor:
+                found.append(value)
+        made.append(value)
+    return made
+
+
+def serve(name: str, form: int, args: Any, targets: Any) -> Any:
+    """Serve a call that plait's core sees, if an argument is batched; else return `UNTOUCHED`.
+
+    The innermost level is taken; the rule's own calls come here again for the others.
+    """
+    found: list[BatchedTensor] = []
+    args = _resolved(args, found)
+    if targets:
+        targets = _resolved(targets, found)
+    if not found:
+        return _draw(name, args) if form == 0 and is_random(name) else UNTOUCHED
+    level = max(each.level for each in found)
+    size = next(each.value.shape[0] for each in found if each.level == level)
+    for value in args:
+        if plait.is_tensor(value) and value.requires_grad and value.is_leaf:
+            note_leaf(value)
+    here = find_level(level)
+    randomness = here.randomness if here is not None else "error"
+    if is_random(name) and randomness == "error":
+        raise _drawn(name)
+    call = Call(name, args, level, size, randomness)
+    if form == 0 and name.partition(".")[0].endswith("_"):
+        return _write(call)
+    rule = rule_of(name)
+    if rule is None:
+        if form == 0:
+            return Ellipsis
+        return _into(call, targets, _function_of(call))
+    made = rule(call)
+    return _wrapped(made, level) if form == 0 else _into(call, targets, _wrapped(made, level))
+
+
+def _drawn(name: str) -> RuntimeError:
+    return RuntimeError(
+        f"vmap: {name} draws random numbers; say `randomness='different'` for other numbers in "
+        "each sample, or `'same'`"
+    )
+
+
+def _draw(name: str, args: Any) -> Any:
+    """Draw random numbers that do not depend on a batched tensor."""
+    level = innermost()
+    if level is None or level.randomness == "same":
+        return UNTOUCHED
+    if level.randomness == "error":
+        raise _drawn(name)
+    call = Call(name, args, level.number, level.size, "different")
+    if name.partition(".")[0].endswith("_") or name == "randperm":
+        return UNTOUCHED if name != "randperm" else _wrapped(by_loop(call), level.number)
+    return _wrapped(leading(call), level.number)
+
+
+def _function_of(call: Call) -> Any:
+    """Return the results of the operator's function, for forms of a composite one."""
+    return call.run(call.args)
+
+
+def _wrapped(made: Any, level: int) -> Any:
+    if isinstance(made, (tuple, list)):
+        return [wrapped(each, level) for each in made]
+    return wrapped(made, level)
+
+
+def _into(call: Call, targets: Any, results: Any) -> Any:
+    """Write results to the tensors of a form in place or with ``out=``."""
+    several = results if isinstance(results, (tuple, list)) else (results,)
+    for target, result in zip(targets, several, strict=True):
+        _assign(call, target, result)
+    return tuple(targets)
+
+
+def _assign(call: Call, target: Any, result: Any) -> None:
+    if not call.is_batched(target):
+        raise RuntimeError(
+            f"vmap: {call.name}: a tensor that all samples share cannot be written in place with "
+            "values that differ between samples; make it of a sample first, as in x + zeros"
+        )
+    missing = target.ndim - result.ndim
+    data = call.all(result)
+    if missing > 0:
+        data = data.reshape(call.size, *(1,) * missing, *data.shape[1:])
+    target.value.copy_(data)
+
+
+def _write(call: Call) -> Any:
+    """Serve an operator that only has a form in place, such as ``copy_``."""
+    target, *rest = call.args
+    if call.name == "copy_":
+        _assign(call, target, rest[0])
+    elif call.name == "index_put_tensors_":
+        _put(call)
+    elif not any(call.is_batched(each) for each in rest) and call.is_batched(target):
+        _binding_call(call, target.value, rest)
+    else:
+        raise NotImplementedError(f"vmap: there is no batching rule for {call.name}")
+    return target
+
+
+def _binding_call(call: Call, data: Any, rest: list[Any]) -> None:
+    if call.randomness == "same":
+        first = data[0].clone()
+        call.run([first, *rest])
+        data.copy_(first.unsqueeze(0).expand(data.shape))
+    else:
+        call.run([data, *rest])
+
+
+def _put(call: Call) -> None:
+    target, indices, values, accumulate = call.args
+    if not call.is_batched(target):
+        _assign(call, target, target)
+    for i in range(call.size):
+        chosen = [each.value[i] if call.is_batched(each) else each for each in indices]
+        one = values.value[i] if call.is_batched(values) else values
+        call.run([target.value[i], chosen, one, accumulate])

@@ -1,0 +1,741 @@
+"""Batching rules: how one call of an operator computes it for all samples of a batch.
+
+A rule gets the arguments of a call, of which some are batched, and returns results with the samples
+along dimension 0. What an operator's definition says gives most rules: pointwise operators align
+the dimensions of a sample, reductions shift `dim`. Many others take batch dimensions in front by
+themselves (`_LEADING`), or treat their own dimension 0 as independent rows, which the samples are
+folded into (`_FOLDED`).
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import plait
+from plait_abi import _binding
+from plait_torch._batched_tensor import BatchedTensor
+
+__all__ = ["Call", "by_loop", "is_random", "kind_of", "leading", "rule_of"]
+
+Rule = Callable[["Call"], Any]
+
+
+@functools.cache
+def _definitions() -> dict[str, Any]:
+    text = importlib.resources.files("plait_ops").joinpath("ops.json").read_text("utf-8")
+    return {each["name"]: each for each in json.loads(text)["operators"]}
+
+
+def kind_of(name: str) -> str:
+    """Return the kind of an operator's definition; empty for those of plug-ins."""
+    return str(_definitions().get(name, {}).get("kind", ""))
+
+
+def is_random(name: str) -> bool:
+    """Return whether an operator draws random numbers."""
+    return "random" in _definitions().get(name, {}).get("flags", ())
+
+
+@functools.cache
+def _parameters(name: str) -> tuple[tuple[str, ...], int]:
+    """Return the names of the parameters, and how many may be given by position."""
+    definition = _definitions()[name]
+    names = tuple(each["name"] for each in definition["arguments"])
+    inside = definition["schema"].partition("(")[2].rpartition(") ->")[0]
+    _, star, behind = f", {inside}".partition(", *, ")
+    return names, len(names) - (behind.count(", ") + 1 if star else 0)
+
+
+class Call:
+    """A call of an operator with batched arguments."""
+
+    def __init__(self, name: str, args: Any, level: int, size: int, randomness: str) -> None:
+        self.name, self.args, self.level, self.size = name, list(args), level, size
+        self.randomness = randomness
+        self.names = _parameters(name)[0] if name in _definitions() else ()
+
+    def is_batched(self, value: Any) -> bool:
+        """Return whether a value has a part for each sample."""
+        return isinstance(value, BatchedTensor) and value.level == self.level
+
+    def some(self, value: Any) -> Any:
+        """Return all samples if the value is batched, else the value."""
+        return value.value if self.is_batched(value) else value
+
+    def all(self, value: Any) -> Any:
+        """Return all samples of a tensor along dimension 0; other values as they are."""
+        if self.is_batched(value):
+            return value.value
+        if plait.is_tensor(value):
+            return value.unsqueeze(0).expand(self.size, *value.shape)
+        if isinstance(value, (list, tuple)):
+            return type(value)(self.all(each) for each in value)
+        return value
+
+    def at(self, name: str) -> Any:
+        """Return an argument by the name of its parameter."""
+        return self.args[self.names.index(name)]
+
+    def run(self, args: Any, name: str = "") -> Any:
+        """Call an operator with all arguments in the order of its schema."""
+        called = name or self.name
+        names, count = _parameters(called)
+        keywords = dict(zip(names[count:], args[count:], strict=False))
+        return _binding.operator(called)(*args[:count], **keywords)
+
+
+def _shifted(dim: Any) -> Any:
+    """Return dimensions of a sample as those of all samples; negative ones stay."""
+    if isinstance(dim, (list, tuple)):
+        return tuple(_shifted(each) for each in dim)
+    return dim + 1 if isinstance(dim, int) and dim >= 0 else dim
+
+
+# ---- rules that definitions give -----------------------------------------------------------------
+
+
+def _aligned(call: Call, value: Any, ndim: int) -> Any:
+    if not call.is_batched(value):
+        return value
+    missing = ndim - value.ndim
+    data = value.value
+    return data.reshape(data.shape[0], *(1,) * missing, *data.shape[1:]) if missing else data
+
+
+def _pointwise(call: Call) -> Any:
+    tensors = [each for each in call.args if plait.is_tensor(each)]
+    ndim = max(each.ndim for each in tensors)
+    args = [_aligned(call, each, ndim) for each in call.args]
+    numbers = [each for each in tensors if each.dtype is not plait.bool]
+    if len({each.dtype for each in numbers}) > 1 and not all(each.ndim for each in numbers):
+        # a tensor without dimensions does not decide the dtype, but all its samples would
+        common = functools.reduce(plait.promote_types, _deciding(numbers))
+        args = [
+            new.to(common) if plait.is_tensor(old) and old.dtype is not plait.bool else new
+            for old, new in zip(call.args, args, strict=True)
+        ]
+    return call.run(args)
+
+
+def _deciding(tensors: list[Any]) -> list[Any]:
+    first, *rest = tensors
+    kinds = [first.dtype]
+    for each in rest:
+        kinds.append(plait.result_type(first, each))
+    return kinds
+
+
+# reductions of all elements, as reductions along a dimension
+_WHOLE = {
+    "max": "amax", "min": "amin", "prod": "prod.dim", "any": "any.dim", "all": "all.dim",
+}  # fmt: skip
+
+
+def _reduction(call: Call) -> Any:
+    x, data = call.args[0], call.all(call.args[0])
+    if "dim" in call.names:
+        at = call.names.index("dim")
+        dim = call.args[at]
+        if not (dim is None or dim == () or dim == []) and x.ndim:
+            args = [data, *call.args[1:]]
+            args[at] = _shifted(dim)
+            return call.run(args)
+    flat = data.reshape(call.size, -1)
+    name = _WHOLE.get(call.name, call.name)
+    names, _ = _parameters(name)
+    args = [flat if n == "self" else call.at(n) if n in call.names else None for n in names]
+    kind = _definitions()[name]["arguments"][names.index("dim")]["type"]
+    args[names.index("dim")] = (-1,) if "[]" in kind else -1
+    keeps = "keepdim" in names
+    if keeps:
+        args[names.index("keepdim")] = False
+    results = call.run(args, name)
+    if keeps and "keepdim" in call.names and call.at("keepdim"):
+        shape = (call.size, *(1,) * x.ndim)
+        results = (
+            tuple(each.reshape(shape) for each in results)
+            if isinstance(results, (tuple, list))
+            else results.reshape(shape)
+        )
+    return results
+
+
+# ---- operators that take batch dimensions in front ----------------------------------------------
+
+_LEADING = frozenset(
+    """
+    alias attention_backward attention_forward cast cholesky cholesky_inverse clone cummax cummin
+    cumprod cumsum dense detach diag_embed diagonal diagonal_backward diagonal_scatter empty_like
+    fft_c2c fft_c2r fft_r2c flip_view full_like gather geqrf imag kthvalue linalg_cholesky
+    linalg_cholesky_ex linalg_det linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
+    linalg_householder_product linalg_inv linalg_inv_ex linalg_ldl_factor linalg_ldl_factor_ex
+    linalg_lu_factor linalg_lu_factor_ex linalg_matrix_exp linalg_qr linalg_slogdet linalg_svd
+    linalg_svdvals linear_recurrence log_softmax log_softmax_backward logcumsumexp logsumexp
+    lu_unpack max.dim median.dim min.dim mode nanmedian.dim narrow ones_like pad_end real scatter
+    scatter.value scatter_add scatter_reduce select select_backward select_scatter slice
+    slice_backward slice_scatter softmax softmax_backward sort squeeze.dim topk transpose tril
+    triu unfold unfold_backward unsqueeze view_as_complex view_as_real zeros_like
+    """.split()  # noqa: SIM905 - readable
+)
+_DIMS = frozenset({"dim", "dim0", "dim1", "dim2", "dims"})
+_SIZES = frozenset({"size", "input_size"})
+# dimensions that count one more than those of the input have
+_NEW_DIMS = frozenset({"unsqueeze"})
+# of a tensor without dimensions these leave it as it is
+_OF_NUMBERS = frozenset(
+    """
+    cummax cummin cumprod cumsum gather kthvalue linear_recurrence log_softmax
+    log_softmax_backward logcumsumexp logsumexp max.dim median.dim min.dim mode nanmedian.dim
+    scatter scatter.value scatter_add scatter_reduce softmax softmax_backward sort squeeze.dim
+    topk transpose unfold
+    """.split()  # noqa: SIM905 - readable
+)
+
+
+def leading(call: Call) -> Any:
+    """Call an operator with the samples as one more dimension in front."""
+    args = [call.all(each) for each in call.args]
+    if call.name in _OF_NUMBERS and not call.args[0].ndim:
+        return by_loop(call)
+    for i, name in enumerate(call.names):
+        if name in _DIMS:
+            args[i] = _shifted(args[i])
+        elif name in _SIZES and isinstance(args[i], (tuple, list)):
+            args[i] = (call.size, *args[i])
+    if call.name in ("clone", "full_like", "zeros_like", "ones_like", "empty_like"):
+        args[call.names.index("memory_format")] = "preserve_format"
+    return call.run(args)
+
+
+def _view(call: Call) -> Any:
+    size = tuple(call.args[1])
+    data = call.all(call.args[0])
+    if -1 in size:
+        known = math.prod(each for each in size if each != -1)
+        rest = call.args[0].numel() // known if known else 0
+        size = tuple(rest if each == -1 else each for each in size)
+    return data.reshape(call.size, *size)
+
+
+def _expand(call: Call) -> Any:
+    x, size = call.args[0], tuple(call.args[1])
+    data = _aligned(call, x, len(size))
+    return data.expand(call.size, *size)
+
+
+def _permute(call: Call) -> Any:
+    x, dims = call.args[0], tuple(call.args[1])
+    return call.all(x).permute(0, *((d % x.ndim) + 1 for d in dims))
+
+
+def _t(call: Call) -> Any:
+    data = call.all(call.args[0])
+    return data.transpose(1, 2) if data.ndim == 3 else data
+
+
+def _squeeze(call: Call) -> Any:
+    x = call.args[0]
+    ones = tuple(i + 1 for i, n in enumerate(x.shape) if n == 1)
+    return call.all(x).squeeze(ones) if ones else call.all(x)
+
+
+# ---- products ------------------------------------------------------------------------------------
+
+
+def _mm(call: Call) -> Any:
+    return plait.matmul(call.some(call.args[0]), call.some(call.args[1]))
+
+
+def _mv(call: Call) -> Any:
+    matrix, vector = call.args
+    if not call.is_batched(matrix):
+        return plait.matmul(vector.value, matrix.t())
+    if not call.is_batched(vector):
+        return plait.matmul(matrix.value, vector)
+    return plait.matmul(matrix.value, vector.value.unsqueeze(-1)).squeeze(-1)
+
+
+def _dot(call: Call) -> Any:
+    x, y = call.args
+    if call.is_batched(x) and call.is_batched(y):
+        return plait.matmul(x.value.unsqueeze(1), y.value.unsqueeze(2)).reshape(call.size)
+    batched, other = (x, y) if call.is_batched(x) else (y, x)
+    return plait.matmul(batched.value, other)
+
+
+def _addmm(call: Call) -> Any:
+    x, first, second, beta, alpha = call.args
+    product = plait.matmul(call.some(first), call.some(second))
+    if alpha != 1:
+        product = product * alpha
+    if beta == 0:
+        return product.expand(call.size, *product.shape[-2:])
+    added = _aligned(call, x, 2)
+    return product + (added if beta == 1 else added * beta)
+
+
+def _linear(call: Call) -> Any:
+    x, weight, bias = call.args
+    if not call.is_batched(weight) and not call.is_batched(bias):
+        return call.run([x.value, weight, bias])
+    across = call.some(weight).transpose(-1, -2)
+    if call.is_batched(weight) and x.ndim == 1:
+        made = plait.matmul(call.all(x).unsqueeze(1), across).squeeze(1)
+    elif call.is_batched(weight):
+        rows = call.all(x)
+        made = plait.matmul(rows.reshape(call.size, -1, rows.shape[-1]), across)
+        made = made.reshape(*rows.shape[:-1], across.shape[-1])
+    else:
+        made = plait.matmul(call.some(x), across)
+    return made if bias is None else made + _aligned(call, bias, x.ndim)
+
+
+# ---- rows that are independent -------------------------------------------------------------------
+
+_FOLDED = frozenset(
+    """
+    avg_pool2d avg_pool2d_backward conv2d conv2d_activation conv2d_backward_input deform_sample
+    deform_scatter max_pool2d_backward max_pool2d_with_indices native_max_pool2d
+    native_max_pool2d_backward
+    """.split()  # noqa: SIM905 - readable
+)
+# parameters that all rows share
+_SHARED = {
+    "conv2d": ("weight", "bias"), "conv2d_activation": ("weight", "bias"),
+    "conv2d_backward_input": ("weight",),
+}  # fmt: skip
+
+
+def _rows(data: Any) -> Any:
+    """Return samples of rows as one list of rows."""
+    return data.reshape(data.shape[0] * data.shape[1], *data.shape[2:])
+
+
+def _samples(call: Call, rows: Any) -> Any:
+    return rows.reshape(call.size, rows.shape[0] // call.size, *rows.shape[1:])
+
+
+def _folded(call: Call) -> Any:
+    shared = _SHARED.get(call.name, ())
+    if any(call.is_batched(call.at(name)) for name in shared):
+        return _GROUPED[call.name](call) if call.name in _GROUPED else by_loop(call)
+    args = list(call.args)
+    for i, name in enumerate(call.names):
+        if plait.is_tensor(args[i]) and name not in shared:
+            args[i] = _rows(call.all(args[i]))
+        elif name in _SIZES:
+            args[i] = (call.size * args[i][0], *args[i][1:])
+    results = call.run(args)
+    if isinstance(results, (tuple, list)):
+        return tuple(_samples(call, each) for each in results)
+    return _samples(call, results)
+
+
+def _to_channels(data: Any) -> Any:
+    """Return (B, N, C, ...) as (N, B * C, ...)."""
+    moved = data.transpose(0, 1)
+    return moved.reshape(moved.shape[0], -1, *moved.shape[3:])
+
+
+def _from_channels(call: Call, data: Any) -> Any:
+    apart = data.reshape(data.shape[0], call.size, -1, *data.shape[2:])
+    return apart.transpose(0, 1)
+
+
+def _conv2d_grouped(call: Call) -> Any:
+    x, weight, bias, stride, padding, dilation, groups = call.args
+    made = plait.conv2d(
+        _to_channels(call.all(x)), _rows(call.all(weight)),
+        None if bias is None else _rows(call.all(bias)), stride, padding, dilation,
+        groups * call.size,
+    )  # fmt: skip
+    return _from_channels(call, made)
+
+
+def _conv2d_input_grouped(call: Call) -> Any:
+    grad, weight, size, stride, padding, dilation, groups = call.args
+    made = call.run([
+        _to_channels(call.all(grad)), _rows(call.all(weight)),
+        (size[0], call.size * size[1], *size[2:]), stride, padding, dilation, groups * call.size,
+    ])  # fmt: skip
+    return _from_channels(call, made)
+
+
+def _conv2d_weight(call: Call) -> Any:
+    grad, x, size, stride, padding, dilation, groups = call.args
+    made = call.run([
+        _to_channels(call.all(grad)), _to_channels(call.all(x)),
+        (call.size * size[0], *size[1:]), stride, padding, dilation, groups * call.size,
+    ])  # fmt: skip
+    return _samples(call, made)
+
+
+_GROUPED: dict[str, Rule] = {
+    "conv2d": _conv2d_grouped, "conv2d_backward_input": _conv2d_input_grouped,
+}  # fmt: skip
+
+
+# ---- normalization -------------------------------------------------------------------------------
+
+
+def _batch_norm(call: Call) -> Any:
+    x, weight, bias, eps = call.args
+    if x.ndim < 2:
+        return by_loop(call)
+    made = call.run([_to_channels(call.all(x)), *_of_channels(call, weight, bias), eps])
+    y, mean, var = made
+    return _from_channels(call, y), _samples(call, mean), _samples(call, var)
+
+
+def _of_channels(call: Call, *values: Any) -> list[Any]:
+    return [None if each is None else call.all(each).reshape(-1) for each in values]
+
+
+def _batch_norm_backward(call: Call) -> Any:
+    grad, x, mean, var, weight, eps = call.args
+    made = call.run([
+        _to_channels(call.all(grad)), _to_channels(call.all(x)),
+        *_of_channels(call, mean, var, weight), eps,
+    ])  # fmt: skip
+    return _from_channels(call, made[0]), _samples(call, made[1]), _samples(call, made[2])
+
+
+def _layer_norm(call: Call) -> Any:
+    x, shape, weight, bias, eps = call.args
+    if not call.is_batched(weight) and not call.is_batched(bias):
+        return call.run([call.all(x), shape, weight, bias, eps])
+    y, mean, rstd = call.run([call.all(x), shape, None, None, eps])
+    if weight is not None:
+        y = y * _aligned(call, weight, x.ndim)
+    if bias is not None:
+        y = y + _aligned(call, bias, x.ndim)
+    return y, mean, rstd
+
+
+def _layer_norm_backward(call: Call) -> Any:
+    grad, x, mean, rstd, weight, shape = call.args
+    g, data, m, r = (call.all(each) for each in (grad, x, mean, rstd))
+    rows = tuple(range(1, 1 + x.ndim - len(shape)))
+    ending = (1,) * len(shape)
+    if m.ndim != data.ndim:
+        m_full, r_full = m.reshape(*m.shape, *ending), r.reshape(*r.shape, *ending)
+    else:
+        m_full, r_full = m, r
+    through = g * ((data - m_full) * r_full)
+    of_weight, of_bias = (through.sum(rows), g.sum(rows)) if rows else (through, g)
+    if call.is_batched(weight):
+        g, weight = g * _aligned(call, weight, x.ndim), None
+    of_input = call.run([g, data, m, r, weight, shape])[0]
+    return of_input, of_weight, of_bias
+
+
+# ---- losses --------------------------------------------------------------------------------------
+
+
+def _counted(call: Call, target: Any, weight: Any, ignored: int) -> Any:
+    """Return what the mean of each sample divides by."""
+    flat = call.all(target).reshape(call.size, -1)
+    kept = flat != ignored
+    if weight is None:
+        return kept.sum(1).to(plait.get_default_dtype())
+    return (weight[flat.clamp(min=0)] * kept).sum(1)
+
+
+def _reduced(call: Call, losses: Any, reduction: str, divisor: Any) -> Any:
+    if reduction == "none":
+        return losses
+    total = losses.reshape(call.size, -1).sum(1)
+    return total if reduction == "sum" else total / divisor.to(total.dtype)
+
+
+def _spread(call: Call, grad: Any, reduction: str, divisor: Any, shape: Any) -> Any:
+    """Return the gradient of each row's loss."""
+    g = call.all(grad)
+    if reduction != "none":
+        if reduction == "mean":
+            g = g / divisor.to(g.dtype)
+        g = g.reshape(call.size, *(1,) * (len(shape) - 1)).expand(shape)
+    return g.reshape(shape[0] * shape[1], *shape[2:])
+
+
+def _with_rows(call: Call, x: Any, target: Any) -> tuple[Any, Any, bool]:
+    """Return input and target with a dimension of rows, and whether there was one."""
+    data, classes = call.all(x), call.all(target)
+    if x.ndim == 1:
+        return data.unsqueeze(1), classes.reshape(call.size, 1), False
+    return data, classes, True
+
+
+def _nll_loss(call: Call) -> Any:
+    x, target, weight, reduction, ignored = call.args
+    if call.is_batched(weight):
+        return by_loop(call)
+    data, classes, had = _with_rows(call, x, target)
+    losses = _samples(call, call.run([_rows(data), _rows(classes), weight, "none", ignored]))
+    if not had and reduction == "none":
+        return losses.reshape(call.size)
+    return _reduced(call, losses, reduction, _counted(call, target, weight, ignored))
+
+
+def _nll_loss_backward(call: Call) -> Any:
+    grad, target, weight, size, reduction, ignored = call.args
+    if call.is_batched(weight):
+        return by_loop(call)
+    classes = call.all(target)
+    full = (call.size, *size) if len(size) > 1 else (call.size, 1, *size)
+    classes = classes.reshape(full[0], full[1], *full[3:])
+    divisor = _counted(call, target, weight, ignored)
+    g = _spread(call, grad, reduction, divisor, classes.shape)
+    rows = (full[0] * full[1], *full[2:])
+    made = call.run([g, _rows(classes), weight, rows, "none", ignored])
+    return made.reshape(call.size, *size)
+
+
+def _cross_entropy(call: Call) -> Any:
+    x, target, weight, reduction, ignored = call.args
+    if call.is_batched(weight):
+        return by_loop(call)
+    data, classes, had = _with_rows(call, x, target)
+    made, lse = call.run([_rows(data), _rows(classes), weight, "none", ignored])
+    losses, lse = _samples(call, made), _samples(call, lse)
+    if not had:
+        losses, lse = losses.reshape(call.size), lse.reshape(call.size)
+    return _reduced(call, losses, reduction, _counted(call, target, weight, ignored)), lse
+
+
+def _cross_entropy_backward(call: Call) -> Any:
+    grad, x, lse, target, weight, reduction, ignored = call.args
+    if call.is_batched(weight):
+        return by_loop(call)
+    data, classes, _ = _with_rows(call, x, target)
+    sums = call.all(lse).reshape(classes.shape)
+    divisor = _counted(call, target, weight, ignored)
+    g = _spread(call, grad, reduction, divisor, classes.shape)
+    made = call.run([g, _rows(data), _rows(sums), _rows(classes), weight, "none", ignored])
+    return made.reshape(call.size, *x.shape)
+
+
+# ---- indices -------------------------------------------------------------------------------------
+
+
+def _index_select(call: Call) -> Any:
+    x, dim, index = call.args
+    if not call.is_batched(index):
+        return call.run([call.all(x), dim % max(x.ndim, 1) + 1, index])
+    if not x.ndim:
+        return by_loop(call)
+    data, at = call.all(x), dim % x.ndim + 1
+    return data.gather(at, _spread_index(call, index, data, at))
+
+
+def _spread_index(call: Call, index: Any, data: Any, at: int) -> Any:
+    chosen = index.value.reshape(call.size, -1)
+    shape = [1] * data.ndim
+    shape[0], shape[at] = call.size, chosen.shape[1]
+    full = list(data.shape)
+    full[at] = chosen.shape[1]
+    return chosen.reshape(shape).expand(full)
+
+
+def _index_add(call: Call) -> Any:
+    x, dim, index, source, alpha = call.args
+    if not x.ndim:
+        return by_loop(call)
+    data, added, at = call.all(x), call.all(source), dim % x.ndim + 1
+    if not call.is_batched(index):
+        return call.run([data, at, index, added, alpha])
+    added = added if alpha == 1 else added * alpha
+    return data.scatter_add(at, _spread_index(call, index, data, at), added)
+
+
+def _offsets(call: Call, indices: Any, count: int) -> Any:
+    first = plait.arange(call.size) * count
+    return call.all(indices) + first.reshape(call.size, *(1,) * indices.ndim)
+
+
+def _embedding(call: Call) -> Any:
+    weight, indices, padding = call.args
+    if not call.is_batched(weight):
+        return call.run([weight, indices.value, padding])
+    rows = _offsets(call, indices, weight.shape[0])
+    return call.run([_rows(weight.value), rows, -1])
+
+
+def _embedding_backward(call: Call) -> Any:
+    grad, indices, count, padding = call.args
+    made = call.run([call.all(grad), _offsets(call, indices, count), call.size * count, -1])
+    made = _samples(call, made)
+    if padding >= 0:
+        made[:, padding] = 0
+    return made
+
+
+def _index_tensors(call: Call) -> Any:
+    x, indices = call.args
+    data = call.all(x)
+    if not any(call.is_batched(each) for each in indices):
+        made = call.run([data, [None, *indices]])
+        return made.movedim(_taken(indices), 0) if _apart(indices) else made
+    made = call.run([data, _with_samples(call, indices)])
+    return made if _apart(indices) else _placed(made, indices)
+
+
+def _taken(indices: Any) -> int:
+    """Return the number of dimensions that indices become together."""
+    return int(max(each.ndim for each in indices if each is not None))
+
+
+def _apart(indices: Any) -> bool:
+    """Return whether indices have whole dimensions between them; what they take comes first."""
+    given = [i for i, each in enumerate(indices) if each is not None]
+    return given != list(range(given[0], given[-1] + 1))
+
+
+def _with_samples(call: Call, indices: Any) -> list[Any]:
+    count = _taken(indices)
+    first = plait.arange(call.size).reshape(call.size, *(1,) * count)
+    return [first, *(None if each is None else _aligned(call, each, count) for each in indices)]
+
+
+def _placed(made: Any, indices: Any) -> Any:
+    """Move what indices took, which lies behind the samples, to the place of the first of them."""
+    first, count = next(i for i, each in enumerate(indices) if each is not None), _taken(indices)
+    if not first:
+        return made
+    took = tuple(range(1, 1 + count))
+    return made.movedim(took, tuple(range(1 + first, 1 + first + count)))
+
+
+def _index_tensors_backward(call: Call) -> Any:
+    grad, indices, size = call.args
+    full = (call.size, *size)
+    if not any(call.is_batched(each) for each in indices):
+        g = call.all(grad)
+        g = g.movedim(0, _taken(indices)) if _apart(indices) else g
+        return call.run([g, [None, *indices], full])
+    g = call.all(grad)
+    if not _apart(indices):
+        first, count = next(i for i, e in enumerate(indices) if e is not None), _taken(indices)
+        if first:
+            g = g.movedim(tuple(range(1 + first, 1 + first + count)), tuple(range(1, 1 + count)))
+    return call.run([g, _with_samples(call, indices), full])
+
+
+# ---- others --------------------------------------------------------------------------------------
+
+
+def _matrices(call: Call, *values: Any) -> list[Any]:
+    """Return all samples of matrices whose own batches are broadcast against each other."""
+    ndim = max(each.ndim for each in values)
+    return [
+        _aligned(call, each, ndim) if call.is_batched(each) else call.all(each) if each.ndim == ndim
+        else each.expand(call.size, *(1,) * (ndim - each.ndim), *each.shape)
+        for each in values
+    ]  # fmt: skip
+
+
+def _on_matrices(call: Call) -> Any:
+    first, second, *rest = call.args
+    return call.run([*_matrices(call, first, second), *rest])
+
+
+def _solve(call: Call) -> Any:
+    first, second, *rest = call.args
+    left = call.at("left")
+    vector = second.ndim == 1 or (
+        left and second.ndim == first.ndim - 1 and second.shape == first.shape[:-1]
+    )
+    if not vector:
+        return _on_matrices(call)
+    made = call.run([*_matrices(call, first, second.unsqueeze(-1)), *rest])
+    if isinstance(made, (tuple, list)):
+        return (made[0].squeeze(-1), *made[1:])
+    return made.squeeze(-1)
+
+
+def _cat(call: Call) -> Any:
+    tensors, dim = call.args
+    kept = [each for each in tensors if tuple(each.shape) != (0,)]
+    kept = kept if kept else list(tensors)[:1]
+    ndim = kept[0].ndim
+    return plait.cat([call.all(each) for each in kept], dim % ndim + 1 if ndim else dim)
+
+
+def _as_strided(call: Call) -> Any:
+    x, size, stride, offset = call.args
+    data = call.all(x).contiguous()
+    start = data.storage_offset() + offset
+    return data.as_strided((call.size, *size), (data.stride(0), *stride), start)
+
+
+def _attention(call: Call) -> Any:
+    return by_loop(call) if call.at("mask") is not None else leading(call)
+
+
+def _dropout(call: Call) -> Any:
+    x, p, generator = call.args
+    if call.randomness == "different":
+        return call.run([call.all(x), p, generator])
+    _, mask = call.run([plait.ones(x.shape, dtype=x.dtype), p, generator])
+    return call.all(x) * mask, mask.unsqueeze(0).expand(call.size, *mask.shape)
+
+
+def by_loop(call: Call) -> Any:
+    """Call the operator for each sample: for those without a rule."""
+    made = []
+    for i in range(call.size):
+        args = [_one(call, each, i) for each in call.args]
+        made.append(call.run(args) if call.names else _binding.operator(call.name)(*args))
+    if isinstance(made[0], (tuple, list)):
+        return tuple(plait.stack([each[i] for each in made]) for i in range(len(made[0])))
+    return plait.stack(made)
+
+
+def _one(call: Call, value: Any, i: int) -> Any:
+    if call.is_batched(value):
+        return value.value[i]
+    if isinstance(value, (list, tuple)):
+        return type(value)(_one(call, each, i) for each in value)
+    return value
+
+
+_RULES: dict[str, Rule] = {
+    **dict.fromkeys(_FOLDED, _folded),
+    **dict.fromkeys(_LEADING, leading),
+    "addmm": _addmm, "as_strided": _as_strided, "attention_backward": _attention,
+    "attention_forward": _attention, "batch_norm_backward": _batch_norm_backward,
+    "conv2d_backward_weight": _conv2d_weight,
+    "bmm": _mm, "cat": _cat, "cholesky_solve": _on_matrices,
+    "linalg_solve_triangular": _on_matrices,
+    "cross_entropy_backward": _cross_entropy_backward, "cross_entropy_forward": _cross_entropy,
+    "dot": _dot, "embedding": _embedding, "embedding_backward": _embedding_backward,
+    "expand": _expand, "index_add": _index_add, "index_select": _index_select,
+    "index_tensors": _index_tensors, "index_tensors_backward": _index_tensors_backward,
+    "layer_norm_backward": _layer_norm_backward, "linalg_solve": _solve, "linalg_solve_ex": _solve,
+    "linear": _linear, "mm": _mm, "mv": _mv, "native_batch_norm": _batch_norm,
+    "native_dropout": _dropout, "native_layer_norm": _layer_norm, "nll_loss": _nll_loss,
+    "nll_loss_backward": _nll_loss_backward, "permute": _permute, "squeeze": _squeeze, "t": _t,
+    "view": _view,
+    **dict.fromkeys(("argmax", "argmin", "norm", "var_mean"), _reduction),
+}  # fmt: skip
+
+
+@functools.cache
+def rule_of(name: str) -> Rule | None:
+    """Return the rule of an operator; None if its decomposition is taken.
+
+    What has neither is called for each sample.
+    """
+    if name in _RULES:
+        return _RULES[name]
+    kind = kind_of(name)
+    if kind == "pointwise":
+        return _pointwise
+    if kind == "reduction":
+        return _reduction
+    return None if kind == "composite" else by_loop

@@ -1,0 +1,152 @@
+"""`torch.func.vmap` with derivatives, nested, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import plait
+import plait.nn.functional as F
+from plait import nn
+from plait.nn import functional_call
+from plait_torch._func import grad, hessian, jacfwd, jacrev, jvp, stack_module_state, vjp
+from plait_torch._vmap import vmap
+
+
+def close(one: Any, two: Any) -> bool:
+    return one.shape == two.shape and plait.allclose(one, two, 1e-4, 1e-5)
+
+
+def network() -> nn.Module:
+    plait.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(1, 3, 3), nn.GroupNorm(1, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+        nn.LayerNorm(27), nn.Linear(27, 8), nn.GELU(), nn.Linear(8, 5),
+    )  # fmt: skip
+
+
+def test_gradients_of_single_samples() -> None:
+    net = network()
+    params = {name: each.detach() for name, each in net.named_parameters()}
+    x, y = plait.randn(6, 1, 8, 8), plait.randint(0, 5, (6,))
+
+    def loss(params: Any, x: Any, y: Any) -> Any:
+        return F.cross_entropy(functional_call(net, params, (x.unsqueeze(0),)), y.unsqueeze(0))
+
+    found = vmap(grad(loss), (None, 0, 0))(params, x, y)
+    for i in range(6):
+        one = grad(loss)(params, x[i], y[i])
+        assert all(close(found[name][i], one[name]) for name in params)
+
+
+def test_an_ensemble_is_one_call() -> None:
+    models = [nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)) for _ in range(5)]
+    params, buffers = stack_module_state(models)
+    x = plait.randn(7, 3)
+    calls = vmap(lambda p, b, x: functional_call(models[0], (p, b), (x,)), (0, 0, None))
+    assert close(calls(params, buffers, x), plait.stack([model(x) for model in models]))
+
+
+def test_jacobians_and_hessians() -> None:
+    x = plait.randn(4)
+
+    def f(x: Any) -> Any:
+        return plait.stack([x.sin().sum(), (x * x).prod(), x[1] * x[2].exp()])
+
+    rows = plait.stack([grad(lambda x, i=i: f(x)[i])(x) for i in range(3)])
+    assert close(jacrev(f)(x), rows) and close(jacfwd(f)(x), rows)
+    assert close(jacrev(f, chunk_size=2)(x), rows)
+    second = plait.autograd.functional.hessian(lambda x: f(x).sum(), x)
+    assert close(hessian(lambda x: f(x).sum())(x), second)
+    both = jacfwd(lambda a, b: a * b.sum(), argnums=(0, 1))(x, x)
+    assert close(both[0], plait.eye(4) * x.sum()) and close(both[1], x[:, None].expand(4, 4))
+    batch = plait.randn(5, 4)
+    assert close(vmap(hessian(lambda x: (x**3).sum()))(batch), plait.diag_embed(6 * batch))
+
+
+def test_derivatives_outside_inside_and_across() -> None:
+    w, x = plait.randn(3), plait.randn(5, 3)
+    outside = grad(lambda w: vmap(lambda a: (w * a).sum().sin())(x).sum())(w)
+    assert close(outside, grad(lambda w: (x @ w).sin().sum())(w))
+    penalty = grad(lambda w: vmap(grad(lambda a: (w * a).sum().sin()))(x).pow(2).sum())(w)
+    wanted = grad(lambda w: ((x @ w).cos()[:, None] * w).pow(2).sum())(w)
+    assert close(penalty, wanted)
+    _, tangent = vmap(lambda a, t: jvp(lambda a: a.exp() * w, (a,), (t,)))(x, plait.ones(5, 3))
+    assert close(tangent, x.exp() * w)
+    pulled = vmap(lambda a: vjp(plait.sin, a)[1](plait.ones(3))[0])(x)
+    assert close(pulled, x.cos())
+
+
+def test_gradients_of_parameters_by_backward() -> None:
+    layer = nn.Linear(3, 2)
+    x = plait.randn(4, 3)
+    vmap(layer)(x).pow(2).sum().backward()
+    found = layer.weight.grad.clone(), layer.bias.grad.clone()
+    layer.zero_grad()
+    layer(x).pow(2).sum().backward()
+    assert type(layer.weight.grad) is plait.Tensor
+    assert close(found[0], layer.weight.grad) and close(found[1], layer.bias.grad)
+
+
+def test_nested_calls_and_dimensions() -> None:
+    x, y = plait.randn(2, 3), plait.randn(4, 3)
+    assert close(vmap(vmap(plait.dot, (None, 0)), (0, None))(x, y), x @ y.T)
+    assert close(vmap(vmap(lambda a, b: a * b, (None, 0)), (0, None))(x[0], y[0]),
+                 plait.outer(x[0], y[0]))  # fmt: skip
+    assert close(vmap(lambda a: a * 2, in_dims=1, out_dims=1)(x), x * 2)
+    assert close(vmap(lambda a: (a.sum(), a), out_dims=(0, -1))(x)[1], x.T)
+    assert close(vmap(lambda a: a.cumsum(0), chunk_size=2)(y), y.cumsum(1))
+    assert close(vmap(lambda a: plait.ones(2))(y), plait.ones(4, 2))
+
+
+def test_writes_in_place() -> None:
+    x = plait.arange(6.0).reshape(3, 2)
+
+    def f(a: Any) -> Any:
+        b = a.clone()
+        b += 1
+        b[0] = a[1]
+        b[1:].mul_(2)
+        return b
+
+    assert vmap(f)(x).tolist() == [f(each).tolist() for each in x]
+    with pytest.raises(RuntimeError, match="cannot be written in place"):
+        vmap(lambda a: plait.zeros(2).add_(a))(x)
+
+
+def test_random_numbers() -> None:
+    x = plait.zeros(4, 3)
+    for call in (lambda a: plait.randn(3) + a, lambda a: F.dropout(a + 1), plait.rand_like):
+        with pytest.raises(RuntimeError, match="draws random numbers; say `randomness="):
+            vmap(call)(x)
+    same = vmap(lambda a: plait.randn(3) + a, randomness="same")(x)
+    assert (same == same[0]).all()
+    other = vmap(lambda a: plait.randn(3) + a, randomness="different")(x)
+    assert len({tuple(row) for row in other.tolist()}) == 4
+    for randomness in ("same", "different"):
+        dropped = vmap(lambda a: F.dropout(a + 1), randomness=randomness)(plait.zeros(50, 20))
+        assert ((dropped == dropped[0]).all().item()) is (randomness == "same")
+    with pytest.raises(RuntimeError, match="`randomness` must be"):
+        vmap(plait.sin, randomness="never")
+
+
+@pytest.mark.parametrize(
+    "read", [float, bool, int, lambda a: a.item(), lambda a: a.tolist(), lambda a: a.numpy()]
+)
+def test_elements_cannot_be_read(read: Any) -> None:
+    with pytest.raises(RuntimeError, match="reads the elements of a sample in Python"):
+        vmap(lambda a: read(a.sum()))(plait.ones(3, 2))
+
+
+def test_errors() -> None:
+    with pytest.raises(ValueError, match="one number of samples is required"):
+        vmap(plait.dot)(plait.ones(3, 2), plait.ones(4, 2))
+    with pytest.raises(ValueError, match="`out_dims` is None for a result that differs"):
+        vmap(lambda a: a, out_dims=None)(plait.ones(3))
+    with pytest.raises(ValueError, match="must return tensors, got str"):
+        vmap(lambda a: "a")(plait.ones(3))
+    with pytest.raises(plait.ShapeError, match=r"matmul|mm|mv|dot"):
+        vmap(lambda a: a @ plait.ones(4))(plait.ones(3, 2))
+    # nothing is left behind
+    assert close(vmap(plait.sin)(plait.ones(3)), plait.ones(3).sin())
