@@ -298,6 +298,16 @@ class ParameterGroup:
                 p.whole.data = core().empty(0, dtype=flat.compute)
                 p.put(p.sharded)
 
+    def write_back(self) -> None:
+        """Take this rank's rows of whole parameters that were written to."""
+        if not self.is_whole:
+            return
+        with require("autograd").no_grad():
+            for flat in self.flats:
+                for p in flat.parameters:
+                    first, n = p.rows(self.group.size(), self.group.rank())
+                    flat.view(flat.buffer, p).copy_(p.whole.detach().narrow(0, first, n))
+
     # ---- gradients ------------------------------------------------------------------------------
 
     def has_gradients(self) -> bool:
