@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from plait_abi.components import require
+from plait_distributed._casting import map_tensors
 from plait_distributed.device_mesh import DeviceMesh, current_mesh
 from plait_distributed.fsdp._group import GroupedParameter, ParameterGroup, check_not_sharded
 from plait_distributed.fsdp._policies import MixedPrecisionPolicy, OffloadPolicy
-from plait_distributed.fsdp._state import ShardedState, map_tensors
+from plait_distributed.fsdp._state import ShardedState
 
 __all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_method"]
 
