@@ -14,7 +14,7 @@ import plait_optim as optim
 from plait_distributed.checkpoint import get_model_state_dict
 from plait_distributed.device_mesh import init_device_mesh
 from plait_distributed.fsdp import FullStateDictConfig, MixedPrecision, ShardingStrategy
-from plait_distributed.fsdp import FullyShardedDataParallel as FSDP
+from plait_distributed.fsdp import FullyShardedDataParallel as FSDP  # noqa: N817
 from plait_distributed.fsdp import StateDictType as Kind
 from plait_distributed.fsdp.wrap import ModuleWrapPolicy, size_based_auto_wrap_policy
 from plait_distributed.tensor import DTensor
@@ -23,7 +23,9 @@ SMALL = functools.partial(size_based_auto_wrap_policy, min_num_params=30)
 
 
 def net() -> Any:
-    return nn.Sequential(nn.Linear(5, 7), nn.Sequential(nn.Tanh(), nn.Linear(7, 7)), nn.Linear(7, 3))
+    return nn.Sequential(
+        nn.Linear(5, 7), nn.Sequential(nn.Tanh(), nn.Linear(7, 7)), nn.Linear(7, 3)
+    )
 
 
 def batches(size: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -39,7 +40,7 @@ class Last(nn.Module):
 
 def layers() -> list[Any]:
     pc.manual_seed(0)
-    pairs = list(zip(LENGTHS, LENGTHS[1:]))  # noqa: B905 - one is shorter
+    pairs = list(itertools.pairwise(LENGTHS))
     return [*(Two(n, m) for n, m in pairs[:-1]), Last(*pairs[-1])]
 
 

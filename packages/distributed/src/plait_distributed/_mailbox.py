@@ -1,14 +1,14 @@
 """Messages that are received from any rank.
 
-A provider receives from a rank that is named. To receive from any, a receive is begun from each; the
-first that is done is the result, and the others stay begun: they are what the next calls get.
+A provider receives from a rank that is named. To receive from any, a receive is begun from each;
+the first that is done is the result, and the others stay begun: they are what the next calls get.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait_abi.components import require
 from plait_abi.imports import import_module
@@ -16,31 +16,25 @@ from plait_distributed._calls import Call
 from plait_distributed._errors import CollectiveTimeout, RankLost
 from plait_distributed._work import Part
 
-if TYPE_CHECKING:
-    from plait_distributed._process_group import ProcessGroup
-
 __all__ = ["FirstOfAll", "Mailbox"]
 
 
 class Mailbox:
     """The receives of a group that were begun and that nobody has asked for yet."""
 
-    def __init__(self, group: ProcessGroup) -> None:
+    def __init__(self, group: Any) -> None:  # a ProcessGroup, which has it
         self._group = group
         self.lock = threading.Lock()
         # by tag: from each rank a receive, and the memory that it writes
         self.begun: dict[int, dict[int, tuple[Part, Any]]] = {}
 
-    def receive(self, call: Call, tensor: Any, peer: int, tag: int) -> Part | FirstOfAll:
+    def receive(self, call: Call, tensor: Any, peer: int, tag: int) -> Part:
         """Begin to receive from one rank."""
         with self.lock:
             if peer in self.begun.get(tag, ()):
                 return FirstOfAll(self, call, tensor, tag, [peer], self._group.timeout)
-        part = self._group.start(
-            call, "recv", (), [tensor], peer=peer, tag=tag, asynchronous=True
-        )
-        assert part is not None
-        return part
+        part = self._group.start(call, "recv", (), [tensor], peer=peer, tag=tag, asynchronous=True)
+        return part  # type: ignore[no-any-return]
 
     def first_of_all(self, call: Call, tensor: Any, tag: int) -> FirstOfAll:
         """Begin to receive from all other ranks."""
@@ -55,15 +49,13 @@ class Mailbox:
                 if peer in begun:
                     continue
                 room = empty_like(tensor)
-                part = group.start(
-                    call, "recv", (), [room], peer=peer, tag=tag, asynchronous=True
-                )
+                part = group.start(call, "recv", (), [room], peer=peer, tag=tag, asynchronous=True)
                 assert part is not None
                 begun[peer] = (part, room)
         return FirstOfAll(self, call, tensor, tag, others, group.timeout)
 
 
-class FirstOfAll:
+class FirstOfAll(Part):
     """The first of several receives, as a `Part` of work."""
 
     def __init__(

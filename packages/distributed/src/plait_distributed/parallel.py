@@ -10,8 +10,8 @@ from typing import Any
 from plait_abi.components import require
 from plait_distributed._arguments import core
 from plait_distributed._buckets import GradBucket
-from plait_distributed._errors import MismatchError
 from plait_distributed._casting import casting
+from plait_distributed._errors import MismatchError
 from plait_distributed._futures import Future
 from plait_distributed._objects import all_gather_object
 from plait_distributed._process_group import ProcessGroup

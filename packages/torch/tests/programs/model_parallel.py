@@ -101,7 +101,11 @@ def work(rank, port):
     os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "localhost", port
     dist.init_process_group("gloo", rank=rank, world_size=2)
     mesh = init_device_mesh("cpu", (2,))
-    for part in (lambda: tensor_parallel(rank, mesh), lambda: pipeline(rank), lambda: sharded(rank)):
+    for part in (
+        lambda: tensor_parallel(rank, mesh),
+        lambda: pipeline(rank),
+        lambda: sharded(rank),
+    ):
         part()
         dist.barrier()
     dist.destroy_process_group()

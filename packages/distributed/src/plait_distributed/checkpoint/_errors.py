@@ -9,7 +9,7 @@ from plait_distributed._process_group import ProcessGroup
 __all__ = ["CheckpointException", "raise_together"]
 
 
-class CheckpointException(RuntimeError):  # noqa: N818 - PyTorch's name
+class CheckpointException(RuntimeError):
     """What a rank could not save or load, on every rank.
 
     Args:

@@ -136,7 +136,5 @@ class FileSystemReader:
 
     def read(self, name: str) -> dict[str, Any]:
         """Return the content of a file, whose sums are checked; elements are read when needed."""
-        content: dict[str, Any] = core().load(
-            os.path.join(self.path, name), mmap=True, verify=True
-        )
+        content: dict[str, Any] = core().load(os.path.join(self.path, name), mmap=True, verify=True)
         return content

@@ -145,10 +145,9 @@ def piece_of(who: str, key: str, value: Any) -> Piece:
     sizes, first = local_shape(shape, value.device_mesh, value.placements)
     at = value.device_mesh.get_coordinate() or []
     copy = any(
-        isinstance(place, Replicate) and i
-        for place, i in zip(value.placements, at, strict=True)
+        isinstance(place, Replicate) and i for place, i in zip(value.placements, at, strict=True)
     )
-    name = "" if copy or 0 in sizes and 0 not in shape else f"{key}@{'.'.join(map(str, first))}"
+    name = "" if copy or (0 in sizes and 0 not in shape) else f"{key}@{'.'.join(map(str, first))}"
     return Piece(key, shape, str(value.dtype), first, sizes, name)
 
 

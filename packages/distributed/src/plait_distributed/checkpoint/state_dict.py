@@ -16,6 +16,7 @@ from plait_distributed._arguments import core
 from plait_distributed._collectives import broadcast
 from plait_distributed._objects import broadcast_object_list
 from plait_distributed._world import get_rank, is_initialized
+from plait_distributed.parallel import DistributedDataParallel
 from plait_distributed.tensor._dtensor import DTensor, distribute_tensor, made
 
 __all__ = [
@@ -69,8 +70,6 @@ def _plain(model: Any, name: str) -> str:
 
 
 def _is_parallel(model: Any) -> bool:
-    from plait_distributed.parallel import DistributedDataParallel
-
     return isinstance(model, DistributedDataParallel)
 
 
@@ -312,7 +311,7 @@ def get_optimizer_state_dict(
                         "get_optimizer_state_dict: the optimizer has a parameter that the model "
                         f"has not, of shape {tuple(p.shape)}; make it behind fully_shard"
                     )
-                if p in optimizer.state and optimizer.state[p]:
+                if optimizer.state.get(p):
                     state[names[id(p)]] = {
                         key: _whole(_held(value, p), chosen)
                         for key, value in optimizer.state[p].items()
@@ -362,9 +361,7 @@ def set_optimizer_state_dict(
                 if name in of_group:
                     saved = of_group[name]
                 elif chosen.strict:
-                    raise KeyError(
-                        f"set_optimizer_state_dict: {name} is in no group of the state"
-                    )
+                    raise KeyError(f"set_optimizer_state_dict: {name} is in no group of the state")
                 if name in given["state"]:
                     lay_out = functools.partial(_as_parameter, parameter=p)
                     state[number] = {k: lay_out(v) for k, v in given["state"][name].items()}

@@ -42,7 +42,7 @@ class GroupedParameter:
 
     def count(self, size: int) -> int:
         """Return the number of elements of a rank with as many as any."""
-        return -(-self.shape[0] // size) * math.prod(self.shape[1:])
+        return int(-(-self.shape[0] // size) * math.prod(self.shape[1:]))
 
     def put(self, parameter: Any) -> None:
         """Make one of both the modules' parameter."""

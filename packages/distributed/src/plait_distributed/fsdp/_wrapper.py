@@ -8,8 +8,14 @@ from typing import Any
 
 from plait_abi.components import require
 from plait_distributed._arguments import core
+from plait_distributed._collectives import broadcast
 from plait_distributed._process_group import ProcessGroup
 from plait_distributed._world import default_group, get_rank
+from plait_distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_optimizer_state_dict,
+    set_optimizer_state_dict,
+)
 from plait_distributed.device_mesh import DeviceMesh
 from plait_distributed.fsdp._fully_shard import FSDPModule, fully_shard
 from plait_distributed.fsdp._policies import MixedPrecisionPolicy
@@ -348,8 +354,6 @@ class FullyShardedDataParallel(_Module):  # type: ignore[misc]
         """Return an optimizer's state by the names of parameters, whole or sharded as
         `state_dict_type` says. All ranks call it.
         """
-        from plait_distributed.checkpoint import StateDictOptions, get_optimizer_state_dict
-
         settings = FullyShardedDataParallel.get_state_dict_type(model)
         full = settings.state_dict_type is StateDictType.FULL_STATE_DICT
         config = settings.optim_state_dict_config
@@ -362,8 +366,6 @@ class FullyShardedDataParallel(_Module):  # type: ignore[misc]
         model: Any, optim: Any, optim_input: Any = None, rank0_only: bool = True, group: Any = None
     ) -> dict[str, Any]:
         """Return an optimizer's state of whole tensors, on rank 0 alone by default."""
-        from plait_distributed.checkpoint import StateDictOptions, get_optimizer_state_dict
-
         options = StateDictOptions(full_state_dict=True, cpu_offload=rank0_only)
         return get_optimizer_state_dict(model, optim, options=options)
 
@@ -377,8 +379,6 @@ class FullyShardedDataParallel(_Module):  # type: ignore[misc]
         group: Any = None,
     ) -> dict[str, Any]:
         """Return what `optim_state_dict` gave as ``optim.load_state_dict`` takes it."""
-        from plait_distributed.checkpoint import set_optimizer_state_dict
-
         set_optimizer_state_dict(model, optim, optim_state_dict)
         state: dict[str, Any] = optim.state_dict()
         return state
@@ -434,8 +434,6 @@ def _ignored(module: Any, modules: Iterable[Any] | None, states: Iterable[Any] |
 
 def _broadcast(module: Any, mesh: DeviceMesh) -> None:
     """Make parameters and buffers those of the first rank."""
-    from plait_distributed._collectives import broadcast
-
     with require("autograd").no_grad():
         for tensor in (*module.parameters(), *module.buffers()):
             if not isinstance(tensor, DTensor):

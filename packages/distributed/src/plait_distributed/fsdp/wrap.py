@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from plait_abi.components import require
 from plait_distributed.fsdp._fully_shard import FSDPModule
 
 __all__ = [
@@ -80,8 +81,6 @@ def size_based_auto_wrap_policy(
         >>> size_based_auto_wrap_policy(nn.Linear(10, 10), False, 110, min_num_params=100)
         True
     """
-    from plait_abi.components import require
-
     nn = require("nn")
     leaves = (nn.MultiheadAttention,) if force_leaf_modules is None else tuple(force_leaf_modules)
     containers = (nn.ModuleList, nn.ModuleDict)
@@ -114,7 +113,7 @@ class ModuleWrapPolicy:
 
 def _numel(module: Any) -> int:
     """Return how many elements the parameters have that no module inside has sharded."""
-    own = sum(p.numel() for p in module._parameters.values() if p is not None)
+    own = sum(int(p.numel()) for p in module._parameters.values() if p is not None)
     children = [m for m in module._modules.values() if m is not None]
     return own + sum(_numel(m) for m in children if not isinstance(m, FSDPModule))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from plait_distributed._buckets import GradBucket
 from plait_distributed._futures import Future
 from plait_distributed._process_group import ProcessGroup
@@ -35,7 +33,7 @@ class PostLocalSGDState:
         self,
         process_group: ProcessGroup | None,
         subgroup: ProcessGroup | None,
-        start_localSGD_iter: int,  # noqa: N803 - PyTorch's name
+        start_localSGD_iter: int,
         post_local_gradient_allreduce: bool = True,
     ) -> None:
         self.process_group = process_group

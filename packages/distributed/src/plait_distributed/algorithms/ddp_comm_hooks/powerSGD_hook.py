@@ -42,7 +42,7 @@ class PowerSGDState:
         self,
         process_group: ProcessGroup | None,
         matrix_approximation_rank: int = 1,
-        start_powerSGD_iter: int = 1000,  # noqa: N803 - PyTorch's name
+        start_powerSGD_iter: int = 1000,
         min_compression_rate: float = 2,
         use_error_feedback: bool = True,
         warm_start: bool = True,
