@@ -108,6 +108,7 @@ def work(rank, port, folder):
     total = x.sum().full_tensor().item()
     if rank == 1:
         print(mesh.get_local_rank(), x.to_local().tolist(), y.tolist(), total)
+    dist.barrier()
     dist.destroy_process_group()
 
 

@@ -11,8 +11,8 @@ import torch.multiprocessing as mp
 import torch.nn.functional as F
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FullStateDictConfig, ShardingStrategy, StateDictType
 from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
+from torch.distributed.fsdp import ShardingStrategy
 from torch.distributed.fsdp.wrap import size_based_auto_wrap_policy
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 from torch.distributed.tensor.parallel import (
@@ -51,7 +51,7 @@ def tensor_parallel(rank, mesh):
         optimizer.zero_grad()
         if rank == 0:
             print(f"tensor {step} {loss.item():.4f}")
-    if rank == 1:
+    if rank == 0:
         print(model[0].weight.to_local().shape[0], model[2].weight.to_local().shape[1])
 
 
@@ -90,11 +90,9 @@ def sharded(rank):
         optimizer.zero_grad()
         if rank == 0:
             print(f"sharded {step} {loss.item():.4f} {norm.item():.4f}")
-    config = FullStateDictConfig(offload_to_cpu=True, rank0_only=True)
-    with FSDP.state_dict_type(model, StateDictType.FULL_STATE_DICT, config):
-        state = model.state_dict()
-    if rank == 0:
-        print(len(state), f"{state['2.weight'].sum().item():.4f}")
+    with FSDP.summon_full_params(model):
+        if rank == 0:
+            print(f"whole {sum(p.sum() for p in model.parameters()).item():.4f}")
 
 
 def work(rank, port):

@@ -18,16 +18,16 @@ from plait_distributed.tensor.placement_types import Partial, Placement, Replica
 __all__: list[str] = []
 
 # element by element: what holds for the whole holds for each part
-_POINTWISE = frozenset(
-    (
-        "abs add addcdiv addcmul alias bitwise_and bitwise_not bitwise_or cast ceil clamp "
-        "clamp_max clamp_min clone contiguous copy cos detach div empty_like eq erf exp expm1 fill "
-        "floor full_like ge gelu greater gt isfinite isinf isnan le leaky_relu less lerp log log1p "
-        "logical_and logical_not logical_or lt maximum minimum mul multiply nan_to_num ne neg "
-        "ones_like pow reciprocal relu round rsqrt rsub sigmoid sign silu sin softplus sqrt square "
-        "sub subtract tanh to true_divide where zero zeros_like"
-    ).split()  # noqa: SIM905 - a list of words
-)
+_POINTWISE = frozenset((
+    "abs", "add", "addcdiv", "addcmul", "alias", "bitwise_and", "bitwise_not", "bitwise_or",
+    "cast", "ceil", "clamp", "clamp_max", "clamp_min", "clone", "contiguous", "copy", "cos",
+    "detach", "div", "empty_like", "eq", "erf", "exp", "expm1", "fill", "floor", "full_like",
+    "ge", "gelu", "greater", "gt", "isfinite", "isinf", "isnan", "le", "leaky_relu", "less",
+    "lerp", "log", "log1p", "logical_and", "logical_not", "logical_or", "lt", "maximum",
+    "minimum", "mul", "multiply", "nan_to_num", "ne", "neg", "ones_like", "pow", "reciprocal",
+    "relu", "round", "rsqrt", "rsub", "sigmoid", "sign", "silu", "sin", "softplus", "sqrt",
+    "square", "sub", "subtract", "tanh", "to", "true_divide", "where", "zero", "zeros_like",
+))  # fmt: skip
 # steps of optimizers, and their state
 _OPTIMIZERS = (
     "adadelta", "adagrad", "adam", "adamax", "asgd", "nadam", "radam", "rmsprop", "rprop", "sgd",
