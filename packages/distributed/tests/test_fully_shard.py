@@ -229,6 +229,30 @@ def test_checkpoints_of_activations(ranks: Any) -> None:
             assert abs(a - b).max() < 1e-6
 
 
+def test_a_pass_that_failed_leaves_nothing(ranks: Any) -> None:
+    def work(rank: int) -> None:
+        pc.manual_seed(0)
+        model = shard(Net())
+        x = pc.ones(2, 7) * (rank + 1)
+        model(x).sum().backward()
+        want = [p.grad.to_local().clone() for p in model.parameters()]
+        model.zero_grad()
+
+        def fail(_: Any) -> None:
+            raise KeyError("in the middle")
+
+        handle = model.blocks[1].layer.register_full_backward_hook(lambda *_: fail(0))
+        with pytest.raises(KeyError):
+            model(x).sum().backward()
+        handle.remove()
+        model.zero_grad()
+        model(x).sum().backward()
+        for p, other in zip(model.parameters(), want, strict=True):
+            assert (p.grad.to_local() == other).all()
+
+    ranks(2, work)
+
+
 def test_states(ranks: Any) -> None:
     def work(rank: int) -> None:
         pc.manual_seed(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future as BackgroundFuture
@@ -190,7 +191,7 @@ def save(
 
 
 _background: weakref.WeakKeyDictionary[ProcessGroup, ProcessGroup] = weakref.WeakKeyDictionary()
-_threads: list[ThreadPoolExecutor] = []
+_threads: dict[int, ThreadPoolExecutor] = {}  # by process: a fork has no threads
 
 
 def _background_group(group: ProcessGroup | None) -> ProcessGroup | None:
@@ -249,9 +250,10 @@ def async_save(
     saving.stage()
     behind = _background_group(group)
     write: Callable[[], Any] = lambda: saving.write(behind)  # noqa: E731
-    if not _threads:
-        _threads.append(ThreadPoolExecutor(1, "plait checkpoint"))
-    return _threads[0].submit(write)
+    if os.getpid() not in _threads:
+        _threads.clear()
+        _threads[os.getpid()] = ThreadPoolExecutor(1, "plait checkpoint")
+    return _threads[os.getpid()].submit(write)
 
 
 def save_state_dict(

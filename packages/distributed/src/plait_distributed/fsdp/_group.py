@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -153,13 +154,17 @@ class _Reduction:
         names = f"{who}, {len(parameters)} parameters"
         call = group.begin_call("fully_shard gradients", names, (self.mine,))
         parts = [rows[i] for i in range(size)]
-        self.part = group.start(
+        self.part: Any = group.start(
             call, "reduce_scatter", parts, [self.mine], reduction="mean", asynchronous=True
         )
 
+    def drop(self) -> None:
+        """Wait, as ranks write each other's memory until then, and forget the result."""
+        with contextlib.suppress(Exception):
+            self.part.wait()
+
     def finish(self, factor: float) -> None:
         """Wait, and add this rank's rows to the gradients of its parameters."""
-        assert self.part is not None
         self.part.wait()
         self.rows = None
         mine = self.mine

@@ -68,6 +68,8 @@ class Root:
         if any(each.expected for each in self._passes.values()):  # one that failed
             for group in self.groups:
                 group.drop_gradients()
+        for _, each in self._pending:
+            each.drop()
         self._passes, self._pending = {}, []
 
     def end(self) -> None:
