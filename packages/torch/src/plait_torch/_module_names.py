@@ -326,8 +326,8 @@ _OF_SHARDED_TRAINING = {
     "algorithms.ddp_comm_hooks.powerSGD_hook": "algorithms.ddp_comm_hooks.powerSGD_hook",
     "algorithms.model_averaging.averagers": "algorithms.model_averaging.averagers",
 }
-for _real, _names in _OF_SHARDED_TRAINING.items():
-    for _name in _names.split():
+for _real, _places in _OF_SHARDED_TRAINING.items():
+    for _name in _places.split():
         _OF_SEVERAL_PROCESSES[f"torch.distributed.{_name}"] = (f"plait.distributed.{_real}",)
 
 # optional packages of plait

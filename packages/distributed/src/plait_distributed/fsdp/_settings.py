@@ -45,7 +45,13 @@ class ShardingStrategy(Enum):
 
 
 class BackwardPrefetch(Enum):
-    """When the next module of a backward pass is gathered: always before this one's gradients."""
+    """When the next module of a backward pass is gathered: always before this one's gradients.
+
+    Example:
+        >>> from plait_distributed.fsdp import BackwardPrefetch
+        >>> BackwardPrefetch.BACKWARD_PRE.name
+        'BACKWARD_PRE'
+    """
 
     BACKWARD_PRE = auto()
     BACKWARD_POST = auto()
@@ -80,7 +86,13 @@ class MixedPrecision:
 
 @dataclass
 class CPUOffload:
-    """Parameters lie on the CPU in any case."""
+    """Parameters lie on the CPU in any case.
+
+    Example:
+        >>> from plait_distributed.fsdp import CPUOffload
+        >>> CPUOffload()
+        CPUOffload(offload_params=False)
+    """
 
     offload_params: bool = False
 
@@ -101,7 +113,13 @@ class StateDictType(Enum):
 
 @dataclass
 class StateDictConfig:
-    """Options of a state; `offload_to_cpu` is unused."""
+    """Options of a state; `offload_to_cpu` is unused.
+
+    Example:
+        >>> from plait_distributed.fsdp import StateDictConfig
+        >>> StateDictConfig()
+        StateDictConfig(offload_to_cpu=False)
+    """
 
     offload_to_cpu: bool = False
 
@@ -113,6 +131,11 @@ class FullStateDictConfig(StateDictConfig):
     Args:
         offload_to_cpu: unused.
         rank0_only: whether other ranks than 0 get an empty state.
+
+    Example:
+        >>> from plait_distributed.fsdp import FullStateDictConfig
+        >>> FullStateDictConfig(rank0_only=True).offload_to_cpu
+        False
     """
 
     rank0_only: bool = False
@@ -120,36 +143,72 @@ class FullStateDictConfig(StateDictConfig):
 
 @dataclass
 class LocalStateDictConfig(StateDictConfig):
-    """Options of a state that is not there."""
+    """Options of a state that is not there.
+
+    Example:
+        >>> from plait_distributed.fsdp import LocalStateDictConfig
+        >>> LocalStateDictConfig()
+        LocalStateDictConfig(offload_to_cpu=False)
+    """
 
 
 @dataclass
 class ShardedStateDictConfig(StateDictConfig):
-    """Options of a state of DTensors."""
+    """Options of a state of DTensors.
+
+    Example:
+        >>> from plait_distributed.fsdp import ShardedStateDictConfig
+        >>> ShardedStateDictConfig()
+        ShardedStateDictConfig(offload_to_cpu=False)
+    """
 
 
 @dataclass
 class OptimStateDictConfig:
-    """Options of an optimizer's state; `offload_to_cpu` is unused."""
+    """Options of an optimizer's state; `offload_to_cpu` is unused.
+
+    Example:
+        >>> from plait_distributed.fsdp import OptimStateDictConfig
+        >>> OptimStateDictConfig()
+        OptimStateDictConfig(offload_to_cpu=True)
+    """
 
     offload_to_cpu: bool = True
 
 
 @dataclass
 class FullOptimStateDictConfig(OptimStateDictConfig):
-    """Options of an optimizer's state of whole tensors, on rank 0 alone with `rank0_only`."""
+    """Options of an optimizer's state of whole tensors, on rank 0 alone with `rank0_only`.
+
+    Example:
+        >>> from plait_distributed.fsdp import FullOptimStateDictConfig
+        >>> FullOptimStateDictConfig(rank0_only=True).offload_to_cpu
+        True
+    """
 
     rank0_only: bool = False
 
 
 @dataclass
 class ShardedOptimStateDictConfig(OptimStateDictConfig):
-    """Options of an optimizer's state of DTensors."""
+    """Options of an optimizer's state of DTensors.
+
+    Example:
+        >>> from plait_distributed.fsdp import ShardedOptimStateDictConfig
+        >>> ShardedOptimStateDictConfig()
+        ShardedOptimStateDictConfig(offload_to_cpu=True)
+    """
 
 
 @dataclass
 class StateDictSettings:
-    """What `FullyShardedDataParallel.state_dict_type` sets."""
+    """What `FullyShardedDataParallel.state_dict_type` sets.
+
+    Example:
+        >>> from plait_distributed.fsdp import StateDictSettings
+        >>> StateDictSettings().state_dict_type.name
+        'FULL_STATE_DICT'
+    """
 
     state_dict_type: StateDictType = StateDictType.FULL_STATE_DICT
     state_dict_config: StateDictConfig = field(default_factory=FullStateDictConfig)

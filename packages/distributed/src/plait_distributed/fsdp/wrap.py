@@ -119,7 +119,17 @@ def _numel(module: Any) -> int:
 
 
 def shard_inside(module: Any, policy: Callable[..., bool], shard: Callable[[Any], Any]) -> None:
-    """Shard the modules inside another one that a policy chooses, the innermost first."""
+    """Shard the modules inside another one that a policy chooses, the innermost first.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> from plait_distributed.fsdp.wrap import ModuleWrapPolicy, shard_inside
+        >>> found = []
+        >>> model = nn.Sequential(nn.Linear(1, 2), nn.ReLU(), nn.Linear(2, 1))
+        >>> shard_inside(model, ModuleWrapPolicy({nn.Linear}), found.append)
+        >>> [layer.in_features for layer in found]
+        [1, 2]
+    """
     for child in module._modules.values():
         if child is None or isinstance(child, FSDPModule):
             continue

@@ -53,7 +53,13 @@ def _compressed(dtype: Any, group: Any, bucket: GradBucket) -> Future:
 
 
 def compressing(dtype: Any) -> Hook:
-    """Return the hook that sends gradients in a dtype."""
+    """Return the hook that sends gradients in a dtype.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_distributed.algorithms.ddp_comm_hooks import default_hooks
+        >>> hook = default_hooks.compressing(pc.bfloat16)
+    """
     return lambda group, bucket: _compressed(dtype, group, bucket)
 
 
