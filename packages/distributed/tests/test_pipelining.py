@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 import plait_core as pc
+import plait_distributed as dist
 import plait_nn as nn
 import plait_nn.functional as F
 import plait_optim as optim
+from plait_distributed.device_mesh import init_device_mesh
+from plait_distributed.fsdp import fully_shard
 from plait_distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 
 LENGTHS = [3, 8, 8, 6, 2]
@@ -130,6 +133,49 @@ def test_how_many_micro_batches_a_stage_holds(ranks: Any) -> None:
         return most
 
     assert ranks(3, work) == [[6, 3], [6, 2], [6, 1]]
+
+
+@pytest.mark.parametrize("kind", [ScheduleGPipe, Schedule1F1B])
+@pytest.mark.parametrize("shards", [False, True])
+def test_data_parallel_stages(ranks: Any, kind: Any, shards: bool) -> None:
+    """Two stages, each on two ranks with a part of the batch."""
+
+    def batches(step: int) -> tuple[Any, Any]:
+        pc.manual_seed(20 + step)
+        return pc.randn(8, 3), pc.randn(8, 2)
+
+    model = Chain(layers())
+    optimizer = optim.SGD(model.parameters(), lr=0.1)
+    for step in range(3):
+        x, y = batches(step)
+        F.mse_loss(model(x), y).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    want = [p.detach().numpy() for p in model.parameters()]
+
+    def work(rank: int) -> Any:
+        mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "stage"))
+        index, replica = mesh.get_local_rank("stage"), mesh.get_local_rank("data")
+        module = Chain(layers()[2 * index : 2 * index + 2])
+        if shards:
+            part = fully_shard(module, mesh=mesh["data"])
+        else:
+            part = dist.DistributedDataParallel(module, device_mesh=mesh["data"])
+        stage = PipelineStage(part, index, 2, group=mesh.get_group("stage"))
+        schedule = kind(stage, 2, loss_fn=F.mse_loss)
+        optimizer = optim.SGD(part.parameters(), lr=0.1)
+        for step in range(3):
+            x, y = (t[4 * replica : 4 * replica + 4] for t in batches(step))
+            schedule.step(*([x] if index == 0 else []), target=y if index else None)
+            optimizer.step()
+            optimizer.zero_grad()
+        found = module.parameters()
+        return [(p.full_tensor() if shards else p).detach().numpy() for p in found]
+
+    parts = ranks(4, work)
+    for first, second in ((0, 1), (2, 3)):
+        for mine, other in zip([*parts[first], *parts[second]], want, strict=True):
+            assert abs(mine - other).max() < 1e-6
 
 
 @pytest.mark.usefixtures("alone")
