@@ -259,8 +259,8 @@ def test_refusals() -> None:
         dist.DistributedDataParallel(nn.ReLU())
     with pytest.raises(ValueError, match="`device_ids` must be None"):
         dist.DistributedDataParallel(nn.Linear(1, 1), device_ids=[0])
-    with pytest.raises(NotImplementedError, match="`mixed_precision`"):
-        dist.DistributedDataParallel(nn.Linear(1, 1), mixed_precision=1)
+    with pytest.raises(NotImplementedError, match="`param_to_hook_all_reduce`"):
+        dist.DistributedDataParallel(nn.Linear(1, 1), param_to_hook_all_reduce=1)
     with pytest.raises(ValueError, match="`bucket_cap_mb` must be positive"):
         dist.DistributedDataParallel(nn.Linear(1, 1), bucket_cap_mb=0)
 

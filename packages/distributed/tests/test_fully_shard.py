@@ -10,7 +10,6 @@ import pytest
 
 import plait_autograd as pa
 import plait_core as pc
-import plait_distributed as dist
 import plait_nn as nn
 import plait_optim as optim
 from plait_distributed.device_mesh import init_device_mesh
@@ -98,9 +97,7 @@ def sharded(rank: int, size: int, options: dict[str, Any], shared: dict[str, Any
     pc.manual_seed(0)
     model = shard(Net(), **shared)
     optimizer = optim.AdamW(model.parameters(), lr=0.05)
-    norms = train(
-        model, optimizer, batches(size)[:, 2 * rank : 2 * rank + 2], **options
-    )
+    norms = train(model, optimizer, batches(size)[:, 2 * rank : 2 * rank + 2], **options)
     for p in model.parameters():
         assert isinstance(p, DTensor)
         assert p.grad is None
@@ -114,9 +111,7 @@ def check(ranks: Any, size: int, shared: Any = None, close: float = 1e-5, **opti
     again = found if size > 2 else ranks(size, lambda r: sharded(r, size, options, shared or {}))
     for (parameters, own), (others, _) in zip(found, again, strict=True):
         assert own == pytest.approx(norms, rel=1e-4)
-        for mine, first, repeated, other in zip(
-            parameters, found[0][0], others, want, strict=True
-        ):
+        for mine, first, repeated, other in zip(parameters, found[0][0], others, want, strict=True):
             assert (mine == first).all()  # the same bits on all ranks
             assert (mine == repeated).all()  # and in every run
             assert abs(mine - other).max() < close
@@ -179,12 +174,12 @@ def test_parameters_are_given_back(ranks: Any) -> None:
             model(pc.ones(2, 7))
         assert not any(group.is_whole for group in groups)
         assert all(isinstance(p, DTensor) for p in model.parameters())
+        y = model(pc.ones(2, 7)).sum()
+        with pa.no_grad():
+            for p in model.parameters():
+                p.mul_(2)
         with pytest.raises(RuntimeError, match="written to between the forward call"):
-            y = model(pc.ones(2, 7))
-            with pa.no_grad():
-                for p in model.parameters():
-                    p.mul_(2)
-            y.sum().backward()
+            y.backward()
 
     ranks(2, work)
 
@@ -232,6 +227,30 @@ def test_checkpoints_of_activations(ranks: Any) -> None:
     for plain, again in ranks(2, work):
         for a, b in zip(plain, again, strict=True):
             assert abs(a - b).max() < 1e-6
+
+
+def test_a_pass_that_failed_leaves_nothing(ranks: Any) -> None:
+    def work(rank: int) -> None:
+        pc.manual_seed(0)
+        model = shard(Net())
+        x = pc.ones(2, 7) * (rank + 1)
+        model(x).sum().backward()
+        want = [p.grad.to_local().clone() for p in model.parameters()]
+        model.zero_grad()
+
+        def fail(_: Any) -> None:
+            raise KeyError("in the middle")
+
+        handle = model.blocks[1].layer.register_full_backward_hook(lambda *_: fail(0))
+        with pytest.raises(KeyError):
+            model(x).sum().backward()
+        handle.remove()
+        model.zero_grad()
+        model(x).sum().backward()
+        for p, other in zip(model.parameters(), want, strict=True):
+            assert (p.grad.to_local() == other).all()
+
+    ranks(2, work)
 
 
 def test_states(ranks: Any) -> None:

@@ -66,9 +66,44 @@ def test_wrong_arguments_of_objects_and_messages() -> None:
         dist.all_gather_object([], 1)
     with pytest.raises(ValueError, match="another rank, got the own one"):
         dist.send(pc.ones(1), 0)
-    with pytest.raises(NotImplementedError, match="from any rank"):
+    with pytest.raises(ValueError, match="there is no other rank"):
         dist.recv(pc.ones(1))
     with pytest.raises(ValueError, match="`op` must be isend or irecv"):
         dist.P2POp(dist.send, pc.ones(1), 0)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="not empty"):
         dist.batch_isend_irecv([])
+
+
+def test_messages_from_any_rank(ranks: Any) -> None:
+    def work(rank: int) -> Any:
+        if rank:
+            for i in range(3):
+                dist.send(pc.tensor([10.0 * rank + i]), 0)
+            if rank == 2:
+                dist.send(pc.tensor([99.0]), 0, tag=7)
+            dist.barrier()
+            return None
+        found: dict[int, list[float]] = {1: [], 2: []}
+        x = pc.zeros(1)
+        for _ in range(4):
+            found[dist.recv(x)].append(x.item())
+        for source in (1, 2):
+            while len(found[source]) < 3:
+                assert dist.recv(x, source) == source
+                found[source].append(x.item())
+        transposed = pc.zeros(1, 1).t()
+        assert dist.recv(transposed, tag=7) == 2
+        assert transposed.item() == 99
+        dist.barrier()
+        return found
+
+    assert ranks(3, work)[0] == {1: [10.0, 11.0, 12.0], 2: [20.0, 21.0, 22.0]}
+
+
+def test_all_others_are_lost(outcomes: Any) -> None:
+    def work(rank: int) -> None:
+        if rank == 0:
+            dist.recv(pc.zeros(1))
+
+    lost, *_ = outcomes(3, work)
+    assert isinstance(lost, dist.RankLost)

@@ -13,10 +13,6 @@ __all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"]
 
 def _peer(who: str, mine: Any, rank: int | None, group_rank: int | None, name: str) -> int:
     if rank is None and group_rank is None:
-        if name == "src":
-            raise NotImplementedError(
-                f"{who}: `src` must be given; messages from any rank are not there"
-            )
         raise ValueError(f"{who}: `{name}` must be given")
     peer = root_rank(who, mine, rank, group_rank, name)
     if peer == mine.rank():
@@ -38,21 +34,22 @@ def _send(
 
 
 def _recv(
-    who: str, tensor: Any, src: int | None, group: Any, tag: int, group_src: int | None, wait: bool
-) -> tuple[Work | None, int]:
+    who: str, tensor: Any, src: int | None, group: Any, tag: int, group_src: int | None
+) -> tuple[Work | None, Callable[[], int]]:
+    """Begin to receive; return the work, and what says the rank when it is done."""
     mine = member_for(who, group)
     if mine is None:
-        return None, -1
-    peer = _peer(who, mine, src, group_src, "src")
+        return None, lambda: -1
     out = Written(who, "tensor", (tensor,))
+    if src is None and group_src is None:
+        call = mine.begin_message(who, f"src=any, tag={tag}", tensor)
+        first = mine.mailbox.first_of_all(call, out.dense[0], int(tag))
+        return Work([first], [tensor], out.finish), lambda: mine.ranks[first.peer]
+    peer = _peer(who, mine, src, group_src, "src")
     call = mine.begin_message(who, f"src={mine.ranks[peer]}, tag={tag}", tensor)
-    part = mine.start(call, "recv", (), out.dense, peer=peer, tag=int(tag), asynchronous=not wait)
+    part = mine.mailbox.receive(call, out.dense[0], peer, int(tag))
     source = mine.ranks[peer]
-    if part is not None:
-        return Work([part], [tensor], out.finish, source), source
-    if out.finish is not None:
-        out.finish()
-    return None, source
+    return Work([part], [tensor], out.finish, source), lambda: source
 
 
 def send(
@@ -98,21 +95,27 @@ def recv(
 ) -> int:
     """Receive a tensor of the rank `src` into `tensor`, of its size and dtype; return the rank.
 
+    Args:
+        tensor: written in place.
+        src: a rank among all processes; None: any, whose message comes first. All messages of
+            the tag must have the size of `tensor` then, also those that come later.
+        group: None: all processes.
+        tag: the sender's number.
+        group_src: in place of `src`, a rank in the group.
+
     Raises:
         RankLost: the sender died or left.
         CollectiveTimeout: nothing came in time.
-        NotImplementedError: `src` is None: from any rank.
 
     Example:
         >>> import plait_core as pc, plait_distributed as dist
-        >>> dist.init_process_group(init_method="shm:recv", rank=0, world_size=1)
-        >>> dist.recv(pc.ones(2))
-        Traceback (most recent call last):
-            ...
-        NotImplementedError: recv: `src` must be given; messages from any rank are not there
-        >>> dist.destroy_process_group()
+        >>> def receive_two(x, y):
+        ...     return [dist.recv(each) for each in (x, y)]  # the ranks that sent them
     """
-    return _recv("recv", tensor, src, group, tag, group_src, True)[1]
+    work, source = _recv("recv", tensor, src, group, tag, group_src)
+    if work is not None:
+        work.wait()
+    return source()
 
 
 def isend(
@@ -150,7 +153,7 @@ def irecv(
         ...     for work in works:
         ...         work.wait()
     """
-    return _recv("irecv", tensor, src, group, tag, group_src, False)[0]
+    return _recv("irecv", tensor, src, group, tag, group_src)[0]
 
 
 class P2POp:

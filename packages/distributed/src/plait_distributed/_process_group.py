@@ -18,6 +18,7 @@ from plait_distributed._errors import (
     MismatchError,
     RankLost,
 )
+from plait_distributed._mailbox import Mailbox
 from plait_distributed._peers import Peer, describe_self
 from plait_distributed._work import Part, Work
 
@@ -80,6 +81,7 @@ class ProcessGroup:
         self._lock = threading.Lock()
         self._calls = 0
         self._pid = os.getpid()
+        self.mailbox = Mailbox(self)
         self.group_desc = description
         self.group_name = where
         self._peers: Sequence[Peer] = ()

@@ -37,6 +37,7 @@ __all__ = [
     "new_group",
     "new_subgroups",
     "new_subgroups_by_enumeration",
+    "open_groups",
 ]
 
 _TIMEOUT = 300.0  # seconds
@@ -84,6 +85,11 @@ class group(metaclass=_Names):  # noqa: N801 - PyTorch's name
         ProcessGroup(rank=0, size=1, backend='shared_memory')
         >>> dist.destroy_process_group()
     """
+
+
+def open_groups() -> list[ProcessGroup]:
+    """Return the groups that this process is a member of."""
+    return list(_world.groups)
 
 
 def is_available() -> bool:

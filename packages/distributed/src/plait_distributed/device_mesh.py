@@ -268,7 +268,16 @@ def _check_device(device_type: str) -> None:
 
 
 def current_mesh(who: str) -> DeviceMesh:
-    """Return the mesh of the innermost ``with``, or that of all processes."""
+    """Return the mesh of the innermost ``with``, or that of all processes.
+
+    Example:
+        >>> import plait_distributed as dist
+        >>> from plait_distributed.device_mesh import current_mesh
+        >>> dist.init_process_group(init_method="shm:current", rank=0, world_size=1)
+        >>> current_mesh("example")
+        DeviceMesh('cpu', [0])
+        >>> dist.destroy_process_group()
+    """
     if _entered:
         return _entered[-1]
     return DeviceMesh("cpu", list(default_group(who).ranks))
@@ -317,4 +326,3 @@ def init_device_mesh(
         )
     grid = core().arange(world.size()).view(shape)
     return DeviceMesh(device_type, grid, mesh_dim_names=mesh_dim_names)
-

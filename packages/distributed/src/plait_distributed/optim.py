@@ -11,7 +11,7 @@ from plait_distributed._objects import all_gather_object
 from plait_distributed._process_group import ProcessGroup
 from plait_distributed._world import member_of
 
-__all__ = ["ZeroRedundancyOptimizer"]
+__all__ = ["PostLocalSGDOptimizer", "ZeroRedundancyOptimizer"]
 
 _Optimizer: Any = require("optim").Optimizer
 _MOST_BYTES = 25 << 20  # of parameters that are told at once
@@ -264,3 +264,65 @@ def _some_at_once(tensors: list[Any]) -> list[list[Any]]:
         parts[-1].append(tensor)
         nbytes += tensor.numel() * tensor.element_size()
     return parts
+
+
+class PostLocalSGDOptimizer(_Optimizer):  # type: ignore[misc]
+    """An optimizer behind whose steps parameters are averaged over the ranks, now and then.
+
+    With `post_localSGD_hook` of `DistributedDataParallel`, which reduces gradients over few ranks.
+
+    Args:
+        optim: the optimizer.
+        averager: a `PeriodicModelAverager`, whose iterations are saved with the state.
+
+    Example:
+        >>> import plait_nn as nn, plait_optim, plait_distributed as dist
+        >>> from plait_distributed.algorithms.model_averaging.averagers import (
+        ...     PeriodicModelAverager
+        ... )
+        >>> from plait_distributed.optim import PostLocalSGDOptimizer
+        >>> dist.init_process_group(init_method="shm:local", rank=0, world_size=1)
+        >>> optimizer = plait_optim.SGD(nn.Linear(1, 1).parameters(), lr=0.1)
+        >>> optimizer = PostLocalSGDOptimizer(optimizer, PeriodicModelAverager(period=4))
+        >>> optimizer.step()
+        >>> dist.destroy_process_group()
+    """
+
+    def __init__(self, optim: Any, averager: Any) -> None:
+        self.optim = optim
+        self.averager = averager
+        self.param_groups = optim.param_groups
+        self.defaults = optim.defaults
+
+    @property
+    def state(self) -> Any:
+        """The optimizer's state."""
+        return self.optim.state
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Make a step, and average if it is time."""
+        result = self.optim.step(closure) if closure else self.optim.step()
+        self.averager.average_parameters(self.param_groups)
+        return result
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the gradients."""
+        self.optim.zero_grad(set_to_none=set_to_none)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group of parameters."""
+        self.optim.add_param_group(param_group)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the optimizer's state and the number of iterations."""
+        state: dict[str, Any] = self.optim.state_dict()
+        state["step"] = self.averager.step
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Load what `state_dict` returned."""
+        self.optim.load_state_dict(state_dict)
+        self.averager.step = state_dict.get("step", 0)
+
+    def __repr__(self) -> str:
+        return repr(self.optim)

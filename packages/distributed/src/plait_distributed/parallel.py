@@ -10,12 +10,14 @@ from typing import Any
 from plait_abi.components import require
 from plait_distributed._arguments import core
 from plait_distributed._buckets import GradBucket
+from plait_distributed._casting import casting
 from plait_distributed._errors import MismatchError
 from plait_distributed._futures import Future
 from plait_distributed._objects import all_gather_object
 from plait_distributed._process_group import ProcessGroup
 from plait_distributed._reducer import Reducer
 from plait_distributed._world import default_group
+from plait_distributed.algorithms.ddp_comm_hooks.default_hooks import compressing
 from plait_distributed.algorithms.join import Join, Joinable, JoinHook
 
 __all__ = ["DistributedDataParallel"]
@@ -60,7 +62,11 @@ class DistributedDataParallel(_Module, Joinable):  # type: ignore[misc]
         check_reduction: unused.
         gradient_as_bucket_view: unused: gradients always lie in the buckets.
         static_graph: that every pass uses the same parameters.
-        delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision, device_mesh: None.
+        mixed_precision: a `MixedPrecision`: the module computes in `param_dtype`, with parameters
+            that are cast at each call, and gradients travel in `reduce_dtype`; both are added to
+            what lies in the parameters' own dtype.
+        device_mesh: in place of `process_group`, a mesh of one dimension.
+        delay_all_reduce_named_params, param_to_hook_all_reduce: None.
         skip_all_reduce_unused_params: False.
 
     State has the names of the module behind ``module.``. Hooks and derived modules of the inner
@@ -108,11 +114,16 @@ class DistributedDataParallel(_Module, Joinable):  # type: ignore[misc]
         _refuse(
             delay_all_reduce_named_params=delay_all_reduce_named_params,
             param_to_hook_all_reduce=param_to_hook_all_reduce,
-            mixed_precision=mixed_precision,
-            device_mesh=device_mesh,
             skip_all_reduce_unused_params=skip_all_reduce_unused_params or None,
         )
+        if device_mesh is not None:
+            if process_group is not None:
+                raise ValueError(
+                    "DistributedDataParallel: give `process_group` or `device_mesh`, not both"
+                )
+            process_group = device_mesh.get_group()
         self.process_group = _group(process_group)
+        self.mixed_precision = mixed_precision
         self.module = module
         self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         named = self._named()
@@ -187,7 +198,10 @@ class DistributedDataParallel(_Module, Joinable):  # type: ignore[misc]
             with require("autograd").no_grad():
                 self._broadcast(self._module_buffers(), root)
         self.require_forward_param_sync = self.require_backward_grad_sync
-        return self.module(*inputs, **kwargs)
+        if self.mixed_precision is None:
+            return self.module(*inputs, **kwargs)
+        with casting(self.module, self.mixed_precision) as cast:
+            return self.module(*cast(inputs), **cast(kwargs))
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -273,9 +287,10 @@ class DistributedDataParallel(_Module, Joinable):  # type: ignore[misc]
         self.require_forward_param_sync = True
 
     def _set_static_graph(self) -> None:
-        raise NotImplementedError(
-            "DistributedDataParallel._set_static_graph: give static_graph=True to the constructor"
-        )
+        """Say, before the first pass, that every pass uses the same parameters."""
+        self.static_graph = True
+        self.reducer.forget()
+        self._make_reducer()
 
     # ---- unequal numbers of batches -------------------------------------------------------------
 
@@ -367,6 +382,9 @@ class DistributedDataParallel(_Module, Joinable):  # type: ignore[misc]
             self.static_graph,
         )
         self._has_comm_hook = False
+        reduces = getattr(self.mixed_precision, "reduce_dtype", None)
+        if reduces is not None:
+            self.reducer.register_comm_hook(self.process_group, compressing(reduces))
 
     def _named(self) -> list[tuple[str, Any]]:
         """Return the parameters that are reduced, with their names."""

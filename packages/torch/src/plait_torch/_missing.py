@@ -8,7 +8,8 @@ _QUANTIZED = "plait has no quantized tensors: keep float32, or `half()` for stor
 _SCRIPT = "plait runs Python as it stands and has no graph of it to keep or to show"
 _DISTRIBUTED = (
     "several processes of one host are there with the package plait-distributed (process groups, "
-    "collectives, DistributedDataParallel); without it `torch.distributed.is_available()` is False"
+    "collectives, DistributedDataParallel, fully_shard); without it "
+    "`torch.distributed.is_available()` is False"
 )
 _CALLS = "remote calls are there with the package plait-ray (pip install plait-ray)"
 _PATTERNED = "use `to_sparse_csr()`, or a dense tensor with zeros"

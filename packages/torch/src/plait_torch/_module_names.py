@@ -276,7 +276,11 @@ LOOKED_THROUGH = frozenset(
 # with the optional package of plait for several processes
 _RUN = (_HERE + "_distributed_run",)
 _OF_SEVERAL_PROCESSES: dict[str, tuple[str, ...]] = {
-    "torch.distributed": ("plait.distributed", _HERE + "_distributed"),
+    "torch.distributed": (
+        "plait.distributed",
+        "plait.distributed.device_mesh",
+        _HERE + "_distributed",
+    ),
     "torch.distributed.distributed_c10d": (_HERE + "_distributed_groups", "plait.distributed"),
     "torch.distributed.nn": ("plait.distributed.nn",),
     "torch.distributed.nn.functional": ("plait.distributed.nn.functional",),
@@ -286,7 +290,7 @@ _OF_SEVERAL_PROCESSES: dict[str, tuple[str, ...]] = {
         "plait.distributed.algorithms.ddp_comm_hooks.default_hooks",
     ),
     "torch.distributed.algorithms.join": ("plait.distributed.algorithms.join",),
-    "torch.distributed.optim": (_HERE + "_zero_redundancy",),
+    "torch.distributed.optim": ("plait.distributed.optim",),
     "torch.distributed.elastic": (_HERE + "_packages",),
     "torch.distributed.elastic.multiprocessing": (_HERE + "_distributed_errors",),
     "torch.distributed.elastic.multiprocessing.errors": (_HERE + "_distributed_errors",),
@@ -310,6 +314,30 @@ _ON_RAY: dict[str, tuple[str, ...]] = {
     "torch.distributed.autograd": ("plait.ray.autograd",),
     "torch.distributed.optim": ("plait.ray.optim",),
 }
+# by the module of plait that has them, the modules of PyTorch below torch.distributed
+_OF_SHARDED_TRAINING = {
+    "device_mesh": "device_mesh tensor.device_mesh _tensor.device_mesh",
+    "tensor": "tensor _tensor tensor.placement_types _tensor.placement_types",
+    "tensor.parallel": "tensor.parallel tensor.parallel.style tensor.parallel.api",
+    "fsdp": """
+        fsdp fsdp.api fsdp.fully_sharded_data_parallel fsdp._fully_shard _composable
+        _composable.fsdp
+    """,
+    "fsdp.wrap": "fsdp.wrap",
+    "pipelining": "pipelining pipelining.schedules pipelining.stage",
+    "checkpoint": """
+        checkpoint checkpoint.api checkpoint.default_planner checkpoint.filesystem
+        checkpoint.state_dict checkpoint.state_dict_loader checkpoint.state_dict_saver
+    """,
+    "checkpoint.stateful": "checkpoint.stateful",
+    "algorithms.ddp_comm_hooks.debugging_hooks": "algorithms.ddp_comm_hooks.debugging_hooks",
+    "algorithms.ddp_comm_hooks.post_localSGD_hook": "algorithms.ddp_comm_hooks.post_localSGD_hook",
+    "algorithms.ddp_comm_hooks.powerSGD_hook": "algorithms.ddp_comm_hooks.powerSGD_hook",
+    "algorithms.model_averaging.averagers": "algorithms.model_averaging.averagers",
+}
+for _real, _places in _OF_SHARDED_TRAINING.items():
+    for _name in _places.split():
+        _OF_SEVERAL_PROCESSES[f"torch.distributed.{_name}"] = (f"plait.distributed.{_real}",)
 
 # optional packages of plait
 _OPTIONAL = {"torch.distributions": "plait.distributions",

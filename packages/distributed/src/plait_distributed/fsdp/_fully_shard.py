@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from plait_abi.components import require
+from plait_distributed._casting import map_tensors
 from plait_distributed.device_mesh import DeviceMesh, current_mesh
 from plait_distributed.fsdp._group import GroupedParameter, ParameterGroup, check_not_sharded
 from plait_distributed.fsdp._policies import MixedPrecisionPolicy, OffloadPolicy
-from plait_distributed.fsdp._state import ShardedState, map_tensors
+from plait_distributed.fsdp._state import ShardedState
 
 __all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_method"]
 
@@ -103,9 +104,7 @@ class FSDPModule(_Module):  # type: ignore[misc]
     def set_is_last_backward(self, is_last_backward: bool) -> None:
         """Do nothing: each pass ends by itself."""
 
-    def set_reshard_after_forward(
-        self, reshard_after_forward: bool, recurse: bool = True
-    ) -> None:
+    def set_reshard_after_forward(self, reshard_after_forward: bool, recurse: bool = True) -> None:
         """Choose whether parameters are given back between forward and backward."""
         for state in self._each(recurse):
             state.reshard_after_forward = reshard_after_forward
@@ -164,9 +163,14 @@ def _cast(tensor: Any, dtype: Any) -> Any:
     return tensor.to(dtype) if tensor.is_floating_point() else tensor
 
 
-@functools.cache
+_classes: dict[type, type] = {}
+
+
 def _sharded_class(cls: type) -> type:
-    return type(f"FSDP{cls.__name__}", (FSDPModule, cls), {"__module__": cls.__module__})
+    if cls not in _classes:
+        own = {"__module__": cls.__module__}
+        _classes[cls] = type(f"FSDP{cls.__name__}", (FSDPModule, cls), own)
+    return _classes[cls]
 
 
 def _own_parameters(module: Any, ignored: set[int]) -> list[GroupedParameter]:

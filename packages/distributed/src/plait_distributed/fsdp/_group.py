@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -42,7 +43,7 @@ class GroupedParameter:
 
     def count(self, size: int) -> int:
         """Return the number of elements of a rank with as many as any."""
-        return -(-self.shape[0] // size) * math.prod(self.shape[1:])
+        return int(-(-self.shape[0] // size) * math.prod(self.shape[1:]))
 
     def put(self, parameter: Any) -> None:
         """Make one of both the modules' parameter."""
@@ -153,13 +154,17 @@ class _Reduction:
         names = f"{who}, {len(parameters)} parameters"
         call = group.begin_call("fully_shard gradients", names, (self.mine,))
         parts = [rows[i] for i in range(size)]
-        self.part = group.start(
+        self.part: Any = group.start(
             call, "reduce_scatter", parts, [self.mine], reduction="mean", asynchronous=True
         )
 
+    def drop(self) -> None:
+        """Wait, as ranks write each other's memory until then, and forget the result."""
+        with contextlib.suppress(Exception):
+            self.part.wait()
+
     def finish(self, factor: float) -> None:
         """Wait, and add this rank's rows to the gradients of its parameters."""
-        assert self.part is not None
         self.part.wait()
         self.rows = None
         mine = self.mine
@@ -297,6 +302,16 @@ class ParameterGroup:
                     self.whole_at.pop(p.whole._storage_extent()[0], None)
                 p.whole.data = core().empty(0, dtype=flat.compute)
                 p.put(p.sharded)
+
+    def write_back(self) -> None:
+        """Take this rank's rows of whole parameters that were written to."""
+        if not self.is_whole:
+            return
+        with require("autograd").no_grad():
+            for flat in self.flats:
+                for p in flat.parameters:
+                    first, n = p.rows(self.group.size(), self.group.rank())
+                    flat.view(flat.buffer, p).copy_(p.whole.detach().narrow(0, first, n))
 
     # ---- gradients ------------------------------------------------------------------------------
 

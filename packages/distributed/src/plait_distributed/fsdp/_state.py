@@ -7,22 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from plait_abi.components import require
+from plait_distributed._casting import map_tensors
 from plait_distributed.fsdp._group import GroupedParameter, ParameterGroup
 
-__all__ = ["Root", "ShardedState", "map_tensors"]
-
-
-def map_tensors(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Return containers with changed tensors."""
-    if hasattr(value, "requires_grad") and hasattr(value, "is_floating_point"):
-        return change(value)
-    if isinstance(value, dict):
-        return {key: map_tensors(each, change) for key, each in value.items()}
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(map_tensors(each, change) for each in value))
-    if isinstance(value, (list, tuple)):
-        return type(value)(map_tensors(each, change) for each in value)
-    return value
+__all__ = ["Root", "ShardedState"]
 
 
 class _Pass:
@@ -80,6 +68,8 @@ class Root:
         if any(each.expected for each in self._passes.values()):  # one that failed
             for group in self.groups:
                 group.drop_gradients()
+        for _, each in self._pending:
+            each.drop()
         self._passes, self._pending = {}, []
 
     def end(self) -> None:

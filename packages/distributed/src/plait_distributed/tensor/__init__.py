@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from plait_distributed.device_mesh import DeviceMesh, init_device_mesh
+from plait_distributed.tensor import _rules as _rules
 from plait_distributed.tensor._dtensor import DTensor, distribute_tensor
 from plait_distributed.tensor._factories import (
     distribute_module,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait_abi.components import require
 from plait_distributed._arguments import core
+from plait_distributed._collectives import broadcast
 from plait_distributed._reduce_op import ReduceOp
 from plait_distributed.device_mesh import DeviceMesh, current_mesh
 from plait_distributed.tensor import _transfers
@@ -19,10 +21,24 @@ from plait_distributed.tensor.placement_types import (
     shard_bounds,
 )
 
-__all__ = ["DTensor", "ShardedParameter", "distribute_tensor", "local_shape", "made", "place"]
+__all__ = [
+    "DTensor",
+    "ShardedParameter",
+    "distribute_tensor",
+    "local_shape",
+    "made",
+    "place",
+    "set_rules",
+]
 
 _Tensor: Any = require("core").Tensor
+_rules: list[Callable[..., Any]] = []  # what answers to operators; the package sets it
 _Parameter: Any = require("nn").Parameter
+
+
+def set_rules(call: Callable[..., Any]) -> None:
+    """Choose what answers to operators: a function of the operator and its arguments."""
+    _rules[:] = [call]
 
 
 def place(who: str, placements: Any, mesh: DeviceMesh, ndim: int) -> tuple[Placement, ...]:
@@ -50,7 +66,7 @@ def local_shape(
     shape: Sequence[int], mesh: DeviceMesh, placements: Sequence[Placement], rank: Any = None
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the shape of a rank's part, and where it begins in the whole tensor."""
-    at = mesh.get_coordinate() if rank is None else rank
+    at = (mesh.get_coordinate() or []) if rank is None else rank
     sizes, first = list(shape), [0] * len(shape)
     for dim, each in enumerate(placements):
         if isinstance(each, Shard):
@@ -89,9 +105,7 @@ class DTensor(_Tensor):  # type: ignore[misc]
     _whole: tuple[int, ...]
 
     def __plait_function__(self, operator: Any, args: Any, kwargs: Any) -> Any:
-        from plait_distributed.tensor import _rules
-
-        return _rules.call(operator, args, kwargs or {})
+        return _rules[0](operator, args, kwargs or {})
 
     # ---- what it is -----------------------------------------------------------------------------
 
@@ -209,8 +223,6 @@ class DTensor(_Tensor):  # type: ignore[misc]
             if isinstance(each, Shard):
                 whole[each.dim] *= mesh.size(dim)
             elif run_check and isinstance(each, Replicate):
-                from plait_distributed._collectives import broadcast
-
                 broadcast(local_tensor, group_src=0, group=mesh.get_group(dim))
         if shape is not None:
             whole = list(shape)
@@ -323,8 +335,8 @@ class DTensor(_Tensor):  # type: ignore[misc]
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
         return self._replicated("__dlpack__").__dlpack__(*args, **kwargs)
 
-    def __float__(self) -> float:
-        return float(self._replicated("float"))
+    def __float__(self) -> builtins.float:
+        return builtins.float(self._replicated("float"))
 
     def __int__(self) -> int:
         return int(self._replicated("int"))
@@ -496,8 +508,6 @@ def distribute_tensor(
         raise RuntimeError("distribute_tensor: `tensor` must be a leaf; detach() it")
     whole = tensor.detach()
     if src_data_rank is not None and mesh.size() > 1:
-        from plait_distributed._collectives import broadcast
-
         whole = whole.clone(memory_format=core().contiguous_format)
         for dim in range(mesh.ndim):
             broadcast(whole, group_src=src_data_rank, group=mesh.get_group(dim))

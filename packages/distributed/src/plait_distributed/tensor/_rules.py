@@ -12,27 +12,29 @@ from plait_distributed._arguments import core
 from plait_distributed._reduce_op import ReduceOp
 from plait_distributed.device_mesh import DeviceMesh
 from plait_distributed.tensor import _transfers
-from plait_distributed.tensor._dtensor import DTensor, local_shape, made, made_whole
+from plait_distributed.tensor._dtensor import DTensor, local_shape, made, made_whole, set_rules
 from plait_distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 
-__all__ = ["call"]
+__all__: list[str] = []
 
 # element by element: what holds for the whole holds for each part
-_POINTWISE = frozenset(
-    """abs add addcdiv addcmul alias bitwise_and bitwise_not bitwise_or cast ceil clamp clamp_max
-    clamp_min clone contiguous copy cos detach div empty_like eq erf exp expm1 fill floor full_like
-    ge gelu greater gt isfinite isinf isnan le leaky_relu less lerp log log1p logical_and
-    logical_not logical_or lt maximum minimum mul multiply nan_to_num ne neg ones_like pow
-    reciprocal relu round rsqrt rsub sigmoid sign silu sin softplus sqrt square sub subtract tanh to
-    true_divide where zero zeros_like""".split()
-)
+_POINTWISE = frozenset((
+    "abs", "add", "addcdiv", "addcmul", "alias", "bitwise_and", "bitwise_not", "bitwise_or",
+    "cast", "ceil", "clamp", "clamp_max", "clamp_min", "clone", "contiguous", "copy", "cos",
+    "detach", "div", "empty_like", "eq", "erf", "exp", "expm1", "fill", "floor", "full_like",
+    "ge", "gelu", "greater", "gt", "isfinite", "isinf", "isnan", "le", "leaky_relu", "less",
+    "lerp", "log", "log1p", "logical_and", "logical_not", "logical_or", "lt", "maximum",
+    "minimum", "mul", "multiply", "nan_to_num", "ne", "neg", "ones_like", "pow", "reciprocal",
+    "relu", "round", "rsqrt", "rsub", "sigmoid", "sign", "silu", "sin", "softplus", "sqrt",
+    "square", "sub", "subtract", "tanh", "to", "true_divide", "where", "zero", "zeros_like",
+))  # fmt: skip
 # steps of optimizers, and their state
-_STEPS = frozenset(
-    f"{name}_step"
-    for name in "sgd adam adamax adadelta adagrad asgd nadam radam rmsprop rprop".split()
-) | {"optimizer_state_load"}
+_OPTIMIZERS = (
+    "adadelta", "adagrad", "adam", "adamax", "asgd", "nadam", "radam", "rmsprop", "rprop", "sgd",
+)  # fmt: skip
+_STEPS = frozenset([*(f"{name}_step" for name in _OPTIMIZERS), "optimizer_state_load"])
 # drawn for the whole on every rank, whose generators are alike
-_RANDOM = frozenset("bernoulli_ exponential_ normal_ uniform_ trunc_normal_".split())
+_RANDOM = frozenset(["bernoulli_", "exponential_", "normal_", "uniform_", "trunc_normal_"])
 _LINEAR = frozenset({"add", "alias", "clone", "detach", "neg", "sub"})  # in all tensors together
 _SCALED = frozenset({"mul", "div", "multiply", "true_divide"})  # in the first one
 _SUMS = {"sum": "sum", "mean": "avg"}
@@ -152,7 +154,7 @@ def _pointwise(
     operator: Any, base: str, args: tuple[Any, ...], kwargs: dict[str, Any], given: list[DTensor]
 ) -> Any:
     name, mesh = operator.__name__, given[0].device_mesh
-    whole = _broadcast([x for x in given])
+    whole = _broadcast(given)
     first = next((x for x in given if tuple(x.shape) == whole), given[0])
     places = first.placements
     for x in given:
@@ -411,9 +413,7 @@ def _layer_norm(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 def _softmax(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     x = args[0]
     dim = args[1] if len(args) > 1 else kwargs.get("dim")
-    if dim is None or any(
-        isinstance(p, Partial) or p == Shard(dim % x.ndim) for p in x.placements
-    ):
+    if dim is None or any(isinstance(p, Partial) or p == Shard(dim % x.ndim) for p in x.placements):
         raise _absent(operator.__name__, [x])
     result = operator(x.local(), *args[1:], **kwargs)
     return made(result, x.device_mesh, x.placements, x.shape)
@@ -432,3 +432,5 @@ _RULES: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(_SUMS, _sum),
     **dict.fromkeys(_EXTREMES, _extreme),
 }
+
+set_rules(call)

@@ -15,6 +15,7 @@ __all__ = [
     "allreduce_hook",
     "bf16_compress_hook",
     "bf16_compress_wrapper",
+    "compressing",
     "fp16_compress_hook",
     "fp16_compress_wrapper",
 ]
@@ -49,6 +50,17 @@ def _compressed(dtype: Any, group: Any, bucket: GradBucket) -> Future:
         return buffer
 
     return _mean(group, buffer.to(dtype)).then(widen)
+
+
+def compressing(dtype: Any) -> Hook:
+    """Return the hook that sends gradients in a dtype.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_distributed.algorithms.ddp_comm_hooks import default_hooks
+        >>> hook = default_hooks.compressing(pc.bfloat16)
+    """
+    return lambda group, bucket: _compressed(dtype, group, bucket)
 
 
 def fp16_compress_hook(process_group: Any, bucket: GradBucket) -> Future:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from plait_abi.components import require
 from plait_distributed.device_mesh import DeviceMesh
@@ -45,7 +45,9 @@ def _moved(value: Any, mesh: DeviceMesh, now: Placement, want: Placement) -> Any
     return value.redistribute(placements=[want])
 
 
-def _shard(style: ParallelStyle, module: Any, mesh: DeviceMesh, places: dict[str, Placement]) -> None:
+def _shard(
+    style: ParallelStyle, module: Any, mesh: DeviceMesh, places: dict[str, Placement]
+) -> None:
     """Make a module's own parameters DTensors."""
     for name, parameter in list(module._parameters.items()):
         if parameter is None:
@@ -69,7 +71,7 @@ def _kind(who: str, module: Any) -> str:
 class _Layer(ParallelStyle):
     """A layer with parts of a weight on each rank."""
 
-    places: dict[str, dict[str, Placement]]
+    places: ClassVar[dict[str, dict[str, Placement]]]
 
     def __init__(
         self, given: Placement, taken: Placement, output: Placement, use_local_output: bool
@@ -129,7 +131,7 @@ class ColwiseParallel(_Layer):
         >>> dist.destroy_process_group()
     """
 
-    places = {
+    places: ClassVar[dict[str, dict[str, Placement]]] = {
         "linear": {"weight": Shard(0), "bias": Shard(0)},
         "embedding": {"weight": Shard(1)},
     }
@@ -174,7 +176,7 @@ class RowwiseParallel(_Layer):
         >>> dist.destroy_process_group()
     """
 
-    places = {
+    places: ClassVar[dict[str, dict[str, Placement]]] = {
         "linear": {"weight": Shard(1), "bias": Replicate()},
         "embedding": {"weight": Shard(0)},
     }

@@ -1,0 +1,107 @@
+"""Messages that are received from any rank.
+
+A provider receives from a rank that is named. To receive from any, a receive is begun from each;
+the first that is done is the result, and the others stay begun: they are what the next calls get.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from plait_abi.components import require
+from plait_abi.imports import import_module
+from plait_distributed._calls import Call
+from plait_distributed._errors import CollectiveTimeout, RankLost
+from plait_distributed._work import Part
+
+__all__ = ["FirstOfAll", "Mailbox"]
+
+
+class Mailbox:
+    """The receives of a group that were begun and that nobody has asked for yet."""
+
+    def __init__(self, group: Any) -> None:  # a ProcessGroup, which has it
+        self._group = group
+        self.lock = threading.Lock()
+        # by tag: from each rank a receive, and the memory that it writes
+        self.begun: dict[int, dict[int, tuple[Part, Any]]] = {}
+
+    def receive(self, call: Call, tensor: Any, peer: int, tag: int) -> Part:
+        """Begin to receive from one rank."""
+        with self.lock:
+            if peer in self.begun.get(tag, ()):
+                return FirstOfAll(self, call, tensor, tag, [peer], self._group.timeout)
+        part = self._group.start(call, "recv", (), [tensor], peer=peer, tag=tag, asynchronous=True)
+        return part  # type: ignore[no-any-return]
+
+    def first_of_all(self, call: Call, tensor: Any, tag: int) -> FirstOfAll:
+        """Begin to receive from all other ranks."""
+        group = self._group
+        others = [rank for rank in range(group.size()) if rank != group.rank()]
+        if not others:
+            raise ValueError(f"{call}: there is no other rank")
+        empty_like = import_module(require("core").__name__).empty_like
+        with self.lock:
+            begun = self.begun.setdefault(tag, {})
+            for peer in others:
+                if peer in begun:
+                    continue
+                room = empty_like(tensor)
+                part = group.start(call, "recv", (), [room], peer=peer, tag=tag, asynchronous=True)
+                assert part is not None
+                begun[peer] = (part, room)
+        return FirstOfAll(self, call, tensor, tag, others, group.timeout)
+
+
+class FirstOfAll(Part):
+    """The first of several receives, as a `Part` of work."""
+
+    def __init__(
+        self, mailbox: Mailbox, call: Call, tensor: Any, tag: int, peers: list[int], timeout: float
+    ) -> None:
+        self._mailbox, self._call, self._tensor, self._tag = mailbox, call, tensor, tag
+        self._peers, self._timeout = peers, timeout
+        self.peer = -1  # which one it was
+
+    def query(self) -> bool:
+        """Return whether a message has come; then it is in the tensor."""
+        with self._mailbox.lock:
+            if self.peer >= 0:
+                return True
+            begun = self._mailbox.begun.setdefault(self._tag, {})
+            lost: list[RankLost] = []
+            for peer in [peer for peer in self._peers if peer in begun]:
+                part, room = begun[peer]
+                try:
+                    done = part.query()
+                except RankLost as error:
+                    lost.append(error)
+                    continue
+                if done:
+                    del begun[peer]
+                    self._take(peer, room)
+                    return True
+            if len(lost) == len(self._peers):
+                raise lost[0]
+            return False
+
+    def _take(self, peer: int, room: Any) -> None:
+        if room.numel() != self._tensor.numel() or room.dtype != self._tensor.dtype:
+            raise ValueError(
+                f"{self._call}: messages of this tag are received from any rank, and have shape "
+                f"{tuple(room.shape)} and {room.dtype}; got a tensor of shape "
+                f"{tuple(self._tensor.shape)} and {self._tensor.dtype}"
+            )
+        self._tensor.copy_(room.view(self._tensor.shape))
+        self.peer = peer
+
+    def wait(self) -> None:
+        """Wait until a message has come."""
+        deadline, pause = time.monotonic() + self._timeout, 0.00002
+        while not self.query():
+            if time.monotonic() > deadline:
+                raise CollectiveTimeout(f"{self._call}: no message came in {self._timeout:g} s")
+            time.sleep(pause)
+            pause = min(pause * 2, 0.005)

@@ -1,0 +1,183 @@
+"""Which rank writes what: states as flat tables of parts of tensors and of values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from plait_distributed.tensor._dtensor import DTensor, local_shape
+from plait_distributed.tensor.placement_types import Partial, Replicate
+
+__all__ = [
+    "DefaultLoadPlanner",
+    "DefaultSavePlanner",
+    "Entry",
+    "Piece",
+    "flattened",
+    "is_tensor",
+    "owned",
+    "piece_of",
+]
+
+
+class DefaultSavePlanner:
+    """How `save` divides a state: the only way there is.
+
+    Args:
+        flatten_state_dict, flatten_sharded_tensors, dedup_replicated_tensors,
+            dedup_save_to_lowest_rank, enable_plan_caching: unused: dicts are taken apart, and what
+            several ranks have is written by the lowest one.
+
+    Example:
+        >>> from plait_distributed.checkpoint import DefaultSavePlanner
+        >>> planner = DefaultSavePlanner()
+    """
+
+    def __init__(
+        self,
+        flatten_state_dict: bool = True,
+        flatten_sharded_tensors: bool = True,
+        dedup_replicated_tensors: bool | None = None,
+        dedup_save_to_lowest_rank: bool = True,
+        enable_plan_caching: bool = False,
+    ) -> None:
+        self.flatten_state_dict = flatten_state_dict
+
+
+class DefaultLoadPlanner:
+    """How `load` fills a state.
+
+    Args:
+        flatten_state_dict, flatten_sharded_tensors: unused.
+        allow_partial_load: whether what the checkpoint lacks stays as it is; else it is an error.
+
+    Example:
+        >>> from plait_distributed.checkpoint import DefaultLoadPlanner
+        >>> DefaultLoadPlanner(allow_partial_load=True).allow_partial_load
+        True
+    """
+
+    def __init__(
+        self,
+        flatten_state_dict: bool = True,
+        flatten_sharded_tensors: bool = True,
+        allow_partial_load: bool = False,
+    ) -> None:
+        self.allow_partial_load = allow_partial_load
+
+
+@dataclass
+class Entry:
+    """One leaf of a state, and the container that holds it."""
+
+    key: str
+    value: Any
+    holder: Any
+    place: Any
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a tensor, or a value, of one rank."""
+
+    key: str
+    shape: tuple[int, ...] | None  # of the whole tensor; None: a value
+    dtype: str = ""
+    first: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
+    name: str = field(default="")  # of the tensor in a file
+
+    @property
+    def where(self) -> tuple[str, tuple[int, ...]]:
+        """What pieces of several ranks have in common that are the same."""
+        return self.key, self.first
+
+
+def is_tensor(value: Any) -> bool:
+    """Return whether a value is a tensor."""
+    return hasattr(value, "requires_grad") and hasattr(value, "is_contiguous")
+
+
+def _holds_tensors(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_holds_tensors(each) for each in value.values())
+    if isinstance(value, (list, tuple)):
+        return any(_holds_tensors(each) for each in value)
+    return is_tensor(value)
+
+
+def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[Entry]:
+    pairs = value.items() if isinstance(value, dict) else enumerate(value)
+    for name, each in pairs:
+        inner = (*path, str(name))
+        plain = isinstance(each, dict) and all(isinstance(key, (str, int)) for key in each)
+        if (plain and each) or (isinstance(each, list) and _holds_tensors(each)):
+            yield from _leaves(each, inner)
+        else:
+            yield Entry(".".join(inner), each, value, name)
+
+
+def flattened(who: str, state: dict[str, Any]) -> dict[str, Entry]:
+    """Return the leaves of a state, by their dotted paths."""
+    if not isinstance(state, dict):
+        raise TypeError(f"{who}: `state_dict` must be a dict, got {type(state).__name__}")
+    found: dict[str, Entry] = {}
+    for entry in _leaves(state, ()):
+        if entry.key in found:
+            raise ValueError(f"{who}: two entries of `state_dict` have the path {entry.key!r}")
+        found[entry.key] = entry
+    return found
+
+
+def piece_of(who: str, key: str, value: Any) -> Piece:
+    """Return which part of a tensor this rank has."""
+    if not is_tensor(value):
+        return Piece(key, None)
+    if not isinstance(value, DTensor):
+        shape = tuple(value.shape)
+        return Piece(key, shape, str(value.dtype), (0,) * len(shape), shape, key)
+    if any(isinstance(place, Partial) for place in value.placements):
+        raise NotImplementedError(
+            f"{who}: {key} is a DTensor with {value.placements}; redistribute() it"
+        )
+    shape = tuple(value.shape)
+    sizes, first = local_shape(shape, value.device_mesh, value.placements)
+    at = value.device_mesh.get_coordinate() or []
+    copy = any(
+        isinstance(place, Replicate) and i for place, i in zip(value.placements, at, strict=True)
+    )
+    name = "" if copy or (0 in sizes and 0 not in shape) else f"{key}@{'.'.join(map(str, first))}"
+    return Piece(key, shape, str(value.dtype), first, sizes, name)
+
+
+def owned(who: str, plans: list[list[Piece]]) -> list[list[Piece]]:
+    """Return what each rank writes: of what several have, the lowest one.
+
+    Raises:
+        ValueError: ranks have tensors of other shapes under one path.
+    """
+    seen: set[tuple[str, tuple[int, ...]]] = set()
+    kinds: dict[str, tuple[int, Any]] = {}
+    result: list[list[Piece]] = []
+    for rank, plan in enumerate(plans):
+        mine = []
+        for piece in plan:
+            kind = (piece.shape, piece.dtype)
+            first, other = kinds.setdefault(piece.key, (rank, kind))
+            if other != kind:
+                raise ValueError(
+                    f"{who}: {piece.key} is {_text(kind)} on rank {rank}, and {_text(other)} on "
+                    f"rank {first}"
+                )
+            if piece.where in seen or (piece.shape is not None and not piece.name):
+                continue
+            seen.add(piece.where)
+            mine.append(piece)
+        result.append(mine)
+    return result
+
+
+def _text(kind: tuple[Any, str]) -> str:
+    shape, dtype = kind
+    return "no tensor" if shape is None else f"of shape {shape} and {dtype}"

@@ -1,0 +1,273 @@
+"""`save` and `async_save`."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Future as BackgroundFuture
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from plait_abi.components import require
+from plait_distributed._objects import all_gather_object
+from plait_distributed._process_group import ProcessGroup
+from plait_distributed._world import (
+    default_group,
+    is_initialized,
+    member_of,
+    new_group,
+    open_groups,
+)
+from plait_distributed.checkpoint._errors import raise_together
+from plait_distributed.checkpoint._files import FileSystemWriter
+from plait_distributed.checkpoint._plans import Entry, Piece, flattened, is_tensor, owned, piece_of
+from plait_distributed.checkpoint.stateful import Stateful
+from plait_distributed.tensor._dtensor import DTensor
+
+__all__ = ["async_save", "group_of", "save", "save_state_dict", "states_of"]
+
+
+def group_of(who: str, process_group: Any, no_dist: bool) -> ProcessGroup | None:
+    """Return the ranks that save or load together; None: this process alone."""
+    if no_dist or (process_group is None and not is_initialized()):
+        return None
+    found = member_of(who, process_group)
+    if found is None:
+        raise ValueError(f"{who}: this process is no member of the group")
+    return found
+
+
+def states_of(state_dict: dict[str, Any]) -> dict[str, Any]:
+    """Return a state with the states of the objects in it."""
+    if not isinstance(state_dict, dict):
+        raise TypeError(f"checkpoint: `state_dict` must be a dict, got {state_dict!r}")
+    return {
+        name: value.state_dict() if isinstance(value, Stateful) else value
+        for name, value in state_dict.items()
+    }
+
+
+class _Save:
+    """One save: what this rank writes, and where."""
+
+    def __init__(
+        self,
+        who: str,
+        state_dict: dict[str, Any],
+        checkpoint_id: Any,
+        storage_writer: Any,
+        group: ProcessGroup | None,
+    ) -> None:
+        self.who, self.group = who, group
+        self.rank = 0 if group is None else group.rank()
+        self.token, error = "", None
+        entries: dict[str, Entry] = {}
+        plan: list[Piece] = []
+        try:
+            self.writer = _writer(who, checkpoint_id, storage_writer)
+            entries = flattened(who, states_of(state_dict))
+            plan = [piece_of(who, key, entry.value) for key, entry in entries.items()]
+            self.token = self.writer.prepare() if self.rank == 0 else ""
+        except Exception as caught:
+            error = caught
+        raise_together(who, group, error)
+        told: list[Any] = [(self.token, plan)]
+        if group is not None:
+            told *= group.size()
+            all_gather_object(told, (self.token, plan), group)
+        self.token = told[0][0]
+        self.plans = owned(who, [plan for _, plan in told])
+        self.content: dict[str, Any] = {"tensors": {}, "values": {}}
+        for piece in self.plans[self.rank]:
+            value = entries[piece.key].value
+            if piece.shape is None:
+                self.content["values"][piece.key] = value
+            else:
+                local = value.detach()
+                local = local.local() if isinstance(local, DTensor) else local
+                self.content["tensors"][piece.name] = local
+
+    def stage(self) -> None:
+        """Copy tensors, so that the program may change them."""
+        tensors = self.content["tensors"]
+        with require("autograd").no_grad():
+            self.content["tensors"] = {name: x.clone() for name, x in tensors.items()}
+        self.content["values"] = {
+            name: _copied(value) for name, value in self.content["values"].items()
+        }
+
+    def write(self, group: ProcessGroup | None) -> Any:
+        """Write this rank's file; then the lowest rank completes the checkpoint."""
+        error: BaseException | None = None
+        try:
+            if self.plans[self.rank]:
+                self.writer.write(self.rank, self.token, self.content)
+        except Exception as caught:
+            error = caught
+        try:
+            raise_together(self.who, group, error)
+        except BaseException:
+            self.writer.discard(self.rank, self.token)
+            raise
+        index = None
+        try:
+            if self.rank == 0:
+                index = self.writer.commit(self.token, self.plans)
+        except Exception as caught:
+            error = caught
+        raise_together(self.who, group, error)
+        return index
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _copied(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_copied(each) for each in value)
+    return value.clone() if is_tensor(value) else value
+
+
+def _writer(who: str, checkpoint_id: Any, storage_writer: Any) -> FileSystemWriter:
+    if storage_writer is None:
+        if checkpoint_id is None:
+            raise ValueError(f"{who}: give `checkpoint_id` or `storage_writer`")
+        return FileSystemWriter(checkpoint_id)
+    if not isinstance(storage_writer, FileSystemWriter):
+        raise NotImplementedError(
+            f"{who}: `storage_writer` must be a FileSystemWriter, got {storage_writer!r}"
+        )
+    if checkpoint_id is not None:
+        return FileSystemWriter(checkpoint_id, overwrite=storage_writer.overwrite)
+    return storage_writer
+
+
+def save(
+    state_dict: dict[str, Any],
+    *,
+    checkpoint_id: Any = None,
+    storage_writer: Any = None,
+    planner: Any = None,
+    process_group: Any = None,
+    no_dist: bool = False,
+    use_collectives: bool = True,
+) -> Any:
+    """Write the state of all ranks into a folder, together. All ranks call it.
+
+    Of a `DTensor` each rank writes its part; of what several ranks have, the lowest one writes it.
+    What only one rank has, such as the state of its generator, needs a path of its own. The files
+    are safetensors files with digests. A crash at any time leaves the old checkpoint, if there was
+    one, or the new one.
+
+    Args:
+        state_dict: tensors and values that ``plait_core.save`` takes, in dicts; objects with
+            ``state_dict()``, such as modules, give theirs.
+        checkpoint_id: the folder.
+        storage_writer: in its place, a `FileSystemWriter`.
+        planner: unused.
+        process_group: None: all processes, or this one alone without a process group.
+        no_dist: whether this process saves alone.
+        use_collectives: unused.
+
+    Returns:
+        The index, on the lowest rank; None on others.
+
+    Raises:
+        CheckpointException: on every rank, if any could not write; the old checkpoint stays.
+
+    Example:
+        >>> import tempfile, plait_core as pc, plait_nn as nn
+        >>> import plait_distributed.checkpoint as dcp
+        >>> model = nn.Linear(2, 1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = dcp.save({"model": model, "step": 3}, checkpoint_id=folder)
+        ...     state = {"model": nn.Linear(2, 1), "step": 0}
+        ...     dcp.load(state, checkpoint_id=folder)
+        >>> state["step"], bool((state["model"].weight == model.weight).all())
+        (3, True)
+    """
+    group = group_of("save", process_group, no_dist)
+    return _Save("save", state_dict, checkpoint_id, storage_writer, group).write(group)
+
+
+_background: weakref.WeakKeyDictionary[ProcessGroup, ProcessGroup] = weakref.WeakKeyDictionary()
+_threads: dict[int, ThreadPoolExecutor] = {}  # by process: a fork has no threads
+
+
+def _background_group(group: ProcessGroup | None) -> ProcessGroup | None:
+    """Return a group for the thread that writes: collectives of both may mix."""
+    if group is None:
+        return None
+    found = _background.get(group)
+    if found is None or found not in open_groups():
+        alone = group is default_group("async_save")
+        found = new_group(group.ranks, use_local_synchronization=not alone, group_desc="async_save")
+        _background[group] = found
+    return found
+
+
+def async_save(
+    state_dict: dict[str, Any],
+    *,
+    checkpoint_id: Any = None,
+    storage_writer: Any = None,
+    planner: Any = None,
+    process_group: Any = None,
+    async_checkpointer_type: Any = None,
+    async_stager: Any = None,
+    no_dist: bool = False,
+    use_collectives: bool = True,
+) -> BackgroundFuture[Any]:
+    """As `save`, in a thread, from a copy of the state: the program may go on and change it.
+
+    Saves of one process are written one behind the other. Wait for the result before
+    `destroy_process_group`.
+
+    Args:
+        state_dict, checkpoint_id, storage_writer, planner, process_group, no_dist,
+            use_collectives: as of `save`.
+        async_checkpointer_type, async_stager: unused: a thread writes.
+
+    Returns:
+        A future of what `save` returns.
+
+    Example:
+        >>> import tempfile, plait_core as pc
+        >>> import plait_distributed.checkpoint as dcp
+        >>> w = pc.ones(2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     saved = dcp.async_save({"w": w}, checkpoint_id=folder)
+        ...     w.zero_()
+        ...     _ = saved.result()
+        ...     state = {"w": pc.zeros(2)}
+        ...     dcp.load(state, checkpoint_id=folder)
+        tensor([0., 0.])
+        >>> state["w"]
+        tensor([1., 1.])
+    """
+    group = group_of("async_save", process_group, no_dist)
+    saving = _Save("async_save", state_dict, checkpoint_id, storage_writer, group)
+    saving.stage()
+    behind = _background_group(group)
+    write: Callable[[], Any] = lambda: saving.write(behind)  # noqa: E731
+    if os.getpid() not in _threads:
+        _threads.clear()
+        _threads[os.getpid()] = ThreadPoolExecutor(1, "plait checkpoint")
+    return _threads[os.getpid()].submit(write)
+
+
+def save_state_dict(
+    state_dict: dict[str, Any], storage_writer: Any, process_group: Any = None, **options: Any
+) -> Any:
+    """Call `save`; an older name.
+
+    Example:
+        >>> import tempfile, plait_core as pc
+        >>> import plait_distributed.checkpoint as dcp
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = dcp.save_state_dict({"w": pc.ones(2)}, dcp.FileSystemWriter(folder))
+    """
+    no_dist = bool(options.get("no_dist", False))
+    return save(
+        state_dict, storage_writer=storage_writer, process_group=process_group, no_dist=no_dist
+    )

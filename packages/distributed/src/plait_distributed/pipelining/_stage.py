@@ -1,0 +1,217 @@
+"""One stage of a pipeline: some layers, what comes into them, and what goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from plait_abi.components import require
+from plait_distributed._arguments import core
+from plait_distributed._messages import irecv, isend, recv
+from plait_distributed._process_group import ProcessGroup
+from plait_distributed._work import Work
+from plait_distributed._world import member_of
+
+__all__ = ["PipelineStage"]
+
+_HEADER = 1024  # bytes that describe the tensors of a batch
+_MOST = 64  # tensors of a batch
+_DESCRIPTION, _ACTIVATION, _GRADIENT = range(3)
+
+
+def _tag(kind: int, chunk: int, tensor: int = 0) -> int:
+    return (chunk * _MOST + tensor) * 3 + kind
+
+
+class PipelineStage:
+    """The layers of a model that one rank computes.
+
+    Args:
+        submodule: the layers; they take what those of the stage before return.
+        stage_index: from 0.
+        num_stages: as many as the group has ranks; stage i is on the group's rank i.
+        device: of the CPU.
+        input_args, output_args: unused: shapes are told at the first batch.
+        dw_builder: None.
+        group: None: all processes.
+
+    Raises:
+        ValueError: numbers do not fit.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn, plait_distributed as dist
+        >>> from plait_distributed.pipelining import PipelineStage, ScheduleGPipe
+        >>> dist.init_process_group(init_method="shm:stage", rank=0, world_size=1)
+        >>> stage = PipelineStage(nn.Linear(2, 1), 0, 1, "cpu")
+        >>> stage.is_first, stage.is_last
+        (True, True)
+        >>> dist.destroy_process_group()
+    """
+
+    def __init__(
+        self,
+        submodule: Any,
+        stage_index: int,
+        num_stages: int,
+        device: Any = "cpu",
+        input_args: Any = None,
+        output_args: Any = None,
+        group: Any = None,
+        dw_builder: Any = None,
+    ) -> None:
+        found = member_of("PipelineStage", group)
+        if found is None:
+            raise ValueError("PipelineStage: this process is no member of the group")
+        if str(device).partition(":")[0] != "cpu":
+            raise NotImplementedError(f"PipelineStage: `device` must be 'cpu', got {device!r}")
+        if dw_builder is not None:
+            raise NotImplementedError("PipelineStage: `dw_builder` must be None")
+        self.group: ProcessGroup = found
+        if num_stages != found.size():
+            raise ValueError(
+                f"PipelineStage: `num_stages` must be the number of ranks, {found.size()}; got "
+                f"{num_stages}"
+            )
+        if stage_index != found.rank():
+            raise ValueError(
+                f"PipelineStage: `stage_index` must be this process's rank, {found.rank()}; got "
+                f"{stage_index}"
+            )
+        self.submod = submodule
+        self.stage_index, self.num_stages = stage_index, num_stages
+        self.is_first, self.is_last = stage_index == 0, stage_index == num_stages - 1
+        self._comes: dict[int, list[dict[str, Any]]] = {}  # descriptions of inputs, by chunk
+        self._goes: dict[int, list[dict[str, Any]]] = {}
+        self._inputs: dict[int, tuple[Any, ...]] = {}
+        self._outputs: dict[int, tuple[Any, ...]] = {}
+        self._sent: list[tuple[Work, Any]] = []  # messages under way, with their tensors
+
+    # ---- messages --------------------------------------------------------------------------------
+
+    def _send(self, tensor: Any, stage: int, tag: int) -> None:
+        dense = tensor.detach().contiguous()
+        work = isend(dense, group=self.group, group_dst=stage, tag=tag)
+        assert work is not None
+        self._sent.append((work, dense))
+
+    def flush(self) -> None:
+        """Wait until all that was sent has come."""
+        sent, self._sent = self._sent, []
+        for work, _ in sent:
+            work.wait()
+
+    def forget(self) -> None:
+        """Drop what a step that failed has left."""
+        self._inputs, self._outputs, self._sent = {}, {}, []
+
+    def _describe(self, chunk: int, outputs: Sequence[Any]) -> None:
+        """Tell the next stage what comes, the first time; later it must be the same."""
+        said = [
+            {"shape": list(x.shape), "dtype": str(x.dtype), "grad": bool(x.requires_grad)}
+            for x in outputs
+        ]
+        known = self._goes.get(chunk)
+        if known is None:
+            self._goes[chunk] = said
+            text = json.dumps(said).encode()
+            if len(said) > _MOST or len(text) > _HEADER:
+                raise ValueError(f"PipelineStage: {len(said)} outputs are too many")
+            data = bytearray(text.ljust(_HEADER))
+            header = core().frombuffer(data, dtype=core().uint8)
+            self._send(header, self.stage_index + 1, _tag(_DESCRIPTION, chunk))
+        elif known != said:
+            raise ValueError(
+                f"PipelineStage: stage {self.stage_index} gave {said} for micro-batch {chunk}, and "
+                f"{known} before; make a new stage for other shapes, or for training behind eval()"
+            )
+
+    def _receive(self, chunk: int) -> tuple[Any, ...]:
+        before = self.stage_index - 1
+        if chunk not in self._comes:
+            header = core().empty(_HEADER, dtype=core().uint8)
+            recv(header, group=self.group, group_src=before, tag=_tag(_DESCRIPTION, chunk))
+            self._comes[chunk] = json.loads(header.numpy().tobytes())
+        tensors, works = [], []
+        for i, said in enumerate(self._comes[chunk]):
+            dtype = getattr(core(), said["dtype"].rpartition(".")[2])
+            tensor = core().empty(said["shape"], dtype=dtype)
+            tag = _tag(_ACTIVATION, chunk, i)
+            works.append(irecv(tensor, group=self.group, group_src=before, tag=tag))
+            tensors.append(tensor)
+        for work in works:
+            assert work is not None
+            work.wait()
+        for tensor, said in zip(tensors, self._comes[chunk], strict=True):
+            tensor.requires_grad = said["grad"]
+        return tuple(tensors)
+
+    # ---- a micro-batch ---------------------------------------------------------------------------
+
+    def forward(self, chunk: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Compute a micro-batch, and send what comes of it."""
+        inputs = args if self.is_first else self._receive(chunk)
+        result = self.submod(*inputs, **kwargs)
+        if self.is_last:
+            self._inputs[chunk] = inputs
+            return result
+        outputs = tuple(result) if isinstance(result, (list, tuple)) else (result,)
+        for x in outputs:
+            if not hasattr(x, "requires_grad"):
+                raise TypeError(
+                    f"PipelineStage: stage {self.stage_index} must return tensors, got "
+                    f"{type(x).__name__}"
+                )
+        self._describe(chunk, outputs)
+        for i, x in enumerate(outputs):
+            self._send(x, self.stage_index + 1, _tag(_ACTIVATION, chunk, i))
+        if require("autograd").is_grad_enabled():
+            self._inputs[chunk], self._outputs[chunk] = inputs, outputs
+        return None
+
+    def backward(self, chunk: int, loss: Any, scale: float, last: bool) -> None:
+        """Compute the gradients of a micro-batch, and send those of what came."""
+        autograd = require("autograd")
+        with self._reducing(last):
+            if self.is_last:
+                loss.backward(core().full_like(loss.detach(), scale))
+            else:
+                outputs = [x for x in self._outputs.pop(chunk) if x.requires_grad]
+                gradients = self._gradients(chunk, outputs)
+                if outputs:
+                    autograd.backward(outputs, gradients)
+        inputs = self._inputs.pop(chunk)
+        if self.is_first:
+            return
+        for i, x in enumerate(x for x in inputs if x.requires_grad):
+            gradient = core().zeros_like(x) if x.grad is None else x.grad
+            self._send(gradient, self.stage_index - 1, _tag(_GRADIENT, chunk, i))
+
+    def _gradients(self, chunk: int, outputs: Sequence[Any]) -> list[Any]:
+        gradients, works = [], []
+        for i, x in enumerate(outputs):
+            gradient = core().empty(x.shape, dtype=x.dtype)
+            behind, tag = self.stage_index + 1, _tag(_GRADIENT, chunk, i)
+            works.append(irecv(gradient, group=self.group, group_src=behind, tag=tag))
+            gradients.append(gradient)
+        for work in works:
+            assert work is not None
+            work.wait()
+        return gradients
+
+    @contextlib.contextmanager
+    def _reducing(self, last: bool) -> Any:
+        """Let data-parallel layers reduce the gradients of all micro-batches, with the last one."""
+        sync = getattr(self.submod, "set_requires_gradient_sync", None)
+        if sync is not None:
+            sync(last)
+        elif hasattr(self.submod, "no_sync") and not last:
+            reducer = self.submod.reducer
+            reducer.enabled = False
+            try:
+                yield
+            finally:
+                reducer.enabled = True
+            return
+        yield
