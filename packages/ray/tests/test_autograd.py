@@ -137,5 +137,5 @@ def test_a_model_in_two_processes_trains_as_in_one() -> None:
 
 
 def test_an_optimizer_that_cannot_be_made() -> None:
-    with pytest.raises(ValueError, match="Invalid learning rate: -1.0"):
+    with pytest.raises(ValueError, match=r"Invalid learning rate: -1\.0"):
         DistributedOptimizer(optim.SGD, [rpc.RRef(pc.ones(1))], lr=-1.0)

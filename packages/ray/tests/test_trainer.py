@@ -22,7 +22,7 @@ class TestJobs:
         assert done.metrics["loss"] == pytest.approx(sum(done.value[2])) and not done.failures
         names = sorted(path.name for path in (tmp_path / "states").iterdir())
         assert names == ["checkpoint-00000004.pt", "checkpoint-00000005.pt"]
-        deadline, text = time.monotonic() + 10, ""
+        deadline, text = time.monotonic() + 30, ""
         while "rank 1" not in text and time.monotonic() < deadline:
             time.sleep(0.1)
             text += "".join(capfd.readouterr())
