@@ -34,6 +34,7 @@ RUN_TIME: dict[str, tuple[set[str], set[str]]] = {
     "multiprocessing": ({"abi"}, set()),
     "profiler": ({"abi"}, {"numpy"}),
     "distributed": ({"abi", "core", "autograd", "nn", "multiprocessing"}, set()),
+    "ray": ({"abi", "core", "autograd", "distributed"}, {"numpy", "ray"}),
     "conformance": ({"abi", "ops"}, {"numpy", "pytest"}),
 }
 # Packages above all others, which may import any; and what they may import of each other.
@@ -74,6 +75,7 @@ SHIELDED = {
     "multiprocessing",
     "profiler",
     "distributed",
+    "ray",
     "plait",
 }
 UNSHIELDED_PARTS = ("plait_abi/imports.py", "plait_abi/build/")

@@ -236,10 +236,10 @@ def shutdown(graceful: bool = True, timeout: float = 0) -> None:
             here.arrive("nothing is released any more")
     finally:
         _agent.install(None)
+        if here.rank == 0 and (graceful or _ours["started"]):
+            here.wait_until_alone()  # they have the answer of its mailbox, and need its Ray
         here.stop()
         _references.forget_all()
-        if _ours["started"]:
-            here.wait_until_alone()
         if _ours["started"] or _ours["connected"]:
             _instance.library().shutdown()
         _ours.clear()
