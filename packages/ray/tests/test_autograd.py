@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import remote_functions as there
-from plait_ray import autograd, rpc
-from plait_ray.optim import DistributedOptimizer
 
 import plait_core as pc
 import plait_optim as optim
+from plait_ray import autograd, rpc
+from plait_ray.optim import DistributedOptimizer
 
 pytestmark = pytest.mark.usefixtures("world")
 

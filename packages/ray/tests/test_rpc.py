@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import remote_functions as there
-from plait_ray import rpc
-from plait_ray._messages import writable
 
 import plait_core as pc
 import plait_nn as nn
+from plait_ray import rpc
+from plait_ray._messages import writable
 
 pytestmark = pytest.mark.usefixtures("world")
 

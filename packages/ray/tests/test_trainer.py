@@ -7,9 +7,10 @@ import re
 import time
 from typing import Any
 
-import plait_ray
 import pytest
 from remote_functions import Blocker, train, until_grown
+
+import plait_ray
 
 
 @pytest.mark.usefixtures("instance")

@@ -1,6 +1,5 @@
 """Gradients reduced by hand: a ring of send and recv, in chunks, and all-gather behind it."""
 
-import os
 import socket
 
 import torch
