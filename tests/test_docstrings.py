@@ -29,6 +29,7 @@ PACKAGES = (
     "plait_multiprocessing",
     "plait_profiler",
     "plait_distributed",
+    "plait_ray",
 )
 
 

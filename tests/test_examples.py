@@ -1,5 +1,8 @@
 """The examples run, learn, and write their pictures."""
 
+import pathlib
+import re
+import subprocess
 import sys
 
 import numpy as np
@@ -91,3 +94,13 @@ def test_data_parallel_has_the_losses_of_a_single_process(example, digits, capsy
     assert "2 processes: 10 steps" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         example("data_parallel").main(["--batch-size", "3", "--processes", "2"])
+
+
+def test_two_stages_in_processes_train_as_one_model():
+    pytest.importorskip("ray", reason="the package ray is not installed")
+    path = pathlib.Path(__file__).parents[1] / "examples" / "rpc_two_stages.py"
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    losses = re.findall(r"two stages (\S+)  one process (\S+)", done.stdout)
+    assert len(losses) == 4 and all(one == other for one, other in losses)
+    assert float(losses[-1][0]) < float(losses[0][0])

@@ -18,6 +18,7 @@ PACKAGES = (
     "plait_multiprocessing",
     "plait_profiler",
     "plait_distributed",
+    "plait_ray",
     "plait",
 )
 
@@ -42,6 +43,7 @@ def loaded_by(statement: str) -> set[str]:
         ("plait_multiprocessing", {"plait_multiprocessing"}),
         ("plait_profiler", {"plait_profiler"}),
         ("plait_distributed", {"plait_distributed"}),
+        ("plait_ray", {"plait_ray", "plait_distributed", "plait_autograd", "plait_ops", "numpy"}),
         ("plait_autograd", {"plait_autograd", "plait_ops"}),
         ("plait_core", {"plait_core", "plait_ops", "numpy"}),
         ("plait_nn", {"plait_nn", "plait_core", "plait_ops", "numpy"}),

@@ -35,6 +35,7 @@ RUN_TIME: dict[str, tuple[set[str], set[str]]] = {
     "profiler": ({"abi"}, {"numpy"}),
     "mpi": ({"abi"}, {"mpi4py"}),
     "distributed": ({"abi", "core", "autograd", "nn", "multiprocessing"}, set()),
+    "ray": ({"abi", "core", "autograd", "distributed"}, {"numpy", "ray"}),
     "conformance": ({"abi", "ops"}, {"numpy", "pytest"}),
 }
 # Packages above all others, which may import any; and what they may import of each other.
@@ -76,6 +77,7 @@ SHIELDED = {
     "profiler",
     "mpi",
     "distributed",
+    "ray",
     "plait",
 }
 UNSHIELDED_PARTS = ("plait_abi/imports.py", "plait_abi/build/")

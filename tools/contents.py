@@ -62,6 +62,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "plait_nn": ("*.pyi", "_*.cpython-*.so"),
     "plait_ops": ("ops.json", "include/plait/ops.hpp", "lib/libplait_ops.so"),
     "plait_optim": ("lib/libplait_optim.so",),
+    "plait_ray": (),
     "plait_profiler": (
         "_observer.pyi",
         "_observer.cpython-*.so",

@@ -243,6 +243,35 @@ def run(script, **options):
     )
 
 
+def test_the_main_module_of_a_process_that_spawn_started(tmp_path):
+    done = run(
+        """
+        import multiprocessing
+        from plait_data import DataLoader, Dataset
+        class Item:
+            def __init__(self, i):
+                self.i = i
+        def items(batch):
+            return [Item(each.i + 10) for each in batch]
+        class Data(Dataset):
+            def __len__(self):
+                return 4
+            def __getitem__(self, i):
+                return Item(i)
+        def work():
+            loader = DataLoader(Data(), 2, num_workers=1, collate_fn=items)
+            found = [each for batch in loader for each in batch]
+            print([each.i for each in found], {type(each) is Item for each in found})
+        if __name__ == "__main__":
+            process = multiprocessing.get_context("spawn").Process(target=work)
+            process.start()
+            process.join()
+        """,
+        folder=tmp_path,
+    )
+    assert done.stdout == "[10, 11, 12, 13] {True}\n", done.stderr
+
+
 def test_a_program_without_a_main_guard(tmp_path):
     done = run(
         """

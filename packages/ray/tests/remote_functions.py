@@ -8,13 +8,12 @@ import pathlib
 import time
 from typing import Any
 
-import plait_ray
-from plait_ray import rpc
-
 import plait_core as pc
 import plait_distributed as dist
 import plait_nn as nn
+import plait_ray
 from plait_distributed import Future
+from plait_ray import rpc
 
 WORKERS = ("one", "two", "victim")
 _kept: dict[str, Any] = {}

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import remote_functions as there
-from plait_ray import autograd, rpc
-from plait_ray.optim import DistributedOptimizer
 
 import plait_core as pc
 import plait_optim as optim
+from plait_ray import autograd, rpc
+from plait_ray.optim import DistributedOptimizer
 
 pytestmark = pytest.mark.usefixtures("world")
 
@@ -137,5 +137,5 @@ def test_a_model_in_two_processes_trains_as_in_one() -> None:
 
 
 def test_an_optimizer_that_cannot_be_made() -> None:
-    with pytest.raises(ValueError, match="Invalid learning rate: -1.0"):
+    with pytest.raises(ValueError, match=r"Invalid learning rate: -1\.0"):
         DistributedOptimizer(optim.SGD, [rpc.RRef(pc.ones(1))], lr=-1.0)

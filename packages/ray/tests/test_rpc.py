@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import remote_functions as there
-from plait_ray import rpc
-from plait_ray._messages import writable
 
 import plait_core as pc
 import plait_nn as nn
+from plait_ray import rpc
+from plait_ray._messages import writable
 
 pytestmark = pytest.mark.usefixtures("world")
 
@@ -109,12 +109,14 @@ def test_a_call_that_takes_too_long_is_an_error() -> None:
 
 
 def test_futures() -> None:
-    slow = rpc.rpc_async("one", there.sleep, args=(0.5,))
+    slow = rpc.rpc_async("one", there.sleep, args=(1.5,))
     quick = rpc.rpc_async("one", there.product, args=(2, 3))  # calls do not wait for each other
     assert quick.wait() == 6 and quick.done() and not slow.done()
     seen: list[Any] = []
     then = slow.then(lambda done: seen.append(done.value()) or 7)
-    assert then.wait() == 7 and seen == [0.5]
+    slow.add_done_callback(lambda done: seen.append("called"))
+    assert not slow.done()  # nobody waited for the result in order to add a callback
+    assert then.wait() == 7 and seen[0] == 1.5
     failing = rpc.rpc_async("one", there.raises, args=("x",)).then(lambda done: done.wait())
     with pytest.raises(KeyError):
         failing.wait()

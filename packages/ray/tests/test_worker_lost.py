@@ -6,6 +6,7 @@ import time
 
 import pytest
 import remote_functions as there
+
 from plait_ray import rpc
 
 

@@ -270,11 +270,16 @@ class Agent:
 
     # the end
 
-    def arrive(self, name: str) -> None:
-        """Return when all processes have called this with the name; raise if one has died."""
+    def arrive(self, name: str, seconds: float = 0) -> None:
+        """Return when all processes have called this with the name; raise if one has died, or did
+        not come within the seconds, if those are not 0.
+        """
         ray, first = library(), self.peers[0].mailbox
+        deadline = time.monotonic() + seconds if seconds else float("inf")
         here = first.arrive.remote(name, self.rank, self.size)
         while not ray.wait([here], timeout=_POLL)[0]:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"rpc: other workers did not call shutdown in {seconds:g} s")
             for peer in self.peers:
                 try:
                     ray.get(peer.mailbox.describe.remote(), timeout=self.timeout)

@@ -21,6 +21,19 @@ class CallFuture(dist.Future):
     def __init__(self, fetch: Callable[[], Any], arrived: Callable[[], bool]) -> None:
         super().__init__(fetch, arrived)
         self._watched = False
+        self._fetching = threading.Lock()  # `_lock` is free meanwhile: callbacks may be added
+
+    def _evaluate(self) -> None:
+        with self._fetching:
+            if self._set.is_set():
+                return
+            assert self._wait is not None
+            result, failed = None, None
+            try:
+                result = self._wait()
+            except Exception as error:
+                failed = error
+            self._finish(result, failed)
 
     def add_done_callback(self, callback: Callable[[Any], Any]) -> None:
         """Call ``callback(self)`` when the result is there; at once if it is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -43,7 +44,7 @@ def reserve(fewest: int, most: int, resources: Mapping[str, float], timeout: flo
         TimeoutError: there is no room for the fewest within the time.
     """
     deadline = time.monotonic() + timeout
-    size = max(fewest, min(most, _estimate(resources)))
+    size = most
     while True:
         wait = max(0.0, deadline - time.monotonic())
         found = _try(size, resources, wait if size == fewest else min(_TRY, wait))
@@ -51,7 +52,7 @@ def reserve(fewest: int, most: int, resources: Mapping[str, float], timeout: flo
             return Places(found)
         if size == fewest:
             break
-        size -= 1
+        size = max(fewest, min(size - 1, _estimate(resources)))
     have = {name: amount for name, amount in library().cluster_resources().items()
             if name in resources}  # fmt: skip
     raise TimeoutError(
@@ -68,7 +69,7 @@ def _estimate(resources: Mapping[str, float]) -> int:
 def _try(size: int, resources: Mapping[str, float], seconds: float) -> Any:
     util = library().util
     group = util.placement_group([dict(resources)] * size, strategy="PACK")
-    if group.wait(seconds):
+    if group.wait(math.ceil(seconds)):  # Ray drops a fraction of a second
         return group
     util.remove_placement_group(group)
     return None
@@ -76,7 +77,7 @@ def _try(size: int, resources: Mapping[str, float], seconds: float) -> Any:
 
 def has_room(resources: Mapping[str, float]) -> bool:
     """Return whether there is room for one more worker."""
-    found = _try(1, resources, 0.5) if _estimate(resources) >= 1 else None
+    found = _try(1, resources, 1.0) if _estimate(resources) >= 1 else None
     if found is not None:
         library().util.remove_placement_group(found)
     return found is not None

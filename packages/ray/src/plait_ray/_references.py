@@ -38,7 +38,7 @@ def forget_all() -> None:
         _held.clear()
 
 
-def _value(key: Key, seconds: float | None = None) -> Any:
+def _value(key: Key) -> Any:
     with _lock:
         held = _held.get(key)
     if held is None:

@@ -299,10 +299,9 @@ def _error_of(call: Any) -> BaseException | None:
     ray = library()
     try:
         ray.get(call)
-    except ray.exceptions.RayTaskError as error:
-        return error.cause if isinstance(error.cause, BaseException) else error
     except ray.exceptions.RayError as error:
-        return error
+        cause = getattr(error, "cause", None)  # of an error that the function raised
+        return cause if isinstance(cause, BaseException) else error
     return None
 
 

@@ -14,6 +14,7 @@ without a copy where they are read.
 from __future__ import annotations
 
 import dataclasses
+import enum
 import hashlib
 import os
 from collections.abc import Callable
@@ -52,12 +53,12 @@ _TIMEOUT = 60.0  # seconds
 _ours = {"started": False, "connected": False}
 
 
-class BackendType:
+class BackendType(enum.Enum):
     """Names of PyTorch's backends of calls, all of which mean Ray.
 
     Example:
         >>> from plait_ray.rpc import BackendType
-        >>> BackendType.TENSORPIPE
+        >>> BackendType.TENSORPIPE.name
         'TENSORPIPE'
     """
 
@@ -217,9 +218,10 @@ def shutdown(graceful: bool = True, timeout: float = 0) -> None:
 
     Args:
         graceful: wait until all call this, so that no call is lost.
-        timeout: unused: a process that has died is an error.
+        timeout: seconds to wait for them; 0: as long as it takes.
 
     Raises:
+        RuntimeError: they did not come in time. This process has left nevertheless.
         WorkerLost: another process died meanwhile. This one has left nevertheless.
 
     Example:
@@ -228,18 +230,19 @@ def shutdown(graceful: bool = True, timeout: float = 0) -> None:
         Traceback (most recent call last):
         RuntimeError: shutdown: there is no RPC agent; call init_rpc first
     """
-    here = agent("shutdown")
+    here, complete = agent("shutdown"), False
     try:
         if graceful:
-            here.arrive("calls are done")
+            here.arrive("calls are done", timeout)
             here.flush()
-            here.arrive("nothing is released any more")
+            here.arrive("nothing is released any more", timeout)
+            complete = True
     finally:
         _agent.install(None)
+        if here.rank == 0 and complete:
+            here.wait_until_alone()  # they have the answer of its mailbox, and need its Ray
         here.stop()
         _references.forget_all()
-        if _ours["started"]:
-            here.wait_until_alone()
         if _ours["started"] or _ours["connected"]:
             _instance.library().shutdown()
         _ours.clear()

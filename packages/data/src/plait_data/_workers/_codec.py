@@ -103,7 +103,8 @@ def _named(value: Any) -> Any:
         return of_parent, (tracked, value.__qualname__)
     name = value.__qualname__
     if "<" not in name:  # neither local nor a lambda
-        return (of_main, (name,)) if value.__module__ == "__main__" else NotImplemented
+        of_program = value.__module__ in ("__main__", "__mp_main__")
+        return (of_main, (name,)) if of_program else NotImplemented
     import cloudpickle  # the value came from there
 
     # A class comes back as the parent's own: cloudpickle tracks which one it sent.

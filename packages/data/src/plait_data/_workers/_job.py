@@ -183,6 +183,8 @@ def _pickled(job: Job) -> tuple[bytes, list[memoryview]]:
         ) from None
 
     try:
+        if "__mp_main__" in sys.modules:  # the main module of a process that spawn started
+            cloudpickle.register_pickle_by_value(sys.modules["__mp_main__"])
         return _dump(_describing(cloudpickle.Pickler), job)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise _unsendable(error) from error
