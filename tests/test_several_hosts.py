@@ -13,7 +13,7 @@ import threading
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from hosts import Network, network_of_hosts  # noqa: E402
+from hosts import Network, network_of_hosts
 
 PROGRAM = str(pathlib.Path(__file__).with_name("several_hosts_program.py"))
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PLAIT_NUM_THREADS": "1"}
