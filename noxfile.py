@@ -377,8 +377,12 @@ def pretend_device(session: nox.Session) -> str:
 @nox.session
 def conformance(session: nox.Session) -> None:
     """Run the conformance kit on our own components, or with the given arguments."""
-    install(session, ["conformance", "core", "autograd", "optim", "multiprocessing"], extras=True)
+    ours = ["conformance", "core", "autograd", "optim", "multiprocessing", "mpi"]
+    install(session, ours, extras=True)
     chosen = [["--role", role] for role in CONFORMANCE_ROLES]
+    mpiexec = f"{session.bin}/mpiexec --allow-run-as-root --oversubscribe --with-ft ulfm -n {{}}"
+    over_mpi = ["--provider", "mpi", "--import", "plait_mpi", "--where", "mpi:{}"]
+    chosen.append(["--role", "communicator", *over_mpi, "--launcher", mpiexec, "--members", "3"])
     if not session.posargs:
         chosen.append(["--role", "device", "--device", "ext", "--load", pretend_device(session)])
     for options in [session.posargs] if session.posargs else chosen:

@@ -64,3 +64,17 @@ def test_a_rank_that_fails_ends_the_job(job: Any) -> None:
     assert done.returncode != 0
     assert "rank one fails" in done.stderr
     assert "left the group" in done.stderr or "is broken" in done.stderr, done.stderr
+
+
+def test_a_rank_that_holds_the_interpreters_lock_is_not_lost(job: Any) -> None:
+    program = (
+        "import ctypes, numpy, plait_abi, plait_mpi as m\n"
+        "group = plait_abi.Communicator.open('mpi', 'mpi:x', m.rank(), m.size(), 60.0)\n"
+        "group.start('barrier')\n"
+        "x = numpy.ones(500_000)\n"
+        "if m.rank() == 1: ctypes.PyDLL(None).sleep(6)\n"
+        "group.start('all_reduce', [x], [x])\n"
+        "print(x[-1], m.lost(), flush=True)\n"
+    )
+    done = job(2, "-c", program)
+    assert done.stdout.splitlines() == ["2.0 []"] * 2, done.stdout + done.stderr

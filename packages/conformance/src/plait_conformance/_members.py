@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import multiprocessing
 import os
+import pathlib
 import secrets
 import shlex
 import signal
@@ -77,10 +78,10 @@ def serve(end: Connection, provider: Provider) -> None:
         end.send(answer)
 
 
-def connect() -> None:
-    """Be a member that a launcher started: the address and the key are in the environment."""
-    key = bytes.fromhex(os.environ["PLAIT_KIT_KEY"])
-    with Client(os.environ["PLAIT_KIT_ADDRESS"], authkey=key) as end:
+def connect(folder: str) -> None:
+    """Be a member that a launcher started: a socket and its key are in the folder."""
+    key = pathlib.Path(folder, "key").read_bytes()
+    with Client(os.path.join(folder, "socket"), authkey=key) as end:
         end.send(os.getpid())
         serve(end, end.recv())
 
@@ -144,15 +145,13 @@ def launch(provider: Provider, count: int) -> list[Launched]:
     key = secrets.token_bytes(16)
     with (
         tempfile.TemporaryDirectory() as folder,
-        Listener(os.path.join(folder, "kit"), authkey=key, backlog=count) as listener,
+        Listener(os.path.join(folder, "socket"), authkey=key, backlog=count) as listener,
     ):
-        environment = dict(
-            os.environ, PLAIT_KIT_ADDRESS=str(listener.address), PLAIT_KIT_KEY=key.hex()
-        )
+        pathlib.Path(folder, "key").write_bytes(key)
         command = shlex.split(provider.launcher.format(count))
-        task = "from plait_conformance import _members; _members.connect()"
+        task = "import sys; from plait_conformance import _members; _members.connect(sys.argv[1])"
         job = subprocess.Popen(
-            [*command, sys.executable, "-c", task], env=environment, stdin=subprocess.DEVNULL
+            [*command, sys.executable, "-c", task, folder], stdin=subprocess.DEVNULL
         )
         members = [Launched(listener.accept(), job) for _ in range(count)]
     for member in members:

@@ -93,7 +93,12 @@ class Group : public Members {
     give_up({rank_, rank_, CAUSE_ABORTED}, Outcome::broken, "");
   }
   void close() { closing_ = true; }
-  void say_goodbye() { write_to_all(LETTER_LEFT, nullptr, 0); }
+  void say_goodbye() {
+    if (busy() && !broken_)  // the others wait for what does not come any more
+      give_up({rank_, rank_, CAUSE_LEFT}, Outcome::broken, "the process ends");
+    else
+      write_to_all(LETTER_LEFT, nullptr, 0);
+  }
   void out_of_memory() {
     if (!broken_) give_up({rank_, rank_, CAUSE_INTERRUPTED}, Outcome::broken, "out of memory");
   }

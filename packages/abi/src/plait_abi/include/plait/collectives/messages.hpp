@@ -102,10 +102,8 @@ class Messages {
     for (auto it = open_.begin(); it != open_.end();) {
       const auto m = it++;
       if (m->schedule) {
-        const uint64_t before = m->schedule->ended();
         m->schedule->pump();
-        if (m->schedule->ended() != m->seen || before != m->schedule->ended())
-          m->op->deadline = t + m->op->timeout;
+        if (m->schedule->ended() != m->seen) m->op->deadline = t + m->op->timeout;
         m->seen = m->schedule->ended();
         if (m->schedule->done()) {
           finish(m, Outcome::done, "");
@@ -265,12 +263,13 @@ class Messages {
   }
 
   void finish(std::list<Open>::iterator it, Outcome o, std::string why) {
-    const Open m = std::move(*it);
+    Open m = std::move(*it);
     open_.erase(it);
     if (m.schedule && m.schedule->running()) {
       m.schedule->abandon();
       lingering_.push_back(m.schedule);
     }
+    m.schedule.reset();  // before the message is done, as it has the tensors
     m.op->finish(o, std::move(why));
   }
 

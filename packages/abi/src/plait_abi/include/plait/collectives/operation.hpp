@@ -39,13 +39,18 @@ struct Operation {
   std::string why;
 
   void finish(Outcome o, std::string text) {
-    // before it is done: whoever waited for it is the only one who uses its tensors then
-    tensors.reset();
     const std::lock_guard<std::mutex> lock(mutex);
     outcome = o;
     why = std::move(text);
     done = true;
     changed.notify_all();
+  }
+  // By the program's thread, when it is done and before that is told: it is the only one who uses
+  // its tensors then. The communication thread does not release them, as that may wait for the
+  // interpreter's lock.
+  void release(std::unique_lock<std::mutex> &lock) {
+    const auto kept = std::move(tensors);
+    lock.unlock();
   }
 };
 

@@ -75,6 +75,7 @@ class Provider {
       if (asked && give_up()) return status_of(thread, who, Outcome::interrupted, "interrupted");
       lock.lock();
     }
+    o.release(lock);
     return status_of(thread, who,
                      asked && o.outcome != Outcome::done ? Outcome::interrupted : o.outcome, o.why);
   }
@@ -202,7 +203,7 @@ class Provider {
                                std::to_string(c.group->group_of(0)) + "|" + std::to_string(color);
       return static_cast<Provider *>(ctx)->join(thread, "split", c.world, name, rank,
                                                 uint32_t(ranks.size()), c.group->timeout(),
- c.group->timeout(), out);
+                                                c.group->timeout(), out);
     });
   }
 
@@ -240,9 +241,10 @@ class Provider {
       const auto &w = *static_cast<Work *>(given);
       if (is_forked(*w.world)) return refuse_child(thread, w.world->pid(), "query");
       Operation &o = *w.operation;
-      const std::lock_guard<std::mutex> lock(o.mutex);
+      std::unique_lock<std::mutex> lock(o.mutex);
       *done = o.done;
-      return o.done ? status_of(thread, kind_name(o.call.kind), o.outcome, o.why) : PLAIT_OK;
+      if (o.done) o.release(lock);
+      return *done ? status_of(thread, kind_name(o.call.kind), o.outcome, o.why) : PLAIT_OK;
     });
   }
 
