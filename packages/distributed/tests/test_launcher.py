@@ -107,6 +107,52 @@ def test_nothing_is_left_when_the_launcher_ends(program: pathlib.Path, number: i
         until(lambda: not any(map(_runs, inner)))
 
 
+RESTARTED = """
+import os, sys
+count = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+rank = os.environ["RANK"]
+with open(f"starts{rank}", "a") as file:
+    file.write(f"{count} ")
+if sys.argv[1] == "meet":
+    import plait_distributed as dist
+    dist.init_process_group(timeout=20)
+    dist.barrier()
+sys.exit(5 if rank == "1" and count < int(sys.argv[2]) else 0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("flags", "way", "starts"),
+    [
+        (["--max-restarts", "2"], "meet", ["0 1 2 ", "0 1 2 "]),
+        (["--max-restarts", "2", "--elastic"], "alone", ["0 ", "0 1 2 "]),
+    ],
+    ids=["all", "one"],
+)
+def test_ranks_are_started_again(
+    tmp_path: pathlib.Path, flags: list[str], way: str, starts: list[str]
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(RESTARTED)
+    done = launch(program, "-n", "2", *flags, str(program), way, "2")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("rank 1 (pid ") == 2 and "exited with 5" in done.stderr
+    assert [(tmp_path / f"starts{rank}").read_text() for rank in range(2)] == starts
+
+
+def test_restarts_are_used_up(tmp_path: pathlib.Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(RESTARTED)
+    done = launch(program, "-n", "2", "--max-restarts", "1", str(program), "alone", "9")
+    assert done.returncode == 5
+    # the others go on and end well
+    done = launch(program, "-n", "2", "--max-restarts", "1", "--elastic", str(program), "alone", "9")
+    assert done.returncode == 0 and "the others go on" in done.stderr
+    # nobody does
+    done = launch(program, "-n", "1", "--elastic", "--no-python", "false")
+    assert done.returncode == 1
+
+
 def _children(pid: int) -> list[str]:
     return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
@@ -132,7 +178,7 @@ def until(condition: Any) -> None:
         (["--nnodes", "2", "x.py"], "several hosts need a provider"),
         (["-n", "0", "x.py"], "must be positive"),
         (["-n", "two", "x.py"], "must have a number, got 'two'"),
-        (["--max-restarts", "3", "x.py"], "restarts are not there"),
+        (["--max-restarts", "-1", "x.py"], "must not be negative, got -1"),
     ],
 )
 def test_what_is_not_there_is_said(arguments: list[str], text: str) -> None:

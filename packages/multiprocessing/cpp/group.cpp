@@ -18,10 +18,12 @@
 namespace plait::multiprocessing {
 namespace {
 
-constexpr uint64_t group_magic = 0x32307072676c7070;
+constexpr uint64_t group_magic = 0x33307072676c7070;
 constexpr uint64_t control_bytes = 512;
 constexpr int spins = 2000;          // number of spins, some microseconds, before sleeping
 constexpr long slice = 50'000'000;   // nanoseconds between checks of the other process
+constexpr int slices_to_all = 10;    // after so many, all that have not come are checked
+constexpr double longest_look = 1;   // seconds between looks; if there were more, this one slept
 constexpr uint64_t most_part = 32 << 10;  // bytes of a message
 static_assert(sizeof(Control) <= control_bytes);
 
@@ -63,8 +65,17 @@ bool process_stat(int64_t pid, char &state, uint64_t &started) {
   return true;
 }
 
+uint64_t offers_at(uint32_t size) { return control_bytes + sizeof(Slot) * size; }
+// Seconds that a process may be stopped, as by SIGSTOP, before it counts as lost.
+double stopped_timeout() {
+  const char *text = std::getenv("PLAIT_STOPPED_TIMEOUT");
+  char *end = nullptr;
+  const double given = text ? std::strtod(text, &end) : 0;
+  return text && end != text && given > 0 ? given : 4;
+}
+
 uint64_t outboxes_at(uint32_t size) {
-  return (control_bytes + sizeof(Slot) * size + alignof(Outbox) - 1) / alignof(Outbox) *
+  return (offers_at(size) + 2 * sizeof(Offer) * size + alignof(Outbox) - 1) / alignof(Outbox) *
          alignof(Outbox);
 }
 uint64_t lanes_at(uint32_t size) { return outboxes_at(size) + sizeof(Outbox) * size; }
@@ -77,7 +88,7 @@ uint64_t staging_at(uint32_t size, uint64_t chunk) {
 
 uint64_t group_bytes(uint32_t size, uint64_t chunk) {
   // the block's bytes begin at a multiple of 64, the structures at one of 128
-  return staging_at(size, chunk) + 2 * chunk * (uint64_t(size) + 1) + 128;
+  return staging_at(size, chunk) + areas * chunk * (uint64_t(size) + 1) + 128;
 }
 
 void format_group(void *at, uint32_t size, uint64_t chunk, double timeout) {
@@ -97,22 +108,25 @@ bool is_group(const plait_storage *s) {
          s->nbytes >= group_bytes(c->size, c->chunk);
 }
 
-Group::Group(plait_storage *s, uint32_t rank) : storage_(s), rank_(rank) {
+Group::Group(plait_storage *s, uint32_t rank)
+    : storage_(s), rank_(rank), stopped_timeout_(stopped_timeout()) {
   plait_retain(s);
   control_ = static_cast<Control *>(s->data);
   // arenas are mapped at pages: where this is rounded up to depends on the block alone
   const auto at = (reinterpret_cast<uintptr_t>(s->data) + 127) / 128 * 128;
   auto *begin = reinterpret_cast<char *>(at);
   slots_ = reinterpret_cast<Slot *>(begin + control_bytes);
+  offers_ = reinterpret_cast<Offer *>(begin + offers_at(size()));
   outboxes_ = reinterpret_cast<Outbox *>(begin + outboxes_at(size()));
   lanes_ = begin + lanes_at(size());
   data_ = begin + staging_at(size(), chunk());
+  stops_.resize(size());
 }
 
-char *Group::staging(uint32_t r, uint64_t parity) const {
-  return data_ + (2 * uint64_t(r) + (parity & 1)) * chunk();
+char *Group::staging(uint32_t r, uint64_t turn) const {
+  return data_ + (areas * uint64_t(r) + turn % areas) * chunk();
 }
-char *Group::result(uint64_t parity) const { return staging(size(), parity); }
+char *Group::result(uint64_t turn) const { return staging(size(), turn); }
 uint64_t Group::part() const { return part_bytes(chunk()); }
 char *Group::part_of(uint32_t r, uint32_t lane, uint32_t number) const {
   return lanes_ + ((uint64_t(r) * lanes + lane) * 2 + (number & 1)) * part();
@@ -189,8 +203,23 @@ Outcome Group::give_up(Outcome outcome, const Reason &reason, double waited, std
   return outcome;
 }
 
-// Whether a rank died or left.
-bool Group::is_lost(uint32_t r, Cause &cause) const {
+// Adds up the time for which a rank is seen stopped. Time in which nobody looked counts for little:
+// if a terminal stops the whole job, its processes do not go on at the same moment.
+bool Group::is_stopped_too_long(uint32_t r, bool stopped) {
+  const std::lock_guard<std::mutex> lock(stops_mutex_);
+  Stop &s = stops_[r];
+  const double t = now();
+  if (!stopped) {
+    s = {};
+    return false;
+  }
+  if (s.seen > 0) s.length += std::min(t - s.seen, longest_look);
+  s.seen = t;
+  return s.length > stopped_timeout_;
+}
+
+// Whether a rank died, left, or is stopped.
+bool Group::is_lost(uint32_t r, Cause &cause) {
   const Slot &other = slot(r);
   const uint32_t state = other.state.load(std::memory_order_acquire);
   cause = CAUSE_LEFT;
@@ -202,7 +231,9 @@ bool Group::is_lost(uint32_t r, Cause &cause) const {
   // without /proc the member could not store its start time
   const bool found = process_stat(other.pid, letter, started);
   const bool runs = found && letter != 'Z' && letter != 'X' && started == other.started;
-  return other.started ? !runs : !is_alive(other.pid);
+  if (other.started ? !runs : !is_alive(other.pid)) return true;
+  cause = CAUSE_STOPPED;  // by a signal; a process that a debugger holds has the letter t
+  return is_stopped_too_long(r, runs && letter == 'T');
 }
 
 // The error text, which names the missing rank and not only the one that gave up first.
@@ -212,6 +243,7 @@ std::string Group::broken_text() const {
   switch (reason.cause) {
     case CAUSE_LEFT: return text + name(reason.of) + " left it";
     case CAUSE_DIED: return text + name(reason.of) + " died";
+    case CAUSE_STOPPED: return text + name(reason.of) + " is stopped";
     case CAUSE_INTERRUPTED: return text + name(reason.by) + " was interrupted";
     case CAUSE_ABORTED: return name(reason.by) + " aborted the group: " + control_->aborted;
     case CAUSE_TIMED_OUT: break;
@@ -238,9 +270,23 @@ Outcome Group::check(uint32_t r, const std::function<bool()> &came, std::string 
   if ((!lost && !broken) || came()) return Outcome::done;  // or the rank did its part before
   if (!broken)
     return give_up(Outcome::broken, {rank_, r, cause}, 0, why,
-                   name(r) + (cause == CAUSE_LEFT ? " left the group" : " died"));
+                   name(r) + (cause == CAUSE_LEFT   ? " left the group"
+                              : cause == CAUSE_DIED ? " died"
+                                                    : " is stopped"));
   why = broken_text();
   return Outcome::broken;
+}
+
+// Looks at all who have not made this step: one that computes for long does not hide another's loss.
+Outcome Group::check_all(uint32_t step, std::string &why) {
+  for (uint32_t r = 0; r < size(); r++) {
+    const auto came = [&] {
+      return int32_t(slot(r).step.load(std::memory_order_acquire) - step) >= 0;
+    };
+    const Outcome o = came() ? Outcome::done : check(r, came, why);
+    if (o != Outcome::done) return o;
+  }
+  return Outcome::done;
 }
 
 Outcome Group::wait_for(uint32_t r, uint32_t step, double deadline, const Patience &patience,
@@ -256,7 +302,8 @@ Outcome Group::wait_for(uint32_t r, uint32_t step, double deadline, const Patien
     }
     sleep_on(word, seen);
     if (word.load(std::memory_order_acquire) != seen) continue;
-    const Outcome o = check(r, came, why);
+    const bool all = (i - spins + 1) % slices_to_all == 0;
+    const Outcome o = all ? check_all(step, why) : check(r, came, why);
     if (o != Outcome::done) return o;
     if (came()) return o;
     if (patience.ended())
@@ -271,7 +318,7 @@ Outcome Group::wait_for(uint32_t r, uint32_t step, double deadline, const Patien
   }
 }
 
-Outcome Group::meet(const Patience &patience, std::string &why) {
+Outcome Group::meet(const Patience &patience, std::string &why, uint32_t slack) {
   if (control_->broken.load()) {
     why = broken_text();
     return Outcome::broken;
@@ -282,7 +329,7 @@ Outcome Group::meet(const Patience &patience, std::string &why) {
   wake(mine);
   const double deadline = now() + patience.timeout;
   for (uint32_t r = 0; r < size(); r++) {
-    const Outcome o = wait_for(r, step, deadline, patience, why);
+    const Outcome o = wait_for(r, step - slack, deadline, patience, why);
     if (o != Outcome::done) return o;
   }
   return Outcome::done;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 __all__ = [
     "CollectiveTimeout",
     "DistBackendError",
@@ -57,13 +59,20 @@ class DistStoreError(DistError):
 
 
 class RankLost(DistBackendError):
-    """A process of the group died or left; the text names it and the collective that noticed.
+    """A process of the group died, left or is stopped; the text names it and the collective.
+
+    Attributes:
+        ranks: the lost ones, among all processes.
 
     Example:
         >>> import plait_distributed as dist
-        >>> issubclass(dist.RankLost, RuntimeError)
-        True
+        >>> dist.RankLost("rank 3 was lost", (3,)).ranks
+        (3,)
     """
+
+    def __init__(self, text: str = "", ranks: Iterable[int] = ()) -> None:
+        super().__init__(text)
+        self.ranks = tuple(ranks)
 
 
 class MismatchError(DistBackendError):

@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any
 
+from plait_distributed._peers import Watch, process_state
+
 __all__ = ["Job"]
 
 _FORWARDED = tuple(
@@ -101,13 +103,29 @@ class Job:
     Args:
         command: the program with its arguments.
         environments: the environment variables of each process.
+        restarts: how many processes that fail are started again in their places, while the others
+            go on. None: all are ended when one fails.
     """
 
-    def __init__(self, command: Sequence[str], environments: Sequence[Mapping[str, str]]) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        environments: Sequence[Mapping[str, str]],
+        restarts: int | None = None,
+    ) -> None:
         self._command = list(command)
         self._environments = environments
+        self._restarts = restarts
+        self._restarted = 0
+        self._stops = Watch()
+        self._ended_well = False  # one of them at least
         self._processes: list[_Process] = []
         self._asked_to_end = 0  # the number of a signal
+
+    @property
+    def asked_to_end(self) -> bool:
+        """Whether a signal asked for the end."""
+        return self._asked_to_end != 0
 
     def run(self) -> int:
         """Run all; return 0, or the exit code of the first that fails."""
@@ -124,7 +142,7 @@ class Job:
             self._end()
             for number, handler in before.items():
                 signal.signal(number, handler)
-        if first is None:
+        if first is None or (self._ended_well and self._restarts is not None):
             return 128 + self._asked_to_end if self._asked_to_end else 0
         first.finish_reading()
         print(first.report(), file=sys.stderr, flush=True)
@@ -156,15 +174,22 @@ class Job:
             left = deadline - time.monotonic()
             if left <= 0:
                 break
+            if self._restarts is not None:
+                self._end_stopped()
             for key, _ in selector.select(min(left, 0.5)):
                 process: _Process = key.data
                 if process.popen.poll() is None:
                     continue
                 selector.unregister(key.fd)
                 os.close(key.fd)
-                if process.popen.returncode != 0:
+                if process.popen.returncode == 0:
+                    self._ended_well = True
+                else:
                     process.finish_reading()
-                    failed.append(process)
+                    if not self._replace(process, selector):
+                        failed.append(process)
+            if self._restarts is not None and not self._asked_to_end:
+                continue  # the others go on without those that have failed
             cause = next((each for each in failed if not each.followed_another()), None)
             if cause is not None or self._asked_to_end:
                 if self._asked_to_end:
@@ -173,7 +198,34 @@ class Job:
                 return cause
             if failed and deadline == float("inf"):
                 deadline = time.monotonic() + _SECOND_LOOK
-        return failed[0] if failed else None
+        return failed[-1 if self._restarts is not None else 0] if failed else None
+
+    def _end_stopped(self) -> None:
+        """End processes that are stopped for so long that they count as lost."""
+        for process in self._processes:
+            if process.popen.returncode is None:
+                state, _ = process_state(process.popen.pid)
+                if self._stops.look_at_state(process.popen.pid, state) == "lost":
+                    process.signal(signal.SIGKILL)
+
+    def _replace(self, process: _Process, selector: selectors.BaseSelector) -> bool:
+        """Start a process again that has failed, if that is wanted; say how it ended."""
+        if self._restarts is None or self._asked_to_end:
+            return False
+        process.signal(signal.SIGKILL)  # what it started
+        again = self._restarted < self._restarts
+        what = "it is started again" if again else "the others go on"
+        print(f"{process.report()}\n  {what}", file=sys.stderr, flush=True)
+        if not again:
+            return False
+        self._restarted += 1
+        environment = dict(self._environments[process.rank])
+        environment["TORCHELASTIC_RESTART_COUNT"] = str(self._restarted)
+        new = _Process(process.rank, self._command, environment)
+        self._processes[self._processes.index(process)] = new
+        new.read_errors()
+        selector.register(os.pidfd_open(new.popen.pid), selectors.EVENT_READ, new)
+        return True
 
     def _wait_for_all(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import signal
 import socket
+import time
 
-__all__ = ["Peer", "describe_self"]
+__all__ = ["Peer", "Watch", "describe_self", "end_process", "process_state"]
+
+_STOPPED_TIMEOUT = 4.0  # seconds
+_LONGEST_LOOK = 1.0  # seconds between looks; if there were more, this process slept
 
 
-def _started(pid: int) -> str:
-    """Return the state and start time of a process, as /proc has them; '' if there is none."""
+def process_state(pid: int) -> tuple[str, str]:
+    """Return the letter of a process's state, and when it began, as /proc has them; the letter is X
+    if there is no such process.
+    """
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()
     except OSError:
-        return ""
-    return "" if fields[0] in "ZX" else fields[19]
+        return "X", ""
+    return fields[0], fields[19]
+
+
+def _started(pid: int) -> str:
+    """Return when a process began; '' if it has ended."""
+    state, started = process_state(pid)
+    return "" if state in "ZX" else started
 
 
 def describe_self() -> str:
@@ -46,3 +59,48 @@ class Peer:
         if self.host != socket.gethostname() or self.started == "-":
             return False
         return _started(self.pid) != self.started
+
+
+class Watch:
+    """Looks at processes of this host, and adds up for how long they are seen stopped."""
+
+    def __init__(self) -> None:
+        self._stops: dict[int, tuple[float, float]] = {}  # when it was seen, and for how long
+        given = os.environ.get("PLAIT_STOPPED_TIMEOUT", "")
+        try:
+            self._most = float(given) if float(given) > 0 else _STOPPED_TIMEOUT
+        except ValueError:
+            self._most = _STOPPED_TIMEOUT
+
+    def look(self, process: Peer) -> str:
+        """Return ``"runs"``, ``"ended"``, ``"stopped"``, or ``"lost"`` if it is stopped too long."""
+        state, started = process_state(process.pid)
+        if state in "ZX" or started != process.started:
+            return "ended"
+        return self.look_at_state(process.pid, state)
+
+    def look_at_state(self, pid: int, state: str) -> str:
+        """As `look`, with the letter of the process's state."""
+        if state != "T":
+            self._stops.pop(pid, None)
+            return "runs"
+        now = time.monotonic()
+        seen, length = self._stops.get(pid, (now, 0.0))
+        length += min(now - seen, _LONGEST_LOOK)
+        self._stops[pid] = (now, length)
+        return "lost" if length > self._most else "stopped"
+
+
+def end_process(pid: int, started: str) -> None:
+    """Kill the process that has this number and began at this time, and no other."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        if process_state(pid)[1] == started:
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)

@@ -27,7 +27,8 @@ _TEXT_BYTES = 512  # of a call that is told to the other ranks
 _PATIENCE = 5.0  # seconds that a rank waits for the others' descriptions of their calls
 # of errors after which the others are not asked what they called
 _ENDED = re.compile(r"\b(broken|aborted|interrupted)\b")
-_LEFT = re.compile(r"rank (\d+) \(pid \d+\) left|rank (\d+) \(pid \d+\) died")
+# how a provider names a rank that is lost
+_LOST = re.compile(r"\brank (\d+) \([^()]*\) (?:left|died|is stopped|was interrupted|was lost)")
 
 
 def open_communicator(
@@ -176,7 +177,7 @@ class ProcessGroup:
                 reduction=reduction,
                 peer=peer,
                 tag=call.signature() if tag is None else tag,
-                timeout=timeout,
+                timeout=timeout or self._timeout,
                 asynchronous=asynchronous,
             )
         except (plait_abi.PlaitError, TimeoutError) as error:
@@ -214,6 +215,19 @@ class ProcessGroup:
             finish()
         return None
 
+    def zeros(self, count: int, dtype: Any, device: Any) -> Any:
+        """Return a flat tensor of zeros in memory from which the provider reduces without copies.
+
+        Where there is none left, it is ordinary memory.
+        """
+        tensor = import_module(require("core").__name__).zeros(count, dtype=dtype, device=device)
+        if self._provider != "shared_memory":
+            return tensor
+        try:
+            return tensor.share_memory_()
+        except MemoryError:
+            return tensor
+
     def gather_texts(self, name: str, text: str) -> list[str]:
         """Return a short text of each rank; all ranks call it."""
         call = self.begin_call(name, "", ())
@@ -229,6 +243,11 @@ class ProcessGroup:
         raw, self._raw = self._raw, None
         if raw is not None:
             raw.close()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether this process has left the group."""
+        return self._raw is None
 
     def _member(self, who: str) -> plait_abi.Communicator:
         if self._raw is None:
@@ -258,13 +277,16 @@ class ProcessGroup:
             return CollectiveTimeout(f"{call}: {self._global(text)}")
         if not isinstance(error, plait_abi.PlaitError):
             return error
-        left = {int(a or b) for a, b in _LEFT.findall(text)}
+        left = {int(rank) for rank in _LOST.findall(text)} - {self._rank}
         if not left:  # one that has ended since, because of the loss, is not named beside it
             everybody = enumerate(self._peers)
             left = {r for r, peer in everybody if r != self._rank and peer.is_gone()}
         if left:
             names = [self.name_of(r) for r in sorted(left)]
-            return RankLost(f"{', '.join(names)} {_verb(names)}; last collective {call}; {text}")
+            return RankLost(
+                f"{', '.join(names)} {_verb(names)}; last collective {call}; {text}",
+                [self._ranks[r] for r in sorted(left) if r < len(self._ranks)],
+            )
         told = None if _ENDED.search(text) else self._told_by_all(call)
         if told is not None:
             return MismatchError(told)

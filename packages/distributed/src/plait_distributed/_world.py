@@ -19,6 +19,7 @@ __all__ = [
     "GroupMember",
     "default_group",
     "destroy_process_group",
+    "enter",
     "get_backend",
     "get_default_group",
     "get_global_rank",
@@ -219,12 +220,33 @@ def init_process_group(
         meeting = find_meeting(init_method, rank, world_size)
     general = general_provider(bool(meeting.several), meeting.by_mpi)
     name, provider = provider_of(backend, general)
-    where = meeting.at(provider)
-    raw = open_communicator(provider, where, meeting.rank, meeting.size, seconds)
-    _world.default = ProcessGroup(raw, where, range(meeting.size), name, provider, seconds)
+    enter(name, provider, meeting.at(provider), meeting.rank, meeting.size, seconds)
+
+
+def enter(
+    backend: str,
+    provider: str,
+    where: str,
+    rank: int,
+    size: int,
+    timeout: float,
+    opening: float | None = None,
+) -> ProcessGroup:
+    """Make the group of all processes of those that meet at `where`.
+
+    Args:
+        backend, provider: as `provider_of` gives them.
+        where: a place of the provider's.
+        rank, size: this process's number, and how many there are.
+        timeout: seconds that collectives wait.
+        opening: seconds to wait for the others now; None: `timeout`.
+    """
+    raw = open_communicator(provider, where, rank, size, timeout if opening is None else opening)
+    _world.default = ProcessGroup(raw, where, range(size), backend, provider, timeout)
     _world.groups = [_world.default]
     _world.made = 0
     _world.made_locally = {}
+    return _world.default
 
 
 def _meet_by_store(store: Store, rank: int, size: int) -> Meeting:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from plait_abi.components import require
@@ -98,15 +98,17 @@ class ZeroRedundancyOptimizer(_Optimizer):  # type: ignore[misc]
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group; its parameters go to the ranks that have least, the largest first."""
         super().add_param_group(param_group)
-        added = self.param_groups[-1]["params"]
-        for p in sorted(added, key=lambda p: -p.numel() * p.element_size()):
-            rank = self._loads.index(min(self._loads))
-            self._owner[id(p)] = rank
-            self._loads[rank] += p.numel() * p.element_size()
+        self._divide(self.param_groups[-1]["params"])
         if self.optim is not None:
             group = self.param_groups[-1]
             options = {k: v for k, v in group.items() if k != "params"}
             self.optim.add_param_group({**options, "params": self._share(group)})
+
+    def _divide(self, parameters: list[Any]) -> None:
+        for p in sorted(parameters, key=lambda p: -p.numel() * p.element_size()):
+            rank = self._loads.index(min(self._loads))
+            self._owner[id(p)] = rank
+            self._loads[rank] += p.numel() * p.element_size()
 
     def step(self, closure: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
         """Update this rank's share, and take the other ranks' parameters."""
@@ -147,6 +149,47 @@ class ZeroRedundancyOptimizer(_Optimizer):  # type: ignore[misc]
     def _every(self) -> list[Any]:
         return [p for group in self.param_groups for p in group["params"]]
 
+    def shard_state(self) -> dict[str, Any]:
+        """Return the state of this rank's share, for `load_shards` in any number of ranks."""
+        numbers = {id(p): i for i, p in enumerate(self._every())}
+        state = {
+            numbers[id(p)]: dict(value)
+            for p, value in self.optim.state.items()
+            if id(p) in numbers and value
+        }
+        options = [
+            {name: value for name, value in group.items() if name != "params"}
+            for group in self.param_groups
+        ]
+        return {"state": state, "param_groups": options}
+
+    def load_shards(self, shards: Iterable[dict[str, Any]]) -> None:
+        """Take this rank's share from what `shard_state` returned on all ranks of another time."""
+        every, rank = self._every(), self.process_group.rank()
+        state: dict[int, Any] = {}
+        options: list[dict[str, Any]] = []
+        for shard in shards:
+            options = shard["param_groups"]
+            for number, value in shard["state"].items():
+                if self._owner[id(every[number])] == rank:
+                    state[number] = value
+        self.load_state_dict({"state": state, "param_groups": options})
+
+    def regroup(self, process_group: Any = None) -> None:
+        """Divide the parameters anew among the ranks of another group; their state begins empty.
+
+        Args:
+            process_group: None: all processes.
+        """
+        group = member_of("ZeroRedundancyOptimizer", process_group)
+        if group is None:
+            raise ValueError("ZeroRedundancyOptimizer: this process is no member of the group")
+        self.process_group, self._whole = group, None
+        self._loads = [0] * group.size()
+        for each in self.param_groups:
+            self._divide(each["params"])
+        self.optim = self._make()
+
     def consolidate_state_dict(self, to: int = 0) -> None:
         """Bring all ranks' state to one, for `state_dict` there. All ranks call it.
 
@@ -154,13 +197,8 @@ class ZeroRedundancyOptimizer(_Optimizer):  # type: ignore[misc]
             to: a rank of the group.
         """
         numbers = {id(p): i for i, p in enumerate(self._every())}
-        mine = {
-            numbers[id(p)]: dict(value)
-            for p, value in self.optim.state.items()
-            if id(p) in numbers and value
-        }
         told: list[Any] = [None] * self.process_group.size()
-        all_gather_object(told, mine, self.process_group)
+        all_gather_object(told, self.shard_state()["state"], self.process_group)
         if self.process_group.rank() != to:
             return
         state = {number: value for part in told for number, value in part.items()}

@@ -243,6 +243,35 @@ class DistributedDataParallel(_Module, Joinable):  # type: ignore[misc]
         self._has_comm_hook = True
         self.reducer.register_comm_hook(state, hook)
 
+    def regroup(self, process_group: Any = None) -> None:
+        """Go on in another group, as after the loss of a rank.
+
+        Buckets are made anew, and gradients that were being reduced are forgotten. Parameters and
+        buffers stay as they are: it is for the caller to make them the same on all ranks.
+
+        Args:
+            process_group: None: all processes.
+
+        Example:
+            >>> import plait_nn as nn, plait_distributed as dist
+            >>> dist.init_process_group(init_method="shm:one group", rank=0, world_size=1)
+            >>> model = dist.DistributedDataParallel(nn.Linear(1, 1))
+            >>> dist.destroy_process_group()
+            >>> dist.init_process_group(init_method="shm:another", rank=0, world_size=1)
+            >>> model.regroup()
+            >>> dist.destroy_process_group()
+        """
+        self.process_group = _group(process_group)
+        hook = self.reducer.comm_hook
+        self.reducer.forget()
+        self.module.zero_grad(set_to_none=True)
+        self._make_reducer()
+        if hook is not None:
+            self.register_comm_hook(*hook)
+        self._join = None
+        self.require_backward_grad_sync = True
+        self.require_forward_param_sync = True
+
     def _set_static_graph(self) -> None:
         raise NotImplementedError(
             "DistributedDataParallel._set_static_graph: give static_graph=True to the constructor"

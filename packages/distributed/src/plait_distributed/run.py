@@ -5,7 +5,8 @@
 
 Each process gets torchrun's environment variables: RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE,
 MASTER_ADDR, MASTER_PORT and TORCHELASTIC_RUN_ID. If one fails, the others are ended, and the
-launcher says which it was, with its traceback, and exits with its code.
+launcher says which it was, with its traceback, and exits with its code. With --max-restarts all are
+started again; with --elastic as well, the one that failed alone.
 """
 
 from __future__ import annotations
@@ -52,7 +53,19 @@ def parser() -> argparse.ArgumentParser:
     add("--rdzv-backend", "--rdzv_backend", default="static", help="unused")
     add("--rdzv-endpoint", "--rdzv_endpoint", default="", help="HOST:PORT, of this host")
     add("--rdzv-id", "--rdzv_id", default=None, help="the name of the job")
-    add("--max-restarts", "--max_restarts", type=int, default=0, help="0")
+    add(
+        "--max-restarts",
+        "--max_restarts",
+        type=int,
+        default=0,
+        help="how many times all processes are started again if one fails",
+    )
+    add(
+        "--elastic",
+        action="store_true",
+        help="a process that fails is started again alone, --max-restarts times in all, while the "
+        "others go on; the program uses plait_distributed.elastic",
+    )
     add("-m", "--module", action="store_true", help="the program is a module's name")
     add("--no-python", "--no_python", action="store_true", help="the program is no Python file")
     add("program", help="the path of a Python file")
@@ -85,8 +98,10 @@ def main(arguments: Sequence[str] | None = None, prefix: Sequence[str] = ()) -> 
             "plait_distributed.run: --nnodes must be 1: several hosts need a provider over MPI or "
             "UCX, which is not there yet"
         )
-    if flags.max_restarts:
-        raise SystemExit("plait_distributed.run: --max-restarts must be 0: restarts are not there")
+    if flags.max_restarts < 0:
+        raise SystemExit(
+            f"plait_distributed.run: --max-restarts must not be negative, got {flags.max_restarts}"
+        )
     host, port = flags.master_addr, flags.master_port
     if flags.rdzv_endpoint and not flags.standalone:
         host, _, text = flags.rdzv_endpoint.rpartition(":")
@@ -103,7 +118,8 @@ def main(arguments: Sequence[str] | None = None, prefix: Sequence[str] = ()) -> 
         "MASTER_PORT": str(_free_port() if port is None else port),
         "TORCHELASTIC_RUN_ID": flags.rdzv_id or secrets.token_hex(8),
         "TORCHELASTIC_RESTART_COUNT": "0",
-        "TORCHELASTIC_MAX_RESTARTS": "0",
+        "TORCHELASTIC_MAX_RESTARTS": str(flags.max_restarts),
+        "PLAIT_ELASTIC_RESTARTS": str(flags.max_restarts if flags.elastic else 0),
         "PLAIT_JOB_SECRET": secrets.token_hex(16),
     }
     if size > 1 and "PLAIT_NUM_THREADS" not in os.environ:
@@ -117,7 +133,22 @@ def main(arguments: Sequence[str] | None = None, prefix: Sequence[str] = ()) -> 
         {**os.environ, **common, "RANK": str(r), "LOCAL_RANK": str(r), "ROLE_RANK": str(r)}
         for r in range(size)
     ]
-    return Job(command, environments).run()
+    return _run(command, environments, flags.max_restarts, flags.elastic)
+
+
+def _run(
+    command: Sequence[str], environments: Sequence[dict[str, str]], restarts: int, elastic: bool
+) -> int:
+    """Run the job, and again while it fails and restarts are left; return its exit code."""
+    if elastic:
+        return Job(command, environments, restarts).run()
+    for count in range(restarts + 1):
+        job = Job(command, [{**e, "TORCHELASTIC_RESTART_COUNT": str(count)} for e in environments])
+        code = job.run()
+        if code == 0 or job.asked_to_end or count == restarts:
+            break
+        print(f"plait_distributed.run: start {count + 1} of {restarts} again", file=sys.stderr)
+    return code
 
 
 def _number(name: str, text: str) -> int:

@@ -1,0 +1,156 @@
+"""The job of which this process is a rank, and how it meets the others."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from typing import Any
+
+from plait_distributed import _world
+from plait_distributed._backends import provider_of
+from plait_distributed._errors import DistBackendError, RankLost
+from plait_distributed._meeting import find_meeting
+from plait_distributed._peers import describe_self
+from plait_distributed._process_group import ProcessGroup
+from plait_distributed._work import seconds_of
+from plait_distributed.elastic._coordinator import Terms
+from plait_distributed.elastic._gathering import gather, is_someone_waiting
+from plait_distributed.elastic._members import Member
+
+__all__ = ["Session", "current_session", "init_process_group", "size_at_first"]
+
+_TIMEOUT = 300.0  # seconds
+_PATIENCE = 30.0  # seconds for a rank that the launcher starts again
+_OPENING = 10.0  # seconds in which ranks that have just been told open their group
+
+
+class Session:
+    """What this process knows of the job.
+
+    Args:
+        where: the place that all processes of the job name.
+        place: this process's, the launcher's RANK.
+        backend, provider: as `provider_of` gives them.
+        terms: how many ranks are to come, and how long to wait for them.
+    """
+
+    def __init__(self, where: str, place: int, backend: str, provider: str, terms: Terms) -> None:
+        self.terms = terms
+        self.generation = -1
+        self.members: list[Member] = []
+        self._where = where
+        self._backend = backend
+        self._provider = provider
+        self._me = Member(place, describe_self())
+        text = f"{where} {backend} {terms.size}"
+        self._job = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def note_loss(self, error: BaseException) -> None:
+        """Remember which processes an error names."""
+        ranks = error.ranks if isinstance(error, RankLost) else ()
+        self._me.lost += [self.members[r].process for r in ranks if r < len(self.members)]
+
+    def is_someone_waiting(self) -> bool:
+        """Return whether ranks wait that are no members yet."""
+        return is_someone_waiting(self._job)
+
+    def meet(
+        self,
+        snapshots: list[tuple[int, int]],
+        shards: list[tuple[int, int, int, int]],
+        finished: bool,
+    ) -> ProcessGroup:
+        """Leave all groups, and return the new group of all, of the ranks that are left or came."""
+        me = self._me
+        me.snapshots, me.shards, me.finished = snapshots, shards, finished
+        while True:
+            if _world.is_initialized():
+                _world.destroy_process_group()
+            decision = gather(self._job, me, self.terms)
+            me.tried = decision.generation
+            rank = [each.process for each in decision.members].index(me.process)
+            try:
+                group = _world.enter(
+                    self._backend,
+                    self._provider,
+                    f"{self._where}~{decision.generation}",
+                    rank,
+                    len(decision.members),
+                    self.terms.timeout,
+                    _OPENING,
+                )
+            except DistBackendError:  # one of them was lost in the meantime
+                continue
+            self.generation = me.generation = decision.generation
+            self.members = decision.members
+            me.group = [(each.place, each.process) for each in decision.members]
+            me.lost = []
+            return group
+
+
+_session: Session | None = None
+
+
+def current_session(who: str) -> Session:
+    """Return the job of which this process is a rank."""
+    if _session is None:
+        raise ValueError(f"{who}: call elastic.init_process_group first")
+    return _session
+
+
+def size_at_first() -> int:
+    """Return the number of ranks that the launcher started; 1 without a job."""
+    return 1 if _session is None else _session.terms.size
+
+
+def init_process_group(
+    backend: str | None = None,
+    init_method: str | None = None,
+    timeout: Any = None,
+    world_size: int = -1,
+    rank: int = -1,
+    min_size: int = 1,
+    patience: Any = None,
+) -> None:
+    """Become a rank of a job that goes on when ranks are lost or come back.
+
+    Until the function of `run` is called, the group of all has this process alone, so that a rank
+    that is started again can make its model as the others did at first.
+
+    Args:
+        backend, init_method, timeout, world_size, rank: as for `init_process_group`; `world_size`
+            is the number of ranks at first, and the most that there are later.
+        min_size: training goes on with at least so many.
+        patience: seconds to wait for a rank that the launcher starts again before going on without
+            it; None: 30 under a launcher that does so, else 0.
+
+    Raises:
+        ValueError: a number is missing or wrong, or there is a process group.
+
+    Example:
+        >>> import plait_distributed as dist
+        >>> from plait_distributed import elastic
+        >>> elastic.init_process_group(init_method="shm:elastic", rank=0, world_size=1)
+        >>> dist.get_world_size()
+        1
+        >>> dist.destroy_process_group()
+    """
+    global _session
+    if _world.is_initialized():
+        raise ValueError("init_process_group: there is a process group already; destroy it first")
+    # a rank that is started again comes to the job that it left
+    environment = {k: v for k, v in os.environ.items() if k != "TORCHELASTIC_RESTART_COUNT"}
+    restarts = int(os.environ.get("PLAIT_ELASTIC_RESTARTS", "0"))
+    seconds = _TIMEOUT if timeout is None else seconds_of("init_process_group", timeout)
+    waits = (_PATIENCE if restarts else 0.0) if patience is None else float(patience)
+    name, provider = provider_of(backend)
+    meeting = find_meeting(init_method, rank, world_size, environment)
+    if not 1 <= min_size <= meeting.size:
+        raise ValueError(
+            f"init_process_group: `min_size` must be in [1, {meeting.size}], got {min_size}"
+        )
+    terms = Terms(meeting.size, min_size, waits, seconds)
+    _session = Session(meeting.where, meeting.rank, name, provider, terms)
+    alone = f"shm:{secrets.token_hex(16)}"
+    _world.enter(name, "shared_memory", alone, 0, 1, seconds)

@@ -1,0 +1,244 @@
+"""What a training program changes: kept at each commit, and given back after a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from plait_distributed._arguments import core
+from plait_distributed._errors import DistError
+from plait_distributed._process_group import ProcessGroup
+from plait_distributed._world import default_group
+from plait_distributed.elastic._copies import Copy
+from plait_distributed.elastic._session import Session, current_session
+from plait_distributed.elastic._snapshots import Snapshot, Source, choose
+
+__all__ = ["NewRanks", "State", "StateLost"]
+
+
+class StateLost(DistError):
+    """Shards were lost with all their copies: the training must begin again from a checkpoint.
+
+    Example:
+        >>> from plait_distributed.elastic import StateLost
+        >>> issubclass(StateLost, RuntimeError)
+        True
+    """
+
+
+class NewRanks(Exception):  # noqa: N818 - it is no error
+    """Ranks wait to take part; raised by `State.commit` and caught by `run`."""
+
+
+class State:
+    """The objects and values that a training changes.
+
+    What is given is an attribute of the state: objects with ``state_dict`` and ``load_state_dict``
+    (models, optimizers, schedulers, `Batches`), generators, and values that can be pickled (numbers,
+    lists, tensors). They are the same on all ranks, except those with ``shard_state()`` and
+    ``load_shards(iterator)`` (`ZeroRedundancyOptimizer`), of which each rank has a share; a copy of
+    it is kept by another rank. Objects with ``regroup(group)`` (`DistributedDataParallel`) are told
+    of each new group.
+
+    Args:
+        every: a commit copies the state at each so many calls.
+        **entries: the objects and values.
+
+    Example:
+        >>> import plait_distributed as dist, plait_nn as nn
+        >>> from plait_distributed import elastic
+        >>> elastic.init_process_group(init_method="shm:state", rank=0, world_size=1)
+        >>> state = elastic.State(model=nn.Linear(1, 1), step=0)
+        >>> @elastic.run
+        ... def train(state):
+        ...     while state.step < 3:
+        ...         state.step += 1
+        ...         state.commit()
+        ...     return state.step
+        >>> train(state)
+        3
+        >>> dist.destroy_process_group()
+    """
+
+    _entries: dict[str, Any]
+
+    def __init__(self, every: int = 1, **entries: Any) -> None:
+        if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+            raise ValueError(f"State: `every` must be a positive int, got {every!r}")
+        hidden = [name for name in entries if name.startswith("_") or hasattr(State, name)]
+        if hidden:
+            raise ValueError(f"State: an entry cannot be called {hidden[0]!r}")
+        self.__dict__["_entries"] = dict(entries)
+        self.__dict__["_every"] = every
+        self.__dict__["_commits"] = 0
+        self.__dict__["_finished"] = False
+        self.__dict__["_snapshots"] = []  # the newest first
+        self.__dict__["_callbacks"] = []
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["_entries"][name]
+        except KeyError:
+            raise AttributeError(f"State has no entry {name!r}") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__:
+            self.__dict__[name] = value
+        elif name.startswith("_") or hasattr(State, name):
+            raise AttributeError(f"State: an entry cannot be called {name!r}")
+        else:
+            self._entries[name] = value
+
+    @property
+    def commits(self) -> int:
+        """The number of commits since the training began."""
+        return int(self._commits)
+
+    def register_reset_callbacks(self, callbacks: list[Callable[[], Any]]) -> None:
+        """Call functions after each change of the ranks, when the state is loaded."""
+        self._callbacks.extend(callbacks)
+
+    def commit(self) -> None:
+        """Keep the state as it is now: after a loss training goes on from here.
+
+        It is called by all ranks after as many steps, at a place where the state is the same on
+        all. If there are fewer ranks than at first and new ones wait, they are let in here.
+        """
+        self._commits += 1
+        kept = self._commits % self._every == 0
+        if kept:
+            self._keep()
+        session, group = current_session("commit"), default_group("commit")
+        if group.size() < session.terms.size and self._someone_waits(session, group):
+            if not kept:
+                self._keep()
+            self._snapshots[0].wait()
+            raise NewRanks
+
+    def _someone_waits(self, session: Session, group: ProcessGroup) -> bool:
+        new = core()
+        flag = new.tensor([int(group.rank() == 0 and session.is_someone_waiting())])
+        call = group.begin_call("elastic commit", "", (flag,))
+        group.start(call, "broadcast", [flag], [flag])
+        return bool(flag.item())
+
+    # ---- copies ----------------------------------------------------------------------------------
+
+    def _sharded(self) -> dict[str, Any]:
+        return {name: x for name, x in self._entries.items() if hasattr(x, "load_shards")}
+
+    def _replicated(self) -> dict[str, Any]:
+        sharded = self._sharded()
+        found = {name: _read(x) for name, x in self._entries.items() if name not in sharded}
+        return {"commits": self._commits, "entries": found}
+
+    def _keep(self) -> None:
+        """Take a snapshot."""
+        session, group = current_session("commit"), default_group("commit")
+        shards = {name: x.shard_state() for name, x in self._sharded().items()}
+        # that of shards is complete when the other rank has it, so the one before it is kept
+        kept = self._snapshots[: 1 if shards else 0]
+        old = self._snapshots[len(kept) : len(kept) + 1] or [Snapshot()]
+        for snapshot in kept:
+            snapshot.wait()
+        old[0].take((session.generation, self._commits), self._replicated(), shards, group)
+        self._snapshots = [old[0], *kept]
+
+    def _load(self, copy: Copy) -> None:
+        found = copy.thing()
+        self._commits = found["commits"]
+        for name, value in found["entries"].items():
+            self._entries[name] = _write(self._entries.get(name), value)
+        for entry in self._entries.values():
+            if hasattr(entry, "zero_grad"):
+                entry.zero_grad()
+
+    # ---- what `run` does -------------------------------------------------------------------------
+
+    def meet(self) -> None:
+        """Meet the ranks that are left or came, and go on from the newest state that is whole."""
+        session = current_session("run")
+        for snapshot in self._snapshots:
+            snapshot.give_up()
+        names = [snapshot.name for snapshot in self._snapshots]
+        shards = [shard for snapshot in self._snapshots for shard in snapshot.shards()]
+        group = session.meet(names, shards, self._finished)
+        for entry in self._entries.values():
+            if hasattr(entry, "regroup"):
+                entry.regroup(group)
+        source = choose(session.members)
+        if source is not None:
+            self._restore(source, group)
+        elif any(member.snapshots for member in session.members):
+            raise StateLost(
+                "elastic: a rank was lost together with the one that had the copy of its shard; "
+                "begin again from a checkpoint"
+            )
+        else:
+            self._begin(group)
+        for callback in self._callbacks:
+            callback()
+
+    def _begin(self, group: ProcessGroup) -> None:
+        """Take rank 0's state: nobody has trained yet."""
+        copy = Copy()
+        if group.rank() == 0:
+            copy.take(self._replicated())
+        copy.broadcast(group, 0)
+        self._load(copy)
+        self._keep()
+        self._snapshots[0].wait()
+
+    def _restore(self, source: Source, group: ProcessGroup) -> None:
+        mine = next((s for s in self._snapshots if s.name == source.name), None)
+        copy = mine.replicated if mine is not None else Copy()
+        if len(source.holders) < group.size():
+            told = copy if group.rank() == source.holders[0] else Copy()
+            told.broadcast(group, source.holders[0])
+            copy = copy if mine is not None else told
+        self._load(copy)
+        for name, entry in self._sharded().items():
+            entry.load_shards(self._shards_of(source, name, group))
+        # the next snapshot may fail too: the one that training goes on from is kept until then
+        self._snapshots = [] if mine is None else [mine]
+        self._keep()
+        self._snapshots[0].wait()
+
+    def _shards_of(self, source: Source, name: str, group: ProcessGroup) -> Iterator[Any]:
+        """Yield the shards of an object, by the ranks of that time."""
+        for rank, owner in enumerate(source.owners):
+            copy = Copy()
+            if group.rank() == owner:
+                copy = next(
+                    snapshot.shard_of(rank, name)
+                    for snapshot in self._snapshots
+                    if (*source.name, rank, source.size) in snapshot.shards()
+                )
+            copy.broadcast(group, owner)
+            yield copy.thing()
+
+    def finish(self) -> None:
+        """Wait until all ranks have come to the end of the training."""
+        self._finished = True
+        group = default_group("run")
+        group.start(group.begin_call("elastic end", "", ()), "barrier")
+
+
+def _read(thing: Any) -> Any:
+    """Return what is to be kept of an entry."""
+    if hasattr(thing, "load_state_dict"):
+        return thing.state_dict()
+    if isinstance(thing, core().Generator):
+        return thing.get_state()
+    return thing
+
+
+def _write(thing: Any, kept: Any) -> Any:
+    """Give an entry what was kept of it; return the entry."""
+    if hasattr(thing, "load_state_dict"):
+        thing.load_state_dict(kept)
+    elif isinstance(thing, core().Generator):
+        thing.set_state(kept)
+    else:
+        return kept
+    return thing

@@ -1,0 +1,479 @@
+"""Training that goes on when ranks are lost or come back: `plait_distributed.elastic`."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import secrets
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import plait_core as pc
+import plait_distributed as dist
+import plait_nn as nn
+import plait_optim as optim
+from plait_distributed import elastic
+from plait_distributed._peers import Peer, Watch
+from plait_distributed.algorithms.ddp_comm_hooks import default_hooks
+from plait_distributed.elastic._members import Member
+from plait_distributed.elastic._snapshots import choose, neighbours
+from plait_distributed.optim import ZeroRedundancyOptimizer
+
+CONTEXT = multiprocessing.get_context("fork")
+SAMPLES = 24
+
+
+class Job:
+    """Processes that are ranks of an elastic job."""
+
+    def __init__(self, size: int, work: Callable[[int], Any], **options: Any) -> None:
+        self._where = f"shm:elastic tests {secrets.token_hex(8)}"
+        self._size, self._work = size, work
+        self._options = {"timeout": 20, "patience": 0, **options}
+        self._ends: dict[int, Any] = {}
+        self.processes: dict[int, Any] = {}
+        for place in range(size):
+            self.start(place)
+
+    def start(self, place: int) -> None:
+        """Start a rank, at first or again."""
+        receiver, sender = CONTEXT.Pipe(False)
+        process = CONTEXT.Process(target=self._run, args=(place, sender))
+        process.start()
+        sender.close()
+        self._ends[place], self.processes[place] = receiver, process
+
+    def _run(self, place: int, sender: Any) -> None:
+        pc.set_num_threads(1)
+        answer: Any
+        try:
+            elastic.init_process_group(
+                init_method=self._where, rank=place, world_size=self._size, **self._options
+            )
+            answer = self._work(place)
+        except BaseException as error:
+            answer = type(error)(*error.args)
+        sender.send(answer)
+        sender.close()
+        os._exit(0)
+
+    def answers(self) -> list[Any]:
+        """Wait for the end of all; return what they returned or raised, by place."""
+        found = []
+        for place in range(self._size):
+            answer = None
+            with contextlib.suppress(EOFError):
+                assert self._ends[place].poll(60), f"rank {place} hangs"
+                answer = self._ends[place].recv()
+            found.append(answer)
+            self.processes[place].join()
+        return found
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def make_state(sharded: bool = False, parallel: bool = True, parts: int = 3) -> Any:
+    """Return the state of a small training, with what each rank has at first."""
+    pc.manual_seed(0)
+    data = pc.randn(SAMPLES, 4)
+    model: Any = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.3), nn.Linear(8, 1))
+    if parallel:
+        model = dist.DistributedDataParallel(model)
+    if sharded:
+        optimizer: Any = ZeroRedundancyOptimizer(model.parameters(), optim.Adam, lr=0.01)
+    else:
+        optimizer = optim.Adam(model.parameters(), lr=0.01)
+    state = elastic.State(
+        every=2 if sharded else 1,
+        model=model,
+        optimizer=optimizer,
+        batches=elastic.Batches(SAMPLES, 6, parts=parts, seed=1),
+        counts=pc.zeros(SAMPLES, dtype=pc.int64),
+        generator=pc.Generator().manual_seed(4),
+    )
+    return state, data
+
+
+def step(state: Any, data: Any, batch: Any) -> None:
+    state.optimizer.zero_grad()
+    used = pc.zeros(SAMPLES, dtype=pc.int64)
+    for part in batch.parts(state.model):
+        loss = (state.model(data[part.indices]) - 1).square().mean()
+        (loss * part.weight).backward()
+        used[part.indices] += 1
+    if dist.is_initialized():
+        dist.all_reduce(used)
+    state.counts = state.counts + used
+    pc.rand(1, generator=state.generator)
+    state.optimizer.step()
+
+
+def summary(state: Any) -> Any:
+    weights = [p.tolist() for p in state.model.parameters()]
+    drawn = pc.rand(2, generator=state.generator).tolist()
+    return weights, state.counts.tolist(), drawn, state.commits
+
+
+def training(fault: Callable[[int, Any], None], epochs: int = 3, **options: Any) -> Any:
+    """Return the function of a rank that trains, and calls `fault` in the middle of each step."""
+
+    def work(place: int) -> Any:
+        state, data = make_state(**options)
+
+        @elastic.run
+        def train(state: Any) -> Any:
+            for _ in state.batches.epochs(epochs):
+                for batch in state.batches:
+                    fault(place, state)
+                    step(state, data, batch)
+                    state.commit()
+            return (*summary(state), dist.get_world_size())
+
+        return train(state)
+
+    return work
+
+
+def alone(epochs: int = 3) -> Any:
+    """Train in one process without a group."""
+    state, data = make_state(parallel=False)
+    for _ in state.batches.epochs(epochs):
+        for batch in state.batches:
+            step(state, data, batch)
+    return summary(state)
+
+
+def no_fault(place: int, state: Any) -> None: ...
+
+
+def dies_at(lost: tuple[int, ...], commits: int) -> Callable[[int, Any], None]:
+    def fault(place: int, state: Any) -> None:
+        if place in lost and state.commits == commits:
+            die()
+
+    return fault
+
+
+def assert_close(found: Any, wanted: Any) -> None:
+    for x, y in zip(found, wanted, strict=True):
+        assert bool((pc.tensor(x) - pc.tensor(y)).abs().max() < 1e-5)
+
+
+@pytest.mark.parametrize("sharded", [False, True], ids=["replicated", "sharded"])
+@pytest.mark.parametrize("lost", [(0,), (2,)])
+def test_the_ranks_that_are_left_go_on(lost: tuple[int, ...], sharded: bool) -> None:
+    wanted = alone()
+    found = Job(3, training(dies_at(lost, 5), sharded=sharded)).answers()
+    assert [found[place] for place in lost] == [None]
+    left = [answer for answer in found if answer is not None]
+    assert len(left) == 2 and left[0] == left[1]
+    weights, counts, drawn, commits, size = left[0]
+    assert counts == [3] * SAMPLES and commits == 12 and size == 2
+    assert drawn == wanted[2]
+    assert_close(weights, wanted[0])
+
+
+def test_one_after_the_other_is_lost() -> None:
+    def fault(place: int, state: Any) -> None:
+        if state.commits == 3 * place and place > 0:
+            die()
+
+    found = Job(3, training(fault)).answers()
+    assert found[1:] == [None, None]
+    assert found[0][1] == [3] * SAMPLES and found[0][4] == 1
+    assert_close(found[0][0], alone()[0])
+
+
+@pytest.mark.parametrize("sharded", [False, True], ids=["replicated", "sharded"])
+def test_a_rank_that_comes_back_gets_the_state(sharded: bool) -> None:
+    whole = Job(3, training(no_fault, sharded=sharded)).answers()
+    flag = CONTEXT.Value("i", 0)
+
+    def fault(place: int, state: Any) -> None:
+        if place == 1 and state.commits == 5 and flag.value == 0:
+            flag.value = 1
+            die()
+
+    job = Job(3, training(fault, sharded=sharded), patience=20)
+    job.processes[1].join()
+    job.start(1)
+    assert job.answers() == whole  # with the same bits, as there are as many ranks in each step
+
+
+def test_a_late_rank_is_let_in_at_a_commit() -> None:
+    flag = CONTEXT.Value("i", 0)
+
+    def work(place: int) -> Any:
+        state, data = make_state()
+        state.together = 0
+
+        @elastic.run
+        def train(state: Any) -> Any:
+            while state.together < 3:
+                for batch in state.batches:
+                    if place == 2 and flag.value == 0:
+                        flag.value = 1
+                        die()
+                    step(state, data, batch)
+                    if flag.value and dist.get_world_size() == 3:
+                        state.together += 1
+                    state.commit()
+                    time.sleep(0.01)
+            return summary(state)
+
+        return train(state)
+
+    job = Job(3, work)
+    job.processes[2].join()
+    time.sleep(0.1)
+    job.start(2)
+    found = job.answers()
+    assert found[0] == found[1] == found[2]
+    counts = found[0][1]
+    assert max(counts) - min(counts) <= 1  # also in the epoch in which it came
+
+
+def test_a_rank_that_throws_leaves_and_the_others_go_on() -> None:
+    def fault(place: int, state: Any) -> None:
+        if place == 1 and state.commits == 2:
+            raise KeyError("of the program")
+
+    first, thrown, last = Job(3, training(fault)).answers()
+    assert isinstance(thrown, KeyError)
+    assert first == last and first[1] == [3] * SAMPLES and first[4] == 2
+
+
+def test_a_stopped_rank_is_killed_and_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLAIT_STOPPED_TIMEOUT", "0.4")
+    flag = CONTEXT.Value("i", 0)
+
+    def fault(place: int, state: Any) -> None:
+        if place == 1 and state.commits == 5 and flag.value == 0:
+            flag.value = 1
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    job = Job(2, training(fault), patience=20)
+    stopped = job.processes[1]
+    stopped.join(30)
+    assert stopped.exitcode == -signal.SIGKILL
+    job.start(1)
+    first, second = job.answers()
+    assert first == second and first[1] == [3] * SAMPLES and first[4] == 2
+
+
+def test_a_stopped_coordinator_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLAIT_STOPPED_TIMEOUT", "0.4")
+    ready = CONTEXT.Value("i", 0)
+
+    def work(place: int) -> Any:
+        ready.value = 1
+        return elastic.run(lambda state: dist.get_world_size())(elastic.State())
+
+    job = Job(0, work)
+    job._size = 2
+    job.start(0)  # finds nobody, so it is the coordinator
+    while not ready.value:
+        time.sleep(0.01)
+    time.sleep(0.2)
+    first = job.processes[0]
+    os.kill(first.pid, signal.SIGSTOP)
+    job.start(1)
+    first.join(30)
+    assert first.exitcode == -signal.SIGKILL
+    job.start(0)
+    assert job.answers() == [2, 2]
+
+
+def test_a_shard_that_is_lost_with_its_copy() -> None:
+    first, *lost = Job(3, training(dies_at((1, 2), 5), sharded=True)).answers()
+    assert lost == [None, None]
+    assert isinstance(first, elastic.StateLost) and "checkpoint" in str(first)
+
+
+def test_too_few_ranks_end_with_an_error() -> None:
+    options = {"min_size": 2, "timeout": 1.0}
+    first, lost = Job(2, training(dies_at((1,), 3)), **options).answers()
+    assert lost is None
+    assert isinstance(first, dist.CollectiveTimeout) and "for 2 ranks, 1 came" in str(first)
+
+
+def test_a_rank_that_runs_but_does_not_come_is_waited_for() -> None:
+    def fault(place: int, state: Any) -> None:
+        if place == 2 and state.commits == 3:
+            die()
+        if place == 1 and state.commits == 3:
+            time.sleep(1.5)  # the other one meets it, with a smaller patience
+
+    first, second, _ = Job(3, training(fault)).answers()
+    assert first == second and first[4] == 2
+
+
+def test_a_communication_hook_stays() -> None:
+    def work(place: int) -> Any:
+        model = dist.DistributedDataParallel(nn.Linear(3, 1))
+        model.register_comm_hook(None, default_hooks.fp16_compress_hook)
+        state = elastic.State(model=model, step=0)
+
+        @elastic.run
+        def train(state: Any) -> Any:
+            while state.step < 4:
+                state.model.zero_grad()
+                state.model(pc.full((1, 3), 1 / 3)).sum().backward()
+                if place == 1 and state.step == 2:
+                    die()
+                state.step += 1
+                state.commit()
+            return state.model.module.weight.grad.tolist(), state.model.reducer.comm_hook
+
+        gradient, hook = train(state)
+        return gradient, hook is not None
+
+    first, lost, _ = Job(3, work).answers()
+    half = pc.tensor(1 / 3).half().float().item()
+    assert lost is None and first == ([[half] * 3], True)
+
+
+def test_a_group_of_one_has_nothing_to_wait_for() -> None:
+    (found,) = Job(1, training(no_fault)).answers()
+    assert found[1] == [3] * SAMPLES
+
+
+def test_callbacks_and_values() -> None:
+    def work(place: int) -> Any:
+        state = elastic.State(seen=[], text="a")
+        sizes: list[int] = []
+        state.register_reset_callbacks([lambda: sizes.append(dist.get_world_size())])
+
+        @elastic.run
+        def train(state: Any) -> Any:
+            while len(state.seen) < 4:
+                state.seen.append(len(state.seen))
+                dist.barrier()
+                if place == 1 and len(state.seen) == 3:
+                    die()
+                state.commit()
+            return state.seen, sizes
+
+        return train(state)
+
+    assert Job(2, work).answers()[0] == ([0, 1, 2, 3], [2, 1])
+
+
+# ---- parts ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+def test_batches_are_the_same_for_any_number_of_ranks(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    class Group:
+        def __init__(self, rank: int) -> None:
+            self._rank = rank
+
+        def rank(self) -> int:
+            return self._rank
+
+        def size(self) -> int:
+            return size
+
+    ranks = []
+    monkeypatch.setattr("plait_distributed.elastic._batches.is_initialized", lambda: True)
+    for rank in range(size):
+        monkeypatch.setattr(
+            "plait_distributed.elastic._batches.default_group", lambda _, r=rank: Group(r)
+        )
+        batches = elastic.Batches(23, 9, parts=5, seed=2)
+        ranks.append([batch for _ in batches.epochs(2) for batch in batches])
+    whole = [batch.indices for batch in ranks[0]]
+    assert len(whole) == 6 and [len(each) for each in whole] == [9, 9, 5] * 2
+    assert sorted(whole[0] + whole[1] + whole[2]) == list(range(23)) and whole[:3] != whole[3:]
+    for of_ranks in zip(*ranks, strict=True):
+        parts = [part for batch in of_ranks for part in batch.mine]
+        assert [i for part in parts for i in part.indices] == of_ranks[0].indices
+        assert [part.number for part in parts] == list(range(5))
+        # weights make the mean over ranks the mean over samples
+        per_sample = [part.weight / len(part.indices) / size for part in parts]
+        assert all(abs(w - 1 / len(of_ranks[0].indices)) < 1e-12 for w in per_sample)
+
+
+def test_a_position_is_gone_on_from() -> None:
+    batches = elastic.Batches(10, 4, parts=1, seed=5)
+    every = [[b.indices for b in batches] for _ in range(2)]
+    again = elastic.Batches(10, 4, parts=1, seed=5)
+    going = iter(again)
+    assert [next(going).indices for _ in range(2)] == every[0][:2]
+    kept = again.state_dict()
+    third = elastic.Batches(10, 4, parts=1, seed=5)
+    third.load_state_dict(kept)
+    assert third.part_indices() == every[0][2:]
+    assert [b.indices for b in third] == every[0][2:]
+    assert [b.indices for b in third] == every[1] and third.epoch == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ((10, 4, 5), "1 <= `parts` <= `batch_size` <= `length`"),
+        ((10, 4, 0), "is required, got 0, 4 and 10"),
+        ((3, 4, 2), "got 2, 4 and 3"),
+        ((9, 4, 2), "has 1 samples, fewer than `parts`, 2"),
+    ],
+)
+def test_batches_that_do_not_fit(arguments: tuple[int, int, int], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        elastic.Batches(*arguments)
+
+
+def test_wrong_use() -> None:
+    with pytest.raises(ValueError, match="`every` must be a positive int, got 0"):
+        elastic.State(every=0)
+    with pytest.raises(ValueError, match="cannot be called 'commit'"):
+        elastic.State(commit=1)
+    with pytest.raises(AttributeError, match="no entry 'loss'"):
+        elastic.State().loss  # noqa: B018
+    with pytest.raises(AttributeError, match="cannot be called 'commit'"):
+        elastic.State().commit = 1
+    with pytest.raises(TypeError, match="must be a State, got int"):
+        elastic.run(lambda state: None)(1)
+
+
+def test_the_newest_whole_snapshot_is_chosen() -> None:
+    def member(*snapshots: tuple[int, int], shards: Any = ()) -> Member:
+        return Member(0, "", snapshots=list(snapshots), shards=list(shards))
+
+    assert choose([member(), member()]) is None
+    found = choose([member((0, 4)), member((0, 5)), member()])
+    assert found is not None and (found.name, found.holders) == ((0, 5), [1])
+    # of an earlier group, which others have left since
+    found = choose([member((0, 9)), member((1, 7))])
+    assert found is not None and found.name == (1, 7)
+    old, new = [(0, 4, 0, 2), (0, 4, 1, 2)], [(0, 6, 0, 2)]
+    found = choose([member((0, 6), (0, 4), shards=[*new, *old]), member()])
+    assert found is not None
+    assert (found.name, found.holders, found.owners, found.size) == ((0, 4), [0], [0, 0], 2)
+    assert choose([member((0, 6), shards=new)]) is None
+
+
+def test_neighbours_are_on_other_hosts() -> None:
+    peers = [Peer(host, 1, "1") for host in "aabb"]
+    ring = [0]
+    while len(ring) < 4:
+        ring.append(neighbours(peers, ring[-1])[1])
+    assert ring == [0, 2, 1, 3]
+    assert neighbours(peers, 2) == (0, 1)
+
+
+def test_time_in_which_nobody_looked_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLAIT_STOPPED_TIMEOUT", "2.5")
+    times = iter([0.0, 60.0, 61.0, 62.0])
+    monkeypatch.setattr("plait_distributed._peers.time.monotonic", lambda: next(times))
+    watch = Watch()
+    assert [watch.look_at_state(1, letter) for letter in "TTTT"] == ["stopped"] * 3 + ["lost"]
+    assert watch.look_at_state(1, "R") == "runs"

@@ -1,0 +1,89 @@
+"""The training that test_lost_ranks.py attacks: python elastic_training.py FOLDER STEPS PAUSE MODE.
+
+Every sample that a committed step used is counted in the state. The weights and the counts of the
+end go to FOLDER/result. Each rank writes how many steps it committed to FOLDER/steps<rank>, and to
+FOLDER/entry<rank> when it begins to train, at first or again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pathlib
+import sys
+import time
+
+import plait_core as pc
+import plait_distributed as dist
+import plait_nn as nn
+import plait_optim as optim
+from plait_distributed import elastic
+from plait_distributed.optim import ZeroRedundancyOptimizer
+
+SAMPLES, BATCH, PARTS = 48, 12, 4
+
+
+def main(folder: pathlib.Path, steps: int, pause: float, mode: str) -> None:
+    """Train a small model with dropout, for as many steps of all ranks."""
+    elastic.init_process_group(timeout=60)
+    pc.manual_seed(0)
+    pc.set_num_threads(1)
+    data = pc.randn(SAMPLES, 16)
+    inner = nn.Sequential(nn.Linear(16, 64), nn.Dropout(0.2), nn.Tanh(), nn.Linear(64, 1))
+    model = dist.DistributedDataParallel(inner)
+    if mode == "sharded":
+        optimizer = ZeroRedundancyOptimizer(model.parameters(), optim.Adam, lr=1e-3)
+    else:
+        optimizer = optim.Adam(model.parameters(), lr=1e-3)
+    state = elastic.State(
+        every=3 if mode == "sharded" else 1,
+        model=model,
+        optimizer=optimizer,
+        scheduler=optim.lr_scheduler.StepLR(optimizer, 50),
+        batches=elastic.Batches(SAMPLES, BATCH, parts=PARTS, seed=3),
+        counts=pc.zeros(SAMPLES, dtype=pc.int64),
+    )
+    progress = os.open(folder / f"steps{os.environ['RANK']}", os.O_WRONLY | os.O_CREAT, 0o600)
+
+    entries = itertools.count()
+
+    @elastic.run
+    def train(state: elastic.State) -> None:
+        (folder / f"entry{os.environ['RANK']}").write_text(f"{os.getpid()} {next(entries)}")
+        while state.commits < steps:
+            for batch in state.batches:
+                while state.commits == steps - 1 and not (folder / "struck").exists():
+                    time.sleep(0.01)  # the last step is that of ranks that nobody attacks any more
+                step(state, batch, data, pause)
+                os.pwrite(progress, b"%10d" % state.commits, 0)
+                if state.commits == steps:
+                    return
+
+    train(state)
+    if dist.get_rank() == 0:
+        weights = b"".join(p.detach().numpy().tobytes() for p in model.parameters())
+        (folder / "result").write_text(
+            f"{weights.hex()}\n{state.counts.tolist()}\n{dist.get_world_size()}\n"
+            f"{len(os.listdir('/proc/self/fd'))}\n"
+        )
+    dist.destroy_process_group()
+
+
+def step(state: elastic.State, batch: elastic.Batch, data: pc.Tensor, pause: float) -> None:
+    """Take a step, and count the samples that it used."""
+    state.optimizer.zero_grad()
+    used = pc.zeros(SAMPLES, dtype=pc.int64)
+    for part in batch.parts(state.model):
+        loss = (state.model(data[part.indices]) - 1).square().mean()
+        (loss * part.weight).backward()
+        used[part.indices] += 1
+    time.sleep(pause)
+    dist.all_reduce(used)
+    state.optimizer.step()
+    state.scheduler.step()
+    state.counts = state.counts + used
+    state.commit()
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), sys.argv[4])
