@@ -1,6 +1,9 @@
 """Two processes: all-reduces of several sizes, and steps of data-parallel training; peer: gloo.
 
     python benchmarks/run.py --only distributed
+    PLAIT_BENCH_PROVIDER=mpi python benchmarks/run.py --only distributed
+
+The provider is shared memory, or that of the environment variable; `mpi` needs an mpiexec.
 
 Each side has two processes of one thread that live as long as the benchmark. They take turns: one
 side's wait for an order while the other's work. Rank 0 measures, between barriers.
@@ -11,17 +14,31 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import os
+import shutil
 import socket
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
+from multiprocessing.connection import Client, Listener
 from typing import Any
 
 from timing import Seconds
 
 __all__ = ["cases"]
 
-SIZES = {"4 KB": 1 << 10, "64 KB": 1 << 14, "1 MB": 1 << 18, "16 MB": 1 << 22, "64 MB": 1 << 24}
-REDUCE_BAR = 0.25
+SIZES = {
+    "4 KB": 1 << 10,
+    "64 KB": 1 << 14,
+    "1 MB": 1 << 18,
+    "16 MB": 1 << 22,
+    "64 MB": 1 << 24,
+    "256 MB": 1 << 26,
+}
+PROVIDER = os.environ.get("PLAIT_BENCH_PROVIDER", "shared_memory")
+OVER = "" if PROVIDER == "shared_memory" else f" over {PROVIDER}"
+REDUCE_BAR = 0.25 if PROVIDER == "shared_memory" else 1.0
 STEP_BAR = 1.0
 CHEAP = False
 
@@ -56,7 +73,7 @@ def step(library: Any, parallel: Any, width: int) -> Callable[[], None]:
     return run
 
 
-def work(library_name: str, orders: Any, rank: int, port: int) -> None:
+def work(library_name: str, backend: str, orders: Any, rank: int, port: int) -> None:
     """Do what is ordered, and answer with the seconds of one call."""
     library = importlib.import_module(library_name)
     library.set_num_threads(1)
@@ -65,7 +82,7 @@ def work(library_name: str, orders: Any, rank: int, port: int) -> None:
         "plait.distributed.parallel" if library_name == "plait" else "torch.nn.parallel"
     )
     where = f"tcp://127.0.0.1:{port}"
-    dist.init_process_group("gloo", init_method=where, rank=rank, world_size=2)
+    dist.init_process_group(backend, init_method=where, rank=rank, world_size=2)
     known: dict[tuple[str, int], Callable[[], None]] = {}
     while True:
         try:
@@ -88,18 +105,47 @@ def work(library_name: str, orders: Any, rank: int, port: int) -> None:
     dist.destroy_process_group()
 
 
+def work_in_a_job(address: str, port: int) -> None:
+    """Be one of two processes that a launcher started."""
+    with Client(address) as orders:
+        rank = int(os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK", "0")))
+        orders.send(rank)
+        work("plait", PROVIDER, orders, rank, port)
+
+
+def launched(port: int) -> list[Any]:
+    """Start two processes by mpiexec; return the ends of their pipes, by rank."""
+    folder = tempfile.mkdtemp()
+    with Listener(os.path.join(folder, "orders")) as listener:
+        code = (
+            "import sys; sys.path[:0] = sys.argv[3:]; import bench_distributed as b; "
+            "b.work_in_a_job(sys.argv[1], int(sys.argv[2]))"
+        )
+        beside = os.path.join(os.path.dirname(sys.executable), "mpiexec")
+        mpiexec = beside if os.path.exists(beside) else "mpiexec"
+        arguments = [str(listener.address), str(port), *filter(None, sys.path)]
+        subprocess.Popen([mpiexec, "-n", "2", sys.executable, "-c", code, *arguments])
+        ends = [listener.accept() for _ in range(2)]
+    shutil.rmtree(folder, ignore_errors=True)
+    ranks = [end.recv() for end in ends]
+    return [ends[ranks.index(rank)] for rank in range(2)]
+
+
 class Side:
     """Two processes with one library."""
 
-    def __init__(self, library: str) -> None:
+    def __init__(self, library: str, backend: str) -> None:
         context = multiprocessing.get_context("spawn")
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         self.ends = []
+        if backend == "mpi":
+            self.ends = launched(port)
+            return
         for rank in range(2):
             end, other = context.Pipe()
-            arguments = (library, other, rank, port)
+            arguments = (library, backend, other, rank, port)
             context.Process(target=work, args=arguments, daemon=True).start()
             other.close()
             self.ends.append(end)
@@ -114,13 +160,13 @@ class Side:
 def cases() -> list[tuple[str, Run, Run, float | None]]:
     """(name, plait's processes, gloo's, the bar for their ratio)."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    ours, theirs = Side("plait"), Side("torch")
+    ours, theirs = Side("plait", PROVIDER), Side("torch", "gloo")
     found: list[tuple[str, Run, Run, float | None]] = []
 
     def add(name: str, kind: str, size: int, times: int, bar: float) -> None:
         found.append(
             (
-                f"2 processes, {name}; peer: gloo",
+                f"2 processes{OVER}, {name}; peer: gloo",
                 lambda: ours.run(kind, size, times),
                 lambda: theirs.run(kind, size, times),
                 bar,

@@ -54,6 +54,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     ),
     "plait_data": (),
     "plait_distributed": (),
+    "plait_mpi": ("lib/libplait_mpi.so",),
     "plait_multiprocessing": (
         "_shared.pyi",
         "_shared.cpython-*.so",

@@ -160,8 +160,8 @@ def disconnect(timeout: float = 2.0) -> None:
         timeout: seconds that collectives that run may take.
 
     Example:
-        >>> import plait_mpi
-        >>> plait_mpi.disconnect()
+        >>> import atexit, plait_mpi
+        >>> _ = atexit.register(plait_mpi.disconnect, 10.0)  # longer than it waits by itself
     """
     _library.plait_mpi_disconnect(timeout)
 
