@@ -199,6 +199,8 @@ class Coordinator(threading.Thread):
     def _finish(self, code: int, text: str) -> None:
         self._tell(self._guests, kind="end", code=code, text=text)
         self._listening.close()
+        # they leave when they have read it
+        self._changed.wait_for(lambda: all(guest.lost for guest in self._guests), _SILENCE)
 
     def _missing(self) -> str:
         came = [guest.name for guest in self._ready()]

@@ -33,6 +33,7 @@ from plait_distributed._meeting import is_here
 __all__ = ["main", "parser"]
 
 _DEFAULT_PORT = 29500
+_PATIENCE_AT_END = 5.0  # seconds for the other hosts to read how the job ended
 
 
 def parser() -> argparse.ArgumentParser:
@@ -223,6 +224,7 @@ def _run_on_hosts(flags: argparse.Namespace, command: Sequence[str], fewest: int
         )
     host, port = _address(flags)
     place = host, (_DEFAULT_PORT if port is None else port)
+    coordinator = None
     if flags.node_rank == 0 or (flags.node_rank < 0 and is_here(host)):
         terms = Terms(fewest, most, flags.max_restarts, flags.timeout)
         listening = socket.gethostbyname(host) if ":" not in host else host
@@ -241,6 +243,8 @@ def _run_on_hosts(flags: argparse.Namespace, command: Sequence[str], fewest: int
                 return code
     finally:
         hosts.close()
+        if coordinator is not None:
+            coordinator.join(_PATIENCE_AT_END)
 
 
 def _number(name: str, text: str) -> int:
