@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from hosts import Network, network_of_hosts
 
 PROGRAM = """
@@ -146,9 +148,7 @@ def test_values(network: Network, tmp_path: pathlib.Path, size: int) -> None:
 
 
 @pytest.mark.parametrize("way", ["killed", "stopped", "raises", "cut off"])
-def test_a_fault_is_named_on_all_others(
-    network: Network, tmp_path: pathlib.Path, way: str
-) -> None:
+def test_a_fault_is_named_on_all_others(network: Network, tmp_path: pathlib.Path, way: str) -> None:
     size = 4
     before = names_in_shared_memory()
     ranks = Ranks(network, tmp_path, size, "raises" if way == "raises" else "runs")

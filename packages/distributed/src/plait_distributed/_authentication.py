@@ -1,13 +1,14 @@
 """Connections whose two ends have proved to each other that they know the job's secret.
 
 Both send a nonce; each proves the secret by an HMAC over both nonces, in turns, the one that
-connected first. Until then the listening end reads 64 bytes and no more. What follows is in frames:
-a length, bytes, and an HMAC with a key of this connection and the frame's number. Nothing is hidden,
-and nothing is unpickled.
+connected first. Until then the listening end reads 64 bytes and no more. What follows is in
+frames: a length, bytes, and an HMAC with a key of this connection and the frame's number. Nothing
+is hidden, and nothing is unpickled.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import os
@@ -29,8 +30,8 @@ _HANDSHAKE = 10.0  # seconds
 
 
 def job_secret(environment: Mapping[str, str] | None = None) -> str:
-    """Return the job's secret: PLAIT_JOB_SECRET, or what is in the file PLAIT_JOB_SECRET_FILE, which
-    its owner alone may read; '' if there is neither.
+    """Return the job's secret: PLAIT_JOB_SECRET, or what is in the file PLAIT_JOB_SECRET_FILE,
+    which its owner alone may read; '' if there is neither.
 
     Raises:
         ValueError: the file cannot be used.
@@ -104,10 +105,8 @@ class Channel:
 
     def close(self) -> None:
         """End the connection; one that another thread reads from, too."""
-        try:
+        with contextlib.suppress(OSError):
             self._end.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
         self._end.close()
 
 

@@ -178,7 +178,7 @@ class Coordinator(threading.Thread):
         attempt = 0
         with self._changed:
             while True:
-                hosts = self._gather(attempt)
+                hosts = self._gather()
                 if hosts is None:
                     return self._finish(1, f"the hosts did not come: {self._missing()}")
                 self._start(attempt, hosts)
@@ -209,17 +209,14 @@ class Coordinator(threading.Thread):
     def _ready(self) -> list[_Guest]:
         return [guest for guest in self._guests if guest.ready and not guest.lost]
 
-    def _gather(self, attempt: int) -> list[_Guest] | None:
+    def _gather(self) -> list[_Guest] | None:
         """Wait for the hosts of an attempt; return them in the order of their numbers."""
         began = time.monotonic()
         enough = 0.0
         while True:
             ready = self._ready()
             now = time.monotonic()
-            if len(ready) < self._terms.fewest:
-                enough = 0.0
-            else:
-                enough = enough or now
+            enough = 0.0 if len(ready) < self._terms.fewest else enough or now
             late = bool(enough) and now - enough > _LATE_HOSTS
             if len(ready) >= self._terms.most or late:
                 numbered = sorted(ready, key=lambda g: (g.wanted < 0, g.wanted))

@@ -8,8 +8,8 @@ MASTER_ADDR, MASTER_PORT and TORCHELASTIC_RUN_ID. If one fails, the others are e
 launcher says which it was, with its traceback, and exits with its code. With --max-restarts all are
 started again; with --elastic as well, the one that failed alone.
 
-On several hosts each has a launcher; the first one's listens at the master's address, and they prove
-to each other that they know a secret, which the processes use, too:
+On several hosts each has a launcher; the first one's listens at the master's address, and they
+prove to each other that they know a secret, which the processes use, too:
 
     python -m plait_distributed.run --nnodes 2 --node-rank 0 --master-addr 10.0.0.1 \\
         --secret-file job.key -n 4 train.py
