@@ -124,7 +124,10 @@ def launched(port: int) -> list[Any]:
         beside = os.path.join(os.path.dirname(sys.executable), "mpiexec")
         mpiexec = beside if os.path.exists(beside) else "mpiexec"
         arguments = [str(listener.address), str(port), *filter(None, sys.path)]
-        subprocess.Popen([mpiexec, "-n", "2", sys.executable, "-c", code, *arguments])
+        # as the other side's processes, they may run on any processor (Open MPI)
+        environment = {**os.environ, "PRTE_MCA_hwloc_default_binding_policy": "none"}
+        command = [mpiexec, "-n", "2", sys.executable, "-c", code, *arguments]
+        subprocess.Popen(command, env=environment)
         ends = [listener.accept() for _ in range(2)]
     shutil.rmtree(folder, ignore_errors=True)
     ranks = [end.recv() for end in ends]
