@@ -34,6 +34,7 @@ RUN_TIME: dict[str, tuple[set[str], set[str]]] = {
     "multiprocessing": ({"abi"}, set()),
     "profiler": ({"abi"}, {"numpy"}),
     "mpi": ({"abi"}, {"mpi4py"}),
+    "ucx": ({"abi"}, set()),
     "distributed": ({"abi", "core", "autograd", "nn", "multiprocessing"}, set()),
     "conformance": ({"abi", "ops"}, {"numpy", "pytest"}),
 }
@@ -75,6 +76,7 @@ SHIELDED = {
     "multiprocessing",
     "profiler",
     "mpi",
+    "ucx",
     "distributed",
     "plait",
 }

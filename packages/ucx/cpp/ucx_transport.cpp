@@ -53,8 +53,7 @@ bool UcxTransport::start(const std::string &devices, std::string &why) {
   ContextParams context{};
   context.field_mask = context_features;
   context.features = feature_tag | feature_wakeup;
-  const Status s =
-      ucp_.init_version(ucp_.version[0], ucp_.version[1], &context, config, &context_);
+  const Status s = ucp_.init_version(ucp_.version[0], ucp_.version[1], &context, config, &context_);
   ucp_.config_release(config);
   if (!check(s, ("no transport on " + devices).c_str())) return false;
   WorkerParams worker{};

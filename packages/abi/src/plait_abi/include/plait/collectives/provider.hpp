@@ -202,7 +202,7 @@ class Provider {
                                std::to_string(c.group->group_of(0)) + "|" + std::to_string(color);
       return static_cast<Provider *>(ctx)->join(thread, "split", c.world, name, rank,
                                                 uint32_t(ranks.size()), c.group->timeout(),
- c.group->timeout(), out);
+                                                c.group->timeout(), out);
     });
   }
 
