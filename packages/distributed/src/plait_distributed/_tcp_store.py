@@ -124,7 +124,7 @@ class _Place:
             )
         self.address: Any = (sorted(found)[0], port) if self.secret else _address(port)
 
-    def socket(self) -> socket.socket:
+    def new_socket(self) -> socket.socket:
         """Return a new socket of the family."""
         if not self.secret:
             return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -145,7 +145,7 @@ class _Place:
 
     def connect(self) -> _Local | _Remote | None:
         """Return a connection; None if nobody listens."""
-        end = self.socket()
+        end = self.new_socket()
         try:
             end.connect(self.address)
         except OSError:
@@ -170,7 +170,7 @@ class _Server:
     def __init__(self, place: _Place) -> None:
         self.store = HashStore()
         self._place = place
-        self._listening = place.socket()
+        self._listening = place.new_socket()
         try:
             self._listening.bind(place.address)
         except OSError as error:
