@@ -72,6 +72,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "page/*.js",
     ),
     "plait_torch": ("sobol_numbers.bin",),
+    "plait_ucx": ("lib/libplait_ucx.so",),
 }
 # the terms of what is not ours
 LICENSES = {"plait_torch": ("licenses/LICENSE-sobol",)}

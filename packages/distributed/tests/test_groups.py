@@ -158,6 +158,15 @@ def test_several_hosts_need_another_provider(more: dict[str, str]) -> None:
     assert found.at("ucx") == f"tcp://{host}:29500/{found.name}"
 
 
+def test_slurm_on_several_hosts_names_the_first() -> None:
+    slurm = {"SLURM_PROCID": "2", "SLURM_NTASKS": "4", "SLURM_JOB_ID": "77", "SLURM_NNODES": "2"}
+    slurm |= {"SLURM_NODELIST": "node[03-04]", "SLURM_LOCALID": "0", "SLURM_NODEID": "1"}
+    found = find_meeting(None, -1, -1, slurm)
+    assert found.at("ucx") == f"tcp://node03:20077/{found.name}"
+    with pytest.raises(ValueError, match="set MASTER_ADDR and MASTER_PORT"):
+        find_meeting("shm:name", -1, -1, slurm).at("ucx")
+
+
 def test_a_launcher_of_mpi_needs_no_address() -> None:
     mpich = {"PMI_RANK": "1", "PMI_SIZE": "4", "MPI_LOCALNRANKS": "4"}
     found = find_meeting(None, -1, -1, mpich)

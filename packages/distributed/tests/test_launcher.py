@@ -146,7 +146,9 @@ def test_restarts_are_used_up(tmp_path: pathlib.Path) -> None:
     done = launch(program, "-n", "2", "--max-restarts", "1", str(program), "alone", "9")
     assert done.returncode == 5
     # the others go on and end well
-    done = launch(program, "-n", "2", "--max-restarts", "1", "--elastic", str(program), "alone", "9")
+    done = launch(
+        program, "-n", "2", "--max-restarts", "1", "--elastic", str(program), "alone", "9"
+    )
     assert done.returncode == 0 and "the others go on" in done.stderr
     # nobody does
     done = launch(program, "-n", "1", "--elastic", "--no-python", "false")
@@ -175,12 +177,16 @@ def until(condition: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["--nnodes", "2", "x.py"], "several hosts need a provider"),
+        (["--nnodes", "2", "x.py"], "launchers need a secret"),
+        (["--nnodes", "3:2", "x.py"], "must be N or MIN:MAX, got 3:2"),
         (["-n", "0", "x.py"], "must be positive"),
         (["-n", "two", "x.py"], "must have a number, got 'two'"),
         (["--max-restarts", "-1", "x.py"], "must not be negative, got -1"),
     ],
 )
-def test_what_is_not_there_is_said(arguments: list[str], text: str) -> None:
+def test_what_is_not_there_is_said(
+    arguments: list[str], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PLAIT_JOB_SECRET", raising=False)
     with pytest.raises(SystemExit, match=text):
         main(arguments)

@@ -124,10 +124,10 @@ class Host {
   bool listen(std::string &why) {
     Address address;
     if (!find_address(place_, true, address, why)) return false;
-    listening_ = Socket(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    listening_ =
+        Socket(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     const int yes = 1;
-    if (!place_.local)
-      setsockopt(listening_.fd(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (!place_.local) setsockopt(listening_.fd(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     // a meeting that has just ended may not have closed its socket yet
     const double until = std::min(limit_.deadline, now() + 2);
     while (bind(listening_.fd(), address.get(), address.length) != 0) {
@@ -172,9 +172,9 @@ class Host {
 
   void accept_all() {
     for (;;) {
-      const auto strangers = size_t(
-          std::count_if(connections_.begin(), connections_.end(),
-                        [](const Connection &c) { return c.stage == Connection::proving; }));
+      const auto strangers =
+          size_t(std::count_if(connections_.begin(), connections_.end(),
+                               [](const Connection &c) { return c.stage == Connection::proving; }));
       if (strangers >= most_strangers) return;  // others wait in the system's queue
       Connection c;
       c.socket = Socket(accept4(listening_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -333,7 +333,8 @@ class Visitor {
   }
 
   bool try_address(const Address &address, std::string &last) {
-    socket_ = Socket(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    socket_ =
+        Socket(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     const int failed = ::connect(socket_.fd(), address.get(), address.length);
     int error = failed ? errno : 0;
     const double until = std::min(limit_.deadline, now() + 5);
@@ -389,7 +390,8 @@ class Visitor {
     put32(request, self_.rank);
     put32(request, self_.size);
     put32(request, uint32_t(self_.brought.size()));
-    const std::string data = sealed(key_, "request", request) + sealed(key_, "brought", self_.brought);
+    const std::string data =
+        sealed(key_, "request", request) + sealed(key_, "brought", self_.brought);
     const Moved moved = write_all(socket_.fd(), data, limit_);
     // who is refused is told why
     if (moved == Moved::all || moved == Moved::ended) return Met::all;
@@ -429,9 +431,10 @@ Met meet(const Place &place, const Guest &self, double timeout,
          std::string &why) {
   why.clear();
   if (!place.local && self.secret.empty() && self.size > 1) {
-    why = "the processes meet at " + place.text +
-          ", which other hosts reach, so PLAIT_JOB_SECRET must be set to a secret text, the same in "
-          "all of them, or PLAIT_JOB_SECRET_FILE to the path of a file that has it";
+    why =
+        "the processes meet at " + place.text +
+        ", which other hosts reach, so PLAIT_JOB_SECRET must be set to a secret text, the same in "
+        "all of them, or PLAIT_JOB_SECRET_FILE to the path of a file that has it";
     return Met::failed;
   }
   if (self.size == 1) {

@@ -76,8 +76,9 @@ std::string interface_towards(const Place &p) {
   if (fd < 0) return {};
   Address here;
   here.length = sizeof here.storage;
-  const bool known = connect(fd, there.get(), there.length) == 0 &&
-                     getsockname(fd, reinterpret_cast<sockaddr *>(&here.storage), &here.length) == 0;
+  const bool known =
+      connect(fd, there.get(), there.length) == 0 &&
+      getsockname(fd, reinterpret_cast<sockaddr *>(&here.storage), &here.length) == 0;
   ::close(fd);
   if (!known) return {};
   // packets to an own address go through the loopback, but others reach it through its interface

@@ -25,7 +25,7 @@ bool job_secret(std::string &secret, std::string &why) {
   }
   why = std::string("the file ") + path + " that PLAIT_JOB_SECRET_FILE names ";
   const Socket file(::open(path, O_RDONLY | O_CLOEXEC));
-  struct stat about {};
+  struct stat about{};
   if (!file.is_open() || fstat(file.fd(), &about) != 0) {
     why += std::string("cannot be read: ") + std::strerror(errno);
     return false;

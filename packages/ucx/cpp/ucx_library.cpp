@@ -79,6 +79,7 @@ bool find_all(void *h, Functions &f, std::string &why) {
 }
 
 bool load(Functions &f, std::string &why) {
+  why.clear();
   std::vector<std::string> paths;
   if (const char *given = std::getenv("PLAIT_UCX_LIBRARY"); given && *given) {
     paths = {given};  // this one or none

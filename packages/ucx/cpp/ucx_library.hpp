@@ -1,6 +1,7 @@
-// The functions of libucp that are used, found when the library is opened at run time. Declared here
-// are the calling conventions and layouts of UCX's stable interface (UCP 1.10 to 1.x): its structures
-// begin with a mask of the fields that are filled in, so that later versions only append.
+// The functions of libucp that are used, found when the library is opened at run time. Declared
+// here are the calling conventions and layouts of UCX's stable interface (UCP 1.10 to 1.x): its
+// structures begin with a mask of the fields that are filled in, so that later versions only
+// append.
 #pragma once
 #include <cstddef>
 #include <cstdint>

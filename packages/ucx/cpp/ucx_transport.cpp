@@ -22,6 +22,7 @@ constexpr uint64_t letter_tag = uint64_t(1) << 63, letter_mask = letter_tag;
 constexpr uint64_t whole_tag = ~uint64_t(0);
 uint64_t tag_of(uint32_t sender, uint32_t channel) { return uint64_t(channel) << 32 | sender; }
 
+constexpr const char *tcp_part = "512k";
 constexpr int most_rounds = 64;  // of UCX's progress before others are looked at
 
 RequestParams host_memory() {
@@ -48,13 +49,18 @@ bool UcxTransport::start(const std::string &devices, std::string &why) {
   void *config = nullptr;
   if (!check(ucp_.config_read(nullptr, nullptr, &config), "its settings cannot be read"))
     return false;
-  if (!devices.empty() && !std::getenv("UCX_NET_DEVICES"))
-    ucp_.config_modify(config, "NET_DEVICES", devices.c_str());
+  const auto set = [&](const char *name, const std::string &value) {  // unless the user has
+    if (!value.empty() && !std::getenv((std::string("UCX_") + name).c_str()))
+      ucp_.config_modify(config, name, value.c_str());
+  };
+  set("NET_DEVICES", devices);
+  // TCP moves long messages in parts of this size; UCX's own 8 KB cost twice the processor's time
+  set("TCP_TX_SEG_SIZE", tcp_part);
+  set("TCP_RX_SEG_SIZE", tcp_part);
   ContextParams context{};
   context.field_mask = context_features;
   context.features = feature_tag | feature_wakeup;
-  const Status s =
-      ucp_.init_version(ucp_.version[0], ucp_.version[1], &context, config, &context_);
+  const Status s = ucp_.init_version(ucp_.version[0], ucp_.version[1], &context, config, &context_);
   ucp_.config_release(config);
   if (!check(s, ("no transport on " + devices).c_str())) return false;
   WorkerParams worker{};

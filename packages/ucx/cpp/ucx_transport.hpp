@@ -1,4 +1,4 @@
-// A transport of the collectives over UCX, which chooses TCP, RDMA or shared memory.
+// A transport of the collectives over UCX, which chooses TCP or RDMA.
 #pragma once
 #include <plait/collectives/transport.hpp>
 

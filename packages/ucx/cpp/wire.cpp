@@ -55,9 +55,8 @@ int Socket::release() { return std::exchange(fd_, -1); }
 
 Moved read_exactly(int fd, size_t bytes, std::string &to, const Limit &limit) {
   to.resize(bytes);
-  return move_all(fd, POLLIN, bytes, limit, [&](size_t at) {
-    return recv(fd, &to[at], bytes - at, MSG_DONTWAIT);
-  });
+  return move_all(fd, POLLIN, bytes, limit,
+                  [&](size_t at) { return recv(fd, &to[at], bytes - at, MSG_DONTWAIT); });
 }
 
 Moved write_all(int fd, const std::string &data, const Limit &limit) {

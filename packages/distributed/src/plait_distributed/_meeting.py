@@ -10,6 +10,8 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
+from plait_distributed._launch_environment import find_launch
+
 __all__ = ["Meeting", "find_meeting", "is_here"]
 
 # variables of launchers, in the order in which they are looked at
@@ -62,6 +64,11 @@ class Meeting:
                     "mpiexec, or install plait-ucx"
                 )
             return f"shm:{self.name}"
+        if provider == "ucx" and self.address is None and self.several:
+            raise ValueError(
+                f"init_process_group: {self.several}, so the processes need an address to meet at: "
+                "set MASTER_ADDR and MASTER_PORT, or give `init_method` tcp://HOST:PORT"
+            )
         if provider == "ucx" and self.address is not None:
             host, port = self.address
             return f"tcp://{f'[{host}]' if ':' in host else host}:{port}/{self.name}"
@@ -157,7 +164,11 @@ def _from_environment(
     jobs = [name for name in _NAMES_OF_JOBS if name in environ]
     if host is None and port is None and (jobs or by_mpi):
         place = "job " + " ".join(environ.get(name, "") for name in _NAMES_OF_JOBS)
-        return place, None, "" if jobs else "the launcher gives the job no name"
+        return (
+            place,
+            _address_in_slurm(environ),
+            "" if jobs else "the launcher gives the job no name",
+        )
     for name, value in (("MASTER_ADDR", host), ("MASTER_PORT", port)):
         if value is None:
             raise ValueError(
@@ -167,6 +178,17 @@ def _from_environment(
     assert host is not None and port is not None
     number = _integer("MASTER_PORT", port)
     return f"tcp {number}", (host, number), ""
+
+
+def _address_in_slurm(environ: Mapping[str, str]) -> tuple[str, int] | None:
+    """Return the first host of Slurm's job, with a port that other jobs there do not have."""
+    if "SLURM_JOB_ID" not in environ or not _several_hosts(environ):
+        return None
+    found = find_launch(environ)
+    if found is None or not found.master_addr:
+        return None
+    job = _integer("SLURM_JOB_ID", environ["SLURM_JOB_ID"])
+    return found.master_addr, 20000 + job % 12000  # below the ports that systems give by themselves
 
 
 def is_here(host: str) -> bool:

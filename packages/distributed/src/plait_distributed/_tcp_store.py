@@ -1,4 +1,8 @@
-"""A store in one process that the other processes of this host ask."""
+"""A store in one process that the others of the job ask.
+
+Processes of one host ask through a local socket, at which the system says whose a process is; those
+of several hosts through TCP, where each proves that it knows the job's secret.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from plait_distributed import _authentication
 from plait_distributed._errors import DistNetworkError, DistStoreError
 from plait_distributed._meeting import is_here
 from plait_distributed._store import HashStore, Store
@@ -35,23 +40,63 @@ def _is_of_this_user(end: socket.socket) -> bool:
     return bool(_CREDENTIALS.unpack(data)[1] == os.getuid())
 
 
-def _send(end: socket.socket, fields: Sequence[bytes]) -> None:
+def _pack(fields: Sequence[bytes]) -> bytes:
     parts = [_NUMBER.pack(len(fields))]
     for field in fields:
         parts += [_NUMBER.pack(len(field)), field]
-    end.sendall(b"".join(parts))
+    return b"".join(parts)
 
 
-def _receive(end: socket.socket) -> list[bytes]:
-    """Return the fields of a message; EOFError if there are no more messages."""
-    (count,) = _NUMBER.unpack(_exactly(end, _NUMBER.size))
-    if count > _MOST_FIELDS:
-        raise EOFError
-    fields = []
-    for _ in range(count):
-        (size,) = _NUMBER.unpack(_exactly(end, _NUMBER.size))
-        fields.append(_exactly(end, size))
-    return fields
+class _Local:
+    """A local socket, whose other end is a process of this user."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+
+    def send(self, fields: Sequence[bytes]) -> None:
+        """Send a message of some fields."""
+        self._end.sendall(_pack(fields))
+
+    def receive(self) -> list[bytes]:
+        """Return the fields of a message; EOFError if there are no more messages."""
+        (count,) = _NUMBER.unpack(_exactly(self._end, _NUMBER.size))
+        if count > _MOST_FIELDS:
+            raise EOFError
+        fields = []
+        for _ in range(count):
+            (size,) = _NUMBER.unpack(_exactly(self._end, _NUMBER.size))
+            fields.append(_exactly(self._end, size))
+        return fields
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._end.close()
+
+
+class _Remote:
+    """A channel with a process that has proved that it knows the job's secret."""
+
+    def __init__(self, channel: _authentication.Channel) -> None:
+        self._channel = channel
+
+    def send(self, fields: Sequence[bytes]) -> None:
+        """Send a message of some fields."""
+        self._channel.send(_pack(fields))
+
+    def receive(self) -> list[bytes]:
+        """Return the fields of a message; EOFError if there are no more messages."""
+        data = self._channel.receive()
+        count, at, fields = _NUMBER.unpack_from(data)[0], _NUMBER.size, []
+        for _ in range(count):
+            (size,) = _NUMBER.unpack_from(data, at)
+            at += _NUMBER.size
+            fields.append(data[at : at + size])
+            at += size
+        return fields
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._channel.close()
 
 
 def _exactly(end: socket.socket, size: int) -> bytes:
@@ -64,20 +109,78 @@ def _exactly(end: socket.socket, size: int) -> bytes:
     return bytes(data)
 
 
+class _Place:
+    """Where a store is: a local socket, or with a secret an address of the network."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host, self.port = host, port
+        found = {str(i[4][0]) for i in _resolved(host)}
+        outside = not all(each.startswith("127.") or each == "::1" for each in found)
+        self.secret = _authentication.job_secret() if outside else ""
+        if not self.secret and not is_here(host):
+            raise ValueError(
+                f"TCPStore: `host_name` {host!r} is of another host, so the environment variable "
+                "PLAIT_JOB_SECRET must be set to a secret text, the same in all processes"
+            )
+        self.address: Any = (sorted(found)[0], port) if self.secret else _address(port)
+
+    def new_socket(self) -> socket.socket:
+        """Return a new socket of the family."""
+        if not self.secret:
+            return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        family = socket.AF_INET6 if ":" in self.address[0] else socket.AF_INET
+        made = socket.socket(family, socket.SOCK_STREAM)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        return made
+
+    def welcome(self, end: socket.socket) -> _Local | _Remote | None:
+        """Return the connection with who has come; None if it may not."""
+        if self.secret:
+            channel = _authentication.accept(end, self.secret)
+            return None if channel is None else _Remote(channel)
+        if _is_of_this_user(end):
+            return _Local(end)
+        end.close()
+        return None
+
+    def connect(self) -> _Local | _Remote | None:
+        """Return a connection; None if nobody listens."""
+        end = self.new_socket()
+        try:
+            end.connect(self.address)
+        except OSError:
+            end.close()
+            return None
+        if self.secret:
+            who = f"TCPStore: who listens at {self.host}:{self.port}"
+            return _Remote(_authentication.connect(end, self.secret, who))
+        return self.welcome(end)
+
+
+def _resolved(host: str) -> list[Any]:
+    try:
+        return socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        raise ValueError(f"TCPStore: the host {host!r} is not known") from None
+
+
 class _Server:
     """The master's side: one thread that accepts, and one for each process that asks."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, place: _Place) -> None:
         self.store = HashStore()
-        self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._place = place
+        self._listening = place.new_socket()
         try:
-            self._listening.bind(_address(port))
-        except OSError:
+            self._listening.bind(place.address)
+        except OSError as error:
             self._listening.close()
+            what = error.strerror if place.secret else "another store of this user has it"
             raise DistNetworkError(
-                f"TCPStore: another store of this user has the port {port}"
+                f"TCPStore: the port {place.port} cannot be used: {what}"
             ) from None
         self._listening.listen(1024)
+        self.port: int = self._listening.getsockname()[1] if place.secret else place.port
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
@@ -86,18 +189,18 @@ class _Server:
                 end, _ = self._listening.accept()
             except OSError:
                 return
-            if _is_of_this_user(end):
-                threading.Thread(target=self._serve, args=(end,), daemon=True).start()
-            else:
-                end.close()
+            threading.Thread(target=self._serve, args=(end,), daemon=True).start()
 
-    def _serve(self, end: socket.socket) -> None:
-        with end:
+    def _serve(self, accepted: socket.socket) -> None:
+        end = self._place.welcome(accepted)
+        if end is None:
+            return
+        with contextlib.closing(end):
             while True:
                 try:
-                    name, *fields = _receive(end)
-                    _send(end, self._answer(name.decode(), fields))
-                except (EOFError, OSError, ValueError):
+                    name, *fields = end.receive()
+                    end.send(self._answer(name.decode(), fields))
+                except (EOFError, OSError, ValueError, struct.error):
                     return
 
     def _answer(self, name: str, fields: list[bytes]) -> list[bytes]:
@@ -149,13 +252,16 @@ _ANSWERS: dict[str, Callable[[HashStore, list[bytes]], list[bytes]]] = {
 
 
 class TCPStore(Store):
-    """A store in the master's memory, for the processes of one user on this host.
+    """A store in the master's memory.
 
-    Nothing listens at the TCP port: it is a name, and the processes ask the master through a local
-    socket, at which the system says whose a process is.
+    With an address of the loopback, or without a secret, it is for the processes of one user on
+    this host: nothing listens at the TCP port, which is a name, and the processes ask through a
+    local socket, at which the system says whose a process is. With an address that other hosts
+    reach and a secret (PLAIT_JOB_SECRET, which the launcher sets), the master listens there, and
+    reads nothing from a process that has not proved that it knows the secret.
 
     Args:
-        host_name: of this host.
+        host_name: of the master.
         port: a number that all give; 0: the master chooses one, `port`.
         world_size: the number of processes; None: not known.
         is_master: whether this process holds the data.
@@ -165,7 +271,7 @@ class TCPStore(Store):
 
     Raises:
         DistNetworkError: the master was not reached, or another one has the port.
-        NotImplementedError: the host is another one.
+        ValueError: the host is another one, and there is no secret; or it is not known.
 
     Example:
         >>> import plait_distributed as dist
@@ -189,15 +295,13 @@ class TCPStore(Store):
         use_libuv: bool = True,
     ) -> None:
         super().__init__(timeout)
-        if not is_here(host_name):
-            raise NotImplementedError(
-                f"TCPStore: `host_name` must be of this host, got {host_name!r}; several hosts "
-                "are not there yet"
-            )
-        if is_master and port == 0:
-            port = secrets.randbelow(1 << 30) + (1 << 16)
-        self._host, self._port, self._world_size = host_name, int(port), world_size
-        self._server = _Server(self._port) if is_master else None
+        place = _Place(host_name, int(port))
+        if is_master and port == 0 and not place.secret:
+            place = _Place(host_name, secrets.randbelow(1 << 30) + (1 << 16))
+        self._host, self._world_size = host_name, world_size
+        self._server = _Server(place) if is_master else None
+        self._port = place.port if self._server is None else self._server.port
+        self._place = _Place(host_name, self._port)
         self._asking = threading.Lock()
         self._end = self._connect()
         if world_size is not None and world_size > 0:
@@ -205,18 +309,12 @@ class TCPStore(Store):
             if wait_for_workers and is_master:
                 self._wait_for_all(world_size)
 
-    def _connect(self) -> socket.socket:
+    def _connect(self) -> _Local | _Remote:
         deadline = time.monotonic() + self._timeout
         while True:
-            end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            try:
-                end.connect(_address(self._port))
-            except OSError:
-                end.close()
-            else:
-                if _is_of_this_user(end):
-                    return end
-                end.close()
+            end = self._place.connect()
+            if end is not None:
+                return end
             if time.monotonic() > deadline:
                 raise DistNetworkError(
                     f"TCPStore: waited {self._timeout:g} s for a master with the port {self._port}"
@@ -252,8 +350,8 @@ class TCPStore(Store):
         given = [name.encode(), *(f.encode() if isinstance(f, str) else bytes(f) for f in fields)]
         with self._asking:
             try:
-                _send(self._end, given)
-                failed, *answer = _receive(self._end)
+                self._end.send(given)
+                failed, *answer = self._end.receive()
             except (EOFError, OSError) as error:
                 raise DistNetworkError(f"TCPStore: the master is gone: {error}") from None
         if failed:

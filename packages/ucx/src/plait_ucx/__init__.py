@@ -6,8 +6,8 @@ that they know the job's secret, PLAIT_JOB_SECRET. The processes of one host and
 ``"local:NAME"``, which needs neither a port nor a secret. Groups whose names go on with ``/`` or
 ``!`` behind an open one's have members among its, and nobody listens for them.
 
-`plait_distributed` takes it as the backend ``"ucx"``. UCX itself (libucp) is opened when it is first
-needed: the one of the package libucx-cu13, or the system's.
+`plait_distributed` takes it as the backend ``"ucx"``. UCX itself (libucp) is opened when it is
+first needed: the one of the package libucx-cu13, or the system's.
 
 Example:
     >>> import numpy as np, plait_abi, plait_ucx

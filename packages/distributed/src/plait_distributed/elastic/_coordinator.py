@@ -125,7 +125,9 @@ class Coordinator(threading.Thread):
             return False
         if missing:
             text = ", ".join(missing)
-            return self._tell(present, f"waited {terms.timeout:g} s for {text}, which run but do not come")
+            return self._tell(
+                present, f"waited {terms.timeout:g} s for {text}, which run but do not come"
+            )
         if self._settled is None:
             self._settled = now
         ended = any(member.finished for member in present)

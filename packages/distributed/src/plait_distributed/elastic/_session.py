@@ -151,6 +151,6 @@ def init_process_group(
             f"init_process_group: `min_size` must be in [1, {meeting.size}], got {min_size}"
         )
     terms = Terms(meeting.size, min_size, waits, seconds)
-    _session = Session(meeting.where, meeting.rank, name, provider, terms)
+    _session = Session(meeting.at(provider), meeting.rank, name, provider, terms)
     alone = f"shm:{secrets.token_hex(16)}"
     _world.enter(name, "shared_memory", alone, 0, 1, seconds)

@@ -90,8 +90,8 @@ class Messages {
     offers_[rank].remove_if([&](const Arrived &a) { return a.offer.id == reply.id; });
   }
 
-  // Whether a message or an answer of the member is awaited. Bytes that are on their way come though
-  // it has left meanwhile: its goodbye is a letter, and may overtake them.
+  // Whether a message or an answer of the member is awaited. Bytes that are on their way come
+  // though it has left meanwhile: its goodbye is a letter, and may overtake them.
   bool waits_for(uint32_t rank) const {
     return std::any_of(open_.begin(), open_.end(),
                        [&](const Open &m) { return m.rank == rank && !m.schedule; });

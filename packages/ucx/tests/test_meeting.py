@@ -1,0 +1,195 @@
+"""How processes meet: by a name on one host, and at an address with a secret."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import multiprocessing
+import os
+import socket
+import struct
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+import plait_abi
+import plait_ucx
+
+pytestmark = pytest.mark.usefixtures("ucx")
+assert plait_ucx
+
+
+def _serve(end: Any, where: str, rank: int, size: int, timeout: float, secret: str) -> None:
+    os.environ["PLAIT_JOB_SECRET"] = secret
+    try:
+        group = plait_abi.Communicator.open("ucx", where, rank, size, timeout)
+        group.start("barrier")
+        end.send("met")
+        group.close()
+    except Exception as error:
+        end.send(f"{type(error).__name__}: {error}")
+
+
+def meet(
+    where: Sequence[str],
+    ranks: Sequence[int],
+    sizes: Sequence[int],
+    timeout: float = 20.0,
+    secrets: Sequence[str] = ("", "", "", ""),
+) -> list[str]:
+    """Return what becomes of processes that open groups."""
+    context = multiprocessing.get_context("spawn")
+    ends = []
+    for i, rank in enumerate(ranks):
+        end, other = context.Pipe()
+        given = (other, where[i % len(where)], rank, sizes[i % len(sizes)], timeout, secrets[i])
+        context.Process(target=_serve, args=given, daemon=True).start()
+        other.close()
+        ends.append(end)
+    return [end.recv() if end.poll(60) else "it hangs" for end in ends]
+
+
+def fresh() -> str:
+    return f"local:test-{os.getpid()}-{time.monotonic_ns()}"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def test_processes_meet_by_a_name_or_a_port() -> None:
+    assert meet([fresh()], [0, 1, 2], [3]) == ["met"] * 3
+    port = free_port()
+    assert (
+        meet([f"tcp://localhost:{port}/a", f"tcp://localhost:{port}/a"], [1, 0], [2]) == ["met"] * 2
+    )
+
+
+def test_secrets_must_be_the_same() -> None:
+    found = meet([fresh()], [0, 1], [2], 1.5, ["one", "another"])
+    assert found[0].startswith("TimeoutError") and "for rank 1 at local:test-" in found[0]
+    assert "another secret: PLAIT_JOB_SECRET must be the same" in found[1]
+
+
+def test_groups_that_differ() -> None:
+    found = meet([fresh()], [0, 1], [2, 3])
+    assert all("says that the group has 3 members, rank 0 says 2" in each for each in found)
+    port = free_port()
+    places = [f"tcp://localhost:{port}/a", f"tcp://localhost:{port}/b"]
+    found = meet(places, [0, 1], [2], 1.5)
+    assert found[0].startswith("TimeoutError: ") and "for rank 1" in found[0]
+    assert 'another group than "a" meets at' in found[1]
+    found = meet([fresh()], [0, 1, 1], [3])
+    assert sum("rank 1 is there already" in each for each in found) == 3
+
+
+@pytest.mark.parametrize(
+    ("where", "text"),
+    [
+        ("shm:name", "must be"),
+        ("local:", "must be"),
+        ("tcp://host", "must be"),
+        ("tcp://localhost:0/a", "must be"),
+        ("tcp://localhost:99999/a", "must be"),
+        ("tcp://0.0.0.0:29500/a", "an address of one interface"),
+        ("tcp://no-such-host.invalid:29500/a", "is not known"),
+    ],
+)
+def test_places_that_are_none(where: str, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        plait_abi.Communicator.open("ucx", where, 0, 2, 1.0)
+
+
+def test_other_hosts_need_a_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.delenv("PLAIT_JOB_SECRET", raising=False)
+    with pytest.raises(plait_abi.PlaitError, match="PLAIT_JOB_SECRET must be set"):
+        plait_abi.Communicator.open("ucx", "tcp://192.0.2.1:29500/a", 1, 2, 1.0)
+    path = tmp_path / "secret"
+    path.write_text("x")
+    path.chmod(0o644)
+    monkeypatch.setenv("PLAIT_JOB_SECRET_FILE", str(path))
+    with pytest.raises(plait_abi.PlaitError, match="by its owner alone"):
+        plait_abi.Communicator.open("ucx", "tcp://192.0.2.1:29500/a", 1, 2, 1.0)
+
+
+def test_who_never_comes() -> None:
+    with pytest.raises(TimeoutError, match=r"waited 0\.3 s for rank 1, rank 2 at local:"):
+        plait_abi.Communicator.open("ucx", fresh(), 0, 3, 0.3)
+    with pytest.raises(TimeoutError, match=r"waited 0\.3 s for rank 0 at local:"):
+        plait_abi.Communicator.open("ucx", fresh(), 1, 3, 0.3)
+
+
+@contextlib.contextmanager
+def waiting_host(name: str, size: int = 2) -> Iterator[Any]:
+    """A process that is rank 0 and waits."""
+    context = multiprocessing.get_context("spawn")
+    end, other = context.Pipe()
+    process = context.Process(target=_serve, args=(other, name, 0, size, 20.0, "s"), daemon=True)
+    process.start()
+    yield end
+    if process.is_alive():
+        process.kill()
+    process.join()
+
+
+def connect(name: str) -> socket.socket:
+    digest = hashlib.sha256(name.encode()).hexdigest()
+    deadline = time.monotonic() + 20
+    while True:
+        end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        end.settimeout(10)
+        try:
+            end.connect(f"\0plait-ucx/{os.getuid()}/{digest}")
+            return end
+        except OSError:
+            end.close()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+def test_strangers_are_not_heard() -> None:
+    name = fresh()
+    with waiting_host(name) as host:
+        for sent in (b"\0" * 64, b"GET / HTTP/1.1\r\n" * 8, b"x", b""):
+            with connect(name) as end:
+                assert end.recv(8) == b"PLAITUX1" and len(end.recv(32)) == 32
+                end.sendall(sent)
+                end.shutdown(socket.SHUT_WR)
+                with contextlib.suppress(ConnectionResetError):
+                    assert end.recv(1) == b""
+        assert not host.poll(0.1)  # it still waits
+
+
+def test_who_knows_the_secret_and_then_sends_nonsense_is_not_heard() -> None:
+    name = fresh()
+    with waiting_host(name) as host:
+        with connect(name) as end:
+            nonces = end.recv(40)[8:] + b"n" * 32
+            end.sendall(b"n" * 32 + hmac.digest(b"s", b"guest" + nonces, "sha256"))
+            assert end.recv(32) == hmac.digest(b"s", b"host" + nonces, "sha256")
+            end.sendall(b"\xff" * 76)
+            with contextlib.suppress(ConnectionResetError):
+                assert end.recv(1) == b""
+        assert not host.poll(0.1)
+
+
+def test_a_process_that_dies_while_others_meet_is_named() -> None:
+    name = fresh()
+    place = hashlib.sha256(f"{name}/{name[6:]}".encode()).digest()
+    with waiting_host(name, 3) as host:
+        with connect(name) as end:
+            nonces = end.recv(40)[8:] + b"n" * 32
+            end.sendall(b"n" * 32 + hmac.digest(b"s", b"guest" + nonces, "sha256"))
+            end.recv(32)
+            key = hmac.digest(b"s", b"key" + nonces, "sha256")
+            request = place + struct.pack("<III", 1, 3, 3)
+            for label, data in ((b"request", request), (b"brought", b"abc")):
+                end.sendall(data + hmac.digest(key, label + data, "sha256"))
+        assert host.poll(20)
+        assert "rank 1 ended while the processes met" in host.recv()
