@@ -1,0 +1,111 @@
+"""Real ranks on hosts of this machine: messages between two, and programs against the simulator."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import secrets
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hosts import hosts
+from model import ALGORITHMS, STRATEGIES, Cluster, Link, Work, play, program
+
+__all__ = ["cluster_of", "measure"]
+
+RATE = "50mbit"
+TIMES = 3
+# Computing that only sleeps: 2 MiB of gradients in eight layers.
+STAND_IN = Work([256 << 10] * 8, [0.015] * 8, [0.04] * 8, 0.04)
+LIMITS = (256 << 10, 1 << 20)
+LAYOUTS = ((2, 1), (4, 1), (8, 1), (2, 2), (4, 2))  # hosts, ranks of a host
+
+
+def _run(count: int, each: int, provider: str, orders: Sequence[dict[str, Any]]) -> list[Any]:
+    """Start ranks on hosts, and return the answers of rank 0."""
+    ranks = Path(__file__).with_name("ranks.py")
+    with tempfile.TemporaryDirectory() as folder, hosts(count, RATE) as found:
+        file = Path(folder, "orders.json")
+        file.write_text(json.dumps(list(orders)))
+        where = f"tcp://{found[0][1]}:29500/{secrets.token_hex(4)}"
+        environment = {"PLAIT_JOB_SECRET": secrets.token_hex(16), **os.environ}
+        started = [
+            subprocess.Popen(
+                ["ip", "netns", "exec", found[rank // each][0], sys.executable, str(ranks)]
+                + [str(rank), str(count * each), provider, where, str(each), str(file)],
+                env=environment,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for rank in range(count * each)
+        ]
+        try:
+            text = started[0].communicate(timeout=300)[0]
+            for process in started:
+                process.wait(timeout=30)
+        finally:
+            for process in started:
+                process.kill()
+    return list(json.loads(text.splitlines()[-1]))
+
+
+def cluster_of(row: dict[str, Any]) -> Cluster:
+    """The cluster that a row of measurements describes."""
+    messages, inner = row["messages"], row["inner"]
+    within = Link(messages["sizes"], inner, inner, 0.0)
+    return Cluster(Link(**messages), lambda nbytes, _: within.time(nbytes), row["each"])
+
+
+def _cases(count: int, each: int) -> list[dict[str, Any]]:
+    found = []
+    for limit in LIMITS:
+        for strategy in STRATEGIES:
+            for algorithm in ALGORITHMS if strategy == "ddp" else ("exchange",):
+                if (algorithm == "hierarchical") != (each > 1):
+                    continue
+                found.append({"strategy": strategy, "algorithm": algorithm, "limit": limit})
+    return found
+
+
+def measure(provider: str) -> dict[str, Any]:
+    """Measure all layouts; each has its own table of messages, taken in the same run."""
+    rows = []
+    for count, each in LAYOUTS:
+        cases = _cases(count, each)
+        orders: list[dict[str, Any]] = [{"what": "messages"}, {"what": "inner"}]
+        for case in cases:
+            steps = program(STAND_IN, case["strategy"], case["limit"], count * each)
+            orders.append({"what": "steps", "program": steps, "times": TIMES, **case})
+        orders.append({"what": "messages"})
+        answers = _run(count, each, provider, orders)
+        before, inner, *real, after = answers
+        messages = {**before, "gap": (before["gap"] + after["gap"]) / 2}
+        for key in ("times", "one_way"):
+            messages[key] = [(a + b) / 2 for a, b in zip(before[key], after[key], strict=True)]
+        row = {"hosts": count, "each": each, "messages": messages, "inner": inner}
+        cluster = cluster_of(row)
+        for case, seconds in zip(cases, real, strict=True):
+            steps = program(STAND_IN, case["strategy"], case["limit"], count * each)
+            case["real"] = seconds
+            case["simulated"] = play(cluster, steps, count * each, case["algorithm"])
+            apart = 100 * (case["simulated"] / seconds - 1)
+            print(
+                f"{count} hosts of {each}: {case['strategy']:6}{case['algorithm']:13}"
+                f"{case['limit'] >> 10:5} KiB  real {1e3 * seconds:7.1f} ms"
+                f"  simulated {1e3 * case['simulated']:7.1f} ms  {apart:+.0f} %",
+                flush=True,
+            )
+        rows.append({**row, "cases": cases})
+    return {
+        "date": datetime.date.today().isoformat(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} processors",
+        "provider": provider,
+        "rate": RATE,
+        "rows": rows,
+    }
