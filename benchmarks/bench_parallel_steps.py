@@ -35,7 +35,7 @@ CHEAP = False
 Run = Callable[[], object]
 
 
-def _step(name: str, batch: int, parallel: Any) -> tuple[Callable[[], None], int]:
+def step(name: str, batch: int, parallel: Any) -> tuple[Callable[[], None], int]:
     """Return a function that trains a model for one step, and its number of gradients."""
     import plait
 
@@ -85,7 +85,7 @@ def work(orders: Any, rank: int, size: int, threads: int, place: str) -> None:
         if (name, kind) not in known:
             known = {key: run for key, run in known.items() if key[0] == name}
             parallel = dist.DistributedDataParallel if kind == "parallel" else None
-            run, count = _step(name, BATCHES[name] // size, parallel)
+            run, count = step(name, BATCHES[name] // size, parallel)
             if kind == "reduce":
                 run = _reductions(count)
             for _ in range(3):  # buckets have their order from the second step on

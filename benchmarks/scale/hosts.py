@@ -15,11 +15,11 @@ def _ip(*arguments: str) -> None:
 
 
 @contextlib.contextmanager
-def hosts(count: int, rate: str) -> Iterator[list[tuple[str, str]]]:
+def hosts(count: int, rate: str | None) -> Iterator[list[tuple[str, str]]]:
     """Make some, and return (namespace, address) of each; needs root and iproute2.
 
     Args:
-        rate: what each may send, as `tc` writes it: ``"200mbit"``.
+        rate: what each may send, as `tc` writes it: ``"200mbit"``; None: what the machine can.
     """
     token = secrets.token_hex(3)
     bridge = f"plait-{token}-net"
@@ -39,6 +39,8 @@ def hosts(count: int, rate: str) -> Iterator[list[tuple[str, str]]]:
             inside = ("netns", "exec", name)
             # else the first messages behind a pause are slower than those of the table
             _ip(*inside, "sysctl", "-qw", "net.ipv4.tcp_slow_start_after_idle=0")
+            if rate is None:
+                continue
             limit = ("tbf", "rate", rate, "burst", "8kb", "latency", "50ms")
             _ip(*inside, "tc", "qdisc", "replace", "dev", "eth0", "root", *limit)
         yield found
