@@ -71,7 +71,9 @@ def work(rank: int, name: str, place: str, trace: str | None) -> None:
         rows = prof.events()
         reduced = [e for e in rows if e.category == "collective" and e.name == "all_reduce"]
         main = {e.thread for e in rows if e.category == "backward"}
-        busy = union((e.start, e.end) for e in rows if e.category == "operator" and e.thread in main)
+        busy = union(
+            (e.start, e.end) for e in rows if e.category == "operator" and e.thread in main
+        )
         collectives = union((e.start, e.end) for e in reduced)
         whole = sum(end - begin for begin, end in collectives)
         hidden = common(collectives, busy)

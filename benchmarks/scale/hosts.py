@@ -37,11 +37,13 @@ def hosts(count: int, rate: str | None) -> Iterator[list[tuple[str, str]]]:
             _ip("-n", name, "link", "set", "eth0", "up")
             _ip("-n", name, "link", "set", "lo", "up")
             inside = ("netns", "exec", name)
-            # else the first messages behind a pause are slower than those of the table
-            _ip(*inside, "sysctl", "-qw", "net.ipv4.tcp_slow_start_after_idle=0")
+            # else the first messages behind a pause are slower than those of the table; and a
+            # card's queue is short, so that acknowledgements do not wait behind data
+            for setting in ("tcp_slow_start_after_idle=0", "tcp_limit_output_bytes=16384"):
+                _ip(*inside, "sysctl", "-qw", f"net.ipv4.{setting}")
             if rate is None:
                 continue
-            limit = ("tbf", "rate", rate, "burst", "8kb", "latency", "50ms")
+            limit = ("tbf", "rate", rate, "burst", "8kb", "latency", "500ms")
             _ip(*inside, "tc", "qdisc", "replace", "dev", "eth0", "root", *limit)
         yield found
     finally:

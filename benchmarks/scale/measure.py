@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from hosts import hosts
+from model import ALGORITHMS, STRATEGIES, Cluster, Link, Work, play, program
 from models import MODELS
 
-from model import ALGORITHMS, STRATEGIES, Cluster, Link, Work, play, program
-
-__all__ = ["cluster_of", "measure"]
+__all__ = ["again", "cluster_of", "measure"]
 
 RATE = "50mbit"
 TIMES = 3
@@ -69,6 +68,13 @@ def cluster_of(row: dict[str, Any]) -> Cluster:
     messages, inner = row["messages"], row["inner"]
     within = Link(messages["sizes"], inner, inner, 0.0)
     return Cluster(Link(**messages), lambda nbytes, _: within.time(nbytes), row["each"])
+
+
+def again(row: dict[str, Any], case: dict[str, Any]) -> float:
+    """Simulate a case that was measured."""
+    ranks = row["hosts"] * row["each"]
+    steps = program(STAND_IN, case["strategy"], case["limit"], ranks)
+    return play(cluster_of(row), steps, ranks, case["algorithm"])
 
 
 def _cases(count: int, each: int) -> list[dict[str, Any]]:
@@ -170,16 +176,13 @@ def check(provider: str) -> dict[str, Any]:
         for key in ("times", "one_way"):
             messages[key] = [(a + b) / 2 for a, b in zip(before[key], after[key], strict=True)]
         row = {"hosts": count, "each": each, "messages": messages, "inner": inner}
-        cluster = cluster_of(row)
         for case, seconds in zip(cases, real, strict=True):
-            steps = program(STAND_IN, case["strategy"], case["limit"], count * each)
             case["real"] = seconds
-            case["simulated"] = play(cluster, steps, count * each, case["algorithm"])
-            apart = 100 * (case["simulated"] / seconds - 1)
+            simulated = again(row, case)
             print(
                 f"{count} hosts of {each}: {case['strategy']:6}{case['algorithm']:13}"
                 f"{case['limit'] >> 10:5} KiB  real {1e3 * seconds:7.1f} ms"
-                f"  simulated {1e3 * case['simulated']:7.1f} ms  {apart:+.0f} %",
+                f"  simulated {1e3 * simulated:7.1f} ms  {100 * (simulated / seconds - 1):+.0f} %",
                 flush=True,
             )
         rows.append({**row, "cases": cases})

@@ -43,11 +43,16 @@ class Link:
     gap: float
 
     def time(self, nbytes: float, alone: bool = False) -> float:
-        """Seconds of one message: interpolated, beyond the table by its last slope."""
+        """Seconds of one message: interpolated, beyond the table by its last slope.
+
+        At least its bytes over the bandwidth of large ones: what a device sends at once without
+        waiting, a link that is always in use does not.
+        """
         times = self.one_way if alone else self.times
         i = min(max(bisect.bisect_left(self.sizes, nbytes), 1), len(self.sizes) - 1)
         (a, b), (s, t) = self.sizes[i - 1 : i + 1], times[i - 1 : i + 1]
-        return max(times[0], s + (t - s) * (nbytes - a) / (b - a))
+        between = s + (t - s) * (nbytes - a) / (b - a)
+        return max(times[0], between, nbytes * times[-1] / self.sizes[-1])
 
 
 @dataclass(frozen=True)

@@ -164,7 +164,9 @@ def inner(ranks: Ranks) -> list[float]:
 
 def steps(ranks: Ranks, order: dict[str, Any]) -> float:
     """Run a program some times, and return the median of its seconds."""
-    room = {n: pc.zeros(int(amount) // 4) for what, amount, _, n in order["program"] if what == "begin"}
+    room = {
+        n: pc.zeros(int(amount) // 4) for what, amount, _, n in order["program"] if what == "begin"
+    }
     found = []
     for _ in range(order["times"]):
         jobs: queue.Queue[Callable[[], None] | None] = queue.Queue()

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "accumulate.hpp"
-#include "gradient_places.hpp"
 #include "gradient_hooks.hpp"
+#include "gradient_places.hpp"
 #include "part_gradients.hpp"
 #include "record.hpp"
 #include "watch.hpp"

@@ -69,8 +69,7 @@ void GradientPlaces::clear(Gradients &made) {
     for (uint32_t i = 0; i < made.size(); i++) {
       const plait_tensor *g = made[i];
       if (!g || i == e.edge || g->storage != e.place.storage) continue;
-      if (begin(g) >= low && begin(g) < high)
-        made.put(i, clone(thread_, Tensor::share(made[i])));
+      if (begin(g) >= low && begin(g) < high) made.put(i, clone(thread_, Tensor::share(made[i])));
     }
   }
 }
