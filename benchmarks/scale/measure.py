@@ -45,8 +45,10 @@ def _run(
         environment = {"PLAIT_JOB_SECRET": secrets.token_hex(16), **os.environ}
         started = [
             subprocess.Popen(
-                ["ip", "netns", "exec", found[rank // each][0], sys.executable, str(ranks)]
-                + [str(rank), str(count * each), provider, where, str(each), str(file)],
+                [
+                    *("ip", "netns", "exec", found[rank // each][0], sys.executable, str(ranks)),
+                    *(str(rank), str(count * each), provider, where, str(each), str(file)),
+                ],
                 env=environment,
                 stdout=subprocess.PIPE,
                 text=True,
