@@ -17,7 +17,7 @@ sys.modules[_spec.name] = model  # its dataclasses look themselves up
 _spec.loader.exec_module(model)
 
 # 1 ms, and 1 MB/s while all send, 2 MB/s for one alone
-LINK = model.Link([1.0, 1e6, 2e6], [1e-3, 1.0, 2.0], [1e-3, 0.5, 1.0], 1e-4)
+LINK = model.Link([1.0, 1e6, 2e6], [1e-3, 1.0, 2.0], [1e-3, 0.5, 1.0], [1e-3, 0.8, 1.6], 1e-4)
 ALONE = model.Cluster(LINK, lambda nbytes, ranks: 0.0)
 WORK = model.Work([1000.0] * 4, [0.1] * 4, [0.2] * 4, 0.4)
 
@@ -26,15 +26,17 @@ def test_messages_are_interpolated_and_never_faster_than_the_link() -> None:
     assert LINK.time(0) == 1e-3
     assert LINK.time(1.5e6) == pytest.approx(1.5)
     assert LINK.time(4e6) == pytest.approx(4.0)
-    assert LINK.time(4e6, alone=True) == pytest.approx(2.0)
-    burst = model.Link([1.0, 1e5, 1e6], [1e-3, 1e-3, 1.0], [1e-3, 1e-3, 1.0], 0.0)
+    assert LINK.time(4e6, "one_way") == pytest.approx(2.0)
+    burst = model.Link(
+        [1.0, 1e5, 1e6], [1e-3, 1e-3, 1.0], [1e-3, 1e-3, 1.0], [1e-3, 1e-3, 1.0], 0.0
+    )
     assert burst.time(1e5) == pytest.approx(0.1)
 
 
 def test_times_of_all_reduces() -> None:
     assert model.seconds(ALONE, "all_reduce", 4e6, 4, "ring") == pytest.approx(6.0)
     assert model.seconds(ALONE, "all_reduce", 4e6, 4, "tree") == pytest.approx(2 * 2 * 2.0)
-    exchange = 2 * (3.0 + 2 * 1e-4)
+    exchange = 2 * (2.4 + 2 * 1e-4)
     assert model.seconds(ALONE, "all_reduce", 4e6, 4, "exchange") == pytest.approx(exchange)
     assert model.seconds(ALONE, "reduce_scatter", 4e6, 4) == pytest.approx(exchange / 2)
     hosts = model.Cluster(LINK, lambda nbytes, ranks: 0.25, each=2)
@@ -46,7 +48,9 @@ def test_times_of_all_reduces() -> None:
 @pytest.mark.parametrize("strategy", model.STRATEGIES)
 @pytest.mark.parametrize("limit", [1.0, 2000.0, 1e9])
 def test_a_step_is_its_computing_where_messages_cost_nothing(strategy: str, limit: float) -> None:
-    free = model.Cluster(model.Link([0.0, 1.0], [0.0, 0.0], [0.0, 0.0], 0.0), lambda n, r: 0.0)
+    free = model.Cluster(
+        model.Link([0.0, 1.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0], 0.0), lambda n, r: 0.0
+    )
     steps = model.program(WORK, strategy, limit, 4)
     step = 0.4 if strategy == "ddp" else 0.1
     assert model.play(free, steps, 4, "exchange") == pytest.approx(0.4 + 0.8 + step)

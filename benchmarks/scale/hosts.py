@@ -39,7 +39,7 @@ def hosts(count: int, rate: str | None) -> Iterator[list[tuple[str, str]]]:
             inside = ("netns", "exec", name)
             # else the first messages behind a pause are slower than those of the table; and a
             # card's queue is short, so that acknowledgements do not wait behind data
-            for setting in ("tcp_slow_start_after_idle=0", "tcp_limit_output_bytes=65536"):
+            for setting in ("tcp_slow_start_after_idle=0", "tcp_limit_output_bytes=131072"):
                 _ip(*inside, "sysctl", "-qw", f"net.ipv4.{setting}")
             if rate is None:
                 continue

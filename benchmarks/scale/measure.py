@@ -68,7 +68,7 @@ def _run(
 def cluster_of(row: dict[str, Any]) -> Cluster:
     """The cluster that a row of measurements describes."""
     messages, inner = row["messages"], row["inner"]
-    within = Link(messages["sizes"], inner, inner, 0.0)
+    within = Link(messages["sizes"], inner, inner, inner, 0.0)
     return Cluster(Link(**messages), lambda nbytes, _: within.time(nbytes), row["each"])
 
 
@@ -175,7 +175,7 @@ def check(provider: str) -> dict[str, Any]:
         answers = _run(count, each, provider, orders)
         before, inner, *real, after = answers
         messages = {**before, "gap": (before["gap"] + after["gap"]) / 2}
-        for key in ("times", "one_way"):
+        for key in ("times", "one_way", "gathered"):
             messages[key] = [(a + b) / 2 for a, b in zip(before[key], after[key], strict=True)]
         row = {"hosts": count, "each": each, "messages": messages, "inner": inner}
         for case, seconds in zip(cases, real, strict=True):

@@ -34,21 +34,24 @@ class Link:
         sizes: bytes, ascending.
         times: seconds until a message of each size is there, while every rank sends and receives.
         one_way: the same, while nothing else is sent.
+        gathered: seconds of an all-gather of so many bytes of each of two ranks: within a
+            collective both sides know what comes, which messages must tell.
         gap: seconds between small messages that one rank sends one after the other.
     """
 
     sizes: Sequence[float]
     times: Sequence[float]
     one_way: Sequence[float]
+    gathered: Sequence[float]
     gap: float
 
-    def time(self, nbytes: float, alone: bool = False) -> float:
+    def time(self, nbytes: float, table: str = "times") -> float:
         """Seconds of one message: interpolated, beyond the table by its last slope.
 
         At least its bytes over the bandwidth of large ones: what a device sends at once without
         waiting, a link that is always in use does not.
         """
-        times = self.one_way if alone else self.times
+        times: Sequence[float] = getattr(self, table)
         i = min(max(bisect.bisect_left(self.sizes, nbytes), 1), len(self.sizes) - 1)
         (a, b), (s, t) = self.sizes[i - 1 : i + 1], times[i - 1 : i + 1]
         between = s + (t - s) * (nbytes - a) / (b - a)
@@ -81,7 +84,7 @@ def _exchange(c: Cluster, nbytes: float, ranks: int, phases: int) -> float:
     if ranks <= c.each:
         return c.inner(nbytes, ranks) * phases / 2
     outside = min(c.each, ranks) * (ranks - min(c.each, ranks))  # messages through a host's link
-    once = c.link.time(outside * nbytes / ranks) + (outside - 1) * c.link.gap
+    once = c.link.time(outside * nbytes / ranks, "gathered") + (outside - 1) * c.link.gap
     return phases * once + nbytes * c.add
 
 
@@ -94,7 +97,7 @@ def _ring(c: Cluster, nbytes: float, ranks: int) -> float:
 def _tree(c: Cluster, nbytes: float, ranks: int) -> float:
     """Up a binomial tree, and down again."""
     depth = math.ceil(math.log2(ranks))
-    return depth * (2 * c.link.time(nbytes, alone=True) + nbytes * c.add)
+    return depth * (2 * c.link.time(nbytes, "one_way") + nbytes * c.add)
 
 
 def _hierarchical(c: Cluster, nbytes: float, ranks: int) -> float:

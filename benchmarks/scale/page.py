@@ -77,10 +77,18 @@ def _inputs(measured: dict[str, Any]) -> str:
                 f"{1e6 * link.times[0]:.0f}",
                 f"{n / link.times[-1] / 1e6:.0f}",
                 f"{n / link.one_way[-1] / 1e6:.0f}",
+                f"{n / link.gathered[-1] / 1e6:.0f}",
                 f"{1e6 * link.gap:.0f}",
             )
         )
-    head = ("between hosts", "16 bytes, µs", "MB/s, both ways", "MB/s, one way", "gap, µs")
+    head = (
+        "between hosts",
+        "16 bytes, µs",
+        "MB/s, both ways",
+        "MB/s, one way",
+        "MB/s, gathering",
+        "gap, µs",
+    )
     return _table(head, rows)
 
 

@@ -111,7 +111,8 @@ def messages(ranks: Ranks) -> dict[str, Any]:
     me = first.index(ranks.rank) if ranks.rank in first else None
     to = first[((me or 0) + 1) % len(first)]
     source = first[((me or 0) - 1) % len(first)]
-    times, one_way = [], []
+    pair = ranks.raw.split(-1 if me is None else me // 2, ranks.rank)
+    times, one_way, gathered = [], [], []
     for nbytes in SIZES:
         x, y, found, single = pc.zeros(nbytes // 4), pc.zeros(nbytes // 4), [], []
         for _ in range(REPEATS):
@@ -129,6 +130,14 @@ def messages(ranks: Ranks) -> dict[str, Any]:
                 else:
                     ranks.raw.start("recv", (), (x,), peer=there)
             single.append((time.perf_counter() - begin) / (2 * IN_A_ROW))
+        phase = []
+        for _ in range(REPEATS):
+            ranks.raw.start("barrier", (), ())
+            begin = time.perf_counter()
+            for _ in range(IN_A_ROW if pair is not None else 0):
+                pair.start("all_gather", (x,), (x, y) if pair.rank == 0 else (y, x))
+            phase.append((time.perf_counter() - begin) / IN_A_ROW)
+        gathered.append(statistics.median(phase))
         times.append(statistics.median(found))
         one_way.append(statistics.median(single))
     x = pc.zeros(4)
@@ -145,7 +154,13 @@ def messages(ranks: Ranks) -> dict[str, Any]:
         for _ in range(SMALL):
             ranks.raw.start("recv", (), (x,), peer=0)
     gap = (time.perf_counter() - begin) / SMALL
-    return {"sizes": list(SIZES), "times": times, "one_way": one_way, "gap": gap}
+    return {
+        "sizes": list(SIZES),
+        "times": times,
+        "one_way": one_way,
+        "gathered": gathered,
+        "gap": gap,
+    }
 
 
 def inner(ranks: Ranks) -> list[float]:
