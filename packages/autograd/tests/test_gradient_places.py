@@ -9,6 +9,7 @@ import pytest
 
 import plait_autograd as pa
 import plait_core as pc
+from plait_autograd import checkpointing
 
 Loss = Callable[[Any, Any], Any]
 N = 24  # squared 2304 bytes: places smaller than 1 KiB are copied to
@@ -99,3 +100,31 @@ def test_bad_places() -> None:
         pa.graph.set_gradient_place(a, pc.zeros(N, N, requires_grad=True))
     with pytest.raises(ValueError, match="leaf"):
         pa.graph.set_gradient_place(a * 2, pc.zeros(N, N))
+
+
+def test_what_hooks_and_checkpoints_make_lies_elsewhere() -> None:
+    a, b = leaves()
+    expected = leaves()
+
+    def block(x: Any) -> Any:
+        return (x @ a).sin() @ b
+
+    (((expected[0] @ expected[0]).sin() @ expected[1]) @ expected[0]).square().sum().backward()
+    place = pc.full((N, N), 7.0)
+    other = pc.full((N, N), 7.0)
+    pa.graph.set_gradient_place(a, place)
+    pa.graph.set_gradient_place(b, other)
+    kept = []
+
+    def unpack(x: Any) -> Any:
+        kept.append(x + 0)
+        return kept[-1]
+
+    with pa.graph.saved_tensors_hooks(lambda x: x, unpack):
+        y = checkpointing.checkpoint(block, a, use_reentrant=False)
+        loss = (y @ a).square().sum()
+    loss.backward()
+    assert a.grad.tolist() == place.tolist() == expected[0].grad.tolist()
+    assert b.grad.tolist() == other.tolist() == expected[1].grad.tolist()
+    pointers = {place.data_ptr(), other.data_ptr()}
+    assert kept and not pointers & {x.data_ptr() for x in kept}
