@@ -1,12 +1,13 @@
 """Data-parallel steps of whole models in two processes of one thread, beside the floor of each.
 
     python benchmarks/run.py --only parallel_steps
-    python benchmarks/bench_parallel_steps.py resnet50 mobilenet    the parts of the time, as a table
+    python benchmarks/bench_parallel_steps.py resnet50 mobilenet    a table of the parts
 
 The peer of ResNet-50 and MobileNetV2 is the same batch in one process with two threads. The others
 have larger gradients for less arithmetic; their peer is the step of half a batch without reduction,
 in both processes at once, and the bytes of the gradients over the bandwidth of an all-reduce. All
-take turns, step by step, so that what else runs on the machine meets all of them.
+take turns, step by step, so that what else runs on the machine meets all of them. The table has the
+processor time of a process too, which says what a step costs where other programs take turns.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ CHEAP = False
 Run = Callable[[], object]
 
 
-def _step(name: str, batch: int, parallel: Any) -> tuple[Callable[[], None], int]:
+def step(name: str, batch: int, parallel: Any) -> tuple[Callable[[], None], int]:
     """Return a function that trains a model for one step, and its number of gradients."""
     import plait
 
@@ -70,7 +71,7 @@ def _reductions(count: int) -> Callable[[], None]:
 
 
 def work(orders: Any, rank: int, size: int, threads: int, place: str) -> None:
-    """Do what is ordered, and answer with the seconds of a call."""
+    """Do what is ordered, and answer with the seconds of a call, and of processor time."""
     import plait
     import plait.distributed as dist
 
@@ -85,16 +86,16 @@ def work(orders: Any, rank: int, size: int, threads: int, place: str) -> None:
         if (name, kind) not in known:
             known = {key: run for key, run in known.items() if key[0] == name}
             parallel = dist.DistributedDataParallel if kind == "parallel" else None
-            run, count = _step(name, BATCHES[name] // size, parallel)
+            run, count = step(name, BATCHES[name] // size, parallel)
             if kind == "reduce":
                 run = _reductions(count)
             for _ in range(3):  # buckets have their order from the second step on
                 run()
             known[name, kind] = run
         dist.barrier()
-        begin = time.perf_counter()
+        begin, used = time.perf_counter(), time.process_time()
         known[name, kind]()
-        orders.send(time.perf_counter() - begin)
+        orders.send((time.perf_counter() - begin, time.process_time() - used))
     dist.destroy_process_group()
 
 
@@ -112,11 +113,16 @@ class Side:
             other.close()
             self.ends.append(end)
 
-    def run(self, name: str, kind: str) -> Seconds:
-        """Return the seconds of a call, the slowest process's."""
+    def times(self, name: str, kind: str) -> tuple[float, float]:
+        """Return the seconds of a call, the slowest process's, and its processor time."""
         for end in self.ends:
             end.send((name, kind))
-        return Seconds(max(end.recv() for end in self.ends))
+        answers = [end.recv() for end in self.ends]
+        return max(x[0] for x in answers), max(x[1] for x in answers)
+
+    def run(self, name: str, kind: str) -> Seconds:
+        """Return the seconds of a call."""
+        return Seconds(self.times(name, kind)[0])
 
 
 def cases() -> list[tuple[str, Run, Run, float | None]]:
@@ -145,17 +151,26 @@ def cases() -> list[tuple[str, Run, Run, float | None]]:
 def main(names: Sequence[str]) -> None:
     """Print a table of the medians."""
     one, two = Side(1, 2), Side(2, 1)
-    print(f"{'ms, medians of ' + str(TURNS):20}", "one process", "DDP", "half batch", "reduce", sep="\t")
+    print(f"ms, medians of {TURNS}; in brackets processor time of a process")
     for name in names or PAPER:
-        times: dict[str, list[float]] = {"one": [], "parallel": [], "alone": [], "reduce": []}
+        times: dict[str, list[tuple[float, float]]] = {}
         for _ in range(TURNS):
-            times["one"].append(one.run(name, "alone"))
+            times.setdefault("one process", []).append(one.times(name, "alone"))
             for kind in ("parallel", "alone", "reduce"):
-                times[kind].append(two.run(name, kind))
-        a, b, c, d = (1000 * statistics.median(x) for x in times.values())
+                times.setdefault(kind, []).append(two.times(name, kind))
+        wall, used = (
+            {kind: 1e3 * statistics.median(x[i] for x in found) for kind, found in times.items()}
+            for i in range(2)
+        )
+        cells = [f"{kind} {wall[kind]:.1f} ({used[kind]:.1f})" for kind in times]
+        ratios = [x["parallel"] / (x["alone"] + x["reduce"]) for x in (wall, used)]
         print(
-            f"{name:20}", *(f"{x:11.1f}" for x in (a, b, c, d)),
-            f"one / DDP {a / b:.3f}", f"DDP / floor {b / (c + d):.3f}", sep="\t", flush=True,
+            f"{MODELS[name].title:12}",
+            *cells,
+            f"one process / DDP {wall['one process'] / wall['parallel']:.3f}",
+            f"DDP / floor {ratios[0]:.3f} ({ratios[1]:.3f})",
+            sep=", ",
+            flush=True,
         )
 
 

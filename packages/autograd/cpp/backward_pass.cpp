@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "accumulate.hpp"
-#include "gradient_places.hpp"
 #include "gradient_hooks.hpp"
+#include "gradient_places.hpp"
 #include "part_gradients.hpp"
 #include "record.hpp"
 #include "watch.hpp"
@@ -220,7 +220,9 @@ void BackwardPass::evaluate_node(Node *n, Gradients &gradients, Gradients &made)
   if (!captures_.empty() || evaluation_.create || n->kind != Kind::op)
     return evaluate(evaluation_, n, need, gradients, made);
   GradientPlaces places(thread(), n, marks_);
-  evaluate(evaluation_, n, need, gradients, made);
+  Evaluation there = evaluation_;
+  there.places = &places;
+  evaluate(there, n, need, gradients, made);
   places.clear(made);
 }
 

@@ -2,6 +2,7 @@
 #include "evaluate.hpp"
 
 #include "accumulate.hpp"
+#include "gradient_places.hpp"
 #include "record.hpp"
 #include "unpack.hpp"
 #include "views.hpp"
@@ -106,7 +107,10 @@ void vjp(const Evaluation &e, OpNode *n, plait_tensor *const *gy, uint64_t need,
   v.gy = gy;
   v.need = need;
   v.gx = gx;
+  // behind the unpacking: what hooks and checkpoints make then lives longer than the call
+  if (e.places) e.places->offer();
   const plait_status s = n->op->def->vjp(&v);
+  if (e.places) e.places->withdraw();
   if (s < 0) failed_in(e.thread, n, s);
 }
 

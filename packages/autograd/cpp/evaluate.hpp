@@ -48,10 +48,13 @@ class Gradients {  // an owned array of possibly NULL tensors
   plait_tensor **at_ = few_;
 };
 
+class GradientPlaces;
+
 struct Evaluation {
   plait_thread *thread;
   bool keep;    // the node keeps its saved values, for another pass
   bool create;  // the operators of derivatives are recorded too
+  GradientPlaces *places = nullptr;  // where results of the operator's derivative are made
 };
 
 // Fills `made`, one for each edge, and takes the gradients of the outputs, some of which may be

@@ -36,8 +36,7 @@ bool lies_at(const plait_tensor *place, const plait_tensor *g) {
 }
 
 GradientPlaces::GradientPlaces(plait_thread *thread, const Node *n, PassMarks &marks)
-    : thread_(thread), before_(std::exchange(thread->slot[2], nullptr)) {
-  if (n->kind != Kind::op) return;
+    : thread_(thread) {
   for (uint32_t i = 0; i < n->n_edges && n_ < most; i++) {
     Node *to = n->edges[i].node;
     if (!to || to->kind != Kind::leaf) continue;
@@ -57,20 +56,27 @@ GradientPlaces::GradientPlaces(plait_thread *thread, const Node *n, PassMarks &m
     e.edge = i;
     e.tensor = std::move(place);
   }
-  for (uint32_t i = 0; i + 1 < n_; i++) entries_[i].place.next = &entries_[i + 1].place;
-  if (n_) thread->slot[2] = &entries_[0].place;
+}
+
+void GradientPlaces::offer() {
+  for (uint32_t i = 0; i < n_; i++)
+    entries_[i].place.next = i + 1 < n_ ? &entries_[i + 1].place : nullptr;
+  before_ = std::exchange(thread_->slot[2], n_ ? &entries_[0].place : nullptr);
+  offered_ = true;
+}
+
+void GradientPlaces::withdraw() {
+  if (std::exchange(offered_, false)) thread_->slot[2] = before_;
 }
 
 void GradientPlaces::clear(Gradients &made) {
-  thread_->slot[2] = nullptr;
   for (uint32_t k = 0; k < n_; k++) {
     const Entry &e = entries_[k];
     const char *low = begin(e.tensor.get()), *high = low + e.place.nbytes;
     for (uint32_t i = 0; i < made.size(); i++) {
       const plait_tensor *g = made[i];
       if (!g || i == e.edge || g->storage != e.place.storage) continue;
-      if (begin(g) >= low && begin(g) < high)
-        made.put(i, clone(thread_, Tensor::share(made[i])));
+      if (begin(g) >= low && begin(g) < high) made.put(i, clone(thread_, Tensor::share(made[i])));
     }
   }
 }

@@ -12,20 +12,24 @@ Tensor place_of(Leaf *);
 // whether a gradient lies at the place
 bool lies_at(const plait_tensor *place, const plait_tensor *gradient);
 
-// While it lives, gradients of a node's call that go to leaves with places are made there. Only
-// first ones: what arrives later is added.
+// The places of the leaves that gradients of a node's call go to. Only of those whose gradient is
+// the first one: what arrives later is added.
 class GradientPlaces {
  public:
   GradientPlaces(plait_thread *, const Node *, PassMarks &);
   GradientPlaces(const GradientPlaces &) = delete;
-  ~GradientPlaces() { thread_->slot[2] = before_; }
+  ~GradientPlaces() { withdraw(); }
+  // Between these two the thread's next results of those sizes are made at the places.
+  void offer();
+  void withdraw();
   // Moves what lies at a place without being the leaf's gradient elsewhere.
   void clear(Gradients &made);
 
  private:
   static constexpr uint32_t most = 4;
   plait_thread *thread_;
-  void *before_;
+  void *before_ = nullptr;
+  bool offered_ = false;
   uint32_t n_ = 0;
   struct Entry {
     plait_place place;

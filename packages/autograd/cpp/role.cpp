@@ -4,8 +4,8 @@
 #include <set>
 
 #include "accumulate.hpp"
-#include "gradient_places.hpp"
 #include "backward_pass.hpp"
+#include "gradient_places.hpp"
 #include "introspection.hpp"
 #include "record.hpp"
 #include "watch.hpp"

@@ -285,3 +285,32 @@ def test_several_dtypes(ranks: Any) -> None:
         return [model[0].weight.grad.dtype is pc.float32, model[1].bias.grad.tolist()]
 
     assert ranks(2, work) == [[True, [1.0, 1.0]]] * 2
+
+
+def test_gradients_lie_in_buckets_and_are_not_copied(ranks: Any) -> None:
+    def work(rank: int) -> list[bool]:
+        net = nn.Sequential(nn.Linear(33, 17), nn.ReLU(), nn.Linear(17, 40))
+        parallel = dist.DistributedDataParallel(net)
+        found = []
+        for _ in range(3):
+            parallel(pc.randn(4, 33)).square().mean().backward()
+            buffers = [bucket.buffer for bucket in parallel.reducer.buckets]
+            for p in net.parameters():
+                inside = (
+                    b.data_ptr() <= p.grad.data_ptr() < b.data_ptr() + 4 * b.numel()
+                    for b in buffers
+                )
+                found += [any(inside), p.grad.data_ptr() % 64 == 0]
+            shares = parallel.process_group.provider == "shared_memory"
+            found += [b.is_shared() == shares for b in buffers]
+            net.zero_grad()
+        # a second wrapper takes over, and the first one goes
+        second = dist.DistributedDataParallel(net)
+        del parallel
+        second(pc.randn(4, 33)).square().mean().backward()
+        buffer = second.reducer.buckets[0].buffer
+        low, high = buffer.data_ptr(), buffer.data_ptr() + 4 * buffer.numel()
+        return found + [low <= p.grad.data_ptr() < high for p in net.parameters()]
+
+    for found in ranks(2, work):
+        assert all(found)

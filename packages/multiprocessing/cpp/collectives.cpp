@@ -62,7 +62,7 @@ class Run {
   struct Chunk {  // elements [at, at + n) of each tensor
     uint64_t at, n;
     uint32_t begin, end;  // the ranks that it has parts for
-    uint64_t turn;        // of the areas
+    uint64_t turn;  // of the areas
   };
   Chunk chunk(uint64_t i) const {
     const uint64_t at = i % in_row_ * each_, begin = i / in_row_ * ranks_;
@@ -191,8 +191,7 @@ class Run {
     const uint64_t end = slice(c.n, group_.rank() + 1);
     for (uint64_t x = slice(c.n, group_.rank()); x < end;) {
       const uint64_t m = std::min(end - x, piece / item_);
-      for (uint32_t r = 0; r < group_.size(); r++)
-        from[r] = group_.staging(r, c.turn) + x * item_;
+      for (uint32_t r = 0; r < group_.size(); r++) from[r] = group_.staging(r, c.turn) + x * item_;
       from[group_.rank()] = in_.place(c.at + x, m);
       if (!from[group_.rank()]) {
         in_.read(c.at + x, m, own);

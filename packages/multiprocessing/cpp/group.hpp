@@ -16,7 +16,8 @@ namespace plait::multiprocessing {
 using namespace collectives;
 
 constexpr uint32_t most_ranks = 1024;
-// Staging areas of a rank, and areas of results, used in turns. The fewest that `most_slack` allows.
+// Staging areas of a rank, and areas of results, used in turns. The fewest that `most_slack`
+// allows.
 constexpr uint32_t most_slack = 2, areas = 2 * most_slack;
 
 enum SlotState : uint32_t { SLOT_FREE, SLOT_TAKEN, SLOT_JOINED, SLOT_LEFT };

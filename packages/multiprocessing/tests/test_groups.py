@@ -43,6 +43,64 @@ def numbers(rank: int, n: int, dtype: str = "float32") -> Any:
     return pc.tensor(values).to(dtype)
 
 
+@pytest.mark.parametrize("n", [8000, 8193, 300_000])
+@pytest.mark.parametrize("shared", ["all", "some", "none", "part"])
+@pytest.mark.parametrize("size", [2, 3])
+def test_all_reduce_of_shared_memory(n: int, shared: str, size: int) -> None:
+    def work(member: Any) -> list[bytes]:
+        x = pc.zeros(n + 5)
+        if shared in ("all", "part") or (shared == "some" and member.rank == 1):
+            x.share_memory_()
+        x = x[5:] if shared == "part" else x[:n]  # an address that vectors do not like
+        found = []
+        for turn in range(4):
+            x.copy_(numbers(member.rank + 10 * turn, n))
+            member.all_reduce(x, "mean" if turn % 2 else "sum")
+            found.append(x.numpy().tobytes())
+            member.barrier()
+        return found
+
+    results = together(size, work)
+    assert all(result == results[0] for result in results)
+    for turn, found in enumerate(results[0]):
+        rows = [numbers(rank + 10 * turn, n).numpy() for rank in range(size)]
+        total = sum(rows[1:], rows[0])
+        expected = total / np.float32(size) if turn % 2 else total
+        assert found == expected.tobytes()
+
+
+def test_shared_memory_is_free_again_behind_all_reduces() -> None:
+    def work(member: Any) -> tuple[int, int]:
+        def reduce_some() -> int:
+            for _ in range(5):
+                x = pc.ones(1 << 18).share_memory_()
+                member.all_reduce(x)
+                del x
+            member.barrier()  # the others have given the blocks back
+            return mp.memory_stats().committed
+
+        return reduce_some(), reduce_some()
+
+    for before, after in together(2, work):
+        assert before == after
+
+
+def test_pipelined_collectives_between_others() -> None:
+    def work(member: Any) -> list[Any]:
+        found = []
+        for turn in range(3):
+            found.append(member.all_reduce(numbers(member.rank + turn, 3000)).tolist())
+            found.append(member.broadcast(numbers(member.rank + turn, 100), 1).tolist())
+            found.append([x.tolist() for x in member.all_gather(numbers(member.rank, 700))])
+            parts = [numbers(member.rank + r, 900) for r in range(member.size)]
+            found.append(member.reduce_scatter(parts).tolist())
+            member.barrier()
+        return found
+
+    small, large = together(3, work, chunk=1024), together(3, work)
+    assert small == large  # any number of chunks under way
+
+
 @pytest.mark.parametrize("op", ["sum", "mean", "product", "min", "max"])
 @pytest.mark.parametrize("n", [0, 1, 1000, 50_000])
 def test_all_reduce(op: str, n: int) -> None:

@@ -1,0 +1,51 @@
+"""Hosts on this machine: network namespaces on one bridge, each with a limited bandwidth."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import subprocess
+from collections.abc import Iterator
+
+__all__ = ["hosts"]
+
+
+def _ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True)
+
+
+@contextlib.contextmanager
+def hosts(count: int, rate: str | None) -> Iterator[list[tuple[str, str]]]:
+    """Make some, and return (namespace, address) of each; needs root and iproute2.
+
+    Args:
+        rate: what each may send, as `tc` writes it: ``"200mbit"``; None: what the machine can.
+    """
+    token = secrets.token_hex(3)
+    bridge = f"plait-{token}-net"
+    found = [(f"plait-{token}-{i}", f"10.212.0.{i + 1}") for i in range(count)]
+    try:
+        _ip("netns", "add", bridge)
+        _ip("-n", bridge, "link", "add", "net", "type", "bridge")
+        _ip("-n", bridge, "link", "set", "net", "up")
+        for i, (name, address) in enumerate(found):
+            _ip("netns", "add", name)
+            port = ("-n", bridge, "link")
+            _ip(*port, "add", f"port{i}", "type", "veth", "peer", "eth0", "netns", name)
+            _ip(*port, "set", f"port{i}", "master", "net", "up")
+            _ip("-n", name, "address", "add", f"{address}/24", "dev", "eth0")
+            _ip("-n", name, "link", "set", "eth0", "up")
+            _ip("-n", name, "link", "set", "lo", "up")
+            inside = ("netns", "exec", name)
+            # else the first messages behind a pause are slower than those of the table; and a
+            # card's queue is short, so that acknowledgements do not wait behind data
+            for setting in ("tcp_slow_start_after_idle=0", "tcp_limit_output_bytes=131072"):
+                _ip(*inside, "sysctl", "-qw", f"net.ipv4.{setting}")
+            if rate is None:
+                continue
+            limit = ("tbf", "rate", rate, "burst", "8kb", "latency", "500ms")
+            _ip(*inside, "tc", "qdisc", "replace", "dev", "eth0", "root", *limit)
+        yield found
+    finally:
+        for name in (*(name for name, _ in found), bridge):
+            subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
