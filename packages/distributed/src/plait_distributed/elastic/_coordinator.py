@@ -156,8 +156,9 @@ class Coordinator(threading.Thread):
                     yield f"rank {place} {process}"
                 continue
             state = self._watch.look(process)
-            if state == "lost":
+            if state == "lost" or (state == "stopped" and text in lost):
                 end_process(process.pid, process.started)
+                yield f"rank {place} {process}"  # until it has ended
             elif state != "ended":
                 since = self._reported.setdefault(text, now) if text in lost else now
                 if now - since < _GRACE or state == "stopped":
