@@ -20,9 +20,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from models import resnet
+
 import plait
 import plait.distributed as dist
-from models import resnet
 from plait import nn, optim
 from plait_distributed import elastic
 from plait_distributed.optim import ZeroRedundancyOptimizer

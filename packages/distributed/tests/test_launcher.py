@@ -146,7 +146,8 @@ def test_restarts_are_used_up(tmp_path: pathlib.Path) -> None:
     done = launch(program, "-n", "2", "--max-restarts", "1", str(program), "alone", "9")
     assert done.returncode == 5
     # the others go on and end well
-    done = launch(program, "-n", "2", "--max-restarts", "1", "--elastic", str(program), "alone", "9")
+    flags = ("-n", "2", "--max-restarts", "1", "--elastic")
+    done = launch(program, *flags, str(program), "alone", "9")
     assert done.returncode == 0 and "the others go on" in done.stderr
     # nobody does
     done = launch(program, "-n", "1", "--elastic", "--no-python", "false")

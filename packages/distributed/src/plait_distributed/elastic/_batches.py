@@ -9,6 +9,7 @@ from typing import Any
 
 from plait_distributed._arguments import core
 from plait_distributed._world import default_group, is_initialized
+from plait_distributed.elastic._session import size_at_first
 
 __all__ = ["Batch", "Batches", "Part", "sample_generator", "sample_seed"]
 
@@ -27,7 +28,8 @@ def sample_seed(seed: int, epoch: int, index: int, stream: str = "") -> int:
 
     Example:
         >>> from plait_distributed.elastic import sample_seed
-        >>> sample_seed(0, 1, 7) == sample_seed(0, 1, 7), sample_seed(0, 1, 7) == sample_seed(0, 2, 7)
+        >>> seed = sample_seed(0, 1, 7)
+        >>> seed == sample_seed(0, 1, 7), seed == sample_seed(0, 2, 7)
         (True, False)
     """
     text = f"{int(seed)} {int(epoch)} {int(index)} {stream}"
@@ -146,7 +148,7 @@ class Batches:
     ) -> None:
         self.length = int(length) if hasattr(length, "__index__") else len(length)
         self.batch_size = int(batch_size)
-        self.parts = _ranks_at_first() if parts is None else int(parts)
+        self.parts = size_at_first() if parts is None else int(parts)
         if not 1 <= self.parts <= self.batch_size <= self.length:
             raise ValueError(
                 "Batches: 1 <= `parts` <= `batch_size` <= `length` is required, got "
@@ -239,9 +241,3 @@ class Batches:
                 order = core().randperm(self.length, generator=generator).tolist()
             self._order = (self.epoch, order)
         return self._order[1]
-
-
-def _ranks_at_first() -> int:
-    from plait_distributed.elastic._session import size_at_first
-
-    return size_at_first()

@@ -124,8 +124,9 @@ class Coordinator(threading.Thread):
             self._settled = None
             return False
         if missing:
-            text = ", ".join(missing)
-            return self._tell(present, f"waited {terms.timeout:g} s for {text}, which run but do not come")
+            who = ", ".join(missing)
+            text = f"waited {terms.timeout:g} s for {who}, which run but do not come"
+            return self._tell(present, text)
         if self._settled is None:
             self._settled = now
         ended = any(member.finished for member in present)

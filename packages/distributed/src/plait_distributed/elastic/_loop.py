@@ -21,8 +21,8 @@ def run(function: Callable[..., Any]) -> Callable[..., Any]:
 
     All ranks call it with their `State`. It meets the others, makes the state the same on all, and
     calls `function`. When that ends with `RankLost`, or new ranks wait at a commit, the ranks that
-    are there meet again, take the state of the last commit, and call `function` again: it must go on
-    from what the state says. It returns when all ranks have come to the end.
+    are there meet again, take the state of the last commit, and call `function` again: it must go
+    on from what the state says. It returns when all ranks have come to the end.
 
     Args:
         function: called as ``function(state, ...)``.
@@ -30,7 +30,7 @@ def run(function: Callable[..., Any]) -> Callable[..., Any]:
     Raises:
         StateLost: shards were lost with their copies.
         CollectiveTimeout: a rank that runs did not come, or too few are left.
-        Exception: what else `function` raises; this rank leaves the job, and is lost for the others.
+        Exception: what else `function` raises; this rank leaves the job: it is lost.
 
     Example:
         >>> import plait_distributed as dist

@@ -26,7 +26,7 @@ class StateLost(DistError):
     """
 
 
-class NewRanks(Exception):  # noqa: N818 - it is no error
+class NewRanks(Exception):
     """Ranks wait to take part; raised by `State.commit` and caught by `run`."""
 
 
@@ -34,10 +34,10 @@ class State:
     """The objects and values that a training changes.
 
     What is given is an attribute of the state: objects with ``state_dict`` and ``load_state_dict``
-    (models, optimizers, schedulers, `Batches`), generators, and values that can be pickled (numbers,
-    lists, tensors). They are the same on all ranks, except those with ``shard_state()`` and
-    ``load_shards(iterator)`` (`ZeroRedundancyOptimizer`), of which each rank has a share; a copy of
-    it is kept by another rank. Objects with ``regroup(group)`` (`DistributedDataParallel`) are told
+    (models, optimizers, schedulers, `Batches`), generators, and values that can be pickled, such as
+    numbers, lists and tensors. They are the same on all ranks, except those with ``shard_state()``
+    and ``load_shards(iterator)`` (`ZeroRedundancyOptimizer`), of which each rank has a share; a
+    copy of it is kept by another rank. Objects with ``regroup(group)`` (`DistributedDataParallel`) are told
     of each new group.
 
     Args:
@@ -61,6 +61,11 @@ class State:
     """
 
     _entries: dict[str, Any]
+    _every: int
+    _commits: int
+    _finished: bool
+    _snapshots: list[Snapshot]  # the newest first
+    _callbacks: list[Callable[[], Any]]
 
     def __init__(self, every: int = 1, **entries: Any) -> None:
         if isinstance(every, bool) or not isinstance(every, int) or every < 1:
@@ -68,12 +73,8 @@ class State:
         hidden = [name for name in entries if name.startswith("_") or hasattr(State, name)]
         if hidden:
             raise ValueError(f"State: an entry cannot be called {hidden[0]!r}")
-        self.__dict__["_entries"] = dict(entries)
-        self.__dict__["_every"] = every
-        self.__dict__["_commits"] = 0
-        self.__dict__["_finished"] = False
-        self.__dict__["_snapshots"] = []  # the newest first
-        self.__dict__["_callbacks"] = []
+        own = {"_every": every, "_commits": 0, "_finished": False, "_snapshots": []}
+        self.__dict__.update(own, _entries=dict(entries), _callbacks=[])
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -92,7 +93,7 @@ class State:
     @property
     def commits(self) -> int:
         """The number of commits since the training began."""
-        return int(self._commits)
+        return self._commits
 
     def register_reset_callbacks(self, callbacks: list[Callable[[], Any]]) -> None:
         """Call functions after each change of the ranks, when the state is loaded."""
