@@ -2,7 +2,8 @@
 
     python benchmarks/bench_distributed_faults.py [--ranks 2]
 
-Times of steps are medians of rank 0 with and without commits, which take turns within one process.
+Times of steps are medians of rank 0 with and without commits, which take turns within one process;
+beside them is the processor time, which other programs on the machine disturb less.
 For losses a rank kills or stops itself just before a collective, and writes the time; the others
 write when they get `RankLost`, and when their next step is committed. There is no peer: PyTorch has
 no counterpart within a process, as torchrun starts all ranks again.
@@ -96,12 +97,13 @@ def measure_commits(rank: int, name: str, sharded: bool, every: int, rounds: int
         for _ in range(rounds):
             for times, commits in ((plain, False), (kept, True)):
                 dist.barrier()
-                began = time.perf_counter()
+                began, worked = time.perf_counter(), time.process_time()
                 for _ in range(every):
                     step()
                     if commits:
                         state.commit()
-                times.append((time.perf_counter() - began) / every)
+                took = (time.perf_counter() - began, time.process_time() - worked)
+                times.append([each / every for each in took])
         newest = state._snapshots[0]
         copies = [newest.replicated, *newest.own.values()]
         return plain, kept, sum(copy.nbytes() for copy in copies)
@@ -144,14 +146,15 @@ def show_commits(size: int, rounds: int) -> None:
     for name in MODELS:
         for sharded, every in ((False, 1), (False, 10), (True, 10), (True, 50)):
             plain, kept, nbytes = start(size, measure_commits, name, sharded, every, rounds)[0]
-            before, after = statistics.median(plain), statistics.median(kept)
             kind = "sharded Adam" if sharded else "Adam"
-            print(
-                f"{name}, {kind}, every {every}: step {1e3 * before:.2f} ms, with commits "
-                f"{1e3 * after:.2f} ms ({100 * (after / before - 1):+.1f} %), "
-                f"{nbytes / 2**20:.1f} MiB a copy",
-                flush=True,
-            )
+            line = f"{name}, {kind}, every {every}, {nbytes / 2**20:.1f} MiB a copy"
+            for i, what in enumerate(("step", "processor")):
+                before, after = (statistics.median(t[i] for t in times) for times in (plain, kept))
+                line += (
+                    f"; {what} {1e3 * before:.2f} ms, with commits {1e3 * after:.2f} ms "
+                    f"({100 * (after / before - 1):+.1f} %)"
+                )
+            print(line, flush=True)
 
 
 def show_losses(size: int, times: int) -> None:

@@ -62,6 +62,11 @@ class Part:
         weight: what the part's mean loss is multiplied by, so that the mean over ranks of the sums
             over their parts is the mean over the batch.
         seed: for randomness of the part as a whole, such as dropout.
+
+    Example:
+        >>> from plait_distributed.elastic import Batches
+        >>> next(iter(Batches(4, 4, parts=2, shuffle=False))).mine[1]
+        Part(number=1, indices=[2, 3], weight=0.5)
     """
 
     def __init__(self, number: int, indices: Sequence[int], weight: float, seed: int) -> None:
@@ -82,6 +87,12 @@ class Batch:
         number: of the batch in the epoch.
         indices: of all its samples.
         mine: the parts of this rank.
+
+    Example:
+        >>> from plait_distributed.elastic import Batches
+        >>> batch = next(iter(Batches(4, 2, parts=1, shuffle=False)))
+        >>> batch.epoch, batch.number, batch.indices
+        (0, 0, [0, 1])
     """
 
     def __init__(self, epoch: int, number: int, indices: Sequence[int], mine: list[Part]) -> None:

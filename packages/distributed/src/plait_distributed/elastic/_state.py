@@ -37,8 +37,8 @@ class State:
     (models, optimizers, schedulers, `Batches`), generators, and values that can be pickled, such as
     numbers, lists and tensors. They are the same on all ranks, except those with ``shard_state()``
     and ``load_shards(iterator)`` (`ZeroRedundancyOptimizer`), of which each rank has a share; a
-    copy of it is kept by another rank. Objects with ``regroup(group)`` (`DistributedDataParallel`) are told
-    of each new group.
+    copy of it is kept by another rank. Objects with ``regroup(group)`` (`DistributedDataParallel`)
+    are told of each new group.
 
     Args:
         every: a commit copies the state at each so many calls.
