@@ -87,7 +87,7 @@ JAX = "jax>=0.6"
 ARRAY_API_TESTS = "55fcc60179efa2680ddd6cd926ddf17b83530e2b"
 ARRAY_API_NEEDS = ("pytest>=8", "hypothesis>=6.151", "ndindex>=1.8", "pytest-json-report")
 BUILD = ("setuptools>=77", "pybind11>=2.13")
-SPHINX = ("sphinx>=8", "myst-parser>=4")
+SPHINX = ("sphinx>=8", "myst-parser>=4", "furo", "sphinx-copybutton")
 
 nox.needs_version = ">=2024.4.15"
 nox.options.sessions = ["lint", "types", "tests"]
@@ -321,6 +321,7 @@ def docs(session: nox.Session) -> None:
     session.install(*SPHINX)
     shutil.rmtree(ROOT / "docs/reference/operators", ignore_errors=True)
     session.run("python", "-m", "plait_ops.emit", "--pages", "docs/reference/operators")
+    session.run("python", "tools/reference_pages.py", "docs/reference/names")
     session.run("sphinx-build", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html")
 
 

@@ -14,14 +14,19 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.mathjax",
+    "sphinx_copybutton",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
-html_theme = "alabaster"
-html_theme_options = {"description": "deep learning that comes apart", "fixed_sidebar": True}
+html_theme = "furo"
+html_title = "plait"
+# the prompts of examples and their output are not copied
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 html_show_sourcelink = False
+html_split_index = True
 autodoc_typehints = "description"
 autodoc_member_order = "bysource"
 # Single backticks name code, as in the operators' docstrings.

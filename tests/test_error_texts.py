@@ -173,7 +173,8 @@ TEXTS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: x().cuda(),
         NotImplementedError,
-        "to: no component for the device cuda:0 is installed: it would bring memory and kernels",
+        "to: no component for the device cuda:0 is installed, which would bring its memory and "
+        "kernels; without one, tensors are on the device cpu",
     ),
     (
         lambda: x().to("meta").to("cpu"),

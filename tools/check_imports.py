@@ -33,6 +33,7 @@ RUN_TIME: dict[str, tuple[set[str], set[str]]] = {
     "data": (set(), {"numpy", "cloudpickle"}),
     "multiprocessing": ({"abi"}, set()),
     "profiler": ({"abi"}, {"numpy"}),
+    "mpi": ({"abi"}, {"mpi4py"}),
     "distributed": ({"abi", "core", "autograd", "nn", "multiprocessing"}, set()),
     "conformance": ({"abi", "ops"}, {"numpy", "pytest"}),
 }
@@ -73,6 +74,7 @@ SHIELDED = {
     "optim",
     "multiprocessing",
     "profiler",
+    "mpi",
     "distributed",
     "plait",
 }

@@ -35,6 +35,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "include/plait/abi.h",
         "include/plait/dlpack.h",
         "include/plait/*.hpp",
+        "include/plait/collectives/*.hpp",
         "include/plait/half.h",
         "include/plait/python.h",
         "include/plait/sparse.h",

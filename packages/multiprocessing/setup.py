@@ -8,7 +8,7 @@ setup(
         Library(
             "plait_multiprocessing",
             ["cpp/**/*.cpp", "!cpp/python/*"],
-            flags={"reduce.cpp": ["-O3", "-fno-math-errno", "-fno-trapping-math"]},
+            flags={"collectives.cpp": ["-O3", "-fno-math-errno", "-fno-trapping-math"]},
             include_dirs=["cpp"],
         )
     ],

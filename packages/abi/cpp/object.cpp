@@ -1,5 +1,6 @@
 // Tensors, storages and generators: making, sharing, dropping.
 #include <malloc.h>
+#include <plait/place.h>
 #include <plait/sparse.h>
 
 #include <algorithm>
@@ -291,11 +292,28 @@ plait_status storage_wrap(plait_thread *thread, void *data, uint64_t nbytes, DLD
   return PLAIT_OK;
 }
 
+// The place on this thread for a result of that size, which is its own from now on; or nullptr.
+static const plait_place *take_place(plait_thread *thread, uint64_t nbytes) {
+  void **link = &thread->slot[2];
+  for (auto *p = static_cast<plait_place *>(*link); p; p = p->next) {
+    if (p->nbytes == nbytes) return *link = p->next, p;
+    link = reinterpret_cast<void **>(&p->next);
+  }
+  return nullptr;
+}
+
 plait_status tensor_new(plait_thread *thread, DLDataType dtype, int32_t ndim, const int64_t *shape,
                         const int64_t *strides, DLDevice device, plait_tensor **out) {
   uint64_t nbytes = 0;
   plait_status s = fresh_extent(thread, dtype, ndim, shape, strides, &nbytes);
   plait_storage *storage = nullptr;
+  if (__builtin_expect(thread->slot[2] != nullptr, 0) && s >= 0 && !strides &&
+      device.device_type == kDLCPU) {
+    if (const plait_place *place = take_place(thread, nbytes)) {
+      plait_retain(place->storage);
+      return handle(thread, place->storage, place->data, dtype, ndim, shape, nullptr, out);
+    }
+  }
   if (s >= 0) s = storage_new(thread, device, nbytes, &storage);
   return s < 0 ? s : handle(thread, storage, storage->data, dtype, ndim, shape, strides, out);
 }

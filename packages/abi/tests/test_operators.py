@@ -230,12 +230,30 @@ def test_operator_describes_itself() -> None:
     assert pickle.loads(pickle.dumps(op("add_"))).__name__ == "probe_add_"
 
 
-def test_operator_is_a_method_descriptor(x: np.ndarray) -> None:
+def test_functions_do_not_bind_and_methods_do(x: np.ndarray) -> None:
     class Holder(np.ndarray):
         add = op("add")
+        plus = plait_abi.operator_method("probe_add")
 
-    assert Holder.add is Holder.__dict__["add"]
-    assert values(x.view(Holder).add(1)) == [1, 2, 3]
+    held = x.view(Holder)
+    assert values(held.add(x, 1)) == [1, 2, 3]
+    assert values(held.plus(1)) == values(Holder.plus(held, 1)) == [1, 2, 3]
+    assert held.add is Holder.add and not hasattr(held.add, "__get__")
+    assert Holder.plus is Holder.__dict__["plus"]
+    assert isinstance(Holder.plus, plait_abi.Operator)
+    with pytest.raises(TypeError, match="cannot create"):
+        plait_abi.OperatorMethod()
+
+
+def test_a_method_describes_itself() -> None:
+    method = plait_abi.operator_method("probe_add_")
+    assert isinstance(method, plait_abi.OperatorMethod)
+    assert type(pickle.loads(pickle.dumps(method))) is plait_abi.OperatorMethod
+    assert method.__name__ == "probe_add_" and method.__doc__ == op("add_").__doc__
+    assert method.__module__ == op("add_").__module__
+    assert inspect.signature(method) == inspect.signature(op("add_"))
+    with pytest.raises(TypeError, match="operator_method: `name` must be str, got int"):
+        plait_abi.operator_method(3)  # type: ignore[arg-type]
 
 
 def test_unknown_operator() -> None:

@@ -1,5 +1,7 @@
 #include "accumulate.hpp"
 
+#include "gradient_places.hpp"
+
 #include <plait/sparse.h>
 
 namespace plait::autograd {
@@ -81,7 +83,13 @@ void add_to_leaf(plait_thread *thread, Leaf *leaf, Tensor g, bool record) {
   // Only passes wait for each other here, and they hold no other lock, not even the GIL.
   const std::lock_guard<ProcessLock> adding(leaf->accumulating);
   const Tensor old = Tensor::steal(leaf_grad(leaf));
-  if (!old) return set_leaf_grad(leaf, owned(thread, leaf, std::move(g), record));
+  if (!old) {
+    const Tensor place = record || is_sparse(g.get()) ? Tensor() : place_of(leaf);
+    if (!place || !fits(leaf->layout, place.get()))
+      return set_leaf_grad(leaf, owned(thread, leaf, std::move(g), record));
+    if (!lies_at(place.get(), g.get())) copy_into(thread, place, g);
+    return set_leaf_grad(leaf, place);
+  }
   if (record || requires_grad(old.get()) || is_sparse(old.get()) ||
       !distinct(old.ndim(), old.shape(), &old->dl.strides[0]) ||
       (old->storage->flags & PLAIT_STORAGE_READONLY))

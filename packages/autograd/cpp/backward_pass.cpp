@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "accumulate.hpp"
+#include "gradient_places.hpp"
 #include "gradient_hooks.hpp"
 #include "part_gradients.hpp"
 #include "record.hpp"
@@ -216,7 +217,11 @@ void BackwardPass::evaluate_node(Node *n, Gradients &gradients, Gradients &made)
   uint64_t need = 0;
   for (uint32_t i = 0; i < n->n_edges; i++)
     if (wants(n->edges[i])) need |= bit_of(i);
+  if (!captures_.empty() || evaluation_.create || n->kind != Kind::op)
+    return evaluate(evaluation_, n, need, gradients, made);
+  GradientPlaces places(thread(), n, marks_);
   evaluate(evaluation_, n, need, gradients, made);
+  places.clear(made);
 }
 
 // Runs a node that has hooks, or any node in anomaly mode.

@@ -23,6 +23,7 @@ class Gradients {  // an owned array of possibly NULL tensors
   }
   Gradients(const Gradients &) = delete;
   Gradients &operator=(const Gradients &) = delete;
+  uint32_t size() const { return n_; }
   plait_tensor **data() { return at_; }
   plait_tensor *&operator[](uint32_t i) { return at_[i]; }
   Tensor take(uint32_t i) { return Tensor::steal(std::exchange(at_[i], nullptr)); }

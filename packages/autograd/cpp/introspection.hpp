@@ -66,6 +66,8 @@ struct Introspection {
   // new reference, or NULL
   plait_status (*weak)(plait_thread *, plait_object *node, plait_object **out);
   plait_object *(*locked)(plait_object *weak);
+  // new gradients of a leaf's node lie where this tensor does; NULL: in memory of their own
+  plait_status (*set_place)(plait_thread *, plait_object *node, plait_tensor *place);
 };
 
 }  // namespace plait::autograd

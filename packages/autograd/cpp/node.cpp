@@ -47,6 +47,7 @@ void destroy(Node *n) noexcept {
     case Kind::leaf: {
       auto *leaf = static_cast<Leaf *>(n);
       plait_release(leaf->grad);
+      plait_release(leaf->place);
       if (leaf->layout.shape)
         deallocate(leaf->layout.shape, 2 * size_t(leaf->layout.ndim) * sizeof(int64_t));
       break;
@@ -190,7 +191,7 @@ bool fits(const Layout &l, const plait_tensor *t) noexcept {
 Leaf *new_leaf(const plait_tensor *t) {
   auto *leaf = new (allocate(sizeof(Leaf))) Leaf;
   start(leaf, Kind::leaf, sizeof(Leaf));
-  leaf->grad = leaf->buffer = nullptr;
+  leaf->grad = leaf->place = leaf->buffer = nullptr;
   leaf->spin = leaf->frozen = 0;
   leaf->layout = {t->dl.dtype, 0, t->dl.device, nullptr};
   leaf->outs = &leaf->layout;

@@ -100,6 +100,7 @@ struct OpNode : Node {
 
 struct Leaf : Node {
   plait_tensor *grad;
+  plait_tensor *place;  // where a new gradient lies, or NULL: memory that its owner set aside
   // held while a backward pass adds to the gradient, by threads that hold no other lock
   ProcessLock accumulating;
   uint32_t spin;  // guards the pointer `grad`; never held during a call

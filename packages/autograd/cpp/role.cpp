@@ -4,6 +4,7 @@
 #include <set>
 
 #include "accumulate.hpp"
+#include "gradient_places.hpp"
 #include "backward_pass.hpp"
 #include "introspection.hpp"
 #include "record.hpp"
@@ -348,6 +349,22 @@ plait_object *locked_node(plait_object *o) {
   return n ? &n->o : nullptr;
 }
 
+plait_status set_place_of(plait_thread *thread, plait_object *o, plait_tensor *place) {
+  return border(thread, "set_gradient_place", [&]() -> plait_status {
+    Node *n = as_node(o);
+    if (!n || n->kind != Kind::leaf)
+      raise(thread, PLAIT_VALUE_ERROR, "set_gradient_place", "the node of a leaf is required");
+    auto *leaf = static_cast<Leaf *>(n);
+    if (place && (!fits(leaf->layout, place) || requires_grad(place)))
+      raise(thread, PLAIT_VALUE_ERROR, "set_gradient_place",
+            "`place` must have the shape, dtype and device of the parameter, and not require grad; "
+            "got shape %s",
+            shape_text(place).c_str());
+    set_place(leaf, Tensor::share(place));
+    return PLAIT_OK;
+  });
+}
+
 const Introspection introspection{PLAIT_HEADER(Introspection),
                                   count_edges,
                                   edge_at,
@@ -377,7 +394,8 @@ const Introspection introspection{PLAIT_HEADER(Introspection),
                                   will_run,
                                   callable_of,
                                   weak,
-                                  locked_node};
+                                  locked_node,
+                                  set_place_of};
 
 }  // namespace
 

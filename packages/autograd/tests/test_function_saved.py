@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import warnings
 import weakref
 
 import pytest
@@ -207,3 +208,51 @@ def test_an_input_that_is_returned_is_saved_as_the_input():
     x = leaf(2)
     (first,) = pa.grad(keeping(forward, backward).apply(x).sum(), x, create_graph=True)
     assert pa.grad(first.sum(), x)[0].tolist() == [3]
+
+
+class SineOfSquare(pa.Function):
+    """sin(x^2), which saves an intermediate result."""
+
+    @staticmethod
+    def forward(ctx, x):
+        square = x * x
+        ctx.save_for_backward(x, square)
+        return square.sin()
+
+    @staticmethod
+    def backward(ctx, g):
+        x, square = ctx.saved_tensors
+        return g * square.cos() * 2 * x
+
+
+def test_a_saved_intermediate_loses_second_derivatives_with_a_warning():
+    x = pc.tensor([0.7], requires_grad=True)
+    y = SineOfSquare.apply(x)
+    with pytest.warns(UserWarning, match="SineOfSquare.*: saved tensor 1 is neither an input nor"):
+        (first,) = pa.grad(y, x, create_graph=True)
+    assert first.requires_grad  # by x alone
+    y = SineOfSquare.apply(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        y.backward(retain_graph=True)
+        assert y.grad_fn.saved_tensors[1] is not None
+
+
+@pytest.mark.parametrize("saved", ["input", "output", "integers"])
+def test_what_needs_no_warning_in_double_backward(saved):
+    class Kept(pa.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x.exp()
+            ctx.save_for_backward({"input": x, "output": y, "integers": x.long()}[saved])
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            (t,) = ctx.saved_tensors
+            return g * t
+
+    x = pc.tensor([0.7], requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pa.grad(Kept.apply(x), x, create_graph=True)

@@ -43,3 +43,28 @@ def test_unknown_names() -> None:
     with pytest.raises(AttributeError, match=r"'plait_core\.linalg' has no attribute 'nothing'"):
         _ = pc.linalg.nothing
     assert pc.linalg.LinAlgError is pc.PlaitError
+
+
+def test_functions_do_not_bind_to_instances() -> None:
+    class Layer:
+        function = pc.exp
+        method = pc.Tensor.exp
+
+    x = pc.tensor([0.0, 1.0])
+    assert Layer().function(x).tolist() == pc.exp(x).tolist() == x.exp().tolist()
+    assert isinstance(Layer.function, plait_abi.Operator)
+    assert isinstance(Layer.method, plait_abi.OperatorMethod)
+    with pytest.raises(TypeError, match="`self` must be Tensor, got Layer"):
+        Layer().method()
+
+
+def test_function_and_method_give_one_class_of_results() -> None:
+    x = pc.tensor([[2.0, 1.0], [1.0, 3.0]])
+    assert type(pc.max(x, 0)) is type(x.max(0)) is not tuple
+    assert type(x.sort()) is type(pc.sort(x)) is not tuple
+
+
+def test_methods_pickle() -> None:
+    for method in (pc.Tensor.exp, pc.Tensor.add_):
+        again = pickle.loads(pickle.dumps(method))
+        assert type(again) is plait_abi.OperatorMethod and again.__name__ == method.__name__

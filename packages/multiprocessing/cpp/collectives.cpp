@@ -1,28 +1,36 @@
-// The collectives, in chunks through the staging areas. An area of one parity is written again only
-// after a meeting of all members, so no member reads it then.
+// The collectives, in chunks through the staging areas. A rank fills the area of a chunk, consumes
+// the chunk when all have filled it, and, in a large all-reduce, finishes it when all have consumed
+// it. It does so for a chunk while others are still busy with the one before.
 #include "collectives.hpp"
 
-#include <algorithm>
+#include <plait/collectives/reduce.hpp>
+#include <plait/collectives/stream.hpp>
 
-#include "stream.hpp"
+#include <algorithm>
 
 namespace plait::multiprocessing {
 namespace {
 
 constexpr uint64_t small = 32 << 10;  // bytes below which every rank reduces everything itself
+constexpr uint64_t piece = 16 << 10;  // bytes that are reduced at once, in the first cache
+
+uint64_t parts(uint64_t n, uint64_t each) { return n ? (n - 1) / each + 1 : 1; }
 
 class Run {
  public:
-  Run(Group &group, const Collective &c, const Patience &patience)
-      : group_(group), call_(c), patience_(patience), in_(c.in, c.n_in), out_(c.out, c.n_out) {}
+  Run(Group &group, const Collective &c, const Patience &patience, std::string &why)
+      : group_(group),
+        call_(c),
+        patience_(patience),
+        why_(why),
+        in_(c.in, c.n_in),
+        out_(c.out, c.n_out) {}
 
-  Outcome run(std::string &why) {
-    dtype_ = call_.dtype;
-    item_ = uint64_t(itemsize(dtype_));
-    const bool typed = call_.kind != PLAIT_BARRIER && call_.kind != split_kind;
-    group_.announce({call_.kind, call_.reduction, call_.root, typed ? key(dtype_) : 0,
-                     call_.kind == split_kind ? 0 : call_.elements, call_.tag});
-    const Outcome o = by_destination() ? run_by_destination(why) : run_through(why);
+  Outcome run() {
+    item_ = uint64_t(itemsize(call_.dtype));
+    group_.announce(call_of(call_));
+    divide();
+    const Outcome o = by_slices_ ? reduce_by_slices() : run_chunks(false);
     group_.operations++;
     return o;
   }
@@ -39,44 +47,108 @@ class Run {
            call_.kind == PLAIT_ALL_TO_ALL;
   }
 
-  Outcome meet(bool first, std::string &why) {
-    const Outcome o = group_.meet(patience_, why);
-    return o == Outcome::done && first && !group_.agreed(why) ? Outcome::mismatch : o;
+  // Chunks of about one size. One of a collective by destination has a part for each of `ranks_`
+  // ranks, so that all of them work on it at once.
+  void divide() {
+    const uint64_t room = group_.chunk() / item_;
+    by_slices_ = call_.kind == PLAIT_ALL_REDUCE && call_.elements * item_ > small;
+    if (by_destination()) ranks_ = std::min(uint64_t(group_.size()), room);
+    const uint64_t most = room / ranks_, count = parts(call_.elements, most);
+    each_ = std::min(most, (parts(call_.elements, count) + 63) / 64 * 64);
+    in_row_ = parts(call_.elements, each_);
+    chunks_ = in_row_ * (by_destination() ? parts(group_.size(), ranks_) : 1);
   }
 
-  // all elements, from first to last
-  Outcome run_through(std::string &why) {
-    const uint64_t total = call_.elements, per_chunk = group_.chunk() / item_;
-    uint64_t at = 0;
-    Outcome o = Outcome::done;
-    do {
-      const uint64_t n = std::min(per_chunk, total - at);
-      parity_ = group_.chunks++ & 1;
-      if (sends()) in_.read(at, n, group_.staging(group_.rank(), parity_));
-      o = meet(at == 0, why);
-      if (o == Outcome::done) o = consume(at, n, why);
-      at += n;
-    } while (o == Outcome::done && at < total);
-    return o;
+  struct Chunk {  // elements [at, at + n) of each tensor
+    uint64_t at, n;
+    uint32_t begin, end;  // the ranks that it has parts for
+    uint64_t turn;        // of the areas
+  };
+  Chunk chunk(uint64_t i) const {
+    const uint64_t at = i % in_row_ * each_, begin = i / in_row_ * ranks_;
+    return {at, std::min(each_, call_.elements - at), uint32_t(begin),
+            uint32_t(std::min(begin + ranks_, uint64_t(group_.size()))), first_ + i};
   }
 
-  Outcome consume(uint64_t at, uint64_t n, std::string &why) {
+  // All chunks; `filled`: the first one was filled, and all ranks have met. Ranks are at most
+  // `slack` chunks apart, so that one that is late for a moment stops nobody.
+  Outcome run_chunks(bool filled) {
+    const uint64_t slack = chunks_ > 2 ? most_slack : 1;
+    const uint64_t stages = by_slices_ ? 2 : 1, last = chunks_ - 1 + slack * stages;
+    if (!filled) {
+      first_ = group_.chunks;
+      group_.chunks += chunks_;
+    }
+    for (uint64_t i = 0;; i++) {
+      if (i < chunks_ && (i || !filled) && sends()) fill(chunk(i));
+      if (i >= slack && i - slack < chunks_) consume(chunk(i - slack));
+      if (by_slices_ && i >= 2 * slack) finish(chunk(i - 2 * slack));
+      if (i == last) return Outcome::done;
+      if (i || !filled) {
+        const Outcome o = meet(i == 0, i ? uint32_t(slack - 1) : 0);
+        if (o != Outcome::done) return o;
+      }
+    }
+  }
+
+  Outcome meet(bool first, uint32_t slack = 0) {
+    const Outcome o = group_.meet(patience_, why_, slack);
+    if (o != Outcome::done || !first || met_) return o;
+    met_ = true;
+    return group_.agreed(why_) ? o : Outcome::mismatch;
+  }
+
+  void fill(const Chunk &c) {
+    char *area = group_.staging(group_.rank(), c.turn);
+    if (by_destination()) {
+      for (uint32_t r = c.begin; r < c.end; r++)
+        Stream(call_.in + r, 1).read(c.at, c.n, area + (r - c.begin) * each_ * item_);
+    } else if (by_slices_) {  // the own slice is read where it is
+      const uint64_t low = slice(c.n, group_.rank()), high = slice(c.n, group_.rank() + 1);
+      in_.read(c.at, low, area);
+      in_.read(c.at + high, c.n - high, area + high * item_);
+    } else {
+      in_.read(c.at, c.n, area);
+    }
+  }
+
+  void consume(const Chunk &c) {
     switch (call_.kind) {
-      case PLAIT_ALL_REDUCE: return all_reduce(at, n, why);
+      case PLAIT_ALL_REDUCE:
+        if (by_slices_)
+          reduce_slice(c);
+        else
+          reduce_to(out_, c, 0);
+        break;
       case PLAIT_BROADCAST:
-        if (!is_root() || apart()) out_.write(at, n, group_.staging(call_.root, parity_));
+        if (!is_root() || apart()) out_.write(c.at, c.n, group_.staging(call_.root, c.turn));
         break;
       case PLAIT_REDUCE:
-        if (is_root()) reduce_to(out_, at, 0, n);
+        if (is_root()) reduce_to(out_, c, 0);
         break;
       case PLAIT_GATHER:
-        if (is_root()) gather(at, n);
+        if (is_root()) gather(c, 0);
         break;
       case PLAIT_ALL_GATHER:
-      case split_kind: gather(at, n); break;
+      case split_kind: gather(c, 0); break;
+      case PLAIT_SCATTER:
+      case PLAIT_REDUCE_SCATTER:
+      case PLAIT_ALL_TO_ALL:
+        if (group_.rank() >= c.begin && group_.rank() < c.end)
+          take(c, (group_.rank() - c.begin) * each_);
+        break;
       default: break;
     }
-    return Outcome::done;
+  }
+
+  // this rank's part of the chunk, which begins at element `first` of the staging areas
+  void take(const Chunk &c, uint64_t first) {
+    if (call_.kind == PLAIT_REDUCE_SCATTER)
+      reduce_to(out_, c, first);
+    else if (call_.kind == PLAIT_SCATTER)
+      out_.write(c.at, c.n, group_.staging(call_.root, c.turn) + first * item_);
+    else
+      gather(c, first);
   }
 
   // whether the root of a broadcast has an output that is not its input
@@ -86,94 +158,137 @@ class Run {
     return false;
   }
 
-  // elements [first, first + n) of the staging areas, reduced
-  void reduce_part(uint64_t first, uint64_t n, char *to) const {
-    const char *from[most_ranks];
-    for (uint32_t r = 0; r < group_.size(); r++)
-      from[r] = group_.staging(r, parity_) + first * item_;
-    reduce(dtype_, call_.reduction, from, group_.size(), to, n);
+  void gather(const Chunk &c, uint64_t first) {
+    for (uint32_t r = 0; r < call_.n_out; r++)
+      Stream(call_.out + r, 1).write(c.at, c.n, group_.staging(r, c.turn) + first * item_);
   }
 
-  // the same, written to elements [at, at + n) of the output
-  void reduce_to(const Stream &out, uint64_t at, uint64_t first, uint64_t n) const {
-    alignas(64) char part[small];
-    for (uint64_t x = 0; x < n;) {
-      const uint64_t m = std::min(n - x, small / item_);
-      reduce_part(first + x, m, part);
-      out.write(at + x, m, part);
+  // the chunk in the staging areas, from element `first` on, reduced into elements of the output
+  void reduce_to(const Stream &out, const Chunk &c, uint64_t first) const {
+    alignas(64) char reduced[piece];
+    const char *from[most_ranks];
+    for (uint64_t x = 0; x < c.n;) {
+      const uint64_t m = std::min(c.n - x, piece / item_);
+      for (uint32_t r = 0; r < group_.size(); r++)
+        from[r] = group_.staging(r, c.turn) + (first + x) * item_;
+      reduce(call_.dtype, call_.reduction, from, group_.size(), reduced, m);
+      out.write(c.at + x, m, reduced);
       x += m;
     }
   }
 
-  Outcome all_reduce(uint64_t at, uint64_t n, std::string &why) {
-    if (n * item_ <= small) {
-      reduce_to(out_, at, 0, n);
-      return Outcome::done;
-    }
-    char *result = group_.result(parity_);
-    const uint64_t low = n * group_.rank() / group_.size();
-    const uint64_t high = n * (group_.rank() + 1) / group_.size();
-    reduce_part(low, high - low, result + low * item_);
-    const Outcome o = group_.meet(patience_, why);
-    if (o == Outcome::done) out_.write(at, n, result);
-    return o;
+  // A large all-reduce: each rank reduces a slice of each chunk for all.
+
+  // where the slice of a rank begins
+  uint64_t slice(uint64_t n, uint32_t r) const {
+    return r == group_.size() ? n : n * r / group_.size() / 64 * 64;
   }
 
-  void gather(uint64_t at, uint64_t n) {
-    for (uint32_t r = 0; r < call_.n_out; r++)
-      Stream(call_.out + r, 1).write(at, n, group_.staging(r, parity_));
-  }
-
-  // A chunk has a part for each of some ranks, so that all of them work on it at once.
-  Outcome run_by_destination(std::string &why) {
-    const uint64_t per_chunk = group_.chunk() / item_, each = call_.elements;
-    const auto ranks = uint32_t(std::min(uint64_t(group_.size()), per_chunk));
-    const uint64_t most = per_chunk / ranks;
-    bool first = true;
-    for (uint32_t begin = 0; begin < group_.size(); begin += ranks) {
-      const uint32_t end = std::min(begin + ranks, group_.size());
-      uint64_t at = 0;
-      do {
-        const uint64_t n = std::min(most, each - at);
-        parity_ = group_.chunks++ & 1;
-        if (sends())
-          for (uint32_t r = begin; r < end; r++)
-            Stream(call_.in + r, 1)
-                .read(at, n, group_.staging(group_.rank(), parity_) + (r - begin) * most * item_);
-        const Outcome o = meet(std::exchange(first, false), why);
-        if (o != Outcome::done) return o;
-        if (group_.rank() >= begin && group_.rank() < end)
-          take(at, n, (group_.rank() - begin) * most);
-        at += n;
-      } while (at < each);
-    }
-    return Outcome::done;
-  }
-
-  // this rank's part of the chunk, which begins at element `first` of the staging areas
-  void take(uint64_t at, uint64_t n, uint64_t first) {
-    if (call_.kind == PLAIT_REDUCE_SCATTER) {
-      reduce_to(out_, at, first, n);
-    } else if (call_.kind == PLAIT_SCATTER) {
-      out_.write(at, n, group_.staging(call_.root, parity_) + first * item_);
-    } else {
+  void reduce_slice(const Chunk &c) const {
+    alignas(64) char own[piece];
+    const char *from[most_ranks];
+    char *result = group_.result(c.turn);
+    const uint64_t end = slice(c.n, group_.rank() + 1);
+    for (uint64_t x = slice(c.n, group_.rank()); x < end;) {
+      const uint64_t m = std::min(end - x, piece / item_);
       for (uint32_t r = 0; r < group_.size(); r++)
-        Stream(call_.out + r, 1).write(at, n, group_.staging(r, parity_) + first * item_);
+        from[r] = group_.staging(r, c.turn) + x * item_;
+      from[group_.rank()] = in_.place(c.at + x, m);
+      if (!from[group_.rank()]) {
+        in_.read(c.at + x, m, own);
+        from[group_.rank()] = own;
+      }
+      reduce(call_.dtype, call_.reduction, from, group_.size(), result + x * item_, m);
+      out_.write(c.at + x, m, result + x * item_);
+      x += m;
     }
+  }
+
+  void finish(const Chunk &c) const {
+    const uint64_t low = slice(c.n, group_.rank()), high = slice(c.n, group_.rank() + 1);
+    const char *result = group_.result(c.turn);
+    out_.write(c.at, low, result);
+    out_.write(c.at + high, c.n - high, result + high * item_);
+  }
+
+  // Through the staging areas, or in place where every rank's tensor lies in shared memory.
+  Outcome reduce_by_slices() {
+    Offer &mine = group_.offer(group_.rank());
+    mine.place = can_offer() ? place_of(call_.in[0]) : Place{};
+    first_ = group_.chunks;
+    group_.chunks += chunks_;
+    if (!mine.place.known) fill(chunk(0));
+    Outcome o = meet(true);
+    if (o != Outcome::done) return o;
+    uint32_t offered = 0;
+    for (uint32_t r = 0; r < group_.size(); r++) offered += group_.offer(r).place.known;
+    if (!offered) return run_chunks(true);
+    if (offered == group_.size()) {
+      bool in_place = false;
+      o = reduce_in_place(in_place);
+      if (o != Outcome::done || in_place) return o;
+    }
+    if (mine.place.known) fill(chunk(0));
+    o = meet(false);
+    return o == Outcome::done ? run_chunks(true) : o;
+  }
+
+  bool can_offer() const {
+    return !group_.cannot_borrow && call_.n_in == 1 && is_contiguous(call_.in[0]) &&
+           is_contiguous(call_.out[0]) && call_.in[0]->dl.data == call_.out[0]->dl.data;
+  }
+
+  // Each rank reduces its slice of all tensors and writes it to all of them. `done` stays false if
+  // a rank cannot use the others' memory.
+  Outcome reduce_in_place(bool &done) {
+    struct GivesBack {
+      Borrowed &borrowed;
+      ~GivesBack() { borrowed.give_back(); }
+    } const gives_back{group_.borrowed};
+    char *all[most_ranks];
+    bool taken = true;
+    for (uint32_t r = 0; r < group_.size(); r++) {
+      all[r] = static_cast<char *>(call_.in[0]->dl.data);
+      if (r != group_.rank())
+        all[r] = group_.borrowed.take(group_.offer(r).place, call_.elements * item_,
+                                      group_.slot(r).pid.load());
+      taken &= all[r] != nullptr;
+    }
+    group_.offer(group_.rank()).taken = taken;
+    Outcome o = meet(false);
+    if (o != Outcome::done) return o;
+    for (uint32_t r = 0; r < group_.size(); r++) taken &= group_.offer(r).taken.load() != 0;
+    group_.cannot_borrow = !taken;
+    if (!taken) return o;
+    done = true;
+    alignas(64) char reduced[piece];
+    const char *from[most_ranks];
+    const uint64_t end = slice(call_.elements, group_.rank() + 1);
+    for (uint64_t x = slice(call_.elements, group_.rank()); x < end;) {
+      const uint64_t m = std::min(end - x, piece / item_);
+      for (uint32_t r = 0; r < group_.size(); r++) from[r] = all[r] + x * item_;
+      reduce(call_.dtype, call_.reduction, from, group_.size(), reduced, m);
+      for (uint32_t r = 0; r < group_.size(); r++)
+        std::memcpy(all[r] + x * item_, reduced, m * item_);
+      x += m;
+    }
+    return meet(false);
   }
 
   Group &group_;
   const Collective &call_;
   const Patience &patience_;
+  std::string &why_;
   Stream in_, out_;
-  DLDataType dtype_{};
-  uint64_t item_ = 1, parity_ = 0;
+  bool by_slices_ = false, met_ = false;
+  uint64_t item_ = 1, first_ = 0;
+  uint64_t ranks_ = 1, each_ = 1, in_row_ = 1, chunks_ = 1;
 };
 
 }  // namespace
 
 Outcome run(Group &group, const Collective &call, const Patience &patience, std::string &why) {
-  return Run(group, call, patience).run(why);
+  return Run(group, call, patience, why).run();
 }
 
 }  // namespace plait::multiprocessing

@@ -1,6 +1,8 @@
 // The role "communicator" under the name "shared_memory": groups of processes of one machine.
 #include "communicator.hpp"
 
+#include <plait/collectives/arguments.hpp>
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include "arguments.hpp"
 #include "member.hpp"
 #include "rendezvous.hpp"
 #include "table.hpp"
@@ -276,7 +277,8 @@ plait_status start(void *, plait_thread *thread, plait_communicator *c,
     Member &member = member_of(c);
     if (is_forked(member)) return refuse_child(thread, member, kind_name(asked.kind));
     Collective call;
-    const plait_status s = check_arguments(thread, *member.group, asked, call);
+    const plait_status s =
+        check_arguments(thread, member.group->rank(), member.group->size(), asked, call);
     if (s < 0) return s;
     const double timeout = asked.timeout > 0 ? asked.timeout : member.group->timeout();
     if (!work) return run_now(thread, member, call, asked.tag, timeout);

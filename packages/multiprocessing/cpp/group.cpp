@@ -18,7 +18,7 @@
 namespace plait::multiprocessing {
 namespace {
 
-constexpr uint64_t group_magic = 0x32307072676c7070;
+constexpr uint64_t group_magic = 0x33307072676c7070;
 constexpr uint64_t control_bytes = 512;
 constexpr int spins = 2000;          // number of spins, some microseconds, before sleeping
 constexpr long slice = 50'000'000;   // nanoseconds between checks of the other process
@@ -65,6 +65,7 @@ bool process_stat(int64_t pid, char &state, uint64_t &started) {
   return true;
 }
 
+uint64_t offers_at(uint32_t size) { return control_bytes + sizeof(Slot) * size; }
 // Seconds that a process may be stopped, as by SIGSTOP, before it counts as lost.
 double stopped_timeout() {
   const char *text = std::getenv("PLAIT_STOPPED_TIMEOUT");
@@ -74,7 +75,7 @@ double stopped_timeout() {
 }
 
 uint64_t outboxes_at(uint32_t size) {
-  return (control_bytes + sizeof(Slot) * size + alignof(Outbox) - 1) / alignof(Outbox) *
+  return (offers_at(size) + 2 * sizeof(Offer) * size + alignof(Outbox) - 1) / alignof(Outbox) *
          alignof(Outbox);
 }
 uint64_t lanes_at(uint32_t size) { return outboxes_at(size) + sizeof(Outbox) * size; }
@@ -85,58 +86,9 @@ uint64_t staging_at(uint32_t size, uint64_t chunk) {
 
 }  // namespace
 
-double now() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
-}
-
-std::string seconds(double s) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", s);
-  return text;
-}
-
-const char *kind_name(uint32_t kind) {
-  switch (kind) {
-    case PLAIT_ALL_REDUCE: return "all_reduce";
-    case PLAIT_BROADCAST: return "broadcast";
-    case PLAIT_REDUCE: return "reduce";
-    case PLAIT_ALL_GATHER: return "all_gather";
-    case PLAIT_GATHER: return "gather";
-    case PLAIT_SCATTER: return "scatter";
-    case PLAIT_REDUCE_SCATTER: return "reduce_scatter";
-    case PLAIT_ALL_TO_ALL: return "all_to_all";
-    case PLAIT_SEND: return "send";
-    case PLAIT_RECEIVE: return "recv";
-    case PLAIT_BARRIER: return "barrier";
-    case split_kind: return "split";
-    default: return "?";
-  }
-}
-
-const char *reduction_name(uint32_t r) {
-  static const char *names[] = {"sum", "mean", "product", "min", "max", "and", "or", "xor"};
-  return r < 8 ? names[r] : "?";
-}
-
-std::string describe(const Call &c) {
-  std::string s = kind_name(c.kind);
-  if (c.kind == PLAIT_BARRIER || c.kind == split_kind) return s;
-  s += " of " + std::to_string(c.elements) + " elements of " +
-       plait::name(DLDataType{uint8_t(c.dtype >> 8), uint8_t(c.dtype), 1});
-  if (c.kind == PLAIT_ALL_REDUCE || c.kind == PLAIT_REDUCE_SCATTER || c.kind == PLAIT_REDUCE)
-    s += std::string(" (") + reduction_name(c.reduction) + ")";
-  if (c.kind == PLAIT_BROADCAST || c.kind == PLAIT_GATHER || c.kind == PLAIT_REDUCE ||
-      c.kind == PLAIT_SCATTER)
-    s += " (root " + std::to_string(c.root) + ")";
-  if (c.tag) s += " (tag " + std::to_string(c.tag) + ")";
-  return s;
-}
-
 uint64_t group_bytes(uint32_t size, uint64_t chunk) {
   // the block's bytes begin at a multiple of 64, the structures at one of 128
-  return staging_at(size, chunk) + 2 * chunk * (uint64_t(size) + 1) + 128;
+  return staging_at(size, chunk) + areas * chunk * (uint64_t(size) + 1) + 128;
 }
 
 void format_group(void *at, uint32_t size, uint64_t chunk, double timeout) {
@@ -164,16 +116,17 @@ Group::Group(plait_storage *s, uint32_t rank)
   const auto at = (reinterpret_cast<uintptr_t>(s->data) + 127) / 128 * 128;
   auto *begin = reinterpret_cast<char *>(at);
   slots_ = reinterpret_cast<Slot *>(begin + control_bytes);
+  offers_ = reinterpret_cast<Offer *>(begin + offers_at(size()));
   outboxes_ = reinterpret_cast<Outbox *>(begin + outboxes_at(size()));
   lanes_ = begin + lanes_at(size());
   data_ = begin + staging_at(size(), chunk());
   stops_.resize(size());
 }
 
-char *Group::staging(uint32_t r, uint64_t parity) const {
-  return data_ + (2 * uint64_t(r) + (parity & 1)) * chunk();
+char *Group::staging(uint32_t r, uint64_t turn) const {
+  return data_ + (areas * uint64_t(r) + turn % areas) * chunk();
 }
-char *Group::result(uint64_t parity) const { return staging(size(), parity); }
+char *Group::result(uint64_t turn) const { return staging(size(), turn); }
 uint64_t Group::part() const { return part_bytes(chunk()); }
 char *Group::part_of(uint32_t r, uint32_t lane, uint32_t number) const {
   return lanes_ + ((uint64_t(r) * lanes + lane) * 2 + (number & 1)) * part();
@@ -365,7 +318,7 @@ Outcome Group::wait_for(uint32_t r, uint32_t step, double deadline, const Patien
   }
 }
 
-Outcome Group::meet(const Patience &patience, std::string &why) {
+Outcome Group::meet(const Patience &patience, std::string &why, uint32_t slack) {
   if (control_->broken.load()) {
     why = broken_text();
     return Outcome::broken;
@@ -376,7 +329,7 @@ Outcome Group::meet(const Patience &patience, std::string &why) {
   wake(mine);
   const double deadline = now() + patience.timeout;
   for (uint32_t r = 0; r < size(); r++) {
-    const Outcome o = wait_for(r, step, deadline, patience, why);
+    const Outcome o = wait_for(r, step - slack, deadline, patience, why);
     if (o != Outcome::done) return o;
   }
   return Outcome::done;

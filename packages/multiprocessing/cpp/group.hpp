@@ -6,27 +6,18 @@
 #include <string>
 #include <vector>
 
-#include "reduce.hpp"
+#include <plait/collectives/call.hpp>
+
+#include "borrowed.hpp"
 #include "shared.h"
 
 namespace plait::multiprocessing {
 
-// No kind of the ABI: an all-gather of colors and keys.
-constexpr uint32_t split_kind = 64;
-constexpr uint32_t most_ranks = 1024;
+using namespace collectives;
 
-struct Call {  // the collective that a member calls; all members compare it
-  uint32_t kind, reduction, root, dtype;
-  uint64_t elements;
-  int64_t tag;  // of the caller's own, such as a hash of what it calls
-  bool operator==(const Call &c) const {
-    return kind == c.kind && reduction == c.reduction && root == c.root && dtype == c.dtype &&
-           elements == c.elements && tag == c.tag;
-  }
-};
-const char *kind_name(uint32_t kind);
-const char *reduction_name(uint32_t reduction);
-std::string describe(const Call &);
+constexpr uint32_t most_ranks = 1024;
+// Staging areas of a rank, and areas of results, used in turns. The fewest that `most_slack` allows.
+constexpr uint32_t most_slack = 2, areas = 2 * most_slack;
 
 enum SlotState : uint32_t { SLOT_FREE, SLOT_TAKEN, SLOT_JOINED, SLOT_LEFT };
 
@@ -40,6 +31,12 @@ struct alignas(128) Slot {     // the slot of one rank, which only that rank wri
   Call call[2];   // of even and odd operations, as no member is two operations ahead
 };
 static_assert(sizeof(Slot) == 128);
+
+// Where a rank's tensor lies, for the others.
+struct alignas(128) Offer {
+  Place place;
+  std::atomic<uint32_t> taken;  // whether this rank has found all others' tensors
+};
 
 // A message on its way: its sender posts it, its receiver claims it and takes the elements from the
 // sender's lane, part by part, or refuses it, and the sender frees it.
@@ -111,9 +108,6 @@ struct Patience {
   bool ended() const { return interrupted && interrupted(ctx); }
 };
 
-double now();  // seconds
-std::string seconds(double);
-
 class Group {
  public:
   Group(plait_storage *s, uint32_t rank);
@@ -127,8 +121,9 @@ class Group {
   double timeout() const { return control_->timeout; }
   Slot &slot(uint32_t r) const { return slots_[r]; }
   Outbox &outbox(uint32_t r) const { return outboxes_[r]; }
-  char *staging(uint32_t r, uint64_t parity) const;
-  char *result(uint64_t parity) const;
+  Offer &offer(uint32_t r) const { return offers_[2 * r + (operations & 1)]; }
+  char *staging(uint32_t r, uint64_t turn) const;
+  char *result(uint64_t turn) const;
   uint64_t part() const;  // bytes of one part of a message
   char *part_of(uint32_t r, uint32_t lane, uint32_t number) const;  // two parts in turns
   std::string name(uint32_t r) const;
@@ -136,8 +131,8 @@ class Group {
   bool take(std::string &why);  // this rank's slot
   void leave();
   void abort(const char *why);
-  // makes one step, and waits until all other ranks have made it
-  Outcome meet(const Patience &, std::string &why);
+  // makes one step, and waits until each other rank has made it, or all but its last `slack` steps
+  Outcome meet(const Patience &, std::string &why, uint32_t slack = 0);
   // whether a wait for this rank must end though it has not come; looks at the other process
   Outcome check(uint32_t r, const std::function<bool()> &came, std::string &why);
   // breaks the group
@@ -147,7 +142,9 @@ class Group {
   void listen(uint32_t seen) const;  // waits for the own bell, some milliseconds at most
   void announce(const Call &);
   bool agreed(std::string &why) const;
-  uint64_t operations = 0, chunks = 0;  // so far; their parities choose slots and areas
+  uint64_t operations = 0, chunks = 0;  // so far; they choose slots and areas
+  Borrowed borrowed;                    // memory of the other ranks
+  bool cannot_borrow = false;           // a rank cannot use the others' memory
 
  private:
   Outcome wait_for(uint32_t r, uint32_t step, double deadline, const Patience &, std::string &why);
@@ -159,6 +156,7 @@ class Group {
   plait_storage *storage_;
   Control *control_;
   Slot *slots_;
+  Offer *offers_;
   Outbox *outboxes_;
   char *lanes_, *data_;
   uint32_t rank_;

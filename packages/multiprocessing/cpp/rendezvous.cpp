@@ -17,7 +17,7 @@ namespace plait::multiprocessing {
 namespace {
 
 constexpr uint64_t hello_magic = 0x31306f6c6c656870;
-constexpr uint64_t chunk_bytes = 512 << 10;
+constexpr uint64_t chunk_bytes = 256 << 10;
 constexpr int pause_ms = 5;
 
 struct Hello {

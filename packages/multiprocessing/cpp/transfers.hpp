@@ -5,8 +5,9 @@
 #include <memory>
 #include <mutex>
 
+#include <plait/collectives/stream.hpp>
+
 #include "group.hpp"
-#include "stream.hpp"
 
 namespace plait::multiprocessing {
 

@@ -332,7 +332,9 @@ def test_older_functions(torch: Any) -> None:
     assert torch.fill(torch.ones(2), 3).tolist() == [3, 3] and torch.is_signed(a)
     assert torch.typename(a) == "torch.FloatTensor" and not torch.is_inference(a)
     i = torch.tensor([[0, 1], [1, 0]])
-    assert torch.spmm(torch.sparse_coo_tensor(i, torch.ones(2), (2, 2)), torch.eye(2))[0, 1] == 1
+    matrix = torch.sparse_coo_tensor(i, torch.ones(2), (2, 2))
+    assert torch.spmm(matrix, torch.eye(2))[0, 1] == 1
+    assert torch.dsmm(matrix, torch.eye(2))[0, 1] == 1
     values = torch.testing.make_tensor(
         (2, 4), dtype=torch.float32, low=1, high=2, noncontiguous=True
     )

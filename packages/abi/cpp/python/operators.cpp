@@ -1,4 +1,6 @@
-// Operator: one callable for each base name and form, which binds arguments by the schema.
+// Operator: one callable for each base name and form, which binds arguments by the schema. A
+// function does not bind to an instance whose class has it as an attribute, as functions written in
+// C do not; what is to be called with the instance is an OperatorMethod.
 #include <algorithm>
 #include <string>
 #include <unordered_map>
@@ -176,9 +178,13 @@ PyObject *repr(PyObject *self) {
 }
 PyObject *reduce(PyObject *self, PyObject *) {
   Object abi(PyImport_Import(state.str_plait_abi));
-  Object make(abi ? PyObject_GetAttrString(abi.get(), "operator") : nullptr);
+  const bool method = Py_TYPE(self) == state.method_type;
+  Object make(abi ? PyObject_GetAttrString(abi.get(), method ? "operator_method" : "operator")
+                  : nullptr);
   return make ? Py_BuildValue("O(O)", make.get(), self_of(self)->name) : nullptr;
 }
+
+PyObject *operator_named(PyTypeObject *type, const char *who, PyObject *name);
 
 std::string default_text(const plait_arg &a) {
   const plait_value &v = a.value;
@@ -268,6 +274,14 @@ PyObject *get_schemas(PyObject *self, void *) {
                      PyUnicode_FromString(self_of(self)->overloads[i].op->schema));
   return list;
 }
+// `inspect` reads the text of methods alone, as of functions it knows only Python's own types.
+PyObject *get_signature_object(PyObject *self, void *) {
+  if (Py_TYPE(self) == state.method_type)
+    return PyErr_SetString(PyExc_AttributeError, "__signature__"), nullptr;
+  const Object method(operator_named(state.method_type, "operator_method", self_of(self)->name));
+  const Object inspect(method ? plait_import_module("inspect") : nullptr);
+  return inspect ? PyObject_CallMethod(inspect.get(), "signature", "O", method.get()) : nullptr;
+}
 PyObject *get_name(PyObject *self, void *) { return new_reference(self_of(self)->name); }
 PyObject *get_module(PyObject *self, void *) { return new_reference(self_of(self)->module); }
 
@@ -277,6 +291,7 @@ PyGetSetDef getters[] = {
     {"__module__", entry<get_module>, nullptr, nullptr, nullptr},
     {"__doc__", entry<get_doc>, nullptr, nullptr, nullptr},
     {"__text_signature__", entry<get_signature>, nullptr, nullptr, nullptr},
+    {"__signature__", entry<get_signature_object>, nullptr, nullptr, nullptr},
     {"schemas", entry<get_schemas>, nullptr, "the schema of each overload", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {
@@ -290,15 +305,20 @@ PyMemberDef members[] = {
 PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
                        {Py_tp_repr, reinterpret_cast<void *>(entry<repr>)},
                        {Py_tp_call, reinterpret_cast<void *>(PyVectorcall_Call)},
-                       {Py_tp_descr_get, reinterpret_cast<void *>(entry<bind_method>)},
                        {Py_tp_getset, getters},
                        {Py_tp_methods, methods},
                        {Py_tp_members, members},
                        {0, nullptr}};
-PyType_Spec spec{"plait_abi.Operator", sizeof(OperatorObject), 0,
-                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR |
-                     Py_TPFLAGS_DISALLOW_INSTANTIATION,
+constexpr unsigned int flags =
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+PyType_Spec spec{"plait_abi.Operator", sizeof(OperatorObject), 0, flags | Py_TPFLAGS_BASETYPE,
                  slots};
+// a type of its own has a `__doc__` and a `__module__`, which would hide those of the base
+PyType_Slot method_slots[] = {{Py_tp_descr_get, reinterpret_cast<void *>(entry<bind_method>)},
+                              {Py_tp_getset, getters},
+                              {0, nullptr}};
+PyType_Spec method_spec{"plait_abi.OperatorMethod", sizeof(OperatorObject), 0,
+                        flags | Py_TPFLAGS_METHOD_DESCRIPTOR, method_slots};
 
 bool fill(Overload &o, const plait_op *op) {
   o = {};
@@ -318,18 +338,51 @@ bool fill(Overload &o, const plait_op *op) {
   return !PyErr_Occurred();
 }
 
-PyObject *operator_function(PyObject *, PyObject *name) {
+PyObject *make_operator(PyTypeObject *type, const char *name, uint32_t form) {
+  const plait_op *op = state.runtime->op(name);
+  const bool one = strchr(name, '.') != nullptr;
+  std::vector<const plait_op *> chosen;
+  for (; op; op = one ? nullptr : op->next)
+    if (form != PLAIT_INPLACE || (op->flags & PLAIT_OP_INPLACE)) chosen.push_back(op);
+  if (chosen.empty()) {
+    PyErr_Format(PyExc_AttributeError, "operator: no operator named %s is defined",
+                 in_form(name, form).c_str());
+    return nullptr;
+  }
+  auto *list = new Overload[chosen.size()];
+  for (size_t i = 0; i < chosen.size(); i++)
+    if (!fill(list[i], chosen[i])) return nullptr;
+  auto *o = PyObject_New(OperatorObject, type);
+  if (!o) return nullptr;
+  o->vectorcall = entry<vectorcall>;
+  o->overloads = list;
+  o->n = chosen.size();
+  o->form = form;
+  o->module = PyUnicode_InternFromString("plait_core");
+  o->name = PyUnicode_FromString(in_form(name, form).c_str());
+  return reinterpret_cast<PyObject *>(o);
+}
+
+// The operator of a name in Python, which says the in-place form by `_` at its end.
+PyObject *operator_named(PyTypeObject *type, const char *who, PyObject *name) {
   const char *s = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
   if (!s)
-    return PyErr_Format(PyExc_TypeError, "operator: `name` must be str, got %s",
+    return PyErr_Format(PyExc_TypeError, "%s: `name` must be str, got %s", who,
                         Py_TYPE(name)->tp_name);
-  PyObject *o = new_operator(s, PLAIT_FUNCTION);
+  PyObject *o = make_operator(type, s, PLAIT_FUNCTION);
   if (o || !PyErr_ExceptionMatches(PyExc_AttributeError)) return o;
   const char *dot = strchr(s, '.');
   const std::string base(s, dot ? size_t(dot - s) : strlen(s));
   if (base.size() < 2 || base.back() != '_') return nullptr;
   PyErr_Clear();
-  return new_operator((base.substr(0, base.size() - 1) + (dot ? dot : "")).c_str(), PLAIT_INPLACE);
+  return make_operator(type, (base.substr(0, base.size() - 1) + (dot ? dot : "")).c_str(),
+                       PLAIT_INPLACE);
+}
+PyObject *operator_function(PyObject *, PyObject *name) {
+  return operator_named(state.operator_type, "operator", name);
+}
+PyObject *operator_method(PyObject *, PyObject *name) {
+  return operator_named(state.method_type, "operator_method", name);
 }
 
 // (name, variants) of every base name and form; overloads share a name, and each may add a variant
@@ -377,6 +430,9 @@ PyMethodDef functions[] = {{"operator", entry<operator_function>, METH_O,
                             "and `scatter_.value` for the in-place form. Every operator can be "
                             "called so, also one that is neither a function of the package nor a "
                             "method of tensors."},
+                           {"operator_method", entry<operator_method>, METH_O,
+                            "operator_method(name, /)\n--\n\nThe operator of that name as a "
+                            "method: an attribute of a class that is called with the instance."},
                            {"operator_names", entry<operator_names>, METH_NOARGS,
                             "operator_names()\n--\n\n(name, variants) of every operator and its "
                             "in-place form: how it is called beside `operator(name)`, words out of "
@@ -389,35 +445,17 @@ PyMethodDef functions[] = {{"operator", entry<operator_function>, METH_O,
 }  // namespace
 
 PyObject *new_operator(const char *name, uint32_t form) {
-  const plait_op *op = state.runtime->op(name);
-  const bool one = strchr(name, '.') != nullptr;
-  std::vector<const plait_op *> chosen;
-  for (; op; op = one ? nullptr : op->next)
-    if (form != PLAIT_INPLACE || (op->flags & PLAIT_OP_INPLACE)) chosen.push_back(op);
-  if (chosen.empty()) {
-    PyErr_Format(PyExc_AttributeError, "operator: no operator named %s is defined",
-                 in_form(name, form).c_str());
-    return nullptr;
-  }
-  auto *list = new Overload[chosen.size()];
-  for (size_t i = 0; i < chosen.size(); i++)
-    if (!fill(list[i], chosen[i])) return nullptr;
-  auto *o = PyObject_New(OperatorObject, state.operator_type);
-  if (!o) return nullptr;
-  o->vectorcall = entry<vectorcall>;
-  o->overloads = list;
-  o->n = chosen.size();
-  o->form = form;
-  o->module = PyUnicode_InternFromString("plait_core");
-  o->name = PyUnicode_FromString(in_form(name, form).c_str());
-  return reinterpret_cast<PyObject *>(o);
+  return make_operator(state.operator_type, name, form);
 }
 
 bool add_operators(PyObject *module) {
-  state.operator_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&spec));
-  return state.operator_type &&
-         PyModule_AddObjectRef(module, "Operator",
-                               reinterpret_cast<PyObject *>(state.operator_type)) == 0 &&
+  const Object base(PyType_FromSpec(&spec));
+  const Object method(base ? PyType_FromSpecWithBases(&method_spec, base.get()) : nullptr);
+  if (!method) return false;
+  state.operator_type = reinterpret_cast<PyTypeObject *>(new_reference(base.get()));
+  state.method_type = reinterpret_cast<PyTypeObject *>(new_reference(method.get()));
+  return PyModule_AddObjectRef(module, "Operator", base.get()) == 0 &&
+         PyModule_AddObjectRef(module, "OperatorMethod", method.get()) == 0 &&
          PyModule_AddFunctions(module, functions) == 0;
 }
 

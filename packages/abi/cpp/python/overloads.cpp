@@ -181,7 +181,8 @@ void explain(const char *base, const Overload &o, const Mismatch &m) {
                    base, int(o.n_positional), m.count);
       return;
     case Mismatch::missing:
-      PyErr_Format(PyExc_TypeError, "%s: missing argument `%s`", base, o.op->args[m.arg].name);
+      PyErr_Format(PyExc_TypeError, "%s: missing argument `%s`; the form is %s", base,
+                   o.op->args[m.arg].name, o.op->schema);
       return;
     case Mismatch::unexpected:
       if (o.creates && is_one_of(m.got, "layout", "pin_memory"))

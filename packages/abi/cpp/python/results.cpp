@@ -1,6 +1,7 @@
 // Runs a call and makes Python objects of its results.
 #include <algorithm>
 #include <string>
+#include <unordered_map>
 
 #include "binding.hpp"
 
@@ -93,8 +94,8 @@ constexpr Names names[] = {
 
 }  // namespace
 
-PyTypeObject *named_results(const plait_op *op) {
-  if (op->n_results < 2) return nullptr;
+namespace {
+PyTypeObject *make_named_results(const plait_op *op) {
   const char *dot = strchr(op->name, '.');
   const size_t n = dot ? size_t(dot - op->name) : strlen(op->name);
   PyStructSequence_Field fields[PLAIT_MAX_RESULTS + 1] = {};
@@ -116,6 +117,16 @@ PyTypeObject *named_results(const plait_op *op) {
       strdup(("plait.return_types." + base).c_str());  // older CPythons keep the pointer
   PyStructSequence_Desc description{full, nullptr, fields, op->n_results};
   return PyStructSequence_NewType(&description);
+}
+}  // namespace
+
+PyTypeObject *named_results(const plait_op *op) {
+  static std::unordered_map<const plait_op *, PyTypeObject *> made;  // one for function and method
+  if (op->n_results < 2) return nullptr;
+  const auto [entry, added] = made.emplace(op, nullptr);
+  if (added) entry->second = make_named_results(op);
+  return reinterpret_cast<PyTypeObject *>(
+      entry->second ? new_reference(reinterpret_cast<PyObject *>(entry->second)) : nullptr);
 }
 
 plait_status call(plait_call *c) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import importlib.metadata
 import sys
 from typing import NamedTuple
@@ -30,24 +31,38 @@ class Record(NamedTuple):
     calls: int = 0
 
 
+_MOST_ALIKE = 8  # registrations of one kind and provider that the table lists one by one
+
+
 class Report(tuple[Record, ...]):
     """The lines of a report, each a `Record`; as text, also in a Python prompt, it is their table.
 
     Each line of the table has kind, name, provider and version; what is registered but not in
     force stands in brackets. What belongs to a device other than the CPU has its name behind its
-    own, and a fallback to the CPU the number of calls in the place of the version.
+    own, and a fallback to the CPU the number of calls in the place of the version. More than eight
+    registrations that differ in their names alone, such as all kernels of a library, are one line
+    with their number; iteration gives each of them.
     """
 
     __slots__ = ()
 
     def __str__(self) -> str:
-        lines = [_cells(record) for record in self]
+        alike = collections.Counter(map(_without_name, self))
+        lines = [_cells(record) for record in self if alike[_without_name(record)] <= _MOST_ALIKE]
+        for record, count in alike.items():
+            if count > _MOST_ALIKE:
+                lines.append(_cells(record._replace(name=f"{count} names")))
         widths = [max((len(line[i]) for line in lines), default=0) for i in range(3)]
         return "\n".join(
             "  ".join([*map(str.ljust, line[:3], widths), line[3]]).rstrip() for line in lines
         )
 
     __repr__ = __str__
+
+
+def _without_name(record: Record) -> Record:
+    """Return what a record is beside its name; fallbacks count calls, and are never joined."""
+    return record if record.kind == "fallback" else record._replace(name="")
 
 
 def _cells(record: Record) -> tuple[str, str, str, str]:

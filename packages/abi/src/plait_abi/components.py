@@ -10,6 +10,7 @@ by an installed package is unknown: choosing a package for it is an error.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import os
@@ -180,7 +181,12 @@ def chosen() -> dict[str, str]:
 
 
 def _from_environment() -> dict[str, str]:
-    text = os.environ.get("PLAIT_COMPONENTS", "")
+    text = os.environ.get("PLAIT_COMPONENTS")
+    return _parse(text) if text else {}
+
+
+@functools.lru_cache(maxsize=1)  # what a collective or a hook requires is asked many times a step
+def _parse(text: str) -> dict[str, str]:
     result: dict[str, str] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         component, equals, module = item.partition("=")

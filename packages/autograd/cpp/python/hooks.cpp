@@ -105,6 +105,21 @@ PyObject *will_run(PyObject *, PyObject *o) {
   return node ? PyBool_FromLong(engine && engine->will_run(node.get())) : nullptr;
 }
 
+// set_gradient_place(node, tensor or None)
+PyObject *set_gradient_place(PyObject *, PyObject *args) {
+  PyObject *o, *p;
+  if (!PyArg_ParseTuple(args, "OO", &o, &p)) return nullptr;
+  const Introspection *engine = introspection();
+  if (!engine) return no_introspection();
+  const NodeReference node = node_from(o);
+  plait_tensor *place =
+      node && p != Py_None ? tensor_from(p, "set_gradient_place: `place`") : nullptr;
+  if (!node || PyErr_Occurred()) return nullptr;
+  const plait_status s = engine->set_place(this_thread(), node.get(), place);
+  if (s < 0) return raise(s);
+  Py_RETURN_NONE;
+}
+
 PyObject *touch(PyObject *, PyObject *o) {
   plait_tensor *t = tensor_from(o, "increment_version: argument");
   if (!t) return nullptr;
@@ -125,6 +140,8 @@ PyMethodDef hook_functions[] = {
     {"running_pass", entry<pass>, METH_NOARGS,
      "The number of the pass that this thread is in, or 0."},
     {"will_run", entry<will_run>, METH_O, "Whether that pass is at the node or will come to it."},
+    {"set_gradient_place", entry<set_gradient_place>, METH_VARARGS,
+     "Says where new gradients of a leaf's node lie."},
     {"touch", entry<touch>, METH_O, "Says that a tensor was written in place."},
     {nullptr, nullptr, 0, nullptr}};
 

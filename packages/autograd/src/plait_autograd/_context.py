@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -71,6 +72,8 @@ class FunctionContext:
         self._materialize = True
         self._name = "Function"
         self._results: dict[str, tuple[Any, int]] = {}
+        self._between: int | None = None  # a saved tensor that is neither input nor output
+        self._runs_backward = False
         self._node: object = None  # what the engine knows the call's node by
 
     # ---- the node of the graph ------------------------------------------------------------------
@@ -195,6 +198,8 @@ class FunctionContext:
             if self._forms is None or self._to_carry is not None:
                 return given
             return _put_together(given, self._forms)
+        if self._between is not None and self._runs_backward and _autograd.is_grad_enabled():
+            self._warn_of_lost_derivative(self._between)
         if self._saved is None:
             made = _autograd.account(None, 0)[1]
             raise RuntimeError(
@@ -204,6 +209,17 @@ class FunctionContext:
             )
         found = tuple(self._unpack(i, entry) for i, entry in enumerate(self._saved))
         return found if self._forms is None else _put_together(found, self._forms)
+
+    def _warn_of_lost_derivative(self, i: int) -> None:
+        warnings.warn(
+            f"{self._name}: saved tensor {i} is neither an input nor an output of forward, so "
+            "create_graph=True records nothing of how it was made: derivatives of this backward "
+            "pass lack what goes through it. Return the tensor as one more output of forward, or "
+            "compute it in backward; if it does not depend on the inputs, keep it as an attribute "
+            "of ctx",
+            stacklevel=4,
+        )
+        self._between = None
 
     def _unpack(self, i: int, saved: _Kept) -> Any:
         if saved.packed is not None:  # writes to packed tensors are not checked
@@ -242,12 +258,16 @@ class FunctionContext:
         """
         positions = {id(output): i for i, output in enumerate(outputs) if output is not None}
         arguments = {id(value): i for i, value in enumerate(inputs)}
+        constants = {id(value) for value in self._constant}
         saved: list[_Kept] = []
         for tensor in self._to_save:
             if tensor is None:
                 saved.append(_Kept(None, 0, None, None, None, None))
                 continue
             position = positions.get(id(tensor))
+            known = position is not None or id(tensor) in arguments or id(tensor) in constants
+            if not known and _is_inexact(tensor):
+                self._between = len(saved)
             if _saved.active():
                 packed = _saved.pack(_autograd.alias(tensor))
                 argument = None if position is not None else arguments.get(id(tensor))
@@ -265,6 +285,10 @@ class FunctionContext:
             # the output owns this context, so the context must not own it
             output = attributes.pop(name)
             self._results[name] = (_alias(output), positions[id(output)])
+
+
+def _is_inexact(tensor: Any) -> bool:
+    return bool(tensor.dtype.is_floating_point or tensor.dtype.is_complex)
 
 
 def _alias(tensor: Any) -> Any:

@@ -40,7 +40,11 @@ class _Backward:
             for i, shape, dtype, device in self._blank:
                 filled[i] = operator("zeros")(shape, dtype=dtype, device=device)
             gradients = tuple(filled)
-        result = self._function._derivative()(context, *gradients)
+        context._runs_backward = True
+        try:
+            result = self._function._derivative()(context, *gradients)
+        finally:
+            context._runs_backward = False
         found = result if isinstance(result, tuple) else (result,)
         n = len(context.needs_input_grad)
         if len(found) < n or any(extra is not None for extra in found[n:]):

@@ -15,6 +15,7 @@ __all__ = [
     "disable_saved_tensors_hooks",
     "pack",
     "save_on_cpu",
+    "saved_hooks_are_active",
     "saved_tensors_hooks",
     "unpack",
 ]
@@ -76,6 +77,17 @@ class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
     ) -> None:
         _stack.hooks.pop()
         _autograd.set_packing(len(_stack.hooks))
+
+
+def saved_hooks_are_active() -> bool:
+    """Return whether this thread is in a `saved_tensors_hooks`.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> pa.graph.saved_hooks_are_active()
+        False
+    """
+    return bool(_stack.hooks)
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from plait_autograd._removable_handle import RemovableHandle
 from plait_autograd._saved import (
     disable_saved_tensors_hooks,
     save_on_cpu,
+    saved_hooks_are_active,
     saved_tensors_hooks,
 )
 
@@ -25,7 +26,9 @@ __all__ = [
     "increment_version",
     "register_multi_grad_hook",
     "running_pass",
+    "set_gradient_place",
     "save_on_cpu",
+    "saved_hooks_are_active",
     "saved_tensors_hooks",
     "to_dot",
     "will_run",
@@ -81,6 +84,32 @@ def running_pass() -> int:
         True
     """
     return _autograd.running_pass()
+
+
+def set_gradient_place(leaf: Any, place: Any) -> None:
+    """Say where new gradients of a leaf lie: in memory that the caller owns, such as a bucket.
+
+    From now on a backward pass that finds ``leaf.grad`` None makes the gradient there and sets
+    ``leaf.grad`` to `place`. Where the operator's derivative allows it, it is computed in this
+    memory; otherwise it is copied. Gradients of earlier passes that lie there are overwritten.
+
+    Args:
+        leaf: a tensor that requires grad and has no history.
+        place: a tensor of its shape, dtype and device; None ends it. One that is in C order and
+            begins at a multiple of 64 bytes needs no copy.
+
+    Raises:
+        ValueError: `leaf` is no leaf, or `place` does not fit.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> x, place = pc.ones(2, requires_grad=True), pc.zeros(2)
+        >>> pa.graph.set_gradient_place(x, place)
+        >>> (x * 3).sum().backward()
+        >>> place
+        tensor([3., 3.])
+    """
+    _autograd.set_gradient_place(get_gradient_edge(leaf).node, place)
 
 
 def will_run(node: Node) -> bool:

@@ -6,14 +6,20 @@ tests.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import multiprocessing
 import os
+import secrets
+import shlex
 import signal
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Client, Connection, Listener
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +38,8 @@ class Provider(NamedTuple):
     name: str
     where: str  # with {} for a fresh text
     libraries: tuple[str, ...]
+    modules: tuple[str, ...] = ()
+    launcher: str | None = None  # a command that starts {} processes of the one behind it
 
 
 class Failure(NamedTuple):
@@ -41,18 +49,20 @@ class Failure(NamedTuple):
     text: str
 
 
-def load_provider(libraries: Sequence[str]) -> None:
+def load_provider(libraries: Sequence[str], modules: Sequence[str] = ()) -> None:
     """Load our own provider, if it is installed, and plug-ins."""
     package = plait_abi.choose("multiprocessing")
     if importlib.util.find_spec(package):
         importlib.import_module(package)
+    for name in modules:
+        importlib.import_module(name)
     for path in libraries:
         plait_abi.load(path)
 
 
 def serve(end: Connection, provider: Provider) -> None:
     """Do tasks until None arrives: the loop of a member's process."""
-    load_provider(provider.libraries)
+    load_provider(provider.libraries, provider.modules)
     while (order := end.recv()) is not None:
         task, where, rank, size, timeout, arguments = order
         answer: Any
@@ -67,13 +77,96 @@ def serve(end: Connection, provider: Provider) -> None:
         end.send(answer)
 
 
+def connect() -> None:
+    """Be a member that a launcher started: the address and the key are in the environment."""
+    key = bytes.fromhex(os.environ["PLAIT_KIT_KEY"])
+    with Client(os.environ["PLAIT_KIT_ADDRESS"], authkey=key) as end:
+        end.send(os.getpid())
+        serve(end, end.recv())
+
+
+class Spawned:
+    """A member that `multiprocessing` started."""
+
+    def __init__(self, provider: Provider) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.end, theirs = context.Pipe()
+        self._process = context.Process(target=serve, args=(theirs, provider), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def is_alive(self) -> bool:
+        """Return whether it can do another task."""
+        return self._process.is_alive()
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._process.kill()
+
+    def join(self) -> None:
+        """Wait until it has ended."""
+        self._process.join()
+
+
+class Launched:
+    """A member that a launcher started together with others: all of them end with one."""
+
+    def __init__(self, end: Connection, job: subprocess.Popen[bytes]) -> None:
+        self.end = end
+        self._job = job
+        self._pid = end.recv()
+        self._whole = True
+
+    def is_alive(self) -> bool:
+        """Return whether it can do another task."""
+        return self._whole and self._job.poll() is None
+
+    def kill(self) -> None:
+        """End it at once."""
+        os.kill(self._pid, signal.SIGKILL)
+
+    def join(self) -> None:
+        """Wait until it has ended."""
+        self._whole = False
+
+    def end_job(self) -> None:
+        """Wait until all have ended; make them end if they do not."""
+        try:
+            self._job.wait(10)
+        except subprocess.TimeoutExpired:
+            self._job.terminate()
+            self._job.wait()
+
+
+def launch(provider: Provider, count: int) -> list[Launched]:
+    """Start a job of members by the provider's launcher."""
+    assert provider.launcher is not None
+    key = secrets.token_bytes(16)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Listener(os.path.join(folder, "kit"), authkey=key, backlog=count) as listener,
+    ):
+        environment = dict(
+            os.environ, PLAIT_KIT_ADDRESS=str(listener.address), PLAIT_KIT_KEY=key.hex()
+        )
+        command = shlex.split(provider.launcher.format(count))
+        task = "from plait_conformance import _members; _members.connect()"
+        job = subprocess.Popen(
+            [*command, sys.executable, "-c", task], env=environment, stdin=subprocess.DEVNULL
+        )
+        members = [Launched(listener.accept(), job) for _ in range(count)]
+    for member in members:
+        member.end.send(provider)
+    return members
+
+
 class Members:
     """Processes that are started when they are needed, and used again."""
 
-    def __init__(self, provider: Provider) -> None:
+    def __init__(self, provider: Provider, most: int) -> None:
         self.provider = provider
-        self._context = multiprocessing.get_context("spawn")
-        self._all: list[tuple[Any, Connection]] = []
+        self._most = most
+        self._all: list[Any] = []
         self._count = 0
 
     def run(
@@ -83,37 +176,45 @@ class Members:
 
         Returns what it returned by rank, a Failure where it raised, None where the process died.
         """
-        while len(self._all) < size:
-            ours, theirs = self._context.Pipe()
-            process = self._context.Process(target=serve, args=(theirs, self.provider), daemon=True)
-            process.start()
-            theirs.close()
-            self._all.append((process, ours))
+        self._start(size)
         self._count += 1
         where = self.provider.where.format(f"kit-{os.getpid()}-{self._count}")
-        for rank, (_, end) in enumerate(self._all[:size]):
-            end.send((task, where, rank, size, timeout, arguments))
-        answers = [self._answer(rank) for rank in range(size)]
-        self._all = [each for each in self._all if each[0].is_alive()]
-        return answers
+        for rank, member in enumerate(self._all[:size]):
+            member.end.send((task, where, rank, size, timeout, arguments))
+        return [self._answer(rank) for rank in range(size)]
+
+    def _start(self, size: int) -> None:
+        if self.provider.launcher is None:
+            self._all = [member for member in self._all if member.is_alive()]
+            while len(self._all) < size:
+                self._all.append(Spawned(self.provider))
+        elif not self._all or not all(member.is_alive() for member in self._all):
+            self.close()
+            self._all = list(launch(self.provider, self._most))
 
     def _answer(self, rank: int) -> Any:
-        process, end = self._all[rank]
+        member = self._all[rank]
         try:
-            if end.poll(LONG):
-                return end.recv()
-        except EOFError:
-            process.join()
+            if member.end.poll(LONG):
+                return member.end.recv()
+        except (EOFError, ConnectionResetError):
+            member.join()
             return None
-        process.kill()
-        process.join()
+        member.kill()
+        member.join()
         return Failure("Hang", f"member {rank} did not answer within {LONG:g} s")
 
     def close(self) -> None:
         """End the processes."""
-        for process, end in self._all:
-            end.send(None)
-            process.join()
+        for member in self._all:
+            try:
+                member.end.send(None)
+            except OSError:
+                continue  # it has ended
+        for member in self._all:
+            member.join()
+        if self._all and self.provider.launcher is not None:
+            self._all[0].end_job()
         self._all = []
 
 
@@ -334,3 +435,16 @@ def wrong(group: Any) -> list[Failure | None]:
     ]
     group.start("barrier")
     return errors
+
+
+def opening_alone(
+    group: Any, provider: str, where: str
+) -> list[tuple[tuple[int, int], Failure | None]]:
+    """Open groups with wrong numbers; then one that nobody else comes to."""
+    name = where.format(f"kit-incomplete-{os.getpid()}")
+    open_ = functools.partial(plait_abi.Communicator.open, provider)
+    found = []
+    for rank, size in ((2, 2), (-1, 2), (0, 0), (0, 2)):
+        error = caught(functools.partial(open_, name, rank, size, 0.3))
+        found.append(((rank, size), error))
+    return found

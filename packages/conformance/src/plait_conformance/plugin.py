@@ -49,7 +49,7 @@ DEVICE = pytest.StashKey["Device"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--role``, ``--provider``, ``--device``, ``--operators`` and ``--load``."""
+    """Add the options that say what is tested."""
     group = parser.getgroup("plait conformance")
     group.addoption(
         "--role", default="kernels.cpu", choices=list(ROLES), help="the role that is tested"
@@ -74,6 +74,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--load", action="append", default=[], metavar="PATH", help="a plug-in to load first"
+    )
+    group.addoption(
+        "--import",
+        action="append",
+        default=[],
+        dest="modules",
+        metavar="MODULE",
+        help="of a communicator: a module that members import first",
+    )
+    group.addoption(
+        "--launcher",
+        default=None,
+        metavar="COMMAND",
+        help="of a communicator: what starts the members, such as 'mpiexec -n {}'; {} is replaced "
+        "by their number",
     )
     group.addoption(
         "--where",
@@ -134,11 +149,13 @@ def communicator_under_test(config: pytest.Config) -> Provider:
     from plait_conformance._members import Provider, load_provider
 
     libraries = tuple(os.path.abspath(path) for path in config.getoption("--load"))
-    load_provider(libraries)
+    modules = tuple(config.getoption("modules"))
+    launcher = config.getoption("--launcher")
+    load_provider(libraries, () if launcher else modules)
     name = config.getoption("--provider") or _binding.provided("communicator")
     if name is None:
         raise pytest.UsageError("no communicator is provided: load one with --load PATH")
-    return Provider(name, config.getoption("--where"), libraries)
+    return Provider(name, config.getoption("--where"), libraries, modules, launcher)
 
 
 def kernels_under_test(config: pytest.Config) -> list[Registered]:

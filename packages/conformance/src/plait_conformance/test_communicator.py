@@ -5,7 +5,6 @@ A kind that the provider lacks (PLAIT_NOT_IMPLEMENTED) is skipped by name.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -47,9 +46,9 @@ def provider(pytestconfig: pytest.Config) -> m.Provider:
 
 
 @pytest.fixture(scope="session")
-def members(provider: m.Provider) -> Iterator[m.Members]:
+def members(provider: m.Provider, pytestconfig: pytest.Config) -> Iterator[m.Members]:
     """The processes."""
-    made = m.Members(provider)
+    made = m.Members(provider, pytestconfig.getoption("--members"))
     yield made
     made.close()
 
@@ -228,15 +227,11 @@ def test_wrong_arguments_are_refused(members: m.Members, size: int) -> None:
 
 
 def test_a_group_needs_all(members: m.Members, provider: m.Provider) -> None:
-    import plait_abi
-
-    where = provider.where.format(f"kit-incomplete-{os.getpid()}")
-    for rank, size in ((2, 2), (-1, 2), (0, 0)):
-        with pytest.raises((ValueError, OverflowError)):
-            plait_abi.Communicator.open(provider.name, where, rank, size, 1.0)
-    if members.run(2, m.many_of_one_kind, "all_reduce", []) == [[], []]:
-        with pytest.raises(TimeoutError):
-            plait_abi.Communicator.open(provider.name, where, 0, 2, 0.3)
+    (errors,) = members.run(1, m.opening_alone, provider.name, provider.where)
+    for call, error in errors[:-1]:
+        assert error is not None and error.kind in ("ValueError", "OverflowError"), (call, error)
+    call, error = errors[-1]
+    assert error is not None and error.kind == "TimeoutError", (call, error)
 
 
 def test_serves(members: m.Members, provider: m.Provider) -> None:

@@ -212,7 +212,8 @@ bool is_there(DLDevice d, const char *who) {
   else if (s >= 0)
     s = state.runtime->raise(
         thread, PLAIT_NOT_IMPLEMENTED, who,
-        "no component for the device %s is installed: it would bring memory and kernels",
+        "no component for the device %s is installed, which would bring its memory and kernels; "
+        "without one, tensors are on the device cpu",
         device.c_str());
   raise(thread, s);
   return false;

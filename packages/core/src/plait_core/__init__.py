@@ -348,12 +348,11 @@ def _bind_operators() -> None:
     """Make operators functions and methods, as their definitions say."""
     own = set(globals())
     for name, variants in _binding.operator_names():
-        operator = _binding.operator(name)
         function = "function" in variants and not _namespaces.in_namespace(name)
         if function and name not in own:
-            globals()[name] = operator
+            globals()[name] = _binding.operator(name)
         if "method" in variants and name not in Tensor.__dict__:
-            setattr(Tensor, name, operator)
+            setattr(Tensor, name, _binding.operator_method(name))
 
 
 # Each module of a topic has METHODS and PROPERTIES of Tensor, FUNCTIONS of this module, and
@@ -399,11 +398,10 @@ def _bind_fallbacks() -> None:
             if name not in Tensor.__dict__:
                 setattr(Tensor, name, member)
     for name, first in _tensor_methods.SECOND_NAMES.items():
-        operator = _binding.operator(first)
         if not name.endswith("_"):
-            globals().setdefault(name, operator)
+            globals().setdefault(name, globals()[first])
         if name not in Tensor.__dict__:
-            setattr(Tensor, name, operator)
+            setattr(Tensor, name, Tensor.__dict__[first])
 
 
 _bind_topics()

@@ -8,6 +8,7 @@ from typing import Any
 from plait_abi import _binding
 from plait_abi.imports import import_module
 from plait_core._core import Tensor, from_numpy, is_tensor
+from plait_core._numpy_fallback import by_numpy
 
 __all__ = ["METHODS"]
 
@@ -76,35 +77,38 @@ def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
 def __array_ufunc__(  # noqa: N807
     self: Tensor, ufunc: Any, method: str, *inputs: Any, out: Any = None, **kwargs: Any
 ) -> Any:
-    """Run the operator for a NumPy ufunc; the result is a Tensor.
+    """Run the operator for a NumPy ufunc, or NumPy's own on arrays; the result is a Tensor.
 
     ``out=`` may be a tensor or an array, which is written in place. ``np.add.reduce`` and similar
-    methods are the reductions. A ufunc without an operator raises TypeError: convert with
-    ``.numpy()`` first.
+    methods are the reductions. Where there is no operator there is no gradient.
     """
     known = {key: value for key, value in kwargs.items() if not (key == "where" and value is True)}
-    if method == "reduce":
-        return _reduce(ufunc, inputs, out, known)
-    if method != "__call__" or known:
-        what = method if method != "__call__" else f"keyword {next(iter(known))}"
-        raise TypeError(f"np.{ufunc.__name__}: tensors do not support `{what}`; use x.numpy()")
-    values = [_operand(value) for value in inputs]
-    if ufunc.__name__ == "divmod":
-        quotient = _operator(ufunc, "floor_divide")(*values)
-        return quotient, _operator(ufunc, "remainder")(*values)
-    operator = _operator(ufunc, _NAMES.get(ufunc.__name__, ufunc.__name__))
-    return _into(operator, values, out)
+    if method == "reduce" and not known.keys() - {"axis", "keepdims", "dtype"}:
+        name = _REDUCTIONS.get(ufunc.__name__)
+        if name is not None:
+            return _reduce(name, inputs, out, known)
+    if method == "__call__" and not known:
+        values = [_operand(value) for value in inputs]
+        if ufunc.__name__ == "divmod":
+            return _binding.operator("floor_divide")(*values), _binding.operator("remainder")(
+                *values
+            )
+        operator = _operator(ufunc)
+        if operator is not None:
+            return _into(operator, values, out)
+    if out is not None:
+        kwargs["out"] = out
+    return by_numpy(ufunc, inputs, kwargs, "" if method == "__call__" else method)
 
 
-def _operator(ufunc: Any, name: str) -> Callable[..., Any]:
-    if ufunc.__name__ in _NAMES or ufunc.__name__ in _SAME or ufunc.__name__ == "divmod":
-        try:
-            return _binding.operator(name)
-        except AttributeError:
-            pass
-    raise TypeError(
-        f"np.{ufunc.__name__}: no operator of plait stands behind it; convert with x.numpy() first"
-    )
+def _operator(ufunc: Any) -> Callable[..., Any] | None:
+    name = _NAMES.get(ufunc.__name__, ufunc.__name__)
+    if ufunc.__name__ not in _NAMES and name not in _SAME:
+        return None
+    try:
+        return _binding.operator(name)  # type: ignore[no-any-return]
+    except AttributeError:
+        return None
 
 
 def _operand(value: Any) -> Any:
@@ -127,16 +131,9 @@ def _into(operator: Callable[..., Any], values: list[Any], out: Any) -> Any:
     return targets[0] if len(targets) == 1 else targets
 
 
-def _reduce(ufunc: Any, inputs: tuple[Any, ...], out: Any, kwargs: dict[str, Any]) -> Any:
-    name = _REDUCTIONS.get(ufunc.__name__)
-    if name is None:
-        raise TypeError(f"np.{ufunc.__name__}.reduce: tensors have no such reduction")
-    axis, keepdims = kwargs.pop("axis", 0), bool(kwargs.pop("keepdims", False))
-    dtype = kwargs.pop("dtype", None)
-    if kwargs:
-        raise TypeError(
-            f"np.{ufunc.__name__}.reduce: tensors do not support `{next(iter(kwargs))}`"
-        )
+def _reduce(name: str, inputs: tuple[Any, ...], out: Any, kwargs: dict[str, Any]) -> Any:
+    axis, keepdims = kwargs.get("axis", 0), bool(kwargs.get("keepdims", False))
+    dtype = kwargs.get("dtype")
     value = _operand(inputs[0])
     if dtype is not None:
         value = value.to(_binding.dtype(dtype))
@@ -153,7 +150,13 @@ def _reduce(ufunc: Any, inputs: tuple[Any, ...], out: Any, kwargs: dict[str, Any
     return _into(reduced, [value], out)
 
 
+def to_numpy(self: Tensor) -> Any:
+    """Return ``numpy()``: plotting and table libraries ask tensors for it by this name."""
+    return self.numpy()
+
+
 METHODS: dict[str, Callable[..., Any]] = {
     "__array__": __array__,
     "__array_ufunc__": __array_ufunc__,
+    "to_numpy": to_numpy,
 }

@@ -126,10 +126,14 @@ def _joined(name: str) -> Callable[..., Tensor]:
 
 
 def _reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Tensor:
-    if order != "C":
-        raise TypeError(f"np.reshape: on tensors `order` must be C, got {order!r}")
+    if order not in ("C", "F"):
+        raise TypeError(f"np.reshape: on tensors `order` must be C or F, got {order!r}")
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    return _xp().reshape(_tensor(a), sizes, copy=copy)  # type: ignore[no-any-return]
+    x = _tensor(a)
+    if order == "F":
+        x, sizes = _transpose(x), sizes[::-1]
+    result: Tensor = _xp().reshape(x, sizes, copy=copy)
+    return _transpose(result) if order == "F" else result
 
 
 def _ravel(a: Any, order: str = "C") -> Tensor:
@@ -236,9 +240,10 @@ def _outer(a: Any, b: Any) -> Tensor:
     return _op("outer")(_tensor(a).reshape(-1), _tensor(b).reshape(-1))  # type: ignore[no-any-return]
 
 
-def _plain(name: str) -> Callable[..., Any]:
-    def function(*args: Any) -> Any:
-        return _op(name)(*args)
+def _at_least(name: str) -> Callable[..., Any]:
+    def function(*arys: Any) -> Any:
+        made = tuple(_op(name)(_tensor(each)) for each in arys)
+        return made[0] if len(made) == 1 else made
 
     return function
 
@@ -258,7 +263,7 @@ _TABLE: dict[tuple[str, str], Callable[..., Any]] = {
     **_named(
         "numpy",
         array_split=_array_split,
-        atleast_1d=_plain("atleast_1d"),
+        **{name: _at_least(name) for name in ("atleast_1d", "atleast_2d", "atleast_3d")},
         broadcast_to=lambda array, shape: _op("broadcast_to")(
             array, (shape,) if isinstance(shape, int) else tuple(shape)
         ),

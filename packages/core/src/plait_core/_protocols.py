@@ -17,12 +17,10 @@ __all__ = ["mark_written", "METHODS", "rebuild"]
 
 
 def __reduce_ex__(self: Tensor, protocol: int) -> tuple[Any, ...]:  # noqa: N807
-    """Pickle the storage with dtype, shape, strides and whether grad is required.
+    """Pickle the storage with dtype, shape, strides and whether grad is required, not the history.
 
     Tensors that share a storage share it again when they were pickled together.
     """
-    if self.requires_grad and not self.is_leaf:
-        raise RuntimeError("pickle: a tensor with a history cannot be pickled; detach() it first")
     return rebuild_on, taken_apart(self), self.__dict__ or None
 
 
@@ -88,12 +86,18 @@ def __repr__(self: Tensor) -> str:  # noqa: N807
     return text_of(self)
 
 
+def __round__(self: Tensor, ndigits: int | None = None) -> Tensor:  # noqa: N807
+    """Round the elements to a number of decimals, halves to even, as ``round(x, 2)`` asks."""
+    return self.round(decimals=ndigits or 0)
+
+
 METHODS: dict[str, Callable[..., Any]] = {
     "__copy__": __copy__,
     "__deepcopy__": __deepcopy__,
     "__format__": __format__,
     "__reduce_ex__": __reduce_ex__,
     "__repr__": __repr__,
+    "__round__": __round__,
 }
 
 

@@ -254,6 +254,10 @@ class SparseTensor(_core._Sparse):
         """Return the number of dimensions."""
         return self.ndim
 
+    def ndimension(self) -> int:
+        """Return the number of dimensions."""
+        return self.ndim
+
     def sparse_dim(self) -> int:
         """Return the number of dimensions that have indices."""
         return self._places.shape[0]

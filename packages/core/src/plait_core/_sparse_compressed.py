@@ -145,6 +145,10 @@ class CompressedTensor:
         """Return the number of dimensions."""
         return self.ndim
 
+    def ndimension(self) -> int:
+        """Return the number of dimensions."""
+        return self.ndim
+
     def sparse_dim(self) -> int:
         """Return the number of dimensions that have indices: 2."""
         return 2

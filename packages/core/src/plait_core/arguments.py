@@ -92,8 +92,11 @@ def _complaint(
         several = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
         what = "a sequence of Tensor" if several or tensors[name] in _MANY else "Tensor"
         for each in _wrong(value, what != "Tensor"):
-            if not (arrays_pass and hasattr(each, "__dlpack__")) and each is not None:
-                got = type(value).__name__ if each is value else f"{type(each).__name__} in it"
+            if each is None and "None" in tensors[name]:
+                continue
+            if not (arrays_pass and hasattr(each, "__dlpack__")):
+                kind = "None" if each is None else type(each).__name__
+                got = kind if each is value else f"{kind} in it"
                 return f"{function.__name__}: `{name}` must be {what}, got {got}"
     return ""
 

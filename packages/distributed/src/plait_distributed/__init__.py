@@ -170,7 +170,19 @@ __version__ = "0.1.0"
 
 # names that need the packages of modules and of the engine, which are imported at their first use
 _LATER = {"DistributedDataParallel": "parallel", "SyncBatchNorm": "nn"}
-_MODULES = ("algorithms", "elastic", "nn", "optim", "parallel", "run")
+_MODULES = (
+    "algorithms",
+    "checkpoint",
+    "device_mesh",
+    "elastic",
+    "fsdp",
+    "nn",
+    "optim",
+    "parallel",
+    "pipelining",
+    "run",
+    "tensor",
+)
 
 
 def __getattr__(name: str) -> Any:

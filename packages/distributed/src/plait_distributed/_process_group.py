@@ -215,6 +215,19 @@ class ProcessGroup:
             finish()
         return None
 
+    def zeros(self, count: int, dtype: Any, device: Any) -> Any:
+        """Return a flat tensor of zeros in memory from which the provider reduces without copies.
+
+        Where there is none left, it is ordinary memory.
+        """
+        tensor = import_module(require("core").__name__).zeros(count, dtype=dtype, device=device)
+        if self._provider != "shared_memory":
+            return tensor
+        try:
+            return tensor.share_memory_()
+        except MemoryError:
+            return tensor
+
     def gather_texts(self, name: str, text: str) -> list[str]:
         """Return a short text of each rank; all ranks call it."""
         call = self.begin_call(name, "", ())

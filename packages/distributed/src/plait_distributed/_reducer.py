@@ -14,12 +14,15 @@ from plait_distributed._process_group import ProcessGroup
 __all__ = ["FIRST_BUCKET_BYTES", "Reducer"]
 
 FIRST_BUCKET_BYTES = 1 << 20
+# the reducer in whose buckets a parameter's gradient lies, by the parameter's id
+_PLACED: weakref.WeakValueDictionary[int, Reducer] = weakref.WeakValueDictionary()
 
 
 class Reducer:
     """The buckets of some parameters, and how far the pass that runs has come.
 
-    A hook of each parameter copies its gradient into the bucket and makes ``.grad`` the view of it.
+    The engine makes each parameter's gradient in the bucket, and ``.grad`` is the view of it. A
+    gradient that came otherwise is copied there by the hook of its parameter.
     A bucket is reduced when it is complete and all before it are on their way, so that every rank
     calls the collectives in one order. The hook of the last gradient waits for all of them.
     """
@@ -39,14 +42,15 @@ class Reducer:
         self._sizes = [min(FIRST_BUCKET_BYTES, bucket_bytes), bucket_bytes]
         self._find_unused = find_unused or static
         self._static = static
+        self._strided = core().strided
         self._comm_hook: tuple[Any, Callable[[Any, GradBucket], Any]] | None = None
         self.enabled = True  # not within no_sync
         self._order: list[int] = []  # in which gradients came, in the first pass
         self._rebuilt = find_unused and not static
+        self._autograd = require("autograd")
         self._make_buckets(list(reversed(range(len(parameters)))))
         self._by_all = True  # whether joined ranks count in means
         self.going = group.size()  # ranks that have batches
-        self._autograd = require("autograd")
         self._nodes = [
             self._autograd.graph.get_gradient_edge(parameter).node for parameter in parameters
         ]
@@ -61,14 +65,17 @@ class Reducer:
 
     def _make_buckets(self, order: Sequence[int]) -> None:
         self.buckets = [
-            Bucket(indices, [self._parameters[i] for i in indices])
+            Bucket(indices, [self._parameters[i] for i in indices], self._group.zeros)
             for indices in divide(self._parameters, order, self._sizes)
         ]
         self._place = {
-            i: (bucket, bucket.views[at])
+            i: (bucket, bucket.views[at], bucket.views[at].data_ptr(), bucket.views[at].stride())
             for bucket in self.buckets
             for at, i in enumerate(bucket.indices)
         }
+        for i, place in self._place.items():
+            self._autograd.graph.set_gradient_place(self._parameters[i], place[1])
+            _PLACED[id(self._parameters[i])] = self
 
     def _begin(self) -> None:
         """Make all buckets empty."""
@@ -148,14 +155,15 @@ class Reducer:
 
     def _take(self, i: int, gradient: Any) -> None:
         """Copy a gradient into its bucket, unless it lies there, and make it the parameter's."""
-        view = self._place[i][1]
-        if gradient.layout is not core().strided:
+        view, address, strides = self._place[i][1:]
+        if gradient.layout is not self._strided:
             raise NotImplementedError(
                 f"DistributedDataParallel: the gradient of {self._names[i]} is sparse; give its "
                 "module sparse=False"
             )
-        if gradient.data_ptr() != view.data_ptr() or gradient.stride() != view.stride():
-            view.copy_(gradient)
+        if gradient.data_ptr() != address or gradient.stride() != strides:
+            with self._autograd.no_grad():
+                view.copy_(gradient)
             self._parameters[i].grad = view
 
     # ---- the pass ----------------------------------------------------------------------------
@@ -173,12 +181,11 @@ class Reducer:
                 f"DistributedDataParallel: the parameter {self._names[i]} got a gradient twice in "
                 "one backward pass, as with re-entrant checkpoints; give use_reentrant=False there"
             )
-        with self._autograd.no_grad():
-            self._take(i, self._parameters[i].grad)
-            self._came.add(i)
-            if not self._rebuilt and len(self._order) < len(self._parameters):
-                self._order.append(i)
-            self._mark(i)
+        self._take(i, self._parameters[i].grad)
+        self._came.add(i)
+        if not self._rebuilt and len(self._order) < len(self._parameters):
+            self._order.append(i)
+        self._mark(i)
 
     def _look_at_pass(self) -> None:
         """At the first gradient of a pass, mark parameters that it will not reach."""
@@ -198,18 +205,21 @@ class Reducer:
                     view.zero_()
                 elif gradient.data_ptr() != view.data_ptr():
                     view.copy_(gradient)
-            for i in unused:
-                self._mark(i)
+        for i in unused:
+            self._mark(i)
 
     def _mark(self, i: int) -> None:
         bucket = self._place[i][0]
         bucket.missing.discard(i)
         self._left -= 1
-        while self._next < len(self.buckets) and not self.buckets[self._next].missing:
-            self._launch(self._next)
-            self._next += 1
-        if self._left == 0:
-            self._finish()
+        if bucket.missing:
+            return
+        with self._autograd.no_grad():
+            while self._next < len(self.buckets) and not self.buckets[self._next].missing:
+                self._launch(self._next)
+                self._next += 1
+            if self._left == 0:
+                self._finish()
 
     def _launch(self, index: int) -> None:
         bucket = self.buckets[index]
@@ -273,9 +283,17 @@ class Reducer:
                 self._parameters[i].grad = self._place[i][1]
 
     def forget(self) -> None:
-        """Remove the hooks."""
+        """Remove the hooks; new gradients have memory of their own again."""
         for handle in self._handles:
             handle.remove()
+        for parameter in self._parameters:
+            if _PLACED.get(id(parameter), self) is self:
+                self._autograd.graph.set_gradient_place(parameter, None)
+
+    def __del__(self) -> None:
+        """Leave the parameters as they were, but for those that another reducer has by now."""
+        if hasattr(self, "_handles"):
+            self.forget()
 
 
 def _copy_result(bucket: Bucket, result: Any) -> None:

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from plait_distributed._backends import provider_of
+from plait_distributed._backends import general_provider, provider_of
 from plait_distributed._errors import MismatchError
 from plait_distributed._meeting import Meeting, find_meeting
 from plait_distributed._process_group import ProcessGroup, open_communicator
@@ -170,13 +170,14 @@ def init_process_group(
     """Join the other processes of the job, and wait until all have come.
 
     Args:
-        backend: who carries the collectives: ``"shared_memory"``, which ``"gloo"`` and None mean
-            too, or the name of another provider. For ``"nccl"`` shared memory is taken, with a
-            warning.
+        backend: who carries the collectives: ``"shared_memory"``, ``"mpi"``, or the name of another
+            provider. ``"gloo"`` and None mean shared memory on one host; on several ``mpi`` if
+            `mpiexec` started the processes and plait-mpi is installed, else ``ucx``. For ``"nccl"``
+            the same is taken, with a warning.
         init_method: where to meet. ``"env://"``, the default: at MASTER_ADDR and MASTER_PORT, or in
             the job of Slurm or MPI. ``"tcp://HOST:PORT"`` or ``"file:///PATH"``: a name that the
             processes of this job share; nothing listens at the port, and no file is written.
-            ``"shm:NAME"``: the same, said openly.
+            ``"shm:NAME"``: the same, said openly. MPI brings together the processes of its job.
         timeout: seconds, or a `datetime.timedelta`, that a process waits for the others, here and
             in each collective; 300 by default.
         world_size: the number of processes. -1: the launcher's WORLD_SIZE.
@@ -188,7 +189,7 @@ def init_process_group(
 
     Raises:
         ValueError: a number is missing or wrong.
-        NotImplementedError: the processes are on several hosts.
+        NotImplementedError: the processes are on several hosts, and no provider for that is there.
         CollectiveTimeout: the others did not come.
         RuntimeError: the process is a member already.
 
@@ -211,14 +212,15 @@ def init_process_group(
             f"init_process_group: `device_id` must be None or of the CPU, got {device_id!r}"
         )
     seconds = _TIMEOUT if timeout is None else seconds_of("init_process_group", timeout)
-    name, provider = provider_of(backend)
     if store is not None:
         if init_method is not None:
             raise ValueError("init_process_group: give `init_method` or `store`, not both")
         meeting = _meet_by_store(store, rank, world_size)
     else:
         meeting = find_meeting(init_method, rank, world_size)
-    enter(name, provider, meeting.where, meeting.rank, meeting.size, seconds)
+    general = general_provider(bool(meeting.several), meeting.by_mpi)
+    name, provider = provider_of(backend, general)
+    enter(name, provider, meeting.at(provider), meeting.rank, meeting.size, seconds)
 
 
 def enter(
@@ -251,8 +253,9 @@ def _meet_by_store(store: Store, rank: int, size: int) -> Meeting:
     if rank < 0 or size < 1:
         raise ValueError("init_process_group: `rank` and `world_size` must be given with a `store`")
     if rank == 0:
-        store.set("plait/where", f"shm:{secrets.token_hex(16)}")
-    return Meeting(store.get("plait/where").decode(), rank, size)
+        store.set("plait/where", secrets.token_hex(16))
+    name = store.get("plait/where").decode()
+    return find_meeting(f"shm:{name}", rank, size)
 
 
 def destroy_process_group(group: Any = None) -> None:
@@ -451,7 +454,9 @@ def new_group(
             f"new_group: `ranks` must be in [0, {world.size() - 1}], got {list(members)}"
         )
     seconds = world.timeout if timeout is None else seconds_of("new_group", timeout)
-    name, provider = (world.backend, world.provider) if backend is None else provider_of(backend)
+    name, provider = (
+        (world.backend, world.provider) if backend is None else provider_of(backend, world.provider)
+    )
     if use_local_synchronization:
         number = _world.made_locally[members] = _world.made_locally.get(members, 0) + 1
         where = f"{world.where}/{_short(members)}.{number}"

@@ -15,7 +15,7 @@ __all__ = ["Group", "Member"]
 
 TensorType = TypeVar("TensorType")
 
-_CHUNK = 512 << 10
+_CHUNK = 256 << 10
 _MOST_RANKS = 1024
 
 

@@ -27,12 +27,17 @@ class _SendsArguments:
 
 
 def share_all(values: Any) -> None:
-    """Move the tensors in nested tuples, lists and dicts that can be moved to shared memory."""
+    """Move the tensors in nested tuples, lists, dicts and models that can be moved to shared
+    memory.
+    """
     if isinstance(values, (tuple, list)):
         for value in values:
             share_all(value)
     elif isinstance(values, dict):
         share_all(list(values.values()))
+    elif callable(getattr(values, "share_memory", None)):  # a model
+        for member in (*values.parameters(), *values.buffers()):
+            share_all([member, member.grad])
     elif _shared.kind(values) == SOLE:
         _shared.move(values)
 
@@ -40,8 +45,8 @@ def share_all(values: Any) -> None:
 class Process(_SendsArguments, context.Process):
     """`multiprocessing.Process` that gets tensors as shared memory.
 
-    With the start method fork, tensors in nested tuples, lists and dicts of arguments are shared; a
-    model's parameters are after `Module.share_memory`.
+    With the start method fork, tensors in nested tuples, lists and dicts of arguments are shared,
+    and those of models among them, as they are with the other start methods.
 
     Example:
         >>> import plait_core as pc, plait_multiprocessing as mp

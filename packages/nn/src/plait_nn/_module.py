@@ -6,6 +6,7 @@ import contextlib
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import plait_core as pc
@@ -66,6 +67,24 @@ def _required(module: Module, name: str) -> Any:
     if found is _ABSENT:
         raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
     return found
+
+
+def _name_constructor(cls: type) -> None:
+    """Let errors of a constructor that a private base class defines name the public class."""
+    made = cls.__init__  # type: ignore[misc]
+    if (
+        cls.__module__.startswith("plait_nn.")
+        and not cls.__name__.startswith("_")
+        and isinstance(made, FunctionType)
+        and made.__qualname__.startswith("_")
+    ):
+        named = FunctionType(
+            made.__code__, made.__globals__, made.__name__, made.__defaults__, made.__closure__
+        )
+        named.__kwdefaults__, named.__doc__ = made.__kwdefaults__, made.__doc__
+        named.__annotations__, named.__module__ = made.__annotations__, made.__module__
+        named.__qualname__ = f"{cls.__qualname__}.__init__"
+        cls.__init__ = named  # type: ignore[misc]
 
 
 class Module:
@@ -146,6 +165,7 @@ class Module:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        _name_constructor(cls)
         _look_up_in_c(cls, _GETATTR)
         made: Any = cls
         if made._call_impl is not _CALL and made.__call__ is _CALL:

@@ -46,6 +46,11 @@ class Parameter(Tensor, metaclass=ParameterType):
             data = pc.empty(0)
         elif not isinstance(data, Tensor):
             raise TypeError(f"Parameter: `data` must be a Tensor; got {type(data).__name__}")
+        become = getattr(data, "__plait_parameter__", None)
+        if become is not None and cls is Parameter:
+            # a class of tensors whose parameters are of a class of their own
+            made: Parameter = become(requires_grad)
+            return made
         try:
             self: Parameter = Tensor._make_subclass(cls, data, requires_grad)
         except (

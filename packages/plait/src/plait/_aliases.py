@@ -23,7 +23,7 @@ __all__ = ["install", "is_alias", "is_installed", "names", "target"]
 # names below plait. with component and module in it; others have the component's name
 _PLACES = {"utils.data": ("data", ""), "utils.checkpoint": ("autograd", ".checkpointing")}
 # packages that are not components, so they cannot be replaced
-_OUTER = {"abi": "plait_abi", "torch": "plait_torch"}
+_OUTER = {"abi": "plait_abi", "ray": "plait_ray", "torch": "plait_torch"}
 # modules of the component core with a name below plait.
 _OF_CORE = (
     "accelerator",
@@ -36,13 +36,16 @@ _OF_CORE = (
     "testing",
 )
 # modules of one package, which another package for the same component need not have
-_PARTS = {"distributions": "plait_nn.distributions"}
+_PARTS = {
+    "distributions": "plait_nn.distributions",
+    "utils.tensorboard": "plait_torch._tensorboard",
+}
 
 
 def names() -> list[str]:
     """Return the attributes of `plait` that are other packages."""
     outer = [*(name for name in DEFAULTS if name != "data"), *_OUTER, *_PARTS, *_OF_CORE, "utils"]
-    return sorted(outer)
+    return sorted(name for name in outer if "." not in name)
 
 
 def is_alias(name: str) -> bool:
@@ -66,13 +69,14 @@ def target(fullname: str) -> str | None:
     for place, (component, within) in _PLACES.items():
         if inner == place or inner.startswith(place + "."):
             return choose(component) + within + inner[len(place) :]
+    for place, real in _PARTS.items():
+        if inner == place or inner.startswith(place + "."):
+            return real + inner[len(place) :]
     first, dot, rest = inner.partition(".")
     if first in _OUTER:
         return _OUTER[first] + dot + rest
     if first in _OF_CORE:
         return f"{choose('core')}.{inner}"
-    if first in _PARTS:
-        return _PARTS[first] + dot + rest
     if first not in DEFAULTS or first == "data":
         return None
     return choose(first) + dot + rest

@@ -39,6 +39,7 @@ __all__ = [  # noqa: PLE0604 - names of a table
     *_PARTS,
     "constant_pad_nd",
     "dropout_",
+    "dsmm",
     "fill",
     "frobenius_norm",
     "get_device",
@@ -159,7 +160,7 @@ def spmm(input: Any, mat2: Any) -> Any:
     return plait.sparse.mm(input, mat2)
 
 
-hspmm = smm = spmm
+dsmm = hspmm = smm = spmm
 
 
 def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> Any:

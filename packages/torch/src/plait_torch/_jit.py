@@ -15,6 +15,7 @@ __all__ = [
     "ScriptFunction",
     "ScriptModule",
     "TracerWarning",
+    "_copy_to_script_wrapper",
     "_overload",
     "_overload_method",
     "_script_if_tracing",
@@ -153,6 +154,11 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
 
 
 def unused(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function unchanged."""
+    return fn
+
+
+def _copy_to_script_wrapper(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function unchanged."""
     return fn
 

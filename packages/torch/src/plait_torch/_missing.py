@@ -10,6 +10,7 @@ _DISTRIBUTED = (
     "several processes of one host are there with the package plait-distributed (process groups, "
     "collectives, DistributedDataParallel); without it `torch.distributed.is_available()` is False"
 )
+_CALLS = "remote calls are there with the package plait-ray (pip install plait-ray)"
 _PATTERNED = "use `to_sparse_csr()`, or a dense tensor with zeros"
 _CUDA = "there is no component for CUDA: ask `torch.cuda.is_available()` first"
 _NESTED = "pad with `torch.nn.utils.rnn.pad_sequence`, or pack with `pack_padded_sequence`"
@@ -69,6 +70,9 @@ _WAYS = {
     "sparse.semi_structured": _PATTERNED,
     "nn.parallel.distributed": _DISTRIBUTED,
     "distributed": _DISTRIBUTED,
+    "distributed.rpc": _CALLS,
+    "distributed.autograd": _CALLS,
+    "distributed.optim.DistributedOptimizer": _CALLS,
     "distributions": "the package is not installed with this version of plait",
     "multiprocessing": "Python's `multiprocessing` works with tensors as arrays (`tensor.numpy()`)",
     "cuda": _CUDA,

@@ -29,6 +29,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     ),
     "torch.__config__": (_HERE + "_config",),
     "torch._C": (_HERE + "_inside", _HERE + "_inside_overrides"),
+    "torch._guards": (_HERE + "_fake_tensors",),
     "torch._ops": (_HERE + "_aten", _HERE + "_library"),
     "torch._C._nn": (_HERE + "_arguments",),
     "torch._C._functorch": (_HERE + "_functorch",),
@@ -301,6 +302,15 @@ _OF_SEVERAL_PROCESSES: dict[str, tuple[str, ...]] = {
     ),
 }
 
+# with the optional package of plait for clusters
+_ON_RAY: dict[str, tuple[str, ...]] = {
+    "torch.distributed.rpc": ("plait.ray.rpc",),
+    "torch.distributed.rpc.functions": ("plait.ray.functions",),
+    "torch.distributed.rpc.options": ("plait.ray.rpc",),
+    "torch.distributed.autograd": ("plait.ray.autograd",),
+    "torch.distributed.optim": ("plait.ray.optim",),
+}
+
 # optional packages of plait
 _OPTIONAL = {"torch.distributions": "plait.distributions",
              "torch.multiprocessing": "plait.multiprocessing"}  # fmt: skip
@@ -309,9 +319,12 @@ _BESIDE = {"torch.multiprocessing": (_HERE + "_multiprocessing",)}
 
 def sources(fullname: str) -> tuple[str, ...] | None:
     """Return where the names of a torch module are looked up; None: there is no such module."""
-    if fullname in _OF_SEVERAL_PROCESSES and _is_there("plait.distributed"):
-        # before what exists by name only
-        return tuple(dict.fromkeys([*_OF_SEVERAL_PROCESSES[fullname], *PLACES.get(fullname, ())]))
+    found: list[str] = []
+    for places, package in ((_OF_SEVERAL_PROCESSES, "plait.distributed"), (_ON_RAY, "plait.ray")):
+        if fullname in places and _is_there(package):
+            found += places[fullname]
+    if found:  # before what exists by name only
+        return tuple(dict.fromkeys([*found, *PLACES.get(fullname, ())]))
     if fullname in PLACES:
         return PLACES[fullname]
     for name, real in _OPTIONAL.items():

@@ -175,7 +175,10 @@ NAMES: dict[str, str] = {
     "distributed.launcher.api": "LaunchConfig elastic_launch launch_agent",
     "distributed.optim": "DistributedOptimizer PostLocalSGDOptimizer",
     "distributed.pipelining": "PipelineStage ScheduleGPipe SplitPoint pipe_split pipeline",
+    "distributed.autograd": "backward context get_gradients is_available",
     "distributed.rpc": _OF_RPC,
+    "distributed.rpc.functions": "async_execution",
+    "distributed.rpc.options": "TensorPipeRpcBackendOptions",
     "distributed.run": """
         config_from_args determine_local_world_size get_args_parser main parse_args
         parse_min_max_nnodes run run_script_path

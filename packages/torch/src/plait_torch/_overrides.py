@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import plait
+from plait_abi import Operator
 from plait_abi.imports import import_module
 from plait_torch import _asking_functions, _fx_names, _torch_function
 from plait_torch._torch_function import TorchFunctionMode
@@ -200,7 +201,7 @@ def resolve_name(f: Callable[..., Any]) -> str | None:
     if known is not None:
         return known[1]
     place, _, rest = getattr(f, "__name__", "").partition("_")
-    if place in ("linalg", "fft", "special") and type(f) is type(plait.relu):
+    if place in ("linalg", "fft", "special") and isinstance(f, Operator):
         return f"torch.{place}.{rest}"
     name = _methods().get(f)
     return None if name is None else f"torch.Tensor.{name}"

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
+from plait_abi import Operator
 from plait_abi.imports import import_module
 from plait_torch import _asking_functions, _parameters, _torch_dispatch
 
@@ -57,13 +58,13 @@ def disabled(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
 
 @functools.cache
 def _operators() -> dict[str, Any]:
-    """Return the operators that `torch` shows, by name."""
+    """Return the operators that `torch` shows, by name: functions, and methods without one."""
     core = import_module("plait_core")
     functional = import_module("plait_nn.functional")
     found: dict[str, Any] = {}
-    for place in (core.Tensor, core, functional, core.linalg, core.fft, core.special):
+    for place in (core, functional, core.linalg, core.fft, core.special, core.Tensor):
         for value in vars(place).values():
-            if type(value) is type(core.relu):
+            if isinstance(value, Operator):
                 found.setdefault(value.__name__, value)
     return found
 
@@ -72,7 +73,7 @@ def canonical(function: Any) -> Any:
     """Return the object by which `torch` shows a function: plait's modules have operators of their
     own, which are other objects.
     """
-    if type(function).__name__ != "Operator":
+    if type(function) is not Operator:  # a method is an attribute of Tensor
         tensor = import_module("plait_core").Tensor
         return tensor.__rdiv__ if function is tensor.__rtruediv__ else function
     return _operators().get(function.__name__, function)

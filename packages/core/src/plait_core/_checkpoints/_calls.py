@@ -14,7 +14,7 @@ def save(
     obj: Any,
     f: Any,
     *,
-    format: str = "plait",
+    format: str | None = None,
     weights_only: bool = True,
     max_shard_size: int | str | None = None,
 ) -> None:
@@ -23,7 +23,8 @@ def save(
     A temporary file beside the target is written, synchronised and renamed: after a crash, a kill
     or a full disk there is the complete old file or the complete new one. Tensors that share memory
     share it again after `load`; a tensor that is alone in a large storage is written without the
-    rest of the storage. The file has the safetensors layout, with a digest for each tensor.
+    rest of the storage. The file has the safetensors layout, with a digest for each tensor, unless
+    its name ends as those of PyTorch's files do.
 
     Args:
         obj: tensors, sparse tensors, NumPy arrays and scalars, numbers, texts, bytes, None, dtypes,
@@ -31,7 +32,8 @@ def save(
             slice and range of them; of modules and optimizers the ``state_dict()``. A list that
             occurs twice is written twice; a tensor is one tensor.
         f: a path, or a file object open for writing bytes (which is not atomic).
-        format: "plait", or "torch" for the zip that ``torch.load`` reads.
+        format: "plait", or "torch" for the zip that ``torch.load`` reads. None: by the name,
+            "torch" for ``.pt`` and ``.pth``, else "plait"; `load` reads both under any name.
         weights_only: False pickles whole objects of any class; ``load`` reads them with
             ``weights_only=False``, or with their classes in `safe_globals`.
         max_shard_size: bytes, or a text like "5GB": tensors go to files of about that size beside

@@ -14,15 +14,26 @@ from plait_core._checkpoints._torch_write import TorchZip
 __all__ = ["save"]
 
 
+_TORCH_NAMES = (".pt", ".pth")
+
+
+def _format_of(format: str | None, f: Any, is_path: bool, in_shards: bool) -> str:
+    if format is None:
+        by_name = is_path and os.fsdecode(os.fspath(f)).lower().endswith(_TORCH_NAMES)
+        return "torch" if by_name and not in_shards else "plait"
+    if format not in ("plait", "torch"):
+        raise ValueError(f'save: `format` must be "plait", "torch" or None, got {format!r}')
+    return format
+
+
 def save(
-    obj: Any, f: Any, format: str, weights_only: bool, max_shard_size: int | str | None
+    obj: Any, f: Any, format: str | None, weights_only: bool, max_shard_size: int | str | None
 ) -> None:
     """Write `obj` to a path or an open file."""
-    if format not in ("plait", "torch"):
-        raise ValueError(f'save: `format` must be "plait" or "torch", got {format!r}')
     is_path = isinstance(f, (str, os.PathLike))
     if not is_path and not hasattr(f, "write"):
         raise TypeError(f"save: `f` must be a path or an open file, got {type(f).__name__}")
+    format = _format_of(format, f, is_path, max_shard_size is not None)
     if format == "torch" and max_shard_size is not None:
         raise ValueError('save: `max_shard_size` needs format="plait"')
     if max_shard_size is not None:

@@ -63,22 +63,23 @@ class LowRankMultivariateNormal(Centered):
         self.cov_factor = cov_factor.expand(*batch, *cov_factor.shape[-2:])
         self.cov_diag = cov_diag.expand(*batch, *n)
         super().__init__(batch, n, validate_args=validate_args)
-        self._factor, self._diagonal = cov_factor, cov_diag
+        self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag = cov_factor, cov_diag
         # the factor of 1 + W.T @ inv(D) @ W, the capacitance
         scaled = cov_factor.mT / cov_diag.unsqueeze(-2)
         size = cov_factor.shape[-1]
         identity = pc.eye(size, dtype=loc.dtype, device=loc.device)
-        self._capacitance = pc.linalg.cholesky(scaled @ cov_factor + identity)
+        self._capacitance_tril = pc.linalg.cholesky(scaled @ cov_factor + identity)
 
     @property
     def variance(self) -> Tensor:
-        own = self._factor.square().sum(-1) + self._diagonal
+        own = self._unbroadcasted_cov_factor.square().sum(-1) + self._unbroadcasted_cov_diag
         return own.expand(*self._batch_shape, *self._event_shape)
 
     @property
     def covariance_matrix(self) -> Tensor:
         """The covariance."""
-        own = self._factor @ self._factor.mT + self._diagonal.diag_embed()
+        factor, diagonal = self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag
+        own = factor @ factor.mT + diagonal.diag_embed()
         size = self._event_shape[0]
         return own.expand(*self._batch_shape, size, size)
 
@@ -90,28 +91,29 @@ class LowRankMultivariateNormal(Centered):
     @property
     def precision_matrix(self) -> Tensor:
         """The inverse of the covariance."""
-        scaled = self._factor.mT / self._diagonal.unsqueeze(-2)
-        solved = pc.linalg.solve_triangular(self._capacitance, scaled, upper=False)
-        own = self._diagonal.reciprocal().diag_embed() - solved.mT @ solved
+        scaled = self._unbroadcasted_cov_factor.mT / self._unbroadcasted_cov_diag.unsqueeze(-2)
+        solved = pc.linalg.solve_triangular(self._capacitance_tril, scaled, upper=False)
+        own = self._unbroadcasted_cov_diag.reciprocal().diag_embed() - solved.mT @ solved
         size = self._event_shape[0]
         return own.expand(*self._batch_shape, size, size)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         thin = normal_noise(self.loc, (*shape[:-1], self.cov_factor.shape[-1]))
-        spread = (self._factor @ thin.unsqueeze(-1)).squeeze(-1)
-        return self.loc + spread + self._diagonal.sqrt() * normal_noise(self.loc, shape)
+        spread = (self._unbroadcasted_cov_factor @ thin.unsqueeze(-1)).squeeze(-1)
+        scale = self._unbroadcasted_cov_diag.sqrt()
+        return self.loc + spread + scale * normal_noise(self.loc, shape)
 
     def _log_determinant(self) -> Tensor:
         """Half of the logarithm of the covariance's determinant."""
-        inner = self._capacitance.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        return inner + 0.5 * self._diagonal.log().sum(-1)
+        inner = self._capacitance_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return inner + 0.5 * self._unbroadcasted_cov_diag.log().sum(-1)
 
     def _distance(self, difference: Tensor) -> Tensor:
-        scaled = self._factor.mT / self._diagonal.unsqueeze(-2)
+        scaled = self._unbroadcasted_cov_factor.mT / self._unbroadcasted_cov_diag.unsqueeze(-2)
         inner = (scaled @ difference.unsqueeze(-1)).squeeze(-1)
-        outer = (difference.square() / self._diagonal).sum(-1)
-        return outer - squared_distance(self._capacitance, inner)
+        outer = (difference.square() / self._unbroadcasted_cov_diag).sum(-1)
+        return outer - squared_distance(self._capacitance_tril, inner)
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

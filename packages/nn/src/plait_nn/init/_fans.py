@@ -12,7 +12,7 @@ __all__ = ["calculate_gain", "correct_fan", "fan_in_and_fan_out"]
 def fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     """Return the numbers of inputs of one output and of outputs of one input.
 
-    The weight is (out, in, *kernel); each fan counts the elements of the kernel.
+    The weight is ``(out, in, *kernel)``; each fan counts the elements of the kernel.
 
     Raises:
         ValueError: The tensor has fewer than 2 dimensions.

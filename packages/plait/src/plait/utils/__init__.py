@@ -1,13 +1,14 @@
-"""The names `plait.utils.data` and `plait.utils.checkpoint`, as in PyTorch.
+"""The names `plait.utils.data`, `plait.utils.checkpoint` and `plait.utils.tensorboard`, as in
+PyTorch.
 
-They are `plait_data` and `plait_autograd.checkpointing`.
+They are `plait_data`, `plait_autograd.checkpointing` and a part of `plait_torch`.
 """
 
 from types import ModuleType as _ModuleType
 
 from plait_abi.imports import import_module as _import_module
 
-__all__ = ["checkpoint", "data"]
+__all__ = ["checkpoint", "data", "tensorboard"]
 
 
 def __getattr__(name: str) -> _ModuleType:

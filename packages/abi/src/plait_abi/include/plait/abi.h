@@ -622,7 +622,7 @@ typedef struct plait_thread { /* one for each thread that calls plait, from runt
   plait_error *error;   /* of the last failure; owned */
   uint64_t excluded;    /* layers that this thread skips: no_grad sets autograd's bit */
   uint64_t included;    /* layers that see every call on this thread, whatever the tensors say */
-  void *slot[4];        /* 0 the engine's, 1 the level of forward mode, 2-3 free */
+  void *slot[4];        /* 0 the engine's, 1 the level of forward mode, 2 place.h, 3 free */
   DLDevice device;      /* of results of calls that name none and have no tensor; the CPU unless it is set */
   uint64_t node;        /* number of the newest node that the engine has recorded on this thread, or 0: it writes it */
 } plait_thread;

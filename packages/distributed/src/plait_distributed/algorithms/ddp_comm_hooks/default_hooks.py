@@ -77,10 +77,10 @@ def _wrapped(hook: Hook, dtype: Any) -> Hook:
     def compressed(state: Any, bucket: GradBucket) -> Future:
         wide = bucket.buffer()
         narrow = wide.to(dtype)
-        views, at = [], 0
+        views = []
         for gradient in bucket.gradients():
+            at = gradient.storage_offset() - wide.storage_offset()
             views.append(narrow[at : at + gradient.numel()].view(gradient.shape))
-            at += gradient.numel()
         inner = GradBucket(bucket.index(), narrow, views, bucket.parameters(), bucket.is_last())
 
         def widen(future: Future) -> Any:

@@ -7,12 +7,12 @@ from plait_ops.words import numel, real_dtype, reduce_dims, reduced, require, re
 
 TEXT = """
     The sum is divided by ``n - correction`` (never by less than 0), n the number of elements reduced: 1 is the unbiased
-    estimate, 0 the variance of a whole population; None is 1. Where nothing is left to divide by, the result is nan.
+    estimate, 0 the variance of a whole population; None is 1, and ``ddof`` is its name in NumPy. Where nothing is left to divide by, the result is nan.
 """
 
 
 var = Reduction(
-    "var(Tensor self, int[]? dim|axis=None, *, Scalar? correction=1, bool keepdim|keepdims=False) -> Tensor",
+    "var(Tensor self, int[]? dim|axis=None, *, Scalar? correction|ddof=1, bool keepdim|keepdims=False) -> Tensor",
     doc=f"""
     The variance of the elements along `dim`: ``sum((self - mean(self)) ** 2) / (n - correction)``.
     {TEXT}
@@ -26,7 +26,7 @@ var = Reduction(
     variants="function method",
 )
 std = Reduction(
-    "std(Tensor self, int[]? dim|axis=None, *, Scalar? correction=1, bool keepdim|keepdims=False) -> Tensor",
+    "std(Tensor self, int[]? dim|axis=None, *, Scalar? correction|ddof=1, bool keepdim|keepdims=False) -> Tensor",
     doc=f"""
     The standard deviation of the elements along `dim`: ``sqrt(sum((self - mean(self)) ** 2) / (n - correction))``.
     {TEXT}
@@ -40,7 +40,7 @@ std = Reduction(
     variants="function method",
 )
 var_mean = Operator(
-    "var_mean(Tensor self, int[]? dim|axis=None, *, Scalar? correction=1, bool keepdim|keepdims=False)"
+    "var_mean(Tensor self, int[]? dim|axis=None, *, Scalar? correction|ddof=1, bool keepdim|keepdims=False)"
     " -> (Tensor, Tensor)",
     doc=f"""
     `var` and `mean` in one go.
@@ -179,7 +179,7 @@ def _(self, unbiased):
 
 
 std_mean_ = Composite(
-    "std_mean(Tensor self, int[]? dim|axis=None, *, Scalar? correction=1, bool keepdim|keepdims=False) -> (Tensor, Tensor)",
+    "std_mean(Tensor self, int[]? dim|axis=None, *, Scalar? correction|ddof=1, bool keepdim|keepdims=False) -> (Tensor, Tensor)",
     doc="""
     `std` and `mean` in one go; see `var_mean`.
 

@@ -1,0 +1,406 @@
+// One member of a group of processes, as the communication thread sees it: the collectives that
+// the program began, in order; the calls of the other members; and what breaks the group.
+#ifndef PLAIT_COLLECTIVES_GROUP_HPP
+#define PLAIT_COLLECTIVES_GROUP_HPP
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "algorithms.hpp"
+#include "letters.hpp"
+#include "messages.hpp"
+#include "operation.hpp"
+
+namespace plait::collectives {
+
+struct Member {
+  uint32_t peer = 0;
+  uint64_t group = 0;  // the group's number in that process
+  int64_t pid = 0;
+  bool joined = false, left = false, lost = false;
+};
+
+class Group : public Members {
+ public:
+  Group(Transport &transport, Schedules &lingering, const plait_runtime *runtime, uint64_t number,
+        uint32_t channel, uint32_t rank, uint32_t size, double timeout)
+      : number_(number),
+        channel_(channel),
+        rank_(rank),
+        size_(size),
+        timeout_(timeout),
+        transport_(transport),
+        lingering_(lingering),
+        runtime_(runtime),
+        members_(size),
+        routes_(size),
+        messages_(*this, transport, lingering) {
+    for (auto &turn : calls_) turn.resize(size);
+  }
+
+  uint64_t number() const { return number_; }  // in this process
+  uint32_t channel() const { return channel_; }
+  uint32_t rank() const { return rank_; }
+  uint32_t size() const { return size_; }
+  double timeout() const { return timeout_; }
+  bool busy() const { return run_ || !queue_.empty() || !messages_.idle(); }
+  bool broken() const { return broken_.has_value(); }
+  // whether the communicator is gone, and all that it began is done
+  bool ended() const { return closing_ && !busy(); }
+
+  void join(uint32_t rank, const Member &m, uint32_t channel) {
+    members_[rank] = m;
+    members_[rank].joined = true;
+    routes_[rank] = {m.peer, channel};
+  }
+  const std::vector<Route> &routes() const override { return routes_; }
+  uint32_t own_rank() const override { return rank_; }
+  std::string name_of(uint32_t r) const override {
+    if (r >= size_ || !members_[r].joined)
+      return "rank " + std::to_string(r) + ", which has not joined";
+    return "rank " + std::to_string(r) + " (pid " + std::to_string(members_[r].pid) + ")";
+  }
+  uint32_t peer_of(uint32_t rank) const { return members_[rank].peer; }
+  uint64_t group_of(uint32_t rank) const { return members_[rank].group; }
+
+  // ---- what the program asks for
+
+  void add(std::shared_ptr<Operation> op) {
+    if (broken_) return op->finish(Outcome::broken, broken_text());
+    if (!op->is_message()) {
+      queue_.push_back(std::move(op));
+      return;
+    }
+    const uint32_t r = op->call.root;
+    const std::shared_ptr<Operation> kept = op;
+    messages_.add(std::move(op));
+    if (members_[r].left && !kept->done) check_left(r);
+  }
+  void interrupt(const Operation *op) {
+    if (messages_.interrupt(op)) return;
+    const bool waits = std::any_of(queue_.begin(), queue_.end(),
+                                   [&](const auto &each) { return each.get() == op; });
+    if (!waits && !messages_.has(op)) return;
+    give_up({rank_, rank_, CAUSE_INTERRUPTED}, Outcome::interrupted, "interrupted");
+  }
+  void abort(const std::string &why) {
+    if (broken_) return;
+    abort_text_ = why;
+    give_up({rank_, rank_, CAUSE_ABORTED}, Outcome::broken, "");
+  }
+  void close() { closing_ = true; }
+  void say_goodbye() { write_to_all(LETTER_LEFT, nullptr, 0); }
+  void out_of_memory() {
+    if (!broken_) give_up({rank_, rank_, CAUSE_INTERRUPTED}, Outcome::broken, "out of memory");
+  }
+
+  // ---- what others write
+
+  void read(const LetterHead &head, Reading letter) {
+    const uint32_t from = head.from;
+    if (from >= size_ || broken_) return;
+    switch (head.kind) {
+      case LETTER_CALL: return called(from, letter);
+      case LETTER_BREAK: return broken_by(from, letter);
+      case LETTER_LEFT: members_[from].left = true; return check_left(from);
+      case LETTER_OFFER: {
+        Offer offer;
+        if (letter.take(offer)) messages_.offered(from, offer, letter.data(), letter.left());
+        return;
+      }
+      default: break;
+    }
+    Reply reply;
+    if (!letter.take(reply)) return;
+    if (head.kind == LETTER_REFUSE) return messages_.refused(from, reply);
+    if (head.kind == LETTER_TAKE_BACK) return messages_.taken_back(from, reply);
+    if (head.kind == LETTER_ACCEPT && !messages_.accepted(from, reply))
+      give_up({rank_, from, CAUSE_TIMED_OUT}, Outcome::broken, "");
+  }
+
+  void lost(uint32_t peer) {
+    for (uint32_t r = 0; r < size_; r++) {
+      if (members_[r].peer != peer || !members_[r].joined || r == rank_) continue;
+      members_[r].lost = true;
+      if (!members_[r].left && !broken_)
+        give_up({rank_, r, CAUSE_DIED}, Outcome::broken, name_of(r) + " died");
+      else
+        check_left(r);
+    }
+  }
+  // a process left, whose number of the group is given
+  void left(uint32_t peer, uint64_t number) {
+    for (uint32_t r = 0; r < size_; r++)
+      if (members_[r].joined && members_[r].peer == peer && members_[r].group == number) {
+        members_[r].left = true;
+        check_left(r);
+      }
+  }
+  // the others count this process as lost
+  void expelled(const std::string &why) {
+    if (broken_) return;
+    expelled_ = why;
+    give_up({rank_, rank_, CAUSE_INTERRUPTED}, Outcome::broken, why);
+  }
+
+  // Moves on what can move.
+  void step(double t) {
+    while (!broken_ && (run_ || !queue_.empty())) {
+      if (!run_) begin(t);
+      if (!move(t)) break;
+    }
+    if (broken_ || messages_.idle()) return;
+    Outcome o = Outcome::done;
+    std::string why;
+    uint32_t r = 0;
+    double waited = 0;
+    if (!messages_.step(t, o, why, r, waited)) return;
+    if (o == Outcome::timed_out)
+      give_up({rank_, r, CAUSE_TIMED_OUT, 0, waited}, o, why);
+    else
+      give_up({rank_, r, CAUSE_DIED}, o, name_of(r) + " died");
+  }
+
+ private:
+  struct Called {  // by a member
+    bool here = false;
+    Call call{};
+    std::vector<char> bytes;
+  };
+  struct Run {
+    std::shared_ptr<Operation> op;
+    Call call;
+    Algorithm algorithm;
+    std::shared_ptr<Schedule> schedule;
+    double deadline = 0;
+    uint64_t seen = 0;
+    plait_event event{};
+    uint64_t tokens[PLAIT_TOKENS];
+    uint64_t n_tokens = 0;
+    Run(std::shared_ptr<Operation> o, uint32_t rank, uint32_t size,
+        const std::vector<Route> &routes)
+        : op(std::move(o)), call(call_of(op->call)), algorithm(op->call, rank, size, routes) {}
+  };
+  std::vector<Called> &calls() { return calls_[count_ & 1]; }
+
+  void write(uint32_t rank, const Letter &letter) const {
+    const Member &m = members_[rank];
+    if (m.joined && !m.left && !m.lost) letter.send(transport_, m.peer);
+  }
+  Letter letter_to(uint32_t rank, uint32_t kind) const {
+    return Letter(kind, rank_, members_[rank].group);
+  }
+  void write_to_all(uint32_t kind, const void *data, size_t n, const std::string &text = "") const {
+    for (uint32_t i = 1; i < size_; i++) {
+      const uint32_t r = (rank_ + i) % size_;
+      write(r, letter_to(r, kind).add(data, n).add(text.data(), text.size()));
+    }
+  }
+  void write_to(uint32_t rank, uint32_t kind, const Offer *offer, const Reply *reply,
+                const std::vector<char> &bytes) override {
+    Letter letter = letter_to(rank, kind);
+    if (offer) letter.add(*offer);
+    if (reply) letter.add(*reply);
+    write(rank, letter.add(bytes.data(), bytes.size()));
+  }
+
+  // ---- collectives
+
+  void begin(double t) {
+    run_.emplace(queue_.front(), rank_, size_, routes_);
+    run_->deadline = t + run_->op->timeout;
+    observe();
+    const bool is_short = run_->algorithm.is_short();
+    for (uint32_t i = 1; i < size_; i++) {
+      const uint32_t r = (rank_ + i) % size_;
+      Letter letter = letter_to(r, LETTER_CALL);
+      letter.add(Calling{count_, run_->call});
+      if (const uint64_t n = is_short ? run_->algorithm.short_bytes(r) : 0)
+        run_->algorithm.pack_short(r, letter.room(n));
+      write(r, letter);
+    }
+    calls()[rank_].here = true;
+    calls()[rank_].call = run_->call;
+    for (uint32_t r = 0; r < size_ && !broken_; r++)
+      if (members_[r].left && !calls()[r].here) check_left(r);
+  }
+
+  // true if the collective is over
+  bool move(double t) {
+    if (broken_) return true;
+    if (!run_->schedule) {
+      const auto &all = calls();
+      const bool here = std::all_of(all.begin(), all.end(), [](auto &c) { return c.here; });
+      if (here) return agree(t);
+    } else if (run_->schedule->failed()) {
+      const uint32_t r = run_->schedule->failed_rank();
+      give_up({rank_, r, CAUSE_DIED}, Outcome::broken, name_of(r) + " died");
+      return true;
+    } else {
+      run_->schedule->pump();
+      if (run_->schedule->done()) return finish(Outcome::done, "");
+      if (run_->schedule->ended() != run_->seen) {
+        run_->seen = run_->schedule->ended();
+        run_->deadline = t + run_->op->timeout;
+      }
+    }
+    if (t <= run_->deadline) return false;
+    uint32_t first = rank_;
+    const std::string who = missing(first);
+    give_up({rank_, first, CAUSE_TIMED_OUT, 0, run_->op->timeout}, Outcome::timed_out,
+            "waited " + seconds(run_->op->timeout) + " s for " + who);
+    return true;
+  }
+
+  // All calls are here: they are compared.
+  bool agree(double t) {
+    const auto &all = calls();
+    if (std::any_of(all.begin(), all.end(), [&](auto &c) { return c.call != run_->call; })) {
+      std::string why = "the same call on all ranks is required;";
+      for (uint32_t r = 0; r < size_; r++)
+        why += (r ? ", rank " : " rank ") + std::to_string(r) + " calls " + describe(all[r].call);
+      return finish(Outcome::mismatch, why);
+    }
+    if (run_->algorithm.is_short()) {
+      std::vector<const char *> bytes(size_);
+      for (uint32_t r = 0; r < size_; r++) bytes[r] = all[r].bytes.data();
+      run_->algorithm.finish_short(bytes);
+      return finish(Outcome::done, "");
+    }
+    run_->deadline = t + run_->op->timeout;
+    run_->schedule = std::make_shared<Schedule>(
+        transport_, run_->op->tensors,
+        [this](Chunk &c, uint64_t number) { return run_->algorithm.fill(c, number); });
+    return move(t);
+  }
+
+  bool finish(Outcome o, const std::string &why) {
+    for (Called &c : calls()) c = {};
+    count_++;
+    end_run(o, why);
+    return true;
+  }
+  void end_run(Outcome o, const std::string &why) {
+    const std::shared_ptr<Operation> op = run_->op;
+    if (run_->schedule && run_->schedule->running()) {
+      run_->schedule->abandon();
+      lingering_.push_back(run_->schedule);
+    }
+    if (run_->n_tokens)
+      runtime_->end(&run_->event, run_->tokens, run_->n_tokens,
+                    o == Outcome::done ? PLAIT_OK : PLAIT_ERROR);
+    run_.reset();
+    queue_.pop_front();
+    op->finish(o, why);
+  }
+  void observe() {
+    if (!(__atomic_load_n(runtime_->observed, __ATOMIC_RELAXED) & PLAIT_EVENT_COLLECTIVE)) return;
+    plait_event &e = run_->event;
+    e.size = sizeof e;
+    e.kind = PLAIT_EVENT_COLLECTIVE;
+    e.name = kind_name(run_->call.kind);
+    e.a = run_->op->call.elements * uint64_t(itemsize(run_->op->call.dtype));
+    e.device = {kDLCPU, 0};
+    run_->n_tokens = runtime_->begin(&e, run_->tokens, PLAIT_TOKENS);
+  }
+
+  // ranks that a collective waits for
+  std::string missing(uint32_t &first) {
+    std::vector<bool> absent(size_);
+    if (run_->schedule)
+      run_->schedule->each_running([&](const Action &a) { absent[a.rank] = true; });
+    else
+      for (uint32_t r = 0; r < size_; r++) absent[r] = !calls()[r].here;
+    std::string who;
+    for (uint32_t r = 0; r < size_; r++) {
+      if (!absent[r]) continue;
+      if (who.empty()) first = r;
+      who += (who.empty() ? "" : ", ") + name_of(r);
+    }
+    return who;
+  }
+
+  void called(uint32_t from, Reading letter) {
+    Calling calling;
+    if (!letter.take(calling) || calling.number - count_ > 1) return;
+    Called &c = calls_[calling.number & 1][from];
+    c.here = true;
+    c.call = calling.call;
+    c.bytes.assign(letter.data(), letter.data() + letter.left());
+    if (run_) run_->deadline = now() + run_->op->timeout;
+  }
+
+  // ---- what breaks the group
+
+  // a member that left, or died behind that, does nothing more
+  void check_left(uint32_t rank) {
+    if (broken_) return;
+    const bool run_waits = run_ && !run_->schedule && !calls()[rank].here;
+    const bool waits = run_waits || messages_.waits_for(rank);
+    if (waits)
+      give_up({rank_, rank, CAUSE_LEFT}, Outcome::broken, name_of(rank) + " left the group");
+  }
+
+  // This member breaks the group: what it waits for fails with the text, and the others are told.
+  void give_up(const Reason &reason, Outcome o, const std::string &text) {
+    broken_ = reason;
+    write_to_all(LETTER_BREAK, &reason, sizeof reason, abort_text_);
+    fail_all(o, text.empty() ? broken_text() : text);
+  }
+  void broken_by(uint32_t, Reading letter) {
+    Reason reason{};
+    if (!letter.take(reason)) return;
+    broken_ = reason;
+    abort_text_ = letter.text();
+    fail_all(Outcome::broken, broken_text());
+  }
+  void fail_all(Outcome o, const std::string &why) {
+    if (run_) end_run(o, why);
+    while (!queue_.empty()) {
+      const auto op = queue_.front();
+      queue_.pop_front();
+      op->finish(Outcome::broken, broken_text());
+    }
+    messages_.fail_all(o, why);
+  }
+
+  std::string broken_text() const {
+    const Reason &reason = *broken_;
+    std::string text = "the group is broken: ";
+    switch (reason.cause) {
+      case CAUSE_LEFT: return text + name_of(reason.of) + " left it";
+      case CAUSE_DIED: return text + name_of(reason.of) + " died";
+      case CAUSE_INTERRUPTED:
+        if (!expelled_.empty()) return text + expelled_;
+        return text + name_of(reason.by) + " was interrupted";
+      case CAUSE_ABORTED: return name_of(reason.by) + " aborted the group: " + abort_text_;
+      case CAUSE_TIMED_OUT: break;
+    }
+    return text + name_of(reason.by) + " waited " + seconds(reason.waited) + " s for " +
+           name_of(reason.of);
+  }
+
+  const uint64_t number_;
+  const uint32_t channel_, rank_, size_;
+  const double timeout_;
+  Transport &transport_;
+  Schedules &lingering_;
+  const plait_runtime *runtime_;
+  std::vector<Member> members_;
+  std::vector<Route> routes_;
+  std::deque<std::shared_ptr<Operation>> queue_;  // the first one is that of `run_`
+  std::optional<Run> run_;
+  std::array<std::vector<Called>, 2> calls_;  // no member is two collectives ahead
+  uint64_t count_ = 0;                        // of collectives that are over
+  Messages messages_;
+  std::optional<Reason> broken_;
+  std::string abort_text_, expelled_;
+  bool closing_ = false;
+};
+
+}  // namespace plait::collectives
+#endif  // PLAIT_COLLECTIVES_GROUP_HPP

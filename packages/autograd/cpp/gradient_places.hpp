@@ -1,0 +1,37 @@
+// Gradients that are made where a leaf's owner wants them, such as in a bucket that is sent.
+#pragma once
+#include <plait/place.h>
+
+#include "evaluate.hpp"
+#include "pass_marks.hpp"
+
+namespace plait::autograd {
+
+void set_place(Leaf *, Tensor place);  // or none
+Tensor place_of(Leaf *);
+// whether a gradient lies at the place
+bool lies_at(const plait_tensor *place, const plait_tensor *gradient);
+
+// While it lives, gradients of a node's call that go to leaves with places are made there. Only
+// first ones: what arrives later is added.
+class GradientPlaces {
+ public:
+  GradientPlaces(plait_thread *, const Node *, PassMarks &);
+  GradientPlaces(const GradientPlaces &) = delete;
+  ~GradientPlaces() { thread_->slot[2] = before_; }
+  // Moves what lies at a place without being the leaf's gradient elsewhere.
+  void clear(Gradients &made);
+
+ private:
+  static constexpr uint32_t most = 4;
+  plait_thread *thread_;
+  void *before_;
+  uint32_t n_ = 0;
+  struct Entry {
+    plait_place place;
+    uint32_t edge;
+    Tensor tensor;
+  } entries_[most];
+};
+
+}  // namespace plait::autograd

@@ -1,0 +1,59 @@
+"""In which dtypes sharded modules compute, and where their parameters lie between uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["CPUOffloadPolicy", "MixedPrecisionPolicy", "OffloadPolicy"]
+
+
+@dataclass(frozen=True)
+class MixedPrecisionPolicy:
+    """The dtypes of a module that `fully_shard` shards; parameters keep theirs between uses.
+
+    Args:
+        param_dtype: in which parameters are gathered and the module computes; None: their own.
+        reduce_dtype: in which gradients are reduced; None: that of the computation. Sums of halves
+            are done in float32 in any case.
+        output_dtype: of the module's floating outputs; None: as they come.
+        cast_forward_inputs: whether floating inputs are cast to `param_dtype`.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_distributed.fsdp import MixedPrecisionPolicy
+        >>> MixedPrecisionPolicy(param_dtype=pc.bfloat16).cast_forward_inputs
+        True
+    """
+
+    param_dtype: Any = None
+    reduce_dtype: Any = None
+    output_dtype: Any = None
+    cast_forward_inputs: bool = True
+
+
+@dataclass
+class OffloadPolicy:
+    """Parameters stay on their device.
+
+    Example:
+        >>> from plait_distributed.fsdp import OffloadPolicy
+        >>> OffloadPolicy()
+        OffloadPolicy()
+    """
+
+
+@dataclass
+class CPUOffloadPolicy(OffloadPolicy):
+    """Parameters lie on the CPU between uses, as they do in any case here.
+
+    Args:
+        pin_memory: unused.
+
+    Example:
+        >>> from plait_distributed.fsdp import CPUOffloadPolicy
+        >>> CPUOffloadPolicy()
+        CPUOffloadPolicy(pin_memory=True)
+    """
+
+    pin_memory: bool = True

@@ -1,0 +1,434 @@
+"""What operators compute on tensors that ranks hold together.
+
+A rule is right or there is none: an operator without one is an error that says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from plait_distributed._arguments import core
+from plait_distributed._reduce_op import ReduceOp
+from plait_distributed.device_mesh import DeviceMesh
+from plait_distributed.tensor import _transfers
+from plait_distributed.tensor._dtensor import DTensor, local_shape, made, made_whole
+from plait_distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
+
+__all__ = ["call"]
+
+# element by element: what holds for the whole holds for each part
+_POINTWISE = frozenset(
+    """abs add addcdiv addcmul alias bitwise_and bitwise_not bitwise_or cast ceil clamp clamp_max
+    clamp_min clone contiguous copy cos detach div empty_like eq erf exp expm1 fill floor full_like
+    ge gelu greater gt isfinite isinf isnan le leaky_relu less lerp log log1p logical_and
+    logical_not logical_or lt maximum minimum mul multiply nan_to_num ne neg ones_like pow
+    reciprocal relu round rsqrt rsub sigmoid sign silu sin softplus sqrt square sub subtract tanh to
+    true_divide where zero zeros_like""".split()
+)
+# steps of optimizers, and their state
+_STEPS = frozenset(
+    f"{name}_step"
+    for name in "sgd adam adamax adadelta adagrad asgd nadam radam rmsprop rprop".split()
+) | {"optimizer_state_load"}
+# drawn for the whole on every rank, whose generators are alike
+_RANDOM = frozenset("bernoulli_ exponential_ normal_ uniform_ trunc_normal_".split())
+_LINEAR = frozenset({"add", "alias", "clone", "detach", "neg", "sub"})  # in all tensors together
+_SCALED = frozenset({"mul", "div", "multiply", "true_divide"})  # in the first one
+_SUMS = {"sum": "sum", "mean": "avg"}
+_EXTREMES = {"max": ReduceOp.MAX, "min": ReduceOp.MIN, "amax": ReduceOp.MAX, "amin": ReduceOp.MIN}
+
+
+def _parts(value: Any) -> Iterator[DTensor]:
+    if isinstance(value, DTensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _parts(each)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _parts(each)
+
+
+def _map(value: Any, change: Callable[[DTensor], Any]) -> Any:
+    if isinstance(value, DTensor):
+        return change(value)
+    if isinstance(value, (list, tuple)):
+        return type(value)(_map(each, change) for each in value)
+    if isinstance(value, dict):
+        return {name: _map(each, change) for name, each in value.items()}
+    return value
+
+
+def _local(x: DTensor) -> Any:
+    return x.local()
+
+
+def call(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return what an operator computes."""
+    given = list(_parts((args, kwargs)))
+    name = operator.__name__
+    mesh = given[0].device_mesh
+    if any(x.device_mesh != mesh for x in given):
+        raise NotImplementedError(f"{name}: DTensors on several meshes")
+    if name in _STEPS:
+        return _step(operator, args, kwargs)
+    if name == "optimizer_state":
+        x = given[0]
+        result = operator(*_map(args, _local), **kwargs)
+        return made(result, mesh, x.placements, x.shape)
+    base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
+    if base == "copy" and not isinstance(args[1], DTensor):
+        return _copy_whole(operator, args, kwargs)
+    if name in _RANDOM:
+        return _draw(operator, args, kwargs)
+    if base in _POINTWISE:
+        return _pointwise(operator, base, args, kwargs, given)
+    if all(isinstance(p, Replicate) for x in given for p in x.placements):
+        return _wrapped(operator(*_map(args, _local), **_map(kwargs, _local)), mesh)
+    rule = _RULES.get(name)
+    if rule is None:
+        raise _absent(name, given)
+    return rule(operator, args, kwargs)
+
+
+def _absent(name: str, given: list[DTensor]) -> NotImplementedError:
+    held = ", ".join(f"{tuple(x.shape)} {x.placements}" for x in given)
+    return NotImplementedError(
+        f"{name}: there is no rule for DTensors that lie so: {held}; redistribute() them to "
+        "Replicate, or compute with to_local()"
+    )
+
+
+def _wrapped(result: Any, mesh: DeviceMesh) -> Any:
+    if isinstance(result, (list, tuple)):
+        return type(result)(_wrapped(each, mesh) for each in result)
+    return made_whole(result, mesh) if hasattr(result, "requires_grad") else result
+
+
+def _step(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A step acts on each element by itself; parameters, gradients and state lie alike."""
+    return operator(*_map(args, _local), **_map(kwargs, _local))
+
+
+def _copy_whole(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Copy this rank's part of a whole tensor."""
+    x, source = args[0], args[1]
+    if any(isinstance(p, Partial) for p in x.placements) or tuple(source.shape) != tuple(x.shape):
+        raise NotImplementedError(
+            f"copy_: from a tensor of shape {tuple(source.shape)} into a DTensor of shape "
+            f"{tuple(x.shape)} with {x.placements}"
+        )
+    operator(x.local(), _own(source, x), *args[2:], **kwargs)
+    return x
+
+
+def _own(whole: Any, x: DTensor) -> Any:
+    """Return the part of a whole tensor that this rank holds of x."""
+    sizes, first = local_shape(x.shape, x.device_mesh, x.placements)
+    for dim, (begin, length) in enumerate(zip(first, sizes, strict=True)):
+        whole = whole.narrow(dim, begin, length)
+    return whole
+
+
+def _draw(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    x = args[0]
+    whole = core().empty(x.shape, dtype=x.dtype)
+    operator(whole, *args[1:], **kwargs)
+    x.local().copy_(_own(whole, x))
+    return x
+
+
+def _dropout(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Draw the mask of the whole, and keep this rank's part of it."""
+    x = args[0]
+    if any(isinstance(p, Partial) for p in x.placements):
+        raise _absent("dropout", [x])
+    mask = operator(core().ones(x.shape, dtype=x.dtype), *args[1:], **kwargs)
+    return made(x.local() * _own(mask, x), x.device_mesh, x.placements, x.shape)
+
+
+def _pointwise(
+    operator: Any, base: str, args: tuple[Any, ...], kwargs: dict[str, Any], given: list[DTensor]
+) -> Any:
+    name, mesh = operator.__name__, given[0].device_mesh
+    whole = _broadcast([x for x in given])
+    first = next((x for x in given if tuple(x.shape) == whole), given[0])
+    places = first.placements
+    for x in given:
+        if not _lies_alike(x, places, whole):
+            raise _absent(name, given)
+    plain = [x for x in (*args, *kwargs.values()) if hasattr(x, "requires_grad")]
+    if any(not isinstance(x, DTensor) and getattr(x, "ndim", 0) for x in plain):
+        raise NotImplementedError(
+            f"{name}: DTensors and plain tensors together; make them DTensors by distribute_tensor"
+        )
+    if any(isinstance(p, Partial) for p in places):
+        scales = base in _SCALED and len(given) == 1 and given[0] is args[0]
+        numbers = all(isinstance(x, DTensor) for x in args if x is not args[-1])
+        if not (scales or (base in _LINEAR and len(given) == len(plain) and numbers)):
+            raise _absent(name, given)
+
+    def change(x: DTensor) -> Any:
+        local = x.local()
+        for dim, place in enumerate(x.placements):
+            if isinstance(place, Replicate) and isinstance(places[dim], Shard):
+                local = _transfers.sum_gradients(local, mesh.get_group(dim))
+        return local
+
+    into = name.endswith("_") and isinstance(args[0], DTensor)
+    if into and tuple(args[0].shape) != whole:
+        raise _absent(name, given)
+    result = operator(*_map(args, change), **_map(kwargs, change))
+    return args[0] if into else made(result, mesh, places, whole)
+
+
+def _broadcast(given: list[DTensor]) -> tuple[int, ...]:
+    shapes = [tuple(x.shape) for x in given]
+    if len(set(shapes)) == 1:
+        return shapes[0]
+    return max(shapes, key=len)
+
+
+def _lies_alike(x: DTensor, places: tuple[Placement, ...], whole: tuple[int, ...]) -> bool:
+    """Return whether a part of x belongs to the same part of the whole."""
+    shape = (1,) * (len(whole) - x.ndim) + tuple(x.shape)
+    if any(a not in (1, b) for a, b in zip(shape, whole, strict=True)):
+        return False
+    for mine, other in zip(x.placements, places, strict=True):
+        if isinstance(other, Shard):
+            moved = Shard(mine.dim + len(whole) - x.ndim) if isinstance(mine, Shard) else mine
+            if shape[other.dim] == 1 and whole[other.dim] != 1:
+                if not isinstance(moved, Replicate):
+                    return False
+            elif moved != other:
+                return False
+        elif mine != other:
+            return False
+    return True
+
+
+# ---- reductions of all elements ------------------------------------------------------------------
+
+
+def _dims(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return whether a call reduces some dimensions alone."""
+    named = any(kwargs.get(name) not in (None, False) for name in ("dim", "axis", "keepdim"))
+    return named or any(x not in (None, False, ()) for x in args[1:])
+
+
+def _sum(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    x = args[0]
+    if _dims(args, {k: v for k, v in kwargs.items() if k != "dtype"}):
+        return _sum_of_dims(operator, args, kwargs)
+    if operator.__name__ == "mean":
+        total = _sum(core().sum, args[:1], kwargs)
+        return total / x.numel()
+    local = operator(x.local(), **kwargs)
+    for dim, place in enumerate(x.placements):
+        if not isinstance(place, Replicate):
+            if isinstance(place, Partial) and place.reduce_op != "sum":
+                raise _absent(operator.__name__, [x])
+            local = _transfers.sum_partials(local, ReduceOp.SUM, x.device_mesh.get_group(dim))
+    return made_whole(local, x.device_mesh)
+
+
+def _sum_of_dims(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Reduce dimensions that every rank has whole."""
+    found = _named("self dim keepdim", args, kwargs)
+    x, given, keeps = found["self"], found.get("dim"), bool(found.get("keepdim"))
+    if given is None:
+        raise _absent(operator.__name__, [x])
+    dims = {dim % x.ndim for dim in ([given] if isinstance(given, int) else given)}
+    places: list[Placement] = []
+    for place in x.placements:
+        if isinstance(place, Shard):
+            if place.dim in dims:
+                raise _absent(operator.__name__, [x])
+            lost = 0 if keeps else sum(dim < place.dim for dim in dims)
+            places.append(Shard(place.dim - lost))
+        else:
+            places.append(place)
+    shape = [1 if dim in dims else n for dim, n in enumerate(x.shape)]
+    whole = shape if keeps else [n for dim, n in enumerate(x.shape) if dim not in dims]
+    result = operator(x.local(), *args[1:], **kwargs)
+    return made(result, x.device_mesh, places, whole)
+
+
+def _extreme(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    x, name = args[0], operator.__name__
+    if len(args) > 1 or _dims(args, kwargs) or any(isinstance(p, Partial) for p in x.placements):
+        raise _absent(name, [x])
+    if x.requires_grad:
+        raise NotImplementedError(f"{name}: the derivative for a DTensor; detach() it")
+    op, local = _EXTREMES[name], x.local()
+    if local.numel():
+        found = operator(local).reshape(())
+    else:  # this rank's part is empty
+        bounds = core().finfo(x.dtype) if x.is_floating_point() else core().iinfo(x.dtype)
+        worst = bounds.min if op is ReduceOp.MAX else bounds.max
+        found = core().full((), worst, dtype=x.dtype)
+    for dim, place in enumerate(x.placements):
+        if isinstance(place, Shard):
+            found = _transfers.sum_partials(found, op, x.device_mesh.get_group(dim))
+    return made_whole(found, x.device_mesh)
+
+
+def _norm(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The norm of all elements, from the sum of their powers."""
+    x = args[0]
+    order = args[1] if len(args) > 1 else kwargs.get("ord", kwargs.get("p", 2.0))
+    rest = {k: v for k, v in kwargs.items() if k not in ("ord", "p", "dtype")}
+    if len(args) > 2 or _dims((), rest) or order == 0:
+        raise _absent(operator.__name__, [x])
+    order = 2.0 if order in (None, "fro") else float(order)
+    if kwargs.get("dtype") is not None:
+        x = x.to(kwargs["dtype"])
+    if order == float("inf"):
+        return x.abs().max()
+    if order == 2.0:
+        return (x * x).sum().sqrt()
+    return (x.abs() ** order).sum() ** (1.0 / order)
+
+
+# ---- layers --------------------------------------------------------------------------------------
+
+
+def _given(value: Any, mesh: DeviceMesh) -> tuple[Any, tuple[Placement, ...]]:
+    if isinstance(value, DTensor):
+        return value.local(), value.placements
+    return value, (Replicate(),) * mesh.ndim
+
+
+def _named(names: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {**dict(zip(names.split(), args, strict=False)), **kwargs}
+
+
+def _mesh_of(found: dict[str, Any]) -> DeviceMesh:
+    return next(_parts(found)).device_mesh
+
+
+def _linear(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``x @ weight.T + bias``: parts of columns, parts of a sum, or parts of a batch."""
+    found = _named("input weight bias", args, kwargs)
+    mesh, bias = _mesh_of(found), found.get("bias")
+    x, at_x = _given(found["input"], mesh)
+    weight, at_w = _given(found["weight"], mesh)
+    b, at_b = _given(bias, mesh)
+    last = x.ndim - 1
+    places: list[Placement] = []
+    for dim in range(mesh.ndim):
+        group, kinds = mesh.get_group(dim), (at_x[dim], at_w[dim])
+        added = at_b[dim] if bias is not None else None
+        if kinds == (Replicate(), Shard(0)) and added in (None, Shard(0)):
+            x = _transfers.sum_gradients(x, group)
+            places.append(Shard(last))
+        elif kinds == (Shard(last), Shard(1)) and added in (None, Replicate()):
+            # each term of the sum has a part of the bias: the first rank all of it
+            if bias is not None:
+                b = _transfers.sum_gradients(b, group) * float(group.rank() == 0)
+            places.append(Partial())
+        elif isinstance(kinds[0], Shard) and kinds[0] != Shard(last) and kinds[1] == Replicate():
+            weight = _transfers.sum_gradients(weight, group)
+            b = None if bias is None else _transfers.sum_gradients(b, group)
+            places.append(kinds[0])
+        elif kinds == (Replicate(), Replicate()) and added in (None, Replicate()):
+            places.append(Replicate())
+        else:
+            raise _absent("linear", list(_parts(found)))
+    shape = (*found["input"].shape[:-1], found["weight"].shape[0])
+    return made(operator(x, weight, b), mesh, places, shape)
+
+
+def _embedding(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Rows of a table: of parts of each row, or of ranks that have other rows."""
+    found = _named("weight input padding_idx scale_grad_by_freq sparse", args, kwargs)
+    mesh = _mesh_of(found)
+    index, at_i = _given(found["input"], mesh)
+    weight, at_w = _given(found["weight"], mesh)
+    rest = {k: v for k, v in found.items() if k not in ("input", "weight")}
+    rest = {k: v for k, v in rest.items() if v not in (None, False, -1)}
+    places: list[Placement] = []
+    rows: list[int] = []
+    for dim in range(mesh.ndim):
+        kinds = (at_i[dim], at_w[dim])
+        if kinds == (Replicate(), Shard(1)):
+            places.append(Shard(index.ndim))
+        elif kinds == (Replicate(), Shard(0)):
+            rows.append(dim)
+            places.append(Partial())
+        elif isinstance(kinds[0], Shard) and kinds[1] == Replicate():
+            weight = _transfers.sum_gradients(weight, mesh.get_group(dim))
+            places.append(kinds[0])
+        elif kinds == (Replicate(), Replicate()):
+            places.append(Replicate())
+        else:
+            raise _absent("embedding", list(_parts(found)))
+    shape = (*found["input"].shape, found["weight"].shape[1])
+    if not rows:
+        return made(operator(weight, index, **rest), mesh, places, shape)
+    if len(rows) > 1 or rest:
+        raise _absent("embedding", list(_parts(found)))
+    result = _some_rows(operator, index, weight, found["weight"])
+    return made(result, mesh, places, shape)
+
+
+def _some_rows(operator: Any, index: Any, weight: Any, table: DTensor) -> Any:
+    """Rows that this rank has; zeros for the others."""
+    _, begin = local_shape(table.shape, table.device_mesh, table.placements)
+    if not weight.shape[0]:
+        return core().zeros(*index.shape, weight.shape[1], dtype=weight.dtype) + weight.sum()
+    here = index - begin[0]
+    mine = (here >= 0) & (here < weight.shape[0])
+    here = core().where(mine, here, core().zeros_like(here))
+    return operator(weight, here) * mine.unsqueeze(-1).to(weight.dtype)
+
+
+def _layer_norm(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A normalization over dimensions that every rank has whole."""
+    found = _named("input normalized_shape weight bias", args, kwargs)
+    mesh = _mesh_of(found)
+    x, at_x = _given(found["input"], mesh)
+    shape = found["normalized_shape"]
+    n = 1 if isinstance(shape, int) else len(shape)
+    for name in ("weight", "bias"):
+        if found.get(name) is None:
+            continue
+        value, at = _given(found[name], mesh)
+        for dim, place in enumerate(at_x):
+            if not isinstance(at[dim], Replicate):
+                raise _absent(operator.__name__, list(_parts(found)))
+            if isinstance(place, Shard):
+                value = _transfers.sum_gradients(value, mesh.get_group(dim))
+        found[name] = value
+    for place in at_x:
+        if isinstance(place, Partial) or (isinstance(place, Shard) and place.dim >= x.ndim - n):
+            raise _absent(operator.__name__, list(_parts(found)))
+    whole = found["input"].shape
+    return made(operator(**{**found, "input": x}), mesh, at_x, whole)
+
+
+def _softmax(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    x = args[0]
+    dim = args[1] if len(args) > 1 else kwargs.get("dim")
+    if dim is None or any(
+        isinstance(p, Partial) or p == Shard(dim % x.ndim) for p in x.placements
+    ):
+        raise _absent(operator.__name__, [x])
+    result = operator(x.local(), *args[1:], **kwargs)
+    return made(result, x.device_mesh, x.placements, x.shape)
+
+
+_RULES: dict[str, Callable[..., Any]] = {
+    "dropout": _dropout,
+    "embedding": _embedding,
+    "layer_norm": _layer_norm,
+    "linear": _linear,
+    "linalg_vector_norm": _norm,
+    "log_softmax": _softmax,
+    "norm": _norm,
+    "softmax": _softmax,
+    "vector_norm": _norm,
+    **dict.fromkeys(_SUMS, _sum),
+    **dict.fromkeys(_EXTREMES, _extreme),
+}

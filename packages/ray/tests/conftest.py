@@ -1,0 +1,50 @@
+"""One Ray instance for all tests, and one job of processes that call each other."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import secrets
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+# no wheel of ray for this version of Python: nothing here can be imported
+pytest.importorskip("ray", reason="the package ray is not installed")
+
+from plait_ray import _instance, rpc
+
+# also Ray's workers, which have this process's environment, import the functions that tests call
+_FOLDER = str(pathlib.Path(__file__).parent)
+sys.path.insert(0, _FOLDER)
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [_FOLDER, os.environ.get("PYTHONPATH")]))
+
+import remote_functions  # noqa: E402
+
+
+@pytest.fixture(scope="session", name="instance")
+def running_instance() -> Iterator[Any]:
+    """The module ray, connected to an instance with room for three workers."""
+    _instance.start(3)
+    yield _instance.library()
+    _instance.library().shutdown()
+
+
+@pytest.fixture(scope="session", name="world")
+def processes_that_call(instance: Any) -> Iterator[None]:
+    """This process is "test", rank 0; the others serve until it calls `shutdown`."""
+    secret = os.environ["PLAIT_JOB_SECRET"] = secrets.token_hex(8)
+    serve = instance.remote(num_cpus=0, max_retries=0)(remote_functions.serve)
+    served = [serve.remote(rank, secret) for rank in (1, 2, 3)]
+    options = rpc.TensorPipeRpcBackendOptions(init_method="tcp://127.0.0.1:1", rpc_timeout=60)
+    rpc.init_rpc("test", rank=0, world_size=4, rpc_backend_options=options)
+    yield
+    with contextlib.suppress(rpc.WorkerLost):  # the victim is lost in a test
+        rpc.shutdown()
+    for each in served[:2]:
+        with contextlib.suppress(instance.exceptions.RayError, rpc.WorkerLost):
+            instance.get(each, timeout=30)
+    del os.environ["PLAIT_JOB_SECRET"]

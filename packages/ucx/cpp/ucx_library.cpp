@@ -1,0 +1,146 @@
+#include "ucx_library.hpp"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <mutex>
+#include <vector>
+
+namespace plait::ucx {
+namespace {
+
+constexpr unsigned first_minor = 10;  // the first with all functions under their present names
+
+std::mutex mutex;
+std::string chosen_path;
+
+// A setting that holds while a library is opened, unless the user has made it.
+class Setting {
+ public:
+  Setting(const char *name, const char *value) : name_(name), made_(!std::getenv(name)) {
+    if (made_) setenv(name, value, 1);
+  }
+  Setting(const Setting &) = delete;
+  ~Setting() {
+    if (made_) unsetenv(name_);
+  }
+
+ private:
+  const char *name_;
+  bool made_;
+};
+
+void *open_first(const std::vector<std::string> &paths, std::string &path, std::string &why) {
+  // its handlers of signals would take the place of Python's, and what it logs is raised as errors
+  const Setting handlers("UCX_ERROR_SIGNALS", ""), level("UCX_LOG_LEVEL", "fatal"),
+      unused("UCX_WARN_UNUSED_ENV_VARS", "n");
+  for (const std::string &each : paths) {
+    if (void *found = dlopen(each.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+      path = each;
+      return found;
+    }
+    const char *error = dlerror();
+    why += (why.empty() ? "" : "; ") + std::string(error ? error : "it cannot be opened");
+  }
+  return nullptr;
+}
+
+template <class F>
+bool find(void *handle, const char *name, F &function, std::string &why) {
+  function = reinterpret_cast<F>(dlsym(handle, name));
+  if (!function) why = std::string("it has no function ") + name;
+  return function;
+}
+
+bool find_all(void *h, Functions &f, std::string &why) {
+  return find(h, "ucp_get_version", f.get_version, why) &&
+         find(h, "ucp_config_read", f.config_read, why) &&
+         find(h, "ucp_config_modify", f.config_modify, why) &&
+         find(h, "ucp_config_release", f.config_release, why) &&
+         find(h, "ucp_init_version", f.init_version, why) &&
+         find(h, "ucp_cleanup", f.cleanup, why) &&
+         find(h, "ucp_worker_create", f.worker_create, why) &&
+         find(h, "ucp_worker_destroy", f.worker_destroy, why) &&
+         find(h, "ucp_worker_get_address", f.worker_get_address, why) &&
+         find(h, "ucp_worker_release_address", f.worker_release_address, why) &&
+         find(h, "ucp_worker_get_efd", f.worker_get_efd, why) &&
+         find(h, "ucp_worker_arm", f.worker_arm, why) &&
+         find(h, "ucp_worker_progress", f.worker_progress, why) &&
+         find(h, "ucp_worker_signal", f.worker_signal, why) &&
+         find(h, "ucp_ep_create", f.ep_create, why) &&
+         find(h, "ucp_ep_close_nbx", f.ep_close_nbx, why) &&
+         find(h, "ucp_tag_send_nbx", f.tag_send_nbx, why) &&
+         find(h, "ucp_tag_recv_nbx", f.tag_recv_nbx, why) &&
+         find(h, "ucp_tag_probe_nb", f.tag_probe_nb, why) &&
+         find(h, "ucp_tag_msg_recv_nbx", f.tag_msg_recv_nbx, why) &&
+         find(h, "ucp_request_check_status", f.request_check_status, why) &&
+         find(h, "ucp_request_cancel", f.request_cancel, why) &&
+         find(h, "ucp_request_free", f.request_free, why);
+}
+
+bool load(Functions &f, std::string &why) {
+  std::vector<std::string> paths;
+  if (const char *given = std::getenv("PLAIT_UCX_LIBRARY"); given && *given) {
+    paths = {given};  // this one or none
+  } else {
+    if (!chosen_path.empty()) paths.push_back(chosen_path);
+    paths.emplace_back("libucp.so.0");
+  }
+  void *handle = open_first(paths, f.path, why);
+  if (!handle) {
+    why = "UCX is not there: " + why +
+          "; install libucx-cu13 with pip, or the system's package of UCX (libucx0), or set "
+          "PLAIT_UCX_LIBRARY to the path of libucp.so.0";
+    return false;
+  }
+  if (!find_all(handle, f, why)) {
+    why = f.path + " is not a library of UCX that is known: " + why;
+    return false;
+  }
+  f.get_version(&f.version[0], &f.version[1], &f.version[2]);
+  if (f.version[0] != 1 || f.version[1] < first_minor) {
+    why = f.path + " is of UCX " + std::to_string(f.version[0]) + "." +
+          std::to_string(f.version[1]) + "; 1." + std::to_string(first_minor) +
+          " or a later 1.x is required";
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void set_library_path(const char *path) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  chosen_path = path ? path : "";
+}
+
+const Functions *library(std::string &why) {
+  static Functions *found = nullptr;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (!found) {
+    static Functions functions;
+    functions = {};
+    if (!load(functions, why)) return nullptr;
+    found = &functions;
+  }
+  return found;
+}
+
+const char *status_text(Status s) {
+  switch (s) {
+    case -3: return "input or output failed";
+    case -4: return "out of memory";
+    case -6: return "it cannot be reached";
+    case -8:
+    case -22: return "the transport cannot do this";
+    case -9: return "the message is longer than the memory for it";
+    case -14: return "there is no network device";
+    case -16: return "cancelled";
+    case -20: return "it did not answer";
+    case -24: return "not connected";
+    case -25: return "the connection was closed by the other side";
+    default: return "UCX reports an error";
+  }
+}
+
+}  // namespace plait::ucx

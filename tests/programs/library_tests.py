@@ -1,0 +1,449 @@
+"""Run a sample of a library's own tests on PyTorch, and those that passed there on plait.
+
+    library_tests.py --pytorch PYTHON [--seconds 1800] [--seed 17] LIBRARY CHECKOUT
+
+PYTHON is the interpreter of an environment with PyTorch, the libraries and test_requirements.txt;
+this one has plait instead of PyTorch. CHECKOUT is a folder with the library's repository, at the
+installed version or near it. The tests are listed on PyTorch, shuffled with the seed, and run there
+in fresh processes until the seconds are used up; what passed then runs on plait, in the same
+groups. --page and --json replace the library's part of a page and of its records; --again runs on
+plait what a run recorded in --work before. A test that crashes or hangs ends its process only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import datetime
+import json
+import os
+import pathlib
+import platform
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from compare_programs import OURS, versions
+
+__all__ = ["Library", "Outcome", "Suite", "groups", "main", "sample", "table"]
+
+HERE = pathlib.Path(__file__).resolve().parent
+MARKS = ("<!-- table of tests -->", "<!-- end of the table of tests -->")
+START = 420.0  # seconds until the first test of a process begins
+
+
+@dataclasses.dataclass(frozen=True)
+class Library:
+    """Where a repository has its tests, and how they are started.
+
+    ``kept`` are the folders and files that the tests need: the rest of the repository, the library's
+    sources above all, must not be found instead of the installed library. ``path`` is put on
+    PYTHONPATH; ``files`` is how many test files a sample is taken from, 0 for all.
+    """
+
+    name: str
+    distribution: str
+    kept: tuple[str, ...]
+    tests: tuple[str, ...]
+    path: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    files: int = 0
+
+
+LIBRARIES = {
+    library.name: library
+    for library in (
+        Library("accelerate", "accelerate", ("tests", "examples"), ("tests",)),
+        Library("gpytorch", "gpytorch", ("test",), ("test",)),
+        Library(
+            "lightning",
+            "lightning",
+            ("tests",),
+            ("tests/tests_pytorch", "tests/tests_fabric"),
+            ("tests",),
+        ),
+        Library("peft", "peft", ("tests", "examples"), ("tests",)),
+        Library("pyro", "pyro-ppl", ("tests", "examples", "setup.cfg"), ("tests",)),
+        Library("timm", "timm", ("tests",), ("tests",)),
+        Library("torch_geometric", "torch-geometric", ("test", "pyproject.toml"), ("test",)),
+        Library("torchmetrics", "torchmetrics", ("tests",), ("tests/unittests",), ("tests",)),
+        Library("torchvision", "torchvision", ("test", "references"), ("test",)),
+        Library(
+            "transformers",
+            "transformers",
+            ("tests", "examples", "utils", "conftest.py", "pyproject.toml", "setup.py"),
+            ("tests",),
+            files=200,
+        ),
+    )
+}
+
+
+@dataclasses.dataclass
+class Outcome:
+    """How a test ended: `passed`, `failed`, `skipped`, `crashed`, `hung` or `not found`."""
+
+    result: str
+    error: str = ""
+    seconds: float = 0.0
+
+
+class Suite:
+    """A library's tests in a folder of their own, and one interpreter to run them."""
+
+    def __init__(
+        self, library: Library, folder: pathlib.Path, command: Sequence[str], limit: float
+    ) -> None:
+        self.library = library
+        self.folder = folder
+        self.command = [*command, "-m", "pytest", "-p", "recording_tests", "-q", "--tb=short"]
+        self.command += ["-p", "no:cacheprovider", "--rootdir", str(folder)]
+        self.command += ["--continue-on-collection-errors", *library.words]
+        self.limit = limit
+        self.not_collected: dict[str, str] = {}
+
+    def environment(self, record: pathlib.Path, chosen: pathlib.Path | None) -> dict[str, str]:
+        """Return the environment variables of a process: offline, and with the plugin."""
+        paths = [str(HERE), *(str(self.folder / word) for word in self.library.path)]
+        # of this process, and so of plait
+        before = os.environ.get("PYTHONPATH") if self.command[0] == sys.executable else None
+        return {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([*paths, *([before] if before else [])]),
+            "TESTS_RECORD": str(record),
+            "TESTS_CHOSEN": str(chosen or ""),
+            "HF_HUB_OFFLINE": "1",
+            "HF_DATASETS_OFFLINE": "1",
+            "TRANSFORMERS_OFFLINE": "1",
+            "HF_HOME": str(self.folder / "hub"),
+            "TORCH_HOME": str(self.folder / "hub"),
+            "MPLBACKEND": "agg",
+            "WANDB_MODE": "disabled",
+            "CUDA_VISIBLE_DEVICES": "",
+            "PYTHONHASHSEED": "0",
+        }
+
+    def start(
+        self, words: Sequence[str], record: pathlib.Path, chosen: pathlib.Path | None
+    ) -> subprocess.Popen[bytes]:
+        """Start pytest on files or folders; its output goes beside the record."""
+        with open(record.with_suffix(".log"), "ab") as log:
+            return subprocess.Popen(
+                [*self.command, *words],
+                cwd=self.folder,
+                env=self.environment(record, chosen),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def listed(self, chooser: random.Random) -> list[str]:
+        """Return the ids of the library's tests, of ``files`` files at most."""
+        words = list(self.library.tests)
+        if self.library.files:
+            found = [
+                str(path.relative_to(self.folder))
+                for word in words
+                for path in sorted((self.folder / word).rglob("test_*.py"))
+            ]
+            words = sorted(chooser.sample(found, min(self.library.files, len(found))))
+        with tempfile.TemporaryDirectory() as place:
+            record = pathlib.Path(place) / "record"
+            process = self.start(["--collect-only", *words], record, None)
+            process.wait()
+            lines = record.read_text().splitlines() if record.exists() else []
+            if not lines:
+                raise SystemExit(record.with_suffix(".log").read_text()[-3000:])
+        events = [json.loads(line) for line in lines]
+        self.not_collected = {one["file"]: one["error"] for one in events if "file" in one}
+        return list(dict.fromkeys(one["listed"] for one in events if "listed" in one))
+
+    def run(self, names: Sequence[str], until: float | None = None) -> dict[str, Outcome]:
+        """Run tests and return how they ended; past the time ``until`` the rest is left out."""
+        done: dict[str, Outcome] = {}
+        with tempfile.TemporaryDirectory() as place:
+            while rest := [name for name in names if name not in done]:
+                if until is not None and time.monotonic() > until:
+                    break
+                one = Process(self, rest, pathlib.Path(place))
+                ended = one.follow(until)
+                done.update(one.outcomes)
+                if ended == "time":
+                    break
+                if one.running:
+                    done[one.running] = Outcome(
+                        *("hung", f"not done after {self.limit:.0f} s")
+                        if ended == "limit"
+                        else ("crashed", ended),
+                        self.limit if ended == "limit" else 0.0,
+                    )
+                else:  # pytest came to its end: what it did not run it did not find
+                    why = one.reasons or {"": ended}
+                    for name in rest:
+                        error = why.get(name.partition("::")[0], why.get("", ""))
+                        done.setdefault(name, Outcome("not found", error))
+        return done
+
+
+class Process:
+    """One process of pytest and what its record says so far."""
+
+    def __init__(self, suite: Suite, names: Sequence[str], place: pathlib.Path) -> None:
+        self.suite = suite
+        self.outcomes: dict[str, Outcome] = {}
+        self.reasons: dict[str, str] = {}
+        self.running = ""
+        self.changed = time.monotonic()
+        self.begun = False
+        self.read = 0
+        self.record = place / "record"
+        self.record.unlink(missing_ok=True)
+        chosen = place / "chosen"
+        chosen.write_text("\n".join(names))
+        files = list(dict.fromkeys(name.partition("::")[0] for name in names))
+        self.process = suite.start(files, self.record, chosen)
+
+    def follow(self, until: float | None) -> str:
+        """Wait for the end, and return `time`, `limit` or how the process ended."""
+        while self.process.poll() is None:
+            time.sleep(0.1)
+            self.take()
+            now = time.monotonic()
+            late = now - self.changed > (self.suite.limit if self.begun else START)
+            if late or (until is not None and now > until):
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
+                self.take()
+                return "limit" if late else "time"
+        self.take()
+        try:  # what a test started and left behind
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        code = self.process.returncode
+        if code < 0:
+            return f"ended by signal {signal.Signals(-code).name}"
+        log = self.record.with_suffix(".log").read_text(errors="replace").strip().splitlines()
+        return f"pytest ended with exit code {code}: {log[-1] if log else ''}"
+
+    def take(self) -> None:
+        """Read the events that are new."""
+        if not self.record.exists():
+            return
+        with open(self.record) as file:
+            file.seek(self.read)
+            text = file.read()
+        whole = text[: text.rfind("\n") + 1]
+        self.read += len(whole.encode())
+        for line in whole.splitlines():
+            self.changed = time.monotonic()
+            self.note(json.loads(line))
+
+    def note(self, event: dict[str, Any]) -> None:
+        """Take one event."""
+        if "file" in event:
+            self.reasons[event["file"]] = event["error"]
+        if "begun" in event:
+            self.running, self.begun = event["begun"], True
+        if "step" in event:
+            before = self.outcomes.get(event["step"])
+            if before is None or (before.result == "passed" and event["outcome"] != "passed"):
+                result = Outcome(event["outcome"], event["error"], round(event["seconds"], 3))
+                self.outcomes[event["step"]] = result
+        if "ended" in event:
+            self.running = ""
+
+
+def isolated(library: Library, checkout: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
+    """Copy what the tests need into a folder, without the library's sources, and return it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for word in library.kept:
+        source, target = checkout / word, folder / word
+        if source.is_dir():
+            shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
+        elif source.exists():
+            shutil.copy(source, target)
+    for word in library.tests:
+        if not (folder / word).is_dir():
+            raise SystemExit(f"library_tests.py: {checkout} has no folder {word}")
+    return folder
+
+
+def sample(
+    suite: Suite, seed: int, seconds: float, at_once: int
+) -> tuple[int, list[list[str]], dict[str, Outcome]]:
+    """List, shuffle and run tests on PyTorch; return how many there are, the groups, the results."""
+    chooser = random.Random(seed)
+    names = suite.listed(chooser)
+    chooser.shuffle(names)
+    print(f"{suite.library.name}: {len(names)} tests", flush=True)
+    until = time.monotonic() + seconds
+    made: list[list[str]] = []
+    results: dict[str, Outcome] = {}
+    for first in range(0, len(names), at_once):
+        # a file's tests one after the other, so that its fixtures are made once
+        group = sorted(names[first : first + at_once], key=lambda name: name.partition("::")[0])
+        done = suite.run(group, until)
+        made.append([name for name in group if name in done])
+        results.update(done)
+        if time.monotonic() > until:
+            break
+    return len(names), made, results
+
+
+def groups(results: dict[str, Outcome]) -> list[dict[str, Any]]:
+    """Return what did not pass by its cause, the most frequent first."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, outcome in results.items():
+        if outcome.result == "passed":
+            continue
+        text = outcome.error if outcome.result == "failed" else f"{outcome.result}: {outcome.error}"
+        error = re.sub(r" \[[^\]]*\]$", "", text)
+        key = re.sub(r"0x[0-9a-f]+|\d+(\.\d+)?(e[-+]?\d+)?", "#", error)[:120]
+        group = found.setdefault(key, {"error": text[:400], "count": 0, "tests": []})
+        group["count"] += 1
+        group["tests"].append(name)
+    return sorted(found.values(), key=lambda group: (-group["count"], group["error"]))
+
+
+def counted(results: dict[str, Outcome]) -> dict[str, int]:
+    """Return how many tests ended how."""
+    counts: dict[str, int] = {}
+    for outcome in results.values():
+        counts[outcome.result] = counts.get(outcome.result, 0) + 1
+    return counts
+
+
+def table(parts: dict[str, dict[str, Any]]) -> str:
+    """Return the libraries' counts as a table in Markdown."""
+    lines = [
+        "| library | tests of | date | seconds | tests | run | passed on PyTorch "
+        "| of these on plait | share |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name, part in sorted(parts.items()):
+        share = 100.0 * part["passed"] / max(1, part["passed_on_pytorch"])
+        lines.append(
+            f"| {name} {part['version']} | {part['tests_of']} | {part['date']} "
+            f"| {part['seconds']:.0f} | {part['tests']} | {part['run']} "
+            f"| {part['passed_on_pytorch']} | {part['passed']} | {share:.1f} % |"
+        )
+    return "\n".join(lines)
+
+
+def publish(part: dict[str, Any], name: str, page: pathlib.Path | None, file: pathlib.Path) -> None:
+    """Put a library's counts among the records, and the table of all into the page."""
+    parts = json.loads(file.read_text()) if file.exists() else {}
+    parts[name] = part
+    file.write_text(json.dumps(dict(sorted(parts.items())), indent=1) + "\n")
+    if page:
+        before, _, rest = page.read_text().partition(MARKS[0])
+        after = rest.partition(MARKS[1])[2]
+        page.write_text(f"{before}{MARKS[0]}\n{table(parts)}\n{MARKS[1]}{after}")
+
+
+def parsed(arguments: list[str]) -> argparse.Namespace:
+    """Return the command line's values."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("library", choices=sorted(LIBRARIES))
+    parser.add_argument("checkout", type=pathlib.Path)
+    parser.add_argument("--pytorch", required=True, help="the Python of PyTorch's environment")
+    parser.add_argument("--seed", type=int, default=17)
+    parser.add_argument("--seconds", type=float, default=1800.0, help="time on PyTorch")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds for a test")
+    parser.add_argument("--at-once", type=int, default=250, help="tests of a process")
+    parser.add_argument("--tests-of", default="", help="the version that CHECKOUT is of")
+    parser.add_argument("--work", type=pathlib.Path, help="a folder to work in and keep")
+    parser.add_argument("--again", action="store_true", help="on plait only, from --work")
+    parser.add_argument("--failed", action="store_true", help="with --again, what failed last")
+    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--page", type=pathlib.Path)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command line; the exit code is 0 whatever the tests gave."""
+    given = parsed(arguments)
+    library = LIBRARIES[given.library]
+    work = given.work or pathlib.Path(tempfile.mkdtemp())
+    folder = isolated(library, given.checkout, work / library.name)
+    kept = work / f"{library.name}.json"
+    if given.again:
+        record = json.loads(kept.read_text())
+    else:
+        suite = Suite(library, folder, [given.pytorch], given.limit)
+        begin = time.monotonic()
+        number, made, theirs = sample(suite, given.seed, given.seconds, given.at_once)
+        record = {
+            "tests": number,
+            "groups": made,
+            "pytorch": {name: dataclasses.asdict(one) for name, one in theirs.items()},
+            "not_collected": suite.not_collected,
+            "pytorch_seconds": round(time.monotonic() - begin),
+            "seconds": given.seconds,
+            "seed": given.seed,
+        }
+        kept.write_text(json.dumps(record, indent=1))
+    theirs = {name: Outcome(**one) for name, one in record["pytorch"].items()}
+    print(f"{library.name}: on PyTorch {counted(theirs)}", flush=True)
+    suite = Suite(library, folder, [sys.executable, *OURS], given.limit)
+    ours: dict[str, Outcome] = {}
+    if given.failed:
+        ours = {name: Outcome(**one) for name, one in record["plait"].items()}
+    begin = time.monotonic()
+    for group in record["groups"]:
+        known = ours if given.failed else {}
+        passed = [name for name in group if theirs[name].result == "passed"]
+        wanted = [n for n in passed if n not in known or known[n].result != "passed"]
+        ours.update(suite.run(wanted))
+    record["plait"] = {name: dataclasses.asdict(one) for name, one in ours.items()}
+    record["plait_seconds"] = round(time.monotonic() - begin)
+    kept.write_text(json.dumps(record, indent=1))
+    show(record, ours, given, library)
+    return 0
+
+
+def show(
+    record: dict[str, Any], ours: dict[str, Outcome], given: argparse.Namespace, library: Library
+) -> None:
+    """Print what was found, and publish it where the command line says."""
+    counts = counted(ours)
+    found = groups(ours)
+    both = versions(given.pytorch), versions(sys.executable)
+    version = both[0].get(library.distribution, "")
+    part = {
+        "version": version,
+        "tests_of": given.tests_of or version,
+        "date": datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat(),
+        "python": platform.python_version(),
+        "torch": both[0].get("torch"),
+        "plait": both[1].get("plait-torch", "of the working tree"),
+        "seed": record["seed"],
+        "seconds": record["seconds"],
+        "pytorch_seconds": record["pytorch_seconds"],
+        "plait_seconds": record["plait_seconds"],
+        "tests": record["tests"],
+        "run": len(record["pytorch"]),
+        "on_pytorch": counted({n: Outcome(**one) for n, one in record["pytorch"].items()}),
+        "passed_on_pytorch": len(ours),
+        "passed": counts.get("passed", 0),
+        "on_plait": counts,
+        "causes": [{**group, "tests": group["tests"][:5]} for group in found],
+    }
+    print(f"{library.name}: on plait {counts}", flush=True)
+    for group in found:
+        print(f"{group['count']:5} {group['error']}\n      {group['tests'][0]}", flush=True)
+    if given.json:
+        publish(part, library.name, given.page, given.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

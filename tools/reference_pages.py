@@ -1,0 +1,118 @@
+"""Write the reference pages of modules with many names: one page for each topic.
+
+    python tools/reference_pages.py docs/reference/names
+
+A topic is the file that defines a name: `plait_nn._conv` is the page "Conv" of `plait_nn`. Each
+page has the docstring of the file and then its public names; the page of the module lists them.
+Operators are left out, as they have pages of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pathlib
+import shutil
+import sys
+from types import ModuleType
+from typing import Any
+
+import plait_abi
+
+__all__ = ["main", "pages_of"]
+
+MODULES = (
+    "plait_autograd",
+    "plait_core",
+    "plait_core.array_api",
+    "plait_distributed",
+    "plait_nn",
+    "plait_nn.distributions",
+    "plait_nn.functional",
+    "plait_nn.init",
+    "plait_nn.utils",
+    "plait_optim",
+    "plait_optim.lr_scheduler",
+    "plait_profiler",
+)
+# names that the page of another package documents
+ELSEWHERE = ("plait_abi",)
+# what has no file of its own in Python
+COMPILED = {"plait_core": "Tensor", "plait_core._core": "Settings", "": "Constants"}
+
+
+def _topic(module: ModuleType, name: str) -> str | None:
+    """Return the file that defines a name; None if it has no place in the module's pages."""
+    value = getattr(module, name)
+    if isinstance(value, (plait_abi.Operator, ModuleType)):
+        return None
+    home = getattr(value, "__module__", None) or ""
+    if home.split(".")[0] in ELSEWHERE:
+        return None
+    ours = home in COMPILED or home.startswith(module.__name__.split(".")[0] + ".")
+    return home if ours else ""
+
+
+def _title(topic: str) -> str:
+    if topic in COMPILED:
+        return COMPILED[topic]
+    return topic.rsplit(".", 1)[1].strip("_").replace("_", " ").capitalize()
+
+
+def _directive(module: ModuleType, name: str) -> list[str]:
+    value: Any = getattr(module, name)
+    full = f"{module.__name__}.{name}"
+    if isinstance(value, type):
+        return [f".. autoclass:: {full}", "   :members:", ""]
+    if callable(value):
+        return [f".. autofunction:: {full}", ""]
+    return [f".. py:data:: {full}", f"   :type: {type(value).__name__}", ""]
+
+
+def _page(module: ModuleType, topic: str, names: list[str]) -> str:
+    lines = [f"# {_title(topic)}", ""]
+    text = getattr(sys.modules.get(topic), "__doc__", None) if topic not in COMPILED else None
+    lines += ["```{eval-rst}"]
+    if text:
+        lines += [text.strip().partition("\n\n")[0], ""]
+    for name in names:
+        lines += _directive(module, name)
+    return "\n".join([*lines, "```", ""])
+
+
+def pages_of(module: ModuleType) -> dict[str, str]:
+    """Return the pages of a module's public names by their file names, `index` among them."""
+    topics: dict[str, list[str]] = {}
+    for name in sorted(getattr(module, "__all__", ()), key=lambda n: (n.lower(), n)):
+        topic = _topic(module, name)
+        if topic is not None:
+            topics.setdefault(topic, []).append(name)
+    pages, listed = {}, []
+    for topic, names in sorted(topics.items(), key=lambda item: _title(item[0])):
+        file = _title(topic).lower().replace(" ", "_")
+        pages[file] = _page(module, topic, names)
+        shown = ", ".join(f"`{name}`" for name in names)
+        listed.append(f"- {{doc}}`{_title(topic)} <{file}>`: {shown}")
+    head = [f"# `{module.__name__}`", "", "```{eval-rst}"]
+    head += [f".. automodule:: {module.__name__}", "   :no-members:", "```", ""]
+    tree = ["```{toctree}", ":hidden:", "", *pages, "```", ""]
+    pages["index"] = "\n".join([*head, *listed, "", *tree])
+    return pages
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages to the folder of the command line."""
+    parser = argparse.ArgumentParser("tools/reference_pages.py", description=__doc__)
+    parser.add_argument("folder", type=pathlib.Path)
+    folder: pathlib.Path = parser.parse_args(arguments).folder
+    shutil.rmtree(folder, ignore_errors=True)
+    for name in MODULES:
+        there = folder / name
+        there.mkdir(parents=True)
+        for file, text in pages_of(importlib.import_module(name)).items():
+            (there / f"{file}.md").write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
