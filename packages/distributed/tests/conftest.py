@@ -80,9 +80,7 @@ class _Job:
         answer = None
         if self.rank < size:
             try:
-                dist.init_process_group(
-                    "mpi", f"mpi:test {self._count}", timeout, size, self.rank
-                )
+                dist.init_process_group("mpi", f"mpi:test {self._count}", timeout, size, self.rank)
                 answer = work(self.rank)
             except BaseException as error:
                 answer = type(error)(*error.args)

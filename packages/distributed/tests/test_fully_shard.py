@@ -98,9 +98,7 @@ def sharded(rank: int, size: int, options: dict[str, Any], shared: dict[str, Any
     pc.manual_seed(0)
     model = shard(Net(), **shared)
     optimizer = optim.AdamW(model.parameters(), lr=0.05)
-    norms = train(
-        model, optimizer, batches(size)[:, 2 * rank : 2 * rank + 2], **options
-    )
+    norms = train(model, optimizer, batches(size)[:, 2 * rank : 2 * rank + 2], **options)
     for p in model.parameters():
         assert isinstance(p, DTensor)
         assert p.grad is None
@@ -114,9 +112,7 @@ def check(ranks: Any, size: int, shared: Any = None, close: float = 1e-5, **opti
     again = found if size > 2 else ranks(size, lambda r: sharded(r, size, options, shared or {}))
     for (parameters, own), (others, _) in zip(found, again, strict=True):
         assert own == pytest.approx(norms, rel=1e-4)
-        for mine, first, repeated, other in zip(
-            parameters, found[0][0], others, want, strict=True
-        ):
+        for mine, first, repeated, other in zip(parameters, found[0][0], others, want, strict=True):
             assert (mine == first).all()  # the same bits on all ranks
             assert (mine == repeated).all()  # and in every run
             assert abs(mine - other).max() < close

@@ -191,6 +191,9 @@ PLAIT_EXPORT const char *plait_ucx_version(unsigned *numbers) {
   return nullptr;
 }
 
+// Finishes what was begun, and tells the others that this process ends.
+PLAIT_EXPORT void plait_ucx_disconnect() { plait::ucx::quiesce(); }
+
 PLAIT_EXPORT const plait_plugin plait_plugin_v1{PLAIT_HEADER(plait_plugin), "plait_ucx", "0.1.0",
                                                 0,  // it is chosen by its name
                                                 plait::ucx::init, plait::ucx::quiesce};

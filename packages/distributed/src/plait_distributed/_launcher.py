@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any
 
+from plait_distributed._hosts import Outcome
 from plait_distributed._peers import Watch, process_state
 
 __all__ = ["Job"]
@@ -78,7 +79,7 @@ class _Process:
         """Return how it ended, with the traceback that it wrote."""
         code = self.popen.returncode
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
-        text = f"plait_distributed.run: rank {self.rank} (pid {self.popen.pid}) {how}"
+        text = f"rank {self.rank} (pid {self.popen.pid}) {how}"
         lines = self.tail.decode(errors="replace").splitlines()
         starts = [i for i, line in enumerate(lines) if line.startswith("Traceback (most recent")]
         if not starts:
@@ -105,6 +106,7 @@ class Job:
         environments: the environment variables of each process.
         restarts: how many processes that fail are started again in their places, while the others
             go on. None: all are ended when one fails.
+        orders: None, or what has a descriptor that is readable when all must end.
     """
 
     def __init__(
@@ -112,8 +114,10 @@ class Job:
         command: Sequence[str],
         environments: Sequence[Mapping[str, str]],
         restarts: int | None = None,
+        orders: Any = None,
     ) -> None:
         self._command = list(command)
+        self._orders = orders
         self._environments = environments
         self._restarts = restarts
         self._restarted = 0
@@ -128,12 +132,20 @@ class Job:
         return self._asked_to_end != 0
 
     def run(self) -> int:
-        """Run all; return 0, or the exit code of the first that fails."""
+        """Run all; return 0, or the exit code of the first that fails, which is reported."""
+        outcome = self.outcome()
+        if outcome.report:
+            print(f"plait_distributed.run: {outcome.report}", file=sys.stderr, flush=True)
+        return outcome.code
+
+    def outcome(self) -> Outcome:
+        """Run all; return how they ended."""
         before = {}
         if threading.current_thread() is threading.main_thread():
             before = {number: signal.signal(number, self._forward) for number in _FORWARDED}
         try:
-            for rank, environment in enumerate(self._environments):
+            for environment in self._environments:
+                rank = int(environment["RANK"])
                 self._processes.append(_Process(rank, self._command, environment))
             for process in self._processes:
                 process.read_errors()
@@ -143,11 +155,12 @@ class Job:
             for number, handler in before.items():
                 signal.signal(number, handler)
         if first is None or (self._ended_well and self._restarts is not None):
-            return 128 + self._asked_to_end if self._asked_to_end else 0
+            code = 128 + self._asked_to_end if self._asked_to_end else 0
+            return Outcome(code, asked=self.asked_to_end)
         first.finish_reading()
-        print(first.report(), file=sys.stderr, flush=True)
         code = first.popen.returncode
-        return code if code > 0 else 128 - code
+        code = code if code > 0 else 128 - code
+        return Outcome(code, first.report(), first.followed_another())
 
     def _forward(self, number: int, _: FrameType | None) -> None:
         if number in _ENDING:
@@ -161,23 +174,29 @@ class Job:
         with selectors.DefaultSelector() as selector:
             for process in self._processes:
                 selector.register(os.pidfd_open(process.popen.pid), selectors.EVENT_READ, process)
+            if self._orders is not None:
+                selector.register(self._orders, selectors.EVENT_READ, None)
             try:
                 return self._watch(selector)
             finally:
                 for key in list(selector.get_map().values()):
-                    os.close(key.fd)
+                    if key.data is not None:
+                        os.close(key.fd)
 
     def _watch(self, selector: selectors.BaseSelector) -> _Process | None:
         failed: list[_Process] = []
         deadline = float("inf")
-        while selector.get_map():
+        others = 0 if self._orders is None else 1
+        while len(selector.get_map()) > others:
             left = deadline - time.monotonic()
             if left <= 0:
                 break
             if self._restarts is not None:
                 self._end_stopped()
             for key, _ in selector.select(min(left, 0.5)):
-                process: _Process = key.data
+                process: _Process | None = key.data
+                if process is None:
+                    return None  # another host orders it
                 if process.popen.poll() is None:
                     continue
                 selector.unregister(key.fd)
@@ -215,11 +234,11 @@ class Job:
         process.signal(signal.SIGKILL)  # what it started
         again = self._restarted < self._restarts
         what = "it is started again" if again else "the others go on"
-        print(f"{process.report()}\n  {what}", file=sys.stderr, flush=True)
+        print(f"plait_distributed.run: {process.report()}\n  {what}", file=sys.stderr, flush=True)
         if not again:
             return False
         self._restarted += 1
-        environment = dict(self._environments[process.rank])
+        environment = dict(self._environments[self._processes.index(process)])
         environment["TORCHELASTIC_RESTART_COUNT"] = str(self._restarted)
         new = _Process(process.rank, self._command, environment)
         self._processes[self._processes.index(process)] = new

@@ -317,4 +317,3 @@ def init_device_mesh(
         )
     grid = core().arange(world.size()).view(shape)
     return DeviceMesh(device_type, grid, mesh_dim_names=mesh_dim_names)
-

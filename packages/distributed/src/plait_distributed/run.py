@@ -1,4 +1,4 @@
-"""Starts a program in several processes of this host: ``python -m plait_distributed.run``.
+"""Starts a program in several processes: ``python -m plait_distributed.run``.
 
     python -m plait_distributed.run -n 4 train.py --epochs 3
     python -m plait_distributed.run -n 2 -m package.module
@@ -7,6 +7,12 @@ Each process gets torchrun's environment variables: RANK, LOCAL_RANK, WORLD_SIZE
 MASTER_ADDR, MASTER_PORT and TORCHELASTIC_RUN_ID. If one fails, the others are ended, and the
 launcher says which it was, with its traceback, and exits with its code. With --max-restarts all are
 started again; with --elastic as well, the one that failed alone.
+
+On several hosts each has a launcher; the first one's listens at the master's address, and they prove
+to each other that they know a secret, which the processes use, too:
+
+    python -m plait_distributed.run --nnodes 2 --node-rank 0 --master-addr 10.0.0.1 \\
+        --secret-file job.key -n 4 train.py
 """
 
 from __future__ import annotations
@@ -18,9 +24,15 @@ import socket
 import sys
 from collections.abc import Sequence
 
+from plait_distributed._authentication import job_secret
+from plait_distributed._errors import DistNetworkError
+from plait_distributed._hosts import Attempt, Coordinator, Hosts, Terms
 from plait_distributed._launcher import Job
+from plait_distributed._meeting import is_here
 
 __all__ = ["main", "parser"]
+
+_DEFAULT_PORT = 29500
 
 
 def parser() -> argparse.ArgumentParser:
@@ -34,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
     """
     made = argparse.ArgumentParser(
         prog="python -m plait_distributed.run",
-        description="Start a program in several processes of this host.",
+        description="Start a program in several processes of this host, or of several.",
         allow_abbrev=False,
     )
     add = made.add_argument
@@ -45,13 +57,26 @@ def parser() -> argparse.ArgumentParser:
         default="1",
         help="the number of processes; auto or cpu: one for each processor",
     )
-    add("--nnodes", default="1", help="the number of hosts: 1, as others are not there")
-    add("--node-rank", "--node_rank", type=int, default=0, help="0")
-    add("--standalone", action="store_true", help="on this host alone, as always")
-    add("--master-addr", "--master_addr", default="127.0.0.1", help="of this host")
-    add("--master-port", "--master_port", type=int, default=None, help="a free one by default")
+    add("--nnodes", default="1", help="the number of hosts, or the fewest and the most, MIN:MAX")
+    add("--node-rank", "--node_rank", type=int, default=-1, help="this host's number, from 0")
+    add(
+        "--secret-file",
+        "--secret_file",
+        default=None,
+        help="a file, for its owner alone, with a text that all hosts of the job know",
+    )
+    add("--timeout", type=float, default=300.0, help="seconds to wait for the other hosts")
+    add("--standalone", action="store_true", help="ignore --rdzv-endpoint")
+    add("--master-addr", "--master_addr", default="127.0.0.1", help="of the first host")
+    add(
+        "--master-port",
+        "--master_port",
+        type=int,
+        default=None,
+        help="by default a free one, on several hosts 29500",
+    )
     add("--rdzv-backend", "--rdzv_backend", default="static", help="unused")
-    add("--rdzv-endpoint", "--rdzv_endpoint", default="", help="HOST:PORT, of this host")
+    add("--rdzv-endpoint", "--rdzv_endpoint", default="", help="HOST:PORT of the first host")
     add("--rdzv-id", "--rdzv_id", default=None, help="the name of the job")
     add(
         "--max-restarts",
@@ -93,62 +118,129 @@ def main(arguments: Sequence[str] | None = None, prefix: Sequence[str] = ()) -> 
         3
     """
     flags = parser().parse_args(arguments)
-    if _number("nnodes", flags.nnodes.partition(":")[0]) != 1 or flags.node_rank != 0:
-        raise SystemExit(
-            "plait_distributed.run: --nnodes must be 1: several hosts need a provider over MPI or "
-            "UCX, which is not there yet"
-        )
     if flags.max_restarts < 0:
         raise SystemExit(
             f"plait_distributed.run: --max-restarts must not be negative, got {flags.max_restarts}"
         )
+    command = [] if flags.no_python else [sys.executable, "-u", *prefix]
+    command += ["-m"] if flags.module else []
+    command += [flags.program, *flags.arguments]
+    fewest, most = _hosts_of(flags.nnodes)
+    if most == 1:
+        return _run_here(flags, command)
+    try:
+        return _run_on_hosts(flags, command, fewest, most)
+    except (DistNetworkError, ValueError) as error:
+        raise SystemExit(f"plait_distributed.run: {error}") from None
+
+
+def _hosts_of(text: str) -> tuple[int, int]:
+    """Return the fewest and the most hosts of --nnodes."""
+    low, colon, high = text.partition(":")
+    fewest = _number("nnodes", low)
+    most = _number("nnodes", high) if colon else fewest
+    if not 1 <= fewest <= most:
+        raise SystemExit(f"plait_distributed.run: --nnodes must be N or MIN:MAX, got {text}")
+    return fewest, most
+
+
+def _address(flags: argparse.Namespace) -> tuple[str, int | None]:
     host, port = flags.master_addr, flags.master_port
     if flags.rdzv_endpoint and not flags.standalone:
         host, _, text = flags.rdzv_endpoint.rpartition(":")
         host, port = (host or text), (_number("rdzv-endpoint", text) or None if host else port)
-    size = _processes(flags.nproc_per_node)
+    return host, port
+
+
+def _environments(
+    flags: argparse.Namespace, attempt: Attempt, host: str, secret: str
+) -> list[dict[str, str]]:
+    """Return the environment of each process of this host."""
+    size, here = sum(attempt.sizes), attempt.sizes[attempt.node]
     common = {
         "WORLD_SIZE": str(size),
-        "LOCAL_WORLD_SIZE": str(size),
-        "GROUP_RANK": "0",
-        "GROUP_WORLD_SIZE": "1",
+        "LOCAL_WORLD_SIZE": str(here),
+        "GROUP_RANK": str(attempt.node),
+        "GROUP_WORLD_SIZE": str(len(attempt.sizes)),
         "ROLE_NAME": "default",
         "ROLE_WORLD_SIZE": str(size),
         "MASTER_ADDR": host,
-        "MASTER_PORT": str(_free_port() if port is None else port),
-        "TORCHELASTIC_RUN_ID": flags.rdzv_id or secrets.token_hex(8),
-        "TORCHELASTIC_RESTART_COUNT": "0",
+        "MASTER_PORT": str(attempt.port),
+        "TORCHELASTIC_RUN_ID": attempt.job,
+        "TORCHELASTIC_RESTART_COUNT": str(attempt.number),
         "TORCHELASTIC_MAX_RESTARTS": str(flags.max_restarts),
         "PLAIT_ELASTIC_RESTARTS": str(flags.max_restarts if flags.elastic else 0),
-        "PLAIT_JOB_SECRET": secrets.token_hex(16),
+        "PLAIT_JOB_SECRET": secret,
     }
-    if size > 1 and "PLAIT_NUM_THREADS" not in os.environ:
-        common["PLAIT_NUM_THREADS"] = str(max(1, len(os.sched_getaffinity(0)) // size))
-    if size > 1 and "OMP_NUM_THREADS" not in os.environ:
+    if here > 1 and "PLAIT_NUM_THREADS" not in os.environ:
+        common["PLAIT_NUM_THREADS"] = str(max(1, len(os.sched_getaffinity(0)) // here))
+    if here > 1 and "OMP_NUM_THREADS" not in os.environ:
         common["OMP_NUM_THREADS"] = "1"
-    command = [] if flags.no_python else [sys.executable, "-u", *prefix]
-    command += ["-m"] if flags.module else []
-    command += [flags.program, *flags.arguments]
-    environments = [
-        {**os.environ, **common, "RANK": str(r), "LOCAL_RANK": str(r), "ROLE_RANK": str(r)}
-        for r in range(size)
+    ranks = range(attempt.first, attempt.first + here)
+    return [
+        {**os.environ, **common, "RANK": str(r), "LOCAL_RANK": str(i), "ROLE_RANK": str(r)}
+        for i, r in enumerate(ranks)
     ]
-    return _run(command, environments, flags.max_restarts, flags.elastic)
 
 
-def _run(
-    command: Sequence[str], environments: Sequence[dict[str, str]], restarts: int, elastic: bool
-) -> int:
+def _run_here(flags: argparse.Namespace, command: Sequence[str]) -> int:
     """Run the job, and again while it fails and restarts are left; return its exit code."""
-    if elastic:
-        return Job(command, environments, restarts).run()
-    for count in range(restarts + 1):
-        job = Job(command, [{**e, "TORCHELASTIC_RESTART_COUNT": str(count)} for e in environments])
-        code = job.run()
-        if code == 0 or job.asked_to_end or count == restarts:
+    if flags.node_rank > 0:
+        raise SystemExit(
+            f"plait_distributed.run: --node-rank must be 0 on one host, got {flags.node_rank}"
+        )
+    host, port = _address(flags)
+    port = _free_port() if port is None else port
+    job, secret = flags.rdzv_id or secrets.token_hex(8), secrets.token_hex(16)
+    for count in range(flags.max_restarts + 1):
+        attempt = Attempt(count, 0, (_processes(flags.nproc_per_node),), port, job)
+        environments = _environments(flags, attempt, host, secret)
+        if flags.elastic:
+            return Job(command, environments, flags.max_restarts).run()
+        started = Job(command, environments)
+        code = started.run()
+        if code == 0 or started.asked_to_end or count == flags.max_restarts:
             break
-        print(f"plait_distributed.run: start {count + 1} of {restarts} again", file=sys.stderr)
+        print(
+            f"plait_distributed.run: start {count + 1} of {flags.max_restarts} again",
+            file=sys.stderr,
+        )
     return code
+
+
+def _run_on_hosts(flags: argparse.Namespace, command: Sequence[str], fewest: int, most: int) -> int:
+    """Run this host's part of the job; return the job's exit code."""
+    if flags.elastic:
+        raise SystemExit("plait_distributed.run: --elastic works on one host, got several")
+    if flags.secret_file:
+        os.environ["PLAIT_JOB_SECRET_FILE"] = flags.secret_file
+        os.environ.pop("PLAIT_JOB_SECRET", None)
+    secret = job_secret()
+    if not secret:
+        raise SystemExit(
+            "plait_distributed.run: with several hosts the launchers need a secret that all know: "
+            "--secret-file, or the environment variable PLAIT_JOB_SECRET"
+        )
+    host, port = _address(flags)
+    place = host, (_DEFAULT_PORT if port is None else port)
+    if flags.node_rank == 0 or (flags.node_rank < 0 and is_here(host)):
+        terms = Terms(fewest, most, flags.max_restarts, flags.timeout)
+        listening = socket.gethostbyname(host) if ":" not in host else host
+        coordinator = Coordinator((listening, place[1]), secret, terms, flags.rdzv_id or "none")
+        coordinator.start()
+    hosts = Hosts(place, secret, flags.node_rank, _processes(flags.nproc_per_node), flags.timeout)
+    try:
+        while True:
+            attempt = hosts.begin()
+            environments = _environments(flags, attempt, host, secret)
+            outcome = Job(command, environments, orders=hosts).outcome()
+            code, text = hosts.finish(outcome)
+            if text:
+                print(f"plait_distributed.run: {text}", file=sys.stderr, flush=True)
+            if code is not None:
+                return code
+    finally:
+        hosts.close()
 
 
 def _number(name: str, text: str) -> int:

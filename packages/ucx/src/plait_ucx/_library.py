@@ -6,6 +6,7 @@ import ctypes
 import importlib.util
 import os
 import sys
+from multiprocessing import util
 
 import plait_abi
 
@@ -21,6 +22,22 @@ _library.plait_ucx_set_library.argtypes = (ctypes.c_char_p,)
 _library.plait_ucx_set_library.restype = None
 _library.plait_ucx_version.argtypes = (ctypes.POINTER(ctypes.c_uint),)
 _library.plait_ucx_version.restype = ctypes.c_char_p
+_library.plait_ucx_disconnect.argtypes = ()
+_library.plait_ucx_disconnect.restype = None
+
+
+class _Watch:
+    """An object for the after-fork hook of multiprocessing, which needs one."""
+
+
+def _at_end(watch: object = None) -> None:
+    # children of multiprocessing end by os._exit, which runs nothing else
+    util.Finalize(None, _library.plait_ucx_disconnect, exitpriority=-100)
+
+
+_watch = _Watch()
+util.register_after_fork(_watch, _at_end)  # a child forgets its parent's finalizers
+_at_end()
 
 
 def _of_wheel() -> str | None:

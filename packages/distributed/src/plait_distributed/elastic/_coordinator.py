@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import selectors
 import socket
-import struct
 import threading
 import time
 from collections.abc import Iterable
 
-from plait_distributed._peers import Peer, Watch, end_process
-from plait_distributed.elastic._members import Decision, Member, receive, send
+from plait_distributed._authentication import Channel
+from plait_distributed._peers import Peer, Watch, describe_self, end_process
+from plait_distributed.elastic._members import Decision, Greeting, Member, receive, send
+from plait_distributed.elastic._place import Place
 
 __all__ = ["Coordinator", "Terms"]
 
 _PAUSE = 0.02  # seconds between looks at members that have not come
 _GRACE = 10.0  # seconds for a rank that left its group, but runs, to come
-_CREDENTIALS = struct.Struct("3i")  # of a process: its number, its user's, its group's
 
 
 class Terms:
@@ -30,32 +29,23 @@ class Terms:
         self.timeout = timeout
 
 
-class _Guest:
-    """A connection, and what its member said."""
-
-    def __init__(self, end: socket.socket) -> None:
-        self.end = end
-        self.received = bytearray()
-        self.member: Member | None = None
-
-
 class Coordinator(threading.Thread):
     """Serves the members that connect, until it has told them a decision.
 
     Args:
         listening: the socket that has the job's address.
+        place: see `Place`.
         terms: see `Terms`.
-        host: of this process.
-        user: whose processes may come.
     """
 
-    def __init__(self, listening: socket.socket, terms: Terms, host: str, user: int) -> None:
+    def __init__(self, listening: socket.socket, place: Place, terms: Terms) -> None:
         super().__init__(daemon=True, name="plait coordinator")
         self._listening = listening
+        self._place = place
         self._terms = terms
-        self._host = host
-        self._user = user
-        self._guests: dict[int, _Guest] = {}
+        self._host = socket.gethostname()
+        self._lock = threading.Lock()
+        self._guests: list[tuple[Channel, Member]] = []
         self._watch = Watch()
         self._began = time.monotonic()
         self._settled: float | None = None  # since when nobody is waited for but new ranks
@@ -63,53 +53,44 @@ class Coordinator(threading.Thread):
 
     def run(self) -> None:
         """Serve, and close all sockets at the end."""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._listening, selectors.EVENT_READ)
-            try:
-                while not self._decide():
-                    for key, _ in selector.select(_PAUSE):
-                        if key.fileobj is self._listening:
-                            self._accept(selector)
-                        else:
-                            self._read(selector, key.data)
-            finally:
-                self._listening.close()
-                for guest in self._guests.values():
-                    guest.end.close()
+        self._listening.settimeout(_PAUSE)
+        with self._listening:
+            while not self._decide():
+                with contextlib.suppress(OSError):
+                    end, _ = self._listening.accept()
+                    # in a thread, as one that proves nothing takes its time
+                    threading.Thread(target=self._serve, args=(end,), daemon=True).start()
+        with self._lock:
+            for channel, _ in self._guests:
+                channel.close()
 
-    def _accept(self, selector: selectors.BaseSelector) -> None:
-        with contextlib.suppress(OSError):
-            end, _ = self._listening.accept()
-            data = end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-            if _CREDENTIALS.unpack(data)[1] != self._user:
-                end.close()
-                return
-            guest = _Guest(end)
-            self._guests[end.fileno()] = guest
-            selector.register(end, selectors.EVENT_READ, guest)
-
-    def _read(self, selector: selectors.BaseSelector, guest: _Guest) -> None:
+    def _serve(self, end: socket.socket) -> None:
+        """Hear one member, and notice when it is gone."""
+        channel = self._place.accept(end)
+        if channel is None:
+            return
+        guest = None
         try:
-            data = guest.end.recv(1 << 16)
-            if not data:
-                raise EOFError
-            guest.received += data
-            message = receive(guest.received)
-            if message is not None:
-                guest.member = Member(**message)
+            send(channel, Greeting(describe_self()))
+            guest = channel, Member(**receive(channel))
+            with self._lock:
+                self._guests.append(guest)
+            channel.receive()  # nothing more comes
         except (OSError, EOFError, ValueError, TypeError):
-            self._guests.pop(guest.end.fileno())
-            selector.unregister(guest.end)
-            guest.end.close()
+            pass
+        with self._lock:
+            if guest in self._guests:
+                self._guests.remove(guest)
+        channel.close()
 
     # ---- the decision ----------------------------------------------------------------------------
 
     def _present(self) -> list[Member]:
         """Return who is here, one for each place."""
         by_place: dict[int, Member] = {}
-        for guest in self._guests.values():
-            if guest.member is not None:
-                by_place.setdefault(guest.member.place, guest.member)
+        with self._lock:
+            for _, member in self._guests:
+                by_place.setdefault(member.place, member)
         return [by_place[place] for place in sorted(by_place)]
 
     def _decide(self) -> bool:
@@ -182,9 +163,9 @@ class Coordinator(threading.Thread):
         decision = Decision(generation, present, error)
         self._listening.close()  # whoever comes now finds the next coordinator
         told = {id(member) for member in present}
-        for guest in self._guests.values():
-            if id(guest.member) in told:
-                guest.end.setblocking(True)
-                with contextlib.suppress(OSError):
-                    send(guest.end, decision)
+        with self._lock:
+            channels = [channel for channel, member in self._guests if id(member) in told]
+        for channel in channels:
+            with contextlib.suppress(OSError):
+                send(channel, decision)
         return True

@@ -103,9 +103,7 @@ class FSDPModule(_Module):  # type: ignore[misc]
     def set_is_last_backward(self, is_last_backward: bool) -> None:
         """Do nothing: each pass ends by itself."""
 
-    def set_reshard_after_forward(
-        self, reshard_after_forward: bool, recurse: bool = True
-    ) -> None:
+    def set_reshard_after_forward(self, reshard_after_forward: bool, recurse: bool = True) -> None:
         """Choose whether parameters are given back between forward and backward."""
         for state in self._each(recurse):
             state.reshard_after_forward = reshard_after_forward

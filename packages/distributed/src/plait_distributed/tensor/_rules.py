@@ -411,9 +411,7 @@ def _layer_norm(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 def _softmax(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     x = args[0]
     dim = args[1] if len(args) > 1 else kwargs.get("dim")
-    if dim is None or any(
-        isinstance(p, Partial) or p == Shard(dim % x.ndim) for p in x.placements
-    ):
+    if dim is None or any(isinstance(p, Partial) or p == Shard(dim % x.ndim) for p in x.placements):
         raise _absent(operator.__name__, [x])
     result = operator(x.local(), *args[1:], **kwargs)
     return made(result, x.device_mesh, x.placements, x.shape)

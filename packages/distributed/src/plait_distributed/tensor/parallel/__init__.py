@@ -1,5 +1,4 @@
-"""Layers whose parameters processes share, under the names of `torch.distributed.tensor.parallel`.
-"""
+"""Layers whose parameters processes share, under the names of `torch.distributed.tensor.parallel`."""
 
 from __future__ import annotations
 

@@ -45,7 +45,9 @@ def _moved(value: Any, mesh: DeviceMesh, now: Placement, want: Placement) -> Any
     return value.redistribute(placements=[want])
 
 
-def _shard(style: ParallelStyle, module: Any, mesh: DeviceMesh, places: dict[str, Placement]) -> None:
+def _shard(
+    style: ParallelStyle, module: Any, mesh: DeviceMesh, places: dict[str, Placement]
+) -> None:
     """Make a module's own parameters DTensors."""
     for name, parameter in list(module._parameters.items()):
         if parameter is None:

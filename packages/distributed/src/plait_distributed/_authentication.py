@@ -1,0 +1,157 @@
+"""Connections whose two ends have proved to each other that they know the job's secret.
+
+Both send a nonce; each proves the secret by an HMAC over both nonces, in turns, the one that
+connected first. Until then the listening end reads 64 bytes and no more. What follows is in frames:
+a length, bytes, and an HMAC with a key of this connection and the frame's number. Nothing is hidden,
+and nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+import socket
+import stat
+import struct
+from collections.abc import Mapping
+
+from plait_distributed._errors import DistNetworkError
+
+__all__ = ["Channel", "accept", "connect", "job_secret"]
+
+_GREETING = b"PLAITDS1"
+_DIGEST = 32  # bytes
+_LENGTH = struct.Struct("<I")
+_MOST = 64 << 20  # bytes of a frame
+_HANDSHAKE = 10.0  # seconds
+
+
+def job_secret(environment: Mapping[str, str] | None = None) -> str:
+    """Return the job's secret: PLAIT_JOB_SECRET, or what is in the file PLAIT_JOB_SECRET_FILE, which
+    its owner alone may read; '' if there is neither.
+
+    Raises:
+        ValueError: the file cannot be used.
+    """
+    environ = os.environ if environment is None else environment
+    text, path = environ.get("PLAIT_JOB_SECRET", ""), environ.get("PLAIT_JOB_SECRET_FILE", "")
+    if text or not path:
+        return text
+    what = f"the file {path} that PLAIT_JOB_SECRET_FILE names"
+    try:
+        with open(path, encoding="utf-8") as file:
+            if os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+                raise ValueError(f"{what} must be readable by its owner alone (chmod 600)")
+            found = file.read(4096).rstrip()
+    except OSError as error:
+        raise ValueError(f"{what} cannot be read: {error.strerror}") from None
+    if not found:
+        raise ValueError(f"{what} is empty")
+    return found
+
+
+def _mac(key: bytes, *parts: bytes) -> bytes:
+    return hmac.new(key, b"".join(parts), hashlib.sha256).digest()
+
+
+def _exactly(end: socket.socket, size: int) -> bytes:
+    """Return so many bytes; EOFError if the other end closes before."""
+    data = bytearray()
+    while len(data) < size:
+        part = end.recv(min(size - len(data), 1 << 20))
+        if not part:
+            raise EOFError
+        data += part
+    return bytes(data)
+
+
+class Channel:
+    """One end of a connection, behind the proofs."""
+
+    def __init__(self, end: socket.socket, key: bytes, mine: bytes, theirs: bytes) -> None:
+        self._end = end
+        self._key = key
+        self._mine, self._theirs = mine, theirs
+        self._sent = self._received = 0
+
+    def settimeout(self, seconds: float | None) -> None:
+        """Let sending and receiving raise TimeoutError after so long."""
+        self._end.settimeout(seconds)
+
+    def send(self, data: bytes) -> None:
+        """Send a frame."""
+        if len(data) > _MOST:
+            raise ValueError(f"a message must have at most {_MOST} bytes, got {len(data)}")
+        number = self._sent.to_bytes(8, "little")
+        self._sent += 1
+        mac = _mac(self._key, self._mine, number, data)
+        self._end.sendall(_LENGTH.pack(len(data)) + data + mac)
+
+    def receive(self) -> bytes:
+        """Return the next frame; EOFError if there are no more, or one is not genuine."""
+        (size,) = _LENGTH.unpack(_exactly(self._end, _LENGTH.size))
+        if size > _MOST:
+            raise EOFError
+        data = _exactly(self._end, size)
+        number = self._received.to_bytes(8, "little")
+        self._received += 1
+        right = _mac(self._key, self._theirs, number, data)
+        if not hmac.compare_digest(right, _exactly(self._end, _DIGEST)):
+            raise EOFError
+        return data
+
+    def close(self) -> None:
+        """End the connection; one that another thread reads from, too."""
+        try:
+            self._end.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self._end.close()
+
+
+def accept(end: socket.socket, secret: str) -> Channel | None:
+    """Return the channel with who has connected; None, and it is closed, if it has no proof."""
+    key = secret.encode()
+    try:
+        end.settimeout(_HANDSHAKE)
+        mine = secrets.token_bytes(_DIGEST)
+        end.sendall(_GREETING + mine)
+        theirs = _exactly(end, _DIGEST)
+        proof = _exactly(end, _DIGEST)
+        nonces = mine + theirs
+        if hmac.compare_digest(_mac(key, b"guest", nonces), proof):
+            end.sendall(_mac(key, b"host", nonces))
+            end.settimeout(None)
+            return Channel(end, _mac(key, b"key", nonces), b"host", b"guest")
+    except (OSError, EOFError):
+        pass
+    end.close()
+    return None
+
+
+def connect(end: socket.socket, secret: str, who: str) -> Channel:
+    """Return the channel with who listens.
+
+    Raises:
+        DistNetworkError: it is no process of this job.
+    """
+    key = secret.encode()
+    try:
+        end.settimeout(_HANDSHAKE)
+        greeting = _exactly(end, len(_GREETING) + _DIGEST)
+        if greeting.startswith(_GREETING):
+            mine = secrets.token_bytes(_DIGEST)
+            nonces = greeting[len(_GREETING) :] + mine
+            end.sendall(mine + _mac(key, b"guest", nonces))
+            if hmac.compare_digest(_mac(key, b"host", nonces), _exactly(end, _DIGEST)):
+                end.settimeout(None)
+                return Channel(end, _mac(key, b"key", nonces), b"guest", b"host")
+    except (OSError, EOFError):
+        pass
+    end.close()
+    raise DistNetworkError(
+        f"{who} is no process of this job, or has another secret: PLAIT_JOB_SECRET must be the "
+        "same in all processes"
+    )
