@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import secrets
 import signal
+import socket
 import time
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +35,7 @@ class Job:
     def __init__(self, size: int, work: Callable[[int], Any], **options: Any) -> None:
         self._where = f"shm:elastic tests {secrets.token_hex(8)}"
         self._size, self._work = size, work
-        self._options = {"timeout": 20, "patience": 0, **options}
+        self._options = {"timeout": 20, "patience": 0, "init_method": self._where, **options}
         self._ends: dict[int, Any] = {}
         self.processes: dict[int, Any] = {}
         for place in range(size):
@@ -52,9 +53,7 @@ class Job:
         pc.set_num_threads(1)
         answer: Any
         try:
-            elastic.init_process_group(
-                init_method=self._where, rank=place, world_size=self._size, **self._options
-            )
+            elastic.init_process_group(rank=place, world_size=self._size, **self._options)
             answer = self._work(place)
         except BaseException as error:
             answer = type(error)(*error.args)
@@ -295,6 +294,46 @@ def test_a_shard_that_is_lost_with_its_copy() -> None:
     first, *lost = Job(3, training(dies_at((1, 2), 5), sharded=True)).answers()
     assert lost == [None, None]
     assert isinstance(first, elastic.StateLost) and "checkpoint" in str(first)
+
+
+def test_ranks_of_several_hosts_meet_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranks 0 and 1 are on the master's host; the last one reaches it over TCP and is killed."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    monkeypatch.setenv("PLAIT_ELASTIC_PORT", str(port))
+    monkeypatch.setenv("PLAIT_JOB_SECRET", secrets.token_hex(8))
+    flag = CONTEXT.Value("i", 0)
+
+    def fault(place: int, state: Any) -> None:
+        if place == 2 and state.commits == 5 and flag.value == 0:
+            flag.value = 1
+            die()
+
+    class Hosts(Job):
+        def _run(self, place: int, sender: Any) -> None:
+            if place == 2:
+                socket.gethostname = lambda: "another"  # type: ignore[assignment]
+                elastic._place.is_here = lambda host: False
+            super()._run(place, sender)
+
+    method = f"tcp://127.0.0.1:{port - 1}"
+    job = Hosts(3, training(fault, sharded=True), init_method=method, patience=20)
+    job.processes[2].join()
+    job.start(2)
+    found = job.answers()
+    assert found[0] == found[1] == found[2]
+    assert found[0][1] == [3] * SAMPLES and found[0][4] == 3
+
+
+def test_several_hosts_need_an_address_and_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLAIT_ELASTIC_PORT", "1")
+    monkeypatch.delenv("PLAIT_JOB_SECRET", raising=False)
+    options = {"rank": 0, "world_size": 1}
+    with pytest.raises(NotImplementedError, match="set MASTER_ADDR and MASTER_PORT"):
+        elastic.init_process_group(init_method="shm:x", **options)
+    with pytest.raises(ValueError, match="set PLAIT_JOB_SECRET"):
+        elastic.init_process_group(init_method="tcp://localhost:2", **options)
 
 
 def test_too_few_ranks_end_with_an_error() -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import threading
 import time
 from collections.abc import Iterable
 
 from plait_distributed._authentication import Channel
-from plait_distributed._peers import Peer, Watch, describe_self, end_process
-from plait_distributed.elastic._members import Decision, Greeting, Member, receive, send
+from plait_distributed._peers import Peer, Watch, end_process
+from plait_distributed.elastic._members import Decision, Member, receive, send
 from plait_distributed.elastic._place import Place
 
 __all__ = ["Coordinator", "Terms"]
@@ -33,12 +34,12 @@ class Coordinator(threading.Thread):
     """Serves the members that connect, until it has told them a decision.
 
     Args:
-        listening: the socket that has the job's address.
+        listening: the sockets that have the job's address.
         place: see `Place`.
         terms: see `Terms`.
     """
 
-    def __init__(self, listening: socket.socket, place: Place, terms: Terms) -> None:
+    def __init__(self, listening: list[socket.socket], place: Place, terms: Terms) -> None:
         super().__init__(daemon=True, name="plait coordinator")
         self._listening = listening
         self._place = place
@@ -53,16 +54,22 @@ class Coordinator(threading.Thread):
 
     def run(self) -> None:
         """Serve, and close all sockets at the end."""
-        self._listening.settimeout(_PAUSE)
-        with self._listening:
+        try:
             while not self._decide():
-                with contextlib.suppress(OSError):
-                    end, _ = self._listening.accept()
-                    # in a thread, as one that proves nothing takes its time
-                    threading.Thread(target=self._serve, args=(end,), daemon=True).start()
+                for listening in select.select(self._listening, [], [], _PAUSE)[0]:
+                    with contextlib.suppress(OSError):
+                        end, _ = listening.accept()
+                        # in a thread, as one that proves nothing takes its time
+                        threading.Thread(target=self._serve, args=(end,), daemon=True).start()
+        finally:
+            self._stop_listening()
         with self._lock:
             for channel, _ in self._guests:
                 channel.close()
+
+    def _stop_listening(self) -> None:
+        for listening in self._listening:
+            listening.close()
 
     def _serve(self, end: socket.socket) -> None:
         """Hear one member, and notice when it is gone."""
@@ -71,7 +78,6 @@ class Coordinator(threading.Thread):
             return
         guest = None
         try:
-            send(channel, Greeting(describe_self()))
             guest = channel, Member(**receive(channel))
             with self._lock:
                 self._guests.append(guest)
@@ -161,7 +167,7 @@ class Coordinator(threading.Thread):
     def _tell(self, present: list[Member], error: str = "") -> bool:
         generation = 1 + max(max(member.generation, member.tried) for member in present)
         decision = Decision(generation, present, error)
-        self._listening.close()  # whoever comes now finds the next coordinator
+        self._stop_listening()  # whoever comes now finds the next coordinator
         told = {id(member) for member in present}
         with self._lock:
             channels = [channel for channel, member in self._guests if id(member) in told]

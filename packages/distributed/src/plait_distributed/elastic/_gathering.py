@@ -6,9 +6,8 @@ import select
 import socket
 import time
 
-from plait_distributed._authentication import Channel
 from plait_distributed._errors import CollectiveTimeout
-from plait_distributed._peers import Peer, Watch, end_process
+from plait_distributed._peers import Watch, end_process, process_state
 from plait_distributed.elastic._coordinator import Coordinator, Terms
 from plait_distributed.elastic._members import Decision, Member, receive, send
 from plait_distributed.elastic._place import Place
@@ -38,14 +37,15 @@ def gather(place: Place, me: Member, terms: Terms) -> Decision:
     watch = Watch()
     deadline = time.monotonic() + terms.timeout + _LATER
     while time.monotonic() < deadline:
-        connection = place.connect()
-        if connection is None:
+        end = place.reach()
+        if end is None:
             listening = place.listen()
-            if listening is not None:
+            if listening:
                 Coordinator(listening, place, terms).start()
-            connection = place.connect()
-        if connection is not None:
-            decision = _ask(*connection, me, watch, deadline)
+            end = place.reach()
+        if end is not None:
+            with end:
+                decision = _ask(place, end, me, watch, deadline)
             if decision is not None:
                 if decision.error:
                     raise MeetingFailed(f"elastic: {decision.error}")
@@ -55,26 +55,31 @@ def gather(place: Place, me: Member, terms: Terms) -> Decision:
 
 
 def _ask(
-    end: socket.socket, channel: Channel, me: Member, watch: Watch, deadline: float
+    place: Place, end: socket.socket, me: Member, watch: Watch, deadline: float
 ) -> Decision | None:
-    """Return what the coordinator decides; None if it ended or is stopped for too long."""
+    """Return what the coordinator decides; None if it ends or is stopped for too long."""
+    process = place.process_behind(end)
+    if not _wait(end, process, watch, deadline):
+        return None
+    channel = place.prove(end)
+    if channel is None:
+        return None
     try:
-        coordinator = None
         send(channel, me)
-        while time.monotonic() < deadline:
-            if select.select([end], [], [], _LOOK)[0]:
-                message = receive(channel)
-                if "process" not in message:
-                    return Decision.of(message)
-                coordinator = Peer.of(message["process"])
-            elif (
-                coordinator is not None
-                and coordinator.host == socket.gethostname()
-                and watch.look(coordinator) == "lost"
-            ):
-                end_process(coordinator.pid, coordinator.started)
+        if _wait(end, process, watch, deadline):
+            return Decision.of(receive(channel))
     except (OSError, EOFError, ValueError, TypeError, KeyError):
         pass
-    finally:
-        channel.close()
     return None
+
+
+def _wait(end: socket.socket, coordinator: int, watch: Watch, deadline: float) -> bool:
+    """Wait until something comes, and end a coordinator that is stopped for too long."""
+    while time.monotonic() < deadline:
+        if select.select([end], [], [], _LOOK)[0]:
+            return True
+        if coordinator:
+            state, started = process_state(coordinator)
+            if watch.look_at_state(coordinator, state) == "lost":
+                end_process(coordinator, started)
+    return False

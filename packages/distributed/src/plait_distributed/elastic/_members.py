@@ -8,14 +8,7 @@ from typing import Any
 
 from plait_distributed._authentication import Channel
 
-__all__ = ["Decision", "Greeting", "Member", "receive", "send"]
-
-
-@dataclasses.dataclass
-class Greeting:
-    """Which process is the coordinator, as `describe_self` has it."""
-
-    process: str
+__all__ = ["Decision", "Member", "receive", "send"]
 
 
 @dataclasses.dataclass
@@ -62,7 +55,7 @@ class Decision:
 
 
 def send(channel: Channel, message: Any) -> None:
-    """Send a `Greeting`, a `Member` or a `Decision`."""
+    """Send a `Member` or a `Decision`."""
     channel.send(json.dumps(dataclasses.asdict(message)).encode())
 
 

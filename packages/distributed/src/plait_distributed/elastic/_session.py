@@ -57,7 +57,10 @@ class Session:
 
     def is_someone_waiting(self) -> bool:
         """Return whether ranks wait that are no members yet."""
-        return self._place.is_used()
+        end = self._place.reach()
+        if end is not None:
+            end.close()
+        return end is not None
 
     def meet(
         self,
