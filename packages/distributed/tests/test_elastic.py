@@ -326,6 +326,22 @@ def test_ranks_of_several_hosts_meet_again(monkeypatch: pytest.MonkeyPatch) -> N
     assert found[0][1] == [3] * SAMPLES and found[0][4] == 3
 
 
+def test_a_group_that_cannot_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+
+    def fails(*arguments: Any) -> Any:
+        opened.append(arguments[2])
+        raise dist.DistBackendError("the library of the provider is not there")
+
+    elastic.init_process_group(
+        init_method=f"shm:{secrets.token_hex(8)}", rank=0, world_size=1, timeout=5
+    )
+    monkeypatch.setattr("plait_distributed._world.enter", fails)
+    with pytest.raises(dist.DistBackendError, match="the library of the provider is not there"):
+        elastic.run(lambda state: None)(elastic.State())
+    assert len(set(opened)) == 3 and not dist.is_initialized()
+
+
 def test_several_hosts_need_an_address_and_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLAIT_ELASTIC_PORT", "1")
     monkeypatch.delenv("PLAIT_JOB_SECRET", raising=False)

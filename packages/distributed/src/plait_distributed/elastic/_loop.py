@@ -9,7 +9,6 @@ from typing import Any
 
 from plait_distributed import _world
 from plait_distributed._errors import CollectiveTimeout, DistBackendError, RankLost
-from plait_distributed.elastic._gathering import MeetingFailed
 from plait_distributed.elastic._session import current_session
 from plait_distributed.elastic._state import NewRanks, State
 
@@ -47,8 +46,9 @@ def run(function: Callable[..., Any]) -> Callable[..., Any]:
             raise TypeError(f"run: the first argument must be a State, got {type(state).__name__}")
         try:
             while True:
+                state.meet()
                 try:
-                    state.meet()
+                    state.take_over()
                     result = function(state, *args, **kwargs)
                     state.finish()
                     return result
@@ -68,8 +68,6 @@ def run(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _is_loss(error: BaseException) -> bool:
     """Whether an error says that ranks were lost, or came."""
-    if isinstance(error, MeetingFailed):
-        return False
     if isinstance(error, (NewRanks, RankLost, CollectiveTimeout)):
         return True
     return "the group is broken" in str(error)

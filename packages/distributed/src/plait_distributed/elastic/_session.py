@@ -25,6 +25,7 @@ __all__ = ["Session", "current_session", "init_process_group", "size_at_first"]
 
 _TIMEOUT = 300.0  # seconds
 _PATIENCE = 30.0  # seconds for a rank that the launcher starts again
+_ATTEMPTS = 3  # of the same processes to open their group
 _OPENING = 10.0  # seconds in which ranks that have just been told open their group
 
 
@@ -71,13 +72,15 @@ class Session:
         """Leave all groups, and return the new group of all, of the ranks that are left or came."""
         me = self._me
         me.snapshots, me.shards, me.finished = snapshots, shards, finished
+        failed: list[list[str]] = []  # the processes of groups that could not be opened
         while True:
             if _world.is_initialized():
                 _world.destroy_process_group()
             me.address = self._place.own_address()
             decision = gather(self._place, me, self.terms)
             me.tried = decision.generation
-            rank = [each.process for each in decision.members].index(me.process)
+            processes = [each.process for each in decision.members]
+            rank = processes.index(me.process)
             here = dataclasses.replace(
                 self._meeting,
                 name=f"{self._meeting.name}~{decision.generation}",
@@ -93,7 +96,11 @@ class Session:
                     self.terms.timeout,
                     _OPENING,
                 )
-            except DistBackendError:  # one of them was lost in the meantime
+            except DistBackendError:
+                # one of them was lost in the meantime, unless it is the same again and again
+                failed.append(processes)
+                if failed.count(processes) >= _ATTEMPTS:
+                    raise
                 continue
             self.generation = me.generation = decision.generation
             self.members = decision.members

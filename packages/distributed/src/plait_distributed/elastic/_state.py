@@ -157,13 +157,17 @@ class State:
     # ---- what `run` does -------------------------------------------------------------------------
 
     def meet(self) -> None:
-        """Meet the ranks that are left or came, and go on from the newest state that is whole."""
+        """Meet the ranks that are left or came."""
         session = current_session("run")
         for snapshot in self._snapshots:
             snapshot.give_up()
         names = [snapshot.name for snapshot in self._snapshots]
         shards = [shard for snapshot in self._snapshots for shard in snapshot.shards()]
-        group = session.meet(names, shards, self._finished)
+        session.meet(names, shards, self._finished)
+
+    def take_over(self) -> None:
+        """Go on in the new group, from the newest state that is whole."""
+        session, group = current_session("run"), default_group("run")
         for entry in self._entries.values():
             if hasattr(entry, "regroup"):
                 entry.regroup(group)
