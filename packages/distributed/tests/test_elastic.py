@@ -32,9 +32,11 @@ SAMPLES = 24
 class Job:
     """Processes that are ranks of an elastic job."""
 
-    def __init__(self, size: int, work: Callable[[int], Any], **options: Any) -> None:
+    def __init__(
+        self, size: int, work: Callable[[int], Any], elsewhere: tuple[int, ...] = (), **options: Any
+    ) -> None:
         self._where = f"shm:elastic tests {secrets.token_hex(8)}"
-        self._size, self._work = size, work
+        self._size, self._work, self._elsewhere = size, work, elsewhere
         self._options = {"timeout": 20, "patience": 0, "init_method": self._where, **options}
         self._ends: dict[int, Any] = {}
         self.processes: dict[int, Any] = {}
@@ -51,6 +53,9 @@ class Job:
 
     def _run(self, place: int, sender: Any) -> None:
         pc.set_num_threads(1)
+        if place in self._elsewhere:  # another host than the master's
+            socket.gethostname = lambda: "another"
+            elastic._place.is_here = lambda host: False
         answer: Any
         try:
             elastic.init_process_group(rank=place, world_size=self._size, **self._options)
@@ -206,7 +211,9 @@ def test_a_rank_that_comes_back_gets_the_state(sharded: bool) -> None:
     assert job.answers() == whole  # with the same bits, as there are as many ranks in each step
 
 
-def test_a_late_rank_is_let_in_at_a_commit() -> None:
+@pytest.mark.parametrize("several", [False, True], ids=["one host", "several"])
+def test_a_late_rank_is_let_in_at_a_commit(several: bool, request: Any) -> None:
+    hosts = request.getfixturevalue("hosts") if several else {}
     flag = CONTEXT.Value("i", 0)
 
     def work(place: int) -> Any:
@@ -229,7 +236,7 @@ def test_a_late_rank_is_let_in_at_a_commit() -> None:
 
         return train(state)
 
-    job = Job(3, work)
+    job = Job(3, work, **hosts)
     job.processes[2].join()
     time.sleep(0.1)
     job.start(2)
@@ -296,13 +303,18 @@ def test_a_shard_that_is_lost_with_its_copy() -> None:
     assert isinstance(first, elastic.StateLost) and "checkpoint" in str(first)
 
 
-def test_ranks_of_several_hosts_meet_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ranks 0 and 1 are on the master's host; the last one reaches it over TCP and is killed."""
+@pytest.fixture(name="hosts")
+def two_hosts(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Ranks 0 and 1 are on the master's host; rank 2 is not, and reaches it over TCP."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     monkeypatch.setenv("PLAIT_ELASTIC_PORT", str(port))
     monkeypatch.setenv("PLAIT_JOB_SECRET", secrets.token_hex(8))
+    return {"init_method": f"tcp://127.0.0.1:{port - 1}", "elsewhere": (2,)}
+
+
+def test_ranks_of_several_hosts_meet_again(hosts: dict[str, Any]) -> None:
     flag = CONTEXT.Value("i", 0)
 
     def fault(place: int, state: Any) -> None:
@@ -310,15 +322,7 @@ def test_ranks_of_several_hosts_meet_again(monkeypatch: pytest.MonkeyPatch) -> N
             flag.value = 1
             die()
 
-    class Hosts(Job):
-        def _run(self, place: int, sender: Any) -> None:
-            if place == 2:
-                socket.gethostname = lambda: "another"  # type: ignore[assignment]
-                elastic._place.is_here = lambda host: False
-            super()._run(place, sender)
-
-    method = f"tcp://127.0.0.1:{port - 1}"
-    job = Hosts(3, training(fault, sharded=True), init_method=method, patience=20)
+    job = Job(3, training(fault, sharded=True), patience=20, **hosts)
     job.processes[2].join()
     job.start(2)
     found = job.answers()

@@ -33,6 +33,8 @@ class Terms:
 class Coordinator(threading.Thread):
     """Serves the members that connect, until it has told them a decision.
 
+    If there are fewer then than at first, the sockets stay open, as a door at which others wait.
+
     Args:
         listening: the sockets that have the job's address.
         place: see `Place`.
@@ -42,6 +44,7 @@ class Coordinator(threading.Thread):
     def __init__(self, listening: list[socket.socket], place: Place, terms: Terms) -> None:
         super().__init__(daemon=True, name="plait coordinator")
         self._listening = listening
+        self._stays_open = False
         self._place = place
         self._terms = terms
         self._host = socket.gethostname()
@@ -51,6 +54,11 @@ class Coordinator(threading.Thread):
         self._began = time.monotonic()
         self._settled: float | None = None  # since when nobody is waited for but new ranks
         self._reported: dict[str, float] = {}  # when a process was first said to be lost
+
+    def door(self) -> list[socket.socket]:
+        """Wait for the end; return the sockets that stay open."""
+        self.join()
+        return self._listening if self._stays_open else []
 
     def run(self) -> None:
         """Serve, and close all sockets at the end."""
@@ -68,7 +76,7 @@ class Coordinator(threading.Thread):
                 channel.close()
 
     def _stop_listening(self) -> None:
-        for listening in self._listening:
+        for listening in () if self._stays_open else self._listening:
             listening.close()
 
     def _serve(self, end: socket.socket) -> None:
@@ -117,17 +125,15 @@ class Coordinator(threading.Thread):
         if self._settled is None:
             self._settled = now
         ended = any(member.finished for member in present)
+        # ranks that come for the first time do not begin without the others, who may be training
         first = all(member.generation < 0 for member in present)
-        patience = terms.timeout if first else terms.patience
-        if len(present) < terms.size and not ended and now - self._settled < patience:
-            return False
-        if len(present) >= min(terms.min_size, terms.size) or ended:
+        fewest = terms.size if first else terms.min_size
+        waits = len(present) < terms.size and now - self._settled < terms.patience
+        if ended or (len(present) >= fewest and not waits):
             return self._tell(present)
         if late:
-            return self._tell(
-                present,
-                f"waited {terms.timeout:g} s for {terms.min_size} ranks, {len(present)} came",
-            )
+            text = f"waited {terms.timeout:g} s for {fewest} ranks, {len(present)} came"
+            return self._tell(present, text)
         return False
 
     def _missing(self, present: list[Member], now: float) -> Iterable[str]:
@@ -167,7 +173,8 @@ class Coordinator(threading.Thread):
     def _tell(self, present: list[Member], error: str = "") -> bool:
         generation = 1 + max(max(member.generation, member.tried) for member in present)
         decision = Decision(generation, present, error)
-        self._stop_listening()  # whoever comes now finds the next coordinator
+        self._stays_open = len(present) < self._terms.size and not error
+        self._stop_listening()  # whoever comes now finds the next coordinator, or the door
         told = {id(member) for member in present}
         with self._lock:
             channels = [channel for channel, member in self._guests if id(member) in told]

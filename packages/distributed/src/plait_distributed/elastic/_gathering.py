@@ -23,25 +23,31 @@ class MeetingFailed(CollectiveTimeout):
     """Ranks that run did not come, or too few are left: there is nobody to go on with."""
 
 
-def gather(place: Place, me: Member, terms: Terms) -> Decision:
-    """Meet the other ranks of a job, and return who is in the next group.
+def gather(
+    place: Place, me: Member, terms: Terms, door: list[socket.socket]
+) -> tuple[Decision, list[socket.socket]]:
+    """Meet the other ranks of a job, and return who is in the next group, and the door.
+
+    If ranks are missing, one of the others has the door: sockets at which they wait to be let in.
 
     Args:
         place: where.
         me: what this rank says of itself.
         terms: how many are to come, and how long to wait for them.
+        door: what the last call returned.
 
     Raises:
         MeetingFailed: members that run did not come, or too few came.
     """
     watch = Watch()
     deadline = time.monotonic() + terms.timeout + _LATER
+    coordinator = _coordinate(door, place, terms)
     while time.monotonic() < deadline:
+        if coordinator is not None and not coordinator.is_alive():  # it told others, and not me
+            coordinator = _coordinate(coordinator.door(), place, terms)
         end = place.reach()
         if end is None:
-            listening = place.listen()
-            if listening:
-                Coordinator(listening, place, terms).start()
+            coordinator = _coordinate(place.listen(), place, terms)
             end = place.reach()
         if end is not None:
             with end:
@@ -49,9 +55,18 @@ def gather(place: Place, me: Member, terms: Terms) -> Decision:
             if decision is not None:
                 if decision.error:
                     raise MeetingFailed(f"elastic: {decision.error}")
-                return decision
+                return decision, [] if coordinator is None else coordinator.door()
         time.sleep(_PAUSE)
     raise MeetingFailed(f"elastic: waited {terms.timeout:g} s for the other ranks of the job")
+
+
+def _coordinate(listening: list[socket.socket], place: Place, terms: Terms) -> Coordinator | None:
+    """Become the coordinator, if this process has the job's address."""
+    if not listening:
+        return None
+    coordinator = Coordinator(listening, place, terms)
+    coordinator.start()
+    return coordinator
 
 
 def _ask(

@@ -51,6 +51,7 @@ def run(function: Callable[..., Any]) -> Callable[..., Any]:
                     state.take_over()
                     result = function(state, *args, **kwargs)
                     state.finish()
+                    current_session("run").close_door()
                     return result
                 except (NewRanks, DistBackendError) as error:
                     if not _is_loss(error):
@@ -59,6 +60,7 @@ def run(function: Callable[..., Any]) -> Callable[..., Any]:
                     # tensors and groups of the steps that failed
                     traceback.clear_frames(error.__traceback__)
         except BaseException:
+            current_session("run").close_door()
             if _world.is_initialized():
                 _world.destroy_process_group()  # so that the others notice at once
             raise

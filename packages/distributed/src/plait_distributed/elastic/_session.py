@@ -6,6 +6,8 @@ import dataclasses
 import hashlib
 import os
 import secrets
+import select
+import socket
 from typing import Any
 
 from plait_distributed import _world
@@ -49,6 +51,7 @@ class Session:
         self._place = place
         self._backend = backend
         self._provider = provider
+        self._door: list[socket.socket] = []
         self._me = Member(meeting.rank, describe_self())
 
     def note_loss(self, error: BaseException) -> None:
@@ -57,11 +60,14 @@ class Session:
         self._me.lost += [self.members[r].process for r in ranks if r < len(self.members)]
 
     def is_someone_waiting(self) -> bool:
-        """Return whether ranks wait that are no members yet."""
-        end = self._place.reach()
-        if end is not None:
+        """Return whether ranks wait at the door, if this rank has it."""
+        return bool(self._door and select.select(self._door, [], [], 0)[0])
+
+    def close_door(self) -> None:
+        """Let nobody in any more."""
+        for end in self._door:
             end.close()
-        return end is not None
+        self._door = []
 
     def meet(
         self,
@@ -77,7 +83,8 @@ class Session:
             if _world.is_initialized():
                 _world.destroy_process_group()
             me.address = self._place.own_address()
-            decision = gather(self._place, me, self.terms)
+            door, self._door = self._door, []
+            decision, self._door = gather(self._place, me, self.terms, door)
             me.tried = decision.generation
             processes = [each.process for each in decision.members]
             rank = processes.index(me.process)

@@ -118,9 +118,9 @@ class State:
 
     def _someone_waits(self, session: Session, group: ProcessGroup) -> bool:
         new = core()
-        flag = new.tensor([int(group.rank() == 0 and session.is_someone_waiting())])
+        flag = new.tensor([int(session.is_someone_waiting())])
         call = group.begin_call("elastic commit", "", (flag,))
-        group.start(call, "broadcast", [flag], [flag])
+        group.start(call, "all_reduce", [flag], [flag], reduction="max")
         return bool(flag.item())
 
     # ---- copies ----------------------------------------------------------------------------------
