@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -31,6 +32,7 @@ class Launched:
         environment = {**os.environ, "PLAIT_STOPPED_TIMEOUT": "1", "PLAIT_NUM_THREADS": "1"}
         flags = ["-n", str(RANKS), "--elastic", "--max-restarts", str(restarts)]
         program = [str(PROGRAM), str(folder), str(steps), str(PAUSE), mode]
+        self.shared: set[str] = set()  # files in /dev/shm of ranks that were struck
         self.errors = (folder / "errors").open("w+")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "plait_distributed.run", *flags, *program],
@@ -52,6 +54,8 @@ class Launched:
             with contextlib.suppress(OSError):
                 variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
                 if b"RANK=%d" % rank in variables:
+                    maps = pathlib.Path(f"/proc/{pid}/maps").read_text(errors="replace")
+                    self.shared.update(re.findall(r"/dev/shm/([^\s/]+)", maps))
                     os.kill(pid, which)
                     return True
         return False
@@ -90,7 +94,7 @@ def strike(job: Launched, source: random.Random, faults: int, struck: list[str])
     """Kill or stop ranks at random times, when all ranks have come back and gone some steps.
 
     At some faults two are struck, the second one while the others recover. It is the same rank, or
-    one that is no neighbour of it, as the state of a rank and its neighbour cannot be lost together.
+    one that is no neighbour of it, as shards of a rank and its neighbour cannot be lost together.
     """
     at, last = 0, (faults + 1) * STEPS_PER_FAULT - 1
     for _ in range(faults):
@@ -132,26 +136,17 @@ def train(folder: pathlib.Path, mode: str, faults: int, source: random.Random | 
         result = job.wait(LONG + (LONG / 4) * faults)
         if source is not None:
             thread.join()
+            left = [name for name in job.shared if os.path.exists(f"/dev/shm/{name}")]
+            assert not left, "what a killed rank had in shared memory is there"
             print(f"{mode}: {struck.count('SIGKILL')} kills, {struck.count('SIGSTOP')} stops")
         return result
     finally:
         job.end()
 
 
-def left_in_shared_memory(before: set[str]) -> set[str]:
-    """Return new files in /dev/shm that no process of this machine has mapped."""
-    new = set(os.listdir("/dev/shm")) - before
-    for maps in pathlib.Path("/proc").glob("[0-9]*/maps") if new else ():
-        with contextlib.suppress(OSError):
-            text = maps.read_text(errors="replace")
-            new = {name for name in new if f"/dev/shm/{name}" not in text}
-    return {name for name in new if os.path.exists(f"/dev/shm/{name}")}
-
-
 @pytest.mark.parametrize("mode", ["replicated", "sharded"])
 def test_training_survives(rounds, mode: str, tmp_path: pathlib.Path) -> None:
     faults = min(MOST_FAULTS, max(3, int(rounds.seconds)))
-    shared = set(os.listdir("/dev/shm"))
     whole = train(tmp_path / "whole", mode, faults, None)
     counts = json.loads(whole[1])
     assert sum(counts) == (faults + 1) * STEPS_PER_FAULT * 12
@@ -161,4 +156,3 @@ def test_training_survives(rounds, mode: str, tmp_path: pathlib.Path) -> None:
         assert found[2] == whole[2] == str(RANKS)
         assert found[0] == whole[0]  # the bits of the weights
         assert abs(int(found[3]) - int(whole[3])) < 8  # descriptors
-    assert not left_in_shared_memory(shared)

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import secrets
 import signal
+import socket
 import time
 from collections.abc import Callable
 from typing import Any
@@ -31,10 +32,12 @@ SAMPLES = 24
 class Job:
     """Processes that are ranks of an elastic job."""
 
-    def __init__(self, size: int, work: Callable[[int], Any], **options: Any) -> None:
+    def __init__(
+        self, size: int, work: Callable[[int], Any], elsewhere: tuple[int, ...] = (), **options: Any
+    ) -> None:
         self._where = f"shm:elastic tests {secrets.token_hex(8)}"
-        self._size, self._work = size, work
-        self._options = {"timeout": 20, "patience": 0, **options}
+        self._size, self._work, self._elsewhere = size, work, elsewhere
+        self._options = {"timeout": 20, "patience": 0, "init_method": self._where, **options}
         self._ends: dict[int, Any] = {}
         self.processes: dict[int, Any] = {}
         for place in range(size):
@@ -50,11 +53,12 @@ class Job:
 
     def _run(self, place: int, sender: Any) -> None:
         pc.set_num_threads(1)
+        if place in self._elsewhere:  # another host than the master's
+            socket.gethostname = lambda: "another"
+            elastic._place.is_here = lambda host: False
         answer: Any
         try:
-            elastic.init_process_group(
-                init_method=self._where, rank=place, world_size=self._size, **self._options
-            )
+            elastic.init_process_group(rank=place, world_size=self._size, **self._options)
             answer = self._work(place)
         except BaseException as error:
             answer = type(error)(*error.args)
@@ -207,7 +211,9 @@ def test_a_rank_that_comes_back_gets_the_state(sharded: bool) -> None:
     assert job.answers() == whole  # with the same bits, as there are as many ranks in each step
 
 
-def test_a_late_rank_is_let_in_at_a_commit() -> None:
+@pytest.mark.parametrize("several", [False, True], ids=["one host", "several"])
+def test_a_late_rank_is_let_in_at_a_commit(several: bool, request: Any) -> None:
+    hosts = request.getfixturevalue("hosts") if several else {}
     flag = CONTEXT.Value("i", 0)
 
     def work(place: int) -> Any:
@@ -230,7 +236,7 @@ def test_a_late_rank_is_let_in_at_a_commit() -> None:
 
         return train(state)
 
-    job = Job(3, work)
+    job = Job(3, work, **hosts)
     job.processes[2].join()
     time.sleep(0.1)
     job.start(2)
@@ -295,6 +301,59 @@ def test_a_shard_that_is_lost_with_its_copy() -> None:
     first, *lost = Job(3, training(dies_at((1, 2), 5), sharded=True)).answers()
     assert lost == [None, None]
     assert isinstance(first, elastic.StateLost) and "checkpoint" in str(first)
+
+
+@pytest.fixture(name="hosts")
+def two_hosts(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Ranks 0 and 1 are on the master's host; rank 2 is not, and reaches it over TCP."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    monkeypatch.setenv("PLAIT_ELASTIC_PORT", str(port))
+    monkeypatch.setenv("PLAIT_JOB_SECRET", secrets.token_hex(8))
+    return {"init_method": f"tcp://127.0.0.1:{port - 1}", "elsewhere": (2,)}
+
+
+def test_ranks_of_several_hosts_meet_again(hosts: dict[str, Any]) -> None:
+    flag = CONTEXT.Value("i", 0)
+
+    def fault(place: int, state: Any) -> None:
+        if place == 2 and state.commits == 5 and flag.value == 0:
+            flag.value = 1
+            die()
+
+    job = Job(3, training(fault, sharded=True), patience=20, **hosts)
+    job.processes[2].join()
+    job.start(2)
+    found = job.answers()
+    assert found[0] == found[1] == found[2]
+    assert found[0][1] == [3] * SAMPLES and found[0][4] == 3
+
+
+def test_a_group_that_cannot_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+
+    def fails(*arguments: Any) -> Any:
+        opened.append(arguments[2])
+        raise dist.DistBackendError("the library of the provider is not there")
+
+    elastic.init_process_group(
+        init_method=f"shm:{secrets.token_hex(8)}", rank=0, world_size=1, timeout=5
+    )
+    monkeypatch.setattr("plait_distributed._world.enter", fails)
+    with pytest.raises(dist.DistBackendError, match="the library of the provider is not there"):
+        elastic.run(lambda state: None)(elastic.State())
+    assert len(set(opened)) == 3 and not dist.is_initialized()
+
+
+def test_several_hosts_need_an_address_and_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLAIT_ELASTIC_PORT", "1")
+    monkeypatch.delenv("PLAIT_JOB_SECRET", raising=False)
+    options = {"rank": 0, "world_size": 1}
+    with pytest.raises(NotImplementedError, match="set MASTER_ADDR and MASTER_PORT"):
+        elastic.init_process_group(init_method="shm:x", **options)
+    with pytest.raises(ValueError, match="set PLAIT_JOB_SECRET"):
+        elastic.init_process_group(init_method="tcp://localhost:2", **options)
 
 
 def test_too_few_ranks_end_with_an_error() -> None:

@@ -90,7 +90,7 @@ def test_a_busy_rank_does_not_hide_a_lost_one(outcomes: Any, tmp_path: pathlib.P
         if rank == 1:
             wait_for(tmp_path / "noticed")
             return (tmp_path / "noticed").exists()
-        with pytest.raises(dist.RankLost, match="^rank 2 "):
+        with pytest.raises(dist.RankLost, match=r"^rank 2 "):
             dist.barrier()
         (tmp_path / "noticed").touch()
 

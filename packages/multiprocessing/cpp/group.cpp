@@ -277,7 +277,7 @@ Outcome Group::check(uint32_t r, const std::function<bool()> &came, std::string 
   return Outcome::broken;
 }
 
-// Looks at all who have not made this step: one that computes for long does not hide another's loss.
+// Looks at all who have not made this step: one that computes does not hide the loss of another.
 Outcome Group::check_all(uint32_t step, std::string &why) {
   for (uint32_t r = 0; r < size(); r++) {
     const auto came = [&] {

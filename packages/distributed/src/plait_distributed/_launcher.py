@@ -232,7 +232,8 @@ class Job:
         if self._restarts is None or self._asked_to_end:
             return False
         process.signal(signal.SIGKILL)  # what it started
-        again = self._restarted < self._restarts
+        # behind one that has ended well there is nothing left to do
+        again = self._restarted < self._restarts and not self._ended_well
         what = "it is started again" if again else "the others go on"
         print(f"plait_distributed.run: {process.report()}\n  {what}", file=sys.stderr, flush=True)
         if not again:

@@ -73,7 +73,7 @@ class Watch:
             self._most = _STOPPED_TIMEOUT
 
     def look(self, process: Peer) -> str:
-        """Return ``"runs"``, ``"ended"``, ``"stopped"``, or ``"lost"`` if it is stopped too long."""
+        """Return ``"runs"``, ``"ended"``, ``"stopped"``, or ``"lost"`` if that is for too long."""
         state, started = process_state(process.pid)
         if state in "ZX" or started != process.started:
             return "ended"

@@ -9,6 +9,7 @@ from typing import Any
 
 from plait_distributed._arguments import core
 from plait_distributed._world import default_group, is_initialized
+from plait_distributed.elastic._session import size_at_first
 
 __all__ = ["Batch", "Batches", "Part", "sample_generator", "sample_seed"]
 
@@ -27,7 +28,8 @@ def sample_seed(seed: int, epoch: int, index: int, stream: str = "") -> int:
 
     Example:
         >>> from plait_distributed.elastic import sample_seed
-        >>> sample_seed(0, 1, 7) == sample_seed(0, 1, 7), sample_seed(0, 1, 7) == sample_seed(0, 2, 7)
+        >>> seed = sample_seed(0, 1, 7)
+        >>> seed == sample_seed(0, 1, 7), seed == sample_seed(0, 2, 7)
         (True, False)
     """
     text = f"{int(seed)} {int(epoch)} {int(index)} {stream}"
@@ -60,6 +62,11 @@ class Part:
         weight: what the part's mean loss is multiplied by, so that the mean over ranks of the sums
             over their parts is the mean over the batch.
         seed: for randomness of the part as a whole, such as dropout.
+
+    Example:
+        >>> from plait_distributed.elastic import Batches
+        >>> next(iter(Batches(4, 4, parts=2, shuffle=False))).mine[1]
+        Part(number=1, indices=[2, 3], weight=0.5)
     """
 
     def __init__(self, number: int, indices: Sequence[int], weight: float, seed: int) -> None:
@@ -80,6 +87,12 @@ class Batch:
         number: of the batch in the epoch.
         indices: of all its samples.
         mine: the parts of this rank.
+
+    Example:
+        >>> from plait_distributed.elastic import Batches
+        >>> batch = next(iter(Batches(4, 2, parts=1, shuffle=False)))
+        >>> batch.epoch, batch.number, batch.indices
+        (0, 0, [0, 1])
     """
 
     def __init__(self, epoch: int, number: int, indices: Sequence[int], mine: list[Part]) -> None:
@@ -146,7 +159,7 @@ class Batches:
     ) -> None:
         self.length = int(length) if hasattr(length, "__index__") else len(length)
         self.batch_size = int(batch_size)
-        self.parts = _ranks_at_first() if parts is None else int(parts)
+        self.parts = size_at_first() if parts is None else int(parts)
         if not 1 <= self.parts <= self.batch_size <= self.length:
             raise ValueError(
                 "Batches: 1 <= `parts` <= `batch_size` <= `length` is required, got "
@@ -239,9 +252,3 @@ class Batches:
                 order = core().randperm(self.length, generator=generator).tolist()
             self._order = (self.epoch, order)
         return self._order[1]
-
-
-def _ranks_at_first() -> int:
-    from plait_distributed.elastic._session import size_at_first
-
-    return size_at_first()

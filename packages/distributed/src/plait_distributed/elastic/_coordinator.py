@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import selectors
+import select
 import socket
-import struct
 import threading
 import time
 from collections.abc import Iterable
 
+from plait_distributed._authentication import Channel
 from plait_distributed._peers import Peer, Watch, end_process
 from plait_distributed.elastic._members import Decision, Member, receive, send
+from plait_distributed.elastic._place import Place
 
 __all__ = ["Coordinator", "Terms"]
 
 _PAUSE = 0.02  # seconds between looks at members that have not come
 _GRACE = 10.0  # seconds for a rank that left its group, but runs, to come
-_CREDENTIALS = struct.Struct("3i")  # of a process: its number, its user's, its group's
 
 
 class Terms:
@@ -30,86 +30,81 @@ class Terms:
         self.timeout = timeout
 
 
-class _Guest:
-    """A connection, and what its member said."""
-
-    def __init__(self, end: socket.socket) -> None:
-        self.end = end
-        self.received = bytearray()
-        self.member: Member | None = None
-
-
 class Coordinator(threading.Thread):
     """Serves the members that connect, until it has told them a decision.
 
+    If there are fewer then than at first, the sockets stay open, as a door at which others wait.
+
     Args:
-        listening: the socket that has the job's address.
+        listening: the sockets that have the job's address.
+        place: see `Place`.
         terms: see `Terms`.
-        host: of this process.
-        user: whose processes may come.
     """
 
-    def __init__(self, listening: socket.socket, terms: Terms, host: str, user: int) -> None:
+    def __init__(self, listening: list[socket.socket], place: Place, terms: Terms) -> None:
         super().__init__(daemon=True, name="plait coordinator")
         self._listening = listening
+        self._stays_open = False
+        self._place = place
         self._terms = terms
-        self._host = host
-        self._user = user
-        self._guests: dict[int, _Guest] = {}
+        self._host = socket.gethostname()
+        self._lock = threading.Lock()
+        self._guests: list[tuple[Channel, Member]] = []
         self._watch = Watch()
         self._began = time.monotonic()
         self._settled: float | None = None  # since when nobody is waited for but new ranks
         self._reported: dict[str, float] = {}  # when a process was first said to be lost
 
+    def door(self) -> list[socket.socket]:
+        """Wait for the end; return the sockets that stay open."""
+        self.join()
+        return self._listening if self._stays_open else []
+
     def run(self) -> None:
         """Serve, and close all sockets at the end."""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._listening, selectors.EVENT_READ)
-            try:
-                while not self._decide():
-                    for key, _ in selector.select(_PAUSE):
-                        if key.fileobj is self._listening:
-                            self._accept(selector)
-                        else:
-                            self._read(selector, key.data)
-            finally:
-                self._listening.close()
-                for guest in self._guests.values():
-                    guest.end.close()
-
-    def _accept(self, selector: selectors.BaseSelector) -> None:
-        with contextlib.suppress(OSError):
-            end, _ = self._listening.accept()
-            data = end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-            if _CREDENTIALS.unpack(data)[1] != self._user:
-                end.close()
-                return
-            guest = _Guest(end)
-            self._guests[end.fileno()] = guest
-            selector.register(end, selectors.EVENT_READ, guest)
-
-    def _read(self, selector: selectors.BaseSelector, guest: _Guest) -> None:
         try:
-            data = guest.end.recv(1 << 16)
-            if not data:
-                raise EOFError
-            guest.received += data
-            message = receive(guest.received)
-            if message is not None:
-                guest.member = Member(**message)
+            while not self._decide():
+                for listening in select.select(self._listening, [], [], _PAUSE)[0]:
+                    with contextlib.suppress(OSError):
+                        end, _ = listening.accept()
+                        # in a thread, as one that proves nothing takes its time
+                        threading.Thread(target=self._serve, args=(end,), daemon=True).start()
+        finally:
+            self._stop_listening()
+        with self._lock:
+            for channel, _ in self._guests:
+                channel.close()
+
+    def _stop_listening(self) -> None:
+        for listening in () if self._stays_open else self._listening:
+            listening.close()
+
+    def _serve(self, end: socket.socket) -> None:
+        """Hear one member, and notice when it is gone."""
+        channel = self._place.accept(end)
+        if channel is None:
+            return
+        guest = None
+        try:
+            guest = channel, Member(**receive(channel))
+            with self._lock:
+                self._guests.append(guest)
+            channel.receive()  # nothing more comes
         except (OSError, EOFError, ValueError, TypeError):
-            self._guests.pop(guest.end.fileno())
-            selector.unregister(guest.end)
-            guest.end.close()
+            pass
+        with self._lock:
+            if guest in self._guests:
+                self._guests.remove(guest)
+        channel.close()
 
     # ---- the decision ----------------------------------------------------------------------------
 
     def _present(self) -> list[Member]:
         """Return who is here, one for each place."""
         by_place: dict[int, Member] = {}
-        for guest in self._guests.values():
-            if guest.member is not None:
-                by_place.setdefault(guest.member.place, guest.member)
+        with self._lock:
+            for _, member in self._guests:
+                by_place.setdefault(member.place, member)
         return [by_place[place] for place in sorted(by_place)]
 
     def _decide(self) -> bool:
@@ -124,24 +119,21 @@ class Coordinator(threading.Thread):
             self._settled = None
             return False
         if missing:
-            text = ", ".join(missing)
-            return self._tell(
-                present, f"waited {terms.timeout:g} s for {text}, which run but do not come"
-            )
+            who = ", ".join(missing)
+            text = f"waited {terms.timeout:g} s for {who}, which run but do not come"
+            return self._tell(present, text)
         if self._settled is None:
             self._settled = now
         ended = any(member.finished for member in present)
+        # ranks that come for the first time do not begin without the others, who may be training
         first = all(member.generation < 0 for member in present)
-        patience = terms.timeout if first else terms.patience
-        if len(present) < terms.size and not ended and now - self._settled < patience:
-            return False
-        if len(present) >= min(terms.min_size, terms.size) or ended:
+        fewest = terms.size if first else terms.min_size
+        waits = len(present) < terms.size and now - self._settled < terms.patience
+        if ended or (len(present) >= fewest and not waits):
             return self._tell(present)
         if late:
-            return self._tell(
-                present,
-                f"waited {terms.timeout:g} s for {terms.min_size} ranks, {len(present)} came",
-            )
+            text = f"waited {terms.timeout:g} s for {fewest} ranks, {len(present)} came"
+            return self._tell(present, text)
         return False
 
     def _missing(self, present: list[Member], now: float) -> Iterable[str]:
@@ -158,8 +150,9 @@ class Coordinator(threading.Thread):
                     yield f"rank {place} {process}"
                 continue
             state = self._watch.look(process)
-            if state == "lost":
+            if state == "lost" or (state == "stopped" and text in lost):
                 end_process(process.pid, process.started)
+                yield f"rank {place} {process}"  # until it has ended
             elif state != "ended":
                 since = self._reported.setdefault(text, now) if text in lost else now
                 if now - since < _GRACE or state == "stopped":
@@ -180,11 +173,12 @@ class Coordinator(threading.Thread):
     def _tell(self, present: list[Member], error: str = "") -> bool:
         generation = 1 + max(max(member.generation, member.tried) for member in present)
         decision = Decision(generation, present, error)
-        self._listening.close()  # whoever comes now finds the next coordinator
+        self._stays_open = len(present) < self._terms.size and not error
+        self._stop_listening()  # whoever comes now finds the next coordinator, or the door
         told = {id(member) for member in present}
-        for guest in self._guests.values():
-            if id(guest.member) in told:
-                guest.end.setblocking(True)
-                with contextlib.suppress(OSError):
-                    send(guest.end, decision)
+        with self._lock:
+            channels = [channel for channel, member in self._guests if id(member) in told]
+        for channel in channels:
+            with contextlib.suppress(OSError):
+                send(channel, decision)
         return True

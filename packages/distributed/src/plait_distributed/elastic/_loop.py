@@ -9,7 +9,6 @@ from typing import Any
 
 from plait_distributed import _world
 from plait_distributed._errors import CollectiveTimeout, DistBackendError, RankLost
-from plait_distributed.elastic._gathering import MeetingFailed
 from plait_distributed.elastic._session import current_session
 from plait_distributed.elastic._state import NewRanks, State
 
@@ -21,8 +20,8 @@ def run(function: Callable[..., Any]) -> Callable[..., Any]:
 
     All ranks call it with their `State`. It meets the others, makes the state the same on all, and
     calls `function`. When that ends with `RankLost`, or new ranks wait at a commit, the ranks that
-    are there meet again, take the state of the last commit, and call `function` again: it must go on
-    from what the state says. It returns when all ranks have come to the end.
+    are there meet again, take the state of the last commit, and call `function` again: it must go
+    on from what the state says. It returns when all ranks have come to the end.
 
     Args:
         function: called as ``function(state, ...)``.
@@ -30,7 +29,7 @@ def run(function: Callable[..., Any]) -> Callable[..., Any]:
     Raises:
         StateLost: shards were lost with their copies.
         CollectiveTimeout: a rank that runs did not come, or too few are left.
-        Exception: what else `function` raises; this rank leaves the job, and is lost for the others.
+        Exception: what else `function` raises; this rank leaves the job: it is lost.
 
     Example:
         >>> import plait_distributed as dist
@@ -47,10 +46,12 @@ def run(function: Callable[..., Any]) -> Callable[..., Any]:
             raise TypeError(f"run: the first argument must be a State, got {type(state).__name__}")
         try:
             while True:
+                state.meet()
                 try:
-                    state.meet()
+                    state.take_over()
                     result = function(state, *args, **kwargs)
                     state.finish()
+                    current_session("run").close_door()
                     return result
                 except (NewRanks, DistBackendError) as error:
                     if not _is_loss(error):
@@ -59,6 +60,7 @@ def run(function: Callable[..., Any]) -> Callable[..., Any]:
                     # tensors and groups of the steps that failed
                     traceback.clear_frames(error.__traceback__)
         except BaseException:
+            current_session("run").close_door()
             if _world.is_initialized():
                 _world.destroy_process_group()  # so that the others notice at once
             raise
@@ -68,8 +70,6 @@ def run(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _is_loss(error: BaseException) -> bool:
     """Whether an error says that ranks were lost, or came."""
-    if isinstance(error, MeetingFailed):
-        return False
     if isinstance(error, (NewRanks, RankLost, CollectiveTimeout)):
         return True
     return "the group is broken" in str(error)

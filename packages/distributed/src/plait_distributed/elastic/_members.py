@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import socket
-import struct
 from typing import Any
 
-__all__ = ["Decision", "Member", "receive", "send"]
+from plait_distributed._authentication import Channel
 
-_LENGTH = struct.Struct("<I")
-_MOST_BYTES = 16 << 20
+__all__ = ["Decision", "Member", "receive", "send"]
 
 
 @dataclasses.dataclass
@@ -20,6 +17,7 @@ class Member:
 
     place: the launcher's RANK, which a rank that is started again keeps.
     process: host, pid and start time, as `describe_self` has them.
+    address: host and port where ranks can meet at it, if they are on several hosts.
     generation: the number of its last group; -1: it comes for the first time.
     tried: the highest number under which it tried to meet.
     group: the members of its last group, as pairs of place and process, by rank.
@@ -31,6 +29,7 @@ class Member:
 
     place: int
     process: str
+    address: tuple[str, int] | None = None
     generation: int = -1
     tried: int = -1
     group: list[tuple[int, str]] = dataclasses.field(default_factory=list)
@@ -55,22 +54,14 @@ class Decision:
         return cls(message["generation"], members, message["error"])
 
 
-def send(end: socket.socket, message: Any) -> None:
+def send(channel: Channel, message: Any) -> None:
     """Send a `Member` or a `Decision`."""
-    data = json.dumps(dataclasses.asdict(message)).encode()
-    end.sendall(_LENGTH.pack(len(data)) + data)
+    channel.send(json.dumps(dataclasses.asdict(message)).encode())
 
 
-def receive(received: bytearray) -> dict[str, Any] | None:
-    """Take a message from the bytes that have come; None if it is not whole."""
-    if len(received) < _LENGTH.size:
-        return None
-    (size,) = _LENGTH.unpack_from(received)
-    if size > _MOST_BYTES:
+def receive(channel: Channel) -> dict[str, Any]:
+    """Return the next message."""
+    message = json.loads(channel.receive())
+    if not isinstance(message, dict):
         raise EOFError
-    if len(received) < _LENGTH.size + size:
-        return None
-    data = bytes(received[_LENGTH.size : _LENGTH.size + size])
-    del received[: _LENGTH.size + size]
-    message: dict[str, Any] = json.loads(data)
     return message

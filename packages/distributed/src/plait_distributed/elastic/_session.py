@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 import secrets
+import select
+import socket
 from typing import Any
 
 from plait_distributed import _world
-from plait_distributed._backends import provider_of
+from plait_distributed._authentication import job_secret
+from plait_distributed._backends import general_provider, provider_of
 from plait_distributed._errors import DistBackendError, RankLost
-from plait_distributed._meeting import find_meeting
+from plait_distributed._meeting import Meeting, find_meeting
 from plait_distributed._peers import describe_self
 from plait_distributed._process_group import ProcessGroup
 from plait_distributed._work import seconds_of
 from plait_distributed.elastic._coordinator import Terms
-from plait_distributed.elastic._gathering import gather, is_someone_waiting
+from plait_distributed.elastic._gathering import gather
 from plait_distributed.elastic._members import Member
+from plait_distributed.elastic._place import Place
 
 __all__ = ["Session", "current_session", "init_process_group", "size_at_first"]
 
 _TIMEOUT = 300.0  # seconds
 _PATIENCE = 30.0  # seconds for a rank that the launcher starts again
+_ATTEMPTS = 3  # of the same processes to open their group
 _OPENING = 10.0  # seconds in which ranks that have just been told open their group
 
 
@@ -29,22 +35,24 @@ class Session:
     """What this process knows of the job.
 
     Args:
-        where: the place that all processes of the job name.
-        place: this process's, the launcher's RANK.
+        meeting: the job's name and address, and this process's rank at first.
         backend, provider: as `provider_of` gives them.
         terms: how many ranks are to come, and how long to wait for them.
+        place: where ranks meet again.
     """
 
-    def __init__(self, where: str, place: int, backend: str, provider: str, terms: Terms) -> None:
+    def __init__(
+        self, meeting: Meeting, backend: str, provider: str, terms: Terms, place: Place
+    ) -> None:
         self.terms = terms
         self.generation = -1
         self.members: list[Member] = []
-        self._where = where
+        self._meeting = meeting
+        self._place = place
         self._backend = backend
         self._provider = provider
-        self._me = Member(place, describe_self())
-        text = f"{where} {backend} {terms.size}"
-        self._job = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+        self._door: list[socket.socket] = []
+        self._me = Member(meeting.rank, describe_self())
 
     def note_loss(self, error: BaseException) -> None:
         """Remember which processes an error names."""
@@ -52,8 +60,14 @@ class Session:
         self._me.lost += [self.members[r].process for r in ranks if r < len(self.members)]
 
     def is_someone_waiting(self) -> bool:
-        """Return whether ranks wait that are no members yet."""
-        return is_someone_waiting(self._job)
+        """Return whether ranks wait at the door, if this rank has it."""
+        return bool(self._door and select.select(self._door, [], [], 0)[0])
+
+    def close_door(self) -> None:
+        """Let nobody in any more."""
+        for end in self._door:
+            end.close()
+        self._door = []
 
     def meet(
         self,
@@ -64,23 +78,36 @@ class Session:
         """Leave all groups, and return the new group of all, of the ranks that are left or came."""
         me = self._me
         me.snapshots, me.shards, me.finished = snapshots, shards, finished
+        failed: list[list[str]] = []  # the processes of groups that could not be opened
         while True:
             if _world.is_initialized():
                 _world.destroy_process_group()
-            decision = gather(self._job, me, self.terms)
+            me.address = self._place.own_address()
+            door, self._door = self._door, []
+            decision, self._door = gather(self._place, me, self.terms, door)
             me.tried = decision.generation
-            rank = [each.process for each in decision.members].index(me.process)
+            processes = [each.process for each in decision.members]
+            rank = processes.index(me.process)
+            here = dataclasses.replace(
+                self._meeting,
+                name=f"{self._meeting.name}~{decision.generation}",
+                address=decision.members[0].address,
+            )
             try:
                 group = _world.enter(
                     self._backend,
                     self._provider,
-                    f"{self._where}~{decision.generation}",
+                    here.at(self._provider),
                     rank,
                     len(decision.members),
                     self.terms.timeout,
                     _OPENING,
                 )
-            except DistBackendError:  # one of them was lost in the meantime
+            except DistBackendError:
+                # one of them was lost in the meantime, unless it is the same again and again
+                failed.append(processes)
+                if failed.count(processes) >= _ATTEMPTS:
+                    raise
                 continue
             self.generation = me.generation = decision.generation
             self.members = decision.members
@@ -144,13 +171,38 @@ def init_process_group(
     restarts = int(os.environ.get("PLAIT_ELASTIC_RESTARTS", "0"))
     seconds = _TIMEOUT if timeout is None else seconds_of("init_process_group", timeout)
     waits = (_PATIENCE if restarts else 0.0) if patience is None else float(patience)
-    name, provider = provider_of(backend)
     meeting = find_meeting(init_method, rank, world_size, environment)
+    general = general_provider(bool(meeting.several), meeting.by_mpi)
+    name, provider = provider_of(backend, general)
+    where = meeting.at(provider)
     if not 1 <= min_size <= meeting.size:
         raise ValueError(
             f"init_process_group: `min_size` must be in [1, {meeting.size}], got {min_size}"
         )
     terms = Terms(meeting.size, min_size, waits, seconds)
-    _session = Session(meeting.at(provider), meeting.rank, name, provider, terms)
+    text = f"{where} {name} {meeting.size}"
+    job = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    place = Place(job, job_secret(), _address_of(meeting))
+    _session = Session(meeting, name, provider, terms, place)
     alone = f"shm:{secrets.token_hex(16)}"
     _world.enter(name, "shared_memory", alone, 0, 1, seconds)
+
+
+def _address_of(meeting: Meeting) -> tuple[str, int] | None:
+    """Return where ranks of several hosts meet again; None on one host."""
+    port = os.environ.get("PLAIT_ELASTIC_PORT")
+    if not meeting.several and port is None:
+        return None
+    if meeting.address is None:
+        raise NotImplementedError(
+            f"init_process_group: {meeting.several or 'PLAIT_ELASTIC_PORT is set'}, and there is "
+            "no address at which ranks can meet again: set MASTER_ADDR and MASTER_PORT, or give "
+            "init_method='tcp://HOST:PORT'"
+        )
+    if not job_secret():
+        raise ValueError(
+            "init_process_group: ranks of several hosts prove that they are of one job: set "
+            "PLAIT_JOB_SECRET or PLAIT_JOB_SECRET_FILE in all processes"
+        )
+    host, number = meeting.address
+    return host, int(port) if port is not None else number + 1

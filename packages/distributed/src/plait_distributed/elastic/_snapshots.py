@@ -80,7 +80,7 @@ class Snapshot:
     def give_up(self) -> None:
         """After a loss: keep what has come."""
         try:
-            done = all([part.query() for part in self._pending])
+            done = all(part.query() for part in self._pending)
         except DistBackendError:
             done = False
         self._complete = self._complete or (done and bool(self._pending))

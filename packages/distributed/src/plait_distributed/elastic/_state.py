@@ -26,7 +26,7 @@ class StateLost(DistError):
     """
 
 
-class NewRanks(Exception):  # noqa: N818 - it is no error
+class NewRanks(Exception):
     """Ranks wait to take part; raised by `State.commit` and caught by `run`."""
 
 
@@ -34,11 +34,11 @@ class State:
     """The objects and values that a training changes.
 
     What is given is an attribute of the state: objects with ``state_dict`` and ``load_state_dict``
-    (models, optimizers, schedulers, `Batches`), generators, and values that can be pickled (numbers,
-    lists, tensors). They are the same on all ranks, except those with ``shard_state()`` and
-    ``load_shards(iterator)`` (`ZeroRedundancyOptimizer`), of which each rank has a share; a copy of
-    it is kept by another rank. Objects with ``regroup(group)`` (`DistributedDataParallel`) are told
-    of each new group.
+    (models, optimizers, schedulers, `Batches`), generators, and values that can be pickled, such as
+    numbers, lists and tensors. They are the same on all ranks, except those with ``shard_state()``
+    and ``load_shards(iterator)`` (`ZeroRedundancyOptimizer`), of which each rank has a share; a
+    copy of it is kept by another rank. Objects with ``regroup(group)`` (`DistributedDataParallel`)
+    are told of each new group.
 
     Args:
         every: a commit copies the state at each so many calls.
@@ -61,6 +61,11 @@ class State:
     """
 
     _entries: dict[str, Any]
+    _every: int
+    _commits: int
+    _finished: bool
+    _snapshots: list[Snapshot]  # the newest first
+    _callbacks: list[Callable[[], Any]]
 
     def __init__(self, every: int = 1, **entries: Any) -> None:
         if isinstance(every, bool) or not isinstance(every, int) or every < 1:
@@ -68,12 +73,8 @@ class State:
         hidden = [name for name in entries if name.startswith("_") or hasattr(State, name)]
         if hidden:
             raise ValueError(f"State: an entry cannot be called {hidden[0]!r}")
-        self.__dict__["_entries"] = dict(entries)
-        self.__dict__["_every"] = every
-        self.__dict__["_commits"] = 0
-        self.__dict__["_finished"] = False
-        self.__dict__["_snapshots"] = []  # the newest first
-        self.__dict__["_callbacks"] = []
+        own = {"_every": every, "_commits": 0, "_finished": False, "_snapshots": []}
+        self.__dict__.update(own, _entries=dict(entries), _callbacks=[])
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -92,7 +93,7 @@ class State:
     @property
     def commits(self) -> int:
         """The number of commits since the training began."""
-        return int(self._commits)
+        return self._commits
 
     def register_reset_callbacks(self, callbacks: list[Callable[[], Any]]) -> None:
         """Call functions after each change of the ranks, when the state is loaded."""
@@ -117,9 +118,9 @@ class State:
 
     def _someone_waits(self, session: Session, group: ProcessGroup) -> bool:
         new = core()
-        flag = new.tensor([int(group.rank() == 0 and session.is_someone_waiting())])
+        flag = new.tensor([int(session.is_someone_waiting())])
         call = group.begin_call("elastic commit", "", (flag,))
-        group.start(call, "broadcast", [flag], [flag])
+        group.start(call, "all_reduce", [flag], [flag], reduction="max")
         return bool(flag.item())
 
     # ---- copies ----------------------------------------------------------------------------------
@@ -156,13 +157,17 @@ class State:
     # ---- what `run` does -------------------------------------------------------------------------
 
     def meet(self) -> None:
-        """Meet the ranks that are left or came, and go on from the newest state that is whole."""
+        """Meet the ranks that are left or came."""
         session = current_session("run")
         for snapshot in self._snapshots:
             snapshot.give_up()
         names = [snapshot.name for snapshot in self._snapshots]
         shards = [shard for snapshot in self._snapshots for shard in snapshot.shards()]
-        group = session.meet(names, shards, self._finished)
+        session.meet(names, shards, self._finished)
+
+    def take_over(self) -> None:
+        """Go on in the new group, from the newest state that is whole."""
+        session, group = current_session("run"), default_group("run")
         for entry in self._entries.values():
             if hasattr(entry, "regroup"):
                 entry.regroup(group)

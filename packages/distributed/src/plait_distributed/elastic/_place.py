@@ -1,0 +1,128 @@
+"""The address at which the ranks of an elastic job meet: of one host, or of several."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from typing import Any
+
+from plait_distributed import _authentication
+from plait_distributed._authentication import Channel
+from plait_distributed._errors import DistNetworkError
+from plait_distributed._meeting import is_here
+
+__all__ = ["Place"]
+
+_CONNECTING = 2.0  # seconds
+_CREDENTIALS = struct.Struct("3i")  # of a process: its number, its user's, its group's
+# a host that is cut off or gone is noticed after about five seconds
+_ALIVE = (("TCP_KEEPIDLE", 1), ("TCP_KEEPINTVL", 1), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 5000))
+
+
+class Place:
+    """Where a coordinator listens, and how the others reach it.
+
+    It has a name in no folder, with the user's number in it, for processes of its own host. In a
+    job on several hosts it listens at a port, too, for those of others.
+
+    Args:
+        job: a name that the processes of the job share.
+        secret: of the job, which both ends of a connection prove that they know.
+        address: host and port, of a job on several hosts.
+    """
+
+    def __init__(self, job: str, secret: str, address: tuple[str, int] | None = None) -> None:
+        self._secret = secret
+        self._address = address
+        self._name = f"\0plait-elastic/{os.getuid()}/{job}"
+        self._is_here = address is None or is_here(address[0])
+
+    def listen(self) -> list[socket.socket]:
+        """Return listening sockets; none if another process has the name, or on another host."""
+        if not self._is_here:
+            return []
+        places: list[tuple[int, Any]] = [(socket.AF_UNIX, self._name)]
+        if self._address is not None:
+            places.append((_family(self._address), self._address))
+        found = []
+        for family, at in places:
+            end = socket.socket(family, socket.SOCK_STREAM)
+            found.append(end)
+            try:
+                if family != socket.AF_UNIX:
+                    end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                end.bind(at)
+                end.listen(1024)
+            except OSError:
+                for each in found:
+                    each.close()
+                return []
+        return found
+
+    def accept(self, end: socket.socket) -> Channel | None:
+        """Return the channel to who has connected; None if it is no process of the job."""
+        if end.family == socket.AF_UNIX:
+            if _other_end(end)[1] != os.getuid():
+                end.close()
+                return None
+        else:
+            _keep_alive(end)
+        return _authentication.accept(end, self._secret)
+
+    def reach(self) -> socket.socket | None:
+        """Return a connection to the coordinator, before any proof; None if there is none."""
+        family: int = socket.AF_UNIX
+        at: Any = self._name
+        if not self._is_here and self._address is not None:
+            family, at = _family(self._address), self._address
+        end = socket.socket(family, socket.SOCK_STREAM)
+        end.settimeout(_CONNECTING)
+        try:
+            end.connect(at)
+            if family != socket.AF_UNIX:
+                _keep_alive(end)
+        except OSError:
+            end.close()
+            return None
+        return end
+
+    def process_behind(self, end: socket.socket) -> int:
+        """Return the number of the coordinator's process; 0 if it is on another host."""
+        return _other_end(end)[0] if end.family == socket.AF_UNIX else 0
+
+    def prove(self, end: socket.socket) -> Channel | None:
+        """Return the channel to the coordinator; None if it ends, or is no process of the job."""
+        try:
+            return _authentication.connect(end, self._secret, "the coordinator of the job")
+        except DistNetworkError:
+            return None
+
+    def own_address(self) -> tuple[str, int] | None:
+        """Return where others reach this process, with a port that is free; None on one host."""
+        if self._address is None:
+            return None
+        family = _family(self._address)
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect(self._address)  # nothing is sent
+            host = str(probe.getsockname()[0])
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.bind((host, 0))
+            return host, int(probe.getsockname()[1])
+
+
+def _family(address: tuple[str, int]) -> int:
+    return socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+
+
+def _other_end(end: socket.socket) -> tuple[int, int, int]:
+    """Return the number of the process at the other end, and its user's and group's."""
+    data = end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    process, user, group = _CREDENTIALS.unpack(data)
+    return process, user, group
+
+
+def _keep_alive(end: socket.socket) -> None:
+    end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _ALIVE:
+        end.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
