@@ -88,6 +88,12 @@ void release_buffer(PyObject *, Py_buffer *view) {
 
 // NumPy.
 
+// Whether this thread records no calls: then arrays may share the memory of what requires grad.
+bool records_nothing() {
+  const plait_engine *e = role<plait_engine>(state.runtime);
+  return e && !e->enabled(e->ctx, state.runtime->thread());
+}
+
 PyObject *to_numpy(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
   plait_tensor *t = handle_of(self);
   bool force = false;
@@ -99,7 +105,8 @@ PyObject *to_numpy(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject
     if (truth < 0) return nullptr;
     force = truth;
   }
-  if (!force && !refuse_grad(t, "numpy", PyExc_RuntimeError)) return nullptr;
+  const bool plain = force || records_nothing();
+  if (!plain && !refuse_grad(t, "numpy", PyExc_RuntimeError)) return nullptr;
   const DLDevice d = t->dl.device;
   if (!force && d.device_type != kDLCPU && d.device_type != PLAIT_META)
     return PyErr_Format(PyExc_RuntimeError,  // the array would not see what is written later
@@ -111,7 +118,7 @@ PyObject *to_numpy(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject
   t = here.get();
   if (t->dl.dtype.code == kDLBfloat) return bfloat_to_numpy(t);
   Object source(new_reference(self));
-  if (force) {
+  if (plain) {
     plait_thread *thread = state.runtime->thread();
     plait_tensor *plain = nullptr;
     const plait_status s = state.runtime->tensor_alias(thread, t, &plain);
@@ -269,8 +276,8 @@ PyBufferProcs buffer_methods{get_buffer, release_buffer};
 PyMethodDef exchange_methods[] = {
     {"numpy", function(asking<to_numpy>), METH_FASTCALL | METH_KEYWORDS,
      "numpy($self, /, *, force=False)\n--\n\nA NumPy array on the same memory. Refused where grad "
-     "is required: detach() "
-     "first, or force=True, which does."
+     "is required, unless nothing is recorded (``no_grad``): detach() first, or force=True, which "
+     "does."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> x = pc.zeros(3)\n"

@@ -13,18 +13,20 @@ import functools
 import inspect
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
 from plait_abi.imports import import_module
 
-__all__ = ["are_asking", "arguments", "begin", "end", "forget", "functions", "keep"]
+__all__ = ["are_asking", "arguments", "ask_last", "begin", "end", "forget", "functions", "keep"]
 
 _lock = threading.RLock()
 _users = 0  # modes that are entered
 _kept = False  # a class exists
 _codes: dict[FunctionType, CodeType] = {}  # the own code of functions that ask
+# who is asked if no mode and no argument answered; it returns NotImplemented if it does not either
+_last: list[Callable[[Any, Any, Any], Any]] = []
 
 # methods that programs call on classes, or that Python calls while an object is made
 _NOT_METHODS = frozenset({
@@ -41,6 +43,7 @@ _NOT_FUNCTIONS = frozenset({
 })  # fmt: skip
 _SETTINGS = ("_", "set_", "get_", "is_autocast", "is_grad_", "is_inference_mode", "is_warn", "use_",
              "autocast_", "clear_autocast", "are_", "is_deterministic", "is_anomaly")  # fmt: skip
+_PRIVATE = ("_assert",)  # private functions that ask
 _OF_INIT = ("constant_", "kaiming_uniform_", "normal_", "uniform_")
 
 
@@ -48,7 +51,8 @@ def _names() -> Iterator[tuple[Any, str]]:
     names = import_module("plait_torch._fx_names")
     for function, name in names.functions().values():
         last = name.rpartition(".")[2]
-        if last not in _NOT_FUNCTIONS and not last.startswith(_SETTINGS):
+        setting = last.startswith(_SETTINGS) and last not in _PRIVATE
+        if last not in _NOT_FUNCTIONS and not setting:
             yield function, name
     init = import_module("plait.nn.init")
     for name in _OF_INIT:
@@ -112,6 +116,9 @@ def _asker(function: FunctionType, shown: Any) -> Any:
 
     def asking(*args: Any, **kwargs: Any) -> Any:
         answer = ask(shown, args, kwargs)
+        for each in _last:
+            if answer is NotImplemented:
+                answer = each(shown, args, kwargs)
         return own(*args, **kwargs) if answer is NotImplemented else answer
 
     return asking
@@ -185,11 +192,20 @@ def keep() -> None:
             _place()
 
 
+def ask_last(answers: Callable[[Any, Any, Any], Any]) -> None:
+    """Let functions ask from now on, and this one last: with the function, args and kwargs."""
+    with _lock:
+        if answers not in _last:
+            _last.append(answers)
+    keep()
+
+
 def forget() -> None:
     """Let functions ask only as long as modes are entered."""
     global _kept
     with _lock:
         _kept = False
+        _last.clear()
         if not _users:
             _restore()
 

@@ -1,10 +1,12 @@
-"""`torch._subclasses`: tensors without values, which PyTorch's compiler has and plait does not."""
+"""`torch._subclasses` and `torch._guards`: tensors without values and the state of PyTorch's
+compiler, which plait does not have.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["FakeTensor", "is_fake"]
+__all__ = ["FakeTensor", "TracingContext", "active_fake_mode", "detect_fake_mode", "is_fake"]
 
 
 class FakeTensor:
@@ -14,3 +16,24 @@ class FakeTensor:
 def is_fake(x: Any) -> bool:
     """Return False."""
     return False
+
+
+def active_fake_mode() -> None:
+    """Return None: no mode makes fake tensors."""
+
+
+def detect_fake_mode(inputs: Any = None) -> None:
+    """Return None: no input belongs to a mode that makes fake tensors."""
+
+
+class TracingContext:
+    """What PyTorch's compiler knows while it traces; nothing is compiled here."""
+
+    @staticmethod
+    def try_get() -> None:
+        """Return None: nothing is traced."""
+
+    @staticmethod
+    def get() -> Any:
+        """Raise RuntimeError: nothing is traced."""
+        raise RuntimeError("TracingContext.get: nothing is traced: plait compiles nothing")

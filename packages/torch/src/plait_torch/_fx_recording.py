@@ -85,6 +85,8 @@ def arguments(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
 
 def all_arguments(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
     """Return all arguments of a call, those with defaults as keywords."""
+    if function.__name__ == "einsum" and len(args) == 2 and isinstance(args[1], (list, tuple)):
+        args = (args[0], *args[1])  # PyTorch's calls itself with the operands of a list
     try:
         signature = inspect.signature(function)
         bound = signature.bind(*args, **kwargs)

@@ -10,7 +10,7 @@ from typing import Any
 
 import plait
 from plait import nn
-from plait_torch import _fx_recording
+from plait_torch import _asking_functions, _fx_recording
 from plait_torch._fx_graph import Graph
 from plait_torch._fx_node import Node
 
@@ -170,6 +170,8 @@ class Proxy:
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
         self.tracer = tracer or GraphAppendingTracer(node.graph)
         self.node = node
+        if isinstance(self.tracer, GraphAppendingTracer):  # no trace lets functions record
+            _asking_functions.ask_last(_record_outside)
 
     def __repr__(self) -> str:
         return f"Proxy({self.node.name})"
@@ -183,14 +185,7 @@ class Proxy:
         return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
 
     def __plait_function__(self, function: Any, args: Any, kwargs: Any) -> Any:
-        tracer = _fx_recording.tracer_of(args, kwargs) or self.tracer
-        name = function.__name__
-        first = args[0] if args else None
-        if isinstance(first, (plait.Tensor, Proxy)) and not _is_function(function):
-            return tracer.create_proxy("call_method", name, args, kwargs)
-        return tracer.create_proxy(
-            "call_function", function, *_fx_recording.arguments(function, args, kwargs)
-        )
+        return _record(_fx_recording.tracer_of(args, kwargs) or self.tracer, function, args, kwargs)
 
     @classmethod
     def __torch_function__(
@@ -225,6 +220,21 @@ class Proxy:
         return self.tracer.keys(self)
 
     __hash__ = object.__hash__
+
+
+def _record(tracer: Any, function: Any, args: Any, kwargs: Any) -> Any:
+    first = args[0] if args else None
+    if isinstance(first, (plait.Tensor, Proxy)) and not _is_function(function):
+        return tracer.create_proxy("call_method", function.__name__, args, kwargs)
+    return tracer.create_proxy(
+        "call_function", function, *_fx_recording.arguments(function, args, kwargs)
+    )
+
+
+def _record_outside(function: Any, args: Any, kwargs: Any) -> Any:
+    """Record a call of a function in Python on proxies outside of a trace."""
+    tracer = _fx_recording.tracer_of(args, kwargs)
+    return _record(tracer, function, args, kwargs) if tracer else NotImplemented
 
 
 def _is_function(function: Any) -> bool:

@@ -29,6 +29,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     ),
     "torch.__config__": (_HERE + "_config",),
     "torch._C": (_HERE + "_inside", _HERE + "_inside_overrides"),
+    "torch._guards": (_HERE + "_fake_tensors",),
     "torch._ops": (_HERE + "_aten", _HERE + "_library"),
     "torch._C._nn": (_HERE + "_arguments",),
     "torch._C._functorch": (_HERE + "_functorch",),

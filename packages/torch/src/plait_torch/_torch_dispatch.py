@@ -221,10 +221,21 @@ def bind() -> None:
         setattr(import_module("plait").Tensor, name, method)
 
 
+def _product(self: Any, other: Any) -> Any:
+    """Return ``self @ other``; that of two matrices arrives as `mm`, whatever their shapes."""
+    plait = import_module("plait")
+    matrices = isinstance(other, plait.Tensor) and self.ndim == 2 and other.ndim == 2
+    return (plait.mm if matrices else plait.matmul)(self, other)
+
+
 def watch(cls: Any) -> None:
     """Begin with calls on instances of a class, if it has ``__torch_dispatch__``."""
-    if getattr(cls, "__torch_dispatch__", disabled) is not disabled:
-        _register()
+    if getattr(cls, "__torch_dispatch__", disabled) is disabled:
+        return
+    _register()
+    tensor = import_module("plait").Tensor
+    if cls.__matmul__ is tensor.__matmul__:  # which compares the shapes before it calls `mm`
+        cls.__matmul__ = _product
 
 
 def unbind() -> None:

@@ -62,7 +62,11 @@ class Transform:
         if cache_size not in (0, 1):
             raise ValueError(f"{type(self).__name__}: `cache_size` must be 0 or 1")
         self._cache_size = cache_size
-        self._kept: tuple[Tensor, Tensor] | None = None
+        self._inv: Any = None  # the inverse, when it was asked for
+        self._cached_x_y: tuple[Tensor | None, Tensor | None] = (None, None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_inv": None}
 
     @property
     def event_dim(self) -> int:
@@ -73,8 +77,10 @@ class Transform:
 
     @property
     def inv(self) -> Transform:
-        """The inverse, a transform itself."""
-        return _InverseTransform(self)
+        """The inverse, a transform itself: ``t.inv.inv is t``."""
+        if self._inv is None:
+            self._inv = _InverseTransform(self)
+        return self._inv  # type: ignore[no-any-return]
 
     @property
     def sign(self) -> Any:
@@ -101,19 +107,21 @@ class Transform:
         """Map ``x``."""
         if self._cache_size == 0:
             return self._call(x)
-        if self._kept is not None and self._kept[0] is x:
-            return self._kept[1]
+        x_before, y_before = self._cached_x_y
+        if y_before is not None and x_before is x:
+            return y_before
         y = self._call(x)
-        self._kept = x, y
+        self._cached_x_y = x, y
         return y
 
     def _inv_call(self, y: Tensor) -> Tensor:
         if self._cache_size == 0:
             return self._inverse(y)
-        if self._kept is not None and self._kept[1] is y:
-            return self._kept[0]
+        x_before, y_before = self._cached_x_y
+        if x_before is not None and y_before is y:
+            return x_before
         x = self._inverse(y)
-        self._kept = x, y
+        self._cached_x_y = x, y
         return x
 
     def _call(self, x: Tensor) -> Tensor:
@@ -144,6 +152,9 @@ class _InverseTransform(Transform):
     def __init__(self, transform: Transform) -> None:
         super().__init__(transform._cache_size)
         self._inv = transform
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
@@ -252,7 +263,10 @@ class ComposeTransform(Transform):
 
     @property
     def inv(self) -> Transform:
-        return ComposeTransform([part.inv for part in reversed(self.parts)])
+        if self._inv is None:
+            self._inv = ComposeTransform([part.inv for part in reversed(self.parts)])
+            self._inv._inv = self
+        return self._inv  # type: ignore[no-any-return]
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size)

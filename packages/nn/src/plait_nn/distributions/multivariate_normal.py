@@ -75,7 +75,7 @@ class MultivariateNormal(Centered):
         self._given = name
         super().__init__(batch, loc.shape[-1:], validate_args=validate_args)
         # stored without batch dimensions that only the mean has, as factors are expensive
-        self._factor = factor_of(name, matrix)
+        self._unbroadcasted_scale_tril = factor_of(name, matrix)
 
     def _whole(self, matrix: Tensor) -> Tensor:
         size = self._event_shape[0]
@@ -84,38 +84,38 @@ class MultivariateNormal(Centered):
     @lazy_property
     def scale_tril(self) -> Tensor:
         """The Cholesky factor of the covariance."""
-        return self._whole(self._factor)
+        return self._whole(self._unbroadcasted_scale_tril)
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
         """The covariance."""
-        return self._whole(self._factor @ self._factor.mT)
+        return self._whole(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
         """The inverse of the covariance."""
         size = self._event_shape[0]
         identity = pc.eye(size, dtype=self.loc.dtype, device=self.loc.device)
-        inverse = pc.linalg.solve_triangular(self._factor, identity, upper=False)
+        inverse = pc.linalg.solve_triangular(self._unbroadcasted_scale_tril, identity, upper=False)
         return self._whole(inverse.mT @ inverse)
 
     @property
     def variance(self) -> Tensor:
-        variances = self._factor.square().sum(-1)
+        variances = self._unbroadcasted_scale_tril.square().sum(-1)
         return variances.expand(*self._batch_shape, *self._event_shape)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         noise = normal_noise(self.loc, self._extended_shape(sample_shape))
-        return self.loc + (self._factor @ noise.unsqueeze(-1)).squeeze(-1)
+        return self.loc + (self._unbroadcasted_scale_tril @ noise.unsqueeze(-1)).squeeze(-1)
 
     def _log_determinant(self) -> Tensor:
         """Half of the logarithm of the covariance's determinant."""
-        return self._factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        distance = squared_distance(self._factor, value - self.loc)
+        distance = squared_distance(self._unbroadcasted_scale_tril, value - self.loc)
         shared = 0.5 * self._event_shape[0] * math.log(2 * math.pi)
         return -0.5 * distance - shared - self._log_determinant()
 

@@ -70,22 +70,22 @@ class Wishart(Distribution):
         matrix = matrix.expand(*batch, size, size)
         self.__dict__[name] = matrix
         super().__init__(batch, matrix.shape[-2:], validate_args=validate_args)
-        self._factor = factor_of(name, matrix)
+        self._unbroadcasted_scale_tril = factor_of(name, matrix)
 
     @lazy_property
     def scale_tril(self) -> Tensor:
         """The Cholesky factor of V."""
-        return self._factor
+        return self._unbroadcasted_scale_tril
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
         """V."""
-        return self._factor @ self._factor.mT
+        return self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
         """The inverse of V."""
-        factor = self._factor
+        factor = self._unbroadcasted_scale_tril
         identity = pc.eye(self._event_shape[-1], dtype=factor.dtype, device=factor.device)
         return pc.cholesky_solve(identity, factor)
 
@@ -114,19 +114,21 @@ class Wishart(Distribution):
         df = self.df
         degrees = df.unsqueeze(-1) - pc.arange(size, dtype=df.dtype, device=df.device)
         squares = Gamma(degrees / 2, pc.full_like(degrees, 0.5)).rsample(sample_shape)
-        noise = normal_noise(self._factor, self._extended_shape(sample_shape)).tril(-1)
+        factor = self._unbroadcasted_scale_tril
+        noise = normal_noise(factor, self._extended_shape(sample_shape)).tril(-1)
         tiny = pc.finfo(squares.dtype).tiny
-        root = self._factor @ (noise + pc.diag_embed(squares.clamp(min=tiny).sqrt()))
+        root = factor @ (noise + pc.diag_embed(squares.clamp(min=tiny).sqrt()))
         return root @ root.mT
 
     def _half_log_determinant(self) -> Tensor:
-        return self._factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         size, df = self._event_shape[-1], self.df
-        trace = pc.cholesky_solve(value, self._factor).diagonal(dim1=-2, dim2=-1).sum(-1)
+        solved = pc.cholesky_solve(value, self._unbroadcasted_scale_tril)
+        trace = solved.diagonal(dim1=-2, dim2=-1).sum(-1)
         volume = pc.linalg.cholesky(value).diagonal(dim1=-2, dim2=-1).log().sum(-1)
         found: Tensor = (
             -df * (0.5 * size * math.log(2) + self._half_log_determinant())
