@@ -48,18 +48,18 @@ def vmap(
 
     @functools.wraps(func)
     def batched(*args: Any, **kwargs: Any) -> Any:
-        leaves, spec = tree_flatten((list(args), kwargs))
+        leaves, spec = tree_flatten((list(args), kwargs), is_leaf=_has_samples)
         positional = _dims_of(in_dims, list(args), "in_dims")
         dims = positional + [0] * (len(leaves) - len(positional))
         size = _size(leaves, dims)
         results, shape = [], None
         for i in range(size):
             sample = [
-                leaf if dim is None else leaf.select(dim, i)
+                leaf if dim is None else _sample(leaf, dim, i)
                 for leaf, dim in zip(leaves, dims, strict=True)
             ]
             its_args, its_kwargs = tree_unflatten(sample, spec)
-            parts, shape = tree_flatten(func(*its_args, **its_kwargs))
+            parts, shape = tree_flatten(func(*its_args, **its_kwargs), is_leaf=_has_samples)
             results.append(parts)
         if not results:
             raise ValueError("vmap: at least one sample is required, got a dimension of size 0")
@@ -76,10 +76,25 @@ def vmap(
     return batched
 
 
+def _has_samples(value: Any) -> bool:
+    """Return whether a container takes part as a whole: one of tensors with a common batch."""
+    return hasattr(type(value), "_add_batch_dim")
+
+
+def _is_value(leaf: Any) -> bool:
+    return plait.is_tensor(leaf) or _has_samples(leaf)
+
+
+def _sample(leaf: Any, dim: int, index: int) -> Any:
+    if plait.is_tensor(leaf):
+        return leaf.select(dim, index)
+    return leaf[(slice(None),) * (dim % leaf.dim()) + (index,)]
+
+
 def _stack(column: Any, dim: Any) -> Any:
     if dim is None:
         return column[0]
-    values = [each if plait.is_tensor(each) else plait.tensor(each) for each in column]
+    values = [each if _is_value(each) else plait.tensor(each) for each in column]
     return plait.stack(values, dim)
 
 
@@ -89,8 +104,8 @@ def _dims_of(dims: Any, tree: Any, argument: str) -> list[Any]:
     """
     if dims is None or isinstance(dims, int):
         return [
-            dims if argument == "out_dims" or plait.is_tensor(leaf) else None
-            for leaf in tree_flatten(tree)[0]
+            dims if argument == "out_dims" or _is_value(leaf) else None
+            for leaf in tree_flatten(tree, is_leaf=_has_samples)[0]
         ]
     inner = list(tree.values()) if isinstance(tree, dict) else tree
     each = list(dims.values()) if isinstance(dims, dict) else dims
@@ -107,7 +122,7 @@ def _size(leaves: list[Any], dims: list[Any]) -> int:
     for index, (leaf, dim) in enumerate(zip(leaves, dims, strict=True)):
         if dim is None:
             continue
-        if not plait.is_tensor(leaf) or not -leaf.dim() <= dim < leaf.dim():
+        if not _is_value(leaf) or not -leaf.dim() <= dim < leaf.dim():
             shown = tuple(leaf.shape) if plait.is_tensor(leaf) else type(leaf).__name__
             raise ValueError(f"vmap: leaf {index} has no dimension {dim}: {shown}")
         sizes.add(leaf.shape[dim])
