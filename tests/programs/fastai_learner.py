@@ -59,4 +59,4 @@ learner.export("exported.pkl")
 again = load_learner("exported.pkl")
 with again.no_bar(), again.no_logging():
     record("columns", [str(name) for name in again.dls.cont_names])
-    record("exported", dict(again.model.named_parameters()), rtol=1e-2)
+    record("exported", [name for name, _ in again.model.named_parameters()])

@@ -64,9 +64,7 @@ def mm(sparse: Any, dense: Any, reduce: str = "sum") -> Any:
 
 def _reduced(sparse: Any, dense: Any, reduce: str) -> Any:
     if reduce not in _REDUCTIONS:
-        raise ArgumentError(
-            f"sparse.mm: `reduce` must be sum, mean, amax or amin; got {reduce!r}"
-        )
+        raise ArgumentError(f"sparse.mm: `reduce` must be sum, mean, amax or amin; got {reduce!r}")
     here = _matrix("sparse.mm", "sparse", sparse).to_sparse_coo().coalesce()
     if not is_tensor(dense) or dense.ndim != 2 or len(here.shape) != 2:
         raise ShapeError(
@@ -75,8 +73,8 @@ def _reduced(sparse: Any, dense: Any, reduce: str) -> Any:
         )
     if here.shape[1] != dense.shape[0]:
         raise ShapeError(
-            f"sparse.mm: `sparse` of shape {tuple(here.shape)} must have as many columns as `dense` "
-            f"of shape {tuple(dense.shape)} has rows"
+            f"sparse.mm: `sparse` of shape {tuple(here.shape)} must have as many columns as "
+            f"`dense` of shape {tuple(dense.shape)} has rows"
         )
     rows, columns = here.indices()
     products = dense[columns] * here.values().unsqueeze(1)

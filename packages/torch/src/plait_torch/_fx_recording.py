@@ -21,6 +21,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from plait import nn
+from plait_abi._binding import Function
 from plait_abi.imports import import_module
 from plait_torch import _fx_names
 
@@ -159,7 +160,7 @@ def _all_modules(new: dict[int, Any]) -> None:
 
 def _place(extra: Any) -> None:
     for function, _ in _fx_names.functions().values():
-        if isinstance(function, FunctionType):
+        if isinstance(function, (FunctionType, Function)):
             _add(function)
     for function in extra:
         _add(function)

@@ -8,6 +8,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_abi import operator
+from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
 
@@ -69,6 +70,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     return pc.relu_(input) if inplace else pc.relu(input)
 
 
+@unbound
 def relu_(input: Tensor) -> Tensor:
     """Compute ``max(x, 0)`` in the input's memory.
 
@@ -195,6 +197,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     return _run(operators.hardsigmoid, inplace, input)
 
 
+@unbound
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Compute ``x`` where positive, else ``weight * x``, one weight or one a channel (dim 1).
 

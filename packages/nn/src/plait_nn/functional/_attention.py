@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 
 import plait_core as pc
+from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
 
 
+@unbound
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import plait_core as pc
+from plait_abi._binding import unbound
 from plait_core import Tensor
 
 __all__ = ["Pair", "conv2d", "pair"]
@@ -23,6 +24,7 @@ def pair(value: Pair | list[int], name: str, operator: str) -> tuple[int, int]:
     raise ValueError(f"{operator}: `{name}` must be an int or two ints; got {tuple(value)}")
 
 
+@unbound
 def conv2d(
     input: Tensor,
     weight: Tensor,

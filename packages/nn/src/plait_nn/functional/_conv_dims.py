@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import plait_core as pc
+from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn.functional._conv import conv2d
 from plait_nn.functional._padding import pad
@@ -48,6 +49,7 @@ def _borders(
     return [(t // 2, t - t // 2) for t in totals]
 
 
+@unbound
 def conv1d(
     input: Tensor,
     weight: Tensor,
@@ -93,6 +95,7 @@ def conv1d(
     return made.squeeze(-2)
 
 
+@unbound
 def conv3d(
     input: Tensor,
     weight: Tensor,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import plait_core as pc
+from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
 from plait_nn.functional._padding import pad
@@ -162,6 +163,7 @@ def _transposed(
     return made if bias is None else made + bias.reshape((-1,) + (1,) * (made.ndim - 2))
 
 
+@unbound
 def conv_transpose2d(
     input: Tensor,
     weight: Tensor,
@@ -206,6 +208,7 @@ def conv_transpose2d(
     return _transposed("conv_transpose2d", _images, input, weight, bias, groups, options)
 
 
+@unbound
 def conv_transpose1d(
     input: Tensor,
     weight: Tensor,
@@ -233,6 +236,7 @@ def conv_transpose1d(
     return _transposed("conv_transpose1d", _lines, input, weight, bias, groups, options)
 
 
+@unbound
 def conv_transpose3d(
     input: Tensor,
     weight: Tensor,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import plait_core as pc
+from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn.functional._likelihood import reduced
 from plait_nn.functional._loss import translate_reduction
@@ -18,6 +19,7 @@ __all__ = [
 ]
 
 
+@unbound
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
@@ -38,6 +40,7 @@ def pairwise_distance(
     return pc.pairwise_distance(x1, x2, p, eps, keepdim)
 
 
+@unbound
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """Compute the ``p``-norm distances of all pairs of rows i < j, in the order of the pairs.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import plait_core as pc
+from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_core import _sparse_gradients as sparse_gradients
 from plait_nn import _operators as operators
@@ -14,6 +15,7 @@ __all__ = ["bilinear", "embedding", "linear", "one_hot"]
 linear = operators.linear
 
 
+@unbound
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """Return int64 rows of 0 with a 1 at the index that each element gives.
 
@@ -57,6 +59,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     return rows
 
 
+@unbound
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     r"""Compute :math:`y_k = x_1^T W_k x_2 + b_k`.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import plait_core as pc
+from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
 from plait_nn.functional._conv import Pair, pair
@@ -49,6 +50,7 @@ def max_pool2d(
     return pc.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
+@unbound
 def avg_pool2d(
     input: Tensor,
     kernel_size: Pair,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import plait_core as pc
+from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
 from plait_nn.functional import _pooling as images
@@ -127,6 +128,7 @@ def max_pool3d(
     return made.reshape(shape), found.reshape(shape)
 
 
+@unbound
 def avg_pool1d(
     input: Tensor,
     kernel_size: Sizes,
@@ -149,6 +151,7 @@ def avg_pool1d(
     return made.squeeze(-2)
 
 
+@unbound
 def avg_pool3d(
     input: Tensor,
     kernel_size: Sizes,
@@ -202,6 +205,7 @@ def avg_pool3d(
     return made.reshape((*lead, made.shape[2], *size))
 
 
+@unbound
 def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
     """Average sequences (N, C, L) or (C, L) over as many windows as make ``output_size``.
 
