@@ -36,6 +36,7 @@ def name_arguments(module: dict[str, Any]) -> None:
             found = _tensors(function)
             if found and _READ & _names(function):
                 naming = _naming(function, found)
+                naming.__module__ = module["__name__"]  # where pickles find it
                 module[name] = naming if function is given else Function(naming)
 
 
