@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import plait_core as pc
+from plait_abi import ArgumentError
 from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
@@ -66,12 +67,12 @@ def _geometry(
     made = [sizes_of(value, dims, n, operator) for n, value in zip(names, options, strict=True)]
     for name, sizes, least in zip(names, made, (1, 0, 0, 1), strict=True):
         if min(sizes) < least:
-            raise ValueError(f"{operator}: `{name}` must be at least {least}; got {sizes}")
+            raise ArgumentError(f"{operator}: `{name}` must be at least {least}; got {sizes}")
         if max(sizes) >= 2**31:
-            raise ValueError(f"{operator}: `{name}` must be less than 2**31; got {sizes}")
+            raise ArgumentError(f"{operator}: `{name}` must be less than 2**31; got {sizes}")
     stride, padding, extra, dilation = made
     if any(e >= max(s, d) for e, s, d in zip(extra, stride, dilation, strict=True)):
-        raise ValueError(
+        raise ArgumentError(
             f"{operator}: `output_padding` must be less than stride or dilation; got {extra} with "
             f"stride {stride} and dilation {dilation}"
         )

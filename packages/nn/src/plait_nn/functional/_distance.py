@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import plait_core as pc
+from plait_abi import ArgumentError
 from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn.functional._likelihood import reduced
@@ -89,7 +90,7 @@ def cosine_embedding_loss(
         tensor([0., 1.])
     """
     if target.ndim > 1 or not input1.ndim == input2.ndim == target.ndim + 1:
-        raise ValueError(
+        raise ArgumentError(
             f"cosine_embedding_loss: `input1` and `input2` must be (N, D) with `target` (N), or "
             f"(D) with (); got shapes {tuple(input1.shape)}, {tuple(input2.shape)} and "
             f"{tuple(target.shape)}"
@@ -135,8 +136,10 @@ def triplet_margin_loss(
         >>> F.triplet_margin_loss(a, b, c)
         tensor(3.)
     """
+    if margin <= 0:
+        raise ArgumentError(f"triplet_margin_loss: `margin` must be positive; got {margin}")
     if not anchor.ndim == positive.ndim == negative.ndim:
-        raise ValueError(
+        raise ArgumentError(
             f"triplet_margin_loss: the three must have equally many dimensions; got shapes "
             f"{tuple(anchor.shape)}, {tuple(positive.shape)} and {tuple(negative.shape)}"
         )
@@ -178,7 +181,7 @@ def triplet_margin_with_distance_loss(
         tensor(3.)
     """
     if margin <= 0:
-        raise ValueError(
+        raise ArgumentError(
             f"triplet_margin_with_distance_loss: `margin` must be positive; got {margin}"
         )
     distance = pairwise_distance if distance_function is None else distance_function

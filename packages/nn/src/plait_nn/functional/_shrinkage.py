@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import plait_core as pc
+from plait_abi import ArgumentError
 from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
@@ -49,7 +50,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
         tensor([-0.5000,  0.0000,  1.5000])
     """
     if lambd < 0:
-        raise ValueError(f"softshrink: `lambd` must not be negative; got {lambd}")
+        raise ArgumentError(f"softshrink: `lambd` must not be negative; got {lambd}")
     return operators.softshrink(input, lambd)
 
 
@@ -96,7 +97,7 @@ def rrelu(
         tensor([-0.5000,  2.0000])
     """
     if not lower <= upper:
-        raise ValueError(f"rrelu: `lower` must not exceed `upper`; got {lower} and {upper}")
+        raise ArgumentError(f"rrelu: `lower` must not exceed `upper`; got {lower} and {upper}")
     result = pc.rrelu(input.clone() if inplace else input, lower, upper, training)
     return input.copy_(result) if inplace else result
 

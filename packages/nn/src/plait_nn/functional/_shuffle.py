@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import plait_core as pc
+from plait_abi import ArgumentError
 from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn.functional._padding import pad
@@ -99,7 +100,7 @@ def _windows(
     side = sizes_of(padding, 2, "padding", operator)
     step = sizes_of(stride, 2, "stride", operator)
     if min(*window, *spread, *step) < 1 or min(side) < 0:
-        raise ValueError(
+        raise ArgumentError(
             f"{operator}: `kernel_size`, `dilation` and `stride` must be positive and `padding` "
             f"not negative; got {window}, {spread}, {step} and {side}"
         )
