@@ -1,5 +1,5 @@
 from collections.abc import Callable, Iterable
-from types import TracebackType
+from types import FunctionType, TracebackType
 from typing import Any, TypeVar
 
 from typing_extensions import Self
@@ -119,7 +119,8 @@ class Operator:
 
 class Function:
     __name__: str
-    __wrapped__: Callable[..., Any]
+    @property
+    def __wrapped__(self) -> FunctionType: ...
     def __init__(self, function: Callable[..., Any], /) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
