@@ -87,10 +87,11 @@ def compare(ours: Any, theirs: Any, values: bool = True) -> None:
     if not isinstance(theirs, torch.Tensor):
         assert ours == theirs or (ours != ours and theirs != theirs)
         return
-    assert isinstance(ours, (pc.Tensor, pc.SparseTensor)), type(ours)
-    theirs = theirs.detach().resolve_conj().resolve_neg()
-    assert (ours.layout == pc.sparse_coo) == (theirs.layout == torch.sparse_coo)
-    if theirs.layout == torch.sparse_coo:
+    assert isinstance(ours, (pc.Tensor, pc.SparseTensor, pc.CompressedTensor)), type(ours)
+    if theirs.layout == torch.strided:
+        theirs = theirs.detach().resolve_conj().resolve_neg()
+    assert str(ours.layout).split(".")[-1] == str(theirs.layout).split(".")[-1]
+    if theirs.layout != torch.strided:
         ours, theirs = ours.to_dense(), theirs.to_dense()
     assert tuple(ours.shape) == tuple(theirs.shape)
     assert str(ours.dtype).split(".")[-1] == str(theirs.dtype).removeprefix("torch.")

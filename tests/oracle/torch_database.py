@@ -111,6 +111,9 @@ def samples_of(info: Any, dtype: str, requires_grad: bool) -> Iterator[tuple[int
 
 def convert(value: Any) -> Any:
     """Torch's objects as plait's, on copies of their elements."""
+    if isinstance(value, torch.Tensor) and value.layout == torch.sparse_csr:
+        parts = (value.crow_indices(), value.col_indices(), value.values())
+        return pc.sparse_csr_tensor(*map(convert, parts), tuple(value.shape))
     if isinstance(value, torch.Tensor) and value.layout == torch.sparse_coo:
         return convert(value.to_dense()).to_sparse()
     if isinstance(value, torch.Tensor):

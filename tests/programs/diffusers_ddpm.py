@@ -39,7 +39,9 @@ for step in range(20):
     losses.append(loss.item())
 record("losses", losses)
 record("gradients", gradients(unet), rtol=1e-2)
-record("trained", dict(unet.named_parameters()), atol=1e-4)
+# the gradient of a bias of keys is 0 but for rounding, which Adam makes steps of full size
+trained = {name: p for name, p in unet.named_parameters() if not name.endswith("to_k.bias")}
+record("trained", trained, atol=1e-4)
 
 unet.save_pretrained("unet")
 loaded = UNet2DModel.from_pretrained("unet").eval()

@@ -4,6 +4,7 @@ import pandas as pd
 from fastai.basics import DataLoader, DataLoaders, Learner, accuracy, tensor
 from fastai.callback.schedule import fit_flat_cos, fit_one_cycle  # noqa: F401
 from fastai.callback.training import GradientAccumulation, GradientClip
+from fastai.learner import load_learner
 from fastai.optimizer import Adam, Lamb, RAdam, ranger
 from fastai.tabular.all import (
     Categorify,
@@ -40,7 +41,6 @@ with learner.no_bar(), learner.no_logging():
     learner.load("saved")
     record("predicted", learner.get_preds()[0])
     record("validated", list(learner.validate()))
-learner.export("exported.pkl")
 record("typed", tensor([1.0, 2.0]))
 
 frame = pd.DataFrame(
@@ -55,3 +55,8 @@ with learner.no_bar(), learner.no_logging():
     fill(learner.model)
     record("tabular", learner.get_preds()[0])
     learner.fit(1)
+learner.export("exported.pkl")
+again = load_learner("exported.pkl")
+with again.no_bar(), again.no_logging():
+    record("columns", [str(name) for name in again.dls.cont_names])
+    record("exported", [name for name, _ in again.model.named_parameters()])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import numpy as np
 import pytest
 
 import plait_autograd as pa
@@ -113,3 +114,16 @@ def test_one_object_may_be_entered_again():
             assert not recorded()
         assert not recorded()
     assert recorded()
+
+
+def test_arrays_share_what_requires_grad_where_nothing_is_recorded() -> None:
+    x = pc.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match=r"numpy: a tensor that requires no grad is required"):
+        x.numpy()
+    with pa.no_grad():
+        shared = x.numpy()
+        assert np.asarray(x).tolist() == [1, 1]
+        with pytest.raises(BufferError, match="requires no grad"):  # as in PyTorch
+            np.from_dlpack(x)
+    shared[0] = 5
+    assert x.tolist() == [5, 1] and x.requires_grad

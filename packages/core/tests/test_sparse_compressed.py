@@ -255,3 +255,28 @@ def test_work_in_place() -> None:
 def test_errors_of_dense_dimensions(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+def test_products_by_other_reductions() -> None:
+    dense = pc.tensor([[1.0, 0.0, 2.0], [0.0, 0.0, 0.0], [0.0, 3.0, -1.0]])
+    other = pc.tensor([[1.0, 2.0], [-3.0, 4.0], [5.0, -6.0]])
+    want = {
+        "sum": [[11, -10], [0, 0], [-14, 18]],
+        "mean": [[5.5, -5], [0, 0], [-7, 9]],
+        "amax": [[10, 2], [0, 0], [-5, 12]],
+        "amin": [[1, -12], [0, 0], [-9, 6]],
+    }
+    for reduce, values in want.items():
+        for sparse in (dense.to_sparse_csr(), dense.to_sparse_csc(), dense.to_sparse()):
+            assert pc.sparse.mm(sparse, other, reduce).tolist() == values
+    sparse = dense.to_sparse_csr()
+    with pytest.raises(pc.ArgumentError, match="`reduce` must be sum, mean, amax or amin"):
+        pc.sparse.mm(sparse, other, "prod")
+    with pytest.raises(TypeError, match="`reduce` must be str, got int"):
+        pc.sparse.mm(sparse, other, 1)  # type: ignore[arg-type]
+    with pytest.raises(
+        pc.ShapeError, match=r"must have as many columns as `dense` of shape \(2, 2"
+    ):
+        pc.sparse.mm(sparse, other[:2], "mean")
+    with pytest.raises(pc.ShapeError, match="a sparse and a dense matrix are required"):
+        pc.sparse.mm(sparse, sparse, "mean")

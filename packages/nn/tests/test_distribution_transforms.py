@@ -1,5 +1,7 @@
 """Transforms: inverses, log-determinants, chains, caches, constraints."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -217,3 +219,29 @@ def test_what_depends_is_not_checked():
     with pytest.raises(ValueError, match="depends"):
         constraints.dependent.check(t(0.0))
     assert repr(d.Uniform(0.0, 1.0).support).startswith("Interval(lower_bound=")
+
+
+def test_an_inverse_is_kept():
+    plain = d.ExpTransform()
+    assert plain._inv is None and plain.inv is plain.inv and plain.inv.inv is plain
+    chain = d.ComposeTransform([d.AffineTransform(0.0, 2.0), d.ExpTransform()])
+    assert chain.inv.inv is chain and chain.inv is chain.inv
+    again = pickle.loads(pickle.dumps(plain.inv))
+    assert again == plain.inv or type(again) is type(plain.inv)
+    assert pickle.loads(pickle.dumps(plain))._inv is None  # it is made again when it is asked for
+
+
+def test_the_factor_has_pytorchs_name():
+    class Own(d.MultivariateNormal):
+        factor = pc.eye(2) * 2
+
+        @property
+        def _unbroadcasted_scale_tril(self):
+            return self.factor
+
+        @_unbroadcasted_scale_tril.setter
+        def _unbroadcasted_scale_tril(self, value):
+            pass
+
+    made = Own(pc.zeros(2), covariance_matrix=pc.eye(2))
+    assert made.variance.tolist() == [4, 4]

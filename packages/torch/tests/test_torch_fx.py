@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import io
 import math
 import operator
@@ -381,3 +382,33 @@ def test_features_of_inner_nodes(torch: Any) -> None:
     expected = net.block.conv2(F.relu(net.block.bn1(net.block.conv1(x))))
     _same(module(x)["conv2"], expected)
     assert not hasattr(module, "head")
+
+
+def test_proxies_outside_of_a_trace_record_functions_in_python(torch: Any) -> None:
+    graph = torch.fx.Graph()
+    tracer = torch.fx.proxy.GraphAppendingTracer(graph)
+    x, y = (torch.fx.Proxy(graph.placeholder(name), tracer) for name in "xy")
+    product = torch.einsum("ij,jk->ik", [x, y])
+    torch._assert(product.shape[0] == 2, "two rows")
+    graph.output(torch.nn.functional.softmax(torch.conv2d(product, y), dim=1).node)
+    lines = str(graph).splitlines()
+    assert any("torch.functional.einsum](args = (ij,jk->ik, %x, %y)" in line for line in lines)
+    assert any("torch.conv2d](args = (%einsum, %y)" in line for line in lines)
+    assert any("torch.nn.functional.softmax]" in line for line in lines)
+    assert any("_assert]" in line for line in lines)
+    assert torch.einsum("i,i", torch.ones(3), torch.ones(3)).item() == 3
+
+
+def test_a_trace_leaves_lookup_in_python_where_it_was(torch: Any) -> None:
+    installed = importlib.import_module("plait_core.attribute_lookup").installed
+
+    class Slow(nn.Module):
+        def __init_subclass__(cls) -> None:
+            pass  # Module's does not run
+
+    class Unusual(Slow):
+        pass
+
+    assert not installed(Unusual)
+    torch.fx.symbolic_trace(nn.Linear(2, 2))
+    assert not installed(Unusual) and installed(nn.Linear)

@@ -293,3 +293,16 @@ def test_what_is_missing_says_so(torch: Any) -> None:
         pass
     with pytest.raises(NotImplementedError, match="keys of modes"):
         torch.utils._python_dispatch.TorchDispatchMode(_dispatch_key="FAKE")
+
+
+def test_a_product_of_matrices_arrives_before_shapes_are_compared(torch: Any) -> None:
+    class Edges(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            assert func is torch.ops.aten.mm.default
+            return torch.full((3,), 7.0)
+
+    edges = torch.zeros(2, 5).as_subclass(Edges)
+    assert (edges @ torch.ones(3, 4)).tolist() == [7, 7, 7]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+import pickle
 from typing import Any
 
 import pytest
+
+from plait import nn
 
 
 def test_lists_of_tensors(torch: Any) -> None:
@@ -93,3 +97,70 @@ def test_names_that_are_imported_at_the_start(torch: Any) -> None:
     assert torch.distributed.Backend("GLOO") == torch.distributed.Backend.GLOO
     with pytest.raises(ValueError, match=r"gather_object: there is no process group"):
         torch.distributed.gather_object(1)
+
+
+def test_functions_do_not_bind_as_in_pytorch(torch: Any) -> None:
+    class Layer:
+        conv, act, dot = torch.conv2d, torch.tanh, torch.nn.functional.scaled_dot_product_attention
+
+    x = torch.ones(1, 1, 3, 3)
+    assert Layer().conv(x, weight=x).item() == 9
+    assert Layer().act(x).shape == x.shape and Layer().dot(x, x, x).shape == x.shape
+    assert torch.conv2d is torch.nn.functional.conv2d
+    assert pickle.loads(pickle.dumps(torch.conv2d)) is torch.conv2d
+    assert list(inspect.signature(torch.conv2d).parameters)[:2] == ["input", "weight"]
+    with pytest.raises(TypeError, match="conv2d: `weight` must be Tensor, got list"):
+        Layer().conv(x, [1])
+
+
+def test_operators_keep_attributes(torch: Any) -> None:
+    functional = torch.nn.functional
+    functional.sigmoid.__default_init__ = nn.init.xavier_uniform_
+    assert functional.sigmoid.__default_init__ is nn.init.xavier_uniform_
+    del functional.sigmoid.__default_init__
+    assert not hasattr(functional.sigmoid, "__default_init__")
+
+
+def test_state_of_a_compiler(torch: Any) -> None:
+    assert torch._guards.active_fake_mode() is None
+    assert torch._guards.detect_fake_mode([torch.ones(1)]) is None
+    assert torch._guards.TracingContext.try_get() is None
+
+
+def test_iterators_of_objects_like_loaders(torch: Any) -> None:
+    dataloader = torch.utils.data.dataloader
+
+    class Fake:
+        _dataset_kind, _auto_collation = dataloader._DatasetKind.Iterable, False
+        drop_last, _index_sampler = False, range(100)
+        dataset = (3, 4, 5)
+
+        def collate_fn(self, x: Any) -> Any:
+            return x * 2
+
+    for kind in (
+        dataloader._SingleProcessDataLoaderIter, dataloader._MultiProcessingDataLoaderIter
+    ):  # fmt: skip
+        assert list(kind(Fake())) == [6, 8, 10]
+    loader = torch.utils.data.DataLoader(range(3))
+    assert isinstance(iter(loader), dataloader._BaseDataLoaderIter)
+
+
+def test_containers_with_a_batch_are_samples_of_vmap(torch: Any) -> None:
+    class Batch:
+        def __init__(self, values: Any) -> None:
+            self.values = values
+
+        shape = property(lambda self: self.values.shape[:1])
+
+        def dim(self) -> int:
+            return 1
+
+        def __getitem__(self, index: Any) -> Any:
+            return Batch(self.values[index])
+
+        def _add_batch_dim(self) -> None:
+            raise AssertionError("the loop takes samples")
+
+    x = torch.arange(6.0).reshape(3, 2)
+    assert torch.vmap(lambda b: b.values.sum())(Batch(x)).tolist() == [1, 5, 9]

@@ -230,6 +230,7 @@ void locate(const char *base, const Overload &, const Mismatch &);
 void explain_all(const char *base, const Overload *, size_t n, PyObject *const *args,
                  Py_ssize_t n_args, PyObject *kwnames);
 bool add_operators(PyObject *module);
+bool add_functions(PyObject *module);
 PyObject *new_operator(const char *name, uint32_t form);
 plait_status call(plait_call *);
 PyObject *results(plait_call *);

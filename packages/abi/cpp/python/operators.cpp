@@ -19,6 +19,7 @@ struct OperatorObject {
   size_t n;
   uint32_t form;
   PyObject *name, *module;
+  PyObject *attributes;  // what programs set on it: a dict, or null
 };
 OperatorObject *self_of(PyObject *o) { return reinterpret_cast<OperatorObject *>(o); }
 const char *base_name(const OperatorObject *o) { return PyUnicode_AsUTF8(o->name); }
@@ -170,6 +171,7 @@ void dealloc(PyObject *self) {
   delete[] self_of(self)->overloads;
   Py_XDECREF(self_of(self)->name);
   Py_XDECREF(self_of(self)->module);
+  Py_XDECREF(self_of(self)->attributes);
   PyObject_Free(self);
   Py_DECREF(type);
 }
@@ -286,6 +288,7 @@ PyObject *get_name(PyObject *self, void *) { return new_reference(self_of(self)-
 PyObject *get_module(PyObject *self, void *) { return new_reference(self_of(self)->module); }
 
 PyGetSetDef getters[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {"__name__", entry<get_name>, nullptr, nullptr, nullptr},
     {"__qualname__", entry<get_name>, nullptr, nullptr, nullptr},
     {"__module__", entry<get_module>, nullptr, nullptr, nullptr},
@@ -301,6 +304,7 @@ PyMethodDef methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 PyMemberDef members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(OperatorObject, vectorcall), READONLY, nullptr},
+    {"__dictoffset__", T_PYSSIZET, offsetof(OperatorObject, attributes), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
 PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
                        {Py_tp_repr, reinterpret_cast<void *>(entry<repr>)},
@@ -358,6 +362,7 @@ PyObject *make_operator(PyTypeObject *type, const char *name, uint32_t form) {
   o->overloads = list;
   o->n = chosen.size();
   o->form = form;
+  o->attributes = nullptr;
   o->module = PyUnicode_InternFromString("plait_core");
   o->name = PyUnicode_FromString(in_form(name, form).c_str());
   return reinterpret_cast<PyObject *>(o);

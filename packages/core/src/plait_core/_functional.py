@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait_abi import ShapeError, _binding
+from plait_abi import ArgumentError, ShapeError, _binding
 from plait_core._core import Size, Tensor, is_tensor
 
 __all__ = [
@@ -220,7 +220,7 @@ def histogram(
 
 def _edges(input: Tensor, bins: int, bounds: Sequence[float] | None) -> Tensor:
     if bins < 1:
-        raise ValueError(f"histogram: `bins` must be at least 1; got {bins}")
+        raise ArgumentError(f"histogram: `bins` must be at least 1; got {bins}")
     if bounds is not None:
         low, high = (float(bound) for bound in bounds)
     elif input.numel():
@@ -228,7 +228,9 @@ def _edges(input: Tensor, bins: int, bounds: Sequence[float] | None) -> Tensor:
     else:
         low, high = 0.0, 1.0
     if not -float("inf") < low <= high < float("inf"):
-        raise ValueError(f"histogram: `range` must be ascending and finite; got {low} and {high}")
+        raise ArgumentError(
+            f"histogram: `range` must be ascending and finite; got {low} and {high}"
+        )
     if low == high:
         low, high = low - 0.5, high + 0.5
     made: Tensor = _operator("linspace")(

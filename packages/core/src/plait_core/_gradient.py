@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait_abi import ShapeError, _binding
+from plait_abi import ArgumentError, ShapeError, _binding
 from plait_core._core import Tensor, is_tensor
 
 __all__ = ["gradient"]
@@ -49,7 +49,7 @@ def gradient(
     if not is_tensor(input):
         raise TypeError(f"gradient: `input` must be Tensor, got {type(input).__name__}")
     if edge_order not in (1, 2):
-        raise ValueError(f"gradient: `edge_order` must be 1 or 2, got {edge_order!r}")
+        raise ArgumentError(f"gradient: `edge_order` must be 1 or 2, got {edge_order!r}")
     dims = _dims(input, dim)
     steps = _spacings(spacing, len(dims))
     if not (input.dtype.is_floating_point or input.dtype.is_complex):
@@ -69,7 +69,7 @@ def _dims(input: Tensor, dim: int | Sequence[int] | None) -> list[int]:
             )
         dims.append(each % input.ndim)
     if len(set(dims)) != len(dims):
-        raise ValueError(f"gradient: `dim` must not name a dimension twice, got {dim}")
+        raise ArgumentError(f"gradient: `dim` must not name a dimension twice, got {dim}")
     return dims
 
 
@@ -82,7 +82,7 @@ def _spacings(spacing: Any, count: int) -> list[Any]:
         spacing = [spacing] if spacing.ndim else [spacing.item()] * count
     steps = list(spacing)
     if len(steps) != count:
-        raise ValueError(
+        raise ArgumentError(
             f"gradient: `spacing` must hold one for each of {count} dimensions, got {len(steps)}"
         )
     return steps

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait_abi import DTypeError, ShapeError, _binding
+from plait_abi import ArgumentError, DTypeError, ShapeError, _binding
 from plait_core._core import Tensor, is_tensor
 from plait_core._functional import histogram
 
@@ -70,7 +70,7 @@ def segment_reduce(
     if not is_tensor(data):
         raise TypeError(f"segment_reduce: `data` must be Tensor, got {type(data).__name__}")
     if reduce not in REDUCTIONS:
-        raise ValueError(
+        raise ArgumentError(
             'segment_reduce: `reduce` must be "sum", "mean", "max", "min" or "prod", got '
             f"{reduce!r}"
         )
@@ -91,7 +91,7 @@ def _ends(data: Tensor, axis: int, lengths: Any, offsets: Any, unsafe: bool) -> 
     given = lengths if lengths is not None else offsets
     name = "lengths" if lengths is not None else "offsets"
     if (lengths is None) == (offsets is None) or not is_tensor(given):
-        raise ValueError("segment_reduce: one of `lengths` and `offsets` must be a tensor")
+        raise ArgumentError("segment_reduce: one of `lengths` and `offsets` must be a tensor")
     if given.dtype.name not in ("int32", "int64"):
         raise DTypeError(f"segment_reduce: `{name}` must hold integers, got {given.dtype.name}")
     if not 0 <= axis < data.ndim or tuple(given.shape[:-1]) != tuple(data.shape[:axis]):
@@ -103,9 +103,9 @@ def _ends(data: Tensor, axis: int, lengths: Any, offsets: Any, unsafe: bool) -> 
     if name == "offsets":
         return given.narrow(-1, 1, given.shape[-1] - 1).contiguous()  # type: ignore[no-any-return]
     if not unsafe and given.numel() and given.min().item() < 0:
-        raise ValueError("segment_reduce: `lengths` must not be negative")
+        raise ArgumentError("segment_reduce: `lengths` must not be negative")
     if not unsafe and (given.sum(-1) != data.shape[axis]).any():
-        raise ValueError(
+        raise ArgumentError(
             f"segment_reduce: `lengths` must add up to {data.shape[axis]}, the size of `data` of "
             f"shape {tuple(data.shape)} along {axis}"
         )
@@ -171,7 +171,7 @@ def histogramdd(
     points = input.reshape(-1, dims)
     kinds = [bins] * dims if isinstance(bins, int) else list(bins)
     if len(kinds) != dims or (range is not None and len(range) != 2 * dims):
-        raise ValueError(
+        raise ArgumentError(
             f"histogramdd: `bins` must hold {dims} entries and `range` {2 * dims} for points of "
             f"{dims} coordinates, got {len(kinds)} and {None if range is None else len(range)}"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plait_abi import _binding
+from plait_abi import ArgumentError, _binding
 from plait_abi.imports import import_module
 from plait_core._core import Tensor, from_numpy, is_tensor
 from plait_core._numpy_fallback import by_numpy
@@ -67,7 +67,7 @@ def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     array = self.numpy()
     if dtype is not None and np.dtype(dtype) != array.dtype:
         if copy is False:
-            raise ValueError(
+            raise ArgumentError(
                 f"__array__: `copy=False` cannot change {array.dtype} to {np.dtype(dtype)}"
             )
         return array.astype(dtype)

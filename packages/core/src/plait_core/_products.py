@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from plait_abi import ShapeError, _binding
+from plait_abi import ArgumentError, ShapeError, _binding
 from plait_core._core import Tensor, is_tensor
 
 __all__ = ["FUNCTIONS", "block_diag", "chain_matmul", "multi_dot", "tensordot"]
@@ -67,7 +67,7 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
     """
     chain: list[Any] = list(tensors)
     if len(chain) < 2:
-        raise ValueError(f"multi_dot: `tensors` must hold at least 2 tensors; got {len(chain)}")
+        raise ArgumentError(f"multi_dot: `tensors` must hold at least 2 tensors; got {len(chain)}")
     first, last = chain[0].ndim == 1, chain[-1].ndim == 1
     if first:
         chain[0] = chain[0].unsqueeze(0)
@@ -127,7 +127,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     blocks: list[Any] = []
     for at, x in enumerate(given):
         if x.ndim > 2:
-            raise ValueError(
+            raise ArgumentError(
                 f"block_diag: `tensors[{at}]` must have at most 2 dimensions; got shape "
                 f"{tuple(x.shape)}"
             )
@@ -174,7 +174,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, out: Tensor | None = None)
         dims = dims.tolist()
     if isinstance(dims, (list, tuple)):
         if len(dims) != 2:
-            raise ValueError(f"tensordot: `dims` must be an int or two lists; got {dims!r}")
+            raise ArgumentError(f"tensordot: `dims` must be an int or two lists; got {dims!r}")
         first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
         made = _operator("tensordot_over")(a, b, first, second)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plait_abi import DTypeError, ShapeError, _binding
+from plait_abi import ArgumentError, DTypeError, ShapeError, _binding
 from plait_core._core import Tensor, is_tensor
 
 __all__ = ["istft", "stft"]
@@ -69,10 +69,12 @@ def stft(
     is_complex = input.dtype.is_complex or made.dtype.is_complex
     if return_complex is None:
         if not is_complex:
-            raise ValueError("stft: `return_complex` must be given for real numbers; True is right")
+            raise ArgumentError(
+                "stft: `return_complex` must be given for real numbers; True is right"
+            )
         return_complex = True
     if onesided and is_complex:
-        raise ValueError("stft: `onesided` must be False for complex numbers, got True")
+        raise ArgumentError("stft: `onesided` must be False for complex numbers, got True")
     half = not is_complex if onesided is None else onesided
     x = input if input.ndim == 2 else input.unsqueeze(0)
     if center:
@@ -151,7 +153,7 @@ def istft(
             f"{tuple(input.shape)}"
         )
     if return_complex and half:
-        raise ValueError("istft: `return_complex` needs all frequencies, with onesided=False")
+        raise ArgumentError("istft: `return_complex` needs all frequencies, with onesided=False")
     made = _window("istft", window, width, n_fft, input.real)
     # for real signals the other half is the conjugate, as in PyTorch
     if not half and not return_complex:
@@ -165,7 +167,7 @@ def istft(
     end = signal.shape[-1] - begin if length is None else min(begin + length, signal.shape[-1])
     signal, weight = signal[:, begin:end], weight[:, begin:end]
     if not weight.numel() or float(weight.abs().min()) < 1e-11:
-        raise ValueError("istft: `window` leaves samples of the signal at zero weight")
+        raise ArgumentError("istft: `window` leaves samples of the signal at zero weight")
     signal = signal / weight
     if length is not None and signal.shape[-1] < length:
         missing = length - signal.shape[-1]
@@ -196,13 +198,13 @@ def _require_signal(name: str, x: Any) -> None:
 
 def _lengths(name: str, n_fft: int, hop: int | None, width: int | None) -> tuple[int, int]:
     if n_fft < 1:
-        raise ValueError(f"{name}: `n_fft` must be at least 1, got {n_fft}")
+        raise ArgumentError(f"{name}: `n_fft` must be at least 1, got {n_fft}")
     hop = n_fft // 4 if hop is None else hop
     width = n_fft if width is None else width
     if hop < 1:
-        raise ValueError(f"{name}: `hop_length` must be at least 1, got {hop}")
+        raise ArgumentError(f"{name}: `hop_length` must be at least 1, got {hop}")
     if not 1 <= width <= n_fft:
-        raise ValueError(f"{name}: `win_length` must be in [1, {n_fft}], got {width}")
+        raise ArgumentError(f"{name}: `win_length` must be in [1, {n_fft}], got {width}")
     return hop, width
 
 
@@ -225,7 +227,7 @@ def _window(name: str, window: Any, width: int, n_fft: int, like: Tensor) -> Ten
 def _padded(x: Tensor, n: int, mode: str) -> Tensor:
     size = x.shape[-1]
     if mode not in ("reflect", "constant", "replicate", "circular"):
-        raise ValueError(
+        raise ArgumentError(
             'stft: `pad_mode` must be "reflect", "constant", "replicate" or "circular", got '
             f"{mode!r}"
         )

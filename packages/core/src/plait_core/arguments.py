@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
 
+from plait_abi._binding import Function
 from plait_core._core import is_tensor
 
 __all__ = ["name_arguments"]
@@ -29,11 +30,14 @@ def name_arguments(module: dict[str, Any]) -> None:
         module: its globals; the functions in ``__all__`` are replaced.
     """
     for name in module["__all__"]:
-        function = module.get(name)  # None: found on demand
+        given = module.get(name)  # None: found on demand
+        function = given.__wrapped__ if isinstance(given, Function) else given
         if isinstance(function, FunctionType) and not hasattr(function, "__wrapped__"):
             found = _tensors(function)
             if found and _READ & _names(function):
-                module[name] = _naming(function, found)
+                naming = _naming(function, found)
+                naming.__module__ = module["__name__"]  # where pickles find it
+                module[name] = naming if function is given else Function(naming)
 
 
 def _names(function: FunctionType) -> set[str]:

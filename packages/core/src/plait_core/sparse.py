@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plait_abi import DTypeError, ShapeError
+from plait_abi import ArgumentError, DTypeError, ShapeError
 from plait_core._core import Tensor, is_tensor
 from plait_core._memory_formats import sparse_csr
 from plait_core._namespaces import shown as _shown
@@ -31,11 +31,21 @@ def _matrix(name: str, argument: str, value: Any) -> Any:
     return value
 
 
-def mm(sparse: Any, dense: Any) -> Any:
+_REDUCTIONS = ("mean", "amax", "amin")
+
+
+def mm(sparse: Any, dense: Any, reduce: str = "sum") -> Any:
     """Return the product of a sparse matrix and another: dense, or sparse if both are.
 
     Gradients go to the values of sparse factors, ``sparse.grad`` with their indices, and to dense
     ones.
+
+    Args:
+        sparse: the sparse matrix; the other one may be it instead, for a sum.
+        dense: the other matrix.
+        reduce: what is made of the products for an element of the result: their ``"sum"``,
+            ``"mean"``, ``"amax"`` or ``"amin"``, over the elements that a row of `sparse` stores. A
+            row without elements gives 0.
 
     Example:
         >>> import plait_core as pc
@@ -43,9 +53,33 @@ def mm(sparse: Any, dense: Any) -> Any:
         tensor([[1., 1.],
                 [1., 1.]])
     """
+    if not isinstance(reduce, str):
+        raise TypeError(f"sparse.mm: `reduce` must be str, got {type(reduce).__name__}")
+    if reduce != "sum":
+        return _reduced(sparse, dense, reduce)
     if is_tensor(sparse) and not is_tensor(dense):
         return _matrix("sparse.mm", "dense", dense).__rmatmul__(sparse)
     return _matrix("sparse.mm", "sparse", sparse).mm(dense)
+
+
+def _reduced(sparse: Any, dense: Any, reduce: str) -> Any:
+    if reduce not in _REDUCTIONS:
+        raise ArgumentError(f"sparse.mm: `reduce` must be sum, mean, amax or amin; got {reduce!r}")
+    here = _matrix("sparse.mm", "sparse", sparse).to_sparse_coo().coalesce()
+    if not is_tensor(dense) or dense.ndim != 2 or len(here.shape) != 2:
+        raise ShapeError(
+            f"sparse.mm: with `reduce` {reduce!r} a sparse and a dense matrix are required; got "
+            f"shapes {tuple(here.shape)} and {tuple(dense.shape)}"
+        )
+    if here.shape[1] != dense.shape[0]:
+        raise ShapeError(
+            f"sparse.mm: `sparse` of shape {tuple(here.shape)} must have as many columns as "
+            f"`dense` of shape {tuple(dense.shape)} has rows"
+        )
+    rows, columns = here.indices()
+    products = dense[columns] * here.values().unsqueeze(1)
+    start = products.new_zeros((here.shape[0], dense.shape[1]))
+    return start.index_reduce(0, rows, products, reduce, include_self=False)
 
 
 def addmm(mat: Tensor, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:

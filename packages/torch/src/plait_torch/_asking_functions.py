@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
+from plait_abi._binding import Function
 from plait_abi.imports import import_module
 
 __all__ = ["are_asking", "arguments", "ask_last", "begin", "end", "forget", "functions", "keep"]
@@ -24,6 +25,7 @@ __all__ = ["are_asking", "arguments", "ask_last", "begin", "end", "forget", "fun
 _lock = threading.RLock()
 _users = 0  # modes that are entered
 _kept = False  # a class exists
+_unbound: dict[Any, Function] = {}  # what `torch` shows of functions that do not bind
 _codes: dict[FunctionType, CodeType] = {}  # the own code of functions that ask
 # who is asked if no mode and no argument answered; it returns NotImplemented if it does not either
 _last: list[Callable[[Any, Any, Any], Any]] = []
@@ -66,11 +68,14 @@ def _names() -> Iterator[tuple[Any, str]]:
 
 def functions() -> list[tuple[FunctionType, str]]:
     """Return the functions in Python that ask, with their names in PyTorch; those of properties
-    too.
+    too, and those that do not bind.
     """
     found = []
     for value, name in _names():
-        if isinstance(value, FunctionType):
+        if isinstance(value, Function):
+            found.append((value.__wrapped__, name))
+            _unbound[value.__wrapped__] = value
+        elif isinstance(value, FunctionType):
             found.append((value, name))
         elif isinstance(value, property):
             both = ((value.fget, "__get__"), (value.fset, "__set__"))
@@ -128,7 +133,7 @@ def _shown(function: FunctionType, name: str) -> Any:
     """Return what those who are asked see: the function, or the method of a property."""
     first, _, last = name.rpartition(".")
     if last not in ("__get__", "__set__"):
-        return function
+        return _unbound.get(function, function)
     attribute = vars(import_module("plait").Tensor)[first.rpartition(".")[2]]
     return getattr(attribute, last)
 
@@ -224,9 +229,9 @@ def _with_all() -> frozenset[int]:
     return frozenset(id(f) for f, name in functions() if name.startswith(shown) or name in methods)
 
 
-def arguments(function: FunctionType, args: Any, kwargs: Any) -> tuple[Any, Any]:
+def arguments(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
     """Return the arguments as PyTorch shows them to those who are asked."""
-    if id(function) not in _with_all():
+    if id(getattr(function, "__wrapped__", function)) not in _with_all():
         return args, kwargs
     result: tuple[Any, Any] = import_module("plait_torch._fx_recording").all_arguments(
         function, args, kwargs

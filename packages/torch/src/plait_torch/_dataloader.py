@@ -18,9 +18,6 @@ __all__ = [
     "_SingleProcessDataLoaderIter",
 ]
 
-# `iter(loader)` returns one of several iterators; PyTorch has one class
-_BaseDataLoaderIter = _SingleProcessDataLoaderIter = _MultiProcessingDataLoaderIter = Iterator
-
 _collate_fn_t = Callable[[list[Any]], Any]
 
 
@@ -110,3 +107,55 @@ class _InfiniteConstantSampler:
     def __iter__(self) -> Iterator[None]:
         while True:
             yield None
+
+
+class _Iterators(type):
+    """Makes every iterator an instance: `iter(loader)` returns one of several."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Iterator)
+
+
+class _BaseDataLoaderIter(metaclass=_Iterators):
+    """An iterator over the batches of an object with the attributes of a loader.
+
+    Args:
+        loader: has `_dataset_kind`, `dataset`, `_auto_collation`, `collate_fn`, `drop_last` and
+            `_index_sampler`, as a `DataLoader` does; libraries write such objects.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> from plait_torch._dataloader import _SingleProcessDataLoaderIter
+        >>> loader = SimpleNamespace(_dataset_kind=0, dataset=[5, 6, 7], _auto_collation=True,
+        ...                          collate_fn=tuple, drop_last=False, _index_sampler=[[0, 2]])
+        >>> list(_SingleProcessDataLoaderIter(loader))
+        [(5, 7)]
+    """
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+        self._sampler_iter = iter(loader._index_sampler)
+        self._fetcher = _DatasetKind.create_fetcher(
+            loader._dataset_kind, loader.dataset, loader._auto_collation, loader.collate_fn,
+            loader.drop_last,
+        )  # fmt: skip
+        self._num_yielded = 0
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Any:
+        batch = self._fetcher.fetch(next(self._sampler_iter))
+        self._num_yielded += 1
+        return batch
+
+    def __len__(self) -> int:
+        return len(self._loader._index_sampler)
+
+
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
+    """Loads in this process."""
+
+
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
+    """Loads in this process too: the processes of plait's loader are for its own datasets."""

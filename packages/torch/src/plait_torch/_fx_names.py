@@ -7,9 +7,11 @@ import functools
 import keyword
 import math
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 import plait
+from plait_abi._binding import Function
 from plait_abi.imports import import_module
 
 __all__ = ["constant", "functions", "is_reserved", "pickled", "qualified", "type_name", "unpickled"]
@@ -75,7 +77,7 @@ def functions() -> dict[int, tuple[Any, str]]:
                 own[name] = "torch._C._nn.log_sigmoid"
             if name in own:
                 found[id(value)] = (value, own[name])
-            elif type(value).__name__ == "function":
+            elif isinstance(value, (FunctionType, Function)):
                 found[id(value)] = (value, f"torch.nn.functional.{name}")
     add("torch", lambda name: f"torch.functional.{name}" if name in _OF_FUNCTIONAL
         else f"torch.{name}")  # fmt: skip

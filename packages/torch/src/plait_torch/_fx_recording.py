@@ -21,6 +21,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from plait import nn
+from plait_abi._binding import Function
 from plait_abi.imports import import_module
 from plait_torch import _fx_names
 
@@ -159,7 +160,7 @@ def _all_modules(new: dict[int, Any]) -> None:
 
 def _place(extra: Any) -> None:
     for function, _ in _fx_names.functions().values():
-        if isinstance(function, FunctionType):
+        if isinstance(function, (FunctionType, Function)):
             _add(function)
     for function in extra:
         _add(function)
@@ -179,6 +180,7 @@ def _place(extra: Any) -> None:
 def _watch_modules() -> None:
     """Let calls of modules and reads of parameters ask the tracer of their thread."""
     call, read = nn.Module.__call__, nn.Module.__getattr__
+    in_python = _read_in_python(nn.Module)
 
     def traced_call(self: Any, *args: Any, **kwargs: Any) -> Any:
         tracer = current.get()
@@ -197,25 +199,38 @@ def _watch_modules() -> None:
     def restore() -> None:
         nn.Module.__call__ = call
         nn.Module.__getattr__ = read
-        _read_in_c(nn.Module, read)
+        _read_in_c(nn.Module, read, in_python)
 
     _undo.append(restore)
 
 
-def _read_in_c(cls: Any, read: Any) -> None:
-    """Look attributes up in C again, in all classes: Python's lookup came with the assignment."""
+def _with_subclasses(cls: Any) -> list[Any]:
+    found = [cls]
+    for each in found:
+        found += [kind for kind in each.__subclasses__() if kind not in found]
+    return found
+
+
+def _read_in_python(cls: Any) -> set[Any]:
+    """Return the class and those derived from it whose attributes Python looks up."""
+    try:
+        installed = import_module("plait_core.attribute_lookup").installed
+    except ImportError:
+        return set()
+    return {each for each in _with_subclasses(cls) if not installed(each)}
+
+
+def _read_in_c(cls: Any, read: Any, but: set[Any]) -> None:
+    """Look attributes up in C again, in all classes but some: Python's lookup came with the
+    assignment.
+    """
     try:
         install = import_module("plait_core.attribute_lookup").install
     except ImportError:
         return
-    classes = [cls]
-    seen = set()
-    while classes:
-        cls = classes.pop()
-        if cls not in seen:
-            seen.add(cls)
-            install(cls, read)
-            classes.extend(cls.__subclasses__())
+    for each in _with_subclasses(cls):
+        if each not in but:
+            install(each, read)
 
 
 @contextmanager

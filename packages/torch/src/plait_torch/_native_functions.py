@@ -98,6 +98,17 @@ def _chunk_cat(tensors: Sequence[Any], dim: int, num_chunks: int, *, out: Any = 
     """
     if not tensors or num_chunks < 1:
         raise RuntimeError("_chunk_cat: tensors and a positive number of chunks are required")
+    shapes = [tuple(tensor.shape) for tensor in tensors]
+    if any(0 in shape for shape in shapes):
+        raise RuntimeError(f"_chunk_cat: elements are required; got shapes {shapes}")
+    lowest = -len(shapes[0]) if len({len(shape) for shape in shapes}) == 1 else 0
+    if not lowest <= dim < min(map(len, shapes)) or any(
+        shape[:dim] != shapes[0][:dim] for shape in shapes
+    ):
+        raise RuntimeError(
+            f"_chunk_cat: `dim` must be a dimension of all, before which they are alike; got {dim} "
+            f"for shapes {shapes}"
+        )
     dim = dim % tensors[0].ndim
     columns = []
     for tensor in tensors:

@@ -15,6 +15,7 @@ from types import FunctionType
 from typing import Any
 
 from plait_abi import Operator
+from plait_abi._binding import Function
 from plait_abi.imports import import_module
 from plait_torch import _asking_functions, _parameters, _torch_dispatch
 
@@ -98,7 +99,7 @@ def handle(function: Any, asking: tuple[Any, ...], args: Any, kwargs: Any) -> An
     if not asking and not modes():
         return NotImplemented
     function = canonical(function)
-    if isinstance(function, FunctionType):
+    if isinstance(function, (FunctionType, Function)):
         args, kwargs = _asking_functions.arguments(function, args, kwargs)
     elif asking and not _asking_functions.are_asking():
         _asking_functions.keep()  # a class that is no tensor was not seen before

@@ -58,12 +58,14 @@ def vmap(
 
     @functools.wraps(func)
     def batched(*args: Any, **kwargs: Any) -> Any:
-        leaves, spec = tree_flatten((list(args), kwargs))
+        leaves, spec = tree_flatten((list(args), kwargs), is_leaf=_has_samples)
         positional = _dims_of(in_dims, list(args), "in_dims")
         dims = positional + [0] * (len(leaves) - len(positional))
         size = _size(leaves, dims)
         if not size:
             raise ValueError("vmap: at least one sample is required, got a dimension of size 0")
+        if any(map(_has_samples, leaves)):
+            return _one_by_one(func, leaves, dims, spec, size, out_dims)
         if chunk_size is None or chunk_size >= size:
             return _at_once(func, leaves, dims, spec, size, out_dims, randomness)
         return _in_chunks(func, leaves, dims, spec, size, out_dims, randomness, chunk_size)
@@ -147,14 +149,64 @@ def _in_chunks(
     )
 
 
+def _one_by_one(
+    func: Callable[..., Any],
+    leaves: list[Any],
+    dims: list[Any],
+    spec: Any,
+    size: int,
+    out_dims: Any,
+) -> Any:
+    """Call a function of containers for each sample; their own code takes them apart."""
+    results, shape = [], None
+    for i in range(size):
+        sample = [
+            leaf if dim is None else _sample(leaf, dim, i)
+            for leaf, dim in zip(leaves, dims, strict=True)
+        ]
+        its_args, its_kwargs = tree_unflatten(sample, spec)
+        parts, shape = tree_flatten(func(*its_args, **its_kwargs), is_leaf=_has_samples)
+        results.append(parts)
+    result_dims = _dims_of(out_dims, tree_unflatten(results[0], shape), "out_dims")
+    return tree_unflatten(
+        [
+            _stack(column, dim)
+            for column, dim in zip(zip(*results, strict=True), result_dims, strict=True)
+        ],
+        shape,
+    )
+
+
+def _has_samples(value: Any) -> bool:
+    """Return whether a container takes part as a whole: one of tensors with a common batch."""
+    return hasattr(type(value), "_add_batch_dim")
+
+
+def _is_value(leaf: Any) -> bool:
+    return plait.is_tensor(leaf) or _has_samples(leaf)
+
+
+def _sample(leaf: Any, dim: int, index: int) -> Any:
+    if plait.is_tensor(leaf):
+        return leaf.select(dim, index)
+    return leaf[(slice(None),) * (dim % leaf.dim()) + (index,)]
+
+
+def _stack(column: Any, dim: Any) -> Any:
+    if dim is None:
+        return column[0]
+    values = [each if _is_value(each) else plait.tensor(each) for each in column]
+    return plait.stack(values, dim)
+
+
 def _dims_of(dims: Any, tree: Any, argument: str) -> list[Any]:
     """Return a dimension for each leaf: `dims` is one dimension, or containers with the outer
     structure of the tree.
     """
     if dims is None or isinstance(dims, int):
         return [
-            dims if argument == "out_dims" or plait.is_tensor(leaf) else None
-            for leaf in tree_flatten(tree)[0]
+            dims if argument == "out_dims" or _is_value(leaf) else None
+            for leaf in tree_flatten(tree, is_leaf=_has_samples)[0]
         ]
     inner = list(tree.values()) if isinstance(tree, dict) else tree
     each = list(dims.values()) if isinstance(dims, dict) else dims
@@ -171,7 +223,7 @@ def _size(leaves: list[Any], dims: list[Any]) -> int:
     for index, (leaf, dim) in enumerate(zip(leaves, dims, strict=True)):
         if dim is None:
             continue
-        if not plait.is_tensor(leaf) or not -leaf.dim() <= dim < leaf.dim():
+        if not _is_value(leaf) or not -leaf.dim() <= dim < leaf.dim():
             shown = tuple(leaf.shape) if plait.is_tensor(leaf) else type(leaf).__name__
             raise ValueError(f"vmap: leaf {index} has no dimension {dim}: {shown}")
         sizes.add(leaf.shape[dim])

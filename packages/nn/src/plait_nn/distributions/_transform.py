@@ -149,6 +149,8 @@ class Transform:
 class _InverseTransform(Transform):
     """The inverse of another transform."""
 
+    _inv: Transform
+
     def __init__(self, transform: Transform) -> None:
         super().__init__(transform._cache_size)
         self._inv = transform

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import plait_core as pc
-from plait_abi import operator
+from plait_abi import ArgumentError, operator
+from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
 
@@ -69,6 +70,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     return pc.relu_(input) if inplace else pc.relu(input)
 
 
+@unbound
 def relu_(input: Tensor) -> Tensor:
     """Compute ``max(x, 0)`` in the input's memory.
 
@@ -156,6 +158,10 @@ def hardtanh(
         >>> F.hardtanh(pc.tensor([-1.0, 0.0, 2.0]))
         tensor([-1.,  0.,  1.])
     """
+    if min_val > max_val:
+        raise ArgumentError(
+            f"hardtanh: `min_val` must not exceed `max_val`; got {min_val} and {max_val}"
+        )
     if not (input.is_floating_point() or input.is_complex() or input.dtype == pc.bool):
         run = pc.clamp_ if inplace else pc.clamp
         return run(input, int(min_val), int(max_val))
@@ -195,6 +201,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     return _run(operators.hardsigmoid, inplace, input)
 
 
+@unbound
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Compute ``x`` where positive, else ``weight * x``, one weight or one a channel (dim 1).
 
@@ -206,7 +213,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     if weight.numel() != 1:
         channels = input.shape[1] if input.ndim > 1 else 1
         if weight.ndim != 1 or weight.shape[0] != channels:
-            raise ValueError(
+            raise ArgumentError(
                 f"prelu: `weight` must have 1 or {channels} elements for input "
                 f"{tuple(input.shape)}; got shape {tuple(weight.shape)}"
             )
@@ -228,7 +235,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
         raise pc.ShapeError("glu: `input` must have a dimension to halve; got shape ()")
     size = input.shape[dim]
     if size % 2:
-        raise ValueError(
+        raise ArgumentError(
             f"glu: `dim` must have an even size; got {size} at dim {dim} of {tuple(input.shape)}"
         )
     half = size // 2

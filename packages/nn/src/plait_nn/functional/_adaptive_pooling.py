@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import plait_core as pc
+from plait_abi import ArgumentError
 from plait_core import Tensor
 from plait_nn.functional._sizes import Sizes, reserve, sizes_of
 
@@ -59,7 +60,7 @@ def _windows(operator: str, size: int, count: int, values: Tensor) -> tuple[Tens
     Shorter windows repeat their last element. The memory for the computation is reserved first.
     """
     if count < 0 or (count > 0 and size == 0):
-        raise ValueError(
+        raise ArgumentError(
             f"{operator}: `output_size` must be at least 0, and 0 of an empty dimension; got "
             f"{count} for `input` of shape {tuple(values.shape)}"
         )
@@ -131,7 +132,7 @@ def _unpool(
     if output_size is not None:
         given = list(output_size)[-dims:]
         if any(abs(g - d) >= s for g, d, s in zip(given, size, step, strict=True)):
-            raise ValueError(
+            raise ArgumentError(
                 f"{operator}: `output_size` must differ from {tuple(size)} by less than the stride "
                 f"{step}; got {tuple(output_size)}"
             )
@@ -141,7 +142,7 @@ def _unpool(
     flat = indices.reshape((*lead, math.prod(spatial)))
     known = indices.numel() and indices.is_cpu  # the host would wait for another device
     if known and not 0 <= int(indices.min()) <= int(indices.max()) < total:
-        raise ValueError(
+        raise ArgumentError(
             f"{operator}: `indices` must be in [0, {total - 1}] for size {tuple(size)}"
         )
     blank = pc.zeros((*lead, total), dtype=input.dtype, device=input.device)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import plait_core as pc
+from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn.functional._adaptive_pooling import (
     adaptive_max_pool1d,
@@ -129,6 +130,7 @@ def max_pool3d_with_indices(
     return max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
+@unbound
 def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Compute `channel_shuffle`; a name of PyTorch.
 
@@ -162,6 +164,7 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
+@unbound
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """Convolve sequences whose dimensions are (time, batch, channels).
 

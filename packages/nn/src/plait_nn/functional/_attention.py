@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 
 import plait_core as pc
+from plait_abi import ArgumentError
+from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
 
 
+@unbound
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -97,7 +100,7 @@ def _with_dropout(
         )
     if is_causal:
         if attn_mask is not None:
-            raise ValueError(
+            raise ArgumentError(
                 "scaled_dot_product_attention: `attn_mask` must be None with `is_causal`"
             )
         ones = pc.ones((query.shape[-2], key.shape[-2]), dtype=pc.bool, device=query.device)
@@ -236,7 +239,9 @@ def multi_head_attention_forward(
     if static_k is not None or static_v is not None:
         raise NotImplementedError("multi_head_attention_forward: `static_k` is not supported")
     if is_causal and attn_mask is None:
-        raise ValueError("multi_head_attention_forward: `attn_mask` must be given with `is_causal`")
+        raise ArgumentError(
+            "multi_head_attention_forward: `attn_mask` must be given with `is_causal`"
+        )
     _check_attention(query, key, value, embed_dim_to_check, num_heads)
     padding, single = key_padding_mask, query.ndim == 2
     if single:
@@ -293,7 +298,7 @@ def _check_attention(query: Tensor, key: Tensor, value: Tensor, embed: int, head
             f"`value` (S, N, *), or all without N; got shapes {shapes}"
         )
     if embed % heads:
-        raise ValueError(
+        raise ArgumentError(
             f"multi_head_attention_forward: `num_heads` must divide {embed}; got {heads}"
         )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import plait_core as pc
+from plait_abi import ArgumentError, ShapeError
+from plait_abi._binding import unbound
 from plait_core import Tensor
 
 __all__ = ["Pair", "conv2d", "pair"]
@@ -20,9 +22,10 @@ def pair(value: Pair | list[int], name: str, operator: str) -> tuple[int, int]:
         return int(value[0]), int(value[1])
     if len(value) == 1:
         return int(value[0]), int(value[0])
-    raise ValueError(f"{operator}: `{name}` must be an int or two ints; got {tuple(value)}")
+    raise ArgumentError(f"{operator}: `{name}` must be an int or two ints; got {tuple(value)}")
 
 
+@unbound
 def conv2d(
     input: Tensor,
     weight: Tensor,
@@ -74,11 +77,15 @@ def conv2d(
     if padding == "valid":
         return pc.conv2d(input, weight, bias, stride, 0, dilation, groups)
     if padding != "same":
-        raise ValueError(
+        raise ArgumentError(
             f'conv2d: `padding` must be an int, two ints, "same" or "valid"; got {padding!r}'
         )
+    if weight.ndim != 4:
+        raise ShapeError(
+            f"conv2d: `weight` must have 4 dimensions; got shape {tuple(weight.shape)}"
+        )
     if pair(stride, "stride", "conv2d") != (1, 1):
-        raise ValueError(f'conv2d: padding="same" needs stride 1; got {stride}')
+        raise ArgumentError(f'conv2d: padding="same" needs stride 1; got {stride}')
     total = [
         d * (k - 1)
         for d, k in zip(pair(dilation, "dilation", "conv2d"), weight.shape[2:], strict=True)

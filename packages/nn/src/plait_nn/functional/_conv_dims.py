@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import plait_core as pc
+from plait_abi import ArgumentError
+from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn.functional._conv import conv2d
 from plait_nn.functional._padding import pad
@@ -38,16 +40,17 @@ def _borders(
     if padding == "valid":
         return [(0, 0)] * dims
     if padding != "same":
-        raise ValueError(
+        raise ArgumentError(
             f'{operator}: `padding` must be an int, {dims} ints, "same" or "valid"; got {padding!r}'
         )
     if any(s != 1 for s in sizes_of(stride, dims, "stride", operator)):
-        raise ValueError(f'{operator}: padding="same" needs stride 1; got {stride}')
+        raise ArgumentError(f'{operator}: padding="same" needs stride 1; got {stride}')
     steps = sizes_of(dilation, dims, "dilation", operator)
     totals = [d * (k - 1) for d, k in zip(steps, kernel, strict=True)]
     return [(t // 2, t - t // 2) for t in totals]
 
 
+@unbound
 def conv1d(
     input: Tensor,
     weight: Tensor,
@@ -93,6 +96,7 @@ def conv1d(
     return made.squeeze(-2)
 
 
+@unbound
 def conv3d(
     input: Tensor,
     weight: Tensor,
@@ -148,7 +152,7 @@ def conv3d(
     steps = sizes_of(stride, 3, "stride", "conv3d")
     spreads = sizes_of(dilation, 3, "dilation", "conv3d")
     if min(steps) < 1 or min(spreads) < 1:
-        raise ValueError(
+        raise ArgumentError(
             f"conv3d: `stride` and `dilation` must be positive; got {steps}, {spreads}"
         )
     slices = (input.shape[2] - spreads[0] * (depth - 1) - 1) // steps[0] + 1

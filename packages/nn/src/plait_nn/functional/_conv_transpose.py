@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import plait_core as pc
+from plait_abi import ArgumentError
+from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
 from plait_nn.functional._padding import pad
@@ -65,12 +67,12 @@ def _geometry(
     made = [sizes_of(value, dims, n, operator) for n, value in zip(names, options, strict=True)]
     for name, sizes, least in zip(names, made, (1, 0, 0, 1), strict=True):
         if min(sizes) < least:
-            raise ValueError(f"{operator}: `{name}` must be at least {least}; got {sizes}")
+            raise ArgumentError(f"{operator}: `{name}` must be at least {least}; got {sizes}")
         if max(sizes) >= 2**31:
-            raise ValueError(f"{operator}: `{name}` must be less than 2**31; got {sizes}")
+            raise ArgumentError(f"{operator}: `{name}` must be less than 2**31; got {sizes}")
     stride, padding, extra, dilation = made
     if any(e >= max(s, d) for e, s, d in zip(extra, stride, dilation, strict=True)):
-        raise ValueError(
+        raise ArgumentError(
             f"{operator}: `output_padding` must be less than stride or dilation; got {extra} with "
             f"stride {stride} and dilation {dilation}"
         )
@@ -162,6 +164,7 @@ def _transposed(
     return made if bias is None else made + bias.reshape((-1,) + (1,) * (made.ndim - 2))
 
 
+@unbound
 def conv_transpose2d(
     input: Tensor,
     weight: Tensor,
@@ -206,6 +209,7 @@ def conv_transpose2d(
     return _transposed("conv_transpose2d", _images, input, weight, bias, groups, options)
 
 
+@unbound
 def conv_transpose1d(
     input: Tensor,
     weight: Tensor,
@@ -233,6 +237,7 @@ def conv_transpose1d(
     return _transposed("conv_transpose1d", _lines, input, weight, bias, groups, options)
 
 
+@unbound
 def conv_transpose3d(
     input: Tensor,
     weight: Tensor,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import plait_core as pc
+from plait_abi import ArgumentError
 from plait_core import Tensor
 from plait_nn.functional._likelihood import reduced
 
@@ -47,13 +48,13 @@ def ctc_loss(
     """
     single = log_probs.ndim == 2
     if log_probs.ndim not in (2, 3):
-        raise ValueError(
+        raise ArgumentError(
             f"ctc_loss: `log_probs` must be (T, N, C) or (T, C); got {tuple(log_probs.shape)}"
         )
     steps = log_probs.unsqueeze(1) if single else log_probs
     times, batch, classes = steps.shape
     if not 0 <= blank < classes:
-        raise ValueError(f"ctc_loss: `blank` must be in [0, {classes - 1}]; got {blank}")
+        raise ArgumentError(f"ctc_loss: `blank` must be in [0, {classes - 1}]; got {blank}")
     inputs = _Lengths(input_lengths, batch, times, "input_lengths", steps.device)
     wanted = _Lengths(target_lengths, batch, None, "target_lengths", steps.device)
     labels = _padded(targets, wanted, blank, classes)
@@ -75,18 +76,18 @@ class _Lengths:
         if isinstance(given, Tensor) and given.device == device and device.type != "cpu":
             self.there = given.detach().reshape((-1,)).to(pc.int64)
             if self.there.shape[0] != batch:
-                raise ValueError(
+                raise ArgumentError(
                     f"ctc_loss: `{name}` must hold {batch} lengths; got shape {tuple(given.shape)}"
                 )
             return
         values = given.reshape((-1,)).tolist() if isinstance(given, Tensor) else given
         lengths = [int(values)] if isinstance(values, int) else [int(v) for v in values]
         if len(lengths) != batch or min(lengths, default=0) < 0:
-            raise ValueError(
+            raise ArgumentError(
                 f"ctc_loss: `{name}` must hold {batch} lengths that are not negative; got {lengths}"
             )
         if most is not None and max(lengths, default=0) > most:
-            raise ValueError(
+            raise ArgumentError(
                 f"ctc_loss: `{name}` must not exceed the {most} steps of `log_probs`; got {lengths}"
             )
         self._known = lengths
@@ -115,14 +116,14 @@ def _padded(targets: Tensor, lengths: _Lengths, blank: int, classes: int) -> Ten
         # rows of targets have room for them all, so that unknown lengths need not be read
         longest = max(lengths.numbers, default=0) if lengths.is_known else flat.shape[1]
         if flat.shape[0] != batch or flat.shape[1] < longest:
-            raise ValueError(
+            raise ArgumentError(
                 f"ctc_loss: `targets` must be ({batch}, {longest} or more); got {tuple(flat.shape)}"
             )
         labels = flat[:, :longest].to(device=device, dtype=pc.int64)
     else:
         longest, total = max(lengths.numbers, default=0), sum(lengths.numbers)
         if flat.ndim != 1 or flat.shape[0] < total:
-            raise ValueError(
+            raise ArgumentError(
                 f"ctc_loss: `targets` must hold {total} classes; got {tuple(flat.shape)}"
             )
         starts = (lengths.there.cumsum(0) - lengths.there).unsqueeze(1)
@@ -134,7 +135,7 @@ def _padded(targets: Tensor, lengths: _Lengths, blank: int, classes: int) -> Ten
     if device.type == "cpu":  # elsewhere the device finds them, without a wait
         wrong = labels[(labels < 0) | (labels >= classes)]
         if wrong.shape[0]:
-            raise ValueError(
+            raise ArgumentError(
                 f"ctc_loss: `targets` must be in [0, {classes - 1}]; got {wrong[0].item()}"
             )
     return labels

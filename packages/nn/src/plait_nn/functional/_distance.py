@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import plait_core as pc
+from plait_abi import ArgumentError
+from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn.functional._likelihood import reduced
 from plait_nn.functional._loss import translate_reduction
@@ -18,6 +20,7 @@ __all__ = [
 ]
 
 
+@unbound
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
@@ -38,6 +41,7 @@ def pairwise_distance(
     return pc.pairwise_distance(x1, x2, p, eps, keepdim)
 
 
+@unbound
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """Compute the ``p``-norm distances of all pairs of rows i < j, in the order of the pairs.
 
@@ -86,7 +90,7 @@ def cosine_embedding_loss(
         tensor([0., 1.])
     """
     if target.ndim > 1 or not input1.ndim == input2.ndim == target.ndim + 1:
-        raise ValueError(
+        raise ArgumentError(
             f"cosine_embedding_loss: `input1` and `input2` must be (N, D) with `target` (N), or "
             f"(D) with (); got shapes {tuple(input1.shape)}, {tuple(input2.shape)} and "
             f"{tuple(target.shape)}"
@@ -132,8 +136,10 @@ def triplet_margin_loss(
         >>> F.triplet_margin_loss(a, b, c)
         tensor(3.)
     """
+    if margin <= 0:
+        raise ArgumentError(f"triplet_margin_loss: `margin` must be positive; got {margin}")
     if not anchor.ndim == positive.ndim == negative.ndim:
-        raise ValueError(
+        raise ArgumentError(
             f"triplet_margin_loss: the three must have equally many dimensions; got shapes "
             f"{tuple(anchor.shape)}, {tuple(positive.shape)} and {tuple(negative.shape)}"
         )
@@ -175,7 +181,7 @@ def triplet_margin_with_distance_loss(
         tensor(3.)
     """
     if margin <= 0:
-        raise ValueError(
+        raise ArgumentError(
             f"triplet_margin_with_distance_loss: `margin` must be positive; got {margin}"
         )
     distance = pairwise_distance if distance_function is None else distance_function

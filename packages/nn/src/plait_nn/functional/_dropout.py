@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import plait_core as pc
+from plait_abi import ArgumentError
 from plait_core import Tensor
 
 __all__ = ["dropout", "dropout2d"]
@@ -46,7 +47,7 @@ def dropout2d(
     """
     _check(p, "dropout2d")
     if input.ndim not in (2, 3, 4):
-        raise ValueError(
+        raise ArgumentError(
             "dropout2d: `input` must be (N, C, H, W), (N, C, L) or (N, C); "
             f"got {tuple(input.shape)}"
         )
@@ -59,4 +60,4 @@ def dropout2d(
 
 def _check(p: float, name: str) -> None:
     if not 0 <= p <= 1:
-        raise ValueError(f"{name}: `p` must be in [0, 1]; got {p}")
+        raise ArgumentError(f"{name}: `p` must be in [0, 1]; got {p}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import plait_core as pc
+from plait_abi import ArgumentError
 from plait_core import Tensor
 from plait_nn.functional._dropout import _check
 
@@ -16,7 +17,7 @@ def _channels(
 ) -> Tensor:
     _check(p, operator)
     if input.ndim not in (dims + 1, dims + 2):
-        raise ValueError(
+        raise ArgumentError(
             f"{operator}: `input` must have {dims + 1} or {dims + 2} dimensions; "
             f"got {tuple(input.shape)}"
         )
@@ -102,7 +103,7 @@ def feature_alpha_dropout(
     if not training or p == 0:
         return input
     if input.ndim < 2:
-        raise ValueError(
+        raise ArgumentError(
             f"feature_alpha_dropout: `input` must be (N, C, *); got {tuple(input.shape)}"
         )
     shape = (*tuple(input.shape)[:2], *(1,) * (input.ndim - 2))

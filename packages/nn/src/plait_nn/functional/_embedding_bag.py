@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import plait_core as pc
+from plait_abi import ArgumentError
 from plait_core import Tensor
 from plait_nn.functional._linear import embedding, renormalize
 
@@ -54,15 +55,15 @@ def embedding_bag(
         [[5.0], [0.0]]
     """
     if sparse and mode == "max":
-        raise ValueError("embedding_bag: max mode does not support sparse weights")
+        raise ArgumentError("embedding_bag: max mode does not support sparse weights")
     if scale_grad_by_freq and mode == "max":
-        raise ValueError("embedding_bag: `scale_grad_by_freq` must be False for mode max")
+        raise ArgumentError("embedding_bag: `scale_grad_by_freq` must be False for mode max")
     if mode not in ("mean", "sum", "max"):
-        raise ValueError(f"embedding_bag: `mode` must be mean, sum or max; got {mode!r}")
+        raise ArgumentError(f"embedding_bag: `mode` must be mean, sum or max; got {mode!r}")
     if per_sample_weights is not None and (
         mode != "sum" or tuple(per_sample_weights.shape) != tuple(input.shape)
     ):
-        raise ValueError(
+        raise ArgumentError(
             f"embedding_bag: `per_sample_weights` must have the shape of `input` "
             f"{tuple(input.shape)}, for mode sum; got {tuple(per_sample_weights.shape)} for {mode}"
         )
@@ -70,7 +71,7 @@ def embedding_bag(
     owner, bags = _owners(input, offsets, include_last_offset)
     rows = weight.shape[0]
     if padding_idx is not None and not -rows <= padding_idx < rows:
-        raise ValueError(
+        raise ArgumentError(
             f"embedding_bag: `padding_idx` must be in [{-rows}, {rows - 1}]; got {padding_idx}"
         )
     if max_norm is not None:
@@ -103,13 +104,13 @@ def _owners(input: Tensor, offsets: Tensor | None, include_last: bool) -> tuple[
     device = input.device
     if input.ndim == 2:
         if offsets is not None:
-            raise ValueError(
+            raise ArgumentError(
                 f"embedding_bag: `offsets` must be None for input {tuple(input.shape)}"
             )
         bags, length = input.shape
         return pc.arange(bags, device=device).repeat_interleave(length), bags
     if input.ndim != 1 or offsets is None or offsets.ndim != 1:
-        raise ValueError(
+        raise ArgumentError(
             f"embedding_bag: `input` must be (B, L), or (N) with `offsets` (B); "
             f"got shape {tuple(input.shape)}"
         )
@@ -127,12 +128,12 @@ def _owners(input: Tensor, offsets: Tensor | None, include_last: bool) -> tuple[
 def _check_offsets(offsets: list[int], elements: int, include_last: bool) -> None:
     falls = any(b < a for a, b in pairwise(offsets))
     if falls or offsets[:1] not in ([], [0]) or max(offsets, default=0) > elements:
-        raise ValueError(
+        raise ArgumentError(
             f"embedding_bag: `offsets` must begin with 0 and rise to at most {elements}; "
             f"got {offsets}"
         )
     if include_last and offsets[-1:] not in ([], [elements]):
-        raise ValueError(
+        raise ArgumentError(
             f"embedding_bag: the last of `offsets` must be {elements} with "
             f"`include_last_offset`; got {offsets}"
         )

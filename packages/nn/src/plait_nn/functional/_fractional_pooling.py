@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import plait_core as pc
+from plait_abi import ArgumentError
 from plait_core import Tensor
 from plait_nn.functional._sizes import Sizes, sizes_of
 
@@ -23,7 +24,7 @@ def _wanted(
 ) -> tuple[int, ...]:
     """Return the size of the result from one of two arguments."""
     if (size is None) == (ratio is None):
-        raise ValueError(
+        raise ArgumentError(
             f"{operator}: one of `output_size` and `output_ratio` must be given; "
             f"got {size} and {ratio}"
         )
@@ -31,7 +32,7 @@ def _wanted(
         return sizes_of(size, dims, "output_size", operator)
     ratios = tuple(ratio) if isinstance(ratio, Sequence) else (ratio,) * dims
     if len(ratios) != dims or not all(0 < each < 1 for each in ratios):
-        raise ValueError(
+        raise ArgumentError(
             f"{operator}: `output_ratio` must be {dims} numbers between 0 and 1; got {ratio}"
         )
     return tuple(int(n * each) for n, each in zip(spatial, ratios, strict=True))
@@ -71,7 +72,7 @@ def _pool(
     wanted = _wanted(operator, dims, spatial, output_size, output_ratio)
     sizes = zip(kernel, wanted, spatial, strict=True)
     if not all(k >= 1 and o >= 1 and k + o - 1 <= n for k, o, n in sizes):
-        raise ValueError(
+        raise ArgumentError(
             f"{operator}: kernel + output - 1 must be at most the input's size {spatial}; "
             f"got kernel {kernel} and output {wanted}"
         )

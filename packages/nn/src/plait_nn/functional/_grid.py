@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 import plait_core as pc
+from plait_abi import ArgumentError
 from plait_core import Tensor
 from plait_nn.functional._sizes import reserve
 
@@ -95,14 +96,16 @@ def grid_sample(
             f"got shapes {tuple(input.shape)} and {tuple(grid.shape)}"
         )
     if mode not in ("bilinear", "nearest", "bicubic"):
-        raise ValueError(f"grid_sample: `mode` must be bilinear, nearest or bicubic; got {mode!r}")
+        raise ArgumentError(
+            f"grid_sample: `mode` must be bilinear, nearest or bicubic; got {mode!r}"
+        )
     if mode == "bicubic" and dims != 2:
-        raise ValueError(
+        raise ArgumentError(
             f"grid_sample: `mode` bicubic is for images (N, C, H, W); got shape "
             f"{tuple(input.shape)}"
         )
     if padding_mode not in ("zeros", "border", "reflection"):
-        raise ValueError(
+        raise ArgumentError(
             f"grid_sample: `padding_mode` must be zeros, border or reflection; got {padding_mode!r}"
         )
     sizes = tuple(input.shape[2:])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import plait_core as pc
+from plait_abi import ArgumentError
 from plait_core import Tensor, engine
 from plait_nn.functional._linear import linear
 from plait_nn.functional._loss import cross_entropy
@@ -60,7 +61,7 @@ def grouped_mm(
         )
     if mat_a.ndim == mat_b.ndim == 3:
         if offs is not None:
-            raise ValueError("grouped_mm: `offs` must be None for two batches of matrices")
+            raise ArgumentError("grouped_mm: `offs` must be None for two batches of matrices")
         result = mat_a @ mat_b
     else:
         result = _grouped(mat_a, mat_b, _ends(mat_a, mat_b, offs))
@@ -69,7 +70,7 @@ def grouped_mm(
 
 def _ends(mat_a: Tensor, mat_b: Tensor, offs: Tensor | None) -> list[int]:
     if offs is None:
-        raise ValueError("grouped_mm: `offs` must be given where a matrix has two dimensions")
+        raise ArgumentError("grouped_mm: `offs` must be given where a matrix has two dimensions")
     ends = [int(end) for end in offs.tolist()]
     limit = mat_b.shape[1] if mat_a.ndim == 3 else mat_a.shape[1 if mat_b.ndim == 2 else 0]
     groups = mat_a.shape[0] if mat_a.ndim == 3 else mat_b.shape[0] if mat_b.ndim == 3 else len(ends)
@@ -78,7 +79,7 @@ def _ends(mat_a: Tensor, mat_b: Tensor, offs: Tensor | None) -> list[int]:
         or ends != sorted(ends)
         or (ends and not 0 <= ends[0] <= ends[-1] <= limit)
     ):
-        raise ValueError(
+        raise ArgumentError(
             f"grouped_mm: `offs` must be {groups} ends that rise to at most {limit}; got {ends}"
         )
     return ends
@@ -125,7 +126,7 @@ class LinearCrossEntropyOptions:
     def __post_init__(self) -> None:
         size = self.batch_chunk_size
         if size is not None and (not isinstance(size, int) or size < 1):
-            raise ValueError(
+            raise ArgumentError(
                 f"LinearCrossEntropyOptions: `batch_chunk_size` must be positive or None; "
                 f"got {size}"
             )

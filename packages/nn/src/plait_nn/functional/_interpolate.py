@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import plait_core as pc
+from plait_abi import ArgumentError
 from plait_core import Tensor
 from plait_nn.functional._pooling import adaptive_avg_pool2d
 from plait_nn.functional._pooling_dims import adaptive_avg_pool1d, adaptive_avg_pool3d
@@ -59,11 +60,11 @@ def interpolate(
     dims = input.ndim - 2
     _check(input, size, scale_factor, mode, align_corners)
     if antialias and mode not in ("bilinear", "bicubic"):
-        raise ValueError(
+        raise ArgumentError(
             f"interpolate: `antialias` is for modes bilinear and bicubic; got {mode!r}"
         )
     if recompute_scale_factor and size is not None:
-        raise ValueError("interpolate: `recompute_scale_factor` must be False with `size`")
+        raise ArgumentError("interpolate: `recompute_scale_factor` must be False with `size`")
     old = tuple(input.shape[2:])
     factors: Sequence[float] | None = None
     if scale_factor is not None:
@@ -75,7 +76,7 @@ def interpolate(
     else:
         new = [size] * dims if isinstance(size, int) else [int(n) for n in size or ()]
     if min(new) < 1 or min(old) < 1:
-        raise ValueError(
+        raise ArgumentError(
             f"interpolate: sizes must be positive; got {tuple(new)} from {tuple(input.shape)}"
         )
     if mode == "area":
@@ -106,20 +107,20 @@ def _check(
 ) -> None:
     dims = input.ndim - 2
     if mode not in _MODES:
-        raise ValueError(f"interpolate: `mode` must be one of {', '.join(_MODES)}; got {mode!r}")
+        raise ArgumentError(f"interpolate: `mode` must be one of {', '.join(_MODES)}; got {mode!r}")
     if dims not in (1, 2, 3) or _DIMS.get(mode, dims) != dims:
         wanted = _DIMS[mode] + 2 if mode in _DIMS else "3 to 5"
-        raise ValueError(
+        raise ArgumentError(
             f"interpolate: `input` must have {wanted} dimensions for mode {mode!r}; "
             f"got shape {tuple(input.shape)}"
         )
     if (size is None) == (factor is None):
-        raise ValueError("interpolate: exactly one of `size` and `scale_factor` must be given")
+        raise ArgumentError("interpolate: exactly one of `size` and `scale_factor` must be given")
     if align_corners is not None and mode not in _DIMS:
-        raise ValueError(f"interpolate: `align_corners` must be None for mode {mode!r}")
+        raise ArgumentError(f"interpolate: `align_corners` must be None for mode {mode!r}")
     for name, given in (("size", size), ("scale_factor", factor)):
         if isinstance(given, (tuple, list)) and len(given) != dims:
-            raise ValueError(
+            raise ArgumentError(
                 f"interpolate: `{name}` must have {dims} elements for input {tuple(input.shape)}; "
                 f"got {tuple(given)}"
             )

@@ -6,6 +6,7 @@ import math
 import warnings
 
 import plait_core as pc
+from plait_abi import ArgumentError
 from plait_core import Tensor
 from plait_nn.functional._loss import translate_reduction
 
@@ -20,7 +21,7 @@ def reduced(values: Tensor, reduction: str, operator: str) -> Tensor:
         return values.sum()
     if reduction == "none":
         return values
-    raise ValueError(f"{operator}: `reduction` must be mean, sum or none; got {reduction!r}")
+    raise ArgumentError(f"{operator}: `reduction` must be mean, sum or none; got {reduction!r}")
 
 
 def kl_div(
@@ -130,10 +131,10 @@ def gaussian_nll_loss(
     """
     if not isinstance(var, Tensor):
         if var < 0:
-            raise ValueError(f"gaussian_nll_loss: `var` must not be negative; got {var}")
+            raise ArgumentError(f"gaussian_nll_loss: `var` must not be negative; got {var}")
         var = pc.full_like(input.detach(), var)
     elif var.is_cpu and bool((var.detach() < 0).any()):  # elsewhere the host would have to wait
-        raise ValueError("gaussian_nll_loss: `var` must not be negative; some elements are")
+        raise ArgumentError("gaussian_nll_loss: `var` must not be negative; some elements are")
     shape, given = tuple(input.shape), tuple(var.shape)
     if given != shape:
         if given == shape[:-1]:
@@ -143,7 +144,7 @@ def gaussian_nll_loss(
             and sum(g != s for g, s in zip(given, shape, strict=True)) == 1
             and all(g in (1, s) for g, s in zip(given, shape, strict=True))
         ):
-            raise ValueError(
+            raise ArgumentError(
                 f"gaussian_nll_loss: `var` must have the shape of `input` {shape}, or be 1 or "
                 f"absent in one dimension; got {given}"
             )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import plait_core as pc
+from plait_abi import ArgumentError
+from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_core import _sparse_gradients as sparse_gradients
 from plait_nn import _operators as operators
@@ -14,6 +16,7 @@ __all__ = ["bilinear", "embedding", "linear", "one_hot"]
 linear = operators.linear
 
 
+@unbound
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """Return int64 rows of 0 with a 1 at the index that each element gives.
 
@@ -39,9 +42,9 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"one_hot: `tensor` must be Tensor, got {type(tensor).__name__}")
     if num_classes == 0 or num_classes < -1:
-        raise ValueError(f"one_hot: `num_classes` must be positive or -1, got {num_classes}")
+        raise ArgumentError(f"one_hot: `num_classes` must be positive or -1, got {num_classes}")
     if tensor.numel() == 0 and num_classes == -1:
-        raise ValueError(
+        raise ArgumentError(
             "one_hot: `num_classes` is required for an empty tensor, which shows no classes, got "
             f"shape {tuple(tensor.shape)}"
         )
@@ -49,14 +52,15 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     if tensor.numel() and tensor.is_cpu:  # the host would wait for another device
         low, high = int(tensor.min()), int(tensor.max())
         if low < 0:
-            raise ValueError(f"one_hot: `tensor` must hold no negative classes, got {low}")
+            raise ArgumentError(f"one_hot: `tensor` must hold no negative classes, got {low}")
         if high >= rows.shape[-1]:
-            raise ValueError(
+            raise ArgumentError(
                 f"one_hot: `tensor` must hold classes below `num_classes` {num_classes}, got {high}"
             )
     return rows
 
 
+@unbound
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     r"""Compute :math:`y_k = x_1^T W_k x_2 + b_k`.
 
@@ -75,12 +79,12 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         (5, 4)
     """
     if weight.ndim != 3 or weight.shape[1:] != (input1.shape[-1], input2.shape[-1]):
-        raise ValueError(
+        raise ArgumentError(
             f"bilinear: `weight` must have shape (out, {input1.shape[-1]}, {input2.shape[-1]}) for "
             f"inputs {tuple(input1.shape)} and {tuple(input2.shape)}; got {tuple(weight.shape)}"
         )
     if input1.shape[:-1] != input2.shape[:-1]:
-        raise ValueError(
+        raise ArgumentError(
             f"bilinear: the inputs must agree in all but the last dimension; "
             f"got {tuple(input1.shape)} and {tuple(input2.shape)}"
         )
@@ -123,6 +127,10 @@ def embedding(
         >>> nn.functional.embedding(pc.tensor([1, 0, 1]), table).tolist()
         [[2.0, 3.0], [0.0, 1.0], [2.0, 3.0]]
     """
+    if weight.ndim != 2:
+        raise ArgumentError(
+            f"embedding: `weight` must have 2 dimensions; got shape {tuple(weight.shape)}"
+        )
     rows = weight.shape[0]
     if max_norm is not None:
         renormalize(input, weight, max_norm, norm_type)
@@ -137,7 +145,7 @@ def embedding(
 def _padding_row(weight: Tensor, padding_idx: int) -> int:
     rows = weight.shape[0]
     if not -rows <= padding_idx < rows:
-        raise ValueError(
+        raise ArgumentError(
             f"embedding: `padding_idx` must be in [{-rows}, {rows - 1}] for a weight of shape "
             f"{tuple(weight.shape)}; got {padding_idx}"
         )

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 
 import plait_core as pc
+from plait_abi import ArgumentError
 from plait_core import Tensor
 from plait_nn import _operators as operators
 
@@ -34,12 +35,14 @@ def translate_reduction(size_average: bool | None, reduce: bool | None, reductio
 def _weighted(losses: Tensor, weight: Tensor, reduction: str, name: str, by_count: bool) -> Tensor:
     """Reduce the losses of the elements, each with its factor."""
     if weight.shape != losses.shape:
-        raise ValueError(
+        raise ArgumentError(
             f"{name}: `weight` must have the shape of `input`; got {tuple(weight.shape)} for "
             f"losses of shape {tuple(losses.shape)}"
         )
     if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f'{name}: `reduction` must be "mean", "sum" or "none"; got {reduction!r}')
+        raise ArgumentError(
+            f'{name}: `reduction` must be "mean", "sum" or "none"; got {reduction!r}'
+        )
     losses = losses * weight
     if reduction == "none":
         return losses
@@ -82,7 +85,7 @@ def _of_elements(
 
 def _must_be_like(input: Tensor, target: Tensor, name: str) -> None:
     if input.shape != target.shape:
-        raise ValueError(
+        raise ArgumentError(
             f"{name}: `target` must have the shape of `input`; "
             f"got {tuple(target.shape)} and {tuple(input.shape)}"
         )

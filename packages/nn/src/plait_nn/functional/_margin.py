@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import plait_core as pc
+from plait_abi import ArgumentError
 from plait_core import Tensor
 from plait_nn import _operators as operators
 from plait_nn.functional._likelihood import reduced
@@ -78,7 +79,7 @@ def margin_ranking_loss(
         tensor(1.5000)
     """
     if not input1.ndim == input2.ndim == target.ndim:
-        raise ValueError(
+        raise ArgumentError(
             f"margin_ranking_loss: `input1`, `input2` and `target` must have equally many "
             f"dimensions; got shapes {tuple(input1.shape)}, {tuple(input2.shape)} and "
             f"{tuple(target.shape)}"
@@ -96,7 +97,7 @@ def _rows(input: Tensor, target: Tensor, labels: bool, operator: str) -> tuple[T
     )
     if not fits:
         wanted = "like it" if labels else "(N) or ()"
-        raise ValueError(
+        raise ArgumentError(
             f"{operator}: `input` must be (N, C) or (C) and `target` {wanted}; "
             f"got shapes {shape} and {given}"
         )
@@ -144,7 +145,7 @@ def multi_margin_loss(
         tensor(0.3250)
     """
     if p not in (1, 2):
-        raise ValueError(f"multi_margin_loss: `p` must be 1 or 2; got {p}")
+        raise ArgumentError(f"multi_margin_loss: `p` must be 1 or 2; got {p}")
     reduction = translate_reduction(size_average, reduce, reduction)
     rows, classes = _rows(input, target, False, "multi_margin_loss")
     index = classes.unsqueeze(1)
@@ -153,7 +154,7 @@ def multi_margin_loss(
         values = values * values
     if weight is not None:
         if tuple(weight.shape) != (rows.shape[1],):
-            raise ValueError(
+            raise ArgumentError(
                 f"multi_margin_loss: `weight` must have shape ({rows.shape[1]},); "
                 f"got {tuple(weight.shape)}"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import plait_core as pc
+from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
 
@@ -195,6 +196,7 @@ def normalize(
     return input / norms if out is None else pc.div(input, norms, out=out)
 
 
+@unbound
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Compute ``x1 . x2 / (|x1| |x2|)`` along ``dim``, each norm at least ``eps``.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import plait_core as pc
+from plait_abi import ArgumentError
 from plait_core import Tensor
 from plait_nn.functional._sizes import reserve
 
@@ -31,12 +32,12 @@ def pad(
         [3.0, 2.0, 1.0, 2.0, 3.0, 2.0]
     """
     if len(pad) % 2 or len(pad) > 2 * input.ndim:
-        raise ValueError(
+        raise ArgumentError(
             f"pad: `pad` must hold two ints for each of at most {input.ndim} dimensions of input "
             f"{tuple(input.shape)}; got {tuple(pad)}"
         )
     if mode not in _MODES:
-        raise ValueError(f"pad: `mode` must be one of {', '.join(_MODES)}; got {mode!r}")
+        raise ArgumentError(f"pad: `mode` must be one of {', '.join(_MODES)}; got {mode!r}")
     result = input
     for number in range(len(pad) // 2):
         before, after = pad[2 * number], pad[2 * number + 1]
@@ -48,7 +49,7 @@ def pad(
 def _pad_dim(input: Tensor, dim: int, before: int, after: int, mode: str, value: float) -> Tensor:
     size = input.shape[dim]
     if size + before + after < 0:
-        raise ValueError(
+        raise ArgumentError(
             f"pad: ({before}, {after}) cuts more than dim {dim} of {tuple(input.shape)} has"
         )
     # elements that are cut off are not used for circular padding
@@ -79,7 +80,7 @@ def _source_indices(
     """Return the index in the input for each index of the result."""
     limit = {"reflect": size - 1, "circular": size, "replicate": max(before, after)}[mode]
     if max(before, after) > limit or size == 0:
-        raise ValueError(
+        raise ArgumentError(
             f"pad: mode {mode!r} can put at most {max(limit, 0) if size else 0} elements at dim "
             f"{dim} of {shape}; got ({before}, {after})"
         )

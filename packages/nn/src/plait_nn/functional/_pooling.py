@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import plait_core as pc
+from plait_abi import ArgumentError
+from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
 from plait_nn.functional._conv import Pair, pair
@@ -49,6 +51,7 @@ def max_pool2d(
     return pc.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
+@unbound
 def avg_pool2d(
     input: Tensor,
     kernel_size: Pair,
@@ -77,7 +80,7 @@ def avg_pool2d(
     if isinstance(stride, (tuple, list)) and not stride:
         stride = None
     if divisor_override == 0:
-        raise ValueError("avg_pool2d: `divisor_override` must not be 0")
+        raise ArgumentError("avg_pool2d: `divisor_override` must not be 0")
     if not (input.is_floating_point() or input.is_complex()):
         return _integer_means(
             input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
@@ -142,7 +145,7 @@ def adaptive_avg_pool2d(
     """
     wanted = output_size if isinstance(output_size, (tuple, list)) else (output_size, output_size)
     if len(wanted) != 2:
-        raise ValueError(
+        raise ArgumentError(
             f"adaptive_avg_pool2d: `output_size` must be an int or two; got {tuple(wanted)}"
         )
     size = tuple(s if w is None else w for w, s in zip(wanted, input.shape[-2:], strict=True))

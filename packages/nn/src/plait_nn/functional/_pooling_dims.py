@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import plait_core as pc
+from plait_abi import ArgumentError
+from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
 from plait_nn.functional import _pooling as images
@@ -127,6 +129,7 @@ def max_pool3d(
     return made.reshape(shape), found.reshape(shape)
 
 
+@unbound
 def avg_pool1d(
     input: Tensor,
     kernel_size: Sizes,
@@ -149,6 +152,7 @@ def avg_pool1d(
     return made.squeeze(-2)
 
 
+@unbound
 def avg_pool3d(
     input: Tensor,
     kernel_size: Sizes,
@@ -167,7 +171,7 @@ def avg_pool3d(
     """
     _check("avg_pool3d", 3, input)
     if divisor_override == 0:
-        raise ValueError("avg_pool3d: `divisor_override` must not be 0")
+        raise ArgumentError("avg_pool3d: `divisor_override` must not be 0")
     if not (input.is_floating_point() or input.is_complex() or divisor_override):
         options = (kernel_size, stride, padding, ceil_mode)
         ones = pc.ones_like(input, dtype=pc.float64)
@@ -202,6 +206,7 @@ def avg_pool3d(
     return made.reshape((*lead, made.shape[2], *size))
 
 
+@unbound
 def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
     """Average sequences (N, C, L) or (C, L) over as many windows as make ``output_size``.
 
@@ -227,7 +232,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] |
     *lead, depth, height, width = input.shape
     wanted = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * 3
     if len(wanted) != 3:
-        raise ValueError(
+        raise ArgumentError(
             f"adaptive_avg_pool3d: `output_size` must be an int or three; got {wanted}"
         )
     size = [s if w is None else w for w, s in zip(wanted, (depth, height, width), strict=True)]

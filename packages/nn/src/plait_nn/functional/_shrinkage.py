@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import plait_core as pc
+from plait_abi import ArgumentError
+from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
 from plait_nn.functional import _activation as activation
@@ -23,6 +25,7 @@ __all__ = [
 ]
 
 
+@unbound
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Compute ``x`` where ``|x| > lambd``, else 0.
 
@@ -34,6 +37,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     return pc.hardshrink(input, lambd)
 
 
+@unbound
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Move ``x`` towards 0 by ``lambd``, at most to 0.
 
@@ -46,7 +50,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
         tensor([-0.5000,  0.0000,  1.5000])
     """
     if lambd < 0:
-        raise ValueError(f"softshrink: `lambd` must not be negative; got {lambd}")
+        raise ArgumentError(f"softshrink: `lambd` must not be negative; got {lambd}")
     return operators.softshrink(input, lambd)
 
 
@@ -61,6 +65,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return activation._run(pc.threshold, inplace, input, threshold, value)
 
 
+@unbound
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     """Compute `threshold` in the input's memory.
 
@@ -92,11 +97,12 @@ def rrelu(
         tensor([-0.5000,  2.0000])
     """
     if not lower <= upper:
-        raise ValueError(f"rrelu: `lower` must not exceed `upper`; got {lower} and {upper}")
+        raise ArgumentError(f"rrelu: `lower` must not exceed `upper`; got {lower} and {upper}")
     result = pc.rrelu(input.clone() if inplace else input, lower, upper, training)
     return input.copy_(result) if inplace else result
 
 
+@unbound
 def rrelu_(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False
 ) -> Tensor:
@@ -110,6 +116,7 @@ def rrelu_(
     return rrelu(input, lower, upper, training, inplace=True)
 
 
+@unbound
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """Compute `elu` in the input's memory.
 
@@ -121,6 +128,7 @@ def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     return activation.elu(input, alpha, inplace=True)
 
 
+@unbound
 def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """Compute `celu` in the input's memory.
 
@@ -132,6 +140,7 @@ def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     return activation.celu(input, alpha, inplace=True)
 
 
+@unbound
 def selu_(input: Tensor) -> Tensor:
     """Compute `selu` in the input's memory.
 
@@ -143,6 +152,7 @@ def selu_(input: Tensor) -> Tensor:
     return activation.selu(input, inplace=True)
 
 
+@unbound
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """Compute `leaky_relu` in the input's memory.
 
@@ -154,6 +164,7 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     return activation.leaky_relu(input, negative_slope, inplace=True)
 
 
+@unbound
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """Clip to ``[min_val, max_val]`` in the input's memory.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 import plait_core as pc
+from plait_abi import ArgumentError
+from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn.functional._padding import pad
 from plait_nn.functional._sizes import Sizes, reserve, sizes_of
@@ -12,6 +14,7 @@ from plait_nn.functional._sizes import Sizes, reserve, sizes_of
 __all__ = ["channel_shuffle", "fold", "pixel_shuffle", "pixel_unshuffle", "unfold"]
 
 
+@unbound
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     r"""Rearrange every :math:`r^2` channels to one channel of r times the height and width.
 
@@ -40,6 +43,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     return made.reshape((*lead, channels // (r * r), height * r, width * r))
 
 
+@unbound
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     r"""Undo `pixel_shuffle`: from (\*, C, H r, W r) to (\*, C r r, H, W).
 
@@ -60,6 +64,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     return made.reshape((*lead, channels * r * r, height // r, width // r))
 
 
+@unbound
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     r"""Reorder the channels of (N, C, \*): one of each of ``groups`` groups in turn.
 
@@ -95,7 +100,7 @@ def _windows(
     side = sizes_of(padding, 2, "padding", operator)
     step = sizes_of(stride, 2, "stride", operator)
     if min(*window, *spread, *step) < 1 or min(side) < 0:
-        raise ValueError(
+        raise ArgumentError(
             f"{operator}: `kernel_size`, `dilation` and `stride` must be positive and `padding` "
             f"not negative; got {window}, {spread}, {step} and {side}"
         )

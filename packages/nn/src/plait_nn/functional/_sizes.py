@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import plait_core as pc
+from plait_abi import ArgumentError
 from plait_core import Tensor
 
 __all__ = ["Sizes", "reserve", "sizes_of"]
@@ -19,7 +20,7 @@ def sizes_of(value: Sizes, dims: int, name: str, operator: str) -> tuple[int, ..
     if len(value) in (1, dims):
         return tuple(int(v) for v in value) * (dims if len(value) == 1 else 1)
     count = {1: "one in a tuple", 2: "two ints", 3: "three ints"}[dims]
-    raise ValueError(f"{operator}: `{name}` must be an int or {count}; got {tuple(value)}")
+    raise ArgumentError(f"{operator}: `{name}` must be an int or {count}; got {tuple(value)}")
 
 
 def reserve(nbytes: int, like: Tensor) -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 import plait_core as pc
+from plait_abi import ArgumentError
 from plait_core import Tensor
 from plait_nn.functional._normalization import is_mixed
 from plait_nn.functional._pooling import avg_pool2d
@@ -117,7 +118,7 @@ def instance_norm(
         return wide.to(input.dtype)
     if not use_input_stats:
         if running_mean is None or running_var is None:
-            raise ValueError(
+            raise ArgumentError(
                 "instance_norm: `running_mean` and `running_var` are required unless "
                 "`use_input_stats`"
             )
@@ -218,7 +219,7 @@ def local_response_norm(
             f"got shape {tuple(input.shape)}"
         )
     if size < 1:
-        raise ValueError(f"local_response_norm: `size` must be positive; got {size}")
+        raise ArgumentError(f"local_response_norm: `size` must be positive; got {size}")
     if input.numel() == 0:
         return input
     shape = tuple(input.shape)
