@@ -61,11 +61,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     order = {name: place for place, name in enumerate(pathlib.Path(CHOSEN).read_text().split("\n"))}
     kept: dict[str, pytest.Item] = {}
     for item in items:
-        if item.nodeid in order:
-            kept.setdefault(item.nodeid, item)
+        if named(item.nodeid) in order:
+            kept.setdefault(named(item.nodeid), item)
     taken = set(map(id, kept.values()))
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in taken])
-    items[:] = sorted(kept.values(), key=lambda item: order[item.nodeid])
+    items[:] = sorted(kept.values(), key=lambda item: order[named(item.nodeid)])
+
+
+def named(nodeid: str) -> str:
+    """Return the id that a test has on PyTorch, where dtypes in it print as `torch.float32`."""
+    return nodeid.replace("plait.", "torch.")
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
@@ -76,12 +81,12 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 def pytest_runtest_logstart(nodeid: str) -> None:
     """Record that a test begins."""
-    record(begun=nodeid)
+    record(begun=named(nodeid))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Record how a step of a test ended, and at the last one that the test is done."""
-    name = report.nodeid
+    name = named(report.nodeid)
     if report.when == "call" or not report.passed:
         outcome = "skipped" if hasattr(report, "wasxfail") else report.outcome
         event = {"outcome": outcome, "when": report.when, "seconds": report.duration}

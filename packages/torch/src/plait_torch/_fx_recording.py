@@ -24,7 +24,7 @@ from plait import nn
 from plait_abi.imports import import_module
 from plait_torch import _fx_names
 
-__all__ = ["current", "recording", "swapped", "tracer_of", "wrap"]
+__all__ = ["current", "read_in_c", "recording", "swapped", "tracer_of", "wrap"]
 
 current: ContextVar[Any] = ContextVar("tracer", default=None)  # the tracer of this thread
 
@@ -195,12 +195,12 @@ def _watch_modules() -> None:
     def restore() -> None:
         nn.Module.__call__ = call
         nn.Module.__getattr__ = read
-        _read_in_c(nn.Module, read)
+        read_in_c(nn.Module, read)
 
     _undo.append(restore)
 
 
-def _read_in_c(cls: Any, read: Any) -> None:
+def read_in_c(cls: Any, read: Any) -> None:
     """Look attributes up in C again, in all classes: Python's lookup came with the assignment."""
     try:
         install = import_module("plait_core.attribute_lookup").install

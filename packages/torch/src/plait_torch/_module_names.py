@@ -50,9 +50,9 @@ PLACES: dict[str, tuple[str, ...]] = {
             "interpreter",
             "node",
             "proxy",
-            "_symbolic_trace",
         )
     },
+    "torch.fx._symbolic_trace": (_HERE + "_fx", _HERE + "_fx_passes", _HERE + "_fx_patches"),
     "torch.fx.subgraph_rewriter": (_HERE + "_fx_rewriter",),
     "torch.fx._compatibility": (_HERE + "_fx_passes",),
     "torch.fx.immutable_collections": (_HERE + "_fx_passes",),

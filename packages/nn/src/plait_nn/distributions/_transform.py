@@ -63,6 +63,7 @@ class Transform:
             raise ValueError(f"{type(self).__name__}: `cache_size` must be 0 or 1")
         self._cache_size = cache_size
         self._kept: tuple[Tensor, Tensor] | None = None
+        super().__init__()  # of a class beside this one: a module, often
 
     @property
     def event_dim(self) -> int:
