@@ -41,8 +41,7 @@ _OF_CHECKPOINT = """
     load load_state_dict save save_state_dict
 """
 _OF_STATES = """
-    StateDictOptions get_model_state_dict get_optimizer_state_dict get_state_dict
-    set_model_state_dict set_optimizer_state_dict set_state_dict
+    get_optimizer_state_dict get_state_dict set_optimizer_state_dict set_state_dict
 """
 _OF_TENSORS = """
     distribute_module distribute_tensor empty full ones rand randn zeros
