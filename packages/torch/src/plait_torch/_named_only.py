@@ -198,6 +198,7 @@ NAMES: dict[str, str] = {
         AdditionalInputs Dim ExportedProgram ShapesCollection draft_export export load save
         unflatten
     """,
+    "export.decomp_utils": "CustomDecompTable",
     "export.dynamic_shapes": "AdditionalInputs Dim ShapesCollection",
     "export.exported_program": "ExportedProgram",
     "nested": """
@@ -206,6 +207,10 @@ NAMES: dict[str, str] = {
     """,
     "nested._internal": "",
     "nested._internal.nested_tensor": "NestedTensor ViewNestedFromBuffer jagged_from_list",
+    "onnx": "ONNXProgram",
+    "utils._sympy": "",
+    "utils._sympy.numbers": "IntInfinity NegativeIntInfinity",
+    "utils._sympy.value_ranges": "ValueRanges",
     "utils.checkpoint": """
         CheckpointFunction SelectiveCheckpointContext create_selective_checkpoint_contexts
     """,
