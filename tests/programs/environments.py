@@ -3,9 +3,10 @@
     python tests/programs/environments.py FOLDER [FILE ...]
 
 FOLDER gets a virtual environment with PyTorch and the libraries of requirements.txt (and of more
-such files beside it), and what they need in the versions of versions.txt. The same libraries are then installed beside this Python's
-plait, each by its name and version and without dependencies, so that PyTorch is not among them.
-What pip cannot install is left out, and FOLDER/skipped.json says why.
+such files beside it), and what they need in the versions of versions.txt. The same libraries are
+then installed beside this Python's plait, each by its name and version and without dependencies, so
+that PyTorch is not among them. What pip cannot install is left out, and FOLDER/skipped.json says
+why.
 """
 
 from __future__ import annotations

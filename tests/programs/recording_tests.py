@@ -2,7 +2,7 @@
 
 library_tests.py loads it with `-p recording_tests`. Two environment variables say what it does:
 TESTS_RECORD is the file to write, one line of JSON for each event, so that a process that dies says
-in which test; TESTS_CHOSEN is a file with the ids and places of the tests to run, one a line, in order.
+in which test; TESTS_CHOSEN is a file with the ids and places of the tests to run, one a line.
 Connections to other machines are refused, so that a test that downloads fails at once.
 """
 
