@@ -568,6 +568,23 @@ def programs(session: nox.Session) -> None:
     session.run("python", "tests/programs/compare_programs.py", "--pytorch", python, *words)
 
 
+@nox.session(name="library-tests")
+def library_tests(session: nox.Session) -> None:
+    """Run a sample of a library's own tests: nox -s library-tests -- LIBRARY CHECKOUT [OPTION ...].
+
+    CHECKOUT is a folder with the library's repository at the installed version. The tests run on
+    PyTorch for 30 minutes, those that passed then on plait, and the table of
+    docs/guides/library_tests.md and its records are written. Options are those of
+    tests/programs/library_tests.py, as --seconds and --seed.
+    """
+    install(session, ["plait", "torch", "distributed", "multiprocessing"])
+    folder = ROOT / ".nox" / "programs-pytorch"
+    session.run("python", "tests/programs/environments.py", str(folder), "test_requirements.txt")
+    page = ["--page", "docs/guides/library_tests.md", "--json", "docs/guides/library_tests.json"]
+    python = ["--pytorch", str(folder / "bin" / "python")]
+    session.run("python", "tests/programs/library_tests.py", *python, *page, *session.posargs)
+
+
 @nox.session(name="new-op", venv_backend="none")
 def new_op(session: nox.Session) -> None:
     """Write the skeleton of an operator: nox -s new-op -- NAME."""

@@ -31,7 +31,13 @@ from typing import Any
 __all__ = ["Row", "Side", "compare", "judge", "main", "table"]
 
 HERE = pathlib.Path(__file__).resolve().parent
-NOT_PROGRAMS = {"environments", "recording", "compare_programs"}
+NOT_PROGRAMS = {
+    "compare_programs",
+    "environments",
+    "library_tests",
+    "recording",
+    "recording_tests",
+}
 MARKS = ("<!-- table of programs -->", "<!-- end of the table of programs -->")
 ERROR = re.compile(
     r"^(?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt|Failure|MissingName|MissingModule)(?::.*)?$"

@@ -1,11 +1,12 @@
 """Make the two environments of the programs: one with PyTorch, one with plait instead of it.
 
-    python tests/programs/environments.py FOLDER
+    python tests/programs/environments.py FOLDER [FILE ...]
 
-FOLDER gets a virtual environment with PyTorch and the libraries of requirements.txt, and what they
-need in the versions of versions.txt. The same libraries are then installed beside this Python's
-plait, each by its name and version and without dependencies, so that PyTorch is not among them.
-What pip cannot install is left out, and FOLDER/skipped.json says why.
+FOLDER gets a virtual environment with PyTorch and the libraries of requirements.txt (and of more
+such files beside it), and what they need in the versions of versions.txt. The same libraries are
+then installed beside this Python's plait, each by its name and version and without dependencies, so
+that PyTorch is not among them. What pip cannot install is left out, and FOLDER/skipped.json says
+why.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ ITS_OWN = re.compile(r"^(torch|triton|pytorch-triton|nvidia-.*|cuda-.*)$", re.IG
 TOOLS = {"pip", "setuptools", "wheel"}
 
 
-def requirements() -> list[str]:
-    """Return the lines of requirements.txt that name a distribution."""
-    lines = (HERE / "requirements.txt").read_text().splitlines()
+def requirements(files: list[str]) -> list[str]:
+    """Return the lines that name a distribution, of requirements.txt and other files."""
+    texts = [(HERE / name).read_text() for name in ("requirements.txt", *files)]
+    lines = "\n".join(texts).splitlines()
     return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 
 
@@ -59,7 +61,7 @@ def main(arguments: list[str]) -> int:
     python = str(folder / "bin" / "python")
     if not pathlib.Path(python).exists():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    words = requirements()
+    words = requirements(arguments[1:])
     pinned = ["-c", str(HERE / "versions.txt")]
     first = [word for word in words if ITS_OWN.match(word.split("=")[0])]
     if failed := install(python, first, pinned):

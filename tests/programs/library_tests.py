@@ -13,6 +13,7 @@ plait what a run recorded in --work before. A test that crashes or hangs ends it
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import datetime
 import json
@@ -43,9 +44,9 @@ START = 420.0  # seconds until the first test of a process begins
 class Library:
     """Where a repository has its tests, and how they are started.
 
-    ``kept`` are the folders and files that the tests need: the rest of the repository, the library's
-    sources above all, must not be found instead of the installed library. ``path`` is put on
-    PYTHONPATH; ``files`` is how many test files a sample is taken from, 0 for all.
+    ``kept`` are the folders and files that the tests need: the rest of the repository, the
+    library's sources above all, must not be found instead of the installed library. ``path`` is put
+    on PYTHONPATH; ``files`` is how many test files a sample is taken from, 0 for all.
     """
 
     name: str
@@ -78,7 +79,8 @@ LIBRARIES = {
         Library(
             "transformers",
             "transformers",
-            ("tests", "examples", "utils", "conftest.py", "pyproject.toml", "setup.py"),
+            # its tests read the sources by their path, so these must be the installed version's
+            ("tests", "src", "examples", "utils", "conftest.py", "pyproject.toml", "setup.py"),
             ("tests",),
             files=200,
         ),
@@ -108,12 +110,15 @@ class Suite:
         self.command += ["--continue-on-collection-errors", *library.words]
         self.limit = limit
         self.not_collected: dict[str, str] = {}
+        self.places: dict[str, str] = {}  # each test's function, and which of its tests it is
 
     def environment(self, record: pathlib.Path, chosen: pathlib.Path | None) -> dict[str, str]:
         """Return the environment variables of a process: offline, and with the plugin."""
         paths = [str(HERE), *(str(self.folder / word) for word in self.library.path)]
-        # of this process, and so of plait
-        before = os.environ.get("PYTHONPATH") if self.command[0] == sys.executable else None
+        before = None
+        if self.command[0] == sys.executable:  # plait, from where this process has it
+            paths.append(str(HERE / "torch_in_processes"))
+            before = os.environ.get("PYTHONPATH")
         return {
             **os.environ,
             "PYTHONPATH": os.pathsep.join([*paths, *([before] if before else [])]),
@@ -164,6 +169,7 @@ class Suite:
                 raise SystemExit(record.with_suffix(".log").read_text()[-3000:])
         events = [json.loads(line) for line in lines]
         self.not_collected = {one["file"]: one["error"] for one in events if "file" in one}
+        self.places = {one["listed"]: one["place"] for one in reversed(events) if "listed" in one}
         return list(dict.fromkeys(one["listed"] for one in events if "listed" in one))
 
     def run(self, names: Sequence[str], until: float | None = None) -> dict[str, Outcome]:
@@ -207,7 +213,8 @@ class Process:
         self.record = place / "record"
         self.record.unlink(missing_ok=True)
         chosen = place / "chosen"
-        chosen.write_text("\n".join(names))
+        lines = [json.dumps([name, suite.places.get(name, "")]) for name in names]
+        chosen.write_text("\n".join(lines))
         files = list(dict.fromkeys(name.partition("::")[0] for name in names))
         self.process = suite.start(files, self.record, chosen)
 
@@ -224,10 +231,8 @@ class Process:
                 self.take()
                 return "limit" if late else "time"
         self.take()
-        try:  # what a test started and left behind
+        with contextlib.suppress(ProcessLookupError):  # what a test started and left behind
             os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         code = self.process.returncode
         if code < 0:
             return f"ended by signal {signal.Signals(-code).name}"
@@ -280,7 +285,7 @@ def isolated(library: Library, checkout: pathlib.Path, folder: pathlib.Path) -> 
 def sample(
     suite: Suite, seed: int, seconds: float, at_once: int
 ) -> tuple[int, list[list[str]], dict[str, Outcome]]:
-    """List, shuffle and run tests on PyTorch; return how many there are, the groups, the results."""
+    """List, shuffle and run tests on PyTorch; return their number, the groups, the results."""
     chooser = random.Random(seed)
     names = suite.listed(chooser)
     chooser.shuffle(names)
@@ -289,8 +294,11 @@ def sample(
     made: list[list[str]] = []
     results: dict[str, Outcome] = {}
     for first in range(0, len(names), at_once):
-        # a file's tests one after the other, so that its fixtures are made once
-        group = sorted(names[first : first + at_once], key=lambda name: name.partition("::")[0])
+        # a file's tests one after the other, so that its fixtures are made once; the files in the
+        # order of the shuffled tests, as the time may be up in the middle
+        drawn = names[first : first + at_once]
+        files = {name.partition("::")[0]: place for place, name in reversed([*enumerate(drawn)])}
+        group = sorted(drawn, key=lambda name: files[name.partition("::")[0]])
         done = suite.run(group, until)
         made.append([name for name in group if name in done])
         results.update(done)
@@ -386,6 +394,7 @@ def main(arguments: list[str]) -> int:
             "tests": number,
             "groups": made,
             "pytorch": {name: dataclasses.asdict(one) for name, one in theirs.items()},
+            "places": {name: suite.places[name] for name in theirs},
             "not_collected": suite.not_collected,
             "pytorch_seconds": round(time.monotonic() - begin),
             "seconds": given.seconds,
@@ -395,6 +404,7 @@ def main(arguments: list[str]) -> int:
     theirs = {name: Outcome(**one) for name, one in record["pytorch"].items()}
     print(f"{library.name}: on PyTorch {counted(theirs)}", flush=True)
     suite = Suite(library, folder, [sys.executable, *OURS], given.limit)
+    suite.places = record.get("places", {})
     ours: dict[str, Outcome] = {}
     if given.failed:
         ours = {name: Outcome(**one) for name, one in record["plait"].items()}

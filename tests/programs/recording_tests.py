@@ -2,12 +2,13 @@
 
 library_tests.py loads it with `-p recording_tests`. Two environment variables say what it does:
 TESTS_RECORD is the file to write, one line of JSON for each event, so that a process that dies says
-in which test; TESTS_CHOSEN is a file with the ids of the tests to run, one a line, in their order.
+in which test; TESTS_CHOSEN is a file with the ids and places of the tests to run, one a line.
 Connections to other machines are refused, so that a test that downloads fails at once.
 """
 
 from __future__ import annotations
 
+import collections
 import json
 import os
 import pathlib
@@ -19,6 +20,7 @@ import pytest
 
 RECORD = os.environ.get("TESTS_RECORD", "")
 CHOSEN = os.environ.get("TESTS_CHOSEN", "")
+NAMES: dict[str, str] = {}  # for the ids of the chosen tests, those on PyTorch
 connect = socket.socket.connect
 look_up = socket.getaddrinfo
 HERE = ("127.", "::1", "localhost", "0.0.0.0", "")
@@ -54,18 +56,37 @@ def pytest_configure() -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the chosen tests, in their order; or list all."""
+    found = places(items)
     if not CHOSEN:
         with open(RECORD, "a") as file:
-            file.writelines(json.dumps({"listed": item.nodeid}) + "\n" for item in items)
+            for item, place in zip(items, found, strict=True):
+                file.write(json.dumps({"listed": item.nodeid, "place": place}) + "\n")
         return
-    order = {name: place for place, name in enumerate(pathlib.Path(CHOSEN).read_text().split("\n"))}
-    kept: dict[str, pytest.Item] = {}
-    for item in items:
-        if item.nodeid in order:
-            kept.setdefault(item.nodeid, item)
-    taken = set(map(id, kept.values()))
+    wanted = [json.loads(line) for line in pathlib.Path(CHOSEN).read_text().splitlines()]
+    by_name = {item.nodeid: item for item in reversed(items)}
+    by_place = dict(zip(found, items, strict=True))
+    kept = []
+    for name, place in wanted:
+        # the place is that of PyTorch, where objects among the parameters may print another id
+        item = by_name.get(name) or by_place.get(place)
+        if item is not None and item.nodeid not in NAMES:
+            NAMES[item.nodeid] = name
+            kept.append(item)
+    taken = set(map(id, kept))
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in taken])
-    items[:] = sorted(kept.values(), key=lambda item: order[item.nodeid])
+    items[:] = kept
+
+
+def places(items: list[pytest.Item]) -> list[str]:
+    """Return for each test its function and its place among all tests of that function."""
+    functions = [item.nodeid.partition("[")[0] for item in items]
+    counts = collections.Counter(functions)
+    seen: collections.Counter[str] = collections.Counter()
+    made = []
+    for function in functions:
+        seen[function] += 1
+        made.append(f"{function} {seen[function]}/{counts[function]}")
+    return made
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
@@ -76,12 +97,12 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 def pytest_runtest_logstart(nodeid: str) -> None:
     """Record that a test begins."""
-    record(begun=nodeid)
+    record(begun=NAMES.get(nodeid, nodeid))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Record how a step of a test ended, and at the last one that the test is done."""
-    name = report.nodeid
+    name = NAMES.get(report.nodeid, report.nodeid)
     if report.when == "call" or not report.passed:
         outcome = "skipped" if hasattr(report, "wasxfail") else report.outcome
         event = {"outcome": outcome, "when": report.when, "seconds": report.duration}

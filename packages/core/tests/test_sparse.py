@@ -79,6 +79,13 @@ def test_arithmetic() -> None:
         assert full.dtype is want.dtype and full.tolist() == want.tolist()
 
 
+def test_transposed() -> None:
+    dense = pc.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    x = dense.to_sparse()
+    assert x.ndimension() == dense.to_sparse_csr().ndimension() == 2
+    assert x.mT.to_dense().tolist() == dense.mT.tolist()
+
+
 def test_products() -> None:
     x, dense = graph(), pc.tensor(DENSE).float()
     other = pc.tensor([[1.0, 2], [3, 4], [5, 6]])

@@ -246,6 +246,11 @@ class SparseTensor(_core._Sparse):
         """The transposed matrix."""
         return self.t()
 
+    @property
+    def mT(self) -> SparseTensor:  # noqa: N802
+        """The tensor with its last two dimensions exchanged."""
+        return self.transpose(-2, -1)
+
     def size(self, dim: int | None = None) -> Any:
         """Return the shape, or the size of one dimension."""
         return self._shape if dim is None else self._shape[dim]
@@ -861,6 +866,11 @@ def _matmul(input: Any, other: Any) -> Any:
     return other.__rmatmul__(input)
 
 
+def _linear(input: Any, weight: Any, bias: Any = None) -> Any:
+    result = _mm(input, weight.t())
+    return result if bias is None else result + bias
+
+
 def _addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     return beta * input + alpha * _mm(mat1, mat2)
 
@@ -915,6 +925,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "addmm": _addmm,
     "div": _div,
     "divide": _div,
+    "linear": _linear,
     "matmul": _matmul,
     "mm": _mm,
     "mul": _mul,

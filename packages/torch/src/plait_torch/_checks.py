@@ -13,6 +13,7 @@ __all__ = [
     "_check_is_size",
     "_check_not_implemented",
     "_check_tensor_all",
+    "_check_tensor_all_with",
     "_check_type",
     "_check_value",
     "_check_with",
@@ -67,9 +68,16 @@ _check_type = _kind(TypeError, "_check_type")
 _check_not_implemented = _kind(NotImplementedError, "_check_not_implemented")
 
 
+def _check_tensor_all_with(
+    error_type: type[Exception], cond: Any, message: Callable[[], str] | None = None
+) -> None:
+    """Raise an error of a type unless all elements of a tensor of bools are true."""
+    _check_with(error_type, bool(cond.all()), message)
+
+
 def _check_tensor_all(cond: Any, message: Callable[[], str] | None = None) -> None:
     """Raise RuntimeError unless all elements of a tensor of bools are true."""
-    _check_with(RuntimeError, bool(cond.all()), message)
+    _check_tensor_all_with(RuntimeError, cond, message)
 
 
 def _check_is_size(i: Any, message: Callable[[], str] | None = None, *, max: Any = None) -> None:

@@ -18,6 +18,7 @@ __all__ = [
     "IterDataPipe",
     "MapDataPipe",
     "argument_validation",
+    "combinatorics",
     "functional_datapipe",
     "guaranteed_datapipes_determinism",
     "iter",
@@ -288,12 +289,12 @@ class _Shuffler(IterDataPipe):
             raise ValueError(f"shuffle: a positive buffer is required; got {buffer_size}")
         self.datapipe = datapipe.unbatch(unbatch_level) if unbatch_level else datapipe
         self.buffer_size = buffer_size
-        self._enabled = True
+        self._shuffle_enabled = True
         self._seed: int | None = None
 
     def set_shuffle(self, shuffle: bool = True) -> _Shuffler:
         """Turn the random order on or off; return the pipe."""
-        self._enabled = shuffle
+        self._shuffle_enabled = shuffle
         return self
 
     def set_seed(self, seed: int) -> _Shuffler:
@@ -302,7 +303,7 @@ class _Shuffler(IterDataPipe):
         return self
 
     def __iter__(self) -> Iterator[Any]:
-        if not self._enabled:
+        if not self._shuffle_enabled:
             yield from self.datapipe
             return
         seed = int(plait.randint(1 << 62, ()).item()) if self._seed is None else self._seed
@@ -412,6 +413,7 @@ iter = SimpleNamespace(
     UnBatcher=_UnBatcher,
     Zipper=_Zipper,
 )
+combinatorics = SimpleNamespace(ShufflerIterDataPipe=_Shuffler)
 map = SimpleNamespace(
     Batcher=_MapBatcher,
     Concater=_MapConcater,

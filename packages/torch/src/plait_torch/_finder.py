@@ -107,6 +107,9 @@ class Finder(importlib.metadata.DistributionFinder):
     `torch`.
     """
 
+    # the module that installs it in a worker process, which `plait_data` starts
+    installed_by = "plait_torch._preload"
+
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:

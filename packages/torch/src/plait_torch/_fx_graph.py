@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +70,20 @@ class _NodeList:
 
     def __reversed__(self) -> _NodeList:
         return _NodeList(self._graph, not self._forward)
+
+
+class InsertPoint:
+    """Where a graph's next nodes go; as a context, the place before it is restored at its end."""
+
+    def __init__(self, graph: Graph, insert: Callable[[Node], None]) -> None:
+        self._graph, self._before = graph, graph._insert
+        graph._insert = insert
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        self._graph._insert = self._before
 
 
 class Graph:
@@ -286,32 +299,21 @@ class Graph:
                 self.erase_node(node)
         return self._len != before
 
-    @contextmanager
-    def _inserting(self, insert: Callable[[Node], None]) -> Iterator[None]:
-        before, self._insert = self._insert, insert
-        try:
-            yield
-        finally:
-            self._insert = before
-
-    def inserting_before(self, n: Node | None = None) -> Any:
-        """A context in which nodes are made in front of `n`; at the beginning without one."""
+    def inserting_before(self, n: Node | None = None) -> InsertPoint:
+        """Let nodes be made in front of `n`, at the beginning without one: from this call on, or
+        with ``with`` until the block ends.
+        """
         if n is None:
             return self.inserting_after(self._root)
-        return self._inserting(n.prepend)
+        return InsertPoint(self, n.prepend)
 
-    def inserting_after(self, n: Node | None = None) -> Any:
-        """A context in which nodes are made behind `n`; at the end without one."""
+    def inserting_after(self, n: Node | None = None) -> InsertPoint:
+        """Let nodes be made directly behind `n`, so that the last one made is the first there; at
+        the end without one. It lasts as long as that of `inserting_before`.
+        """
         if n is None:
             return self.inserting_before(self._root)
-        last = n
-
-        def insert(node: Node) -> None:
-            nonlocal last
-            last.append(node)
-            last = node
-
-        return self._inserting(insert)
+        return InsertPoint(self, n.append)
 
     def lint(self) -> None:
         """Check names, order and targets.

@@ -14,7 +14,7 @@ import inspect
 import math
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FunctionType, ModuleType
@@ -25,7 +25,7 @@ from plait_abi._binding import Function
 from plait_abi.imports import import_module
 from plait_torch import _fx_names
 
-__all__ = ["current", "recording", "swapped", "tracer_of", "wrap"]
+__all__ = ["current", "read_in_c", "recording", "swapped", "tracer_of", "wrap"]
 
 current: ContextVar[Any] = ContextVar("tracer", default=None)  # the tracer of this thread
 
@@ -199,7 +199,7 @@ def _watch_modules() -> None:
     def restore() -> None:
         nn.Module.__call__ = call
         nn.Module.__getattr__ = read
-        _read_in_c(nn.Module, read, in_python)
+        read_in_c(nn.Module, read, in_python)
 
     _undo.append(restore)
 
@@ -220,7 +220,7 @@ def _read_in_python(cls: Any) -> set[Any]:
     return {each for each in _with_subclasses(cls) if not installed(each)}
 
 
-def _read_in_c(cls: Any, read: Any, but: set[Any]) -> None:
+def read_in_c(cls: Any, read: Any, but: Collection[Any] = ()) -> None:
     """Look attributes up in C again, in all classes but some: Python's lookup came with the
     assignment.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import inspect
+import math
 import operator
 from types import FunctionType
 from typing import Any
@@ -331,6 +332,9 @@ class Tracer(TracerBase):
                             if callable(f) and not n.startswith("_")]  # fmt: skip
         self.param_shapes_constant = param_shapes_constant
         self.root: Any = None
+        # read by programs that write `trace` anew; `wrap` and `recording` do without them
+        self._autowrap_search: list[Any] = [math, *autowrap_modules]
+        self._autowrap_function_ids = {id(function) for function in self._extra}
 
     def is_leaf_module(self, m: Any, module_qualified_name: str) -> bool:
         """Return whether a module stays a call: those of `torch.nn` do, but for `Sequential`."""
@@ -409,6 +413,29 @@ class Tracer(TracerBase):
         else:
             self.root, function = nn.Module(), root
         self.graph = Graph(tracer_cls=type(self))
+        is_module = isinstance(root, nn.Module)
+        plain, args = self.create_args_for_root(function, is_module, concrete_args)
+        spaces = [vars(module) for module in self.root.modules()]
+        spaces.append(getattr(plain, "__globals__", {}))
+        with _fx_recording.recording(self, self._extra), _fx_recording.swapped(*spaces):
+            result = self.create_arg(plain(*args))
+        # as PyTorch: the code of functions with other than plain parameters says no result
+        self.create_node("output", "output", (result,), {}, type_expr=_annotation(plain, "return"))
+        return self.graph
+
+    def create_args_for_root(
+        self, root_fn: Any, is_module: bool, concrete_args: dict[str, Any] | None = None
+    ) -> tuple[Any, list[Any]]:
+        """Make the placeholders of a trace, in `graph`, and learn the names of the root's tensors.
+
+        Args:
+            root_fn: the function to trace.
+            is_module: whether it is a method, of `root`.
+            concrete_args: values of arguments that are no placeholders.
+
+        Returns:
+            The function with all its parameters positional, and its arguments.
+        """
         self._proxies: dict[str, Any] = {}
         self._parameters: dict[int, str] = {}
         self._buffers: dict[int, str] = {}
@@ -421,16 +448,8 @@ class Tracer(TracerBase):
             for name, value in vars(module).items():
                 if isinstance(value, plait.Tensor):
                     self._tensors[id(value)] = f"{prefix}.{name}" if prefix else name
-        spaces = [vars(module) for module in self.root.modules()]
-        plain = inspect.unwrap(function)
-        spaces.append(getattr(plain, "__globals__", {}))
-        args = self._arguments(plain, isinstance(root, nn.Module), concrete_args or {})
-        with _fx_recording.recording(self, self._extra), _fx_recording.swapped(*spaces):
-            result = self.create_arg(_all_positional(plain)(*args))
-        # as PyTorch: the code of functions with other than plain parameters says no result
-        kind = _annotation(_all_positional(plain), "return")
-        self.create_node("output", "output", (result,), {}, type_expr=kind)
-        return self.graph
+        plain = inspect.unwrap(root_fn)
+        return _all_positional(plain), self._arguments(plain, is_module, concrete_args or {})
 
     def _arguments(self, function: Any, is_method: bool, concrete: dict[str, Any]) -> list[Any]:
         args: list[Any] = []

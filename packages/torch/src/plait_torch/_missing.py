@@ -95,6 +95,7 @@ _WAYS = {
     "utils.data.datapipes": "use a `Dataset` and a `DataLoader`",
     "utils.data.IterDataPipe": "use `torch.utils.data.IterableDataset`",
     "utils.data.MapDataPipe": "use `torch.utils.data.Dataset`",
+    "utils._sympy": "sizes are ints, and there are no symbols in the place of them",
     "utils.checkpoint": "everything is computed again: use `checkpoint` without `context_fn`",
     "utils.dlpack": "use `torch.from_dlpack`",
     "utils.mobile_optimizer": _SCRIPT,

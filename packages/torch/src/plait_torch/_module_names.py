@@ -37,6 +37,8 @@ PLACES: dict[str, tuple[str, ...]] = {
         f"torch._functorch{name}": (_HERE + "_functorch",)
         for name in ("", ".apis", ".eager_transforms", ".functional_call", ".vmap")
     },
+    "torch.distributed.checkpoint.state_dict": (_HERE + "_model_states",),
+    "torch._utils_internal": (_HERE + "_paths",),
     "torch._utils": (_HERE + "_tensor_lists",),
     "torch._tensor": (_HERE + "_functions", "plait", _HERE + "_torch_function"),
     "torch.cuda._utils": (_HERE + "_tensor_lists",),
@@ -51,9 +53,10 @@ PLACES: dict[str, tuple[str, ...]] = {
             "interpreter",
             "node",
             "proxy",
-            "_symbolic_trace",
         )
     },
+    "torch.fx._symbolic_trace": (_HERE + "_fx", _HERE + "_fx_passes", _HERE + "_fx_patches"),
+    "torch.fx.experimental.symbolic_shapes": (_HERE + "_symbolic_shapes",),
     "torch.fx.subgraph_rewriter": (_HERE + "_fx_rewriter",),
     "torch.fx._compatibility": (_HERE + "_fx_passes",),
     "torch.fx.immutable_collections": (_HERE + "_fx_passes",),
@@ -94,6 +97,9 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.signal.windows": (_HERE + "_windows",),
     "torch.sparse": (_HERE + "_sparse", "plait.sparse"),
     "torch.testing": (_HERE + "_testing", "plait.testing"),
+    "torch.testing._comparison": (_HERE + "_comparison",),
+    "torch.testing._internal": (_HERE + "_packages",),
+    "torch.testing._internal.optests": (_HERE + "_optests",),
     "torch.profiler": (_HERE + "_profiler", "plait.profiler"),
     "torch.profiler.profiler": (_HERE + "_profiler", "plait.profiler"),
     "torch.autograd.profiler_util": (_HERE + "_profiler", "plait.profiler"),
@@ -200,6 +206,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.utils.data.datapipes._decorator": (_HERE + "_datapipes",),
     "torch.utils.data.datapipes.datapipe": (_HERE + "_datapipes",),
     "torch.utils.data.datapipes.iter": (_HERE + "_packages", _HERE + "_datapipes:iter"),
+    "torch.utils.data.datapipes.iter.combinatorics": (_HERE + "_datapipes:combinatorics",),
     "torch.utils.data.datapipes.map": (_HERE + "_packages", _HERE + "_datapipes:map"),
     "torch.utils.data._utils": (_HERE + "_data_utils", "plait.utils.data"),
     "torch.utils.data._utils.collate": (_HERE + "_collate",),
@@ -208,6 +215,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.utils.data._utils.worker": (_HERE + "_data_utils",),
     "torch.utils.tensorboard": (_HERE + "_tensorboard",),
     "torch.utils.tensorboard.writer": (_HERE + "_tensorboard",),
+    "torch.utils.tensorboard.summary": (_HERE + "_summaries",),
     "torch.utils.benchmark": (_HERE + "_benchmark",),
     "torch.utils.dlpack": (_HERE + "_functions", "plait"),
 }

@@ -41,8 +41,7 @@ _OF_CHECKPOINT = """
     load load_state_dict save save_state_dict
 """
 _OF_STATES = """
-    StateDictOptions get_model_state_dict get_optimizer_state_dict get_state_dict
-    set_model_state_dict set_optimizer_state_dict set_state_dict
+    get_optimizer_state_dict get_state_dict set_optimizer_state_dict set_state_dict
 """
 _OF_TENSORS = """
     distribute_module distribute_tensor empty full ones rand randn zeros
@@ -202,6 +201,7 @@ NAMES: dict[str, str] = {
         AdditionalInputs Dim ExportedProgram ShapesCollection draft_export export load save
         unflatten
     """,
+    "export.decomp_utils": "CustomDecompTable",
     "export.dynamic_shapes": "AdditionalInputs Dim ShapesCollection",
     "export.exported_program": "ExportedProgram",
     "nested": """
@@ -210,6 +210,10 @@ NAMES: dict[str, str] = {
     """,
     "nested._internal": "",
     "nested._internal.nested_tensor": "NestedTensor ViewNestedFromBuffer jagged_from_list",
+    "onnx": "ONNXProgram",
+    "utils._sympy": "",
+    "utils._sympy.numbers": "IntInfinity NegativeIntInfinity",
+    "utils._sympy.value_ranges": "ValueRanges",
     "utils.checkpoint": """
         CheckpointFunction SelectiveCheckpointContext create_selective_checkpoint_contexts
     """,

@@ -7,6 +7,8 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+import plait
+
 __all__ = [
     "SUPPORTED_NODES",
     "Context",
@@ -280,6 +282,12 @@ SUPPORTED_NODES: dict[Any, NodeDef] = {
     ),
     tuple: NodeDef(
         tuple,
+        _sequence_flatten,
+        lambda values, context: tuple(values),
+        _sequence_flatten_with_keys,
+    ),
+    plait.Size: NodeDef(
+        plait.Size,
         _sequence_flatten,
         lambda values, context: tuple(values),
         _sequence_flatten_with_keys,

@@ -11,7 +11,7 @@ from tensorboard.compat.proto import summary_pb2, tensor_pb2, tensor_shape_pb2
 
 from plait_abi.imports import import_module
 
-__all__ = ["drawn", "histogram", "hyperparameters", "image", "scalar", "text"]
+__all__ = ["drawn", "histogram", "hparams", "hyperparameters", "image", "scalar", "text"]
 
 
 def _array(value: Any) -> Any:
@@ -128,6 +128,23 @@ def text(tag: str, value: str) -> Any:
     metadata = summary_pb2.SummaryMetadata(plugin_data=plugin)
     record = summary_pb2.Summary.Value(tag=f"{tag}/text_summary", metadata=metadata, tensor=tensor)
     return summary_pb2.Summary(value=[record])
+
+
+def hparams(
+    hparam_dict: dict[str, Any] | None = None,
+    metric_dict: dict[str, Any] | None = None,
+    hparam_domain_discrete: Any = None,
+) -> tuple[Any, Any, Any]:
+    """Return the records of an experiment, of its session's begin, and of its end."""
+    data = import_module("tensorboard.plugins.hparams.plugin_data_pb2")
+    status = import_module("tensorboard.plugins.hparams.api_pb2").Status
+    metadata = import_module("tensorboard.plugins.hparams.metadata")
+    end = data.SessionEndInfo(status=status.Value("STATUS_SUCCESS"))
+    described = metadata.create_summary_metadata(data.HParamsPluginData(session_end_info=end))
+    records = import_module("tensorboard.compat.proto.summary_pb2").Summary()
+    records.value.add(tag=metadata.SESSION_END_INFO_TAG, metadata=described)
+    experiment, begin = hyperparameters(hparam_dict or {}, metric_dict or {})
+    return experiment, begin, records
 
 
 def hyperparameters(settings: dict[str, Any], figures: dict[str, Any]) -> list[Any]:

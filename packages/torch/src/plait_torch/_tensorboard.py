@@ -28,6 +28,27 @@ __all__ = ["SummaryWriter"]
 _NO_GRAPH = "plait_torch: SummaryWriter.add_graph: plait keeps no graph; nothing is written"
 
 
+class _FileWriter:
+    """What writes records that a program made itself into the writer's folder."""
+
+    def __init__(self, writer: SummaryWriter) -> None:
+        self._writer = writer
+
+    def add_summary(
+        self, summary: Any, global_step: int | None = None, walltime: float | None = None
+    ) -> None:
+        """Write a record."""
+        self._writer._add(summary, global_step, walltime)
+
+    def get_logdir(self) -> str:
+        """Return the folder."""
+        return self._writer.get_logdir()
+
+    def flush(self) -> None:
+        """Write buffered events."""
+        self._writer.flush()
+
+
 class SummaryWriter:
     """A writer of summaries to a folder that TensorBoard reads.
 
@@ -78,6 +99,9 @@ class SummaryWriter:
         if step is not None:
             event.step = int(step)
         self._writers[folder].add_event(event)
+
+    def _get_file_writer(self) -> _FileWriter:
+        return _FileWriter(self)
 
     def get_logdir(self) -> str:
         """Return the folder."""

@@ -26,6 +26,7 @@ def make_tensor(
     requires_grad: bool = False,
     noncontiguous: bool = False,
     exclude_zero: bool = False,
+    memory_format: Any = None,
 ) -> Any:
     """Return random values in [low, high), by default [-9, 9) (integers [-9, 10), bools 0 or 1)."""
     sizes = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
@@ -45,4 +46,6 @@ def make_tensor(
         values = values[..., ::2]
     if exclude_zero:
         values = plait.where(values == 0, plait.ones_like(values), values)
+    if memory_format is not None:
+        values = values.contiguous(memory_format=memory_format)
     return values.to(device).requires_grad_(requires_grad)

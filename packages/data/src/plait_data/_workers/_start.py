@@ -64,7 +64,7 @@ class Spawn:
         # the path comes first, as `plait_data` and NumPy may be in folders of this program's path
         # only
         code = (
-            f"import sys; sys.path[:] = {_importable_path()!r}; "
+            f"import sys; sys.path[:] = {_importable_path()!r}; {_imports_of_finders()}"
             "from plait_data._workers._child import main; "
             f"main({end.fileno()})"
         )
@@ -84,6 +84,15 @@ class Spawn:
 def _importable_path() -> list[str]:
     # '' is the folder the program is in at the time of an import.
     return [entry or os.getcwd() for entry in sys.path if isinstance(entry, str)]
+
+
+def _imports_of_finders() -> str:
+    """Return the code that puts the program's own finders in place, before the dataset is loaded.
+
+    A finder on ``sys.meta_path`` says by its attribute ``installed_by`` which module does that.
+    """
+    names = [getattr(finder, "installed_by", None) for finder in sys.meta_path]
+    return "".join(f"import {name}; " for name in names if isinstance(name, str))
 
 
 class _Contextual:

@@ -63,7 +63,9 @@ class Transform:
             raise ValueError(f"{type(self).__name__}: `cache_size` must be 0 or 1")
         self._cache_size = cache_size
         self._inv: Any = None  # the inverse, when it was asked for
+        # the last argument and its result; others' transforms read it under PyTorch's name
         self._cached_x_y: tuple[Tensor | None, Tensor | None] = (None, None)
+        super().__init__()  # of a class beside this one: a module, often
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_inv": None}
@@ -107,9 +109,9 @@ class Transform:
         """Map ``x``."""
         if self._cache_size == 0:
             return self._call(x)
-        x_before, y_before = self._cached_x_y
-        if y_before is not None and x_before is x:
-            return y_before
+        before, after = self._cached_x_y
+        if after is not None and before is x:
+            return after
         y = self._call(x)
         self._cached_x_y = x, y
         return y
@@ -117,9 +119,9 @@ class Transform:
     def _inv_call(self, y: Tensor) -> Tensor:
         if self._cache_size == 0:
             return self._inverse(y)
-        x_before, y_before = self._cached_x_y
-        if x_before is not None and y_before is y:
-            return x_before
+        before, after = self._cached_x_y
+        if before is not None and after is y:
+            return before
         x = self._inverse(y)
         self._cached_x_y = x, y
         return x

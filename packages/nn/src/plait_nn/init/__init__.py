@@ -20,9 +20,18 @@ normal, orthogonal, sparse, uniform = normal_, orthogonal_, sparse_, uniform_
 kaiming_normal, kaiming_uniform = kaiming_normal_, kaiming_uniform_
 xavier_normal, xavier_uniform = xavier_normal_, xavier_uniform_
 
+# names of parts of them in PyTorch, which programs call
+_no_grad_fill_, _no_grad_zero_ = constant_, zeros_
+_no_grad_normal_, _no_grad_trunc_normal_, _no_grad_uniform_ = normal_, trunc_normal_, uniform_
+
 __all__ = [
     "_calculate_correct_fan",
     "_calculate_fan_in_and_fan_out",
+    "_no_grad_fill_",
+    "_no_grad_normal_",
+    "_no_grad_trunc_normal_",
+    "_no_grad_uniform_",
+    "_no_grad_zero_",
     "calculate_gain",
     "constant",
     "constant_",

@@ -1,0 +1,104 @@
+"""What library_tests.py says of tests that pass, fail, crash and hang, and how it groups them."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import random
+import sys
+
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
+sys.path.insert(0, str(PROGRAMS))
+import library_tests as run  # noqa: E402
+
+sys.path.remove(str(PROGRAMS))
+
+SUITE = """
+import os, socket, time
+import pytest
+import torch
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64], ids=str)
+def test_sum(dtype):
+    assert torch.ones(3, dtype=dtype).sum() == 3
+
+def test_wrong():
+    raise ValueError("size 12 is wrong")
+
+def test_wrong_too():
+    raise ValueError("size 13 is wrong")
+
+def test_left_out():
+    pytest.skip("no reason")
+
+def test_network():
+    socket.create_connection(("192.0.2.1", 80), timeout=5)
+
+def test_crash():
+    os.abort()
+
+def test_hang():
+    time.sleep(600)
+"""
+LIBRARY = run.Library("strange", "strange", ("tests",), ("tests",))
+
+
+def suite(tmp_path: pathlib.Path, text: str = SUITE) -> run.Suite:
+    checkout = tmp_path / "checkout"
+    (checkout / "tests").mkdir(parents=True)
+    (checkout / "strange").mkdir()
+    (checkout / "tests" / "test_all.py").write_text(text)
+    folder = run.isolated(LIBRARY, checkout, tmp_path / "work")
+    assert not (folder / "strange").exists()  # the library's sources stay behind
+    return run.Suite(LIBRARY, folder, [sys.executable, *run.OURS], limit=2.0)
+
+
+def test_each_test_gets_its_outcome_and_a_dead_process_is_replaced(tmp_path: pathlib.Path) -> None:
+    tests = suite(tmp_path)
+    names = tests.listed(random.Random(0))
+    assert len(names) == 8
+    done = tests.run([*names, "tests/test_all.py::test_of_pytorch_only"])
+    results = {name.partition("::")[2]: outcome.result for name, outcome in done.items()}
+    assert results == {
+        "test_sum[plait.float32]": "passed",
+        "test_sum[plait.int64]": "passed",
+        "test_wrong": "failed",
+        "test_wrong_too": "failed",
+        "test_left_out": "skipped",
+        "test_network": "failed",
+        "test_crash": "crashed",
+        "test_hang": "hung",
+        "test_of_pytorch_only": "not found",
+    }
+    errors = {name.partition("::")[2]: outcome.error for name, outcome in done.items()}
+    assert "without the network" in errors["test_network"]
+    assert "SIGABRT" in errors["test_crash"]
+    first = run.groups(done)[0]
+    assert (first["count"], first["error"][:28]) == (2, "ValueError: size 12 is wrong")
+
+
+def test_a_test_is_found_by_its_place_where_its_id_differs(tmp_path: pathlib.Path) -> None:
+    tests = suite(tmp_path)
+    names = tests.listed(random.Random(0))
+    assert tests.places[names[1]] == "tests/test_all.py::test_sum 2/2"
+    theirs = "tests/test_all.py::test_sum[torch.int64]"
+    tests.places = {theirs: tests.places[names[1]]}
+    assert [one.result for one in tests.run([theirs]).values()] == ["passed"]
+
+
+def test_the_page_gets_the_table_of_all_libraries(tmp_path: pathlib.Path) -> None:
+    page, file = tmp_path / "page.md", tmp_path / "records.json"
+    page.write_text(f"before\n{run.MARKS[0]}\nold\n{run.MARKS[1]}\nafter\n")
+    part = {
+        "version": "1.0", "tests_of": "1.0", "date": "2026-01-02", "seconds": 60, "tests": 9,
+        "run": 8, "passed_on_pytorch": 4, "passed": 3,
+    }  # fmt: skip
+    run.publish(part, "two", page, file)
+    run.publish({**part, "passed": 4}, "one", page, file)
+    lines = page.read_text().splitlines()
+    assert lines[0] == "before" and lines[-1] == "after" and "old" not in lines
+    assert [line.rpartition("| ")[0].rpartition("| ")[2].strip() for line in lines[4:6]] == [
+        "4",
+        "3",
+    ]
+    assert "75.0 %" in lines[5] and list(json.loads(file.read_text())) == ["one", "two"]
