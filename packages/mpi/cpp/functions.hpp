@@ -19,9 +19,6 @@ Handle handle(uint64_t bits) {
 
 template <class Handle>
 struct Functions {
-  using Request = Handle;
-  using Status = char;  // an array of status_bytes
-
   int (*isend)(const void *, int, Handle, int, int, Handle, Handle *) = nullptr;
   int (*irecv)(void *, int, Handle, int, int, Handle, Handle *) = nullptr;
   int (*test)(Handle *, int *, void *) = nullptr;
