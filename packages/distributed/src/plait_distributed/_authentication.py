@@ -16,6 +16,7 @@ import secrets
 import socket
 import stat
 import struct
+import threading
 from collections.abc import Mapping
 
 from plait_distributed._errors import DistNetworkError
@@ -27,6 +28,7 @@ _DIGEST = 32  # bytes
 _LENGTH = struct.Struct("<I")
 _MOST = 64 << 20  # bytes of a frame
 _HANDSHAKE = 10.0  # seconds
+_STRANGERS = threading.Semaphore(64)
 
 
 def job_secret(environment: Mapping[str, str] | None = None) -> str:
@@ -111,8 +113,15 @@ class Channel:
 
 
 def accept(end: socket.socket, secret: str) -> Channel | None:
-    """Return the channel with who has connected; None, and it is closed, if it has no proof."""
-    key = secret.encode()
+    """Return the channel with who has connected; None, and it is closed, if it has no proof.
+
+    So many that have not proved anything yet are heard at once; further ones wait here.
+    """
+    with _STRANGERS:
+        return _accept(end, secret.encode())
+
+
+def _accept(end: socket.socket, key: bytes) -> Channel | None:
     try:
         end.settimeout(_HANDSHAKE)
         mine = secrets.token_bytes(_DIGEST)

@@ -182,7 +182,9 @@ def init_process_group(
             the same is taken, with a warning.
         init_method: where to meet. ``"env://"``, the default: at MASTER_ADDR and MASTER_PORT, or in
             the job of Slurm or MPI. ``"tcp://HOST:PORT"`` or ``"file:///PATH"``: a name that the
-            processes of this job share; nothing listens at the port, and no file is written.
+            processes of this job share; no file is written, and nothing listens at the port unless
+            the provider is ``ucx`` and the host is not the loopback, where rank 0 listens until all
+            have come, who must know PLAIT_JOB_SECRET.
             ``"shm:NAME"``: the same, said openly. MPI brings together the processes of its job.
         timeout: seconds, or a `datetime.timedelta`, that a process waits for the others, here and
             in each collective; 300 by default.
