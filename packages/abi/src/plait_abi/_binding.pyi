@@ -1,5 +1,5 @@
 from collections.abc import Callable, Iterable
-from types import FunctionType, TracebackType
+from types import TracebackType
 from typing import Any, TypeVar
 
 from typing_extensions import Self
@@ -120,7 +120,7 @@ class Operator:
 class Function:
     __name__: str
     @property
-    def __wrapped__(self) -> FunctionType: ...
+    def __wrapped__(self) -> Any: ...
     def __init__(self, function: Callable[..., Any], /) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 

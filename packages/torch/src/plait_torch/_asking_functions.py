@@ -70,7 +70,7 @@ def functions() -> list[tuple[FunctionType, str]]:
     """Return the functions in Python that ask, with their names in PyTorch; those of properties
     too, and those that do not bind.
     """
-    found = []
+    found: list[tuple[FunctionType, str]] = []
     for value, name in _names():
         if isinstance(value, Function):
             found.append((value.__wrapped__, name))
