@@ -19,9 +19,7 @@ from plait_abi.imports import import_module
 from plait_core import overrides
 
 __all__ = [
-    "UNTOUCHED",
     "BatchedTensor",
-    "active",
     "begin",
     "end",
     "enter",
@@ -36,7 +34,6 @@ __all__ = [
 
 
 _numbers = itertools.count(1)
-UNTOUCHED = object()  # what the rules answer for a call without batched tensors
 
 
 class _Level:
@@ -56,7 +53,6 @@ class _Thread(threading.local):
 
 _thread = _Thread()
 _watched: dict[int, weakref.ref[Any]] = {}
-_used = False
 
 
 def innermost() -> _Level | None:
@@ -67,11 +63,6 @@ def innermost() -> _Level | None:
 def find_level(number: int) -> _Level | None:
     """Return the call of this number if this thread is in it."""
     return next((each for each in _thread.levels if each.number == number), None)
-
-
-def active() -> bool:
-    """Return whether there may be batched tensors."""
-    return _used
 
 
 class BatchedTensor(plait.Tensor):
@@ -101,14 +92,6 @@ class BatchedTensor(plait.Tensor):
 
 def begin(size: int, randomness: str) -> int:
     """Begin a call of `vmap` in this thread; return its number."""
-    global _used
-    if not _used:
-        _used = True
-        dispatch = import_module("plait_torch._torch_dispatch")
-        kind: Any = BatchedTensor
-        kind.__torch_dispatch__ = classmethod(_unreachable)
-        kind.__torch_function__ = dispatch.disabled
-        dispatch.watch(BatchedTensor)
     _thread.levels.append(_Level(size, randomness))
     return _thread.levels[-1].number
 
@@ -116,10 +99,6 @@ def begin(size: int, randomness: str) -> int:
 def end() -> None:
     """End the innermost call of `vmap`."""
     _thread.levels.pop()
-
-
-def _unreachable(cls: Any, *args: Any, **kwargs: Any) -> Any:
-    raise AssertionError("the layer serves batched tensors itself")
 
 
 # What is in memory that stands for samples, by its address: engines keep results as other handles

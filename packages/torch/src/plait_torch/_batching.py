@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import plait
+from plait_torch import _batched_tensor, _torch_dispatch
 from plait_torch._batched_tensor import (
-    UNTOUCHED,
     BatchedTensor,
     find_level,
     innermost,
@@ -15,8 +15,34 @@ from plait_torch._batched_tensor import (
     wrapped,
 )
 from plait_torch._batching_rules import Call, by_loop, is_random, leading, rule_of
+from plait_torch._torch_dispatch import UNTOUCHED
 
-__all__ = ["serve"]
+__all__ = ["begin", "serve"]
+
+_begun = False
+
+
+def begin(size: int, randomness: str) -> int:
+    """Begin a call of `vmap` in this thread; return its number."""
+    global _begun
+    if not _begun:
+        _begun = True
+        kind: Any = BatchedTensor
+        kind.__torch_dispatch__ = classmethod(_unreachable)
+        kind.__torch_function__ = _torch_dispatch.disabled
+        _torch_dispatch.serve_first(serve, _refuse_to_read)
+        _torch_dispatch.watch(BatchedTensor)
+    return _batched_tensor.begin(size, randomness)
+
+
+def _unreachable(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    raise AssertionError("the layer serves batched tensors itself")
+
+
+def _refuse_to_read(tensor: Any) -> None:
+    tensor = recognized(tensor)
+    if isinstance(tensor, BatchedTensor):
+        tensor.read()
 
 
 def _resolved(values: Any, found: list[BatchedTensor]) -> list[Any]:

@@ -264,7 +264,7 @@ def originate_pairs(
     Raises:
         ErrorMeta: if they hold different numbers or keys, or no class of `pair_types` takes a pair.
     """
-    kinds = {"pair_types": pair_types, "sequence_types": sequence_types,
+    kinds: dict[str, Any] = {"pair_types": pair_types, "sequence_types": sequence_types,
              "mapping_types": mapping_types}  # fmt: skip
     values = (actual, expected)
     if all(isinstance(value, sequence_types) and not isinstance(value, str) for value in values):

@@ -8,12 +8,21 @@ a mode, and for each one on an instance of a class with ``__torch_dispatch__``.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from plait_abi.imports import import_module
-from plait_torch import _batched_tensor
 
-__all__ = ["TorchDispatchMode", "bind", "called", "disabled", "modes", "unbind"]
+__all__ = [
+    "UNTOUCHED",
+    "TorchDispatchMode",
+    "bind",
+    "called",
+    "disabled",
+    "modes",
+    "serve_first",
+    "unbind",
+]
 
 # operators that arrive as those of which plait can make them, as in PyTorch
 _TAKEN_APART = frozenset({"linear"})
@@ -92,11 +101,21 @@ def ask(func: Any, args: Any, kwargs: Any) -> Any:
     return NotImplemented
 
 
+UNTOUCHED = object()  # what a function of `serve_first` answers for a call that is not its own
+_first: tuple[Callable[..., Any], Callable[..., Any]] | None = None
+
+
+def serve_first(serve: Callable[..., Any], read: Callable[..., Any]) -> None:
+    """Let two functions see calls, and reads of single numbers, before classes and modes do."""
+    global _first
+    _first = serve, read
+
+
 def called(name: str, form: int, args: Any, targets: Any) -> Any:
     """Serve a call that plait's core sees: the layer's function."""
-    if _batched_tensor.active():
-        answer = import_module("plait_torch._batching").serve(name, form, args, targets)
-        if answer is not _batched_tensor.UNTOUCHED:
+    if _first is not None:
+        answer = _first[0](name, form, args, targets)
+        if answer is not UNTOUCHED:
             return answer
     if name in _TAKEN_APART and form == 0:
         return Ellipsis
@@ -106,10 +125,8 @@ def called(name: str, form: int, args: Any, targets: Any) -> Any:
 
 def read(tensor: Any) -> Any:
     """Return the number in an instance of a class that sees calls."""
-    if _batched_tensor.active():
-        tensor = _batched_tensor.recognized(tensor)
-        if isinstance(tensor, _batched_tensor.BatchedTensor):
-            return tensor.read()
+    if _first is not None:
+        _first[1](tensor)
     if not getattr(tensor, "_is_wrapper", False):
         return NotImplemented
     func = import_module("plait_torch._aten").packet("_local_scalar_dense").default

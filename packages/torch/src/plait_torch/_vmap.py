@@ -8,7 +8,8 @@ from typing import Any
 
 import plait
 from plait_core.overrides import watch_thread
-from plait_torch._batched_tensor import BatchedTensor, begin, end, enter, leave
+from plait_torch._batched_tensor import BatchedTensor, end, enter, leave
+from plait_torch._batching import begin
 from plait_torch._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["vmap"]
