@@ -15,11 +15,12 @@ def _ip(*arguments: str) -> None:
 
 
 @contextlib.contextmanager
-def hosts(count: int, rate: str | None) -> Iterator[list[tuple[str, str]]]:
+def hosts(count: int, rate: str | None, burst: str = "8kb") -> Iterator[list[tuple[str, str]]]:
     """Make some, and return (namespace, address) of each; needs root and iproute2.
 
     Args:
         rate: what each may send, as `tc` writes it: ``"200mbit"``; None: what the machine can.
+        burst: what it may send at once; the kernel's clock ticks need milliseconds of a high rate.
     """
     token = secrets.token_hex(3)
     bridge = f"plait-{token}-net"
@@ -43,7 +44,7 @@ def hosts(count: int, rate: str | None) -> Iterator[list[tuple[str, str]]]:
                 _ip(*inside, "sysctl", "-qw", f"net.ipv4.{setting}")
             if rate is None:
                 continue
-            limit = ("tbf", "rate", rate, "burst", "8kb", "latency", "500ms")
+            limit = ("tbf", "rate", rate, "burst", burst, "latency", "500ms")
             _ip(*inside, "tc", "qdisc", "replace", "dev", "eth0", "root", *limit)
         yield found
     finally:

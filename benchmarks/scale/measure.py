@@ -27,18 +27,23 @@ TIMES = 3
 # Computing that only sleeps: 2 MiB of gradients in eight layers.
 STAND_IN = Work([256 << 10] * 8, [0.015] * 8, [0.04] * 8, 0.04)
 LIMITS = (256 << 10, 1 << 20)
-LINKS = {"1 Gbit/s": "1gbit", "this machine": None}
+LINKS = {"1 Gbit/s": ("1gbit", "512kb"), "this machine": (None, "")}
 SIMULATED = ("resnet50", "vgg19")
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "benchmarks"
 LAYOUTS = ((2, 1), (4, 1), (8, 1), (2, 2), (4, 2))  # hosts, ranks of a host
 
 
 def _run(
-    count: int, each: int, provider: str, orders: Sequence[dict[str, Any]], rate: str | None = RATE
+    count: int,
+    each: int,
+    provider: str,
+    orders: Sequence[dict[str, Any]],
+    rate: str | None = RATE,
+    burst: str = "8kb",
 ) -> list[Any]:
     """Start ranks on hosts, and return the answers of rank 0."""
     ranks = Path(__file__).with_name("ranks.py")
-    with tempfile.TemporaryDirectory() as folder, hosts(count, rate) as found:
+    with tempfile.TemporaryDirectory() as folder, hosts(count, rate, burst) as found:
         file = Path(folder, "orders.json")
         file.write_text(json.dumps(list(orders)))
         where = f"tcp://{found[0][1]}:29500/{secrets.token_hex(4)}"
@@ -93,8 +98,8 @@ def _cases(count: int, each: int) -> list[dict[str, Any]]:
 def _links(provider: str) -> dict[str, Any]:
     """Measure the messages that larger clusters are simulated with."""
     found = {}
-    for name, rate in LINKS.items():
-        messages, inner = _run(2, 2, provider, [{"what": "messages"}, {"what": "inner"}], rate)
+    for name, limit in LINKS.items():
+        messages, inner = _run(2, 2, provider, [{"what": "messages"}, {"what": "inner"}], *limit)
         found[name] = {"messages": messages, "inner": inner, "each": 2}
     return found
 

@@ -199,8 +199,11 @@ SHARDING = """
 
 Seconds of a step and memory of a rank (parameters, gradients, state of the optimizer), with rings
 and buckets of 25 MiB. Gathering parameters again takes half an all-reduce; ZeRO 3 gathers them
-twice, beside computing; the optimizer's step is divided. So sharding is for memory: it saves time
-only where the optimizer takes longer than the gathering.
+twice, beside computing; the optimizer's step is divided. ZeRO 2 sends as many bytes as
+data-parallel steps do, but gathers all at once at the end: that is slower where bandwidth is
+short and could have been used during the backward pass, and faster where the number of messages
+counts. A bucket has at least one layer, so a model with one huge layer gains little memory from
+ZeRO 3.
 """
 
 CHECK = """

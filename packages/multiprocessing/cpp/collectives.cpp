@@ -271,6 +271,7 @@ class Run {
         std::memcpy(all[r] + x * item_, reduced, m * item_);
       x += m;
     }
+    group_.borrowed.give_back();  // first, so that who goes on may free its tensor
     return meet(false);
   }
 
