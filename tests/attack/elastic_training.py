@@ -52,7 +52,7 @@ def main(folder: pathlib.Path, steps: int, pause: float, mode: str) -> None:
         (folder / f"entry{os.environ['RANK']}").write_text(f"{os.getpid()} {next(entries)}")
         while state.commits < steps:
             for batch in state.batches:
-                while state.commits == steps - 1 and not (folder / "struck").exists():
+                while state.commits == steps - 1 and not all_see(folder / "struck"):
                     time.sleep(0.01)  # the last step is that of ranks that nobody attacks any more
                 step(state, batch, data, pause)
                 os.pwrite(progress, b"%10d" % state.commits, 0)
@@ -67,6 +67,13 @@ def main(folder: pathlib.Path, steps: int, pause: float, mode: str) -> None:
             f"{len(os.listdir('/proc/self/fd'))}\n"
         )
     dist.destroy_process_group()
+
+
+def all_see(path: pathlib.Path) -> bool:
+    """Return whether a file is there, for all ranks alike; a rank that is lost is noticed."""
+    seen = pc.tensor([int(path.exists())])
+    dist.all_reduce(seen, dist.ReduceOp.MIN)
+    return bool(seen.item())
 
 
 def step(state: elastic.State, batch: elastic.Batch, data: pc.Tensor, pause: float) -> None:

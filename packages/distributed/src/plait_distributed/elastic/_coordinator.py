@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import select
 import socket
 import threading
 import time
@@ -12,7 +11,7 @@ from collections.abc import Iterable
 from plait_distributed._authentication import Channel
 from plait_distributed._peers import Peer, Watch, end_process
 from plait_distributed.elastic._members import Decision, Member, receive, send
-from plait_distributed.elastic._place import Place
+from plait_distributed.elastic._place import Place, readable
 
 __all__ = ["Coordinator", "Terms"]
 
@@ -64,7 +63,7 @@ class Coordinator(threading.Thread):
         """Serve, and close all sockets at the end."""
         try:
             while not self._decide():
-                for listening in select.select(self._listening, [], [], _PAUSE)[0]:
+                for listening in readable(self._listening, _PAUSE):
                     with contextlib.suppress(OSError):
                         end, _ = listening.accept()
                         # in a thread, as one that proves nothing takes its time

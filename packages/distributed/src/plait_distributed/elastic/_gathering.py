@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 import socket
 import time
 
@@ -10,7 +9,7 @@ from plait_distributed._errors import CollectiveTimeout
 from plait_distributed._peers import Watch, end_process, process_state
 from plait_distributed.elastic._coordinator import Coordinator, Terms
 from plait_distributed.elastic._members import Decision, Member, receive, send
-from plait_distributed.elastic._place import Place
+from plait_distributed.elastic._place import Place, readable
 
 __all__ = ["MeetingFailed", "gather"]
 
@@ -91,7 +90,7 @@ def _ask(
 def _wait(end: socket.socket, coordinator: int, watch: Watch, deadline: float) -> bool:
     """Wait until something comes, and end a coordinator that is stopped for too long."""
     while time.monotonic() < deadline:
-        if select.select([end], [], [], _LOOK)[0]:
+        if readable([end], _LOOK):
             return True
         if coordinator:
             state, started = process_state(coordinator)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 from plait_distributed import _authentication
@@ -12,12 +14,21 @@ from plait_distributed._authentication import Channel
 from plait_distributed._errors import DistNetworkError
 from plait_distributed._meeting import is_here
 
-__all__ = ["Place"]
+__all__ = ["Place", "readable"]
 
 _CONNECTING = 2.0  # seconds
 _CREDENTIALS = struct.Struct("3i")  # of a process: its number, its user's, its group's
 # a host that is cut off or gone is noticed after about five seconds
 _ALIVE = (("TCP_KEEPIDLE", 1), ("TCP_KEEPINTVL", 1), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 5000))
+
+
+def readable(ends: Sequence[socket.socket], seconds: float) -> list[socket.socket]:
+    """Return the sockets at which something has come, after so long at most."""
+    poll = select.poll()  # `select.select` takes no descriptors from 1024 on
+    by_descriptor = {end.fileno(): end for end in ends}
+    for descriptor in by_descriptor:
+        poll.register(descriptor, select.POLLIN)
+    return [by_descriptor[descriptor] for descriptor, _ in poll.poll(int(1000 * seconds))]
 
 
 class Place:

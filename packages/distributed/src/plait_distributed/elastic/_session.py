@@ -6,7 +6,6 @@ import dataclasses
 import hashlib
 import os
 import secrets
-import select
 import socket
 from typing import Any
 
@@ -21,7 +20,7 @@ from plait_distributed._work import seconds_of
 from plait_distributed.elastic._coordinator import Terms
 from plait_distributed.elastic._gathering import gather
 from plait_distributed.elastic._members import Member
-from plait_distributed.elastic._place import Place
+from plait_distributed.elastic._place import Place, readable
 
 __all__ = ["Session", "current_session", "init_process_group", "size_at_first"]
 
@@ -61,7 +60,7 @@ class Session:
 
     def is_someone_waiting(self) -> bool:
         """Return whether ranks wait at the door, if this rank has it."""
-        return bool(self._door and select.select(self._door, [], [], 0)[0])
+        return bool(self._door and readable(self._door, 0))
 
     def close_door(self) -> None:
         """Let nobody in any more."""
