@@ -294,8 +294,11 @@ def sample(
     made: list[list[str]] = []
     results: dict[str, Outcome] = {}
     for first in range(0, len(names), at_once):
-        # a file's tests one after the other, so that its fixtures are made once
-        group = sorted(names[first : first + at_once], key=lambda name: name.partition("::")[0])
+        # a file's tests one after the other, so that its fixtures are made once; the files in the
+        # order of the shuffled tests, as the time may be up in the middle
+        drawn = names[first : first + at_once]
+        files = {name.partition("::")[0]: place for place, name in reversed([*enumerate(drawn)])}
+        group = sorted(drawn, key=lambda name: files[name.partition("::")[0]])
         done = suite.run(group, until)
         made.append([name for name in group if name in done])
         results.update(done)

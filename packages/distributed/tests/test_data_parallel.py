@@ -142,6 +142,24 @@ def test_an_output_without_a_loss_is_an_error(ranks: Any) -> None:
 def test_gradients_of_several_passes(ranks: Any) -> None:
     check(ranks, syncs=lambda step: step % 2 == 1)
 
+
+def test_a_pass_reduces_though_its_forward_call_was_within_no_sync(ranks: Any) -> None:
+    def work(rank: int) -> Any:
+        model = dist.DistributedDataParallel(nn.Linear(1, 1, bias=False))
+        x, weight = pc.full((1, 1), rank + 1.0), model.module.weight
+        found = []
+        with model.no_sync():
+            for _ in range(2):
+                loss = model(x).sum()
+                loss.backward()
+                found.append(weight.grad.item())
+            loss = model(x).sum()
+        model.reducer.prepare_for_backward([])
+        loss.backward()
+        return [*found, weight.grad.item()]
+
+    assert ranks(2, work) == [[1, 2, 4.5], [2, 4, 4.5]]
+
     def two_after_one_call(rank: int) -> Any:
         model = dist.DistributedDataParallel(nn.Linear(1, 1, bias=False))
         y = model(pc.full((1, 1), float(rank + 1)))

@@ -125,6 +125,14 @@ class Reducer:
         if not self._rebuilt and len(self._order) == len(self._parameters):
             self._rebuild()
 
+    def prepare_for_backward(self, outputs: Sequence[Any]) -> None:
+        """Let the next backward pass reduce, also if the forward call was within ``no_sync``.
+
+        It is a name of PyTorch that trainers call; `outputs` is not read.
+        """
+        self.enabled = True
+        self.prepare()
+
     def _rebuild(self) -> None:
         """Make the buckets anew, in the order in which rank 0's gradients came."""
         new, self._rebuilt = core(), True
