@@ -141,6 +141,8 @@ def test_small_names(torch: Any) -> None:
     offsets = torch.tensor([0, 1, 3])
     summed = torch._segment_reduce(torch.tensor([1.0, 2.0, 3.0]), "sum", offsets=offsets)
     assert summed.tolist() == [1, 5]
+    shares = torch._sample_dirichlet(torch.full((5, 3), 2.0))
+    assert shares.shape == (5, 3) and torch.allclose(shares.sum(-1), torch.ones(5))
     x = torch.ones(1, requires_grad=True)
     assert x._cdata == x._cdata != torch.ones(1)._cdata
     with pytest.raises(ValueError, match="no"):

@@ -37,6 +37,7 @@ _PARTS = ("_standard_gamma", "native_layer_norm")
 __all__ = [  # noqa: PLE0604 - names of a table
     *_OF_FUNCTIONAL,
     *_PARTS,
+    "_sample_dirichlet",
     "_segment_reduce",
     "constant_pad_nd",
     "dropout_",
@@ -161,6 +162,7 @@ def spmm(input: Any, mat2: Any) -> Any:
     return plait.sparse.mm(input, mat2)
 
 
+_sample_dirichlet = operator("dirichlet_sample")
 _segment_reduce = plait.segment_reduce
 dsmm = hspmm = smm = spmm
 

@@ -97,6 +97,8 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.sparse": (_HERE + "_sparse", "plait.sparse"),
     "torch.testing": (_HERE + "_testing", "plait.testing"),
     "torch.testing._comparison": (_HERE + "_comparison",),
+    "torch.testing._internal": (_HERE + "_packages",),
+    "torch.testing._internal.optests": (_HERE + "_optests",),
     "torch.profiler": (_HERE + "_profiler", "plait.profiler"),
     "torch.profiler.profiler": (_HERE + "_profiler", "plait.profiler"),
     "torch.autograd.profiler_util": (_HERE + "_profiler", "plait.profiler"),
