@@ -62,7 +62,8 @@ class Transform:
         if cache_size not in (0, 1):
             raise ValueError(f"{type(self).__name__}: `cache_size` must be 0 or 1")
         self._cache_size = cache_size
-        self._kept: tuple[Tensor, Tensor] | None = None
+        # the last argument and its result; others' transforms read it under PyTorch's name
+        self._cached_x_y: tuple[Tensor | None, Tensor | None] = (None, None)
         super().__init__()  # of a class beside this one: a module, often
 
     @property
@@ -102,19 +103,21 @@ class Transform:
         """Map ``x``."""
         if self._cache_size == 0:
             return self._call(x)
-        if self._kept is not None and self._kept[0] is x:
-            return self._kept[1]
+        before, after = self._cached_x_y
+        if after is not None and before is x:
+            return after
         y = self._call(x)
-        self._kept = x, y
+        self._cached_x_y = x, y
         return y
 
     def _inv_call(self, y: Tensor) -> Tensor:
         if self._cache_size == 0:
             return self._inverse(y)
-        if self._kept is not None and self._kept[1] is y:
-            return self._kept[0]
+        before, after = self._cached_x_y
+        if before is not None and after is y:
+            return before
         x = self._inverse(y)
-        self._kept = x, y
+        self._cached_x_y = x, y
         return x
 
     def _call(self, x: Tensor) -> Tensor:
