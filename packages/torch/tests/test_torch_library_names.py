@@ -141,6 +141,10 @@ def test_small_names(torch: Any) -> None:
     offsets = torch.tensor([0, 1, 3])
     summed = torch._segment_reduce(torch.tensor([1.0, 2.0, 3.0]), "sum", offsets=offsets)
     assert summed.tolist() == [1, 5]
+    part = weight.new(weight.untyped_storage())
+    assert part.shape == (1000,) and part.data_ptr() == weight.data_ptr()
+    shared = weight.new(weight.untyped_storage()._new_shared(8))
+    assert shared.shape == (2,) and shared.is_shared()
     shares = torch._sample_dirichlet(torch.full((5, 3), 2.0))
     assert shares.shape == (5, 3) and torch.allclose(shares.sum(-1), torch.ones(5))
     x = torch.ones(1, requires_grad=True)

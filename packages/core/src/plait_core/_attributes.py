@@ -102,8 +102,6 @@ def share_memory_(self: Tensor) -> Tensor:
 METHODS: dict[str, Callable[..., Any]] = {"is_shared": is_shared, "share_memory_": share_memory_}
 PROPERTIES: dict[str, property] = {
     "H": property(_hermitian),
-    # a number that no other living tensor has, under the name that programs compare it by
-    "_cdata": property(id),
     "mH": property(_adjoint),
     "is_cpu": _is_on("cpu"),
     "is_cuda": _is_on("cuda"),

@@ -108,6 +108,12 @@ class UntypedStorage:
             pages = mmap.mmap(file.fileno(), nbytes, access=access)
         return _FileBytes(_core.from_numpy(np.frombuffer(pages, np.uint8)))
 
+    @staticmethod
+    def _new_shared(size: int, *, device: Any = "cpu") -> UntypedStorage:
+        """Return a storage of new bytes in shared memory, for batches that a worker makes."""
+        new = _binding.operator("empty")((size,), dtype="uint8", device=device)
+        return UntypedStorage(new.share_memory_())
+
     def is_pinned(self, device: Any = None) -> bool:
         """Return whether these bytes are page-locked memory, which a device copies without a wait.
 

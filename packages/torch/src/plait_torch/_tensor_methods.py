@@ -28,8 +28,8 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False, **kwargs: An
 
 
 def new(self: Any, *args: Any, device: Any = None) -> Any:
-    """Return a tensor of this one's dtype: uninitialised with given sizes, or with the values of a
-    sequence.
+    """Return a tensor of this one's dtype: uninitialised with given sizes, with the values of a
+    sequence, or on a storage.
 
     Example:
         >>> import plait, plait_torch
@@ -44,6 +44,9 @@ def new(self: Any, *args: Any, device: Any = None) -> Any:
         return plait.empty(sizes or (0,), dtype=self.dtype)
     if len(args) != 1:
         raise TypeError("new: sizes, or one sequence or tensor is required")
+    if isinstance(args[0], plait.UntypedStorage):
+        count = args[0].nbytes() // self.element_size()
+        return args[0].tensor(self.dtype, 0, (count,), (1,))
     if isinstance(args[0], plait.Tensor):
         return args[0].detach().to(self.dtype)
     return plait.tensor(args[0], dtype=self.dtype)
@@ -135,7 +138,8 @@ def _is_on(kind: str) -> Any:
 
 # types of devices about which programs ask each tensor
 _DEVICES = ("hpu", "ipu", "maia", "mtia", "vulkan", "xla", "xpu")
-_METHODS = {"lu": lu, "new": new, "split": split, "storage": storage, "type": type_,
+_METHODS = {"_cdata": property(id),  # a number that no other living tensor has
+            "lu": lu, "new": new, "split": split, "storage": storage, "type": type_,
             **{f"is_{kind}": _is_on(kind) for kind in _DEVICES}}  # fmt: skip
 # methods with a factor: the number of tensors, and the name of the factor
 _FACTORS = {
