@@ -106,7 +106,7 @@ class Suite:
         self.library = library
         self.folder = folder
         self.command = [*command, "-m", "pytest", "-p", "recording_tests", "-q", "--tb=short"]
-        self.command += ["-p", "no:cacheprovider", "--rootdir", str(folder)]
+        self.command += ["--color=no", "-p", "no:cacheprovider", "--rootdir", str(folder)]
         self.command += ["--continue-on-collection-errors", *library.words]
         self.limit = limit
         self.not_collected: dict[str, str] = {}

@@ -7,12 +7,12 @@ compares them. A program adds a class for its own kind of values.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import plait
 from plait.testing import assert_close
-from plait_abi.imports import import_module
 
 __all__ = [
     "BooleanPair",
@@ -103,15 +103,17 @@ class NonePair(Pair):
             self._fail(AssertionError, f"None mismatch: {self.actual} is not {self.expected}")
 
 
-def _numpy(name: str) -> Any:
-    return getattr(import_module("numpy"), name)
+def _numpy(name: str) -> tuple[Any, ...]:
+    """Return a class of NumPy's scalars; none if nothing imported it."""
+    numpy = sys.modules.get("numpy")
+    return () if numpy is None else (getattr(numpy, name),)
 
 
 class BooleanPair(Pair):
     """Two truth values, of Python or NumPy."""
 
     def __init__(self, actual: Any, expected: Any, **options: Any) -> None:
-        self._check_inputs_isinstance(actual, expected, cls=(bool, _numpy("bool_")))
+        self._check_inputs_isinstance(actual, expected, cls=(bool, *_numpy("bool_")))
         super().__init__(bool(actual), bool(expected), **options)
 
     def compare(self) -> None:
@@ -134,7 +136,9 @@ class NumberPair(Pair):
         check_dtype: bool = False,
         **options: Any,
     ) -> None:
-        self._check_inputs_isinstance(actual, expected, cls=(int, float, complex, _numpy("number")))
+        self._check_inputs_isinstance(
+            actual, expected, cls=(int, float, complex, *_numpy("number"))
+        )
         numbers = [
             value.item() if hasattr(value, "item") else value for value in (actual, expected)
         ]

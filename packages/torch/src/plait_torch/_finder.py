@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from plait_abi.imports import import_module
-from plait_torch import _module_names, _tensor_methods, _torch_dispatch, _torch_function
+from plait_torch import _module_names, _pytree, _tensor_methods, _torch_dispatch, _torch_function
 from plait_torch._missing import MissingModule, MissingName, advice, explain
 from plait_torch._version import __version__
 
@@ -201,6 +201,7 @@ def install() -> None:
     sys.meta_path.insert(0, _finder)
     for each in (_tensor_methods, _torch_function, _torch_dispatch):
         each.bind()
+    _pytree.register_sizes()
     importlib.invalidate_caches()
 
 

@@ -215,7 +215,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.utils.data._utils.worker": (_HERE + "_data_utils",),
     "torch.utils.tensorboard": (_HERE + "_tensorboard",),
     "torch.utils.tensorboard.writer": (_HERE + "_tensorboard",),
-    "torch.utils.tensorboard.summary": (_HERE + "_summaries",),
+    "torch.utils.tensorboard.summary": (_HERE + "_tensorboard",),
     "torch.utils.benchmark": (_HERE + "_benchmark",),
     "torch.utils.dlpack": (_HERE + "_functions", "plait"),
 }

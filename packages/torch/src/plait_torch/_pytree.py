@@ -7,7 +7,7 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-import plait
+from plait_abi.imports import import_module
 
 __all__ = [
     "SUPPORTED_NODES",
@@ -286,12 +286,6 @@ SUPPORTED_NODES: dict[Any, NodeDef] = {
         lambda values, context: tuple(values),
         _sequence_flatten_with_keys,
     ),
-    plait.Size: NodeDef(
-        plait.Size,
-        _sequence_flatten,
-        lambda values, context: tuple(values),
-        _sequence_flatten_with_keys,
-    ),
     namedtuple: NodeDef(
         namedtuple,
         lambda values: (list(values), type(values)),
@@ -331,6 +325,17 @@ def register_pytree_node(
 
 
 _register_pytree_node = register_pytree_node
+
+
+def register_sizes() -> None:
+    """Let shapes be containers of their sizes; the core, which has their class, is loaded."""
+    size = import_module("plait").Size
+    SUPPORTED_NODES[size] = NodeDef(
+        size,
+        _sequence_flatten,
+        lambda values, context: tuple(values),
+        _sequence_flatten_with_keys,
+    )
 
 
 def _deregister_pytree_node(cls: type[Any]) -> None:

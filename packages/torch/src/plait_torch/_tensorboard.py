@@ -23,7 +23,9 @@ except ImportError as error:
         name="tensorboard",
     ) from error
 
-__all__ = ["SummaryWriter"]
+__all__ = ["SummaryWriter", "hparams"]
+
+hparams = _summaries.hparams
 
 _NO_GRAPH = "plait_torch: SummaryWriter.add_graph: plait keeps no graph; nothing is written"
 
