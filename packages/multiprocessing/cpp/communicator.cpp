@@ -38,14 +38,6 @@ plait_status refuse_child(plait_thread *thread, const Member &member, const char
       static_cast<long long>(member.pid));
 }
 
-plait_status status_of(plait_thread *thread, const char *who, Outcome o, const std::string &why) {
-  if (o == Outcome::done) return PLAIT_OK;
-  // the exception of a signal's handler
-  if (o == Outcome::interrupted && thread->error && thread->error->host) return PLAIT_HOST_ERROR;
-  return thread->runtime->raise(thread, o == Outcome::timed_out ? PLAIT_TIMEOUT_ERROR : PLAIT_ERROR,
-                                who, "%s", why.c_str());
-}
-
 void drop_communicator(plait_object *o) {
   auto *c = static_cast<Communicator *>(reinterpret_cast<plait_communicator *>(o));
   if (is_forked(*c->member)) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <plait/collectives/call.hpp>
+#include <plait/collectives/signals.hpp>
 
 #include "borrowed.hpp"
 #include "shared.h"
@@ -99,15 +100,8 @@ struct Reason {  // packed into one word, so that it is read at once
   Reason(uint32_t by_, uint32_t of_, Cause cause_) : by(by_), of(of_), cause(cause_) {}
 };
 
-enum class Outcome { done, broken, mismatch, timed_out, interrupted };
-
-// How long a member waits in a step, and what ends its waiting.
-struct Patience {
-  double timeout;
-  bool (*interrupted)(void *);
-  void *ctx;
-  bool ended() const { return interrupted && interrupted(ctx); }
-};
+using collectives::Outcome;
+using collectives::Patience;
 
 class Group {
  public:

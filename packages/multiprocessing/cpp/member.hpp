@@ -18,26 +18,10 @@ namespace plait::multiprocessing {
 
 using Held = std::unique_lock<std::mutex>;
 
-constexpr auto pause = std::chrono::milliseconds(20);
+using collectives::pause;
+using collectives::Signals;
 
 extern std::atomic<int64_t> unfinished;  // asynchronous collectives
-
-// What a thread that waits asks: whether the user wants it to stop (Ctrl-C).
-class Signals {
- public:
-  explicit Signals(plait_thread *thread) : host_(role<plait_host>(thread->runtime)) {}
-  Patience patience(double timeout) { return {timeout, ask, this}; }
-  bool asked() { return ask(this); }
-
- private:
-  static bool ask(void *p) {
-    auto *self = static_cast<Signals *>(p);
-    self->came_ = self->came_ || (self->host_ && self->host_->interrupted(self->host_->ctx));
-    return self->came_;  // the host tells it once
-  }
-  const plait_host *host_;
-  bool came_ = false;
-};
 
 struct Operation {  // an asynchronous collective
   Collective call{};

@@ -37,7 +37,6 @@ PLACES: dict[str, tuple[str, ...]] = {
         f"torch._functorch{name}": (_HERE + "_functorch",)
         for name in ("", ".apis", ".eager_transforms", ".functional_call", ".vmap")
     },
-    "torch.distributed.checkpoint.state_dict": (_HERE + "_model_states",),
     "torch._utils_internal": (_HERE + "_paths",),
     "torch._utils": (_HERE + "_tensor_lists",),
     "torch._tensor": (_HERE + "_functions", "plait", _HERE + "_torch_function"),

@@ -29,8 +29,8 @@ class FileSystemWriter:
     Args:
         path: the folder, which is made. A checkpoint that is there is replaced when the new one is
             complete.
-        single_file_per_rank, sync_files, thread_count, per_thread_copy_ahead,
-            cache_staged_state_dict: unused: a rank writes one file, and synchronises it.
+        single_file_per_rank, sync_files: unused: a rank writes one file, and synchronises it.
+        thread_count, per_thread_copy_ahead, cache_staged_state_dict: unused.
         overwrite: False: a checkpoint that is there is an error.
 
     Example:

@@ -25,9 +25,10 @@ class DefaultSavePlanner:
     """How `save` divides a state: the only way there is.
 
     Args:
-        flatten_state_dict, flatten_sharded_tensors, dedup_replicated_tensors,
-            dedup_save_to_lowest_rank, enable_plan_caching: unused: dicts are taken apart, and what
-            several ranks have is written by the lowest one.
+        flatten_state_dict, flatten_sharded_tensors: unused: dicts are taken apart.
+        dedup_replicated_tensors, dedup_save_to_lowest_rank: unused: what several ranks have is
+            written by the lowest one.
+        enable_plan_caching: unused.
 
     Example:
         >>> from plait_distributed.checkpoint import DefaultSavePlanner

@@ -224,8 +224,8 @@ def async_save(
     `destroy_process_group`.
 
     Args:
-        state_dict, checkpoint_id, storage_writer, planner, process_group, no_dist,
-            use_collectives: as of `save`.
+        state_dict, checkpoint_id, storage_writer, planner: as of `save`.
+        process_group, no_dist, use_collectives: as of `save`.
         async_checkpointer_type, async_stager: unused: a thread writes.
 
     Returns:

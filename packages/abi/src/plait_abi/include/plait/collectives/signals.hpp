@@ -2,6 +2,7 @@
 #ifndef PLAIT_COLLECTIVES_SIGNALS_HPP
 #define PLAIT_COLLECTIVES_SIGNALS_HPP
 #include <chrono>
+#include <string>
 
 #include "../plait.hpp"
 
