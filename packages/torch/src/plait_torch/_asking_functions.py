@@ -231,7 +231,8 @@ def _with_all() -> frozenset[int]:
 
 def arguments(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
     """Return the arguments as PyTorch shows them to those who are asked."""
-    if id(getattr(function, "__wrapped__", function)) not in _with_all():
+    asked = function.__wrapped__ if isinstance(function, Function) else function
+    if id(asked) not in _with_all():
         return args, kwargs
     result: tuple[Any, Any] = import_module("plait_torch._fx_recording").all_arguments(
         function, args, kwargs

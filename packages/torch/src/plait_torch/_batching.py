@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import plait
-from plait_torch import _batched_tensor, _torch_dispatch
+from plait_torch import _batched_tensor, _torch_dispatch, _torch_function
 from plait_torch._batched_tensor import (
     BatchedTensor,
     find_level,
@@ -29,7 +29,7 @@ def begin(size: int, randomness: str) -> int:
         _begun = True
         kind: Any = BatchedTensor
         kind.__torch_dispatch__ = classmethod(_unreachable)
-        kind.__torch_function__ = _torch_dispatch.disabled
+        kind.__torch_function__ = staticmethod(_torch_function.disabled)
         _torch_dispatch.serve_first(serve, _refuse_to_read)
         _torch_dispatch.watch(BatchedTensor)
     return _batched_tensor.begin(size, randomness)
