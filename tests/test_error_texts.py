@@ -183,7 +183,12 @@ TEXTS: list[tuple[Callable[[], Any], type[Exception], str]] = [
         "copy to cpu; make one there with empty_like(x, device='cpu')",
     ),
     # ---- calls
-    (lambda: pc.add(x()), TypeError, "add: missing argument `other`"),
+    (
+        lambda: pc.add(x()),
+        TypeError,
+        "add: missing argument `other`; the form is add(Tensor|Scalar self|input, "
+        "Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
+    ),
     (lambda: x().sum(dims=1), TypeError, "sum: unexpected keyword `dims`"),
     (
         lambda: pc.from_numpy([1]),

@@ -141,9 +141,10 @@ def test_what_an_index_raises_is_passed_on() -> None:
 
 def test_argument_counts(x: np.ndarray) -> None:
     add = op("add")
+    form = "probe_add(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor"
     for call, text in [
-        (lambda: add(), "missing argument `self`"),
-        (lambda: add(x), "missing argument `other`"),
+        (lambda: add(), f"missing argument `self`; the form is {form}"),
+        (lambda: add(x), f"missing argument `other`; the form is {form}"),
         (lambda: add(x, x, 1), "at most 2 positional arguments are accepted, got 3"),
         (lambda: add(x, x, beta=1), "unexpected keyword `beta`"),
         (lambda: add(x, x, self=x), "`self` was given twice"),

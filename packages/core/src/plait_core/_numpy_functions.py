@@ -151,7 +151,13 @@ def _reduce(name: str, inputs: tuple[Any, ...], out: Any, kwargs: dict[str, Any]
 
 
 def to_numpy(self: Tensor) -> Any:
-    """Return ``numpy()``: plotting and table libraries ask tensors for it by this name."""
+    """Return ``numpy()``: plotting and table libraries ask tensors for it by this name.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.ones(2).to_numpy()
+        array([1., 1.], dtype=float32)
+    """
     return self.numpy()
 
 

@@ -255,6 +255,16 @@ def _namespace_function(space: str, name: str) -> Callable[..., Any]:
     return function
 
 
+def _svd(
+    a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> Any:
+    if compute_uv and not hermitian:
+        return _op("linalg_svd")(_tensor(a), full_matrices)
+    if hermitian:
+        raise TypeError("np.linalg.svd: on tensors `hermitian` must be False")
+    return _op("linalg_svdvals")(_tensor(a))
+
+
 def _named(module: str, **functions: Callable[..., Any]) -> dict[tuple[str, str], Any]:
     return {(module, name): function for name, function in functions.items()}
 
@@ -324,10 +334,11 @@ _TABLE: dict[tuple[str, str], Callable[..., Any]] = {
         for space, names in {
             "fft": "fft ifft rfft irfft hfft ihfft fft2 ifft2 fftn ifftn rfftn irfftn "
             "fftshift ifftshift",
-            "linalg": "cholesky det eigh eigvalsh inv matrix_power norm qr slogdet solve svd",
+            "linalg": "cholesky det eigh eigvalsh inv matrix_power norm qr slogdet solve",
         }.items()
         for name in names.split()
     },
+    ("numpy.linalg", "svd"): _svd,
 }
 
 

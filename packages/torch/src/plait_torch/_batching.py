@@ -31,7 +31,7 @@ def begin(size: int, randomness: str) -> int:
         kind.__torch_dispatch__ = classmethod(_unreachable)
         kind.__torch_function__ = staticmethod(_torch_function.disabled)
         _torch_dispatch.serve_first(serve, _refuse_to_read)
-        _torch_dispatch.watch(BatchedTensor)
+    _torch_dispatch.watch(BatchedTensor)  # again where the layer was taken back
     return _batched_tensor.begin(size, randomness)
 
 

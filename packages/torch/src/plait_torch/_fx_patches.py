@@ -46,7 +46,8 @@ class _Patcher(ExitStack):
         """Replace a method of a class, or give it one in the place of its base's."""
         before = vars(cls).get(name)
         if cls is nn.Module and name == "__getattr__":  # runs last: callbacks end in reverse order
-            self.callback(_fx_recording.read_in_c, cls, before)
+            in_python = _fx_recording.read_in_python(cls)
+            self.callback(_fx_recording.read_in_c, cls, before, in_python)
         if before is None:
             self.callback(delattr, cls, name)
         else:

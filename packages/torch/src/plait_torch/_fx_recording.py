@@ -25,7 +25,7 @@ from plait_abi._binding import Function
 from plait_abi.imports import import_module
 from plait_torch import _fx_names
 
-__all__ = ["current", "read_in_c", "recording", "swapped", "tracer_of", "wrap"]
+__all__ = ["current", "read_in_c", "read_in_python", "recording", "swapped", "tracer_of", "wrap"]
 
 current: ContextVar[Any] = ContextVar("tracer", default=None)  # the tracer of this thread
 
@@ -180,7 +180,7 @@ def _place(extra: Any) -> None:
 def _watch_modules() -> None:
     """Let calls of modules and reads of parameters ask the tracer of their thread."""
     call, read = nn.Module.__call__, nn.Module.__getattr__
-    in_python = _read_in_python(nn.Module)
+    in_python = read_in_python(nn.Module)
 
     def traced_call(self: Any, *args: Any, **kwargs: Any) -> Any:
         tracer = current.get()
@@ -211,7 +211,7 @@ def _with_subclasses(cls: Any) -> list[Any]:
     return found
 
 
-def _read_in_python(cls: Any) -> set[Any]:
+def read_in_python(cls: Any) -> set[Any]:
     """Return the class and those derived from it whose attributes Python looks up."""
     try:
         installed = import_module("plait_core.attribute_lookup").installed

@@ -70,7 +70,7 @@ def _plain(model: Any, name: str) -> str:
 
 
 def _is_parallel(model: Any) -> bool:
-    return isinstance(model, DistributedDataParallel)
+    return isinstance(model, (DistributedDataParallel, require("nn").DataParallel))
 
 
 def _options(options: StateDictOptions | None) -> StateDictOptions:
