@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import pathlib
 import shutil
 import sys
@@ -26,6 +27,22 @@ MODULES = (
     "plait_core",
     "plait_core.array_api",
     "plait_distributed",
+    "plait_distributed.nn.functional",
+    "plait_distributed.algorithms.ddp_comm_hooks.default_hooks",
+    "plait_distributed.algorithms.join",
+    "plait_distributed.optim",
+    "plait_distributed.run",
+    "plait_distributed.fsdp",
+    "plait_distributed.fsdp.wrap",
+    "plait_distributed.device_mesh",
+    "plait_distributed.elastic",
+    "plait_distributed.tensor",
+    "plait_distributed.tensor.parallel",
+    "plait_distributed.pipelining",
+    "plait_distributed.checkpoint",
+    "plait_distributed.algorithms.ddp_comm_hooks.powerSGD_hook",
+    "plait_distributed.algorithms.ddp_comm_hooks.post_localSGD_hook",
+    "plait_distributed.algorithms.model_averaging.averagers",
     "plait_nn",
     "plait_nn.distributions",
     "plait_nn.functional",
@@ -46,7 +63,8 @@ def _topic(module: ModuleType, name: str) -> str | None:
     value = getattr(module, name)
     if isinstance(value, (plait_abi.Operator, ModuleType)):
         return None
-    home = getattr(value, "__module__", None) or ""
+    # what wraps a function may say the public module
+    home = getattr(inspect.unwrap(value) if callable(value) else value, "__module__", None) or ""
     if home.split(".")[0] in ELSEWHERE:
         return None
     ours = home in COMPILED or home.startswith(module.__name__.split(".")[0] + ".")
@@ -56,7 +74,7 @@ def _topic(module: ModuleType, name: str) -> str | None:
 def _title(topic: str) -> str:
     if topic in COMPILED:
         return COMPILED[topic]
-    return topic.rsplit(".", 1)[1].strip("_").replace("_", " ").capitalize()
+    return topic.rpartition(".")[2].strip("_").replace("_", " ").capitalize()
 
 
 def _directive(module: ModuleType, name: str) -> list[str]:
