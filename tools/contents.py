@@ -37,6 +37,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "include/plait/*.hpp",
         "include/plait/collectives/*.hpp",
         "include/plait/half.h",
+        "include/plait/place.h",
         "include/plait/python.h",
         "include/plait/sparse.h",
         "lib/libplait_abi.so",

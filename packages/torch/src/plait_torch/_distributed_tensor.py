@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from plait.distributed.device_mesh import DeviceMesh
-from plait.distributed.tensor import DTensor, Partial, Placement, Replicate, Shard
+from plait_distributed.device_mesh import DeviceMesh
+from plait_distributed.tensor import DTensor, Partial, Placement, Replicate, Shard
 
 __all__ = [
     "DTensor",
