@@ -197,7 +197,7 @@ def test_report_names_roles_and_providers(
     assert len(lines) <= len(report)
     assert ["role", "host", "python", sys.version.split()[0]] in lines
     assert any(line[:3] == ["component", "nn", "plait_nn"] for line in lines)
-    assert any("probe_add" in line and "probe" in line for line in lines)
+    assert any(line.name == "probe_add" and line.provider == "probe" for line in report)
     assert set(plait_abi.records()) < set(report)
     assert [line.provider for line in report if line.kind == "role" and line.name == "host"] == [
         "python"
