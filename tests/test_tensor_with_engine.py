@@ -256,3 +256,17 @@ def test_igamma_differentiates_for_its_shape() -> None:
         slope = (pc.igamma(held + 1e-5, x) - pc.igamma(held - 1e-5, x)) / 2e-5
         assert a.grad is not None
         np.testing.assert_allclose(a.grad.numpy(), sign * slope.numpy(), rtol=1e-8)
+
+
+def test_functions_without_an_operator_have_no_gradient() -> None:
+    x = pc.ones(2, requires_grad=True)
+    for call, name in (
+        (lambda: np.spacing(x), "spacing"),
+        (lambda: np.add.accumulate(x), "add.accumulate"),
+        (lambda: np.median(x), "median"),
+        (lambda: np.sum(x, where=[True, False]), "sum"),
+    ):
+        with pytest.raises(RuntimeError, match=rf"np.{name}: .* no gradient; .* detach\(\) first"):
+            call()
+    with pytest.raises(RuntimeError, match="detach"):
+        x.to_numpy()
