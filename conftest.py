@@ -1,17 +1,22 @@
-"""Ctrl-C reaches the tests. Examples see Python's builtins, as core has a `float` of its own, and
+"""Ctrl-C reaches the tests. Processes that tests spawn can import their modules. Examples see Python's builtins, as core has a `float` of its own, and
 write files into folders of their own.
 """
 
 from __future__ import annotations
 
 import builtins
+import pathlib
 import signal
+import sys
 from typing import Any
 
 import pytest
 
 # A shell lets its background jobs ignore Ctrl-C, and what they start; some tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Spawned processes get the path, and find `packages.ucx.tests.test_meeting` below it.
+sys.path.append(str(pathlib.Path(__file__).parent))
 
 
 @pytest.fixture(autouse=True)
