@@ -1,5 +1,5 @@
-"""Ctrl-C reaches the tests. Processes that tests spawn can import their modules. Examples see Python's builtins, as core has a `float` of its own, and
-write files into folders of their own.
+"""Ctrl-C reaches the tests, and processes that they spawn find their modules. Examples see Python's
+builtins, as core has a `float` of its own, and write files into folders of their own.
 """
 
 from __future__ import annotations
