@@ -7,7 +7,6 @@ import os
 import pathlib
 import secrets
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -24,24 +23,38 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [_FOLDER, os.environ.get
 
 import remote_functions  # noqa: E402
 
+# What ends behind the last test of this folder: tests of other folders need no Ray beside them, and
+# no secret in their environment.
+_ending = contextlib.ExitStack()
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End what the tests of this folder share, behind the last of them."""
+    if nextitem is None or pathlib.Path(_FOLDER) not in nextitem.path.parents:
+        _ending.close()
+
 
 @pytest.fixture(scope="session", name="instance")
-def running_instance() -> Iterator[Any]:
+def running_instance() -> Any:
     """The module ray, connected to an instance with room for three workers."""
     _instance.start(3)
-    yield _instance.library()
-    _instance.library().shutdown()
+    library = _instance.library()
+    _ending.callback(library.shutdown)
+    return library
 
 
 @pytest.fixture(scope="session", name="world")
-def processes_that_call(instance: Any) -> Iterator[None]:
+def processes_that_call(instance: Any) -> None:
     """This process is "test", rank 0; the others serve until it calls `shutdown`."""
     secret = os.environ["PLAIT_JOB_SECRET"] = secrets.token_hex(8)
     serve = instance.remote(num_cpus=0, max_retries=0)(remote_functions.serve)
     served = [serve.remote(rank, secret) for rank in (1, 2, 3)]
     options = rpc.TensorPipeRpcBackendOptions(init_method="tcp://127.0.0.1:1", rpc_timeout=60)
     rpc.init_rpc("test", rank=0, world_size=4, rpc_backend_options=options)
-    yield
+    _ending.callback(_end_world, instance, served)
+
+
+def _end_world(instance: Any, served: list[Any]) -> None:
     with contextlib.suppress(rpc.WorkerLost):  # the victim is lost in a test
         rpc.shutdown()
     for each in served[:2]:
