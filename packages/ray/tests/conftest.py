@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import os
 import pathlib
@@ -37,6 +38,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 @pytest.fixture(scope="session", name="instance")
 def running_instance() -> Any:
     """The module ray, connected to an instance with room for three workers."""
+    _ending.callback(setattr, builtins, "print", builtins.print)  # Ray replaces it
     _instance.start(3)
     library = _instance.library()
     _ending.callback(library.shutdown)
