@@ -43,7 +43,7 @@ def by_numpy(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], method: s
     result = (getattr(func, method) if method else func)(*values, **named)
     first = args[:1] if method == "at" or func.__name__ in _WRITERS else ()
     for value in (kwargs.get("out"), *first):
-        for each in value if isinstance(value, tuple) else (value,):
+        for each in _each(value):
             if is_tensor(each):
                 each._bump_version()
     np = import_module("numpy")

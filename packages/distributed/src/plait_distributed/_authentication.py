@@ -21,7 +21,7 @@ from collections.abc import Mapping
 
 from plait_distributed._errors import DistNetworkError
 
-__all__ = ["Channel", "accept", "connect", "job_secret"]
+__all__ = ["Channel", "accept", "connect", "exactly", "job_secret"]
 
 _GREETING = b"PLAITDS1"
 _DIGEST = 32  # bytes
@@ -59,7 +59,7 @@ def _mac(key: bytes, *parts: bytes) -> bytes:
     return hmac.new(key, b"".join(parts), hashlib.sha256).digest()
 
 
-def _exactly(end: socket.socket, size: int) -> bytes:
+def exactly(end: socket.socket, size: int) -> bytes:
     """Return so many bytes; EOFError if the other end closes before."""
     data = bytearray()
     while len(data) < size:
@@ -94,14 +94,14 @@ class Channel:
 
     def receive(self) -> bytes:
         """Return the next frame; EOFError if there are no more, or one is not genuine."""
-        (size,) = _LENGTH.unpack(_exactly(self._end, _LENGTH.size))
+        (size,) = _LENGTH.unpack(exactly(self._end, _LENGTH.size))
         if size > _MOST:
             raise EOFError
-        data = _exactly(self._end, size)
+        data = exactly(self._end, size)
         number = self._received.to_bytes(8, "little")
         self._received += 1
         right = _mac(self._key, self._theirs, number, data)
-        if not hmac.compare_digest(right, _exactly(self._end, _DIGEST)):
+        if not hmac.compare_digest(right, exactly(self._end, _DIGEST)):
             raise EOFError
         return data
 
@@ -126,8 +126,8 @@ def _accept(end: socket.socket, key: bytes) -> Channel | None:
         end.settimeout(_HANDSHAKE)
         mine = secrets.token_bytes(_DIGEST)
         end.sendall(_GREETING + mine)
-        theirs = _exactly(end, _DIGEST)
-        proof = _exactly(end, _DIGEST)
+        theirs = exactly(end, _DIGEST)
+        proof = exactly(end, _DIGEST)
         nonces = mine + theirs
         if hmac.compare_digest(_mac(key, b"guest", nonces), proof):
             end.sendall(_mac(key, b"host", nonces))
@@ -148,12 +148,12 @@ def connect(end: socket.socket, secret: str, who: str) -> Channel:
     key = secret.encode()
     try:
         end.settimeout(_HANDSHAKE)
-        greeting = _exactly(end, len(_GREETING) + _DIGEST)
+        greeting = exactly(end, len(_GREETING) + _DIGEST)
         if greeting.startswith(_GREETING):
             mine = secrets.token_bytes(_DIGEST)
             nonces = greeting[len(_GREETING) :] + mine
             end.sendall(mine + _mac(key, b"guest", nonces))
-            if hmac.compare_digest(_mac(key, b"host", nonces), _exactly(end, _DIGEST)):
+            if hmac.compare_digest(_mac(key, b"host", nonces), exactly(end, _DIGEST)):
                 end.settimeout(None)
                 return Channel(end, _mac(key, b"key", nonces), b"guest", b"host")
     except (OSError, EOFError):

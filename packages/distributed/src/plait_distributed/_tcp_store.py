@@ -59,13 +59,13 @@ class _Local:
 
     def receive(self) -> list[bytes]:
         """Return the fields of a message; EOFError if there are no more messages."""
-        (count,) = _NUMBER.unpack(_exactly(self._end, _NUMBER.size))
+        (count,) = _NUMBER.unpack(_authentication.exactly(self._end, _NUMBER.size))
         if count > _MOST_FIELDS:
             raise EOFError
         fields = []
         for _ in range(count):
-            (size,) = _NUMBER.unpack(_exactly(self._end, _NUMBER.size))
-            fields.append(_exactly(self._end, size))
+            (size,) = _NUMBER.unpack(_authentication.exactly(self._end, _NUMBER.size))
+            fields.append(_authentication.exactly(self._end, size))
         return fields
 
     def close(self) -> None:
@@ -97,16 +97,6 @@ class _Remote:
     def close(self) -> None:
         """Close the connection."""
         self._channel.close()
-
-
-def _exactly(end: socket.socket, size: int) -> bytes:
-    data = bytearray()
-    while len(data) < size:
-        part = end.recv(min(size - len(data), 1 << 20))
-        if not part:
-            raise EOFError
-        data += part
-    return bytes(data)
 
 
 class _Place:
