@@ -159,7 +159,7 @@ HEAD = """# Simulated scale
 What a training step takes on up to 10 000 ranks, by a simulator that is fed with messages
 measured between two hosts, and checked against two to eight real ranks. `python benchmarks/scale
 measure --provider {provider}` measured on {date} ({machine}); `python benchmarks/scale page`
-wrote this page. How it works: the note 0041.
+wrote this page. How it works: the note 0037.
 
 ```{{image}} scale.svg
 :alt: seconds of a data-parallel step by the number of ranks, for four ways to reduce
