@@ -141,8 +141,11 @@ bool add_asking(PyObject *module);
 // From foreign.cpp, export.cpp and handle_type.cpp.
 plait_tensor *import_array(plait_thread *, PyObject *);
 plait_tensor *import_dlpack(plait_thread *, PyObject *capsule);
+// takes the struct over, also on failure
+plait_tensor *import_managed(plait_thread *, DLManagedTensorVersioned *);
 PyObject *ask_dlpack(PyObject *array, const DLDevice *wanted, PyObject *copy);
 PyObject *export_dlpack(plait_tensor *, int versioned, uint64_t flags);
+DLManagedTensorVersioned *export_managed(plait_tensor *, uint64_t flags);
 int hand_over(plait_tensor *, PyObject *stream);
 void exported(plait_storage *, int out);  // exported by other means than DLPack, or the end of that
 // the live storage that these bytes were exported from, as a new reference, or nullptr

@@ -1,4 +1,4 @@
-// Export of a tensor's bytes as a DLPack capsule. The capsule keeps the storage alive, not the
+// Export of a tensor's bytes by DLPack, with a capsule or without. The export keeps the storage alive, not the
 // handle: `p.data = q` must not change what a consumer sees.
 #include <plait/fork.hpp>
 
@@ -11,7 +11,8 @@ namespace {
 
 // Exported storages, by their first byte. An array of another library that lies within one of them
 // is imported as that storage, so that writes through it raise the storage's version. An export
-// keeps its storage alive, so every entry is alive.
+// keeps its storage alive, so every entry with exports is alive. One without exports stays for a
+// while, for the next export of the same bytes: nobody reads its storage.
 struct Out {
   plait_storage *storage;
   uint64_t exports;
@@ -19,25 +20,39 @@ struct Out {
 struct Registry {
   ForkMutex mutex;
   std::map<const char *, Out> by_begin;
+  uint64_t unused = 0;  // entries without exports
 };
+constexpr uint64_t most_unused = 64;
 Registry *const all = new Registry;  // never destroyed: deleters may run after static objects
 Registry &registry() { return *all; }
 bool is_listed(const plait_storage *s) { return s->device.device_type == kDLCPU && s->nbytes > 0; }
 
-void list(plait_storage *s) {
-  if (!is_listed(s)) return;
+Out *list(plait_storage *s) {
+  if (!is_listed(s)) return nullptr;
   Registry &r = registry();
   const std::lock_guard<ForkMutex> lock(r.mutex);
-  Out &out = r.by_begin.try_emplace(static_cast<const char *>(s->data), Out{s, 0}).first->second;
-  if (out.storage == s) out.exports++;
+  const auto [at, fresh] = r.by_begin.try_emplace(static_cast<const char *>(s->data), Out{s, 0});
+  Out &out = at->second;
+  if (!fresh && !out.exports) {
+    out.storage = s;
+    r.unused--;
+  }
+  if (out.storage != s) return nullptr;
+  out.exports++;
+  return &out;
 }
-void unlist(plait_storage *s) {
-  if (!is_listed(s)) return;
+
+void forget_unused(Registry &r) {
+  for (auto it = r.by_begin.begin(); it != r.by_begin.end();)
+    it = it->second.exports ? std::next(it) : r.by_begin.erase(it);
+  r.unused = 0;
+}
+
+void unlist(Out *out) {
+  if (!out) return;
   Registry &r = registry();
   const std::lock_guard<ForkMutex> lock(r.mutex);
-  const auto it = r.by_begin.find(static_cast<const char *>(s->data));
-  if (it != r.by_begin.end() && it->second.storage == s && --it->second.exports == 0)
-    r.by_begin.erase(it);
+  if (--out->exports == 0 && ++r.unused > most_unused) forget_unused(r);
 }
 
 struct Exported {
@@ -46,11 +61,12 @@ struct Exported {
     DLManagedTensorVersioned versioned;
   } managed;
   plait_storage *storage;
+  Out *listed;
   int64_t dims[1];  // shape, then strides
 };
 
 void drop(Exported *e) {
-  unlist(e->storage);
+  unlist(e->listed);
   plait_release(e->storage);
   std::free(e);
 }
@@ -62,14 +78,27 @@ void end_capsule(PyObject *capsule) {  // an unconsumed one
       drop(static_cast<Exported *>(PyCapsule_GetPointer(capsule, fresh)));
 }
 
+Out *handed_out(plait_storage *s) {
+  if (!(__atomic_load_n(&s->flags, __ATOMIC_RELAXED) & PLAIT_STORAGE_EXPORTED))
+    __atomic_fetch_or(&s->flags, PLAIT_STORAGE_EXPORTED, __ATOMIC_RELAXED);
+  return list(s);
+}
+
 }  // namespace
 
 void exported(plait_storage *s, int out) {
   if (out) {
-    list(s);
-    __atomic_fetch_or(&s->flags, PLAIT_STORAGE_EXPORTED, __ATOMIC_RELAXED);
-  } else {
-    unlist(s);
+    handed_out(s);
+  } else if (is_listed(s)) {
+    Registry &r = registry();
+    Out *listed = nullptr;
+    {
+      const std::lock_guard<ForkMutex> lock(r.mutex);
+      const auto it = r.by_begin.find(static_cast<const char *>(s->data));
+      if (it != r.by_begin.end() && it->second.storage == s && it->second.exports)
+        listed = &it->second;
+    }
+    unlist(listed);
   }
 }
 
@@ -77,8 +106,11 @@ plait_storage *exported_storage(const void *begin, const void *end) {
   Registry &r = registry();
   const std::lock_guard<ForkMutex> lock(r.mutex);
   auto it = r.by_begin.upper_bound(static_cast<const char *>(begin));
-  if (it == r.by_begin.begin()) return nullptr;
-  plait_storage *s = (--it)->second.storage;
+  do {
+    if (it == r.by_begin.begin()) return nullptr;
+    --it;
+  } while (!it->second.exports);
+  plait_storage *s = it->second.storage;
   if (static_cast<const char *>(end) > static_cast<const char *>(s->data) + s->nbytes)
     return nullptr;
   plait_retain(s);
@@ -124,43 +156,66 @@ int hand_over(plait_tensor *t, PyObject *stream) {
   return s < 0 ? (raise(thread, s), -1) : 0;
 }
 
-PyObject *export_dlpack(plait_tensor *t, int versioned, uint64_t flags) {
+namespace {
+
+// An export of a tensor's bytes, without what the two kinds of struct differ in.
+Exported *new_export(plait_tensor *t, int versioned) {
   if (t->dl.device.device_type == PLAIT_META) {
     PyErr_SetString(PyExc_BufferError,
                     "__dlpack__: a tensor with bytes is required, got one on the device meta");
     return nullptr;
   }
-  const bool readonly = t->storage->flags & PLAIT_STORAGE_READONLY;
-  if (readonly && !versioned) {
+  if (t->storage->flags & PLAIT_STORAGE_READONLY && !versioned) {
     PyErr_SetString(
         PyExc_BufferError,
         "__dlpack__: a read-only tensor needs a consumer of DLPack 1.0 (max_version=(1, 0))");
     return nullptr;
   }
   const auto n = size_t(t->dl.ndim);
-  auto *e = static_cast<Exported *>(std::calloc(1, sizeof(Exported) + 2 * n * sizeof(int64_t)));
+  auto *e = static_cast<Exported *>(std::malloc(sizeof(Exported) + 2 * n * sizeof(int64_t)));
   if (!e) return PyErr_SetString(PyExc_MemoryError, "out of memory"), nullptr;
-  if (n) {
-    memcpy(e->dims, t->dl.shape, n * sizeof(int64_t));
-    memcpy(e->dims + n, t->dl.strides, n * sizeof(int64_t));
+  for (size_t i = 0; i < n; i++) {
+    e->dims[i] = t->dl.shape[i];
+    e->dims[n + i] = t->dl.strides[i];
   }
   e->storage = t->storage;
   plait_retain(e->storage);
-  exported(e->storage, 1);
-  DLTensor dl = t->dl;
+  e->listed = handed_out(e->storage);
+  DLTensor &dl = versioned ? e->managed.versioned.dl_tensor : e->managed.old.dl_tensor;
+  dl = t->dl;
   dl.shape = e->dims;
   dl.strides = e->dims + n;
+  return e;
+}
+
+}  // namespace
+
+DLManagedTensorVersioned *export_managed(plait_tensor *t, uint64_t flags) {
+  Exported *e = new_export(t, 1);
+  if (!e) return nullptr;
+  DLManagedTensorVersioned &m = e->managed.versioned;
+  m.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+  m.manager_ctx = nullptr;
+  m.flags =
+      flags | (t->storage->flags & PLAIT_STORAGE_READONLY ? DLPACK_FLAG_BITMASK_READ_ONLY : 0);
+  m.deleter = [](DLManagedTensorVersioned *self) { drop(reinterpret_cast<Exported *>(self)); };
+  return &m;
+}
+
+PyObject *export_dlpack(plait_tensor *t, int versioned, uint64_t flags) {
+  Exported *e;
   if (versioned) {
-    DLManagedTensorVersioned &m = e->managed.versioned;
-    m.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
-    m.flags = flags | (readonly ? DLPACK_FLAG_BITMASK_READ_ONLY : 0);
-    m.dl_tensor = dl;
-    m.deleter = [](DLManagedTensorVersioned *self) { drop(reinterpret_cast<Exported *>(self)); };
+    e = reinterpret_cast<Exported *>(export_managed(t, flags));
   } else {
-    DLManagedTensor &m = e->managed.old;
-    m.dl_tensor = dl;
-    m.deleter = [](DLManagedTensor *self) { drop(reinterpret_cast<Exported *>(self)); };
+    e = new_export(t, 0);
+    if (e) {
+      e->managed.old.manager_ctx = nullptr;
+      e->managed.old.deleter = [](DLManagedTensor *self) {
+        drop(reinterpret_cast<Exported *>(self));
+      };
+    }
   }
+  if (!e) return nullptr;
   PyObject *capsule = PyCapsule_New(e, versioned ? "dltensor_versioned" : "dltensor", end_capsule);
   if (!capsule) drop(e);
   return capsule;

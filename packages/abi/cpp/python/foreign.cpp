@@ -218,37 +218,44 @@ PyObject *ask_dlpack(PyObject *array, const DLDevice *wanted, PyObject *copy) {
   return call_dlpack(array, keywords.get());
 }
 
-plait_tensor *import_dlpack(plait_thread *thread, PyObject *capsule) {
-  DLTensor dl;
-  bool readonly = false;
+plait_tensor *import_managed(plait_thread *thread, DLManagedTensorVersioned *managed) {
   Owner *owner = new_owner();
-  if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
-    owner->versioned = static_cast<DLManagedTensorVersioned *>(
-        PyCapsule_GetPointer(capsule, "dltensor_versioned"));
-    PyCapsule_SetName(capsule, "used_dltensor_versioned");
-    if (owner->versioned->version.major != DLPACK_MAJOR_VERSION) {
-      PyErr_Format(PyExc_BufferError, "from_dlpack: DLPack 1.x is required, got %u.%u",
-                   owner->versioned->version.major, owner->versioned->version.minor);
-      release_owner(owner);
-      return nullptr;
-    }
-    dl = owner->versioned->dl_tensor;
-    readonly = owner->versioned->flags & DLPACK_FLAG_BITMASK_READ_ONLY;
-  } else if (PyCapsule_IsValid(capsule, "dltensor")) {
-    owner->old = static_cast<DLManagedTensor *>(PyCapsule_GetPointer(capsule, "dltensor"));
-    PyCapsule_SetName(capsule, "used_dltensor");
-    dl = owner->old->dl_tensor;
-  } else {
-    delete owner;
-    PyErr_Format(PyExc_TypeError, "from_dlpack: a fresh DLPack capsule is required, got %R",
-                 capsule);
+  owner->versioned = managed;
+  if (managed->version.major != DLPACK_MAJOR_VERSION) {
+    PyErr_Format(PyExc_BufferError, "from_dlpack: DLPack 1.x is required, got %u.%u",
+                 managed->version.major, managed->version.minor);
+    release_owner(owner);
     return nullptr;
   }
+  DLTensor dl = managed->dl_tensor;
   if (!on_this_machine(dl)) {
     release_owner(owner);
     return nullptr;
   }
-  return adopt(thread, dl, readonly, owner);
+  return adopt(thread, dl, managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY, owner);
+}
+
+plait_tensor *import_dlpack(plait_thread *thread, PyObject *capsule) {
+  if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+    auto *managed = static_cast<DLManagedTensorVersioned *>(
+        PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+    PyCapsule_SetName(capsule, "used_dltensor_versioned");
+    return import_managed(thread, managed);
+  }
+  if (!PyCapsule_IsValid(capsule, "dltensor")) {
+    PyErr_Format(PyExc_TypeError, "from_dlpack: a fresh DLPack capsule is required, got %R",
+                 capsule);
+    return nullptr;
+  }
+  Owner *owner = new_owner();
+  owner->old = static_cast<DLManagedTensor *>(PyCapsule_GetPointer(capsule, "dltensor"));
+  PyCapsule_SetName(capsule, "used_dltensor");
+  DLTensor dl = owner->old->dl_tensor;
+  if (!on_this_machine(dl)) {
+    release_owner(owner);
+    return nullptr;
+  }
+  return adopt(thread, dl, false, owner);
 }
 
 plait_tensor *import_array(plait_thread *thread, PyObject *array) {

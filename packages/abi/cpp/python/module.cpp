@@ -230,7 +230,9 @@ const plait_python *publish() {
                         &state.untie,
                         &state.unlocked,
                         ask_dlpack,
-                        hand_over};
+                        hand_over,
+                        import_managed,
+                        export_managed};
   t.runtime = state.runtime;
   t.operator_type = state.operator_type;
   t.dtype_type = state.dtype_type;

@@ -24,14 +24,9 @@ struct ExchangeTable {
 
 // C callbacks: they set Python's exceptions as DLPack's standard says.
 
-constexpr const char *capsule_name = "dltensor_versioned";
-
 int managed_of(plait_tensor *t, DLManagedTensorVersioned **out) {
-  Object capsule(state.python->export_dlpack(t, 1, 0));
-  if (!capsule) return -1;
-  *out = static_cast<DLManagedTensorVersioned *>(PyCapsule_GetPointer(capsule.get(), capsule_name));
-  // consumed: its contents belong to the caller
-  return *out && PyCapsule_SetName(capsule.get(), "used_dltensor_versioned") == 0 ? 0 : -1;
+  *out = state.python->export_managed(t, 0);
+  return *out ? 0 : -1;
 }
 
 plait_tensor *claimed(void *object) {
@@ -49,12 +44,7 @@ int managed_from_object(void *object, DLManagedTensorVersioned **out) {
 }
 
 int managed_to_object(DLManagedTensorVersioned *managed, void **out) {
-  Object capsule(PyCapsule_New(managed, capsule_name, nullptr));
-  if (!capsule) {
-    if (managed->deleter) managed->deleter(managed);
-    return -1;
-  }
-  plait_tensor *t = state.python->import_dlpack(state.runtime->thread(), capsule.get());
+  plait_tensor *t = state.python->import_managed(state.runtime->thread(), managed);
   *out = t ? wrap(t) : nullptr;
   return *out ? 0 : -1;
 }

@@ -111,6 +111,11 @@ typedef struct plait_python {
   /* lets the stream that a consumer names (`__dlpack__(stream=...)`, NULL: none was named) wait for
    * the work in our current one; -1 with an exception */
   int (*hand_over)(plait_tensor *, PyObject *stream);
+
+  /* as import_dlpack and export_dlpack, without a capsule around the struct; `import_managed` takes
+   * it over, also on failure */
+  plait_tensor *(*import_managed)(plait_thread *, DLManagedTensorVersioned *);
+  DLManagedTensorVersioned *(*export_managed)(plait_tensor *, uint64_t flags);
 } plait_python;
 
 /* Called in module initialisation; NULL with an exception. */
