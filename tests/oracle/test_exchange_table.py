@@ -143,3 +143,45 @@ def test_allocation() -> None:
 def test_the_cpu_has_no_stream() -> None:
     stream = ctypes.c_void_p(1)
     assert OURS.stream(1, 0, ctypes.byref(stream)) == 0 and stream.value is None
+
+
+def test_from_dlpack_takes_their_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(*_: Any, **__: Any) -> Any:
+        raise AssertionError("the table is there")
+
+    theirs = torch.arange(6.0).view(2, 3).T
+    monkeypatch.setattr(torch.Tensor, "__dlpack__", asked)
+    ours = pc.from_dlpack(theirs)
+    assert ours.data_ptr() == theirs.data_ptr() and ours.stride() == theirs.stride()
+    ours += 1
+    del ours
+    assert theirs.tolist() == [[1, 4], [2, 5], [3, 6]]
+    with pytest.raises(AssertionError, match="the table is there"):
+        pc.from_dlpack(theirs, copy=True)
+
+
+@pytest.mark.parametrize("what", ["conj", "neg", "grad"])
+def test_from_dlpack_refuses_what_bytes_do_not_say(what: str) -> None:
+    """PyTorch's table hands these out as they are in memory; its ``__dlpack__`` refuses them."""
+    z = torch.tensor([1 + 2j])
+    tensor = {"conj": z.conj(), "neg": z.conj().imag, "grad": z.requires_grad_()}[what]
+    with pytest.raises((BufferError, RuntimeError)):
+        pc.from_dlpack(tensor)
+
+
+def test_from_dlpack_asks_derived_classes() -> None:
+    class Doubled(torch.Tensor):
+        def __dlpack__(self, **options: Any) -> Any:
+            return (self.as_subclass(torch.Tensor) * 2).__dlpack__(**options)
+
+    assert pc.from_dlpack(torch.ones(2).as_subclass(Doubled)).tolist() == [2.0, 2.0]
+
+
+def test_a_kept_export_does_not_lose_its_storage() -> None:
+    """Addresses are used again: what was exported there before is another storage."""
+    for turn in range(300):
+        ours = pc.full((64,), float(turn))
+        theirs = torch.from_dlpack(ours)
+        back = pc.from_dlpack(theirs[3:5])
+        back += 1
+        assert ours._version == 1 and ours[3].item() == turn + 1

@@ -29,8 +29,12 @@ void release_owner(void *block) {
     release_later(r);
 }
 Owner *new_owner() {
-  auto *o = new Owner{};
+  auto *o = new Owner;  // the buffer, which is large, is filled where it is used
+  o->release = {};
   o->release.run = let_go;
+  o->view.obj = nullptr;
+  o->old = nullptr;
+  o->versioned = nullptr;
   return o;
 }
 

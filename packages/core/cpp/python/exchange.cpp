@@ -228,6 +228,10 @@ PyObject *from_dlpack(PyObject *, PyObject *args, PyObject *kwargs) {
     PyErr_Format(PyExc_TypeError, "from_dlpack: `device` must be device, got %R", device);
   if (done != PLAIT_CONVERTED || (asked && !is_there(d, "from_dlpack"))) return nullptr;
   const bool to_host = asked && d.device_type == kDLCPU;
+  if ((!asked || to_host) && (!copy || copy == Py_None)) {
+    plait_tensor *t = import_by_table(source);
+    if (t || PyErr_Occurred()) return t ? wrap(t) : nullptr;
+  }
   Object capsule(capsule_of(source, to_host ? &d : nullptr, copy));
   if (!capsule) return nullptr;
   const auto *managed = PyCapsule_IsValid(capsule.get(), "dltensor_versioned")

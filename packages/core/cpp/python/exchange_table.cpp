@@ -1,5 +1,5 @@
-// DLPack's table of C functions (1.2 and later), by which a library that takes our tensors skips
-// the calls through Python: the class attribute `__dlpack_c_exchange_api__`.
+// DLPack's table of C functions (1.2 and later), by which two libraries exchange tensors without
+// calls through Python: the class attribute `__dlpack_c_exchange_api__`, ours and that of others.
 #include <plait/gil.hpp>
 
 #include "tensor.hpp"
@@ -94,15 +94,68 @@ int allocate(DLTensor *like, DLManagedTensorVersioned **out, void *error_ctx,
   return done;
 }
 
+constexpr const char *attribute = "__dlpack_c_exchange_api__",
+                      *capsule_name = "dlpack_exchange_api";
+
 ExchangeTable table{{{1, 3}, nullptr}, allocate,           managed_from_object,
                     managed_to_object, tensor_from_object, current_stream};
 
+// The table that a class itself brings, or nullptr. What a class inherits is not taken: it may have
+// a `__dlpack__` of its own that says something else.
+const ExchangeTable *table_of(PyTypeObject *type) {
+  static PyObject *const name = PyUnicode_InternFromString(attribute);
+  Object dict(PyObject_GetAttrString(reinterpret_cast<PyObject *>(type), "__dict__"));
+  Object capsule(dict && name ? PyObject_GetItem(dict.get(), name) : nullptr);
+  if (!capsule || !PyCapsule_IsValid(capsule.get(), capsule_name)) return PyErr_Clear(), nullptr;
+  auto *found =
+      static_cast<const ExchangeTable *>(PyCapsule_GetPointer(capsule.get(), capsule_name));
+  while (found && found->header.version.major > DLPACK_MAJOR_VERSION)
+    found = reinterpret_cast<const ExchangeTable *>(found->header.previous);
+  return found && found->header.version.major == DLPACK_MAJOR_VERSION ? found : nullptr;
+}
+
+// Whether an attribute, or what a method of this name returns, is true.
+bool says(PyObject *o, PyObject *name) {
+  Object value(PyObject_GetAttr(o, name));
+  if (value && PyCallable_Check(value.get())) value = Object(PyObject_CallNoArgs(value.get()));
+  const int truth = value ? PyObject_IsTrue(value.get()) : 0;
+  if (!value || truth < 0) PyErr_Clear();
+  return truth > 0;
+}
+
+// What the bytes of an array do not say: tables hand such arrays out (PyTorch's does) where
+// `__dlpack__` refuses them.
+bool is_more_than_bytes(PyObject *o) {
+  static PyObject *const names[] = {PyUnicode_InternFromString("requires_grad"),
+                                    PyUnicode_InternFromString("is_conj"),
+                                    PyUnicode_InternFromString("is_neg")};
+  for (PyObject *name : names)
+    if (!name || says(o, name)) return true;
+  return false;
+}
+
 }  // namespace
 
+plait_tensor *import_by_table(PyObject *source) {
+  const ExchangeTable *theirs = table_of(Py_TYPE(source));
+  if (!theirs || !theirs->managed_from_object || is_more_than_bytes(source)) return nullptr;
+  DLManagedTensorVersioned *managed = nullptr;
+  if (theirs->managed_from_object(source, &managed) != 0) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  // on an accelerator the streams must wait for each other, which `__dlpack__` is asked for
+  if (managed->dl_tensor.device.device_type != kDLCPU) {
+    if (managed->deleter) managed->deleter(managed);
+    return nullptr;
+  }
+  return state.python->import_managed(state.runtime->thread(), managed);
+}
+
 bool add_exchange_table() {
-  Object capsule(PyCapsule_New(&table, "dlpack_exchange_api", nullptr));
+  Object capsule(PyCapsule_New(&table, capsule_name, nullptr));
   return capsule && PyObject_SetAttrString(reinterpret_cast<PyObject *>(state.tensor_type),
-                                           "__dlpack_c_exchange_api__", capsule.get()) == 0;
+                                           attribute, capsule.get()) == 0;
 }
 
 }  // namespace plait::core

@@ -176,7 +176,11 @@ bool refuse_grad(plait_tensor *, const char *who, PyObject *exception);
 plait_tensor *import_array(PyObject *);  // a new handle on an array's own bytes
 PyObject *bfloat_to_numpy(plait_tensor *);
 PyObject *numpy();  // the module, imported at its first use; borrowed; NULL with an exception
-bool add_exchange_table();  // exchange_table.cpp: __dlpack_c_exchange_api__
+// From exchange_table.cpp: __dlpack_c_exchange_api__, ours and those of other libraries.
+bool add_exchange_table();
+// A handle on the bytes of an array on the CPU, by the table of its class; nullptr, with an
+// exception or without one, where `__dlpack__` has to be asked.
+plait_tensor *import_by_table(PyObject *);
 
 // From storages.cpp.
 extern PyMethodDef storage_methods[];
