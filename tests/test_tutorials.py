@@ -45,6 +45,16 @@ def compile_plugin(folder: Path, name: str = "matmul") -> None:
     subprocess.run([*cc, *flags, str(source), "-o", str(library), "-lpthread"], check=True)
 
 
+def compile_tvm_functions(folder: Path) -> None:
+    """Do what docs/guides/native.md has a reader do in the shell: make tvm_functions.so."""
+    tvm_ffi = pytest.importorskip("tvm_ffi", reason="needs apache-tvm-ffi")
+    source, library = ROOT / "examples/native/tvm_functions.cpp", folder / "tvm_functions.so"
+    headers = [f"-I{each}" for each in tvm_ffi.libinfo.include_paths()]
+    flags = ["-std=c++17", "-O2", "-shared", "-fPIC", *headers]
+    cxx = os.environ.get("CXX", "c++").split()
+    subprocess.run([*cxx, *flags, str(source), "-o", str(library)], check=True)
+
+
 def build_engine(folder: Path) -> Path:
     """Do what docs/tutorial/second-engine.md has a reader do: build plait_tape."""
     package = folder / "tape"
@@ -65,6 +75,8 @@ WITH_CODE = [page for page in pages() if BLOCK.search(page.read_text())]
 def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
     if page.stem == "replacing":
         compile_plugin(tmp_path)
+    if page.stem == "native":
+        compile_tvm_functions(tmp_path)
     path = [os.environ.get("PYTHONPATH", "")]
     if page.stem == "profiling_gpt":
         path.insert(0, str(ROOT / "examples"))
@@ -119,6 +131,8 @@ def test_the_commands_of_a_page_run(name: str, tmp_path: Path) -> None:
     page = next(page for page in pages() if page.stem == name)
     if "pkg-config" in commands(page) and not shutil.which("pkg-config"):
         pytest.skip("pkg-config is not installed")
+    if "tvm-ffi-config" in commands(page) and not shutil.which("tvm-ffi-config"):
+        pytest.importorskip("tvm_ffi", reason="needs apache-tvm-ffi")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     (tmp_path / "mypackage.py").write_text(
         "from plait_optim import SGD\n\n\nclass Lion(SGD):\n    pass\n\n\nShampoo = Lion\n"

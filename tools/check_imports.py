@@ -44,6 +44,8 @@ WHOLE: dict[str, set[str]] = {"plait": set(), "torch": {"plait"}}
 # Imports of single parts that are never loaded by `import <package>`.
 PARTS: dict[str, set[str]] = {
     "plait_abi/build/": {"setuptools", "pybind11"},
+    # functions of operators for tvm-ffi, if a program asks for one
+    "plait_abi/_tvm_functions.py": {"tvm_ffi"},
     # samples have NumPy references, which emitters and tests use but running programs do not
     "plait_ops/": {"numpy"},
     # of the extra `images`, imported when an image is read

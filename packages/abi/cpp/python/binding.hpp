@@ -64,6 +64,11 @@ PyObject *held(plait_object *);
 // From kernels.cpp: kernels written in Python.
 bool add_kernels(PyObject *module);
 
+// From tvm_kernels.cpp and tvm_functions.cpp: functions of tvm-ffi as kernels, and operators as
+// functions of tvm-ffi.
+bool add_tvm(PyObject *module);
+extern PyMethodDef tvm_functions[];
+
 // From layers.cpp: a layer written in Python, which sees calls below the one for derivatives.
 bool add_layers(PyObject *module);
 
@@ -139,6 +144,9 @@ PyObject *ask_overrides(PyObject *function, PyObject *const *args, Py_ssize_t n,
 bool add_asking(PyObject *module);
 
 // From foreign.cpp, export.cpp and handle_type.cpp.
+// A handle on foreign bytes; takes `block` over, also on failure. Needs no GIL.
+plait_status foreign_tensor(plait_thread *, const DLTensor &, bool readonly,
+                            void (*release)(void *block), void *block, plait_tensor **out);
 plait_tensor *import_array(plait_thread *, PyObject *);
 plait_tensor *import_dlpack(plait_thread *, PyObject *capsule);
 // takes the struct over, also on failure
@@ -146,6 +154,9 @@ plait_tensor *import_managed(plait_thread *, DLManagedTensorVersioned *);
 PyObject *ask_dlpack(PyObject *array, const DLDevice *wanted, PyObject *copy);
 PyObject *export_dlpack(plait_tensor *, int versioned, uint64_t flags);
 DLManagedTensorVersioned *export_managed(plait_tensor *, uint64_t flags);
+// the same without the GIL and without an exception; nullptr if there is no memory. The tensor is
+// not on the device meta.
+DLManagedTensorVersioned *new_managed(plait_tensor *, uint64_t flags);
 int hand_over(plait_tensor *, PyObject *stream);
 void exported(plait_storage *, int out);  // exported by other means than DLPack, or the end of that
 // the live storage that these bytes were exported from, as a new reference, or nullptr

@@ -131,6 +131,10 @@ PyObject *reduce(PyObject *self, PyObject *) {
   return text ? Py_BuildValue("O(O)", reinterpret_cast<PyObject *>(state.device_type), text.get())
               : nullptr;
 }
+PyObject *dlpack_device(PyObject *self, PyObject *) {
+  const DLDevice d = value_of(self);
+  return Py_BuildValue("ii", int(d.device_type), int(d.device_id));
+}
 
 // The default device, which `with` changes for a while.
 
@@ -267,6 +271,9 @@ PyGetSetDef getters[] = {{"type", entry<get_type>, nullptr, "\"cpu\"", nullptr},
                           "the device's number, or None where there is one only", nullptr},
                          {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {{"__reduce__", entry<reduce>, METH_NOARGS, nullptr},
+                         {"__dlpack_device__", entry<dlpack_device>, METH_NOARGS,
+                          "__dlpack_device__($self, /)\n--\n\n(device type, device number) of "
+                          "DLPack."},
                          {"__enter__", entry<enter>, METH_NOARGS, nullptr},
                          {"__exit__", entry<leave>, METH_VARARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};

@@ -111,6 +111,10 @@ PyObject *reduce(PyObject *self, PyObject *) {
   return Py_BuildValue("O(s)", reinterpret_cast<PyObject *>(state.dtype_type),
                        name(value_of(self)));
 }
+PyObject *dlpack_data_type(PyObject *self, PyObject *) {
+  const DLDataType d = value_of(self);
+  return Py_BuildValue("iii", int(d.code), int(d.bits), int(d.lanes));
+}
 
 PyGetSetDef getters[] = {
     {"name", entry<get_name>, nullptr, "\"float32\"", nullptr},
@@ -121,8 +125,11 @@ PyGetSetDef getters[] = {
     {"dtype", entry<get_numpy>, nullptr, "NumPy's dtype object; lets NumPy accept a plait dtype",
      nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyMethodDef methods[] = {{"__reduce__", entry<reduce>, METH_NOARGS, nullptr},
-                         {nullptr, nullptr, 0, nullptr}};
+PyMethodDef methods[] = {
+    {"__reduce__", entry<reduce>, METH_NOARGS, nullptr},
+    {"__dlpack_data_type__", entry<dlpack_data_type>, METH_NOARGS,
+     "__dlpack_data_type__($self, /)\n--\n\n(type code, bits, lanes) of DLPack."},
+    {nullptr, nullptr, 0, nullptr}};
 
 PyType_Slot slots[] = {
     {Py_tp_new, reinterpret_cast<void *>(entry<make>)},

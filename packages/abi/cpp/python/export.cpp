@@ -1,5 +1,5 @@
-// Export of a tensor's bytes by DLPack, with a capsule or without. The export keeps the storage alive, not the
-// handle: `p.data = q` must not change what a consumer sees.
+// Export of a tensor's bytes by DLPack, with a capsule or without. The export keeps the storage
+// alive, not the handle: `p.data = q` must not change what a consumer sees.
 #include <plait/fork.hpp>
 
 #include <map>
@@ -158,22 +158,12 @@ int hand_over(plait_tensor *t, PyObject *stream) {
 
 namespace {
 
-// An export of a tensor's bytes, without what the two kinds of struct differ in.
-Exported *new_export(plait_tensor *t, int versioned) {
-  if (t->dl.device.device_type == PLAIT_META) {
-    PyErr_SetString(PyExc_BufferError,
-                    "__dlpack__: a tensor with bytes is required, got one on the device meta");
-    return nullptr;
-  }
-  if (t->storage->flags & PLAIT_STORAGE_READONLY && !versioned) {
-    PyErr_SetString(
-        PyExc_BufferError,
-        "__dlpack__: a read-only tensor needs a consumer of DLPack 1.0 (max_version=(1, 0))");
-    return nullptr;
-  }
+// An export of a tensor's bytes; nullptr if there is no memory. What the two kinds of struct differ
+// in is not filled.
+Exported *new_export(plait_tensor *t, DLTensor *(*part)(Exported *)) {
   const auto n = size_t(t->dl.ndim);
   auto *e = static_cast<Exported *>(std::malloc(sizeof(Exported) + 2 * n * sizeof(int64_t)));
-  if (!e) return PyErr_SetString(PyExc_MemoryError, "out of memory"), nullptr;
+  if (!e) return nullptr;
   for (size_t i = 0; i < n; i++) {
     e->dims[i] = t->dl.shape[i];
     e->dims[n + i] = t->dl.strides[i];
@@ -181,17 +171,38 @@ Exported *new_export(plait_tensor *t, int versioned) {
   e->storage = t->storage;
   plait_retain(e->storage);
   e->listed = handed_out(e->storage);
-  DLTensor &dl = versioned ? e->managed.versioned.dl_tensor : e->managed.old.dl_tensor;
-  dl = t->dl;
-  dl.shape = e->dims;
-  dl.strides = e->dims + n;
+  DLTensor *dl = part(e);
+  *dl = t->dl;
+  dl->shape = e->dims;
+  dl->strides = e->dims + n;
   return e;
+}
+
+bool has_bytes(const plait_tensor *t) {
+  if (t->dl.device.device_type != PLAIT_META) return true;
+  PyErr_SetString(PyExc_BufferError,
+                  "__dlpack__: a tensor with bytes is required, got one on the device meta");
+  return false;
+}
+
+DLManagedTensor *new_unversioned(plait_tensor *t) {
+  if (t->storage->flags & PLAIT_STORAGE_READONLY) {
+    PyErr_SetString(
+        PyExc_BufferError,
+        "__dlpack__: a read-only tensor needs a consumer of DLPack 1.0 (max_version=(1, 0))");
+    return nullptr;
+  }
+  Exported *e = new_export(t, [](Exported *made) { return &made->managed.old.dl_tensor; });
+  if (!e) return PyErr_NoMemory(), nullptr;
+  e->managed.old.manager_ctx = nullptr;
+  e->managed.old.deleter = [](DLManagedTensor *self) { drop(reinterpret_cast<Exported *>(self)); };
+  return &e->managed.old;
 }
 
 }  // namespace
 
-DLManagedTensorVersioned *export_managed(plait_tensor *t, uint64_t flags) {
-  Exported *e = new_export(t, 1);
+DLManagedTensorVersioned *new_managed(plait_tensor *t, uint64_t flags) {
+  Exported *e = new_export(t, [](Exported *made) { return &made->managed.versioned.dl_tensor; });
   if (!e) return nullptr;
   DLManagedTensorVersioned &m = e->managed.versioned;
   m.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
@@ -202,22 +213,19 @@ DLManagedTensorVersioned *export_managed(plait_tensor *t, uint64_t flags) {
   return &m;
 }
 
+DLManagedTensorVersioned *export_managed(plait_tensor *t, uint64_t flags) {
+  if (!has_bytes(t)) return nullptr;
+  DLManagedTensorVersioned *made = new_managed(t, flags);
+  return made ? made : (PyErr_NoMemory(), nullptr);
+}
+
 PyObject *export_dlpack(plait_tensor *t, int versioned, uint64_t flags) {
-  Exported *e;
-  if (versioned) {
-    e = reinterpret_cast<Exported *>(export_managed(t, flags));
-  } else {
-    e = new_export(t, 0);
-    if (e) {
-      e->managed.old.manager_ctx = nullptr;
-      e->managed.old.deleter = [](DLManagedTensor *self) {
-        drop(reinterpret_cast<Exported *>(self));
-      };
-    }
-  }
-  if (!e) return nullptr;
-  PyObject *capsule = PyCapsule_New(e, versioned ? "dltensor_versioned" : "dltensor", end_capsule);
-  if (!capsule) drop(e);
+  if (!has_bytes(t)) return nullptr;
+  void *made = versioned ? static_cast<void *>(export_managed(t, flags)) : new_unversioned(t);
+  if (!made) return nullptr;
+  PyObject *capsule =
+      PyCapsule_New(made, versioned ? "dltensor_versioned" : "dltensor", end_capsule);
+  if (!capsule) drop(static_cast<Exported *>(made));
   return capsule;
 }
 

@@ -38,8 +38,10 @@ Owner *new_owner() {
   return o;
 }
 
-// A handle on foreign bytes; takes the owner over, also on failure.
-plait_tensor *adopt(plait_thread *thread, const DLTensor &dl, bool readonly, Owner *owner) {
+}  // namespace
+
+plait_status foreign_tensor(plait_thread *thread, const DLTensor &dl, bool readonly,
+                            void (*release)(void *), void *block, plait_tensor **out) {
   const plait_runtime *runtime = thread->runtime;
   int64_t strides[PLAIT_MAX_DIMS], low = 0, high = 0, step = 1;
   bool empty = false;
@@ -70,15 +72,23 @@ plait_tensor *adopt(plait_thread *thread, const DLTensor &dl, bool readonly, Own
                                : nullptr;
   const bool ours = storage;
   if (s >= 0 && !ours)
-    s = runtime->storage_wrap(
-        thread, empty ? first : first + low * size, empty ? 0 : uint64_t((high - low + 1) * size),
-        dl.device, readonly ? PLAIT_STORAGE_READONLY : 0, release_owner, owner, &storage);
-  plait_tensor *t = nullptr;
+    s = runtime->storage_wrap(thread, empty ? first : first + low * size,
+                              empty ? 0 : uint64_t((high - low + 1) * size), dl.device,
+                              readonly ? PLAIT_STORAGE_READONLY : 0, release, block, &storage);
   const bool owned = s >= 0 && !ours;  // releasing the storage releases the owner
   if (s >= 0)
-    s = runtime->tensor_on(thread, storage, first, dl.dtype, dl.ndim, dl.shape, strides, &t);
+    s = runtime->tensor_on(thread, storage, first, dl.dtype, dl.ndim, dl.shape, strides, out);
   plait_release(storage);
-  if (!owned) release_owner(owner);
+  if (!owned) release(block);
+  return s;
+}
+
+namespace {
+
+// A handle on foreign bytes; takes the owner over, also on failure.
+plait_tensor *adopt(plait_thread *thread, const DLTensor &dl, bool readonly, Owner *owner) {
+  plait_tensor *t = nullptr;
+  const plait_status s = foreign_tensor(thread, dl, readonly, release_owner, owner, &t);
   if (s < 0) raise(thread, s);
   return s < 0 ? nullptr : t;
 }

@@ -1,33 +1,21 @@
 // Kernels written in Python: a callable registered as the kernel of an operator (docs/design/0008).
 #include <map>
-#include <memory>
 #include <string>
 
+#include "kernels.hpp"
 #include "values.hpp"
 
 namespace plait::python {
 namespace {
 
-// What the entry of a kernel points to. The tables of the registry outlive their kernels, because a
-// call may still use them; so does this struct, but `function` is released when the kernel is
-// closed.
-struct PythonKernel {
+struct PythonKernel : Registered {
+  explicit PythonKernel(PyObject *steals) : function(steals) {}
+  ~PythonKernel() override { Py_XDECREF(function); }
+  void close() override { Py_CLEAR(function); }
+
   PyObject *function;
-  uint64_t undo;
 };
 const char *const capsule_name = "plait_abi.kernel";
-
-class BelowLayers {  // operators that a kernel calls are not recorded
- public:
-  explicit BelowLayers(plait_thread *t) : thread_(t), before_(t->excluded) {
-    t->excluded = ~uint64_t(0);
-  }
-  ~BelowLayers() { thread_->excluded = before_; }
-
- private:
-  plait_thread *thread_;
-  uint64_t before_;
-};
 
 // A tensor as a kernel sees it: one that requires grad becomes a handle on the same bytes without
 // history.
@@ -46,7 +34,7 @@ plait_status run(plait_call *c) {
   if (interpreter_gone())
     return c->thread->runtime->fail(c, PLAIT_ERROR,
                                     "its kernel is written in Python, which has ended");
-  auto *kernel = static_cast<PythonKernel *>(c->self->ctx);
+  auto *kernel = static_cast<PythonKernel *>(static_cast<Registered *>(c->self->ctx));
   Gil gil;
   drain();
   Object function(kernel->function ? new_reference(kernel->function) : nullptr);
@@ -69,14 +57,9 @@ plait_status run(plait_call *c) {
 }
 
 // One plug-in for each module that registers kernels, so that reports and `detach` can name it.
-const plait_plugin *plugin_of(PyObject *function) {
+const plait_plugin *plugin_of(const char *owner) {
   static auto *const known = new std::map<std::string, std::unique_ptr<plait_plugin>>;
-  Object module(PyObject_GetAttrString(function, "__module__"));
-  if (!module) PyErr_Clear();
-  const char *text =
-      module && PyUnicode_Check(module.get()) ? PyUnicode_AsUTF8(module.get()) : "python-kernels";
-  if (!text) return nullptr;
-  const auto [at, fresh] = known->try_emplace(text);
+  const auto [at, fresh] = known->try_emplace(owner);
   if (fresh)
     at->second.reset(new plait_plugin{PLAIT_HEADER(plait_plugin), at->first.c_str(), PY_VERSION, 0,
                                       nullptr, nullptr});
@@ -90,40 +73,23 @@ PyObject *implement(PyObject *, PyObject *args) {
   if (!PyCallable_Check(function))
     return PyErr_Format(PyExc_TypeError, "kernel: `function` must be callable, got %s",
                         Py_TYPE(function)->tp_name);
-  DLDevice device;
-  const int converted = device_from(where, &device);
-  if (converted == PLAIT_CONVERSION_FAILED) return nullptr;
-  if (converted != PLAIT_CONVERTED)
-    return PyErr_Format(PyExc_TypeError, "kernel: `device` must be a device or its name, got %R",
-                        where);
-  plait_thread *thread = state.runtime->thread();
-  const plait_op *op = state.runtime->op(name);
-  if (!op)
-    return PyErr_Format(PyExc_AttributeError, "kernel: no operator named %s is defined", name);
-  if (op->flags & PLAIT_OP_VIEW)
-    return PyErr_Format(PyExc_ValueError, "kernel: %s is a view, which no kernel runs for", name);
-  const plait_plugin *who = plugin_of(function);
-  if (!who) return nullptr;
-  auto *made = new PythonKernel{new_reference(function), 0};
-  plait_status s = state.runtime->attach(thread, who);
-  if (s >= 0)
-    s = state.runtime->implement(thread, op, uint32_t(device.device_type), run, made, who,
-                                 &made->undo);
-  if (s >= 0) return PyCapsule_New(made, capsule_name, nullptr);
-  Py_DECREF(function);
-  delete made;
-  return raise(thread, s);
+  Object module(PyObject_GetAttrString(function, "__module__"));
+  if (!module) PyErr_Clear();
+  const char *owner =
+      module && PyUnicode_Check(module.get()) ? PyUnicode_AsUTF8(module.get()) : "python-kernels";
+  if (!owner) return nullptr;
+  return register_kernel(name, where, owner, run,
+                         std::make_unique<PythonKernel>(new_reference(function)));
 }
 
 PyObject *retract(PyObject *, PyObject *capsule) {
-  auto *kernel = static_cast<PythonKernel *>(PyCapsule_GetPointer(capsule, capsule_name));
+  auto *kernel = static_cast<Registered *>(PyCapsule_GetPointer(capsule, capsule_name));
   if (!kernel) return nullptr;
-  PyObject *function = std::exchange(kernel->function, nullptr);
-  if (!function) Py_RETURN_NONE;
+  if (!std::exchange(kernel->open, false)) Py_RETURN_NONE;
   plait_thread *thread = state.runtime->thread();
   // detaching its plug-in may have removed the kernel before
   if (state.runtime->retract(thread, kernel->undo) < 0) state.runtime->clear(thread);
-  Py_DECREF(function);
+  kernel->close();
   Py_RETURN_NONE;
 }
 
@@ -136,6 +102,29 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+PyObject *register_kernel(const char *name, PyObject *where, const char *owner, plait_kernel fn,
+                          std::unique_ptr<Registered> made) {
+  plait_thread *thread = state.runtime->thread();
+  const plait_op *op = state.runtime->op(name);
+  DLDevice device;
+  const int converted = device_from(where, &device);
+  if (converted == PLAIT_NOT_CONVERTIBLE)
+    PyErr_Format(PyExc_TypeError, "kernel: `device` must be a device or its name, got %R", where);
+  else if (!op)
+    PyErr_Format(PyExc_AttributeError, "kernel: no operator named %s is defined", name);
+  else if (op->flags & PLAIT_OP_VIEW)
+    PyErr_Format(PyExc_ValueError, "kernel: %s is a view, which no kernel runs for", name);
+  if (PyErr_Occurred()) return nullptr;
+  const plait_plugin *who = plugin_of(owner);
+  plait_status s = state.runtime->attach(thread, who);
+  if (s >= 0)
+    s = state.runtime->implement(thread, op, uint32_t(device.device_type), fn, made.get(), who,
+                                 &made->undo);
+  if (s < 0) return raise(thread, s);
+  made->open = true;
+  return PyCapsule_New(made.release(), capsule_name, nullptr);
+}
 
 bool add_kernels(PyObject *module) { return PyModule_AddFunctions(module, functions) == 0; }
 

@@ -247,7 +247,7 @@ bool add_all(PyObject *module) {
          add_devices(module) && add_streams(module) && add_generators(module) &&
          add_handle_type(module) && add_asking(module) && add_operators(module) &&
          add_functions(module) && add_ranges(module) && add_host(module) && add_kernels(module) &&
-         add_layers(module) && add_probes(module) && add_communicators(module) &&
+         add_tvm(module) && add_layers(module) && add_probes(module) && add_communicators(module) &&
          add_engine(module) && add_capsules(module);
 }
 

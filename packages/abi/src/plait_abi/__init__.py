@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from plait_abi._kernel import Kernel, kernel
     from plait_abi._probe import Counts, Probe
     from plait_abi._report import Record, Report, records, report
+    from plait_abi._tvm_functions import tvm_function
 
 __all__ = [
     "ArgumentError",
@@ -90,6 +91,7 @@ __all__ = [
     "runtime",
     "set_default_device",
     "set_grad_enabled",
+    "tvm_function",
     "use",
 ]
 
@@ -108,6 +110,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module("plait_abi._kernel"), name)
     elif name in ("Counts", "Probe"):
         value = getattr(import_module("plait_abi._probe"), name)
+    elif name == "tvm_function":
+        value = import_module("plait_abi._tvm_functions").tvm_function
     else:
         value = getattr(import_module("plait_abi._binding"), name)
     globals()[name] = value

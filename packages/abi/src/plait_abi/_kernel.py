@@ -1,7 +1,8 @@
-"""Kernels written in Python."""
+"""Kernels that are functions of Python, or of tvm-ffi."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
@@ -16,7 +17,11 @@ class Kernel:
 
     def __init__(self, name: str, function: Callable[..., Any], device: Any) -> None:
         self._name = name
-        self._registered = _binding.implement(name, function, device)
+        address = _address_in_tvm(function)
+        if address:
+            self._registered = _binding.implement_tvm(name, address, device)
+        else:
+            self._registered = _binding.implement(name, function, device)
 
     def __repr__(self) -> str:
         return f"<kernel of {self._name}>"
@@ -37,8 +42,16 @@ class Kernel:
         self.close()
 
 
+def _address_in_tvm(function: Any) -> int:
+    """Return the address of a function of tvm-ffi; 0 for all others."""
+    tvm_ffi = sys.modules.get("tvm_ffi")
+    if tvm_ffi is None or not isinstance(function, tvm_ffi.Function):
+        return 0
+    return int(function.__chandle__())
+
+
 def kernel(name: str, function: Callable[..., Any], device: Any = "cpu") -> Kernel:
-    """Register a Python function as the kernel of an operator.
+    """Register a Python function, or a function of tvm-ffi, as the kernel of an operator.
 
     ``function(*arguments, *results)`` gets every argument of the schema in its order, defaults
     filled in, and then the results: tensors that have their shape and dtype already and whose
@@ -48,9 +61,14 @@ def kernel(name: str, function: Callable[..., Any], device: Any = "cpu") -> Kern
     leave the call to the kernel before it. An exception that it raises reaches the caller of the
     operator.
 
+    A ``tvm_ffi.Function``, such as one of a compiled module, is called without Python and without
+    the GIL. It gets tensors of tvm-ffi on the same memory, and arrays for lists, and fills its
+    results in, too. If its error has the kind ``NotImplementedError``, the
+    call is left to the kernel before it.
+
     Args:
         name: the operator, ``"exp"``, or one overload of several, ``"max.dim"``.
-        function: the kernel; it is called with the GIL held, on any thread.
+        function: the kernel; one of Python is called with the GIL held, on any thread.
         device: the kind of device whose tensors it computes.
 
     Returns: The registration. `Kernel.close` or the end of a ``with`` block removes it; without
