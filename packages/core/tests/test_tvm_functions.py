@@ -100,12 +100,16 @@ def test_a_compiled_kernel_serves_declines_and_ends(compiled: Any) -> None:
 
 
 def test_errors_of_a_kernel_reach_the_caller(compiled: Any) -> None:
-    with plait_abi.kernel("exp", compiled.failing):
-        with pytest.raises(IndexError, match=r"exp: out of range in the kernel"):
-            pc.exp(pc.zeros(2))
-    with plait_abi.kernel("exp", compiled.answering):
-        with pytest.raises(TypeError, match="returns nothing"):
-            pc.exp(pc.zeros(2))
+    with (
+        plait_abi.kernel("exp", compiled.failing),
+        pytest.raises(IndexError, match=r"exp: out of range in the kernel"),
+    ):
+        pc.exp(pc.zeros(2))
+    with (
+        plait_abi.kernel("exp", compiled.answering),
+        pytest.raises(TypeError, match="returns nothing"),
+    ):
+        pc.exp(pc.zeros(2))
     with pytest.raises(AttributeError, match="no operator named nothing"):
         plait_abi.kernel("nothing", compiled.failing)
     with pytest.raises(ValueError, match="transpose is a view"):
@@ -119,9 +123,11 @@ def test_a_kernel_gets_lists_and_numbers(compiled: Any) -> None:
     with plait_abi.kernel("cat", compiled.cat_kernel):
         assert pc.cat([pc.full((1, 2), 5.0), pc.ones(1, 1)], 1).tolist() == [[5.0, 5.0, 5.0]]
     assert compiled.saw(3) == 21
-    with plait_abi.kernel("mul", compiled.failing):
-        with pytest.raises(TypeError, match="mul: tvm-ffi has no complex numbers"):
-            pc.ones(2) * 1j
+    with (
+        plait_abi.kernel("mul", compiled.failing),
+        pytest.raises(TypeError, match="mul: tvm-ffi has no complex numbers"),
+    ):
+        pc.ones(2) * 1j
 
 
 def test_a_kernel_of_python_through_tvm() -> None:
@@ -137,9 +143,11 @@ def test_a_kernel_of_python_through_tvm() -> None:
     with plait_abi.kernel("neg", tvm_ffi.convert(neg)):
         assert pc.neg(pc.ones(2)).tolist() == [51.0, 51.0]
     assert calls == [(2,)]
-    with plait_abi.kernel("neg", tvm_ffi.convert(broken)):
-        with pytest.raises(Exception, match="of mine"):
-            pc.neg(pc.ones(2))
+    with (
+        plait_abi.kernel("neg", tvm_ffi.convert(broken)),
+        pytest.raises(Exception, match="of mine"),
+    ):
+        pc.neg(pc.ones(2))
 
 
 def test_closing_while_other_threads_call(compiled: Any) -> None:
