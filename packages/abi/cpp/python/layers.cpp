@@ -1,6 +1,7 @@
-// A layer written in Python (docs/design/0033): one function that sees the calls on tensors that
-// are marked, and every call of a thread that asks for it. It runs below the layers that record
-// derivatives, so it sees what these compute, backward passes too.
+// Calls that functions of Python serve for a layer, and a layer written in Python (docs/design/0033):
+// one function that sees the calls on tensors that are marked, and every call of a thread that asks
+// for it. It runs below the layers that record derivatives, so it sees what these compute, backward
+// passes too.
 #include <vector>
 
 #include "values.hpp"
@@ -16,9 +17,10 @@ uint64_t layer_bit;  // 0: there is no layer yet
 // tensors; the parts of a decomposition are seen as the whole was.
 class Inside {
  public:
-  Inside(plait_thread *t, bool seen) : thread_(t), excluded_(t->excluded), included_(t->included) {
-    t->excluded |= ~(layer_bit | (layer_bit - 1));
-    if (!seen) t->included &= ~layer_bit;
+  Inside(plait_thread *t, uint64_t bit, bool seen)
+      : thread_(t), excluded_(t->excluded), included_(t->included) {
+    t->excluded |= ~(bit | (bit - 1));
+    if (!seen) t->included &= ~bit;
   }
   Inside(const Inside &) = delete;
   ~Inside() {
@@ -105,34 +107,7 @@ bool take_results(plait_call *c, PyObject *answer) {
   return true;
 }
 
-plait_status run(plait_call *c) {
-  if (interpreter_gone()) return state.runtime->call_below(c);
-  Gil gil;
-  drain();
-  Object function(layer_function ? new_reference(layer_function) : nullptr);
-  if (!function) return state.runtime->call_below(c);
-  Object answer;
-  {
-    const Inside inside(c->thread, false);
-    Object args(
-        tuple_of(c->n_in, [&](uint32_t i) { return object_from(c->in[i], tensor_object); }));
-    const uint32_t n_targets = c->form == PLAIT_FUNCTION ? 0 : c->n_out;
-    Object targets(
-        args
-            ? tuple_of(n_targets, [&](uint32_t i) { return object_from(c->out[i], tensor_object); })
-            : nullptr);
-    answer = Object(targets ? PyObject_CallFunction(function.get(), "sIOO", c->op->name,
-                                                    unsigned(c->form), args.get(), targets.get())
-                            : nullptr);
-  }
-  if (!answer) return keep(c->thread);
-  if (answer.get() == Py_Ellipsis) {
-    const Inside inside(c->thread, true);
-    return state.runtime->decompose(c);
-  }
-  if (answer.get() == Py_NotImplemented) return state.runtime->call_below(c);
-  return take_results(c, answer.get()) ? plait_status(PLAIT_OK) : keep(c->thread);
-}
+plait_status run(plait_call *c) { return serve(c, &layer_function, layer_bit); }
 
 const plait_plugin plugin{
     PLAIT_HEADER(plait_plugin), "python-layer", PY_VERSION, 0, nullptr, nullptr};
@@ -189,6 +164,35 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+plait_status serve(plait_call *c, PyObject **function, uint64_t bit) {
+  if (interpreter_gone()) return state.runtime->call_below(c);
+  Gil gil;
+  drain();
+  Object called(*function ? new_reference(*function) : nullptr);
+  if (!called) return state.runtime->call_below(c);
+  Object answer;
+  {
+    const Inside inside(c->thread, bit, false);
+    Object args(
+        tuple_of(c->n_in, [&](uint32_t i) { return object_from(c->in[i], tensor_object); }));
+    const uint32_t n_targets = c->form == PLAIT_FUNCTION ? 0 : c->n_out;
+    Object targets(
+        args
+            ? tuple_of(n_targets, [&](uint32_t i) { return object_from(c->out[i], tensor_object); })
+            : nullptr);
+    answer = Object(targets ? PyObject_CallFunction(called.get(), "sIOO", c->op->name,
+                                                    unsigned(c->form), args.get(), targets.get())
+                            : nullptr);
+  }
+  if (!answer) return keep(c->thread);
+  if (answer.get() == Py_Ellipsis) {
+    const Inside inside(c->thread, bit, true);
+    return state.runtime->decompose(c);
+  }
+  if (answer.get() == Py_NotImplemented) return state.runtime->call_below(c);
+  return take_results(c, answer.get()) ? plait_status(PLAIT_OK) : keep(c->thread);
+}
 
 bool add_layers(PyObject *module) { return PyModule_AddFunctions(module, functions) == 0; }
 

@@ -232,7 +232,8 @@ const plait_python *publish() {
                         ask_dlpack,
                         hand_over,
                         import_managed,
-                        export_managed};
+                        export_managed,
+                        serve};
   t.runtime = state.runtime;
   t.operator_type = state.operator_type;
   t.dtype_type = state.dtype_type;

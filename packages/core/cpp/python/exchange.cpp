@@ -1,4 +1,5 @@
 // Exchange without a copy: the buffer protocol, NumPy, DLPack.
+#include "batching.hpp"
 #include "overriding.hpp"
 
 namespace plait::core {
@@ -266,6 +267,7 @@ PyObject *numpy() {
 }
 
 bool refuse_grad(plait_tensor *t, const char *who, PyObject *exception) {
+  if (!refuse_batched(t, who)) return false;
   const plait_engine *e = role<plait_engine>(state.runtime);
   if (!e || !((t->layers >> e->layer & 1) || (t->base && !e->is_leaf(e->ctx, t)))) return true;
   PyErr_Format(exception,

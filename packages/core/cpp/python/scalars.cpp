@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "batching.hpp"
 #include "overriding.hpp"
 
 namespace plait::core {
@@ -141,6 +142,7 @@ OnHost::OnHost(plait_tensor *t, const char *who) {
                  "%s: a tensor with bytes is required, got one on the device meta", who);
     return;
   }
+  if (!refuse_batched(t, who)) return;
   plait_thread *thread = state.runtime->thread();
   const plait_status s = state.runtime->host_copy(thread, t, &here_);
   if (s < 0) raise(thread, s);

@@ -1,34 +1,35 @@
 """Tensors of all samples of a batch, which look like the tensor of one sample: the values inside a
 function that `vmap` calls.
 
-Operators on them arrive below the layer that records derivatives (`plait_core.overrides`), where a
-batching rule makes one call for all samples.
+Such a tensor has the shape, dtype and device of a sample. Operators on it arrive below the layer
+that records derivatives, where a batching rule makes one call for all samples; engines keep it as
+other handles on the same memory, which are batched tensors, too.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import plait
 from plait.autograd import Function
-from plait_abi.imports import import_module
-from plait_core import overrides
+from plait_core import _core
 
 __all__ = [
-    "BatchedTensor",
     "begin",
     "end",
     "enter",
-    "leave",
     "find_level",
     "innermost",
+    "leave",
+    "level_of",
     "note_leaf",
-    "recognized",
+    "samples_of",
     "unwrapped",
+    "watch_random",
     "wrapped",
 ]
 
@@ -65,29 +66,20 @@ def find_level(number: int) -> _Level | None:
     return next((each for each in _thread.levels if each.number == number), None)
 
 
-class BatchedTensor(plait.Tensor):
-    """The samples of a batch as one tensor with the shape, dtype and device of a sample.
+level_of: Callable[[Any], tuple[Any, int] | None] = _core._samples
+"""Return all samples of a batched tensor and its level; None for other values."""
 
-    `value` holds all samples, along dimension 0; `level` is the number of the call of `vmap` that
-    it belongs to.
-    """
+watch_random = _core._watch_random
+"""Let operators of this thread that draw random numbers be seen, or no longer."""
 
-    value: Any
-    level: int
+wrapped: Callable[[Any, int], Any] = _core._batch
+"""Return the samples along dimension 0 of a tensor as one batched tensor."""
 
-    def __repr__(self) -> str:
-        return f"BatchedTensor(level={self.level}, value={self.value!r})"
 
-    def read(self, *args: Any, **kwargs: Any) -> Any:
-        """Refuse to read elements in Python."""
-        raise RuntimeError(
-            "vmap: the function reads the elements of a sample in Python (item(), float(), bool(), "
-            "tolist() or numpy(), as in `if x > 0`); that is not possible for all samples at once: "
-            "use where() and other operators"
-        )
-
-    item = tolist = numpy = to_numpy = read
-    __array__ = __array_function__ = __array_ufunc__ = read
+def samples_of(tensor: Any, level: int) -> Any:
+    """Return all samples of a tensor that is batched at this level; None for others."""
+    found = level_of(tensor)
+    return found[0] if found is not None and found[1] == level else None
 
 
 def begin(size: int, randomness: str) -> int:
@@ -101,53 +93,11 @@ def end() -> None:
     _thread.levels.pop()
 
 
-# What is in memory that stands for samples, by its address: engines keep results as other handles
-# on the same memory.
-_values: dict[int, tuple[Any, int]] = {}
-_BYTES_ALONE = frozenset({plait.bfloat16})  # dtypes that NumPy does not have
-
-
-def _memory(value: Any) -> Any:
-    """Return memory for a sample, which nobody reads, as a tensor; its end is noticed."""
-    np = import_module("numpy")
-    shape, dtype = tuple(value.shape[1:]), value.dtype
-    if dtype in _BYTES_ALONE:
-        array = np.empty((*shape, dtype.itemsize), np.uint8)
-        return array, plait.from_numpy(array).view(dtype).reshape(shape)
-    array = np.empty(shape, _numpy_dtype(dtype))
-    return array, plait.from_numpy(array)
-
-
-@functools.cache
-def _numpy_dtype(dtype: Any) -> Any:
-    return plait.empty(0, dtype=dtype).numpy().dtype
-
-
-def wrapped(value: Any, level: int) -> BatchedTensor:
-    """Return the samples along dimension 0 of a tensor as one batched tensor."""
-    array, data = overrides.unseen(_memory, value)
-    made: BatchedTensor = plait.Tensor._make_subclass(BatchedTensor, data, False)
-    made.value, made.level = value, level
-    address = made.data_ptr()
-    _values[address] = (value, level)
-    weakref.finalize(array, _values.pop, address, None).atexit = False
-    return made
-
-
-def recognized(tensor: Any) -> Any:
-    """Return the batched tensor that a tensor is another handle of, else the tensor."""
-    found = _values.get(tensor.data_ptr())
-    if found is None:
-        return tensor
-    made = plait.Tensor._make_subclass(BatchedTensor, tensor, False)
-    made.value, made.level = found
-    return made
-
-
 def unwrapped(tensor: Any, level: int, size: int) -> Any:
     """Return all samples of a tensor along dimension 0; one that is not batched is repeated."""
-    if isinstance(tensor, BatchedTensor) and tensor.level == level:
-        return tensor.value
+    samples = samples_of(tensor, level)
+    if samples is not None:
+        return samples
     return tensor.unsqueeze(0).expand(size, *tensor.shape)
 
 
@@ -165,8 +115,8 @@ class _Enter(Function):
 class _Leave(Function):
     @staticmethod
     def forward(ctx: Any, tensor: Any) -> Any:
-        ctx.level = tensor.level
-        return tensor.value.detach()
+        samples, ctx.level = level_of(tensor)
+        return samples.detach()
 
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> Any:
@@ -180,8 +130,9 @@ def enter(value: Any, level: int) -> Any:
 
 def leave(tensor: Any, level: int, size: int) -> Any:
     """Return `unwrapped` of a tensor, with its history."""
-    if isinstance(tensor, BatchedTensor) and tensor.level == level:
-        return _Leave.apply(tensor) if tensor.requires_grad else tensor.value
+    samples = samples_of(tensor, level)
+    if samples is not None:
+        return _Leave.apply(tensor) if tensor.requires_grad else samples
     return unwrapped(tensor, level, size)
 
 
@@ -197,6 +148,6 @@ def note_leaf(leaf: Any) -> None:
 
 
 def _summed(gradient: Any) -> Any:
-    while isinstance(gradient, BatchedTensor) and find_level(gradient.level) is None:
-        gradient = leave(gradient, gradient.level, 0).sum(0)
+    while (found := level_of(gradient)) is not None and find_level(found[1]) is None:
+        gradient = leave(gradient, found[1], 0).sum(0)
     return gradient

@@ -5,17 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import plait
-from plait_torch import _batched_tensor, _torch_dispatch, _torch_function
-from plait_torch._batched_tensor import (
-    BatchedTensor,
-    find_level,
-    innermost,
-    note_leaf,
-    recognized,
-    wrapped,
-)
-from plait_torch._batching_rules import Call, by_loop, is_random, leading, rule_of
-from plait_torch._torch_dispatch import UNTOUCHED
+from plait_core import _core
+from plait_torch import _batched_tensor
+from plait_torch._batched_tensor import find_level, innermost, level_of, note_leaf, wrapped
+from plait_torch._batching_rules import Call, by_loop, is_random, leading, one_of, rearrangements, rule_of
 
 __all__ = ["begin", "serve"]
 
@@ -26,58 +19,32 @@ def begin(size: int, randomness: str) -> int:
     """Begin a call of `vmap` in this thread; return its number."""
     global _begun
     if not _begun:
+        _core._set_batching(serve, note_leaf, rearrangements())
         _begun = True
-        kind: Any = BatchedTensor
-        kind.__torch_dispatch__ = classmethod(_unreachable)
-        kind.__torch_function__ = staticmethod(_torch_function.disabled)
-        _torch_dispatch.serve_first(serve, _refuse_to_read)
-    _torch_dispatch.watch(BatchedTensor)  # again where the layer was taken back
     return _batched_tensor.begin(size, randomness)
 
 
-def _unreachable(cls: Any, *args: Any, **kwargs: Any) -> Any:
-    raise AssertionError("the layer serves batched tensors itself")
-
-
-def _refuse_to_read(tensor: Any) -> None:
-    tensor = recognized(tensor)
-    if isinstance(tensor, BatchedTensor):
-        tensor.read()
-
-
-def _resolved(values: Any, found: list[BatchedTensor]) -> list[Any]:
-    """Return values in which other handles of batched tensors are these; add those to `found`."""
-    made = []
+def _find(values: Any, found: list[tuple[Any, int]]) -> None:
     for value in values:
-        kind = type(value)
-        if kind is BatchedTensor:
-            found.append(value)
-        elif kind is list or kind is tuple:
-            value = kind(_resolved(value, found)) if value else value
-        elif kind is plait.Tensor:
-            value = recognized(value)
-            if type(value) is BatchedTensor:
-                found.append(value)
-        made.append(value)
-    return made
+        if isinstance(value, (list, tuple)):
+            _find(value, found)
+        elif (batch := level_of(value)) is not None:
+            found.append(batch)
 
 
 def serve(name: str, form: int, args: Any, targets: Any) -> Any:
-    """Serve a call that plait's core sees, if an argument is batched; else return `UNTOUCHED`.
+    """Serve a call on batched tensors, or one that draws random numbers, for plait's core.
 
     The innermost level is taken; the rule's own calls come here again for the others.
     """
-    found: list[BatchedTensor] = []
-    args = _resolved(args, found)
+    found: list[tuple[Any, int]] = []
+    _find(args, found)
     if targets:
-        targets = _resolved(targets, found)
+        _find(targets, found)
     if not found:
-        return _draw(name, args) if form == 0 and is_random(name) else UNTOUCHED
-    level = max(each.level for each in found)
-    size = next(each.value.shape[0] for each in found if each.level == level)
-    for value in args:
-        if plait.is_tensor(value) and value.requires_grad and value.is_leaf:
-            note_leaf(value)
+        return _draw(name, args) if form == 0 else NotImplemented
+    samples, level = max(found, key=_number)
+    size = samples.shape[0]
     here = find_level(level)
     randomness = here.randomness if here is not None else "error"
     if is_random(name) and randomness == "error":
@@ -94,6 +61,10 @@ def serve(name: str, form: int, args: Any, targets: Any) -> Any:
     return _wrapped(made, level) if form == 0 else _into(call, targets, _wrapped(made, level))
 
 
+def _number(batch: tuple[Any, int]) -> int:
+    return batch[1]
+
+
 def _drawn(name: str) -> RuntimeError:
     return RuntimeError(
         f"vmap: {name} draws random numbers; say `randomness='different'` for other numbers in "
@@ -105,12 +76,12 @@ def _draw(name: str, args: Any) -> Any:
     """Draw random numbers that do not depend on a batched tensor."""
     level = innermost()
     if level is None or level.randomness == "same":
-        return UNTOUCHED
+        return NotImplemented
     if level.randomness == "error":
         raise _drawn(name)
     call = Call(name, args, level.number, level.size, "different")
     if name.partition(".")[0].endswith("_") or name == "randperm":
-        return UNTOUCHED if name != "randperm" else _wrapped(by_loop(call), level.number)
+        return NotImplemented if name != "randperm" else _wrapped(by_loop(call), level.number)
     return _wrapped(leading(call), level.number)
 
 
@@ -143,7 +114,7 @@ def _assign(call: Call, target: Any, result: Any) -> None:
     data = call.all(result)
     if missing > 0:
         data = data.reshape(call.size, *(1,) * missing, *data.shape[1:])
-    target.value.copy_(data)
+    call.some(target).copy_(data)
 
 
 def _write(call: Call) -> Any:
@@ -154,7 +125,7 @@ def _write(call: Call) -> Any:
     elif call.name == "index_put_tensors_":
         _put(call)
     elif not any(call.is_batched(each) for each in rest) and call.is_batched(target):
-        _binding_call(call, target.value, rest)
+        _binding_call(call, call.some(target), rest)
     else:
         raise NotImplementedError(f"vmap: there is no batching rule for {call.name}")
     return target
@@ -174,6 +145,6 @@ def _put(call: Call) -> None:
     if not call.is_batched(target):
         _assign(call, target, target)
     for i in range(call.size):
-        chosen = [each.value[i] if call.is_batched(each) else each for each in indices]
-        one = values.value[i] if call.is_batched(values) else values
-        call.run([target.value[i], chosen, one, accumulate])
+        chosen = [one_of(call, each, i) for each in indices]
+        one = one_of(call, values, i)
+        call.run([call.some(target)[i], chosen, one, accumulate])

@@ -18,9 +18,18 @@ from typing import Any
 
 import plait
 from plait_abi import _binding
-from plait_torch._batched_tensor import BatchedTensor
+from plait_torch._batched_tensor import samples_of
 
-__all__ = ["Call", "by_loop", "is_random", "kind_of", "leading", "rule_of"]
+__all__ = [
+    "Call",
+    "by_loop",
+    "is_random",
+    "kind_of",
+    "leading",
+    "one_of",
+    "rearrangements",
+    "rule_of",
+]
 
 Rule = Callable[["Call"], Any]
 
@@ -61,18 +70,20 @@ class Call:
 
     def is_batched(self, value: Any) -> bool:
         """Return whether a value has a part for each sample."""
-        return isinstance(value, BatchedTensor) and value.level == self.level
+        return plait.is_tensor(value) and samples_of(value, self.level) is not None
 
     def some(self, value: Any) -> Any:
         """Return all samples if the value is batched, else the value."""
-        return value.value if self.is_batched(value) else value
+        samples = samples_of(value, self.level) if plait.is_tensor(value) else None
+        return value if samples is None else samples
 
     def all(self, value: Any) -> Any:
         """Return all samples of a tensor along dimension 0; other values as they are."""
-        if self.is_batched(value):
-            return value.value
         if plait.is_tensor(value):
-            return value.unsqueeze(0).expand(self.size, *value.shape)
+            samples = samples_of(value, self.level)
+            if samples is None:
+                return value.unsqueeze(0).expand(self.size, *value.shape)
+            return samples
         if isinstance(value, (list, tuple)):
             return type(value)(self.all(each) for each in value)
         return value
@@ -103,7 +114,7 @@ def _aligned(call: Call, value: Any, ndim: int) -> Any:
     if not call.is_batched(value):
         return value
     missing = ndim - value.ndim
-    data = value.value
+    data = call.some(value)
     return data.reshape(data.shape[0], *(1,) * missing, *data.shape[1:]) if missing else data
 
 
@@ -254,18 +265,18 @@ def _mm(call: Call) -> Any:
 def _mv(call: Call) -> Any:
     matrix, vector = call.args
     if not call.is_batched(matrix):
-        return plait.matmul(vector.value, matrix.t())
+        return plait.matmul(call.some(vector), matrix.t())
     if not call.is_batched(vector):
-        return plait.matmul(matrix.value, vector)
-    return plait.matmul(matrix.value, vector.value.unsqueeze(-1)).squeeze(-1)
+        return plait.matmul(call.some(matrix), vector)
+    return plait.matmul(call.some(matrix), call.some(vector).unsqueeze(-1)).squeeze(-1)
 
 
 def _dot(call: Call) -> Any:
     x, y = call.args
     if call.is_batched(x) and call.is_batched(y):
-        return plait.matmul(x.value.unsqueeze(1), y.value.unsqueeze(2)).reshape(call.size)
+        return plait.matmul(call.some(x).unsqueeze(1), call.some(y).unsqueeze(2)).reshape(call.size)
     batched, other = (x, y) if call.is_batched(x) else (y, x)
-    return plait.matmul(batched.value, other)
+    return plait.matmul(call.some(batched), other)
 
 
 def _addmm(call: Call) -> Any:
@@ -282,7 +293,7 @@ def _addmm(call: Call) -> Any:
 def _linear(call: Call) -> Any:
     x, weight, bias = call.args
     if not call.is_batched(weight) and not call.is_batched(bias):
-        return call.run([x.value, weight, bias])
+        return call.run([call.some(x), weight, bias])
     across = call.some(weight).transpose(-1, -2)
     if call.is_batched(weight) and x.ndim == 1:
         made = plait.matmul(call.all(x).unsqueeze(1), across).squeeze(1)
@@ -534,7 +545,7 @@ def _index_select(call: Call) -> Any:
 
 
 def _spread_index(call: Call, index: Any, data: Any, at: int) -> Any:
-    chosen = index.value.reshape(call.size, -1)
+    chosen = call.some(index).reshape(call.size, -1)
     shape = [1] * data.ndim
     shape[0], shape[at] = call.size, chosen.shape[1]
     full = list(data.shape)
@@ -561,9 +572,9 @@ def _offsets(call: Call, indices: Any, count: int) -> Any:
 def _embedding(call: Call) -> Any:
     weight, indices, padding = call.args
     if not call.is_batched(weight):
-        return call.run([weight, indices.value, padding])
+        return call.run([weight, call.some(indices), padding])
     rows = _offsets(call, indices, weight.shape[0])
-    return call.run([_rows(weight.value), rows, -1])
+    return call.run([_rows(call.some(weight)), rows, -1])
 
 
 def _embedding_backward(call: Call) -> Any:
@@ -689,18 +700,19 @@ def by_loop(call: Call) -> Any:
     """Call the operator for each sample: for those without a rule."""
     made = []
     for i in range(call.size):
-        args = [_one(call, each, i) for each in call.args]
+        args = [one_of(call, each, i) for each in call.args]
         made.append(call.run(args) if call.names else _binding.operator(call.name)(*args))
     if isinstance(made[0], (tuple, list)):
         return tuple(plait.stack([each[i] for each in made]) for i in range(len(made[0])))
     return plait.stack(made)
 
 
-def _one(call: Call, value: Any, i: int) -> Any:
+def one_of(call: Call, value: Any, i: int) -> Any:
+    """Return sample `i` of an argument."""
     if call.is_batched(value):
-        return value.value[i]
+        return call.some(value)[i]
     if isinstance(value, (list, tuple)):
-        return type(value)(_one(call, each, i) for each in value)
+        return type(value)(one_of(call, each, i) for each in value)
     return value
 
 
@@ -739,3 +751,44 @@ def rule_of(name: str) -> Rule | None:
     if kind == "reduction":
         return _reduction
     return None if kind == "composite" else by_loop
+
+
+# ---- rules that only rearrange arguments ---------------------------------------------------------
+
+# what plait's core does with an argument (packages/core/cpp/python/batching.cpp)
+_AS_IT_IS, _SOME, _ALL, _DIM, _SIZE, _REDUCED = range(6)
+_MEMORY = frozenset({"clone", "empty_like", "full_like", "ones_like", "zeros_like"})
+
+
+def rearrangements() -> dict[str, tuple[bytes, bool]]:
+    """Return the rules that plait's core follows itself: what happens to each argument of an
+    operator, and whether its first argument must have dimensions.
+
+    Calls that such a rule is not enough for arrive at `rule_of`, as those of other operators do.
+    """
+    found = {}
+    for name, definition in _definitions().items():
+        rule = rule_of(name)
+        arguments = definition["arguments"]
+        if rule is _pointwise:
+            actions = [_SOME] * len(arguments)
+        elif rule is _reduction and any(each["name"] == "dim" for each in arguments):
+            actions = [_reduction_action(i, each["name"]) for i, each in enumerate(arguments)]
+        elif rule is leading and name not in _MEMORY:
+            actions = [_leading_action(each) for each in arguments]
+        else:
+            continue
+        found[name] = bytes(actions), rule is leading and name in _OF_NUMBERS
+    return found
+
+
+def _reduction_action(index: int, name: str) -> int:
+    return _ALL if index == 0 else _REDUCED if name == "dim" else _AS_IT_IS
+
+
+def _leading_action(argument: dict[str, Any]) -> int:
+    if argument["name"] in _DIMS:
+        return _DIM
+    if argument["name"] in _SIZES:
+        return _SIZE
+    return _ALL

@@ -14,13 +14,11 @@ from typing import Any
 from plait_abi.imports import import_module
 
 __all__ = [
-    "UNTOUCHED",
     "TorchDispatchMode",
     "bind",
     "called",
     "disabled",
     "modes",
-    "serve_first",
     "unbind",
 ]
 
@@ -101,22 +99,8 @@ def ask(func: Any, args: Any, kwargs: Any) -> Any:
     return NotImplemented
 
 
-UNTOUCHED = object()  # what a function of `serve_first` answers for a call that is not its own
-_first: tuple[Callable[..., Any], Callable[..., Any]] | None = None
-
-
-def serve_first(serve: Callable[..., Any], read: Callable[..., Any]) -> None:
-    """Let two functions see calls, and reads of single numbers, before classes and modes do."""
-    global _first
-    _first = serve, read
-
-
 def called(name: str, form: int, args: Any, targets: Any) -> Any:
     """Serve a call that plait's core sees: the layer's function."""
-    if _first is not None:
-        answer = _first[0](name, form, args, targets)
-        if answer is not UNTOUCHED:
-            return answer
     if name in _TAKEN_APART and form == 0:
         return Ellipsis
     func, short, kwargs = import_module("plait_torch._aten").of_call(name, form, args, targets)
@@ -125,8 +109,6 @@ def called(name: str, form: int, args: Any, targets: Any) -> Any:
 
 def read(tensor: Any) -> Any:
     """Return the number in an instance of a class that sees calls."""
-    if _first is not None:
-        _first[1](tensor)
     if not getattr(tensor, "_is_wrapper", False):
         return NotImplemented
     func = import_module("plait_torch._aten").packet("_local_scalar_dense").default

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable
 from typing import Any
 
 import plait
-from plait_core.overrides import watch_thread
-from plait_torch._batched_tensor import BatchedTensor, end, enter, leave
+from plait_torch._batched_tensor import end, enter, leave, samples_of, watch_random
 from plait_torch._batching import begin
 from plait_torch._pytree import tree_flatten, tree_unflatten
 
@@ -59,51 +59,101 @@ def vmap(
 
     @functools.wraps(func)
     def batched(*args: Any, **kwargs: Any) -> Any:
-        leaves, spec = tree_flatten((list(args), kwargs), is_leaf=_has_samples)
-        positional = _dims_of(in_dims, list(args), "in_dims")
-        dims = positional + [0] * (len(leaves) - len(positional))
-        size = _size(leaves, dims)
-        if not size:
+        call = _Arguments(args, kwargs, in_dims)
+        if not call.size:
             raise ValueError("vmap: at least one sample is required, got a dimension of size 0")
-        if any(map(_has_samples, leaves)):
-            return _one_by_one(func, leaves, dims, spec, size, out_dims)
-        if chunk_size is None or chunk_size >= size:
-            return _at_once(func, leaves, dims, spec, size, out_dims, randomness)
-        return _in_chunks(func, leaves, dims, spec, size, out_dims, randomness, chunk_size)
+        if any(map(_has_samples, call.leaves)):
+            return _one_by_one(func, call, out_dims)
+        if chunk_size is None or chunk_size >= call.size:
+            return _at_once(func, call, out_dims, randomness)
+        return _in_chunks(func, call, out_dims, randomness, chunk_size)
 
     return batched
 
 
-def _at_once(
-    func: Callable[..., Any],
-    leaves: list[Any],
-    dims: list[Any],
-    spec: Any,
-    size: int,
-    out_dims: Any,
-    randomness: str,
-) -> Any:
-    level = begin(size, randomness)
-    before = watch_thread(True) if randomness != "same" else None
-    try:
-        sample = [
-            leaf if dim is None else enter(leaf.movedim(dim, 0), level)
-            for leaf, dim in zip(leaves, dims, strict=True)
+class _Arguments:
+    """The arguments of a call, taken apart: leaves, and the dimension of the samples in each."""
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], in_dims: Any) -> None:
+        self.spec = None
+        if kwargs or not all(map(_is_plain, args)):
+            self.leaves, self.spec = tree_flatten((list(args), kwargs), is_leaf=_has_samples)
+        else:
+            self.leaves = list(args)
+        self.dims = _dims_of(in_dims, args, "in_dims")
+        self.dims += [0] * (len(self.leaves) - len(self.dims))
+        self.size = _size(self.leaves, self.dims)
+
+    def call(self, func: Callable[..., Any], change: Callable[[Any, int], Any]) -> Any:
+        """Call a function with the leaves that have samples changed, as it takes them."""
+        leaves = [
+            leaf if dim is None else change(leaf, dim)
+            for leaf, dim in zip(self.leaves, self.dims, strict=True)
         ]
-        its_args, its_kwargs = tree_unflatten(sample, spec)
-        results, shape = tree_flatten(func(*its_args, **its_kwargs))
+        if self.spec is None:
+            return func(*leaves)
+        args, kwargs = tree_unflatten(leaves, self.spec)
+        return func(*args, **kwargs)
+
+    def part(self, first: int, count: int) -> _Arguments:
+        """Return the arguments with some of the samples."""
+        made = copy.copy(self)
+        made.size = count
+        made.leaves = [
+            leaf if dim is None else leaf.narrow(dim, first, count)
+            for leaf, dim in zip(self.leaves, self.dims, strict=True)
+        ]
+        return made
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a value is a leaf, without asking what containers there are."""
+    return isinstance(value, plait.Tensor)
+
+
+def _each_result(change: Callable[[Any, Any], Any], results: Any, out_dims: Any) -> Any:
+    """Return results of the structure of `results`, changed by a function of result and dimension.
+
+    Leaves of `results` may be lists, of all that a result was in several calls.
+    """
+    if _is_plain(results) and isinstance(out_dims, int):
+        return change(results, out_dims)
+    leaves, spec = tree_flatten(results, is_leaf=_is_column)
+    dims = _dims_of(out_dims, results, "out_dims")
+    return tree_unflatten(list(map(change, leaves, dims)), spec)
+
+
+class _Column(list[Any]):
+    """What one result was in several calls."""
+
+
+def _is_column(value: Any) -> bool:
+    return isinstance(value, _Column) or _has_samples(value)
+
+
+def _columns(calls: list[Any]) -> Any:
+    """Return the results of several calls as one, with a column for each leaf."""
+    rows = [tree_flatten(each, is_leaf=_has_samples) for each in calls]
+    columns = map(_Column, zip(*(leaves for leaves, _ in rows), strict=True))
+    return tree_unflatten(list(columns), rows[0][1])
+
+
+def _at_once(func: Callable[..., Any], call: _Arguments, out_dims: Any, randomness: str) -> Any:
+    level = begin(call.size, randomness)
+    before = watch_random(True) if randomness != "same" else None
+    try:
+        results = call.call(func, lambda leaf, dim: enter(_moved(leaf, dim, 0), level))
     finally:
         if before is not None:
-            watch_thread(before)
+            watch_random(before)
         end()
-    result_dims = _dims_of(out_dims, tree_unflatten(results, shape), "out_dims")
-    return tree_unflatten(
-        [
-            _result(result, dim, level, size)
-            for result, dim in zip(results, result_dims, strict=True)
-        ],
-        shape,
+    return _each_result(
+        lambda result, dim: _result(result, dim, level, call.size), results, out_dims
     )
+
+
+def _moved(tensor: Any, source: int, destination: int) -> Any:
+    return tensor if source == destination else tensor.movedim(source, destination)
 
 
 def _result(result: Any, dim: Any, level: int, size: int) -> Any:
@@ -115,67 +165,33 @@ def _result(result: Any, dim: Any, level: int, size: int) -> Any:
             "`out_dims` for what all samples share"
         )
     if dim is None:
-        if isinstance(result, BatchedTensor) and result.level == level:
+        if samples_of(result, level) is not None:
             raise ValueError("vmap: `out_dims` is None for a result that differs between samples")
         return result
-    return leave(result, level, size).movedim(0, dim)
+    return _moved(leave(result, level, size), 0, dim)
 
 
 def _in_chunks(
-    func: Callable[..., Any],
-    leaves: list[Any],
-    dims: list[Any],
-    spec: Any,
-    size: int,
-    out_dims: Any,
-    randomness: str,
-    chunk: int,
+    func: Callable[..., Any], call: _Arguments, out_dims: Any, randomness: str, chunk: int
 ) -> Any:
-    parts, shape = [], None
-    for first in range(0, size, chunk):
-        count = min(chunk, size - first)
-        some = [
-            leaf if dim is None else leaf.narrow(dim, first, count)
-            for leaf, dim in zip(leaves, dims, strict=True)
-        ]
-        made, shape = tree_flatten(_at_once(func, some, dims, spec, count, out_dims, randomness))
-        parts.append(made)
-    result_dims = _dims_of(out_dims, tree_unflatten(parts[0], shape), "out_dims")
-    return tree_unflatten(
-        [
-            column[0] if dim is None else plait.cat(column, dim)
-            for column, dim in zip(map(list, zip(*parts, strict=True)), result_dims, strict=True)
-        ],
-        shape,
+    parts = []
+    for first in range(0, call.size, chunk):
+        some = call.part(first, min(chunk, call.size - first))
+        parts.append(_at_once(func, some, out_dims, randomness))
+    return _each_result(
+        lambda column, dim: column[0] if dim is None else plait.cat(column, dim),
+        _columns(parts),
+        out_dims,
     )
 
 
-def _one_by_one(
-    func: Callable[..., Any],
-    leaves: list[Any],
-    dims: list[Any],
-    spec: Any,
-    size: int,
-    out_dims: Any,
-) -> Any:
+def _one_by_one(func: Callable[..., Any], call: _Arguments, out_dims: Any) -> Any:
     """Call a function of containers for each sample; their own code takes them apart."""
-    results, shape = [], None
-    for i in range(size):
-        sample = [
-            leaf if dim is None else _sample(leaf, dim, i)
-            for leaf, dim in zip(leaves, dims, strict=True)
-        ]
-        its_args, its_kwargs = tree_unflatten(sample, spec)
-        parts, shape = tree_flatten(func(*its_args, **its_kwargs), is_leaf=_has_samples)
-        results.append(parts)
-    result_dims = _dims_of(out_dims, tree_unflatten(results[0], shape), "out_dims")
-    return tree_unflatten(
-        [
-            _stack(column, dim)
-            for column, dim in zip(zip(*results, strict=True), result_dims, strict=True)
-        ],
-        shape,
-    )
+    parts = [
+        call.call(func, lambda leaf, dim, i=i: _sample(leaf, dim, i))  # type: ignore[misc]
+        for i in range(call.size)
+    ]
+    return _each_result(_stack, _columns(parts), out_dims)
 
 
 def _has_samples(value: Any) -> bool:
@@ -205,9 +221,13 @@ def _dims_of(dims: Any, tree: Any, argument: str) -> list[Any]:
     structure of the tree.
     """
     if dims is None or isinstance(dims, int):
+        if _is_plain(tree):
+            return [dims]
+        if isinstance(tree, tuple) and all(map(_is_plain, tree)):
+            return [dims] * len(tree)
         return [
             dims if argument == "out_dims" or _is_value(leaf) else None
-            for leaf in tree_flatten(tree, is_leaf=_has_samples)[0]
+            for leaf in tree_flatten(tree, is_leaf=_is_column)[0]
         ]
     inner = list(tree.values()) if isinstance(tree, dict) else tree
     each = list(dims.values()) if isinstance(dims, dict) else dims

@@ -1,0 +1,460 @@
+// Tensors of all samples of a batch that look like the tensor of one sample, and the layer that
+// serves operators on them (docs/design/0043). Rules that only rearrange arguments are data and run
+// here, without the GIL; all others are one function of Python.
+#include "batching.hpp"
+
+#include <cstdlib>
+#include <unordered_map>
+#include <vector>
+
+#include "overriding.hpp"
+
+namespace plait::core {
+namespace {
+
+// What a batched tensor's storage stands for. Its own memory has the size of a sample, and nobody
+// reads it: other handles on it, which engines make, are batched tensors, too.
+struct Batch {
+  plait_tensor *value;  // all samples, along dimension 0
+  int64_t level;        // the call of vmap that they belong to
+  void *memory;
+};
+
+void drop_batch(void *block) {
+  auto *b = static_cast<Batch *>(block);
+  plait_release(b->value);
+  std::free(b->memory);
+  delete b;
+}
+
+const Batch *batch_of(const plait_tensor *t) {
+  if (__builtin_expect(t->storage->release != drop_batch, 1)) return nullptr;
+  const auto *b = static_cast<const Batch *>(t->storage->block);
+  return t->dl.data == b->memory ? b : nullptr;
+}
+
+constexpr uint32_t position = 9;  // above "python", below "autograd" and "forward"
+uint64_t layer_bit;               // 0: there is no layer yet
+PyObject *serve_function, *note_function;
+
+// What a rule does with an argument.
+enum Action : uint8_t {
+  action_none,     // as it is; a batched tensor there is left to Python
+  action_some,     // all samples if it is batched, aligned with the dimensions of a sample
+  action_all,      // all samples along dimension 0, repeated if it is not batched
+  action_dims,     // dimensions of a sample; negative ones stay
+  action_size,     // the sizes of a sample
+  action_reduced,  // as `dims`; None or an empty list: all dimensions of a sample
+};
+struct Rule {
+  Action action[PLAIT_MAX_ARGS];
+  bool of_dimensions;  // the first argument must have dimensions
+};
+using Rules = std::unordered_map<const plait_op *, Rule>;
+const Rules *rules;  // replaced, never changed or freed: calls on other threads may read it
+
+// A call's batched tensors.
+struct Samples {
+  int64_t level = 0, size = 0;  // of the innermost call of vmap
+  bool any = false;
+
+  void see(const plait_tensor *t) {
+    const Batch *b = t ? batch_of(t) : nullptr;
+    if (!b || (any && b->level <= level)) return;
+    any = true;
+    level = b->level;
+    size = b->value->dl.shape[0];
+  }
+};
+
+template <class F>
+void each_tensor(const plait_value *values, uint32_t n, F &&f) {
+  for (uint32_t i = 0; i < n; i++) {
+    if (values[i].tag == PLAIT_TENSOR) f(values[i].u.t);
+    if (values[i].tag != PLAIT_TENSORS) continue;
+    for (uint32_t k = 0; k < values[i].n; k++)
+      if (values[i].u.ts[k]) f(values[i].u.ts[k]);
+  }
+}
+
+// Takes `value` over, also on failure.
+plait_status make_batched(plait_thread *thread, plait_tensor *value, int64_t level,
+                          plait_tensor **out) {
+  const plait_runtime *runtime = thread->runtime;
+  int64_t count = 1;
+  for (int i = 1; i < value->dl.ndim; i++) count *= value->dl.shape[i];
+  const auto nbytes = uint64_t(count * itemsize(value->dl.dtype));
+  auto *b = new Batch{value, level, std::malloc(nbytes ? nbytes : 1)};
+  plait_storage *storage = nullptr;
+  plait_status s =
+      b->memory ? runtime->storage_wrap(thread, b->memory, nbytes, value->dl.device, 0, drop_batch,
+                                        b, &storage)
+                : runtime->raise(thread, PLAIT_MEMORY_ERROR, "vmap", "out of memory");
+  if (s < 0) {
+    drop_batch(b);
+    return s;
+  }
+  s = runtime->tensor_on(thread, storage, b->memory, value->dl.dtype, value->dl.ndim - 1,
+                         value->dl.shape + 1, nullptr, out);
+  plait_release(storage);
+  if (s >= 0) (*out)->layers |= layer_bit;
+  return s;
+}
+
+// The layers above are off for a scope, and this one sees batched tensors alone.
+class Inside {
+ public:
+  explicit Inside(plait_thread *t) : thread_(t), excluded_(t->excluded), included_(t->included) {
+    t->excluded |= ~(layer_bit | (layer_bit - 1));
+    t->included &= ~layer_bit;
+  }
+  Inside(const Inside &) = delete;
+  Inside &operator=(const Inside &) = delete;
+  ~Inside() {
+    thread_->excluded = excluded_;
+    thread_->included = included_;
+  }
+
+ private:
+  plait_thread *thread_;
+  uint64_t excluded_, included_;
+};
+
+// A call on all samples, by a rule that is data.
+class Rearranged {
+ public:
+  Rearranged(plait_call *c, const Rule &rule, const Samples &samples)
+      : outer_(c), rule_(rule), samples_(samples) {}
+  Rearranged(const Rearranged &) = delete;
+  Rearranged &operator=(const Rearranged &) = delete;
+  ~Rearranged() {
+    for (plait_tensor *t : made_) plait_release(t);
+  }
+
+  // PLAIT_DECLINE: Python has to do it
+  plait_status run() {
+    plait_status s = fill();
+    if (s != PLAIT_OK) return s;
+    plait_call c{};
+    c.size = sizeof c;
+    c.op = outer_->op;
+    c.n_in = outer_->n_in;
+    c.n_out = outer_->n_out;
+    c.in = in_;
+    c.out = out_;
+    c.thread = outer_->thread;
+    {
+      const Inside inside(c.thread);
+      s = c.thread->runtime->call(&c);
+    }
+    for (uint16_t i = 0; s >= 0 && i < c.n_out; i++) {
+      plait_tensor *t = nullptr;
+      s = make_batched(c.thread, out_[i].u.t, samples_.level, &t);
+      if (s >= 0) outer_->out[i] = value(t);
+      if (s >= 0) continue;
+      for (uint16_t k = 0; k < i; k++) c.thread->runtime->release_value(outer_->out + k);
+      for (uint16_t k = i + 1; k < c.n_out; k++) c.thread->runtime->release_value(out_ + k);
+    }
+    return s;
+  }
+
+ private:
+  // The value of a tensor if it is batched here; a tensor of another level is left to Python where
+  // views of it would be needed, as these are operators for the rules of that level.
+  static bool is_plain(const plait_tensor *t) { return !(t->layers & layer_bit); }
+  plait_tensor *samples_of(const plait_tensor *t) const {
+    const Batch *b = batch_of(t);
+    return b && b->level == samples_.level ? b->value : nullptr;
+  }
+
+  plait_status fill() {
+    const plait_op *op = outer_->op;
+    for (uint16_t i = 0; i < outer_->n_out; i++)
+      if (plait_result_at(op, i)->kind != PLAIT_KIND_TENSOR) return PLAIT_DECLINE;
+    if (outer_->in[0].tag == PLAIT_TENSOR) first_ = outer_->in[0].u.t->dl.ndim;
+    if (rule_.of_dimensions && first_ < 1) return PLAIT_DECLINE;
+    if (const plait_status s = align(); s != PLAIT_OK) return s;
+    for (uint16_t i = 0; i < outer_->n_in; i++)
+      if (const plait_status s = fill_one(i); s != PLAIT_OK) return s;
+    return PLAIT_OK;
+  }
+
+  // How many dimensions a sample of the result of a pointwise operator has. A tensor without
+  // dimensions does not decide the dtype, but all its samples would: Python casts them.
+  plait_status align() {
+    DLDataType dtype{};
+    bool several = false, number = false, has = false;
+    for (uint16_t i = 0; i < outer_->n_in; i++) {
+      if (rule_.action[i] != action_some || outer_->in[i].tag != PLAIT_TENSOR) continue;
+      const DLTensor &dl = outer_->in[i].u.t->dl;
+      if (dl.ndim > ndim_) ndim_ = dl.ndim;
+      if (dl.dtype.code == kDLBool) continue;
+      several |= has && key(dl.dtype) != key(dtype);
+      number |= dl.ndim == 0;
+      dtype = dl.dtype;
+      has = true;
+    }
+    return several && number ? PLAIT_DECLINE : PLAIT_OK;
+  }
+
+  plait_status fill_one(uint16_t i) {
+    const plait_value &v = outer_->in[i];
+    in_[i] = v;
+    switch (rule_.action[i]) {
+      case action_some: return v.tag == PLAIT_TENSOR ? some(v.u.t, in_ + i) : plain(v);
+      case action_all: return v.tag == PLAIT_TENSOR ? all(v.u.t, in_ + i) : plain(v);
+      case action_dims:
+      case action_reduced: return dims(i);
+      case action_size: return size(i);
+      default: return plain(v);
+    }
+  }
+
+  plait_status plain(const plait_value &v) const {
+    bool batched = false;
+    each_tensor(&v, 1, [&](const plait_tensor *t) { batched |= samples_of(t) != nullptr; });
+    return batched ? PLAIT_DECLINE : PLAIT_OK;
+  }
+
+  plait_status view(plait_tensor *t, int32_t n, const int64_t *shape, const int64_t *strides,
+                    plait_value *to) {
+    plait_tensor *made = nullptr;
+    const plait_status s = outer_->thread->runtime->tensor_on(
+        outer_->thread, t->storage, t->dl.data, t->dl.dtype, n, shape, strides, &made);
+    if (s < 0) return s;
+    made_.push_back(made);
+    *to = value(made);
+    return PLAIT_OK;
+  }
+
+  plait_status some(plait_tensor *t, plait_value *to) {
+    plait_tensor *all = samples_of(t);
+    if (!all) return PLAIT_OK;
+    const int missing = ndim_ - t->dl.ndim;
+    *to = value(all);
+    if (missing == 0) return PLAIT_OK;
+    if (!is_plain(all)) return PLAIT_DECLINE;
+    int64_t shape[PLAIT_MAX_DIMS], strides[PLAIT_MAX_DIMS];
+    if (ndim_ + 1 > PLAIT_MAX_DIMS) return PLAIT_DECLINE;
+    for (int k = 0; k <= ndim_; k++) {
+      const int from = k == 0 ? 0 : k - missing;
+      const bool added = k > 0 && k <= missing;
+      shape[k] = added ? 1 : all->dl.shape[from];
+      strides[k] = added ? 1 : all->dl.strides[from];
+    }
+    return view(all, ndim_ + 1, shape, strides, to);
+  }
+
+  plait_status all(plait_tensor *t, plait_value *to) {
+    if (plait_tensor *samples = samples_of(t)) {
+      *to = value(samples);
+      return PLAIT_OK;
+    }
+    const int n = t->dl.ndim;
+    if (!is_plain(t) || n + 1 > PLAIT_MAX_DIMS) return PLAIT_DECLINE;
+    int64_t shape[PLAIT_MAX_DIMS], strides[PLAIT_MAX_DIMS];
+    shape[0] = samples_.size;
+    strides[0] = 0;
+    for (int k = 0; k < n; k++) {
+      shape[k + 1] = t->dl.shape[k];
+      strides[k + 1] = t->dl.strides[k];
+    }
+    return view(t, n + 1, shape, strides, to);
+  }
+
+  int64_t *room(size_t n) {
+    lists_.emplace_back(n);
+    return lists_.back().data();
+  }
+
+  plait_status dims(uint16_t i) {
+    const plait_value &v = outer_->in[i];
+    const auto shifted = [](int64_t dim) { return dim >= 0 ? dim + 1 : dim; };
+    const bool reduces = rule_.action[i] == action_reduced;
+    if (v.tag == PLAIT_NONE || (v.tag == PLAIT_INTS && v.n == 0)) {
+      if (!reduces) return PLAIT_OK;
+      if (plait_arg_at(outer_->op, i)->kind != PLAIT_KIND_INTS || first_ < 1) return PLAIT_DECLINE;
+      int64_t *list = room(size_t(first_));
+      for (int k = 0; k < first_; k++) list[k] = k + 1;
+      in_[i].tag = PLAIT_INTS;
+      in_[i].n = uint32_t(first_);
+      in_[i].u.is = list;
+      return PLAIT_OK;
+    }
+    if (reduces && first_ < 1) return PLAIT_DECLINE;
+    if (v.tag == PLAIT_INT) {
+      in_[i].u.i = shifted(v.u.i);
+      return PLAIT_OK;
+    }
+    if (v.tag != PLAIT_INTS) return PLAIT_DECLINE;
+    int64_t *list = room(v.n);
+    for (uint32_t k = 0; k < v.n; k++) list[k] = shifted(v.u.is[k]);
+    in_[i].u.is = list;
+    return PLAIT_OK;
+  }
+
+  plait_status size(uint16_t i) {
+    const plait_value &v = outer_->in[i];
+    if (v.tag == PLAIT_NONE) return PLAIT_OK;
+    if (v.tag != PLAIT_INTS) return PLAIT_DECLINE;
+    int64_t *list = room(v.n + 1);
+    list[0] = samples_.size;
+    for (uint32_t k = 0; k < v.n; k++) list[k + 1] = v.u.is[k];
+    in_[i].n = v.n + 1;
+    in_[i].u.is = list;
+    return PLAIT_OK;
+  }
+
+  plait_call *outer_;
+  const Rule &rule_;
+  const Samples &samples_;
+  int first_ = -1, ndim_ = 0;
+  plait_value in_[PLAIT_MAX_ARGS], out_[PLAIT_MAX_RESULTS]{};
+  std::vector<plait_tensor *> made_;
+  std::vector<std::vector<int64_t>> lists_;
+};
+
+// Leaves that require grad are shown to Python: it sums their gradients over the samples.
+plait_status note_leaves(plait_call *c) {
+  const plait_engine *e = role<plait_engine>(c->thread->runtime);
+  if (!e) return PLAIT_OK;
+  plait_status s = PLAIT_OK;
+  each_tensor(c->in, c->n_in, [&](plait_tensor *t) {
+    if (s < 0 || !(t->layers >> e->layer & 1) || !e->is_leaf(e->ctx, t)) return;
+    const plait::python::Gil gil;
+    plait_retain(t);
+    const Object leaf(wrap(t));
+    const Object done(leaf ? PyObject_CallOneArg(note_function, leaf.get()) : nullptr);
+    if (!done) s = state.python->keep(c->thread);
+  });
+  return s;
+}
+
+plait_status run(plait_call *c) {
+  Samples samples;
+  each_tensor(c->in, c->n_in, [&](const plait_tensor *t) { samples.see(t); });
+  if (c->form == PLAIT_OUT)
+    each_tensor(c->out, c->n_out, [&](const plait_tensor *t) { samples.see(t); });
+  if (!samples.any) {
+    if (!(c->op->flags & PLAIT_OP_RANDOM)) return c->thread->runtime->call_below(c);
+    return state.python->serve(c, &serve_function, layer_bit);
+  }
+  if (const plait_status s = note_leaves(c); s < 0) return s;
+  const Rules *known = __atomic_load_n(&rules, __ATOMIC_ACQUIRE);
+  if (known && c->form == PLAIT_FUNCTION) {
+    if (const auto it = known->find(c->op); it != known->end()) {
+      const plait_status s = Rearranged(c, it->second, samples).run();
+      if (s != PLAIT_DECLINE) return s;
+    }
+  }
+  return state.python->serve(c, &serve_function, layer_bit);
+}
+
+const plait_plugin plugin{PLAIT_HEADER(plait_plugin), "batching", PY_VERSION, 0, nullptr, nullptr};
+
+bool register_layer() {
+  plait_thread *thread = state.runtime->thread();
+  uint32_t bit = 0;
+  plait_status s = state.runtime->attach(thread, &plugin);
+  if (s >= 0) s = state.runtime->layer(thread, "batching", position, &bit);
+  if (s >= 0)
+    s = state.runtime->implement(thread, nullptr, PLAIT_SLOT_LAYER + bit, run, nullptr, &plugin,
+                                 nullptr);
+  if (s < 0) return state.python->raise(thread, s), false;
+  layer_bit = uint64_t(1) << bit;
+  return true;
+}
+
+bool add_rule(Rules *to, PyObject *name, PyObject *actions, bool of_dimensions) {
+  const char *text = PyUnicode_AsUTF8(name);
+  if (!text || !PyBytes_Check(actions)) return false;
+  const plait_op *op = state.runtime->op(text);
+  if (!op) return true;  // of a package that is not loaded
+  Rule rule{};
+  rule.of_dimensions = of_dimensions;
+  for (Py_ssize_t i = 0; i < PyBytes_GET_SIZE(actions) && i < op->n_args; i++)
+    rule.action[i] = Action(PyBytes_AS_STRING(actions)[i]);
+  (*to)[op] = rule;
+  return true;
+}
+
+PyObject *set_batching(PyObject *, PyObject *args) {
+  PyObject *serve, *note, *dict;
+  if (!PyArg_ParseTuple(args, "OOO!:_set_batching", &serve, &note, &PyDict_Type, &dict))
+    return nullptr;
+  auto *fresh = new Rules;
+  PyObject *name, *rule;
+  Py_ssize_t at = 0;
+  while (PyDict_Next(dict, &at, &name, &rule)) {
+    PyObject *actions;
+    int of_dimensions;
+    if (PyArg_ParseTuple(rule, "Op", &actions, &of_dimensions) &&
+        add_rule(fresh, name, actions, of_dimensions))
+      continue;
+    delete fresh;
+    return nullptr;
+  }
+  if (!layer_bit && !register_layer()) return nullptr;
+  Py_XDECREF(std::exchange(serve_function, new_reference(serve)));
+  Py_XDECREF(std::exchange(note_function, new_reference(note)));
+  __atomic_store_n(&rules, fresh, __ATOMIC_RELEASE);
+  Py_RETURN_NONE;
+}
+
+PyObject *batch(PyObject *, PyObject *const *args, Py_ssize_t n) {
+  if (n != 2 || !is_tensor(args[0]) || handle_of(args[0])->dl.ndim < 1 || !layer_bit)
+    return PyErr_Format(PyExc_TypeError, "_batch: (tensor with a dimension, level) is required");
+  const int64_t level = PyLong_AsLongLong(args[1]);
+  if (level == -1 && PyErr_Occurred()) return nullptr;
+  plait_thread *thread = state.runtime->thread();
+  plait_tensor *value = handle_of(args[0]), *made = nullptr;
+  plait_retain(value);
+  const plait_status s = make_batched(thread, value, level, &made);
+  return s < 0 ? state.python->raise(thread, s) : wrap(made);
+}
+
+PyObject *samples(PyObject *, PyObject *o) {
+  const Batch *b = is_tensor(o) ? batch_of(handle_of(o)) : nullptr;
+  if (!b) Py_RETURN_NONE;
+  plait_retain(b->value);
+  Object value(wrap(b->value)), level(PyLong_FromLongLong(b->level));
+  return value && level ? PyTuple_Pack(2, value.get(), level.get()) : nullptr;
+}
+
+PyObject *watch_random(PyObject *, PyObject *on) {
+  const int truth = PyObject_IsTrue(on);
+  if (truth < 0) return nullptr;
+  plait_thread *thread = state.runtime->thread();
+  const bool before = thread->included & layer_bit;
+  thread->included = truth ? thread->included | layer_bit : thread->included & ~layer_bit;
+  return PyBool_FromLong(before);
+}
+
+PyMethodDef functions[] = {
+    {"_set_batching", entry<set_batching>, METH_VARARGS,
+     "_set_batching(serve, note_leaf, rules, /)\n--\n\nSet who serves operators on batched "
+     "tensors."},
+    {"_batch", function(entry<batch>), METH_FASTCALL,
+     "_batch(value, level, /)\n--\n\nA tensor of one sample that stands for all of them."},
+    {"_samples", entry<samples>, METH_O,
+     "_samples(tensor, /)\n--\n\n(value, level) of a batched tensor; None for others."},
+    {"_watch_random", entry<watch_random>, METH_O,
+     "_watch_random(on, /)\n--\n\nShow random operators of this thread to the layer of batched "
+     "tensors, or no longer; whether it was so."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+bool refuse_batched(const plait_tensor *t, const char *who) {
+  if (!batch_of(t)) return true;
+  PyErr_Format(PyExc_RuntimeError,
+               "vmap: %s: the function reads the elements of a sample in Python (item(), float(), "
+               "bool(), tolist() or numpy(), as in `if x > 0`); that is not possible for all "
+               "samples at once: use where() and other operators",
+               who);
+  return false;
+}
+
+bool add_batching(PyObject *module) { return PyModule_AddFunctions(module, functions) == 0; }
+
+}  // namespace plait::core
