@@ -46,9 +46,21 @@ enum Action : uint8_t {
   action_size,     // the sizes of a sample
   action_reduced,  // as `dims`; None or an empty list: all dimensions of a sample
 };
+// What kind of rule it is: most call the operator itself.
+enum Kind : uint8_t {
+  kind_same,
+  kind_of_dimensions,  // the first argument must have dimensions
+  kind_matmul,         // matrices: `matmul` of all samples
+  kind_mv,
+  kind_dot,
+  kind_view,
+  kind_expand,
+  kind_permute,
+  kind_t,
+};
 struct Rule {
   Action action[PLAIT_MAX_ARGS];
-  bool of_dimensions;  // the first argument must have dimensions
+  Kind kind;
 };
 using Rules = std::unordered_map<const plait_op *, Rule>;
 const Rules *rules;  // replaced, never changed or freed: calls on other threads may read it
@@ -133,32 +145,182 @@ class Rearranged {
 
   // PLAIT_DECLINE: Python has to do it
   plait_status run() {
-    plait_status s = fill();
-    if (s != PLAIT_OK) return s;
+    const plait_status s = computed();
+    return s == PLAIT_OK ? give() : s;
+  }
+
+ private:
+  plait_status computed() {
+    switch (rule_.kind) {
+      case kind_matmul: return matmul();
+      case kind_mv: return mv();
+      case kind_dot: return dot();
+      case kind_view: return viewed();
+      case kind_expand: return expanded();
+      case kind_permute: return permuted();
+      case kind_t: return transposed();
+      default: break;
+    }
+    const plait_status s = fill();
+    return s == PLAIT_OK ? call(outer_->op) : s;
+  }
+
+  // Calls an operator with `in_`, which has all its arguments.
+  plait_status call(const plait_op *op) {
     plait_call c{};
     c.size = sizeof c;
-    c.op = outer_->op;
-    c.n_in = outer_->n_in;
-    c.n_out = outer_->n_out;
+    c.op = op;
+    c.n_in = op->n_args;
+    c.n_out = op->n_results;
     c.in = in_;
     c.out = out_;
     c.thread = outer_->thread;
-    {
-      const Inside inside(c.thread);
-      s = c.thread->runtime->call(&c);
-    }
-    for (uint16_t i = 0; s >= 0 && i < c.n_out; i++) {
+    const Inside inside(c.thread);
+    return c.thread->runtime->call(&c);
+  }
+  plait_status call(const char *name, std::initializer_list<plait_value> in) {
+    const plait_op *op = outer_->thread->runtime->op(name);
+    if (!op) return PLAIT_DECLINE;
+    uint16_t n = 0;
+    for (const plait_value &v : in) in_[n++] = v;
+    for (; n < op->n_args; n++) in_[n] = plait_arg_at(op, n)->value;
+    return call(op);
+  }
+
+  plait_status give() {
+    plait_status s = PLAIT_OK;
+    const plait_runtime *runtime = outer_->thread->runtime;
+    for (uint16_t i = 0; s >= 0 && i < outer_->n_out; i++) {
       plait_tensor *t = nullptr;
-      s = make_batched(c.thread, out_[i].u.t, samples_.level, &t);
+      s = make_batched(outer_->thread, out_[i].u.t, samples_.level, &t);
       if (s >= 0) outer_->out[i] = value(t);
       if (s >= 0) continue;
-      for (uint16_t k = 0; k < i; k++) c.thread->runtime->release_value(outer_->out + k);
-      for (uint16_t k = i + 1; k < c.n_out; k++) c.thread->runtime->release_value(out_ + k);
+      for (uint16_t k = 0; k < i; k++) runtime->release_value(outer_->out + k);
+      for (uint16_t k = i + 1; k < outer_->n_out; k++) runtime->release_value(out_ + k);
     }
     return s;
   }
 
- private:
+  // Products. A matrix or vector is batched or not; views are only made of plain samples.
+
+  plait_value either(uint16_t i) const {
+    plait_tensor *t = outer_->in[i].u.t, *all = samples_of(t);
+    return value(all ? all : t);
+  }
+  bool has_dimensions(int first, int second) const {
+    return outer_->in[0].u.t->dl.ndim == first && outer_->in[1].u.t->dl.ndim == second;
+  }
+  plait_status matmul() {
+    if (!has_dimensions(2, 2) && !has_dimensions(3, 3)) return PLAIT_DECLINE;
+    return call("matmul", {either(0), either(1)});
+  }
+
+  plait_status mv() {
+    if (!has_dimensions(2, 1)) return PLAIT_DECLINE;
+    plait_tensor *matrix = outer_->in[0].u.t, *vectors = samples_of(outer_->in[1].u.t);
+    if (!vectors) return call("matmul", {either(0), either(1)});
+    if (!samples_of(matrix)) return call("linear", {value(vectors), value(matrix)});
+    return columns(either(0));
+  }
+
+  // matrices @ vectors, as products of matrices with one column
+  plait_status columns(plait_value matrices) {
+    plait_tensor *vectors = samples_of(outer_->in[1].u.t);
+    if (!is_plain(vectors)) return PLAIT_DECLINE;
+    const DLTensor &dl = vectors->dl;
+    const int64_t shape[]{dl.shape[0], dl.shape[1], 1};
+    const int64_t strides[]{dl.strides[0], dl.strides[1], 1};
+    plait_value columns;
+    plait_status s = view(vectors, 3, shape, strides, &columns);
+    if (s >= 0) s = call("matmul", {matrices, columns});
+    if (s < 0) return s;
+    plait_tensor *made = out_[0].u.t;
+    s = view(made, 2, made->dl.shape, made->dl.strides, &columns);
+    plait_release(made);
+    if (s < 0) return s;
+    plait_retain(columns.u.t);
+    out_[0] = columns;
+    return s;
+  }
+
+  plait_status dot() {
+    if (!has_dimensions(1, 1)) return PLAIT_DECLINE;
+    plait_tensor *x = samples_of(outer_->in[0].u.t), *y = samples_of(outer_->in[1].u.t);
+    if (!x || !y) return call("matmul", {value(x ? x : y), x ? outer_->in[1] : outer_->in[0]});
+    const DLDataType d = x->dl.dtype;
+    // of integers and halves a sum of products has another dtype, or loses digits
+    if (d.code != kDLFloat || d.bits < 32 || key(d) != key(y->dl.dtype) ||
+        x->dl.shape[1] != y->dl.shape[1])
+      return PLAIT_DECLINE;
+    plait_status s = call("mul", {value(x), value(y)});
+    if (s < 0) return s;
+    const plait_value product = out_[0];
+    const int64_t last = -1;
+    plait_value dims{};
+    dims.tag = PLAIT_INTS;
+    dims.n = 1;
+    dims.u.is = &last;
+    s = call("sum", {product, dims});
+    plait_release(product.u.t);
+    return s;
+  }
+
+  // Views.
+
+  plait_value ints(const int64_t *list, size_t n) const {
+    plait_value v{};
+    v.tag = PLAIT_INTS;
+    v.n = uint32_t(n);
+    v.u.is = list;
+    return v;
+  }
+
+  plait_status viewed() {
+    plait_tensor *x = outer_->in[0].u.t, *all = samples_of(x);
+    const plait_value &size = outer_->in[1];
+    if (!all || size.tag != PLAIT_INTS || !is_contiguous(all)) return PLAIT_DECLINE;
+    int64_t known = 1, *list = room(size.n + 1);
+    list[0] = samples_.size;
+    for (uint32_t i = 0; i < size.n; i++) known *= size.u.is[i] == -1 ? 1 : size.u.is[i];
+    for (uint32_t i = 0; i < size.n; i++)
+      list[i + 1] = size.u.is[i] != -1 ? size.u.is[i] : known ? numel(x) / known : 0;
+    return call("view", {value(all), ints(list, size.n + 1)});
+  }
+
+  plait_status expanded() {
+    plait_tensor *x = outer_->in[0].u.t;
+    const plait_value &size = outer_->in[1];
+    if (!samples_of(x) || size.tag != PLAIT_INTS || int(size.n) < x->dl.ndim) return PLAIT_DECLINE;
+    ndim_ = int(size.n);
+    plait_value aligned = outer_->in[0];
+    if (const plait_status s = some(x, &aligned); s != PLAIT_OK) return s;
+    int64_t *list = room(size.n + 1);
+    list[0] = samples_.size;
+    for (uint32_t i = 0; i < size.n; i++) list[i + 1] = size.u.is[i];
+    return call("expand", {aligned, ints(list, size.n + 1)});
+  }
+
+  plait_status permuted() {
+    plait_tensor *x = outer_->in[0].u.t, *all = samples_of(x);
+    const plait_value &dims = outer_->in[1];
+    if (!all || dims.tag != PLAIT_INTS) return PLAIT_DECLINE;
+    int64_t *list = room(dims.n + 1);
+    list[0] = 0;
+    for (uint32_t i = 0; i < dims.n; i++)
+      list[i + 1] = dims.u.is[i] + (dims.u.is[i] < 0 ? x->dl.ndim : 0) + 1;
+    return call("permute", {value(all), ints(list, dims.n + 1)});
+  }
+
+  plait_status transposed() {
+    plait_tensor *all = samples_of(outer_->in[0].u.t);
+    if (!all || all->dl.ndim != 3) return PLAIT_DECLINE;
+    plait_value one{}, two{};
+    one.tag = two.tag = PLAIT_INT;
+    one.u.i = 1;
+    two.u.i = 2;
+    return call("transpose", {value(all), one, two});
+  }
+
   // The value of a tensor if it is batched here; a tensor of another level is left to Python where
   // views of it would be needed, as these are operators for the rules of that level.
   static bool is_plain(const plait_tensor *t) { return !(t->layers & layer_bit); }
@@ -172,7 +334,7 @@ class Rearranged {
     for (uint16_t i = 0; i < outer_->n_out; i++)
       if (plait_result_at(op, i)->kind != PLAIT_KIND_TENSOR) return PLAIT_DECLINE;
     if (outer_->in[0].tag == PLAIT_TENSOR) first_ = outer_->in[0].u.t->dl.ndim;
-    if (rule_.of_dimensions && first_ < 1) return PLAIT_DECLINE;
+    if (rule_.kind == kind_of_dimensions && first_ < 1) return PLAIT_DECLINE;
     if (const plait_status s = align(); s != PLAIT_OK) return s;
     for (uint16_t i = 0; i < outer_->n_in; i++)
       if (const plait_status s = fill_one(i); s != PLAIT_OK) return s;
@@ -365,13 +527,13 @@ bool register_layer() {
   return true;
 }
 
-bool add_rule(Rules *to, PyObject *name, PyObject *actions, bool of_dimensions) {
+bool add_rule(Rules *to, PyObject *name, PyObject *actions, int kind) {
   const char *text = PyUnicode_AsUTF8(name);
   if (!text || !PyBytes_Check(actions)) return false;
   const plait_op *op = state.runtime->op(text);
   if (!op) return true;  // of a package that is not loaded
   Rule rule{};
-  rule.of_dimensions = of_dimensions;
+  rule.kind = Kind(kind);
   for (Py_ssize_t i = 0; i < PyBytes_GET_SIZE(actions) && i < op->n_args; i++)
     rule.action[i] = Action(PyBytes_AS_STRING(actions)[i]);
   (*to)[op] = rule;
@@ -387,9 +549,8 @@ PyObject *set_batching(PyObject *, PyObject *args) {
   Py_ssize_t at = 0;
   while (PyDict_Next(dict, &at, &name, &rule)) {
     PyObject *actions;
-    int of_dimensions;
-    if (PyArg_ParseTuple(rule, "Op", &actions, &of_dimensions) &&
-        add_rule(fresh, name, actions, of_dimensions))
+    int kind;
+    if (PyArg_ParseTuple(rule, "Oi", &actions, &kind) && add_rule(fresh, name, actions, kind))
       continue;
     delete fresh;
     return nullptr;

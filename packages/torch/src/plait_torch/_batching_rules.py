@@ -757,12 +757,18 @@ def rule_of(name: str) -> Rule | None:
 
 # what plait's core does with an argument (packages/core/cpp/python/batching.cpp)
 _AS_IT_IS, _SOME, _ALL, _DIM, _SIZE, _REDUCED = range(6)
+_SAME, _OF_DIMENSIONS, _MATMUL, _MV, _DOT, _VIEW, _EXPAND, _PERMUTE, _T = range(9)
+# operators of rows, with parameters that samples share
+_OF_ROWS = {"embedding": (_AS_IT_IS, _ALL, _AS_IT_IS), "linear": (_ALL, _AS_IT_IS, _AS_IT_IS),
+            "native_layer_norm": (_ALL, *(_AS_IT_IS,) * 4)}  # fmt: skip
+_KINDS = {"bmm": _MATMUL, "dot": _DOT, "expand": _EXPAND, "mm": _MATMUL, "mv": _MV,
+          "permute": _PERMUTE, "t": _T, "view": _VIEW}  # fmt: skip
 _MEMORY = frozenset({"clone", "empty_like", "full_like", "ones_like", "zeros_like"})
 
 
-def rearrangements() -> dict[str, tuple[bytes, bool]]:
+def rearrangements() -> dict[str, tuple[bytes, int]]:
     """Return the rules that plait's core follows itself: what happens to each argument of an
-    operator, and whether its first argument must have dimensions.
+    operator, and the kind of the rule.
 
     Calls that such a rule is not enough for arrive at `rule_of`, as those of other operators do.
     """
@@ -776,9 +782,12 @@ def rearrangements() -> dict[str, tuple[bytes, bool]]:
             actions = [_reduction_action(i, each["name"]) for i, each in enumerate(arguments)]
         elif rule is leading and name not in _MEMORY:
             actions = [_leading_action(each) for each in arguments]
+        elif name in _OF_ROWS or name in _KINDS:
+            actions = list(_OF_ROWS.get(name, ()))
         else:
             continue
-        found[name] = bytes(actions), rule is leading and name in _OF_NUMBERS
+        needs = _OF_DIMENSIONS if rule is leading and name in _OF_NUMBERS else _SAME
+        found[name] = bytes(actions), _KINDS.get(name, needs)
     return found
 
 
