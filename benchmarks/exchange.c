@@ -55,6 +55,6 @@ static PyObject *nanoseconds(PyObject *self, PyObject *args) {
 
 static PyMethodDef functions[] = {{"nanoseconds", nanoseconds, METH_VARARGS, NULL},
                                   {NULL, NULL, 0, NULL}};
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "exchange", NULL, -1, functions,
-                                        NULL, NULL, NULL, NULL};
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "exchange", NULL, -1, functions, NULL, NULL, NULL, NULL};
 PyMODINIT_FUNC PyInit_exchange(void) { return PyModule_Create(&definition); }

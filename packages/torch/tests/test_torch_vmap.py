@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import plait
@@ -132,11 +133,31 @@ def test_random_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    "read", [float, bool, int, lambda a: a.item(), lambda a: a.tolist(), lambda a: a.numpy()]
-)
+    "read",
+    [
+        float, bool, int, lambda a: a.item(), lambda a: a.tolist(), lambda a: a.numpy(),
+        lambda a: a.numpy(force=True), np.asarray, memoryview, lambda a: a.__dlpack__(),
+    ],
+)  # fmt: skip
 def test_elements_cannot_be_read(read: Any) -> None:
-    with pytest.raises(RuntimeError, match="reads the elements of a sample in Python"):
-        vmap(lambda a: read(a.sum()))(plait.ones(3, 2))
+    for f in (lambda a: read(a.sum()), lambda a: read(a[0].detach())):
+        with pytest.raises(RuntimeError, match="reads the elements of a sample in Python"):
+            vmap(f)(plait.ones(3, 2))
+
+
+def test_the_text_of_a_sample_shows_all_of_them() -> None:
+    texts: list[str] = []
+    vmap(lambda a: texts.append(repr(a + 1)) or a)(plait.zeros(2))
+    assert texts[0].startswith("BatchedTensor(level=") and "tensor([1., 1.])" in texts[0]
+
+
+def test_results_outlive_the_call() -> None:
+    kept: list[Any] = []
+    made = vmap(lambda a: kept.append(a * 2) or a.exp())(plait.zeros(3, 2))
+    assert made.tolist() == [[1.0, 1.0]] * 3
+    assert (kept[0] + 1).shape == (2,)
+    with pytest.raises(RuntimeError, match="reads the elements"):
+        kept[0].tolist()
 
 
 def test_errors() -> None:

@@ -1,7 +1,7 @@
-// Calls that functions of Python serve for a layer, and a layer written in Python (docs/design/0033):
-// one function that sees the calls on tensors that are marked, and every call of a thread that asks
-// for it. It runs below the layers that record derivatives, so it sees what these compute, backward
-// passes too.
+// Calls that functions of Python serve for a layer, and a layer written in Python
+// (docs/design/0033): one function that sees the calls on tensors that are marked, and every call
+// of a thread that asks for it. It runs below the layers that record derivatives, so it sees what
+// these compute, backward passes too.
 #include <vector>
 
 #include "values.hpp"

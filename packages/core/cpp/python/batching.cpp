@@ -16,7 +16,7 @@ namespace {
 // reads it: other handles on it, which engines make, are batched tensors, too.
 struct Batch {
   plait_tensor *value;  // all samples, along dimension 0
-  int64_t level;        // the call of vmap that they belong to
+  int64_t level;  // the call of vmap that they belong to
   void *memory;
 };
 
@@ -34,23 +34,23 @@ const Batch *batch_of(const plait_tensor *t) {
 }
 
 constexpr uint32_t position = 9;  // above "python", below "autograd" and "forward"
-uint64_t layer_bit;               // 0: there is no layer yet
+uint64_t layer_bit;  // 0: there is no layer yet
 PyObject *serve_function, *note_function;
 
 // What a rule does with an argument.
 enum Action : uint8_t {
-  action_none,     // as it is; a batched tensor there is left to Python
-  action_some,     // all samples if it is batched, aligned with the dimensions of a sample
-  action_all,      // all samples along dimension 0, repeated if it is not batched
-  action_dims,     // dimensions of a sample; negative ones stay
-  action_size,     // the sizes of a sample
+  action_none,  // as it is; a batched tensor there is left to Python
+  action_some,  // all samples if it is batched, aligned with the dimensions of a sample
+  action_all,  // all samples along dimension 0, repeated if it is not batched
+  action_dims,  // dimensions of a sample; negative ones stay
+  action_size,  // the sizes of a sample
   action_reduced,  // as `dims`; None or an empty list: all dimensions of a sample
 };
 // What kind of rule it is: most call the operator itself.
 enum Kind : uint8_t {
   kind_same,
   kind_of_dimensions,  // the first argument must have dimensions
-  kind_matmul,         // matrices: `matmul` of all samples
+  kind_matmul,  // matrices: `matmul` of all samples
   kind_mv,
   kind_dot,
   kind_view,
@@ -98,10 +98,9 @@ plait_status make_batched(plait_thread *thread, plait_tensor *value, int64_t lev
   const auto nbytes = uint64_t(count * itemsize(value->dl.dtype));
   auto *b = new Batch{value, level, std::malloc(nbytes ? nbytes : 1)};
   plait_storage *storage = nullptr;
-  plait_status s =
-      b->memory ? runtime->storage_wrap(thread, b->memory, nbytes, value->dl.device, 0, drop_batch,
-                                        b, &storage)
-                : runtime->raise(thread, PLAIT_MEMORY_ERROR, "vmap", "out of memory");
+  plait_status s = b->memory ? runtime->storage_wrap(thread, b->memory, nbytes, value->dl.device, 0,
+                                                     drop_batch, b, &storage)
+                             : runtime->raise(thread, PLAIT_MEMORY_ERROR, "vmap", "out of memory");
   if (s < 0) {
     drop_batch(b);
     return s;

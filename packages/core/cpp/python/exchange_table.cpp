@@ -95,7 +95,7 @@ int allocate(DLTensor *like, DLManagedTensorVersioned **out, void *error_ctx,
 }
 
 constexpr const char *attribute = "__dlpack_c_exchange_api__",
-                      *capsule_name = "dlpack_exchange_api";
+                     *capsule_name = "dlpack_exchange_api";
 
 ExchangeTable table{{{1, 3}, nullptr}, allocate,           managed_from_object,
                     managed_to_object, tensor_from_object, current_stream};

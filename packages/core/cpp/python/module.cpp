@@ -5,9 +5,9 @@
 
 #include <iterator>
 
+#include "batching.hpp"
 #include "convolution/winograd_mode.h"
 #include "kernel/settings.h"
-#include "batching.hpp"
 #include "overriding.hpp"
 
 namespace py = pybind11;
@@ -419,8 +419,8 @@ PYBIND11_MODULE(_core, m) {
   state.python = plait_python_import();
   throw_if(!state.python);
   state.runtime = state.python->runtime;
-  throw_if(!add_overriding(m.ptr()) || !add_batching(m.ptr()) || !add_size(m.ptr()) || !add_node(m.ptr()) ||
-           !add_tensor(m.ptr()) || !add_sparse(m.ptr()) ||
+  throw_if(!add_overriding(m.ptr()) || !add_batching(m.ptr()) || !add_size(m.ptr()) ||
+           !add_node(m.ptr()) || !add_tensor(m.ptr()) || !add_sparse(m.ptr()) ||
            PyModule_AddFunctions(m.ptr(), exchange_functions) < 0);
   add_functions(m);
   add_checkpoint_files(m);

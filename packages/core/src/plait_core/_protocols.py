@@ -83,6 +83,9 @@ def _plain(self: Tensor) -> str:
 
 
 def __repr__(self: Tensor) -> str:  # noqa: N807
+    batch = _core._samples(self)
+    if batch is not None:  # the tensor of one sample for all of them, inside of vmap
+        return f"BatchedTensor(level={batch[1]}, value={batch[0]!r})"
     return text_of(self)
 
 

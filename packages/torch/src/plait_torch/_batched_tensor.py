@@ -42,6 +42,8 @@ class _Level:
     it; the number of samples, and what random operators do.
     """
 
+    __slots__ = ("number", "randomness", "size")
+
     def __init__(self, size: int, randomness: str) -> None:
         self.number = next(_numbers)
         self.size, self.randomness = size, randomness
@@ -114,13 +116,13 @@ class _Enter(Function):
 
 class _Leave(Function):
     @staticmethod
-    def forward(ctx: Any, tensor: Any) -> Any:
-        samples, ctx.level = level_of(tensor)
-        return samples.detach()
+    def forward(ctx: Any, tensor: Any, level: int) -> Any:
+        ctx.level = level
+        return samples_of(tensor, level).detach()
 
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> Any:
-        return enter(gradient, ctx.level)
+        return enter(gradient, ctx.level), None
 
 
 def enter(value: Any, level: int) -> Any:
@@ -132,7 +134,7 @@ def leave(tensor: Any, level: int, size: int) -> Any:
     """Return `unwrapped` of a tensor, with its history."""
     samples = samples_of(tensor, level)
     if samples is not None:
-        return _Leave.apply(tensor) if tensor.requires_grad else samples
+        return _Leave.apply(tensor, level) if tensor.requires_grad else samples
     return unwrapped(tensor, level, size)
 
 

@@ -8,7 +8,15 @@ import plait
 from plait_core import _core
 from plait_torch import _batched_tensor
 from plait_torch._batched_tensor import find_level, innermost, level_of, note_leaf, wrapped
-from plait_torch._batching_rules import Call, by_loop, is_random, leading, one_of, rearrangements, rule_of
+from plait_torch._batching_rules import (
+    Call,
+    by_loop,
+    is_random,
+    leading,
+    one_of,
+    rearrangements,
+    rule_of,
+)
 
 __all__ = ["begin", "serve"]
 

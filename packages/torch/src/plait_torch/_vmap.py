@@ -62,7 +62,7 @@ def vmap(
         call = _Arguments(args, kwargs, in_dims)
         if not call.size:
             raise ValueError("vmap: at least one sample is required, got a dimension of size 0")
-        if any(map(_has_samples, call.leaves)):
+        if call.spec is not None and any(map(_has_samples, call.leaves)):
             return _one_by_one(func, call, out_dims)
         if chunk_size is None or chunk_size >= call.size:
             return _at_once(func, call, out_dims, randomness)
@@ -221,8 +221,6 @@ def _dims_of(dims: Any, tree: Any, argument: str) -> list[Any]:
     structure of the tree.
     """
     if dims is None or isinstance(dims, int):
-        if _is_plain(tree):
-            return [dims]
         if isinstance(tree, tuple) and all(map(_is_plain, tree)):
             return [dims] * len(tree)
         return [
@@ -244,10 +242,11 @@ def _size(leaves: list[Any], dims: list[Any]) -> int:
     for index, (leaf, dim) in enumerate(zip(leaves, dims, strict=True)):
         if dim is None:
             continue
-        if not _is_value(leaf) or not -leaf.dim() <= dim < leaf.dim():
+        shape = leaf.shape if _is_value(leaf) else ()
+        if not -len(shape) <= dim < len(shape):
             shown = tuple(leaf.shape) if plait.is_tensor(leaf) else type(leaf).__name__
             raise ValueError(f"vmap: leaf {index} has no dimension {dim}: {shown}")
-        sizes.add(leaf.shape[dim])
+        sizes.add(shape[dim])
     if len(sizes) != 1:
         raise ValueError(
             "vmap: one number of samples is required, got "

@@ -118,7 +118,8 @@ typedef struct plait_python {
   DLManagedTensorVersioned *(*export_managed)(plait_tensor *, uint64_t flags);
 
   /* for the kernel of a layer, whose bit this is: a function of Python serves the call, as that of
-   * plait_core.overrides.set_layer does; where `*function` is NULL the call goes on. Needs no GIL */
+   * plait_core.overrides.set_layer does; where `*function` is NULL the call goes on. Needs no GIL
+   */
   plait_status (*serve)(plait_call *, PyObject **function, uint64_t bit);
 } plait_python;
 
