@@ -1,4 +1,4 @@
-"""`vmap` against a loop over the samples: operators, and gradients of samples, Jacobians, ensembles.
+"""`vmap` against a loop over samples: operators, gradients of samples, Jacobians, ensembles.
 
     python benchmarks/bench_vmap.py
 
@@ -80,8 +80,14 @@ def operators() -> list[tuple[str, Callable[..., Any], tuple[Any, ...], Callable
         ("vector @ matrix", lambda a: a @ w, (x,), lambda: x @ w),
         ("matrix @ matrix", plait.mm, (matrices, matrices), lambda: matrices @ matrices),
         ("linear", lambda a: F.linear(a, w, b), (x,), lambda: F.linear(x, w, b)),
-        ("conv2d", lambda a: F.conv2d(a, kernel), (images,), lambda: F.conv2d(images[:, 0], kernel)),
-        ("embedding", lambda a: F.embedding(a, table), (words,), lambda: F.embedding(words, table)),
+        (
+            "conv2d", lambda a: F.conv2d(a, kernel), (images,),
+            lambda: F.conv2d(images[:, 0], kernel),
+        ),
+        (
+            "embedding", lambda a: F.embedding(a, table), (words,),
+            lambda: F.embedding(words, table),
+        ),
         ("mse_loss", F.mse_loss, (x, y), lambda: ((x - y) ** 2).mean(1)),
         (
             "cross_entropy", F.cross_entropy, (x, labels),

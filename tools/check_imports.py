@@ -57,7 +57,6 @@ PARTS: dict[str, set[str]] = {
     "plait_profiler/_watch.py": {"rich"},
     # a progress bar and SummaryWriter, imported when a program asks for them
     "plait_torch/_model_zoo.py": {"tqdm"},
-    "plait_torch/_batched_tensor.py": {"numpy"},
     "plait_torch/_collate.py": {"numpy"},
     "plait_torch/_comparison.py": {"numpy"},
     "plait_torch/_data_utils.py": {"numpy"},

@@ -14,7 +14,6 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-import plait
 from plait.autograd import Function
 from plait_core import _core
 

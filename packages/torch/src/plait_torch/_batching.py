@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import plait
 from plait_core import _core
 from plait_torch import _batched_tensor
 from plait_torch._batched_tensor import find_level, innermost, level_of, note_leaf, wrapped

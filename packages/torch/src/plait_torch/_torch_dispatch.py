@@ -8,7 +8,6 @@ a mode, and for each one on an instance of a class with ``__torch_dispatch__``.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 from plait_abi.imports import import_module
