@@ -190,6 +190,7 @@ class Rearranged {
     plait_status s = PLAIT_OK;
     const plait_runtime *runtime = outer_->thread->runtime;
     for (uint16_t i = 0; s >= 0 && i < outer_->n_out; i++) {
+      if (out_[i].tag != PLAIT_TENSOR) continue;
       plait_tensor *t = nullptr;
       s = make_batched(outer_->thread, out_[i].u.t, samples_.level, &t);
       if (s >= 0) outer_->out[i] = value(t);
