@@ -448,87 +448,95 @@ def _layer_norm_backward(call: Call) -> Any:
 # ---- losses --------------------------------------------------------------------------------------
 
 
-def _counted(call: Call, target: Any, weight: Any, ignored: int) -> Any:
-    """Return what the mean of each sample divides by."""
-    flat = call.all(target).reshape(call.size, -1)
-    kept = flat != ignored
-    if weight is None:
-        return kept.sum(1).to(plait.get_default_dtype())
-    return (weight[flat.clamp(min=0)] * kept).sum(1)
+# A sample is one row of scores with one class, or several rows; dimension 0 of the samples is then
+# a dimension of rows, or is folded into them.
 
 
-def _reduced(call: Call, losses: Any, reduction: str, divisor: Any) -> Any:
+def _folded_rows(call: Call, value: Any, several: bool) -> Any:
+    data = call.all(value)
+    return _rows(data) if several else data
+
+
+def _reduced(call: Call, losses: Any, reduction: str, divisor: Callable[[], Any]) -> Any:
     if reduction == "none":
         return losses
-    total = losses.reshape(call.size, -1).sum(1)
-    return total if reduction == "sum" else total / divisor.to(total.dtype)
+    total = losses if losses.ndim == 1 else losses.reshape(call.size, -1).sum(1)
+    return total if reduction == "sum" else total / divisor().to(total.dtype)
 
 
-def _spread(call: Call, grad: Any, reduction: str, divisor: Any, shape: Any) -> Any:
-    """Return the gradient of each row's loss."""
+def _divisor(call: Call, target: Any, weight: Any, ignored: int) -> Callable[[], Any]:
+    """Return a function of what the mean of each sample divides by."""
+
+    def count() -> Any:
+        classes = call.all(target)
+        counted = classes != ignored
+        if weight is not None:
+            counted = weight[classes.clamp(min=0)] * counted
+        return counted if counted.ndim == 1 else counted.reshape(call.size, -1).sum(1)
+
+    return count
+
+
+def _spread(
+    call: Call, grad: Any, reduction: str, divisor: Callable[[], Any], shape: tuple[int, ...]
+) -> Any:
+    """Return the gradient of each row's loss; `shape` is that of the samples' classes."""
     g = call.all(grad)
+    if reduction == "mean":
+        g = g / divisor().to(g.dtype)
+    if len(shape) == 1:
+        return g
     if reduction != "none":
-        if reduction == "mean":
-            g = g / divisor.to(g.dtype)
         g = g.reshape(call.size, *(1,) * (len(shape) - 1)).expand(shape)
-    return g.reshape(shape[0] * shape[1], *shape[2:])
-
-
-def _with_rows(call: Call, x: Any, target: Any) -> tuple[Any, Any, bool]:
-    """Return input and target with a dimension of rows, and whether there was one."""
-    data, classes = call.all(x), call.all(target)
-    if x.ndim == 1:
-        return data.unsqueeze(1), classes.reshape(call.size, 1), False
-    return data, classes, True
+    return _rows(g)
 
 
 def _nll_loss(call: Call) -> Any:
     x, target, weight, reduction, ignored = call.args
     if call.is_batched(weight):
         return by_loop(call)
-    data, classes, had = _with_rows(call, x, target)
-    losses = _samples(call, call.run([_rows(data), _rows(classes), weight, "none", ignored]))
-    if not had and reduction == "none":
-        return losses.reshape(call.size)
-    return _reduced(call, losses, reduction, _counted(call, target, weight, ignored))
+    several = x.ndim > 1
+    data, classes = (_folded_rows(call, each, several) for each in (x, target))
+    losses = call.run([data, classes, weight, "none", ignored])
+    losses = _samples(call, losses) if several else losses
+    return _reduced(call, losses, reduction, _divisor(call, target, weight, ignored))
 
 
 def _nll_loss_backward(call: Call) -> Any:
     grad, target, weight, size, reduction, ignored = call.args
     if call.is_batched(weight):
         return by_loop(call)
-    classes = call.all(target)
-    full = (call.size, *size) if len(size) > 1 else (call.size, 1, *size)
-    classes = classes.reshape(full[0], full[1], *full[3:])
-    divisor = _counted(call, target, weight, ignored)
-    g = _spread(call, grad, reduction, divisor, classes.shape)
-    rows = (full[0] * full[1], *full[2:])
-    made = call.run([g, _rows(classes), weight, rows, "none", ignored])
-    return made.reshape(call.size, *size)
+    several = len(size) > 1
+    classes = _folded_rows(call, target, several)
+    divisor = _divisor(call, target, weight, ignored)
+    g = _spread(call, grad, reduction, divisor, (call.size, *target.shape))
+    rows = (call.size * size[0], *size[1:]) if several else (call.size, *size)
+    made = call.run([g, classes, weight, rows, "none", ignored])
+    return _samples(call, made) if several else made
 
 
 def _cross_entropy(call: Call) -> Any:
     x, target, weight, reduction, ignored = call.args
     if call.is_batched(weight):
         return by_loop(call)
-    data, classes, had = _with_rows(call, x, target)
-    made, lse = call.run([_rows(data), _rows(classes), weight, "none", ignored])
-    losses, lse = _samples(call, made), _samples(call, lse)
-    if not had:
-        losses, lse = losses.reshape(call.size), lse.reshape(call.size)
-    return _reduced(call, losses, reduction, _counted(call, target, weight, ignored)), lse
+    several = x.ndim > 1
+    data, classes = (_folded_rows(call, each, several) for each in (x, target))
+    losses, lse = call.run([data, classes, weight, "none", ignored])
+    if several:
+        losses, lse = _samples(call, losses), _samples(call, lse)
+    return _reduced(call, losses, reduction, _divisor(call, target, weight, ignored)), lse
 
 
 def _cross_entropy_backward(call: Call) -> Any:
     grad, x, lse, target, weight, reduction, ignored = call.args
     if call.is_batched(weight):
         return by_loop(call)
-    data, classes, _ = _with_rows(call, x, target)
-    sums = call.all(lse).reshape(classes.shape)
-    divisor = _counted(call, target, weight, ignored)
-    g = _spread(call, grad, reduction, divisor, classes.shape)
-    made = call.run([g, _rows(data), _rows(sums), _rows(classes), weight, "none", ignored])
-    return made.reshape(call.size, *x.shape)
+    several = x.ndim > 1
+    divisor = _divisor(call, target, weight, ignored)
+    g = _spread(call, grad, reduction, divisor, (call.size, *target.shape))
+    rows = [_folded_rows(call, each, several) for each in (x, lse, target)]
+    made = call.run([g, *rows, weight, "none", ignored])
+    return _samples(call, made) if several else made
 
 
 # ---- indices -------------------------------------------------------------------------------------
