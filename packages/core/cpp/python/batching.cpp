@@ -45,10 +45,13 @@ enum Action : uint8_t {
   action_dims,  // dimensions of a sample; negative ones stay
   action_size,  // the sizes of a sample
   action_reduced,  // as `dims`; None or an empty list: all dimensions of a sample
+  action_rows,  // the rows of all samples, which are dimension 0 of a sample, as one list of rows
+  action_row_size,  // the sizes of a sample whose dimension 0 are rows
 };
 // What kind of rule it is: most call the operator itself.
 enum Kind : uint8_t {
   kind_same,
+  kind_rows,  // so is dimension 0 of each result
   kind_of_dimensions,  // the first argument must have dimensions
   kind_matmul,  // matrices: `matmul` of all samples
   kind_mv,
@@ -140,6 +143,7 @@ class Rearranged {
   Rearranged &operator=(const Rearranged &) = delete;
   ~Rearranged() {
     for (plait_tensor *t : made_) plait_release(t);
+    for (plait_value &v : out_) outer_->thread->runtime->release_value(&v);
   }
 
   // PLAIT_DECLINE: Python has to do it
@@ -160,8 +164,9 @@ class Rearranged {
       case kind_t: return transposed();
       default: break;
     }
-    const plait_status s = fill();
-    return s == PLAIT_OK ? call(outer_->op) : s;
+    plait_status s = fill();
+    if (s == PLAIT_OK) s = call(outer_->op);
+    return s == PLAIT_OK && rule_.kind == kind_rows ? apart() : s;
   }
 
   // Calls an operator with `in_`, which has all its arguments.
@@ -192,13 +197,41 @@ class Rearranged {
     for (uint16_t i = 0; s >= 0 && i < outer_->n_out; i++) {
       if (out_[i].tag != PLAIT_TENSOR) continue;
       plait_tensor *t = nullptr;
-      s = make_batched(outer_->thread, out_[i].u.t, samples_.level, &t);
+      s = make_batched(outer_->thread, std::exchange(out_[i], none()).u.t, samples_.level, &t);
       if (s >= 0) outer_->out[i] = value(t);
-      if (s >= 0) continue;
-      for (uint16_t k = 0; k < i; k++) runtime->release_value(outer_->out + k);
-      for (uint16_t k = i + 1; k < outer_->n_out; k++) runtime->release_value(out_ + k);
     }
+    if (s < 0)
+      for (uint16_t i = 0; i < outer_->n_out; i++) runtime->release_value(outer_->out + i);
     return s;
+  }
+
+  // A view in the place of a result.
+  void set_result(uint16_t i, plait_value made) {
+    plait_retain(made.u.t);
+    plait_release(std::exchange(out_[i], made).u.t);
+  }
+
+  // The rows of results, as samples of rows.
+  plait_status apart() {
+    for (uint16_t i = 0; i < outer_->n_out; i++) {
+      if (out_[i].tag != PLAIT_TENSOR) continue;
+      plait_tensor *rows = out_[i].u.t;
+      const DLTensor &dl = rows->dl;
+      int64_t shape[PLAIT_MAX_DIMS], strides[PLAIT_MAX_DIMS];
+      if (dl.ndim < 1 || dl.ndim + 1 > PLAIT_MAX_DIMS) return PLAIT_DECLINE;
+      shape[0] = samples_.size;
+      shape[1] = dl.shape[0] / samples_.size;
+      strides[0] = dl.strides[0] * shape[1];
+      strides[1] = dl.strides[0];
+      for (int k = 1; k < dl.ndim; k++) {
+        shape[k + 1] = dl.shape[k];
+        strides[k + 1] = dl.strides[k];
+      }
+      plait_value made;
+      if (const plait_status s = view(rows, dl.ndim + 1, shape, strides, &made); s < 0) return s;
+      set_result(i, made);
+    }
+    return PLAIT_OK;
   }
 
   // Products. A matrix or vector is batched or not; views are only made of plain samples.
@@ -236,10 +269,7 @@ class Rearranged {
     if (s < 0) return s;
     plait_tensor *made = out_[0].u.t;
     s = view(made, 2, made->dl.shape, made->dl.strides, &columns);
-    plait_release(made);
-    if (s < 0) return s;
-    plait_retain(columns.u.t);
-    out_[0] = columns;
+    if (s >= 0) set_result(0, columns);
     return s;
   }
 
@@ -254,15 +284,10 @@ class Rearranged {
       return PLAIT_DECLINE;
     plait_status s = call("mul", {value(x), value(y)});
     if (s < 0) return s;
-    const plait_value product = out_[0];
+    const plait_value product = std::exchange(out_[0], none());
+    made_.push_back(product.u.t);
     const int64_t last = -1;
-    plait_value dims{};
-    dims.tag = PLAIT_INTS;
-    dims.n = 1;
-    dims.u.is = &last;
-    s = call("sum", {product, dims});
-    plait_release(product.u.t);
-    return s;
+    return call("sum", {product, ints(&last, 1)});
   }
 
   // Views.
@@ -368,6 +393,8 @@ class Rearranged {
       case action_dims:
       case action_reduced: return dims(i);
       case action_size: return size(i);
+      case action_rows: return v.tag == PLAIT_TENSOR ? rows(v.u.t, in_ + i) : plain(v);
+      case action_row_size: return row_size(i);
       default: return plain(v);
     }
   }
@@ -422,6 +449,28 @@ class Rearranged {
       strides[k + 1] = t->dl.strides[k];
     }
     return view(t, n + 1, shape, strides, to);
+  }
+
+  plait_status rows(plait_tensor *t, plait_value *to) {
+    plait_tensor *all = samples_of(t);
+    if (!all || all->dl.ndim < 2 || !is_plain(all) || !is_contiguous(all)) return PLAIT_DECLINE;
+    int64_t shape[PLAIT_MAX_DIMS], strides[PLAIT_MAX_DIMS];
+    for (int k = 1; k < all->dl.ndim; k++) {
+      shape[k - 1] = all->dl.shape[k];
+      strides[k - 1] = all->dl.strides[k];
+    }
+    shape[0] *= samples_.size;
+    return view(all, all->dl.ndim - 1, shape, strides, to);
+  }
+
+  plait_status row_size(uint16_t i) {
+    const plait_value &v = outer_->in[i];
+    if (v.tag != PLAIT_INTS || v.n == 0) return PLAIT_DECLINE;
+    int64_t *list = room(v.n);
+    for (uint32_t k = 0; k < v.n; k++) list[k] = v.u.is[k];
+    list[0] *= samples_.size;
+    in_[i].u.is = list;
+    return PLAIT_OK;
   }
 
   int64_t *room(size_t n) {

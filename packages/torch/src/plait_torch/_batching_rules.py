@@ -764,8 +764,8 @@ def rule_of(name: str) -> Rule | None:
 # ---- rules that only rearrange arguments ---------------------------------------------------------
 
 # what plait's core does with an argument (packages/core/cpp/python/batching.cpp)
-_AS_IT_IS, _SOME, _ALL, _DIM, _SIZE, _REDUCED = range(6)
-_SAME, _OF_DIMENSIONS, _MATMUL, _MV, _DOT, _VIEW, _EXPAND, _PERMUTE, _T = range(9)
+_AS_IT_IS, _SOME, _ALL, _DIM, _SIZE, _REDUCED, _ROWS, _ROW_SIZE = range(8)
+_SAME, _FOLDED_ROWS, _OF_DIMENSIONS, _MATMUL, _MV, _DOT, _VIEW, _EXPAND, _PERMUTE, _T = range(10)
 # operators of rows, with parameters that samples share
 _OF_ROWS = {"embedding": (_AS_IT_IS, _ALL, _AS_IT_IS), "linear": (_ALL, _AS_IT_IS, _AS_IT_IS),
             "native_layer_norm": (_ALL, *(_AS_IT_IS,) * 4)}  # fmt: skip
@@ -790,13 +790,29 @@ def rearrangements() -> dict[str, tuple[bytes, int]]:
             actions = [_reduction_action(i, each["name"]) for i, each in enumerate(arguments)]
         elif rule is leading and name not in _MEMORY:
             actions = [_leading_action(each) for each in arguments]
+        elif rule is _folded:
+            actions = [_row_action(name, each) for each in arguments]
         elif name in _OF_ROWS or name in _KINDS:
             actions = list(_OF_ROWS.get(name, ()))
         else:
             continue
-        needs = _OF_DIMENSIONS if rule is leading and name in _OF_NUMBERS else _SAME
-        found[name] = bytes(actions), _KINDS.get(name, needs)
+        found[name] = bytes(actions), _kind(name, rule)
     return found
+
+
+def _kind(name: str, rule: Rule | None) -> int:
+    if rule is _folded:
+        return _FOLDED_ROWS
+    if rule is leading and name in _OF_NUMBERS:
+        return _OF_DIMENSIONS
+    return _KINDS.get(name, _SAME)
+
+
+def _row_action(name: str, argument: dict[str, Any]) -> int:
+    if argument["name"] in _SIZES:
+        return _ROW_SIZE
+    shared = argument["name"] in _SHARED.get(name, ())
+    return _ROWS if argument["type"].startswith("Tensor") and not shared else _AS_IT_IS
 
 
 def _reduction_action(index: int, name: str) -> int:
