@@ -9,9 +9,11 @@ import pytest
 
 import plait
 import plait.nn.functional as F
+import plait_torch
 from plait import nn
 from plait.nn import functional_call
 from plait_torch._func import grad, hessian, jacfwd, jacrev, jvp, stack_module_state, vjp
+from plait_torch._torch_dispatch import TorchDispatchMode
 from plait_torch._vmap import vmap
 
 
@@ -149,6 +151,22 @@ def test_the_text_of_a_sample_shows_all_of_them() -> None:
     texts: list[str] = []
     vmap(lambda a: texts.append(repr(a + 1)) or a)(plait.zeros(2))
     assert texts[0].startswith("BatchedTensor(level=") and "tensor([1., 1.])" in texts[0]
+
+
+def test_modes_see_calls_on_all_samples() -> None:
+    seen: list[tuple[str, tuple[int, ...]]] = []
+
+    class Log(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            seen.append((str(func), tuple(args[0].shape)))
+            return func(*args, **(kwargs or {}))
+
+    x = plait.ones(3, 2)
+    with plait_torch.installed(), Log():
+        vmap(lambda a: a.sin() * 2)(x)
+    assert seen == [("aten.sin.default", (3, 2)), ("aten.mul.Tensor", (3, 2))]
 
 
 def test_results_outlive_the_call() -> None:
