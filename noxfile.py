@@ -325,6 +325,7 @@ def docs(session: nox.Session) -> None:
     shutil.rmtree(ROOT / "docs/reference/operators", ignore_errors=True)
     session.run("python", "-m", "plait_ops.emit", "--pages", "docs/reference/operators")
     session.run("python", "tools/reference_pages.py", "docs/reference/names")
+    session.run("python", "tools/count_examples.py", "--least", "100")
     session.run("sphinx-build", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html")
 
 
