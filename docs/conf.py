@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import pathlib
+import sys
+
 import plait_abi
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))  # reference_links
 
 project = "plait"
 author = "the plait authors"
@@ -15,6 +20,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
+    "reference_links",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}
 myst_enable_extensions = ["dollarmath", "colon_fence"]
