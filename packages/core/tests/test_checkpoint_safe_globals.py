@@ -165,7 +165,7 @@ def test_files_name_listed_objects_in_other_ways(monkeypatch: pytest.MonkeyPatch
     module.Outer = type("Outer", (), {"Other": Point})  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "elsewhere.models", module)
     assert pc.load(io.BytesIO(as_zip(data)), safe_globals=[Point]).x == 5
-    with pytest.raises(pc.CheckpointError, match="is none of the names"):
+    with pytest.raises(pc.CheckpointError, match="is not one of the names"):
         pc.load(io.BytesIO(as_zip(data)), safe_globals=[made])
 
 

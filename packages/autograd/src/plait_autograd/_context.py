@@ -203,8 +203,8 @@ class FunctionContext:
         if self._saved is None:
             made = _autograd.account(None, 0)[1]
             raise RuntimeError(
-                f"{self._name}: this is the second backward pass, but the tensors that "
-                "save_for_backward kept were freed after the first one; call the first backward "
+                f"{self._name}: backward came a second time, but the tensors that "
+                "save_for_backward kept were freed after the first; call the first backward "
                 "with retain_graph=True" + (f" (the call was made{made})" if made else "")
             )
         found = tuple(self._unpack(i, entry) for i, entry in enumerate(self._saved))

@@ -266,7 +266,7 @@ def load_index(source: Source, options: Options, path: str) -> Any:
     part_of = index.get("weight_map")
     if not isinstance(part_of, dict) or not all(_is_file_name(v) for v in part_of.values()):
         raise CheckpointError(
-            f"load: {source.name}: weight_map must give the name of a file in this folder "
+            f"load: {source.name}: weight_map must give the name of a file in the same folder "
             "for each tensor"
         )
     try:
