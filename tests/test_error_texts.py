@@ -53,8 +53,8 @@ TEXTS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: x().t().view(6),
         pc.ShapeError,
-        "view: `size` (6,) cannot be a view of shape (3, 2) with strides (1, 3); use reshape(), which "
-        "copies if needed",
+        "view: `size` (6,) cannot be a view of shape (3, 2) with strides (1, 3); use reshape(), "
+        "which copies if needed",
     ),
     (
         lambda: x().reshape(-1, -1),
@@ -173,14 +173,14 @@ TEXTS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: x().cuda(),
         NotImplementedError,
-        "to: no component for the device cuda:0 is installed; without it, only the device cpu can be "
-        "used",
+        "to: no component for the device cuda:0 is installed; without it, only the device cpu can "
+        "be used",
     ),
     (
         lambda: x().to("meta").to("cpu"),
         NotImplementedError,
-        "to: a tensor on the device meta has no data that could be copied to cpu; make a new tensor "
-        "there with empty_like(x, device='cpu')",
+        "to: a tensor on the device meta has no data that could be copied to cpu; make a new "
+        "tensor there with empty_like(x, device='cpu')",
     ),
     # ---- calls
     (

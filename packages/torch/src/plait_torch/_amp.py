@@ -173,7 +173,8 @@ class GradScaler:
 
     If gradients are not finite, the step is skipped and the scale is reduced; after
     `growth_interval` steps without that it grows. For a device that is not available it is
-    disabled, with a warning as in PyTorch: `scale` returns its argument and `step` is the optimizer's.
+    disabled, with a warning as in PyTorch: `scale` returns its argument and `step` is the
+    optimizer's.
 
     Args:
         device: the type of device of the gradients, such as "cpu" or "cuda".
