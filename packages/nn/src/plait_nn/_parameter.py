@@ -82,7 +82,7 @@ class Parameter(Tensor, metaclass=ParameterType):
 
     def _repr_html_(self) -> str | None:
         # defined here too, as the text above would count as one without HTML
-        return super()._repr_html_()  # type: ignore[no-any-return]
+        return super()._repr_html_()
 
 
 def _rebuild(cls: type[Parameter], data: Tensor, requires_grad: bool) -> Parameter:
