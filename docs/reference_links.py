@@ -1,7 +1,8 @@
 """A Sphinx extension: names of plait in backticks become links to their place in the reference.
 
-`nn.Linear`, `plait.save(state, path)` and `DataLoader` are found by the names that programs use.
-Names of operators are taken from their pages. A single word in lower case, which may be a word of
+`nn.Linear`, `plait.save(state, path)` and `DataLoader` are found by the names that programs use,
+`model.eval()` and `x.exp()` by the class of such a variable. Names of operators are taken from
+their pages. A single word in lower case, which may be a word of
 the sentence or an argument, is a name only with parentheses, an underscore or `plait.` before it.
 Pages of the reference themselves have no such links.
 """
@@ -28,6 +29,17 @@ PREFIXES = {
     "plait_optim": "optim.",
     "plait_profiler": "profiler.",
     "plait_ray": "ray.",
+}
+# what the variables of examples are
+OBJECTS = {
+    "loader": "utils.data.DataLoader",
+    "loss": "Tensor",
+    "model": "nn.Module",
+    "module": "nn.Module",
+    "optimizer": "optim.Optimizer",
+    "tensor": "Tensor",
+    "x": "Tensor",
+    "y": "Tensor",
 }
 OPERATORS = "reference/operators/"
 NAME = re.compile(r"(?P<plait>plait\.)?(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?P<call>\(.*\))?")
@@ -60,8 +72,9 @@ def _operators(app: Any, doctree: nodes.document) -> None:
             section = section.parent
         if section is None or not text.startswith("called as "):
             continue
-        for name in re.findall(r"plait\.([\w.]+)", text.partition(";")[0]):
-            found[name] = (docname, section["ids"][0])
+        for name in re.findall(r"[\w.]+", text.partition(";")[0]):
+            if name.startswith(("plait.", "Tensor.")):
+                found[name.removeprefix("plait.")] = (docname, section["ids"][0])
     app.env.plait_operators = {**getattr(app.env, "plait_operators", {}), **found}
 
 
@@ -83,6 +96,12 @@ def _places(env: Any) -> dict[str, Place]:
     return places
 
 
+def _full(name: str) -> str:
+    """Return `nn.Module.eval` for `model.eval`."""
+    variable, dot, member = name.partition(".")
+    return f"{OBJECTS[variable]}.{member}" if dot and variable in OBJECTS else name
+
+
 def _is_clear(match: re.Match[str]) -> bool:
     name = match["name"]
     return bool(match["plait"] or match["call"] or re.search(r"[A-Z_.]", name.strip("_")))
@@ -102,7 +121,7 @@ class LinkNames(SphinxPostTransform):
             if isinstance(literal.parent, (nodes.title, nodes.reference)):
                 continue
             match = NAME.fullmatch(literal.astext())
-            place = places.get(match["name"]) if match and _is_clear(match) else None
+            place = places.get(_full(match["name"])) if match and _is_clear(match) else None
             if place is not None:
                 builder = self.app.builder
                 link = make_refnode(builder, docname, *place, literal.deepcopy(), literal.astext())

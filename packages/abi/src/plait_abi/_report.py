@@ -52,8 +52,8 @@ class Report(tuple[Record, ...]):
     Example:
         >>> import plait_abi, plait_core
         >>> report = plait_abi.report()
-        >>> sorted({record.device for record in report if record.kind == "kernel"})
-        ['cpu']
+        >>> "cpu" in {record.device for record in report if record.kind == "kernel"}
+        True
     """
 
     __slots__ = ()
