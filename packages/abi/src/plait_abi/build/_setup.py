@@ -48,7 +48,8 @@ def setup(
 
     Example:
         >>> import pathlib, subprocess, sys, tempfile
-        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> place = tempfile.TemporaryDirectory()
+        >>> folder = pathlib.Path(place.name)
         >>> (folder / "src" / "plait_mine").mkdir(parents=True)
         >>> _ = (folder / "src" / "plait_mine" / "__init__.py").write_text("")
         >>> _ = (folder / "mine.c").write_text("int answer(void) { return 42; }")
@@ -60,6 +61,7 @@ def setup(
         >>> _ = subprocess.run(command, cwd=folder, check=True, capture_output=True)
         >>> [path.name for path in folder.glob("src/plait_mine/lib/*")]
         ['libmine.so']
+        >>> place.cleanup()
 
         A plug-in with one library and one extension module::
 
