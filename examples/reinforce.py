@@ -6,13 +6,17 @@ highest return; an average of 475 over 100 episodes counts as solved.
 
     pip install gymnasium==1.4.0
     python examples/reinforce.py --iterations 150
+
+The picture ``results/reinforce.png`` shows the returns while the policy learns.
 """
 
 import argparse
 import time
+from pathlib import Path
 
 import gymnasium
 import numpy as np
+import pictures
 
 import plait
 from plait import nn, optim
@@ -105,6 +109,9 @@ def main(arguments=None):
     parser.add_argument("--environments", type=int, default=10, help="episodes an iteration")
     parser.add_argument("--test-episodes", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--output", type=Path, default=Path("results"), help="folder of reinforce.png"
+    )
     flags = parser.parse_args(arguments)
 
     plait.manual_seed(flags.seed)
@@ -129,6 +136,10 @@ def main(arguments=None):
     returns = evaluate(policy, environments, flags.test_episodes, seed=10**9)
     mean, lowest = returns.mean(), returns.min()
     print(f"{len(returns)} test episodes: mean return {mean:.1f}, lowest {lowest:.0f}")
+    names = ("iteration", f"mean return of {flags.environments} episodes")
+    path = flags.output / "reinforce.png"
+    if pictures.learning_curve(path, history, names, {"highest": 500.0}) is not None:
+        print(f"picture: {path}")
     return history, returns
 
 

@@ -53,8 +53,8 @@ TEXTS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: x().t().view(6),
         pc.ShapeError,
-        "view: `size` (6,) is no view of shape (3, 2) with strides (1, 3); reshape() copies where "
-        "needed",
+        "view: `size` (6,) cannot be a view of shape (3, 2) with strides (1, 3); use reshape(), "
+        "which copies if needed",
     ),
     (
         lambda: x().reshape(-1, -1),
@@ -173,14 +173,14 @@ TEXTS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: x().cuda(),
         NotImplementedError,
-        "to: no component for the device cuda:0 is installed, which would bring its memory and "
-        "kernels; without one, tensors are on the device cpu",
+        "to: no component for the device cuda:0 is installed; without it, only the device cpu can "
+        "be used",
     ),
     (
         lambda: x().to("meta").to("cpu"),
         NotImplementedError,
-        "to: a tensor with bytes is required, got one on the device meta, which has nothing to "
-        "copy to cpu; make one there with empty_like(x, device='cpu')",
+        "to: a tensor on the device meta has no data that could be copied to cpu; make a new "
+        "tensor there with empty_like(x, device='cpu')",
     ),
     # ---- calls
     (
@@ -211,8 +211,8 @@ TEXTS: list[tuple[Callable[[], Any], type[Exception], str]] = [
         lambda: trained().add_(1),
         RuntimeError,
         "add_: `self` of shape (2, 3) is a leaf that requires grad and would be written in place: "
-        "its gradient would be that of another value; write it within no_grad(), or use the "
-        "out-of-place form on it",
+        "its gradient would belong to another value; write it within no_grad(), or use the "
+        "out-of-place form",
     ),
     (
         lambda: trained().numpy(),

@@ -39,7 +39,8 @@ def test_pictures_are_left_out_without_matplotlib(example, tmp_path, monkeypatch
 
 
 def test_the_progress_bar_is_left_out_without_tqdm(example, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "tqdm", None)
+    for name in ("tqdm", "tqdm.auto"):
+        monkeypatch.setitem(sys.modules, name, None)
     loader = [1, 2]
     assert example("mnist").progress(loader, 1) is loader
     assert "tqdm is not installed" in capsys.readouterr().out

@@ -89,8 +89,9 @@ def test_candidates_are_new_to_the_user(example):
     assert all(len(set(row)) == 100 for row in shown.tolist())
 
 
-def test_ncf_beats_popularity(example, capsys):
-    history = example("ncf").main(["--epochs", "3"])
+def test_ncf_beats_popularity(example, tmp_path, capsys, is_png):
+    history = example("ncf").main(["--epochs", "3", "--output", str(tmp_path)])
+    assert is_png(tmp_path / "ncf.png")
     out = capsys.readouterr().out
     popularity = float(out.partition("popularity: HR@10 ")[2].split()[0])
     assert popularity == pytest.approx(0.41, abs=0.015)
@@ -135,7 +136,9 @@ def test_update_makes_good_actions_likelier(example):
     assert left() > before + 0.2
 
 
-def test_reinforce_learns(example, capsys):
-    history, returns = example("reinforce").main(["--iterations", "20", "--test-episodes", "5"])
+def test_reinforce_learns(example, tmp_path, capsys, is_png):
+    flags = ["--iterations", "20", "--test-episodes", "5", "--output", str(tmp_path)]
+    history, returns = example("reinforce").main(flags)
+    assert is_png(tmp_path / "reinforce.png")
     assert np.mean(history[-5:]) > 2 * np.mean(history[:5])
     assert len(returns) == 5 and f"mean return {returns.mean():.1f}" in capsys.readouterr().out

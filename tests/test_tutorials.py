@@ -15,7 +15,8 @@ import plait_abi
 
 ROOT = Path(__file__).resolve().parents[1]
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+# the cells of a page that the site shows with their outputs are Python too
+BLOCK = re.compile(r"^```(?:python|\{code-cell\} python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FENCE = re.compile(r"^(```+|~~~+|:::+)(.*)$", re.MULTILINE)
 NOT_RUN = {"", "console", "text", "pycon", "c", "cpp"}
 

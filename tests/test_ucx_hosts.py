@@ -215,7 +215,7 @@ def test_a_wrong_secret(network: Network, tmp_path: pathlib.Path) -> None:
         )
     found = [process.communicate(timeout=60)[0] for process in ranks]
     assert "CollectiveTimeout" in found[0] and "for rank 1 at tcp://host0:29400" in found[0]
-    assert "is no process of this job, or has another secret" in found[1]
+    assert "is not a process of this job, or has another secret" in found[1]
 
 
 SHORT = """

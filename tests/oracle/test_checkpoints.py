@@ -278,7 +278,7 @@ def test_files_without_sums(tmp_path: Path) -> None:
         torch.serialization.set_crc32_options(True)
     assert pc.load(path)["w"].tolist() == [0.0, 1.0, 2.0]
     assert pc.load(path, mmap=True)["w"].tolist() == [0.0, 1.0, 2.0]
-    with pytest.raises(pc.CheckpointError, match=r"saved without sums.*verify=False loads it"):
+    with pytest.raises(pc.CheckpointError, match=r"saved without checksums.*verify=False loads it"):
         pc.load(path, verify=True)
 
 

@@ -188,7 +188,8 @@ def judge(ours: Side, theirs: Side) -> tuple[str, str]:
         return compare(ours.records, theirs.records) if theirs.records else ("runs", "")
     named = ("AttributeError", "ImportError", "ModuleNotFoundError", "NotImplementedError")
     kind = ours.error.partition(":")[0].rpartition(".")[2]
-    absent = "is not there" in ours.error or "cannot import name" in ours.error
+    refused = "plait_torch: " in ours.error and "is not available" in ours.error
+    absent = refused or "cannot import name" in ours.error
     result = "missing" if kind in named or absent else "fails"
     return result, ours.error
 

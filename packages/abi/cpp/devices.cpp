@@ -131,9 +131,8 @@ plait_status forked(plait_thread *thread, DLDevice d) {
 
 plait_status no_device(plait_thread *thread, DLDevice d) {
   return raise(thread, PLAIT_NOT_IMPLEMENTED, nullptr,
-               "no component for the device %s is installed, which would bring its memory and "
-               "kernels; without "
-               "one, tensors are on the device cpu",
+               "no component for the device %s is installed; "
+               "without it, only the device cpu can be used",
                device_text(d).c_str());
 }
 

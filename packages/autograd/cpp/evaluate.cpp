@@ -60,7 +60,7 @@ void evaluate_host(const Evaluation &e, HostNode *n, Gradients &gradients, Gradi
   const plait_host *host = role<plait_host>(e.thread->runtime);
   if (!host)
     raise(e.thread, PLAIT_ERROR, n->name,
-          "the host language that this function was written in is gone");
+          "the interpreter of the language of this function has ended");
   if (!n->sparse) fill_zeros(e.thread, n, gradients);
   check(host->apply(host->ctx, e.thread, n->callable, gradients.data(), n->n_outs, made.data(),
                     n->n_edges));

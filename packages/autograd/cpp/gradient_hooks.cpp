@@ -10,7 +10,7 @@ void apply(plait_thread *thread, const Hook *hook, plait_tensor *const *in, uint
            plait_tensor **out, uint32_t n_out) {
   const plait_host *host = role<plait_host>(thread->runtime);
   if (!host)
-    raise(thread, PLAIT_ERROR, "backward", "the host language that a hook was written in is gone");
+    raise(thread, PLAIT_ERROR, "backward", "the interpreter of the language of a hook has ended");
   check(host->apply(host->ctx, thread, hook->what, in, n_in, out, n_out));
 }
 

@@ -58,15 +58,15 @@ GradientEdge renewed(plait_thread *thread, plait_tensor *t) {
   if (stale(t)) {
     if (is_cut(t))
       raise(thread, PLAIT_ERROR, "autograd",
-            "a tensor of shape %s shares its memory with one that was written in place since; what "
-            "a Function's forward returned is not followed through such writes: return a clone() "
-            "from forward, or clone() before the write",
+            "a tensor of shape %s shares its memory with one that was later written in place, and "
+            "one of them was returned by a Function's forward: such a write cannot be recorded; "
+            "return a clone() from forward, or clone() before the write",
             shape_text(t).c_str());
     if (as_leaf(t->slot[0]) && has_bit(t))
       raise(thread, PLAIT_ERROR, "autograd",
-            "a leaf of shape %s is a view of a tensor that was since written by an operator with "
-            "history; its value is "
-            "no longer its own: use detach().clone().requires_grad_() to make a leaf from a view",
+            "a leaf of shape %s is a view of a tensor that was later written by an operator with "
+            "history, so its value is a result now; use detach().clone().requires_grad_() to make "
+            "a leaf from a view",
             shape_text(t).c_str());
     set_history(t, strided_node(thread, t, base_of(t)), 0);
   }

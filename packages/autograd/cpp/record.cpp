@@ -73,15 +73,14 @@ void refuse_cut(const plait_call *c, const plait_tensor *t, uint32_t argument) {
     raise(c->thread, PLAIT_ERROR, name,
           "`%s` of shape %s was returned by a Function (or is a view of such a tensor), shares its "
           "memory with an input or another tensor of that function, and would be written in "
-          "place: the "
-          "function's backward would be passed by; clone() it first, or return a clone() from "
-          "forward",
+          "place: the function's backward would not see the write; clone() it first, or return a "
+          "clone() from forward",
           argument_name, shape_text(t).c_str());
   raise(c->thread, PLAIT_ERROR, name,
         "`%s` of shape %s is a view that was made within no_grad() of a tensor that requires grad, "
-        "and would be written in place outside of it, which that tensor's gradient would miss; "
-        "make the view outside of no_grad() so that the write is recorded, or write it within "
-        "no_grad() so that it isn't",
+        "and would be written in place outside of no_grad(): the gradient of that tensor would "
+        "not include the write; make the view outside of no_grad() to record the write, or write "
+        "it within no_grad() to not record it",
         argument_name, shape_text(t).c_str());
 }
 
@@ -93,8 +92,8 @@ void refuse_leaf(const plait_call *c, const plait_tensor *t, uint32_t argument) 
     return refuse_cut(c, t, argument);
   raise(c->thread, PLAIT_ERROR, name,
         "`%s` of shape %s is a %sleaf that requires grad and would be written in place: its "
-        "gradient would be that of "
-        "another value; write it within no_grad(), or use the out-of-place form on it",
+        "gradient would belong to another value; write it within no_grad(), or use the "
+        "out-of-place form",
         plait_arg_at(c->op, argument)->name, shape_text(t).c_str(), of_leaf ? "view of a " : "");
 }
 

@@ -23,7 +23,7 @@ plait_tensor *shadow(plait_thread *thread, const Layout &l) {
 
 [[noreturn]] void freed(plait_thread *thread, const OpNode *n) {
   raise(thread, PLAIT_ERROR, written_name(n->op, n->form),
-        "backward came here a second time, but what the derivative needs was freed after the "
+        "backward came a second time, but what the derivative needs was freed after the "
         "first; call the first backward with retain_graph=True%s",
         made_at(n).c_str());
 }

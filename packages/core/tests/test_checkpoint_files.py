@@ -372,13 +372,13 @@ def test_marks_without_a_digest(metadata: dict[str, str], tmp_path: Path) -> Non
     path = tmp_path / "a"
     path.write_bytes(foreign(metadata))
     for verify in (None, True):
-        with pytest.raises(pc.CheckpointError, match=r"marks but not its digest.*another program"):
+        with pytest.raises(pc.CheckpointError, match=r"its digest does not match.*another program"):
             pc.load(path, verify=verify)
     assert pc.load(path, verify=False)["x"].tolist() == [0.0, 1.0, 2.0]
     (tmp_path / "i.json").write_text(
         json.dumps({"__metadata__": metadata, "weight_map": {"x": "a"}})
     )
-    with pytest.raises(pc.CheckpointError, match="marks but not its digest"):
+    with pytest.raises(pc.CheckpointError, match="its digest does not match"):
         pc.load(tmp_path / "i.json")
     assert pc.load(tmp_path / "i.json", verify=False)["x"].tolist() == [0.0, 1.0, 2.0]
 
@@ -473,7 +473,7 @@ def test_a_zip_without_sums() -> None:
                 broken[at : at + 4] = bytes(4)
             offset += 46 + len(info.filename)
     assert is_small(pc.load(io.BytesIO(bytes(broken))))
-    with pytest.raises(pc.CheckpointError, match=r"saved without sums.*verify=False loads it"):
+    with pytest.raises(pc.CheckpointError, match=r"saved without checksums.*verify=False loads it"):
         pc.load(io.BytesIO(bytes(broken)), verify=True)
 
 
@@ -484,7 +484,7 @@ def test_what_has_no_sums_says_so() -> None:
     with pytest.raises(pc.CheckpointError, match="has no digests, which verify=True asks for"):
         pc.load(io.BytesIO(other), verify=True)
     legacy = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
-    with pytest.raises(pc.CheckpointError, match="older format, which has no sums"):
+    with pytest.raises(pc.CheckpointError, match="older format, which has no checksums"):
         pc.load(io.BytesIO(legacy), verify=True)
 
 

@@ -456,9 +456,9 @@ def test_pipes_devices_and_sockets(tmp_path: Path) -> None:
             pc.load(index)
         with pytest.raises(pc.CheckpointError, match=r"a file is required.*(pipe|device)"):
             pc.load(tmp_path / name)
-        with pytest.raises(pc.CheckpointError, match=r"(pipe|device).*is not replaced"):
+        with pytest.raises(pc.CheckpointError, match=r"(pipe|device).*does not replace"):
             pc.save({}, tmp_path / name)
-        with pytest.raises(pc.CheckpointError, match=r"(pipe|device).*is not replaced"):
+        with pytest.raises(pc.CheckpointError, match=r"(pipe|device).*does not replace"):
             pc.save({}, tmp_path / name, max_shard_size=5)
     assert stat.S_ISFIFO(pipe.stat().st_mode) and stat.S_ISCHR(os.stat("/dev/null").st_mode)
     assert sorted(os.listdir(tmp_path)) == ["m.json", "null", "pipe"]

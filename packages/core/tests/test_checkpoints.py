@@ -157,7 +157,7 @@ def test_negative_strides() -> None:
     a, b = there_and_back([x, x[2:]])
     a[2] = 9.0
     assert b[0] == 9
-    with pytest.raises(pc.CheckpointError, match="no negative strides"):
+    with pytest.raises(pc.CheckpointError, match="negative strides, which PyTorch does not have"):
         there_and_back([x, x[2:]], "torch")
 
 
@@ -314,10 +314,10 @@ def test_shards_that_are_damaged_or_missing(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         pc.load(index)
     index.write_bytes(text.replace(b"safetensors", b"safetensorz", 1))
-    with pytest.raises(pc.CheckpointError, match="not its digest"):
+    with pytest.raises(pc.CheckpointError, match="its digest does not match"):
         pc.load(index)
     index.write_text('{"weight_map": {"x": "../secret"}}')
-    with pytest.raises(pc.CheckpointError, match="name of a file beside"):
+    with pytest.raises(pc.CheckpointError, match="file in the same folder"):
         pc.load(index)
 
 

@@ -229,7 +229,9 @@ def test_errors() -> None:
         init_device_mesh("cpu", (2,))
     with pytest.raises(NotImplementedError, match="`device_type` must be 'cpu'"):
         init_device_mesh("cuda", (1,))
-    with pytest.raises(ValueError, match=r"Shard\(dim=3\) of a tensor with 1 dimensions"):
+    with pytest.raises(
+        ValueError, match=r"Shard\(dim=3\) is out of range for a tensor with 1 dimensions"
+    ):
         distribute_tensor(pc.ones(2), mesh, [Shard(3)])
     with pytest.raises(ValueError, match="must have one for each"):
         distribute_tensor(pc.ones(2), mesh, [Shard(0), Shard(0)])

@@ -184,7 +184,7 @@ Arena *map_arena(int fd, Failure &f) {
   const int found = fcntl(fd, F_GET_SEALS);
   if (fstat(fd, &status) != 0 || found < 0 || (found & F_SEAL_SHRINK) == 0 ||
       uint64_t(status.st_size) < header_bytes) {
-    f.set(PLAIT_VALUE_ERROR, "shared memory: a descriptor arrived that is no arena of plait");
+    f.set(PLAIT_VALUE_ERROR, "shared memory: the descriptor that arrived is not an arena of plait");
     return failed(fd, MAP_FAILED, 0);
   }
   const auto size = uint64_t(status.st_size);

@@ -268,7 +268,7 @@ plait_status device_of(plait_thread *thread, const DeviceTicket &k, DLDevice d,
   if (here != name || !PLAIT_HAS(plait_device, *device, share_open))
     return runtime->raise(thread, PLAIT_NOT_IMPLEMENTED, "receive",
                           "a tensor on %s arrived, and the plug-in in this process, whose device "
-                          "is %s, is another one than its sender's",
+                          "is %s, is not the plug-in of its sender",
                           name.c_str(), here.c_str());
   int32_t done = 0;  // it is of no interest: the call fails for what cannot be used
   return runtime->stream_query(thread, d, nullptr, &done);
@@ -325,7 +325,7 @@ plait_status find_open(plait_thread *thread, plait_storage *ticket, Lent *fresh,
   if (s >= 0) return s;
   return thread->runtime->raise(thread, s, "receive",
                                 "the message was read before, and its tensor is gone; bytes of "
-                                "plait_multiprocessing are read once");
+                                "plait_multiprocessing can be read only once");
 }
 
 plait_status borrow(plait_thread *thread, plait_storage *ticket, void *pin, plait_storage **out) {

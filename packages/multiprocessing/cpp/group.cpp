@@ -142,7 +142,7 @@ bool Group::take(std::string &why) {
   Slot &mine = slot(rank_);
   uint32_t expected = SLOT_FREE;
   if (!mine.state.compare_exchange_strong(expected, SLOT_TAKEN)) {
-    why = "a rank that nobody has is required; " + name(rank_) +
+    why = "the rank must be free; " + name(rank_) +
           (expected == SLOT_LEFT ? " had it and left" : " has it");
     return false;
   }

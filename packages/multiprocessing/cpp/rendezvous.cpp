@@ -233,8 +233,7 @@ class Comer {
                     "one `size` is required: rank 0 opens a group of %u, rank %u one of %u",
                     group.size(), hello.rank, hello.size);
     else if (group.slot(hello.rank).state.load() != SLOT_FREE)
-      std::snprintf(answer.text, sizeof answer.text,
-                    "a rank that nobody has is required; %s has it",
+      std::snprintf(answer.text, sizeof answer.text, "the rank must be free; %s has it",
                     group.name(hello.rank).c_str());
     if (answer.text[0] || plait_shared_send(thread_, s, &answer.block) < 0) {
       thread_->runtime->clear(thread_);

@@ -231,7 +231,7 @@ PLAIT_EXPORT plait_status plait_shared_receive(plait_thread *thread, const plait
   *out = nullptr;
   return t.runtime->raise(thread, PLAIT_ERROR, nullptr,
                           "shared memory: the message was read before, and its tensor is gone; "
-                          "bytes of plait_multiprocessing are read once");
+                          "bytes of plait_multiprocessing can be read only once");
 }
 
 PLAIT_EXPORT void plait_shared_cancel(const plait_block_name *name) {

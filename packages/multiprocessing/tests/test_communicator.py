@@ -243,7 +243,7 @@ def test_who_does_not_come_to_the_meeting() -> None:
     [
         # nobody waits, as the group cannot become complete
         (1, 3, "one `size` is required: rank 0 opens a group of 4, rank 1 one of 3", 300.0),
-        (2, 4, "a rank that nobody has is required; rank 2 (pid", 2.0),
+        (2, 4, "the rank must be free; rank 2 (pid", 2.0),
     ],
 )
 def test_who_comes_wrongly_is_sent_away(rank: int, size: int, text: str, timeout: float) -> None:

@@ -60,7 +60,7 @@ def test_lower_triangles_as_vectors():
         matrix = vec_to_tril_matrix(vec, diag)
         assert matrix.shape == (size, size) and (matrix.tril(diag) == matrix).all()
         assert (tril_matrix_to_vec(matrix, diag) == vec).all()
-    with pytest.raises(ValueError, match="no lower triangle"):
+    with pytest.raises(ValueError, match="not a lower triangle"):
         vec_to_tril_matrix(t([1, 2]))
 
 

@@ -119,11 +119,13 @@ def test_what_is_missing_says_so(torch: Any, name: str, way: str) -> None:
     assert not hasattr(torch, name)
     assert getattr(torch, name, 3) == 3
     with pytest.raises(
-        plait_torch.MissingName, match=f"plait_torch: torch.{name} is not there"
+        plait_torch.MissingName, match=f"plait_torch: torch.{name} is not available"
     ) as e:
         getattr(torch, name)
     assert way in str(e.value)
-    with pytest.raises(ImportError, match=f"plait_torch: torch.{name} is not there") as imported:
+    with pytest.raises(
+        ImportError, match=f"plait_torch: torch.{name} is not available"
+    ) as imported:
         exec(f"from torch import {name}")
     assert way in str(imported.value)
 
@@ -133,7 +135,7 @@ def test_missing_modules(torch: Any) -> None:
         importlib.import_module("torch.package.package_importer")
     with pytest.raises(ModuleNotFoundError, match=r"torch\.nothing"):
         importlib.import_module("torch.nothing")
-    with pytest.raises(ImportError, match=r"torch.nn.utils.nothing is not there"):
+    with pytest.raises(ImportError, match=r"torch.nn.utils.nothing is not available"):
         exec("from torch.nn.utils import nothing")
 
 

@@ -109,7 +109,7 @@ def test_futures(torch: Any) -> None:
     seen: list[int] = []
     future.add_done_callback(lambda done: seen.append(done.value()))
     failing = future.then(lambda done: 1 // (done.value() - 3))
-    with pytest.raises(RuntimeError, match="not there yet"):
+    with pytest.raises(RuntimeError, match="not ready yet"):
         future.value()
     future.set_result(3)
     assert seen == [3] and future.wait() == 3

@@ -52,7 +52,7 @@ def test_classes_are_the_same_everywhere(torch: Any) -> None:
 
     assert One is Two and torch.distributed.TCPStore is torch.distributed.distributed_c10d.TCPStore
     assert torch.distributed.DeviceMesh is torch.distributed.device_mesh.DeviceMesh
-    with pytest.raises(ImportError, match=r"torch\.distributed\.fsdp\.nothing is not there"):
+    with pytest.raises(ImportError, match=r"torch\.distributed\.fsdp\.nothing is not available"):
         from torch.distributed.fsdp import nothing  # noqa: F401
 
 

@@ -55,7 +55,7 @@ def test_a_program_prints_what_it_prints_on_pytorch(name: str, tmp_path: pathlib
     path = PROGRAMS / f"{name}.py"
     done = run(path, tmp_path)
     if name == "actor_critic" and importlib.util.find_spec("plait.distributions") is None:
-        assert "torch.distributions is not there" in done.stderr
+        assert "torch.distributions is not available" in done.stderr
         return
     if name.startswith("rpc_") and importlib.util.find_spec("plait_ray") is None:
         assert "pip install plait-ray" in done.stderr

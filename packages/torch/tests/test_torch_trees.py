@@ -137,5 +137,5 @@ def test_classes_of_results(torch: Any) -> None:
     types.pytree_register_structseq(types.svd)
     with pytest.raises(TypeError, match="a class of results"):
         types.pytree_register_structseq(int)
-    with pytest.raises(AttributeError, match=r"torch\.return_types\.nothing is not there"):
+    with pytest.raises(AttributeError, match=r"torch\.return_types\.nothing is not available"):
         _ = types.nothing

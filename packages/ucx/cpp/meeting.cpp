@@ -366,7 +366,7 @@ class Visitor {
   }
 
   Met prove(std::string &why) {
-    const std::string other = "who listens at " + place_.text + " is no process of this job";
+    const std::string other = "who listens at " + place_.text + " is not a process of this job";
     std::string got;
     Moved moved = read_exactly(socket_.fd(), greeting.size() + digest, got, limit_);
     if (moved != Moved::all) return failed(moved, other, why);

@@ -158,7 +158,7 @@ bool find_address(const Place &p, bool own, Address &out, std::string &why) {
     out.length = each->ai_addrlen;
     return true;
   }
-  if (found) why = p.host + " is no address of this host";
+  if (found) why = p.host + " is not an address of this host";
   return false;
 }
 

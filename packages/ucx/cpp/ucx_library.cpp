@@ -89,7 +89,7 @@ bool load(Functions &f, std::string &why) {
   }
   void *handle = open_first(paths, f.path, why);
   if (!handle) {
-    why = "UCX is not there: " + why +
+    why = "UCX is not available: " + why +
           "; install libucx-cu13 with pip, or the system's package of UCX (libucx0), or set "
           "PLAIT_UCX_LIBRARY to the path of libucp.so.0";
     return false;

@@ -28,7 +28,7 @@ except plait_abi.PlaitError as error:
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("/nowhere/libucp.so.0", "UCX is not there: /nowhere/libucp.so.0"),
+        ("/nowhere/libucp.so.0", "UCX is not available: /nowhere/libucp.so.0"),
         ("libm.so.6", "libm.so.6 is not a library of UCX that is known"),
     ],
 )

@@ -72,8 +72,8 @@ int named_device(PyObject *o, DLDevice *out) {
 bool refuse_absent(DLDevice d, const char *who) {
   if (!is_absent(d)) return true;
   PyErr_Format(PyExc_NotImplementedError,
-               "%s: no component for the device %s:%d is installed, which would bring its memory "
-               "and kernels; without one, tensors are on the device cpu",
+               "%s: no component for the device %s:%d is installed; "
+               "without it, only the device cpu can be used",
                who, type_name(d), int(d.device_id));
   return false;
 }
@@ -360,9 +360,8 @@ bool is_there(DLDevice d, const char *who) {
                                              "there is no device %s: %s has %d", text.c_str(),
                                              table->name, int(n))
                       : state.runtime->raise(thread, PLAIT_NOT_IMPLEMENTED, who,
-                                             "no component for the device %s is installed, "
-                                             "which would bring its memory and kernels; "
-                                             "without one, tensors are on the device cpu",
+                                             "no component for the device %s is installed; "
+                                             "without it, only the device cpu can be used",
                                              text.c_str()));
   return false;
 }

@@ -83,7 +83,12 @@ PyObject *run_backward(PyObject *, PyObject *args) {
 PyMethodDef functions[] = {
     {"set_grad_enabled", entry<set_grad_enabled>, METH_O,
      "set_grad_enabled(mode, /)\n--\n\nLet the engine, if there is one, record calls of this "
-     "thread or not; returns the mode before."},
+     "thread or not; returns the mode before.\n\n"
+     "Example:\n"
+     "    >>> import plait_abi\n"
+     "    >>> before = plait_abi.set_grad_enabled(False)\n"
+     "    >>> plait_abi.set_grad_enabled(before)\n"
+     "    False"},
     {"run_backward", entry<run_backward>, METH_VARARGS,
      "run_backward(roots, gradients=None, inputs=None, flags=0, /)\n--\n\nOne backward pass of "
      "the engine in force: what `backward` and `grad` of an engine's package are made of.\n\n"

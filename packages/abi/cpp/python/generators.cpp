@@ -182,9 +182,14 @@ PyType_Slot slots[] = {
                     "    True")},
     {0, nullptr}};
 PyType_Spec spec{"plait_abi.Generator", sizeof(GeneratorObject), 0, Py_TPFLAGS_DEFAULT, slots};
-PyMethodDef default_def{
-    "default_generator", entry<default_generator>, METH_NOARGS,
-    "default_generator()\n--\n\nThe generator that random operators draw from when none is given."};
+PyMethodDef default_def{"default_generator", entry<default_generator>, METH_NOARGS,
+                        "default_generator()\n--\n\nThe generator that random operators draw from "
+                        "when none is given.\n\n"
+                        "Example:\n"
+                        "    >>> import plait_abi, plait_core as pc\n"
+                        "    >>> generator = pc.manual_seed(3)\n"
+                        "    >>> plait_abi.default_generator().initial_seed()\n"
+                        "    3"};
 
 }  // namespace
 

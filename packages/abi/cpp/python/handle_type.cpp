@@ -66,7 +66,13 @@ PyType_Slot slots[] = {
     {Py_tp_repr, reinterpret_cast<void *>(entry<repr>)},
     {Py_tp_getset, getters},
     {Py_tp_methods, methods},
-    {Py_tp_doc, const_cast<char *>("A result without a tensor type: exchange it by DLPack.")},
+    {Py_tp_doc,
+     const_cast<char *>("A result without a tensor type: exchange it by DLPack.\n\n"
+                        "Operators return it while no package with a tensor type is loaded.\n\n"
+                        "Example:\n"
+                        "    >>> import plait_abi\n"
+                        "    >>> hasattr(plait_abi.Handle, '__dlpack__')\n"
+                        "    True")},
     {0, nullptr}};
 PyType_Spec spec{"plait_abi.Handle", sizeof(HandleObject), 0,
                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};

@@ -157,9 +157,20 @@ PyObject *set_type(PyObject *, PyObject *type) {
 
 PyMethodDef functions[] = {
     {"load", entry<load>, METH_O,
-     "load(path, /)\n--\n\nLoad a component's shared library; again is no error."},
+     "load(path, /)\n--\n\nLoad a component's shared library. A second call for the same file does "
+     "nothing.\n\n"
+     "Example:\n"
+     "    >>> import plait_abi, plait_core\n"
+     "    >>> plait_abi.load(plait_abi.paths('plait_core')['libplait_core.so'])"},
     {"detach", entry<detach>, METH_O,
-     "detach(plugin, /)\n--\n\nTake back all that a plug-in registered; what it lent stays valid."},
+     "detach(plugin, /)\n--\n\nTake back all that a plug-in registered; what it lent stays "
+     "valid.\n\n"
+     "Example:\n"
+     "    >>> import plait_abi, plait_core as pc\n"
+     "    >>> def nothing(x, out):\n"
+     "    ...     return NotImplemented\n"
+     "    >>> kernel = plait_abi.kernel('exp', nothing)\n"
+     "    >>> plait_abi.detach(nothing.__module__)"},
     {"device_libraries", entry<device_libraries>, METH_NOARGS,
      "device_libraries()\n--\n\nThe libraries that brought devices, for another process to load."},
     {"records", entry<records>, METH_NOARGS,

@@ -434,14 +434,28 @@ PyMethodDef functions[] = {{"operator", entry<operator_function>, METH_O,
                             "all its overloads, `max.dim` for one, `relu_` "
                             "and `scatter_.value` for the in-place form. Every operator can be "
                             "called so, also one that is neither a function of the package nor a "
-                            "method of tensors."},
+                            "method of tensors.\n\n"
+                            "Example:\n"
+                            "    >>> import plait_abi, plait_core as pc\n"
+                            "    >>> plait_abi.operator('gelu_erf')(pc.zeros(2)).tolist()\n"
+                            "    [0.0, 0.0]"},
                            {"operator_method", entry<operator_method>, METH_O,
                             "operator_method(name, /)\n--\n\nThe operator of that name as a "
-                            "method: an attribute of a class that is called with the instance."},
+                            "method: an attribute of a class that is called with the instance.\n\n"
+                            "Example:\n"
+                            "    >>> import plait_abi, plait_core as pc\n"
+                            "    >>> class Celsius(pc.Tensor):\n"
+                            "    ...     plus = plait_abi.operator_method('add')\n"
+                            "    >>> pc.ones(2).as_subclass(Celsius).plus(1).tolist()\n"
+                            "    [2.0, 2.0]"},
                            {"operator_names", entry<operator_names>, METH_NOARGS,
                             "operator_names()\n--\n\n(name, variants) of every operator and its "
                             "in-place form: how it is called beside `operator(name)`, words out of "
-                            "`function` (of the package) and `method` (of tensors)."},
+                            "`function` (of the package) and `method` (of tensors).\n\n"
+                            "Example:\n"
+                            "    >>> import plait_abi, plait_core\n"
+                            "    >>> dict(plait_abi.operator_names())['exp']\n"
+                            "    'function method'"},
                            {"extend", entry<extend>, METH_VARARGS,
                             "extend(name, keyword, function, /)\n--\n\nLet a function serve the "
                             "calls of an operator with a keyword that its schema has not."},

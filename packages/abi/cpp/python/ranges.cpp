@@ -142,7 +142,12 @@ PyObject *observed(PyObject *, PyObject *kinds) {
 }
 
 PyMethodDef functions[] = {{"observed", observed, METH_O,
-                            "observed(kinds): whether anybody watches events of these kinds."},
+                            "observed(kinds): whether anybody watches events of these kinds, by "
+                            "their bits.\n\n"
+                            "Example:\n"
+                            "    >>> import plait_abi\n"
+                            "    >>> plait_abi.observed(1)\n"
+                            "    False"},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

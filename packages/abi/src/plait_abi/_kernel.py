@@ -13,7 +13,19 @@ __all__ = ["Kernel", "kernel"]
 
 
 class Kernel:
-    """A registered kernel. It serves calls until `close`, or until the end of a ``with`` block."""
+    """A registered kernel. It serves calls until `close`, or until the end of a ``with`` block.
+
+    Example:
+        >>> import plait_abi, plait_core as pc
+        >>> calls = []
+        >>> def count(x, out):
+        ...     calls.append(x.shape)
+        ...     return NotImplemented  # the kernel before it computes
+        >>> with plait_abi.kernel("exp", count) as kernel:
+        ...     _ = pc.exp(pc.zeros(3))
+        >>> len(calls), kernel
+        (1, <kernel of exp>)
+    """
 
     def __init__(self, name: str, function: Callable[..., Any], device: Any) -> None:
         self._name = name

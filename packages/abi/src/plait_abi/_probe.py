@@ -15,6 +15,12 @@ class Counts(NamedTuple):
 
     ``poisoned`` counts those accepted ones whose results had been filled with bytes that no
     operator gives, and ``untouched`` those of them that still had these bytes afterwards.
+
+    Example:
+        >>> import plait_abi
+        >>> counts = plait_abi.Counts(3, 2, 1, 0, poisoned=2, untouched=0)
+        >>> counts.accepted, counts.declined
+        (2, 1)
     """
 
     calls: int

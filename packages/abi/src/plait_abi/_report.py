@@ -20,6 +20,12 @@ class Record(NamedTuple):
     whether it is in force, of a component whether it is loaded. ``device`` is the device type of
     kernels, of the roles that devices have and of fallbacks, else empty; ``calls`` is the number of
     calls of an operator that ran on the CPU instead, of fallbacks.
+
+    Example:
+        >>> import plait_abi, plait_core
+        >>> kernels = [r for r in plait_abi.records() if (r.kind, r.name) == ("kernel", "mm")]
+        >>> any(record.active for record in kernels)
+        True
     """
 
     kind: str
@@ -42,6 +48,12 @@ class Report(tuple[Record, ...]):
     own, and a fallback to the CPU the number of calls in the place of the version. More than eight
     registrations that differ in their names alone, such as all kernels of a library, are one line
     with their number; iteration gives each of them.
+
+    Example:
+        >>> import plait_abi, plait_core
+        >>> report = plait_abi.report()
+        >>> "cpu" in {record.device for record in report if record.kind == "kernel"}
+        True
     """
 
     __slots__ = ()

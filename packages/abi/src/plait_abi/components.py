@@ -111,6 +111,11 @@ def choose(component: str) -> str:
 
     Raises:
         LookupError: if no package offers it, or several packages do and none was chosen.
+
+    Example:
+        >>> from plait_abi.components import choose
+        >>> choose("optim")
+        'plait_optim'
     """
     component = ROLES.get(component, component)
     name = _used.get(component) or _from_environment().get(component) or DEFAULTS.get(component)
@@ -129,7 +134,13 @@ def choose(component: str) -> str:
 
 
 def offers(component: str) -> list[tuple[str, str]]:
-    """Return (import name, distribution) of every installed package that offers ``component``."""
+    """Return (import name, distribution) of every installed package that offers ``component``.
+
+    Example:
+        >>> from plait_abi.components import offers
+        >>> offers("no_such_component")
+        []
+    """
     import importlib.metadata  # slow to import and rarely needed
 
     points = importlib.metadata.entry_points(group=GROUP, name=component)
@@ -161,6 +172,11 @@ def require(component: str) -> ModuleType:
 
     Raises:
         ImportError: if it isn't installed; the text names the package to install.
+
+    Example:
+        >>> from plait_abi.components import require
+        >>> require("core").__name__
+        'plait_core'
     """
     name = choose(component)
     try:
@@ -176,7 +192,13 @@ def require(component: str) -> ModuleType:
 
 
 def chosen() -> dict[str, str]:
-    """Return the import name of each component that was chosen or has a default."""
+    """Return the import name of each component that was chosen or has a default.
+
+    Example:
+        >>> from plait_abi.components import chosen
+        >>> chosen()["nn"]
+        'plait_nn'
+    """
     return {**DEFAULTS, **_from_environment(), **_used}
 
 

@@ -187,7 +187,7 @@ def _gradients(value: Any, n: int, function: str, name: str) -> tuple[Any, ...] 
     result = (value,) if is_tensor(value) else _sequence(value, function, name)
     if len(result) != n:
         raise ValueError(
-            f"{function}: `{name}` must have one entry a result; got {len(result)} for {n}"
+            f"{function}: `{name}` must have one entry for each result; got {len(result)} for {n}"
         )
     return result
 

@@ -203,9 +203,9 @@ class FunctionContext:
         if self._saved is None:
             made = _autograd.account(None, 0)[1]
             raise RuntimeError(
-                f"{self._name}: backward came here a second time, but what save_for_backward kept "
-                "was freed after the first; call the first backward with retain_graph=True"
-                + (f" (the call was made{made})" if made else "")
+                f"{self._name}: backward came a second time, but the tensors that "
+                "save_for_backward kept were freed after the first; call the first backward "
+                "with retain_graph=True" + (f" (the call was made{made})" if made else "")
             )
         found = tuple(self._unpack(i, entry) for i, entry in enumerate(self._saved))
         return found if self._forms is None else _put_together(found, self._forms)

@@ -210,11 +210,10 @@ bool is_there(DLDevice d, const char *who) {
     s = state.runtime->raise(thread, PLAIT_VALUE_ERROR, who, "there is no device %s: %s has %d",
                              device.c_str(), type.c_str(), int(n));
   else if (s >= 0)
-    s = state.runtime->raise(
-        thread, PLAIT_NOT_IMPLEMENTED, who,
-        "no component for the device %s is installed, which would bring its memory and kernels; "
-        "without one, tensors are on the device cpu",
-        device.c_str());
+    s = state.runtime->raise(thread, PLAIT_NOT_IMPLEMENTED, who,
+                             "no component for the device %s is installed; "
+                             "without it, only the device cpu can be used",
+                             device.c_str());
   raise(thread, s);
   return false;
 }

@@ -111,8 +111,8 @@ def _elsewhere(self: Tensor, device: _binding.device, targets: _Targets) -> Tens
     dtype, order = targets.dtype or self.dtype, targets.memory_format
     if self.device.type == "meta":
         raise NotImplementedError(
-            "to: a tensor with bytes is required, got one on the device meta, which has nothing to "
-            f"copy to {device}; make one there with empty_like(x, device={str(device)!r})"
+            "to: a tensor on the device meta has no data that could be copied to "
+            f"{device}; make a new tensor there with empty_like(x, device={str(device)!r})"
         )
     if targets.non_blocking and device.type == "cpu" and order == "preserve_format":
         return self._pinned_like(dtype, self.device).copy_(self, non_blocking=True)

@@ -31,8 +31,8 @@ def by_numpy(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], method: s
     def array_of(value: Tensor) -> Any:
         if value.requires_grad:
             raise RuntimeError(
-                f"np.{name}: no operator of plait stands behind it, so there is no gradient; a "
-                "tensor that requires no grad is required; call detach() first"
+                f"np.{name}: NumPy computes it, not an operator of plait, so there is no gradient; "
+                "the tensor must not require grad: call detach() first"
             )
         made = value.numpy()
         arrays[id(made)] = value

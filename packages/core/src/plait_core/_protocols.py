@@ -9,6 +9,7 @@ from typing import Any
 import plait_core._core as _core
 from plait_abi import _binding
 from plait_core._core import Tensor
+from plait_core._html import shows_own_text, tensor_html
 from plait_core._repr import text_of
 from plait_core._storages import rebuild_on, taken_apart
 from plait_core.engine import loaded_part
@@ -89,6 +90,11 @@ def __repr__(self: Tensor) -> str:  # noqa: N807
     return text_of(self)
 
 
+def _repr_html_(self: Tensor) -> str | None:
+    """Return the tensor as HTML for a notebook; None for a subclass with a text of its own."""
+    return None if shows_own_text(type(self)) else tensor_html(self)
+
+
 def __round__(self: Tensor, ndigits: int | None = None) -> Tensor:  # noqa: N807
     """Round the elements to a number of decimals, halves to even, as ``round(x, 2)`` asks."""
     return self.round(decimals=ndigits or 0)
@@ -101,6 +107,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "__reduce_ex__": __reduce_ex__,
     "__repr__": __repr__,
     "__round__": __round__,
+    "_repr_html_": _repr_html_,
 }
 
 

@@ -12,7 +12,15 @@ import plait_core._core as _core
 from plait_abi import _binding
 from plait_core._core import Tensor
 
-__all__ = ["PrintOptions", "linewidth", "set_printoptions", "text_of", "text_of_elements"]
+__all__ = [
+    "PrintOptions",
+    "edgeitems",
+    "linewidth",
+    "set_printoptions",
+    "shown_elements",
+    "text_of",
+    "text_of_elements",
+]
 
 
 class PrintOptions:
@@ -112,6 +120,11 @@ def _count(name: str, value: Any) -> float | None:
     return value
 
 
+def edgeitems() -> int:
+    """Return how many elements are shown at each end of a dimension that is cut."""
+    return _options.edgeitems
+
+
 def linewidth() -> int:
     """Return how many characters a line may have."""
     return _options.linewidth
@@ -158,19 +171,29 @@ def _notes(self: Tensor) -> list[str]:
 def text_of_elements(data: Tensor, indent: int) -> str:
     if data.numel() == 0:
         return "[]"
-    edge = _options.edgeitems
     cut = data.numel() > _options.threshold
-    long = tuple(cut and size > 2 * edge for size in data.shape)
-    if data.device.type != "cpu":
+    shown, write = shown_elements(data, [cut] * data.ndim)
+    return _nest(shown, write, indent)
+
+
+def shown_elements(data: Tensor, cut: list[bool]) -> tuple[Any, Callable[[Any], str]]:
+    """Return the elements that are shown, as nested lists, and what writes one of them.
+
+    A dimension that may be cut and is longer than both its ends has an Ellipsis between them.
+    """
+    edge = _options.edgeitems
+    sizes = zip(cut, data.shape, strict=True)
+    long = tuple(may and size > 2 * edge for may, size in sizes)
+    if data.device.type != "cpu" or data.dtype.name == "bfloat16":
         data = _edges(data, long)
     if data.dtype.name == "bfloat16":
         data = data._cast(_binding.dtype("float32"))
     shown = _shown(data.cpu().numpy(), long)
-    return _nest(shown, _formatter(list(_leaves(shown)), data.dtype), indent)
+    return shown, _formatter(list(_leaves(shown)), data.dtype)
 
 
 def _edges(data: Tensor, long: tuple[bool, ...]) -> Tensor:
-    """Return what is printed of a tensor, so that nothing else is copied from its device."""
+    """Return what is printed of a tensor, so that nothing else is copied or converted."""
     edge, join = _options.edgeitems, _binding.operator("cat")
     for dim, is_long in enumerate(long):
         if is_long:

@@ -700,8 +700,8 @@ class SparseTensor(_core._Sparse):
         """
         if not isinstance(exponent, (int, float)) or not exponent > 0:
             raise ValueError(
-                "pow: `exponent` must be a number above 0 for a sparse tensor, whose zeros would "
-                f"not stay; got {exponent!r}"
+                "pow: `exponent` must be a number above 0 for a sparse tensor, as its zeros must "
+                f"remain zeros; got {exponent!r}"
             )
         here = self.coalesce()
         return here._with(here._values() ** exponent)

@@ -623,13 +623,13 @@ def to_sparse_bsc(self: Any, blocksize: Any, dense_dim: int | None = None) -> Co
 def _plain(input: Any, kind: layout, dense_dim: int | None, blocksize: Any = None) -> Any:
     if dense_dim is not None and dense_dim != input.ndim - 2:
         raise ShapeError(
-            f"to_{kind}: matrices of matrices are not there: `dense_dim` must be {input.ndim - 2} "
-            f"for shape {tuple(input.shape)}, got {dense_dim}"
+            f"to_{kind}: dense dimensions are not supported here: `dense_dim` must be "
+            f"{input.ndim - 2} for shape {tuple(input.shape)}, got {dense_dim}"
         )
     if dense_dim is None and input.ndim > 2 and is_tensor(input):
         raise ShapeError(
-            f"to_{kind}: batches of matrices are not there: a matrix, or `dense_dim`, is required, "
-            f"got shape {tuple(input.shape)}"
+            f"to_{kind}: batches of matrices are not supported: a matrix, or `dense_dim`, is "
+            f"required, got shape {tuple(input.shape)}"
         )
     return input.to_sparse(layout=kind, blocksize=blocksize)
 
@@ -751,8 +751,8 @@ def _checked(
             )
         if part.ndim != 1:
             raise ShapeError(
-                f"{kind}_tensor: `{name}` must have 1 dimension (batches are not there), got shape "
-                f"{tuple(part.shape)}"
+                f"{kind}_tensor: `{name}` must have 1 dimension (batches are not supported), got "
+                f"shape {tuple(part.shape)}"
             )
     first = 3 if kind in _BLOCKED else 1
     if stored.ndim < first or stored.shape[0] != places.shape[0] or bounds.shape[0] < 1:

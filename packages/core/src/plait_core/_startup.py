@@ -25,9 +25,9 @@ def kernel_library() -> str:
     """
     wanted = os.environ.get("PLAIT_CPU", "")
     if wanted not in ("", "base", "avx2"):
-        raise ValueError(f"PLAIT_CPU: one of base, avx2 is required; got {wanted!r}")
+        raise ValueError(f"PLAIT_CPU: base or avx2 is required; got {wanted!r}")
     if wanted == "avx2" and not _core._cpu_supports_avx2():
-        raise ValueError("PLAIT_CPU: avx2 is asked for, which this processor does not have")
+        raise ValueError("PLAIT_CPU: this processor does not have avx2")
     if wanted:
         return f"plait_cpu_{wanted}"
     return "plait_cpu_avx2" if _core._cpu_supports_avx2() else "plait_cpu_base"

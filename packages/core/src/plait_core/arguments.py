@@ -28,6 +28,19 @@ def name_arguments(module: dict[str, Any]) -> None:
 
     Args:
         module: its globals; the functions in ``__all__`` are replaced.
+
+    Example:
+        >>> from plait_core import Tensor
+        >>> from plait_core.arguments import name_arguments
+        >>> def double(input: Tensor) -> Tensor:
+        ...     return input.add(input)
+        >>> module = {"__name__": "mine", "__all__": ["double"], "double": double}
+        >>> name_arguments(module)
+        >>> try:
+        ...     module["double"](3)
+        ... except TypeError as error:
+        ...     print(error)
+        double: `input` must be Tensor, got int
     """
     for name in module["__all__"]:
         given = module.get(name)  # None: found on demand

@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from plait_data._arrays import gather
+from plait_data._html import Shown, array_text, name_and_size
 
 __all__ = ["ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "TensorDataset"]
 
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Dataset(Generic[T_co]):
+class Dataset(Shown, Generic[T_co]):
     """Samples by index. A subclass defines ``__getitem__(index)`` and, mostly, ``__len__()``.
 
     Deriving is not required: a loader takes any object with these two methods, such as a list.
@@ -110,6 +111,11 @@ class TensorDataset(Dataset[tuple[Any, ...]]):
     def __len__(self) -> int:
         return len(self.tensors[0])
 
+    def _facts(self) -> Iterable[tuple[str, str]]:
+        yield from super()._facts()
+        for position, tensor in enumerate(self.tensors):
+            yield f"tensors[{position}]", array_text(tensor)
+
     def __getbatch__(self, indices: npt.NDArray[np.intp]) -> Any:
         """The samples at ``indices``, one array for each tensor; NotImplemented if one has no
         gather.
@@ -167,6 +173,11 @@ class ConcatDataset(Dataset[T_co]):
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
 
+    def _facts(self) -> Iterable[tuple[str, str]]:
+        yield from super()._facts()
+        for position, dataset in enumerate(self.datasets):
+            yield f"datasets[{position}]", name_and_size(dataset)
+
     def __getitem__(self, index: int) -> T_co:
         size = len(self)
         if not -size <= index < size:
@@ -207,6 +218,12 @@ class ChainDataset(IterableDataset[T_co]):
 
     def __len__(self) -> int:
         return sum(len(dataset) for dataset in self._checked())
+
+    def _facts(self) -> Iterable[tuple[str, str]]:
+        # an iterator is not touched: it could give its datasets only once
+        known = self.datasets if isinstance(self.datasets, (list, tuple)) else ()
+        for position, dataset in enumerate(known):
+            yield f"datasets[{position}]", name_and_size(dataset)
 
     def _checked(self) -> Iterator[Any]:
         for position, dataset in enumerate(self.datasets):

@@ -12,6 +12,7 @@ from plait_data._arguments import check_order, check_workers, refuse
 from plait_data._dataset import IterableDataset
 from plait_data._epoch import Epoch, Order
 from plait_data._fetch import Fetch, Stream, in_process
+from plait_data._html import Shown, name_and_size
 from plait_data._iterators import IndexIterator, StreamIterator, WorkerIterator
 from plait_data._pinned import PinnedIterator, has_accelerator
 from plait_data._sample_seeds import reseed
@@ -24,7 +25,7 @@ T_co = TypeVar("T_co", covariant=True)
 _FIXED = {"batch_size", "batch_sampler", "dataset", "drop_last", "persistent_workers", "sampler"}
 
 
-class DataLoader(Generic[T_co]):
+class DataLoader(Shown, Generic[T_co]):
     """Batches of a dataset, made in the calling process or by workers.
 
     Args:
@@ -275,3 +276,17 @@ class DataLoader(Generic[T_co]):
         if self.batch_size is None:
             return size
         return size // self.batch_size if self.drop_last else -(-size // self.batch_size)
+
+    def _facts(self) -> Iterable[tuple[str, str]]:
+        yield "dataset", name_and_size(self.dataset)
+        order = self._indices()
+        order = getattr(order, "sampler", order)  # that of a BatchSampler
+        yield "order", "as they come" if order is None else type(order).__name__
+        size = "batches of the sampler" if self.batch_sampler is not None else "single samples"
+        yield "batch size", size if self.batch_size is None else str(self.batch_size)
+        try:
+            yield "batches", str(len(self))
+        except (TypeError, NotImplementedError):  # of a stream or sampler without a length
+            yield "batches", "not known"
+        kind = "threads" if self.multiprocessing_context == "thread" else "processes"
+        yield "workers", f"{self.num_workers} ({kind})" if self.num_workers else "none"

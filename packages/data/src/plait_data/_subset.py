@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from plait_data._dataset import Dataset, T_co
 from plait_data._fetch import batch_at, samples_at
+from plait_data._html import name_and_size
 from plait_data._randomness import RandomSource
 
 __all__ = ["Subset", "random_split"]
@@ -53,6 +54,10 @@ class Subset(Dataset[T_co]):
 
     def __len__(self) -> int:
         return len(self.indices)
+
+    def _facts(self) -> Iterable[tuple[str, str]]:
+        yield from super()._facts()
+        yield "of", name_and_size(self.dataset)
 
 
 def random_split(

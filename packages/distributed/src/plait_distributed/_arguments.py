@@ -23,7 +23,7 @@ def member_for(who: str, group: Any) -> ProcessGroup | None:
     mine = member_of(who, group)
     if mine is None:
         warnings.warn(
-            f"{who}: this process is no member of the group; nothing happens", stacklevel=3
+            f"{who}: this process is not a member of the group; nothing happens", stacklevel=3
         )
     return mine
 

@@ -160,6 +160,6 @@ def connect(end: socket.socket, secret: str, who: str) -> Channel:
         pass
     end.close()
     raise DistNetworkError(
-        f"{who} is no process of this job, or has another secret: PLAIT_JOB_SECRET must be the "
+        f"{who} is not a process of this job, or has another secret: PLAIT_JOB_SECRET must be the "
         "same in all processes"
     )

@@ -75,7 +75,7 @@ def provider_of(backend: Any, general: str = _SHARED) -> tuple[str, str]:
             _warned.add(name)
             through = "shared memory" if general == _SHARED else general
             warnings.warn(
-                f"init_process_group: the backend {name!r} is not there; processes communicate "
+                f"init_process_group: the backend {name!r} is not available; processes communicate "
                 f"through {through}, as with 'gloo', on tensors of the CPU",
                 stacklevel=3,
             )

@@ -62,7 +62,7 @@ class Future:
             RuntimeError: if it is not there yet.
         """
         if not self.done():
-            raise RuntimeError("Future.value: the result is not there yet; `wait()` for it")
+            raise RuntimeError("Future.value: the result is not ready yet; call `wait()` first")
         return self.wait()
 
     def set_result(self, result: Any) -> None:

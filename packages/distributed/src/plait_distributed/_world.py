@@ -336,7 +336,7 @@ def get_backend(group: Any = None) -> str:
     """
     mine = member_of("get_backend", group)
     if mine is None:
-        raise ValueError("get_backend: this process is no member of the group")
+        raise ValueError("get_backend: this process is not a member of the group")
     return mine.backend
 
 
@@ -369,7 +369,7 @@ def get_group_rank(group: Any, global_rank: int) -> int:
     """
     mine = member_of("get_group_rank", group)
     if mine is None:
-        raise ValueError("get_group_rank: this process is no member of the group")
+        raise ValueError("get_group_rank: this process is not a member of the group")
     return mine.group_rank("get_group_rank", global_rank, "global_rank")
 
 
@@ -388,7 +388,7 @@ def get_global_rank(group: Any, group_rank: int) -> int:
     """
     mine = member_of("get_global_rank", group)
     if mine is None:
-        raise ValueError("get_global_rank: this process is no member of the group")
+        raise ValueError("get_global_rank: this process is not a member of the group")
     if not 0 <= group_rank < mine.size():
         raise ValueError(
             f"get_global_rank: `group_rank` must be in [0, {mine.size() - 1}], got {group_rank}"

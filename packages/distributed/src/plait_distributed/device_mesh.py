@@ -263,7 +263,7 @@ def _check_device(device_type: str) -> None:
     if device_type != "cpu":
         raise NotImplementedError(
             f"DeviceMesh: `device_type` must be 'cpu', got {device_type!r}; providers for other "
-            "devices are not there yet"
+            "devices do not exist yet"
         )
 
 

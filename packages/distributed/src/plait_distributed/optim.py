@@ -62,11 +62,11 @@ class ZeroRedundancyOptimizer(_Optimizer):  # type: ignore[misc]
         if overlap_with_ddp:
             raise NotImplementedError(
                 "ZeroRedundancyOptimizer: `overlap_with_ddp` must be False: steps that overlap "
-                "with the backward pass are not there"
+                "with the backward pass are not supported"
             )
         group = member_of("ZeroRedundancyOptimizer", process_group)
         if group is None:
-            raise ValueError("ZeroRedundancyOptimizer: this process is no member of the group")
+            raise ValueError("ZeroRedundancyOptimizer: this process is not a member of the group")
         self.process_group: ProcessGroup = group
         self.optim: Any = None
         self._class, self._options = optimizer_class, defaults
@@ -183,7 +183,7 @@ class ZeroRedundancyOptimizer(_Optimizer):  # type: ignore[misc]
         """
         group = member_of("ZeroRedundancyOptimizer", process_group)
         if group is None:
-            raise ValueError("ZeroRedundancyOptimizer: this process is no member of the group")
+            raise ValueError("ZeroRedundancyOptimizer: this process is not a member of the group")
         self.process_group, self._whole = group, None
         self._loads = [0] * group.size()
         for each in self.param_groups:

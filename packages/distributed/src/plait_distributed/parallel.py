@@ -397,7 +397,7 @@ def _refuse(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
             raise NotImplementedError(
-                f"DistributedDataParallel: `{name}` must be left out, it is not there"
+                f"DistributedDataParallel: `{name}` is not supported; leave it out"
             )
 
 
@@ -416,7 +416,7 @@ def _check_devices(named: Sequence[tuple[str, Any]], device_ids: Sequence[Any] |
     if other is not None:
         raise NotImplementedError(
             f"DistributedDataParallel: parameters must be on the CPU, {other} is not; providers "
-            "for other devices are not there yet"
+            "for other devices do not exist yet"
         )
     if device_ids:
         raise ValueError(

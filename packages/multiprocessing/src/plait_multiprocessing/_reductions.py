@@ -57,8 +57,8 @@ class InMessage:
 
     def __reduce__(self) -> Any:
         raise TypeError(
-            "pickle: shared memory goes to other processes as an argument, or through a channel of "
-            "plait_multiprocessing, and into no other pickle"
+            "pickle: shared memory can only be sent to another process, as an argument or through "
+            "a channel of plait_multiprocessing; it cannot be pickled in another way"
         )
 
 

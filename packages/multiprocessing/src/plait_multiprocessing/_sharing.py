@@ -64,9 +64,9 @@ def share_memory_(tensor: TensorType) -> TensorType:
     """
     if _kind(tensor, "share_memory_") != META and not _shared.move(tensor):
         raise RuntimeError(
-            "share_memory_: the storage of this tensor is used by others as well (views, detach(), "
-            "a NumPy array, a recorded graph), and a storage never moves; share it before they are "
-            "made, or share a clone()"
+            "share_memory_: other objects use the storage of this tensor too (views, detach(), a "
+            "NumPy array, a recorded graph), so it cannot be moved; share the tensor before they "
+            "are made, or share a clone()"
         )
     return tensor
 
@@ -154,5 +154,5 @@ def set_sharing_strategy(new_strategy: str) -> None:
     if new_strategy != _STRATEGY:
         raise ValueError(
             f"set_sharing_strategy: {_STRATEGY!r} is the only strategy, got {new_strategy!r}; "
-            "tensors share a few descriptors, so that their limit is no reason for another one"
+            "tensors share a few file descriptors, so their limit is not a problem"
         )

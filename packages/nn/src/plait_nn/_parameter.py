@@ -80,6 +80,10 @@ class Parameter(Tensor, metaclass=ParameterType):
             plain.requires_grad = True
         return f"{type(self).__name__} containing:\n{plain!r}"
 
+    def _repr_html_(self) -> str | None:
+        # defined here too, as the text above would count as one without HTML
+        return super()._repr_html_()
+
 
 def _rebuild(cls: type[Parameter], data: Tensor, requires_grad: bool) -> Parameter:
     return cls(data, requires_grad)

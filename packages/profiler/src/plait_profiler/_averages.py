@@ -479,7 +479,9 @@ def key_averages(
             f"key_averages: `group_by_stack_n` must not be negative; got {group_by_stack_n}"
         )
     if by != "name" and (group_by_input_shape or group_by_stack_n):
-        raise ValueError(f"key_averages: with by={by!r} there is no grouping by shapes or stacks")
+        raise ValueError(
+            f"key_averages: by={by!r} cannot be combined with grouping by shapes or stacks"
+        )
     sums = sums_of(recording, by, group_by_input_shape, group_by_stack_n)
     averages = list(map(_average, sums.labels))
     for name, values in sums.values.items():

@@ -41,7 +41,7 @@ def open_session(session: Session) -> None:
 
 def _session(who: str) -> Session:
     if not _open:
-        raise RuntimeError(f"{who}: this process is no worker of a plait_ray.Trainer")
+        raise RuntimeError(f"{who}: this process is not a worker of a plait_ray.Trainer")
     return _open[0]
 
 
@@ -62,7 +62,7 @@ def report(metrics: Mapping[str, Any], state: Any = None) -> None:
         >>> import plait_ray
         >>> plait_ray.report({"loss": 0.5})
         Traceback (most recent call last):
-        RuntimeError: report: this process is no worker of a plait_ray.Trainer
+        RuntimeError: report: this process is not a worker of a plait_ray.Trainer
     """
     mine = _session("report")
     if state is not None and mine.folder is None:
@@ -94,7 +94,7 @@ def last_state() -> Any:
         >>> import plait_ray
         >>> plait_ray.last_state()
         Traceback (most recent call last):
-        RuntimeError: last_state: this process is no worker of a plait_ray.Trainer
+        RuntimeError: last_state: this process is not a worker of a plait_ray.Trainer
     """
     start = _session("last_state").start
     return None if start is None else _checkpoints.load(start)

@@ -31,7 +31,7 @@ class Absent:
         False
         >>> eight_bits.itemsize
         Traceback (most recent call last):
-        plait_torch._missing.MissingName: plait_torch: torch.float8_e5m2 is not there; use ...
+        plait_torch._missing.MissingName: plait_torch: torch.float8_e5m2 is not available; use ...
     """
 
     def __init__(self, name: str) -> None:

@@ -116,7 +116,7 @@ def _returning(value: Any) -> Callable[..., Any]:
 
 _none, _zero, _nothing = _returning(False), _returning(0), _returning(None)
 
-# the functions of modules whose device is not there, by what they do
+# the functions of modules whose device is not available, by what they do
 _YES_OR_NO = ("is_available", "is_initialized", "is_bf16_supported", "is_tf32_supported",
               "_is_in_bad_fork", "_is_compiled")  # fmt: skip
 _COUNTS = ("device_count", "memory_allocated", "max_memory_allocated", "memory_reserved",
@@ -146,7 +146,7 @@ def _module(name: str, **names: Any) -> ModuleType:
 
 
 def _absent(kind: str, **names: Any) -> ModuleType:
-    """Return the module of a type of device that is not there: questions have answers, orders
+    """Return the module of a type of device that is not available: questions have answers, orders
     raise.
     """
     found: dict[str, Any] = {"_initialized": False}

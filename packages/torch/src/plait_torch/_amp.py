@@ -172,8 +172,9 @@ class GradScaler:
     """Multiply a loss, so that small gradients of halves do not vanish, and divide them again.
 
     If gradients are not finite, the step is skipped and the scale is reduced; after
-    `growth_interval` steps without that it grows. For a device that is not there it is disabled,
-    with a warning as in PyTorch: `scale` returns its argument and `step` is the optimizer's.
+    `growth_interval` steps without that it grows. For a device that is not available it is
+    disabled, with a warning as in PyTorch: `scale` returns its argument and `step` is the
+    optimizer's.
 
     Args:
         device: the type of device of the gradients, such as "cpu" or "cuda".
@@ -203,10 +204,7 @@ class GradScaler:
         enabled: bool = True,
     ) -> None:
         if enabled and not _is_there(str(device)):
-            _warn_once(
-                f"plait_torch: GradScaler: device {device!r} was asked for and is not there; "
-                "disabled"
-            )
+            _warn_once(f"plait_torch: GradScaler: device {device!r} is not available; disabled")
             enabled = False
         if enabled and not growth_factor > 1.0:
             raise ValueError(f"GradScaler: `growth_factor` must be > 1, got {growth_factor}")

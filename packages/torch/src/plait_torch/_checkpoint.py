@@ -29,7 +29,7 @@ _OPTIONS = ("context_fn", "determinism_check", "debug", "early_stop")
 def _settled(options: dict[str, Any]) -> dict[str, Any]:
     if options.get("context_fn") not in (None, noop_context_fn):
         raise NotImplementedError(
-            "torch.utils.checkpoint: `context_fn` is not there; everything is computed again"
+            "torch.utils.checkpoint: `context_fn` is not available; everything is computed again"
         )
     kept = {name: value for name, value in options.items() if name not in _OPTIONS}
     kept["use_reentrant"] = bool(kept.get("use_reentrant"))

@@ -141,7 +141,7 @@ def apply_activation_checkpointing(
     """
     if auto_wrap_policy is not None:
         raise NotImplementedError(
-            "apply_activation_checkpointing: `auto_wrap_policy` is not there; use `check_fn`"
+            "apply_activation_checkpointing: `auto_wrap_policy` is not available; use `check_fn`"
         )
     for module in list(model.modules()):
         if isinstance(module, ActivationWrapper):

@@ -189,7 +189,9 @@ class _Mapper(IterDataPipe):
         self, datapipe: Any, fn: Callable[..., Any], input_col: Any = None, output_col: Any = None
     ) -> None:
         if input_col is not None or output_col is not None:
-            raise NotImplementedError("map: columns are not there; let the function choose them")
+            raise NotImplementedError(
+                "map: `input_col` and `output_col` are not supported; use the function"
+            )
         self.datapipe, self.fn = datapipe, fn
 
     def __iter__(self) -> Iterator[Any]:

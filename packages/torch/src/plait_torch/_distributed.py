@@ -159,8 +159,8 @@ class ZeroRedundancyOptimizer:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(
-            "torch.distributed.optim.ZeroRedundancyOptimizer: it is not there; use the optimizer "
-            "itself"
+            "torch.distributed.optim.ZeroRedundancyOptimizer: it is not available; use the "
+            "optimizer itself"
         )
 
 

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 # settings that programs assign, which have no effect
-config = ModuleType("torch._dynamo.config", "Settings of a compiler that is not there.")
+config = ModuleType("torch._dynamo.config", "Settings of a compiler that plait does not have.")
 
 
 def graph_break() -> None:

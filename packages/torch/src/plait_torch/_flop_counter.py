@@ -63,7 +63,9 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Form
         >>> del flop_registry[aten.relu]
     """
     if get_raw:
-        raise NotImplementedError("register_flop_formula: `get_raw` is not there: shapes are given")
+        raise NotImplementedError(
+            "register_flop_formula: `get_raw` is not available: shapes are given"
+        )
 
     def register(formula: Formula) -> Formula:
         for target in targets if isinstance(targets, (list, tuple)) else [targets]:

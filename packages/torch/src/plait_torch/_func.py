@@ -92,7 +92,7 @@ def _call(
         level = _Level([args[number] for number in numbers])
     except IndexError:
         raise RuntimeError(
-            f"torch.func: `argnums` {argnums} names an argument that is not there: "
+            f"torch.func: `argnums` {argnums} names an argument that does not exist: "
             f"{len(args)} were given"
         ) from None
     replaced = list(args)

@@ -141,7 +141,7 @@ def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> 
         [2, 2]
     """
     if out is not None:
-        raise NotImplementedError("lu: `out` is not there; use linalg.lu_factor")
+        raise NotImplementedError("lu: `out` is not available; use linalg.lu_factor")
     if get_infos:
         return tuple(linalg.lu_factor_ex(A, pivot=pivot))
     return tuple(linalg.lu_factor(A, pivot=pivot))

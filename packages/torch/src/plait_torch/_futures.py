@@ -41,7 +41,7 @@ class Future(Generic[T]):
             RuntimeError: if it is not set yet.
         """
         if not self.done():
-            raise RuntimeError("Future.value: the result is not there yet; `wait()` for it")
+            raise RuntimeError("Future.value: the result is not ready yet; call `wait()` first")
         return self._future.result()
 
     def set_result(self, result: T) -> None:

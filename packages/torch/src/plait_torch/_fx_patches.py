@@ -18,7 +18,7 @@ _orig_module_getattr = nn.Module.__getattr__
 
 
 class ScriptObject:
-    """A class without instances: TorchScript's objects are not there."""
+    """A class without instances: TorchScript's objects are not supported."""
 
 
 class _Patcher(ExitStack):

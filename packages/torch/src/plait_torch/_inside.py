@@ -73,7 +73,9 @@ def _compiler_setting(name: str) -> Any:
         return before
 
     set_value.__name__ = set_value.__qualname__ = name
-    set_value.__doc__ = "Store a setting of a compiler that is not there; return the former one."
+    set_value.__doc__ = (
+        "Store a setting of a compiler that plait does not have; return the former one."
+    )
     return set_value
 
 

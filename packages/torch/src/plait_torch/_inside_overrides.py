@@ -93,7 +93,7 @@ class _DisableTorchDispatch:
 
     def __enter__(self) -> None:
         raise NotImplementedError(
-            "plait_torch: torch._C._DisableTorchDispatch is not there; "
+            "plait_torch: torch._C._DisableTorchDispatch is not available; "
             "torch._C._disabled_torch_dispatch_impl makes one call unseen"
         )
 

@@ -224,7 +224,7 @@ class _Namespace(ModuleType):
         found = _operators.get((self.__name__, name))
         if found is None or not found._kernels:
             raise AttributeError(
-                f"plait_torch: torch.ops.{self.__name__}.{name} is not there; operators of "
+                f"plait_torch: torch.ops.{self.__name__}.{name} is not available; operators of "
                 "PyTorch's own are functions of `torch` and of `torch.nn.functional`"
             )
         return found

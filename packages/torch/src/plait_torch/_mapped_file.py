@@ -18,8 +18,8 @@ def from_file(
 
     Args:
         filename: the file.
-        shared: write changes to the file, which is made if it is not there; else the file must have
-            the bytes, and does not change.
+        shared: write changes to the file, which is made if it does not exist; else the file must
+            have the bytes, and does not change.
         size: the number of elements.
         dtype: theirs; None is the default dtype.
 

@@ -18,7 +18,7 @@ def swap_tensor(module: Any, name: str, tensor: Any, allow_missing: bool = False
         module: the module that has the member itself.
         name: the member's name, without dots.
         tensor: the new tensor, of any class.
-        allow_missing: return None for a member that is not there, instead of an error.
+        allow_missing: return None for a member that is not available, instead of an error.
 
     Raises:
         TypeError: if the first argument is no module.

@@ -133,4 +133,4 @@ class MissingModule(ModuleNotFoundError):
 def explain(fullname: str) -> str:
     """Return the error text for a missing name, with the workaround if there is one."""
     way = advice(fullname)
-    return f"plait_torch: {fullname} is not there" + (f"; {way}" if way else "")
+    return f"plait_torch: {fullname} is not available" + (f"; {way}" if way else "")

@@ -12,5 +12,5 @@ __all__ = ["load_url"]
 
 def __getattr__(name: str) -> Any:
     if name == "tqdm":  # libraries take their progress bar from here
-        return import_module("tqdm").tqdm
+        return import_module("tqdm.auto").tqdm
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -31,9 +31,9 @@ def is_onnxrt_backend_supported() -> bool:
 def register_custom_op_symbolic(
     symbolic_name: str, symbolic_fn: Any, opset_version: int, custom_opsets: Any = None
 ) -> None:
-    """Do nothing: the function is for an exporter that is not there."""
+    """Do nothing: the function is for an exporter that is not available."""
 
 
 def parse_args(*arg_descriptors: str) -> Any:
-    """Return a decorator that returns its function, which is for an exporter that is not there."""
+    """Return a decorator that returns its function unchanged, as there is no exporter."""
     return lambda function: function

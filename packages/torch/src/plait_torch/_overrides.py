@@ -99,7 +99,9 @@ def handle_torch_function(
     asking = _overrides().asking(relevant_args)
     answer = _torch_function.handle(public_api, asking, args, kwargs)
     if answer is NotImplemented:
-        raise TypeError(f"no implementation found for {public_api!r}: nobody is asked")
+        raise TypeError(
+            f"no implementation found for {public_api!r}: no argument has __torch_function__"
+        )
     return answer
 
 

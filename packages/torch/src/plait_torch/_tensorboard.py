@@ -230,8 +230,8 @@ class SummaryWriter:
 
     def __getattr__(self, name: str) -> Any:
         raise MissingName(
-            f"plait_torch: SummaryWriter.{name} is not there; scalars, histograms, pictures, "
-            "figures, texts and hparams are",
+            f"plait_torch: SummaryWriter.{name} is not available; scalars, histograms, "
+            "pictures, figures, texts and hparams are",
             name=name,
             obj=self,
         )

@@ -135,7 +135,9 @@ class TorchDispatchMode:
 
     def __init__(self, _dispatch_key: Any = None) -> None:
         if _dispatch_key is not None:
-            raise NotImplementedError("plait_torch: TorchDispatchMode: keys of modes are not there")
+            raise NotImplementedError(
+                "plait_torch: TorchDispatchMode: keys of modes are not supported"
+            )
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise NotImplementedError
@@ -201,8 +203,8 @@ def _make_wrapper_subclass(
     plait = import_module("plait")
     if getattr(cls, "__torch_dispatch__", disabled) is disabled:
         raise RuntimeError(
-            f"_make_wrapper_subclass: {cls.__name__} has no __torch_dispatch__, so that nobody "
-            "knows its elements"
+            f"_make_wrapper_subclass: {cls.__name__} has no __torch_dispatch__, so its elements "
+            "cannot be found"
         )
     _register()
     size = tuple(int(each) for each in size)

@@ -189,7 +189,7 @@ def _deform_conv2d_backward(
 
 
 def _missing(name: str) -> Any:
-    text = f"torch.ops.torchvision.{name} is not there: plait has no quantized tensors"
+    text = f"torch.ops.torchvision.{name} is not available: plait has no quantized tensors"
     return refusing(name, lambda: NotImplementedError(f"plait_torch: {text}"), "Raise.")
 
 

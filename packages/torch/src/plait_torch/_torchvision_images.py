@@ -118,7 +118,7 @@ def _encode_jpeg(data: Any, quality: int) -> Any:
 
 
 def _missing(name: str) -> Any:
-    text = f"torch.ops.image.{name} is not there: plait reads and writes pictures on the CPU"
+    text = f"torch.ops.image.{name} is not available: plait reads and writes pictures on the CPU"
     return refusing(name, lambda: NotImplementedError(f"plait_torch: {text}"), "Raise.")
 
 

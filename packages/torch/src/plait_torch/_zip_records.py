@@ -23,7 +23,7 @@ class PyTorchFileReader:
         source: a path, or a file object open for reading bytes that can seek.
 
     Raises:
-        RuntimeError: if the file is no zip, or a record is not there.
+        RuntimeError: if the file is no zip, or a record is not available.
 
     Example:
         >>> import io

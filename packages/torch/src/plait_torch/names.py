@@ -219,7 +219,7 @@ def uses(source: str | bytes) -> list[Use]:
 
 
 def first_missing(name: str) -> str:
-    """Return the part of a dotted name up to the first name that is not there; "" if all are.
+    """Return the part of a dotted name up to the first name that is not available; "" if all are.
 
     The name is looked up in the `torch` that an import finds. Attributes of values that are neither
     modules nor classes are taken to be there.
@@ -265,7 +265,7 @@ def library(name: str, path: str | None = None) -> Library:
         path: a folder in which it is searched; None is `sys.path`.
 
     Raises:
-        ModuleNotFoundError: if it is not there.
+        ModuleNotFoundError: if it is not available.
     """
     if os.sep in name or name.endswith(".py"):
         root, version = Path(name), ""
@@ -294,7 +294,7 @@ def _version(name: str, path: str | None) -> str:
 
 @dataclass
 class MissingUse:
-    """The uses of a name that is not there.
+    """The uses of a name that is not available.
 
     Attributes:
         name: the dotted name.
@@ -407,7 +407,7 @@ def _main(arguments: list[str] | None = None) -> None:
     libraries = [library(name, options.path) for name in options.library]
     entries = missing(libraries, options.pytorch)
     versions = ", ".join(f"{each.name} {each.version}".strip() for each in libraries)
-    print(f"{versions}\n\nNames that are not there: {len(entries)}.\n")
+    print(f"{versions}\n\nMissing names: {len(entries)}.\n")
     _show(entries[: options.top], options.markdown)
 
 

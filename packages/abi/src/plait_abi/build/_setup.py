@@ -47,6 +47,22 @@ def setup(
         PLAIT_BUILD_WERROR: ``1`` makes warnings errors. PLAIT_BUILD_DIR: where objects go.
 
     Example:
+        >>> import pathlib, subprocess, sys, tempfile
+        >>> place = tempfile.TemporaryDirectory()
+        >>> folder = pathlib.Path(place.name)
+        >>> (folder / "src" / "plait_mine").mkdir(parents=True)
+        >>> _ = (folder / "src" / "plait_mine" / "__init__.py").write_text("")
+        >>> _ = (folder / "mine.c").write_text("int answer(void) { return 42; }")
+        >>> _ = (folder / "setup.py").write_text(
+        ...     "from plait_abi.build import Library, setup\\n"
+        ...     "setup(libraries=[Library('mine', ['mine.c'])])"
+        ... )
+        >>> command = [sys.executable, "setup.py", "build_inplace"]
+        >>> _ = subprocess.run(command, cwd=folder, check=True, capture_output=True)
+        >>> [path.name for path in folder.glob("src/plait_mine/lib/*")]
+        ['libmine.so']
+        >>> place.cleanup()
+
         A plug-in with one library and one extension module::
 
             from plait_abi.build import Extension, Library, setup

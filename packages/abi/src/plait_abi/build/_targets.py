@@ -33,6 +33,11 @@ class Library:
             compiler, and this one by default.
         exports: the C symbols that stay visible. All others are local, so that no inline
             function compiled for one instruction set can stand in for another library's.
+
+    Example:
+        >>> from plait_abi.build import Library
+        >>> Library("plait_mine", ["cpp/*.cpp"], flags={"fast_*.cpp": ["-mavx2"]}).name
+        'plait_mine'
     """
 
     name: str
@@ -56,6 +61,11 @@ class Extension:
         pybind11: put pybind11's headers on the path.
 
     The other arguments are those of `Library`.
+
+    Example:
+        >>> from plait_abi.build import Extension
+        >>> Extension("plait_mine._mine", ["cpp/python/*.cpp"], libraries=["plait_mine"]).name
+        'plait_mine._mine'
     """
 
     name: str
@@ -84,6 +94,11 @@ class Generate:
 
     The folder is filled anew and compared: files that are as before are not replaced, so what
     depends on them is not compiled again.
+
+    Example:
+        >>> from plait_abi.build import Generate
+        >>> Generate("python emit.py {out}", inputs=["emit.py", "tables/*.csv"]).inputs
+        ['emit.py', 'tables/*.csv']
     """
 
     run: Sequence[str] | Callable[[pathlib.Path], None]

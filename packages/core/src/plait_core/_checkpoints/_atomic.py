@@ -88,7 +88,7 @@ class Replacement:
         except OSError as error:
             self._discard()
             raise system_error(
-                f"save: no file can be made in {self.folder} for {self.name} ({error}); "
+                f"save: cannot make a file in {self.folder} for {self.name} ({error}); "
                 f"{self._kept}",
                 error,
             ) from error
@@ -175,8 +175,8 @@ def _check_kind(path: str) -> None:
         raise _no_folder(path, "is a folder")
     if not stat.S_ISREG(mode):
         raise CheckpointError(
-            f"save: {path!r} is {kind_of(mode)}, which is not replaced; write to it by "
-            "save(value, file) with a file that is open"
+            f"save: {path!r} is {kind_of(mode)}, which save does not replace; open it, "
+            "and call save(value, file) with the open file"
         )
 
 
@@ -243,7 +243,7 @@ def _locked(path: str) -> Any:
         file = os.open(path, os.O_RDONLY | flags)
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise OSError(f"{path} is no file")
+            raise OSError(f"{path} is not a file")
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield path
     finally:

@@ -135,8 +135,9 @@ def verify_marked(
     if verify is False:
         return False
     raise CheckpointError(
-        f"load: the header of {name} has plait's marks but not its digest: it is damaged, or "
-        "another program's, whose tensors verify=False loads unchecked, by their names"
+        f"load: the header of {name} has the marks of plait, but its digest does not match: the "
+        "file is damaged, or another program wrote it; verify=False loads its tensors by their "
+        "names, without a check"
     )
 
 
@@ -145,7 +146,7 @@ def checked_size(text: bytes) -> bytes:
     if len(text) > LARGEST_HEADER:
         raise CheckpointError(
             f"save: names and nested data must take at most {LARGEST_HEADER} bytes, got "
-            f"{len(text)}; make long lists of numbers tensors"
+            f"{len(text)}; save long lists of numbers as tensors"
         )
     return text
 
@@ -189,7 +190,7 @@ def metadata_of(content: dict[str, Any], name: str) -> dict[str, str]:
     """Remove the metadata from a header and return it."""
     metadata = content.pop("__metadata__", None) or {}
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
-        raise CheckpointError(f"load: __metadata__ of {name} must hold text for text")
+        raise CheckpointError(f"load: __metadata__ of {name} must map strings to strings")
     return metadata
 
 
@@ -201,7 +202,7 @@ def read_header(
     if length > LARGEST_HEADER:
         raise CheckpointError(
             f"load: {source.name} must have a header of at most {LARGEST_HEADER} bytes, got "
-            f"{length}: it is damaged, or no safetensors file"
+            f"{length}: it is damaged, or not a safetensors file"
         )
     text = source.read(8, length)
     content = parse_json(text, source.name)

@@ -64,7 +64,7 @@ class Locations:
             moved: Tensor = data.to(device=target)
         except (NotImplementedError, ValueError, RuntimeError, TypeError) as error:
             raise CheckpointError(
-                f"load: a tensor of the file lies on {location}, and {target} is not there "
+                f"load: a tensor of the file was on {location}, and {target} is not available "
                 f'({error}); load(..., map_location="cpu") loads to the CPU'
             ) from error
         return moved

@@ -198,7 +198,9 @@ def _object(value: Any) -> Any:
     if type(value) is not Named:
         return value
     if value.real is None:
-        raise CheckpointError(f"load: the pickle hands on the name {value.name}, which is refused")
+        raise CheckpointError(
+            f"load: the pickle uses the name {value.name} as a value, which is refused"
+        )
     return value.real
 
 
@@ -267,7 +269,9 @@ def keys(values: Any) -> Any:
         if count > _LARGEST_KEY + _LARGE_KEYS * len(values):
             break
         level = [value for group in level for value in group if type(value) is tuple]
-    raise CheckpointError("load: the pickle has a key of too many values, which is refused")
+    raise CheckpointError(
+        "load: the pickle has a key that consists of too many values, which is refused"
+    )
 
 
 def _pairs(m: Machine) -> list[tuple[Any, Any]]:
@@ -315,8 +319,8 @@ def _build(m: Machine) -> None:
         kind = type(old)
         if not m.safe.lists(kind):
             raise CheckpointError(
-                f"load: the pickle gives a {kind.__name__} a state, which is refused; its class "
-                "is not one that the program listed"
+                f"load: the pickle sets the state of a {kind.__name__}, which is refused; its "
+                "class is not listed in `safe_globals`"
             )
         _run_listed(kind, _set_state, old, state)
         new = old
@@ -441,7 +445,7 @@ def run(
                 raise CheckpointError(
                     f"load: the pickle uses {name}, which is refused; nothing was executed"
                     if name
-                    else f"load: the pickle is damaged: {code!r} is no opcode"
+                    else f"load: the pickle is damaged: {code!r} is not an opcode"
                 )
             operation(m)
     except CheckpointError:
@@ -454,5 +458,5 @@ def run(
 
 def _result(value: Any) -> Any:
     if type(value) is Named:
-        raise CheckpointError(f"load: the pickle is the name {value.name}, no data")
+        raise CheckpointError(f"load: the pickle holds no data, only the name {value.name}")
     return value

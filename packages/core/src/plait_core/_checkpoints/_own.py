@@ -130,7 +130,7 @@ def _nbytes(tensor: Tensor) -> int:
 
 def _stored(name: str, dtype: str, shape: tuple[int, ...], data: Any) -> Stored:
     if dtype not in _CODES:
-        raise CheckpointError(f"save: {name} has the dtype {dtype}, which the format has not")
+        raise CheckpointError(f"save: {name} has the dtype {dtype}, which the format does not have")
     return Stored(name, _CODES[dtype], (*shape, 2) if dtype[0] == "c" else shape, data)
 
 

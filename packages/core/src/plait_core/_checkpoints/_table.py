@@ -360,10 +360,10 @@ def find(module: str, name: str, safe: SafeGlobals | None = None) -> Any:
     if found is None:
         run = "nothing that is not listed was executed" if safe else "nothing was executed"
         raise RefusedName(
-            f"load: the file asks for `{module}.{name}`, which is none of the names that load "
-            f"builds data with{_hint(module, name)}; {run}. "
+            f"load: the file asks for `{module}.{name}`, which is not one of the names "
+            f"that load accepts{_hint(module, name)}; {run}. "
             f"load(..., safe_globals=[{name}]) allows this name, and weights_only=False "
-            "would run what the file says: only for files of authors you trust",
+            "would execute code of the file: use it only for files that you trust",
             module,
             name,
         )

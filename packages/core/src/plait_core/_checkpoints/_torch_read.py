@@ -155,8 +155,8 @@ class _Archive:
         sums = self._read_headers(infos, end)
         if options.verify and not sums:
             raise CheckpointError(
-                f"load: {source.name} was saved without sums (set_crc32_options(False) of PyTorch),"
-                " which verify=True asks for; verify=False loads it"
+                f"load: {source.name} was saved without checksums (set_crc32_options(False) of "
+                "PyTorch), and verify=True requires them; verify=False loads it"
             )
         # small records are read and checked at once, also in a mapped file
         self._checked = sums and options.verify is not False
@@ -409,8 +409,8 @@ def load_legacy(source: Source, options: Options) -> Any:
         raise CheckpointError(f"load: mmap=True requires the zip format; {source.name} is older")
     if options.verify:
         raise CheckpointError(
-            f"load: {source.name} is a file of PyTorch's older format, which has no sums that "
-            "verify=True asks for; verify=False loads it"
+            f"load: {source.name} is a file of PyTorch's older format, which has no "
+            "checksums, and verify=True requires them; verify=False loads it"
         )
     data = source.view()
     storages = _Storages(source, options)

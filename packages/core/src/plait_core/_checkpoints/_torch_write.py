@@ -71,8 +71,8 @@ class TorchZip:
         grad, kind = bool(tensor.requires_grad), Name(("torch", tensor.dtype.name))
         if any(step < 0 for step in view.stride):
             raise CheckpointError(
-                "save: PyTorch has no negative strides, which a tensor has that shares its "
-                "storage with others; save its contiguous()"
+                "save: a tensor that shares its storage with others has negative strides, which "
+                "PyTorch does not have; save its contiguous()"
             )
         if view.region < 0:
             args = (kind, Size(view.shape), view.stride, grad)

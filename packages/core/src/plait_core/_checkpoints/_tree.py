@@ -53,7 +53,7 @@ def is_parameter(tensor: Tensor) -> bool:
     kind = parameter_type()
     if kind is not None and type(tensor) is kind:
         return True
-    raise TypeError(f"got a {type(tensor).__name__}, a class of tensor of its own; save x.detach()")
+    raise TypeError(f"got a {type(tensor).__name__}, a subclass of Tensor; save x.detach()")
 
 
 def with_grad(tensor: Tensor, grad: bool, parameter: bool) -> Tensor:
@@ -73,10 +73,11 @@ def refusal(path: str, value: Any) -> str:
     """Return the error for an object that is not data."""
     kind = type(value)
     return (
-        f"save: {path} is a {kind.__module__}.{kind.__qualname__}, which is no data: tensors, "
-        "arrays, numbers, texts, bytes, None, dtypes, devices and dict, list, tuple, set of them "
-        "are saved (of a module, its state_dict()). weights_only=False pickles whole objects, "
-        "which load reads with weights_only=False, or with their classes in safe_globals"
+        f"save: {path} is a {kind.__module__}.{kind.__qualname__}, which cannot be saved as "
+        "data. Data are tensors, arrays, numbers, strings, bytes, None, dtypes, devices, and dict, "
+        "list, tuple and set of them; of a module, save its state_dict(). weights_only=False "
+        "pickles whole objects; load reads them with weights_only=False, or with their classes in "
+        "safe_globals"
     )
 
 
@@ -164,7 +165,9 @@ def _encode_ordered(encoder: Encoder, value: Any, path: str, depth: int) -> Any:
 
 def _encode_array(encoder: Encoder, value: Any, path: str, depth: int) -> Any:
     if value.dtype.hasobject:
-        raise CheckpointError(f"save: {path} is an array of Python objects; arrays of numbers are")
+        raise CheckpointError(
+            f"save: {path} is an array of Python objects; only arrays of numbers can be saved"
+        )
     return {"array": encoder.number(path, value)}
 
 

@@ -76,8 +76,8 @@ class File:
             raise CheckpointError(f"load: {source.name} is damaged: not every tensor has a digest")
         if self._digests and self.said.get("digest") != ALGORITHM:
             raise CheckpointError(
-                f"load: {source.name} has digests {self.said.get('digest')!r}, this plait knows "
-                f"{ALGORITHM!r}; verify=False loads it unchecked"
+                f"load: {source.name} has digests {self.said.get('digest')!r}; this version of "
+                f"plait knows {ALGORITHM!r}; verify=False loads it unchecked"
             )
         self._map = source.mapped() if options.mmap else None
 
@@ -266,7 +266,8 @@ def load_index(source: Source, options: Options, path: str) -> Any:
     part_of = index.get("weight_map")
     if not isinstance(part_of, dict) or not all(_is_file_name(v) for v in part_of.values()):
         raise CheckpointError(
-            f"load: {source.name}: weight_map must say for each tensor the name of a file beside"
+            f"load: {source.name}: weight_map must give the name of a file in the same folder "
+            "for each tensor"
         )
     try:
         with contextlib.closing(_Parts(path, options, ours)) as parts:
@@ -322,8 +323,8 @@ class _Parts:
                 if self._ours != file.ours and (self._ours or "tree" not in file.said):
                     damaged = source.name if self._ours else self._path
                     raise CheckpointError(
-                        f"load: {damaged} is damaged: an index of plait's and its parts are "
-                        "required, and one of the two is not plait's"
+                        f"load: {damaged} is damaged: plait must have written both the index and "
+                        "its parts, and did not write one of the two"
                     )
             except BaseException:
                 source.close()

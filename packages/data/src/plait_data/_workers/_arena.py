@@ -185,7 +185,7 @@ class Arena:
         self._give_back(free, 4 * capacity + (16 << 20))
         number = len(self._slots)
         if number >= _MOST_SLOTS:
-            raise self._full(f"{_MOST_SLOTS} batches or parts of them are kept")
+            raise self._full(f"the program keeps {_MOST_SLOTS} batches or parts of batches")
         if self._end + capacity > self._size:
             raise self._full("its limit is the file size (ulimit -f) or the address space")
         if number % PAGE == 0:
@@ -218,7 +218,7 @@ class Arena:
         try:
             os.posix_fallocate(self._descriptor, offset, size)
         except OSError as error:
-            raise self._full(f"{size} bytes more can't be had ({error.strerror})") from None
+            raise self._full(f"{size} more bytes cannot be allocated ({error.strerror})") from None
 
     def _full(self, reason: str) -> MemoryError:
         taken = sum(slot.capacity for slot in self._slots if slot.resident)

@@ -156,7 +156,7 @@ def _filled(descriptor: int, size: int) -> mmap.mmap:
         raise OSError(
             error.errno,
             f"DataLoader: the dataset needs {size} bytes of shared memory for its workers, which "
-            f"can't be had ({error.strerror}); raise the limit (ulimit -f, ulimit -v, the "
+            f"cannot be allocated ({error.strerror}); raise the limit (ulimit -f, ulimit -v, the "
             "container's memory), use fewer samples, or num_workers=0",
         ) from None
 

@@ -94,7 +94,7 @@ def _fill(reader: FileSystemReader, entries: dict[str, Entry], partial: bool) ->
             needed.setdefault(index["values"][key], []).append((entry, None))
         elif not partial:
             there = key in index["values"] or saved is not None
-            what = "is no tensor" if saved is None else "is a tensor"
+            what = "is not a tensor" if saved is None else "is a tensor"
             raise KeyError(
                 f"{reader.path}: {key} {what if there else 'is missing'} in the checkpoint"
             )

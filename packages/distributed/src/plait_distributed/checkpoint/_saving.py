@@ -34,7 +34,7 @@ def group_of(who: str, process_group: Any, no_dist: bool) -> ProcessGroup | None
         return None
     found = member_of(who, process_group)
     if found is None:
-        raise ValueError(f"{who}: this process is no member of the group")
+        raise ValueError(f"{who}: this process is not a member of the group")
     return found
 
 

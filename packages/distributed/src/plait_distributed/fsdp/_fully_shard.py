@@ -267,7 +267,7 @@ def fully_shard(
     if not isinstance(module, _Module):
         raise TypeError(
             f"fully_shard: `module` must be a module, got {type(module).__name__}; lists of "
-            "modules are not there"
+            "modules are not supported"
         )
     if isinstance(module, FSDPModule):
         raise ValueError("fully_shard: `module` is sharded already")

@@ -340,5 +340,5 @@ def check_not_sharded(name: str, parameter: Any) -> None:
     if isinstance(parameter, DTensor):
         raise NotImplementedError(
             f"fully_shard: the parameter {name} is a DTensor already; sharding over a mesh with "
-            "tensor parallelism is not there"
+            "tensor parallelism is not supported"
         )

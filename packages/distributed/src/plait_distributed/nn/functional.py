@@ -34,7 +34,7 @@ _Function: Any = require("autograd").Function
 def _member(who: str, group: Any) -> ProcessGroup:
     mine = member_of(who, group)
     if mine is None:
-        raise ValueError(f"{who}: this process is no member of the group")
+        raise ValueError(f"{who}: this process is not a member of the group")
     return mine
 
 

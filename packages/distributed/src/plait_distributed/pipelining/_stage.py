@@ -63,7 +63,7 @@ class PipelineStage:
     ) -> None:
         found = member_of("PipelineStage", group)
         if found is None:
-            raise ValueError("PipelineStage: this process is no member of the group")
+            raise ValueError("PipelineStage: this process is not a member of the group")
         if str(device).partition(":")[0] != "cpu":
             raise NotImplementedError(f"PipelineStage: `device` must be 'cpu', got {device!r}")
         if dw_builder is not None:

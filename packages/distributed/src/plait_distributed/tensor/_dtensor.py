@@ -53,7 +53,9 @@ def place(who: str, placements: Any, mesh: DeviceMesh, ndim: int) -> tuple[Place
     for each in given:
         if isinstance(each, Shard):
             if not -ndim <= each.dim < ndim:
-                raise ValueError(f"{who}: {each} of a tensor with {ndim} dimensions")
+                raise ValueError(
+                    f"{who}: {each} is out of range for a tensor with {ndim} dimensions"
+                )
             found.append(Shard(each.dim % ndim))
         elif isinstance(each, (Replicate, Partial)):
             found.append(each)
@@ -190,8 +192,8 @@ class DTensor(_Tensor):  # type: ignore[misc]
                 local = _transfers.sum_gradients(local, self._mesh.get_group(dim))
             elif given != kept and not isinstance(kept, Partial):
                 raise NotImplementedError(
-                    f"DTensor.to_local: gradients that lie as {given}, of a tensor that lies as "
-                    f"{kept}"
+                    f"DTensor.to_local: a gradient with {given} for a tensor with {kept} is not "
+                    "supported"
                 )
         return local
 
@@ -257,7 +259,7 @@ class DTensor(_Tensor):  # type: ignore[misc]
             NotImplementedError: another mesh, or a partial sum is asked for.
         """
         if device_mesh is not None and device_mesh != self._mesh:
-            raise NotImplementedError("DTensor.redistribute: from one mesh to another")
+            raise NotImplementedError("DTensor.redistribute: another mesh is not supported")
         if forward_dtype is not None or backward_dtype is not None:
             raise NotImplementedError("DTensor.redistribute: `forward_dtype` must be None")
         target = place("DTensor.redistribute", placements, self._mesh, len(self._whole))
@@ -270,7 +272,7 @@ class DTensor(_Tensor):  # type: ignore[misc]
             if places[dim] == want:
                 continue
             if isinstance(want, Partial):
-                raise NotImplementedError("DTensor.redistribute: to `Partial`")
+                raise NotImplementedError("DTensor.redistribute: `Partial` is not supported")
             assert isinstance(want, Shard)
             local = _transfers.take_shard(local, want.dim, mesh.get_group(dim))
         return made(local, mesh, target, self._whole)
@@ -312,7 +314,7 @@ class DTensor(_Tensor):  # type: ignore[misc]
     def _replicated(self, who: str) -> Any:
         if not all(isinstance(each, Replicate) for each in self._places):
             raise NotImplementedError(
-                f"{who}: a DTensor with {self._places} is no whole tensor; use full_tensor() or "
+                f"{who}: a DTensor with {self._places} is not a whole tensor; use full_tensor() or "
                 "to_local()"
             )
         return self.local()

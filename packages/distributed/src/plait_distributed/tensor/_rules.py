@@ -72,7 +72,7 @@ def call(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     name = operator.__name__
     mesh = given[0].device_mesh
     if any(x.device_mesh != mesh for x in given):
-        raise NotImplementedError(f"{name}: DTensors on several meshes")
+        raise NotImplementedError(f"{name}: DTensors must be on one mesh, got several")
     if name in _STEPS:
         return _step(operator, args, kwargs)
     if name == "optimizer_state":
@@ -97,8 +97,8 @@ def call(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def _absent(name: str, given: list[DTensor]) -> NotImplementedError:
     held = ", ".join(f"{tuple(x.shape)} {x.placements}" for x in given)
     return NotImplementedError(
-        f"{name}: there is no rule for DTensors that lie so: {held}; redistribute() them to "
-        "Replicate, or compute with to_local()"
+        f"{name}: there is no rule for DTensors with these placements: {held}; redistribute() them "
+        "to Replicate, or compute with to_local()"
     )
 
 
@@ -262,7 +262,9 @@ def _extreme(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     if len(args) > 1 or _dims(args, kwargs) or any(isinstance(p, Partial) for p in x.placements):
         raise _absent(name, [x])
     if x.requires_grad:
-        raise NotImplementedError(f"{name}: the derivative for a DTensor; detach() it")
+        raise NotImplementedError(
+            f"{name}: the derivative is not supported for a DTensor; detach() it"
+        )
     op, local = _EXTREMES[name], x.local()
     if local.numel():
         found = operator(local).reshape(())

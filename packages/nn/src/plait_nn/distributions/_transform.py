@@ -74,7 +74,9 @@ class Transform:
     def event_dim(self) -> int:
         """The number of last dimensions that belong to one event."""
         if self.domain.event_dim != self.codomain.event_dim:
-            raise ValueError(f"{type(self).__name__}: events change their number of dimensions")
+            raise ValueError(
+                f"{type(self).__name__}: the transform changes the number of dimensions of an event"
+            )
         return self.domain.event_dim  # type: ignore[no-any-return]
 
     @property

@@ -168,7 +168,7 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     rows, columns = pc.tril_indices(size, size, diag)
     if len(rows) != count:
         raise ValueError(
-            f"vec_to_tril_matrix: {count} elements are no lower triangle with diagonal {diag}"
+            f"vec_to_tril_matrix: {count} elements are not a lower triangle with diagonal {diag}"
         )
     flat = vec.new_zeros((*vec.shape[:-1], size * size))
     places = (rows * size + columns).expand(vec.shape)

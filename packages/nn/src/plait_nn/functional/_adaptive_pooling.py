@@ -61,7 +61,7 @@ def _windows(operator: str, size: int, count: int, values: Tensor) -> tuple[Tens
     """
     if count < 0 or (count > 0 and size == 0):
         raise ArgumentError(
-            f"{operator}: `output_size` must be at least 0, and 0 of an empty dimension; got "
+            f"{operator}: `output_size` must be at least 0, and 0 for an empty dimension; got "
             f"{count} for `input` of shape {tuple(values.shape)}"
         )
     longest = max(1, -(-size // count) + (size % count != 0)) if count else 1

@@ -59,7 +59,7 @@ class PowerSGDState:
         if (use_error_feedback or warm_start) and start_powerSGD_iter <= 1:
             raise ValueError(
                 "PowerSGDState: `start_powerSGD_iter` must be above 1 with error feedback or a "
-                "warm start: buckets change behind the first iteration"
+                "warm start: buckets change after the first iteration"
             )
         self.process_group = process_group
         self.matrix_approximation_rank = matrix_approximation_rank

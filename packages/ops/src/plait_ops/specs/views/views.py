@@ -26,7 +26,7 @@ def _(self, size):
     shape = infer_size("size", size, self.shape)
     check(
         viewable(self, shape),
-        f"`size` {tuple(shape)} is no view of shape {self.shape} with strides {self.strides}; reshape() copies where needed",
+        f"`size` {tuple(shape)} cannot be a view of shape {self.shape} with strides {self.strides}; use reshape(), which copies if needed",
     )
     return look(self, shape, view_strides(self, shape))
 

@@ -439,7 +439,7 @@ class World : private Listener {
                         std::to_string(e.announce.size) + " in " + name_of(e.peer));
       if (!by_rank.emplace(e.announce.rank, &e).second)
         return fail(p, Outcome::broken,
-                    "a rank that nobody has is required; several members want to be rank " +
+                    "the rank must be free; several members want to be rank " +
                         std::to_string(e.announce.rank));
     }
     if (by_rank.size() < p.mine.size) return;
