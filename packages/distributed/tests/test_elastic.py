@@ -23,7 +23,9 @@ from plait_distributed._peers import Peer, Watch
 from plait_distributed.algorithms.ddp_comm_hooks import default_hooks
 from plait_distributed.elastic._members import Member
 from plait_distributed.elastic._snapshots import choose, neighbours
+from plait_distributed.fsdp import FullyShardedDataParallel, fully_shard
 from plait_distributed.optim import ZeroRedundancyOptimizer
+from plait_distributed.tensor import DTensor
 
 CONTEXT = multiprocessing.get_context("fork")
 SAMPLES = 24
@@ -83,19 +85,31 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def make_state(sharded: bool = False, parallel: bool = True, parts: int = 3) -> Any:
-    """Return the state of a small training, with what each rank has at first."""
+def make_state(kind: str = "replicated", parts: int = 3, every: int = 0) -> Any:
+    """Return the state of a small training, with what each rank has at first.
+
+    Args:
+        kind: how many ranks have the state: "alone", "replicated", "optimizer" (each rank has a
+            share of the optimizer's), "wrapped" or "parameters" (a share of the parameters, too).
+        parts: of a batch.
+        every: how many steps there are between copies.
+    """
     pc.manual_seed(0)
     data = pc.randn(SAMPLES, 4)
-    model: Any = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.3), nn.Linear(8, 1))
-    if parallel:
+    model: Any = nn.Sequential(nn.Linear(4, 7), nn.Dropout(0.3), nn.Linear(7, 1))
+    if kind in ("replicated", "optimizer"):
         model = dist.DistributedDataParallel(model)
-    if sharded:
+    elif kind == "wrapped":
+        model = FullyShardedDataParallel(model, auto_wrap_policy={nn.Linear})
+    elif kind == "parameters":
+        fully_shard(model[0])
+        fully_shard(model)
+    if kind == "optimizer":
         optimizer: Any = ZeroRedundancyOptimizer(model.parameters(), optim.Adam, lr=0.01)
     else:
         optimizer = optim.Adam(model.parameters(), lr=0.01)
     state = elastic.State(
-        every=2 if sharded else 1,
+        every=every or (1 if kind == "replicated" else 2),
         model=model,
         optimizer=optimizer,
         batches=elastic.Batches(SAMPLES, 6, parts=parts, seed=1),
@@ -120,7 +134,10 @@ def step(state: Any, data: Any, batch: Any) -> None:
 
 
 def summary(state: Any) -> Any:
-    weights = [p.tolist() for p in state.model.parameters()]
+    weights = [
+        (p.full_tensor() if isinstance(p, DTensor) else p).tolist()
+        for p in state.model.parameters()
+    ]
     drawn = pc.rand(2, generator=state.generator).tolist()
     return weights, state.counts.tolist(), drawn, state.commits
 
@@ -147,7 +164,7 @@ def training(fault: Callable[[int, Any], None], epochs: int = 3, **options: Any)
 
 def alone(epochs: int = 3) -> Any:
     """Train in one process without a group."""
-    state, data = make_state(parallel=False)
+    state, data = make_state("alone")
     for _ in state.batches.epochs(epochs):
         for batch in state.batches:
             step(state, data, batch)
@@ -170,11 +187,14 @@ def assert_close(found: Any, wanted: Any) -> None:
         assert bool((pc.tensor(x) - pc.tensor(y)).abs().max() < 1e-5)
 
 
-@pytest.mark.parametrize("sharded", [False, True], ids=["replicated", "sharded"])
+KINDS = ("replicated", "optimizer", "parameters", "wrapped")
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("lost", [(0,), (2,)])
-def test_the_ranks_that_are_left_go_on(lost: tuple[int, ...], sharded: bool) -> None:
+def test_the_ranks_that_are_left_go_on(lost: tuple[int, ...], kind: str) -> None:
     wanted = alone()
-    found = Job(3, training(dies_at(lost, 5), sharded=sharded)).answers()
+    found = Job(3, training(dies_at(lost, 5), kind=kind)).answers()
     assert [found[place] for place in lost] == [None]
     left = [answer for answer in found if answer is not None]
     assert len(left) == 2 and left[0] == left[1]
@@ -195,9 +215,9 @@ def test_one_after_the_other_is_lost() -> None:
     assert_close(found[0][0], alone()[0])
 
 
-@pytest.mark.parametrize("sharded", [False, True], ids=["replicated", "sharded"])
-def test_a_rank_that_comes_back_gets_the_state(sharded: bool) -> None:
-    whole = Job(3, training(no_fault, sharded=sharded)).answers()
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_rank_that_comes_back_gets_the_state(kind: str) -> None:
+    whole = Job(3, training(no_fault, kind=kind)).answers()
     flag = CONTEXT.Value("i", 0)
 
     def fault(place: int, state: Any) -> None:
@@ -205,7 +225,7 @@ def test_a_rank_that_comes_back_gets_the_state(sharded: bool) -> None:
             flag.value = 1
             die()
 
-    job = Job(3, training(fault, sharded=sharded), patience=20)
+    job = Job(3, training(fault, kind=kind), patience=20)
     job.processes[1].join()
     job.start(1)
     assert job.answers() == whole  # with the same bits, as there are as many ranks in each step
@@ -297,8 +317,9 @@ def test_a_stopped_coordinator_is_killed(monkeypatch: pytest.MonkeyPatch) -> Non
     assert job.answers() == [2, 2]
 
 
-def test_a_shard_that_is_lost_with_its_copy() -> None:
-    first, *lost = Job(3, training(dies_at((1, 2), 5), sharded=True)).answers()
+@pytest.mark.parametrize("kind", ["optimizer", "parameters"])
+def test_a_shard_that_is_lost_with_its_copy(kind: str) -> None:
+    first, *lost = Job(3, training(dies_at((1, 2), 5), kind=kind)).answers()
     assert lost == [None, None]
     assert isinstance(first, elastic.StateLost) and "checkpoint" in str(first)
 
@@ -322,7 +343,7 @@ def test_ranks_of_several_hosts_meet_again(hosts: dict[str, Any]) -> None:
             flag.value = 1
             die()
 
-    job = Job(3, training(fault, sharded=True), patience=20, **hosts)
+    job = Job(3, training(fault, kind="optimizer"), patience=20, **hosts)
     job.processes[2].join()
     job.start(2)
     found = job.answers()
