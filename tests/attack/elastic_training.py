@@ -18,7 +18,9 @@ import plait_distributed as dist
 import plait_nn as nn
 import plait_optim as optim
 from plait_distributed import elastic
+from plait_distributed.fsdp import fully_shard
 from plait_distributed.optim import ZeroRedundancyOptimizer
+from plait_distributed.tensor import DTensor
 
 SAMPLES, BATCH, PARTS = 48, 12, 4
 
@@ -30,13 +32,17 @@ def main(folder: pathlib.Path, steps: int, pause: float, mode: str) -> None:
     pc.set_num_threads(1)
     data = pc.randn(SAMPLES, 16)
     inner = nn.Sequential(nn.Linear(16, 64), nn.Dropout(0.2), nn.Tanh(), nn.Linear(64, 1))
-    model = dist.DistributedDataParallel(inner)
+    if mode == "fully sharded":
+        fully_shard(inner[0])
+        model = fully_shard(inner)
+    else:
+        model = dist.DistributedDataParallel(inner)
     if mode == "sharded":
         optimizer = ZeroRedundancyOptimizer(model.parameters(), optim.Adam, lr=1e-3)
     else:
         optimizer = optim.Adam(model.parameters(), lr=1e-3)
     state = elastic.State(
-        every=3 if mode == "sharded" else 1,
+        every=1 if mode == "replicated" else 3,
         model=model,
         optimizer=optimizer,
         scheduler=optim.lr_scheduler.StepLR(optimizer, 50),
@@ -60,8 +66,9 @@ def main(folder: pathlib.Path, steps: int, pause: float, mode: str) -> None:
                     return
 
     train(state)
+    whole = [p.full_tensor() if isinstance(p, DTensor) else p for p in model.parameters()]
     if dist.get_rank() == 0:
-        weights = b"".join(p.detach().numpy().tobytes() for p in model.parameters())
+        weights = b"".join(p.detach().numpy().tobytes() for p in whole)
         (folder / "result").write_text(
             f"{weights.hex()}\n{state.counts.tolist()}\n{dist.get_world_size()}\n"
             f"{len(os.listdir('/proc/self/fd'))}\n"

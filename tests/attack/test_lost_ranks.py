@@ -144,7 +144,7 @@ def train(folder: pathlib.Path, mode: str, faults: int, source: random.Random | 
         job.end()
 
 
-@pytest.mark.parametrize("mode", ["replicated", "sharded"])
+@pytest.mark.parametrize("mode", ["replicated", "sharded", "fully sharded"])
 def test_training_survives(rounds, mode: str, tmp_path: pathlib.Path) -> None:
     faults = min(MOST_FAULTS, max(3, int(rounds.seconds)))
     whole = train(tmp_path / "whole", mode, faults, None)

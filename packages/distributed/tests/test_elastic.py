@@ -21,6 +21,7 @@ import plait_optim as optim
 from plait_distributed import elastic
 from plait_distributed._peers import Peer, Watch
 from plait_distributed.algorithms.ddp_comm_hooks import default_hooks
+from plait_distributed.device_mesh import init_device_mesh
 from plait_distributed.elastic._members import Member
 from plait_distributed.elastic._snapshots import choose, neighbours
 from plait_distributed.fsdp import FullyShardedDataParallel, fully_shard
@@ -324,6 +325,58 @@ def test_a_shard_that_is_lost_with_its_copy(kind: str) -> None:
     assert isinstance(first, elastic.StateLost) and "checkpoint" in str(first)
 
 
+@pytest.mark.parametrize("kind", ["optimizer", "parameters"])
+def test_all_begin_with_what_the_first_rank_has(kind: str) -> None:
+    def work(place: int) -> Any:
+        state, _ = make_state(kind)
+        for p in state.model.parameters():  # as if each had loaded another checkpoint
+            p.grad = pc.full(tuple(p.shape), float(place + 1))
+        state.optimizer.step()
+
+        @elastic.run
+        def train(state: Any) -> Any:
+            shard = state.optimizer.shard_state() if kind == "optimizer" else None
+            if shard is None:
+                shard = state.optimizer.state_dict()
+            moments = [values["exp_avg"] for values in shard["state"].values()]
+            moments = [x.local() if isinstance(x, DTensor) else x for x in moments]
+            return [x.max().item() for x in moments if x.numel()], summary(state)[0]
+
+        return train(state)
+
+    first, second, third = Job(3, work).answers()
+    assert first[1] == second[1] == third[1]
+    for moments, _ in (first, second, third):
+        assert moments == pytest.approx([0.1] * len(moments))  # of rank 0, whose gradients are 1
+    assert first[0] and second[0]
+
+
+def test_losses_one_after_the_other_with_sharded_parameters() -> None:
+    flag = CONTEXT.Value("i", 0)
+
+    def fault(place: int, state: Any) -> None:
+        if place == 3 and state.commits == 3:
+            die()
+        if place == 1 and state.commits == 7 and flag.value == 0:
+            flag.value = 1
+            die()
+
+    found = Job(4, training(fault, kind="parameters", parts=4)).answers()
+    assert found[1] is None and found[3] is None and found[0] == found[2]
+    assert found[0][1] == [3] * SAMPLES and found[0][4] == 2
+    assert_close(found[0][0], Job(1, training(no_fault, parts=4)).answers()[0][0])
+
+
+def test_a_state_that_is_sharded_in_two_dimensions() -> None:
+    def work(place: int) -> Any:
+        mesh = init_device_mesh("cpu", (1, 1))
+        state = elastic.State(model=fully_shard(nn.Linear(2, 1), mesh=mesh))
+        return elastic.run(lambda state: None)(state)
+
+    (error,) = Job(1, work).answers()
+    assert isinstance(error, NotImplementedError) and "a mesh of two dimensions" in str(error)
+
+
 @pytest.fixture(name="hosts")
 def two_hosts(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Ranks 0 and 1 are on the master's host; rank 2 is not, and reaches it over TCP."""
@@ -539,6 +592,11 @@ def test_the_newest_whole_snapshot_is_chosen() -> None:
     assert found is not None
     assert (found.name, found.holders, found.owners, found.size) == ((0, 4), [0], [0, 0], 2)
     assert choose([member((0, 6), shards=new)]) is None
+    # one that begins has its own: that is the state of all if nobody has trained
+    alone = member((-1, 0), shards=[(-1, 0, 0, 1)])
+    found = choose([member((0, 0), shards=[(0, 0, 0, 2)]), alone])
+    assert found is not None and (found.name, found.owners) == ((-1, 0), [1])
+    assert choose([member((0, 6), shards=new), alone]) is None
 
 
 def test_neighbours_are_on_other_hosts() -> None:
