@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable
 
 from plait_distributed._authentication import Channel
+from plait_distributed._end_mark import EndMark
 from plait_distributed._peers import Peer, Watch, end_process
 from plait_distributed.elastic._members import Decision, Member, receive, send
 from plait_distributed.elastic._place import Place, readable
@@ -50,6 +51,7 @@ class Coordinator(threading.Thread):
         self._lock = threading.Lock()
         self._guests: list[tuple[Channel, Member]] = []
         self._watch = Watch()
+        self._end_mark = EndMark()
         self._began = time.monotonic()
         self._settled: float | None = None  # since when nobody is waited for but new ranks
         self._reported: dict[str, float] = {}  # when a process was first said to be lost
@@ -127,6 +129,12 @@ class Coordinator(threading.Thread):
         # ranks that come for the first time do not begin without the others, who may be training
         first = all(member.generation < 0 for member in present)
         fewest = terms.size if first else terms.min_size
+        if first and self._end_mark.is_set():
+            text = (
+                "the training has ended: other ranks of the job came to the end of the program "
+                "while this one was started again"
+            )
+            return self._tell(present, text)
         waits = len(present) < terms.size and now - self._settled < terms.patience
         if ended or (len(present) >= fewest and not waits):
             return self._tell(present)
