@@ -2,7 +2,7 @@
 
 Every sample that a committed step used is counted in the state. The weights and the counts of the
 end go to FOLDER/result. Each rank writes how many steps it committed to FOLDER/steps<rank>, and to
-FOLDER/entry<rank> when it begins to train, at first or again.
+FOLDER/entry<rank> when it begins to train, at first or again. TRAINING_TIMEOUT is in seconds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SAMPLES, BATCH, PARTS = 48, 12, 4
 
 def main(folder: pathlib.Path, steps: int, pause: float, mode: str) -> None:
     """Train a small model with dropout, for as many steps of all ranks."""
-    elastic.init_process_group(timeout=60)
+    elastic.init_process_group(timeout=float(os.environ.get("TRAINING_TIMEOUT", "60")))
     pc.manual_seed(0)
     pc.set_num_threads(1)
     data = pc.randn(SAMPLES, 16)

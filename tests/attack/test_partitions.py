@@ -106,7 +106,7 @@ class OnHosts(Job):
     def cut(self, source: random.Random) -> None:
         """Cut a host off for some seconds."""
         host = source.randrange(HOSTS)
-        self._network.cut_off(host)
+        self._network.cut_off(host, plugged=source.random() < 0.5)
         time.sleep(source.uniform(0.1, LONGEST_CUT))
         self._network.join_again(host)
 
@@ -148,3 +148,30 @@ def test_training_survives_partitions(
     for source in rounds:
         found = train(tmp_path / f"round{rounds.number}", mode, faults, source, start)
         assert found[:3] == whole[:3]  # the weights' bits, how often each sample was used, ranks
+
+
+@pytest.mark.parametrize("mode", ["replicated", "fully sharded"])
+@pytest.mark.parametrize("host", range(HOSTS))
+def test_one_part_alone_goes_on(
+    host: int, mode: str, tmp_path: pathlib.Path, network: Network
+) -> None:
+    folder = tmp_path / "job"
+    folder.mkdir()
+    job = OnHosts(network, folder, 2 * STEPS_PER_FAULT, mode, 0, TRAINING_TIMEOUT="20")
+    try:
+        while job.steps() < 5:
+            time.sleep(0.01)
+        network.cut_off(host, plugged=True)
+        (folder / "struck").touch()
+        job.wait_for_end(90)
+        said = (folder / "errors").read_text()
+    finally:
+        job.end()
+    assert job.codes == {0: 0, 1: 0, 2: 1, 3: 1}, said
+    _, counts, size, _ = (folder / "result").read_text().splitlines()
+    assert set(json.loads(counts)) == {2 * STEPS_PER_FAULT * 12 // 48} and size == "2"
+    told = [line for line in said.splitlines() if "MeetingFailed: elastic" in line]
+    assert len(told) == 2
+    for line in told:
+        assert "the coordinator of the job, at host0:29401, was not reached for 20 s" in line
+        assert "lost rank 0 (host host0, pid " in line or "lost rank 1 (host host0, pid " in line

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from plait_distributed._authentication import Channel
 from plait_distributed._end_mark import EndMark
 from plait_distributed._peers import Peer, Watch, end_process
+from plait_distributed.elastic._host_watch import HostWatch
 from plait_distributed.elastic._members import Decision, Member, receive, send
 from plait_distributed.elastic._place import Place, readable
 
@@ -51,6 +52,7 @@ class Coordinator(threading.Thread):
         self._lock = threading.Lock()
         self._guests: list[tuple[Channel, Member]] = []
         self._watch = Watch()
+        self._network = HostWatch()
         self._end_mark = EndMark()
         self._began = time.monotonic()
         self._settled: float | None = None  # since when nobody is waited for but new ranks
@@ -71,6 +73,7 @@ class Coordinator(threading.Thread):
                         # in a thread, as one that proves nothing takes its time
                         threading.Thread(target=self._serve, args=(end,), daemon=True).start()
         finally:
+            self._network.close()
             self._stop_listening()
         with self._lock:
             for channel, _ in self._guests:
@@ -148,12 +151,13 @@ class Coordinator(threading.Thread):
         last = max(present, key=lambda member: member.generation)
         here = {member.process for member in present}
         lost = {process for member in present for process in member.lost}
-        for place, text in last.group:
+        for place, text, address in last.group:
             if text in here:
                 continue
             process = Peer.of(text)
             if process.host != self._host:
-                if text not in lost:
+                # a host that is cut off is lost with all its ranks, of which one alone was named
+                if text not in lost and not self._network.is_cut_off(address):
                     yield f"rank {place} {process}"
                 continue
             state = self._watch.look(process)

@@ -6,7 +6,7 @@ import socket
 import time
 
 from plait_distributed._errors import CollectiveTimeout
-from plait_distributed._peers import Watch, end_process, process_state
+from plait_distributed._peers import Peer, Watch, end_process, process_state
 from plait_distributed.elastic._coordinator import Coordinator, Terms
 from plait_distributed.elastic._members import Decision, Member, receive, send
 from plait_distributed.elastic._place import Place, readable
@@ -56,7 +56,19 @@ def gather(
                     raise MeetingFailed(f"elastic: {decision.error}")
                 return decision, [] if coordinator is None else coordinator.door()
         time.sleep(_PAUSE)
-    raise MeetingFailed(f"elastic: waited {terms.timeout:g} s for the other ranks of the job")
+    raise MeetingFailed(f"elastic: {_not_reached(place, me, terms)}")
+
+
+def _not_reached(place: Place, me: Member, terms: Terms) -> str:
+    """Say that nobody decided, and whom this process has lost."""
+    if place.is_here:
+        return f"waited {terms.timeout:g} s for the other ranks of the job"
+    lost = [f"rank {i} {Peer.of(p)}" for i, (_, p, _) in enumerate(me.group) if p in me.lost]
+    return (
+        f"the coordinator of the job, at {place}, was not reached for {terms.timeout:g} s, so this "
+        f"process has lost {', '.join(lost) or 'the others'}; the ranks that reach it go on. Start "
+        "this one again when the network is back, or all from a checkpoint if that host is lost"
+    )
 
 
 def _coordinate(listening: list[socket.socket], place: Place, terms: Terms) -> Coordinator | None:

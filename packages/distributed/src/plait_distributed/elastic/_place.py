@@ -41,17 +41,23 @@ class Place:
         job: a name that the processes of the job share.
         secret: of the job, which both ends of a connection prove that they know.
         address: host and port, of a job on several hosts.
+
+    Attributes:
+        is_here: whether it is on this host.
     """
 
     def __init__(self, job: str, secret: str, address: tuple[str, int] | None = None) -> None:
         self._secret = secret
         self._address = address
         self._name = f"\0plait-elastic/{os.getuid()}/{job}"
-        self._is_here = address is None or is_here(address[0])
+        self.is_here = address is None or is_here(address[0])
+
+    def __str__(self) -> str:
+        return "this host" if self._address is None else "{}:{}".format(*self._address)
 
     def listen(self) -> list[socket.socket]:
         """Return listening sockets; none if another process has the name, or on another host."""
-        if not self._is_here:
+        if not self.is_here:
             return []
         places: list[tuple[int, Any]] = [(socket.AF_UNIX, self._name)]
         if self._address is not None:
@@ -85,7 +91,7 @@ class Place:
         """Return a connection to the coordinator, before any proof; None if there is none."""
         family: int = socket.AF_UNIX
         at: Any = self._name
-        if not self._is_here and self._address is not None:
+        if not self.is_here and self._address is not None:
             family, at = _family(self._address), self._address
         end = socket.socket(family, socket.SOCK_STREAM)
         end.settimeout(_CONNECTING)

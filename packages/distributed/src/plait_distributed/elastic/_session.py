@@ -110,7 +110,10 @@ class Session:
                 continue
             self.generation = me.generation = decision.generation
             self.members = decision.members
-            me.group = [(each.place, each.process) for each in decision.members]
+            me.group = [
+                (each.place, each.process, each.address[0] if each.address else "")
+                for each in decision.members
+            ]
             me.lost = []
             return group
 
