@@ -46,6 +46,8 @@ class Coordinator(threading.Thread):
         super().__init__(daemon=True, name="plait coordinator")
         self._listening = listening
         self._stays_open = False
+        self._gave_up = False
+        self._is_over = False
         self._place = place
         self._terms = terms
         self._host = socket.gethostname()
@@ -58,6 +60,10 @@ class Coordinator(threading.Thread):
         self._settled: float | None = None  # since when nobody is waited for but new ranks
         self._reported: dict[str, float] = {}  # when a process was first said to be lost
 
+    def give_up(self) -> None:
+        """Decide nothing any more: another one has."""
+        self._gave_up = True
+
     def door(self) -> list[socket.socket]:
         """Wait for the end; return the sockets that stay open."""
         self.join()
@@ -66,7 +72,7 @@ class Coordinator(threading.Thread):
     def run(self) -> None:
         """Serve, and close all sockets at the end."""
         try:
-            while not self._decide():
+            while not self._gave_up and not self._decide():
                 for listening in readable(self._listening, _PAUSE):
                     with contextlib.suppress(OSError):
                         end, _ = listening.accept()
@@ -76,6 +82,7 @@ class Coordinator(threading.Thread):
             self._network.close()
             self._stop_listening()
         with self._lock:
+            self._is_over = True
             for channel, _ in self._guests:
                 channel.close()
 
@@ -92,6 +99,8 @@ class Coordinator(threading.Thread):
         try:
             guest = channel, Member(**receive(channel))
             with self._lock:
+                if self._is_over:  # it comes to the next coordinator, or the door
+                    raise EOFError
                 self._guests.append(guest)
             channel.receive()  # nothing more comes
         except (OSError, EOFError, ValueError, TypeError):
@@ -140,7 +149,10 @@ class Coordinator(threading.Thread):
             return self._tell(present, text)
         waits = len(present) < terms.size and now - self._settled < terms.patience
         if ended or (len(present) >= fewest and not waits):
-            return self._tell(present)
+            outvoted = "" if ended else _outvoted(present)
+            if late or not outvoted:
+                return self._tell(present, outvoted)
+            return False
         if late:
             text = f"waited {terms.timeout:g} s for {fewest} ranks, {len(present)} came"
             return self._tell(present, text)
@@ -193,3 +205,22 @@ class Coordinator(threading.Thread):
             with contextlib.suppress(OSError):
                 send(channel, decision)
         return True
+
+
+def _outvoted(present: list[Member]) -> str:
+    """Say why these members may not go on: others may, on hosts of which nobody is here.
+
+    Of the last group the part with more than half of the ranks goes on, or with half of them and
+    rank 0; so two parts never do. A rank is in the part of its host.
+    """
+    group = max(present, key=lambda member: member.generation).group
+    hosts = {Peer.of(member.process).host for member in present}
+    gone = [i for i, (_, text, _) in enumerate(group) if Peer.of(text).host not in hosts]
+    if 2 * len(gone) < len(group) or (2 * len(gone) == len(group) and 0 not in gone):
+        return ""
+    names = ", ".join(f"rank {i} {Peer.of(group[i][1])}" for i in gone)
+    return (
+        f"lost {names}, and no rank of those hosts came: they are {len(gone)} of the last group's "
+        f"{len(group)} ranks, so they may go on, and these ranks end; begin again from a "
+        "checkpoint if they do not"
+    )

@@ -8,6 +8,7 @@ import time
 from plait_distributed._errors import CollectiveTimeout
 from plait_distributed._peers import Peer, Watch, end_process, process_state
 from plait_distributed.elastic._coordinator import Coordinator, Terms
+from plait_distributed.elastic._host_watch import HostWatch
 from plait_distributed.elastic._members import Decision, Member, receive, send
 from plait_distributed.elastic._place import Place, readable
 
@@ -38,25 +39,50 @@ def gather(
     Raises:
         MeetingFailed: members that run did not come, or too few came.
     """
-    watch = Watch()
+    watch, network = Watch(), HostWatch()
     deadline = time.monotonic() + terms.timeout + _LATER
-    coordinator = _coordinate(door, place, terms)
-    while time.monotonic() < deadline:
-        if coordinator is not None and not coordinator.is_alive():  # it told others, and not me
-            coordinator = _coordinate(coordinator.door(), place, terms)
-        end = place.reach()
-        if end is None:
-            coordinator = _coordinate(place.listen(), place, terms)
-            end = place.reach()
-        if end is not None:
-            with end:
-                decision = _ask(place, end, me, watch, deadline)
-            if decision is not None:
-                if decision.error:
-                    raise MeetingFailed(f"elastic: {decision.error}")
-                return decision, [] if coordinator is None else coordinator.door()
-        time.sleep(_PAUSE)
+    places = _places(place, me)
+    # the door is on this host
+    own = next((each for each in places if each.is_here), place)
+    coordinator = _coordinate(door, own, terms)
+    try:
+        while time.monotonic() < deadline:
+            here = places[0]
+            if coordinator is not None and not coordinator.is_alive():  # it told others, not me
+                coordinator = _coordinate(coordinator.door(), own, terms)
+            end = here.reach()
+            if end is None and here.is_here:
+                coordinator = _coordinate(here.listen(), here, terms) or coordinator
+                end = here.reach()
+            if end is not None:
+                with end:
+                    decision = _ask(here, end, me, watch, deadline)
+                if decision is not None:
+                    if decision.error:
+                        raise MeetingFailed(f"elastic: {decision.error}")
+                    return decision, _door(coordinator, here)
+            elif not here.is_here and network.is_cut_off(here.host()):
+                places.append(places.pop(0))  # the hosts' order is the same for all
+            time.sleep(_PAUSE)
+    finally:
+        network.close()
     raise MeetingFailed(f"elastic: {_not_reached(place, me, terms)}")
+
+
+def _places(place: Place, me: Member) -> list[Place]:
+    """Return where ranks meet: at the job's address, and if its host is cut off, at another's."""
+    hosts = dict.fromkeys(host for _, _, host in me.group if host)
+    hosts.pop(place.host(), None)
+    return [place, *map(place.on, hosts)]
+
+
+def _door(coordinator: Coordinator | None, place: Place) -> list[socket.socket]:
+    """Return what the coordinator of this process keeps open, if it is the one that decided."""
+    if coordinator is None:
+        return []
+    if not place.is_here:
+        coordinator.give_up()
+    return coordinator.door()
 
 
 def _not_reached(place: Place, me: Member, terms: Terms) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import socket
@@ -47,13 +48,25 @@ class Place:
     """
 
     def __init__(self, job: str, secret: str, address: tuple[str, int] | None = None) -> None:
-        self._secret = secret
-        self._address = address
+        self._job, self._secret, self._address = job, secret, address
         self._name = f"\0plait-elastic/{os.getuid()}/{job}"
         self.is_here = address is None or is_here(address[0])
 
     def __str__(self) -> str:
         return "this host" if self._address is None else "{}:{}".format(*self._address)
+
+    def on(self, host: str) -> Place:
+        """Return the place that has this one's part if it is on another host of the job."""
+        assert self._address is not None
+        return Place(self._job, self._secret, (host, self._address[1]))
+
+    def host(self) -> str:
+        """Return the address of its host; '' if the job has one host."""
+        if self._address is None:
+            return ""
+        with contextlib.suppress(OSError):
+            return str(socket.getaddrinfo(*self._address, type=socket.SOCK_STREAM)[0][4][0])
+        return self._address[0]
 
     def listen(self) -> list[socket.socket]:
         """Return listening sockets; none if another process has the name, or on another host."""
