@@ -22,6 +22,7 @@ from plait_distributed import elastic
 from plait_distributed._peers import Peer, Watch
 from plait_distributed.algorithms.ddp_comm_hooks import default_hooks
 from plait_distributed.device_mesh import init_device_mesh
+from plait_distributed.elastic import _coordinator
 from plait_distributed.elastic._members import Member
 from plait_distributed.elastic._snapshots import choose, neighbours
 from plait_distributed.fsdp import FullyShardedDataParallel, fully_shard
@@ -597,6 +598,25 @@ def test_the_newest_whole_snapshot_is_chosen() -> None:
     found = choose([member((0, 0), shards=[(0, 0, 0, 2)]), alone])
     assert found is not None and (found.name, found.owners) == ((-1, 0), [1])
     assert choose([member((0, 6), shards=new), alone]) is None
+
+
+def test_the_part_with_most_of_the_ranks_goes_on() -> None:
+    def says(hosts: str, present: str) -> str:
+        group = [(i, f"{i} 1 {host}", host) for i, host in enumerate(hosts)]
+        members = [
+            Member(i, f"{9 + i} 1 {host}", None, 3, group=group) for i, host in enumerate(present)
+        ]
+        return _coordinator._outvoted(members)
+
+    for hosts in ("aabb", "abc", "abbc", "aaab", "abcd"):
+        for part in ("a", "b", "ab", "bc", "bcd", "abcd"):
+            rest = "".join(sorted(set(hosts) - set(part)))
+            both = [says(hosts, each) for each in (part, rest) if set(each) & set(hosts)]
+            assert both.count("") == 1, (hosts, part)
+    assert says("aabb", "a") == says("abbb", "b") == says("a", "a") == ""
+    text = says("aabb", "b")
+    assert "lost rank 0 (host a, pid 0), rank 1 (host a, pid 1), and no rank of those hosts" in text
+    assert "2 of the last group's 4 ranks" in text
 
 
 def test_neighbours_are_on_other_hosts() -> None:
