@@ -18,6 +18,7 @@ from plait_distributed.elastic._place import Place, readable
 __all__ = ["Coordinator", "Terms"]
 
 _PAUSE = 0.02  # seconds between looks at members that have not come
+_ALONE = 3.0  # seconds for others to come to a part that is too small
 _GRACE = 10.0  # seconds for a rank that left its group, but runs, to come
 
 
@@ -127,6 +128,10 @@ class Coordinator(threading.Thread):
         late = now - self._began > terms.timeout
         if not present:
             return late
+        ended = any(member.finished for member in present)
+        outvoted = "" if ended else _outvoted(present)
+        if outvoted and now - self._began > _ALONE:
+            return self._tell(present, outvoted, is_elsewhere=True)
         missing = [*self._missing(present, now), *self._stopped(present)]
         if missing and not late:
             self._settled = None
@@ -137,7 +142,6 @@ class Coordinator(threading.Thread):
             return self._tell(present, text)
         if self._settled is None:
             self._settled = now
-        ended = any(member.finished for member in present)
         # ranks that come for the first time do not begin without the others, who may be training
         first = all(member.generation < 0 for member in present)
         fewest = terms.size if first else terms.min_size
@@ -149,10 +153,7 @@ class Coordinator(threading.Thread):
             return self._tell(present, text)
         waits = len(present) < terms.size and now - self._settled < terms.patience
         if ended or (len(present) >= fewest and not waits):
-            outvoted = "" if ended else _outvoted(present)
-            if late or not outvoted:
-                return self._tell(present, outvoted)
-            return False
+            return not outvoted and self._tell(present)
         if late:
             text = f"waited {terms.timeout:g} s for {fewest} ranks, {len(present)} came"
             return self._tell(present, text)
@@ -193,9 +194,9 @@ class Coordinator(threading.Thread):
             if state != "runs":
                 yield f"rank {member.place} {process}"
 
-    def _tell(self, present: list[Member], error: str = "") -> bool:
+    def _tell(self, present: list[Member], error: str = "", is_elsewhere: bool = False) -> bool:
         generation = 1 + max(max(member.generation, member.tried) for member in present)
-        decision = Decision(generation, present, error)
+        decision = Decision(generation, present, error, is_elsewhere)
         self._stays_open = len(present) < self._terms.size and not error
         self._stop_listening()  # whoever comes now finds the next coordinator, or the door
         told = {id(member) for member in present}

@@ -8,7 +8,6 @@ import time
 from plait_distributed._errors import CollectiveTimeout
 from plait_distributed._peers import Peer, Watch, end_process, process_state
 from plait_distributed.elastic._coordinator import Coordinator, Terms
-from plait_distributed.elastic._host_watch import HostWatch
 from plait_distributed.elastic._members import Decision, Member, receive, send
 from plait_distributed.elastic._place import Place, readable
 
@@ -16,6 +15,7 @@ __all__ = ["MeetingFailed", "gather"]
 
 _PAUSE = 0.02  # seconds between attempts to reach a coordinator
 _LOOK = 0.1  # seconds between looks at the coordinator's process
+_FIRST = 5.0  # seconds at the job's address alone
 _LATER = 10.0  # seconds that a coordinator has to tell that the others did not come
 
 
@@ -39,38 +39,39 @@ def gather(
     Raises:
         MeetingFailed: members that run did not come, or too few came.
     """
-    watch, network = Watch(), HostWatch()
-    deadline = time.monotonic() + terms.timeout + _LATER
+    watch, reason = Watch(), ""
+    began = time.monotonic()
+    deadline = began + terms.timeout + _LATER
     places = _places(place, me)
     # the door is on this host
     own = next((each for each in places if each.is_here), place)
     coordinator = _coordinate(door, own, terms)
-    try:
-        while time.monotonic() < deadline:
-            here = places[0]
-            if coordinator is not None and not coordinator.is_alive():  # it told others, not me
-                coordinator = _coordinate(coordinator.door(), own, terms)
+    while time.monotonic() < deadline:
+        here = places[0]
+        if coordinator is not None and not coordinator.is_alive():  # it told others, and not me
+            coordinator = _coordinate(coordinator.door(), own, terms)
+        end = here.reach()
+        if end is None and here.is_here:
+            coordinator = _coordinate(here.listen(), here, terms) or coordinator
             end = here.reach()
-            if end is None and here.is_here:
-                coordinator = _coordinate(here.listen(), here, terms) or coordinator
-                end = here.reach()
-            if end is not None:
-                with end:
-                    decision = _ask(here, end, me, watch, deadline)
-                if decision is not None:
-                    if decision.error:
-                        raise MeetingFailed(f"elastic: {decision.error}")
-                    return decision, _door(coordinator, here)
-            elif not here.is_here and network.is_cut_off(here.host()):
-                places.append(places.pop(0))  # the hosts' order is the same for all
-            time.sleep(_PAUSE)
-    finally:
-        network.close()
-    raise MeetingFailed(f"elastic: {_not_reached(place, me, terms)}")
+        decision = None
+        if end is not None:
+            with end:
+                decision = _ask(here, end, me, watch, deadline)
+        if decision is not None and not decision.is_elsewhere:
+            if decision.error:
+                raise MeetingFailed(f"elastic: {decision.error}")
+            return decision, _door(coordinator, here)
+        if decision is not None:
+            reason = decision.error
+        if decision is not None or (end is None and (reason or time.monotonic() - began > _FIRST)):
+            places.append(places.pop(0))
+        time.sleep(_PAUSE)
+    raise MeetingFailed(f"elastic: {reason or _not_reached(place, me, terms)}")
 
 
 def _places(place: Place, me: Member) -> list[Place]:
-    """Return where ranks meet: at the job's address, and if its host is cut off, at another's."""
+    """Return where ranks meet: at the job's address, or if nobody is there, on another host."""
     hosts = dict.fromkeys(host for _, _, host in me.group if host)
     hosts.pop(place.host(), None)
     return [place, *map(place.on, hosts)]

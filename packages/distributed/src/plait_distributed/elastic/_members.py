@@ -42,17 +42,21 @@ class Member:
 
 @dataclasses.dataclass
 class Decision:
-    """The members of the next group, by rank, and its number."""
+    """The members of the next group, by rank, and its number; or why there is none.
+
+    is_elsewhere: it may be made on another host.
+    """
 
     generation: int
     members: list[Member]
     error: str = ""
+    is_elsewhere: bool = False
 
     @classmethod
     def of(cls, message: dict[str, Any]) -> Decision:
         """Return what a message says."""
         members = [Member(**each) for each in message["members"]]
-        return cls(message["generation"], members, message["error"])
+        return cls(message["generation"], members, message["error"], message["is_elsewhere"])
 
 
 def send(channel: Channel, message: Any) -> None:
