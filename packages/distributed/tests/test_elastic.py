@@ -606,7 +606,7 @@ def test_the_part_with_most_of_the_ranks_goes_on() -> None:
         members = [
             Member(i, f"{9 + i} 1 {host}", None, 3, group=group) for i, host in enumerate(present)
         ]
-        return _coordinator._outvoted(members)
+        return _coordinator._outvoted(members, present[0])
 
     for hosts in ("aabb", "abc", "abbc", "aaab", "abcd"):
         for part in ("a", "b", "ab", "bc", "bcd", "abcd"):
@@ -617,6 +617,11 @@ def test_the_part_with_most_of_the_ranks_goes_on() -> None:
     text = says("aabb", "b")
     assert "lost rank 0 (host a, pid 0), rank 1 (host a, pid 1), and no rank of those hosts" in text
     assert "2 of the last group's 4 ranks" in text
+    # ranks that were started again
+    group = [(i, f"{i} 1 {host}", host) for i, host in enumerate("abcd")]
+    old, new = Member(0, "0 1 a", None, 3, group=group), [Member(i, f"9 1 {i}") for i in (1, 2)]
+    assert "lost rank 1" in _coordinator._outvoted([old], "a")
+    assert _coordinator._outvoted([old, *new], "a") == ""
 
 
 def test_neighbours_are_on_other_hosts() -> None:

@@ -129,7 +129,7 @@ class Coordinator(threading.Thread):
         if not present:
             return late
         ended = any(member.finished for member in present)
-        outvoted = "" if ended else _outvoted(present)
+        outvoted = "" if ended else _outvoted(present, self._host)
         if outvoted and now - self._began > _ALONE:
             return self._tell(present, outvoted, is_elsewhere=True)
         missing = [*self._missing(present, now), *self._stopped(present)]
@@ -163,14 +163,19 @@ class Coordinator(threading.Thread):
         """Return the members of the last group that may still come."""
         last = max(present, key=lambda member: member.generation)
         here = {member.process for member in present}
+        again = {member.place for member in present if member.generation < 0}
         lost = {process for member in present for process in member.lost}
         for place, text, address in last.group:
             if text in here:
                 continue
             process = Peer.of(text)
             if process.host != self._host:
-                # a host that is cut off is lost with all its ranks, of which one alone was named
-                if text not in lost and not self._network.is_cut_off(address):
+                # of a host that has members here, they alone know; else it may be cut off, with
+                # all its ranks, of which one alone was named
+                beside = [m.lost for m in _of_host(present, process.host)]
+                known = any(text in each for each in beside) if beside else text in lost
+                known = known or (not beside and self._network.is_cut_off(address))
+                if not known and place not in again:
                     yield f"rank {place} {process}"
                 continue
             state = self._watch.look(process)
@@ -208,15 +213,30 @@ class Coordinator(threading.Thread):
         return True
 
 
-def _outvoted(present: list[Member]) -> str:
-    """Say why these members may not go on: others may, on hosts of which nobody is here.
+def _of_host(present: list[Member], host: str) -> list[Member]:
+    """Return the members of a host that were in a group, and know of its other ranks."""
+    return [m for m in present if m.generation >= 0 and Peer.of(m.process).host == host]
+
+
+def _outvoted(present: list[Member], here: str) -> str:
+    """Say why these members may not go on: ranks of which they know nothing may.
 
     Of the last group the part with more than half of the ranks goes on, or with half of them and
-    rank 0; so two parts never do. A rank is in the part of its host.
+    rank 0; so two parts never do. A rank counts if it is in the part or has surely ended: it was
+    started again, or somebody of its host is in the part, and would be waited for if he did not
+    say so.
+
+    Args:
+        present: the members.
+        here: the host of the coordinator, who looks at its processes.
     """
     group = max(present, key=lambda member: member.generation).group
-    hosts = {Peer.of(member.process).host for member in present}
-    gone = [i for i, (_, text, _) in enumerate(group) if Peer.of(text).host not in hosts]
+    again = {member.place for member in present if member.generation < 0}
+    gone = []
+    for i, (place, text, _) in enumerate(group):
+        host = Peer.of(text).host
+        if place not in again and host != here and not _of_host(present, host):
+            gone.append(i)
     if 2 * len(gone) < len(group) or (2 * len(gone) == len(group) and 0 not in gone):
         return ""
     names = ", ".join(f"rank {i} {Peer.of(group[i][1])}" for i in gone)
