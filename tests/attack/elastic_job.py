@@ -167,6 +167,8 @@ def train(
         else:
             (folder / "struck").touch()
         result = job.wait(LONG + (LONG / 4) * faults)
+        fell = folder / "fell_back"
+        assert not fell.exists(), fell.read_text()
         if source is not None:
             thread.join()
             left = [name for name in job.shared if os.path.exists(f"/dev/shm/{name}")]

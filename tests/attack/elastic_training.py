@@ -2,7 +2,8 @@
 
 Every sample that a committed step used is counted in the state. The weights and the counts of the
 end go to FOLDER/result. Each rank writes how many steps it committed to FOLDER/steps<rank>, and to
-FOLDER/entry<rank> when it begins to train, at first or again. TRAINING_TIMEOUT is in seconds.
+FOLDER/entry<rank> when it begins to train, at first or again; if it lost more steps than it may, it
+writes FOLDER/fell_back. TRAINING_TIMEOUT is in seconds.
 """
 
 from __future__ import annotations
@@ -52,10 +53,14 @@ def main(folder: pathlib.Path, steps: int, pause: float, mode: str) -> None:
     progress = os.open(folder / f"steps{os.environ['RANK']}", os.O_WRONLY | os.O_CREAT, 0o600)
 
     entries = itertools.count()
+    most_lost = 1 if mode == "replicated" else 6  # steps: copies are complete at the next one
 
     @elastic.run
     def train(state: elastic.State) -> None:
         (folder / f"entry{os.environ['RANK']}").write_text(f"{os.getpid()} {next(entries)}")
+        reached = max(int(path.read_text() or "0") for path in folder.glob("steps*"))
+        if reached - state.commits > most_lost:
+            (folder / "fell_back").write_text(f"from step {reached} to {state.commits}")
         while state.commits < steps:
             for batch in state.batches:
                 while state.commits == steps - 1 and not all_see(folder / "struck"):
