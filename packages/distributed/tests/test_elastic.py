@@ -27,7 +27,7 @@ from plait_distributed.elastic._members import Member
 from plait_distributed.elastic._snapshots import choose, neighbours
 from plait_distributed.fsdp import FullyShardedDataParallel, fully_shard
 from plait_distributed.optim import ZeroRedundancyOptimizer
-from plait_distributed.tensor import DTensor
+from plait_distributed.tensor import DTensor, distribute_tensor
 
 CONTEXT = multiprocessing.get_context("fork")
 SAMPLES = 24
@@ -376,6 +376,15 @@ def test_a_state_that_is_sharded_in_two_dimensions() -> None:
 
     (error,) = Job(1, work).answers()
     assert isinstance(error, NotImplementedError) and "a mesh of two dimensions" in str(error)
+
+
+def test_a_state_with_other_tensors_of_many_ranks() -> None:
+    def work(place: int) -> Any:
+        x = distribute_tensor(pc.ones(2), init_device_mesh("cpu", (1,)))
+        return elastic.run(lambda state: None)(elastic.State(x=x))
+
+    (error,) = Job(1, work).answers()
+    assert isinstance(error, NotImplementedError) and "a DTensor of shape (2,)" in str(error)
 
 
 @pytest.fixture(name="hosts")

@@ -188,7 +188,7 @@ def divided(name: str, entry: Any) -> Divided | None:
     if hasattr(entry, "load_shards"):
         found: Divided = entry
         return found
-    if sharded_states(entry):
+    if any(state.group is not None for state in sharded_states(entry)):
         return _Model(name, entry)
     groups = getattr(entry, "param_groups", ())
     if any(isinstance(p, DTensor) for group in groups for p in group["params"]):
