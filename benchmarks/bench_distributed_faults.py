@@ -1,9 +1,10 @@
 """What faults cost: commits and copies at a peer, the time to `RankLost`, and to going on.
 
-    python benchmarks/bench_distributed_faults.py [--ranks 2]
+    python benchmarks/bench_distributed_faults.py [--ranks 2] [--only commits] [--model MobileNet]
 
 Times of steps are medians of rank 0 with and without commits, which take turns within one process;
-beside them is the processor time, which other programs on the machine disturb less.
+beside them is the processor time, which other programs on the machine disturb less. The time within
+the calls of commit is a part of it; what is sent while training goes on is in the difference alone.
 For losses a rank kills or stops itself just before a collective, and writes the time; the others
 write when they get `RankLost`, and when their next step is committed. There is no peer: PyTorch has
 no counterpart within a process, as torchrun starts all ranks again.
@@ -12,6 +13,7 @@ no counterpart within a process, as torchrun starts all ranks again.
 from __future__ import annotations
 
 import argparse
+import functools
 import multiprocessing
 import os
 import secrets
@@ -21,12 +23,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from models import resnet
+from models import mobilenet, resnet
 
 import plait
 import plait.distributed as dist
 from plait import nn, optim
 from plait_distributed import elastic
+from plait_distributed.fsdp import fully_shard
+from plait_distributed.fsdp.wrap import shard_inside, size_based_auto_wrap_policy
 from plait_distributed.optim import ZeroRedundancyOptimizer
 
 CONTEXT = multiprocessing.get_context("fork")
@@ -69,14 +73,31 @@ MODELS: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
     "2 layers of 1024, batch 32": (lambda: layers(1024), (32, 1024)),
     "2 layers of 1024, batch 256": (lambda: layers(1024), (256, 1024)),
     "ResNet-50, batch 8 of 3x96x96": (lambda: resnet.build(plait), (8, 3, 96, 96)),
+    "ResNet-50, batch 16 of 3x224x224": (lambda: resnet.build(plait), (16, 3, 224, 224)),
+    "MobileNetV2, batch 16 of 3x224x224": (lambda: mobilenet.build(plait), (16, 3, 224, 224)),
 }
+# what is divided among the ranks, and steps between copies
+STATES = (("nothing", 1), ("nothing", 10), ("optimizer", 10), ("optimizer", 50), ("all", 10))
 
 
-def measure_commits(rank: int, name: str, sharded: bool, every: int, rounds: int) -> Any:
-    """Return the times of steps without and with commits, and the bytes that a commit copies."""
+def clocks() -> tuple[float, float]:
+    """Return the time, and the processor time of this process with all its threads."""
+    return time.perf_counter(), time.process_time()
+
+
+def measure_commits(rank: int, name: str, divided: str, every: int, rounds: int) -> Any:
+    """Return the times of steps without and with commits, those within commits, for each step, and
+    the bytes that a commit copies.
+    """
     make, shape = MODELS[name]
-    model = dist.DistributedDataParallel(make())
-    if sharded:
+    if divided == "all":
+        model = make()
+        large = functools.partial(size_based_auto_wrap_policy, min_num_params=1_000_000)
+        shard_inside(model, large, fully_shard)
+        model = fully_shard(model)
+    else:
+        model = dist.DistributedDataParallel(make())
+    if divided == "optimizer":
         optimizer: Any = ZeroRedundancyOptimizer(model.parameters(), optim.Adam, lr=1e-3)
     else:
         optimizer = optim.Adam(model.parameters(), lr=1e-3)
@@ -90,23 +111,28 @@ def measure_commits(rank: int, name: str, sharded: bool, every: int, rounds: int
 
     @elastic.run
     def train(state: Any) -> Any:
-        plain, kept = [], []
+        plain, kept, inside = [], [], []
         for _ in range(3):
             step()
             state.commit()
         for _ in range(rounds):
             for times, commits in ((plain, False), (kept, True)):
                 dist.barrier()
-                began, worked = time.perf_counter(), time.process_time()
+                began, commit = clocks(), [0.0, 0.0]
                 for _ in range(every):
                     step()
                     if commits:
+                        before = clocks()
                         state.commit()
-                took = (time.perf_counter() - began, time.process_time() - worked)
-                times.append([each / every for each in took])
+                        commit = [
+                            c + b - a for a, b, c in zip(before, clocks(), commit, strict=True)
+                        ]
+                times.append([(b - a) / every for a, b in zip(began, clocks(), strict=True)])
+                if commits:
+                    inside.append([each / every for each in commit])
         newest = state._snapshots[0]
         copies = [newest.replicated, *newest.own.values()]
-        return plain, kept, sum(copy.nbytes() for copy in copies)
+        return plain, kept, inside, sum(copy.nbytes() for copy in copies)
 
     return train(state)
 
@@ -142,17 +168,23 @@ def measure_loss(rank: int, signal_number: int, at: Any) -> Any:
     return train(state)
 
 
-def show_commits(size: int, rounds: int) -> None:
-    for name in MODELS:
-        for sharded, every in ((False, 1), (False, 10), (True, 10), (True, 50)):
-            plain, kept, nbytes = start(size, measure_commits, name, sharded, every, rounds)[0]
-            kind = "sharded Adam" if sharded else "Adam"
-            line = f"{name}, {kind}, every {every}, {nbytes / 2**20:.1f} MiB a copy"
+def show_commits(size: int, rounds: int, text: str, states: list[str]) -> None:
+    for name in (name for name in MODELS if text in name):
+        for divided, every in (each for each in STATES if f"{each[0]}/{each[1]}" in states):
+            plain, kept, inside, nbytes = start(
+                size, measure_commits, name, divided, every, rounds
+            )[0]
+            line = (
+                f"{name}, Adam, {divided} divided, every {every}, {nbytes / 2**20:.1f} MiB a copy"
+            )
             for i, what in enumerate(("step", "processor")):
-                before, after = (statistics.median(t[i] for t in times) for times in (plain, kept))
+                before, after, of = (
+                    statistics.median(t[i] for t in times) for times in (plain, kept, inside)
+                )
                 line += (
                     f"; {what} {1e3 * before:.2f} ms, with commits {1e3 * after:.2f} ms "
-                    f"({100 * (after / before - 1):+.1f} %)"
+                    f"({100 * (after / before - 1):+.1f} %), of it in the commit {1e3 * of:.2f} ms "
+                    f"({100 * of / before:.1f} %)"
                 )
             print(line, flush=True)
 
@@ -179,9 +211,12 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--only", choices=["commits", "losses"])
+    parser.add_argument("--model", default="", help="a part of its name")
+    known = [f"{divided}/{every}" for divided, every in STATES]
+    parser.add_argument("--states", nargs="+", default=known, choices=known)
     flags = parser.parse_args()
     if flags.only != "losses":
-        show_commits(flags.ranks, flags.rounds)
+        show_commits(flags.ranks, flags.rounds, flags.model, flags.states)
     if flags.only != "commits":
         for size in (2, 4):
             show_losses(size, 20)

@@ -1,9 +1,13 @@
 """Run the benchmarks: plait and its peer in turns, in one process, with as many threads each.
 
     python benchmarks/run.py                          all bench_*.py of this folder
-    python benchmarks/run.py --only optim --only x+y  modules or cases whose names hold one of these
+    python benchmarks/run.py --only optim --only Adam modules or cases whose names hold one of these
+    python benchmarks/run.py --only distributed+DDP   those cases of those modules
     python benchmarks/run.py --json figures.json      the figures, for machines
     python benchmarks/run.py --check                  exit status 1 if a bar is missed
+
+A text that is in no module's name makes the cases of all modules, but of those that say that theirs
+take long (``CHEAP = False``). Modules without ``cases()`` are programs of their own.
 
 A module offers ``cases()``, which gives (name, plait's function, the peer's, bar), and may offer
 ``FIGURES``, functions that give `timing.Figure`, and ``MEAN_BAR``, the bar of the geometric mean of
@@ -54,14 +58,18 @@ def main(arguments: list[str] | None = None) -> int:
         print("The machine is busy: what competes for its cores hits the two sides differently.")
     rows: list[tuple[str, Row]] = []
     broken: list[str] = []
-    for stem, texts in chosen(flags.only):
+    for choice in chosen(flags.only):
+        stem = choice.stem
         try:
-            for row in run_module(stem, texts, flags):
+            for row in run_module(choice, flags):
                 rows.append((stem, row))
                 print(line(row), flush=True)
         except Exception:
             broken.append(stem)
             print(f"{stem}: FAILED\n{traceback.format_exc()}", file=sys.stderr, flush=True)
+    if flags.only and not rows and not broken and not flags.list:
+        print(f"no case is called so: {', '.join(flags.only)}", file=sys.stderr)
+        return 1
     missed = [row for _, row in rows if not row.passed]
     print(f"{len(rows)} figures, {len(missed)} above their bar, {len(broken)} modules failed")
     if flags.json:
@@ -99,29 +107,46 @@ def processor() -> str:
     return names[0] if names else platform.processor()
 
 
-def chosen(only: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the modules to load, each with the texts that its cases must hold one of.
+class Choice:
+    """A module to run: its file, the texts of which its cases' names hold one, or all cases.
 
-    A text that stands in a module's name chooses all of that module.
+    ``named`` says whether the module was chosen, and not only cases of whatever module.
     """
+
+    def __init__(self, stem: str, only: list[str], anywhere: list[str]) -> None:
+        self.stem = stem
+        mine = [text.partition("+") for text in only if names_module(text, stem)]
+        self.named = bool(mine)
+        self.all = not only or any(not case for _, _, case in mine)
+        self.texts = [*anywhere, *(case for _, _, case in mine)]
+
+
+def names_module(text: str, stem: str) -> bool:
+    """Return whether a text of --only, MODULE or MODULE+CASE, is for a module."""
+    return text.partition("+")[0] in stem.removeprefix("bench_")
+
+
+def chosen(only: list[str]) -> Iterator[Choice]:
+    """Yield the modules that hold what was asked for, or may hold it."""
     stems = [path.stem for path in sorted(HERE.glob("bench_*.py"))]
-    short = {stem: stem.removeprefix("bench_") for stem in stems}
-    texts = [text for text in only if not any(text in name for name in short.values())]
+    anywhere = [text for text in only if not any(names_module(text, stem) for stem in stems)]
     for stem in stems:
-        if not only or any(text in short[stem] for text in only):
-            yield stem, []
-        elif texts:
-            yield stem, texts
+        choice = Choice(stem, only, anywhere)
+        if choice.all or choice.texts:
+            yield choice
 
 
-def run_module(stem: str, texts: list[str], flags: argparse.Namespace) -> Iterator[Row]:
-    """Yield the figures of one module, all of them or those whose names hold one of ``texts``."""
+def run_module(choice: Choice, flags: argparse.Namespace) -> Iterator[Row]:
+    """Yield the figures of one module, those that were chosen."""
+    stem = choice.stem
     module = importlib.import_module(stem)
-    if texts and not getattr(module, "CHEAP", True):
+    if not choice.all and not choice.named and not getattr(module, "CHEAP", True):
         return  # making its cases takes long, so they are chosen by the module's name
+    if not hasattr(module, "cases"):
+        return
 
     def wanted(name: str) -> bool:
-        if texts and not any(text in name for text in texts):
+        if not choice.all and not any(text in name for text in choice.texts):
             return False
         if flags.list:
             print(f"{stem.removeprefix('bench_')}: {name}")

@@ -99,13 +99,18 @@ class Network:
         except subprocess.CalledProcessError as error:
             pytest.skip(f"this kernel does not shape networks so: {error.stderr.strip()}")
 
-    def cut_off(self, host: int) -> None:
-        """Let nothing go to or come from a host."""
-        _ip("-n", self._bridge, "link", "set", f"port{host}", "down")
+    def cut_off(self, host: int, plugged: bool = False) -> None:
+        """Let nothing go to or come from a host.
+
+        Its device says that there is no link; or, if `plugged`, it notices nothing, as if a switch
+        on the way had failed.
+        """
+        change = ("nomaster",) if plugged else ("down",)
+        _ip("-n", self._bridge, "link", "set", f"port{host}", *change)
 
     def join_again(self, host: int) -> None:
         """Undo `cut_off`."""
-        _ip("-n", self._bridge, "link", "set", f"port{host}", "up")
+        _ip("-n", self._bridge, "link", "set", f"port{host}", "up", "master", "net")
 
 
 def _ip(*arguments: str) -> None:

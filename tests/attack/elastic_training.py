@@ -2,7 +2,8 @@
 
 Every sample that a committed step used is counted in the state. The weights and the counts of the
 end go to FOLDER/result. Each rank writes how many steps it committed to FOLDER/steps<rank>, and to
-FOLDER/entry<rank> when it begins to train, at first or again.
+FOLDER/entry<rank> when it begins to train, at first or again; if it lost more steps than it may, it
+writes FOLDER/fell_back. TRAINING_TIMEOUT is in seconds.
 """
 
 from __future__ import annotations
@@ -18,25 +19,31 @@ import plait_distributed as dist
 import plait_nn as nn
 import plait_optim as optim
 from plait_distributed import elastic
+from plait_distributed.fsdp import fully_shard
 from plait_distributed.optim import ZeroRedundancyOptimizer
+from plait_distributed.tensor import DTensor
 
 SAMPLES, BATCH, PARTS = 48, 12, 4
 
 
 def main(folder: pathlib.Path, steps: int, pause: float, mode: str) -> None:
     """Train a small model with dropout, for as many steps of all ranks."""
-    elastic.init_process_group(timeout=60)
+    elastic.init_process_group(timeout=float(os.environ.get("TRAINING_TIMEOUT", "60")))
     pc.manual_seed(0)
     pc.set_num_threads(1)
     data = pc.randn(SAMPLES, 16)
     inner = nn.Sequential(nn.Linear(16, 64), nn.Dropout(0.2), nn.Tanh(), nn.Linear(64, 1))
-    model = dist.DistributedDataParallel(inner)
+    if mode == "fully sharded":
+        fully_shard(inner[0])
+        model = fully_shard(inner)
+    else:
+        model = dist.DistributedDataParallel(inner)
     if mode == "sharded":
         optimizer = ZeroRedundancyOptimizer(model.parameters(), optim.Adam, lr=1e-3)
     else:
         optimizer = optim.Adam(model.parameters(), lr=1e-3)
     state = elastic.State(
-        every=3 if mode == "sharded" else 1,
+        every=1 if mode == "replicated" else 3,
         model=model,
         optimizer=optimizer,
         scheduler=optim.lr_scheduler.StepLR(optimizer, 50),
@@ -46,10 +53,14 @@ def main(folder: pathlib.Path, steps: int, pause: float, mode: str) -> None:
     progress = os.open(folder / f"steps{os.environ['RANK']}", os.O_WRONLY | os.O_CREAT, 0o600)
 
     entries = itertools.count()
+    most_lost = 1 if mode == "replicated" else 6  # steps: copies are complete at the next one
 
     @elastic.run
     def train(state: elastic.State) -> None:
         (folder / f"entry{os.environ['RANK']}").write_text(f"{os.getpid()} {next(entries)}")
+        reached = max(int(path.read_text() or "0") for path in folder.glob("steps*"))
+        if reached - state.commits > most_lost:
+            (folder / "fell_back").write_text(f"from step {reached} to {state.commits}")
         while state.commits < steps:
             for batch in state.batches:
                 while state.commits == steps - 1 and not all_see(folder / "struck"):
@@ -60,8 +71,9 @@ def main(folder: pathlib.Path, steps: int, pause: float, mode: str) -> None:
                     return
 
     train(state)
+    whole = [p.full_tensor() if isinstance(p, DTensor) else p for p in model.parameters()]
     if dist.get_rank() == 0:
-        weights = b"".join(p.detach().numpy().tobytes() for p in model.parameters())
+        weights = b"".join(p.detach().numpy().tobytes() for p in whole)
         (folder / "result").write_text(
             f"{weights.hex()}\n{state.counts.tolist()}\n{dist.get_world_size()}\n"
             f"{len(os.listdir('/proc/self/fd'))}\n"

@@ -21,9 +21,13 @@ import plait_optim as optim
 from plait_distributed import elastic
 from plait_distributed._peers import Peer, Watch
 from plait_distributed.algorithms.ddp_comm_hooks import default_hooks
+from plait_distributed.device_mesh import init_device_mesh
+from plait_distributed.elastic import _coordinator
 from plait_distributed.elastic._members import Member
 from plait_distributed.elastic._snapshots import choose, neighbours
+from plait_distributed.fsdp import FullyShardedDataParallel, fully_shard
 from plait_distributed.optim import ZeroRedundancyOptimizer
+from plait_distributed.tensor import DTensor, distribute_tensor
 
 CONTEXT = multiprocessing.get_context("fork")
 SAMPLES = 24
@@ -83,19 +87,31 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def make_state(sharded: bool = False, parallel: bool = True, parts: int = 3) -> Any:
-    """Return the state of a small training, with what each rank has at first."""
+def make_state(kind: str = "replicated", parts: int = 3, every: int = 0) -> Any:
+    """Return the state of a small training, with what each rank has at first.
+
+    Args:
+        kind: how many ranks have the state: "alone", "replicated", "optimizer" (each rank has a
+            share of the optimizer's), "wrapped" or "parameters" (a share of the parameters, too).
+        parts: of a batch.
+        every: how many steps there are between copies.
+    """
     pc.manual_seed(0)
     data = pc.randn(SAMPLES, 4)
-    model: Any = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.3), nn.Linear(8, 1))
-    if parallel:
+    model: Any = nn.Sequential(nn.Linear(4, 7), nn.Dropout(0.3), nn.Linear(7, 1))
+    if kind in ("replicated", "optimizer"):
         model = dist.DistributedDataParallel(model)
-    if sharded:
+    elif kind == "wrapped":
+        model = FullyShardedDataParallel(model, auto_wrap_policy={nn.Linear})
+    elif kind == "parameters":
+        fully_shard(model[0])
+        fully_shard(model)
+    if kind == "optimizer":
         optimizer: Any = ZeroRedundancyOptimizer(model.parameters(), optim.Adam, lr=0.01)
     else:
         optimizer = optim.Adam(model.parameters(), lr=0.01)
     state = elastic.State(
-        every=2 if sharded else 1,
+        every=every or (1 if kind == "replicated" else 2),
         model=model,
         optimizer=optimizer,
         batches=elastic.Batches(SAMPLES, 6, parts=parts, seed=1),
@@ -120,7 +136,10 @@ def step(state: Any, data: Any, batch: Any) -> None:
 
 
 def summary(state: Any) -> Any:
-    weights = [p.tolist() for p in state.model.parameters()]
+    weights = [
+        (p.full_tensor() if isinstance(p, DTensor) else p).tolist()
+        for p in state.model.parameters()
+    ]
     drawn = pc.rand(2, generator=state.generator).tolist()
     return weights, state.counts.tolist(), drawn, state.commits
 
@@ -147,7 +166,7 @@ def training(fault: Callable[[int, Any], None], epochs: int = 3, **options: Any)
 
 def alone(epochs: int = 3) -> Any:
     """Train in one process without a group."""
-    state, data = make_state(parallel=False)
+    state, data = make_state("alone")
     for _ in state.batches.epochs(epochs):
         for batch in state.batches:
             step(state, data, batch)
@@ -170,11 +189,14 @@ def assert_close(found: Any, wanted: Any) -> None:
         assert bool((pc.tensor(x) - pc.tensor(y)).abs().max() < 1e-5)
 
 
-@pytest.mark.parametrize("sharded", [False, True], ids=["replicated", "sharded"])
+KINDS = ("replicated", "optimizer", "parameters", "wrapped")
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("lost", [(0,), (2,)])
-def test_the_ranks_that_are_left_go_on(lost: tuple[int, ...], sharded: bool) -> None:
+def test_the_ranks_that_are_left_go_on(lost: tuple[int, ...], kind: str) -> None:
     wanted = alone()
-    found = Job(3, training(dies_at(lost, 5), sharded=sharded)).answers()
+    found = Job(3, training(dies_at(lost, 5), kind=kind)).answers()
     assert [found[place] for place in lost] == [None]
     left = [answer for answer in found if answer is not None]
     assert len(left) == 2 and left[0] == left[1]
@@ -195,9 +217,9 @@ def test_one_after_the_other_is_lost() -> None:
     assert_close(found[0][0], alone()[0])
 
 
-@pytest.mark.parametrize("sharded", [False, True], ids=["replicated", "sharded"])
-def test_a_rank_that_comes_back_gets_the_state(sharded: bool) -> None:
-    whole = Job(3, training(no_fault, sharded=sharded)).answers()
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_rank_that_comes_back_gets_the_state(kind: str) -> None:
+    whole = Job(3, training(no_fault, kind=kind)).answers()
     flag = CONTEXT.Value("i", 0)
 
     def fault(place: int, state: Any) -> None:
@@ -205,7 +227,7 @@ def test_a_rank_that_comes_back_gets_the_state(sharded: bool) -> None:
             flag.value = 1
             die()
 
-    job = Job(3, training(fault, sharded=sharded), patience=20)
+    job = Job(3, training(fault, kind=kind), patience=20)
     job.processes[1].join()
     job.start(1)
     assert job.answers() == whole  # with the same bits, as there are as many ranks in each step
@@ -297,10 +319,72 @@ def test_a_stopped_coordinator_is_killed(monkeypatch: pytest.MonkeyPatch) -> Non
     assert job.answers() == [2, 2]
 
 
-def test_a_shard_that_is_lost_with_its_copy() -> None:
-    first, *lost = Job(3, training(dies_at((1, 2), 5), sharded=True)).answers()
+@pytest.mark.parametrize("kind", ["optimizer", "parameters"])
+def test_a_shard_that_is_lost_with_its_copy(kind: str) -> None:
+    first, *lost = Job(3, training(dies_at((1, 2), 5), kind=kind)).answers()
     assert lost == [None, None]
     assert isinstance(first, elastic.StateLost) and "checkpoint" in str(first)
+
+
+@pytest.mark.parametrize("kind", ["optimizer", "parameters"])
+def test_all_begin_with_what_the_first_rank_has(kind: str) -> None:
+    def work(place: int) -> Any:
+        state, _ = make_state(kind)
+        for p in state.model.parameters():  # as if each had loaded another checkpoint
+            p.grad = pc.full(tuple(p.shape), float(place + 1))
+        state.optimizer.step()
+
+        @elastic.run
+        def train(state: Any) -> Any:
+            shard = state.optimizer.shard_state() if kind == "optimizer" else None
+            if shard is None:
+                shard = state.optimizer.state_dict()
+            moments = [values["exp_avg"] for values in shard["state"].values()]
+            moments = [x.local() if isinstance(x, DTensor) else x for x in moments]
+            return [x.max().item() for x in moments if x.numel()], summary(state)[0]
+
+        return train(state)
+
+    first, second, third = Job(3, work).answers()
+    assert first[1] == second[1] == third[1]
+    for moments, _ in (first, second, third):
+        assert moments == pytest.approx([0.1] * len(moments))  # of rank 0, whose gradients are 1
+    assert first[0] and second[0]
+
+
+def test_losses_one_after_the_other_with_sharded_parameters() -> None:
+    flag = CONTEXT.Value("i", 0)
+
+    def fault(place: int, state: Any) -> None:
+        if place == 3 and state.commits == 3:
+            die()
+        if place == 1 and state.commits == 7 and flag.value == 0:
+            flag.value = 1
+            die()
+
+    found = Job(4, training(fault, kind="parameters", parts=4)).answers()
+    assert found[1] is None and found[3] is None and found[0] == found[2]
+    assert found[0][1] == [3] * SAMPLES and found[0][4] == 2
+    assert_close(found[0][0], Job(1, training(no_fault, parts=4)).answers()[0][0])
+
+
+def test_a_state_that_is_sharded_in_two_dimensions() -> None:
+    def work(place: int) -> Any:
+        mesh = init_device_mesh("cpu", (1, 1))
+        state = elastic.State(model=fully_shard(nn.Linear(2, 1), mesh=mesh))
+        return elastic.run(lambda state: None)(state)
+
+    (error,) = Job(1, work).answers()
+    assert isinstance(error, NotImplementedError) and "a mesh of two dimensions" in str(error)
+
+
+def test_a_state_with_other_tensors_of_many_ranks() -> None:
+    def work(place: int) -> Any:
+        x = distribute_tensor(pc.ones(2), init_device_mesh("cpu", (1,)))
+        return elastic.run(lambda state: None)(elastic.State(x=x))
+
+    (error,) = Job(1, work).answers()
+    assert isinstance(error, NotImplementedError) and "a DTensor of shape (2,)" in str(error)
 
 
 @pytest.fixture(name="hosts")
@@ -322,7 +406,7 @@ def test_ranks_of_several_hosts_meet_again(hosts: dict[str, Any]) -> None:
             flag.value = 1
             die()
 
-    job = Job(3, training(fault, sharded=True), patience=20, **hosts)
+    job = Job(3, training(fault, kind="optimizer"), patience=20, **hosts)
     job.processes[2].join()
     job.start(2)
     found = job.answers()
@@ -518,6 +602,35 @@ def test_the_newest_whole_snapshot_is_chosen() -> None:
     assert found is not None
     assert (found.name, found.holders, found.owners, found.size) == ((0, 4), [0], [0, 0], 2)
     assert choose([member((0, 6), shards=new)]) is None
+    # one that begins has its own: that is the state of all if nobody has trained
+    alone = member((-1, 0), shards=[(-1, 0, 0, 1)])
+    found = choose([member((0, 0), shards=[(0, 0, 0, 2)]), alone])
+    assert found is not None and (found.name, found.owners) == ((-1, 0), [1])
+    assert choose([member((0, 6), shards=new), alone]) is None
+
+
+def test_the_part_with_most_of_the_ranks_goes_on() -> None:
+    def says(hosts: str, present: str) -> str:
+        group = [(i, f"{i} 1 {host}", host) for i, host in enumerate(hosts)]
+        members = [
+            Member(i, f"{9 + i} 1 {host}", None, 3, group=group) for i, host in enumerate(present)
+        ]
+        return _coordinator._outvoted(members, present[0])
+
+    for hosts in ("aabb", "abc", "abbc", "aaab", "abcd"):
+        for part in ("a", "b", "ab", "bc", "bcd", "abcd"):
+            rest = "".join(sorted(set(hosts) - set(part)))
+            both = [says(hosts, each) for each in (part, rest) if set(each) & set(hosts)]
+            assert both.count("") == 1, (hosts, part)
+    assert says("aabb", "a") == says("abbb", "b") == says("a", "a") == ""
+    text = says("aabb", "b")
+    assert "lost rank 0 (host a, pid 0), rank 1 (host a, pid 1), and no rank of those hosts" in text
+    assert "2 of the last group's 4 ranks" in text
+    # ranks that were started again
+    group = [(i, f"{i} 1 {host}", host) for i, host in enumerate("abcd")]
+    old, new = Member(0, "0 1 a", None, 3, group=group), [Member(i, f"9 1 {i}") for i in (1, 2)]
+    assert "lost rank 1" in _coordinator._outvoted([old], "a")
+    assert _coordinator._outvoted([old, *new], "a") == ""
 
 
 def test_neighbours_are_on_other_hosts() -> None:

@@ -157,6 +157,29 @@ def test_restarts_are_used_up(tmp_path: pathlib.Path) -> None:
     assert done.returncode == 1
 
 
+LATE = """
+import os, sys, time
+from plait_distributed import elastic
+again = os.environ["TORCHELASTIC_RESTART_COUNT"] != "0"
+if again:
+    open("again", "w").close()
+elastic.init_process_group(timeout=300)
+elastic.run(lambda state: None)(elastic.State())
+if os.environ["RANK"] == "1":
+    sys.exit(3)  # behind the end of the training
+while not os.path.exists("again"):
+    time.sleep(0.01)
+"""
+
+
+def test_a_rank_that_is_started_again_behind_the_end(tmp_path: pathlib.Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(LATE)
+    done = launch(program, "-n", "2", "--elastic", "--max-restarts", "2", str(program))
+    assert done.returncode == 0, done.stderr
+    assert "elastic: the training has ended: other ranks of the job came" in done.stderr
+
+
 def _children(pid: int) -> list[str]:
     return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any
 
+from plait_distributed._end_mark import EndMark
 from plait_distributed._hosts import Outcome
 from plait_distributed._peers import Watch, process_state
 
@@ -123,6 +124,7 @@ class Job:
         self._restarted = 0
         self._stops = Watch()
         self._ended_well = False  # one of them at least
+        self._end_mark = EndMark(environments[0])
         self._processes: list[_Process] = []
         self._asked_to_end = 0  # the number of a signal
 
@@ -152,6 +154,7 @@ class Job:
             first = self._wait()
         finally:
             self._end()
+            self._end_mark.clear()
             for number, handler in before.items():
                 signal.signal(number, handler)
         if first is None or (self._ended_well and self._restarts is not None):
@@ -203,6 +206,8 @@ class Job:
                 os.close(key.fd)
                 if process.popen.returncode == 0:
                     self._ended_well = True
+                    if self._restarts is not None:
+                        self._end_mark.set()
                 else:
                     process.finish_reading()
                     if not self._replace(process, selector):

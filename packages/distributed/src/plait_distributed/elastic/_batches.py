@@ -10,6 +10,7 @@ from typing import Any
 from plait_distributed._arguments import core
 from plait_distributed._world import default_group, is_initialized
 from plait_distributed.elastic._session import size_at_first
+from plait_distributed.elastic._shards import kept_whole, sharded_states
 
 __all__ = ["Batch", "Batches", "Part", "sample_generator", "sample_seed"]
 
@@ -95,17 +96,28 @@ class Batch:
         (0, 0, [0, 1])
     """
 
-    def __init__(self, epoch: int, number: int, indices: Sequence[int], mine: list[Part]) -> None:
+    def __init__(
+        self,
+        epoch: int,
+        number: int,
+        indices: Sequence[int],
+        mine: list[Part],
+        is_even: bool = True,
+    ) -> None:
         self.epoch = epoch
         self.number = number
         self.indices = list(indices)
         self.mine = mine
+        self._is_even = is_even  # all ranks have as many parts
 
     def parts(self, model: Any = None) -> Iterator[Part]:
         """Yield the parts of this rank; before each the default generator gets the part's seed.
 
         Args:
-            model: a `DistributedDataParallel`, whose gradients are reduced at the last part alone.
+            model: a `DistributedDataParallel`, whose gradients are reduced at the last part alone;
+                or one behind `fully_shard`. Its gradients are reduced at each part, unless some
+                ranks have more parts than others: then its parameters stay whole from a rank's
+                first part to its last one.
 
         Example:
             >>> from plait_distributed.elastic import Batches
@@ -115,9 +127,16 @@ class Batch:
         """
         for part in self.mine:
             core().manual_seed(part.seed)
-            waits = part is not self.mine[-1] and hasattr(model, "no_sync")
-            with model.no_sync() if waits else contextlib.nullcontext():
+            with self._passes(model, part is self.mine[-1]):
                 yield part
+
+    def _passes(self, model: Any, last: bool) -> Any:
+        """Return the context of a part's forward call and backward pass."""
+        if sharded_states(model):
+            return contextlib.nullcontext() if self._is_even else kept_whole(model, last)
+        return (
+            model.no_sync() if not last and hasattr(model, "no_sync") else contextlib.nullcontext()
+        )
 
 
 class Batches:
@@ -242,7 +261,7 @@ class Batches:
             some = indices[i * n // parts : (i + 1) * n // parts]
             seed = sample_seed(self.seed, self.epoch, number, f"part {i}")
             mine.append(Part(i, some, len(some) * size / n, seed))
-        return Batch(self.epoch, number, indices, mine)
+        return Batch(self.epoch, number, indices, mine, parts % size == 0)
 
     def _permutation(self) -> list[int]:
         if self._order[0] != self.epoch:

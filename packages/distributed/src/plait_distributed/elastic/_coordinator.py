@@ -9,13 +9,16 @@ import time
 from collections.abc import Iterable
 
 from plait_distributed._authentication import Channel
+from plait_distributed._end_mark import EndMark
 from plait_distributed._peers import Peer, Watch, end_process
+from plait_distributed.elastic._host_watch import HostWatch
 from plait_distributed.elastic._members import Decision, Member, receive, send
 from plait_distributed.elastic._place import Place, readable
 
 __all__ = ["Coordinator", "Terms"]
 
 _PAUSE = 0.02  # seconds between looks at members that have not come
+_ALONE = 3.0  # seconds for others to come to a part that is too small
 _GRACE = 10.0  # seconds for a rank that left its group, but runs, to come
 
 
@@ -44,15 +47,23 @@ class Coordinator(threading.Thread):
         super().__init__(daemon=True, name="plait coordinator")
         self._listening = listening
         self._stays_open = False
+        self._gave_up = False
+        self._is_over = False
         self._place = place
         self._terms = terms
         self._host = socket.gethostname()
         self._lock = threading.Lock()
         self._guests: list[tuple[Channel, Member]] = []
         self._watch = Watch()
+        self._network = HostWatch()
+        self._end_mark = EndMark()
         self._began = time.monotonic()
         self._settled: float | None = None  # since when nobody is waited for but new ranks
         self._reported: dict[str, float] = {}  # when a process was first said to be lost
+
+    def give_up(self) -> None:
+        """Decide nothing any more: another one has."""
+        self._gave_up = True
 
     def door(self) -> list[socket.socket]:
         """Wait for the end; return the sockets that stay open."""
@@ -62,15 +73,17 @@ class Coordinator(threading.Thread):
     def run(self) -> None:
         """Serve, and close all sockets at the end."""
         try:
-            while not self._decide():
+            while not self._gave_up and not self._decide():
                 for listening in readable(self._listening, _PAUSE):
                     with contextlib.suppress(OSError):
                         end, _ = listening.accept()
                         # in a thread, as one that proves nothing takes its time
                         threading.Thread(target=self._serve, args=(end,), daemon=True).start()
         finally:
+            self._network.close()
             self._stop_listening()
         with self._lock:
+            self._is_over = True
             for channel, _ in self._guests:
                 channel.close()
 
@@ -87,6 +100,8 @@ class Coordinator(threading.Thread):
         try:
             guest = channel, Member(**receive(channel))
             with self._lock:
+                if self._is_over:  # it comes to the next coordinator, or the door
+                    raise EOFError
                 self._guests.append(guest)
             channel.receive()  # nothing more comes
         except (OSError, EOFError, ValueError, TypeError):
@@ -113,6 +128,10 @@ class Coordinator(threading.Thread):
         late = now - self._began > terms.timeout
         if not present:
             return late
+        ended = any(member.finished for member in present)
+        outvoted = "" if ended else _outvoted(present, self._host)
+        if outvoted and now - self._began > _ALONE:
+            return self._tell(present, outvoted, is_elsewhere=True)
         missing = [*self._missing(present, now), *self._stopped(present)]
         if missing and not late:
             self._settled = None
@@ -123,13 +142,18 @@ class Coordinator(threading.Thread):
             return self._tell(present, text)
         if self._settled is None:
             self._settled = now
-        ended = any(member.finished for member in present)
         # ranks that come for the first time do not begin without the others, who may be training
         first = all(member.generation < 0 for member in present)
         fewest = terms.size if first else terms.min_size
+        if first and self._end_mark.is_set():
+            text = (
+                "the training has ended: other ranks of the job came to the end of the program "
+                "while this one was started again"
+            )
+            return self._tell(present, text)
         waits = len(present) < terms.size and now - self._settled < terms.patience
         if ended or (len(present) >= fewest and not waits):
-            return self._tell(present)
+            return not outvoted and self._tell(present)
         if late:
             text = f"waited {terms.timeout:g} s for {fewest} ranks, {len(present)} came"
             return self._tell(present, text)
@@ -139,13 +163,19 @@ class Coordinator(threading.Thread):
         """Return the members of the last group that may still come."""
         last = max(present, key=lambda member: member.generation)
         here = {member.process for member in present}
+        again = {member.place for member in present if member.generation < 0}
         lost = {process for member in present for process in member.lost}
-        for place, text in last.group:
+        for place, text, address in last.group:
             if text in here:
                 continue
             process = Peer.of(text)
             if process.host != self._host:
-                if text not in lost:
+                # of a host that has members here, they alone know; else it may be cut off, with
+                # all its ranks, of which one alone was named
+                beside = [m.lost for m in _of_host(present, process.host)]
+                known = any(text in each for each in beside) if beside else text in lost
+                known = known or (not beside and self._network.is_cut_off(address))
+                if not known and place not in again:
                     yield f"rank {place} {process}"
                 continue
             state = self._watch.look(process)
@@ -169,9 +199,9 @@ class Coordinator(threading.Thread):
             if state != "runs":
                 yield f"rank {member.place} {process}"
 
-    def _tell(self, present: list[Member], error: str = "") -> bool:
+    def _tell(self, present: list[Member], error: str = "", is_elsewhere: bool = False) -> bool:
         generation = 1 + max(max(member.generation, member.tried) for member in present)
-        decision = Decision(generation, present, error)
+        decision = Decision(generation, present, error, is_elsewhere)
         self._stays_open = len(present) < self._terms.size and not error
         self._stop_listening()  # whoever comes now finds the next coordinator, or the door
         told = {id(member) for member in present}
@@ -181,3 +211,37 @@ class Coordinator(threading.Thread):
             with contextlib.suppress(OSError):
                 send(channel, decision)
         return True
+
+
+def _of_host(present: list[Member], host: str) -> list[Member]:
+    """Return the members of a host that were in a group, and know of its other ranks."""
+    return [m for m in present if m.generation >= 0 and Peer.of(m.process).host == host]
+
+
+def _outvoted(present: list[Member], here: str) -> str:
+    """Say why these members may not go on: ranks of which they know nothing may.
+
+    Of the last group the part with more than half of the ranks goes on, or with half of them and
+    rank 0; so two parts never do. A rank counts if it is in the part or has surely ended: it was
+    started again, or somebody of its host is in the part, and would be waited for if he did not
+    say so.
+
+    Args:
+        present: the members.
+        here: the host of the coordinator, who looks at its processes.
+    """
+    group = max(present, key=lambda member: member.generation).group
+    again = {member.place for member in present if member.generation < 0}
+    gone = []
+    for i, (place, text, _) in enumerate(group):
+        host = Peer.of(text).host
+        if place not in again and host != here and not _of_host(present, host):
+            gone.append(i)
+    if 2 * len(gone) < len(group) or (2 * len(gone) == len(group) and 0 not in gone):
+        return ""
+    names = ", ".join(f"rank {i} {Peer.of(group[i][1])}" for i in gone)
+    return (
+        f"lost {names}, and no rank of those hosts came: they are {len(gone)} of the last group's "
+        f"{len(group)} ranks, so they may go on, and these ranks end; begin again from a "
+        "checkpoint if they do not"
+    )

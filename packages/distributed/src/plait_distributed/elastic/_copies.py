@@ -9,6 +9,7 @@ from typing import Any
 
 from plait_distributed._arguments import core
 from plait_distributed._process_group import ProcessGroup
+from plait_distributed.tensor._dtensor import DTensor
 
 __all__ = ["Copy"]
 
@@ -27,6 +28,12 @@ class _Outline(pickle.Pickler):
         """Return the number of a tensor; None for anything else, which is pickled."""
         if not isinstance(thing, self._kind):
             return None
+        if isinstance(thing, DTensor):
+            raise NotImplementedError(
+                f"elastic.State: a DTensor of shape {tuple(thing.shape)} with {thing.placements} "
+                "is no parameter behind `fully_shard`, and no state of an optimizer of such ones; "
+                "copies of others are not kept"
+            )
         self.tensors.append(thing.detach())
         return len(self.tensors) - 1
 

@@ -6,7 +6,7 @@ import socket
 import time
 
 from plait_distributed._errors import CollectiveTimeout
-from plait_distributed._peers import Watch, end_process, process_state
+from plait_distributed._peers import Peer, Watch, end_process, process_state
 from plait_distributed.elastic._coordinator import Coordinator, Terms
 from plait_distributed.elastic._members import Decision, Member, receive, send
 from plait_distributed.elastic._place import Place, readable
@@ -15,6 +15,7 @@ __all__ = ["MeetingFailed", "gather"]
 
 _PAUSE = 0.02  # seconds between attempts to reach a coordinator
 _LOOK = 0.1  # seconds between looks at the coordinator's process
+_FIRST = 5.0  # seconds at the job's address alone
 _LATER = 10.0  # seconds that a coordinator has to tell that the others did not come
 
 
@@ -38,25 +39,63 @@ def gather(
     Raises:
         MeetingFailed: members that run did not come, or too few came.
     """
-    watch = Watch()
-    deadline = time.monotonic() + terms.timeout + _LATER
-    coordinator = _coordinate(door, place, terms)
+    watch, reason = Watch(), ""
+    began = time.monotonic()
+    deadline = began + terms.timeout + _LATER
+    places = _places(place, me)
+    # the door is on this host
+    own = next((each for each in places if each.is_here), place)
+    coordinator = _coordinate(door, own, terms)
     while time.monotonic() < deadline:
+        here = places[0]
         if coordinator is not None and not coordinator.is_alive():  # it told others, and not me
-            coordinator = _coordinate(coordinator.door(), place, terms)
-        end = place.reach()
-        if end is None:
-            coordinator = _coordinate(place.listen(), place, terms)
-            end = place.reach()
+            coordinator = _coordinate(coordinator.door(), own, terms)
+        end = here.reach()
+        if end is None and here.is_here:
+            coordinator = _coordinate(here.listen(), here, terms) or coordinator
+            end = here.reach()
+        decision = None
         if end is not None:
             with end:
-                decision = _ask(place, end, me, watch, deadline)
-            if decision is not None:
-                if decision.error:
-                    raise MeetingFailed(f"elastic: {decision.error}")
-                return decision, [] if coordinator is None else coordinator.door()
+                decision = _ask(here, end, me, watch, deadline)
+        if decision is not None and not decision.is_elsewhere:
+            if decision.error:
+                raise MeetingFailed(f"elastic: {decision.error}")
+            return decision, _door(coordinator, here)
+        if decision is not None:
+            reason = decision.error
+        if decision is not None or (end is None and (reason or time.monotonic() - began > _FIRST)):
+            places.append(places.pop(0))
         time.sleep(_PAUSE)
-    raise MeetingFailed(f"elastic: waited {terms.timeout:g} s for the other ranks of the job")
+    raise MeetingFailed(f"elastic: {reason or _not_reached(place, me, terms)}")
+
+
+def _places(place: Place, me: Member) -> list[Place]:
+    """Return where ranks meet: at the job's address, or if nobody is there, on another host."""
+    hosts = dict.fromkeys(host for _, _, host in me.group if host)
+    hosts.pop(place.host(), None)
+    return [place, *map(place.on, hosts)]
+
+
+def _door(coordinator: Coordinator | None, place: Place) -> list[socket.socket]:
+    """Return what the coordinator of this process keeps open, if it is the one that decided."""
+    if coordinator is None:
+        return []
+    if not place.is_here:
+        coordinator.give_up()
+    return coordinator.door()
+
+
+def _not_reached(place: Place, me: Member, terms: Terms) -> str:
+    """Say that nobody decided, and whom this process has lost."""
+    if place.is_here:
+        return f"waited {terms.timeout:g} s for the other ranks of the job"
+    lost = [f"rank {i} {Peer.of(p)}" for i, (_, p, _) in enumerate(me.group) if p in me.lost]
+    return (
+        f"the coordinator of the job, at {place}, was not reached for {terms.timeout:g} s, so this "
+        f"process has lost {', '.join(lost) or 'the others'}; the ranks that reach it go on. Start "
+        "this one again when the network is back, or all from a checkpoint if that host is lost"
+    )
 
 
 def _coordinate(listening: list[socket.socket], place: Place, terms: Terms) -> Coordinator | None:

@@ -20,7 +20,8 @@ class Member:
     address: host and port where ranks can meet at it, if they are on several hosts.
     generation: the number of its last group; -1: it comes for the first time.
     tried: the highest number under which it tried to meet.
-    group: the members of its last group, as pairs of place and process, by rank.
+    group: the members of its last group, by rank: place, process, and the address of its host, ''
+        on one host.
     lost: processes that it knows as lost.
     snapshots: generation and commit of each state that it has in memory.
     shards: generation, commit, rank and number of ranks of each shard that it has in memory.
@@ -32,7 +33,7 @@ class Member:
     address: tuple[str, int] | None = None
     generation: int = -1
     tried: int = -1
-    group: list[tuple[int, str]] = dataclasses.field(default_factory=list)
+    group: list[tuple[int, str, str]] = dataclasses.field(default_factory=list)
     lost: list[str] = dataclasses.field(default_factory=list)
     snapshots: list[tuple[int, int]] = dataclasses.field(default_factory=list)
     shards: list[tuple[int, int, int, int]] = dataclasses.field(default_factory=list)
@@ -41,17 +42,21 @@ class Member:
 
 @dataclasses.dataclass
 class Decision:
-    """The members of the next group, by rank, and its number."""
+    """The members of the next group, by rank, and its number; or why there is none.
+
+    is_elsewhere: it may be made on another host.
+    """
 
     generation: int
     members: list[Member]
     error: str = ""
+    is_elsewhere: bool = False
 
     @classmethod
     def of(cls, message: dict[str, Any]) -> Decision:
         """Return what a message says."""
         members = [Member(**each) for each in message["members"]]
-        return cls(message["generation"], members, message["error"])
+        return cls(message["generation"], members, message["error"], message["is_elsewhere"])
 
 
 def send(channel: Channel, message: Any) -> None:

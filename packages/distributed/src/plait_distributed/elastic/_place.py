@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import socket
@@ -41,17 +42,35 @@ class Place:
         job: a name that the processes of the job share.
         secret: of the job, which both ends of a connection prove that they know.
         address: host and port, of a job on several hosts.
+
+    Attributes:
+        is_here: whether it is on this host.
     """
 
     def __init__(self, job: str, secret: str, address: tuple[str, int] | None = None) -> None:
-        self._secret = secret
-        self._address = address
+        self._job, self._secret, self._address = job, secret, address
         self._name = f"\0plait-elastic/{os.getuid()}/{job}"
-        self._is_here = address is None or is_here(address[0])
+        self.is_here = address is None or is_here(address[0])
+
+    def __str__(self) -> str:
+        return "this host" if self._address is None else "{}:{}".format(*self._address)
+
+    def on(self, host: str) -> Place:
+        """Return the place that has this one's part if it is on another host of the job."""
+        assert self._address is not None
+        return Place(self._job, self._secret, (host, self._address[1]))
+
+    def host(self) -> str:
+        """Return the address of its host; '' if the job has one host."""
+        if self._address is None:
+            return ""
+        with contextlib.suppress(OSError):
+            return str(socket.getaddrinfo(*self._address, type=socket.SOCK_STREAM)[0][4][0])
+        return self._address[0]
 
     def listen(self) -> list[socket.socket]:
         """Return listening sockets; none if another process has the name, or on another host."""
-        if not self._is_here:
+        if not self.is_here:
             return []
         places: list[tuple[int, Any]] = [(socket.AF_UNIX, self._name)]
         if self._address is not None:
@@ -85,7 +104,7 @@ class Place:
         """Return a connection to the coordinator, before any proof; None if there is none."""
         family: int = socket.AF_UNIX
         at: Any = self._name
-        if not self._is_here and self._address is not None:
+        if not self.is_here and self._address is not None:
             family, at = _family(self._address), self._address
         end = socket.socket(family, socket.SOCK_STREAM)
         end.settimeout(_CONNECTING)

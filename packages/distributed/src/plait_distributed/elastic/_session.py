@@ -14,7 +14,7 @@ from plait_distributed._authentication import job_secret
 from plait_distributed._backends import general_provider, provider_of
 from plait_distributed._errors import DistBackendError, RankLost
 from plait_distributed._meeting import Meeting, find_meeting
-from plait_distributed._peers import describe_self
+from plait_distributed._peers import Peer, describe_self, process_state
 from plait_distributed._process_group import ProcessGroup
 from plait_distributed._work import seconds_of
 from plait_distributed.elastic._coordinator import Terms
@@ -82,6 +82,7 @@ class Session:
             if _world.is_initialized():
                 _world.destroy_process_group()
             me.address = self._place.own_address()
+            me.lost += [text for _, text, _ in me.group if _stands_still(Peer.of(text))]
             door, self._door = self._door, []
             decision, self._door = gather(self._place, me, self.terms, door)
             me.tried = decision.generation
@@ -110,9 +111,19 @@ class Session:
                 continue
             self.generation = me.generation = decision.generation
             self.members = decision.members
-            me.group = [(each.place, each.process) for each in decision.members]
+            me.group = [
+                (each.place, each.process, each.address[0] if each.address else "")
+                for each in decision.members
+            ]
             me.lost = []
             return group
+
+
+def _stands_still(process: Peer) -> bool:
+    """Whether it is a process of this host that has ended, or is stopped."""
+    if process.host != socket.gethostname():
+        return False
+    return process.is_gone() or process_state(process.pid)[0] == "T"
 
 
 _session: Session | None = None

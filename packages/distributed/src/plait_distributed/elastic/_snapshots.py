@@ -139,10 +139,16 @@ class Source:
 
 
 def choose(members: Sequence[Member]) -> Source | None:
-    """Return the newest snapshot that is whole; None if there is none."""
+    """Return the newest snapshot that is whole; None if there is none.
+
+    Those of ranks that are alone, before the first meeting, serve if nobody has trained yet.
+    """
     names = sorted({tuple(each) for member in members for each in member.snapshots}, reverse=True)
     sharded = any(member.shards for member in members)
+    trained = any(commit > 0 for _, commit in names)
     for generation, commit in names:
+        if generation < 0 and trained:
+            break
         name = (generation, commit)
         holders = [i for i, m in enumerate(members) if name in map(tuple, m.snapshots)]
         if not sharded:

@@ -11,6 +11,7 @@ from plait_distributed._process_group import ProcessGroup
 from plait_distributed._world import default_group
 from plait_distributed.elastic._copies import Copy
 from plait_distributed.elastic._session import Session, current_session
+from plait_distributed.elastic._shards import divided
 from plait_distributed.elastic._snapshots import Snapshot, Source, choose
 
 __all__ = ["NewRanks", "State", "StateLost"]
@@ -35,10 +36,11 @@ class State:
 
     What is given is an attribute of the state: objects with ``state_dict`` and ``load_state_dict``
     (models, optimizers, schedulers, `Batches`), generators, and values that can be pickled, such as
-    numbers, lists and tensors. They are the same on all ranks, except those with ``shard_state()``
-    and ``load_shards(iterator)`` (`ZeroRedundancyOptimizer`), of which each rank has a share; a
-    copy of it is kept by another rank. Objects with ``regroup(group)`` (`DistributedDataParallel`)
-    are told of each new group.
+    numbers, lists and tensors. They are the same on all ranks, except models behind `fully_shard`
+    and their optimizers, and objects with ``shard_state()`` and ``load_shards(iterator)``
+    (`ZeroRedundancyOptimizer`): each rank has a share of these, and a copy of it is kept by
+    another rank. Objects with ``regroup(group)`` (`DistributedDataParallel`) are told of each new
+    group.
 
     Args:
         every: a commit copies the state at each so many calls.
@@ -66,6 +68,7 @@ class State:
     _finished: bool
     _snapshots: list[Snapshot]  # the newest first
     _callbacks: list[Callable[[], Any]]
+    _found: dict[str, tuple[Any, Any]]  # entries of which ranks have shares, as `divided` has them
 
     def __init__(self, every: int = 1, **entries: Any) -> None:
         if isinstance(every, bool) or not isinstance(every, int) or every < 1:
@@ -74,7 +77,7 @@ class State:
         if hidden:
             raise ValueError(f"State: an entry cannot be called {hidden[0]!r}")
         own = {"_every": every, "_commits": 0, "_finished": False, "_snapshots": []}
-        self.__dict__.update(own, _entries=dict(entries), _callbacks=[])
+        self.__dict__.update(own, _entries=dict(entries), _callbacks=[], _found={})
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -126,7 +129,10 @@ class State:
     # ---- copies ----------------------------------------------------------------------------------
 
     def _sharded(self) -> dict[str, Any]:
-        return {name: x for name, x in self._entries.items() if hasattr(x, "load_shards")}
+        for name, entry in self._entries.items():
+            if name not in self._found or self._found[name][0] is not entry:
+                self._found[name] = (entry, divided(name, entry))
+        return {name: self._found[name][1] for name in self._entries if self._found[name][1]}
 
     def _replicated(self) -> dict[str, Any]:
         sharded = self._sharded()
@@ -142,6 +148,8 @@ class State:
         old = self._snapshots[len(kept) : len(kept) + 1] or [Snapshot()]
         for snapshot in kept:
             snapshot.wait()
+        if shards:  # nobody writes over the one before until it is complete everywhere
+            group.start(group.begin_call("elastic copies", "", ()), "barrier")
         old[0].take((session.generation, self._commits), self._replicated(), shards, group)
         self._snapshots = [old[0], *kept]
 
@@ -159,6 +167,8 @@ class State:
     def meet(self) -> None:
         """Meet the ranks that are left or came."""
         session = current_session("run")
+        if session.generation < 0 and not self._snapshots:
+            self._keep()  # from this rank's everybody begins, if it is the first and all are new
         for snapshot in self._snapshots:
             snapshot.give_up()
         names = [snapshot.name for snapshot in self._snapshots]
@@ -168,31 +178,20 @@ class State:
     def take_over(self) -> None:
         """Go on in the new group, from the newest state that is whole."""
         session, group = current_session("run"), default_group("run")
-        for entry in self._entries.values():
-            if hasattr(entry, "regroup"):
-                entry.regroup(group)
+        sharded = self._sharded()
+        for name, entry in self._entries.items():
+            follows = sharded.get(name, entry)
+            if hasattr(follows, "regroup"):
+                follows.regroup(group)
         source = choose(session.members)
-        if source is not None:
-            self._restore(source, group)
-        elif any(member.snapshots for member in session.members):
+        if source is None:
             raise StateLost(
                 "elastic: a rank was lost together with the one that had the copy of its shard; "
                 "begin again from a checkpoint"
             )
-        else:
-            self._begin(group)
+        self._restore(source, group)
         for callback in self._callbacks:
             callback()
-
-    def _begin(self, group: ProcessGroup) -> None:
-        """Take rank 0's state: nobody has trained yet."""
-        copy = Copy()
-        if group.rank() == 0:
-            copy.take(self._replicated())
-        copy.broadcast(group, 0)
-        self._load(copy)
-        self._keep()
-        self._snapshots[0].wait()
 
     def _restore(self, source: Source, group: ProcessGroup) -> None:
         mine = next((s for s in self._snapshots if s.name == source.name), None)

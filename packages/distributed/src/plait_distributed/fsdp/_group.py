@@ -58,31 +58,40 @@ class _Flat:
         self,
         parameters: Sequence[GroupedParameter],
         mesh: DeviceMesh,
-        placements: Sequence[Placement],
-        group: ProcessGroup,
         compute: Any,
     ) -> None:
         self.parameters = list(parameters)
-        self.group = group
         self.dtype = parameters[0].dtype
         self.compute = compute or self.dtype
-        size, rank = group.size(), group.rank()
-        total = sum(p.count(size) for p in parameters)
-        self.buffer = core().zeros(total, dtype=self.dtype)
+        self.lay_out(mesh)
+
+    def lay_out(self, mesh: DeviceMesh) -> None:
+        """Give each parameter its place in a new buffer, with the rows of a rank of this mesh.
+
+        At first they are those of the parameters that were given; afterwards zeros.
+        """
+        self.group = mesh.get_group(mesh.ndim - 1)
         self.result: Any = None
         self.part: Any = None
+        placements: list[Placement] = [Replicate()] * (mesh.ndim - 1) + [Shard(0)]
+        size, rank = self.group.size(), self.group.rank()
+        total = sum(p.count(size) for p in self.parameters)
+        self.buffer = core().zeros(total, dtype=self.dtype)
         at = 0
-        for p in parameters:
+        for p in self.parameters:
             p.first = at
+            at += p.count(size)
+            part = made(self.view(self.buffer, p), mesh, placements, p.shape)
+            if p.given is None:
+                p.sharded.grad = None
+                p.sharded.data = part
+                continue
             first, n = p.rows(size, rank)
-            local = self.view(self.buffer, p)
-            local.copy_(p.given.detach().narrow(0, first, n))
-            sharded = ShardedParameter(made(local, mesh, placements, p.shape), False)
-            sharded.requires_grad = p.given.requires_grad
-            p.sharded = sharded
+            part.local().copy_(p.given.detach().narrow(0, first, n))
+            p.sharded = ShardedParameter(part, False)
+            p.sharded.requires_grad = p.given.requires_grad
             p.whole = require("nn").Parameter(core().empty(0, dtype=self.compute), False)
             p.given = None
-            at += p.count(size)
 
     def view(self, flat: Any, p: GroupedParameter, first: int | None = None) -> Any:
         """Return this rank's rows of a parameter in a flat tensor."""
@@ -219,19 +228,16 @@ class ParameterGroup:
         arrived: Callable[[ParameterGroup, GroupedParameter], None],
     ) -> None:
         self.name = name
-        self.mesh = mesh
+        self._take(mesh)
         self.policy = policy
         self.parameters = list(parameters)
-        self.group = mesh.get_group(mesh.ndim - 1)
-        self.replicas = mesh.get_group(0) if mesh.ndim == 2 else None
-        places: list[Placement] = [Replicate()] * (mesh.ndim - 1)
         by_dtype: dict[Any, list[GroupedParameter]] = {}
         for p in self.parameters:
             by_dtype.setdefault(p.dtype, []).append(p)
         self.flats = []
         for dtype, some in by_dtype.items():
             compute = policy.param_dtype if dtype.is_floating_point else None
-            self.flats.append(_Flat(some, mesh, [*places, Shard(0)], self.group, compute))
+            self.flats.append(_Flat(some, mesh, compute))
         for p in self.parameters:
             p.put(p.sharded)
         self._arrived = arrived
@@ -240,6 +246,21 @@ class ParameterGroup:
         self.is_whole = False
         self.whole_at: dict[int, Any] = {}  # of a root: whole parameters by their memory
         self._versions: list[int] = []
+
+    def _take(self, mesh: DeviceMesh) -> None:
+        self.mesh = mesh
+        self.group = mesh.get_group(mesh.ndim - 1)
+        self.replicas = mesh.get_group(0) if mesh.ndim == 2 else None
+
+    def regroup(self, mesh: DeviceMesh) -> None:
+        """Go on in another mesh, with rows of zeros; what was on its way is forgotten."""
+        self._take(mesh)
+        self.gathering = False
+        self.reshard()
+        self.drop_gradients()
+        with require("autograd").no_grad():
+            for flat in self.flats:
+                flat.lay_out(mesh)
 
     # ---- parameters -----------------------------------------------------------------------------
 

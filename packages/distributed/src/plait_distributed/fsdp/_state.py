@@ -8,6 +8,7 @@ from typing import Any
 
 from plait_abi.components import require
 from plait_distributed._casting import map_tensors
+from plait_distributed.device_mesh import DeviceMesh
 from plait_distributed.fsdp._group import GroupedParameter, ParameterGroup
 
 __all__ = ["Root", "ShardedState"]
@@ -45,6 +46,11 @@ class Root:
         self._autograd = require("autograd")
         self._passes: dict[int, _Pass] = {}  # those that run, by number
         self._pending: list[tuple[ParameterGroup, Any]] = []
+
+    def forget(self) -> None:
+        """Forget calls and passes that failed, and their order."""
+        self.before, self.order, self.depth = [], [], 0
+        self._passes, self._pending = {}, []
 
     # ---- forward calls ---------------------------------------------------------------------------
 
@@ -183,6 +189,13 @@ class ShardedState:
         self.reshard_after_backward = True
         self.syncs = True
         self.policy: Any = None
+
+    def regroup(self, mesh: DeviceMesh) -> None:
+        """Go on in another mesh; the parameters are zeros until they are loaded."""
+        if self.root is not None:
+            self.root.forget()
+        if self.group is not None:
+            self.group.regroup(mesh)
 
     def arrived(self, group: ParameterGroup, p: GroupedParameter) -> None:
         """The gradient of a parameter is there."""

@@ -168,7 +168,7 @@ class DTensor(_Tensor):  # type: ignore[misc]
         if not isinstance(value, DTensor) or value._places != self._places:
             raise TypeError(f"DTensor.data: a DTensor with {self._places} is required")
         _Tensor.data.__set__(self, value.detach().to_local())
-        self._whole = value._whole
+        self._mesh, self._whole = value._mesh, value._whole
 
     @property
     def _local_tensor(self) -> Any:
