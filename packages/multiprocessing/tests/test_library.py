@@ -48,7 +48,6 @@ def test_any_tensor_type_travels() -> None:
         assert "plait_core" not in sys.modules
     """
     subprocess.run([sys.executable, "-c", code], check=True)
-    assert mp.__version__ == "0.1.0"
 
 
 NO_MEMORY = """if True:
