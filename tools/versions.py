@@ -3,8 +3,8 @@
     python tools/versions.py           # check
     python tools/versions.py 0.3.0     # write
 
-A version stands in ``pyproject.toml`` (with the requirements of packages on one another), as
-``__version__`` in the package, and in the plug-in's description in ``cpp``. plait-torch has
+A version stands in ``pyproject.toml`` (with the requirements on our packages, also those of
+examples), as ``__version__`` in the package, and in the plug-in's description in ``cpp``. plait-torch has
 PyTorch's version with a fourth number, which each new version raises by one.
 """
 
@@ -37,6 +37,8 @@ def places(root: pathlib.Path = ROOT) -> Iterator[tuple[str, pathlib.Path, re.Pa
         yield name, package.folder / "src" / package.module / "__init__.py", _OF_MODULE
         for file in sorted((package.folder / "cpp").rglob("plugin.cpp")):
             yield name, file, _OF_PLUGIN
+    for file in sorted((root / "examples").glob("*/pyproject.toml")):
+        yield UMBRELLA, file, _REQUIRED
 
 
 def version(name: str = UMBRELLA, root: pathlib.Path = ROOT) -> str:

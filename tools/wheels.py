@@ -9,6 +9,9 @@ compiler, the flags and the Python. Packages build from copies of the tracked fi
 ``.wheels/<flavour>/objects``; the newest wheels are also in ``.wheels`` itself. A plait package
 never comes from an index: builds run with ``--no-index`` and see each other through
 ``.wheels/<flavour>/site``.
+
+``--python`` may be the Python of another machine that runs under emulation (tools/other_systems.py
+makes one), with a cross compiler in ``CC`` and ``CXX``: then wheels are for that machine.
 """
 
 from __future__ import annotations
@@ -60,8 +63,12 @@ class Builder:
 
     def __post_init__(self) -> None:
         self.packages = load_all(self.root)
-        self.tag = self._ask("import sys; print('cp%d%d' % sys.version_info[:2])")
-        name = f"{self.tag}-{self.flavour}" if self.flavour else self.tag
+        said = self._ask(
+            "import platform, sys; print('cp%d%d' % sys.version_info[:2], platform.machine())"
+        )
+        self.tag, self.machine = said.split()
+        machine = self.machine if self.machine != platform.machine() else ""
+        name = "-".join(filter(None, [self.tag, machine, self.flavour]))
         self.folder = self.root / ".wheels" / name
         self.flags = " ".join(
             filter(None, [os.environ.get("PLAIT_BUILD_FLAGS", ""), FLAVOURS[self.flavour]])
@@ -87,7 +94,7 @@ class Builder:
     def key(self, name: str, only: Sequence[str] = ()) -> str:
         """Return the hash of everything that a package's wheel depends on."""
         package = self.packages[name]
-        key = hashlib.sha256(f"{self.tag} {platform.machine()}".encode())
+        key = hashlib.sha256(f"{self.tag} {self.machine}".encode())
         if package.compiled:
             settings = [self.flags, os.environ.get("PLAIT_BUILD_WERROR", ""), *_compilers()]
             key.update(repr(settings).encode())
