@@ -5,8 +5,8 @@
 
 Each folder of ``packages/abi/tests/headers`` holds the header of one version. Every struct of it
 must begin with the same fields at the same offsets in today's header, every enumerator must have
-its value, and the frozen structs must not grow. `docs/design/0019` has the rules. ``--store`` stores
-today's header as that of its version; once that version is released, it stays as it is.
+its value, and the frozen structs must not grow. `docs/design/0019` has the rules. ``--store``
+stores today's header as that of its version; once that version is released, it stays as it is.
 """
 
 from __future__ import annotations

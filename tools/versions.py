@@ -4,8 +4,8 @@
     python tools/versions.py 0.3.0     # write
 
 A version stands in ``pyproject.toml`` (with the requirements on our packages, also those of
-examples), as ``__version__`` in the package, and in the plug-in's description in ``cpp``. plait-torch has
-PyTorch's version with a fourth number, which each new version raises by one.
+examples), as ``__version__`` in the package, and in the plug-in's description in ``cpp``.
+plait-torch has PyTorch's version with a fourth number, which each new version raises by one.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def version(name: str = UMBRELLA, root: pathlib.Path = ROOT) -> str:
     file = load_all(root)[name].folder / "pyproject.toml"
     found = _DECLARED.search(file.read_text(encoding="utf-8"))
     if found is None:
-        raise ValueError(f"{file}: a line version = \"...\" is required")
+        raise ValueError(f'{file}: a line version = "..." is required')
     return found[1]
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import plait_abi
-import plait_multiprocessing as mp
 
 HERE = Path(__file__).parent
 
