@@ -7,7 +7,7 @@ import plait_abi
 project = "plait"
 author = "the plait authors"
 copyright = "2026, the plait authors"
-release = version = "0.1.0"
+release = version = plait_abi.__version__
 
 extensions = [
     "myst_parser",
