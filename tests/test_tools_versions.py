@@ -36,6 +36,7 @@ def test_the_repository_agrees() -> None:
         ("packages/torch/pyproject.toml", '"plait~={}"', '"plait~=9.9.9"'),
         ("packages/core/src/plait_core/__init__.py", '"{}"', '"9.9.9"'),
         ("packages/core/cpp/kernel/plugin.cpp", '"{}"', '"9.9.9"'),
+        ("packages/abi/src/plait_abi/pkgconfig/plait-abi.pc", "Version: {}", "Version: 9.9.9"),
         ("examples/tape/pyproject.toml", '"plait-ops~={}"', '"plait-ops~=9.9.9"'),
     ],
 )

@@ -116,6 +116,10 @@ def emulated_python(folder: pathlib.Path, suite: str) -> pathlib.Path:
             shutil.rmtree(path, ignore_errors=True)
     shutil.rmtree(folder / "var")
     real = program.resolve()
+    # Debian's pyconfig.h includes the processor's one from a folder that its compilers search.
+    headers = folder / "usr" / "include"
+    (own,) = headers.glob(f"*-linux-gnu/{real.name}/pyconfig.h")
+    shutil.copyfile(own, headers / real.name / "pyconfig.h")
     binary = real.rename(real.with_name(f"{real.name}-of-aarch64"))
     call = f'exec {_emulator()} -L "{folder}" -0 "$0" "{binary}" "$@"'
     real.write_text(f"#!/bin/sh\n{call}\n", encoding="utf-8")

@@ -46,6 +46,8 @@ STEPS = ("sdists", "wheels", "environments", "debian", "aarch64", "changelog")
 MUST_RUN = ("3.10", "3.12", "3.14")
 INSTALLED = ("plait", "torch", "conformance")  # others need a library or a cluster of the machine
 TEST_TOOLS = ("pytest>=8",)
+# in the folder of the quick tests, where processes that the tests spawn find their modules
+PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "quick")
 # what plait's libraries find by name at run time is never copied into a wheel
 NOT_GRAFTED = "libplait_*.so*"
 CROSS = {"CC": other_systems.CROSS[0], "CXX": other_systems.CROSS[1]}
@@ -69,12 +71,18 @@ class Row:
     seconds: float
 
 
-def run(command: Sequence[object], **more: str) -> str:
+def run(command: Sequence[object], folder: pathlib.Path = ROOT, **more: str) -> str:
     """Run a command and return what it printed; `Failed` with its end where it fails."""
     words = [str(word) for word in command]
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | more
     done = subprocess.run(
-        words, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        words,
+        cwd=folder,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
     )
     if done.returncode != 0:
         raise Failed(f"{' '.join(words[:8])} ... failed:\n{done.stdout[-6000:]}")
@@ -282,8 +290,7 @@ class Release:
         places = ["--no-index", "--find-links", made, "--find-links", house]
         pip(inside, "install", "--quiet", *places, *names, *TEST_TOOLS)
         tests = quick_tests(folder / "quick-tests")
-        settings = ["-q", "-p", "no:cacheprovider", "-c", tests / "pyproject.toml"]
-        return _passed(run([inside, "-m", "pytest", *settings, tests / "quick"]))
+        return _passed(run([inside, *PYTEST], tests))
 
     def _environment(self, version: str) -> str:
         if version not in self.found:
@@ -314,8 +321,7 @@ class Release:
         self._inside(root, "/usr/bin/python3", "-m", "venv", "/work/env")
         install = ["-m", "pip", "install", "--quiet", "--no-index", "--find-links", *places]
         self._inside(root, python, *install, *names, *TEST_TOOLS)
-        settings = ["-q", "-p", "no:cacheprovider", "-c", "/work/tests/pyproject.toml"]
-        said = self._inside(root, python, "-m", "pytest", *settings, "/work/tests/quick")
+        said = self._inside(root, "env", "-C", "/work/tests", python, *PYTEST)
         return f"Python {version}: {_passed(said)}"
 
     def _inside(self, root: pathlib.Path, *command: str) -> str:

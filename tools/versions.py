@@ -4,7 +4,7 @@
     python tools/versions.py 0.3.0     # write
 
 A version stands in ``pyproject.toml`` (with the requirements on our packages, also those of
-examples), as ``__version__`` in the package, and in the plug-in's description in ``cpp``.
+examples), as ``__version__`` in the package, in the plug-in's description in ``cpp``, and in files of pkg-config.
 plait-torch has PyTorch's version with a fourth number, which each new version raises by one.
 """
 
@@ -26,6 +26,7 @@ _NUMBERS = r"\d+(?:\.\d+)+"
 _DECLARED = re.compile(rf'(?m)^version = "({_NUMBERS})"$')
 _REQUIRED = re.compile(rf'"plait(?:-(?!torch)[a-z]+)?~=({_NUMBERS})"')
 _OF_MODULE = re.compile(rf'(?m)^__version__ = "({_NUMBERS})"$')
+_OF_PKGCONFIG = re.compile(rf"(?m)^Version: ({_NUMBERS})$")
 _OF_PLUGIN = re.compile(rf'"({_NUMBERS})"')
 
 
@@ -37,6 +38,8 @@ def places(root: pathlib.Path = ROOT) -> Iterator[tuple[str, pathlib.Path, re.Pa
         yield name, package.folder / "src" / package.module / "__init__.py", _OF_MODULE
         for file in sorted((package.folder / "cpp").rglob("plugin.cpp")):
             yield name, file, _OF_PLUGIN
+        for file in sorted((package.folder / "src").glob("*/pkgconfig/*.pc")):
+            yield name, file, _OF_PKGCONFIG
     for file in sorted((root / "examples").glob("*/pyproject.toml")):
         yield UMBRELLA, file, _REQUIRED
 
