@@ -4,8 +4,9 @@
     python tools/versions.py 0.3.0     # write
 
 A version stands in ``pyproject.toml`` (with the requirements on our packages, also those of
-examples), as ``__version__`` in the package, in the plug-in's description in ``cpp``, and in files of pkg-config.
-plait-torch has PyTorch's version with a fourth number, which each new version raises by one.
+examples), as ``__version__`` in the package, in the plug-in's description in ``cpp``, and in files
+of pkg-config. plait-torch has PyTorch's version with a fourth number, which each new version raises
+by one.
 """
 
 from __future__ import annotations
