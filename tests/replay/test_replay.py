@@ -1,8 +1,8 @@
 """Calls that were recorded in the reproducible mode give the same bits elsewhere, without Python.
 
 The libraries are compiled for aarch64 and run under QEMU's user-mode emulation. That needs a cross
-compiler and the emulator (Debian: g++-aarch64-linux-gnu, qemu-user or qemu-user-static); PLAIT_REPLAY_CXX and
-PLAIT_REPLAY_RUN name others.
+compiler and the emulator (Debian: g++-aarch64-linux-gnu, qemu-user or qemu-user-static);
+PLAIT_REPLAY_CXX and PLAIT_REPLAY_RUN name others.
 """
 
 from __future__ import annotations
