@@ -268,7 +268,7 @@ class Release:
 
     # ---- trying them -----------------------------------------------------------------------------
 
-    def _others(self, python: object, version: str, more: Sequence[str] = ()) -> pathlib.Path:
+    def _others(self, python: str, version: str, more: Sequence[str] = ()) -> pathlib.Path:
         """Return a folder with wheels of other projects' packages for a Python."""
         house = self.scratch / f"others-{version}"
         needed = set(more) | set(TEST_TOOLS)
@@ -277,7 +277,9 @@ class Release:
         mark, wanted = house / "needed.txt", "\n".join(sorted(needed))
         if not mark.exists() or not set(wanted.splitlines()) <= set(mark.read_text().splitlines()):
             shutil.rmtree(house, ignore_errors=True)
-            pip(python, "download", "--quiet", "--only-binary=:all:", "-d", house, *sorted(needed))
+            # a Python of Debian's has no pip
+            tools = Builder(python).tools()
+            pip(tools, "download", "--quiet", "--only-binary=:all:", "-d", house, *sorted(needed))
             mark.write_text(wanted)
         return house
 
@@ -344,7 +346,7 @@ class Release:
         finally:
             for name, value in before.items():
                 os.environ.pop(name) if value is None else os.environ.update({name: value})
-        house = self._others(python, "aarch64")
+        house = self._others(str(python), "aarch64")
         tried = self._tried(python, self.wheels, house, self.scratch / "env-aarch64")
         return f"{said}; {tried}"
 
