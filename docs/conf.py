@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))  # reference_links
 project = "plait"
 author = "the plait authors"
 copyright = "2026, the plait authors"
-release = version = "0.1.0"
+release = version = plait_abi.__version__
 
 extensions = [
     "myst_nb",  # reads Markdown, and runs the pages whose head names a kernel

@@ -30,6 +30,17 @@ def test_todays_header_breaks_none_that_is_stored() -> None:
     assert check_abi.check() == []
 
 
+def test_the_header_of_todays_version_is_stored(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "0.3").symlink_to(check_abi.STORED / "0.3")
+    (line,) = check_abi.check(tmp_path)
+    version = check_abi.version()
+    assert line.startswith(f"{version}: no header of this version is stored; ")
+    assert check_abi.store(tmp_path) == tmp_path / version
+    assert check_abi.check(tmp_path) == []
+    names = sorted(path.name for path in (tmp_path / version / "plait").iterdir())
+    assert names == ["abi.h", "dlpack.h"]
+
+
 def test_a_field_at_the_end_is_no_break() -> None:
     assert changed(g=(16, 8)) == []
 

@@ -1,26 +1,30 @@
 """Fail where the header of the C ABI breaks what was compiled against an older one.
 
     python tools/check_abi.py
+    python tools/check_abi.py --store
 
 Each folder of ``packages/abi/tests/headers`` holds the header of one version. Every struct of it
 must begin with the same fields at the same offsets in today's header, every enumerator must have
-its value, and the frozen structs must not grow. `docs/design/0019` has the rules.
+its value, and the frozen structs must not grow. `docs/design/0019` has the rules. ``--store``
+stores today's header as that of its version; once that version is released, it stays as it is.
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from package_graph import ROOT
 
-__all__ = ["FROZEN", "Layout", "check", "compare", "layout", "main", "structs"]
+__all__ = ["FROZEN", "Layout", "check", "compare", "layout", "main", "store", "structs", "version"]
 
 INCLUDE = ROOT / "packages" / "abi" / "src" / "plait_abi" / "include"
 STORED = ROOT / "packages" / "abi" / "tests" / "headers"
@@ -28,6 +32,7 @@ FROZEN = ("plait_header", "plait_object", "plait_value", "plait_site")
 """What is passed by value, or lies in arrays without a stride: it never grows."""
 
 _STRUCT = re.compile(r"typedef struct (\w+) \{(.*?)\n?\} \1;", re.DOTALL)
+_VERSION = re.compile(r"#define PLAIT_ABI_M(?:AJOR|INOR) (\d+)")
 _ENUMERATOR = re.compile(r"\b(PLAIT_[A-Z0-9_]+)\b(?=\s*(?:=|,|\}))")
 
 
@@ -66,6 +71,21 @@ def structs(header: pathlib.Path) -> dict[str, list[str]]:
     """Return the structs of a header and the names of their fields, in order."""
     text = _declarations(header)
     return {name: list(_field_names(body)) for name, body in _STRUCT.findall(text)}
+
+
+def version(include: pathlib.Path = INCLUDE) -> str:
+    """Return the version of ``include``/plait/abi.h, as ``0.4``."""
+    header = include / "plait" / "abi.h"
+    return ".".join(_VERSION.findall(header.read_text(encoding="utf-8")))
+
+
+def store(stored: pathlib.Path = STORED, include: pathlib.Path = INCLUDE) -> pathlib.Path:
+    """Store today's header and the one that it includes; return their folder."""
+    folder = stored / version(include)
+    (folder / "plait").mkdir(parents=True, exist_ok=True)
+    for name in ("abi.h", "dlpack.h"):
+        shutil.copyfile(include / "plait" / name, folder / "plait" / name)
+    return folder
 
 
 def _enumerators(header: pathlib.Path) -> list[str]:
@@ -141,19 +161,25 @@ def check(stored: pathlib.Path = STORED, include: pathlib.Path = INCLUDE) -> lis
     """Return one line for every break with a stored header, with the version of that header."""
     today = layout(include)
     versions = sorted(folder for folder in stored.iterdir() if folder.is_dir())
-    if not versions:
-        return [f"{stored}: no header is stored"]
-    return [
+    now = version(include)
+    broken = [
         f"{folder.name}: {line}" for folder in versions for line in compare(layout(folder), today)
     ]
+    if now not in [folder.name for folder in versions]:
+        broken.append(f"{now}: no header of this version is stored; tools/check_abi.py --store")
+    return broken
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
     """Print what breaks; the exit status is 1 if anything does."""
+    parser = argparse.ArgumentParser("tools/check_abi.py")
+    parser.add_argument("--store", action="store_true", help="store today's header")
+    if parser.parse_args(arguments).store:
+        print(store())
     broken = check()
     print("\n".join(broken))
     return bool(broken)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -9,6 +9,9 @@ compiler, the flags and the Python. Packages build from copies of the tracked fi
 ``.wheels/<flavour>/objects``; the newest wheels are also in ``.wheels`` itself. A plait package
 never comes from an index: builds run with ``--no-index`` and see each other through
 ``.wheels/<flavour>/site``.
+
+``--python`` may be the Python of another machine that runs under emulation (tools/other_systems.py
+makes one), with a cross compiler in ``CC`` and ``CXX``: then wheels are for that machine.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from contextlib import contextmanager
 
 from package_graph import ROOT, Package, build_order, closure, load_all
 
-__all__ = ["FLAVOURS", "Builder", "build_wheels"]
+__all__ = ["BUILD_TOOLS", "FLAVOURS", "Builder", "build_wheels", "copy_sources", "source_files"]
 
 FLAVOURS = {
     "": "",
@@ -47,7 +50,8 @@ FLAVOURS = {
 BUILD_TOOLS = ("setuptools>=77", "pybind11>=2.13", "numpy")
 # The parts of abi that other packages' builds use; changes of its runtime do not rebuild them.
 ABI_SHARED = ("src/plait_abi/include/", "src/plait_abi/build/")
-LEFT_OUT = ("tests/", "build/", "dist/")
+MADE = ("build/", "dist/")
+LEFT_OUT = ("tests/", *MADE)
 
 
 @dataclasses.dataclass
@@ -60,8 +64,13 @@ class Builder:
 
     def __post_init__(self) -> None:
         self.packages = load_all(self.root)
-        self.tag = self._ask("import sys; print('cp%d%d' % sys.version_info[:2])")
-        name = f"{self.tag}-{self.flavour}" if self.flavour else self.tag
+        said = self._ask(
+            "import platform as p, sys; "
+            "print('cp%d%d%s' % (*sys.version_info[:2], sys.abiflags), p.machine())"
+        )
+        self.tag, self.machine = said.split()
+        machine = self.machine if self.machine != platform.machine() else ""
+        name = "-".join(filter(None, [self.tag, machine, self.flavour]))
         self.folder = self.root / ".wheels" / name
         self.flags = " ".join(
             filter(None, [os.environ.get("PLAIT_BUILD_FLAGS", ""), FLAVOURS[self.flavour]])
@@ -87,7 +96,7 @@ class Builder:
     def key(self, name: str, only: Sequence[str] = ()) -> str:
         """Return the hash of everything that a package's wheel depends on."""
         package = self.packages[name]
-        key = hashlib.sha256(f"{self.tag} {platform.machine()}".encode())
+        key = hashlib.sha256(f"{self.tag} {self.machine}".encode())
         if package.compiled:
             settings = [self.flags, os.environ.get("PLAIT_BUILD_WERROR", ""), *_compilers()]
             key.update(repr(settings).encode())
@@ -126,7 +135,7 @@ class Builder:
 
     def _build(self, package: Package, folder: pathlib.Path) -> None:
         stage = self.folder / "stage" / package.name
-        _mirror(package.folder, source_files(package.folder), stage)
+        copy_sources(package.folder, source_files(package.folder), stage)
         unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
         seen = [str(self.site(name)) for name in self.packages]
         environment = dict(
@@ -135,7 +144,7 @@ class Builder:
             PLAIT_BUILD_DIR=str(self.folder / "objects"),
             PLAIT_BUILD_FLAGS=self.flags,
         )
-        command = [str(self._tools()), "-m", "pip", "wheel", "--no-build-isolation", "--no-deps"]
+        command = [str(self.tools()), "-m", "pip", "wheel", "--no-build-isolation", "--no-deps"]
         command += ["--no-index", "--no-cache-dir", "-w", str(unfinished), str(stage)]
         log = self.folder / f"{package.name}.log"
         with log.open("w") as output:
@@ -152,7 +161,7 @@ class Builder:
             raise SystemExit(f"wheels: building {package.distribution} failed; see {log}")
         unfinished.replace(folder)
 
-    def _tools(self) -> pathlib.Path:
+    def tools(self) -> pathlib.Path:
         """Return a Python that has the build tools, made on first use."""
         folder = self.folder / "builder"
         python = folder / "bin" / "python"
@@ -175,7 +184,7 @@ class Builder:
         fresh = site.with_name(f"{site.name}.{os.getpid()}")
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(fresh)
-        _mirror(fresh, [path for path in fresh.rglob("*") if path.is_file()], site)
+        copy_sources(fresh, [path for path in fresh.rglob("*") if path.is_file()], site)
         shutil.rmtree(fresh)
         mark.write_text(str(wheel))
 
@@ -198,8 +207,10 @@ class Builder:
             yield
 
 
-def source_files(folder: pathlib.Path) -> list[pathlib.Path]:
-    """Return the files of a package that a wheel is made from: no tests, nothing ignored."""
+def source_files(folder: pathlib.Path, *, tests: bool = False) -> list[pathlib.Path]:
+    """Return the files of a package that a wheel is made from: nothing ignored, and no tests unless
+    asked for.
+    """
     listed = (
         subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "."],
@@ -216,10 +227,11 @@ def source_files(folder: pathlib.Path) -> list[pathlib.Path]:
     else:
         # an unpacked archive has no build results, except those of builds in place
         files = [path for path in folder.rglob("*") if not _made(path)]
+    left_out = MADE if tests else LEFT_OUT
     return sorted(
         path
         for path in set(files)
-        if path.is_file() and not path.relative_to(folder).as_posix().startswith(LEFT_OUT)
+        if path.is_file() and not path.relative_to(folder).as_posix().startswith(left_out)
     )
 
 
@@ -228,7 +240,7 @@ def _made(path: pathlib.Path) -> bool:
     return made or any(part.endswith((".egg-info", "__pycache__")) for part in path.parts)
 
 
-def _mirror(source: pathlib.Path, files: Sequence[pathlib.Path], target: pathlib.Path) -> None:
+def copy_sources(source: pathlib.Path, files: Sequence[pathlib.Path], target: pathlib.Path) -> None:
     """Make ``target`` hold exactly ``files``; equal ones keep their time, so builds stay small."""
     wanted = {file.relative_to(source) for file in files}
     for path in sorted(target.rglob("*"), reverse=True):

@@ -18,7 +18,8 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import check_abi  # noqa: E402  (found through the line above)
 
-GUARD = "#if PLAIT_TARGET >= PLAIT_VERSION(0, 4)"
+MAJOR, MINOR = (int(number) for number in check_abi.version().split("."))
+GUARD = f"#if PLAIT_TARGET >= PLAIT_VERSION({MAJOR}, {MINOR + 1})"
 
 
 def _replaced(text: str, old: str, new: str) -> str:
@@ -27,7 +28,7 @@ def _replaced(text: str, old: str, new: str) -> str:
 
 
 def grow_header(text: str) -> str:
-    """Return abi.h as version 0.4 could be."""
+    """Return abi.h as the next minor version could be."""
     for name in check_abi.structs(check_abi.INCLUDE / "plait" / "abi.h"):
         if name in check_abi.FROZEN:
             continue
@@ -35,7 +36,8 @@ def grow_header(text: str) -> str:
             rf"\n?\}} {name};", f"\n{GUARD}\n  uint64_t grown[3];\n#endif\n}} {name};", text
         )
         assert count == 1, name
-    text = _replaced(text, "#define PLAIT_ABI_MINOR 3", "#define PLAIT_ABI_MINOR 4")
+    define = "#define PLAIT_ABI_MINOR"
+    text = _replaced(text, f"{define} {MINOR}", f"{define} {MINOR + 1}")
     return _replaced(
         text,
         "typedef const plait_header *const *plait_role;",

@@ -1,5 +1,5 @@
-"""Components of version 0.3 run on a later runtime: engine, kernels, optimizers, and plug-ins that
-are compiled against the stored header.
+"""Components run on a runtime of the next minor version: engine, kernels and optimizers of today,
+and plug-ins that are compiled for each version whose header is stored.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import check_abi
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-STORED = ROOT / "packages" / "abi" / "tests" / "headers" / "0.3"
+VERSIONS = sorted(folder.name for folder in check_abi.STORED.iterdir())
+MAJOR, MINOR = (int(number) for number in check_abi.version().split("."))
 PLUGINS = ROOT / "examples" / "plugins"
 
 
@@ -51,11 +52,14 @@ print(plait_abi.__path__[0], major, minor)
 """
 
 
-def test_the_runtime_is_later_and_no_layout_broke(later_runtime: pathlib.Path) -> None:
-    assert run(later_runtime, "-c", VERSION).split() == [f"{later_runtime}/plait_abi", "0", "4"]
-    old, new = (
-        check_abi.layout(folder) for folder in (STORED, later_runtime / "plait_abi/include")
-    )
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_runtime_is_later_and_no_layout_broke(
+    later_runtime: pathlib.Path, version: str
+) -> None:
+    words = [f"{later_runtime}/plait_abi", str(MAJOR), str(MINOR + 1)]
+    assert run(later_runtime, "-c", VERSION).split() == words
+    folders = (check_abi.STORED / version, later_runtime / "plait_abi" / "include")
+    old, new = (check_abi.layout(folder) for folder in folders)
     assert not list(check_abi.compare(old, new))
     assert all(new.sizes[name] > old.sizes[name] for name in set(old.sizes) - {*check_abi.FROZEN})
 
@@ -87,14 +91,16 @@ print("ran", pc.memory_stats()["live_bytes"] > 0)
     "name", ["allocator", "device", "executor", "matmul", "observer", "operator"]
 )
 @pytest.mark.parametrize("header", ["stored", "target"])
+@pytest.mark.parametrize("version", VERSIONS)
 def test_plugins_run(
-    later_runtime: pathlib.Path, tmp_path: pathlib.Path, name: str, header: str
+    later_runtime: pathlib.Path, tmp_path: pathlib.Path, name: str, header: str, version: str
 ) -> None:
     if header == "stored":
-        library = compiled(name, STORED, tmp_path)
+        library = compiled(name, check_abi.STORED / version, tmp_path)
     else:
         include = later_runtime / "plait_abi" / "include"
-        library = compiled(name, include, tmp_path, "-DPLAIT_TARGET=PLAIT_VERSION(0,3)")
+        target = f"-DPLAIT_TARGET=PLAIT_VERSION({version.replace('.', ',')})"
+        library = compiled(name, include, tmp_path, target)
     assert run(later_runtime, "-c", SCRIPT, str(library)).split() == ["ran", "True"]
 
 
@@ -107,7 +113,7 @@ def test_plugins_for_a_later_runtime_are_refused_by_todays(
     code = f"import plait_core, plait_abi; plait_abi.load({str(library)!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 1
-    assert f"example-{name} was built for plait ABI 0.4" in done.stderr
+    assert f"example-{name} was built for plait ABI {MAJOR}.{MINOR + 1}" in done.stderr
     assert "PLAIT_TARGET" in done.stderr
 
 

@@ -1,8 +1,8 @@
 """Calls that were recorded in the reproducible mode give the same bits elsewhere, without Python.
 
 The libraries are compiled for aarch64 and run under QEMU's user-mode emulation. That needs a cross
-compiler and the emulator (Debian: g++-aarch64-linux-gnu, qemu-user); PLAIT_REPLAY_CXX and
-PLAIT_REPLAY_RUN name others.
+compiler and the emulator (Debian: g++-aarch64-linux-gnu, qemu-user or qemu-user-static);
+PLAIT_REPLAY_CXX and PLAIT_REPLAY_RUN name others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ import plait_optim
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 CXX = os.environ.get("PLAIT_REPLAY_CXX", "aarch64-linux-gnu-g++")
-RUN = os.environ.get("PLAIT_REPLAY_RUN", "qemu-aarch64 -L /usr/aarch64-linux-gnu")
+EMULATOR = next(filter(shutil.which, ("qemu-aarch64", "qemu-aarch64-static")), "qemu-aarch64")
+RUN = os.environ.get("PLAIT_REPLAY_RUN", f"{EMULATOR} -L /usr/aarch64-linux-gnu")
 FLAGS = ("-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{plait_abi.paths()['include']}")
 PACKAGES = ("abi", "ops", "core", "optim")
 FEWEST_CALLS = 5000  # so that no part of the recording is lost unseen

@@ -26,5 +26,5 @@ plait_status init(const plait_runtime *runtime, const plait_plugin *who) {
 }  // namespace plait::autograd
 
 extern "C" __attribute__((visibility("default")))
-const plait_plugin plait_plugin_v1{PLAIT_HEADER(plait_plugin), "plait_autograd",      "0.1.0",
+const plait_plugin plait_plugin_v1{PLAIT_HEADER(plait_plugin), "plait_autograd",      "0.2.0",
                                    PLAIT_PLUGIN_DEFAULT,       plait::autograd::init, nullptr};

@@ -98,7 +98,7 @@ uint32_t plait_mpi_lost(uint32_t *ranks, uint32_t room) {
 extern "C" __attribute__((visibility("default")))
 const plait_plugin plait_plugin_v1{PLAIT_HEADER(plait_plugin),
                                    "plait_mpi",
-                                   "0.1.0",
+                                   "0.2.0",
                                    0,  // it is chosen by its name
                                    init,
                                    nullptr};

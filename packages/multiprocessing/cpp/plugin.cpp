@@ -18,7 +18,7 @@ plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
 extern "C" __attribute__((visibility("default")))
 const plait_plugin plait_plugin_v1{PLAIT_HEADER(plait_plugin),
                                    "plait_multiprocessing",
-                                   "0.1.0",
+                                   "0.2.0",
                                    PLAIT_PLUGIN_DEFAULT,
                                    plait::multiprocessing::init,
                                    plait::multiprocessing::stop_collectives};

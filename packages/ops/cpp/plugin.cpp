@@ -9,5 +9,5 @@ plait_status init(const plait_runtime *runtime, const plait_plugin *) {
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const plait_plugin plait_plugin_v1;
-const plait_plugin plait_plugin_v1{PLAIT_HEADER(plait_plugin), "plait_ops", "0.1.0",
+const plait_plugin plait_plugin_v1{PLAIT_HEADER(plait_plugin), "plait_ops", "0.2.0",
                                    PLAIT_PLUGIN_DEFAULT,       init,        nullptr};

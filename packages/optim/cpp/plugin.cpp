@@ -32,5 +32,5 @@ const Loops &loops() { return *chosen; }
 }  // namespace plait::optim
 
 extern "C" __attribute__((visibility("default")))
-const plait_plugin plait_plugin_v1 = {PLAIT_HEADER(plait_plugin), "plait_optim",      "0.1.0",
+const plait_plugin plait_plugin_v1 = {PLAIT_HEADER(plait_plugin), "plait_optim",      "0.2.0",
                                       PLAIT_PLUGIN_DEFAULT,       plait::optim::init, nullptr};

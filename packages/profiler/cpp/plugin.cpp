@@ -44,7 +44,7 @@ using namespace plait::profiler;
 #define PLAIT_EXPORT extern "C" __attribute__((visibility("default")))
 
 PLAIT_EXPORT const plait_plugin plait_plugin_v1 = {
-    PLAIT_HEADER(plait_plugin), "plait_profiler", "0.1.0", 0, init, nullptr};
+    PLAIT_HEADER(plait_plugin), "plait_profiler", "0.2.0", 0, init, nullptr};
 
 PLAIT_EXPORT plait_status plait_profiler_start(uint64_t kinds, uint64_t capacity, int stacks,
                                                plait_profiler_session **out) {

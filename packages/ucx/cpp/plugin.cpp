@@ -196,7 +196,7 @@ PLAIT_EXPORT void plait_ucx_disconnect() { plait::ucx::quiesce(); }
 
 PLAIT_EXPORT const plait_plugin plait_plugin_v1{PLAIT_HEADER(plait_plugin),
                                                 "plait_ucx",
-                                                "0.1.0",
+                                                "0.2.0",
                                                 0,  // it is chosen by its name
                                                 plait::ucx::init,
                                                 plait::ucx::quiesce};

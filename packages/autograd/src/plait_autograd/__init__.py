@@ -84,4 +84,4 @@ __all__ = [
     "set_grad_enabled",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -15,7 +15,7 @@
 #endif
 
 #ifndef PLAIT_CORE_VERSION
-#define PLAIT_CORE_VERSION "0.1.0"
+#define PLAIT_CORE_VERSION "0.2.0"
 #endif
 
 extern "C" {

@@ -5,8 +5,8 @@
 namespace plait::core {
 namespace {
 
-// Operators that call libraries whose results depend on the processor: LAPACK and the C library's
-// elementary functions.
+// Operators whose kernels call libraries whose results depend on the processor: LAPACK and the C
+// library's elementary functions. What is made of these operators is refused by them.
 const char *const kLapack[] = {
     "linalg_cholesky",
     "linalg_cholesky_ex",
@@ -37,7 +37,6 @@ const char *const kLapack[] = {
     "linalg_solve",
     "linalg_solve_ex",
     "linalg_matrix_exp",
-    "linalg_pinv",
 };
 const char *const kSpecial[] = {
     "_standard_gamma",
@@ -74,7 +73,6 @@ const char *const kSpecial[] = {
     "special_scaled_modified_bessel_k1",
     "special_spherical_bessel_j0",
     "special_zeta",
-    "dirichlet_sample",
 };
 // For float64 and complex numbers, of which float32 has functions of its own.
 const char *const kWide[] = {

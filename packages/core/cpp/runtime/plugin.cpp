@@ -2,7 +2,7 @@
 #include "core.hpp"
 
 #ifndef PLAIT_CORE_VERSION
-#define PLAIT_CORE_VERSION "0.1.0"
+#define PLAIT_CORE_VERSION "0.2.0"
 #endif
 
 namespace {

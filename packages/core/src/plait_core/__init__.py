@@ -171,7 +171,7 @@ from plait_core._views import narrow_copy
 if _typing.TYPE_CHECKING:
     from plait_core._operators import *  # type: ignore[assignment]  # noqa: F403
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "istft",

@@ -166,7 +166,7 @@ __all__ = [
     "send_object_list",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # names that need the packages of modules and of the engine, which are imported at their first use
 _LATER = {"DistributedDataParallel": "parallel", "SyncBatchNorm": "nn"}

@@ -123,7 +123,7 @@ __all__ = [
     "trim",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 Array = _DEFAULT.Array
 Barrier = _DEFAULT.Barrier

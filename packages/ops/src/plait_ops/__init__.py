@@ -18,7 +18,7 @@ import pathlib
 
 __all__ = ["library_path", "load"]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def library_path() -> str:

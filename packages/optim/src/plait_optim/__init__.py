@@ -48,4 +48,4 @@ __all__ = [
     "swa_utils",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

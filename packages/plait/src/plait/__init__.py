@@ -26,7 +26,7 @@ if _typing.TYPE_CHECKING:
 
 __all__ = ["paths", "report", "use"]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # names from the engine's package; all others are from core
 _FROM_AUTOGRAD = frozenset(

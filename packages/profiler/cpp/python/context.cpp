@@ -83,12 +83,13 @@ PyObject *leave_module(PyObject *, PyObject *const *args, Py_ssize_t n) {
 // Sets what describes modules; None forgets all of them.
 PyObject *name_modules(PyObject *, PyObject *function) {
   naming++;
-  std::map<std::pair<uint32_t, PyObject *>, Named> last;  // a module's end may run any code
-  last.swap(names);
-  for (const auto &[key, name] : last) {
-    Py_DECREF(key.second);
-    Py_DECREF(name.path);
+  std::vector<PyObject *> last;  // a module's end may run any code, so `names` is empty by then
+  for (const auto &[key, name] : names) {
+    last.push_back(key.second);
+    last.push_back(name.path);
   }
+  names.clear();
+  for (PyObject *object : last) Py_DECREF(object);
   if (function == Py_None) {
     Py_CLEAR(describe);
   } else {

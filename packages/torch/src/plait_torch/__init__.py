@@ -24,6 +24,6 @@ from plait_torch._finder import install, installed, uninstall
 from plait_torch._missing import MissingModule, MissingName
 from plait_torch._program import run
 
-__version__ = "2.13.0.1"
+__version__ = "2.13.0.2"
 
 __all__ = ["MissingModule", "MissingName", "install", "installed", "run", "uninstall"]

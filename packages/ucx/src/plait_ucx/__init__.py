@@ -24,4 +24,4 @@ from plait_ucx._library import is_available, library_version
 
 __all__ = ["is_available", "library_version"]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 #define PLAIT_ABI_MAJOR 0
-#define PLAIT_ABI_MINOR 3
+#define PLAIT_ABI_MINOR 4
 
 /* The version that a component is compiled for: that of this header, or an older one (-DPLAIT_TARGET='PLAIT_VERSION(1,0)'),
  * whose structs it then sees. The component runs on runtimes of that version and of later ones. */

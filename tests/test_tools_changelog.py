@@ -1,0 +1,104 @@
+"""Fragments are gathered by package, once, below a version until it is released."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+TOOLS = pathlib.Path(__file__).resolve().parents[1] / "tools"
+sys.path.insert(0, str(TOOLS))
+
+import changelog  # noqa: E402
+
+FIRST = """# Changelog
+What users notice, by version and package. New versions are above.
+
+## 0.2.0 (2026-01-31)
+
+### plait
+- Added the umbrella.
+
+### plait-data
+- Added a loader, which reads
+  with threads.
+- Fixed a hang.
+
+### Documentation
+- Added a guide.
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A repository of two packages with four fragments."""
+    for name in ("plait", "data"):
+        folder = tmp_path / "packages" / name
+        folder.mkdir(parents=True)
+        distribution = "plait" if name == "plait" else f"plait-{name}"
+        text = f'[project]\nname = "{distribution}"\nversion = "0.2.0"\n'
+        (folder / "pyproject.toml").write_text(text)
+    (tmp_path / "changes").mkdir()
+    for name, text in {
+        "README.md": "How to write them.",
+        "plait.umbrella.md": "Added the umbrella.\n",
+        "data.loader.md": "Added a loader, which reads\nwith threads.\n",
+        "data.hang.md": "Fixed a hang.",
+        "docs.guide.md": "Added a guide.\n",
+    }.items():
+        (tmp_path / "changes" / name).write_text(text)
+    # the order of packages does not depend on that of files
+    (tmp_path / "changes" / "data.hang.md").rename(tmp_path / "changes" / "data.zhang.md")
+    return tmp_path
+
+
+def test_fragments_become_a_section(tree: pathlib.Path) -> None:
+    said = changelog.gather(tree, date="2026-01-31")
+    assert said == "changelog: 4 fragments are in CHANGELOG.md, under 0.2.0"
+    assert (tree / "CHANGELOG.md").read_text() == FIRST
+    assert [path.name for path in (tree / "changes").iterdir()] == ["README.md"]
+
+
+def test_without_fragments_nothing_changes(tree: pathlib.Path) -> None:
+    changelog.gather(tree, date="2026-01-31")
+    assert "has no fragments" in changelog.gather(tree, date="2026-02-01")
+    assert (tree / "CHANGELOG.md").read_text() == FIRST
+
+
+def test_a_preview_changes_nothing(tree: pathlib.Path) -> None:
+    before = {path: path.read_bytes() for path in tree.rglob("*") if path.is_file()}
+    assert changelog.gather(tree, keep=True, date="2026-01-31") == FIRST
+    assert {path: path.read_bytes() for path in tree.rglob("*") if path.is_file()} == before
+
+
+def test_later_fragments_join_the_section(tree: pathlib.Path) -> None:
+    changelog.gather(tree, date="2026-01-31")
+    (tree / "changes" / "data.sampler.md").write_text("Added a sampler.")
+    (tree / "changes" / "data.again.md").write_text("Fixed a hang.")  # as it stands there
+    changelog.gather(tree, date="2026-02-01")
+    expected = FIRST.replace("-01-31", "-02-01").replace(
+        "- Fixed a hang.\n", "- Fixed a hang.\n- Added a sampler.\n"
+    )
+    assert (tree / "CHANGELOG.md").read_text() == expected
+
+
+def test_a_later_version_stands_above(tree: pathlib.Path) -> None:
+    changelog.gather(tree, date="2026-01-31")
+    file = tree / "packages/plait/pyproject.toml"
+    file.write_text(file.read_text().replace("0.2.0", "0.3.0"))
+    (tree / "changes" / "data.sampler.md").write_text("Added a sampler.")
+    changelog.gather(tree, date="2026-02-01")
+    section = "## 0.3.0 (2026-02-01)\n\n### plait-data\n- Added a sampler.\n\n## 0.2.0"
+    assert (tree / "CHANGELOG.md").read_text() == FIRST.replace("## 0.2.0", section)
+
+
+def test_a_released_version_takes_no_more(tree: pathlib.Path) -> None:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    commands = [["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--no-verify", "-m", "x"]]
+    for command in [*commands, ["tag", "v0.2.0"]]:
+        subprocess.run(["git", *identity, *command], cwd=tree, check=True)
+    with pytest.raises(ValueError, match=r"0\.2\.0 is released .* tools/versions\.py VERSION"):
+        changelog.gather(tree)
+    assert not (tree / "CHANGELOG.md").exists()

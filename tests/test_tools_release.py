@@ -1,0 +1,146 @@
+"""The parts of a release that can be tried alone: Pythons, quick tests, and what nightly runs."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import interpreters  # noqa: E402
+import nightly  # noqa: E402
+import release  # noqa: E402
+
+
+def _python(path: pathlib.Path, said: str, status: int = 0) -> str:
+    path.write_text(f"#!/bin/sh\necho '{said}'\nexit {status}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_pythons_are_found_by_path_and_by_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    there, named = tmp_path / "there", tmp_path / "named"
+    there.mkdir()
+    named.mkdir()
+    monkeypatch.setenv("PATH", f"{there}:/bin:/usr/bin")
+    _python(there / "python3.12", "3.12 True CPython")
+    _python(there / "python3.14t", "3.14t True CPython")
+    _python(there / "python3", "3.12 True CPython")
+    first = _python(named / "first", "3.12 True CPython")
+    words = [
+        first,
+        _python(named / "old", "3.9 True CPython"),
+        _python(named / "bare", "3.13 False CPython"),
+        _python(named / "pypy", "3.11 True PyPy"),
+        _python(named / "broken", "", 1),
+    ]
+    monkeypatch.setenv("PLAIT_PYTHONS", ":".join(words))
+    found, unusable = interpreters.find()
+    assert found["3.12"].path == first
+    assert found["3.14t"].path == str(there / "python3.14t")
+    assert "3.9" not in found
+    said = "\n".join(unusable)
+    for name, text in (("old", "3.10 or newer"), ("bare", "Python.h"), ("pypy", "CPython is")):
+        assert re.search(rf"{named / name}: .*{re.escape(text)}", said), said
+    assert f"{named / 'broken'}: " in said
+    monkeypatch.setenv("PLAIT_PYTHONS", str(tmp_path / "nothing"))
+    with pytest.raises(ValueError, match="nothing is no program"):
+        interpreters.find()
+
+
+def test_quick_tests_are_all_copied(tmp_path: pathlib.Path) -> None:
+    copied = release.quick_tests(tmp_path / "tests")
+    names = {path.name for path in copied.rglob("test_*.py")}
+    bare = {path.name for path in (ROOT / "packages").glob("*/tests/test_bare_*.py")}
+    assert bare and names == {"test_installed.py", "test_training.py"} | bare
+    assert (copied / "pyproject.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "platform"),
+    [
+        ("plait-0.2.0-py3-none-any.whl", "any"),
+        ("a-1-cp310-cp310-manylinux_2_17_x86_64.manylinux2014_x86_64.whl", "manylinux_2_17_x86_64"),
+    ],
+)
+def test_the_platform_of_a_wheel(name: str, platform: str) -> None:
+    assert release.policy(pathlib.Path(name)) == platform
+
+
+def _release(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, *, allow: bool
+) -> release.Release:
+    only = {"3.12": interpreters.Interpreter("3.12", "/nowhere/python3.12")}
+    monkeypatch.setattr(interpreters, "find", lambda: (only, []))
+    monkeypatch.setattr(release.Release, "_repaired", lambda *arguments: "repaired")
+    monkeypatch.setattr(release.Release, "_others", lambda *arguments: tmp_path)
+    monkeypatch.setattr(release.Release, "_tried", lambda *arguments: "3 passed")
+    return release.Release(tmp_path / "dist", tmp_path, "trixie", allow_missing=allow)
+
+
+@pytest.mark.parametrize("allow", [False, True])
+def test_missing_pythons_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, allow: bool
+) -> None:
+    made = _release(monkeypatch, tmp_path, allow=allow)
+    assert made.run(["environments"]) is allow
+    outcomes = {row.part: row.outcome for row in made.rows}
+    assert outcomes["3.12"] == "3 passed"
+    for version in ("3.10", "3.14"):
+        assert outcomes[version].startswith(f"missing: no Python {version} on PATH")
+    assert "3 passed" in release.table(made.rows)
+
+
+def test_a_failure_does_not_end_the_steps(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = _release(monkeypatch, tmp_path, allow=True)
+
+    def fail(*arguments: object) -> str:
+        raise release.Failed("first line\nthe rest")
+
+    monkeypatch.setattr(release.Release, "_sdists", fail)
+    assert made.run(["sdists", "environments"]) is False
+    assert made.rows[0].outcome == "FAILED: first line"
+    assert made.rows[-1].outcome == "3 passed" or made.rows[2].outcome == "3 passed"
+    assert "the rest" in capsys.readouterr().err
+
+
+def test_every_session_is_run_by_somebody() -> None:
+    """By .ci/run, or by the session nightly, or by hand for the reason that is stated."""
+    text = (ROOT / "noxfile.py").read_text()
+    sessions = set()
+    for decorator, function in re.findall(r"(?m)^(@nox\.session.*\n(?:@.*\n)*)def (\w+)", text):
+        named = re.search(r'name="([a-z-]+)"', decorator)
+        sessions.add(named[1] if named else function)
+    run = (ROOT / ".ci" / "run").read_text()
+    words = " ".join(re.findall(r"(?m)^python3 tools/run\.py (.*)$", run)).split()
+    continuous = set(words) & sessions
+    lists = [continuous, set(nightly.SESSIONS), set(nightly.BY_HAND)]
+    assert set.union(*lists) == sessions
+    assert not set(nightly.BY_HAND) & (set(nightly.SESSIONS) | continuous)
+
+
+def test_the_night_goes_on_after_a_failure(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "program"
+    program.write_text('#!/bin/sh\necho "$@"\ncase "$*" in *growth*) exit 3;; esac\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    monkeypatch.setattr(nightly, "ROOT", tmp_path)
+    monkeypatch.delenv("PLAIT_ARRAY_API_TESTS", raising=False)
+    assert nightly.main(["growth", "array-api", "release"]) == 1
+    *_, growth, arrays, made = capsys.readouterr().out.splitlines()
+    assert growth.endswith("FAILED (3), see results/nightly/growth.log")
+    assert arrays.endswith("left out: PLAIT_ARRAY_API_TESTS names no checkout of the suite")
+    assert made.endswith("passed")
+    said = (tmp_path / "results/nightly/release.log").read_text()
+    assert said.endswith("-s release -- --keep --allow-missing\n")
+    assert nightly.main(["array-api"]) == 0

@@ -1,0 +1,124 @@
+"""Run the sessions that .ci/run leaves out, one after the other, and print a table at the end.
+
+    python tools/nightly.py [--programs] [SESSION ...]
+
+A failure does not end the run, but its exit status. What a session printed is in
+``results/nightly/<session>.log``. Sessions that need what is not here are left out, with the
+reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import pathlib
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+from package_graph import ROOT
+
+__all__ = ["BY_HAND", "SESSIONS", "main", "reason_to_leave_out", "run"]
+
+SESSIONS: dict[str, tuple[str, ...]] = {
+    # the shorter ones first
+    "growth": (),
+    "conformance": (),
+    "replay": (),
+    "sbom": (),
+    "tutorial": (),
+    "jax": (),
+    "races": (),
+    "sanitize": (),
+    "array-api": (),
+    "oracle": (),
+    "coverage": (),
+    "attack": (),
+    "release": ("--keep", "--allow-missing"),
+    "programs": (),
+}
+"""The sessions, and their arguments."""
+BY_HAND = {
+    "dev": "makes the development environment",
+    "format": "changes files",
+    "new-op": "writes files",
+    "nightly": "is this one",
+    "quickstart": "is for newcomers; `tests` runs its program",
+    "bench": "measures",
+    "tune": "measures",
+    "table1": "measures",
+    "library-tests": "needs a checkout of the library that is meant",
+}
+"""The sessions that neither .ci/run nor this file runs, and why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What became of a session."""
+
+    session: str
+    said: str
+    seconds: float
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ran, and not well."""
+        return self.said.startswith("FAILED")
+
+
+def reason_to_leave_out(session: str, *, programs: bool) -> str:
+    """Return why a session cannot run here, or an empty text."""
+    if session == "array-api" and not os.environ.get("PLAIT_ARRAY_API_TESTS"):
+        return "PLAIT_ARRAY_API_TESTS names no checkout of the suite"
+    if session == "programs" and not programs:
+        return "downloads 8 GB: --programs"
+    return ""
+
+
+def run(session: str, logs: pathlib.Path, *, programs: bool) -> Outcome:
+    """Run one session, with its output in a file."""
+    reason = reason_to_leave_out(session, programs=programs)
+    if reason:
+        return Outcome(session, f"left out: {reason}", 0.0)
+    words = [sys.executable, "-m", "nox", "-f", str(ROOT / "noxfile.py"), "-s", session]
+    words += ["--", *SESSIONS[session]] if SESSIONS[session] else []
+    log = logs / f"{session}.log"
+    print(f"nightly: {session}", flush=True)
+    begun = time.monotonic()
+    with log.open("w") as output:
+        done = subprocess.run(words, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, check=False)
+    where = log.relative_to(ROOT) if log.is_relative_to(ROOT) else log
+    said = "passed" if done.returncode == 0 else f"FAILED ({done.returncode}), see {where}"
+    return Outcome(session, said, time.monotonic() - begun)
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """Return the outcomes as aligned text."""
+    width = max(len(one.session) for one in outcomes)
+    return "\n".join(
+        f"{one.session.ljust(width)}  {one.seconds / 60:5.1f} min  {one.said}" for one in outcomes
+    )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the chosen sessions; return 1 if one failed."""
+    parser = argparse.ArgumentParser("tools/nightly.py")
+    parser.add_argument("session", nargs="*", help=f"of {', '.join(SESSIONS)}; default: all")
+    parser.add_argument("--programs", action="store_true", help="run `programs`, too")
+    chosen = parser.parse_args(arguments)
+    unknown = [name for name in chosen.session if name not in SESSIONS]
+    if unknown:
+        parser.error(f"session: one of {', '.join(SESSIONS)} is required, got {unknown[0]}")
+    logs = ROOT / "results" / "nightly"
+    logs.mkdir(parents=True, exist_ok=True)
+    outcomes = [
+        run(session, logs, programs=chosen.programs) for session in chosen.session or SESSIONS
+    ]
+    print(table(outcomes))
+    return 1 if any(one.failed for one in outcomes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
