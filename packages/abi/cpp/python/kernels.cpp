@@ -1,4 +1,6 @@
 // Kernels written in Python: a callable registered as the kernel of an operator (docs/design/0008).
+#include <plait/fork.hpp>
+
 #include <map>
 #include <memory>
 #include <string>
@@ -12,8 +14,8 @@ namespace {
 // call may still use them; so does this struct, but `function` is released when the kernel is
 // closed.
 struct PythonKernel {
-  PyObject *function;
-  uint64_t undo;
+  SharedReference function;
+  uint64_t undo = 0;
 };
 const char *const capsule_name = "plait_abi.kernel";
 
@@ -49,7 +51,7 @@ plait_status run(plait_call *c) {
   auto *kernel = static_cast<PythonKernel *>(c->self->ctx);
   Gil gil;
   drain();
-  Object function(kernel->function ? new_reference(kernel->function) : nullptr);
+  const Object function(kernel->function.get());
   if (!function) return PLAIT_DECLINE;  // the kernel was closed since the call began
   const BelowLayers below(c->thread);
   const uint32_t n_in = c->n_in;
@@ -68,15 +70,18 @@ plait_status run(plait_call *c) {
       Py_TYPE(done.get())->tp_name);
 }
 
+ForkMutex &known_mutex = *new ForkMutex;  // never destroyed, as `all` in export.cpp
+auto &known = *new std::map<std::string, std::unique_ptr<plait_plugin>>;
+
 // One plug-in for each module that registers kernels, so that reports and `detach` can name it.
 const plait_plugin *plugin_of(PyObject *function) {
-  static auto *const known = new std::map<std::string, std::unique_ptr<plait_plugin>>;
   Object module(PyObject_GetAttrString(function, "__module__"));
   if (!module) PyErr_Clear();
   const char *text =
       module && PyUnicode_Check(module.get()) ? PyUnicode_AsUTF8(module.get()) : "python-kernels";
   if (!text) return nullptr;
-  const auto [at, fresh] = known->try_emplace(text);
+  const std::lock_guard<ForkMutex> lock(known_mutex);
+  const auto [at, fresh] = known.try_emplace(text);
   if (fresh)
     at->second.reset(new plait_plugin{PLAIT_HEADER(plait_plugin), at->first.c_str(), PY_VERSION, 0,
                                       nullptr, nullptr});
@@ -104,7 +109,8 @@ PyObject *implement(PyObject *, PyObject *args) {
     return PyErr_Format(PyExc_ValueError, "kernel: %s is a view, which no kernel runs for", name);
   const plait_plugin *who = plugin_of(function);
   if (!who) return nullptr;
-  auto *made = new PythonKernel{new_reference(function), 0};
+  auto *made = new PythonKernel;
+  made->function.exchange(new_reference(function));
   plait_status s = state.runtime->attach(thread, who);
   if (s >= 0)
     s = state.runtime->implement(thread, op, uint32_t(device.device_type), run, made, who,
@@ -118,7 +124,7 @@ PyObject *implement(PyObject *, PyObject *args) {
 PyObject *retract(PyObject *, PyObject *capsule) {
   auto *kernel = static_cast<PythonKernel *>(PyCapsule_GetPointer(capsule, capsule_name));
   if (!kernel) return nullptr;
-  PyObject *function = std::exchange(kernel->function, nullptr);
+  PyObject *function = kernel->function.exchange(nullptr);
   if (!function) Py_RETURN_NONE;
   plait_thread *thread = state.runtime->thread();
   // detaching its plug-in may have removed the kernel before

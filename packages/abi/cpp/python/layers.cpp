@@ -9,7 +9,7 @@ namespace plait::python {
 namespace {
 
 constexpr uint32_t position = 8;  // below "autograd" and "forward"
-PyObject *layer_function;
+SharedReference layer_function;
 uint64_t layer_bit;  // 0: there is no layer yet
 
 // The layers above are off for a scope. While the function runs, calls are seen only for marked
@@ -53,7 +53,7 @@ bool take_tensor(plait_call *c, PyObject *o, plait_tensor **to) {
 }
 
 bool take_tensors(plait_call *c, PyObject *o, plait_value *to) {
-  Object list(PySequence_Fast(o, "a list of tensors is required as a result"));
+  Object list(sequence_of(o, "a list of tensors is required as a result"));
   if (!list) return false;
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(list.get());
   std::vector<plait_tensor *> all(static_cast<size_t>(n), nullptr);
@@ -90,7 +90,7 @@ bool take_results(plait_call *c, PyObject *answer) {
   if (c->form != PLAIT_FUNCTION) return true;  // the targets were written
   if (c->n_out == 1) return take(c, 0, answer);
   if (c->n_out == 0) return true;
-  Object list(PySequence_Fast(answer, "several results are required"));
+  Object list(sequence_of(answer, "several results are required"));
   if (!list) return false;
   if (PySequence_Fast_GET_SIZE(list.get()) != c->n_out) {
     PyErr_Format(PyExc_ValueError, "%s: %d results are required, got %zd", c->op->name,
@@ -109,7 +109,7 @@ plait_status run(plait_call *c) {
   if (interpreter_gone()) return state.runtime->call_below(c);
   Gil gil;
   drain();
-  Object function(layer_function ? new_reference(layer_function) : nullptr);
+  const Object function(layer_function.get());
   if (!function) return state.runtime->call_below(c);
   Object answer;
   {
@@ -155,7 +155,7 @@ PyObject *set_layer(PyObject *, PyObject *function) {
                         Py_TYPE(function)->tp_name);
   if (!layer_bit && !register_layer()) return nullptr;
   PyObject *next = function == Py_None ? nullptr : new_reference(function);
-  Py_XDECREF(std::exchange(layer_function, next));
+  Py_XDECREF(layer_function.exchange(next));
   return PyLong_FromUnsignedLongLong(layer_bit);
 }
 

@@ -273,7 +273,7 @@ bool load_named_plugins() {
 PyObject *initialise() {
   if (!open_runtime()) return nullptr;
   Object module(PyModule_Create(&definition));
-  if (!module || !add_all(module.get()) || !load_named_plugins()) return nullptr;
+  if (!module || plait_needs_no_lock(module.get()) < 0 || !add_all(module.get()) || !load_named_plugins()) return nullptr;
   return module.release();
 }
 

@@ -256,8 +256,11 @@ PyObject *from_dlpack(PyObject *, PyObject *args, PyObject *kwargs) {
 }  // namespace
 
 PyObject *numpy() {
-  static PyObject *module = nullptr;  // under the GIL
-  if (!module) module = plait_import_module("numpy");
+  static PyObject *found = nullptr;  // once imported, for the life of the process
+  PyObject *module = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
+  if (module) return module;
+  module = plait_import_module("numpy");
+  if (module) __atomic_store_n(&found, module, __ATOMIC_RELEASE);
   return module;
 }
 

@@ -111,23 +111,28 @@ PyObject *take_item(PyObject *self, PyObject *) { return item(handle_of(self), "
 PyObject *take_list(PyObject *self, PyObject *) { return tolist(handle_of(self)); }
 PyObject *complex_number(PyObject *self, PyObject *) { return as_complex(self); }
 
-// Reads sizes that are ints of 64 bits, one after the other or in one tuple or list. Their number;
-// -1 for all other arguments, without an exception.
-int plain_sizes(PyObject *const *args, Py_ssize_t n, int64_t *sizes) {
-  if (n == 1 && (PyTuple_Check(args[0]) || PyList_CheckExact(args[0]))) {
-    n = PySequence_Fast_GET_SIZE(args[0]);
-    args = PySequence_Fast_ITEMS(args[0]);
-  } else if (n == 0) {
-    return -1;
-  }
+// Reads ints of 64 bits. Their number; -1 if some are something else.
+template <class F>
+int plain_ints(F &&item, Py_ssize_t n, int64_t *out) {
   if (n > PLAIT_MAX_DIMS) return -1;
   for (Py_ssize_t i = 0; i < n; i++) {
-    if (!PyLong_CheckExact(args[i])) return -1;
+    if (!PyLong_CheckExact(item(i))) return -1;
     int overflow = 0;
-    sizes[i] = PyLong_AsLongLongAndOverflow(args[i], &overflow);
+    out[i] = PyLong_AsLongLongAndOverflow(item(i), &overflow);
     if (overflow) return -1;
   }
   return int(n);
+}
+
+// Reads sizes, one after the other or in one tuple or list. Their number; -1 for all other
+// arguments, without an exception.
+int plain_sizes(PyObject *const *args, Py_ssize_t n, int64_t *sizes) {
+  if (n != 1 || !(PyTuple_Check(args[0]) || PyList_CheckExact(args[0])))
+    return n ? plain_ints([&](Py_ssize_t i) { return args[i]; }, n, sizes) : -1;
+  const Items items(args[0]);
+  if (!items.valid()) PyErr_Clear();
+  return items.valid() ? plain_ints([&](Py_ssize_t i) { return items[i]; }, items.size(), sizes)
+                       : -1;
 }
 
 // Other arguments than plain sizes, such as a dtype, are left to a function in Python.
@@ -138,11 +143,13 @@ PyObject *view(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kw
     plait_tensor *t = call(op_view, {value(handle_of(self)), ints(sizes, ndim)});
     return t ? wrap(t) : nullptr;
   }
-  static PyObject *other = nullptr;
+  static PyObject *found = nullptr;  // once found, for the life of the process
+  PyObject *other = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
   if (!other) {
     const Object module(plait_import_module("plait_core._views"));
     other = module ? PyObject_GetAttrString(module.get(), "view") : nullptr;
     if (!other) return nullptr;
+    __atomic_store_n(&found, other, __ATOMIC_RELEASE);
   }
   const Py_ssize_t all = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   std::vector<PyObject *> with_self{self};

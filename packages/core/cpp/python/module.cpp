@@ -412,7 +412,7 @@ void add_functions(py::module_ &m) {
 }  // namespace
 }  // namespace plait::core
 
-PYBIND11_MODULE(_core, m) {
+PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
   using namespace plait::core;
   m.doc() = "Tensor: plait's array on the Python side.";
   state.python = plait_python_import();
