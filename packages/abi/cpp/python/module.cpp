@@ -1,5 +1,6 @@
 // plait_abi._binding: opens the runtime and hands out what Python extensions need (plait/python.h).
 #include <dlfcn.h>
+#include <plait/free_threads.h>
 
 #include <string>
 #include <vector>
@@ -272,6 +273,9 @@ bool load_named_plugins() {
 
 PyObject *initialise() {
   if (!open_runtime()) return nullptr;
+#ifdef Py_GIL_DISABLED
+  __atomic_fetch_or(state.runtime->settings, PLAIT_SETTING_FREE_THREADS, __ATOMIC_RELAXED);
+#endif
   Object module(PyModule_Create(&definition));
   if (!module || plait_needs_no_lock(module.get()) < 0 || !add_all(module.get()) || !load_named_plugins()) return nullptr;
   return module.release();

@@ -208,7 +208,7 @@ void subclass_dealloc(PyObject *self) {
 void adopt_class(PyTypeObject *type) {
   for (; type && type != state.tensor_type; type = type->tp_base)
     if (__atomic_load_n(&type->tp_dealloc, __ATOMIC_RELAXED) == state.subtype_dealloc)
-      __atomic_store_n(&type->tp_dealloc, subclass_dealloc, __ATOMIC_RELAXED);
+      __atomic_store_n(&type->tp_dealloc, &subclass_dealloc, __ATOMIC_RELAXED);
 }
 
 // The bit of the layer that wants to see calls on instances of a class, or 0.
