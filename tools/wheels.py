@@ -60,7 +60,8 @@ class Builder:
 
     def __post_init__(self) -> None:
         self.packages = load_all(self.root)
-        self.tag = self._ask("import sys; print('cp%d%d' % sys.version_info[:2])")
+        # cp314, or cp314t of the build without a global lock
+        self.tag = self._ask("import sys; print('cp%d%d' % sys.version_info[:2] + sys.abiflags)")
         name = f"{self.tag}-{self.flavour}" if self.flavour else self.tag
         self.folder = self.root / ".wheels" / name
         self.flags = " ".join(

@@ -1,7 +1,5 @@
 // The history of a tensor: slot[0], the layer's bit, and views whose base was written to.
 #pragma once
-#include <plait/free_threads.h>
-
 #include "engine.hpp"
 
 namespace plait::autograd {
@@ -32,10 +30,7 @@ inline bool is_cut(const plait_tensor *t) { return t->base && (t->flags & PLAIT_
 class SlotGuard {
  public:
   explicit SlotGuard(const plait_tensor *t) noexcept {
-    if (!__builtin_expect(__atomic_load_n(engine.runtime->settings, __ATOMIC_RELAXED) &
-                              PLAIT_SETTING_FREE_THREADS,
-                          0))
-      return;
+    if (__builtin_expect(!engine.free_threads, 1)) return;
     word_ = lock_of(t);
     take_word(*word_);
   }

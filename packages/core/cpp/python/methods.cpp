@@ -116,9 +116,10 @@ template <class F>
 int plain_ints(F &&item, Py_ssize_t n, int64_t *out) {
   if (n > PLAIT_MAX_DIMS) return -1;
   for (Py_ssize_t i = 0; i < n; i++) {
-    if (!PyLong_CheckExact(item(i))) return -1;
+    PyObject *o = item(i);
+    if (!PyLong_CheckExact(o)) return -1;
     int overflow = 0;
-    out[i] = PyLong_AsLongLongAndOverflow(item(i), &overflow);
+    out[i] = PyLong_AsLongLongAndOverflow(o, &overflow);
     if (overflow) return -1;
   }
   return int(n);
