@@ -4,6 +4,8 @@
 
 #include <frameobject.h>  // after Python.h
 
+#include <memory>
+
 namespace plait::autograd::python {
 namespace {
 
@@ -69,8 +71,10 @@ struct OfThread {
   }
 };
 Known *cache() {
-  static thread_local OfThread mine{};
-  return mine.all;
+  // behind a pointer: there is little room for variables of threads that are read quickly, as `last`
+  static thread_local std::unique_ptr<OfThread> mine;
+  if (!mine) mine = std::make_unique<OfThread>();
+  return mine->all;
 }
 #else
 constexpr size_t kRoom = 1024;
