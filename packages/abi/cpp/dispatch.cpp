@@ -50,7 +50,10 @@ plait_status choose_device(plait_call *c, uint64_t *layers) {
   uint64_t mask = 0;
   // a view of a base that was written since must be seen by the layers that see the base
   const auto layers_of = [](const plait_tensor *t) {
-    return t->layers | ((t->flags & PLAIT_TENSOR_VIEW) && t->base ? t->base->layers : 0);
+    const auto of = [](const plait_tensor *x) {  // other threads may begin to watch it
+      return __atomic_load_n(&x->layers, __ATOMIC_RELAXED);
+    };
+    return of(t) | ((t->flags & PLAIT_TENSOR_VIEW) && t->base ? of(t->base) : 0);
   };
   const auto visit = [&](const plait_tensor *t, const plait_value *at) {
     mask |= layers_of(t);

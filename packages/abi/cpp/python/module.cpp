@@ -80,7 +80,13 @@ PyObject *load(PyObject *, PyObject *path) {
   if (!PyUnicode_FSConverter(path, &converted)) return nullptr;
   bytes = Object(converted);
   plait_thread *thread = state.runtime->thread();
-  const plait_status s = state.runtime->load(thread, PyBytes_AS_STRING(bytes.get()));
+  plait_status s = PLAIT_OK;
+  {
+#ifdef Py_GIL_DISABLED
+    const Unlocked others;  // it waits for another thread that loads the same component
+#endif
+    s = state.runtime->load(thread, PyBytes_AS_STRING(bytes.get()));
+  }
   if (s < 0) return raise(thread, s);
   Py_RETURN_NONE;
 }

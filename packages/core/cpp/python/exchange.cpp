@@ -40,7 +40,8 @@ int refuse_buffer(Py_buffer *view, const char *text) {
 int get_buffer(PyObject *self, Py_buffer *view, int flags) {
   plait_tensor *t = handle_of(self);
   const char *format = format_of(t->dl.dtype);
-  const bool readonly = t->storage->flags & PLAIT_STORAGE_READONLY;
+  const bool readonly =
+      __atomic_load_n(&t->storage->flags, __ATOMIC_RELAXED) & PLAIT_STORAGE_READONLY;
   if (!format)
     return refuse_buffer(view, "buffer: bfloat16 has no buffer format; cast to float32 first");
   if (!refuse_grad(t, "buffer", PyExc_BufferError)) return refuse_buffer(view, nullptr);

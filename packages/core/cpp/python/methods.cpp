@@ -111,29 +111,26 @@ PyObject *take_item(PyObject *self, PyObject *) { return item(handle_of(self), "
 PyObject *take_list(PyObject *self, PyObject *) { return tolist(handle_of(self)); }
 PyObject *complex_number(PyObject *self, PyObject *) { return as_complex(self); }
 
-// Reads ints of 64 bits. Their number; -1 if some are something else.
-template <class F>
-int plain_ints(F &&item, Py_ssize_t n, int64_t *out) {
+// Reads sizes that are ints of 64 bits, one after the other or in one tuple or list. Their number;
+// -1 for all other arguments, without an exception.
+int plain_sizes(PyObject *const *args, Py_ssize_t n, int64_t *sizes) {
+  Object packed;
+  if (n == 1 && (PyTuple_Check(args[0]) || PyList_CheckExact(args[0]))) {
+    packed = Object(sequence_of(args[0], ""));
+    if (!packed) return PyErr_Clear(), -1;
+    n = PySequence_Fast_GET_SIZE(packed.get());
+    args = PySequence_Fast_ITEMS(packed.get());
+  } else if (n == 0) {
+    return -1;
+  }
   if (n > PLAIT_MAX_DIMS) return -1;
   for (Py_ssize_t i = 0; i < n; i++) {
-    PyObject *o = item(i);
-    if (!PyLong_CheckExact(o)) return -1;
+    if (!PyLong_CheckExact(args[i])) return -1;
     int overflow = 0;
-    out[i] = PyLong_AsLongLongAndOverflow(o, &overflow);
+    sizes[i] = PyLong_AsLongLongAndOverflow(args[i], &overflow);
     if (overflow) return -1;
   }
   return int(n);
-}
-
-// Reads sizes, one after the other or in one tuple or list. Their number; -1 for all other
-// arguments, without an exception.
-int plain_sizes(PyObject *const *args, Py_ssize_t n, int64_t *sizes) {
-  if (n != 1 || !(PyTuple_Check(args[0]) || PyList_CheckExact(args[0])))
-    return n ? plain_ints([&](Py_ssize_t i) { return args[i]; }, n, sizes) : -1;
-  const Items items(args[0]);
-  if (!items.valid()) PyErr_Clear();
-  return items.valid() ? plain_ints([&](Py_ssize_t i) { return items[i]; }, items.size(), sizes)
-                       : -1;
 }
 
 // Other arguments than plain sizes, such as a dtype, are left to a function in Python.
