@@ -6,6 +6,7 @@ under ThreadSanitizer. With a global lock they take turns, and there are fewer r
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import subprocess
@@ -144,7 +145,7 @@ def test_gradients_of_all_threads_add_up() -> None:
 
 
 def test_one_model_learns_from_all_threads() -> None:
-    """Writes race by intention here (Hogwild): some updates get lost, and the model still learns."""
+    """Some updates get lost, as writes race by intention (Hogwild), and the model still learns."""
     x = pl.randn(64, 4, generator=pl.Generator().manual_seed(1))
     y = x @ pl.tensor([[1.0], [-2.0], [0.5], [3.0]])
     model = nn.Linear(4, 1)
@@ -253,10 +254,9 @@ def test_lists_that_change_while_they_are_read() -> None:
                     lambda: data.view(shape),
                     lambda: pl.zeros(shape),
                 ):
-                    try:
+                    # an error: it had another length at that moment
+                    with contextlib.suppress(ValueError, TypeError, RuntimeError):
                         assert 0 < read().numel() <= 40
-                    except (ValueError, TypeError, RuntimeError):
-                        pass  # it had another length at that moment
         finally:
             end.set()
 

@@ -74,7 +74,7 @@ Thread *this_thread_if_alive();  // nullptr if there is no memory, or while the 
 // What the runtime allocates for a tensor: the public fields, and room for its shape and strides.
 struct TensorBlock : plait_tensor {
   int64_t inline_dims[10];  // of up to 5 dimensions
-  uint64_t uses;            // see uses.hpp
+  uint64_t uses;  // see uses.hpp
 };
 // The stream that a storage of a device was made for, and whose later work may have its memory;
 // borrowed.

@@ -14,9 +14,7 @@ uint64_t *word_of(const plait_tensor *t) {
 }
 uint64_t generation() { return uint64_t(forks.number.load(std::memory_order_relaxed)) << 32; }
 // The number of uses in this process.
-uint32_t count_in(uint64_t word) {
-  return word >> 32 == generation() >> 32 ? uint32_t(word) : 0;
-}
+uint32_t count_in(uint64_t word) { return word >> 32 == generation() >> 32 ? uint32_t(word) : 0; }
 void pause_briefly(int tries) {
   if (tries < 1000) return;
   const timespec pause{0, 50000};
@@ -43,9 +41,8 @@ void end_use(const plait_tensor *t) noexcept {
   uint64_t *word = word_of(t);
   uint64_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
   // 0: the use began before a fork
-  while (count_in(seen) != 0 &&
-         !__atomic_compare_exchange_n(word, &seen, seen - 1, true, __ATOMIC_ACQ_REL,
-                                      __ATOMIC_RELAXED)) {
+  while (count_in(seen) != 0 && !__atomic_compare_exchange_n(word, &seen, seen - 1, true,
+                                                             __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
   }
 }
 
@@ -97,8 +94,8 @@ Exclusive::Exclusive(plait_tensor *t) {
     before_ = generation() | count;
     uint64_t seen = __atomic_load_n(word_, __ATOMIC_RELAXED);
     if (count_in(seen) == count &&
-        __atomic_compare_exchange_n(word_, &seen, generation() | exclusive, false,
-                                    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        __atomic_compare_exchange_n(word_, &seen, generation() | exclusive, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_RELAXED))
       return;
   }
 }

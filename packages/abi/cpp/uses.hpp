@@ -1,7 +1,7 @@
 // Which tensors the running calls use (docs/design/0044). On a host without a global lock a thread
 // could replace the memory of a tensor (`p.data = q`, `resize_`) while a call of another thread
-// reads it. So calls count their tensors there, and the memory of a tensor that is in use by another
-// thread is not replaced. Hosts with a global lock count nothing.
+// reads it. So calls count their tensors there, and the memory of a tensor that is in use by
+// another thread is not replaced. Hosts with a global lock count nothing.
 #pragma once
 #include <plait/free_threads.h>
 
@@ -13,8 +13,8 @@ namespace plait::abi {
 
 extern uint64_t settings;
 inline bool has_free_threads() {
-  return __builtin_expect(
-      __atomic_load_n(&settings, __ATOMIC_RELAXED) & PLAIT_SETTING_FREE_THREADS, 0);
+  return __builtin_expect(__atomic_load_n(&settings, __ATOMIC_RELAXED) & PLAIT_SETTING_FREE_THREADS,
+                          0);
 }
 
 // `TensorBlock::uses`: the number of uses, with the number of the process's forks above it. A child

@@ -24,8 +24,8 @@ inline void clear_bit(plait_tensor *t) {
 // returned by a function of the host language. Recorded operators must not write to it.
 inline bool is_cut(const plait_tensor *t) { return t->base && (t->flags & PLAIT_TENSOR_CUT); }
 
-// slot[0] where another thread may replace it at the same time: on hosts without a global lock it is
-// read and replaced under a lock, which is held for a few instructions. Those with a global lock
+// slot[0] where another thread may replace it at the same time: on hosts without a global lock it
+// is read and replaced under a lock, which is held for a few instructions. Those with a global lock
 // need none.
 class SlotGuard {
  public:

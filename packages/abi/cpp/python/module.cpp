@@ -283,7 +283,9 @@ PyObject *initialise() {
   __atomic_fetch_or(state.runtime->settings, PLAIT_SETTING_FREE_THREADS, __ATOMIC_RELAXED);
 #endif
   Object module(PyModule_Create(&definition));
-  if (!module || plait_needs_no_lock(module.get()) < 0 || !add_all(module.get()) || !load_named_plugins()) return nullptr;
+  if (!module || plait_needs_no_lock(module.get()) < 0 || !add_all(module.get()) ||
+      !load_named_plugins())
+    return nullptr;
   return module.release();
 }
 

@@ -55,8 +55,8 @@ PyCodeObject *code_in(Frame *f) { return f->f_code; }
 int64_t offset_in(Frame *f) { return int64_t(f->f_lasti) * 2; }
 #endif
 
-// A cache of recently seen code objects, each kept alive by its hold. The GIL guards it; where there
-// is none, each thread has one.
+// A cache of recently seen code objects, each kept alive by its hold. The GIL guards it; where
+// there is none, each thread has one.
 struct Known {
   PyCodeObject *code;
   plait_object *hold;  // NULL for code of plait's packages
@@ -71,7 +71,8 @@ struct OfThread {
   }
 };
 Known *cache() {
-  // behind a pointer: there is little room for variables of threads that are read quickly, as `last`
+  // behind a pointer: there is little room for variables of threads that are read quickly, as
+  // `last`
   static thread_local std::unique_ptr<OfThread> mine;
   if (!mine) mine = std::make_unique<OfThread>();
   return mine->all;

@@ -1,4 +1,5 @@
-/* Whether the host has a global lock (docs/design/0044): one more bit of plait_runtime::settings. */
+/* Whether the host has a global lock (docs/design/0044): one more bit of plait_runtime::settings.
+ */
 #ifndef PLAIT_FREE_THREADS_H
 #define PLAIT_FREE_THREADS_H
 #include <stdint.h>

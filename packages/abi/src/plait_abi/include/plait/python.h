@@ -177,7 +177,8 @@ inline PyObject *new_reference(PyObject *p) {
   return p;
 }
 
-/* A new reference on the value of a key, or nullptr: without an exception where the key is absent. */
+/* A new reference on the value of a key, or nullptr: without an exception where the key is absent.
+ */
 inline PyObject *value_in(PyObject *dict, PyObject *key) {
 #if PY_VERSION_HEX >= 0x030D0000
   PyObject *found = nullptr;
