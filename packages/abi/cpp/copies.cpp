@@ -4,6 +4,7 @@
 
 #include "devices.hpp"
 #include "frame.hpp"
+#include "uses.hpp"
 
 namespace plait::abi {
 namespace {
@@ -165,6 +166,8 @@ plait_status copy_across(Frame *f) {
 plait_status host_copy(plait_thread *thread, plait_tensor *t, plait_tensor **out) {
   *out = nullptr;
   if (t->dl.device.device_type == kDLCPU) {
+    // a handle of its own has the bytes even if another thread replaces those of the tensor
+    if (has_free_threads()) return tensor_alias(thread, t, out);
     plait_retain(t);
     *out = t;
     return PLAIT_OK;

@@ -2,6 +2,7 @@
 // of the device.
 #include "devices.hpp"
 #include "frame.hpp"
+#include "uses.hpp"
 
 namespace plait::abi {
 namespace {
@@ -49,7 +50,10 @@ plait_status choose_device(plait_call *c, uint64_t *layers) {
   uint64_t mask = 0;
   // a view of a base that was written since must be seen by the layers that see the base
   const auto layers_of = [](const plait_tensor *t) {
-    return t->layers | ((t->flags & PLAIT_TENSOR_VIEW) && t->base ? t->base->layers : 0);
+    const auto of = [](const plait_tensor *x) {  // other threads may begin to watch it
+      return __atomic_load_n(&x->layers, __ATOMIC_RELAXED);
+    };
+    return of(t) | ((t->flags & PLAIT_TENSOR_VIEW) && t->base ? of(t->base) : 0);
   };
   const auto visit = [&](const plait_tensor *t, const plait_value *at) {
     mask |= layers_of(t);
@@ -278,18 +282,31 @@ plait_status base_call(const plait_op *op, plait_thread *thread, plait_value *in
   return s < 0 ? s : call_below(&c);
 }
 
-// One function with all that it calls: a fifth of an empty call's time.
-__attribute__((flatten)) plait_status call(plait_call *c) {
+namespace {
+
+inline plait_status checked(plait_call *c) {
   uint64_t layers = 0;
-  if (__builtin_expect(c->size < PLAIT_END_OF(plait_call, launch), 0))
-    return raise(c->thread, PLAIT_VALUE_ERROR, c->op->name,
-                 "a plait_call of %u bytes; %zu are required", c->size,
-                 PLAIT_END_OF(plait_call, launch));
   if (const plait_status s = choose_device(c, &layers); s < 0) return s;
   c->todo = (layers | c->thread->included) & ~c->thread->excluded &
             __atomic_load_n(&c->op->layer_mask, __ATOMIC_ACQUIRE);
   if (__atomic_load_n(&observed, __ATOMIC_RELAXED) & PLAIT_EVENT_OP) return watched(c);
   return layered(c);
+}
+
+__attribute__((noinline)) plait_status call_among_threads(plait_call *c) {
+  const Uses uses(c, this_thread());
+  return checked(c);
+}
+
+}  // namespace
+
+// One function with all that it calls: a fifth of an empty call's time.
+__attribute__((flatten)) plait_status call(plait_call *c) {
+  if (__builtin_expect(c->size < PLAIT_END_OF(plait_call, launch), 0))
+    return raise(c->thread, PLAIT_VALUE_ERROR, c->op->name,
+                 "a plait_call of %u bytes; %zu are required", c->size,
+                 PLAIT_END_OF(plait_call, launch));
+  return has_free_threads() ? call_among_threads(c) : checked(c);
 }
 
 plait_status call_below(plait_call *c) {

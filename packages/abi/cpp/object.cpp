@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "devices.hpp"
+#include "uses.hpp"
 
 namespace plait::abi {
 namespace {
@@ -137,6 +138,7 @@ plait_status handle(plait_thread *thread, plait_storage *storage, void *data, DL
     return raise(thread, PLAIT_MEMORY_ERROR, nullptr, "out of memory for a tensor handle");
   }
   t->o = {1, &tensor_type};
+  static_cast<TensorBlock *>(t)->uses = 0;
   t->dl = {data, storage->device, ndim, dtype, dims, dims + ndim, 0};
   if (ndim <= 5) t->dl.strides = dims + 5;
   t->storage = storage;
@@ -367,6 +369,7 @@ plait_status tensor_on(plait_thread *thread, plait_storage *storage, void *data,
 constexpr uint64_t layers_of_bytes = (uint64_t(1) << 16) - 1;
 
 plait_status tensor_alias(plait_thread *thread, plait_tensor *t, plait_tensor **out) {
+  const Use use(t);
   plait_retain(t->storage);
   const plait_status s = handle(thread, t->storage, t->dl.data, t->dl.dtype, t->dl.ndim,
                                 t->dl.shape, t->dl.strides, out);
@@ -385,6 +388,13 @@ plait_status tensor_repoint(plait_thread *thread, plait_tensor *t, plait_tensor 
   if (t == source) return PLAIT_OK;
   plait_tensor *fresh = nullptr;
   if (const plait_status s = tensor_alias(thread, source, &fresh); s < 0) return s;
+  const Exclusive alone(t);
+  if (!alone) {
+    plait_release(fresh);
+    return raise(thread, PLAIT_ERROR, nullptr,
+                 "the memory of a tensor would be replaced (.data, set_, resize_ or out=) while a "
+                 "call of another thread uses the tensor; let the threads wait for each other");
+  }
   // swap the fields that describe the bytes and keep those of the handle; the temporary then
   // releases the old bytes
   std::swap(t->dl, fresh->dl);

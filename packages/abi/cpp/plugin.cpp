@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "runtime.hpp"
+#include "uses.hpp"
 
 namespace plait::abi {
 namespace {
@@ -58,6 +59,38 @@ void take_back(plait_thread *thread, const plait_plugin *p) {
 }
 }  // namespace
 
+namespace {
+
+struct Starting {  // a plug-in whose `init` runs
+  const plait_plugin *plugin;
+  const plait_thread *thread;
+  uint32_t process;  // the number of forks: a child doesn't wait for threads of its parent
+};
+auto &starting = *new std::vector<Starting>;  // guarded by plugins_mutex
+
+bool starts_elsewhere(const plait_plugin *p, const plait_thread *thread) {
+  const std::lock_guard<ForkMutex> lock(plugins_mutex);
+  for (const Starting &s : starting)
+    if (s.plugin == p && s.thread != thread && s.process == forks.number) return true;
+  return false;
+}
+// On hosts without a global lock another thread may be in the plug-in's `init`: what it brings is
+// there when that ends.
+void wait_until_started(const plait_plugin *p, const plait_thread *thread) {
+  constexpr int most_waits = 10000;  // 10 s: `init` may itself wait for this thread
+  for (int i = 0; has_free_threads() && i < most_waits && starts_elsewhere(p, thread); i++) {
+    const timespec pause{0, 1000000};
+    nanosleep(&pause, nullptr);
+  }
+}
+void end_start(const plait_plugin *p) {
+  const std::lock_guard<ForkMutex> lock(plugins_mutex);
+  for (size_t i = starting.size(); i-- > 0;)
+    if (starting[i].plugin == p) starting.erase(starting.begin() + long(i));
+}
+
+}  // namespace
+
 plait_status attach(plait_thread *thread, const plait_plugin *p) {
   return border(thread, "attach", [&]() -> plait_status {
     const char *name = p->name ? p->name : "a plug-in";
@@ -67,29 +100,35 @@ plait_status attach(plait_thread *thread, const plait_plugin *p) {
     if (!flags_fit(thread, name, p->flags, PLAIT_PLUGIN_DEFAULT)) return PLAIT_VALUE_ERROR;
     if (!p->name || !p->version)
       return raise(thread, PLAIT_VALUE_ERROR, "attach", "a plug-in must have a name and a version");
+    bool is_known = false;
     {
       const std::lock_guard<ForkMutex> lock(plugins_mutex);
       for (const plait_plugin *each : plugins) {
-        if (each == p) return PLAIT_OK;
-        if (!std::strcmp(each->name, p->name))
+        is_known |= each == p;
+        if (each != p && !std::strcmp(each->name, p->name))
           return raise(thread, PLAIT_VALUE_ERROR, "attach",
                        "a plug-in `%s` (version %s) is loaded already; detach it first", p->name,
                        each->version);
       }
       if (plugins.empty()) std::atexit(quiesce_all);
-      plugins.push_back(p);
+      if (!is_known) plugins.push_back(p);
+      if (!is_known) starting.push_back({p, thread, forks.number});
     }
+    if (is_known) return wait_until_started(p, thread), PLAIT_OK;
     const plait_plugin *outer = in_init;
     const plait_error *before = thread->error;
     in_init = p;
     const plait_status s = p->init ? p->init(&runtime, p) : PLAIT_OK;
     in_init = outer;
-    if (s == PLAIT_OK) return PLAIT_OK;
+    if (s == PLAIT_OK) return end_start(p), PLAIT_OK;
     take_back(thread, p);
     undefine_ops_of(p);
-    const std::lock_guard<ForkMutex> lock(plugins_mutex);
-    for (size_t i = 0; i < plugins.size(); i++)
-      if (plugins[i] == p) plugins.erase(plugins.begin() + long(i));
+    {
+      const std::lock_guard<ForkMutex> lock(plugins_mutex);
+      for (size_t i = 0; i < plugins.size(); i++)
+        if (plugins[i] == p) plugins.erase(plugins.begin() + long(i));
+    }
+    end_start(p);
     if (s < 0 && thread->error != before) return s;
     return raise(thread, s < 0 ? s : PLAIT_ERROR, "attach",
                  "`init` of the plug-in `%s` gave status %d and no text", p->name, s);

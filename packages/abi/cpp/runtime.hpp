@@ -58,9 +58,11 @@ struct CurrentStream {
   plait_stream *stream;  // owned; nullptr: the default stream
 };
 
+class Uses;
 struct Thread : plait_thread {
   BlockCache tensors, storages;
   std::vector<CurrentStream> streams;  // of devices other than the CPU
+  const Uses *uses = nullptr;  // of its innermost call, while the host has no global lock
   int64_t live = 0, peak = 0;  // blocks from malloc that this thread took minus those it freed, and
                                // the largest value of that number
 };
@@ -72,6 +74,7 @@ Thread *this_thread_if_alive();  // nullptr if there is no memory, or while the 
 // What the runtime allocates for a tensor: the public fields, and room for its shape and strides.
 struct TensorBlock : plait_tensor {
   int64_t inline_dims[10];  // of up to 5 dimensions
+  uint64_t uses;  // see uses.hpp
 };
 // The stream that a storage of a device was made for, and whose later work may have its memory;
 // borrowed.

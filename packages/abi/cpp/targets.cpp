@@ -84,7 +84,7 @@ plait_status resize_out(plait_thread *thread, plait_tensor *target, int32_t ndim
 }  // namespace
 
 plait_status writable(const plait_call *c, const plait_tensor *t, const char *name) {
-  if (t->storage->flags & PLAIT_STORAGE_READONLY)
+  if (__atomic_load_n(&t->storage->flags, __ATOMIC_RELAXED) & PLAIT_STORAGE_READONLY)
     return fail(c, PLAIT_VALUE_ERROR,
                 "`%s` is read-only and would be written; copy it first with clone()", name);
   for (int32_t i = 0; i < t->dl.ndim; i++)

@@ -44,10 +44,13 @@ def probe(probe_path: str) -> ctypes.CDLL:
 def fresh(probe_path: str) -> Callable[[str], str]:
     """Return a function that runs code in a new interpreter and returns what it printed."""
 
+    quiet = "ignore:This process:DeprecationWarning"
+
     def run(code: str) -> str:
         start = f"PROBE = {probe_path!r}\n"
         done = subprocess.run(
-            [sys.executable, "-X", "faulthandler", "-c", start + code],
+            # from 3.12 on Python warns of forks beside threads, which are what is tested
+            [sys.executable, "-X", "faulthandler", "-W", quiet, "-c", start + code],
             capture_output=True,
             text=True,
             timeout=60,

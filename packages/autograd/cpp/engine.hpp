@@ -25,6 +25,7 @@ struct Engine {
   const plait_runtime *runtime = nullptr;
   const plait_plugin *plugin = nullptr;
   uint64_t bit = 0;
+  bool free_threads = false;  // the host has no global lock (plait/free_threads.h)
 };
 extern Engine engine;
 

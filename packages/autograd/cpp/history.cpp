@@ -13,6 +13,12 @@ ForkMutex &view_lock(const plait_tensor *t) {
   return view_locks[(reinterpret_cast<uintptr_t>(t) / sizeof *t) % 16];
 }
 
+struct alignas(64) SlotLock {
+  uint32_t word;
+};
+SlotLock slot_locks[64];
+
+// Under the guard of the slot.
 Node *node_in(const plait_tensor *t, uint32_t *index) {
   if (is_node(t->slot[0])) {
     *index = 0;
@@ -43,14 +49,22 @@ void describe(Leaf *leaf, const plait_tensor *t) {
 }
 
 bool stale(const plait_tensor *t) {
-  if (is_cut(t) ? !has_bit(t) || as_leaf(t->slot[0]) : !overtaken(t)) return false;
+  if (is_cut(t) ? !has_bit(t) || has_leaf(t) : !overtaken(t)) return false;
   if (!has_bit(t)) return true;
+  const SlotGuard guard(t);
   uint32_t index;
   const Node *n = node_in(t, &index);
   if (!n) return false;
   const uint64_t seen =
       n->kind == Kind::host ? static_cast<const HostNode *>(n)->versions[index] : n->view_version;
   return seen != history_version(t);
+}
+
+GradientEdge edge_in(const plait_tensor *t) {
+  const SlotGuard guard(t);
+  uint32_t index = 0;
+  Node *n = node_in(t, &index);
+  return {Ref<Node>::share(n), index};
 }
 
 GradientEdge renewed(plait_thread *thread, plait_tensor *t) {
@@ -62,7 +76,7 @@ GradientEdge renewed(plait_thread *thread, plait_tensor *t) {
             "one of them was returned by a Function's forward: such a write cannot be recorded; "
             "return a clone() from forward, or clone() before the write",
             shape_text(t).c_str());
-    if (as_leaf(t->slot[0]) && has_bit(t))
+    if (has_leaf(t) && has_bit(t))
       raise(thread, PLAIT_ERROR, "autograd",
             "a leaf of shape %s is a view of a tensor that was later written by an operator with "
             "history, so its value is a result now; use detach().clone().requires_grad_() to make "
@@ -70,9 +84,7 @@ GradientEdge renewed(plait_thread *thread, plait_tensor *t) {
             shape_text(t).c_str());
     set_history(t, strided_node(thread, t, base_of(t)), 0);
   }
-  uint32_t index = 0;
-  Node *n = node_in(t, &index);
-  return {Ref<Node>::share(n), index};
+  return edge_in(t);
 }
 
 // retain_grad is kept when an in-place operator gives the tensor a new history.
@@ -84,47 +96,67 @@ void keep_cell(const History *from, History *to) {
 
 }  // namespace
 
-Leaf *leaf_of(plait_tensor *t) {
-  if (Leaf *leaf = as_leaf(t->slot[0])) return leaf;
-  Leaf *leaf = new_leaf(t);
-  describe(leaf, t);
-  plait_object *old = static_cast<plait_object *>(t->slot[0]);
-  t->slot[0] = leaf;
+uint32_t *SlotGuard::lock_of(const plait_tensor *t) noexcept {
+  return &slot_locks[reinterpret_cast<uintptr_t>(t) / sizeof *t % 64].word;
+}
+
+Ref<Leaf> known_leaf(const plait_tensor *t) {
+  const SlotGuard guard(t);
+  return Ref<Leaf>::share(as_leaf(t->slot[0]));
+}
+
+Ref<Leaf> leaf_of(plait_tensor *t) {
+  if (Ref<Leaf> known = known_leaf(t)) return known;
+  auto made = Ref<Leaf>::steal(new_leaf(t));
+  describe(made.get(), t);
+  plait_object *old = nullptr;
+  {
+    const SlotGuard guard(t);
+    // another thread may have made it meanwhile
+    if (Leaf *leaf = as_leaf(t->slot[0])) return Ref<Leaf>::share(leaf);
+    old = static_cast<plait_object *>(t->slot[0]);
+    plait_retain(made.get());
+    t->slot[0] = made.get();
+  }
   plait_release_object(old);
-  return leaf;
+  return made;
 }
 
 GradientEdge history_of(plait_thread *thread, plait_tensor *t) {
-  if (Leaf *leaf = as_leaf(t->slot[0]); leaf && has_bit(t) && !overtaken(t)) {
-    describe(leaf, t);
-    return {Ref<Node>::share(leaf), 0};
+  if (Ref<Leaf> leaf = known_leaf(t); leaf && has_bit(t) && !overtaken(t)) {
+    describe(leaf.get(), t);
+    return {Ref<Node>::steal(leaf.release()), 0};
   }
-  if (base_of(t)) return renewed(thread, t);
-  uint32_t index = 0;
-  Node *n = node_in(t, &index);
-  return {Ref<Node>::share(n), index};
+  return base_of(t) ? renewed(thread, t) : edge_in(t);
 }
 
 void set_history(plait_tensor *t, Ref<Node> node, uint32_t index) {
-  auto *old = static_cast<plait_object *>(t->slot[0]);
-  const History *before = as_history(old);
-  if (index == 0 && !(before && before->cell)) {
-    t->slot[0] = node.release();
-  } else {
-    auto *h = static_cast<History *>(allocate(sizeof(History)));
-    *h = {{1, &history_type}, node.release(), nullptr, index};
-    t->slot[0] = h;
-    if (before && before->cell) keep_cell(before, h);
+  plait_object *old = nullptr;
+  {
+    const SlotGuard guard(t);
+    old = static_cast<plait_object *>(t->slot[0]);
+    const History *before = as_history(old);
+    if (index == 0 && !(before && before->cell)) {
+      t->slot[0] = node.release();
+    } else {
+      auto *h = static_cast<History *>(allocate(sizeof(History)));
+      *h = {{1, &history_type}, node.release(), nullptr, index};
+      t->slot[0] = h;
+      if (before && before->cell) keep_cell(before, h);
+    }
+    set_bit(t);
   }
-  t->layers |= engine.bit;
   plait_release_object(old);
 }
 
 void clear_history(plait_tensor *t) noexcept {
-  t->layers &= ~engine.bit;
-  if (Leaf *leaf = as_leaf(t->slot[0])) return freeze(leaf, true);
-  auto *old = static_cast<plait_object *>(t->slot[0]);
-  t->slot[0] = nullptr;
+  plait_object *old = nullptr;
+  {
+    const SlotGuard guard(t);
+    clear_bit(t);
+    if (Leaf *leaf = as_leaf(t->slot[0])) return freeze(leaf, true);
+    old = static_cast<plait_object *>(std::exchange(t->slot[0], nullptr));
+  }
   plait_release_object(old);
 }
 

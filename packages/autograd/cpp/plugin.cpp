@@ -1,4 +1,6 @@
 // The plug-in: reserves the layer for all operators and provides the role "engine".
+#include <plait/free_threads.h>
+
 #include "forward.hpp"
 #include "record.hpp"
 #include "role.hpp"
@@ -9,6 +11,7 @@ namespace {
 plait_status init(const plait_runtime *runtime, const plait_plugin *who) {
   plait_thread *thread = runtime->thread();
   engine.runtime = runtime;
+  engine.free_threads = *runtime->settings & PLAIT_SETTING_FREE_THREADS;
   engine.plugin = who;
   uint32_t bit = 0;
   plait_status s = runtime->layer(thread, "autograd", 32, &bit);

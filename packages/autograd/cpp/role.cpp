@@ -30,8 +30,8 @@ plait_status set_requires_grad(void *, plait_thread *thread, plait_tensor *t, in
             "use detach()",
             shape_text(t).c_str());
     if (!on) {
-      t->layers &= ~engine.bit;
-      if (Leaf *l = as_leaf(t->slot[0])) freeze(l, true);
+      clear_bit(t);
+      if (const Ref<Leaf> l = known_leaf(t)) freeze(l.get(), true);
       return PLAIT_OK;
     }
     if (!differentiable(t->dl.dtype))
@@ -40,8 +40,8 @@ plait_status set_requires_grad(void *, plait_thread *thread, plait_tensor *t, in
             plait::name(t->dl.dtype));
     if (requires_grad(t)) return PLAIT_OK;
     if (is_cut(t)) drop(t->base);  // it is a leaf from here on
-    freeze(leaf_of(t), false);
-    t->layers |= engine.bit;
+    freeze(leaf_of(t).get(), false);
+    set_bit(t);
     return PLAIT_OK;
   });
 }
@@ -50,6 +50,7 @@ int leaf(void *, plait_tensor *t) { return is_leaf(t); }
 
 plait_status get_grad(void *, plait_thread *, plait_tensor *t, plait_tensor **out) {
   *out = nullptr;
+  const SlotGuard guard(t);
   if (Leaf *l = as_leaf(t->slot[0])) {
     *out = leaf_grad(l);
   } else if (const History *h = as_history(t->slot[0]); h && h->cell) {
@@ -79,7 +80,8 @@ void check_grad(plait_thread *thread, const plait_tensor *t, const plait_tensor 
 }
 
 // The history of a non-leaf tensor, as an object that can store a gradient.
-History *with_cell(plait_tensor *t) {
+Ref<History> with_cell(plait_tensor *t) {
+  const SlotGuard guard(t);
   History *h = as_history(t->slot[0]);
   if (!h) {
     h = static_cast<History *>(allocate(sizeof(History)));
@@ -87,18 +89,20 @@ History *with_cell(plait_tensor *t) {
     t->slot[0] = h;
   }
   if (!h->cell) h->cell = new_cell();
-  return h;
+  return Ref<History>::share(h);
 }
 
 plait_status set_grad(void *, plait_thread *thread, plait_tensor *t, plait_tensor *grad) {
   return border(thread, "grad", [&]() -> plait_status {
     if (grad) check_grad(thread, t, grad);
     Tensor g = Tensor::share(grad);
-    if (!t->slot[0] || as_leaf(t->slot[0])) {
-      if (grad || t->slot[0]) set_leaf_grad(leaf_of(t), std::move(g));
+    const bool blank = !__atomic_load_n(&t->slot[0], __ATOMIC_RELAXED);
+    if (blank || has_leaf(t)) {
+      if (grad || !blank) set_leaf_grad(leaf_of(t).get(), std::move(g));
       return PLAIT_OK;
     }
-    Cell *cell = with_cell(t)->cell;
+    const Ref<History> h = with_cell(t);
+    Cell *cell = h->cell;
     plait_tensor *old;
     {
       const Spin guard(cell->spin);
@@ -116,7 +120,7 @@ plait_status retain_grad(void *, plait_thread *thread, plait_tensor *t) {
             shape_text(t).c_str());
     const GradientEdge edge = history_of(thread, t);
     if (is_leaf(t)) return PLAIT_OK;
-    History *h = with_cell(t);
+    const Ref<History> h = with_cell(t);
     for (const Ref<Hook> &r : hooks_at(h->node, When::retained))
       if (r->what == &h->cell->o) return PLAIT_OK;
     add_hook(h->node, When::retained, uint32_t(h->index), &h->cell->o);

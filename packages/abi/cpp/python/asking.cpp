@@ -11,7 +11,12 @@ namespace {
 // them, and the value by which a class says that it does not ask. All nullptr: nobody does.
 struct Protocol {
   PyObject *name, *handler, *disabled;
-} protocol;
+};
+// Never changed and never freed, as any thread may be asking: there are as many as calls of
+// `set_protocol`, which is one or two in a process.
+const Protocol nobody{};
+const Protocol *in_force = &nobody;
+const Protocol &protocol() { return *__atomic_load_n(&in_force, __ATOMIC_ACQUIRE); }
 
 thread_local int off = everybody_asked;
 
@@ -40,8 +45,9 @@ Asking asking_in(PyObject *const *args, Py_ssize_t n, int kind) {
       look(args[i]);
       continue;
     }
-    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(args[i]); k++)
-      look(PySequence_Fast_GET_ITEM(args[i], k));
+    const Items items(args[i]);
+    if (!items.valid()) PyErr_Clear();
+    for (Py_ssize_t k = 0; k < items.size(); k++) look(items[k]);
   }
   return found;
 }
@@ -56,11 +62,11 @@ Object tuple_of(const Asking &list) {
 // The handler's answer for modes and for classes with the protocol's attribute, as a new reference;
 // nullptr without an exception: nobody answered.
 PyObject *ask_handler(PyObject *function, const Asking &found, PyObject *args, PyObject *kwargs) {
-  if (!protocol.handler || (found.empty() && !any_mode())) return nullptr;
-  const Object list = tuple_of(found), handler(new_reference(protocol.handler));
+  PyObject *handler = protocol().handler;
+  if (!handler || (found.empty() && !any_mode())) return nullptr;
+  const Object list = tuple_of(found);
   if (!list) return nullptr;
-  Object answer(
-      PyObject_CallFunctionObjArgs(handler.get(), function, list.get(), args, kwargs, nullptr));
+  Object answer(PyObject_CallFunctionObjArgs(handler, function, list.get(), args, kwargs, nullptr));
   return answer && answer.get() != Py_NotImplemented ? answer.release() : nullptr;
 }
 
@@ -75,11 +81,8 @@ PyObject *set_protocol(PyObject *, PyObject *args) {
   Py_XINCREF(next.name);
   Py_XINCREF(next.handler);
   Py_XINCREF(next.disabled);
-  const Protocol old = std::exchange(protocol, next);
+  __atomic_store_n(&in_force, new Protocol(next), __ATOMIC_RELEASE);
   forget_facts();
-  Py_XDECREF(old.name);
-  Py_XDECREF(old.handler);
-  Py_XDECREF(old.disabled);
   Py_RETURN_NONE;
 }
 
@@ -110,7 +113,7 @@ PyObject *ask_function(PyObject *, PyObject *const *args, Py_ssize_t n) {
 }
 
 PyObject *asking_function(PyObject *, PyObject *sequence) {
-  Object list(PySequence_Fast(sequence, "asking: an iterable of arguments is required"));
+  Object list(sequence_of(sequence, "asking: an iterable of arguments is required"));
   if (!list) return nullptr;
   Asking found;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); i++) {
@@ -140,9 +143,10 @@ PyMethodDef functions[] = {
 }  // namespace
 
 int asks_by(PyTypeObject *type) {
-  if (!protocol.name) return 0;
-  Object found(PyObject_GetAttr(reinterpret_cast<PyObject *>(type), protocol.name));
-  if (found) return found.get() != protocol.disabled ? asks_by_protocol : 0;
+  const Protocol &now = protocol();
+  if (!now.name) return 0;
+  Object found(PyObject_GetAttr(reinterpret_cast<PyObject *>(type), now.name));
+  if (found) return found.get() != now.disabled ? asks_by_protocol : 0;
   if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
   PyErr_Clear();
   return 0;

@@ -72,7 +72,7 @@ extern PyMethodDef tvm_functions[];
 // From layers.cpp: a layer written in Python, which sees calls below the one for derivatives.
 bool add_layers(PyObject *module);
 // Lets a function of Python, if there is one, serve a call for a layer: see plait_python::serve.
-plait_status serve(plait_call *, PyObject **function, uint64_t bit);
+plait_status serve(plait_call *, PyObject *(*function)(), uint64_t bit);
 
 // From probes.cpp: what registered kernels do with calls.
 bool add_probes(PyObject *module);

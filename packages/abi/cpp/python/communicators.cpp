@@ -64,22 +64,30 @@ struct WorkObject {
 
 // Collectives that go on though nobody holds their Work: their tensors stay until they end.
 std::vector<Running *> dropped;
+HostLock dropped_lock;
+void keep_until_done(Running *r) {
+  const HostGuard guard(dropped_lock);
+  dropped.push_back(r);
+}
 bool is_done(plait_work *w, plait_status &s) {
   int32_t done = 0;
   s = w->table->query(w->table->ctx, state.runtime->thread(), w, &done);
   return done || s < 0;
 }
 void sweep_dropped() {
-  std::vector<Running *> still;
-  for (Running *each : dropped) {
+  std::vector<Running *> all;
+  {
+    const HostGuard guard(dropped_lock);
+    all.swap(dropped);
+  }
+  for (Running *each : all) {
     plait_status s = PLAIT_OK;
     if (is_done(each->work.get(), s))
       delete each;
     else
-      still.push_back(each);
+      keep_until_done(each);
     if (s < 0) state.runtime->clear(state.runtime->thread());
   }
-  dropped.swap(still);
 }
 
 Ref<plait_communicator> communicator_in(PyObject *self) {
@@ -172,7 +180,7 @@ PyObject *start(PyObject *self, PyObject *args) {
   if (work)
     work->running = running.release();
   else
-    dropped.push_back(running.release());
+    keep_until_done(running.release());
   return reinterpret_cast<PyObject *>(work);
 }
 
@@ -243,7 +251,7 @@ PyObject *query(PyObject *self, PyObject *) {
 
 void dealloc_work(PyObject *self) {
   if (Running *r = std::exchange(reinterpret_cast<WorkObject *>(self)->running, nullptr)) {
-    dropped.push_back(r);
+    keep_until_done(r);
     const PendingError pending;
     sweep_dropped();
   }

@@ -102,7 +102,7 @@ int ints_from(const plait_arg &a, PyObject *o, Bound &b, plait_value *v) {
     }
     if (!PySequence_Check(o)) return PLAIT_NOT_CONVERTIBLE;
   }
-  list = Object(PySequence_Fast(o, ""));
+  list = Object(sequence_of(o, ""));
   if (!list) return refused();
   n = PySequence_Fast_GET_SIZE(list.get());
   if (n > 100000 || (a.length && n != a.length && n != 1)) return PLAIT_NOT_CONVERTIBLE;
@@ -126,7 +126,7 @@ int floats_from(PyObject *o, Bound &b, plait_value *v) {
   Object list;
   if (done == PLAIT_NOT_CONVERTIBLE) {
     if (!PySequence_Check(o) || PyUnicode_Check(o)) return PLAIT_NOT_CONVERTIBLE;
-    list = Object(PySequence_Fast(o, ""));
+    list = Object(sequence_of(o, ""));
     if (!list) return refused();
   }
   const Py_ssize_t n = list ? PySequence_Fast_GET_SIZE(list.get()) : 1;
@@ -144,11 +144,13 @@ int floats_from(PyObject *o, Bound &b, plait_value *v) {
 
 int tensors_from(const plait_arg &a, PyObject *o, Bound &b, plait_value *v) {
   if (!PyTuple_Check(o) && !PyList_Check(o)) return PLAIT_NOT_CONVERTIBLE;
-  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  const Items items(o);
+  if (!items.valid()) return PLAIT_CONVERSION_FAILED;
+  const Py_ssize_t n = items.size();
   auto **to = static_cast<plait_tensor **>(b.scratch.room(size_t(n) * sizeof(plait_tensor *)));
   for (Py_ssize_t i = 0; i < n; i++) {
-    if (i >= PySequence_Fast_GET_SIZE(o)) return PLAIT_NOT_CONVERTIBLE;
-    PyObject *item = PySequence_Fast_GET_ITEM(o, i);
+    if (i >= items.size()) return PLAIT_NOT_CONVERTIBLE;
+    PyObject *item = items[i];
     to[i] = nullptr;
     if (item == Py_None && (a.flags & PLAIT_ARG_OPTIONAL)) continue;
     plait_value one;

@@ -82,7 +82,7 @@ bool take_results(PyObject *result, const char *name, plait_tensor **out, uint32
     return from_python(result, name, out);
   if (n_out == 0 && result == Py_None) return true;
   if (n_out > 1 && result == Py_None) return true;  // None stands for all results
-  Object list(PySequence_Fast(result, "a tensor, None, or a sequence of them is required"));
+  Object list(sequence_of(result, "a tensor, None, or a sequence of them is required"));
   if (!list) return false;
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(list.get());
   for (Py_ssize_t i = n_out; i < n;

@@ -1,4 +1,6 @@
 // Kernels written in Python: a callable registered as the kernel of an operator (docs/design/0008).
+#include <plait/fork.hpp>
+
 #include <map>
 #include <string>
 
@@ -9,11 +11,11 @@ namespace plait::python {
 namespace {
 
 struct PythonKernel : Registered {
-  explicit PythonKernel(PyObject *steals) : function(steals) {}
-  ~PythonKernel() override { Py_XDECREF(function); }
-  void close() override { Py_CLEAR(function); }
+  explicit PythonKernel(PyObject *steals) { function.exchange(steals); }
+  ~PythonKernel() override { close(); }
+  void close() override { Py_XDECREF(function.exchange(nullptr)); }
 
-  PyObject *function;
+  SharedReference function;
 };
 const char *const capsule_name = "plait_abi.kernel";
 
@@ -37,7 +39,7 @@ plait_status run(plait_call *c) {
   auto *kernel = static_cast<PythonKernel *>(static_cast<Registered *>(c->self->ctx));
   Gil gil;
   drain();
-  Object function(kernel->function ? new_reference(kernel->function) : nullptr);
+  const Object function(kernel->function.get());
   if (!function) return PLAIT_DECLINE;  // the kernel was closed since the call began
   const BelowLayers below(c->thread);
   const uint32_t n_in = c->n_in;
@@ -56,10 +58,13 @@ plait_status run(plait_call *c) {
       Py_TYPE(done.get())->tp_name);
 }
 
+ForkMutex &known_mutex = *new ForkMutex;  // never destroyed, as `all` in export.cpp
+auto &known = *new std::map<std::string, std::unique_ptr<plait_plugin>>;
+
 // One plug-in for each module that registers kernels, so that reports and `detach` can name it.
 const plait_plugin *plugin_of(const char *owner) {
-  static auto *const known = new std::map<std::string, std::unique_ptr<plait_plugin>>;
-  const auto [at, fresh] = known->try_emplace(owner);
+  const std::lock_guard<ForkMutex> lock(known_mutex);
+  const auto [at, fresh] = known.try_emplace(owner);
   if (fresh)
     at->second.reset(new plait_plugin{PLAIT_HEADER(plait_plugin), at->first.c_str(), PY_VERSION, 0,
                                       nullptr, nullptr});
@@ -85,7 +90,7 @@ PyObject *implement(PyObject *, PyObject *args) {
 PyObject *retract(PyObject *, PyObject *capsule) {
   auto *kernel = static_cast<Registered *>(PyCapsule_GetPointer(capsule, capsule_name));
   if (!kernel) return nullptr;
-  if (!std::exchange(kernel->open, false)) Py_RETURN_NONE;
+  if (!kernel->open.exchange(false)) Py_RETURN_NONE;
   plait_thread *thread = state.runtime->thread();
   // detaching its plug-in may have removed the kernel before
   if (state.runtime->retract(thread, kernel->undo) < 0) state.runtime->clear(thread);

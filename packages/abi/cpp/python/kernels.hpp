@@ -1,5 +1,6 @@
 // What kernels that Python registers have in common, whatever they are written in.
 #pragma once
+#include <atomic>
 #include <memory>
 
 #include "binding.hpp"
@@ -17,7 +18,7 @@ class Registered {
   virtual void close() = 0;  // releases what the kernel holds
 
   uint64_t undo = 0;
-  bool open = false;
+  std::atomic<bool> open{false};
 };
 
 // Registers a kernel for an operator; `owner` names the plug-in that it stands under. The capsule

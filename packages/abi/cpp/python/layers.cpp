@@ -10,7 +10,7 @@ namespace plait::python {
 namespace {
 
 constexpr uint32_t position = 8;  // below "autograd" and "forward"
-PyObject *layer_function;
+SharedReference layer_function;
 uint64_t layer_bit;  // 0: there is no layer yet
 
 // The layers above are off for a scope. While the function runs, calls are seen only for marked
@@ -55,7 +55,7 @@ bool take_tensor(plait_call *c, PyObject *o, plait_tensor **to) {
 }
 
 bool take_tensors(plait_call *c, PyObject *o, plait_value *to) {
-  Object list(PySequence_Fast(o, "a list of tensors is required as a result"));
+  Object list(sequence_of(o, "a list of tensors is required as a result"));
   if (!list) return false;
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(list.get());
   std::vector<plait_tensor *> all(static_cast<size_t>(n), nullptr);
@@ -92,7 +92,7 @@ bool take_results(plait_call *c, PyObject *answer) {
   if (c->form != PLAIT_FUNCTION) return true;  // the targets were written
   if (c->n_out == 1) return take(c, 0, answer);
   if (c->n_out == 0) return true;
-  Object list(PySequence_Fast(answer, "several results are required"));
+  Object list(sequence_of(answer, "several results are required"));
   if (!list) return false;
   if (PySequence_Fast_GET_SIZE(list.get()) != c->n_out) {
     PyErr_Format(PyExc_ValueError, "%s: %d results are required, got %zd", c->op->name,
@@ -107,7 +107,9 @@ bool take_results(plait_call *c, PyObject *answer) {
   return true;
 }
 
-plait_status run(plait_call *c) { return serve(c, &layer_function, layer_bit); }
+plait_status run(plait_call *c) {
+  return serve(c, [] { return layer_function.get(); }, layer_bit);
+}
 
 const plait_plugin plugin{
     PLAIT_HEADER(plait_plugin), "python-layer", PY_VERSION, 0, nullptr, nullptr};
@@ -130,7 +132,7 @@ PyObject *set_layer(PyObject *, PyObject *function) {
                         Py_TYPE(function)->tp_name);
   if (!layer_bit && !register_layer()) return nullptr;
   PyObject *next = function == Py_None ? nullptr : new_reference(function);
-  Py_XDECREF(std::exchange(layer_function, next));
+  Py_XDECREF(layer_function.exchange(next));
   return PyLong_FromUnsignedLongLong(layer_bit);
 }
 
@@ -165,11 +167,11 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-plait_status serve(plait_call *c, PyObject **function, uint64_t bit) {
+plait_status serve(plait_call *c, PyObject *(*function)(), uint64_t bit) {
   if (interpreter_gone()) return state.runtime->call_below(c);
   Gil gil;
   drain();
-  Object called(*function ? new_reference(*function) : nullptr);
+  const Object called(function());
   if (!called) return state.runtime->call_below(c);
   Object answer;
   {

@@ -1,5 +1,6 @@
 // plait_abi._binding: opens the runtime and hands out what Python extensions need (plait/python.h).
 #include <dlfcn.h>
+#include <plait/free_threads.h>
 
 #include <string>
 #include <vector>
@@ -79,7 +80,13 @@ PyObject *load(PyObject *, PyObject *path) {
   if (!PyUnicode_FSConverter(path, &converted)) return nullptr;
   bytes = Object(converted);
   plait_thread *thread = state.runtime->thread();
-  const plait_status s = state.runtime->load(thread, PyBytes_AS_STRING(bytes.get()));
+  plait_status s = PLAIT_OK;
+  {
+#ifdef Py_GIL_DISABLED
+    const Unlocked others;  // it waits for another thread that loads the same component
+#endif
+    s = state.runtime->load(thread, PyBytes_AS_STRING(bytes.get()));
+  }
   if (s < 0) return raise(thread, s);
   Py_RETURN_NONE;
 }
@@ -286,8 +293,13 @@ bool load_named_plugins() {
 
 PyObject *initialise() {
   if (!open_runtime()) return nullptr;
+#ifdef Py_GIL_DISABLED
+  __atomic_fetch_or(state.runtime->settings, PLAIT_SETTING_FREE_THREADS, __ATOMIC_RELAXED);
+#endif
   Object module(PyModule_Create(&definition));
-  if (!module || !add_all(module.get()) || !load_named_plugins()) return nullptr;
+  if (!module || plait_needs_no_lock(module.get()) < 0 || !add_all(module.get()) ||
+      !load_named_plugins())
+    return nullptr;
   return module.release();
 }
 

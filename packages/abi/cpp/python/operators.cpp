@@ -106,11 +106,11 @@ PyObject *run_into(const Overload &o, Bound &b) {
 // {(name, keyword): function}.
 PyObject *extensions;
 
-// The function for a call, borrowed; NULL if there is none, perhaps with an exception.
+// The function for a call, a new reference; NULL if there is none, perhaps with an exception.
 PyObject *extension_for(const OperatorObject *op, const Mismatch &m) {
-  if (!extensions || m.reason != Mismatch::unexpected || op->form != PLAIT_FUNCTION) return nullptr;
+  if (m.reason != Mismatch::unexpected || op->form != PLAIT_FUNCTION) return nullptr;
   const Object key(Py_BuildValue("(sO)", base_name(op), m.got));
-  return key ? PyDict_GetItemWithError(extensions, key.get()) : nullptr;
+  return key ? value_in(extensions, key.get()) : nullptr;
 }
 
 PyObject *call_operator(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames,
@@ -144,8 +144,8 @@ PyObject *call_operator(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
     PyObject *answer = ask_overrides(self, args, n, kwnames);
     if (answer || PyErr_Occurred()) return answer;
   }
-  PyObject *extension = extension_for(op, first);
-  if (extension) return PyObject_Vectorcall(extension, args, size_t(n), kwnames);
+  const Object extension(extension_for(op, first));
+  if (extension) return PyObject_Vectorcall(extension.get(), args, size_t(n), kwnames);
   if (PyErr_Occurred()) return nullptr;
   if (op->n == 1)
     explain(base_name(op), op->overloads[0], first);
@@ -423,8 +423,7 @@ PyObject *operator_names(PyObject *, PyObject *) {
 PyObject *extend(PyObject *, PyObject *args) {
   PyObject *name, *keyword, *function;
   if (!PyArg_ParseTuple(args, "UUO", &name, &keyword, &function)) return nullptr;
-  if (!extensions) extensions = PyDict_New();
-  const Object key(extensions ? PyTuple_Pack(2, name, keyword) : nullptr);
+  const Object key(PyTuple_Pack(2, name, keyword));
   if (!key || PyDict_SetItem(extensions, key.get(), function) < 0) return nullptr;
   Py_RETURN_NONE;
 }
@@ -470,7 +469,8 @@ PyObject *new_operator(const char *name, uint32_t form) {
 bool add_operators(PyObject *module) {
   const Object base(PyType_FromSpec(&spec));
   const Object method(base ? PyType_FromSpecWithBases(&method_spec, base.get()) : nullptr);
-  if (!method) return false;
+  extensions = PyDict_New();
+  if (!method || !extensions) return false;
   state.operator_type = reinterpret_cast<PyTypeObject *>(new_reference(base.get()));
   state.method_type = reinterpret_cast<PyTypeObject *>(new_reference(method.get()));
   return PyModule_AddObjectRef(module, "Operator", base.get()) == 0 &&

@@ -53,10 +53,12 @@ int bind_out(const Overload &o, PyObject *out, Bound &b, Mismatch &m) {
   const int n = o.op->n_results;
   if (out == Py_None) return PLAIT_CONVERTED;
   const bool list = PyTuple_Check(out) || PyList_Check(out);
-  if (n > 1 && (!list || PySequence_Fast_GET_SIZE(out) != n))
-    return mismatch(m, Mismatch::type, -2, out);
+  if (n > 1 && !list) return mismatch(m, Mismatch::type, -2, out);
+  const Object all(n > 1 ? PySequence_Tuple(out) : nullptr);
+  if (n > 1 && !all) return PLAIT_CONVERSION_FAILED;
+  if (n > 1 && PyTuple_GET_SIZE(all.get()) != n) return mismatch(m, Mismatch::type, -2, out);
   for (int i = 0; i < n; i++) {
-    const int done = tensor_from(n > 1 ? PySequence_Fast_GET_ITEM(out, i) : out, b, b.out + i);
+    const int done = tensor_from(n > 1 ? PyTuple_GET_ITEM(all.get(), i) : out, b, b.out + i);
     if (done == PLAIT_NOT_CONVERTIBLE) return mismatch(m, Mismatch::type, -2, out);
     if (done != PLAIT_CONVERTED) return done;
   }
@@ -128,9 +130,10 @@ int bind_positional(const Overload &o, PyObject *const *args, Py_ssize_t n, uint
 std::string describe(PyObject *o) {
   if (PyTuple_Check(o) || PyList_Check(o)) {
     std::string s = PyTuple_Check(o) ? "(" : "[";
-    const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    const Items items(o);
+    const Py_ssize_t n = items.size();
     for (Py_ssize_t i = 0; i < n && i < 4; i++)
-      s += (i ? ", " : "") + std::string(Py_TYPE(PySequence_Fast_GET_ITEM(o, i))->tp_name);
+      s += (i ? ", " : "") + std::string(Py_TYPE(items[i])->tp_name);
     if (n > 4) s += ", ...";
     return std::string(PyTuple_Check(o) ? "tuple " : "list ") + s + (PyTuple_Check(o) ? ")" : "]");
   }

@@ -1,4 +1,6 @@
 // Runs a call and makes Python objects of its results.
+#include <plait/fork.hpp>
+
 #include <algorithm>
 #include <string>
 #include <unordered_map>
@@ -118,15 +120,27 @@ PyTypeObject *make_named_results(const plait_op *op) {
   PyStructSequence_Desc description{full, nullptr, fields, op->n_results};
   return PyStructSequence_NewType(&description);
 }
+
+// One class for the function and the method. Never destroyed, as `all` in export.cpp.
+ForkMutex &named_mutex = *new ForkMutex;
+auto &named = *new std::unordered_map<const plait_op *, PyTypeObject *>;
 }  // namespace
 
 PyTypeObject *named_results(const plait_op *op) {
-  static std::unordered_map<const plait_op *, PyTypeObject *> made;  // one for function and method
   if (op->n_results < 2) return nullptr;
-  const auto [entry, added] = made.emplace(op, nullptr);
-  if (added) entry->second = make_named_results(op);
-  return reinterpret_cast<PyTypeObject *>(
-      entry->second ? new_reference(reinterpret_cast<PyObject *>(entry->second)) : nullptr);
+  const auto look = [op](PyTypeObject *fresh) {
+    const std::lock_guard<ForkMutex> lock(named_mutex);
+    PyTypeObject *&kept = named[op];
+    return kept ? kept : (kept = fresh);
+  };
+  PyTypeObject *type = look(nullptr);
+  if (!type) type = make_named_results(op);
+  if (!type) return nullptr;
+  if (PyTypeObject *kept = look(type); kept != type) {
+    Py_DECREF(type);  // another thread made it meanwhile
+    type = kept;
+  }
+  return reinterpret_cast<PyTypeObject *>(new_reference(reinterpret_cast<PyObject *>(type)));
 }
 
 plait_status call(plait_call *c) {

@@ -5,15 +5,27 @@
 namespace plait::python {
 namespace {
 
-constexpr size_t room =
-    256;  // direct-mapped; an entry is valid while the class's version tag is the same
+// Direct-mapped; an entry is valid while the class's version tag is the same.
+#ifdef Py_GIL_DISABLED
+// Each thread has its own, as others would read an entry while it changes.
+constexpr size_t room = 64;
+thread_local TypeFacts cache[room];
+thread_local uint64_t seen;     // what `forgotten` was when this thread's cache was emptied
+uint64_t forgotten = 0;
+#else
+constexpr size_t room = 256;
 TypeFacts cache[room];
+#endif
+
+unsigned version_of(PyTypeObject *type) {
+  return __atomic_load_n(&type->tp_version_tag, __ATOMIC_RELAXED);
+}
 
 bool still_valid(const TypeFacts &f, PyTypeObject *type) {
 #if PY_VERSION_HEX < 0x030B0000
   if (!PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG)) return false;
 #endif
-  return f.type == type && f.version != 0 && f.version == type->tp_version_tag;
+  return f.type == type && f.version != 0 && f.version == version_of(type);
 }
 
 // 1: found, 0: not found, -1: error
@@ -41,8 +53,13 @@ const plait_tensor_type *table_in(PyObject *capsule, PyTypeObject *type) {
   return t;
 }
 
-bool look_up(PyTypeObject *type, TypeFacts &f) {
-  f = {type, 0, 0, false, nullptr};
+bool look_up(PyTypeObject *type, TypeFacts &to) {
+#ifdef Py_GIL_DISABLED
+  // Another thread may change the class meanwhile: then the tag of now is not valid any more.
+  PyUnstable_Type_AssignVersionTag(type);
+  const unsigned before = version_of(type);
+#endif
+  TypeFacts f{type, 0, 0, false, nullptr};
   PyObject *capsule = nullptr;
   const int tensor = has(type, state.str_tensor, &capsule);
   if (tensor < 0) return false;
@@ -57,17 +74,31 @@ bool look_up(PyTypeObject *type, TypeFacts &f) {
   if (asks < 0 || array < 0) return false;
   f.asks = asks;
   f.array = array;
-  f.version = type->tp_version_tag;
+#ifdef Py_GIL_DISABLED
+  f.version = before;
+#else
+  f.version = version_of(type);
+#endif
+  to = f;
   return true;
 }
 
 }  // namespace
 
+#ifdef Py_GIL_DISABLED
+void forget_facts() { __atomic_add_fetch(&forgotten, 1, __ATOMIC_RELEASE); }
+#else
 void forget_facts() {
   for (TypeFacts &f : cache) f.type = nullptr;
 }
+#endif
 
 const TypeFacts *facts(PyTypeObject *type) {
+#ifdef Py_GIL_DISABLED
+  const uint64_t now = __atomic_load_n(&forgotten, __ATOMIC_ACQUIRE);
+  if (__builtin_expect(std::exchange(seen, now) != now, 0))
+    for (TypeFacts &each : cache) each.type = nullptr;
+#endif
   TypeFacts &f = cache[(reinterpret_cast<uintptr_t>(type) >> 5) % room];
   if (__builtin_expect(still_valid(f, type), 1)) return &f;
   return look_up(type, f) ? &f : nullptr;
@@ -76,8 +107,8 @@ const TypeFacts *facts(PyTypeObject *type) {
 int set_tensor_type(PyTypeObject *type, const plait_tensor_type *tensor) {
   if (state.tensor_type) return 0;
   Py_INCREF(type);
-  state.tensor_type = type;
   state.tensor = tensor;
+  state.tensor_type = type;
   return 0;
 }
 

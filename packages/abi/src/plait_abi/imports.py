@@ -265,7 +265,9 @@ class _InterruptsLater(uninterrupted):
 
 
 def _interrupt_soon(number: int) -> None:
-    time.sleep(0.01)  # the forking thread keeps the interpreter's lock until the fork is over
+    _imp.acquire_lock()  # the forking thread holds it until the fork is over
+    _imp.release_lock()
+    time.sleep(0.01)  # until hooks of others have run
     interrupt: Any = _thread.interrupt_main
     interrupt(number)
 

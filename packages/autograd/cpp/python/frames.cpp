@@ -4,18 +4,20 @@
 
 #include <frameobject.h>  // after Python.h
 
+#include <memory>
+
 namespace plait::autograd::python {
 namespace {
 
-#if PY_VERSION_HEX >= 0x030E0000
+#if PY_VERSION_HEX >= 0x030F0000
 struct Frame;  // of an unknown layout: call sites are known in anomaly mode only
 Frame *innermost(PyThreadState *) { return nullptr; }
 Frame *previous(Frame *) { return nullptr; }
 PyCodeObject *code_in(Frame *) { return nullptr; }
 int64_t offset_in(Frame *) { return -1; }
 #elif PY_VERSION_HEX >= 0x030C0000
-struct Frame {  // the beginning of CPython 3.12's and 3.13's frames
-  PyObject *executable;
+struct Frame {  // the beginning of the frames of CPython 3.12 to 3.14
+  uintptr_t executable;  // an object; 3.14 keeps marks in the two lowest bits
   Frame *previous;
 };
 #if PY_VERSION_HEX >= 0x030D0000
@@ -25,7 +27,7 @@ Frame *innermost(PyThreadState *t) { return reinterpret_cast<Frame *>(t->cframe-
 #endif
 Frame *previous(Frame *f) { return f->previous; }
 PyCodeObject *code_in(Frame *f) {
-  PyObject *o = f->executable;
+  auto *o = reinterpret_cast<PyObject *>(f->executable & ~uintptr_t(3));
   return o && PyCode_Check(o) ? reinterpret_cast<PyCodeObject *>(o) : nullptr;
 }
 int64_t offset_in(Frame *f) {
@@ -53,17 +55,36 @@ PyCodeObject *code_in(Frame *f) { return f->f_code; }
 int64_t offset_in(Frame *f) { return int64_t(f->f_lasti) * 2; }
 #endif
 
-// A cache of recently seen code objects, each kept alive by its hold. Guarded by the GIL.
+// A cache of recently seen code objects, each kept alive by its hold. The GIL guards it; where
+// there is none, each thread has one.
 struct Known {
   PyCodeObject *code;
   plait_object *hold;  // NULL for code of plait's packages
   bool ours;
 };
+#ifdef Py_GIL_DISABLED
+constexpr size_t kRoom = 256;
+struct OfThread {
+  Known all[kRoom];
+  ~OfThread() {
+    for (Known &k : all) plait_release_object(k.hold);
+  }
+};
+Known *cache() {
+  // behind a pointer: there is little room for variables of threads that are read quickly, as
+  // `last`
+  static thread_local std::unique_ptr<OfThread> mine;
+  if (!mine) mine = std::make_unique<OfThread>();
+  return mine->all;
+}
+#else
 constexpr size_t kRoom = 1024;
 Known known[kRoom];
+Known *cache() { return known; }
+#endif
 
 const Known &look_up(PyCodeObject *code) {
-  Known &k = known[(reinterpret_cast<uintptr_t>(code) >> 4) % kRoom];
+  Known &k = cache()[(reinterpret_cast<uintptr_t>(code) >> 4) % kRoom];
   if (__builtin_expect(k.code == code, 1)) return k;
   plait_object *hold = state.python->hold(reinterpret_cast<PyObject *>(code));
   const char *path = PyUnicode_AsUTF8(code->co_filename);

@@ -58,7 +58,7 @@ PyObject *make() {
   if (!state.python) return nullptr;
   state.runtime = state.python->runtime;
   Object module(PyModule_Create(&definition));
-  if (!module) return nullptr;
+  if (!module || plait_needs_no_lock(module.get()) < 0) return nullptr;
   for (PyMethodDef *functions :
        {mode_functions, pass_functions, function_functions, element_functions, hook_functions,
         watch_functions, dual_functions, node_functions})

@@ -35,7 +35,7 @@ const Batch *batch_of(const plait_tensor *t) {
 
 constexpr uint32_t position = 9;  // above "python", below "autograd" and "forward"
 uint64_t layer_bit;  // 0: there is no layer yet
-PyObject *serve_function, *note_function;
+SharedReference serve_function, note_function;
 
 // What a rule does with an argument.
 enum Action : uint8_t {
@@ -535,7 +535,8 @@ plait_status note_leaves(plait_call *c) {
     const plait::python::Gil gil;
     plait_retain(t);
     const Object leaf(wrap(t));
-    const Object done(leaf ? PyObject_CallOneArg(note_function, leaf.get()) : nullptr);
+    const Object note(note_function.get());
+    const Object done(leaf && note ? PyObject_CallOneArg(note.get(), leaf.get()) : nullptr);
     if (!done) s = state.python->keep(c->thread);
   });
   return s;
@@ -548,7 +549,7 @@ plait_status run(plait_call *c) {
     each_tensor(c->out, c->n_out, [&](const plait_tensor *t) { samples.see(t); });
   if (!samples.any) {
     if (!(c->op->flags & PLAIT_OP_RANDOM)) return c->thread->runtime->call_below(c);
-    return state.python->serve(c, &serve_function, layer_bit);
+    return state.python->serve(c, [] { return serve_function.get(); }, layer_bit);
   }
   if (const plait_status s = note_leaves(c); s < 0) return s;
   const Rules *known = __atomic_load_n(&rules, __ATOMIC_ACQUIRE);
@@ -558,7 +559,7 @@ plait_status run(plait_call *c) {
       if (s != PLAIT_DECLINE) return s;
     }
   }
-  return state.python->serve(c, &serve_function, layer_bit);
+  return state.python->serve(c, [] { return serve_function.get(); }, layer_bit);
 }
 
 const plait_plugin plugin{PLAIT_HEADER(plait_plugin), "batching", PY_VERSION, 0, nullptr, nullptr};
@@ -605,8 +606,8 @@ PyObject *set_batching(PyObject *, PyObject *args) {
     return nullptr;
   }
   if (!layer_bit && !register_layer()) return nullptr;
-  Py_XDECREF(std::exchange(serve_function, new_reference(serve)));
-  Py_XDECREF(std::exchange(note_function, new_reference(note)));
+  Py_XDECREF(serve_function.exchange(new_reference(serve)));
+  Py_XDECREF(note_function.exchange(new_reference(note)));
   __atomic_store_n(&rules, fresh, __ATOMIC_RELEASE);
   Py_RETURN_NONE;
 }

@@ -65,28 +65,35 @@ bool scan(PyObject *o, size_t depth, Scan &s) {
     return depth == s.shape.size() || !s.numbers || ragged(s, depth, "a number beside a sequence");
   }
   if (depth == s.shape.size()) return !s.numbers || ragged(s, depth, "a sequence beside a number");
-  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  const Items items(o);
+  if (!items.valid()) return false;
+  const Py_ssize_t n = items.size();
   if (n != s.shape[depth])
     return ragged(
         s, depth,
         ("length " + std::to_string(n) + " beside " + std::to_string(s.shape[depth])).c_str());
-  for (Py_ssize_t i = 0; i < n && i < PySequence_Fast_GET_SIZE(o); i++) {
+  for (Py_ssize_t i = 0; i < n && i < items.size(); i++) {
     s.at[depth] = i;
-    if (!scan(PySequence_Fast_GET_ITEM(o, i), depth + 1, s)) return false;
+    if (!scan(items[i], depth + 1, s)) return false;
   }
   return true;
 }
 
 bool first_path(PyObject *o, Scan &s) {
-  for (; is_list(o); o = PySequence_Fast_GET_ITEM(o, 0)) {
+  Object first;
+  while (is_list(o)) {
     if (s.shape.size() == PLAIT_MAX_DIMS) {
       PyErr_Format(PyExc_ValueError,
                    "tensor: at most %d dimensions are required, got deeper nesting",
                    PLAIT_MAX_DIMS);
       return false;
     }
-    s.shape.push_back(PySequence_Fast_GET_SIZE(o));
-    if (!PySequence_Fast_GET_SIZE(o)) break;
+    const Items items(o);
+    if (!items.valid()) return false;
+    s.shape.push_back(items.size());
+    if (!items.size()) break;
+    first = Object(new_reference(items[0]));
+    o = first.get();
   }
   return true;
 }
@@ -101,12 +108,14 @@ bool fill(PyObject *o, size_t depth, const Scan &s, DLDataType d, char *&to) {
     to += itemsize(d);
     return true;
   }
+  const Object items(is_list(o) ? sequence_of(o, "") : nullptr);
+  if (!items && PyErr_Occurred()) return false;
   for (Py_ssize_t i = 0; i < s.shape[depth]; i++) {
-    if (!is_list(o) || i >= PySequence_Fast_GET_SIZE(o)) {
+    if (!items || i >= PySequence_Fast_GET_SIZE(items.get())) {
       PyErr_SetString(PyExc_ValueError, "tensor: the data changed while it was read");
       return false;
     }
-    if (!fill(PySequence_Fast_GET_ITEM(o, i), depth + 1, s, d, to)) return false;
+    if (!fill(PySequence_Fast_GET_ITEM(items.get(), i), depth + 1, s, d, to)) return false;
   }
   return true;
 }
@@ -185,8 +194,10 @@ plait_tensor *from_tensors(PyObject *data, const DLDataType *wanted) {
   const auto release = [&] {
     for (plait_tensor *t : parts) plait_release(t);
   };
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(data); i++) {
-    Object item(new_reference(PySequence_Fast_GET_ITEM(data, i)));
+  const Items items(data);
+  if (!items.valid()) return nullptr;
+  for (Py_ssize_t i = 0; i < items.size(); i++) {
+    Object item(new_reference(items[i]));
     plait_tensor *t = from_tensors(item.get(), nullptr);
     if (!t) return release(), nullptr;
     parts.push_back(t);

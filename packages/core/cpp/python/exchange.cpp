@@ -41,7 +41,8 @@ int refuse_buffer(Py_buffer *view, const char *text) {
 int get_buffer(PyObject *self, Py_buffer *view, int flags) {
   plait_tensor *t = handle_of(self);
   const char *format = format_of(t->dl.dtype);
-  const bool readonly = t->storage->flags & PLAIT_STORAGE_READONLY;
+  const bool readonly =
+      __atomic_load_n(&t->storage->flags, __ATOMIC_RELAXED) & PLAIT_STORAGE_READONLY;
   if (!format)
     return refuse_buffer(view, "buffer: bfloat16 has no buffer format; cast to float32 first");
   if (!refuse_grad(t, "buffer", PyExc_BufferError)) return refuse_buffer(view, nullptr);
@@ -261,8 +262,11 @@ PyObject *from_dlpack(PyObject *, PyObject *args, PyObject *kwargs) {
 }  // namespace
 
 PyObject *numpy() {
-  static PyObject *module = nullptr;  // under the GIL
-  if (!module) module = plait_import_module("numpy");
+  static PyObject *found = nullptr;  // once imported, for the life of the process
+  PyObject *module = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
+  if (module) return module;
+  module = plait_import_module("numpy");
+  if (module) __atomic_store_n(&found, module, __ATOMIC_RELEASE);
   return module;
 }
 

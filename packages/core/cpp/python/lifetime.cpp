@@ -6,6 +6,9 @@
 namespace plait::core {
 namespace {
 
+using plait::python::HostGuard;
+using plait::python::HostLock;
+
 #ifndef Py_GIL_DISABLED
 // Wrappers of plain tensors are recycled: an allocation by the garbage collector costs as much as a
 // small operator.
@@ -29,9 +32,25 @@ TensorObject *allocate() {
   if (o) {
     o->dict = o->weakrefs = nullptr;
     o->weak = false;
+    may_be_owned(reinterpret_cast<PyObject *>(o));
   }
   return o;
 }
+
+bool is_shared(const plait_tensor *t) { return __atomic_load_n(&t->o.refs, __ATOMIC_ACQUIRE) > 1; }
+// A wrapper of a class, or with a __dict__: it carries what the handle does not.
+bool has_state(const TensorObject *o) {
+  return !is_exact(reinterpret_cast<PyObject *>(const_cast<TensorObject *>(o))) ||
+         (o->dict && PyDict_GET_SIZE(o->dict));
+}
+
+// The garbage collector tracks a wrapper from the time on when there is something to visit. Without
+// a global lock it tracks all from the start: two threads could begin at the same time.
+#ifdef Py_GIL_DISABLED
+constexpr bool all_tracked = true;
+#else
+constexpr bool all_tracked = false;
+#endif
 
 // Takes the wrapper back from its handle: the two references between them change owners, no count
 // changes.
@@ -48,20 +67,100 @@ PyObject *take_back(TensorObject *w, plait_tensor *t) {
 bool resurrect(TensorObject *o) {
   plait_tensor *t = o->handle;
   auto *self = reinterpret_cast<PyObject *>(o);
-  if (o->weak || !t || t->slot[1] != o || __atomic_load_n(&t->o.refs, __ATOMIC_ACQUIRE) == 1)
-    return false;
-  if (is_exact(self) && !(o->dict && PyDict_GET_SIZE(o->dict))) return false;
-  if (o->weakrefs) {
-    PyObject_ClearWeakRefs(self);
-    if (t->slot[1] != o) return false;  // a callback made another wrapper
-  }
+  if (o->weak || !t || !is_shared(t) || !has_state(o)) return false;
+  if (o->weakrefs) PyObject_ClearWeakRefs(self);
   if (PyObject_GC_IsTracked(self)) PyObject_GC_UnTrack(self);
-  Py_SET_REFCNT(self, 1);
-  o->weak = true;
-  __atomic_fetch_or(&t->flags, uint64_t(PLAIT_TENSOR_OWNS_WRAPPER), __ATOMIC_RELAXED);
+  {
+    const HostGuard guard(wrapper_lock(t));
+    // a callback of a weak reference, or another thread, may have made another wrapper
+    if (t->slot[1] != o || !is_shared(t)) return false;
+    Py_SET_REFCNT(self, 1);
+    o->weak = true;
+    __atomic_fetch_or(&t->flags, uint64_t(PLAIT_TENSOR_OWNS_WRAPPER), __ATOMIC_RELAXED);
+  }
   plait_release(t);
   return true;
 }
+
+// The wrapper is being freed: nobody gets it by its handle any more.
+void leave_handle(PyObject *self, plait_tensor *t) {
+  if (!is_shared(t)) {
+    if (t->slot[1] == self) t->slot[1] = nullptr;
+    return;
+  }
+  const HostGuard guard(wrapper_lock(t));
+  if (t->slot[1] == self) t->slot[1] = nullptr;
+}
+
+// What to do about slot[1] of a handle.
+enum class Known { nobody, wrapper, dying };
+Known look_at_slot(plait_tensor *t) {
+  auto *w = static_cast<TensorObject *>(t->slot[1]);
+  if (!w) return Known::nobody;
+  if (__atomic_load_n(&t->flags, __ATOMIC_RELAXED) & PLAIT_TENSOR_OWNS_WRAPPER)
+    return take_back(w, t), Known::wrapper;
+  if (!is_owned_now(reinterpret_cast<PyObject *>(w))) return Known::dying;
+  plait_release(t);  // the wrapper has a reference of its own
+  return Known::wrapper;
+}
+
+#ifdef Py_GIL_DISABLED
+// Another thread frees the wrapper of a handle that lives on, and may resurrect it.
+void wait_for_other_thread() {
+  const timespec pause{0, 20000};
+  PyThreadState *saved = PyEval_SaveThread();
+  nanosleep(&pause, nullptr);
+  plait::python::wait_for_lock([saved] { PyEval_RestoreThread(saved); });
+}
+constexpr int most_waits = 200;  // a callback of a weak reference may be what asks for the wrapper
+
+// The living wrapper of a handle (taking the reference over), else nullptr: then `fresh`, if there
+// is one, became the wrapper.
+PyObject *exchange_wrapper(plait_tensor *t, TensorObject *fresh) {
+  for (int waits = 0;; waits++) {
+    {
+      const HostGuard guard(wrapper_lock(t));
+      void *before = t->slot[1];
+      const Known known = look_at_slot(t);
+      if (known == Known::wrapper) return static_cast<PyObject *>(before);
+      const bool wait = known == Known::dying && waits < most_waits &&
+                        has_state(static_cast<TensorObject *>(before));
+      if (!wait) {
+        if (fresh) t->slot[1] = fresh;
+        return nullptr;
+      }
+    }
+    wait_for_other_thread();
+  }
+}
+
+PyObject *living_wrapper(plait_tensor *t) {
+  // nobody else could make one
+  if (!is_shared(t) && !t->slot[1]) return nullptr;
+  return exchange_wrapper(t, nullptr);
+}
+// Makes it the wrapper of its handle, unless another thread was faster.
+PyObject *settle(TensorObject *o) {
+  plait_tensor *t = o->handle;
+  auto *self = reinterpret_cast<PyObject *>(o);
+  PyObject_GC_Track(self);
+  if (!is_shared(t)) return t->slot[1] = o, self;
+  PyObject *faster = exchange_wrapper(t, o);
+  if (!faster) return self;
+  o->handle = nullptr;
+  Py_DECREF(self);
+  return faster;
+}
+#else
+PyObject *living_wrapper(plait_tensor *t) {
+  auto *w = static_cast<PyObject *>(t->slot[1]);
+  return w && look_at_slot(t) == Known::wrapper ? w : nullptr;
+}
+PyObject *settle(TensorObject *o) {
+  o->handle->slot[1] = o;
+  return reinterpret_cast<PyObject *>(o);
+}
+#endif
 
 // The handle was freed and released its wrapper: code that still runs on the wrapper sees an empty
 // tensor.
@@ -108,7 +207,8 @@ void subclass_dealloc(PyObject *self) {
 // needed.
 void adopt_class(PyTypeObject *type) {
   for (; type && type != state.tensor_type; type = type->tp_base)
-    if (type->tp_dealloc == state.subtype_dealloc) type->tp_dealloc = subclass_dealloc;
+    if (__atomic_load_n(&type->tp_dealloc, __ATOMIC_RELAXED) == state.subtype_dealloc)
+      __atomic_store_n(&type->tp_dealloc, &subclass_dealloc, __ATOMIC_RELAXED);
 }
 
 // The bit of the layer that wants to see calls on instances of a class, or 0.
@@ -118,17 +218,27 @@ uint64_t layers_of(PyTypeObject *type) {
   return found && found.get() != state.unwatched_value ? state.watching_layer : 0;
 }
 
+#ifdef Py_GIL_DISABLED
+struct alignas(64) WrapperLock {
+  HostLock lock;
+};
+WrapperLock wrapper_locks[64];
+#else
+HostLock no_lock;
+#endif
+
 }  // namespace
 
+#ifdef Py_GIL_DISABLED
+HostLock &wrapper_lock(const plait_tensor *t) {
+  return wrapper_locks[reinterpret_cast<uintptr_t>(t) / sizeof *t % 64].lock;
+}
+#else
+HostLock &wrapper_lock(const plait_tensor *) { return no_lock; }
+#endif
+
 PyObject *wrap(plait_tensor *t) {
-  if (void *known = t->slot[1]) {
-    auto *w = static_cast<TensorObject *>(known);
-    if (t->flags & PLAIT_TENSOR_OWNS_WRAPPER) return take_back(w, t);
-    if (__builtin_expect(Py_REFCNT(w) > 0, 1)) {  // 0: it is being freed
-      plait_release(t);
-      return new_reference(reinterpret_cast<PyObject *>(w));
-    }
-  }
+  if (PyObject *known = living_wrapper(t)) return known;
   if (__builtin_expect(is_box(t), 0)) return wrap_box(t);
   TensorObject *o = allocate();
   if (!o) {
@@ -136,8 +246,7 @@ PyObject *wrap(plait_tensor *t) {
     return nullptr;
   }
   o->handle = t;
-  t->slot[1] = o;
-  return reinterpret_cast<PyObject *>(o);
+  return settle(o);
 }
 
 PyObject *wrap_as(PyTypeObject *type, plait_tensor *t) {
@@ -148,8 +257,12 @@ PyObject *wrap_as(PyTypeObject *type, plait_tensor *t) {
     plait_release(t);
     return nullptr;
   }
+  may_be_owned(self);
   object_of(self)->handle = t;
-  t->slot[1] = self;
+  {
+    const HostGuard guard(wrapper_lock(t));
+    t->slot[1] = self;
+  }
   if (state.watched_attribute) t->layers |= layers_of(type);
   return self;
 }
@@ -163,7 +276,7 @@ void dealloc(PyObject *self) {
     if (o->weak) replace_handle(o);
   }
   plait_tensor *t = o->handle;
-  if (t && t->slot[1] == self) t->slot[1] = nullptr;  // before anything runs that could ask for it
+  if (t) leave_handle(self, t);  // before anything runs that could ask for it
   // a recycled wrapper must not be tracked, also if the collector has cleared its __dict__
   if (PyObject_GC_IsTracked(self)) PyObject_GC_UnTrack(self);
   if (o->weakrefs) PyObject_ClearWeakRefs(self);
@@ -208,13 +321,14 @@ int clear(PyObject *self) {
 
 int set_attribute(PyObject *self, PyObject *name, PyObject *value) {
   const int done = PyObject_GenericSetAttr(self, name, value);
-  if (object_of(self)->dict && !PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
+  if (!all_tracked && object_of(self)->dict && !PyObject_GC_IsTracked(self))
+    PyObject_GC_Track(self);
   return done;
 }
 
 PyObject *get_dict(PyObject *self, void *) {
   PyObject *dict = PyObject_GenericGetDict(self, nullptr);
-  if (dict && !PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
+  if (!all_tracked && dict && !PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
   return dict;
 }
 

@@ -114,9 +114,12 @@ PyObject *complex_number(PyObject *self, PyObject *) { return as_complex(self); 
 // Reads sizes that are ints of 64 bits, one after the other or in one tuple or list. Their number;
 // -1 for all other arguments, without an exception.
 int plain_sizes(PyObject *const *args, Py_ssize_t n, int64_t *sizes) {
+  Object packed;
   if (n == 1 && (PyTuple_Check(args[0]) || PyList_CheckExact(args[0]))) {
-    n = PySequence_Fast_GET_SIZE(args[0]);
-    args = PySequence_Fast_ITEMS(args[0]);
+    packed = Object(sequence_of(args[0], ""));
+    if (!packed) return PyErr_Clear(), -1;
+    n = PySequence_Fast_GET_SIZE(packed.get());
+    args = PySequence_Fast_ITEMS(packed.get());
   } else if (n == 0) {
     return -1;
   }
@@ -138,11 +141,13 @@ PyObject *view(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kw
     plait_tensor *t = call(op_view, {value(handle_of(self)), ints(sizes, ndim)});
     return t ? wrap(t) : nullptr;
   }
-  static PyObject *other = nullptr;
+  static PyObject *found = nullptr;  // once found, for the life of the process
+  PyObject *other = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
   if (!other) {
     const Object module(plait_import_module("plait_core._views"));
     other = module ? PyObject_GetAttrString(module.get(), "view") : nullptr;
     if (!other) return nullptr;
+    __atomic_store_n(&found, other, __ATOMIC_RELEASE);
   }
   const Py_ssize_t all = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   std::vector<PyObject *> with_self{self};

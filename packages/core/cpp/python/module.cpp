@@ -86,29 +86,27 @@ void set_num_threads(int64_t n) {
   if (e && e->set_width) e->set_width(e->ctx, uint32_t(n));
 }
 
-// Writers hold the interpreter's lock; kernels read at any time.
-void change_settings(uint64_t settings) {
-  __atomic_store_n(state.runtime->settings, settings, __ATOMIC_RELAXED);
+// Other threads may change other bits at the same time; kernels read at any time.
+template <class F>
+void change_settings(F &&changed) {
+  uint64_t now = __atomic_load_n(state.runtime->settings, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(state.runtime->settings, &now, changed(now), true,
+                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
 }
-void set_batch_invariant(bool mode) {
-  const uint64_t settings = *state.runtime->settings, bit = PLAIT_SETTING_BATCH_INVARIANT;
-  change_settings(mode ? settings | bit : settings & ~bit);
+void change_setting(uint64_t bit, bool on) {
+  change_settings([=](uint64_t now) { return on ? now | bit : now & ~bit; });
 }
+void set_batch_invariant(bool mode) { change_setting(PLAIT_SETTING_BATCH_INVARIANT, mode); }
 bool is_batch_invariant() {
   constexpr uint64_t bits = PLAIT_SETTING_BATCH_INVARIANT | kReproducible;
   return (*state.runtime->settings & bits) != 0;
 }
 
-void set_reproducible(bool mode) {
-  const uint64_t settings = *state.runtime->settings;
-  change_settings(mode ? settings | kReproducible : settings & ~kReproducible);
-}
+void set_reproducible(bool mode) { change_setting(kReproducible, mode); }
 bool is_reproducible() { return (*state.runtime->settings & kReproducible) != 0; }
 
-void set_weight_cache(bool mode) {
-  const uint64_t settings = *state.runtime->settings, bit = plait::core::kPackWeightsAnew;
-  change_settings(mode ? settings & ~bit : settings | bit);
-}
+void set_weight_cache(bool mode) { change_setting(kPackWeightsAnew, !mode); }
 bool is_weight_cache_enabled() {
   return !(*state.runtime->settings & plait::core::kPackWeightsAnew);
 }
@@ -147,7 +145,7 @@ void set_winograd(const std::string &mode) {
   for (uint64_t i = 0; i < std::size(kWinogradModes); i++)
     if (mode == kWinogradModes[i])
       return change_settings(
-          core::with_winograd_mode(*state.runtime->settings, core::WinogradMode(i)));
+          [i](uint64_t now) { return core::with_winograd_mode(now, core::WinogradMode(i)); });
   throw py::value_error(
       "set_winograd: `mode` must be 'auto', 'off', 'F2', 'F4', 'F5' or 'F6'; got '" + mode + "'");
 }
@@ -413,7 +411,7 @@ void add_functions(py::module_ &m) {
 }  // namespace
 }  // namespace plait::core
 
-PYBIND11_MODULE(_core, m) {
+PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
   using namespace plait::core;
   m.doc() = "Tensor: plait's array on the Python side.";
   state.python = plait_python_import();

@@ -76,6 +76,8 @@ inline bool fast_pair(const plait_op *op, PyObject *a, PyObject *b, plait_value 
          accepted(op, 1, in[1]);
 }
 
+const plait_op *fast(Op op) { return __atomic_load_n(&state.fast[op], __ATOMIC_RELAXED); }
+
 struct Call : plait_call {
   plait_value in_[PLAIT_MAX_ARGS], out_;
   Call(const plait_op *o, uint32_t form_) : plait_call{} {
@@ -120,7 +122,7 @@ PyObject *slow_binary(Op op, PyObject *callable, PyObject *a, PyObject *b, bool 
 
 template <Op op>
 PyObject *binary(PyObject *a, PyObject *b) {
-  const plait_op *o = state.fast[op];
+  const plait_op *o = fast(op);
   if (__builtin_expect(o != nullptr, 1)) {
     Call c(o, PLAIT_FUNCTION);
     if (__builtin_expect(fast_pair(o, a, b, c.in), 1)) {
@@ -134,7 +136,7 @@ PyObject *binary(PyObject *a, PyObject *b) {
 
 template <Op op>
 PyObject *in_place(PyObject *a, PyObject *b) {
-  const plait_op *o = state.fast[op];
+  const plait_op *o = fast(op);
   if (o && is_tensor(a)) {
     Call c(o, PLAIT_INPLACE);
     if (fast_pair(o, a, b, c.in)) {
@@ -151,7 +153,7 @@ PyObject *in_place(PyObject *a, PyObject *b) {
 
 template <Op op>
 PyObject *unary(PyObject *a) {
-  const plait_op *o = state.fast[op];
+  const plait_op *o = fast(op);
   if (o && is_exact(a)) {
     Call c(o, PLAIT_FUNCTION);
     c.in[0] = value(handle_of(a));
@@ -267,8 +269,9 @@ plait_tensor *call(Op op, std::initializer_list<plait_value> in, uint32_t form) 
 plait_tensor *cast(plait_tensor *t, DLDataType d) { return call(op_cast, {value(t), value(d)}); }
 
 void choose_fast_operators() {
+  const uint64_t modes = __atomic_load_n(&state.modes, __ATOMIC_RELAXED);
   for (int i = 0; i < op_count; i++)
-    __atomic_store_n(&state.fast[i], state.modes ? nullptr : state.op[i], __ATOMIC_RELAXED);
+    __atomic_store_n(&state.fast[i], modes ? nullptr : state.op[i], __ATOMIC_RELAXED);
 }
 
 bool start_operators() {

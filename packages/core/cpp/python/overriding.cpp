@@ -2,6 +2,7 @@
 // for, and hands the call to plait_abi, which knows who is asked.
 #include "overriding.hpp"
 
+#include <memory>
 #include <vector>
 
 namespace plait::core {
@@ -59,6 +60,12 @@ const PyMethodDef *method_of(Code code) {
 
 PyObject *count_modes(PyObject *, PyObject *change) {
   Object binding(plait_import_module("plait_abi._binding"));
+#ifdef Py_GIL_DISABLED
+  // the number here must not be that of an earlier moment than the binding's
+  static PyMutex mutex;
+  PyMutex_Lock(&mutex);
+  const std::unique_ptr<PyMutex, void (*)(PyMutex *)> held(&mutex, PyMutex_Unlock);
+#endif
   Object count(binding ? PyObject_CallMethod(binding.get(), "count_modes", "O", change) : nullptr);
   if (!count) return nullptr;
   __atomic_store_n(&state.modes, PyLong_AsUnsignedLongLong(count.get()), __ATOMIC_RELAXED);

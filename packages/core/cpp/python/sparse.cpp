@@ -10,6 +10,8 @@
 namespace plait::core {
 namespace {
 
+using plait::python::HostGuard;
+
 using plait::python::Gil;
 
 struct SparseObject {
@@ -17,7 +19,7 @@ struct SparseObject {
 };
 
 struct Box : plait_sparse {
-  PyObject *wrapper;  // the SparseTensor, or NULL; weak, guarded by the GIL
+  PyObject *wrapper;  // the SparseTensor, or NULL; weak, guarded by the handle's wrapper_lock
 };
 
 PyTypeObject *base_type;
@@ -39,12 +41,21 @@ Box *box_of(const plait_tensor *t) {
   return o && o->type == &box_type ? reinterpret_cast<Box *>(o) : nullptr;
 }
 
+// The living SparseTensor of a box, a new reference.
+PyObject *wrapper_of(const plait_tensor *t, const Box *box) {
+  const HostGuard guard(wrapper_lock(t));
+  return box->wrapper && is_owned_now(box->wrapper) ? box->wrapper : nullptr;
+}
+
 SparseObject *sparse_object(PyObject *o) { return reinterpret_cast<SparseObject *>(o); }
 
 // Gives the box of a SparseTensor up, if it has one.
 void unbox(PyObject *self) {
   plait_tensor *t = std::exchange(sparse_object(self)->handle, nullptr);
-  if (Box *box = box_of(t); box && box->wrapper == self) box->wrapper = nullptr;
+  if (Box *box = box_of(t)) {
+    const HostGuard guard(wrapper_lock(t));
+    if (box->wrapper == self) box->wrapper = nullptr;
+  }
   plait_release(t);
 }
 
@@ -227,6 +238,7 @@ plait_tensor *make_box(PyObject *self) {
   static_cast<plait_sparse &>(*box) = {{1, &box_type},      uint32_t(sizeof(plait_sparse)),
                                        uint32_t(coalesced), layer_bit,
                                        handle_of(indices),  handle_of(values)};
+  may_be_owned(self);
   box->wrapper = self;
   plait_retain(box->indices);
   plait_retain(box->values);
@@ -327,9 +339,9 @@ plait_tensor *sparse_handle(PyObject *o) {
 
 PyObject *wrap_box(plait_tensor *t) {
   Box *box = box_of(t);
-  if (box && box->wrapper && Py_REFCNT(box->wrapper) > 0) {
+  if (PyObject *known = box ? wrapper_of(t, box) : nullptr) {
     plait_release(t);
-    return new_reference(box->wrapper);
+    return known;
   }
   if (!box || !make) {
     plait_release(t);
@@ -348,7 +360,9 @@ PyObject *wrap_box(plait_tensor *t) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a SparseTensor is required");
     return nullptr;
   }
+  may_be_owned(made.get());
   sparse_object(made.get())->handle = t;
+  const HostGuard guard(wrapper_lock(t));
   box->wrapper = made.get();
   return new_reference(made.get());
 }

@@ -8,7 +8,7 @@ namespace plait::core {
 namespace {
 
 bool take_ints(PyObject *o, const char *who, const char *what, std::vector<int64_t> &out) {
-  Object list(PySequence_Fast(o, "a sequence of ints is required"));
+  Object list(sequence_of(o, "a sequence of ints is required"));
   for (Py_ssize_t i = 0; list && i < PySequence_Fast_GET_SIZE(list.get()); i++) {
     const Py_ssize_t x = PyNumber_AsSsize_t(PySequence_Fast_GET_ITEM(list.get(), i), nullptr);
     if (x == -1 && PyErr_Occurred()) break;

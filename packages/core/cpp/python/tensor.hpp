@@ -4,6 +4,7 @@
 #include <plait/python.h>
 
 #include <plait/entry.hpp>
+#include <plait/gil.hpp>
 #include <plait/plait.hpp>
 
 namespace plait::core {
@@ -82,8 +83,10 @@ struct State {  // filled at import; the operators when plait_core starts
 extern State state;
 
 using plait::python::function;
+using plait::python::Items;
 using plait::python::new_reference;
 using plait::python::Object;
+using plait::python::sequence_of;
 
 inline plait_tensor *handle_of(PyObject *o) { return reinterpret_cast<TensorObject *>(o)->handle; }
 inline bool is_exact(PyObject *o) { return Py_TYPE(o) == state.tensor_type; }
@@ -92,6 +95,21 @@ inline bool is_tensor(PyObject *o) {
 }
 
 // From lifetime.cpp.
+// Where C++ knows a Python object that it does not own: whether the object lives and is owned now.
+// What may be asked of it must have been prepared when it was made.
+#ifdef Py_GIL_DISABLED
+inline void may_be_owned(PyObject *o) { PyUnstable_EnableTryIncRef(o); }
+inline bool is_owned_now(PyObject *o) { return PyUnstable_TryIncRef(o); }
+#else
+inline void may_be_owned(PyObject *) {}
+inline bool is_owned_now(PyObject *o) {
+  if (Py_REFCNT(o) <= 0) return false;  // it is being freed
+  Py_INCREF(o);
+  return true;
+}
+#endif
+// Guards slot[1] of a handle that several threads own.
+plait::python::HostLock &wrapper_lock(const plait_tensor *);
 PyObject *wrap(plait_tensor *);  // steals
 PyObject *wrap_as(PyTypeObject *, plait_tensor *);  // a new wrapper of this class; steals
 void dealloc(PyObject *);

@@ -63,7 +63,7 @@ PyObject *make() {
   if (!state.python) return nullptr;
   state.runtime = state.python->runtime;
   Object module(PyModule_Create(&definition));
-  if (!module) return nullptr;
+  if (!module || plait_needs_no_lock(module.get()) < 0) return nullptr;
   for (PyMethodDef *functions :
        {process_functions, block_functions, tensor_functions, channel_functions})
     if (PyModule_AddFunctions(module.get(), functions) < 0) return nullptr;

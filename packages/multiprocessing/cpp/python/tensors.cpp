@@ -4,6 +4,8 @@
 
 #include "binding.hpp"
 
+#include <plait/gil.hpp>
+
 namespace plait::multiprocessing::python {
 namespace {
 
@@ -14,11 +16,22 @@ enum Kind { NO_TENSOR = -1, SOLE = 0, USED = 1, SHARED = 2, META = 3, DEVICE = 4
 
 // Old storages of moved tensors, which calls that run without the GIL may still read.
 std::vector<plait_storage *> retired;
+plait::python::HostLock retired_lock;
 void drop_retired() {
-  if (retired.empty() || __atomic_load_n(state.python->unlocked, __ATOMIC_ACQUIRE)) return;
+  if (__atomic_load_n(state.python->unlocked, __ATOMIC_ACQUIRE)) return;
   std::vector<plait_storage *> now;
-  now.swap(retired);
+  {
+    const plait::python::HostGuard guard(retired_lock);
+    now.swap(retired);
+  }
   for (plait_storage *s : now) plait_release(s);
+}
+void retire(plait_storage *s) {
+  {
+    const plait::python::HostGuard guard(retired_lock);
+    retired.push_back(s);
+  }
+  drop_retired();
 }
 
 bool on_cpu(const plait_tensor *t, const char *who) {
@@ -106,8 +119,7 @@ PyObject *move(PyObject *, PyObject *o) {
   }
   const bool done = fresh != nullptr && (same || plait_shared_is_block(t->storage));
   plait_release(fresh);
-  retired.push_back(old);
-  drop_retired();
+  retire(old);
   if (s < 0) return raise(s);
   if (PyErr_Occurred()) return nullptr;
   return PyBool_FromLong(done);

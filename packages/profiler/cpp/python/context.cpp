@@ -3,6 +3,8 @@
 
 #include <frameobject.h>  // PyFrame_GetBack, in Python.h itself only from 3.11
 
+#include <plait/gil.hpp>
+
 #include <map>
 #include <string>
 #include <vector>
@@ -11,6 +13,12 @@
 
 namespace plait::profiler::python {
 namespace {
+
+using plait::python::HostGuard;
+using plait::python::HostLock;
+using plait::python::new_reference;
+using plait::python::sequence_of;
+using plait::python::SharedReference;
 
 // Modules. A module's path depends on the one that called it.
 
@@ -25,13 +33,15 @@ struct Open {
 };
 
 std::map<std::pair<uint32_t, PyObject *>, Named> names;  // keeps the modules and paths alive
-uint64_t naming = 0;           // grows when `names` is emptied
-PyObject *describe = nullptr;  // (path of the outer one, outer module, module) -> (path, type)
+uint64_t naming = 0;  // grows when `names` is emptied
+HostLock names_lock;  // guards both
+SharedReference describe;  // (path of the outer one, outer module, module) -> (path, type)
 
 // The modules that run on this thread. Those of an earlier naming may have ended unseen.
 std::vector<Open> &open_here() {
   static thread_local std::vector<Open> open;
   static thread_local uint64_t of_naming = 0;
+  const HostGuard guard(names_lock);
   if (of_naming != naming) {
     of_naming = naming;
     open.clear();
@@ -43,14 +53,25 @@ std::vector<Open> &open_here() {
 // The name of a module that `outer` calls; number 0 with an exception.
 Named name_of(const Open *outer, PyObject *module) {
   const auto key = std::make_pair(outer ? outer->name.number : 0, module);
-  if (const auto known = names.find(key); known != names.end()) return known->second;
-  Object pair(PyObject_CallFunction(describe, "OOO", outer ? outer->name.path : Py_None,
+  Object around;
+  uint64_t begun = 0;
+  {
+    const HostGuard guard(names_lock);
+    if (const auto known = names.find(key); known != names.end()) return known->second;
+    begun = naming;
+    around = Object(new_reference(outer ? outer->name.path : Py_None));
+  }
+  const Object function(describe.get());
+  if (!function) return {};
+  Object pair(PyObject_CallFunction(function.get(), "OOO", around.get(),
                                     outer ? outer->module : Py_None, module));
   const char *path = nullptr, *type = nullptr;
   if (!pair || !PyArg_ParseTuple(pair.get(), "ss", &path, &type)) return {};
   const std::string json = "[" + quoted(path) + "," + quoted(type) + "]";
   const uint32_t number =
       plait_profiler_add('m', hash_of(json.data(), json.size(), 0), json.c_str());
+  const HostGuard guard(names_lock);
+  if (begun != naming) return {};  // the recording ended meanwhile
   const auto [at, is_new] = names.emplace(key, Named{number, PyTuple_GET_ITEM(pair.get(), 0)});
   if (is_new) {
     Py_INCREF(module);
@@ -60,10 +81,11 @@ Named name_of(const Open *outer, PyObject *module) {
 }
 
 PyObject *enter_module(PyObject *, PyObject *const *args, Py_ssize_t n) {
-  if (n < 1 || !describe || !plait_profiler_is_recording()) Py_RETURN_NONE;
+  if (n < 1 || !plait_profiler_is_recording()) Py_RETURN_NONE;
   std::vector<Open> &open = open_here();
   const Named name = name_of(open.empty() ? nullptr : &open.back(), args[0]);
   if (!name.number && PyErr_Occurred()) return nullptr;
+  if (!name.number) Py_RETURN_NONE;
   open.push_back({args[0], name, plait_profiler_set_module(name.number)});
   Py_RETURN_NONE;
 }
@@ -82,20 +104,18 @@ PyObject *leave_module(PyObject *, PyObject *const *args, Py_ssize_t n) {
 
 // Sets what describes modules; None forgets all of them.
 PyObject *name_modules(PyObject *, PyObject *function) {
-  naming++;
   std::vector<PyObject *> last;  // a module's end may run any code, so `names` is empty by then
-  for (const auto &[key, name] : names) {
-    last.push_back(key.second);
-    last.push_back(name.path);
+  {
+    const HostGuard guard(names_lock);
+    naming++;
+    for (const auto &[key, name] : names) {
+      last.push_back(key.second);
+      last.push_back(name.path);
+    }
+    names.clear();
   }
-  names.clear();
   for (PyObject *object : last) Py_DECREF(object);
-  if (function == Py_None) {
-    Py_CLEAR(describe);
-  } else {
-    Py_INCREF(function);
-    Py_XSETREF(describe, function);
-  }
+  Py_XDECREF(describe.exchange(function == Py_None ? nullptr : new_reference(function)));
   Py_RETURN_NONE;
 }
 
@@ -189,7 +209,7 @@ PyObject *mark_storages(PyObject *, PyObject *const *args, Py_ssize_t n) {
   if (n != 2) return PyErr_Format(PyExc_TypeError, "mark(tensors, category)");
   const unsigned long category = PyLong_AsUnsignedLong(args[1]);
   if (PyErr_Occurred()) return nullptr;
-  Object items(PySequence_Fast(args[0], "a list of tensors is required"));
+  Object items(sequence_of(args[0], "a list of tensors is required"));
   if (!items) return nullptr;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); i++) {
     const plait_tensor *t = host->unwrap(PySequence_Fast_GET_ITEM(items.get(), i));

@@ -35,7 +35,8 @@ PyObject *make() {
   host = plait_python_import();
   if (!host) return nullptr;
   Object module(PyModule_Create(&definition));
-  if (!module || !add_session_type(module.get())) return nullptr;
+  if (!module || plait_needs_no_lock(module.get()) < 0 || !add_session_type(module.get()))
+    return nullptr;
   return module.release();
 }
 

@@ -7,6 +7,13 @@
 #include <cxxabi.h>
 #include <unistd.h>
 
+#ifdef Py_GIL_DISABLED
+#include "fork.hpp"
+#if PY_VERSION_HEX < 0x030E0000
+#error "free-threaded Python is supported from 3.14 on"
+#endif
+#endif
+
 namespace plait::python {
 
 // Runs what may wait for the lock. CPython ends daemon threads that wait for it while the
@@ -33,6 +40,49 @@ class Gil {
 
  private:
   PyGILState_STATE state_;
+};
+
+// A lock of data that is otherwise guarded by the global lock: it does nothing on interpreters that
+// have one. It is held for a few instructions, which never wait and call no Python code.
+#ifdef Py_GIL_DISABLED
+using HostLock = ProcessLock;
+#else
+class HostLock {
+ public:
+  void lock() noexcept {}
+  void unlock() noexcept {}
+};
+#endif
+// Holds such a lock for a scope.
+class HostGuard {
+ public:
+  explicit HostGuard(HostLock &lock) noexcept : lock_(lock) { lock_.lock(); }
+  ~HostGuard() { lock_.unlock(); }
+  HostGuard(const HostGuard &) = delete;
+  HostGuard &operator=(const HostGuard &) = delete;
+
+ private:
+  HostLock &lock_;
+};
+
+// A reference that one thread may replace while others take it.
+class SharedReference {
+ public:
+  PyObject *get() {  // a new reference, or nullptr
+    const HostGuard guard(lock_);
+    Py_XINCREF(object_);
+    return object_;
+  }
+  PyObject *exchange(PyObject *next) {  // steals, and hands the reference that was there over
+    const HostGuard guard(lock_);
+    PyObject *before = object_;
+    object_ = next;
+    return before;
+  }
+
+ private:
+  PyObject *object_ = nullptr;
+  HostLock lock_;
 };
 
 // Sets an exception that is on its way aside for a scope, in which Python can be called.

@@ -120,7 +120,7 @@ typedef struct plait_python {
   /* for the kernel of a layer, whose bit this is: a function of Python serves the call, as that of
    * plait_core.overrides.set_layer does; where `*function` is NULL the call goes on. Needs no GIL
    */
-  plait_status (*serve)(plait_call *, PyObject **function, uint64_t bit);
+  plait_status (*serve)(plait_call *, PyObject *(*function)(void), uint64_t bit);
 } plait_python;
 
 /* Called in module initialisation; NULL with an exception. */
@@ -144,6 +144,17 @@ static inline PyObject *plait_import_module(const char *name) {
   PyObject *module = imports ? PyObject_CallMethod(imports, "import_module", "s", name) : NULL;
   Py_XDECREF(imports);
   return module;
+}
+
+/* Says that a module of one-phase initialisation needs no global lock (docs/design/0044): importing
+ * it leaves an interpreter without one as it is. 0, or -1 with an exception. */
+static inline int plait_needs_no_lock(PyObject *module) {
+#ifdef Py_GIL_DISABLED
+  return PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
+#else
+  (void)module;
+  return 0;
+#endif
 }
 
 #ifdef __cplusplus
@@ -174,6 +185,56 @@ class Object {
 inline PyObject *new_reference(PyObject *p) {
   Py_INCREF(p);
   return p;
+}
+
+/* A new reference on the value of a key, or nullptr: without an exception where the key is absent.
+ */
+inline PyObject *value_in(PyObject *dict, PyObject *key) {
+#if PY_VERSION_HEX >= 0x030D0000
+  PyObject *found = nullptr;
+  PyDict_GetItemRef(dict, key, &found);
+  return found;
+#else
+  PyObject *found = PyDict_GetItemWithError(dict, key);
+  Py_XINCREF(found);
+  return found;
+#endif
+}
+
+/* The items of a tuple or list, borrowed. Code that runs between two reads may change a list, so
+ * that it has fewer items; on an interpreter without a global lock, where other threads could free
+ * an item while it is read, these are the items of a copy. `valid` is false if there was no memory
+ * for it: then there is an exception, and no item. */
+class Items {
+ public:
+#ifdef Py_GIL_DISABLED
+  explicit Items(PyObject *tuple_or_list)
+      : copy_(PyList_Check(tuple_or_list) ? PyList_AsTuple(tuple_or_list)
+                                          : new_reference(tuple_or_list)) {}
+  bool valid() const { return bool(copy_); }
+  Py_ssize_t size() const { return copy_ ? PyTuple_GET_SIZE(copy_.get()) : 0; }
+  PyObject *operator[](Py_ssize_t i) const { return PyTuple_GET_ITEM(copy_.get(), i); }
+
+ private:
+  Object copy_;
+#else
+  explicit Items(PyObject *tuple_or_list) : all_(tuple_or_list) {}
+  bool valid() const { return true; }
+  Py_ssize_t size() const { return PySequence_Fast_GET_SIZE(all_); }
+  PyObject *operator[](Py_ssize_t i) const { return PySequence_Fast_GET_ITEM(all_, i); }
+
+ private:
+  PyObject *all_;
+#endif
+};
+
+/* PySequence_Fast, whose result other threads do not change on an interpreter without a global
+ * lock: there a list is copied. */
+inline PyObject *sequence_of(PyObject *iterable, const char *message) {
+#ifdef Py_GIL_DISABLED
+  if (PyList_Check(iterable)) return PyList_AsTuple(iterable);
+#endif
+  return PySequence_Fast(iterable, message);
 }
 
 /* A function of any calling convention, as a table of methods wants it. */

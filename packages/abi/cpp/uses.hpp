@@ -1,0 +1,75 @@
+// Which tensors the running calls use (docs/design/0044). On a host without a global lock a thread
+// could replace the memory of a tensor (`p.data = q`, `resize_`) while a call of another thread
+// reads it. So calls count their tensors there, and the memory of a tensor that is in use by
+// another thread is not replaced. Hosts with a global lock count nothing.
+#pragma once
+#include <plait/free_threads.h>
+
+#include <vector>
+
+#include "runtime.hpp"
+
+namespace plait::abi {
+
+extern uint64_t settings;
+inline bool has_free_threads() {
+  return __builtin_expect(__atomic_load_n(&settings, __ATOMIC_RELAXED) & PLAIT_SETTING_FREE_THREADS,
+                          0);
+}
+
+// `TensorBlock::uses`: the number of uses, with the number of the process's forks above it. A child
+// takes what its parent's threads used as unused.
+void begin_use(const plait_tensor *);
+void end_use(const plait_tensor *) noexcept;
+
+// The tensors of a call are in use while this lives.
+class Uses {
+ public:
+  Uses(const plait_call *, Thread *);
+  Uses(const Uses &) = delete;
+  ~Uses();
+  // How often this and the outer calls of the thread use a tensor.
+  uint32_t of(const plait_tensor *) const;
+
+ private:
+  static constexpr uint32_t few = 8;
+  void add(const plait_tensor *);
+  const plait_tensor *const *begin() const { return n_ <= few ? room_ : more_.data(); }
+
+  Thread *thread_;
+  const Uses *outer_;
+  uint32_t n_ = 0;
+  const plait_tensor *room_[few];
+  std::vector<const plait_tensor *> more_;  // all of them, once there are more
+};
+
+// One tensor is in use, on hosts without a global lock.
+class Use {
+ public:
+  explicit Use(const plait_tensor *t) : tensor_(has_free_threads() ? t : nullptr) {
+    if (tensor_) begin_use(tensor_);
+  }
+  Use(const Use &) = delete;
+  ~Use() {
+    if (tensor_) end_use(tensor_);
+  }
+
+ private:
+  const plait_tensor *tensor_;
+};
+
+// No other thread uses a tensor while this lives, or begins to.
+class Exclusive {
+ public:
+  explicit Exclusive(plait_tensor *);
+  Exclusive(const Exclusive &) = delete;
+  ~Exclusive();
+  explicit operator bool() const { return granted_; }  // false: another thread uses it
+
+ private:
+  uint64_t *word_ = nullptr;  // NULL: the host has a global lock
+  uint64_t before_ = 0;
+  bool granted_ = true;
+};
+
+}  // namespace plait::abi
