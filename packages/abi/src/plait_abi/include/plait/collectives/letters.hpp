@@ -127,7 +127,7 @@ class Letter {
     return add(&x, sizeof x);
   }
   Letter &add(const void *data, size_t n) {
-    std::memcpy(room(n), data, n);
+    if (n) std::memcpy(room(n), data, n);
     return *this;
   }
   char *room(size_t n) {

@@ -7,7 +7,6 @@
 #ifndef PLAIT_COLLECTIVES_OVER_HOSTS_HPP
 #define PLAIT_COLLECTIVES_OVER_HOSTS_HPP
 #include <algorithm>
-#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -106,17 +105,10 @@ class OverHosts : public Algorithm {
   char *area(uint32_t place, uint64_t which) const {
     return stage_->part(place) + turn_ * room_ + which * area_;
   }
-  // Local work on shared memory: what others wrote is seen, and what it writes is seen by others.
-  static Action &shared(Chunk &c, std::function<void()> work) {
-    return local(c, [work = std::move(work)] {
-      std::atomic_thread_fence(std::memory_order_acquire);
-      work();
-      std::atomic_thread_fence(std::memory_order_release);
-    });
-  }
-  // `work`, then a sign for each other member of this host
+  // `work`, then a sign for each other member of this host: whoever has it sees what was written
+  // before it was sent.
   Action &show(Chunk &c, std::function<void()> work) const {
-    Action &a = shared(c, std::move(work));
+    Action &a = local(c, std::move(work));
     for (const uint32_t r : ranks_)
       if (r != rank_) Chunk::order(a, sign(c, Action::is_send, r, staged));
     return a;
@@ -178,7 +170,7 @@ class OverHosts : public Algorithm {
     }
     char *before = host_ ? c.room(mine.size() * wide_) : nullptr;
     char *sum = is_last ? result(c, mine, got, to) : c.room(mine.size() * wide_);
-    Action &add = shared(c, [this, from, before, sum, mine, is_last] {
+    Action &add = local(c, [this, from, before, sum, mine, is_last] {
       if (mine.size())
         reduce_part(call_.dtype, call_.reduction,
                     {before, from.data(), uint32_t(from.size()), sum, is_last, size_},
@@ -301,7 +293,7 @@ class OverHosts : public Algorithm {
   // `work`, then a sign for the others of this host that their elements are not needed any more,
   // and that the result is there.
   Action &show_taken(Chunk &c, std::function<void()> work) const {
-    Action &a = shared(c, std::move(work));
+    Action &a = local(c, std::move(work));
     for (const uint32_t r : ranks_)
       if (r != rank_) Chunk::order(a, sign(c, Action::is_send, r, taken));
     return a;
@@ -313,7 +305,7 @@ class OverHosts : public Algorithm {
     const Range x = common(slice, got);
     const char *from =
         area(place, areas_before_result()) + (x.size() ? x.low - slice.low : 0) * item_;
-    Action &copied = shared(c, [this, x, from, to, got] {
+    Action &copied = local(c, [this, x, from, to, got] {
       if (x.size()) std::memcpy(to + (x.low - got.low) * item_, from, x.size() * item_);
     });
     Chunk::order(sign(c, Action::is_receive, ranks_[place], taken), copied);
@@ -331,7 +323,7 @@ class OverHosts : public Algorithm {
     const uint32_t position = (host_ + hosts - root_host) % hosts, first = leader(position);
     if (rank_ != first) {
       const char *from = area(hosts_.place_of[first], 0);
-      Action &copied = shared(c, [this, at, n, from] { out_.write(at, n, from); });
+      Action &copied = local(c, [this, at, n, from] { out_.write(at, n, from); });
       Chunk::order(sign(c, Action::is_receive, first, staged), copied);
       Chunk::order(copied, sign(c, Action::is_send, first, taken));
       return;
@@ -425,7 +417,7 @@ class OverHosts : public Algorithm {
       for (uint32_t i = 0; i < theirs.size(); i++) {
         const Stream to = part(call_.out, theirs[i]);
         const char *bytes = area(p, i);
-        Action &copied = shared(c, [to, at, n, bytes] { to.write(at, n, bytes); });
+        Action &copied = local(c, [to, at, n, bytes] { to.write(at, n, bytes); });
         Chunk::order(sign(c, Action::is_receive, ranks_[p], staged), copied);
         Chunk::order(copied, done);
       }
