@@ -85,7 +85,9 @@ def copies(group: Any) -> Iterator[tuple[str, list[Any]]]:
             x = strided(given(rank, count, dtype)) if root % 2 else given(rank, count, dtype)
             group.start("broadcast", [x], [x], peer=root)
             yield f"broadcast {dtype}[{count}] from {root}", [x]
-        parts = [strided(empty(count, dtype)) if r % 2 else empty(count, dtype) for r in range(size)]
+        parts = [
+            strided(empty(count, dtype)) if r % 2 else empty(count, dtype) for r in range(size)
+        ]
         group.start("all_gather", [given(rank, count, dtype)], parts)
         yield f"all_gather {dtype}[{count}]", parts
         parts[rank][:] = given(rank, count, dtype, 1)

@@ -90,9 +90,7 @@ class Job:
             process.wait(20)
 
 
-def over_ucx(
-    network: Network, folder: pathlib.Path, what: str, hosts: Sequence[int]
-) -> Job:
+def over_ucx(network: Network, folder: pathlib.Path, what: str, hosts: Sequence[int]) -> Job:
     if (why := no_ucx()) is not None:
         pytest.skip(why)
     job = Job(folder, "ucx", len(hosts))
@@ -105,9 +103,7 @@ def over_ucx(
     return job
 
 
-def over_mpi(
-    network: Network, folder: pathlib.Path, what: str, each: int, *options: str
-) -> Job:
+def over_mpi(network: Network, folder: pathlib.Path, what: str, each: int, *options: str) -> Job:
     for package in ("mpi4py", "plait_mpi"):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed")
@@ -129,7 +125,13 @@ def over_mpi(
 def in_shared_memory(folder: pathlib.Path, size: int) -> list[Any]:
     """Return what the program tells on one host."""
     job = Job(folder, "shared_memory", size)
-    command = [sys.executable, PROGRAM, "values", "shared_memory", f"shm:{folder.name}{os.getpid()}"]
+    command = [
+        sys.executable,
+        PROGRAM,
+        "values",
+        "shared_memory",
+        f"shm:{folder.name}{os.getpid()}",
+    ]
     for rank in range(size):
         environment = {"RANK": str(rank), "WORLD_SIZE": str(size)}
         with open(folder / f"stderr{rank}", "w", encoding="utf-8") as errors:

@@ -167,8 +167,7 @@ struct Numbers {
 
 class Caller {
  public:
-  Caller(Worlds &worlds, uint32_t rank, uint32_t size)
-      : worlds_(worlds), rank_(rank), size_(size) {
+  Caller(Worlds &worlds, uint32_t rank, uint32_t size) : worlds_(worlds), rank_(rank), size_(size) {
     need(worlds.table.open(&worlds, thread_, "g", rank, size, 60, &group_), "open");
   }
   ~Caller() { plait_release(group_); }
@@ -196,7 +195,8 @@ class Caller {
       run(PLAIT_ALL_GATHER, {&mine}, all);
       for (uint32_t r = 0; r < size_; r++) parts[r].expect(5 * r, 1, "all_gather" + text);
       run(PLAIT_ALL_TO_ALL, each, all);
-      for (uint32_t r = 0; r < size_; r++) parts[r].expect(1000 * rank_ + r, 1, "all_to_all" + text);
+      for (uint32_t r = 0; r < size_; r++)
+        parts[r].expect(1000 * rank_ + r, 1, "all_to_all" + text);
       run(PLAIT_REDUCE_SCATTER, each, {&mine});
       mine.expect(1000 * n * rank_ + ranks, n, "reduce_scatter" + text);
       run(PLAIT_GATHER, {&mine}, rank_ == 0 ? all : Some{}, 0);
@@ -217,7 +217,8 @@ class Caller {
   void difference() {
     Numbers x(rank_ == 3 ? 5 : 4), y(4, rank_);
     const std::string text = error(PLAIT_ALL_REDUCE, {&x}, {&x}, 60);
-    for (const char *part : {"rank 2 calls all_reduce of 4 elements", "rank 3 calls all_reduce of 5"})
+    for (const char *part :
+         {"rank 2 calls all_reduce of 4 elements", "rank 3 calls all_reduce of 5"})
       if (text.find(part) == std::string::npos) fail("difference: " + text);
     run(PLAIT_ALL_REDUCE, {&y}, {&y});
     y.expect(int64_t(size_) * (size_ - 1) / 2, size_, "the collective behind a difference");

@@ -111,9 +111,7 @@ class Algorithm {
   uint64_t each() const { return has_bytes() ? call_.elements * item_ : 0; }
   // of which all ranks together may be in one letter
   static constexpr uint64_t most_handed_on = 96 << 10;
-  bool sums_whole() const {
-    return call_.kind == PLAIT_ALL_REDUCE || call_.kind == PLAIT_REDUCE;
-  }
+  bool sums_whole() const { return call_.kind == PLAIT_ALL_REDUCE || call_.kind == PLAIT_REDUCE; }
   // In an all-reduce each rank gets all elements of all, which are more bytes than slices are.
   uint64_t most_short() const {
     const uint64_t others = std::max(size_, 2u) - 1;

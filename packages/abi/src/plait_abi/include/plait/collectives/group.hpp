@@ -334,7 +334,10 @@ class Group : public Members {
     }
     run_->schedule = std::make_shared<Schedule>(
         transport_, run_->op->tensors,
-        [algorithm, kept = stage_](Chunk &c, uint64_t number) { return algorithm->fill(c, number); }, chunks);
+        [algorithm, kept = stage_](Chunk &c, uint64_t number) {
+          return algorithm->fill(c, number);
+        },
+        chunks);
     return move(t);
   }
 
@@ -410,8 +413,7 @@ class Group : public Members {
     for (; uint64_t(1) << here.round < size_; here.round++) {
       const uint32_t step = 1u << here.round, many = std::min(step, size_ - step);
       const auto came = here.rounds.find(here.round);
-      if (here.sent == here.round)
-        write_calls(here.sent++, (rank_ + size_ - step) % size_, many);
+      if (here.sent == here.round) write_calls(here.sent++, (rank_ + size_ - step) % size_, many);
       if (came == here.rounds.end()) return;
       read_calls(Reading(came->second.data(), came->second.size()), (rank_ + step) % size_, many);
     }
@@ -515,8 +517,8 @@ class Group : public Members {
   // a member that left, or died behind that, does nothing more
   void check_left(uint32_t rank) {
     if (broken_) return;
-    const bool run_waits = run_ && !run_->schedule && !calls()[rank].here &&
-                           members_[rank].began <= count_;
+    const bool run_waits =
+        run_ && !run_->schedule && !calls()[rank].here && members_[rank].began <= count_;
     const bool waits = run_waits || messages_.waits_for(rank);
     if (waits)
       give_up({rank_, rank, CAUSE_LEFT}, Outcome::broken, name_of(rank) + " left the group");
@@ -572,7 +574,7 @@ class Group : public Members {
   std::deque<std::shared_ptr<Operation>> queue_;  // the first one is that of `run_`
   std::optional<Run> run_;
   std::array<Turn, 2> turns_;  // no member is two collectives ahead
-  uint64_t count_ = 0;         // of collectives that are over
+  uint64_t count_ = 0;  // of collectives that are over
   Hosts hosts_;
   std::shared_ptr<Stage> stage_;
   std::map<uint32_t, Stage::Address> shown_;  // by rank

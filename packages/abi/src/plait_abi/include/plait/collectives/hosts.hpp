@@ -27,7 +27,7 @@ inline NameDigest own_host(const std::string &name) {
 // Every member has the same, as it is made of what all told all.
 struct Hosts {
   std::vector<std::vector<uint32_t>> ranks;  // of each host, ascending; hosts by their first rank
-  std::vector<uint32_t> host_of, place_of;   // by rank: its host, and its place among that's ranks
+  std::vector<uint32_t> host_of, place_of;  // by rank: its host, and its place among that's ranks
 
   Hosts() = default;
   explicit Hosts(const std::vector<NameDigest> &by_rank) {
@@ -49,9 +49,8 @@ struct Hosts {
   }
   // whether each host's ranks follow each other
   bool contiguous() const {
-    return std::all_of(ranks.begin(), ranks.end(), [](const auto &r) {
-      return r.back() - r.front() + 1 == r.size();
-    });
+    return std::all_of(ranks.begin(), ranks.end(),
+                       [](const auto &r) { return r.back() - r.front() + 1 == r.size(); });
   }
 };
 

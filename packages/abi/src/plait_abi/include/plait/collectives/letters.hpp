@@ -79,8 +79,8 @@ struct Calling {
   Call call;
   uint64_t shares;  // whether the member has all shared memory of its host
 };
-// Calls that are handed on: those of the sender and of the ranks behind it, as far as it knows them.
-// Behind it are runs of equal calls, and the bytes if all are equal.
+// Calls that are handed on: those of the sender and of the ranks behind it, as far as it knows
+// them. Behind it are runs of equal calls, and the bytes if all are equal.
 struct Calls {
   uint64_t number;
   uint32_t round, runs;

@@ -42,7 +42,8 @@ class OverHosts : public Algorithm {
     // a chain of hosts takes longer to begin than an exchange
     const uint64_t all = bytes * (sums_whole() ? 1 : n);
     if (all < (hosts_.count() - 1) * most_late) return false;
-    uint64_t pairs = 0;  // of a rank of a host and one of another: a slice goes from one to the other
+    uint64_t pairs =
+        0;  // of a rank of a host and one of another: a slice goes from one to the other
     for (const auto &ranks : hosts_.ranks)
       pairs = std::max(pairs, uint64_t(ranks.size()) * (n - ranks.size()));
     const uint64_t phases = call_.kind == PLAIT_ALL_REDUCE ? 2 : 1;
@@ -68,7 +69,8 @@ class OverHosts : public Algorithm {
   // Phases: elements that are in the shared memory, elements that were taken from there, and
   // elements from host to host.
   enum Phase : uint32_t { staged, taken, between };
-  static constexpr uint64_t most_late = 128 << 10;  // bytes that move while a host waits for another
+  static constexpr uint64_t most_late = 128
+                                        << 10;  // bytes that move while a host waits for another
   static constexpr uint64_t most_window = 32, least_slice = 64 << 10, least_area = 4 << 10;
   struct Range {  // of elements
     uint64_t low, high;
@@ -83,9 +85,7 @@ class OverHosts : public Algorithm {
     room_ = Stage::part_bytes / window_ / 4096 * 4096;
     uint64_t areas = 2, slices = most;  // of a chunk's size in the room; slices of a chunk
     switch (call_.kind) {
-      case PLAIT_BROADCAST:
-        areas = slices = 1;
-        break;
+      case PLAIT_BROADCAST: areas = slices = 1; break;
       case PLAIT_ALL_GATHER:
         areas = most_carried();
         slices = 1;
@@ -173,8 +173,7 @@ class OverHosts : public Algorithm {
     Action &add = local(c, [this, from, before, sum, mine, is_last] {
       if (mine.size())
         reduce_part(call_.dtype, call_.reduction,
-                    {before, from.data(), uint32_t(from.size()), sum, is_last, size_},
-                    mine.size());
+                    {before, from.data(), uint32_t(from.size()), sum, is_last, size_}, mine.size());
     });
     if (given) Chunk::order(*given, add);
     for (const uint32_t r : ranks_)
@@ -204,9 +203,7 @@ class OverHosts : public Algorithm {
       return to + (mine.low - got.low) * item_;
     return c.room(mine.size() * item_);
   }
-  uint64_t areas_before_result() const {
-    return call_.kind == PLAIT_REDUCE_SCATTER ? size_ : 1;
-  }
+  uint64_t areas_before_result() const { return call_.kind == PLAIT_REDUCE_SCATTER ? size_ : 1; }
   Action &send_wide(Chunk &c, uint32_t rank, const char *data, uint64_t n) const {
     Action &a = send(c, rank, between, data, n);
     a.bytes = n * wide_;
@@ -287,7 +284,8 @@ class OverHosts : public Algorithm {
       }
     }
     for (uint32_t i = 0; i < ranks_.size(); i++)
-      if (i != place_) take(c, i, slice_of(ranks_[i], all), is_last ? got : Range{0, 0}, to, arrived);
+      if (i != place_)
+        take(c, i, slice_of(ranks_[i], all), is_last ? got : Range{0, 0}, to, arrived);
   }
 
   // `work`, then a sign for the others of this host that their elements are not needed any more,

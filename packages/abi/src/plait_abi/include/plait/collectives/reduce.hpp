@@ -203,10 +203,8 @@ inline bool reduce_part(DLDataType d, uint32_t reduction, const Part &p, uint64_
     case key(dtype::bfloat16): return real<BFloat>(reduction, p, n);
     case key(dtype::float32): return real<Plain<float>>(reduction, p, n);
     case key(dtype::float64): return real<Plain<double>>(reduction, p, n);
-    case key(dtype::complex64):
-      return arithmetic<Plain<std::complex<float>>>(reduction, p, n);
-    case key(dtype::complex128):
-      return arithmetic<Plain<std::complex<double>>>(reduction, p, n);
+    case key(dtype::complex64): return arithmetic<Plain<std::complex<float>>>(reduction, p, n);
+    case key(dtype::complex128): return arithmetic<Plain<std::complex<double>>>(reduction, p, n);
     default: return false;
   }
 }

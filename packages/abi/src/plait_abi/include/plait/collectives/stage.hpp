@@ -59,7 +59,7 @@ class Stage {
                   int(a.descriptor));
     const int fd = ::open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return;
-    struct stat status {};
+    struct stat status{};
     const int sealed = fcntl(fd, F_GET_SEALS);
     if (sealed >= 0 && (sealed & seals) == seals && fstat(fd, &status) == 0 &&
         uint64_t(status.st_size) == header_bytes + part_bytes && map(member, fd) &&
@@ -87,8 +87,7 @@ class Stage {
   static constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
   bool map(uint32_t member, int fd) {
-    void *p =
-        mmap(nullptr, header_bytes + part_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *p = mmap(nullptr, header_bytes + part_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (p == MAP_FAILED) return false;
     parts_[member] = static_cast<char *>(p);
     return true;
