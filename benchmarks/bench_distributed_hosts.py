@@ -18,7 +18,6 @@ import sys
 import tempfile
 from collections.abc import Callable
 from multiprocessing.connection import Client, Listener
-from typing import Any
 
 from bench_distributed import work
 from scale.hosts import hosts
