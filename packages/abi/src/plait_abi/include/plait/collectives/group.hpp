@@ -114,7 +114,7 @@ class Group : public Members {
     if (busy() && !broken_)  // the others wait for what does not come any more
       give_up({rank_, rank_, CAUSE_LEFT}, Outcome::broken, "the process ends");
     else
-      write_to_all(LETTER_LEFT, &count_, sizeof count_);
+      write_to_all(LETTER_LEFT, &began_, sizeof began_);
   }
   void out_of_memory() {
     if (!broken_) give_up({rank_, rank_, CAUSE_INTERRUPTED}, Outcome::broken, "out of memory");
@@ -250,6 +250,7 @@ class Group : public Members {
 
   void begin(double t) {
     run_.emplace(queue_.front(), rank_, size_, routes_);
+    began_ = count_ + 1;
     run_->deadline = t + run_->op->timeout;
     run_->patience = t + std::min(most_patience, run_->op->timeout / 3);
     observe();
@@ -575,6 +576,7 @@ class Group : public Members {
   std::optional<Run> run_;
   std::array<Turn, 2> turns_;  // no member is two collectives ahead
   uint64_t count_ = 0;  // of collectives that are over
+  uint64_t began_ = 0;  // of those that this member has begun
   Hosts hosts_;
   std::shared_ptr<Stage> stage_;
   std::map<uint32_t, Stage::Address> shown_;  // by rank
