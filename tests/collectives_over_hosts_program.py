@@ -25,6 +25,7 @@ import plait_abi
 import plait_core as pc
 
 DTYPES = "float32 float64 float16 bfloat16 complex64 complex128 bool uint8 int8 int16 int32 int64"
+BYTES = ("bool", "uint8", "int8")
 COUNTED = pathlib.Path("/sys/class/net/eth0/statistics/tx_bytes")
 SIZES = (25_000, 262_143, 262_145, 1_048_577)  # of float32: around borders of slices and chunks
 
@@ -56,10 +57,11 @@ def strided(tensor: Any) -> Any:
 def reductions(group: Any) -> Iterator[tuple[str, list[Any]]]:
     rank, size = group.rank, group.size
     cases = [(count, "float32", "sum") for count in SIZES]
-    cases += [(70_001, dtype, "sum") for dtype in DTYPES.split()]
+    # 128 KiB at least: smaller ones are exchanged
+    cases += [(140_001 if dtype in BYTES else 70_001, dtype, "sum") for dtype in DTYPES.split()]
     cases += [(70_001, dtype, "mean") for dtype in ("float16", "bfloat16", "float64", "complex64")]
-    cases += [(30_011, "int32", name) for name in ("product", "min", "max", "and", "or", "xor")]
-    cases += [(30_011, "float16", name) for name in ("product", "min", "max")]
+    cases += [(40_011, "int32", name) for name in ("product", "min", "max", "and", "or", "xor")]
+    cases += [(80_011, "float16", name) for name in ("product", "min", "max")]
     for count, dtype, reduction in cases:
         name = f"{dtype}[{count}] {reduction}"
         x, y = given(rank, count, dtype), empty(count, dtype)

@@ -42,8 +42,8 @@ class OverHosts : public Algorithm {
     // a chain of hosts takes longer to begin than an exchange
     const uint64_t all = bytes * (sums_whole() ? 1 : n);
     if (all < (hosts_.count() - 1) * most_late) return false;
-    uint64_t pairs =
-        0;  // of a rank of a host and one of another: a slice goes from one to the other
+    // a rank of a host and one of another, from which to which a slice goes
+    uint64_t pairs = 0;
     for (const auto &ranks : hosts_.ranks)
       pairs = std::max(pairs, uint64_t(ranks.size()) * (n - ranks.size()));
     const uint64_t phases = call_.kind == PLAIT_ALL_REDUCE ? 2 : 1;
@@ -69,8 +69,8 @@ class OverHosts : public Algorithm {
   // Phases: elements that are in the shared memory, elements that were taken from there, and
   // elements from host to host.
   enum Phase : uint32_t { staged, taken, between };
-  static constexpr uint64_t most_late = 128
-                                        << 10;  // bytes that move while a host waits for another
+  // bytes that move while a host waits for another
+  static constexpr uint64_t most_late = 128 << 10;
   static constexpr uint64_t most_window = 32, least_slice = 64 << 10, least_area = 4 << 10;
   struct Range {  // of elements
     uint64_t low, high;
@@ -157,7 +157,7 @@ class OverHosts : public Algorithm {
     std::vector<const char *> from(ranks_.size());
     Action *given = nullptr;
     if (alone()) {
-      if (mine.size()) from[0] = parts ? nullptr : in_.place(at, n);
+      from[0] = parts ? nullptr : in_.place(at, n);
       if (!from[0]) {
         char *room = c.room(all * item_);
         given = &local(c, [read, room] { read(room); });
@@ -226,11 +226,8 @@ class OverHosts : public Algorithm {
       if (whole != place && mine.size()) std::memcpy(place, whole, mine.size() * item_);
     });
     arrived(known);
-    std::vector<Action *> came;
-    if (is_last) {
-      Chunk::order(add, known);
-    } else {
-      Chunk::order(add, known);
+    Chunk::order(add, known);
+    if (!is_last)
       for (const uint32_t r : hosts_.ranks[host_ + 1]) {
         const Range x = common(slice_of(r, n), mine);
         if (!x.size()) continue;
@@ -239,7 +236,6 @@ class OverHosts : public Algorithm {
         Chunk::order(add, a);
         Chunk::order(a, known);
       }
-    }
     if (host_)
       for (const uint32_t r : hosts_.ranks[host_ - 1]) {
         const Range x = common(slice_of(r, n), mine);
