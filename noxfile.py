@@ -419,12 +419,14 @@ def pretend_device(session: nox.Session) -> str:
 @nox.session
 def conformance(session: nox.Session) -> None:
     """Run the conformance kit on our own components, or with the given arguments."""
-    ours = ["conformance", "core", "autograd", "optim", "multiprocessing", "mpi"]
+    ours = ["conformance", "core", "autograd", "optim", "multiprocessing", "mpi", "ucx"]
     install(session, ours, extras=True)
     chosen = [["--role", role] for role in CONFORMANCE_ROLES]
     mpiexec = f"{session.bin}/mpiexec --allow-run-as-root --oversubscribe --with-ft ulfm -n {{}}"
     over_mpi = ["--provider", "mpi", "--import", "plait_mpi", "--where", "mpi:{}"]
     chosen.append(["--role", "communicator", *over_mpi, "--launcher", mpiexec, "--members", "3"])
+    over_ucx = ["--provider", "ucx", "--import", "plait_ucx", "--where", "local:{}"]
+    chosen.append(["--role", "communicator", *over_ucx])
     if not session.posargs:
         chosen.append(["--role", "device", "--device", "ext", "--load", pretend_device(session)])
     for options in [session.posargs] if session.posargs else chosen:

@@ -73,7 +73,9 @@ def step(library: Any, parallel: Any, width: int) -> Callable[[], None]:
     return run
 
 
-def work(library_name: str, backend: str, orders: Any, rank: int, port: int) -> None:
+def work(
+    library_name: str, backend: str, orders: Any, rank: int, where: str, size: int = 2
+) -> None:
     """Do what is ordered, and answer with the seconds of one call."""
     library = importlib.import_module(library_name)
     library.set_num_threads(1)
@@ -81,8 +83,7 @@ def work(library_name: str, backend: str, orders: Any, rank: int, port: int) -> 
     place = importlib.import_module(
         "plait.distributed.parallel" if library_name == "plait" else "torch.nn.parallel"
     )
-    where = f"tcp://127.0.0.1:{port}"
-    dist.init_process_group(backend, init_method=where, rank=rank, world_size=2)
+    dist.init_process_group(backend, init_method=where, rank=rank, world_size=size)
     known: dict[tuple[str, int], Callable[[], None]] = {}
     while True:
         try:
@@ -110,7 +111,7 @@ def work_in_a_job(address: str, port: int) -> None:
     with Client(address) as orders:
         rank = int(os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK", "0")))
         orders.send(rank)
-        work("plait", PROVIDER, orders, rank, port)
+        work("plait", PROVIDER, orders, rank, f"tcp://127.0.0.1:{port}")
 
 
 def launched(port: int) -> list[Any]:
@@ -148,7 +149,7 @@ class Side:
             return
         for rank in range(2):
             end, other = context.Pipe()
-            arguments = (library, backend, other, rank, port)
+            arguments = (library, backend, other, rank, f"tcp://127.0.0.1:{port}")
             context.Process(target=work, args=arguments, daemon=True).start()
             other.close()
             self.ends.append(end)

@@ -43,6 +43,8 @@ def _run(
 ) -> list[Any]:
     """Start ranks on hosts, and return the answers of rank 0."""
     ranks = Path(__file__).with_name("ranks.py")
+    # a name for each host: ranks of one name would share memory
+    named = 'hostname $0 && exec "$@"'
     with tempfile.TemporaryDirectory() as folder, hosts(count, rate, burst) as found:
         file = Path(folder, "orders.json")
         file.write_text(json.dumps(list(orders)))
@@ -51,7 +53,8 @@ def _run(
         started = [
             subprocess.Popen(
                 [
-                    *("ip", "netns", "exec", found[rank // each][0], sys.executable, str(ranks)),
+                    *("ip", "netns", "exec", found[rank // each][0], "unshare", "--uts"),
+                    *("sh", "-c", named, found[rank // each][0], sys.executable, str(ranks)),
                     *(str(rank), str(count * each), provider, where, str(each), str(file)),
                 ],
                 env=environment,

@@ -15,8 +15,10 @@ namespace plait::collectives {
 
 // Bytes of one message of a chunk.
 constexpr uint64_t message_bytes = 1 << 20;
-// Channels of a group: two phases of each chunk that is under way, and one for messages.
-constexpr uint32_t channels_of_group = 8, message_channel = 7;
+// Channels of a group: of what an algorithm sends in up to three phases, and one for messages.
+constexpr uint32_t channels_of_group = 4, message_channel = 3;
+// In groups of more members calls are not written to every member, but handed on.
+constexpr uint32_t most_direct = 16;
 
 struct Route {  // to a member of a group
   uint32_t peer;  // in the transport
@@ -26,6 +28,7 @@ struct Route {  // to a member of a group
 // One collective of one member.
 class Algorithm {
  public:
+  virtual ~Algorithm() = default;
   Algorithm(const Collective &c, uint32_t rank, uint32_t size, const std::vector<Route> &routes)
       : call_(c),
         rank_(rank),
@@ -37,12 +40,23 @@ class Algorithm {
 
   // ---- short ones: all bytes go along with the calls that members compare
 
-  bool is_short() const { return !has_bytes() || each() <= most_short(); }
+  bool is_short() const {
+    if (!has_bytes()) return true;
+    if (size_ <= most_direct) return each() <= most_short();
+    // all ranks' bytes come to all
+    if (call_.kind == PLAIT_BROADCAST) return each() <= (16 << 10);
+    return (sums_whole() || call_.kind == PLAIT_ALL_GATHER || call_.kind == split_kind) &&
+           each() * size_ <= most_handed_on;
+  }
 
-  // bytes that go to a rank
+  // bytes that go to a rank; where calls are handed on, those for the root go to all
   uint64_t short_bytes(uint32_t to) const { return sends_to(to) ? each() : 0; }
   void pack_short(uint32_t to, char *bytes) const {
     if (sends_to(to)) source(to).read(0, call_.elements, bytes);
+  }
+  // bytes of a rank that come to all where calls are handed on
+  uint64_t handed_on_bytes(uint32_t from) const {
+    return call_.kind == PLAIT_BROADCAST && from != call_.root ? 0 : each();
   }
   // the bytes that came, by rank; that of this rank is not looked at
   void finish_short(const std::vector<const char *> &from) {
@@ -71,17 +85,17 @@ class Algorithm {
   // ---- long ones: chunk by chunk
 
   // fills in a chunk; false if there are no more
-  bool fill(Chunk &c, uint64_t number) {
+  virtual bool fill(Chunk &c, uint64_t number) {
     if (!has_bytes()) return false;
     const uint64_t most = elements_of_chunk(), at = number * most;
     if (at >= call_.elements) return false;
     const uint64_t n = std::min(most, call_.elements - at);
-    turn_ = uint32_t(number % Schedule::window);
     switch (call_.kind) {
       case PLAIT_ALL_REDUCE: reduce_slices(c, at, n, true, true); break;
       case PLAIT_REDUCE: reduce_slices(c, at, n, false, is_root()); break;
       case PLAIT_BROADCAST: broadcast(c, at, n); break;
       case PLAIT_ALL_GATHER:
+      case split_kind:
       case PLAIT_GATHER: gather(c, at, n); break;
       case PLAIT_SCATTER: scatter(c, at, n); break;
       case PLAIT_REDUCE_SCATTER: reduce_parts(c, at, n); break;
@@ -91,14 +105,13 @@ class Algorithm {
     return true;
   }
 
- private:
+ protected:
   bool is_root() const { return rank_ == call_.root; }
   bool has_bytes() const { return call_.kind != PLAIT_BARRIER && call_.elements > 0; }
   uint64_t each() const { return has_bytes() ? call_.elements * item_ : 0; }
-  bool sums() const {
-    return call_.kind == PLAIT_ALL_REDUCE || call_.kind == PLAIT_REDUCE ||
-           call_.kind == PLAIT_REDUCE_SCATTER;
-  }
+  // of which all ranks together may be in one letter
+  static constexpr uint64_t most_handed_on = 96 << 10;
+  bool sums_whole() const { return call_.kind == PLAIT_ALL_REDUCE || call_.kind == PLAIT_REDUCE; }
   // In an all-reduce each rank gets all elements of all, which are more bytes than slices are.
   uint64_t most_short() const {
     const uint64_t others = std::max(size_, 2u) - 1;
@@ -182,8 +195,7 @@ class Algorithm {
   // ---- actions
 
   uint64_t elements_of_chunk() const {
-    const bool slices = call_.kind == PLAIT_ALL_REDUCE || call_.kind == PLAIT_REDUCE;
-    return std::max<uint64_t>(1, message_bytes * (slices ? size_ : 1) / item_);
+    return std::max<uint64_t>(1, message_bytes * (sums_whole() ? size_ : 1) / item_);
   }
   Action &transfer(Chunk &c, Action::Kind kind, uint32_t rank, uint32_t phase, const char *data,
                    uint64_t n) const {
@@ -191,7 +203,7 @@ class Algorithm {
     const Route &to = routes_[kind == Action::is_send ? rank : rank_];
     a.rank = rank;
     a.peer = routes_[rank].peer;
-    a.channel = to.channel + 2 * turn_ + phase;
+    a.channel = to.channel + phase;
     a.data = const_cast<char *>(data);
     a.bytes = n * item_;
     return a;
@@ -202,16 +214,24 @@ class Algorithm {
   Action &receive(Chunk &c, uint32_t rank, uint32_t phase, char *data, uint64_t n) const {
     return transfer(c, Action::is_receive, rank, phase, data, n);
   }
+  // tells a member that something was done, or waits for that
+  Action &sign(Chunk &c, Action::Kind kind, uint32_t rank, uint32_t phase) const {
+    Action &a = transfer(c, kind, rank, phase, nullptr, 0);
+    a.data = &a.sign;
+    a.bytes = 1;
+    return a;
+  }
   static Action &local(Chunk &c, std::function<void()> work) {
     Action &a = c.add(Action::is_local);
     a.work = std::move(work);
     return a;
   }
   // receives elements of a stream
-  Action &receive_into(Chunk &c, uint32_t rank, const Stream &s, uint64_t at, uint64_t n) const {
-    if (char *p = s.place(at, n)) return receive(c, rank, 0, p, n);
+  Action &receive_into(Chunk &c, uint32_t rank, const Stream &s, uint64_t at, uint64_t n,
+                       uint32_t phase = 0) const {
+    if (char *p = s.place(at, n)) return receive(c, rank, phase, p, n);
     char *p = c.room(n * item_);
-    Action &a = receive(c, rank, 0, p, n);
+    Action &a = receive(c, rank, phase, p, n);
     Chunk::order(a, local(c, [s, at, n, p] { s.write(at, n, p); }));
     return a;
   }
@@ -309,7 +329,7 @@ class Algorithm {
   }
 
   void gather(Chunk &c, uint64_t at, uint64_t n) const {
-    const bool all = call_.kind == PLAIT_ALL_GATHER, gets = all || is_root();
+    const bool all = call_.kind != PLAIT_GATHER, gets = all || is_root();
     char *mine = packed(c, in_, at, n, is_output(call_.in[0], false));
     for (uint32_t i = 1; i < size_; i++) {
       const uint32_t r = other(i);
@@ -355,7 +375,6 @@ class Algorithm {
   const std::vector<Route> &routes_;
   const uint64_t item_;
   const Stream in_, out_;
-  uint32_t turn_ = 0;
 };
 
 }  // namespace plait::collectives

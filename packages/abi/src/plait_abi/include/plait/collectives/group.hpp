@@ -5,15 +5,19 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "algorithms.hpp"
+#include "hosts.hpp"
 #include "letters.hpp"
 #include "messages.hpp"
 #include "operation.hpp"
+#include "over_hosts.hpp"
+#include "stage.hpp"
 
 namespace plait::collectives {
 
@@ -21,8 +25,13 @@ struct Member {
   uint32_t peer = 0;
   uint64_t group = 0;  // the group's number in that process
   int64_t pid = 0;
+  NameDigest host;
   bool joined = false, left = false, lost = false;
+  uint64_t began = 0;  // when it has left: how many collectives it had begun
 };
+
+// Seconds after which a member that waits for others' calls in a large group tells so.
+constexpr double most_patience = 1;
 
 class Group : public Members {
  public:
@@ -39,7 +48,7 @@ class Group : public Members {
         members_(size),
         routes_(size),
         messages_(*this, transport, lingering) {
-    for (auto &turn : calls_) turn.resize(size);
+    for (Turn &turn : turns_) turn.called.resize(size);
   }
 
   uint64_t number() const { return number_; }  // in this process
@@ -56,6 +65,14 @@ class Group : public Members {
     members_[rank] = m;
     members_[rank].joined = true;
     routes_[rank] = {m.peer, channel};
+  }
+  // all have joined
+  void complete() {
+    std::vector<NameDigest> hosts(size_);
+    for (uint32_t r = 0; r < size_; r++) hosts[r] = members_[r].host;
+    hosts_ = Hosts(hosts);
+    shares_ = fellows().size() == 1;
+    for (const auto &[rank, address] : shown_) open_stage(rank, address);
   }
   const std::vector<Route> &routes() const override { return routes_; }
   uint32_t own_rank() const override { return rank_; }
@@ -97,7 +114,7 @@ class Group : public Members {
     if (busy() && !broken_)  // the others wait for what does not come any more
       give_up({rank_, rank_, CAUSE_LEFT}, Outcome::broken, "the process ends");
     else
-      write_to_all(LETTER_LEFT, nullptr, 0);
+      write_to_all(LETTER_LEFT, &began_, sizeof began_);
   }
   void out_of_memory() {
     if (!broken_) give_up({rank_, rank_, CAUSE_INTERRUPTED}, Outcome::broken, "out of memory");
@@ -110,8 +127,14 @@ class Group : public Members {
     if (from >= size_ || broken_) return;
     switch (head.kind) {
       case LETTER_CALL: return called(from, letter);
+      case LETTER_CALLS: return handed_on(letter);
+      case LETTER_HERE: return waits_here(from, letter);
+      case LETTER_STAGE: return show_stage(from, letter);
       case LETTER_BREAK: return broken_by(from, letter);
-      case LETTER_LEFT: members_[from].left = true; return check_left(from);
+      case LETTER_LEFT:
+        members_[from].left = true;
+        letter.take(members_[from].began);
+        return check_left(from);
       case LETTER_OFFER: {
         Offer offer;
         if (letter.take(offer)) messages_.offered(from, offer, letter.data(), letter.left());
@@ -172,16 +195,25 @@ class Group : public Members {
 
  private:
   struct Called {  // by a member
-    bool here = false;
+    bool here = false, waits = false;  // waits: that it calls is known, not what
     Call call{};
     std::vector<char> bytes;
+  };
+  struct Turn {  // what is known of one collective
+    std::vector<Called> called;  // by rank
+    bool all_share = true;       // those that are here
+    // where calls are handed on
+    uint32_t round = 0, sent = 0;  // the next rounds to read, and to write
+    std::map<uint32_t, std::vector<char>> rounds;  // letters that came, by round
+    bool told = false, asked = false;  // that this member waits; that another one does
   };
   struct Run {
     std::shared_ptr<Operation> op;
     Call call;
     Algorithm algorithm;
+    std::unique_ptr<OverHosts> over_hosts;  // where it pays
     std::shared_ptr<Schedule> schedule;
-    double deadline = 0;
+    double deadline = 0, patience = 0;
     uint64_t seen = 0;
     plait_event event{};
     uint64_t tokens[PLAIT_TOKENS];
@@ -190,7 +222,8 @@ class Group : public Members {
         const std::vector<Route> &routes)
         : op(std::move(o)), call(call_of(op->call)), algorithm(op->call, rank, size, routes) {}
   };
-  std::vector<Called> &calls() { return calls_[count_ & 1]; }
+  Turn &turn() { return turns_[count_ & 1]; }
+  std::vector<Called> &calls() { return turn().called; }
 
   void write(uint32_t rank, const Letter &letter) const {
     const Member &m = members_[rank];
@@ -217,21 +250,33 @@ class Group : public Members {
 
   void begin(double t) {
     run_.emplace(queue_.front(), rank_, size_, routes_);
+    began_ = count_ + 1;
     run_->deadline = t + run_->op->timeout;
+    run_->patience = t + std::min(most_patience, run_->op->timeout / 3);
     observe();
     const bool is_short = run_->algorithm.is_short();
-    for (uint32_t i = 1; i < size_; i++) {
-      const uint32_t r = (rank_ + i) % size_;
-      Letter letter = letter_to(r, LETTER_CALL);
-      letter.add(Calling{count_, run_->call});
-      if (const uint64_t n = is_short ? run_->algorithm.short_bytes(r) : 0)
-        run_->algorithm.pack_short(r, letter.room(n));
-      write(r, letter);
-    }
+    if (!is_short) prepare_hosts();
     calls()[rank_].here = true;
     calls()[rank_].call = run_->call;
+    turn().all_share = turn().all_share && shares_;
+    if (is_direct()) {
+      for (uint32_t i = 1; i < size_; i++) {
+        const uint32_t r = (rank_ + i) % size_;
+        Letter letter = letter_to(r, LETTER_CALL);
+        letter.add(Calling{count_, run_->call, shares_});
+        if (const uint64_t n = is_short ? run_->algorithm.short_bytes(r) : 0)
+          run_->algorithm.pack_short(r, letter.room(n));
+        write(r, letter);
+      }
+    } else {
+      if (const uint64_t n = is_short ? run_->algorithm.short_bytes(run_->call.root) : 0) {
+        calls()[rank_].bytes.resize(n);
+        run_->algorithm.pack_short(run_->call.root, calls()[rank_].bytes.data());
+      }
+      hand_on();
+    }
     for (uint32_t r = 0; r < size_ && !broken_; r++)
-      if (members_[r].left && !calls()[r].here) check_left(r);
+      if (members_[r].left) check_left(r);
   }
 
   // true if the collective is over
@@ -241,6 +286,10 @@ class Group : public Members {
       const auto &all = calls();
       const bool here = std::all_of(all.begin(), all.end(), [](auto &c) { return c.here; });
       if (here) return agree(t);
+      if (!is_direct() && !turn().told && (t > run_->patience || turn().asked)) {
+        turn().told = true;
+        write_to_all(LETTER_HERE, &count_, sizeof count_);
+      }
     } else if (run_->schedule->failed()) {
       const uint32_t r = run_->schedule->failed_rank();
       give_up({rank_, r, CAUSE_DIED}, Outcome::broken, name_of(r) + " died");
@@ -277,14 +326,28 @@ class Group : public Members {
       return finish(Outcome::done, "");
     }
     run_->deadline = t + run_->op->timeout;
+    Algorithm *algorithm = &run_->algorithm;
+    size_t chunks = Schedule::window;
+    if (run_->over_hosts && turn().all_share) {
+      algorithm = run_->over_hosts.get();
+      chunks = run_->over_hosts->window();
+      if (stage_) stage_->close_descriptor();
+    }
     run_->schedule = std::make_shared<Schedule>(
         transport_, run_->op->tensors,
-        [this](Chunk &c, uint64_t number) { return run_->algorithm.fill(c, number); });
+        [algorithm, kept = stage_](Chunk &c, uint64_t number) {
+          return algorithm->fill(c, number);
+        },
+        chunks);
     return move(t);
   }
 
   bool finish(Outcome o, const std::string &why) {
     for (Called &c : calls()) c = {};
+    turn().all_share = true;
+    turn().round = turn().sent = 0;
+    turn().rounds.clear();
+    turn().told = turn().asked = false;
     count_++;
     end_run(o, why);
     return true;
@@ -319,7 +382,7 @@ class Group : public Members {
     if (run_->schedule)
       run_->schedule->each_running([&](const Action &a) { absent[a.rank] = true; });
     else
-      for (uint32_t r = 0; r < size_; r++) absent[r] = !calls()[r].here;
+      for (uint32_t r = 0; r < size_; r++) absent[r] = !calls()[r].here && !calls()[r].waits;
     std::string who;
     for (uint32_t r = 0; r < size_; r++) {
       if (!absent[r]) continue;
@@ -332,11 +395,122 @@ class Group : public Members {
   void called(uint32_t from, Reading letter) {
     Calling calling;
     if (!letter.take(calling) || calling.number - count_ > 1) return;
-    Called &c = calls_[calling.number & 1][from];
+    Turn &turn = turns_[calling.number & 1];
+    Called &c = turn.called[from];
     c.here = true;
     c.call = calling.call;
     c.bytes.assign(letter.data(), letter.data() + letter.left());
+    turn.all_share = turn.all_share && calling.shares;
     if (run_) run_->deadline = now() + run_->op->timeout;
+  }
+
+  // In large groups each member hands on, in round k, what it knows of itself and the 2^k - 1 ranks
+  // behind it to the one that is 2^k before it: so all know all calls after log2 n letters.
+
+  bool is_direct() const { return size_ <= most_direct; }
+
+  void hand_on() {
+    Turn &here = turn();
+    for (; uint64_t(1) << here.round < size_; here.round++) {
+      const uint32_t step = 1u << here.round, many = std::min(step, size_ - step);
+      const auto came = here.rounds.find(here.round);
+      if (here.sent == here.round) write_calls(here.sent++, (rank_ + size_ - step) % size_, many);
+      if (came == here.rounds.end()) return;
+      read_calls(Reading(came->second.data(), came->second.size()), (rank_ + step) % size_, many);
+    }
+  }
+  const Called &called_behind(uint32_t i) { return calls()[(rank_ + i) % size_]; }
+  void write_calls(uint32_t round, uint32_t to, uint32_t many) {
+    std::vector<CallRun> runs;
+    for (uint32_t i = 0; i < many; i++) {
+      const Call &call = called_behind(i).call;
+      if (runs.empty() || runs.back().call != call) runs.push_back({0, call});
+      runs.back().count++;
+    }
+    Letter letter = letter_to(to, LETTER_CALLS);
+    letter.add(Calls{count_, round, uint32_t(runs.size()), turn().all_share});
+    for (const CallRun &run : runs) letter.add(run);
+    if (runs.size() == 1)
+      for (uint32_t i = 0; i < many; i++)
+        letter.add(called_behind(i).bytes.data(), called_behind(i).bytes.size());
+    write(to, letter);
+  }
+  // calls of some ranks, beginning with one
+  void read_calls(Reading letter, uint32_t first, uint32_t many) {
+    Calls head{};
+    letter.take(head);
+    turn().all_share = turn().all_share && head.shares;
+    CallRun run{};
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < head.runs && letter.take(run); i++)
+      for (uint64_t k = 0; k < run.count && at < many; k++, at++) {
+        Called &c = calls()[(first + at) % size_];
+        c.here = true;
+        c.call = run.call;
+      }
+    if (head.runs != 1 || run.call != run_->call || !run_->algorithm.is_short()) return;
+    for (uint32_t i = 0; i < many; i++) {
+      const uint32_t r = (first + i) % size_;
+      const uint64_t n = run_->algorithm.handed_on_bytes(r);
+      if (letter.left() < n) return;
+      calls()[r].bytes.assign(letter.data(), letter.data() + n);
+      letter.skip(n);
+    }
+  }
+  void handed_on(Reading letter) {
+    Calls head{};
+    const Reading whole = letter;
+    if (!letter.take(head) || head.number - count_ > 1) return;
+    Turn &of = turns_[head.number & 1];
+    of.rounds[head.round].assign(whole.data(), whole.data() + whole.left());
+    if (!run_) return;
+    run_->deadline = now() + run_->op->timeout;
+    if (head.number == count_ && !run_->schedule) hand_on();
+  }
+  // a member has begun a collective, and does not know whether all have
+  void waits_here(uint32_t from, Reading letter) {
+    uint64_t number = 0;
+    if (!letter.take(number) || number - count_ > 1) return;
+    Turn &of = turns_[number & 1];
+    of.called[from].waits = true;
+    of.asked = true;
+  }
+
+  // ---- members of one host
+
+  const std::vector<uint32_t> &fellows() const { return hosts_.ranks[hosts_.host_of[rank_]]; }
+  // Shares memory with the others of the host, if a collective of this kind uses it. Whether all
+  // do is known to all with the calls of the next one.
+  void prepare_hosts() {
+    run_->over_hosts = std::make_unique<OverHosts>(run_->algorithm, hosts_, stage_);
+    if (!run_->over_hosts->pays()) {
+      run_->over_hosts.reset();
+      return;
+    }
+    if (made_stage_ || fellows().size() == 1) return;
+    made_stage_ = true;
+    if (!stage().make()) return;
+    for (const uint32_t r : fellows())
+      if (r != rank_) write(r, letter_to(r, LETTER_STAGE).add(stage().address()));
+    shares_ = stage().whole();
+  }
+  Stage &stage() {
+    if (!stage_)
+      stage_ = std::make_shared<Stage>(uint32_t(fellows().size()), hosts_.place_of[rank_]);
+    return *stage_;
+  }
+  void show_stage(uint32_t from, Reading letter) {
+    Stage::Address address{};
+    if (!letter.take(address)) return;
+    if (hosts_.count())
+      open_stage(from, address);
+    else
+      shown_[from] = address;  // of a member that has heard of all members, which this one has not
+  }
+  void open_stage(uint32_t of, const Stage::Address &address) {
+    if (hosts_.host_of[of] != hosts_.host_of[rank_]) return;
+    stage().open(hosts_.place_of[of], members_[of].pid, address);
+    shares_ = stage().whole();
   }
 
   // ---- what breaks the group
@@ -344,7 +518,8 @@ class Group : public Members {
   // a member that left, or died behind that, does nothing more
   void check_left(uint32_t rank) {
     if (broken_) return;
-    const bool run_waits = run_ && !run_->schedule && !calls()[rank].here;
+    const bool run_waits =
+        run_ && !run_->schedule && !calls()[rank].here && members_[rank].began <= count_;
     const bool waits = run_waits || messages_.waits_for(rank);
     if (waits)
       give_up({rank_, rank, CAUSE_LEFT}, Outcome::broken, name_of(rank) + " left the group");
@@ -399,8 +574,14 @@ class Group : public Members {
   std::vector<Route> routes_;
   std::deque<std::shared_ptr<Operation>> queue_;  // the first one is that of `run_`
   std::optional<Run> run_;
-  std::array<std::vector<Called>, 2> calls_;  // no member is two collectives ahead
-  uint64_t count_ = 0;                        // of collectives that are over
+  std::array<Turn, 2> turns_;  // no member is two collectives ahead
+  uint64_t count_ = 0;  // of collectives that are over
+  uint64_t began_ = 0;  // of those that this member has begun
+  Hosts hosts_;
+  std::shared_ptr<Stage> stage_;
+  std::map<uint32_t, Stage::Address> shown_;  // by rank
+  bool made_stage_ = false;
+  bool shares_ = false;  // all memory of its host
   Messages messages_;
   std::optional<Reason> broken_;
   std::string abort_text_, expelled_;

@@ -22,6 +22,9 @@ enum LetterKind : uint32_t {
   LETTER_LIVING,              // whom it counts as lost
   // of groups
   LETTER_CALL,      // a collective that a member begins
+  LETTER_CALLS,     // those of several members, handed on
+  LETTER_HERE,      // a member has begun a collective, and waits
+  LETTER_STAGE,     // the part of the memory that the members of a host share
   LETTER_BREAK,     // the group is broken
   LETTER_LEFT,      // a member has left
   LETTER_OFFER,     // a message
@@ -56,6 +59,7 @@ struct NameDigest {  // of a group's name
 struct Hello {
   int64_t pid;
   char host[64];
+  NameDigest place;  // the same in processes that may share memory
 };
 struct Lost {
   uint32_t peer;
@@ -72,6 +76,18 @@ struct Withdraw {
 };
 struct Calling {
   uint64_t number;  // of the collectives of the group
+  Call call;
+  uint64_t shares;  // whether the member has all shared memory of its host
+};
+// Calls that are handed on: those of the sender and of the ranks behind it, as far as it knows
+// them. Behind it are runs of equal calls, and the bytes if all are equal.
+struct Calls {
+  uint64_t number;
+  uint32_t round, runs;
+  uint64_t shares;  // whether all of these members have it
+};
+struct CallRun {
+  uint64_t count;  // of members
   Call call;
 };
 
@@ -111,7 +127,7 @@ class Letter {
     return add(&x, sizeof x);
   }
   Letter &add(const void *data, size_t n) {
-    std::memcpy(room(n), data, n);
+    if (n) std::memcpy(room(n), data, n);
     return *this;
   }
   char *room(size_t n) {
@@ -134,6 +150,10 @@ class Reading {  // of a letter
     at_ += sizeof x;
     left_ -= sizeof x;
     return true;
+  }
+  void skip(size_t n) {
+    at_ += n;
+    left_ -= n;
   }
   const char *data() const { return at_; }
   size_t left() const { return left_; }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -19,11 +20,12 @@ struct Action : Transfer {
   enum Kind : uint8_t { is_send, is_receive, is_local };
   Schedule *schedule = nullptr;
   Kind kind = is_local;
-  bool running = false;
+  bool running = false, ready = false;
   size_t slot = 0;
   uint32_t rank = 0, peer = 0;  // the same process, in the group and in the transport
   uint32_t channel = 0;
   uint32_t waits = 0;  // number of actions that come before it
+  char sign = 0;       // what is sent, or received, where only that matters
   std::function<void()> work;
   std::vector<Action *> next;
   void ended(bool whole) override;
@@ -54,18 +56,23 @@ class Chunk {
   std::deque<Action> actions_;
   std::vector<std::unique_ptr<char, void (*)(void *)>> rooms_;
   size_t left_ = 0;
+  bool open_ = false;  // something is left
 };
 
-// The chunks of one collective, a few of them at once. It keeps the tensors; whoever has it keeps
-// it until no transfer runs.
+// The chunks of one collective, a few of them at once: the next one begins when the one that is as
+// many before it is done. It keeps the tensors; whoever has it keeps it until no transfer runs.
 class Schedule {
  public:
-  static constexpr size_t window = 3;  // chunks at once
+  static constexpr size_t window = 3;  // chunks at once, as a rule
   // fills in the chunk of this number; false if there is none
   using Fill = std::function<bool(Chunk &, uint64_t number)>;
 
-  Schedule(Transport &transport, std::shared_ptr<Tensors> tensors, Fill fill)
-      : transport_(transport), tensors_(std::move(tensors)), fill_(std::move(fill)) {}
+  Schedule(Transport &transport, std::shared_ptr<Tensors> tensors, Fill fill,
+           size_t chunks = window)
+      : transport_(transport),
+        tensors_(std::move(tensors)),
+        fill_(std::move(fill)),
+        chunks_(chunks) {}
   Schedule(const Schedule &) = delete;
 
   bool done() const { return filled_all_ && open_ == 0; }
@@ -82,19 +89,13 @@ class Schedule {
 
   // Begins what need not wait any more.
   void pump() {
-    if (!begun_) {
-      begun_ = true;
-      for (size_t i = 0; i < window; i++) emptied_.push_back(i);
-    }
     while (!abandoned_ && !failed_) {
       if (!ready_.empty()) {
         Action *a = ready_.front();
         ready_.pop_front();
         start(*a);
-      } else if (!emptied_.empty()) {
-        const size_t slot = emptied_.front();
-        emptied_.pop_front();
-        refill(slot);
+      } else if (!filled_all_ && !chunks_[number_ % chunks_.size()].open_) {
+        refill(number_ % chunks_.size());
       } else {
         return;
       }
@@ -113,7 +114,6 @@ class Schedule {
   friend struct Action;
 
   void refill(size_t slot) {
-    if (filled_all_) return;
     Chunk &c = chunks_[slot];
     c.actions_.clear();
     c.rooms_.clear();
@@ -123,10 +123,12 @@ class Schedule {
     }
     number_++;
     open_++;
+    c.open_ = true;
     c.left_ = c.actions_.size();
     for (Action &a : c.actions_) {
       a.schedule = this;
       a.slot = slot;
+      if (a.kind != Action::is_local) lane_of(a).push_back(&a);
       if (a.waits == 0) ready_.push_back(&a);
     }
     if (c.left_ == 0) close(slot);
@@ -138,12 +140,24 @@ class Schedule {
       finish(a);
       return;
     }
-    a.running = true;
-    running_++;
-    if (a.kind == Action::is_send)
-      transport_.send(a.peer, a.channel, &a);
-    else
-      transport_.receive(a.peer, a.channel, &a);
+    a.ready = true;
+    auto &lane = lane_of(a);
+    while (!lane.empty() && lane.front()->ready) {
+      Action &next = *lane.front();
+      lane.pop_front();
+      next.running = true;
+      running_++;
+      if (next.kind == Action::is_send)
+        transport_.send(next.peer, next.channel, &next);
+      else
+        transport_.receive(next.peer, next.channel, &next);
+    }
+  }
+
+  // The transfers of one way that are not begun yet. They begin in the order of the chunks, and of
+  // the actions in a chunk, whatever becomes ready first, as on the other side.
+  std::deque<Action *> &lane_of(const Action &a) {
+    return lanes_[{a.peer, 2 * a.channel + (a.kind == Action::is_send)}];
   }
 
   void finish(Action &a) {
@@ -154,19 +168,19 @@ class Schedule {
 
   void close(size_t slot) {
     open_--;
-    emptied_.push_back(slot);
+    chunks_[slot].open_ = false;
   }
 
   Transport &transport_;
   std::shared_ptr<Tensors> tensors_;
   Fill fill_;
-  Chunk chunks_[window];
+  std::deque<Chunk> chunks_;
+  std::map<std::pair<uint32_t, uint32_t>, std::deque<Action *>> lanes_;
   std::deque<Action *> ready_;
-  std::deque<size_t> emptied_;
   uint64_t number_ = 0, ended_ = 0;
   size_t open_ = 0, running_ = 0;
   uint32_t failed_rank_ = 0;
-  bool begun_ = false, filled_all_ = false, failed_ = false, abandoned_ = false;
+  bool filled_all_ = false, failed_ = false, abandoned_ = false;
 };
 
 // What waits for it is begun by the next `pump`.

@@ -119,6 +119,7 @@ class World : private Listener {
     bool known = false, gone = false, lost = false;
     int64_t pid = 0;
     std::string host, why;
+    NameDigest place;
     double heard = 0;
   };
   struct Pending {  // a group that this process wants to join
@@ -223,6 +224,7 @@ class World : private Listener {
     Hello hello{};
     hello.pid = pid_;
     gethostname(hello.host, sizeof hello.host - 1);
+    hello.place = peers_[rank()].place = own_host(hello.host);
     write_to_living(Letter(LETTER_HELLO).add(hello));
   }
   bool lives(uint32_t p) const { return !peers_[p].lost && !peers_[p].gone; }
@@ -320,6 +322,7 @@ class World : private Listener {
         peer.known = true;
         peer.pid = hello.pid;
         peer.host = hello.host;
+        peer.place = hello.place;
         return;
       }
       case LETTER_BYE: {
@@ -448,8 +451,10 @@ class World : private Listener {
       m.peer = e->peer;
       m.group = e->announce.group;
       m.pid = e->announce.pid;
+      m.host = peers_[e->peer].place;
       p.group->join(r, m, e->announce.channel);
     }
+    p.group->complete();
     entries.pop_back();
     erase_all(name, entries);
     pending_.erase(mine);

@@ -1,0 +1,304 @@
+// Groups of many members over a transport within this process, each a thread: what collectives
+// give, how many letters they take, and what errors say. Arguments: libplait_abi, the number of
+// members. Prints the most letters with calls that a member wrote in one collective, then "done".
+#include <dlfcn.h>
+
+#include <plait/collectives/provider.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <thread>
+
+namespace {
+
+using namespace plait::collectives;
+
+const plait_runtime *runtime;
+
+[[noreturn]] void fail(const std::string &what) {
+  const plait_error *e = runtime->thread()->error;
+  std::printf("%s: %s\n", what.c_str(), e ? e->message : "");
+  std::fflush(stdout);
+  std::_Exit(1);
+}
+
+// What lies between the members.
+struct Fabric {
+  struct Box {
+    std::deque<std::pair<uint32_t, std::vector<char>>> letters;
+    std::deque<std::pair<Transfer *, bool>> ended;
+    std::condition_variable changed;
+    bool woken = false;
+    uint64_t calls = 0;  // letters with calls that it wrote
+  };
+  struct Way {
+    std::deque<Transfer *> sends, receives;
+  };
+  std::mutex mutex;
+  std::deque<Box> boxes;
+  std::map<std::array<uint32_t, 3>, Way> ways;  // sender, receiver, channel
+};
+
+class InMemory : public Transport {
+ public:
+  InMemory(Fabric &f, uint32_t rank) : f_(f), rank_(rank) {}
+  uint32_t rank() const override { return rank_; }
+  uint32_t size() const override { return uint32_t(f_.boxes.size()); }
+  void post(uint32_t peer, const void *data, size_t bytes) override {
+    if (bytes > most_letter) fail("a letter is too long");
+    const auto *from = static_cast<const char *>(data);
+    uint32_t kind = 0;
+    std::memcpy(&kind, from, sizeof kind);
+    const std::lock_guard<std::mutex> lock(f_.mutex);
+    if (kind == LETTER_CALL || kind == LETTER_CALLS) own().calls++;
+    f_.boxes[peer].letters.emplace_back(rank_, std::vector<char>(from, from + bytes));
+    f_.boxes[peer].changed.notify_all();
+  }
+  void send(uint32_t peer, uint32_t channel, Transfer *t) override {
+    const std::lock_guard<std::mutex> lock(f_.mutex);
+    Fabric::Way &way = f_.ways[{rank_, peer, channel}];
+    way.sends.push_back(t);
+    meet(way, rank_, peer);
+  }
+  void receive(uint32_t peer, uint32_t channel, Transfer *t) override {
+    const std::lock_guard<std::mutex> lock(f_.mutex);
+    Fabric::Way &way = f_.ways[{peer, rank_, channel}];
+    way.receives.push_back(t);
+    meet(way, peer, rank_);
+  }
+  void cancel(Transfer *t) override {
+    const std::lock_guard<std::mutex> lock(f_.mutex);
+    for (auto &[key, way] : f_.ways)
+      for (auto *list : {&way.sends, &way.receives}) {
+        const auto it = std::find(list->begin(), list->end(), t);
+        if (it == list->end()) continue;
+        list->erase(it);
+        own().ended.emplace_back(t, false);
+      }
+  }
+  bool progress(Listener &listener) override {
+    std::unique_lock<std::mutex> lock(f_.mutex);
+    bool moved = false;
+    for (; !own().letters.empty(); moved = true) {
+      const auto letter = std::move(own().letters.front());
+      own().letters.pop_front();
+      lock.unlock();
+      listener.letter(letter.first, letter.second.data(), letter.second.size());
+      lock.lock();
+    }
+    for (; !own().ended.empty(); moved = true) {
+      const auto ended = own().ended.front();
+      own().ended.pop_front();
+      lock.unlock();
+      ended.first->ended(ended.second);
+      lock.lock();
+    }
+    return moved;
+  }
+  void wait(double seconds, bool) override {
+    std::unique_lock<std::mutex> lock(f_.mutex);
+    own().changed.wait_for(lock, std::chrono::duration<double>(seconds), [&] {
+      return own().woken || !own().letters.empty() || !own().ended.empty();
+    });
+    own().woken = false;
+  }
+  void wake() override {
+    const std::lock_guard<std::mutex> lock(f_.mutex);
+    own().woken = true;
+    own().changed.notify_all();
+  }
+  void give_up(uint32_t) override {}
+  void close(double) override {}
+
+ private:
+  Fabric::Box &own() const { return f_.boxes[rank_]; }
+  void meet(Fabric::Way &way, uint32_t from, uint32_t to) {
+    if (way.sends.empty() || way.receives.empty()) return;
+    Transfer *s = way.sends.front(), *r = way.receives.front();
+    way.sends.pop_front();
+    way.receives.pop_front();
+    if (s->bytes != r->bytes) fail("a transfer has other bytes than its receiver expects");
+    std::memcpy(r->data, s->data, s->bytes);
+    for (const auto &[rank, t] : {std::pair(from, s), std::pair(to, r)}) {
+      f_.boxes[rank].ended.emplace_back(t, true);
+      f_.boxes[rank].changed.notify_all();
+    }
+  }
+  Fabric &f_;
+  const uint32_t rank_;
+};
+
+class Worlds : public Provider {
+ public:
+  explicit Worlds(uint32_t size) : Provider("in_memory") {
+    for (uint32_t r = 0; r < size; r++) fabric.boxes.emplace_back();
+    for (uint32_t r = 0; r < size; r++)
+      all.push_back(World::start(std::make_unique<InMemory>(fabric, r), runtime));
+  }
+  plait_status find(plait_thread *, const char *where, uint32_t rank, uint32_t, double,
+                    Place &place) override {
+    place.world = all[rank];
+    place.name = where;
+    return PLAIT_OK;
+  }
+  uint64_t calls(uint32_t rank) {
+    const std::lock_guard<std::mutex> lock(fabric.mutex);
+    return fabric.boxes[rank].calls;
+  }
+  Fabric fabric;
+  std::vector<std::shared_ptr<World>> all;
+  std::atomic<uint32_t> waited{0};  // members whose waiting for another one has ended
+};
+
+struct Numbers {
+  plait::Tensor t;
+  explicit Numbers(int64_t n, int64_t first = 0) {
+    plait::check(runtime->tensor_new(runtime->thread(), plait::dtype::int64, 1, &n, nullptr,
+                                     {kDLCPU, 0}, t.out()));
+    for (int64_t i = 0; i < n; i++) t.data<int64_t>()[i] = first + i;
+  }
+  void expect(int64_t first, int64_t step, const std::string &what) const {
+    for (int64_t i = 0; i < t.numel(); i++)
+      if (t.data<int64_t>()[i] != first + step * i) fail(what);
+  }
+};
+
+class Caller {
+ public:
+  Caller(Worlds &worlds, uint32_t rank, uint32_t size) : worlds_(worlds), rank_(rank), size_(size) {
+    need(worlds.table.open(&worlds, thread_, "g", rank, size, 60, &group_), "open");
+  }
+  ~Caller() { plait_release(group_); }
+
+  // the most letters in one collective
+  uint64_t values() {
+    const int64_t n = size_, ranks = n * (n - 1) / 2;
+    for (const int64_t count : {0, 1, 100, 3000, 200'000, 300'000}) {
+      const std::string text = " of " + std::to_string(count);
+      Numbers x(count, rank_), y(count), z(count, rank_);
+      run(PLAIT_ALL_REDUCE, {&x}, {&y});
+      y.expect(ranks, n, "all_reduce" + text);
+      run(PLAIT_REDUCE, {&z}, rank_ == 1 ? Some{&z} : Some{}, 1);
+      z.expect(rank_ == 1 ? ranks : rank_, rank_ == 1 ? n : 1, "reduce" + text);
+      run(PLAIT_BROADCAST, {&x}, {&x}, size_ - 1);
+      x.expect(n - 1, 1, "broadcast" + text);
+      if (count > 3000) continue;
+      std::deque<Numbers> parts, sent;
+      Some all, each;
+      for (uint32_t r = 0; r < size_; r++) {
+        all.push_back(&parts.emplace_back(count));
+        each.push_back(&sent.emplace_back(count, 1000 * r + rank_));
+      }
+      Numbers mine(count, 5 * rank_);
+      run(PLAIT_ALL_GATHER, {&mine}, all);
+      for (uint32_t r = 0; r < size_; r++) parts[r].expect(5 * r, 1, "all_gather" + text);
+      run(PLAIT_ALL_TO_ALL, each, all);
+      for (uint32_t r = 0; r < size_; r++)
+        parts[r].expect(1000 * rank_ + r, 1, "all_to_all" + text);
+      run(PLAIT_REDUCE_SCATTER, each, {&mine});
+      mine.expect(1000 * n * rank_ + ranks, n, "reduce_scatter" + text);
+      run(PLAIT_GATHER, {&mine}, rank_ == 0 ? all : Some{}, 0);
+      for (uint32_t r = 0; r < size_ && rank_ == 0; r++)
+        parts[r].expect(1000 * n * r + ranks, n, "gather" + text);
+      run(PLAIT_SCATTER, rank_ == 2 ? each : Some{}, {&mine}, 2);
+      mine.expect(1000 * rank_ + 2, 1, "scatter" + text);
+    }
+    run(PLAIT_BARRIER, {}, {});
+    plait_communicator *part = nullptr;
+    need(worlds_.table.split(&worlds_, thread_, group_, rank_ % 2, 0, &part), "split");
+    if (part->rank != rank_ / 2 || part->size != (size_ + 1 - rank_ % 2) / 2) fail("split");
+    plait_release(part);
+    return most_;
+  }
+
+  // one calls something else: all learn of it, and the next collective goes on
+  void difference() {
+    Numbers x(rank_ == 3 ? 5 : 4), y(4, rank_);
+    const std::string text = error(PLAIT_ALL_REDUCE, {&x}, {&x}, 60);
+    for (const char *part :
+         {"rank 2 calls all_reduce of 4 elements", "rank 3 calls all_reduce of 5"})
+      if (text.find(part) == std::string::npos) fail("difference: " + text);
+    run(PLAIT_ALL_REDUCE, {&y}, {&y});
+    y.expect(int64_t(size_) * (size_ - 1) / 2, size_, "the collective behind a difference");
+  }
+  // one does not come: the others say which
+  void absence() {
+    if (rank_ == 1) {
+      while (worlds_.waited < size_ - 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return;
+    }
+    if (rank_ == 4) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    Numbers x(4);
+    const std::string text = error(PLAIT_ALL_REDUCE, {&x}, {&x}, 1);
+    if (text.find("waited 1 s for rank 1 (pid") == std::string::npos ||
+        text.find(", rank") != std::string::npos)
+      fail("absence: " + text);
+    worlds_.waited++;
+  }
+
+ private:
+  using Some = std::vector<Numbers *>;
+
+  static void need(plait_status s, const std::string &what) {
+    if (s != PLAIT_OK) fail(what);
+  }
+  plait_status start(uint32_t kind, const Some &in, const Some &out, uint32_t root,
+                     double timeout = 60) {
+    std::vector<plait_tensor *> from, to;
+    for (const Numbers *x : in) from.push_back(x->t.get());
+    for (const Numbers *x : out) to.push_back(x->t.get());
+    plait_collective call{};
+    call.size = sizeof call;
+    call.kind = kind;
+    call.in = from.data();
+    call.out = to.data();
+    call.n_in = uint32_t(from.size());
+    call.n_out = uint32_t(to.size());
+    call.peer = root;
+    call.timeout = timeout;
+    return worlds_.table.start(&worlds_, thread_, group_, &call, nullptr, nullptr);
+  }
+  void run(uint32_t kind, const Some &in, const Some &out, uint32_t root = 0) {
+    const uint64_t before = worlds_.calls(rank_);
+    need(start(kind, in, out, root), kind_name(kind));
+    most_ = std::max(most_, worlds_.calls(rank_) - before);
+  }
+  std::string error(uint32_t kind, const Some &in, const Some &out, double timeout) {
+    if (start(kind, in, out, 0, timeout) == PLAIT_OK) fail("no error");
+    const std::string text = thread_->error->message;
+    runtime->clear(thread_);
+    return text;
+  }
+
+  Worlds &worlds_;
+  const uint32_t rank_, size_;
+  plait_thread *thread_ = runtime->thread();
+  plait_communicator *group_ = nullptr;
+  uint64_t most_ = 0;
+};
+
+}  // namespace
+
+int main(int, char **argument) {
+  void *library = dlopen(argument[1], RTLD_NOW | RTLD_GLOBAL);
+  if (!library) return std::printf("%s\n", dlerror()), 1;
+  runtime = reinterpret_cast<const plait_runtime *(*)()>(dlsym(library, "plait_runtime_v0"))();
+  const auto size = uint32_t(std::atoi(argument[2]));
+  Worlds worlds(size);
+  std::atomic<uint64_t> most{0};
+  std::vector<std::thread> threads;
+  for (uint32_t rank = 0; rank < size; rank++)
+    threads.emplace_back([&, rank] {
+      Caller caller(worlds, rank, size);
+      uint64_t found = caller.values(), before = most;
+      while (before < found && !most.compare_exchange_weak(before, found)) {
+      }
+      caller.difference();
+      caller.absence();
+    });
+  for (std::thread &t : threads) t.join();
+  for (const auto &world : worlds.all) world->stop(5);
+  std::printf("%llu\ndone\n", static_cast<unsigned long long>(most.load()));
+}
