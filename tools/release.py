@@ -313,17 +313,17 @@ class Release:
             raise Missing(f"{self.suite} has Python {version}, and there is none here")
         self._repaired(version, self.found[version].path)
         house = self._others(self.found[version].path, version)
-        work = root / "work"
-        shutil.rmtree(work, ignore_errors=True)
-        shutil.copytree(self.wheels, work / "ours")
-        shutil.copytree(house, work / "others")
-        quick_tests(work / "tests")
+        trial = root / "trial"
+        shutil.rmtree(trial, ignore_errors=True)
+        shutil.copytree(self.wheels, trial / "ours")
+        shutil.copytree(house, trial / "others")
+        quick_tests(trial / "tests")
         names = [self.packages[name].distribution for name in INSTALLED]
-        python, places = "/work/env/bin/python", ["/work/ours", "--find-links", "/work/others"]
-        self._inside(root, "/usr/bin/python3", "-m", "venv", "/work/env")
+        python, places = "/trial/env/bin/python", ["/trial/ours", "--find-links", "/trial/others"]
+        self._inside(root, "/usr/bin/python3", "-m", "venv", "/trial/env")
         install = ["-m", "pip", "install", "--quiet", "--no-index", "--find-links", *places]
         self._inside(root, python, *install, *names, *TEST_TOOLS)
-        said = self._inside(root, "env", "-C", "/work/tests", python, *PYTEST)
+        said = self._inside(root, "env", "-C", "/trial/tests", python, *PYTEST)
         return f"Python {version}: {_passed(said)}"
 
     def _inside(self, root: pathlib.Path, *command: str) -> str:
