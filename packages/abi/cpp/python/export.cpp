@@ -130,6 +130,14 @@ PyObject *export_dlpack(plait_tensor *t, int versioned, uint64_t flags) {
                     "__dlpack__: a tensor with bytes is required, got one on the device meta");
     return nullptr;
   }
+#ifdef Py_GIL_DISABLED
+  // another thread may replace the tensor's memory: an alias has one size and one memory
+  Tensor alias;
+  plait_thread *thread = state.runtime->thread();
+  if (const plait_status s = state.runtime->tensor_alias(thread, t, alias.out()); s < 0)
+    return raise(thread, s);
+  t = alias.get();
+#endif
   const bool readonly = t->storage->flags & PLAIT_STORAGE_READONLY;
   if (readonly && !versioned) {
     PyErr_SetString(
