@@ -83,7 +83,8 @@ int get_buffer(PyObject *self, Py_buffer *view, int flags) {
   view->ndim = t->dl.ndim;
   view->format = flags & PyBUF_FORMAT ? const_cast<char *>(format) : nullptr;
   view->shape = flags & PyBUF_ND ? shared->dims : nullptr;
-  view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? shared->dims + PLAIT_MAX_DIMS : nullptr;
+  view->strides =
+      (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? shared->dims + PLAIT_MAX_DIMS : nullptr;
   view->suboffsets = nullptr;
   view->internal = shared;
   return 0;
