@@ -7,6 +7,7 @@ import gc
 import pickle
 import subprocess
 import sys
+import sysconfig
 import threading
 import weakref
 from typing import Any, ClassVar
@@ -14,6 +15,9 @@ from typing import Any, ClassVar
 import pytest
 
 import plait_core as pc
+
+# without a global lock the collector tracks wrappers from the start (note 0044)
+ALL_TRACKED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
 class Tagged(pc.Tensor):
@@ -66,7 +70,7 @@ def test_a_wrapper_that_the_collector_cleared_is_recycled_like_any_other() -> No
     del x
     gc.collect()
     made = [pc.ones(2) for _ in range(40)]
-    assert not any(gc.is_tracked(tensor) for tensor in made)
+    assert ALL_TRACKED or not any(gc.is_tracked(tensor) for tensor in made)
     gc.collect()
     made += [pc.ones(2) for _ in range(40)]
     assert len({id(tensor) for tensor in made}) == 80
@@ -110,7 +114,8 @@ def test_a_subclass_wrapper_is_resurrected_again_and_again() -> None:
         gc.collect()
         back = view._base
         assert (type(back), id(back), back.slot, back.note) == (Tagged, address, ["slot"], ["note"])
-        assert sys.getrefcount(back) == 2
+        fresh = object()
+        assert sys.getrefcount(back) == sys.getrefcount(fresh)
         assert gc.is_tracked(back)
         del back
     assert Tagged.deaths == []
@@ -152,7 +157,7 @@ def test_weak_references_end_with_the_last_python_reference() -> None:
 
 def test_cycles_through_attributes_are_collected() -> None:
     x = pc.ones(2)
-    assert not gc.is_tracked(x)
+    assert gc.is_tracked(x) == ALL_TRACKED
     x.me = x  # type: ignore[attr-defined]
     assert gc.is_tracked(x)
     seen = weakref.ref(x)

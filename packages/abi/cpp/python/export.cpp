@@ -185,7 +185,31 @@ bool has_bytes(const plait_tensor *t) {
   return false;
 }
 
-DLManagedTensor *new_unversioned(plait_tensor *t) {
+// The tensor to export. Where there is no global lock another thread may replace its memory
+// meanwhile; an alias has one size and one memory.
+class Steady {
+ public:
+  explicit Steady(plait_tensor *t) : tensor_(t) {
+#ifdef Py_GIL_DISABLED
+    plait_thread *thread = state.runtime->thread();
+    const plait_status s = state.runtime->tensor_alias(thread, t, alias_.out());
+    if (s < 0) raise(thread, s);
+    tensor_ = s < 0 ? nullptr : alias_.get();
+#endif
+  }
+  plait_tensor *get() const { return tensor_; }  // nullptr with an exception
+
+ private:
+#ifdef Py_GIL_DISABLED
+  Tensor alias_;
+#endif
+  plait_tensor *tensor_;
+};
+
+DLManagedTensor *new_unversioned(plait_tensor *tensor) {
+  const Steady steady(tensor);
+  plait_tensor *t = steady.get();
+  if (!t) return nullptr;
   if (t->storage->flags & PLAIT_STORAGE_READONLY) {
     PyErr_SetString(
         PyExc_BufferError,
@@ -215,6 +239,9 @@ DLManagedTensorVersioned *new_managed(plait_tensor *t, uint64_t flags) {
 
 DLManagedTensorVersioned *export_managed(plait_tensor *t, uint64_t flags) {
   if (!has_bytes(t)) return nullptr;
+  const Steady steady(t);
+  t = steady.get();
+  if (!t) return nullptr;
   DLManagedTensorVersioned *made = new_managed(t, flags);
   return made ? made : (PyErr_NoMemory(), nullptr);
 }

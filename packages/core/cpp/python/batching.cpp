@@ -35,7 +35,7 @@ const Batch *batch_of(const plait_tensor *t) {
 
 constexpr uint32_t position = 9;  // above "python", below "autograd" and "forward"
 uint64_t layer_bit;  // 0: there is no layer yet
-SharedReference serve_function, note_function;
+plait::python::SharedReference serve_function, note_function;
 
 // What a rule does with an argument.
 enum Action : uint8_t {

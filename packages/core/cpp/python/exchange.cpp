@@ -40,6 +40,15 @@ int refuse_buffer(Py_buffer *view, const char *text) {
 
 int get_buffer(PyObject *self, Py_buffer *view, int flags) {
   plait_tensor *t = handle_of(self);
+#ifdef Py_GIL_DISABLED
+  // another thread may replace the tensor's memory: an alias has one size and one memory
+  Tensor alias;
+  plait_thread *thread = state.runtime->thread();
+  if (!refuse_grad(t, "buffer", PyExc_BufferError)) return refuse_buffer(view, nullptr);
+  const plait_status s = state.runtime->tensor_alias(thread, t, alias.out());
+  if (s < 0) return raise(thread, s), refuse_buffer(view, nullptr);
+  t = alias.get();
+#endif
   const char *format = format_of(t->dl.dtype);
   const bool readonly =
       __atomic_load_n(&t->storage->flags, __ATOMIC_RELAXED) & PLAIT_STORAGE_READONLY;
@@ -53,31 +62,32 @@ int get_buffer(PyObject *self, Py_buffer *view, int flags) {
     return refuse_buffer(view, "buffer: the tensor is read-only");
   if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !is_contiguous(t))
     return refuse_buffer(view, "buffer: a contiguous tensor is required; call contiguous() first");
-  auto *s = static_cast<Shared *>(PyMem_Malloc(sizeof(Shared)));
-  if (!s) {
+  auto *shared = static_cast<Shared *>(PyMem_Malloc(sizeof(Shared)));
+  if (!shared) {
     PyErr_SetString(PyExc_MemoryError, "out of memory");
     return refuse_buffer(view, nullptr);
   }
-  s->storage = t->storage;
-  plait_retain(s->storage);
-  state.python->exported(s->storage, 1);
+  shared->storage = t->storage;
+  plait_retain(shared->storage);
+  state.python->exported(shared->storage, 1);
   const int64_t size = itemsize(t->dl.dtype);
   for (int i = 0; i < t->dl.ndim; i++) {
-    s->dims[i] = t->dl.shape[i];
+    shared->dims[i] = t->dl.shape[i];
     // the strides of an empty tensor may be so large that this wraps; they are never used
-    s->dims[PLAIT_MAX_DIMS + i] = int64_t(uint64_t(t->dl.strides[i]) * uint64_t(size));
+    shared->dims[PLAIT_MAX_DIMS + i] = int64_t(uint64_t(t->dl.strides[i]) * uint64_t(size));
   }
-  view->buf = t->dl.data ? t->dl.data : s;  // an empty tensor needs an address too
+  view->buf = t->dl.data ? t->dl.data : shared;  // an empty tensor needs an address too
   view->obj = new_reference(self);
   view->len = numel(t) * size;
   view->itemsize = size;
   view->readonly = readonly;
   view->ndim = t->dl.ndim;
   view->format = flags & PyBUF_FORMAT ? const_cast<char *>(format) : nullptr;
-  view->shape = flags & PyBUF_ND ? s->dims : nullptr;
-  view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? s->dims + PLAIT_MAX_DIMS : nullptr;
+  view->shape = flags & PyBUF_ND ? shared->dims : nullptr;
+  view->strides =
+      (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? shared->dims + PLAIT_MAX_DIMS : nullptr;
   view->suboffsets = nullptr;
-  view->internal = s;
+  view->internal = shared;
   return 0;
 }
 
