@@ -57,8 +57,9 @@ def nothing_is_left():
 
 
 def shared_names():
-    """The names in /dev/shm, without other programs' locks, which come and go."""
-    return {name for name in os.listdir("/dev/shm") if not name.startswith("sem.")}
+    """The names in /dev/shm, without those of other programs, which come and go."""
+    others = ("sem.", "sm_segment.", "mpich_shm_", ".org.chromium.")  # locks, MPI's, a browser's
+    return {name for name in os.listdir("/dev/shm") if not name.startswith(others)}
 
 
 def broken(how, at, timeout=0.0, workers=2, **options):
