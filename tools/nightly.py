@@ -13,6 +13,7 @@ import argparse
 import dataclasses
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
@@ -31,6 +32,7 @@ SESSIONS: dict[str, tuple[str, ...]] = {
     "tutorial": (),
     "jax": (),
     "races": (),
+    "free-threads": ("python3.14t",),
     "sanitize": (),
     "array-api": (),
     "oracle": (),
@@ -72,6 +74,8 @@ def reason_to_leave_out(session: str, *, programs: bool) -> str:
     """Return why a session cannot run here, or an empty text."""
     if session == "array-api" and not os.environ.get("PLAIT_ARRAY_API_TESTS"):
         return "PLAIT_ARRAY_API_TESTS names no checkout of the suite"
+    if session == "free-threads" and not shutil.which(SESSIONS[session][0]):
+        return "no python3.14t on the path"
     if session == "programs" and not programs:
         return "downloads 8 GB: --programs"
     return ""
