@@ -27,20 +27,21 @@ def name_arguments(module: dict[str, Any]) -> None:
     """Make the public functions of a module say which argument is not a tensor.
 
     Args:
-        module: its globals; the functions in ``__all__`` are replaced.
+        module: its globals; the functions in ``__all__`` that read attributes of tensors, such as
+            ``shape``, are replaced.
 
     Example:
         >>> from plait_core import Tensor
         >>> from plait_core.arguments import name_arguments
-        >>> def double(input: Tensor) -> Tensor:
-        ...     return input.add(input)
-        >>> module = {"__name__": "mine", "__all__": ["double"], "double": double}
+        >>> def half(input: Tensor) -> int:
+        ...     return input.numel() // 2
+        >>> module = {"__name__": "mine", "__all__": ["half"], "half": half}
         >>> name_arguments(module)
         >>> try:
-        ...     module["double"](3)
+        ...     module["half"](3)
         ... except TypeError as error:
         ...     print(error)
-        double: `input` must be Tensor, got int
+        half: `input` must be Tensor, got int
     """
     for name in module["__all__"]:
         given = module.get(name)  # None: found on demand
