@@ -102,7 +102,7 @@ def test_stopped_at_every_call(tmp_path: Path, error: Any, after: bool, shards: 
         if "is written" in said or not said:
             assert found == at, (at, said)
         version = found
-    assert at > 20 and version_of(index) == at
+    assert at >= 16 and version_of(index) == at  # how many there are differs by Python
     pc.save(value(-1), index, **options)
     assert sorted(os.listdir(tmp_path)) == (own_files(index) if shards else [index.name])
 

@@ -217,7 +217,7 @@ def test_the_table_and_what_it_refuses() -> None:
         key_averages(recording, by="op")
     with pytest.raises(ValueError, match="`group_by_stack_n` must not be negative; got -1"):
         key_averages(recording, group_by_stack_n=-1)
-    with pytest.raises(ValueError, match="with by='line' there is no grouping"):
+    with pytest.raises(ValueError, match="by='line' cannot be combined with grouping"):
         key_averages(recording, True, by="line")
     with pytest.raises(TypeError, match="averages already"):
         averages.key_averages()
