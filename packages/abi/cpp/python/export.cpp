@@ -217,7 +217,7 @@ DLManagedTensor *new_unversioned(plait_tensor *tensor) {
     return nullptr;
   }
   Exported *e = new_export(t, [](Exported *made) { return &made->managed.old.dl_tensor; });
-  if (!e) return PyErr_NoMemory(), nullptr;
+  if (!e) return PyErr_SetString(PyExc_MemoryError, "out of memory"), nullptr;
   e->managed.old.manager_ctx = nullptr;
   e->managed.old.deleter = [](DLManagedTensor *self) { drop(reinterpret_cast<Exported *>(self)); };
   return &e->managed.old;
@@ -243,7 +243,8 @@ DLManagedTensorVersioned *export_managed(plait_tensor *t, uint64_t flags) {
   t = steady.get();
   if (!t) return nullptr;
   DLManagedTensorVersioned *made = new_managed(t, flags);
-  return made ? made : (PyErr_NoMemory(), nullptr);
+  if (!made) PyErr_SetString(PyExc_MemoryError, "out of memory");
+  return made;
 }
 
 PyObject *export_dlpack(plait_tensor *t, int versioned, uint64_t flags) {
