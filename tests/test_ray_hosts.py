@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import os
 import pathlib
+import re
 import secrets
 import shutil
 import subprocess
@@ -169,5 +170,6 @@ def test_ranks_of_two_hosts(cluster: Cluster, tmp_path: pathlib.Path) -> None:
     assert hosts[0] == hosts[1] and hosts[2] == hosts[3]
     assert [rest for _, *rest in values] == [["ucx", "10.0", "0"]] * 4 + [["ucx", "10.0", "1"]] * 4
     (failure,) = [line for line in lines if line.startswith("failure ")]
-    assert f"rank 3 (host {hosts[7]}, pid " in failure and "died" in failure
+    # at the first attempt, for which the hosts may have been in another order
+    assert re.search(r"rank 3 \(host host[01], pid \d+\) died", failure), failure
     assert {n for n in os.listdir("/dev/shm") if "plait" in n or "ucx" in n} <= before
