@@ -18,7 +18,6 @@ from plait_distributed.elastic._place import Place, readable
 __all__ = ["Coordinator", "Terms"]
 
 _PAUSE = 0.02  # seconds between looks at members that have not come
-_ALONE = 3.0  # seconds for others to come to a part that is too small
 _GRACE = 10.0  # seconds for a rank that left its group, but runs, to come
 
 
@@ -41,9 +40,14 @@ class Coordinator(threading.Thread):
         listening: the sockets that have the job's address.
         place: see `Place`.
         terms: see `Terms`.
+        alone: seconds for others to come to a part that is too small. Its ranks are then sent to
+            look at the other hosts, all at once, and the coordinator goes on for when they return.
+            It is longer than they are away, so that two parts that begin at other times do meet.
     """
 
-    def __init__(self, listening: list[socket.socket], place: Place, terms: Terms) -> None:
+    def __init__(
+        self, listening: list[socket.socket], place: Place, terms: Terms, alone: float
+    ) -> None:
         super().__init__(daemon=True, name="plait coordinator")
         self._listening = listening
         self._stays_open = False
@@ -51,6 +55,7 @@ class Coordinator(threading.Thread):
         self._is_over = False
         self._place = place
         self._terms = terms
+        self._alone = alone
         self._host = socket.gethostname()
         self._lock = threading.Lock()
         self._guests: list[tuple[Channel, Member]] = []
@@ -58,6 +63,7 @@ class Coordinator(threading.Thread):
         self._network = HostWatch()
         self._end_mark = EndMark()
         self._began = time.monotonic()
+        self._occupied: float | None = None  # since when somebody is here
         self._settled: float | None = None  # since when nobody is waited for but new ranks
         self._reported: dict[str, float] = {}  # when a process was first said to be lost
 
@@ -127,11 +133,16 @@ class Coordinator(threading.Thread):
         now, terms = time.monotonic(), self._terms
         late = now - self._began > terms.timeout
         if not present:
+            self._occupied = None
             return late
+        if self._occupied is None:
+            self._occupied = now
         ended = any(member.finished for member in present)
         outvoted = "" if ended else _outvoted(present, self._host)
-        if outvoted and now - self._began > _ALONE:
-            return self._tell(present, outvoted, is_elsewhere=True)
+        if outvoted and now - self._occupied > self._alone:
+            self._occupied = None
+            self._send(present, outvoted, is_elsewhere=True)
+            return late
         missing = [*self._missing(present, now), *self._stopped(present)]
         if missing and not late:
             self._settled = None
@@ -199,18 +210,24 @@ class Coordinator(threading.Thread):
             if state != "runs":
                 yield f"rank {member.place} {process}"
 
-    def _tell(self, present: list[Member], error: str = "", is_elsewhere: bool = False) -> bool:
-        generation = 1 + max(max(member.generation, member.tried) for member in present)
-        decision = Decision(generation, present, error, is_elsewhere)
+    def _tell(self, present: list[Member], error: str = "") -> bool:
         self._stays_open = len(present) < self._terms.size and not error
         self._stop_listening()  # whoever comes now finds the next coordinator, or the door
+        self._send(present, error)
+        return True
+
+    def _send(self, present: list[Member], error: str, *, is_elsewhere: bool = False) -> None:
+        """Tell members a decision; they are no guests any more."""
+        generation = 1 + max(max(member.generation, member.tried) for member in present)
+        decision = Decision(generation, present, error, is_elsewhere)
         told = {id(member) for member in present}
         with self._lock:
-            channels = [channel for channel, member in self._guests if id(member) in told]
-        for channel in channels:
+            guests = [guest for guest in self._guests if id(guest[1]) in told]
+            if is_elsewhere:
+                self._guests = [guest for guest in self._guests if guest not in guests]
+        for channel, _ in guests:
             with contextlib.suppress(OSError):
                 send(channel, decision)
-        return True
 
 
 def _of_host(present: list[Member], host: str) -> list[Member]:

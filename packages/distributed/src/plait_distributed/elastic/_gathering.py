@@ -9,12 +9,13 @@ from plait_distributed._errors import CollectiveTimeout
 from plait_distributed._peers import Peer, Watch, end_process, process_state
 from plait_distributed.elastic._coordinator import Coordinator, Terms
 from plait_distributed.elastic._members import Decision, Member, receive, send
-from plait_distributed.elastic._place import Place, readable
+from plait_distributed.elastic._place import CONNECTING, Place, readable
 
 __all__ = ["MeetingFailed", "gather"]
 
 _PAUSE = 0.02  # seconds between attempts to reach a coordinator
 _LOOK = 0.1  # seconds between looks at the coordinator's process
+_ALONE = 3.0  # seconds at least that a coordinator keeps a part that is too small
 _FIRST = 5.0  # seconds at the job's address alone
 _LATER = 10.0  # seconds that a coordinator has to tell that the others did not come
 
@@ -42,17 +43,28 @@ def gather(
     watch, reason = Watch(), ""
     began = time.monotonic()
     deadline = began + terms.timeout + _LATER
-    places = _places(place, me)
+    places, at = _places(place, me), 0
+    # a rank is away from a coordinator for as long as it tries all other hosts
+    alone = max(_ALONE, CONNECTING * (len(places) - 1) + 1.0)
+
+    def coordinate(listening: list[socket.socket], where: Place) -> Coordinator | None:
+        """Become the coordinator, if this process has the address."""
+        if not listening:
+            return None
+        made = Coordinator(listening, where, terms, alone)
+        made.start()
+        return made
+
     # the door is on this host
     own = next((each for each in places if each.is_here), place)
-    coordinator = _coordinate(door, own, terms)
+    coordinator = coordinate(door, own)
     while time.monotonic() < deadline:
-        here = places[0]
+        here = places[at]
         if coordinator is not None and not coordinator.is_alive():  # it told others, and not me
-            coordinator = _coordinate(coordinator.door(), own, terms)
+            coordinator = coordinate(coordinator.door(), own)
         end = here.reach()
         if end is None and here.is_here:
-            coordinator = _coordinate(here.listen(), here, terms) or coordinator
+            coordinator = coordinate(here.listen(), here) or coordinator
             end = here.reach()
         decision = None
         if end is not None:
@@ -62,10 +74,11 @@ def gather(
             if decision.error:
                 raise MeetingFailed(f"elastic: {decision.error}")
             return decision, _door(coordinator, here)
+        # All try the hosts in one order and stay at the first that answers, so that they meet.
         if decision is not None:
-            reason = decision.error
-        if decision is not None or (end is None and (reason or time.monotonic() - began > _FIRST)):
-            places.append(places.pop(0))
+            reason, at = decision.error, 0
+        elif end is None and (reason or time.monotonic() - began > _FIRST):
+            at = (at + 1) % len(places)
         time.sleep(_PAUSE)
     raise MeetingFailed(f"elastic: {reason or _not_reached(place, me, terms)}")
 
@@ -96,15 +109,6 @@ def _not_reached(place: Place, me: Member, terms: Terms) -> str:
         f"process has lost {', '.join(lost) or 'the others'}; the ranks that reach it go on. Start "
         "this one again when the network is back, or all from a checkpoint if that host is lost"
     )
-
-
-def _coordinate(listening: list[socket.socket], place: Place, terms: Terms) -> Coordinator | None:
-    """Become the coordinator, if this process has the job's address."""
-    if not listening:
-        return None
-    coordinator = Coordinator(listening, place, terms)
-    coordinator.start()
-    return coordinator
 
 
 def _ask(

@@ -15,9 +15,9 @@ from plait_distributed._authentication import Channel
 from plait_distributed._errors import DistNetworkError
 from plait_distributed._meeting import is_here
 
-__all__ = ["Place", "readable"]
+__all__ = ["CONNECTING", "Place", "readable"]
 
-_CONNECTING = 2.0  # seconds
+CONNECTING = 2.0  # seconds that an attempt to reach a host takes at most
 _CREDENTIALS = struct.Struct("3i")  # of a process: its number, its user's, its group's
 # a host that is cut off or gone is noticed after about five seconds
 _ALIVE = (("TCP_KEEPIDLE", 1), ("TCP_KEEPINTVL", 1), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 5000))
@@ -107,7 +107,7 @@ class Place:
         if not self.is_here and self._address is not None:
             family, at = _family(self._address), self._address
         end = socket.socket(family, socket.SOCK_STREAM)
-        end.settimeout(_CONNECTING)
+        end.settimeout(CONNECTING)
         try:
             end.connect(at)
             if family != socket.AF_UNIX:
