@@ -161,8 +161,11 @@ def test_training_survives_partitions(rounds: Any, mode: str, tmp_path: pathlib.
     ids=["half with rank 0", "half without it", "most, the first host not", "most of the hosts"],
 )
 def test_one_part_alone_goes_on(
-    hosts: int, cut: int, ended: set[int], mode: str, tmp_path: pathlib.Path
+    hosts: int, cut: int, ended: set[int], mode: str, rounds: Any, tmp_path: pathlib.Path
 ) -> None:
+    # each takes 35 seconds, of which the other part waits 30
+    if rounds.seconds < 4 and (mode == "replicated" or hosts == 2):
+        pytest.skip("in the long form")
     folder = tmp_path / "job"
     folder.mkdir()
     with network_of(hosts, tmp_path) as network:
