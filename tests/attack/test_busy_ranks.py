@@ -25,7 +25,7 @@ began = time.monotonic()
 if dist.get_rank() == 1:
     ctypes.PyDLL(None).sleep(int(sys.argv[2]))
 dist.all_reduce(x)
-waited = time.monotonic() - began >= int(sys.argv[2])
+waited = time.monotonic() - began >= int(sys.argv[2]) - 2  # they do not begin at once
 text = f"{dist.get_default_group().provider} {x[-1].item():g} {waited}"
 os.write(1, f"{text}\\n".encode())
 dist.barrier()
