@@ -98,6 +98,10 @@ class Job:
         assert code == 0, (self.folder / "errors").read_text()[-4000:]
         return (self.folder / "result").read_text().splitlines()
 
+    def no_neighbour(self, rank: int) -> int:
+        """Return a rank that has no copy of this one's shards, nor this one of its."""
+        return (rank + 2) % RANKS
+
     def end(self) -> None:
         """End whatever is left."""
         for pid in self.pids():
@@ -126,7 +130,7 @@ def strike(job: Job, source: random.Random, faults: int, struck: list[str]) -> N
             rank = source.randrange(RANKS)
             ranks = [(rank, 0.03)]
             if source.random() < 0.25:
-                ranks.append((source.choice([rank, (rank + 2) % RANKS]), 2.0))
+                ranks.append((source.choice([rank, job.no_neighbour(rank)]), 2.0))
             for each, delay in ranks:
                 time.sleep(source.uniform(0, delay))
                 entries = job.entries()

@@ -106,6 +106,12 @@ class OnHosts(Job):
             raise subprocess.TimeoutExpired("the ranks", seconds)
         return max(self.codes.values(), key=abs)
 
+    def no_neighbour(self, rank: int) -> int:
+        """Return the rank itself: copies go to the other host, and the last one is on this host,
+        which would be lost as a whole.
+        """
+        return rank
+
     def cut(self, source: random.Random) -> None:
         """Cut a host off for some seconds."""
         host = source.randrange(len(self._network.hosts))
