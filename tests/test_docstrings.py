@@ -6,20 +6,20 @@ Core's names, most of which come from the specs, are checked in packages/core/te
 from __future__ import annotations
 
 import doctest
-import importlib
 import inspect
 import os
-import pkgutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from plait_data import set_batch_converter, set_seed_source
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
+from count_examples import public_modules
 
 PACKAGES = (
     "plait_abi",
@@ -32,19 +32,6 @@ PACKAGES = (
     "plait_distributed",
     "plait_ray",
 )
-
-
-def public_modules(name: str) -> Iterator[ModuleType]:
-    """The package and those of its modules whose names have no underscore and no tests."""
-    module = importlib.import_module(name)
-    yield module
-    for found in pkgutil.iter_modules(module.__path__, f"{name}."):
-        if not found.name.rpartition(".")[2].startswith("_"):
-            inner = importlib.import_module(found.name)
-            if found.ispkg:
-                yield from public_modules(found.name)
-            else:
-                yield inner
 
 
 def ours(thing: Any) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import pathlib
 import re
@@ -19,6 +18,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from hosts import Network, network_of_hosts
+from providers import skip_without, skip_without_ucx
 
 PROGRAM = """
 import os, socket, sys
@@ -45,20 +45,6 @@ if __name__ == "__main__":
             print("failure", text.splitlines()[0])
 """
 START_SECONDS = 90.0
-
-
-def why_not() -> str | None:
-    """Return why a cluster cannot be made here."""
-    for package in ("ray", "plait_ray", "plait_ucx"):
-        if importlib.util.find_spec(package) is None:
-            return f"{package} is not installed"
-    import plait_ucx
-
-    try:
-        plait_ucx.library_version()
-    except RuntimeError as error:
-        return str(error)
-    return None
 
 
 class Cluster:
@@ -143,8 +129,8 @@ sys.exit(sum(node["Alive"] for node in ray.nodes()) != 2)
 
 @pytest.fixture(name="cluster")
 def cluster_of_two_hosts(tmp_path: pathlib.Path) -> Iterator[Cluster]:
-    if (why := why_not()) is not None:
-        pytest.skip(why)
+    skip_without("ray", "plait_ray")
+    skip_without_ucx()
     (tmp_path / "network").mkdir()
     sessions = tempfile.mkdtemp(prefix="ray")  # a short path, as sockets lie in it
     try:

