@@ -14,14 +14,13 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import os
-import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from multiprocessing.connection import Client, Listener
+from multiprocessing.connection import Client, Connection
 from typing import Any
 
 from timing import Seconds
@@ -41,6 +40,15 @@ OVER = "" if PROVIDER == "shared_memory" else f" over {PROVIDER}"
 REDUCE_BAR = 0.25 if PROVIDER == "shared_memory" else 1.0
 STEP_BAR = 1.0
 CHEAP = False
+STARTED_IN = 60  # seconds
+# As the other side's processes, ours may run on any processor, and as whoever runs the benchmark.
+OPEN_MPI = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_ALLOW_RUN_AS_ROOT": "1",
+    "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_MCA_hwloc_default_binding_policy": "none",
+}
 
 Run = Callable[[], object]
 
@@ -116,21 +124,26 @@ def work_in_a_job(address: str, port: int) -> None:
 
 def launched(port: int) -> list[Any]:
     """Start two processes by mpiexec; return the ends of their pipes, by rank."""
-    folder = tempfile.mkdtemp()
-    with Listener(os.path.join(folder, "orders")) as listener:
-        code = (
-            "import sys; sys.path[:0] = sys.argv[3:]; import bench_distributed as b; "
-            "b.work_in_a_job(sys.argv[1], int(sys.argv[2]))"
-        )
-        beside = os.path.join(os.path.dirname(sys.executable), "mpiexec")
-        mpiexec = beside if os.path.exists(beside) else "mpiexec"
-        arguments = [str(listener.address), str(port), *filter(None, sys.path)]
-        # as the other side's processes, they may run on any processor (Open MPI)
-        environment = {**os.environ, "PRTE_MCA_hwloc_default_binding_policy": "none"}
+    code = (
+        "import sys; sys.path[:0] = sys.argv[3:]; import bench_distributed as b; "
+        "b.work_in_a_job(sys.argv[1], int(sys.argv[2]))"
+    )
+    beside = os.path.join(os.path.dirname(sys.executable), "mpiexec")
+    mpiexec = beside if os.path.exists(beside) else "mpiexec"
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as server:
+        server.bind(os.path.join(folder, "orders"))
+        server.listen()
+        server.settimeout(STARTED_IN)
+        arguments = [server.getsockname(), str(port), *filter(None, sys.path)]
         command = [mpiexec, "-n", "2", sys.executable, "-c", code, *arguments]
-        subprocess.Popen(command, env=environment)
-        ends = [listener.accept() for _ in range(2)]
-    shutil.rmtree(folder, ignore_errors=True)
+        job = subprocess.Popen(command, env={**os.environ, **OPEN_MPI})
+        try:
+            ends = [Connection(server.accept()[0].detach()) for _ in range(2)]
+        except TimeoutError:
+            job.kill()
+            raise RuntimeError(
+                f"two processes did not start in {STARTED_IN} seconds: {' '.join(command[:3])}"
+            ) from None
     ranks = [end.recv() for end in ends]
     return [ends[ranks.index(rank)] for rank in range(2)]
 

@@ -1,13 +1,14 @@
 """Run the benchmarks: plait and its peer in turns, in one process, with as many threads each.
 
     python benchmarks/run.py                          all bench_*.py of this folder
-    python benchmarks/run.py --only optim --only Adam modules or cases whose names hold one of these
+    python benchmarks/run.py --only optim --only Adam modules, and cases whose names hold a text
     python benchmarks/run.py --only distributed+DDP   those cases of those modules
     python benchmarks/run.py --json figures.json      the figures, for machines
     python benchmarks/run.py --check                  exit status 1 if a bar is missed
 
-A text that is in no module's name makes the cases of all modules, but of those that say that theirs
-take long (``CHEAP = False``). Modules without ``cases()`` are programs of their own.
+A module is named whole, or by a part of its name that is no other's whole. A text that is in no
+module's name makes the cases of all modules, but of those that say that theirs take long
+(``CHEAP = False``). Modules without ``cases()`` are programs of their own.
 
 A module offers ``cases()``, which gives (name, plait's function, the peer's, bar), and may offer
 ``FIGURES``, functions that give `timing.Figure`, and ``MEAN_BAR``, the bar of the geometric mean of
@@ -122,8 +123,12 @@ class Choice:
 
 
 def names_module(text: str, stem: str) -> bool:
-    """Return whether a text of --only, MODULE or MODULE+CASE, is for a module."""
-    return text.partition("+")[0] in stem.removeprefix("bench_")
+    """Return whether a text of --only, MODULE or MODULE+CASE, is for a module.
+
+    MODULE is the module's name or, where no module is called so, a part of it.
+    """
+    name, module = text.partition("+")[0], stem.removeprefix("bench_")
+    return name == module if (HERE / f"bench_{name}.py").exists() else name in module
 
 
 def chosen(only: list[str]) -> Iterator[Choice]:
