@@ -39,10 +39,10 @@ FLAVOURS = {
     "": "",
     # An uninitialised bool (`empty`) may be any byte, as in NumPy: computing with it must not
     # crash, which the address sanitizer detects, but its value is unspecified.
-    "asan": "-fsanitize=address,undefined -fno-sanitize=bool -fno-sanitize-recover=undefined"
-    " -fno-omit-frame-pointer -g1",
+    "asan": "-UNDEBUG -fsanitize=address,undefined -fno-sanitize=bool"
+    " -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1",
     # At -O1 the report names the line, and a build of the kernels takes minutes, not an hour.
-    "tsan": "-fsanitize=thread -O1 -fno-omit-frame-pointer -g1",
+    "tsan": "-UNDEBUG -fsanitize=thread -O1 -fno-omit-frame-pointer -g1",
     # Without inlining and merging, as branches would have no lines; counts of several threads are
     # added. The counters contain the paths of sources, which other builds hide.
     "coverage": "--coverage -O0 -g1 -fprofile-update=atomic -fprofile-prefix-map=/=/",

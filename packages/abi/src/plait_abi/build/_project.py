@@ -148,14 +148,17 @@ class Project:
         for name in target.include_dirs:
             folders.append(pathlib.Path(name.replace("{generated}", str(self.generated))))
         folders += [_toolchain.headers_of(package) for package in target.requires]
-        flags = [f"-I{self.root / folder}" for folder in folders]
+        flags = []
+        for folder in (self.root / folder for folder in folders):
+            # Texts of assertions contain the paths of headers, which must not be this machine's.
+            short = f"{folder.parent.name}/{folder.name}"
+            flags += [f"-I{folder}", f"-ffile-prefix-map={folder}={short}"]
         if isinstance(target, Extension):
             others = {"python": _toolchain.python_headers()}
             if target.pybind11:
                 others["pybind11"] = _toolchain.pybind11_headers()
             for name, folder in others.items():
-                # -isystem hides warnings of other projects' headers. Assertions in them contain
-                # their paths, which must not be those of this machine.
+                # -isystem hides warnings of other projects' headers
                 flags += [f"-isystem{folder}", f"-ffile-prefix-map={folder}={name}"]
         return flags
 
