@@ -295,8 +295,12 @@ def test_what_is_missing_says_so(torch: Any) -> None:
         torch.utils._python_dispatch.TorchDispatchMode(_dispatch_key="FAKE")
 
 
-def test_a_product_of_matrices_arrives_before_shapes_are_compared(torch: Any) -> None:
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_product_of_matrices_arrives_before_shapes_are_compared(torch: Any, asked: bool) -> None:
     class Edges(torch.Tensor):
+        if not asked:
+            __torch_function__ = torch._C._disabled_torch_function_impl
+
         @classmethod
         def __torch_dispatch__(
             cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -305,4 +309,6 @@ def test_a_product_of_matrices_arrives_before_shapes_are_compared(torch: Any) ->
             return torch.full((3,), 7.0)
 
     edges = torch.zeros(2, 5).as_subclass(Edges)
-    assert (edges @ torch.ones(3, 4)).tolist() == [7, 7, 7]
+    x = torch.ones(3, 4)
+    for product in (edges @ x, torch.matmul(edges, x), edges.matmul(x), torch.mm(edges, x)):
+        assert product.tolist() == [7, 7, 7]

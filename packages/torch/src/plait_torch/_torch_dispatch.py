@@ -230,16 +230,30 @@ def bind() -> None:
         setattr(import_module("plait").Tensor, name, method)
 
 
-def _product(self: Any, other: Any) -> Any:
-    """Return ``self @ other``; that of two matrices arrives as `mm`, whatever their shapes."""
+def composed(function: Any, args: tuple[Any, ...]) -> Any:
+    """Return what a call of a function is made of, where that takes shapes which the function
+    refuses: the product of two matrices arrives as `mm`, whatever their shapes.
+    """
+    if len(args) != 2 or getattr(function, "__name__", "") not in ("matmul", "__matmul__"):
+        return function
     plait = import_module("plait")
-    matrices = isinstance(other, plait.Tensor) and self.ndim == 2 and other.ndim == 2
-    return (plait.mm if matrices else plait.matmul)(self, other)
+    matrices = all(isinstance(each, plait.Tensor) and each.ndim == 2 for each in args)
+    return plait.mm if matrices and _with_dispatch(args) else function
+
+
+def _product(self: Any, other: Any) -> Any:
+    """Return ``self @ other``."""
+    return composed(import_module("plait").matmul, (self, other))(self, other)
+
+
+def sees_calls(cls: Any) -> bool:
+    """Return whether a class has ``__torch_dispatch__``."""
+    return getattr(cls, "__torch_dispatch__", disabled) is not disabled
 
 
 def watch(cls: Any) -> None:
     """Begin with calls on instances of a class, if it has ``__torch_dispatch__``."""
-    if getattr(cls, "__torch_dispatch__", disabled) is disabled:
+    if not sees_calls(cls):
         return
     _register()
     tensor = import_module("plait").Tensor

@@ -240,11 +240,18 @@ def _torch_function(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any
     """
     if not all(issubclass(cls, each) for each in types):
         return NotImplemented
-    with DisableTorchFunctionSubclass():
-        result = func(*args, **(kwargs or {}))
+    result = _composed(func, types, args, kwargs)
     if func in kept_as_they_are():
         return result
     return convert(result, cls)
+
+
+def _composed(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """Return ``func(*args, **kwargs)`` for a class that only has ``__torch_dispatch__``, which sees
+    what PyTorch composes the function of.
+    """
+    with DisableTorchFunctionSubclass():
+        return _torch_dispatch.composed(func, args)(*args, **(kwargs or {}))
 
 
 _NOT_ASKED = ("Parameter", "Buffer")
@@ -260,6 +267,8 @@ def _init_subclass(cls: Any, /, **options: Any) -> None:
     plain = own is None or getattr(own, "__func__", own) is disabled
     if not plain and not hasattr(cls, "__plait_function__"):
         _asking_functions.keep()
+    if own is not None and plain and _torch_dispatch.sees_calls(cls):
+        cls.__torch_function__ = staticmethod(_composed)
     _torch_dispatch.watch(cls)
 
 
