@@ -201,7 +201,7 @@ def _(input, target, weight, ignore_index, reduction, label_smoothing):
 def _(input, target, weight, reduction, label_smoothing):
     check(
         input.ndim > 0 and input.shape == target.shape,
-        f"`target` of shape {target.shape} holds probabilities and must have the shape of `input`, {input.shape}",
+        f"`target` of a floating-point dtype holds probabilities and must have the shape of `input`, {input.shape}; got {target.shape}. Classes must be integers, as target.long() gives them",
     )
     c = 1 if input.ndim > 1 else 0
     logs = log_softmax(input, c)
