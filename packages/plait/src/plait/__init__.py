@@ -68,10 +68,24 @@ def __getattr__(name: str) -> _typing.Any:
 
 
 # names of PyTorch that only programs written for it need
-_OF_PROGRAMS = frozenset(
-    "amp autocast backends compile export func fx hub jit library onnx quantization "
-    "set_float32_matmul_precision use_deterministic_algorithms version vmap".split()
-)
+_OF_PROGRAMS = {
+    "amp",
+    "autocast",
+    "backends",
+    "compile",
+    "export",
+    "func",
+    "fx",
+    "hub",
+    "jit",
+    "library",
+    "onnx",
+    "quantization",
+    "set_float32_matmul_precision",
+    "use_deterministic_algorithms",
+    "version",
+    "vmap",
+}
 
 
 def _elsewhere(name: str) -> str:
