@@ -17,12 +17,12 @@ from plait_ops.spec import NAMESPACES, Operator
 
 __all__ = ["emit"]
 
-COSTS = """The *cost* of a call is what a profile shows of it: floating-point operations, bytes read
-and bytes written. If an operator has a function for its cost, the page shows the body of this function;
-it returns the operations, or all three numbers. `nbytes` and other functions that it calls are
-those of `plait_ops.costs`. Without such a function a pointwise operator counts one operation for
-each element that it writes, and other operators count none. If no bytes are returned, the tensors
-among the arguments count as read and the results as written."""
+COSTS = """The *cost* of a call is what a profile shows of it: floating-point operations, bytes
+read and bytes written. If an operator has a function for its cost, the page shows the body of this
+function; it returns the operations, or all three numbers. `nbytes` and other functions that it
+calls are those of `plait_ops.costs`. Without such a function a pointwise operator counts one
+operation for each element that it writes, and other operators count none. If no bytes are
+returned, the tensors among the arguments count as read and the results as written."""
 
 
 def _markdown(doc: str) -> str:
