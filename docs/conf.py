@@ -27,13 +27,15 @@ source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 templates_path = ["templates"]
-exclude_patterns = ["_build", "templates"]
+exclude_patterns = ["_build", "templates", "static"]
 html_math_renderer = "mathml"
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 html_theme = "furo"
 html_title = "plait"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 # the prompts of examples and their output are not copied
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
