@@ -75,7 +75,8 @@ linalg_matrix_norm_ = Composite(
     "linalg_matrix_norm(Tensor A|self, Scalar ord, int[] dim|axis=(-2, -1), bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
     doc=f"""
     The norm of matrices. With `ord` 1 and -1 it is the largest and the smallest sum of the magnitudes in a column, with inf
-    and -inf in a row; with 2 and -2 it is the largest and the smallest singular value. {_MATRIX}
+    and -inf in a row; with 2 and -2 it is the largest and the smallest singular value.
+    {_MATRIX}
     >>> import plait_core as pc
     >>> pc.linalg.matrix_norm(pc.tensor([[1.0, -2.0], [3.0, 4.0]]), 1).item()
     6.0
@@ -86,7 +87,8 @@ linalg_matrix_norm_name_ = Composite(
     'linalg_matrix_norm.name(Tensor A|self, str ord="fro", int[] dim|axis=(-2, -1), bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor',
     doc=f"""
     The Frobenius norm ("fro"), the square root of the sum of squares; or the nuclear norm ("nuc"), the sum of singular
-    values. {_MATRIX}
+    values.
+    {_MATRIX}
     >>> import plait_core as pc
     >>> pc.linalg.matrix_norm(pc.tensor([[3.0, 0.0], [0.0, 4.0]])).item()
     5.0

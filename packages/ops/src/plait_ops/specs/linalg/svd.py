@@ -27,7 +27,8 @@ linalg_svd_ = Operator(
     (..., m, k) and Vh (..., k, n). Dtypes: floating and complex. `driver` must be None: there is one. The gradient exists
     for distinct singular values that are not 0. It is correct only for functions of the result that do not depend on the
     phases of the vectors (for complex `A`), and that use the vectors added by `full_matrices` only through the space that
-    they span. {_DRIVERS}
+    they span.
+    {_DRIVERS}
 
     >>> import plait_core as pc
     >>> pc.linalg.svd(pc.tensor([[3.0, 0.0], [0.0, -4.0]])).S.tolist()

@@ -127,7 +127,8 @@ linalg_solve_ex = Operator(
     "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
     doc=f"""
     `linalg.solve` that reports failure in `info` instead of raising: 0 where there is a solution, else the column, counted
-    from 1, whose pivot is 0. {_SOLVE}    Raises: ShapeError for other shapes, DTypeError if dtypes differ; with
+    from 1, whose pivot is 0.
+    {_SOLVE}    Raises: ShapeError for other shapes, DTypeError if dtypes differ; with
     `check_errors` also what `linalg.solve` raises.
 
     >>> import plait_core as pc

@@ -127,7 +127,7 @@ atan2 = Pointwise(
 hypot = Pointwise(
     "hypot(Tensor self, Tensor other) -> Tensor",
     doc="""
-    ``sqrt(self ** 2 + other ** 2)`` ; intermediate results do not overflow.
+    ``sqrt(self ** 2 + other ** 2)``; intermediate results do not overflow.
 
     >>> import plait_core as pc
     >>> pc.hypot(pc.tensor([3.0]), pc.tensor([4.0])).tolist()

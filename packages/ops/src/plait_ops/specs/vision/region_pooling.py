@@ -103,7 +103,8 @@ roi_align = Operator(
     `sampling_ratio` is not positive, one sample for each pixel of its height and width, rounded up. A sample is
     interpolated between the four pixels around it; up to one pixel outside of the image it has the value at the border,
     farther outside it is 0. With `aligned` a box is shifted by half a pixel, so that the centres of pixels are at halves;
-    without it, the sides of a box are taken as at least 1 long. {_ROIS}
+    without it, the sides of a box are taken as at least 1 long.
+    {_ROIS}
     Shapes: `input` is (n, c, h, w), the result (k, c, pooled_height, pooled_width).
     {_ERRORS}
     >>> import plait_core as pc
@@ -130,7 +131,8 @@ ps_roi_align = Operator(
     doc=f"""
     `roi_align` in which each bin reads its own channels (Li et al. 2018, Light-Head R-CNN): bin (i, j) of channel o is the
     mean of samples of channel ``(o * pooled_height + i) * pooled_width + j``. Boxes are shifted by half a pixel. A box
-    without area has no samples and gives nan. {_ROIS}
+    without area has no samples and gives nan.
+    {_ROIS}
     Shapes: `input` is (n, o * pooled_height * pooled_width, h, w), the result (k, o, pooled_height, pooled_width).
     {_ERRORS}
     >>> import plait_core as pc
@@ -229,7 +231,8 @@ roi_pool = Operator(
     Each box is cut into a grid of `pooled_height` x `pooled_width` bins; the results are the largest pixel in each bin
     (Girshick 2015, Fast R-CNN), and its place ``y * w + x``, as int32. The corners of a box are rounded to pixels, which
     belong to the box, and bins are rounded outwards. Of equal pixels the first counts; a nan counts before all numbers. A
-    bin outside of the image gives 0 and the place -1. {_ROIS}
+    bin outside of the image gives 0 and the place -1.
+    {_ROIS}
     Shapes: `input` is (n, c, h, w), the results are (k, c, pooled_height, pooled_width).
     {_ERRORS}
     >>> import plait_core as pc
@@ -256,7 +259,8 @@ ps_roi_pool = Operator(
     o is the mean of the pixels of channel ``(o * pooled_height + i) * pooled_width + j`` in it. The corners of a box are
     rounded to pixels; the pixel of the upper left corner belongs to the box, that of the lower right does not. Bins are
     rounded outwards. The last row and the last column of an image belong to no bin, as in torchvision; an empty bin gives
-    0. {_ROIS}
+    0.
+    {_ROIS}
     Shapes: `input` is (n, o * pooled_height * pooled_width, h, w), the result (k, o, pooled_height, pooled_width).
     {_ERRORS}
     >>> import plait_core as pc
