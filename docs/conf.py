@@ -7,7 +7,7 @@ import sys
 
 import plait_abi
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))  # reference_links
+sys.path.insert(0, str(pathlib.Path(__file__).parent))  # the extensions beside this file
 
 project = "plait"
 author = "the plait authors"
@@ -18,19 +18,24 @@ extensions = [
     "myst_nb",  # reads Markdown, and runs the pages whose head names a kernel
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "sphinx.ext.mathjax",
     "sphinx_copybutton",
+    "mathml",
+    "page_sizes",
     "reference_links",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build"]
+templates_path = ["templates"]
+exclude_patterns = ["_build", "templates", "static"]
+html_math_renderer = "mathml"
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 html_theme = "furo"
 html_title = "plait"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 # the prompts of examples and their output are not copied
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

@@ -4,7 +4,8 @@
 
 A topic is the file that defines a name: `plait_nn._conv` is the page "Conv" of `plait_nn`. Each
 page has the docstring of the file and then its public names; the page of the module lists them.
-Operators are left out, as they have pages of their own.
+Operators are left out, as they have pages of their own. A class with many members has a page for
+its attributes and one for its methods in place beside the page of the class.
 """
 
 from __future__ import annotations
@@ -25,7 +26,12 @@ __all__ = ["main", "pages_of"]
 MODULES = (
     "plait_autograd",
     "plait_core",
+    "plait_core.accelerator",
     "plait_core.array_api",
+    "plait_core.array_api.fft",
+    "plait_core.array_api.linalg",
+    "plait_core.overrides",
+    "plait_core.sparse",
     "plait_distributed",
     "plait_distributed.nn.functional",
     "plait_distributed.algorithms.ddp_comm_hooks.default_hooks",
@@ -56,6 +62,8 @@ MODULES = (
 ELSEWHERE = ("plait_abi",)
 # what has no file of its own in Python
 COMPILED = {"plait_core": "Tensor", "plait_core._core": "Settings", "": "Constants"}
+# a class with more members has pages of their kinds
+MANY = 110
 
 
 def _topic(module: ModuleType, name: str) -> str | None:
@@ -77,11 +85,29 @@ def _title(topic: str) -> str:
     return topic.rpartition(".")[2].strip("_").replace("_", " ").capitalize()
 
 
+def _kinds(value: type) -> dict[str, list[str]]:
+    """Return the members of a large class that are on other pages, by the kind in their titles."""
+    members = {
+        name: member
+        for name, member in sorted(vars(value).items())
+        if not name.startswith("_")
+        and getattr(member, "__doc__", None)
+        and not isinstance(member, plait_abi.Operator)
+    }
+    if len(members) <= MANY:
+        return {}
+    attributes = [name for name, member in members.items() if not callable(member)]
+    in_place = [name for name in members if name.endswith("_") and name not in attributes]
+    return {"attributes": attributes, "methods in place": in_place}
+
+
 def _directive(module: ModuleType, name: str) -> list[str]:
     value: Any = getattr(module, name)
     full = f"{module.__name__}.{name}"
     if isinstance(value, type):
-        return [f".. autoclass:: {full}", "   :members:", ""]
+        elsewhere = ", ".join(member for kind in _kinds(value).values() for member in kind)
+        left_out = [f"   :exclude-members: {elsewhere}"] if elsewhere else []
+        return [f".. autoclass:: {full}", "   :members:", *left_out, ""]
     if callable(value):
         return [f".. autofunction:: {full}", ""]
     return [f".. py:data:: {full}", f"   :type: {type(value).__name__}", ""]
@@ -98,6 +124,17 @@ def _page(module: ModuleType, topic: str, names: list[str]) -> str:
     return "\n".join([*lines, "```", ""])
 
 
+def _kind_page(module: ModuleType, name: str, kind: str, members: list[str]) -> str:
+    value = getattr(module, name)
+    lines = [f"# {name}: {kind}", "", "```{eval-rst}"]
+    for member in members:
+        found = vars(value)[member]
+        directive = "automethod" if callable(found) else "autoattribute"
+        directive = "autoproperty" if isinstance(found, property) else directive
+        lines += [f".. {directive}:: {module.__name__}.{name}.{member}", ""]
+    return "\n".join([*lines, "```", ""])
+
+
 def pages_of(module: ModuleType) -> dict[str, str]:
     """Return the pages of a module's public names by their file names, `index` among them."""
     topics: dict[str, list[str]] = {}
@@ -111,6 +148,13 @@ def pages_of(module: ModuleType) -> dict[str, str]:
         pages[file] = _page(module, topic, names)
         shown = ", ".join(f"`{name}`" for name in names)
         listed.append(f"- {{doc}}`{_title(topic)} <{file}>`: {shown}")
+        for name in names:
+            value = getattr(module, name)
+            for kind, members in (_kinds(value) if isinstance(value, type) else {}).items():
+                file = f"{name.lower()}_{kind.replace(' ', '_')}"
+                pages[file] = _kind_page(module, name, kind, members)
+                shown = ", ".join(f"`{member}`" for member in members)
+                listed.append(f"- {{doc}}`{name}: {kind} <{file}>`: {shown}")
     head = [f"# `{module.__name__}`", "", "```{eval-rst}"]
     head += [f".. automodule:: {module.__name__}", "   :no-members:", "```", ""]
     tree = ["```{toctree}", ":hidden:", "", *pages, "```", ""]

@@ -192,9 +192,11 @@ def test_numpy_functions_take_tensors() -> None:
     ("array", "error", "text"),
     [
         ([1, 2], TypeError, "`ndarray` must be a NumPy array, got list"),
-        (np.array(["a"]), pc.DTypeError, "format 1w"),
-        (np.array([1], "M8[s]"), pc.DTypeError, "cannot include dtype 'M'"),
-        (np.zeros(2, ">f4"), pc.DTypeError, "machine's byte order"),
+        (np.array(["a"]), pc.DTypeError, "format 1w, which means text: convert it"),
+        (np.array(["a", 1], object), pc.DTypeError, "select the columns of numbers"),
+        (np.zeros(2, "i4, i8"), pc.DTypeError, "structures: select one field"),
+        (np.array([1], "M8[s]"), pc.DTypeError, "convert dates .*cannot include dtype 'M'"),
+        (np.zeros(2, ">f4"), pc.DTypeError, "byte order of another machine: convert"),
         (np.zeros(2, "i4, i8")["f1"], ValueError, "copy the array first"),
     ],
 )

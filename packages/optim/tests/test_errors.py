@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -244,6 +245,8 @@ def test_parameters_that_are_none() -> None:
         optim.SGD([])
     with pytest.raises(TypeError, match="can only optimize Tensors, but one of the params is list"):
         optim.SGD([[1.0]])
+    with pytest.raises(TypeError, match=r"; give it model.parameters\(\)"):
+        optim.SGD([SimpleNamespace(parameters=list)])
     with pytest.raises(TypeError, match="ordered collections"):
         optim.SGD([{"params": {1.0}}])
     with pytest.raises(TypeError, match="param_group must be a dict"):

@@ -121,6 +121,12 @@ def test_a_name_that_is_elsewhere_says_where(name: str, place: str) -> None:
         getattr(plait, name)
 
 
+@pytest.mark.parametrize("name", ["compile", "autocast", "backends"])
+def test_a_name_of_programs_for_pytorch_says_where(name: str) -> None:
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}'; .*python -m plait.torch"):
+        getattr(plait, name)
+
+
 def test_what_serves_other_packages_is_no_name() -> None:
     for name in ("arguments", "attribute_lookup", "engine"):
         assert not hasattr(plait, name), name

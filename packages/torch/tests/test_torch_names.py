@@ -23,6 +23,12 @@ from plait import _aliases
 # ---- additions
 
 
+def test_names_of_programs_are_here(torch: Any) -> None:
+    """`plait` points to this package for these names."""
+    for name in plait._OF_PROGRAMS:
+        assert hasattr(torch, name) and not hasattr(plait, name), name
+
+
 def test_tensor_types(torch: Any) -> None:
     assert torch.LongTensor([1, 2]).dtype is torch.int64
     assert torch.FloatTensor(2, 3).shape == (2, 3) and torch.FloatTensor().shape == (0,)

@@ -85,3 +85,10 @@ def test_missing_names_are_ranked(tmp_path: Path, capsys: Any, monkeypatch: Any)
     assert "| `torch." in capsys.readouterr().out
     with pytest.raises(ModuleNotFoundError, match="no library no_such_library"):
         names.library("no_such_library")
+    monkeypatch.chdir(package)
+    assert len(names.library(".").files) == 3 and names.library(".").name == "made_up"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other").mkdir()
+    with pytest.raises(SystemExit):
+        names._main(["other"])
+    assert "no library other; the folder is ./other" in capsys.readouterr().err

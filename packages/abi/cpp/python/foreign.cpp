@@ -117,12 +117,40 @@ bool dtype_of(const Py_buffer &view, DLDataType *out) {
   return strcmp(name(*out), "unknown dtype") != 0;
 }
 
+// The elements of arrays that people bring from tables and files, and what helps.
+const char *refused_elements(const char *format) {
+  switch (*format) {
+    case 'O':
+      return "Python objects, as in a table with text columns: select the columns of numbers, or "
+             "convert them with astype";
+    case '>':
+      return "numbers in the byte order of another machine: convert them with "
+             "array.astype(array.dtype.newbyteorder('='))";
+    case 'T': return "structures: select one field of them, as in array['name']";
+    case 'g': return "long doubles: convert them with astype('float64')";
+    default: break;
+  }
+  return strpbrk(format, "wsc") ? "text: convert it to numbers first"
+                                : "elements that no plait dtype has";
+}
+
+void refuse_elements(const char *format) {
+  PyErr_Format(
+      state.dtype_error,
+      "array: numbers of a plait dtype are required; the elements have the format %s, which "
+      "means %s",
+      format, refused_elements(format));
+}
+
 // NumPy raises ValueError for dtypes that have no buffer format
 void refuse_buffer() {
   if (!PyErr_ExceptionMatches(PyExc_ValueError)) return;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  PyErr_Format(state.dtype_error, "array: elements of a plait dtype are required: %S", value);
+  PyErr_Format(state.dtype_error,
+               "array: numbers of a plait dtype are required; convert dates and other elements to "
+               "numbers first (%S)",
+               value);
   Py_XDECREF(type);
   Py_XDECREF(value);
   Py_XDECREF(traceback);
@@ -141,10 +169,7 @@ plait_tensor *import_buffer(plait_thread *thread, PyObject *array) {
   DLTensor dl{view.buf, {kDLCPU, 0}, view.ndim, {}, shape, strides, 0};
   bool fits = view.ndim <= PLAIT_MAX_DIMS;
   if (!dtype_of(view, &dl.dtype)) {
-    PyErr_Format(
-        state.dtype_error,
-        "array: elements of a plait dtype in the machine's byte order are required, got format %s",
-        view.format ? view.format : "B");
+    refuse_elements(view.format ? view.format : "B");
     release_owner(owner);
     return nullptr;
   }

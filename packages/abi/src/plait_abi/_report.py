@@ -17,7 +17,7 @@ class Record(NamedTuple):
     """One registration.
 
     ``kind`` is component, plugin, role, layer, kernel, observer or fallback; ``active`` says
-    whether it is in force, of a component whether it is loaded. ``device`` is the device type of
+    whether it is in use, and for a component whether it is loaded. ``device`` is the device type of
     kernels, of the roles that devices have and of fallbacks, else empty; ``calls`` is the number of
     calls of an operator that ran on the CPU instead, of fallbacks.
 
@@ -43,9 +43,9 @@ _MOST_ALIKE = 8  # registrations of one kind and provider that the table lists o
 class Report(tuple[Record, ...]):
     """The lines of a report, each a `Record`; as text, also in a Python prompt, it is their table.
 
-    Each line of the table has kind, name, provider and version; what is registered but not in
-    force stands in brackets. What belongs to a device other than the CPU has its name behind its
-    own, and a fallback to the CPU the number of calls in the place of the version. More than eight
+    Each line of the table has kind, name, provider and version; what is registered but not in use
+    is in brackets. Names of entries for a device other than the CPU end with the name of the
+    device. A fallback to the CPU has the number of calls in place of the version. More than eight
     registrations that differ in their names alone, such as all kernels of a library, are one line
     with their number; iteration gives each of them.
 
@@ -103,7 +103,7 @@ def records() -> list[Record]:
 def report() -> Report:
     """Say which component fills which role, and which library provides which kernels.
 
-    Each line has kind, name, provider and version. A registration that is not in force is in
+    Each line has kind, name, provider and version. A registration that is not in use is in
     brackets. Components that are installed but not loaded are marked as such. Operators that ran on
     the CPU for a device that has no kernel for them (``plait.use(fallback=...)``) have a line each
     of the kind fallback, with the number of calls.

@@ -24,8 +24,8 @@ def backward(
     r"""Add the derivatives of ``tensors`` to the ``.grad`` of the leaves that they depend on.
 
     For results :math:`y_k` with gradients :math:`g_k`, every leaf :math:`x` gets
-    :math:`x.grad \mathrel{+}= \sum_k g_k^T\,\partial y_k/\partial x`. The first gradient of a leaf
-    becomes its ``.grad`` without a copy if nothing else refers to it.
+    :math:`x.grad \leftarrow x.grad + \sum_k g_k^T\,\partial y_k/\partial x`. The first gradient of
+    a leaf becomes its ``.grad`` without a copy if nothing else refers to it.
 
     Args:
         tensors: a result or a sequence of them.

@@ -31,8 +31,8 @@ class FunctionContext:
     may be set.
 
     It is the ``grad_fn`` of the results too, and each `Function` has a class of its own for it.
-    Like PyTorch's, it does not keep the graph alive: `next_functions` and its kin need a result
-    that is still there.
+    Like PyTorch's, it does not keep the graph alive: `next_functions` and similar members need a
+    result that still exists.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa

@@ -11,9 +11,9 @@ def set_fusion(mode: bool) -> None:
     """Let layers that follow each other run as one operator, or each on its own.
 
     With fusion, which is on at the start, a `Sequential` in training runs a batch norm and the
-    activation behind it in one pass. Outputs and gradients are the same up to rounding, usually bit
-    for bit. Hooks on one of the modules, and modules with a ``forward`` of their own, keep them
-    apart in any case. The setting is one for the whole process.
+    activation that follows it in one pass. Outputs and gradients are the same up to rounding,
+    usually bit for bit. Hooks on one of the modules, and modules with a ``forward`` of their own,
+    keep them apart in any case. The setting is one for the whole process.
 
     Args:
         mode: Whether they may run together.

@@ -9,7 +9,7 @@ __all__ = ["get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_stat
 
 
 def manual_seed(seed: int) -> Generator:
-    """Start the default stream of random numbers anew; returns its generator.
+    """Start the default stream of random numbers again; returns its generator.
 
     Results for a seed do not depend on the number of threads.
 

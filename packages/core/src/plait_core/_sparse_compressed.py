@@ -40,12 +40,13 @@ class CompressedTensor:
     """A matrix that stores some elements, or some blocks of elements, row by row or column by
     column.
 
-    Made by `sparse_csr_tensor` and kin, and by ``to_sparse_csr()`` and kin of dense and sparse
-    tensors. In the layout `sparse_csr` the elements of row i are ``values()[a:b]`` in the columns
-    ``col_indices()[a:b]``, with a and b the numbers i and i + 1 of `crow_indices`; `sparse_csc` has
-    columns for rows. In `sparse_bsr` and `sparse_bsc` rows and columns are those of blocks, and
-    each value is a block. It is not a Tensor: it has the operations of a matrix, which run on its
-    values or on its coordinates, and gradients flow through the values and through dense factors.
+    `sparse_csr_tensor` and similar functions make it, and ``to_sparse_csr()`` and similar methods
+    of dense and sparse tensors. In the layout `sparse_csr` the elements of row i are
+    ``values()[a:b]`` in the columns ``col_indices()[a:b]``, with a and b the numbers i and i + 1 of
+    `crow_indices`; `sparse_csc` has columns for rows. In `sparse_bsr` and `sparse_bsc` rows and
+    columns are those of blocks, and each value is a block. It is not a Tensor: it has the
+    operations of a matrix, which run on its values or on its coordinates, and gradients flow
+    through the values and through dense factors.
 
     Example:
         >>> import plait_core as pc

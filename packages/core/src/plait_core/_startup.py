@@ -60,7 +60,7 @@ def start() -> None:
 
 
 def set_reproducible(mode: bool) -> None:
-    """Let results have the same bits on every x86-64 processor and for every batch size.
+    """Make results have the same bits on every x86-64 processor and for every batch size.
 
     Sums, products and elementary functions are computed in one order, which depends on the shapes
     alone, and fused operations are emulated where the processor has none. Operators without such a

@@ -103,7 +103,7 @@ def is_pinned(self: Tensor, device: Any = None) -> bool:
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     """Return a copy in page-locked memory, or the tensor itself if it is there already.
 
-    ``x.to(device, non_blocking=True)`` copies from such memory while the host goes on. Without an
+    ``x.to(device, non_blocking=True)`` copies from such memory while the host continues. Without an
     accelerator there is nothing to pin for, and the result is the tensor itself.
 
     Args:

@@ -1,4 +1,4 @@
-"""PyTorch's functions about CUDA devices, of which plait has none.
+"""PyTorch's functions about CUDA devices; plait has no such devices.
 
 >>> import plait_core as pc
 >>> device = "cuda" if pc.cuda.is_available() else "cpu"

@@ -146,7 +146,7 @@ def set_layer(
         attribute: the attribute by which classes are chosen.
         disabled: the attribute's value in classes that are not chosen.
         read: a function that returns the number in an instance of a chosen class, for ``item()``
-            and its kin, or NotImplemented.
+            and similar methods, or NotImplemented.
 
     Example:
         >>> import plait_core as pc

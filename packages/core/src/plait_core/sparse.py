@@ -245,7 +245,7 @@ def softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTensor
     Args:
         input: a sparse tensor.
         dim: the dimension.
-        dtype: the dtype that is cast to first.
+        dtype: the dtype to which the elements are first cast.
 
     Raises:
         IndexError: for a `dim` out of range.

@@ -41,8 +41,8 @@ class DataLoader(Shown, Generic[T_co]):
             sample to the yielded value). By default `plait_data.default_collate`
             (`default_convert`).
         pin_memory: put the tensors of each batch into page-locked memory, from which
-            ``x.to(device, non_blocking=True)`` copies while the host goes on; of no effect without
-            an accelerator, as a warning says.
+            ``x.to(device, non_blocking=True)`` copies while the host continues; without an
+            accelerator it has no effect, as a warning says.
         drop_last: drop a smaller last batch.
         timeout: seconds after which a missing batch is a `WorkerTimeout`; 0 for never.
         worker_init_fn: called with its number in each worker before the first sample.

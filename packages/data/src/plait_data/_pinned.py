@@ -1,4 +1,4 @@
-"""Batches in page-locked memory, which an accelerator copies while the host goes on."""
+"""Batches in page-locked memory, which an accelerator copies while the host continues."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class DistributedSampler(Sampler[int]):
     """Every `num_replicas`-th index of an order that all processes share, from `rank` on.
 
     All processes draw the same order of an epoch, from the seed and the epoch's number, so their
-    shares are disjoint but for the indices that fill up the last round.
+    shares are disjoint, except for the indices that fill up the last round.
 
     Args:
         dataset: an object with a length.

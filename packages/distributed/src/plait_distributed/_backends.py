@@ -60,8 +60,8 @@ def provider_of(backend: Any, general: str = _SHARED) -> tuple[str, str]:
     """Return a backend's name and the provider that it means.
 
     None means the environment variable ``PLAIT_DISTRIBUTED_BACKEND``, else `general`, which
-    ``gloo`` means as well. ``nccl`` and its kin mean `general`, with a warning, as there is nothing
-    else yet; ``mpi``, ``ucx`` and ``ucc`` mean the package of that name if it is installed.
+    ``gloo`` means as well. ``nccl`` and similar names mean `general`, with a warning, as there is
+    nothing else yet; ``mpi``, ``ucx`` and ``ucc`` mean the package of that name if it is installed.
     """
     if backend is None:
         backend = os.environ.get("PLAIT_DISTRIBUTED_BACKEND") or general

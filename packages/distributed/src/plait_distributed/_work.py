@@ -1,4 +1,4 @@
-"""Collectives that run while the program goes on."""
+"""Collectives that run while the program continues."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _MOST_BYTES = 25 << 20  # of parameters that are told at once
 
 
 class ZeroRedundancyOptimizer(_Optimizer):  # type: ignore[misc]
-    """An optimizer of which each rank holds the state of its share of the parameters alone.
+    """An optimizer whose state is divided: each rank holds it only for its share of the parameters.
 
     A step updates the share on each rank; then all ranks tell each other their parameters. The
     gradients must be the same on all ranks, as behind `DistributedDataParallel`. So Adam's two
@@ -191,7 +191,7 @@ class ZeroRedundancyOptimizer(_Optimizer):  # type: ignore[misc]
         self.optim = self._make()
 
     def consolidate_state_dict(self, to: int = 0) -> None:
-        """Bring all ranks' state to one, for `state_dict` there. All ranks call it.
+        """Send the state of all ranks to one rank, for `state_dict` there. All ranks call it.
 
         Args:
             to: a rank of the group.
@@ -226,7 +226,7 @@ class ZeroRedundancyOptimizer(_Optimizer):  # type: ignore[misc]
         return whole
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load the state of all parameters, of which this rank keeps its share's.
+        """Load the state of all parameters; this rank keeps the part for its share.
 
         Args:
             state_dict: what `state_dict` returned, also of another number of ranks.

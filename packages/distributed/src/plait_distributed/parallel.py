@@ -258,7 +258,7 @@ class DistributedDataParallel(_Module, Joinable):  # type: ignore[misc]
         self.reducer.register_comm_hook(state, hook)
 
     def regroup(self, process_group: Any = None) -> None:
-        """Go on in another group, as after the loss of a rank.
+        """Continue in another group, as after the loss of a rank.
 
         Buckets are made anew, and gradients that were being reduced are forgotten. Parameters and
         buffers stay as they are: it is for the caller to make them the same on all ranks.

@@ -303,7 +303,7 @@ class Communicator(Endpoint):
             device: where the tensors are.
 
         Raises:
-            ValueError: an argument is wrong, or nobody provides it.
+            ValueError: an argument is wrong, or no provider has it.
             TimeoutError: the others did not come.
             GroupError: another member has the rank, gave another size, or ended meanwhile.
         """

@@ -75,9 +75,9 @@ _TOGETHER: dict[type, Callable[[Sequence[Any], Any], tuple[Any, int] | None]] = 
 class Sequential(_Ordered):
     """Call modules one after the other, each with the output of the one before.
 
-    In training a batch norm and an activation behind it run in one pass (`plait_core.set_fusion`).
-    Without gradients a convolution, the batch norm behind it and the activation behind that run as
-    one convolution, if the batch norm is in evaluation or there is none
+    In training a batch norm and the activation that follows it run in one pass
+    (`plait_core.set_fusion`). Without gradients a convolution, the batch norm and the activation
+    that follow it run as one convolution, if the batch norm is in evaluation or there is none
     (`plait_core.set_weight_cache` switches that off).
 
     Args:

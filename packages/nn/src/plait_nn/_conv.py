@@ -93,7 +93,7 @@ class _Conv(Module):
         return tuple(side for side in reversed(self.padding) for _ in range(2))
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew."""
+        """Draw the parameters again."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)

@@ -51,7 +51,7 @@ class Vectors(Module):
         self.weight = Parameter(weight, requires_grad=requires_grad)
 
     def reset_parameters(self) -> None:
-        """Draw the weight anew."""
+        """Draw the weight again."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             self.weight.detach().narrow(0, self.padding_idx, 1).zero_()

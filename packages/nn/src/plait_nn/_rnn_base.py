@@ -120,7 +120,7 @@ class RNNBase(Module):
             self.register_parameter(name + suffix, Parameter(empty))
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew, uniform between plus and minus 1 / sqrt(hidden_size)."""
+        """Draw all parameters again, uniform between plus and minus 1 / sqrt(hidden_size)."""
         bound = 1 / math.sqrt(self.hidden_size)
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)

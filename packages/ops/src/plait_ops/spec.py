@@ -520,15 +520,17 @@ def _pointwise_paragraphs(operator: Pointwise) -> str:
     dtypes = {
         "same": f"Dtypes: {_GROUP_TEXT[operator.dtypes]}; the result has {common}.",
         "float": f"Dtypes: {_GROUP_TEXT[operator.dtypes]}; the result has {common}, or float32 "
-        "where that is bool or an integer.",
+        "if that is bool or an integer.",
         "bool": f"Dtypes: {_GROUP_TEXT[operator.dtypes]}; the result is bool.",
         "number": f"Dtypes: {_GROUP_TEXT[operator.dtypes]}; the result has {common}, or int64 "
-        "where that is bool.",
+        "if that is bool.",
         "first": f"Dtypes: {_GROUP_TEXT[operator.dtypes]}; the result has the dtype of "
-        f"{computed[0]}, which the others are cast to.",
+        f"{computed[0]}, to which the others are cast.",
     }[operator.promote]
     if operator.real:
-        dtypes = dtypes.removesuffix(".") + "; of complex numbers, the real dtype of their parts."
+        dtypes = (
+            dtypes.removesuffix(".") + "; for complex numbers it is the real dtype of their parts."
+        )
     if operator.conditions:
         dtypes += f" {' and '.join(f'`{name}`' for name in operator.conditions)} must be bool."
     raises = "Raises: DTypeError for other dtypes."
@@ -542,25 +544,25 @@ def _reduction_paragraphs(operator: Reduction) -> str:
     names = [argument.name for argument in operator.schema.arguments]
     shapes = "Shape: the result is 0-d."
     if "dim" in names:
-        shapes = "Shape: `dim` names what is reduced (None or an empty list: everything)"
-        shapes += "; with `keepdim` it stays with size 1." if "keepdim" in names else "."
+        shapes = "Shape: `dim` names the dimensions to reduce (None or an empty list: all of them)"
+        shapes += "; with `keepdim` they stay, with size 1." if "keepdim" in names else "."
     dtypes = (
         f"Dtypes: {_GROUP_TEXT[operator.dtypes]}; "
         + {
             "same": "the result has the dtype of `self`",
             "sum": "bool and integers give int64, others their own dtype",
             "float": "the result has the dtype of `self`",
-            "real": "the result has the dtype of `self`, of complex numbers that of their parts",
+            "real": "the result has the dtype of `self`, or of its parts if that is complex",
             "bool": "the result is bool",
             "int64": "the result is int64",
         }[operator.result]
     )
-    dtypes += "; `dtype` is cast to first." if "dtype" in names else "."
+    dtypes += "; with `dtype`, `self` is first cast to it." if "dtype" in names else "."
     raises = "Raises: DTypeError for other dtypes"
     if "dim" in names:
         raises += ", IndexError for a `dim` out of range, ValueError for a repeated one"
     if not operator.identity:
-        raises += ", ShapeError for an empty reduction"
+        raises += ", ShapeError if there are no elements to reduce"
     return f"\n\n{shapes}\n{dtypes}\n{raises}."
 
 

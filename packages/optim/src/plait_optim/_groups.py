@@ -82,8 +82,10 @@ def _split_names(group: ParamGroup) -> None:
 
 def _check_param(param: Any) -> None:
     if sort_of(type(param)) is None:
+        hint = "; give it model.parameters()" if hasattr(param, "parameters") else ""
         raise TypeError(
-            f"optimizer can only optimize Tensors, but one of the params is {type_name(param)}"
+            "optimizer can only optimize Tensors, but one of the params is "
+            f"{type_name(param)}{hint}"
         )
     if not (getattr(param, "is_leaf", True) or getattr(param, "retains_grad", False)):
         raise ValueError("can't optimize a non-leaf Tensor")

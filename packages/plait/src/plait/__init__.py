@@ -67,8 +67,33 @@ def __getattr__(name: str) -> _typing.Any:
     return value
 
 
+# names of PyTorch that only programs written for it need
+_OF_PROGRAMS = {
+    "amp",
+    "autocast",
+    "backends",
+    "compile",
+    "export",
+    "func",
+    "fx",
+    "hub",
+    "jit",
+    "library",
+    "onnx",
+    "quantization",
+    "set_float32_matmul_precision",
+    "use_deterministic_algorithms",
+    "version",
+    "vmap",
+}
+
+
 def _elsewhere(name: str) -> str:
-    """Say where an operator is that is no function here; nothing for another name."""
+    """Say where an operator is that is not a function here, or a name that only programs for
+    PyTorch need; nothing for another name.
+    """
+    if name in _OF_PROGRAMS:
+        return "; programs for PyTorch find it under `python -m plait.torch` (plait-torch)"
     variants = dict(_import_module("plait_abi").operator_names()).get(name)
     if variants == "method":
         return f"; it is plait.Tensor.{name}"

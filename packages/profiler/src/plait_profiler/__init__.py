@@ -1,8 +1,8 @@
 """A profiler of operators, backward nodes, named ranges, memory and accelerators.
 
 The recorder is an observer of plait's ABI, written in C++. It is registered only while a profile
-runs. It keeps numbers; tables, timelines and pictures are computed from them, with NumPy, when
-somebody asks.
+runs. It keeps numbers; tables, timelines and pictures are computed from them, with NumPy, when they
+are asked for.
 """
 
 from __future__ import annotations

@@ -459,8 +459,9 @@ def key_averages(
             program, outside of plait's own packages.
 
     Returns:
-        Averages in the order in which the first events of each began. What a backward pass ran
-        is apart from the forward operators of the same name, with " (backward)" behind its key.
+        Averages in the order in which the first events of each began. Operators that a backward
+        pass ran are separate from the forward operators of the same name: their keys end with
+        " (backward)".
 
     Raises:
         ValueError: if an argument has another value.

@@ -127,7 +127,7 @@ class Recorded:
         _part("page", "export_html")(self.recording(), path, title=title)
 
     def export_stacks(self, path: Path, metric: str = "self_cpu_time_total") -> None:
-        """Write folded stacks, of which tools draw flame graphs; see `EventList.export_stacks`."""
+        """Write folded stacks for tools that draw flame graphs; see `EventList.export_stacks`."""
         self.events().export_stacks(path, metric)
 
     def export_flame_graph(self, path: Path, metric: str = "self_cpu_time_total") -> None:

@@ -14,7 +14,7 @@ __all__ = ["Resized", "Session", "last_state", "open_session", "report"]
 
 
 class Resized(BaseException):
-    """Ends a training function at a checkpoint, as the job goes on with another number of ranks.
+    """Ends a training function at a checkpoint; the job continues with another number of ranks.
 
     It is no Exception, so that programs that handle those do not handle it.
     """
@@ -46,10 +46,10 @@ def _session(who: str) -> Session:
 
 
 def report(metrics: Mapping[str, Any], state: Any = None) -> None:
-    """Tell the driver how training goes, and keep a state to go on from.
+    """Tell the driver how training goes, and keep a state from which it can continue.
 
     All ranks call it alike. The metrics of rank 0 are kept; with a state, rank 0 saves its own
-    while the others wait, so that a job that fails afterwards goes on from there.
+    while the others wait, so that a job that fails afterwards continues from there.
 
     Args:
         metrics: numbers by name; tensors of one element are turned into numbers.

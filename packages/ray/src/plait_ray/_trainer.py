@@ -63,7 +63,7 @@ class Trainer:
     Each process is an actor. It gets torchrun's variables and the job's secret, joins the process
     group and calls the function, which trains as under any launcher; what it prints appears at the
     driver with the rank in front. If a process dies or raises, all are ended, and the job begins
-    anew from the last state that was given to `report`.
+    again from the last state that was given to `report`.
 
     Args:
         train: the function.
@@ -72,7 +72,7 @@ class Trainer:
             many threads as CPUs.
         backend: as `init_process_group` takes it.
         checkpoint: a folder that all hosts see, for states.
-        max_failures: how often the job may fail and begin anew.
+        max_failures: how often the job may fail and begin again.
         min_workers: if given, the job begins with as many ranks as there is room for, at least so
             many, and grows at its checkpoints when there is room for more.
         max_workers: the most ranks; `workers` by default.
@@ -155,7 +155,7 @@ class Trainer:
                         f"Trainer: the job failed {len(failures)} times; max_failures is "
                         f"{self.max_failures}\n" + "\n".join(failures)
                     ) from failure.error
-                print(f"plait_ray: {failure.text}\nplait_ray: the job begins anew", flush=True)
+                print(f"plait_ray: {failure.text}\nplait_ray: the job begins again", flush=True)
                 continue
             finally:
                 attempt.end()

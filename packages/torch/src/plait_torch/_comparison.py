@@ -90,7 +90,7 @@ class ObjectPair(Pair):
 
 
 class NonePair(Pair):
-    """Values one of which is None."""
+    """Two values, of which one is None."""
 
     def __init__(self, actual: Any, expected: Any, **options: Any) -> None:
         if actual is not None and expected is not None:

@@ -93,7 +93,7 @@ class IterDataPipe(_Methods, IterableDataset[Any]):
         raise NotImplementedError(f"{type(self).__name__}: a subclass must define `__iter__`")
 
     def reset(self) -> None:
-        """Do nothing: a pass over the elements begins anew."""
+        """Do nothing: a pass over the elements begins again."""
 
 
 class DFIterDataPipe(IterDataPipe):

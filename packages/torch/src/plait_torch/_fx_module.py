@@ -57,7 +57,7 @@ def _copy_attr(from_module: Any, to_module: Any, target: str) -> None:
 class GraphModule(nn.Module):
     """A module that runs a `Graph`. It shares parameters, buffers and submodules with `root`.
 
-    Assigning `graph` writes the code anew; after changes inside the graph call `recompile`.
+    Assigning `graph` writes the code again; after changes inside the graph call `recompile`.
 
     Args:
         root: a module, or a dict of dotted names, that holds what the graph names.
@@ -104,7 +104,7 @@ class GraphModule(nn.Module):
 
     @property
     def graph(self) -> Graph:
-        """The graph. Assigning one writes the code anew."""
+        """The graph. Assigning one writes the code again."""
         return self.__dict__["_graph"]  # type: ignore[no-any-return]
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -123,7 +123,7 @@ class GraphModule(nn.Module):
         return self.__dict__["_code"]  # type: ignore[no-any-return]
 
     def recompile(self) -> PythonCode:
-        """Write the code of the graph anew."""
+        """Write the code of the graph again."""
         made = self.graph.python_code("self")
         self.__dict__["_code"] = made.src
         name = f"<eval_with_key>.{next(_numbers)}"

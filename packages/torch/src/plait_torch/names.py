@@ -261,21 +261,22 @@ def library(name: str, path: str | None = None) -> Library:
     """Return the Python files of a library without its tests.
 
     Args:
-        name: its import name, or the path of its folder or file.
+        name: its import name, or the path of its folder or file, with a slash or a dot in it.
         path: a folder in which it is searched; None is `sys.path`.
 
     Raises:
         ModuleNotFoundError: if it is not available.
     """
-    if os.sep in name or name.endswith(".py"):
-        root, version = Path(name), ""
+    if os.sep in name or name.startswith(".") or name.endswith(".py"):
+        root, version = Path(name).resolve(), ""
     else:
         spec = importlib.machinery.PathFinder.find_spec(name, [path] if path else None)
         places = list(spec.submodule_search_locations or ()) if spec else []
         if spec and not places and spec.origin:
             places = [spec.origin]
         if not places:
-            raise ModuleNotFoundError(f"names: there is no library {name}", name=name)
+            hint = f"; the folder is ./{name}" if Path(name).exists() else ""
+            raise ModuleNotFoundError(f"names: there is no library {name}{hint}", name=name)
         root, version = Path(places[0]), _version(name, path)
     if not root.exists():
         raise ModuleNotFoundError(f"names: there is no library {name}", name=name)
@@ -398,13 +399,18 @@ def _show(entries: list[MissingUse], markdown: bool) -> None:
 def _main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m plait_torch.names", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("library", nargs="+", help="import names or folders")
+    parser.add_argument(
+        "library", nargs="+", help="import names, or folders with a slash or a dot: ./project"
+    )
     parser.add_argument("--path", help="a folder that holds the libraries; without it sys.path")
     parser.add_argument("--pytorch", action="store_true", help="only names that PyTorch has")
     parser.add_argument("--top", type=int, help="only so many names")
     parser.add_argument("--markdown", action="store_true", help="print a table in Markdown")
     options = parser.parse_args(arguments)
-    libraries = [library(name, options.path) for name in options.library]
+    try:
+        libraries = [library(name, options.path) for name in options.library]
+    except ModuleNotFoundError as error:
+        parser.error(str(error))
     entries = missing(libraries, options.pytorch)
     versions = ", ".join(f"{each.name} {each.version}".strip() for each in libraries)
     print(f"{versions}\n\nMissing names: {len(entries)}.\n")

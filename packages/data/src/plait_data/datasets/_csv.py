@@ -18,7 +18,7 @@ Convert = Callable[[str], Any]
 class CSVRows(Dataset[Any]):
     """The rows of a CSV file, read at access.
 
-    The file is scanned once for the beginnings of rows, of which 8 bytes each are stored. Values
+    The file is scanned once for the beginnings of rows; each takes 8 bytes of memory. Values
     between quotes may hold delimiters and line ends (RFC 4180).
 
     Args:

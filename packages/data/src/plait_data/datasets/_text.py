@@ -15,7 +15,7 @@ __all__ = ["TextLines"]
 class TextLines(Dataset[Any]):
     """The lines of a text file, read at access.
 
-    The file is scanned once for the beginnings of lines, of which 8 bytes each are stored. A line
+    The file is scanned once for the beginnings of lines; each takes 8 bytes of memory. A line
     ends with ``\\n`` or ``\\r\\n``, which are not part of it.
 
     Args:

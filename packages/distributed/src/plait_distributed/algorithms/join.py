@@ -22,7 +22,7 @@ class JoinHook:
     """
 
     def main_hook(self) -> None:
-        """Called for each iteration of the ranks that go on: it calls their collectives."""
+        """Called for each iteration of the ranks that continue: it calls their collectives."""
 
     def post_hook(self, is_last_joiner: bool) -> None:
         """Called when all ranks have used up their batches."""
@@ -59,7 +59,7 @@ class Joinable:
 class Join:
     """A context manager within which ranks may have unequal numbers of batches.
 
-    A rank that leaves the loop goes on calling the collectives of the others until all have left;
+    A rank that leaves the loop continues to call the collectives of the others until all have left;
     it contributes zeros to gradients. Then parameters and buffers become those of a rank that
     trained longest.
 
@@ -68,7 +68,8 @@ class Join:
         enable: False: nothing happens, for ranks that are known to have as many batches.
         throw_on_early_termination: raise on all ranks when the first has used up its batches.
         **kwargs: for the `join_hook` of the joinables: `divide_by_initial_world_size`, whether
-            gradients are divided by the number of all ranks, or by that of those that go on.
+            gradients are divided by the number of all ranks, or by the number of those that
+            continue.
 
     Raises:
         RuntimeError: with `throw_on_early_termination`, on all ranks.

@@ -51,7 +51,8 @@ class DefaultLoadPlanner:
 
     Args:
         flatten_state_dict, flatten_sharded_tensors: unused.
-        allow_partial_load: whether what the checkpoint lacks stays as it is; else it is an error.
+        allow_partial_load: whether values that the checkpoint does not have are left unchanged;
+            otherwise a missing value is an error.
 
     Example:
         >>> from plait_distributed.checkpoint import DefaultLoadPlanner

@@ -1,8 +1,8 @@
-"""Training that goes on when ranks are lost or come back.
+"""Training that continues when ranks are lost or come back.
 
 A program registers in a `State` what it changes, calls ``state.commit()`` after each step, and
-deals its samples by `Batches`. After a loss the ranks that are left, or were started again, go on
-from the last commit.
+deals its samples by `Batches`. After a loss the ranks that are left, or were started again,
+continue from the last commit.
 
     >>> import plait_core as pc, plait_nn as nn, plait_optim as optim
     >>> import plait_distributed as dist

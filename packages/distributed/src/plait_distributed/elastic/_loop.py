@@ -16,12 +16,12 @@ __all__ = ["run"]
 
 
 def run(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that goes on when ranks are lost or come back.
+    """Return a function that continues when ranks are lost or come back.
 
     All ranks call it with their `State`. It meets the others, makes the state the same on all, and
     calls `function`. When that ends with `RankLost`, or new ranks wait at a commit, the ranks that
-    are there meet again, take the state of the last commit, and call `function` again: it must go
-    on from what the state says. It returns when all ranks have come to the end.
+    are there meet again, take the state of the last commit, and call `function` again: it must
+    continue from the state. It returns when all ranks have come to the end.
 
     Args:
         function: called as ``function(state, ...)``.

@@ -150,7 +150,7 @@ def init_process_group(
     min_size: int = 1,
     patience: Any = None,
 ) -> None:
-    """Become a rank of a job that goes on when ranks are lost or come back.
+    """Become a rank of a job that continues when ranks are lost or come back.
 
     Until the function of `run` is called, the group of all has this process alone, so that a rank
     that is started again can make its model as the others did at first.
@@ -158,7 +158,7 @@ def init_process_group(
     Args:
         backend, init_method, timeout, world_size, rank: as for `init_process_group`; `world_size`
             is the number of ranks at first, and the most that there are later.
-        min_size: training goes on with at least so many.
+        min_size: the smallest number of ranks with which training continues.
         patience: seconds to wait for a rank that the launcher starts again before going on without
             it; None: 30 under a launcher that does so, else 0.
 

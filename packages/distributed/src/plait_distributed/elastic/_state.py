@@ -103,7 +103,7 @@ class State:
         self._callbacks.extend(callbacks)
 
     def commit(self) -> None:
-        """Keep the state as it is now: after a loss training goes on from here.
+        """Keep the state as it is now: after a loss training continues from here.
 
         It is called by all ranks after as many steps, at a place where the state is the same on
         all. If there are fewer ranks than at first and new ones wait, they are let in here.
@@ -176,7 +176,7 @@ class State:
         session.meet(names, shards, self._finished)
 
     def take_over(self) -> None:
-        """Go on in the new group, from the newest state that is whole."""
+        """Continue in the new group, from the newest state that is whole."""
         session, group = current_session("run"), default_group("run")
         sharded = self._sharded()
         for name, entry in self._entries.items():

@@ -136,7 +136,7 @@ class FSDPModule(_Module):  # type: ignore[misc]
         return super().state_dict(*args, **kwargs)
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """Load a state of DTensors, or of whole tensors, of which each rank takes its part."""
+        """Load a state of DTensors, or of whole tensors; each rank takes its part of these."""
         for state in self._states():
             if state.group is not None:
                 state.group.reshard()
@@ -219,7 +219,7 @@ def fully_shard(
     """Divide a module's parameters, gradients and optimizer state among processes.
 
     Each rank keeps its rows of every parameter, a `DTensor` with ``Shard(0)``, which an optimizer
-    gets. A call of the module gathers the whole ones, and gives them back behind it; a backward
+    gets. A call of the module gathers the whole ones, and frees them afterwards; a backward
     pass gathers them again and reduces the gradients, to the mean over the ranks of each rank's
     rows. The next module is gathered, and the last one's gradients are reduced, meanwhile.
 

@@ -253,7 +253,7 @@ class ParameterGroup:
         self.replicas = mesh.get_group(0) if mesh.ndim == 2 else None
 
     def regroup(self, mesh: DeviceMesh) -> None:
-        """Go on in another mesh, with rows of zeros; what was on its way is forgotten."""
+        """Continue in another mesh, with rows of zeros; what was on its way is forgotten."""
         self._take(mesh)
         self.gathering = False
         self.reshard()

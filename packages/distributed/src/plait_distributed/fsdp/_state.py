@@ -191,7 +191,7 @@ class ShardedState:
         self.policy: Any = None
 
     def regroup(self, mesh: DeviceMesh) -> None:
-        """Go on in another mesh; the parameters are zeros until they are loaded."""
+        """Continue in another mesh; the parameters are zeros until they are loaded."""
         if self.root is not None:
             self.root.forget()
         if self.group is not None:

@@ -199,7 +199,7 @@ class ScheduleGPipe(PipelineScheduleSingle):
 
 
 class Schedule1F1B(PipelineScheduleSingle):
-    """One micro-batch forwards, one backwards: a stage holds as many as stages are behind it.
+    """One micro-batch forwards, one backwards: a stage holds as many as stages follow it.
 
     Args and errors: those of `PipelineScheduleSingle`.
 

@@ -162,7 +162,7 @@ def distribute_module(
             its parameters. Those that are plain tensors then become replicated.
         input_fn: called as ``input_fn(module, inputs, mesh)`` before each forward call; what it
             returns are the inputs.
-        output_fn: called as ``output_fn(module, outputs, mesh)`` behind it.
+        output_fn: called as ``output_fn(module, outputs, mesh)`` after it.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn, plait_distributed as dist

@@ -177,7 +177,10 @@ def conv_transpose2d(
 ) -> Tensor:
     r"""Compute the derivative of `conv2d` for its input, as a layer (also called deconvolution).
 
-    .. math:: y_{n,k,\,i s + u d - p,\,j s + v d - p} \mathrel{+}= w_{c,k,u,v} \, x_{n,c,i,j}
+    .. math:: y_{n,k,a,b} = \sum w_{c,k,u,v} \, x_{n,c,i,j}
+
+    The sum runs over all c, i, j, u and v with :math:`i s + u d - p = a` and
+    :math:`j s + v d - p = b`, for the stride s, the dilation d and the padding p.
 
     Args:
         input: Shape (N, C, H, W) or (C, H, W).

@@ -187,7 +187,7 @@ def register_parametrization(
 ) -> Module:
     """Make a parameter or buffer a tensor that a module computes; return its owner.
 
-    ``module.weight`` is then ``parametrization(original)``, computed anew at every access; the
+    ``module.weight`` is then ``parametrization(original)``, computed again at every access; the
     original is the parameter ``module.parametrizations.weight.original``. If the parametrization
     has a ``right_inverse``, the original starts as its result for the present value.
 

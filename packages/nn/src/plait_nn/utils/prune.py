@@ -1,7 +1,7 @@
 """Pruning: parameters with zeros that stay zeros.
 
 Each function replaces a parameter ``weight`` by ``weight_orig``, a parameter, and ``weight_mask``,
-a buffer; ``weight`` is their product, computed anew before every call of the module. A second
+a buffer; ``weight`` is their product, computed again before every call of the module. A second
 function prunes the remaining elements. `remove` makes it permanent.
 """
 

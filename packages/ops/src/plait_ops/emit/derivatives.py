@@ -75,19 +75,19 @@ def emit(operators: Sequence[Operator]) -> dict[str, str]:
 
 HEAD = """# Derivatives of the operators
 
-Where each operator has its derivatives from. Asking for one that nobody wrote is an error that
-names the operator.
+This table shows where the derivatives of each operator come from. If an operator has none, asking
+for it is an error that names the operator.
 
 - **spec**: a formula in the operator's spec.
-- **diagonal**: pointwise, so that on real numbers the reverse formula takes tangents forth too (on
-  complex ones: transposition).
-- **transposition**: the reverse formula, which is linear in the gradient, transposed by a backward
-  pass of its own; about the price of two reverse derivatives.
+- **diagonal**: the operator is pointwise, so for real numbers the formula of the reverse mode also
+  computes tangents (for complex numbers: transposition).
+- **transposition**: the formula of the reverse mode is linear in the gradient, and a backward pass
+  through it gives the forward mode; it costs about as much as two reverse derivatives.
 - **view**: the place of the view in its base, in both modes.
-- **cut**: a constant by definition.
-- **parts**: the operator is made of others, which are differentiated.
-- **constant**: what it returns does not change with small changes of its inputs: integers, truth
-  values, random numbers.
-- **none**: nobody wrote it.
+- **cut**: the result is a constant by definition.
+- **parts**: the operator consists of other operators, which are differentiated.
+- **constant**: small changes of the inputs do not change the result: integers, truth values, random
+  numbers.
+- **none**: there is no derivative.
 """
 TABLE = "| Operator | Reverse | Forward |\n| --- | --- | --- |\n"

@@ -17,11 +17,12 @@ from plait_ops.spec import NAMESPACES, Operator
 
 __all__ = ["emit"]
 
-COSTS = """*Costs* are what a profile says of a call: floating-point operations, and bytes read and
-written. A page shows the body of the function that returns the first or all three; `nbytes` and
-other parts of such functions are those of `plait_ops.costs`. Without one a pointwise operator
-counts one operation for each element that it writes, other operators count none. Without bytes the
-tensors among the arguments count as read and the results as written."""
+COSTS = """The *cost* of a call is what a profile shows of it: floating-point operations, bytes
+read and bytes written. If an operator has a function for its cost, the page shows the body of this
+function; it returns the operations, or all three numbers. `nbytes` and other functions that it
+calls are those of `plait_ops.costs`. Without such a function a pointwise operator counts one
+operation for each element that it writes, and other operators count none. If no bytes are
+returned, the tensors among the arguments count as read and the results as written."""
 
 
 def _markdown(doc: str) -> str:
@@ -111,8 +112,10 @@ def emit(operators: Sequence[Operator], root: pathlib.Path | None = None) -> dic
         rows.append(f"| [{title}]({family}.md) | {names} |")
     toc = "\n".join([*sorted(families), "derivatives", "words"])
     files["index.md"] = (
-        "# Operators\n\nWhere each has its derivatives from is in [a table](derivatives.md); the\n"
-        "[words](words.md) are what their shape functions and derivatives are written with.\n\n"
+        "# Operators\n\n"
+        "[A table](derivatives.md) shows where the derivatives of each operator come from.\n"
+        "[Words](words.md) are the functions with which shape functions and derivatives are\n"
+        "written.\n\n"
         f"{COSTS}\n\n"
         "| Family | Operators |\n| --- | --- |\n"
         + "\n".join(rows)

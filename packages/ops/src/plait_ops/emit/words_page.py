@@ -17,13 +17,13 @@ MODULES = (fft_words, linear_words)  # imported for the words that they declare
 HEAD = """# Words of the spec language
 
 Shape functions, derivatives, decompositions and costs of operators are Python functions that are
-translated to C++. Beside arithmetic, comparisons, conditions and loops they call operators (not in
-shape functions and costs), the functions of Python below, and *words*: functions that exist in
-Python and in C++ under one name. Tests hold the two against each other on generated arguments.
+translated to C++. They have arithmetic, comparisons, conditions and loops. They may call operators
+(except in shape functions and costs), the functions of Python below, and *words*: functions that
+exist under one name in Python and in C++. Tests compare the two on generated arguments.
 
-A word marked *on the call* fails, makes results or calls operators on behalf of the call that is
-served; in C++ it takes the `Scope` first, and costs cannot call it. A parameter with `?` may be
-None.
+A word marked *on the call* fails, makes results or calls operators for the current call of the
+operator. In C++ its first argument is the `Scope`. Costs cannot call such words. A parameter with
+`?` may be None.
 """
 
 
@@ -66,7 +66,8 @@ def emit() -> dict[str, str]:
     sections: dict[str, list[str]] = {}
     for word in WORDS.values():
         doc = sys.modules[word.function.__module__].__doc__ or ""
-        title = doc.partition(":")[0].partition(";")[0].partition("\n")[0].strip().rstrip(".")
+        sentence = " ".join(doc.split()).partition(". ")[0].rstrip(".")
+        title = sentence.partition(":")[0].partition(";")[0]
         sections.setdefault(title, []).append(_entry(word))
     text = "\n".join(f"## {title}\n\n" + "\n".join(each) for title, each in sections.items())
     return {"words.md": f"{HEAD}\n{_types()}\n{_python()}\n{text}"}

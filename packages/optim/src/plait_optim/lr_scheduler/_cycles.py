@@ -182,7 +182,7 @@ class OneCycleLR(_WithMomentum):
         base_momentum, max_momentum: its bounds.
         div_factor, final_div_factor: the divisors of the peak and then of the initial rate.
         three_phase: fall to the initial rate first.
-        last_epoch: the number of the last step done; -1 starts anew.
+        last_epoch: the number of the last step done; -1 starts again.
 
     Raises:
         ValueError: if the number of steps isn't given, an option is out of its range, the

@@ -102,7 +102,7 @@ def _orthogonalize(matrix: Any, epsilon: float) -> None:
 def powerSGD_hook(  # noqa: N802 - PyTorch's name
     state: PowerSGDState, bucket: GradBucket
 ) -> Future:
-    """Return the mean of gradients over the ranks, of which matrices are approximated.
+    """Return the mean of gradients over the ranks, in which matrices are approximated.
 
     A gradient M of n rows and m columns goes as P of n, and Q of m rows, with few columns:
     P = M Q, its mean made orthonormal, then the mean of Q = M^T P; the result is P Q^T. What it

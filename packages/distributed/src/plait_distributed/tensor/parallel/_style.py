@@ -105,10 +105,10 @@ class _Layer(ParallelStyle):
 
 
 class ColwiseParallel(_Layer):
-    """A Linear, or an Embedding, each rank of which computes some of the output's features.
+    """A Linear or an Embedding of which each rank computes some of the output features.
 
     The rows of a Linear's weight, and its bias, are divided, and the columns of an Embedding's
-    table. With `RowwiseParallel` behind it, nothing has to be sent between both.
+    table. If a `RowwiseParallel` layer follows, nothing has to be sent between the two.
 
     Args:
         input_layouts: how the input lies: `Replicate` by default.
@@ -152,7 +152,7 @@ class ColwiseParallel(_Layer):
 
 
 class RowwiseParallel(_Layer):
-    """A Linear, or an Embedding, each rank of which computes a term of the output.
+    """A Linear or an Embedding of which each rank computes a term of the output.
 
     The columns of a Linear's weight are divided, and the rows of an Embedding's table; the terms
     are summed over the ranks.
@@ -200,7 +200,7 @@ class RowwiseParallel(_Layer):
 
 
 class SequenceParallel(ParallelStyle):
-    """A norm or dropout, each rank of which has a part of the sequence.
+    """A norm or dropout of which each rank has a part of the sequence.
 
     Args:
         sequence_dim: the dimension that is divided.

@@ -44,12 +44,14 @@ scaled_dot_product_attention = Composite(
     "float? scale=None, bool enable_gqa=False) -> Tensor",
     doc="""
     ``softmax(query @ key^T * scale + attn_mask) @ value`` (Vaswani et al. 2017), computed in blocks (Dao et al. 2022): the
-    scores are never held as a whole. `attn_mask` is True where there is attention, or numbers that are added; with
-    `is_causal` row i sees the columns up to i. A row that sees nothing gives 0. `scale` is ``1 / sqrt(E)`` unless given.
-    With `enable_gqa` groups of the query's heads, dimension -3, share a head of key and value.
+    matrix of scores is never in memory as a whole. A bool `attn_mask` is True where there is attention; a floating-point
+    one is added to the scores. With `is_causal` row i attends to the columns up to i. A row that attends to nothing gives
+    0. `scale` is ``1 / sqrt(E)`` unless given. With `enable_gqa` several heads of the query (dimension -3) share one head
+    of key and value.
 
     Shapes: `query` (*, L, E), `key` (*, S, E), `value` (*, S, Ev), whose leading dimensions broadcast, `attn_mask`
-    broadcastable to (*, L, S); the result is (*, L, Ev). Dtypes: floating-point, the same for all; `attn_mask` also bool.
+    broadcastable to (*, L, S); the result is (*, L, Ev). Dtypes: floating-point, the same for all; `attn_mask` may also be
+    bool.
     Raises: ShapeError for other shapes, DTypeError for other dtypes, ValueError for `attn_mask` with `is_causal`.
 
     >>> import plait_core as pc, plait_nn.functional as F
@@ -63,24 +65,24 @@ scaled_dot_product_attention = Composite(
 attention_forward = Operator(
     "attention_forward(Tensor query, Tensor key, Tensor value, Tensor? mask, bool is_causal, float scale) -> (Tensor, Tensor)",
     doc="""
-    `scaled_dot_product_attention` of operands with the same leading dimensions, and the logarithm of each row's sum of
-    exponentials, inf for a row that sees nothing; of halves in float32.
+    `scaled_dot_product_attention` of operands with the same leading dimensions, and the logarithm of the sum of
+    exponentials of each row: inf for a row that attends to nothing, float32 for float16 and bfloat16.
     """,
     dtypes="floating",
     internal=True,
     auxiliary=[1],
-    kernel="optional; any strides, out[0] in those its shape function says; in[3] is bool or of in[0]'s dtype.",
+    kernel="optional; any strides, out[0] has those that the shape function gives; in[3] is bool or has the dtype of in[0].",
 )
 attention_backward = Operator(
     "attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor? mask, Tensor output, Tensor lse, "
     "bool is_causal, float scale) -> (Tensor, Tensor, Tensor)",
     doc="""
-    The derivative of `attention_forward` by query, key and value. With the weights ``P = exp(scores - lse)`` the gradient of
-    the scores is ``P * (grad @ value^T - sum(grad * output))``.
+    The derivatives of `attention_forward` with respect to query, key and value. With the weights ``P = exp(scores - lse)``
+    the gradient of the scores is ``P * (grad @ value^T - sum(grad * output))``.
     """,
     dtypes="floating",
     internal=True,
-    kernel="optional; any strides, results in those their shape function says.",
+    kernel="optional; any strides, results have those that the shape function gives.",
 )
 
 

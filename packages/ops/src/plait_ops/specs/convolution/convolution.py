@@ -9,9 +9,9 @@ conv2d = Operator(
     "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, int[2] dilation=1, "
     "int groups=1) -> Tensor",
     doc="""
-    Cross-correlation of images with filters, plus a bias for each filter:
-    ``out[n, o, y, x] = bias[o] + sum_{c,i,j} weight[o, c, i, j] * input[n, c', y * sh + i * dh - ph, x * sw + j * dw - pw]``,
-    where `input` counts as 0 outside and c' runs over the channels of the group that o belongs to.
+    Cross-correlation of images with filters, plus a bias for each filter: ``out[n, o, y, x] = bias[o] + sum_{c,i,j}
+    weight[o, c, i, j] * input[n, c', y * sh + i * dh - ph, x * sw + j * dw - pw]``, where `input` is 0 outside of the image
+    and c' runs over the channels of the group that o belongs to.
 
     Shapes: `input` is (n, c, h, w), `weight` (o, c / groups, kh, kw), `bias` (o,), the result (n, o, oh, ow) with
     ``oh = (h + 2 * ph - dh * (kh - 1) - 1) // sh + 1``. Dtypes: floats, the same for all.
@@ -30,7 +30,7 @@ conv2d_activation = Operator(
     "int groups, str activation, float min_val, float max_val, float negative_slope) -> Tensor",
     doc="""
     ``activation(conv2d(input, weight, bias, ...))`` in one pass over the result; `activation` is one of those of
-    `batch_norm_activation`. It has no derivative: where one is needed, its two parts run.
+    `batch_norm_activation`. It has no derivative: where one is needed, convolution and activation run separately.
     """,
     dtypes="floating",
     internal=True,
@@ -39,7 +39,7 @@ conv2d_activation = Operator(
 conv2d_backward_input = Operator(
     "conv2d_backward_input(Tensor grad, Tensor weight, int[] size, int[2] stride, int[2] padding, int[2] dilation, "
     "int groups) -> Tensor",
-    doc="The derivative of `conv2d` for its input, which has shape `size`; also the transposed convolution.",
+    doc="The derivative of `conv2d` with respect to its input, which has shape `size`. It is also the transposed convolution.",
     dtypes="floating",
     internal=True,
     kernel="in[0] is (n, o, oh, ow) as `conv2d` gives it, in[1] (o, c / groups, kh, kw), of one floating dtype, any strides; stride, padding and dilation are two ints each; the result is in C order and every element of it is written, zeros included; in[2] is its shape (n, c, h, w).",
@@ -47,7 +47,7 @@ conv2d_backward_input = Operator(
 conv2d_backward_weight = Operator(
     "conv2d_backward_weight(Tensor grad, Tensor input, int[] size, int[2] stride, int[2] padding, int[2] dilation, "
     "int groups) -> Tensor",
-    doc="The derivative of `conv2d` for its weight, which has shape `size`.",
+    doc="The derivative of `conv2d` with respect to its weight, which has shape `size`.",
     dtypes="floating",
     internal=True,
     kernel="in[0] is (n, o, oh, ow) as `conv2d` gives it, in[1] (n, c, h, w), of one floating dtype, any strides; stride, padding and dilation are two ints each; the result is in C order and every element of it is written; in[2] is its shape (o, c / groups, kh, kw), and the images are summed over.",

@@ -15,8 +15,8 @@ from plait_ops.words import view as look
 unfold = View(
     "unfold(Tensor(a) self, int dim|dimension, int size, int step) -> Tensor(a)",
     doc="""
-    Windows of `size` elements along `dim`, `step` elements apart, as a new last dimension; windows may overlap, so that
-    the result must not be written.
+    Windows of `size` elements along `dim`, `step` elements apart, as a new last dimension; windows may overlap in memory,
+    so the result must not be written.
 
     Raises: ValueError if `size` is negative or larger than the dimension, or if `step` is below 1.
 
@@ -29,7 +29,7 @@ unfold = View(
 unfold_backward = Operator(
     "unfold_backward(Tensor grad, int[] input_size, int dim, int size, int step) -> Tensor",
     doc="Windows added up where they came from: the derivative of `unfold`.",
-    kernel="optional: it runs as other operators where there is none; in[2] is not wrapped; windows that overlap are added up; every element of the result is written, zeros included.",
+    kernel="optional: without a kernel other operators compute it; in[2] may be negative; windows that overlap are added up; every element of the result is written, zeros included.",
     dtypes="floating",
     internal=True,
 )

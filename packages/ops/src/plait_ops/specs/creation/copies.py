@@ -19,8 +19,8 @@ from plait_ops.words import (
 clone = Operator(
     'clone(Tensor self, *, str memory_format="preserve_format") -> Tensor',
     doc="""
-    A copy of `self` with memory of its own, dense in the order of dimensions that `self` has, or in that of
-    `memory_format`: `contiguous_format`, `channels_last` (4 dimensions) or `channels_last_3d` (5).
+    A copy of `self` with its own memory, without gaps. The dimensions lie in memory in the order that they have in `self`,
+    or in that of `memory_format`: `contiguous_format`, `channels_last` (4 dimensions) or `channels_last_3d` (5).
 
     Raises: ShapeError if `memory_format` is for another number of dimensions; ValueError if there is no such format.
 
@@ -48,7 +48,7 @@ def _(g):
 contiguous = Composite(
     'contiguous(Tensor(a) self, *, str memory_format="contiguous_format") -> Tensor(a)',
     doc="""
-    `self` if its elements lie in C order, else a copy in which they do; or the order of another `memory_format`:
+    `self` if its elements lie in C order in memory, else a copy in which they do. `memory_format` may name another order:
     `channels_last` (4 dimensions) or `channels_last_3d` (5).
 
     Raises: ShapeError if `memory_format` is for another number of dimensions; ValueError if there is no such format.
@@ -96,9 +96,9 @@ def _(self, memory_format):
 cast = Operator(
     "cast(Tensor self, dtype dtype) -> Tensor",
     doc="""
-    A copy of `self` in another dtype. Floats are cut towards 0 to become integers (numbers that the integer dtype does not
-    hold give some value, never an error); numbers other than 0 become True; complex numbers lose their imaginary part.
-    `Tensor.to`, `.float()` and their kin call it.
+    A copy of `self` in another dtype. Floating-point numbers are rounded towards 0 to become integers; for numbers outside
+    the range of the integer dtype the result is not defined, but there is no error. Numbers other than 0 become True.
+    Complex numbers lose their imaginary part. `Tensor.to`, `.float()` and similar methods call it.
 
     >>> import plait_abi, plait_core as pc
     >>> plait_abi.operator("cast")(pc.tensor([0.5, -1.5]), "int64").tolist()
@@ -123,9 +123,9 @@ def _(g, self):
 copy_ = Operator(
     "copy_(Tensor(a)! self, Tensor src, bool non_blocking=False) -> Tensor(a)!",
     doc="""
-    Write `src` into `self`: `src` broadcasts to the shape of `self` and is cast to its dtype. Returns `self`. The two
-    may be on different devices. A copy between the host and a device is done when it returns; with `non_blocking` it
-    only has to be begun where the host's memory is pinned, and that memory must be left alone until it is done.
+    Write `src` into `self`: `src` broadcasts to the shape of `self` and is cast to its dtype. Returns `self`. The two may
+    be on different devices. A copy between the host and a device is complete when the call returns. With `non_blocking` and
+    pinned memory of the host, the call may return earlier; that memory must then not be changed until the copy is complete.
 
     Raises: ShapeError if `src` does not broadcast to `self`.
 
@@ -169,7 +169,7 @@ def _(g):
 fill_ = Operator(
     "fill_(Tensor(a)! self, Scalar value) -> Tensor(a)!",
     doc="""
-    Write `value` to every element of `self`, cast to its dtype. Returns `self`.
+    Write `value`, cast to the dtype of `self`, to every element of `self`. Returns `self`.
 
     >>> import plait_core as pc
     >>> pc.zeros(2).fill_(3).tolist()
@@ -182,8 +182,8 @@ fill_ = Operator(
 fill_tensor = Composite(
     "fill_.tensor(Tensor(a)! self, Tensor value) -> Tensor(a)!",
     doc="""
-    Write the element of the 0-d tensor `value` to every element of `self`, cast to its dtype; a gradient flows to `value`.
-    Returns `self`.
+    Write the element of the 0-d tensor `value`, cast to the dtype of `self`, to every element of `self`. A gradient flows
+    to `value`. Returns `self`.
 
     Raises: ShapeError if `value` has dimensions, DTypeError if it is complex and `self` is not.
 
@@ -203,7 +203,7 @@ zero_ = Operator(
     >>> pc.ones(2).zero_().tolist()
     [0.0, 0.0]
     """,
-    kernel="optional: it runs as other operators where there is none; writes in[0], which has any strides and no two elements in one place, and reads nothing of it; any dtype.",
+    kernel="optional: without a kernel other operators compute it; writes in[0], which has any strides and no two elements in one place, and reads nothing of it; any dtype.",
     dtypes="any",
     variants="function method",
 )

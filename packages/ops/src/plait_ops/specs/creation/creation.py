@@ -19,9 +19,9 @@ empty = View(
     "empty(int[]* size, *, dtype? dtype=None, device? device=None, "
     'str memory_format="contiguous_format") -> Tensor',
     doc="""
-    A tensor of shape `size` whose elements nobody has set; `dtype` None is the default dtype.
+    A tensor of shape `size` whose elements are not initialised; `dtype` None is the default dtype.
 
-    Raises: ShapeError if `size` holds negative sizes, more than 64 of them, or names 2**63 elements or more.
+    Raises: ShapeError if `size` holds a negative size or more than 64 sizes, or if there would be 2**63 elements or more.
 
     >>> import plait_core as pc
     >>> tuple(pc.empty(2, 3).shape)
@@ -43,8 +43,8 @@ empty_like = View(
     "empty_like(Tensor self, *, dtype? dtype=None, device? device=None, "
     'str memory_format="preserve_format") -> Tensor',
     doc="""
-    A tensor of the shape of `self` whose elements nobody has set, in the order of dimensions that `self` has in memory.
-    `dtype` and `device` None are those of `self`.
+    A tensor of the shape of `self` whose elements are not initialised. Its dimensions lie in memory in the order that they
+    have in `self`. `dtype` and `device` None mean those of `self`.
 
     >>> import plait_core as pc
     >>> tuple(pc.empty_like(pc.zeros(2, 3)).shape)
@@ -63,9 +63,10 @@ def _(self, dtype, memory_format):
 full = Operator(
     "full(int[] size, Scalar value|fill_value, *, dtype? dtype=None, device? device=None) -> Tensor",
     doc="""
-    A tensor of shape `size` with `value` everywhere; `dtype` None: bool, int64, the default dtype or its complex, as `value` is.
+    A tensor of shape `size` with `value` everywhere; `dtype` None: bool, int64, the default dtype or the complex dtype of
+    it, according to the type of `value`.
 
-    Raises: ShapeError if `size` holds negative sizes, more than 64 of them, or names 2**63 elements or more.
+    Raises: ShapeError if `size` holds a negative size or more than 64 sizes, or if there would be 2**63 elements or more.
 
     >>> import plait_core as pc
     >>> pc.full((2, 2), 7).tolist()
@@ -88,7 +89,7 @@ full_like = Operator(
     "full_like(Tensor self, Scalar value|fill_value, *, dtype? dtype=None, device? device=None, "
     'str memory_format="preserve_format") -> Tensor',
     doc="""
-    A tensor of the shape of `self` with `value` everywhere. `dtype` and `device` None are those of `self`.
+    A tensor of the shape of `self` with `value` everywhere. `dtype` and `device` None mean those of `self`.
 
     >>> import plait_core as pc
     >>> pc.full_like(pc.zeros(2), 7.0).tolist()
@@ -121,13 +122,13 @@ zeros = Operator(
     doc="""
     A tensor of shape `size` full of 0; `dtype` None is the default dtype.
 
-    Raises: ShapeError if `size` holds negative sizes, more than 64 of them, or names 2**63 elements or more.
+    Raises: ShapeError if `size` holds a negative size or more than 64 sizes, or if there would be 2**63 elements or more.
 
     >>> import plait_core as pc
     >>> pc.zeros(2, 2).tolist()
     [[0.0, 0.0], [0.0, 0.0]]
     """,
-    kernel="optional: it runs as other operators where there is none; the result is in C order, of any dtype.",
+    kernel="optional: without a kernel other operators compute it; the result is in C order, of any dtype.",
     dtypes="any",
 )
 ones = Operator(
@@ -135,13 +136,13 @@ ones = Operator(
     doc="""
     A tensor of shape `size` full of 1; `dtype` None is the default dtype.
 
-    Raises: ShapeError if `size` holds negative sizes, more than 64 of them, or names 2**63 elements or more.
+    Raises: ShapeError if `size` holds a negative size or more than 64 sizes, or if there would be 2**63 elements or more.
 
     >>> import plait_core as pc
     >>> pc.ones(2, dtype="int64").tolist()
     [1, 1]
     """,
-    kernel="optional: it runs as other operators where there is none; the result is in C order, of any dtype.",
+    kernel="optional: without a kernel other operators compute it; the result is in C order, of any dtype.",
     dtypes="any",
 )
 
@@ -167,26 +168,26 @@ zeros_like = Operator(
     "zeros_like(Tensor self, *, dtype? dtype=None, device? device=None, "
     'str memory_format="preserve_format") -> Tensor',
     doc="""
-    A tensor of the shape of `self` full of 0. `dtype` and `device` None are those of `self`.
+    A tensor of the shape of `self` full of 0. `dtype` and `device` None mean those of `self`.
 
     >>> import plait_core as pc
     >>> pc.zeros_like(pc.ones(2)).tolist()
     [0.0, 0.0]
     """,
-    kernel="optional: it runs as other operators where there is none; the result is dense, in the order of dimensions that `memory_format` names; in[0] is not read.",
+    kernel="optional: without a kernel other operators compute it; the result is dense, in the order of dimensions that `memory_format` names; in[0] is not read.",
     dtypes="any",
 )
 ones_like = Operator(
     "ones_like(Tensor self, *, dtype? dtype=None, device? device=None, "
     'str memory_format="preserve_format") -> Tensor',
     doc="""
-    A tensor of the shape of `self` full of 1. `dtype` and `device` None are those of `self`.
+    A tensor of the shape of `self` full of 1. `dtype` and `device` None mean those of `self`.
 
     >>> import plait_core as pc
     >>> pc.ones_like(pc.zeros(2)).tolist()
     [1.0, 1.0]
     """,
-    kernel="optional: it runs as other operators where there is none; the result is dense, in the order of dimensions that `memory_format` names; in[0] is not read.",
+    kernel="optional: without a kernel other operators compute it; the result is dense, in the order of dimensions that `memory_format` names; in[0] is not read.",
     dtypes="any",
 )
 

@@ -94,8 +94,8 @@ def _(tensors):
 combinations = Composite(
     "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
     doc="""
-    All choices of `r` elements of a vector as rows, in the order of their places; with `with_replacement` an element may be
-    chosen again.
+    All choices of `r` elements of a vector as rows, in the order of their places in the vector. With `with_replacement` an
+    element may be chosen several times.
 
     Raises: ShapeError unless `self` is a vector, ValueError if `r` is negative.
 

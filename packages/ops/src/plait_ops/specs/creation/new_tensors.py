@@ -7,9 +7,10 @@ from plait_ops.words import check, default_dtype, result_as, sizes
 empty_strided = View(
     "empty_strided(int[] size, int[] stride, *, dtype? dtype=None, device? device=None) -> Tensor",
     doc="""
-    A tensor of shape `size` and strides `stride`, in elements, whose elements nobody has set; `dtype` None is the default dtype.
+    A tensor of shape `size` and strides `stride`, in elements, whose elements are not initialised; `dtype` None is the
+    default dtype.
 
-    Raises: ShapeError for a bad `size`, or unless `stride` has as many entries, none of them negative.
+    Raises: ShapeError for a bad `size`, if `stride` has another number of entries, or if one of them is negative.
 
     >>> import plait_core as pc
     >>> pc.empty_strided((2, 3), (1, 2)).stride()
@@ -35,7 +36,7 @@ def _new(name, arguments, text, example):
     operator = Composite(
         f"{name}(Tensor self, {arguments}, *, dtype? dtype=None, device? device=None) -> Tensor",
         doc=f"""
-    {text} `dtype` and `device` None are those of `self`.
+    {text} `dtype` and `device` None mean those of `self`.
 
     Raises: ShapeError for a bad `size`.
 
@@ -54,7 +55,7 @@ def _new(name, arguments, text, example):
 new_empty = _new(
     "new_empty",
     "int[]* size",
-    "A tensor of shape `size` whose elements nobody has set.",
+    "A tensor of shape `size` whose elements are not initialised.",
     ("2).shape", "plait.Size([2])"),
 )
 new_zeros = _new(
@@ -72,7 +73,7 @@ new_full = _new(
 new_empty_strided = Composite(
     "new_empty_strided(Tensor self, int[] size, int[] stride, *, dtype? dtype=None, device? device=None) -> Tensor",
     doc="""
-    `empty_strided` with the dtype and device of `self` where they are None.
+    `empty_strided` whose `dtype` and `device`, where None, are those of `self`.
 
     Raises: what `empty_strided` raises.
 

@@ -27,7 +27,7 @@ complex128 = DType("complex128")
 arange = Operator(
     "arange(Scalar end, *, dtype? dtype=None, device? device=None) -> Tensor",
     doc="""
-    The numbers ``0, 1, ...`` that come before `end`. `dtype` None: int64, or the default dtype if `end` is a float.
+    The numbers ``0, 1, ...`` that come before `end`. `dtype` None: int64, or the default dtype if `end` is a float number.
 
     Raises: ValueError if `end` is negative or not finite.
 
@@ -35,14 +35,15 @@ arange = Operator(
     >>> pc.arange(3).tolist()
     [0, 1, 2]
     """,
-    kernel="optional: it runs as other operators where there is none; out[i] = i in the dtype of the result, which has as many elements as there are; in[0] is not needed.",
+    kernel="optional: without a kernel other operators compute it; out[i] = i in the dtype of the result, which has as many elements as there are; in[0] is not needed.",
 )
 arange_start = Operator(
     "arange.start(Scalar start, Scalar end, Scalar step=1, *, dtype? dtype=None, device? device=None) -> Tensor",
     doc="""
-    The numbers ``start, start + step, ...`` that come before `end`: ``ceil((end - start) / step)`` of them.
-    `dtype` None: int64, or the default dtype if one of the three is a float. With an integer dtype fractions are cut off: for
-    int64 those of the three, before counting, for others those of `start` and `step`, as in PyTorch.
+    The numbers ``start, start + step, ...`` that come before `end`: ``ceil((end - start) / step)`` of them. `dtype` None:
+    int64, or the default dtype if one of the three is a float. With an integer dtype fractions are cut off, as in PyTorch:
+    for int64 those of all three arguments, before the elements are counted; for other integer dtypes those of `start` and
+    `step`.
 
     Raises: ValueError if `step` is 0 or leads away from `end`, or if a bound is not finite.
 
@@ -90,10 +91,10 @@ def _steps(name, arguments, text, example, kernel):
     operator = Operator(
         f"{name}(Scalar start, Scalar end, int steps{arguments}, *, dtype? dtype=None, device? device=None) -> Tensor",
         doc=f"""
-    {text} `dtype` None is the default dtype, or its complex if one of them is complex. With an integer dtype, fractions of
-    `start` and `end` are cut off first, as in PyTorch.
+    {text} `dtype` None is the default dtype, or the complex dtype of it if one of the two is complex. With an integer
+    dtype, fractions of `start` and `end` are cut off first, as in PyTorch.
 
-    Raises: ValueError if `steps` is negative{refused}; DTypeError for bool and for a real dtype of complex numbers.
+    Raises: ValueError if `steps` is negative{refused}; DTypeError for bool, and for a real dtype if a number is complex.
 
     >>> import plait_core as pc
     >>> pc.{name}{example}

@@ -9,7 +9,8 @@ def _triangle(name, text, example):
     operator = Operator(
         f"{name}(Tensor self, int diagonal|k=0) -> Tensor",
         doc=f"""
-    The {text} of the matrices in the last two dimensions, 0 elsewhere; `diagonal` moves its edge to the upper right.
+    The {text} of the matrices in the last two dimensions, 0 elsewhere. A positive `diagonal` moves the edge of the triangle
+    to the upper right, a negative one to the lower left.
 
     Shape: at least two dimensions; the result has the shape of `self`. Dtypes: all.
     Raises: ShapeError for fewer dimensions.
@@ -72,7 +73,7 @@ def _triangle_indices(name, what, example):
         f"{name}_indices(int row, int col, int offset=0, *, dtype dtype=int64, device? device=None) -> Tensor",
         doc=f"""
     Where the {what} triangle of a matrix of `row` rows and `col` columns is: row numbers and column numbers, shape (2, n),
-    row by row. `offset` moves its edge to the upper right.
+    row by row. A positive `offset` moves the edge of the triangle to the upper right, a negative one to the lower left.
 
     Raises: ValueError for a negative size, DTypeError unless `dtype` is int32 or int64.
 

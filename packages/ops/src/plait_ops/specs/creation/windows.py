@@ -14,7 +14,8 @@ def _window(name, arguments, text, example, internal=False):
         doc=f"""
     {text}
 
-    Here ``N = window_length`` if `periodic`, as a transform wants it, else ``N = window_length - 1``: a symmetric window.
+    Here ``N = window_length`` if `periodic`, as a Fourier transform needs it, else ``N = window_length - 1``: a symmetric
+    window.
 
     Shape: (window_length,). Dtypes: floating; None is the default dtype. Raises: ValueError if `window_length` is negative.
 

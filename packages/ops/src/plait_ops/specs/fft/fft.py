@@ -43,13 +43,12 @@ def _(self, sizes, dim):
     return made
 
 
-_NORM = """`norm` says what divides: "backward" (the default) the inverse transform by n, "forward" the
-    transform by n, "ortho" both by the root of n."""
+_NORM = """`norm` says what is divided: with "backward" (the default) the inverse transform, by n; with "forward" the transform, by n; with "ortho" both, by the square root of n."""
 _REAL = "Integers become the default dtype, halves float32."
 _RAISES = """Raises: IndexError for a `dim` out of range, ValueError for sizes below 1, repeated dimensions or another
     `norm`{}."""
-_N = "`n` is the size to which `input` is cut or filled up with zeros along `dim` before"
-_S = "`s` are the sizes to which `input` is cut or filled up with zeros along `dim` before (-1: as it is)"
+_N = "`n` is the size to which `input` is first cut, or filled up with zeros, along `dim`"
+_S = "`s` are the sizes to which `input` is first cut, or filled up with zeros, along `dim` (-1 keeps a size)"
 
 
 def _transform(schema, text, shapes, dtypes, example):
@@ -73,7 +72,7 @@ def _several(name, text, default, sizes, dtypes, example):
     schema = (
         f"fft_{name}(Tensor input|self, int[]? s=None, int[]{default}, str? norm=None) -> Tensor"
     )
-    shapes = f"{sizes} Without `dim`, the last ``len(s)`` dimensions, or all."
+    shapes = f"{sizes} Without `dim`, the last ``len(s)`` dimensions are meant, or all if `s` is None too."
     return _transform(schema, text, shapes, dtypes, example)
 
 
@@ -101,7 +100,7 @@ ifftn = _several(
     "pc.fft.ifftn(pc.ones(2, 2)).real.tolist()\n    [[1.0, 0.0], [0.0, 0.0]]",
 )  # fmt: skip
 rfftn = _several(
-    "rfftn", "The half of `fftn` of real numbers that says all.", _ALL, f"{_S}; {_HALF}", _FROM_REAL,
+    "rfftn", "`fftn` of real numbers, without the half that follows by symmetry.", _ALL, f"{_S}; {_HALF}", _FROM_REAL,
     "tuple(pc.fft.rfftn(pc.ones(2, 4)).shape)\n    (2, 3)",
 )  # fmt: skip
 irfftn = _several(
@@ -109,7 +108,7 @@ irfftn = _several(
     "tuple(pc.fft.irfftn(pc.ones(2, 3)).shape)\n    (2, 4)",
 )  # fmt: skip
 hfftn = _several(
-    "hfftn", "The Fourier transform of numbers that are Hermitian in the last dimension.", _ALL,
+    "hfftn", "The Fourier transform of a signal that is Hermitian in the last dimension.", _ALL,
     f"{_S}; {_WHOLE}", _C2R, "tuple(pc.fft.hfftn(pc.ones(2, 3)).shape)\n    (2, 4)",
 )  # fmt: skip
 ihfftn = _several(
@@ -192,7 +191,7 @@ ifft2 = _several(
     "pc.fft.ifft2(pc.ones(2, 2)).real.tolist()\n    [[1.0, 0.0], [0.0, 0.0]]",
 )  # fmt: skip
 rfft2 = _several(
-    "rfft2", "The half of `fft2` of real numbers that says all.", _TWO, f"{_S}; {_HALF}", _FROM_REAL,
+    "rfft2", "`fft2` of real numbers, without the half that follows by symmetry.", _TWO, f"{_S}; {_HALF}", _FROM_REAL,
     "tuple(pc.fft.rfft2(pc.ones(2, 4)).shape)\n    (2, 3)",
 )  # fmt: skip
 irfft2 = _several(
@@ -234,7 +233,7 @@ ifft = _single(
     _C2C, "pc.fft.ifft(pc.ones(4)).real.tolist()\n    [1.0, 0.0, 0.0, 0.0]",
 )  # fmt: skip
 rfft = _single(
-    "rfft", "The half of `fft` of real numbers that says all.",
+    "rfft", "`fft` of real numbers, without the half that follows by symmetry.",
     f"{_N}; the result has n // 2 + 1 elements there.", _FROM_REAL,
     "pc.fft.rfft(pc.ones(4)).real.tolist()\n    [4.0, 0.0, 0.0]",
 )  # fmt: skip
@@ -244,7 +243,7 @@ irfft = _single(
     "pc.fft.irfft(pc.tensor([4.0, 0.0, 0.0])).tolist()\n    [1.0, 1.0, 1.0, 1.0]",
 )  # fmt: skip
 hfft = _single(
-    "hfft", "The Fourier transform, which is real, of Hermitian numbers, of which `input` is the first half.",
+    "hfft", "The Fourier transform of a Hermitian signal, of which `input` is the first half. The result is real.",
     "`n` is the size of the result along `dim`, by default 2 * (m - 1) for m elements.", _C2R,
     "pc.fft.hfft(pc.tensor([1.0, 0.0, 0.0])).tolist()\n    [1.0, 1.0, 1.0, 1.0]",
 )  # fmt: skip

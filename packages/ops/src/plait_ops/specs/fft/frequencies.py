@@ -22,12 +22,12 @@ def _frequencies(name, text, example):
 
 fftfreq = _frequencies(
     "fftfreq",
-    "The frequencies of `fft.fft` of `n` samples that are `d` apart: 0, 1, ..., -2, -1, over ``n * d``.",
+    "The frequencies of `fft.fft` of `n` samples at distance `d`: the numbers 0, 1, ..., -2, -1, divided by ``n * d``.",
     "pc.fft.fftfreq(4).tolist()\n    [0.0, 0.25, -0.5, -0.25]",
 )
 rfftfreq = _frequencies(
     "rfftfreq",
-    "The frequencies of `fft.rfft` of `n` samples that are `d` apart: 0, 1, ..., n // 2, over ``n * d``.",
+    "The frequencies of `fft.rfft` of `n` samples at distance `d`: the numbers 0, 1, ..., n // 2, divided by ``n * d``.",
     "pc.fft.rfftfreq(4).tolist()\n    [0.0, 0.25, 0.5]",
 )
 

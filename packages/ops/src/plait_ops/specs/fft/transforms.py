@@ -31,7 +31,8 @@ fft_c2c = Operator(
 fft_r2c = Operator(
     "fft_r2c(Tensor self, int[] dim, str norm, bool onesided) -> Tensor",
     doc="""
-    The Fourier transform of real numbers over `dim`; `onesided`: of the last of them only the first half, and one.
+    The Fourier transform of real numbers over `dim`. With `onesided` the last of these dimensions, of size n, has only the
+    first n // 2 + 1 elements.
 
     Raises: DTypeError unless `self` is real and floating.
     """,
@@ -42,8 +43,8 @@ fft_r2c = Operator(
 fft_c2r = Operator(
     "fft_c2r(Tensor self, int[] dim, str norm, int last) -> Tensor",
     doc="""
-    The inverse Fourier transform over `dim` to real numbers, `last` of them in the last of `dim`, of which `self` has the
-    first half, and one.
+    The inverse Fourier transform over `dim`, with a real result of size `last` in the last of these dimensions. There
+    `self` has the first last // 2 + 1 elements.
 
     Raises: DTypeError unless `self` is complex.
     """,

@@ -9,9 +9,11 @@ from plait_ops.words import cast_argument, check, int64, is_complex, item, numel
 embedding = Operator(
     "embedding(Tensor weight, Tensor indices, int padding_idx=-1) -> Tensor",
     doc="""
-    The rows of `weight` at `indices`; negative ones count from the end. A row `padding_idx` (if not -1) gets no gradient.
+    The rows of `weight` at `indices`; negative indices count from the end. The row `padding_idx` (unless -1) gets no
+    gradient.
 
-    Shapes: `weight` is (n, d), `indices` any, the result that of `indices` plus (d,). Dtypes: any; `indices` integers.
+    Shapes: `weight` is (n, d), `indices` has any shape, the result has the shape of `indices` followed by d. Dtypes: any;
+    `indices` integers.
     Raises: ShapeError unless `weight` is a matrix, DTypeError unless `indices` hold integers, IndexError for an index
     outside [-n, n).
 
@@ -93,7 +95,8 @@ def _(g, grad, indices, padding_idx):
 one_hot = Composite(
     "one_hot(Tensor self, int num_classes=-1) -> Tensor",
     doc="""
-    int64 rows of 0 with a 1 at the place that each element names; `num_classes` -1 is the largest element plus 1.
+    A new last dimension of size `num_classes`, int64, with 1 at the place that each element of `self` names and 0
+    elsewhere. `num_classes` -1 means the largest element plus 1.
 
     Raises: DTypeError unless `self` holds integers, ValueError for another negative `num_classes`.
 

@@ -29,7 +29,7 @@ from plait_ops.words import (
     wrap_dim,
 )
 
-_KERNEL = "the index is int64, values in [-n, n), else an IndexError that names the value and n; `dim` is not wrapped."
+_KERNEL = "the index is int64, values in [-n, n), else an IndexError that names the value and n; `dim` may be negative."
 
 index_select_ = Operator(
     "index_select(Tensor self, int dim|axis, Tensor index) -> Tensor",
@@ -92,9 +92,10 @@ def _(g, self, dim, index):
 index_add_ = Operator(
     "index_add(Tensor self, int dim|axis, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
     doc="""
-    `self` with ``alpha * source`` added to its slices at `index` along `dim`; a slice named several times gets every addend.
+    `self` with ``alpha * source`` added to its slices at `index` along `dim`; if `index` names a slice several times, all
+    of its addends are added.
 
-    Raises: IndexError for a `dim` or an index out of range, ShapeError if `source` has not the shape of `self` with the
+    Raises: IndexError for a `dim` or an index out of range, ShapeError unless `source` has the shape of `self` with the
     length of `index` along `dim`, DTypeError if dtypes differ.
 
     >>> import plait_core as pc
@@ -144,8 +145,9 @@ def _(g, dim, index, source, alpha):
 gather_ = Operator(
     "gather(Tensor self, int dim|axis, Tensor index) -> Tensor",
     doc="""
-    The elements of `self` at `index` along `dim`: ``out[i, j] = self[index[i, j], j]`` for `dim` 0, and so on. `index` has as
-    many dimensions as `self` and, except along `dim`, sizes that are not larger. Negative indices count from the end.
+    The elements of `self` at `index` along `dim`: ``out[i, j] = self[index[i, j], j]`` for `dim` 0, and so on. `index` has
+    as many dimensions as `self`; except along `dim`, its sizes are not larger than those of `self`. Negative indices count
+    from the end.
 
     Raises: IndexError for a `dim` or an index out of range, ShapeError for other shapes, DTypeError unless `index` holds
     integers.
@@ -190,8 +192,9 @@ def _(g, self, dim, index):
 take_along_dim = Composite(
     "take_along_dim(Tensor self, Tensor indices, int? dim|axis=None) -> Tensor",
     doc="""
-    The elements of `self` at `indices` along `dim`, as `gather`, but shapes broadcast in the other dimensions; `dim` None: of
-    the flattened tensors. What `argsort` and `argmax` with ``keepdim=True`` give is what it takes.
+    The elements of `self` at `indices` along `dim`, as `gather`, except that the other dimensions broadcast. With `dim`
+    None both tensors are flattened first. The results of `argsort`, and of `argmax` with ``keepdim=True``, fit as
+    `indices`.
 
     Raises: as `gather`, and ShapeError if the numbers of dimensions differ.
 

@@ -56,9 +56,10 @@ index_copy_, index_copy = _both(
     "int dim|axis, Tensor index, Tensor source",
     "`self` with the slices of `source` written at `index` along `dim`: ``self[index[i]] = source[i]``.",
     """
-    Shape: `source` has that of `self` with the length of `index` along `dim`. Of several slices for one place one is kept.
+    Shape: `source` has the shape of `self`, with the length of `index` along `dim`. If `index` names a place several times,
+    one of the slices is kept; which one is not defined.
     Raises: IndexError for a `dim` or an index out of range, ShapeError for other shapes, DTypeError unless `index` holds
-    integers and the others have one dtype.
+    integers and the others have the same dtype.
     """,
     (
         "pc.zeros(3).index_copy(0, pc.tensor([2, 0]), pc.tensor([5.0, 6.0])).tolist()",
@@ -131,7 +132,7 @@ def _(self, dim, index, value):
 index_put = Composite(
     "index_put(Tensor self, Tensor?[] indices, Tensor|Scalar values, bool accumulate=False) -> Tensor",
     doc="""
-    A copy of `self` on which `index_put_` has worked.
+    A copy of `self` to which `index_put_` has been applied.
 
     >>> import plait_core as pc
     >>> pc.zeros(3).index_put([pc.tensor([0, 0])], pc.tensor(1.0), accumulate=True).tolist()
@@ -153,9 +154,9 @@ masked_scatter_, masked_scatter = _both(
     "Tensor mask, Tensor source",
     "`self` with the elements of `source`, in order, where `mask` is True.",
     """
-    Shape: `mask` broadcasts to that of `self`; `source` has at least as many elements as `mask` names.
-    Raises: DTypeError unless `mask` is bool and the others have one dtype, ShapeError for other shapes or a `source` that
-    is too short.
+    Shape: `mask` broadcasts to that of `self`; `source` has at least as many elements as `mask` has True ones.
+    Raises: DTypeError unless `mask` is bool and the others have the same dtype, ShapeError for other shapes or a `source`
+    that is too short.
     """,
     (
         "pc.zeros(3).masked_scatter(pc.tensor([True, False, True]), pc.tensor([5.0, 6.0])).tolist()",
@@ -195,10 +196,10 @@ def _(self, mask, source):
 put_, put = _both(
     "put",
     "Tensor index, Tensor source, bool accumulate=False",
-    "`self` with the elements of `source` at `index` of the flattened tensor, or added there with `accumulate`.",
+    "`self` with the elements of `source` written at the places `index` of the flattened tensor, or added to them with `accumulate`.",
     """
-    Raises: IndexError for an index out of range, ShapeError unless `index` and `source` have as many elements, DTypeError
-    unless `index` holds integers and the others have one dtype.
+    Raises: IndexError for an index out of range, ShapeError unless `index` and `source` have the same number of elements,
+    DTypeError unless `index` holds integers and the others have the same dtype.
     """,
     (
         "pc.zeros(2, 2).put(pc.tensor([3, 0]), pc.tensor([5.0, 6.0])).tolist()",

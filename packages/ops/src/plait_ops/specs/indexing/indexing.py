@@ -91,12 +91,12 @@ def _(self, indices):
 index_ = Composite(
     "index(Tensor self, Tensor?[] indices) -> Tensor",
     doc="""
-    ``self[i, j, ...]`` with integer arrays and bool masks; None stands for ``:``. The indices broadcast; a mask counts as
-    the indices of its True elements. The shape they broadcast to takes the place of the indexed dimensions, or comes first
-    if None stands between them. Negative indices count from the end.
+    ``self[i, j, ...]`` with integer tensors and bool masks; None means ``:``. The indices broadcast; a mask stands for the
+    indices of its True elements. In the result, the shape to which the indices broadcast replaces the indexed dimensions,
+    or comes first if there is a None between two indices. Negative indices count from the end.
 
-    Raises: IndexError for too many indices, one out of range, or a mask that does not fit, DTypeError for other dtypes,
-    ShapeError if the indices do not broadcast.
+    Raises: IndexError for too many indices, an index out of range, or a mask whose shape does not fit, DTypeError for other
+    dtypes, ShapeError if the indices do not broadcast.
 
     >>> import plait_abi, plait_core as pc
     >>> indices = [pc.tensor([0, 1]), pc.tensor([1, 0])]
@@ -108,7 +108,7 @@ index_ = Composite(
 )
 index_tensors_ = Operator(
     "index_tensors(Tensor self, Tensor?[] indices) -> Tensor",
-    doc="`index` with integer arrays only.",
+    doc="`index` with integer tensors only.",
     dtypes="any",
     internal=True,
     kernel="indices are int64 or None; they broadcast; values in [-n, n), else an IndexError that names the value and n.",
@@ -150,7 +150,7 @@ def _(g, self, indices):
 index_tensors_backward = Operator(
     "index_tensors_backward(Tensor grad, Tensor?[] indices, int[] size) -> Tensor",
     doc="Zeros of shape `size` with `grad` added up at `indices`: the derivative of `index`.",
-    kernel="optional: it runs as other operators where there is none; indices as for `index_tensors`; what several indices name is added up; every element of the result is written, zeros included.",
+    kernel="optional: without a kernel other operators compute it; indices as for `index_tensors`; values for the same place are added up; every element of the result is written, zeros included.",
     dtypes="floating",
     internal=True,
 )
@@ -180,8 +180,8 @@ def _(g, indices):
 index_put_ = Composite(
     "index_put_(Tensor(a)! self, Tensor?[] indices, Tensor|Scalar values, bool accumulate=False) -> Tensor(a)!",
     doc="""
-    ``self[i, j, ...] = values`` with integer arrays and bool masks, or ``+=`` with `accumulate`, where an element named
-    several times gets every addend. `values` broadcast to the shape of ``index(self, indices)``. Returns `self`.
+    ``self[i, j, ...] = values`` with integer tensors and bool masks. With `accumulate` it is ``+=``: all values for the
+    same element are added. `values` broadcast to the shape of ``index(self, indices)``. Returns `self`.
 
     Raises: as `index`, and ShapeError if `values` do not broadcast.
 
@@ -194,7 +194,7 @@ index_put_ = Composite(
 )
 index_put_tensors = Operator(
     "index_put_tensors_(Tensor(a)! self, Tensor?[] indices, Tensor|Scalar values, bool accumulate=False) -> Tensor(a)!",
-    doc="`index_put_` with integer arrays only.",
+    doc="`index_put_` with integer tensors only.",
     dtypes="any",
     internal=True,
     kernel="indices as for index_tensors; in[2] has the dtype of in[0] or is a number, and broadcasts.",
@@ -271,8 +271,8 @@ def _(g, indices, values, accumulate):
 unravel_index = Composite(
     "unravel_index(Tensor indices, int[] shape) -> Tensor[]",
     doc="""
-    The coordinates of `indices`, which count the elements of a tensor of the given `shape` in C order: one int64 tensor of
-    their shape for each dimension.
+    The coordinates of elements whose indices into the flattened tensor of the given `shape`, in C order, are `indices`. The
+    result is one int64 tensor for each dimension, of the shape of `indices`.
 
     Raises: DTypeError unless `indices` holds integers, ShapeError for negative sizes, IndexError for an index out of range.
 

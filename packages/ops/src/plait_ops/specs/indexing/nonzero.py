@@ -24,19 +24,19 @@ from plait_ops.words import check, int64, is_complex, item, numel, require, resu
 nonzero_ = Operator(
     "nonzero(Tensor self) -> Tensor",
     doc="""
-    The indices of the elements that are not 0, one row each, in order: int64 of shape (count, ndim). The shape of the result
-    depends on values, so that device meta is an error.
+    The indices of the elements that are not 0, one row each, in C order: int64 of shape (count, ndim). The shape of the
+    result depends on the values, so tensors on the device meta are an error.
 
     >>> import plait_core as pc
     >>> pc.nonzero(pc.tensor([0, 5, 7])).tolist()
     [[1], [2]]
     """,
-    kernel="none can be written, since the size of its result is known from values alone; replace `nonzero_rows` and `count_nonzero`.",
+    kernel="this operator takes no kernel, since the size of its result depends on the values; replace `nonzero_rows` and `count_nonzero` instead.",
     variants="function method",
 )
 nonzero_rows = Operator(
     "nonzero_rows(Tensor self, int count) -> Tensor",
-    doc="`nonzero` where the number of rows is known.",
+    doc="`nonzero` with a given number of rows.",
     internal=True,
     kernel="writes at most in[1] rows; it is the number of elements that are not 0.",
 )
@@ -114,7 +114,7 @@ def _(self, size, fill_value):
 
 nonzero_list = Composite(
     "nonzero_list(Tensor self) -> Tensor[]",
-    doc="`nonzero` as one int64 vector for each dimension: what indexes `self`. A 0-d tensor counts as a vector.",
+    doc="`nonzero` as one int64 vector for each dimension, so that ``self[result]`` selects the elements. A 0-d tensor counts as a vector.",
     internal=True,
 )
 

@@ -45,11 +45,13 @@ from plait_ops.words import (
 scatter_reduce_ = Operator(
     "scatter_reduce(Tensor self, int dim|axis, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
     doc="""
-    `self` in which each place that `index` names along `dim` holds the sum, the product, the mean, the largest or the smallest
-    (`reduce` is "sum", "prod", "mean", "amax" or "amin"; also "max" and "min") of the elements of `src` that fall on it and, with `include_self`, of
-    what was there. Other places stay as they are. A mean of integers is rounded down. nan wins.
+    `self` in which the elements of `src` are combined at the places that `index` names along `dim`. `reduce` is "sum",
+    "prod", "mean", "amax" or "amin" (also "max" and "min"), and each place holds the sum, product, mean, largest or
+    smallest of the elements for it and, with `include_self`, of the element that was there. Other places keep their
+    elements. A mean of integers is rounded down. For the largest and the smallest, nan counts before all numbers.
 
-    Shape: as for `scatter`. Dtypes: numbers; for sums bool too. Among equal extremes the gradient is divided evenly.
+    Shape: as for `scatter`. Dtypes: numbers; for sums also bool. The gradient is divided evenly among equal largest or
+    smallest elements.
     Raises: ValueError for another `reduce`, else as `scatter`.
 
     >>> import plait_core as pc
@@ -155,7 +157,7 @@ def _(self, size):
 scatter_prod_backward = Composite(
     "scatter_prod_backward(Tensor grad, Tensor self, int dim, Tensor index, Tensor src, Tensor result, bool include_self)"
     " -> (Tensor, Tensor)",
-    doc="The derivative of `scatter_reduce` with products for `self` and `src`; right with zeros too.",
+    doc="The derivative of `scatter_reduce` with products, with respect to `self` and `src`, correct also where elements are 0.",
     dtypes="floating",
     internal=True,
 )

@@ -32,7 +32,7 @@ _SCATTER = """
     than those of `self`.
 
     Raises: IndexError for a `dim` or an index out of range, ShapeError for other shapes, DTypeError unless `index` holds
-    integers and the others have one dtype.
+    integers and the others have the same dtype.
 
     >>> import plait_core as pc
     >>> pc.{name}(pc.zeros(3), 0, pc.tensor([2, 0]), pc.tensor([5.0, 6.0])).tolist()
@@ -44,7 +44,7 @@ scatter_ = Operator(
         name="scatter",
         what="the elements of `src` written at",
         sign="=",
-        more=" Of several the last is kept.",
+        more=" Of several elements for one place the last is kept.",
     ),
     inplace=True,
     dtypes="any",
@@ -71,7 +71,7 @@ scatter_add_ = Operator(
         name="scatter_add",
         what="the elements of `src` added at",
         sign="+=",
-        more=" Of several each is added.",
+        more=" Several elements for one place are all added.",
     ),
     inplace=True,
     dtypes="any",
@@ -157,8 +157,8 @@ def _(g, dim, index, src):
 
 pad_end = Operator(
     "pad_end(Tensor self, int[] size) -> Tensor",
-    doc="`self` with zeros behind it in every dimension, up to `size`.",
-    kernel="optional: it runs as other operators where there is none; in[0] stands at the beginning of every dimension of the result, which is zero beyond.",
+    doc="`self` extended with zeros at the end of every dimension, up to `size`.",
+    kernel="optional: without a kernel other operators compute it; in[0] stands at the beginning of every dimension of the result, which is zero beyond.",
     dtypes="floating",
     internal=True,
 )

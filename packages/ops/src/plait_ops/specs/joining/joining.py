@@ -19,8 +19,8 @@ cat = Operator(
     "cat(Tensor[] tensors, int dim|axis=0) -> Tensor",
     doc="""
     The `tensors` one after the other along `dim`. They have the same sizes in all other dimensions; a 1-d tensor without
-    elements fits everywhere and adds nothing. Dtypes are promoted. If all tensors lie in the format channels_last or
-    channels_last_3d, and not in C order, the result does too.
+    elements is left out. Dtypes are promoted. If all tensors have the memory format channels_last or channels_last_3d, and
+    are not in C order, the result has it too.
 
     Raises: ValueError for an empty list, ShapeError if sizes differ, IndexError for a `dim` out of range.
 

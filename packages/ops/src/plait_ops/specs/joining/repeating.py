@@ -22,8 +22,8 @@ LARGEST = 2**31 - 1
 tile = Composite(
     "tile(Tensor self, int[]* dims) -> Tensor",
     doc="""
-    `self` repeated `dims` times along each dimension, as NumPy's ``tile``: the shorter of shape and `dims` is filled up with 1
-    in front.
+    `self` repeated `dims` times along each dimension, as NumPy's ``tile``: if `dims` is shorter than the shape of `self`,
+    or longer, the shorter of the two is extended with 1 in front.
 
     Raises: ValueError for a negative number.
 
@@ -37,7 +37,8 @@ tile = Composite(
 repeat = Composite(
     "repeat(Tensor self, int[]* repeats) -> Tensor",
     doc="""
-    `self` repeated `repeats` times along each dimension; there must be one number for each, more make new dimensions in front.
+    `self` repeated `repeats` times along each dimension; there must be at least one number for each dimension; additional
+    numbers make new dimensions in front.
 
     Raises: ShapeError if there are fewer numbers than dimensions, ValueError for a negative one.
 
@@ -90,9 +91,9 @@ def _(self, dims):
 repeat_interleave = Composite(
     "repeat_interleave(Tensor self, int repeats, int? dim|axis=None, *, int? output_size=None) -> Tensor",
     doc="""
-    Each element of `self` along `dim` repeated `repeats` times in a row; `dim` None: of the flattened tensor.
+    Each element of `self` along `dim` repeated `repeats` times in a row; with `dim` None the flattened tensor is meant.
 
-    Raises: ValueError if `repeats` is negative, or `output_size` is given and not the size that follows.
+    Raises: ValueError if `repeats` is negative, or if `output_size` is given and is not the size of the result along `dim`.
 
     >>> import plait_core as pc
     >>> pc.repeat_interleave(pc.tensor([1, 2]), 2).tolist()
@@ -133,11 +134,11 @@ def _(self, repeats, dim, output_size):
 repeat_each = Composite(
     "repeat_interleave.tensor(Tensor self, Tensor repeats, int? dim|axis=None, *, int? output_size=None) -> Tensor",
     doc="""
-    Element `i` of `self` along `dim` repeated ``repeats[i]`` times; `dim` None: of the flattened tensor. `repeats` of one element
-    serve all.
+    Element `i` of `self` along `dim` repeated ``repeats[i]`` times; with `dim` None the flattened tensor is meant.
+    A `repeats` with a single element applies to all elements.
 
-    Raises: DTypeError unless `repeats` holds integers, ShapeError unless it has as many as the dimension, ValueError for a
-    negative one or an `output_size` that is not their sum.
+    Raises: DTypeError unless `repeats` holds integers, ShapeError unless it has as many elements as the dimension,
+    ValueError for a negative one or an `output_size` that is not their sum.
 
     >>> import plait_core as pc
     >>> pc.repeat_interleave(pc.tensor([5, 6]), pc.tensor([1, 3])).tolist()

@@ -33,10 +33,10 @@ vstack = _of_list(
     "The `tensors` joined along dimension 0; a vector counts as a row.",
     "[[1, 2], [3, 4]]",
 )
-row_stack = _of_list("row_stack", "`vstack` under its other name.", "[[1, 2], [3, 4]]")
+row_stack = _of_list("row_stack", "Another name of `vstack`.", "[[1, 2], [3, 4]]")
 dstack = _of_list(
     "dstack",
-    "The `tensors` joined along dimension 2; a matrix counts as one of depth 1, a vector as a row of that.",
+    "The `tensors` joined along dimension 2; a matrix of shape (n, m) counts as (n, m, 1), a vector of n elements as (1, n, 1).",
     "[[[1, 3], [2, 4]]]",
 )
 column_stack = _of_list(
@@ -103,11 +103,15 @@ def _atleast(n, text, example):
     return operator
 
 
-atleast_1d_ = _atleast(1, "`self` as a view, a 0-d tensor as a vector.", "[1, 2]")
-atleast_2d_ = _atleast(2, "`self` as a view, a vector as a row.", "[[1, 2]]")
+atleast_1d_ = _atleast(
+    1, "`self` as a view with at least 1 dimension: a 0-d tensor becomes a vector.", "[1, 2]"
+)
+atleast_2d_ = _atleast(
+    2, "`self` as a view with at least 2 dimensions: a vector becomes a row.", "[[1, 2]]"
+)
 atleast_3d_ = _atleast(
     3,
-    "`self` as a view, a matrix as one of depth 1, a vector as a row of that.",
+    "`self` as a view with at least 3 dimensions: a matrix of shape (n, m) becomes (n, m, 1), a vector of n elements (1, n, 1).",
     "[[[1], [2]]]",
 )
 

@@ -14,11 +14,11 @@ _DEFINITE = (
 linalg_cholesky_ = Operator(
     "linalg_cholesky(Tensor A, *, bool upper=False) -> Tensor",
     doc=f"""
-    The lower triangular L with a positive diagonal for which ``A = L L^H``; with `upper`, L^H. Only the triangle that is
-    meant is read.
+    The lower triangular L with a positive diagonal for which ``A = L L^H``; with `upper`, L^H is returned. Only one
+    triangle of `A` is read: the upper one with `upper`, else the lower one.
 
-    Shapes: `A` is (..., n, n), symmetric or Hermitian positive definite; the result too. Dtypes: floating and complex.
-    The gradient is that of a symmetric `A`.
+    Shapes: `A` is (..., n, n), symmetric or Hermitian positive definite; the result has the same shape. Dtypes: floating
+    and complex. The gradient is that of a symmetric `A`.
     Raises: ShapeError if a matrix is not square, DTypeError for integers, {_DEFINITE}.
 
     >>> import plait_core as pc
@@ -31,11 +31,11 @@ linalg_cholesky_ = Operator(
 linalg_cholesky_ex = Operator(
     "linalg_cholesky_ex(Tensor A, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
     doc="""
-    `linalg.cholesky` without a check: `info` is 0 where there is a factor, else the order of the first leading minor that
-    is not positive.
+    `linalg.cholesky` that reports failure in `info` instead of raising: 0 where there is a factor, else the order of the
+    first leading minor that is not positive.
 
-    Shapes: `A` is (..., n, n), `L` too, `info` is (...), int32. Dtypes: floating and complex.
-    Raises: ShapeError if a matrix is not square, DTypeError for integers; with `check_errors` what `linalg.cholesky` raises.
+    Shapes: `A` is (..., n, n), `L` too, `info` is (...), int32. Dtypes: floating and complex. Raises: ShapeError if a
+    matrix is not square, DTypeError for integers; with `check_errors` also what `linalg.cholesky` raises.
 
     >>> import plait_core as pc
     >>> pc.linalg.cholesky_ex(pc.tensor([[1.0, 2.0], [2.0, 1.0]])).info.item()
@@ -130,7 +130,7 @@ def _(g, result, upper):
 cholesky_solve = Operator(
     "cholesky_solve(Tensor self|B, Tensor L|input2, bool upper=False) -> Tensor",
     doc="""
-    Solve ``A X = self`` with a Cholesky factor of A: ``A = L L^H``, or ``L^H L`` with `upper`.
+    The X of ``A X = self``, computed from a Cholesky factor of A: ``A = L L^H``, or ``L^H L`` with `upper`.
 
     Shapes: `self` is (..., n, k), `L` (..., n, n); batches broadcast. Dtypes: floating and complex, the same for both.
     Raises: ShapeError for other shapes, DTypeError if dtypes differ.
@@ -211,8 +211,8 @@ def _(g, self, result, upper):
 linalg_solve_triangular_ = Operator(
     "linalg_solve_triangular(Tensor A, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
     doc="""
-    The X of ``A X = B``, or of ``X A = B`` with ``left=False``, for a triangular `A`. The other triangle is not read, nor
-    is the diagonal with `unitriangular`, where it counts as 1. A 0 on the diagonal gives infinities.
+    The X of ``A X = B``, or of ``X A = B`` with ``left=False``, for a triangular `A`. The other triangle is not read. With
+    `unitriangular` the diagonal is not read either, and counts as 1. A 0 on the diagonal gives infinities.
 
     Shapes: `A` is (..., n, n), `B` (..., n, k), or (..., k, n) with ``left=False``; batches broadcast.
     Dtypes: floating and complex, the same for both.

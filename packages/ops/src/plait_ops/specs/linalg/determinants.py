@@ -42,8 +42,8 @@ linalg_det_ = Operator(
     doc="""
     The determinant of every matrix of a batch.
 
-    Shapes: `A` is (..., n, n), the result (...). Dtypes: floating and complex. The gradient
-    at a singular matrix is that of a regular one nearby, since cofactors are continuous.
+    Shapes: `A` is (..., n, n), the result (...). Dtypes: floating and complex. The gradient at a singular matrix is the
+    limit of the gradients at regular matrices nearby.
     Raises: ShapeError if a matrix is not square, DTypeError for integers.
 
     >>> import plait_core as pc
@@ -92,7 +92,7 @@ linalg_slogdet_ = Operator(
     "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
     doc="""
     The sign of the determinant and the logarithm of its magnitude: ``det(A) == sign * exp(logabsdet)``; it does not
-    overflow. A singular matrix has sign 0 and -inf.
+    overflow. For a singular matrix, `sign` is 0 and `logabsdet` is -inf.
 
     Shapes: `A` is (..., n, n), `sign` and `logabsdet` are (...). Dtypes: floating and complex; `logabsdet` is real.
     The gradient needs a regular matrix.
@@ -143,7 +143,7 @@ det = Composite(
 slogdet = Composite(
     "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)",
     doc="""
-    Sign and logarithm of the magnitude of determinants: `linalg.slogdet`.
+    The sign, and the logarithm of the magnitude, of determinants: `linalg.slogdet`.
 
     >>> import plait_core as pc
     >>> pc.eye(3).slogdet().logabsdet.item()
@@ -155,8 +155,8 @@ slogdet = Composite(
 logdet = Composite(
     "logdet(Tensor self) -> Tensor",
     doc="""
-    The logarithm of the determinant of every matrix of a batch: NaN where that is negative, -inf where it is 0;
-    of complex matrices the complex logarithm.
+    The logarithm of the determinant of every matrix of a batch: NaN where the determinant is negative, -inf where it is 0;
+    for complex matrices the complex logarithm.
 
     Raises: as `linalg.slogdet`.
 

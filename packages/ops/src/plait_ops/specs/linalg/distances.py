@@ -22,7 +22,8 @@ cdist_ = Composite(
     The p-norm of the difference of every row of `x1` and every row of `x2`: ``out[..., i, j] = |x1[..., i] - x2[..., j]|``.
 
     Shapes: `x1` is (..., n, k), `x2` (..., m, k), the result (..., n, m); batches broadcast. Dtypes: floating, the same for
-    both. `compute_mode` is taken and makes no difference: differences are always computed one by one, which does not cancel.
+    both. `compute_mode` is accepted and changes nothing: differences are always subtracted directly, so that no accuracy is
+    lost by cancellation.
     Raises: ShapeError for other shapes, DTypeError for other dtypes, ValueError for a negative `p`.
 
     >>> import plait_core as pc
@@ -61,7 +62,7 @@ pairwise_distance_ = Composite(
     doc="""
     The p-norm of ``x1 - x2 + eps`` over the last dimension; `eps` keeps the gradient finite at equal vectors.
 
-    Shapes: both broadcast; the last dimension goes, or stays with size 1 with `keepdim`. Dtypes: floating.
+    Shapes: both broadcast; the result lacks the last dimension, or with `keepdim` has it with size 1. Dtypes: floating.
     Raises: ShapeError if shapes do not broadcast.
 
     >>> import plait_core as pc
@@ -113,7 +114,7 @@ cosine_similarity = Composite(
     doc="""
     The cosine of the angle between vectors along `dim`: ``x1 . x2 / (max(|x1|, eps) * max(|x2|, eps))``.
 
-    Shapes: both broadcast; `dim` goes. Dtypes: floating.
+    Shapes: both broadcast; the result lacks `dim`. Dtypes: floating.
     Raises: ShapeError if shapes do not broadcast, IndexError for a `dim` out of range.
 
     >>> import plait_core as pc
@@ -160,7 +161,7 @@ def _(self, other, p):
 renorm = Composite(
     "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
     doc="""
-    Every slice along `dim` whose p-norm is larger than `maxnorm` is scaled down to it.
+    `self` in which every slice along `dim` whose p-norm is larger than `maxnorm` is scaled so that its norm is `maxnorm`.
 
     Shape: that of `self`, at least 2 dimensions. Dtypes: floating and complex.
     Raises: ShapeError for fewer dimensions, IndexError for a `dim` out of range, ValueError for a `p` that is not positive or

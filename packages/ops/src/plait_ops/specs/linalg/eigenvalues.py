@@ -32,7 +32,7 @@ linalg_eigh_ = Operator(
     >>> pc.linalg.eigh(pc.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues.round().tolist()
     [1.0, 3.0]
     """,
-    kernel="in[0] is (..., n, n) in any strides; results are in C order; reads the triangle that in[1] names, in either case; out[0] is real, in ascending order, out[1] holds vectors in columns, of any sign; no convergence, nan or infinities are an error that names the matrix.",
+    kernel="in[0] is (..., n, n) in any strides; results are in C order; reads the triangle that in[1] names, in upper or lower case; out[0] is real, in ascending order, out[1] holds vectors in columns, of any sign; an error names the matrix that does not converge or that holds nan or infinities.",
     dtypes="inexact",
 )
 linalg_eigvalsh = Operator(

@@ -11,12 +11,12 @@ def _factor(schema, results, example):
     return Operator(
         schema,
         doc=f"""
-        The factors ``A = L D L^T`` (``L D L^H`` with `hermitian`) of a symmetric matrix, by Bunch and Kaufman's pivoting, in
-        one matrix: D, with blocks of size 1 and 2, on the diagonal and below it, the rest of L below that. Only the lower
-        triangle of `A` is read.
+        The factors ``A = L D L^T`` (``L D L^H`` with `hermitian`) of a symmetric matrix, with the pivoting of Bunch and
+        Kaufman, stored in one matrix. D has blocks of size 1 and 2 and lies on the diagonal and directly below it; below D
+        lies L without its unit diagonal. Only the lower triangle of `A` is read.
 
         Shapes: `A` is (..., n, n), `LD` too; `pivots` is (..., n), int32, as LAPACK's `sytrf` gives them{results}.
-        Dtypes: floating and complex; `hermitian` makes a difference for complex ones only. There is no gradient.
+        Dtypes: floating and complex; `hermitian` changes the result only for complex dtypes. There is no gradient.
         Raises: ShapeError if `A` is not square, DTypeError for integers.
 
         >>> import plait_core as pc
@@ -73,7 +73,7 @@ linalg_ldl_solve = Operator(
     >>> pc.linalg.ldl_solve(ld, pivots, pc.ones(2, 1)).tolist()
     [[0.5], [0.25]]
     """,
-    kernel="in[0] and in[1], int32, are what `linalg_ldl_factor` gave (another's numbers must be refused, not followed), in[2] is (..., n, k) of in[0]'s dtype; any strides; leading dimensions of in[0] and in[2] broadcast; the result is in C order.",
+    kernel="in[0] and in[1], int32, are the results of `linalg_ldl_factor` (a kernel must check the pivots: numbers out of range are an error), in[2] is (..., n, k) of in[0]'s dtype; any strides; leading dimensions of in[0] and in[2] broadcast; the result is in C order.",
     dtypes="inexact",
 )
 

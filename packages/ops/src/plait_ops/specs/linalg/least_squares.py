@@ -29,8 +29,9 @@ from plait_ops.words import (
 lstsq_parts_ = Operator(
     "lstsq_parts(Tensor A, Tensor B, float rcond) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
     doc="""
-    The shortest X that minimises ``|A X - B|``, the squares that are left in every column of B (0 where A has no more rows
-    than columns), the rank of A (singular values up to `rcond` times the largest count as 0), and its singular values.
+    Four results: the X that minimises ``|A X - B|`` (of several the shortest); the sum of squares that remains in every
+    column of B (0 unless A has more rows than columns); the rank of A, where singular values up to `rcond` times the
+    largest count as 0; and the singular values of A.
     """,
     kernel="in[0] is (..., m, n), in[1] (..., m, k), of one dtype, any strides; leading dimensions broadcast; in[2] is the smallest singular value that counts, relative to the largest; results are in C order, out[2] is int64, out[1] and out[3] are real.",
     internal=True,
@@ -84,16 +85,18 @@ def _(g0, g1, A, B, result0, rcond):
 linalg_lstsq = Composite(
     "linalg_lstsq(Tensor A, Tensor B|b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
     doc="""
-    Least squares: the X that minimises ``|A X - B|``, the shortest one where there are several.
+    Least squares: the X that minimises ``|A X - B|``; of several the shortest.
 
-    Shapes: `A` is (..., m, n); `B` (..., m, k), or one vector for every matrix of `A`, (..., m); `solution` is (..., n, k) or
-    (..., n). `driver` is "gelsy" (the default), "gelsd", "gelss" or "gels": all are computed by singular values, and say
-    which results are more than empty: `residuals`, the squares that are left, (..., k), where m > n, of all but "gelsy";
-    `rank`, (...), int64, of all but "gels"; `singular_values` of "gelsd" and "gelss". Singular values up to `rcond` times
-    the largest count as 0; default: the larger side times the distance from 1 to the next number. Unlike in PyTorch there
-    are residuals of matrices that turn out not to have full rank. Dtypes: floating and complex, the same for both.
+    Shapes: `A` is (..., m, n); `B` (..., m, k), or one vector for every matrix of `A`, (..., m); `solution` is (..., n, k)
+    or (..., n). `driver` is "gelsy" (the default), "gelsd", "gelss" or "gels": all are computed with singular values and
+    differ only in which results are filled and not empty. `residuals`, the sums of squares that remain, (..., k), are
+    filled if m > n, by all but "gelsy"; `rank`, (...), int64, by all but "gels"; `singular_values` by "gelsd" and "gelss".
+    Singular values up to `rcond` times the largest count as 0. The default of `rcond` is the larger of m and n times the
+    distance from 1 to the next number of the dtype. Unlike PyTorch, plait also returns residuals for matrices without full
+    rank. Dtypes: floating and complex, the same for both.
     Raises: ShapeError for other shapes, DTypeError if dtypes differ, ValueError for another `driver`, RuntimeError for
-    infinities or NaN. `solution` and `residuals` have gradients, `singular_values` do not: `linalg.svdvals` does.
+    infinities or NaN. Gradients flow through `solution` and `residuals`, not through `singular_values`; for those use
+    `linalg.svdvals`.
 
     >>> import plait_core as pc
     >>> a = pc.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])

@@ -94,7 +94,8 @@ def _(g, mat1, alpha):
 baddbmm = Composite(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     doc="""
-    ``beta * self + alpha * bmm(batch1, batch2)``. Of integers fractions of `beta` and `alpha` are cut off, as in PyTorch.
+    ``beta * self + alpha * bmm(batch1, batch2)``. For integer dtypes the fractions of `beta` and `alpha` are cut off, as in
+    PyTorch.
 
     Raises: ShapeError if shapes do not fit.
 
@@ -203,9 +204,9 @@ def _(g):
 
 
 # ---- products that are added ---------------------------------------------------------------------
-_BETA = """`beta` 0 leaves `self` unread, so that infinities in it do not count.
+_BETA = """With `beta` 0, `self` is not read, so that infinities and nan in it do not matter.
 
-    Dtypes: numbers, one for all; of integers fractions of `beta` and `alpha` are cut off, as in PyTorch. Raises: ShapeError for other shapes, DTypeError if dtypes differ."""
+    Dtypes: numbers, the same for all; for integer dtypes the fractions of `beta` and `alpha` are cut off, as in PyTorch. Raises: ShapeError for other shapes, DTypeError if dtypes differ."""
 
 
 addmv = Composite(

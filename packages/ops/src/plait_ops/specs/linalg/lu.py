@@ -23,10 +23,11 @@ def _factor(name, schema, results, example):
     return Operator(
         schema,
         doc=f"""
-        The LU factors of `A` with partial pivoting, in one matrix: U on and above the diagonal, L below it (its diagonal is 1).
+        The LU factors of `A` with partial pivoting, stored in one matrix: U on and above the diagonal, L below it. The
+        diagonal of L is 1 and not stored.
 
         Shapes: `A` is (..., m, n), `LU` too; `pivots` is (..., min(m, n)), int32: row i was exchanged with row
-        ``pivots[i] - 1``{results}. Dtypes: floating and complex. `lu_unpack` takes the factors apart.
+        ``pivots[i] - 1``{results}. Dtypes: floating and complex. `lu_unpack` separates the factors.
         Raises: ShapeError for fewer than 2 dimensions, DTypeError for integers, NotImplementedError for ``pivot=False``.
 
         >>> import plait_core as pc
@@ -126,7 +127,7 @@ lu_unpack_ = Operator(
 
     Shapes: for (..., m, n) with k = min(m, n): P (..., m, m), L (..., m, k), U (..., k, n).
     Dtypes: floating and complex; `LU_pivots` is int32.
-    Raises: ShapeError if the shapes don't belong together, DTypeError for other dtypes, RuntimeError for pivots out of
+    Raises: ShapeError if the shapes do not fit together, DTypeError for other dtypes, RuntimeError for pivots out of
     range.
 
     >>> import plait_core as pc
@@ -134,7 +135,7 @@ lu_unpack_ = Operator(
     >>> (p @ l @ u).tolist()
     [[2.0, 1.0], [4.0, 3.0]]
     """,
-    kernel="in[0] and in[1], int32, are what `linalg_lu_factor` gave, any strides; numbers outside 1 to m are an error, not followed; results are in C order, out[0] is the permutation as a matrix.",
+    kernel="in[0] and in[1], int32, are what `linalg_lu_factor` gave, any strides; a kernel must check the pivots: numbers outside 1 to m are an error; results are in C order, out[0] is the permutation as a matrix.",
     dtypes="inexact",
 )
 
@@ -191,8 +192,8 @@ def _(A, pivot):
 linalg_lu_solve_ = Operator(
     "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
     doc="""
-    Solve ``A X = B`` with the factors of `linalg.lu_factor`; ``X A = B`` with ``left=False``; with `adjoint` for the
-    conjugate transpose of A.
+    Solve ``A X = B`` with the factors of `linalg.lu_factor`; with ``left=False`` solve ``X A = B``. With `adjoint` the
+    conjugate transpose of A takes the place of A.
 
     Shapes: `LU` is (..., n, n), `pivots` (..., n), `B` (..., n, k), or (..., k, n) with ``left=False``; batches broadcast.
     Dtypes: floating and complex, the same for `LU` and `B`.
@@ -203,7 +204,7 @@ linalg_lu_solve_ = Operator(
     >>> pc.linalg.lu_solve(lu, pivots, pc.ones(2, 1)).tolist()
     [[0.5], [0.25]]
     """,
-    kernel="optional: it runs as other operators where there is none; in[0] and in[1], int32, are what `linalg_lu_factor` gave (numbers outside 1 to n are refused), in[2] is (..., n, k), or (..., k, n) without in[3] (left), of in[0]'s dtype; leading dimensions of in[0] and in[2] broadcast; the result is in C order.",
+    kernel="optional: without a kernel other operators compute it; in[0] and in[1], int32, are what `linalg_lu_factor` gave (numbers outside 1 to n are refused), in[2] is (..., n, k), or (..., k, n) without in[3] (left), of in[0]'s dtype; leading dimensions of in[0] and in[2] broadcast; the result is in C order.",
     dtypes="inexact",
 )
 
@@ -248,7 +249,7 @@ def _(LU, pivots, B, left, adjoint):
 lu_solve = Composite(
     "lu_solve(Tensor self|b, Tensor LU_data, Tensor LU_pivots) -> Tensor",
     doc="""
-    `linalg.lu_solve` with the right-hand sides first.
+    `linalg.lu_solve` with the right-hand sides as first argument.
 
     >>> import plait_core as pc
     >>> pc.lu_solve(pc.ones(1, 1), *pc.linalg.lu_factor(pc.tensor([[4.0]]))).item()

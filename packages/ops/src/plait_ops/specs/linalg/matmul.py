@@ -258,8 +258,8 @@ def _(self, vec2):
 matmul_ = Composite(
     "matmul(Tensor self, Tensor other) -> Tensor",
     doc="""
-    The matrix product, Python's ``@``: of two vectors their scalar product; a vector counts as a row on the left and as a
-    column on the right; further dimensions are a batch and broadcast.
+    The matrix product, Python's ``@``. Of two vectors it is their scalar product. A vector counts as a row if it is on the
+    left, and as a column if it is on the right. All dimensions but the last two are a batch; they broadcast.
 
     Shapes: (..., n, k) times (..., k, m) gives (..., n, m). Dtypes: integers, floating-point and complex dtypes, the same for both.
     Raises: ShapeError for 0-d tensors and where inner sizes differ or batches do not broadcast, DTypeError if dtypes differ.

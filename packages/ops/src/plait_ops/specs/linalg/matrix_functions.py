@@ -78,9 +78,10 @@ def _(self):
 linalg_matrix_power_ = Composite(
     "linalg_matrix_power(Tensor A, int n) -> Tensor",
     doc="""
-    The n-th power of square matrices: for a negative `n` of the inverse, for 0 the identity.
+    The n-th power of square matrices. For a negative `n` it is a power of the inverse, for 0 the identity.
 
-    Shapes: `A` is (..., k, k), and so is the result. Dtypes: of `linalg.inv` for a negative `n`, else of `matmul`.
+    Shapes: `A` is (..., k, k), and so is the result. Dtypes: those of `linalg.inv` for a negative `n`, else those of
+    `matmul`.
     Raises: ShapeError if a matrix is not square, RuntimeError for the inverse of a singular one.
 
     >>> import plait_core as pc

@@ -41,12 +41,13 @@ INFINITY = math.inf
 linalg_vector_norm_ = Composite(
     "linalg_vector_norm(Tensor x|self, Scalar ord=2, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
     doc="""
-    The norm of the elements along `dim`, as of one vector: ``sum(abs(x) ** ord) ** (1 / ord)``; inf: the largest magnitude,
-    -inf: the smallest, 0: how many are not 0.
+    The norm of the elements along `dim`, taken as one vector: ``sum(abs(x) ** ord) ** (1 / ord)``. With `ord` inf it is the
+    largest magnitude, with -inf the smallest, and with 0 the number of elements that are not 0.
 
-    Shapes: `dim` names what is reduced (None: everything). Dtypes: floating and complex, the result is real; `dtype` is
-    cast to first.
-    Raises: DTypeError for integers, IndexError for a `dim` out of range, ShapeError for an empty reduction without a value.
+    Shapes: `dim` names the dimensions to reduce (None: all of them). Dtypes: floating and complex; the result is real. With
+    `dtype`, the elements are first cast to it.
+    Raises: DTypeError for integers, IndexError for a `dim` out of range, ShapeError if there are no elements to reduce and
+    `ord` is infinite or negative.
 
     >>> import plait_core as pc
     >>> pc.linalg.vector_norm(pc.tensor([3.0, 4.0])).item()
@@ -67,14 +68,14 @@ def _(x, ord, dim, keepdim, dtype):
 
 _MATRIX = """
     Shapes: `dim` names the two dimensions of the matrices, rows first. Dtypes: floating and complex, the result is real.
-    Raises: ValueError for another `ord` and for a `dim` of other length or with the same dimension twice, DTypeError for
+    Raises: ValueError for another `ord` and for a `dim` that does not name two different dimensions, DTypeError for
     integers, IndexError for a `dim` out of range.
 """
 linalg_matrix_norm_ = Composite(
     "linalg_matrix_norm(Tensor A|self, Scalar ord, int[] dim|axis=(-2, -1), bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
     doc=f"""
-    The norm of matrices: `ord` 1 and -1: the largest and smallest sum of magnitudes of a column; inf and -inf: of a row;
-    2 and -2: the largest and smallest singular value.
+    The norm of matrices. With `ord` 1 and -1 it is the largest and the smallest sum of the magnitudes in a column, with inf
+    and -inf in a row; with 2 and -2 it is the largest and the smallest singular value.
     {_MATRIX}
     >>> import plait_core as pc
     >>> pc.linalg.matrix_norm(pc.tensor([[1.0, -2.0], [3.0, 4.0]]), 1).item()
@@ -85,7 +86,8 @@ linalg_matrix_norm_ = Composite(
 linalg_matrix_norm_name_ = Composite(
     'linalg_matrix_norm.name(Tensor A|self, str ord="fro", int[] dim|axis=(-2, -1), bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor',
     doc=f"""
-    The Frobenius norm, "fro": the root of the sum of squares; or the nuclear norm, "nuc": the sum of singular values.
+    The Frobenius norm ("fro"), the square root of the sum of squares; or the nuclear norm ("nuc"), the sum of singular
+    values.
     {_MATRIX}
     >>> import plait_core as pc
     >>> pc.linalg.matrix_norm(pc.tensor([[3.0, 0.0], [0.0, 4.0]])).item()
@@ -147,9 +149,11 @@ linalg_norm_ = Composite(
     "linalg_norm(Tensor A|self, Scalar? ord=None, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
     doc="""
     A norm of vectors or matrices. Without `ord` the 2-norm of the elements along `dim` (None: of all of them). With `ord`,
-    two dims: `linalg.matrix_norm`; one: `linalg.vector_norm`; None: whichever `A`, of 1 or 2 dimensions, calls for.
+    it is `linalg.matrix_norm` if `dim` names two dimensions, and `linalg.vector_norm` if it names one. If `dim` is None,
+    `A` must have 1 or 2 dimensions, which decide in the same way.
 
-    Raises: ShapeError if `ord` is given, `dim` isn't and `A` has neither 1 nor 2 dimensions; what those raise.
+    Raises: ShapeError if `ord` is given, `dim` is not, and `A` has neither 1 nor 2 dimensions; and what the two norms
+    raise.
 
     >>> import plait_core as pc
     >>> pc.linalg.norm(pc.tensor([[3.0, 0.0], [0.0, 4.0]]), 2).item()
@@ -208,7 +212,7 @@ linalg_cond = Composite(
     "linalg_cond(Tensor A, Scalar? p=None) -> Tensor",
     doc="""
     The condition number ``|A| |A^-1|`` in the norm `p` of `linalg.matrix_norm`; by default the quotient of the largest and
-    smallest singular value, also of matrices that are not square. Of a singular matrix inf.
+    smallest singular value, also of matrices that are not square. A singular matrix gives inf.
 
     Shapes: `A` is (..., m, n), square unless `p` is None, 2 or -2; the result is (...), real. Dtypes: floating and complex.
     Raises: ShapeError for other shapes, DTypeError for integers, ValueError for another `p`.

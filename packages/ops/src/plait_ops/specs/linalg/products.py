@@ -21,10 +21,11 @@ from plait_ops.words import broadcast, check, is_complex, numel, require_same, t
 inner = Composite(
     "inner(Tensor self, Tensor other) -> Tensor",
     doc="""
-    The scalar products of the rows of both: ``out[..., ...] = sum_k self[..., k] * other[..., k]``; a 0-d tensor scales.
+    The scalar products of all rows of `self` with all rows of `other`: ``out[..., ...] = sum_k self[..., k] * other[...,
+    k]``; a 0-d tensor multiplies the other operand.
 
     Shapes: ``self.shape[:-1] + other.shape[:-1]``. Dtypes: numbers, the same for both.
-    Raises: ShapeError if the last sizes differ, DTypeError if the dtypes do.
+    Raises: ShapeError if the last sizes differ, DTypeError if the dtypes differ.
 
     >>> import plait_core as pc
     >>> pc.inner(pc.tensor([1, 2]), pc.tensor([[3, 4], [5, 6]])).tolist()
@@ -53,7 +54,7 @@ vdot = Composite(
     doc="""
     The scalar product of two vectors, of which the first is conjugated: ``sum_k conj(self[k]) * other[k]``.
 
-    Raises: ShapeError unless both have 1 dimension and one length, DTypeError if the dtypes differ.
+    Raises: ShapeError unless both have 1 dimension and the same length, DTypeError if the dtypes differ.
 
     >>> import plait_core as pc
     >>> pc.vdot(pc.tensor([1, 2]), pc.tensor([3, 4])).item()
@@ -150,7 +151,8 @@ def _(input1, input2, weight, bias):
 
 
 _VECDOT = """
-    Shapes: they broadcast; `dim` counts in each of them and goes. Dtypes: numbers, the same for both.
+    Shapes: both broadcast. `dim` is a dimension of each of them, and the result lacks it. Dtypes: numbers, the same for
+    both.
     Raises: ShapeError where sizes along `dim` differ or others do not broadcast, IndexError for a `dim` out of range.
 """
 
@@ -161,7 +163,8 @@ linalg_cross_ = Composite(
     doc="""
     The cross product of vectors of three elements along `dim`; other dimensions broadcast.
 
-    Raises: ShapeError unless both have 3 elements along `dim` and as many dimensions, IndexError for a `dim` out of range.
+    Raises: ShapeError unless both have 3 elements along `dim` and the same number of dimensions, IndexError for a `dim` out
+    of range.
 
     >>> import plait_core as pc
     >>> pc.linalg.cross(pc.tensor([1, 0, 0]), pc.tensor([0, 1, 0])).tolist()
@@ -172,9 +175,9 @@ linalg_cross_ = Composite(
 cross = Composite(
     "cross(Tensor self, Tensor other, int? dim|axis=None) -> Tensor",
     doc="""
-    The cross product along `dim`; without it along the first dimension of 3 elements.
+    The cross product along `dim`; without `dim` along the first dimension that has 3 elements.
 
-    Raises: ShapeError if there is none; what `linalg.cross` raises.
+    Raises: ShapeError if there is no such dimension; and what `linalg.cross` raises.
 
     >>> import plait_core as pc
     >>> pc.tensor([1, 0, 0]).cross(pc.tensor([0, 1, 0])).tolist()

@@ -25,9 +25,9 @@ from plait_ops.spec import Composite, Operator
 from plait_ops.words import check, conjugate, is_complex, require_same, result, to_dtype
 
 _MODES = """
-    With k = min(m, n) and `mode` "reduced" Q is (..., m, k) and R (..., k, n); "complete": (..., m, m) and (..., m, n);
-    "r": Q is empty, of shape (0,), and R (..., k, n). Dtypes: floating and complex.
-    The gradient exists for m <= n and for "reduced", where the first k columns of `A` are independent.
+    Let k = min(m, n). With `mode` "reduced" Q is (..., m, k) and R (..., k, n); with "complete" they are (..., m, m) and
+    (..., m, n); with "r" Q is empty, of shape (0,), and R is (..., k, n). Dtypes: floating and complex. The gradient exists
+    for m <= n, and with "reduced" for any shape, where the first k columns of `A` are linearly independent.
 """
 
 linalg_qr_ = Operator(
@@ -136,8 +136,8 @@ def _(self, some):
 geqrf = Operator(
     "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
     doc="""
-    The QR factors as LAPACK keeps them: R on and above the diagonal of `a`; below it the vectors of reflections, whose
-    factors are in `tau`. `linalg.householder_product` makes Q of them.
+    The QR factors in LAPACK's form: R on and above the diagonal of `a`, below it the vectors of Householder reflections,
+    whose factors are in `tau`. `linalg.householder_product` computes Q from them.
 
     Shapes: `self` is (..., m, n), `a` too, `tau` is (..., min(m, n)). Dtypes: floating and complex.
     Raises: ShapeError for fewer than 2 dimensions, DTypeError for integers.
@@ -168,8 +168,8 @@ def _(self):
 linalg_householder_product_ = Operator(
     "linalg_householder_product(Tensor A, Tensor tau) -> Tensor",
     doc="""
-    The first n columns of the product of k reflections ``I - tau[i] v v^H``, whose vectors stand below the diagonal of `A`
-    with a 1 above them, as `geqrf` leaves them.
+    The first n columns of the product of k reflections ``I - tau[i] v v^H``, whose vectors stand below the diagonal of `A`,
+    as `geqrf` returns them; the 1 on the diagonal, with which each vector begins, is not stored.
 
     Shapes: `A` is (..., m, n) with m >= n, `tau` (..., k) with k <= n; the result is (..., m, n).
     Dtypes: floating and complex, the same for both.
@@ -180,13 +180,13 @@ linalg_householder_product_ = Operator(
     >>> [round(x, 1) for x in q.flatten().tolist()]
     [-0.6, -0.8]
     """,
-    kernel="optional: it runs as other operators where there is none; in[0] is (..., m, n) with m >= n, in[1] (..., k) with k <= n and the same leading dimensions and dtype, any strides; the result is in C order.",
+    kernel="optional: without a kernel other operators compute it; in[0] is (..., m, n) with m >= n, in[1] (..., k) with k <= n and the same leading dimensions and dtype, any strides; the result is in C order.",
     dtypes="inexact",
 )
 orgqr = Composite(
     "orgqr(Tensor self, Tensor tau|input2) -> Tensor",
     doc="""
-    The orthonormal columns that Householder vectors stand for: `linalg.householder_product`.
+    The orthonormal columns that Householder vectors represent: `linalg.householder_product`.
 
     >>> import plait_core as pc
     >>> pc.orgqr(*pc.geqrf(pc.ones(1, 1))).item()
@@ -235,10 +235,10 @@ ormqr = Composite(
     "ormqr(Tensor self|input, Tensor tau|input2, Tensor other|input3, bool left=True, bool transpose=False) -> Tensor",
     doc="""
     ``Q @ other``, or ``other @ Q`` with ``left=False``, where the square matrix Q is the product of the reflections that
-    `geqrf` left in `self` and `tau`; with `transpose` its conjugate transpose.
+    `geqrf` returned, here `self` and `tau`. With `transpose` the conjugate transpose of Q takes its place.
 
-    Shapes: `self` (..., m, k), `tau` (..., at most k), `other` (..., m, n), or (..., n, m) with ``left=False``, which is the
-    result's. Dtypes: floating and complex, one for all.
+    Shapes: `self` (..., m, k), `tau` (..., at most k), `other` (..., m, n), or (..., n, m) with ``left=False``, which is
+    the shape of the result too. Dtypes: floating and complex, the same for all.
     Raises: ShapeError for other shapes, DTypeError if dtypes differ.
 
     >>> import plait_core as pc

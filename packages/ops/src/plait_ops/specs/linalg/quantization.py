@@ -19,13 +19,14 @@ linear_int8 = Operator(
     A linear layer with int8 weights: ``(input @ weight.T) * scale + bias``, where row j of the float weights is
     ``weight[j] * scale[j]``.
 
-    With `activations` each row x of `input` is quantised too: ``s = max|x| / 127`` and
-    ``q = clamp(round(x / s), -127, 127)`` in float32, 0 where s is 0. The result is ``(q @ weight.T) * (s * scale) + bias``, whose
-    product is computed in integers: it is exact, and the same on every processor. A row with nan or an infinity gives nan.
+    With `activations` each row x of `input` is quantised too: ``s = max|x| / 127`` and ``q = clamp(round(x / s), -127,
+    127)`` in float32, with q = 0 where s is 0. The result is ``(q @ weight.T) * (s * scale) + bias``. The product is
+    computed in integers, so it is exact, and the same on every processor. A row with nan or an infinity gives nan.
 
     Shapes: `input` is (..., k), `weight` (m, k), `scale` and `bias` (m,), the result (..., m); with `activations` k is at most 131072.
-    Dtypes: `input` and `bias` float32, float16 or bfloat16, `weight` int8, `scale` one of these floats; sums of floats are float32.
-    There is no derivative: the input of a recorded call must be detached.
+    Dtypes: `input` and `bias` float32, float16 or bfloat16, `weight` int8, `scale` one of these floating-point dtypes;
+    floating-point sums are computed in float32. There is no derivative: while gradients are recorded, the input must be
+    detached.
     Raises: ShapeError for other shapes, DTypeError for other dtypes.
 
     >>> import plait_core as pc
@@ -35,7 +36,7 @@ linear_int8 = Operator(
     [[-0.5, 1.0]]
     """,
     dtypes="floating",
-    kernel="in[0] has any number of leading dimensions; in[3] may be None; in[4] is the switch.",
+    kernel="in[0] has any number of leading dimensions; in[3] may be None; in[4] is `activations`.",
     variants="",
 )
 

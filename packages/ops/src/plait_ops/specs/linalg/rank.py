@@ -27,8 +27,9 @@ from plait_ops.words import conjugate, float64, int64, is_complex, is_tensor, nu
 rank_tolerance_ = Composite(
     "rank_tolerance(Tensor S, Tensor|Scalar? atol, Tensor|Scalar? rtol, int size) -> Tensor",
     doc="""
-    The size, (..., 1), up to which singular values `S` count as 0: ``max(atol, rtol * S.max())``; by default rtol is the
-    larger side of the matrix times the distance from 1 to the next number, or 0 where `atol` is given.
+    The magnitude, of shape (..., 1), up to which singular values `S` count as 0: ``max(atol, rtol * S.max())``. By default
+    rtol is the larger side of the matrix times the distance from 1 to the next number of the dtype, or 0 if `atol` is
+    given.
     """,
     internal=True,
     dtypes="floating",
@@ -57,7 +58,7 @@ linalg_matrix_rank_ = Composite(
     "linalg_matrix_rank(Tensor A, *, Tensor|Scalar? atol=None, Tensor|Scalar? rtol=None, bool hermitian=False) -> Tensor",
     doc="""
     How many singular values of `A` are larger than ``max(atol, rtol * largest)``. By default `atol` is 0 and `rtol` is the
-    larger side of the matrix times the distance from 1 to the next number of the dtype, 0 where `atol` is given.
+    larger side of the matrix times the distance from 1 to the next number of the dtype, or 0 if `atol` is given.
 
     Shapes: `A` is (..., m, n), the result (...), int64; tolerances broadcast with it. With `hermitian` eigenvalues
     are used, which is faster. Dtypes: floating and complex.
@@ -100,18 +101,18 @@ def _(A, tol, hermitian):
 linalg_pinv_ = Operator(
     "linalg_pinv(Tensor A, *, Tensor|Scalar? atol=None, Tensor|Scalar? rtol=None, bool hermitian=False) -> Tensor",
     doc="""
-    The pseudo-inverse (Moore and Penrose) by singular values, of which those up to ``max(atol, rtol * largest)`` count as 0;
-    the defaults are those of `linalg.matrix_rank`.
+    The pseudo-inverse (Moore and Penrose), computed with singular values: those up to ``max(atol, rtol * largest)`` count
+    as 0. The defaults of `atol` and `rtol` are those of `linalg.matrix_rank`.
 
-    Shapes: `A` is (..., m, n), the result (..., n, m). Dtypes: floating and complex. The gradient holds where the rank
-    doesn't change.
-    Raises: ShapeError for fewer than 2 dimensions, or not square with `hermitian`; DTypeError for integers.
+    Shapes: `A` is (..., m, n), the result (..., n, m). Dtypes: floating and complex. The gradient is correct where the rank
+    does not change. Raises: ShapeError for fewer than 2 dimensions, or with `hermitian` for a matrix that is not square;
+    DTypeError for integers.
 
     >>> import plait_core as pc
     >>> pc.linalg.pinv(pc.tensor([[2.0], [0.0]])).tolist()
     [[0.5, 0.0]]
     """,
-    kernel="optional: it runs as other operators where there is none; in[1] and in[2] are None, numbers or tensors that broadcast to the leading dimensions; in[3]: the matrices are symmetric or Hermitian.",
+    kernel="optional: without a kernel other operators compute it; in[1] and in[2] are None, numbers or tensors that broadcast to the leading dimensions; in[3]: the matrices are symmetric or Hermitian.",
     dtypes="inexact",
 )
 

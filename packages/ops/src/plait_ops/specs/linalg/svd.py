@@ -20,13 +20,14 @@ _DRIVERS = "Raises: ShapeError for fewer than 2 dimensions, DTypeError for integ
 linalg_svd_ = Operator(
     "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
     doc=f"""
-    The singular value decomposition ``A = U diag(S) Vh``: U and Vh have orthonormal columns and rows, S is real, not negative
-    and descending. Signs (phases) of the vectors are arbitrary.
+    The singular value decomposition ``A = U diag(S) Vh``: U and Vh have orthonormal columns and rows, S is real, not
+    negative, and in descending order. The signs (phases) of the vectors are arbitrary.
 
     Shapes: `A` is (..., m, n) and k = min(m, n); U is (..., m, m), S (..., k), Vh (..., n, n); without `full_matrices` U is
-    (..., m, k) and Vh (..., k, n). Dtypes: floating and complex. `driver` must be None: there is one.
-    The gradient exists for distinct singular values that are not 0; what `full_matrices` adds may count by the space that it
-    spans, and of complex `A` the phases of vectors must not count.
+    (..., m, k) and Vh (..., k, n). Dtypes: floating and complex. `driver` must be None: there is one. The gradient exists
+    for distinct singular values that are not 0. It is correct only for functions of the result that do not depend on the
+    phases of the vectors (for complex `A`), and that use the vectors added by `full_matrices` only through the space that
+    they span.
     {_DRIVERS}
 
     >>> import plait_core as pc
@@ -141,7 +142,7 @@ svd = Composite(
     "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
     doc="""
     As `linalg.svd`, but with V in place of its conjugate transpose: ``self = U diag(S) V^H``; `some` means
-    ``full_matrices=False``; without `compute_uv` U and V are zeros.
+    ``full_matrices=False``; without `compute_uv` U and V are filled with zeros.
 
     >>> import plait_core as pc
     >>> pc.svd(pc.tensor([[3.0, 0.0], [0.0, -4.0]])).S.tolist()

@@ -38,10 +38,12 @@ linalg_inv_ = Operator(
 linalg_inv_ex = Operator(
     "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
     doc="""
-    `linalg.inv` without a check: `info` is 0 where the inverse exists, else the column, counted from 1, whose pivot is 0.
+    `linalg.inv` that reports failure in `info` instead of raising: 0 where the inverse exists, else the column, counted
+    from 1, whose pivot is 0.
 
     Shapes: `A` is (..., n, n), `inverse` too, `info` is (...), int32. Dtypes: floating and complex.
-    Raises: ShapeError if a matrix is not square, DTypeError for integers; with `check_errors` what `linalg.inv` raises.
+    Raises: ShapeError if a matrix is not square, DTypeError for integers; with `check_errors` also what `linalg.inv`
+    raises.
 
     >>> import plait_core as pc
     >>> pc.linalg.inv_ex(pc.zeros(2, 2)).info.item()
@@ -124,8 +126,10 @@ linalg_solve_ = Operator(
 linalg_solve_ex = Operator(
     "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
     doc=f"""
-    `linalg.solve` without a check: `info` is 0 where there is a solution, else the column, counted from 1, whose pivot is 0.
-    {_SOLVE}    Raises: ShapeError for other shapes, DTypeError if dtypes differ; with `check_errors` what `linalg.solve` raises.
+    `linalg.solve` that reports failure in `info` instead of raising: 0 where there is a solution, else the column, counted
+    from 1, whose pivot is 0.
+    {_SOLVE}    Raises: ShapeError for other shapes, DTypeError if dtypes differ; with
+    `check_errors` also what `linalg.solve` raises.
 
     >>> import plait_core as pc
     >>> pc.linalg.solve_ex(pc.zeros(2, 2), pc.ones(2)).info.item()

@@ -7,10 +7,12 @@ from plait_ops.words import check, numel, wrap_dim
 linalg_tensorinv = Composite(
     "linalg_tensorinv(Tensor A, int ind=2) -> Tensor",
     doc="""
-    The inverse for `tensordot` over `ind` dimensions: `A` counts as a matrix whose rows are its first `ind` dimensions.
+    The inverse of `A` with respect to `tensordot` over `ind` dimensions: `A` counts as a matrix whose rows are its first
+    `ind` dimensions.
 
     Shapes: ``A.shape[ind:] + A.shape[:ind]`` is the shape of the result. Dtypes: floating and complex.
-    Raises: ValueError for an `ind` below 1, ShapeError if rows and columns differ in number, RuntimeError for a singular `A`.
+    Raises: ValueError for an `ind` below 1, ShapeError if the numbers of rows and columns differ, RuntimeError for a
+    singular `A`.
 
     >>> import plait_core as pc
     >>> tuple(pc.linalg.tensorinv(pc.eye(4).reshape(2, 2, 4), 2).shape)
@@ -37,7 +39,8 @@ linalg_tensorsolve = Composite(
     The X of ``tensordot(A, X, X.ndim) == B``: `A` counts as a square matrix whose rows are its first ``B.ndim`` dimensions,
     after `dims` were moved to the end.
 
-    Raises: ShapeError if the shapes don't make a square matrix and its right side, RuntimeError for a singular one.
+    Raises: ShapeError if the shapes are not those of a square matrix and its right-hand side, RuntimeError for a singular
+    matrix.
 
     >>> import plait_core as pc
     >>> pc.linalg.tensorsolve(pc.eye(4).reshape(4, 2, 2), pc.ones(4)).tolist()

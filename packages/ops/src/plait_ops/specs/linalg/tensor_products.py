@@ -7,9 +7,10 @@ from plait_ops.words import check, numel, require_same, wrap_dim
 kron = Composite(
     "kron(Tensor self, Tensor other) -> Tensor",
     doc="""
-    The Kronecker product: every element of `self` times the whole of `other`, block after block.
+    The Kronecker product: every element of `self` is replaced by the block of its product with `other`.
 
-    Shapes: missing dimensions of the one with fewer are 1; the sizes multiply. Dtypes: numbers.
+    Shapes: the tensor with fewer dimensions gets dimensions of size 1 in front; the sizes of the result are the products of
+    the sizes. Dtypes: numbers.
 
     >>> import plait_core as pc
     >>> pc.kron(pc.tensor([1, 10]), pc.tensor([1, 2])).tolist()
@@ -42,8 +43,10 @@ tensordot_ = Composite(
     doc="""
     The product over the last `dims` dimensions of `self` and the first `dims` of `other`.
 
-    Shapes: those of the dimensions that are left, of `self` and then of `other`. Dtypes: numbers, the same for both.
-    Raises: ValueError for a `dims` that one of them doesn't have, ShapeError if sizes differ, DTypeError if dtypes do.
+    Shapes: the result has the remaining dimensions of `self`, followed by those of `other`. Dtypes: numbers, the same for
+    both.
+    Raises: ValueError if one of the tensors has fewer than `dims` dimensions, ShapeError if sizes differ, DTypeError if
+    dtypes differ.
 
     >>> import plait_core as pc
     >>> tuple(pc.tensordot(pc.ones(2, 3), pc.ones(3, 4), 1).shape)

@@ -7,7 +7,7 @@ from plait_ops.words import check, require
 linalg_vander_ = Composite(
     "linalg_vander(Tensor x, *, int? N=None) -> Tensor",
     doc="""
-    Vandermonde matrices: ``out[..., i, j] = x[..., i] ** j`` for j < `N` (by default as many as `x` has elements in a row).
+    Vandermonde matrices: ``out[..., i, j] = x[..., i] ** j`` for j < `N` (by default n).
 
     Shapes: `x` is (..., n), the result (..., n, N). Dtypes: numbers.
     A 0-d `x` counts as one of shape (1,). Raises: ValueError for a negative `N`.
@@ -21,7 +21,7 @@ linalg_vander_ = Composite(
 vander = Composite(
     "vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
     doc="""
-    The Vandermonde matrix of a vector: powers from the highest to 0, or from 0 on if `increasing`.
+    The Vandermonde matrix of a vector: its powers from the highest down to 0, or with `increasing` from 0 up.
 
     Shapes: `x` is (n,), the result (n, N). Raises: ShapeError for other shapes, ValueError for a negative `N`.
 

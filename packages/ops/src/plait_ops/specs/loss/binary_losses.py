@@ -72,8 +72,8 @@ _BCE = 'binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, s
 binary_cross_entropy = Composite(
     _BCE,
     doc="""
-    ``-weight * (target * log(input) + (1 - target) * log(1 - input))`` with logarithms of at least -100; `input` are
-    probabilities. Then the mean or sum of all, or with `reduction` "none" each one.
+    ``-weight * (target * log(input) + (1 - target) * log(1 - input))`` with logarithms of at least -100; `input` holds
+    probabilities. The result is the mean or the sum of all, or with `reduction` "none" all of them.
 
     Shapes: `input` and `target` have one shape, `weight` broadcasts to it. Dtypes: floating-point dtypes.
     Raises: ValueError for another `reduction`, ShapeError for other shapes.

@@ -29,7 +29,7 @@ from plait_ops.words import (
 # Softmax, logarithm and loss in one pass over the classes; one number for each row is saved.
 cross_entropy_forward = Operator(
     "cross_entropy_forward(Tensor input, Tensor target, Tensor? weight, str reduction, int ignore_index) -> (Tensor, Tensor)",
-    doc="`nll_loss` of `log_softmax(input)` along the classes, and the logarithm of the sum of exponentials, of target's shape.",
+    doc="`nll_loss` of `log_softmax(input)` along the classes, and the logarithm of the sum of exponentials, in the shape of the target.",
     dtypes="floating",
     internal=True,
     auxiliary=[1],
@@ -38,8 +38,8 @@ cross_entropy_forward = Operator(
 cross_entropy_backward = Operator(
     "cross_entropy_backward(Tensor grad, Tensor input, Tensor lse, Tensor target, Tensor? weight, str reduction, "
     "int ignore_index) -> Tensor",
-    doc="``(exp(input - lse) - [class is target]) * weight[target] * grad``, over the sum of weights for the mean.",
-    kernel="optional: it runs as other operators where there is none; in[2] is out[1] of `cross_entropy_forward`, of in[1]'s dtype as in[0] is, in[3] is int64, in[4] None or (c); any strides; rows that are ignored get zeros.",
+    doc="``(exp(input - lse) - [class is target]) * weight[target] * grad``, divided by the sum of weights for the mean.",
+    kernel="optional: without a kernel other operators compute it; in[2] is out[1] of `cross_entropy_forward`, of in[1]'s dtype as in[0] is, in[3] is int64, in[4] None or (c); any strides; rows that are ignored get zeros.",
     dtypes="floating",
     internal=True,
 )
@@ -201,7 +201,7 @@ def _(input, target, weight, ignore_index, reduction, label_smoothing):
 def _(input, target, weight, reduction, label_smoothing):
     check(
         input.ndim > 0 and input.shape == target.shape,
-        f"`target` of shape {target.shape} holds probabilities and must have the shape of `input`, {input.shape}",
+        f"`target` of a floating-point dtype holds probabilities and must have the shape of `input`, {input.shape}; got {target.shape}. Classes must be integers, as target.long() gives them",
     )
     c = 1 if input.ndim > 1 else 0
     logs = log_softmax(input, c)

@@ -48,7 +48,7 @@ def _loss(schema, formula, example, more=""):
     operator = Composite(
         schema,
         doc=f"""
-    {formula}, then the mean or sum of all, or with `reduction` "none" each one.
+    {formula}, then the mean or the sum of all, or with `reduction` "none" all of them.
 
     Shapes: `input` and `target` broadcast. Dtypes: floating-point dtypes.
     Raises: ValueError for another `reduction`{more}, ShapeError if the shapes do not broadcast.

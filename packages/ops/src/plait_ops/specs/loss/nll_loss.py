@@ -31,8 +31,9 @@ from plait_ops.words import (
 nll_loss = Operator(
     'nll_loss(Tensor input, Tensor target, Tensor? weight=None, str reduction="mean", int ignore_index=-100) -> Tensor',
     doc="""
-    The negative log likelihood ``-weight[target] * input[target]`` of the target classes, `input` being log probabilities;
-    targets equal to `ignore_index` count nothing. Then the weighted mean or the sum, or with `reduction` "none" each one.
+    The negative log likelihood ``-weight[target] * input[target]`` of the target classes, where `input` holds log
+    probabilities. Targets equal to `ignore_index` are left out. The result is the weighted mean or the sum, or with
+    `reduction` "none" all of them.
 
     Shapes: `input` is (c,), (n, c) or (n, c, ...), `target` the same without c, `weight` (c,). Dtypes: floats; `target`
     integers.
@@ -43,14 +44,14 @@ nll_loss = Operator(
     >>> F.nll_loss(pc.tensor([[-1.0, -2.0]]), pc.tensor([1])).item()
     2.0
     """,
-    kernel="optional: it runs as other operators where there is none; in[0] is (c), (n, c) or (n, c, ...), in[1] int64 without the dimension of classes, in[2] None or (c) of in[0]'s dtype, any strides; in[3] is none, mean or sum; rows whose target is in[4] count nothing; another target outside [0, c) is an IndexError that names it.",
+    kernel="optional: without a kernel other operators compute it; in[0] is (c), (n, c) or (n, c, ...), in[1] int64 without the dimension of classes, in[2] None or (c) of in[0]'s dtype, any strides; in[3] is none, mean or sum; rows whose target is in[4] are left out; another target outside [0, c) is an IndexError that names it.",
     dtypes="floating",
     variants="",
 )
 nll_loss_backward = Operator(
     "nll_loss_backward(Tensor grad, Tensor target, Tensor? weight, int[] size, str reduction, int ignore_index) -> Tensor",
-    doc="The derivative of `nll_loss` for an input of shape `size`.",
-    kernel="optional: it runs as other operators where there is none; in[0] has the shape of the result of `nll_loss`, the others are its arguments, in[1] is int64; every element of the result is written, zeros included.",
+    doc="The derivative of `nll_loss` with respect to its input, which has shape `size`.",
+    kernel="optional: without a kernel other operators compute it; in[0] has the shape of the result of `nll_loss`, the others are its arguments, in[1] is int64; every element of the result is written, zeros included.",
     dtypes="floating",
     internal=True,
 )

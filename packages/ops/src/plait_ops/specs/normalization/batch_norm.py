@@ -36,13 +36,14 @@ batch_norm = Composite(
     doc="""
     ``(input - mean) / sqrt(var + eps) * weight + bias`` for each channel (Ioffe and Szegedy 2015).
 
-    With `training` mean and (biased) variance are those of the batch, and the running ones, if given, move towards them:
-    ``running = (1 - momentum) * running + momentum * batch``, with the unbiased variance. Else the running ones are used.
+    With `training`, mean and (biased) variance are computed from the batch, and the running statistics, if given, move
+    towards them: ``running = (1 - momentum) * running + momentum * batch``, with the unbiased variance. Without `training`
+    the running statistics are used.
 
-    Shapes: `input` (N, C) or (N, C, *), which is the result's; the others (C).
+    Shapes: `input` and the result (N, C) or (N, C, *); the others (C).
     Dtypes: floating-point, the same for all.
-    Raises: ShapeError or DTypeError otherwise; ShapeError if there is but one value for each channel to train with;
-    ValueError without running statistics if not `training`.
+    Raises: ShapeError or DTypeError otherwise; ShapeError with `training` if there is only one value for each channel;
+    ValueError without `training` if there are no running statistics.
 
     >>> import plait_core as pc
     >>> pc.batch_norm(pc.tensor([[1.0], [3.0]]), training=True, eps=0.0).tolist()
@@ -53,7 +54,8 @@ batch_norm = Composite(
 native_batch_norm = Operator(
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
     doc="""
-    `batch_norm` of a batch: the result, and mean and biased variance of each channel. Those two pass no gradient on.
+    `batch_norm` with the statistics of the batch: the result, and mean and biased variance of each channel. No gradient
+    flows through mean and variance.
     """,
     dtypes="floating",
     internal=True,
@@ -63,7 +65,7 @@ batch_norm_backward = Operator(
     "batch_norm_backward(Tensor grad, Tensor input, Tensor mean, Tensor var, Tensor? weight, float eps)"
     " -> (Tensor, Tensor, Tensor)",
     doc="""
-    The derivative of `native_batch_norm` by input, weight and bias. With ``r = 1 / sqrt(var + eps)``,
+    The derivatives of `native_batch_norm` with respect to input, weight and bias. With ``r = 1 / sqrt(var + eps)``,
     ``h = (input - mean) * r`` and ``a = grad * weight`` the first is ``r * (a - mean(a) - h * mean(a * h))``.
     """,
     dtypes="floating",
@@ -277,15 +279,16 @@ batch_norm_activation = Composite(
     ' Tensor!? running_var=None, bool training=False, float momentum=0.1, float eps=1e-5, *, str activation="relu",'
     " Tensor? residual=None, float min_val=0.0, float max_val=6.0, float negative_slope=0.01) -> Tensor",
     doc="""
-    ``activation(batch_norm(input, ...) + residual)``: in training one pass over memory forward and one backward.
+    ``activation(batch_norm(input, ...) + residual)``. In training normalisation, addition and activation take one pass over
+    memory forward and one backward.
 
     `activation` is one of "relu", "hardtanh" (with `min_val` and `max_val`; the defaults are those of relu6), "leaky_relu"
-    (with `negative_slope`), "silu" and "hardswish". Without `residual` the gradient computes what the activation saw anew from
-    `input`, so that nothing but `input` is kept for it; with it the result is kept too. The numbers are those of the operators
-    one after the other.
+    (with `negative_slope`), "silu" and "hardswish". Without `residual`, the backward pass computes the argument of the
+    activation again from `input`, so that only `input` is kept in memory; with `residual` the result is kept too. The
+    numbers are the same as those of the separate operators.
 
     Shapes: those of `batch_norm`; `residual` has the shape of `input`. Dtypes: floating-point, the same for all.
-    Raises: ValueError for another `activation`; else what `batch_norm` raises.
+    Raises: ValueError for another `activation`, and what `batch_norm` raises.
 
     >>> import plait_core as pc, plait_nn.functional as F
     >>> F.batch_norm_activation(pc.tensor([[1.0], [3.0]]), None, None, training=True, eps=0.0).tolist()
@@ -298,7 +301,8 @@ native_batch_norm_activation = Operator(
     f"native_batch_norm_activation(Tensor input, Tensor? weight, Tensor? bias, float eps, {_ACTIVATION})"
     " -> (Tensor, Tensor, Tensor)",
     doc="""
-    `batch_norm_activation` of a batch: the result, and mean and biased variance of each channel. Those two pass no gradient on.
+    `batch_norm_activation` with the statistics of the batch: the result, and mean and biased variance of each channel. No
+    gradient flows through mean and variance.
     """,
     dtypes="floating",
     internal=True,
@@ -308,8 +312,8 @@ native_batch_norm_add_activation = Operator(
     "native_batch_norm_add_activation(Tensor input, Tensor residual, Tensor? weight, Tensor? bias, float eps,"
     f" {_ACTIVATION}) -> (Tensor, Tensor, Tensor)",
     doc="""
-    `native_batch_norm_activation` with `residual` added before the activation, which is "relu", "hardtanh" or "leaky_relu" with
-    a slope that isn't negative: its derivative follows from the result.
+    `native_batch_norm_activation` with `residual` added before the activation, which is "relu", "hardtanh" or "leaky_relu"
+    with a slope that is not negative: activations whose derivative follows from the result.
     """,
     dtypes="floating",
     internal=True,
@@ -319,8 +323,8 @@ batch_norm_activation_backward = Operator(
     "batch_norm_activation_backward(Tensor grad, Tensor input, Tensor mean, Tensor var, Tensor? weight, Tensor? bias,"
     f" float eps, {_ACTIVATION}) -> (Tensor, Tensor, Tensor)",
     doc="""
-    The derivative of `native_batch_norm_activation` by input, weight and bias: `batch_norm_backward` of what the activation
-    lets through of `grad`, where what it saw is computed anew.
+    The derivatives of `native_batch_norm_activation` with respect to input, weight and bias: `batch_norm_backward` of the
+    activation's gradient. The argument of the activation is computed again.
     """,
     dtypes="floating",
     internal=True,
@@ -330,7 +334,8 @@ batch_norm_add_activation_backward = Operator(
     "batch_norm_add_activation_backward(Tensor grad, Tensor made, Tensor input, Tensor mean, Tensor var, Tensor? weight,"
     f" float eps, {_ACTIVATION}) -> (Tensor, Tensor, Tensor, Tensor)",
     doc="""
-    The derivative of `native_batch_norm_add_activation` by input, weight, bias and residual, from its result, `made`.
+    The derivatives of `native_batch_norm_add_activation` with respect to input, weight, bias and residual; `made` is its
+    result.
     """,
     dtypes="floating",
     internal=True,

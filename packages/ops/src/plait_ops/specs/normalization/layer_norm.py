@@ -7,10 +7,10 @@ from plait_ops.words import check, numel, require, require_same, result, sizes
 layer_norm = Composite(
     "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor",
     doc="""
-    ``(input - mean) / sqrt(var + eps) * weight + bias``, mean and (biased) variance taken over the last
+    ``(input - mean) / sqrt(var + eps) * weight + bias``, with mean and (biased) variance over the last
     ``len(normalized_shape)`` dimensions (Ba et al. 2016).
 
-    Shapes: `input` (*, *normalized_shape), which is the result's; `weight` and `bias` normalized_shape.
+    Shapes: `input` and the result (*, *normalized_shape); `weight` and `bias` normalized_shape.
     Dtypes: floating-point, the same for all. Raises: ShapeError or DTypeError otherwise.
 
     >>> import plait_core as pc
@@ -23,8 +23,8 @@ native_layer_norm = Operator(
     "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps)"
     " -> (Tensor, Tensor, Tensor)",
     doc="""
-    `layer_norm` with what its derivative needs: the result, the mean and ``1 / sqrt(var + eps)``, both with 1 in place of
-    the normalised dimensions. Those two pass no gradient on.
+    `layer_norm` with what its derivative needs: the result, the mean and ``1 / sqrt(var + eps)``, both with size 1 in the
+    normalised dimensions. No gradient flows through the last two.
     """,
     dtypes="floating",
     internal=True,
@@ -34,8 +34,8 @@ layer_norm_backward = Operator(
     "layer_norm_backward(Tensor grad, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int[] normalized_shape)"
     " -> (Tensor, Tensor, Tensor)",
     doc="""
-    The derivative of `layer_norm` by input, weight and bias. With ``h = (input - mean) * rstd`` and ``a = grad * weight``
-    the first is ``rstd * (a - mean(a) - h * mean(a * h))``.
+    The derivatives of `layer_norm` with respect to input, weight and bias. With ``h = (input - mean) * rstd`` and ``a =
+    grad * weight`` the first is ``rstd * (a - mean(a) - h * mean(a * h))``.
     """,
     dtypes="floating",
     internal=True,
@@ -43,7 +43,7 @@ layer_norm_backward = Operator(
 )
 centre = Composite(
     "norm_centre(Tensor grad, Tensor normal, int[] dims) -> Tensor",
-    doc="``grad - mean(grad) - normal * mean(grad * normal)`` over `dims`: what normalising leaves of a gradient.",
+    doc="``grad - mean(grad) - normal * mean(grad * normal)`` over `dims`: the part of a gradient that passes through a normalisation.",
     dtypes="floating",
     internal=True,
 )

@@ -8,7 +8,7 @@ from plait_ops.words import result as made
 _DOC = """
     {formula}
 
-    Shape: that of `self`. Dtypes: floating-point dtypes; `dtype` is cast to first.
+    Shape: that of `self`. Dtypes: floating-point dtypes; with `dtype`, `self` is first cast to it.
     Raises: IndexError for a `dim` out of range, DTypeError for other dtypes.
 
     >>> import plait_core as pc
@@ -24,7 +24,7 @@ softmax = Operator(
         example="[0.5, 0.5]",
     ),
     dtypes="floating",
-    kernel="in[0] has the dtype of the result; `dim` is not wrapped; a 0-d input counts as one of shape (1,).",
+    kernel="in[0] has the dtype of the result; `dim` may be negative; a 0-d input counts as one of shape (1,).",
     variants="function method",
 )
 log_softmax = Operator(
@@ -148,7 +148,7 @@ softmin = Composite(
     doc="""
     ``softmax(-self)`` along `dim`.
 
-    Shape: that of `self`. Dtypes: floating; `dtype` is cast to first.
+    Shape: that of `self`. Dtypes: floating-point dtypes; with `dtype`, `self` is first cast to it.
 
     >>> import plait_core as pc, plait_nn.functional as F
     >>> F.softmin(pc.tensor([0.0, 0.0]), 0).tolist()

@@ -8,7 +8,8 @@ from plait_ops.words import conjugate
 add = Pointwise(
     "add(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
     doc="""
-    The sum ``self + alpha * other``; of bools, whether one of them is True. `alpha` must be whole for integers: TypeError.
+    The sum ``self + alpha * other``; of bools, whether one of them is True. For integers `alpha` must be a whole number,
+    else TypeError.
 
     >>> import plait_core as pc
     >>> pc.add(pc.tensor([1, 2]), 10).tolist()
@@ -21,7 +22,7 @@ add = Pointwise(
 sub = Pointwise(
     "sub(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
     doc="""
-    The difference ``self - alpha * other``. `alpha` must be whole for integers: TypeError.
+    The difference ``self - alpha * other``. For integers `alpha` must be a whole number, else TypeError.
 
     >>> import plait_core as pc
     >>> pc.sub(pc.tensor([10, 20]), pc.tensor([1, 2])).tolist()
@@ -137,8 +138,8 @@ def _(self, other, alpha):
 gcd = _divisors("gcd", "The greatest common divisor, never negative; ``gcd(0, 0)`` is 0.", "[4, 2]")
 lcm = _divisors(
     "lcm",
-    "The least common multiple, never negative; 0 where one is 0. Where it overflows, it wraps around, and the result is "
-    "the absolute value of that.",
+    "The least common multiple, never negative; 0 where one is 0. Where it overflows it wraps around, and the result is "
+    "the absolute value of the wrapped number.",
     "[24, 12]",
 )
 

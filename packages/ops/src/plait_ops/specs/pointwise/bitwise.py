@@ -20,18 +20,18 @@ def _binary(name, text, example, dtypes="integral"):
 
 bitwise_and = _binary(
     "bitwise_and",
-    "The bits set in both; of bools, whether both are True.",
+    "The bits that are set in both; of bools, whether both are True.",
     "[1, 2]",
 )
 bitwise_or = _binary(
     "bitwise_or",
-    "The bits set in one of them; of bools, whether one is True.",
+    "The bits that are set in at least one of the two; of bools, whether at least one is True.",
     "[7, 7]",
 )
-bitwise_xor = _binary("bitwise_xor", "The bits in which they differ.", "[6, 5]")
+bitwise_xor = _binary("bitwise_xor", "The bits in which the two differ.", "[6, 5]")
 left = _binary(
     "bitwise_left_shift",
-    "``self * 2 ** other``, wrapping around; 0 where `other` is negative or has no fewer than the bits of the dtype.",
+    "``self * 2 ** other``, wrapping around; 0 where `other` is negative, or is not less than the number of bits of the dtype.",
     "[40, 48]",
     "integer",
 )

@@ -75,7 +75,7 @@ def _(g, self, min, max):
 clamp = Composite(
     "clamp(Tensor self, Tensor|Scalar? min=None, Tensor|Scalar? max=None) -> Tensor",
     doc="""
-    ``minimum(maximum(self, min), max)``; a bound that is None does not bind. Where `min` is above `max` the result is `max`.
+    ``minimum(maximum(self, min), max)``; None means no bound. Where `min` is above `max` the result is `max`.
 
     Raises: ValueError if both bounds are None, ShapeError if shapes do not broadcast, DTypeError for bool.
 

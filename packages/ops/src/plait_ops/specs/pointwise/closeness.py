@@ -8,8 +8,8 @@ from plait_ops.words import check, float64, is_integral, to_dtype
 isclose = Composite(
     "isclose(Tensor self, Tensor other, float rtol=1e-5, float atol=1e-8, bool equal_nan=False) -> Tensor",
     doc="""
-    Whether ``abs(self - other) <= atol + rtol * abs(other)``, element by element. Infinities are close to
-    themselves alone, nan is close to nothing, or to nan with `equal_nan`.
+    Whether ``abs(self - other) <= atol + rtol * abs(other)``, element by element. An infinity is close only to itself. nan
+    is close to nothing; with `equal_nan` it is close to nan.
 
     Shapes: `self` and `other` broadcast. Dtypes: all dtypes; the result is bool.
     Raises: ShapeError if the shapes do not broadcast, ValueError for a negative tolerance.

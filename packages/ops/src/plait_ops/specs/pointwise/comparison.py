@@ -37,7 +37,7 @@ def _logical(name, text, example):
     return Pointwise(
         f"{name}(Tensor self, Tensor other) -> Tensor",
         doc=f"""
-    Whether {text}, element by element; what is not 0 counts as True.
+    Whether {text}, element by element; numbers other than 0 count as True.
 
     >>> import plait_core as pc
     >>> pc.{name}(pc.tensor([True, True, False]), pc.tensor([True, False, False])).tolist()
@@ -49,7 +49,7 @@ def _logical(name, text, example):
     )
 
 
-logical_and = _logical("logical_and", "both are true", "[True, False, False]")
+logical_and = _logical("logical_and", "both are True", "[True, False, False]")
 logical_or = _logical("logical_or", "one of them is true", "[True, True, False]")
 logical_xor = _logical("logical_xor", "exactly one of them is true", "[False, True, False]")
 

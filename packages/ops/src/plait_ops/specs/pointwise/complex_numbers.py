@@ -37,7 +37,7 @@ real_ = View(
     doc="""
     The real parts, as a view of the same memory; of a real tensor, the tensor itself. ``x.real`` is the same.
 
-    Shape: that of `self`. Dtypes: all; of complex64 float32, of complex128 float64.
+    Shape: that of `self`. Dtypes: all; complex64 gives float32, complex128 float64.
 
     >>> import plait_core as pc
     >>> pc.real(pc.tensor([1 + 2j, 3 - 4j])).tolist()
@@ -50,7 +50,7 @@ imag = View(
     The imaginary parts, as a view of the same memory. ``x.imag`` is the same.
 
     Shape: that of `self`. Dtypes: complex64 gives float32, complex128 float64.
-    Raises: DTypeError for real dtypes, which have no imaginary part to look at.
+    Raises: DTypeError for real dtypes, which have no imaginary part.
 
     >>> import plait_core as pc
     >>> pc.imag(pc.tensor([1 + 2j, 3 - 4j])).tolist()
@@ -197,7 +197,7 @@ def _(abs, angle):
 conj_ = Pointwise(
     "conj(Tensor self) -> Tensor",
     doc="""
-    The conjugate: imaginary parts with the other sign. It is computed; no tensor is conjugated lazily.
+    The complex conjugate: the sign of the imaginary part is changed. It is computed at once; plait has no lazy conjugates.
 
     >>> import plait_core as pc
     >>> pc.conj(pc.tensor([1 + 2j])).tolist()
@@ -210,7 +210,8 @@ conj_ = Pointwise(
 conj_physical = Composite(
     "conj_physical(Tensor self) -> Tensor",
     doc="""
-    `conj` under the name for conjugates that are computed at once, which all are here.
+    Another name of `conj`; in PyTorch `conj_physical` is computed at once and `conj` is lazy, here both are computed at
+    once.
 
     >>> import plait_core as pc
     >>> pc.conj_physical(pc.tensor([1 + 2j])).tolist()
@@ -223,8 +224,8 @@ conj_physical = Composite(
 angle = Pointwise(
     "angle(Tensor self) -> Tensor",
     doc="""
-    The angle in the complex plane, in radians from -pi to pi: ``atan2(imag, real)``. That of a real number is 0, or pi
-    if it is negative; nan for nan.
+    The angle in the complex plane, in radians from -pi to pi: ``atan2(imag, real)``. For a real number it is 0, or pi if
+    the number is negative; nan for nan.
 
     >>> import plait_core as pc
     >>> pc.angle(pc.tensor([1 + 0j, 0j])).tolist()

@@ -8,7 +8,7 @@ from plait_ops.words import check, conjugate
 true_divide = Pointwise(
     "true_divide(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     doc="""
-    The quotient ``self / other``, never of integers: they become float32. Division by 0 gives inf or nan.
+    The quotient ``self / other``. Integers are first cast to float32. Division by 0 gives inf or nan.
 
     >>> import plait_core as pc
     >>> pc.true_divide(pc.tensor([1.0, 2.0]), 2).tolist()
@@ -46,8 +46,8 @@ floor_divide = Pointwise(
 remainder = Pointwise(
     "remainder(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     doc="""
-    What floor division leaves: ``self - other * floor_divide(self, other)``, with the sign of `other`; Python's ``%``.
-    An integer modulo 0 is 0.
+    The remainder of floor division: ``self - other * floor_divide(self, other)``. It has the sign of `other`, as Python's
+    ``%``. An integer modulo 0 is 0.
 
     >>> import plait_core as pc
     >>> pc.remainder(pc.tensor([-3, 3]), 2).tolist()
@@ -59,7 +59,7 @@ remainder = Pointwise(
 fmod = Pointwise(
     "fmod(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     doc="""
-    What truncating division leaves, with the sign of `self`; C's ``fmod``. An integer modulo 0 is 0.
+    The remainder of truncating division. It has the sign of `self`, as C's ``fmod``. An integer modulo 0 is 0.
 
     >>> import plait_core as pc
     >>> pc.fmod(pc.tensor([-3, 3]), 2).tolist()
@@ -106,8 +106,8 @@ def _(g, self, other):
 div = Composite(
     "div(Tensor|Scalar self, Tensor|Scalar other, *, str? rounding_mode=None) -> Tensor",
     doc="""
-    The quotient ``self / other``: of integers too a float32 one, unless `rounding_mode` is ``"floor"`` (rounded down) or
-    ``"trunc"`` (towards 0), which keep the promoted dtype.
+    The quotient ``self / other``. For integers too it is float32, unless `rounding_mode` is ``"floor"`` (rounded down) or
+    ``"trunc"`` (rounded towards 0): these keep the promoted dtype.
 
     Raises: ShapeError if the shapes do not broadcast, ValueError for another `rounding_mode`.
 

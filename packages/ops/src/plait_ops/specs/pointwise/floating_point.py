@@ -55,7 +55,8 @@ def _(g):
 half_nextafter_ = Composite(
     "half_nextafter(Tensor self, Tensor other, int digits, int least, float largest) -> Tensor",
     doc="""
-    `nextafter` in float64, of numbers with so many binary `digits`, multiples of ``2 ** least``, up to `largest`.
+    `nextafter` for float16 and bfloat16, computed in float64: their numbers have `digits` binary digits, are multiples of
+    ``2 ** least``, and are at most `largest`.
     """,
     internal=True,
     dtypes="floating",
@@ -80,9 +81,9 @@ def _(self, other, digits, least, largest):
 nextafter = Composite(
     "nextafter(Tensor self, Tensor other) -> Tensor",
     doc="""
-    The next number that the dtype has after `self` on the way to `other`.
+    The number next to `self`, among those that the dtype can hold, in the direction of `other`.
 
-    Shapes: both broadcast. Dtypes: floating-point ones; DTypeError for others.
+    Shapes: both broadcast. Dtypes: floating-point dtypes. Raises: DTypeError for other dtypes.
 
     >>> import plait_core as pc
     >>> pc.nextafter(pc.tensor([0.0]), pc.tensor([1.0])).item() > 0
@@ -111,7 +112,8 @@ ldexp = Composite(
     doc="""
     ``self * 2 ** other``, computed in float64.
 
-    Shapes: both broadcast. Dtypes: the common one; the default dtype for two of integers.
+    Shapes: both broadcast. Dtypes: the result has the dtype to which both promote, or the default dtype if both hold
+    integers.
 
     >>> import plait_core as pc
     >>> pc.ldexp(pc.tensor([1.5]), pc.tensor([2])).tolist()
@@ -160,8 +162,8 @@ def _(g):
 frexp = Composite(
     "frexp(Tensor self) -> (Tensor, Tensor)",
     doc="""
-    Mantissa and exponent: ``self = mantissa * 2 ** exponent`` with mantissas of magnitude in [0.5, 1) and int32 exponents.
-    0, infinity and nan are their own mantissas, with exponent 0.
+    Mantissa and exponent: ``self = mantissa * 2 ** exponent``. The magnitude of the mantissa is in [0.5, 1), the exponent
+    is int32. For 0, infinity and nan the mantissa is the number itself and the exponent is 0.
 
     Shapes: those of `self`. Dtypes: floating; DTypeError for others.
 

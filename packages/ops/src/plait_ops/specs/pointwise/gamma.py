@@ -44,7 +44,7 @@ def _(g, self):
 
 polygamma_elements = Pointwise(
     "polygamma_elements(Tensor self, int n=1) -> Tensor",
-    doc="`polygamma` with its arguments in the order that kernels want.",
+    doc="`polygamma` with the tensor as first argument.",
     promote="float",
     internal=True,
     domain=(0.3, 3),
@@ -59,9 +59,9 @@ def _(g, self, n):
 polygamma = Composite(
     "polygamma(Tensor self, int n) -> Tensor",
     doc="""
-    The n-th derivative of `digamma`; also as ``polygamma(n, self)``.
+    The n-th derivative of `digamma`. ``polygamma(n, self)`` is the same.
 
-    Shape: that of `self`. Dtypes: floating; integers and bool become the default dtype.
+    Shape: that of `self`. Dtypes: floating-point dtypes; integers and bool give the default dtype.
     Raises: ValueError if `n` is negative.
 
     >>> import plait_core as pc
@@ -75,7 +75,7 @@ polygamma = Composite(
 )
 polygamma_n = Composite(
     "polygamma.n(int n, Tensor self) -> Tensor",
-    doc="`polygamma` with its arguments the other way round.",
+    doc="`polygamma` with `n` as first argument.",
 )
 
 
@@ -92,7 +92,7 @@ mvlgamma = Composite(
     The logarithm of the multivariate gamma function of dimension `p`:
     ``p * (p - 1) / 4 * log(pi) + sum(lgamma(self - i / 2) for i in range(p))``.
 
-    Shape: that of `self`. Dtypes: floating; integers and bool become the default dtype.
+    Shape: that of `self`. Dtypes: floating-point dtypes; integers and bool give the default dtype.
     Raises: ValueError unless `p` is in [1, 10000].
 
     >>> import plait_core as pc

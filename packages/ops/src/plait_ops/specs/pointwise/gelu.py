@@ -14,7 +14,7 @@ GELU_CUBE = 0.044715
 
 gelu_erf = Pointwise(
     "gelu_erf(Tensor self) -> Tensor",
-    doc="`gelu` by its definition.",
+    doc="`gelu` computed with the error function.",
     dtypes="floating",
     scalar="gelu",
     internal=True,
@@ -40,8 +40,8 @@ gelu_tanh_backward = Pointwise(
 gelu = Composite(
     'gelu(Tensor self, *, str approximate="none") -> Tensor',
     doc="""
-    ``self * P(self)`` with the normal distribution function ``P(x) = (1 + erf(x / sqrt(2))) / 2`` (Hendrycks and Gimpel 2016).
-    `approximate` "tanh" computes ``self / 2 * (1 + tanh(sqrt(2 / pi) * (self + 0.044715 * self ** 3)))``.
+    ``self * P(self)`` with the normal distribution function ``P(x) = (1 + erf(x / sqrt(2))) / 2`` (Hendrycks and Gimpel
+    2016). With `approximate` "tanh" it is ``self / 2 * (1 + tanh(sqrt(2 / pi) * (self + 0.044715 * self ** 3)))``.
 
     Shape: the result has the shape of `self`.
     Dtypes: floating-point dtypes.

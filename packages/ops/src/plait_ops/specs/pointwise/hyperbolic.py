@@ -14,7 +14,7 @@ asinh = float_function(
 )
 acosh = float_function(
     "acosh",
-    "The number from 0 on whose hyperbolic cosine is `self`; nan below 1.",
+    "The number, 0 or larger, whose hyperbolic cosine is `self`; nan below 1.",
     1.0,
     0.0,
     (1.2, 9.0),

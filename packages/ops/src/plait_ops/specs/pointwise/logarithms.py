@@ -25,7 +25,7 @@ def _log_sum(name, text, value, dtypes="floating"):
     operator = Pointwise(
         f"{name}(Tensor self, Tensor other) -> Tensor",
         doc=f"""
-    {text} Nothing overflows on the way.
+    {text} Intermediate results do not overflow.
 
     >>> import plait_core as pc
     >>> round(pc.{name}(pc.tensor([1000.0]), pc.tensor([1000.0])).item(), 2)
@@ -68,7 +68,7 @@ def _times_log(name, text, example, variants="function"):
     operator = Pointwise(
         f"{name}(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
         doc=f"""
-    {text}, which is 0 where `self` is 0 unless `other` is nan.
+    {text}, which is 0 where `self` is 0, unless `other` is nan.
 
     >>> import plait_core as pc
     >>> pc.{public}(pc.tensor([0.0, 2.0]), {example}).tolist()
@@ -129,7 +129,7 @@ inverse_sigmoid = Composite(
     ``log(self / (1 - self))``, the inverse of `sigmoid`: infinite at 0 and 1, nan outside. With `eps`, `self` is first clamped
     to [eps, 1 - eps].
 
-    Shape: that of `self`. Dtypes: floating; integers and bool become the default dtype.
+    Shape: that of `self`. Dtypes: floating-point dtypes; integers and bool give the default dtype.
 
     >>> import plait_core as pc
     >>> pc.logit(pc.tensor([0.5, 1.0])).tolist()

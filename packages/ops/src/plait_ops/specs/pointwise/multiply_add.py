@@ -7,7 +7,7 @@ from plait_ops.words import conjugate, is_tensor
 lerp = Pointwise(
     "lerp(Tensor self, Tensor end, Tensor|Scalar weight) -> Tensor",
     doc="""
-    ``self + weight * (end - self)``: `self` for weight 0, `end` for weight 1, both exactly.
+    ``self + weight * (end - self)``. It is exactly `self` for weight 0 and exactly `end` for weight 1.
 
     >>> import plait_core as pc
     >>> pc.lerp(pc.tensor([0.0]), pc.tensor([10.0]), 0.25).tolist()

@@ -15,7 +15,7 @@ isneginf = predicate("isneginf", "Whether an element is -inf.", "[True, False]")
 
 replace_nonfinite = Pointwise(
     "replace_nonfinite(Tensor self, float nan=0, float posinf=0, float neginf=0) -> Tensor",
-    doc="`self` with these numbers in the place of nan, inf and -inf: a part of `nan_to_num`.",
+    doc="`self` with the given numbers in place of nan, inf and -inf: a part of `nan_to_num`.",
     internal=True,
     dtypes="floating",
 )
@@ -29,11 +29,11 @@ def _(g, self):
 nan_to_num = Composite(
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
     doc="""
-    `self` with numbers in the place of nan (default: 0), inf (default: the largest number of the dtype) and -inf (default: the
+    `self` with numbers in place of nan (default: 0), inf (default: the largest number of the dtype) and -inf (default: the
     lowest).
 
-    Shape: that of `self`. Dtypes: floating and complex ones, whose parts are replaced; integers and bool have nothing to
-    replace.
+    Shape: that of `self`. Dtypes: floating and complex dtypes (real and imaginary parts are replaced separately); integers
+    and bool are returned as they are.
 
     >>> import plait_core as pc
     >>> pc.nan_to_num(pc.tensor([float("nan"), float("inf"), 1.0]), posinf=2.0).tolist()

@@ -6,7 +6,7 @@ from plait_ops.spec import Pointwise
 maximum = Pointwise(
     "maximum(Tensor self, Tensor other) -> Tensor",
     doc="""
-    The larger of each pair; nan if one is nan.
+    The larger element of each pair; nan if one of the two is nan.
 
     >>> import plait_core as pc
     >>> pc.maximum(pc.tensor([1, 5]), pc.tensor([3, 4])).tolist()
@@ -18,7 +18,7 @@ maximum = Pointwise(
 minimum = Pointwise(
     "minimum(Tensor self, Tensor other) -> Tensor",
     doc="""
-    The smaller of each pair; nan if one is nan.
+    The smaller element of each pair; nan if one of the two is nan.
 
     >>> import plait_core as pc
     >>> pc.minimum(pc.tensor([1, 5]), pc.tensor([3, 4])).tolist()
@@ -30,7 +30,7 @@ minimum = Pointwise(
 fmax = Pointwise(
     "fmax(Tensor self, Tensor other) -> Tensor",
     doc="""
-    The larger of each pair; where one is nan, the other.
+    The larger element of each pair; where one is nan, the other one.
 
     >>> import plait_core as pc
     >>> pc.fmax(pc.tensor([1.0, pc.nan]), pc.tensor([3.0, 4.0])).tolist()
@@ -42,7 +42,7 @@ fmax = Pointwise(
 fmin = Pointwise(
     "fmin(Tensor self, Tensor other) -> Tensor",
     doc="""
-    The smaller of each pair; where one is nan, the other.
+    The smaller element of each pair; where one is nan, the other one.
 
     >>> import plait_core as pc
     >>> pc.fmin(pc.tensor([1.0, pc.nan]), pc.tensor([3.0, 4.0])).tolist()

@@ -7,25 +7,25 @@ from plait_ops.words import check, require
 
 floor = function_of_one(
     "floor",
-    "The largest whole number that is not above.",
+    "The largest whole number that is not larger than `self`.",
     "[-2.0, 2.0]",
     "numeric",
 )
 ceil = function_of_one(
     "ceil",
-    "The smallest whole number that is not below.",
+    "The smallest whole number that is not smaller than `self`.",
     "[-1.0, 3.0]",
     "numeric",
 )
 round_ = function_of_one(
     "round",
-    "The nearest whole number; of two, the even one.",
+    "The nearest whole number; halfway between two, the even one.",
     "[-2.0, 2.0]",
     "numeric",
 )
 trunc = function_of_one(
     "trunc",
-    "The whole number without the fraction.",
+    "`self` without its fraction: rounded towards 0.",
     "[-1.0, 2.0]",
     "numeric",
 )
@@ -56,7 +56,8 @@ def _rounding(name, public, text, variants="function"):
         doc=f"""
     {text}
 
-    Shape: that of `self`. Dtypes: floating; with 0 decimals integers too. Raises: ValueError for |decimals| above 300.
+    Shape: that of `self`. Dtypes: floating-point dtypes; with ``decimals=0`` integers too. Raises: ValueError if the
+    magnitude of `decimals` is above 300.
 
     >>> import plait_core as pc
     >>> pc.{public}(pc.tensor([1.375, 250.0], dtype=pc.float64), decimals=2).tolist()
@@ -72,14 +73,14 @@ def _rounding(name, public, text, variants="function"):
 decimals_ = _rounding(
     "round.decimals(Tensor self, *, int decimals) -> Tensor",
     "round",
-    "The nearest number with that many `decimals`: ``round(self * 10 ** decimals) / 10 ** decimals``; below 0, a multiple of"
+    "The nearest number with `decimals` decimal places: ``round(self * 10 ** decimals) / 10 ** decimals``. For negative `decimals`, the nearest multiple of"
     " ``10 ** -decimals``.",
     variants="function function_ method",
 )
 special_round = _rounding(
     "special_round(Tensor self, *, int decimals=0) -> Tensor",
     "special.round",
-    "The nearest number with that many `decimals`; see `round`.",
+    "The nearest number with `decimals` decimal places; see `round`.",
 )
 
 

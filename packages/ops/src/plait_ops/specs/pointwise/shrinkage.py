@@ -17,7 +17,7 @@ from plait_ops.words import check, require, wrap_dim
 
 threshold_elements = Pointwise(
     "threshold_elements(Tensor self, Scalar threshold=0, Scalar value=0) -> Tensor",
-    doc="`threshold` with a default for each number.",
+    doc="`threshold` with default values for its numbers.",
     dtypes="numeric",
     internal=True,
     scalar="threshold",
@@ -52,7 +52,7 @@ threshold_backward = Pointwise(
 )
 shrink_backward = Pointwise(
     "shrink_backward(Tensor grad, Tensor self, float lambd=0.5) -> Tensor",
-    doc="0 where the magnitude of `self` is up to `lambd`, `grad` elsewhere: the derivative of `hardshrink` and `softshrink`.",
+    doc="0 where the magnitude of `self` is at most `lambd`, `grad` elsewhere: the derivative of `hardshrink` and `softshrink`.",
     dtypes="floating",
     internal=True,
 )
@@ -109,14 +109,14 @@ hardshrink = _shrink(
 )
 softshrink = _shrink(
     "softshrink",
-    "`self` moved towards 0 by `lambd`, and 0 where that would cross it.",
+    "`self` moved towards 0 by `lambd`, and 0 where its magnitude is at most `lambd`.",
     "[-1.5, 0.0, 0.5]",
 )
 
 
 prelu_elements = Pointwise(
     "prelu_elements(Tensor self, Tensor weight) -> Tensor",
-    doc="`self` above 0, ``weight * self`` elsewhere: `prelu` with a weight that broadcasts.",
+    doc="`self` where it is above 0, ``weight * self`` elsewhere: `prelu` with a weight that broadcasts.",
     dtypes="floating",
     internal=True,
 )
@@ -135,7 +135,8 @@ def _(g, self):
 prelu = Composite(
     "prelu(Tensor self, Tensor weight) -> Tensor",
     doc="""
-    `self` above 0, ``weight * self`` elsewhere (He et al. 2015), with one weight, or one for each channel of dimension 1.
+    `self` where it is above 0, ``weight * self`` elsewhere (He et al. 2015). There is one weight for all elements, or one
+    for each channel, which is dimension 1.
 
     Shapes: `weight` has 1 element or as many as dimension 1 of `self`; the result has the shape of `self`. Dtypes: floating.
     Raises: ShapeError for other shapes.
@@ -170,8 +171,8 @@ rrelu = Composite(
     "rrelu(Tensor self, float lower=0.125, float upper=0.3333333333333333, bool training=False, *, "
     "Generator? generator=None) -> Tensor",
     doc="""
-    `self` above 0; elsewhere `self` times a slope, which is drawn uniformly from [lower, upper) for each element while
-    `training` and is their mean otherwise (Xu et al. 2015).
+    `self` where it is above 0; elsewhere `self` times a slope (Xu et al. 2015). With `training` the slope is drawn
+    uniformly from [lower, upper) for each element; else it is the mean of `lower` and `upper`.
 
     Shape: that of `self`. Dtypes: floating. Raises: ValueError if `lower` is above `upper`.
 
@@ -204,7 +205,7 @@ glu = Composite(
     The gated linear unit ``a * sigmoid(b)``, where `a` and `b` are the halves of `self` along `dim` (Dauphin et al. 2017).
 
     Shape: that of `self` with half of `dim`. Dtypes: floating.
-    Raises: IndexError for a bad `dim`, ShapeError if its size is odd or `self` is 0-d.
+    Raises: IndexError for a `dim` out of range, ShapeError if the size of `dim` is odd or `self` is 0-d.
 
     >>> import plait_core as pc, plait_nn.functional as F
     >>> F.glu(pc.tensor([4.0, 0.0])).tolist()

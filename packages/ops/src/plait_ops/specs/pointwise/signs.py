@@ -9,7 +9,7 @@ from plait_ops.words import is_complex
 
 signbit = predicate(
     "signbit",
-    "Whether the sign is set: of numbers below 0 and of -0.",
+    "Whether the sign bit is set: True for numbers below 0 and for -0.0.",
     "[True, False]",
 )
 
@@ -17,7 +17,7 @@ signbit = predicate(
 heaviside = Pointwise(
     "heaviside(Tensor self, Tensor values) -> Tensor",
     doc="""
-    The step function: 0 where `self` is below 0 or nan, 1 above, `values` at 0.
+    The step function: 0 where `self` is below 0 or nan, 1 where it is above 0, and `values` where it is 0.
 
     >>> import plait_core as pc
     >>> pc.heaviside(pc.tensor([-2.0, 0.0, 3.0]), pc.tensor([0.5])).tolist()
@@ -72,7 +72,7 @@ def _(self):
 copysign = Pointwise(
     "copysign(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     doc="""
-    The magnitude of `self` with the sign of `other` (that of -0.0 counts).
+    The magnitude of `self` with the sign of `other`; the sign of -0.0 counts.
 
     >>> import plait_core as pc
     >>> pc.copysign(pc.tensor([1.0, 2.0]), -1.0).tolist()

@@ -12,7 +12,7 @@ tan = float_function(
 )
 asin = float_function(
     "asin",
-    "The angle from -pi/2 to pi/2 whose sine is `self`; nan outside [-1, 1].",
+    "The angle between -pi/2 and pi/2 whose sine is `self`; nan outside [-1, 1].",
     0.0,
     0.0,
     (-0.9, 0.9),
@@ -20,7 +20,7 @@ asin = float_function(
 )
 acos = float_function(
     "acos",
-    "The angle from 0 to pi whose cosine is `self`; nan outside [-1, 1].",
+    "The angle between 0 and pi whose cosine is `self`; nan outside [-1, 1].",
     1.0,
     0.0,
     (-0.9, 0.9),
@@ -28,7 +28,7 @@ acos = float_function(
 )
 atan = float_function(
     "atan",
-    "The angle from -pi/2 to pi/2 whose tangent is `self`.",
+    "The angle between -pi/2 and pi/2 whose tangent is `self`.",
     0.0,
     0.0,
     variants="function function_ method",
@@ -77,7 +77,7 @@ sinc = float_function(
 )
 deg2rad = float_function(
     "deg2rad",
-    "An angle in degrees, in radians: ``self * pi / 180``.",
+    "Angles in degrees, converted to radians: ``self * pi / 180``.",
     0.0,
     0.0,
     dtypes="all",
@@ -85,7 +85,7 @@ deg2rad = float_function(
 )
 rad2deg = float_function(
     "rad2deg",
-    "An angle in radians, in degrees: ``self * 180 / pi``.",
+    "Angles in radians, converted to degrees: ``self * 180 / pi``.",
     0.0,
     0.0,
     dtypes="all",
@@ -127,7 +127,7 @@ atan2 = Pointwise(
 hypot = Pointwise(
     "hypot(Tensor self, Tensor other) -> Tensor",
     doc="""
-    ``sqrt(self ** 2 + other ** 2)`` without overflow on the way.
+    ``sqrt(self ** 2 + other ** 2)``; intermediate results do not overflow.
 
     >>> import plait_core as pc
     >>> pc.hypot(pc.tensor([3.0]), pc.tensor([4.0])).tolist()

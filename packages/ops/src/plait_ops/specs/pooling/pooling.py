@@ -36,8 +36,8 @@ max_pool2d_with_indices = Operator(
     "max_pool2d_with_indices(Tensor input, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, int[2] dilation=1, "
     "bool ceil_mode=False) -> (Tensor, Tensor)",
     doc="""
-    `max_pool2d`, and where each largest element is: its place ``y * w + x`` in the image, as int64; -1 where a dilated window
-    sees nothing of the image, whose value is the least of the dtype and which gets no gradient.
+    `max_pool2d`, and the place of each largest element in the image, ``y * w + x``, as int64. A dilated window may lie
+    wholly outside of the image: its place is -1, its value is the lowest of the dtype, and it gets no gradient.
 
     >>> import plait_core as pc, plait_nn.functional as F
     >>> F.max_pool2d_with_indices(pc.arange(4.0).reshape(1, 1, 2, 2), 2)[1].item()
@@ -148,7 +148,8 @@ max_pool2d = Composite(
     "max_pool2d(Tensor input, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, int[2] dilation=1, "
     "bool ceil_mode=False) -> Tensor",
     doc="""
-    The largest element in each window of an image; what lies outside does not count. `stride` None is `kernel_size`.
+    The largest element in each window of an image; places outside of the image are ignored. `stride` None means
+    `kernel_size`.
 
     Shapes: (n, c, h, w) or (c, h, w); ``oh = (h + 2 * ph - dh * (kh - 1) - 1) // sh + 1``, rounded up with `ceil_mode` if the
     last window begins inside the image or its left padding. Dtypes: integers and floating-point dtypes.
@@ -172,8 +173,8 @@ native_max_pool2d = Operator(
     "native_max_pool2d(Tensor input, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, int[2] dilation=1, "
     "bool ceil_mode=False) -> (Tensor, Tensor)",
     doc="""
-    `max_pool2d` with windows of at most 255 elements, and the number ``y * kw + x`` of each largest element within its window,
-    as uint8; 255 where a window sees nothing of the image.
+    `max_pool2d` with windows of at most 255 elements, and the number ``y * kw + x`` of each largest element within its
+    window, as uint8; 255 where a window lies wholly outside of the image.
     """,
     dtypes="numeric",
     internal=True,
@@ -182,7 +183,7 @@ native_max_pool2d = Operator(
 native_max_pool2d_backward = Operator(
     "native_max_pool2d_backward(Tensor grad, Tensor numbers, int[] size, int[2] kernel_size, int[2] stride, int[2] padding, "
     "int[2] dilation) -> Tensor",
-    doc="The derivative of `native_max_pool2d` for an input of shape `size`.",
+    doc="The derivative of `native_max_pool2d` with respect to its input, which has shape `size`.",
     dtypes="floating",
     internal=True,
     kernel="optional; in[1] is uint8 of the shape of in[0], as native_max_pool2d gave it; windows that overlap are added up.",
@@ -288,8 +289,9 @@ avg_pool2d = Operator(
     "avg_pool2d(Tensor input, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, bool ceil_mode=False, "
     "bool count_include_pad=True) -> Tensor",
     doc="""
-    The mean of each window of an image; what lies outside is 0 and counts unless `count_include_pad` is False. `stride` None
-    is `kernel_size`. Shapes and errors are those of `max_pool2d`. Dtypes: floating-point dtypes.
+    The mean of each window of an image. Places of the padding are 0; they count as elements of the window unless
+    `count_include_pad` is False. `stride` None means `kernel_size`. Shapes and errors are those of `max_pool2d`. Dtypes:
+    floating-point dtypes.
 
     >>> import plait_core as pc, plait_nn.functional as F
     >>> F.avg_pool2d(pc.arange(16.0).reshape(1, 1, 4, 4), 2).tolist()
@@ -302,7 +304,7 @@ avg_pool2d = Operator(
 avg_pool2d_backward = Operator(
     "avg_pool2d_backward(Tensor grad, int[] size, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, "
     "bool count_include_pad) -> Tensor",
-    doc="The derivative of `avg_pool2d` for an input of shape `size`.",
+    doc="The derivative of `avg_pool2d` with respect to its input, which has shape `size`.",
     kernel="in[0] has the shape of the result of `avg_pool2d`, of 3 or 4 dimensions, any strides; the others are its arguments; every element of the result is written; windows that overlap are added up.",
     dtypes="floating",
     internal=True,
@@ -362,11 +364,11 @@ adaptive_avg_pool2d = Composite(
     "adaptive_avg_pool2d(Tensor input, int[2] output_size) -> Tensor",
     doc="""
     Means over windows chosen so that the result has `output_size`: row i is the mean of the rows from
-    ``floor(i * h / oh)`` to ``ceil((i + 1) * h / oh)``, and so for columns.
+    ``floor(i * h / oh)`` to ``ceil((i + 1) * h / oh)``, and the same for columns.
 
     Shapes: (n, c, h, w) or (c, h, w). Dtypes: floating-point dtypes.
-    Raises: ShapeError for other shapes, ValueError if `output_size` holds numbers below 0, or above 65536
-    where windows have several sizes.
+    Raises: ShapeError for other shapes, ValueError if `output_size` holds numbers below 0, or numbers above 65536 if
+    windows differ in size.
 
     >>> import plait_core as pc, plait_nn.functional as F
     >>> F.adaptive_avg_pool2d(pc.arange(16.0).reshape(1, 1, 4, 4), 1).tolist()

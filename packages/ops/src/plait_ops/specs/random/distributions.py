@@ -20,13 +20,13 @@ def _fill(name, arguments, text, example, dtypes="floating"):
         doc=f"""
     {text} Returns `self`.
 
-    Raises: DTypeError for other dtypes, ValueError for parameters that make no distribution.
+    Raises: DTypeError for other dtypes, ValueError for parameters outside the range that the distribution allows.
 
     >>> import plait_core as pc
     >>> {example}
     True
     """,
-        kernel="writes in[0], which has any strides and no two elements in one place, and reads nothing of it; the generator is the last argument, None for the default one.",
+        kernel="writes in[0], which has any strides and no two elements in one place, and reads nothing of it; the generator is the last argument, None is the default one.",
         random=True,
         dtypes=dtypes,
         variants="method",
@@ -61,7 +61,7 @@ normal_logarithm = _fill(
 geometric = _fill(
     "geometric_",
     ", float p",
-    "Write how many trials of probability `p` it takes to the first success: k with probability ``(1 - p) ** (k - 1) * p``.",
+    "Write numbers drawn from the geometric distribution, the number of trials of probability `p` up to and including the first success: k with probability ``(1 - p) ** (k - 1) * p``.",
     "bool((pc.zeros(100).geometric_(0.5) >= 1).all())",
     "all",
 )
@@ -98,8 +98,8 @@ def _(self, p):
 random_ = _fill(
     "random_",
     "",
-    "Write whole numbers drawn uniformly from 0 to the largest of the dtype; of a floating dtype, to the largest up to which it"
-    " holds all of them.",
+    "Write whole numbers drawn uniformly from 0 to the largest number of the dtype; for a floating-point dtype, to the largest n"
+    " such that the dtype holds all whole numbers up to n.",
     "bool((pc.zeros(100, dtype=pc.int8).random_() >= 0).all())",
     "all",
 )
@@ -113,7 +113,7 @@ random_to = _fill(
 random_from = _fill(
     "random_.from",
     ", int low|from, int? high|to",
-    "Write whole numbers drawn uniformly from [low, high); `high` None: up to the largest of the dtype.",
+    "Write whole numbers drawn uniformly from [low, high); `high` None: up to the largest number of the dtype.",
     "bool((pc.zeros(100).random_(2, 5) >= 2).all())",
     "all",
 )

@@ -18,7 +18,7 @@ native_dropout = Operator(
     """,
     random=True,
     dtypes="floating",
-    kernel="with p = 1 all is 0.",
+    kernel="with p = 1 all elements are 0.",
 )
 
 
@@ -49,7 +49,8 @@ def _(g0, result1, p):
 dropout = Composite(
     "dropout(Tensor input, float p=0.5, bool training=True) -> Tensor",
     doc="""
-    While `training`: `input` with each element set to 0 with probability `p` and the others divided by ``1 - p``; else `input`.
+    With `training`, `input` with each element set to 0 with probability `p` and the others divided by ``1 - p``; without
+    it, `input`.
 
     Raises: ValueError unless `p` is in [0, 1], DTypeError for dtypes that are not floating-point.
 

@@ -29,7 +29,7 @@ def _draw(name, text):
     operator = Operator(
         f"{name}(int[]* size, *, Generator? generator=None, dtype? dtype=None, device? device=None) -> Tensor",
         doc=f"""
-    {text} `dtype` None is the default dtype; `generator` None is the default one.
+    {text} `dtype` None is the default dtype, `generator` None the default generator.
 
     {_SIZE_ERRORS}
 
@@ -37,7 +37,7 @@ def _draw(name, text):
     >>> tuple(pc.{name}(2, 3).shape)
     (2, 3)
     """,
-        kernel="optional: it runs as other operators where there is none; the result is in C order, floating or complex.",
+        kernel="optional: without a kernel other operators compute it; the result is in C order, floating or complex.",
         random=True,
         dtypes="floating",
     )
@@ -73,13 +73,13 @@ def _like(name, text):
         f"{name}(Tensor self, *, Generator? generator=None, dtype? dtype=None, device? device=None, "
         'str memory_format="preserve_format") -> Tensor',
         doc=f"""
-    `{text}` of the shape of `self`. `dtype` and `device` None are those of `self`.
+    `{text}` of the shape of `self`. `dtype` and `device` None mean those of `self`.
 
     >>> import plait_core as pc
     >>> tuple(pc.{name}(pc.zeros(2)).shape)
     (2,)
     """,
-        kernel="optional: it runs as other operators where there is none; the result is dense, in the order of dimensions that `memory_format` names, floating or complex; in[0] is not read.",
+        kernel="optional: without a kernel other operators compute it; the result is dense, in the order of dimensions that `memory_format` names, floating or complex; in[0] is not read.",
         random=True,
         dtypes="floating",
     )
@@ -139,7 +139,7 @@ randint_high = Operator(
     >>> pc.randint(1, (2,)).tolist()
     [0, 0]
     """,
-    kernel="optional: it runs as other operators where there is none; numbers are drawn in int64 and cast.",
+    kernel="optional: without a kernel other operators compute it; numbers are drawn in int64 and cast.",
     random=True,
 )
 
@@ -187,13 +187,14 @@ randperm = Operator(
     doc="""
     The numbers 0 to n - 1 in random order, each order equally likely.
 
-    Raises: ShapeError if `n` is negative, ValueError if its numbers do not fit in `dtype`, DTypeError for bool and complex.
+    Raises: ShapeError if `n` is negative, ValueError if its numbers do not fit in `dtype`, DTypeError for bool and complex
+    dtypes.
 
     >>> import plait_core as pc
     >>> pc.randperm(4).sort()[0].tolist()
     [0, 1, 2, 3]
     """,
-    kernel="the result is in C order, of any dtype that holds the numbers but bool and complex; the generator is in[1], None for the default one.",
+    kernel="the result is in C order, of any dtype that holds the numbers, except bool and complex; the generator is in[1], None is the default one.",
     random=True,
 )
 
@@ -225,13 +226,13 @@ bernoulli = Operator(
     doc="""
     1 with the probability that each element of `self` gives, else 0, in the dtype of `self`.
 
-    Raises: DTypeError for dtypes that are not floating-point, ValueError for numbers that are no probabilities.
+    Raises: DTypeError for dtypes that are not floating-point, ValueError for numbers that are not probabilities.
 
     >>> import plait_core as pc
     >>> pc.bernoulli(pc.tensor([0.0, 1.0])).tolist()
     [0.0, 1.0]
     """,
-    kernel="in[0] has any strides; numbers outside [0, 1] and nan are a ValueError; the result is dense in the order of in[0]'s dimensions; the generator is in[1], None for the default one.",
+    kernel="in[0] has any strides; numbers outside [0, 1] and nan are a ValueError; the result is dense in the order of in[0]'s dimensions; the generator is in[1], None is the default one.",
     random=True,
     dtypes="floating",
     variants="function method",
@@ -255,13 +256,13 @@ def _fill(name, arguments, text, example, dtypes):
         doc=f"""
     {text} Returns `self`.
 
-    Raises: DTypeError for other dtypes, ValueError for parameters that make no distribution.
+    Raises: DTypeError for other dtypes, ValueError for parameters outside the range that the distribution allows.
 
     >>> import plait_core as pc
     >>> pc.zeros(2).{name}{example}
     [1.0, 1.0]
     """,
-        kernel="writes in[0], which has any strides and no two elements in one place, and reads nothing of it; the generator is the last argument, None for the default one.",
+        kernel="writes in[0], which has any strides and no two elements in one place, and reads nothing of it; the generator is the last argument, None is the default one.",
         random=True,
         dtypes=dtypes,
         variants="method",

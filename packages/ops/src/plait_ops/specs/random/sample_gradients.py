@@ -11,9 +11,9 @@ from plait_ops.words import check, dense_strides, float64, require, result_as, t
 gamma_sample_grad = Pointwise(
     "gamma_sample_grad(Tensor self, Tensor output) -> Tensor",
     doc="""
-    How samples `output` of the gamma distribution move with its shape `self` while their cumulative probability
-    ``F = gammainc(self, output)`` stays: ``-(dF / dself) / density`` (Figurnov, Mohamed and Mnih 2018, "Implicit
-    reparameterization gradients"). It has a derivative for `output` alone.
+    The derivative of samples `output` of the gamma distribution with respect to its shape parameter `self`, at constant
+    cumulative probability ``F = gammainc(self, output)``: ``-(dF / dself) / density`` (Figurnov, Mohamed and Mnih 2018,
+    "Implicit reparameterization gradients"). It is itself differentiable with respect to `output` only.
 
     >>> import plait_abi, plait_core as pc
     >>> round(plait_abi.operator("gamma_sample_grad")(pc.tensor([2.0]), pc.tensor([1.5])).item(), 4)
@@ -26,8 +26,8 @@ gamma_sample_grad = Pointwise(
 beta_sample_grad = Pointwise(
     "beta_sample_grad(Tensor x, Tensor alpha, Tensor beta) -> Tensor",
     doc="""
-    How samples `x` of the beta distribution move with `alpha` while their cumulative probability stays, divided by
-    ``1 - x``: by that factor the other shares of a Dirichlet sample shrink.
+    The derivative of samples `x` of the beta distribution with respect to `alpha`, at constant cumulative probability,
+    divided by ``1 - x``. The other shares of a Dirichlet sample shrink by this factor.
 
     >>> import plait_abi, plait_core as pc
     >>> gradient = plait_abi.operator("beta_sample_grad")
@@ -45,14 +45,14 @@ dirichlet_sample = Operator(
     Shares drawn from the Dirichlet distribution with the concentrations in the last dimension of `self`: gamma samples
     divided by their sum. The gradient is that of the marginal beta distributions, which has the least variance.
 
-    Dtypes: floating; the result has the same. Raises: ShapeError if `self` is 0-d.
+    Dtypes: floating; the result has the dtype of `self`. Raises: ShapeError if `self` is 0-d.
 
     >>> import plait_abi, plait_core as pc
     >>> shares = plait_abi.operator("dirichlet_sample")(pc.tensor([1.0, 2.0, 3.0]))
     >>> bool((shares.sum() - 1).abs() < 1e-6)
     True
     """,
-    kernel="optional: it runs as other operators where there is none; in[0] holds concentrations along its last dimension; the result is dense in the order of its dimensions.",
+    kernel="optional: without a kernel other operators compute it; in[0] holds concentrations along its last dimension; the result is dense in the order of its dimensions.",
     random=True,
     dtypes="floating",
     internal=True,

@@ -36,12 +36,13 @@ BEFORE = random  # overloads must come after the operator
 multinomial = Operator(
     "multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
     doc="""
-    `num_samples` indices of each row of `self`, drawn with probabilities proportional to its weights; without `replacement`
-    none twice, in the order of the draws.
+    `num_samples` indices of each row of `self`, drawn with probabilities proportional to the weights in the row, in the
+    order of the draws. Without `replacement` no index is drawn twice.
 
     Shapes: `self` is (n,) or (rows, n), the result (num_samples,) or (rows, num_samples). Dtypes: floating; the result is int64.
-    Raises: ShapeError for other shapes; ValueError unless `num_samples` is positive and, without replacement, no larger than n,
-    or if weights are negative, not finite, all 0, or too many of them 0.
+    Raises: ShapeError for other shapes; ValueError unless `num_samples` is positive and, without replacement, no larger
+    than n, or if weights are negative or not finite, all weights of a row are 0, or, without replacement, fewer than
+    `num_samples` are not 0.
 
     >>> import plait_core as pc
     >>> pc.multinomial(pc.tensor([0.0, 3.0, 0.0]), 2, replacement=True).tolist()
@@ -49,7 +50,7 @@ multinomial = Operator(
     """,
     random=True,
     dtypes="floating",
-    kernel="Efraimidis and Spirakis (2006) without replacement; sums and bisection with it.",
+    kernel="without replacement the method of Efraimidis and Spirakis (2006), with replacement cumulative sums and bisection.",
     variants="function method",
 )
 
@@ -80,12 +81,13 @@ def _elementwise(name, arguments, text, example, internal=False):
         doc=f"""
     {text}
 
-    Dtypes: floating; the result has the same. Parameters that make no distribution give nan.
+    Dtypes: floating; the result has the same dtype. Parameters outside the range that the distribution allows give
+    nan.
 
     >>> import plait_core as pc
     >>> {example}
     """,
-        kernel="operands have one shape and dtype, any strides; the result has them, in C order or that of in[0]'s dimensions; parameters that make no distribution give nan; the generator is the last argument, None for the default one.",
+        kernel="operands have one shape and dtype, any strides; the result has them, in C order or that of in[0]'s dimensions; parameters outside the range that the distribution allows give nan; the generator is the last argument, None is the default one.",
         random=True,
         dtypes="floating",
         internal=internal,
@@ -147,7 +149,7 @@ binomial = Composite(
     doc="""
     Whole numbers drawn from the binomial distribution: how many of `count` trials of probability `prob` succeed.
 
-    Shapes: both broadcast. Dtypes: floating; parameters that make no distribution give nan.
+    Shapes: both broadcast. Dtypes: floating; parameters outside the range that the distribution allows give nan.
 
     >>> import plait_core as pc
     >>> pc.binomial(pc.tensor([4.0, 4.0]), pc.tensor([0.0, 1.0])).tolist()
@@ -176,7 +178,7 @@ def _normal(schema, text, shape):
     >>> import plait_core as pc
     >>> {shape}
     """,
-        kernel="optional: it runs as other operators where there is none; parameters that are tensors broadcast to the result, which is in C order.",
+        kernel="optional: without a kernel other operators compute it; parameters that are tensors broadcast to the result, which is in C order.",
         random=True,
         dtypes="floating",
     )
@@ -185,12 +187,12 @@ def _normal(schema, text, shape):
 
 normal = _normal(
     "normal(Tensor mean, Tensor|Scalar std=1, *, Generator? generator=None) -> Tensor",
-    "Numbers drawn from normal distributions with these means and standard deviations, which broadcast. No gradient flows back.",
+    "Numbers drawn from normal distributions with the means `mean` and the standard deviations `std`, which broadcast. No gradient flows back.",
     "pc.normal(pc.tensor([2.0, 3.0]), 0).tolist()\n    [2.0, 3.0]",
 )
 normal_std = _normal(
     "normal.std(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
-    "Numbers drawn from normal distributions with one `mean` and these standard deviations.",
+    "Numbers drawn from normal distributions with one `mean` and the standard deviations `std`.",
     "pc.normal(2.0, pc.zeros(2)).tolist()\n    [2.0, 2.0]",
 )
 normal_size = _normal(
@@ -254,7 +256,7 @@ normal_std.constant("std")
 bernoulli_p = Operator(
     "bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
     doc="""
-    1 with probability `p`, else 0, in the shape and dtype of `self`, whose elements don't matter.
+    1 with probability `p`, else 0, in the shape and dtype of `self`; the elements of `self` are not used.
 
     Raises: ValueError unless `p` is in [0, 1].
 
@@ -262,7 +264,7 @@ bernoulli_p = Operator(
     >>> pc.bernoulli(pc.zeros(2), 1.0).tolist()
     [1.0, 1.0]
     """,
-    kernel="optional: it runs as other operators where there is none; in[0] is not read; the result is dense in the order of its dimensions.",
+    kernel="optional: without a kernel other operators compute it; in[0] is not read; the result is dense in the order of its dimensions.",
     random=True,
     variants="function method",
 )
@@ -288,7 +290,7 @@ def _randint_like(name, arguments, text):
         f"{name}(Tensor self, {arguments}, *, Generator? generator=None, dtype? dtype=None, device? device=None, "
         'str memory_format="preserve_format") -> Tensor',
         doc=f"""
-    {text}, in the shape of `self`. `dtype` and `device` None are those of `self`.
+    {text}, in the shape of `self`. `dtype` and `device` None mean those of `self`.
 
     Raises: ValueError for an empty range or one that does not fit in `dtype`, DTypeError for complex numbers.
 
@@ -296,7 +298,7 @@ def _randint_like(name, arguments, text):
     >>> pc.randint_like(pc.zeros(2), 3, 4).tolist()
     [3.0, 3.0]
     """,
-        kernel="optional: it runs as other operators where there is none; as for `randint`; in[0] is not read; the result is dense, in the order of dimensions that `memory_format` names.",
+        kernel="optional: without a kernel other operators compute it; as for `randint`; in[0] is not read; the result is dense, in the order of dimensions that `memory_format` names.",
         random=True,
     )
 

@@ -24,11 +24,12 @@ gru_sequence = Composite(
     "gru_sequence(Tensor gates, Tensor hx, Tensor weight, Tensor? bias, int[] sizes, bool reverse=False)"
     " -> (Tensor, Tensor)",
     doc="""
-    Gated recurrent units over sequences (Cho et al. 2014): ``h' = (1 - z) * n + z * h`` with ``r = sigmoid(gates_r + u_r)``,
-    ``z = sigmoid(gates_z + u_z)`` and ``n = tanh(gates_n + r * u_n)``, where the u are the three parts of
-    ``h @ weight^T + bias`` and `gates` holds what the input brings. Gives h of every step, and of each sequence's last one.
+    Gated recurrent units over sequences (Cho et al. 2014): ``h' = (1 - z) * n + z * h`` with ``r = sigmoid(gates_r +
+    u_r)``, ``z = sigmoid(gates_z + u_z)`` and ``n = tanh(gates_n + r * u_n)``, where u_r, u_z and u_n are the three parts
+    of ``h @ weight^T + bias`` and `gates` holds the part of the gates that comes from the input. The results are h of every
+    step, and h of the last step of each sequence.
 
-    Sequences lie in rows, and `sizes` and `reverse` are those of `lstm_sequence`.
+    Sequences are packed in rows; `sizes` and `reverse` mean the same as in `lstm_sequence`.
 
     Shapes: `gates` (rows, 3 H), `hx` (N, H), `weight` (3 H, H), `bias` (3 H,); the results are (rows, H) and (N, H).
     Dtypes: floating-point, the same for all.
@@ -48,7 +49,7 @@ gru_sequence = Composite(
 gru_forward = Operator(
     "gru_forward(Tensor gates, Tensor hx, Tensor weight, Tensor? bias, int[] sizes, bool reverse)"
     " -> (Tensor, Tensor, Tensor)",
-    doc="`gru_sequence`, and what its derivative needs: r, z, n and u_n of every row, side by side.",
+    doc="`gru_sequence`, and what its derivative needs: r, z, n and u_n of every row, joined along the last dimension.",
     dtypes="floating",
     internal=True,
     auxiliary=[2],
@@ -59,10 +60,10 @@ gru_forward = Operator(
 gru_backward = Operator(
     "gru_backward(Tensor grad, Tensor grad_h, Tensor gates, Tensor hx, Tensor weight, Tensor? bias, Tensor output, "
     "Tensor activated, int[] sizes, bool reverse) -> (Tensor, Tensor, Tensor, Tensor)",
-    doc="The derivative of `gru_forward` by gates, hx, weight and bias; the last has shape (3 H,), also without a bias.",
+    doc="The derivatives of `gru_forward` with respect to gates, hx, weight and bias; the last one has shape (3 H,), also without a bias.",
     dtypes="floating",
     internal=True,
-    kernel="optional; any strides, results in C order; `gates` and `bias` are for the decomposition.",
+    kernel="optional; any strides, results in C order; only the decomposition needs `gates` and `bias`.",
 )
 
 

@@ -16,15 +16,17 @@ lstm_sequence = Composite(
     "lstm_sequence(Tensor gates, Tensor hx, Tensor cx, Tensor weight, int[] sizes, bool reverse=False)"
     " -> (Tensor, Tensor, Tensor)",
     doc="""
-    Long short-term memory over sequences (Hochreiter and Schmidhuber 1997): ``c' = sigmoid(f) * c + sigmoid(i) * tanh(g)`` and
-    ``h' = sigmoid(o) * tanh(c')``, where i, f, g, o are the four parts of ``gates + h @ weight^T``; `gates` holds what the
-    input and the biases bring. Gives h of every step, and h and c of each sequence's last one.
+    Long short-term memory over sequences (Hochreiter and Schmidhuber 1997): ``c' = sigmoid(f) * c + sigmoid(i) * tanh(g)``
+    and ``h' = sigmoid(o) * tanh(c')``, where i, f, g, o are the four parts of ``gates + h @ weight^T``; `gates` holds the
+    part of the gates that comes from the input and the biases. The results are h of every step, and h and c of the last
+    step of each sequence.
 
-    Sequences lie in rows, as packed ones do: a row of each sequence for the first step, then for the second. `sizes` says how
-    many sequences a step has, at least as many as the next. With `reverse` each is run from its own end to its beginning.
+    Sequences are packed in rows: first the rows of all sequences for the first step, then those for the second, and so on.
+    `sizes` says how many sequences each step has; no step has more than the step before. With `reverse` each sequence is
+    run from its own end to its beginning.
 
-    Shapes: `gates` (rows, 4 H), `hx` and `cx` (N, H), `weight` (4 H, H), `sizes` N, ..., whose sum is the number of rows; the
-    results are (rows, H), (N, H), (N, H). Dtypes: floating-point, the same for all.
+    Shapes: `gates` (rows, 4 H), `hx` and `cx` (N, H), `weight` (4 H, H), `sizes` begins with N, and its sum is the number
+    of rows; the results are (rows, H), (N, H), (N, H). Dtypes: floating-point, the same for all.
     Raises: ShapeError for other shapes, ValueError for other `sizes`, DTypeError for other dtypes.
 
     >>> import plait_abi, plait_core as pc
@@ -41,7 +43,7 @@ lstm_sequence = Composite(
 lstm_forward = Operator(
     "lstm_forward(Tensor gates, Tensor hx, Tensor cx, Tensor weight, int[] sizes, bool reverse)"
     " -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
-    doc="`lstm_sequence`, and what its derivative needs: c of every step, and the four gates after their functions.",
+    doc="`lstm_sequence`, and what its derivative needs: c of every step, and the values of the four gates.",
     dtypes="floating",
     internal=True,
     auxiliary=[3, 4],
@@ -52,10 +54,10 @@ lstm_forward = Operator(
 lstm_backward = Operator(
     "lstm_backward(Tensor grad, Tensor grad_h, Tensor grad_c, Tensor gates, Tensor hx, Tensor cx, Tensor weight, "
     "Tensor output, Tensor cells, Tensor activated, int[] sizes, bool reverse) -> (Tensor, Tensor, Tensor, Tensor)",
-    doc="The derivative of `lstm_forward` by gates, hx, cx and weight.",
+    doc="The derivatives of `lstm_forward` with respect to gates, hx, cx and weight.",
     dtypes="floating",
     internal=True,
-    kernel="optional; any strides, results in C order; `gates` is for the decomposition.",
+    kernel="optional; any strides, results in C order; only the decomposition needs `gates`.",
 )
 
 

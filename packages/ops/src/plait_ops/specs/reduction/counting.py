@@ -40,11 +40,12 @@ from plait_ops.words import (
 bincount = Composite(
     "bincount(Tensor self|input, Tensor? weights=None, int minlength=0) -> Tensor",
     doc="""
-    How often each of 0, 1, 2, ... occurs in a vector of integers, at least `minlength` numbers; with `weights` the sums of those.
+    How often each of 0, 1, 2, ... occurs in a vector of integers. The result has at least `minlength` elements. With
+    `weights` the weights are summed instead.
 
-    Dtype: int64; of weights float64, but float32 for float32.
-    Raises: ShapeError unless `self` is a vector and `weights` has its shape, ValueError for a negative element or `minlength`,
-    DTypeError unless `self` holds integers. Device meta is an error.
+    Dtype: int64; with `weights` float64, or float32 if they are float32.
+    Raises: ShapeError unless `self` is a vector and `weights` has its shape, ValueError for a negative element or
+    `minlength`, DTypeError unless `self` holds integers. Tensors on the device meta are an error.
 
     >>> import plait_core as pc
     >>> pc.bincount(pc.tensor([0, 2, 2])).tolist()
@@ -80,9 +81,9 @@ def _(self, weights, minlength):
 histc = Composite(
     "histc(Tensor self|input, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
     doc="""
-    How many elements of `self` fall into each of `bins` equal bins between `min` and `max`, which belongs to the last; elements
-    outside and nan are not counted. Where `min` equals `max`, the smallest and the largest element are meant, and 1 on
-    either side of them where these are equal.
+    How many elements of `self` fall into each of `bins` equal bins between `min` and `max`; the last bin includes `max`.
+    Elements outside and nan are not counted. If `min` equals `max`, the smallest and the largest element are used instead;
+    if these are equal too, the bins reach from 1 below to 1 above.
 
     Dtype: that of `self`.
     Raises: ValueError for no bins or bounds that are not finite or not in order, DTypeError for integers.
@@ -132,11 +133,12 @@ INFINITY = float("inf")
 histogram = Composite(
     "histogram(Tensor self|input, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor, Tensor)",
     doc="""
-    How many elements of `self` fall between each two of the ascending edges `bins`, the last edge included, and those edges.
-    With `weight` the sums of weights; with `density` divided by their total and the widths.
+    How many elements of `self` fall between each two neighbours of the ascending edges `bins`, and the edges. The last bin
+    includes its upper edge. With `weight` the weights are summed; with `density` each number is divided by the total and by
+    the width of its bin.
 
     Shapes: (n - 1,) and (n,) for n edges. Dtypes: float32 and float64.
-    Raises: ShapeError unless `bins` is a vector and `weight` has the shape of `self`, DTypeError unless dtypes are one.
+    Raises: ShapeError unless `bins` is a vector and `weight` has the shape of `self`, DTypeError if dtypes differ.
 
     >>> import plait_core as pc
     >>> [x.tolist() for x in pc.histogram(pc.tensor([1.0, 2.0, 1.0]), pc.tensor([0.0, 1.5, 3.0]))]

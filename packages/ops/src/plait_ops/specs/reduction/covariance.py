@@ -21,7 +21,7 @@ from plait_ops.words import check, is_complex, is_integral, real_dtype, to_dtype
 cov_ = Composite(
     "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
     doc="""
-    The covariances of variables, the rows of `self`, over observations, its columns:
+    The covariances of variables: each row of `self` is a variable, each column an observation:
     ``sum_k w[k] (x[i, k] - mean[i]) conj(x[j, k] - mean[j]) / (sum(w) - correction)``.
 
     Shapes: `self` is (n, k), or (k,) for one variable; the result is (n, n), or 0-d for n = 1. `fweights` are
@@ -39,7 +39,8 @@ cov_ = Composite(
 corrcoef = Composite(
     "corrcoef(Tensor self) -> Tensor",
     doc="""
-    The correlations of variables, the rows of `self`: `cov` divided by the standard deviations, within [-1, 1].
+    The correlations of variables, which are the rows of `self`: `cov` divided by the standard deviations, clamped to [-1,
+    1].
 
     Shapes: `self` is (n, k) or (k,); the result (n, n) or 0-d. Raises: ShapeError for other shapes.
 

@@ -7,11 +7,11 @@ from plait_ops.words import bool_, check, wrap_dim
 diff = Composite(
     "diff(Tensor self, int n=1, int dim|axis=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
     doc="""
-    Differences of neighbours along `dim`, ``self[i + 1] - self[i]``, taken `n` times; of bool: whether they differ. `prepend`
-    and `append` are joined to `self` first.
+    Differences of neighbours along `dim`, ``self[i + 1] - self[i]``, taken `n` times; for bool, whether the neighbours
+    differ. `prepend` and `append` are first joined to `self`.
 
-    Raises: ValueError for a negative `n`, ShapeError for a 0-d tensor or parts that do not fit, IndexError for a `dim` out of
-    range.
+    Raises: ValueError for a negative `n`, ShapeError for a 0-d tensor or if `prepend` or `append` do not fit, IndexError
+    for a `dim` out of range.
 
     >>> import plait_core as pc
     >>> pc.diff(pc.tensor([1, 3, 2])).tolist()

@@ -32,7 +32,7 @@ def _whole(name, what, example):
     return Reduction(
         f"{name}(Tensor self) -> Tensor",
         doc=f"""
-    The {what} of all elements; nan if one is nan.
+    The {what} of all elements; nan if any element is nan.
 
     >>> import plait_core as pc
     >>> pc.tensor([1, 3, 2]).{name}().item()
@@ -52,7 +52,8 @@ def _along(name, what, example):
     operator = Operator(
         f"{name}.dim(Tensor self, int dim|axis, bool keepdim|keepdims=False) -> (Tensor, Tensor)",
         doc=f"""
-    The {what} elements along `dim`, and their indices as int64; of equal ones the first, and nan wins.
+    The {what} elements along `dim`, and their indices as int64. Of equal elements the first counts; a nan counts before all
+    numbers.
 
     Raises: IndexError for a `dim` out of range, ShapeError for a dimension without elements.
 
@@ -60,7 +61,7 @@ def _along(name, what, example):
     >>> [x.tolist() for x in pc.tensor([[1, 3], [4, 2]]).{name}(1)]
     {example}
     """,
-        kernel="out[1] is int64; `dim` is not wrapped; a 0-d input counts as one of shape (1,).",
+        kernel="out[1] is int64; `dim` may be negative; a 0-d input counts as one of shape (1,).",
         variants="function method",
     )
 
@@ -90,8 +91,8 @@ def _along(name, what, example):
 
 index_backward = Operator(
     "index_backward(Tensor grad, Tensor index, int[] size, int dim, bool keepdim) -> Tensor",
-    doc="Zeros of shape `size` with `grad` at `index` along `dim`: the derivative of `max.dim` and its kin.",
-    kernel="optional: it runs as other operators where there is none; in[1] holds one index along in[3] for each element of in[0], as `max.dim` gives them; in[3] is not wrapped; every element of the result is written, zeros included.",
+    doc="Zeros of shape `size` with `grad` at `index` along `dim`: the derivative of `max.dim` and similar operators.",
+    kernel="optional: without a kernel other operators compute it; in[1] holds one index along in[3] for each element of in[0], as `max.dim` gives them; in[3] may be negative; every element of the result is written, zeros included.",
     dtypes="floating",
     internal=True,
 )
@@ -134,7 +135,7 @@ def _other(name, what, base, example):
     operator = Composite(
         f"{name}.other(Tensor self, Tensor other) -> Tensor",
         doc=f"""
-    The {what} of each pair: `{base}`.
+    The {what} element of each pair: `{base}`.
 
     >>> import plait_core as pc
     >>> pc.{name}(pc.tensor([1, 5]), pc.tensor([3, 4])).tolist()
@@ -175,13 +176,13 @@ def _extreme(name, what, example):
     operator = Reduction(
         f"{name}(Tensor self, int[]? dim|axis=(), bool keepdim|keepdims=False) -> Tensor",
         doc=f"""
-    The {what} element along `dim`; nan if one is nan. Among equal ones the gradient is divided evenly.
+    The {what} element along `dim`; nan if any element is nan. The gradient is divided evenly among several {what} elements.
 
     >>> import plait_core as pc
     >>> pc.{name}(pc.tensor([[1, 3], [4, 2]]), 0).tolist()
     {example}
     """,
-        kernel="as for `max`, along in[1], which is not wrapped; without dimensions along all; no reduced dimension is empty.",
+        kernel="as for `max`, along the dimensions in[1], which may be negative; None or empty: along all; no reduced dimension is empty.",
         identity=False,
         variants="function method",
     )
@@ -199,8 +200,8 @@ amin = _extreme("amin", "smallest", "[1, 2]")
 
 extreme_backward = Operator(
     "extreme_backward(Tensor grad, Tensor self, Tensor result) -> Tensor",
-    doc="`grad` divided evenly among the elements of `self` that equal `result`, both with reduced dimensions kept.",
-    kernel="optional: it runs as other operators where there is none; in[2] has the dimensions of in[1], reduced ones of size 1; equal elements share the gradient; the result is in C order.",
+    doc="`grad` divided evenly among the elements of `self` that equal `result`. `grad` and `result` keep the reduced dimensions with size 1.",
+    kernel="optional: without a kernel other operators compute it; in[2] has the dimensions of in[1], reduced ones of size 1; equal elements share the gradient; the result is in C order.",
     dtypes="floating",
     internal=True,
 )
@@ -248,16 +249,16 @@ def _arg(name, what, example):
     operator = Operator(
         f"{name}(Tensor self, int? dim|axis=None, bool keepdim|keepdims=False) -> Tensor",
         doc=f"""
-    The index of the {what} element along `dim` as int64, the first of equal ones, nan before all; `dim` None: into the
-    flattened tensor.
+    The index of the {what} element along `dim`, as int64. Of equal elements the first counts; a nan counts before all
+    numbers. With `dim` None it is an index into the flattened tensor.
 
-    Raises: IndexError for a `dim` out of range, ShapeError for an empty reduction.
+    Raises: IndexError for a `dim` out of range, ShapeError if there are no elements to reduce.
 
     >>> import plait_core as pc
     >>> pc.{name}(pc.tensor([1, 3, 2])).item()
     {example}
     """,
-        kernel="in[1] is an int (not wrapped) or None; the result is int64; a 0-d input counts as one of shape (1,).",
+        kernel="in[1] is an int, which may be negative, or None; the result is int64; a 0-d input counts as one of shape (1,).",
         variants="function method",
     )
 
@@ -287,9 +288,10 @@ argmin = _arg("argmin", "smallest", 0)
 aminmax = Composite(
     "aminmax(Tensor self, *, int? dim|axis=None, bool keepdim|keepdims=False) -> (Tensor, Tensor)",
     doc="""
-    The smallest and the largest elements along `dim`, of all for None: `amin` and `amax`.
+    The smallest and the largest elements along `dim` (None: of all elements), as `amin` and `amax` return them.
 
-    Raises: ShapeError for an empty reduction, IndexError for a `dim` out of range, DTypeError for complex numbers.
+    Raises: ShapeError if there are no elements to reduce, IndexError for a `dim` out of range, DTypeError for complex
+    numbers.
 
     >>> import plait_core as pc
     >>> [x.item() for x in pc.aminmax(pc.tensor([3, 1, 2]))]

@@ -13,7 +13,7 @@ def _rule(name, text, more=""):
     return Composite(
         f"{name}(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
         doc=f"""
-    {text} of samples `dx` apart, by the trapezoidal rule, along `dim`.
+    {text} of samples at distance `dx`, by the trapezoidal rule, along `dim`.
     {_TEXT.format("")}
     >>> import plait_core as pc
     >>> pc.{name}(pc.tensor([1.0, 2.0, 3.0])){more}
@@ -22,7 +22,8 @@ def _rule(name, text, more=""):
     ), Composite(
         f"{name}.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
         doc=f"""
-    {text} of samples at the places `x`, of as many elements along `dim`.
+    {text} of samples at the places `x`, by the trapezoidal rule, along `dim`. `x` has as many elements along `dim` as there
+    are samples.
     {_TEXT.format(", ShapeError if `x` has another size")}
     >>> import plait_core as pc
     >>> pc.{name}(pc.tensor([1.0, 2.0, 3.0]), pc.tensor([0.0, 1.0, 2.0])){more}

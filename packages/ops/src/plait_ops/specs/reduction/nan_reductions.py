@@ -11,7 +11,7 @@ def _reduction(name, text, example, dtypes):
         doc=f"""
     {text}
 
-    Shape: `dim` names what is reduced (None or an empty list: everything); with `keepdim` it stays with size 1.
+    Shape: `dim` names the dimensions to reduce (None or an empty list: all of them); with `keepdim` they stay, with size 1.
     Raises: IndexError for a `dim` out of range, ValueError for a repeated one, DTypeError.
 
     >>> import plait_core as pc
@@ -26,13 +26,13 @@ def _reduction(name, text, example, dtypes):
 
 nansum = _reduction(
     "nansum",
-    "The sum of the elements along `dim` that are not nan; of none it is 0.",
+    "The sum of the elements along `dim` that are not nan; 0 if there are none.",
     "4.0",
     "all",
 )
 nanmean = _reduction(
     "nanmean",
-    "The mean of the elements along `dim` that are not nan; of none it is nan.",
+    "The mean of the elements along `dim` that are not nan; nan if there are none.",
     "2.0",
     "floating",
 )

@@ -49,14 +49,14 @@ INFINITY = math.inf
 norm = Operator(
     "norm(Tensor self, Scalar p|ord=2, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
     doc="""
-    The p-norm of the elements along `dim`, as of one vector: ``sum(abs(self) ** p) ** (1 / p)``.
-    `p` inf is the largest and -inf the smallest magnitude; 0 counts what is not 0.
+    The p-norm of the elements along `dim`, taken as one vector: ``sum(abs(self) ** p) ** (1 / p)``.
+    With `p` inf it is the largest magnitude, with -inf the smallest, and with 0 the number of elements that are not 0.
 
-    Shape: `dim` names what is reduced (None or an empty list: everything); with `keepdim` it stays with size 1.
-    Dtypes: floating-point and complex dtypes, of which the result has the parts'; `dtype` is cast to first.
-    The gradient at 0 is 0.
-    Raises: DTypeError for other dtypes, IndexError for a `dim` out of range, ValueError for a repeated one, ShapeError
-    for an empty reduction if `p` is infinite or negative.
+    Shape: `dim` names the dimensions to reduce (None or an empty list: all of them); with `keepdim` they stay, with size 1.
+    Dtypes: floating-point and complex dtypes; the result has the dtype of `self`, or of its real parts if it is complex.
+    With `dtype`, `self` is first cast to it. The gradient at 0 is 0.
+    Raises: DTypeError for other dtypes, IndexError for a `dim` out of range, ValueError for a repeated one, ShapeError if
+    there are no elements to reduce and `p` is infinite or negative.
 
     >>> import plait_core as pc
     >>> pc.norm(pc.tensor([3.0, 4.0])).item()
@@ -65,7 +65,7 @@ norm = Operator(
     [7.0, 2.0]
     """,
     dtypes="inexact",
-    kernel="optional: it runs as other operators where there is none.",
+    kernel="optional: without a kernel other operators compute it.",
     variants="function method",
 )
 
@@ -144,10 +144,10 @@ def _(g, self, result, p, dim):
 norm_name = Composite(
     "norm.name(Tensor self, str p|ord, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
     doc="""
-    `p` "fro": the Frobenius norm, the 2-norm of all elements along `dim`; "nuc": the nuclear norm of the matrices in the two
-    dimensions of `dim`, the sum of their singular values.
+    With `p` "fro" the Frobenius norm, which is the 2-norm of all elements along `dim`. With "nuc" the nuclear norm of the
+    matrices in the two dimensions of `dim`, which is the sum of their singular values.
 
-    Raises: ValueError for another name, ShapeError if "nuc" has no two dimensions.
+    Raises: ValueError for another name, ShapeError for "nuc" unless `dim` names two dimensions.
 
     >>> import plait_core as pc
     >>> pc.norm(pc.tensor([[3.0, 4.0]]), "fro").item()
@@ -176,9 +176,10 @@ def _(self, p, dim, keepdim, dtype):
 logsumexp = Operator(
     "logsumexp(Tensor self, int[] dim|axis, bool keepdim|keepdims=False) -> Tensor",
     doc="""
-    ``log(sum(exp(self)))`` along `dim`, computed around the largest element so that nothing overflows; of nothing -inf.
+    ``log(sum(exp(self)))`` along `dim`. The largest element is subtracted first, so that nothing overflows. Without
+    elements it is -inf.
 
-    Shape: `dim` names what is reduced (an empty list: everything); with `keepdim` it stays with size 1.
+    Shape: `dim` names the dimensions to reduce (an empty list: all of them); with `keepdim` they stay, with size 1.
     Dtypes: that of `self`; bool and integers give the default dtype.
     Raises: IndexError for a `dim` out of range, ValueError for a repeated one.
 
@@ -187,7 +188,7 @@ logsumexp = Operator(
     '1000.693'
     """,
     dtypes="any",
-    kernel="optional: it runs as other operators where there is none. in[0] has the dtype of the result.",
+    kernel="optional: without a kernel other operators compute it. in[0] has the dtype of the result.",
     variants="function method",
 )
 

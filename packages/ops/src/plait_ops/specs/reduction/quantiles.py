@@ -31,12 +31,13 @@ def _quantile(name, text, example):
         f"{name}(Tensor self, Tensor|Scalar q, int? dim|axis=None, bool keepdim|keepdims=False, *,"
         ' str interpolation="linear") -> Tensor',
         doc=f"""
-    The elements of rank ``q * (n - 1)`` among {text} along `dim`, all for None; `q`, a number or a vector in [0, 1], becomes
-    the first dimension of the result. A rank between two elements is interpolated: `interpolation` is "linear", "lower",
-    "higher", "midpoint" or "nearest" (of two equally near the even one).
+    The elements of rank ``q * (n - 1)`` among {text} along `dim`, all for None; `q`, a number or a vector in [0, 1],
+    becomes the first dimension of the result. A rank between two elements is interpolated: `interpolation` is "linear",
+    "lower", "higher", "midpoint" or "nearest" (if two are equally near, the one of even rank).
 
     Dtypes: float32 and float64, the same for `q`.
-    Raises: ValueError for another `interpolation` or a number `q` outside [0, 1], ShapeError if nothing is there or `q` has several dimensions, DTypeError.
+    Raises: ValueError for another `interpolation` or a number `q` outside [0, 1], ShapeError if there are no elements or
+    `q` has several dimensions, DTypeError.
 
     >>> import plait_core as pc
     >>> pc.{name}(pc.tensor([{example}]), 0.5).item()

@@ -5,7 +5,7 @@ from plait_ops.spec import Composite, Operator
 from plait_ops.words import check, int64, numel, reduced, require, result, wrap_dim
 
 _RAISES = "Raises: IndexError for a `dim` out of range, ShapeError for a dimension without elements, DTypeError for complex numbers."
-_KERNEL = "out[1] is int64; `dim` is not wrapped; a 0-d input counts as one of shape (1,)."
+_KERNEL = "out[1] is int64; `dim` may be negative; a 0-d input counts as one of shape (1,)."
 
 
 def _ranked(name, arguments, text, example, dtypes="all"):
@@ -37,7 +37,7 @@ def _ranked(name, arguments, text, example, dtypes="all"):
 kthvalue_ = _ranked(
     "kthvalue",
     "int k, int dim|axis=-1",
-    "The `k`-th smallest elements along `dim`, counted from 1, and where they are, as int64. nan counts as the largest number.",
+    "The `k`-th smallest elements along `dim`, counted from 1, and their indices as int64. nan counts as larger than all numbers.",
     ("pc.tensor([5, 1, 3]), 2", "[3, 2]"),
 )
 
@@ -47,7 +47,7 @@ def _whole(name, text, example):
     operator = Composite(
         f"{name}(Tensor self) -> Tensor",
         doc=f"""
-    {text} Of an even number of elements it is the lower of the two in the middle.
+    {text} For an even number of elements it is the lower of the two in the middle.
 
     >>> import plait_core as pc
     >>> pc.{name}(pc.tensor([{example}])).item()
@@ -59,7 +59,9 @@ def _whole(name, text, example):
 
 
 median = _whole(
-    "median", "The median of all elements; nan if one is nan, and of none.", "5.0, 1.0, 3.0, 4.0"
+    "median",
+    "The median of all elements; nan if any element is nan, or if there are none.",
+    "5.0, 1.0, 3.0, 4.0",
 )
 nanmedian = _whole(
     "nanmedian",
@@ -70,21 +72,21 @@ median_along = _ranked(
     "median.dim",
     "int dim|axis",
     """
-    The medians of the elements along `dim`, and where they are, as int64: of an even number of elements the lower of the two
-    in the middle; nan if one is nan.
+    The medians of the elements along `dim`, and their indices as int64. For an even number of elements it is the lower of
+    the two in the middle; nan if any element is nan.
     """,
     ("pc.tensor([[5, 1, 3, 4]]), 1", "[[3], [2]]"),
 )
 nanmedian_along = _ranked(
     "nanmedian.dim",
     "int dim|axis",
-    "The medians of the elements along `dim` that are not nan, and where they are, as int64; nan if there are none.",
+    "The medians of the elements along `dim` that are not nan, and their indices as int64; nan if there are none.",
     ("pc.tensor([[5.0, 1.0, float('nan'), 4.0]]), 1", "[[4.0], [3]]"),
 )
 mode = _ranked(
     "mode",
     "int dim|axis=-1",
-    "The most frequent elements along `dim`, of several the smallest, and where they stand last, as int64. Every nan is one of its own.",
+    "The most frequent elements along `dim`, and the index of the last occurrence of each, as int64. If several are equally frequent, it is the smallest. Every nan counts as different from all others.",
     ("pc.tensor([2, 1, 2, 3])", "[2, 2]"),
 )
 

@@ -18,12 +18,14 @@ from plait_ops.words import check, conjugate, numel, require, require_same, resu
 recurrence = Operator(
     "linear_recurrence(Tensor factors, Tensor terms, int dim, bool reverse) -> Tensor",
     doc="""
-    ``y[i] = factors[i] * y[i - 1] + terms[i]`` along `dim`, from ``y[0] = terms[0]`` on; if `reverse`, over the same links from
-    the end, ``y[i] = factors[i + 1] * y[i + 1] + terms[i]``. The first factor is not used.
+    ``y[i] = factors[i] * y[i - 1] + terms[i]`` along `dim`, beginning with ``y[0] = terms[0]``. With `reverse` it runs from
+    the end: ``y[i] = factors[i + 1] * y[i + 1] + terms[i]``, where the last element of y is that of `terms`. The first
+    factor is not used.
 
-    Shape: that of both. Dtypes: floating and complex, of both the same. Raises: ShapeError, DTypeError, IndexError.
+    Shape: that of both. Dtypes: floating and complex, the same for both. Raises: ShapeError if the shapes differ,
+    DTypeError if the dtypes differ, IndexError for a `dim` out of range.
     """,
-    kernel="both operands have one shape and dtype, any strides; in[2] is not wrapped; with in[3] from the end; the result is in C order.",
+    kernel="both operands have one shape and dtype, any strides; in[2] may be negative; with in[3] from the end; the result is in C order.",
     dtypes="inexact",
     internal=True,
 )
@@ -72,12 +74,12 @@ def _(g, factors, dim, reverse):
 all_pole_filter = Operator(
     "all_pole_filter(Tensor self, Tensor factors) -> Tensor",
     doc="""
-    The recursive part of a digital filter: ``y[n, c, t] = self[n, c, t] - sum_k factors[c, k] * y[n, c, t - 1 - k]``, where y is
-    0 before the first element. Together with a convolution it is the direct form of Oppenheim and Schafer (Discrete-Time
-    Signal Processing, chapter 6).
+    The recursive part of a digital filter: ``y[n, c, t] = self[n, c, t] - sum_k factors[c, k] * y[n, c, t - 1 - k]``, where
+    y is 0 before the first element. Together with a convolution it is the direct form of a filter in Oppenheim and Schafer
+    (Discrete-Time Signal Processing, chapter 6).
 
-    Shapes: `self` is (n, c, t), `factors` (c, p), the result (n, c, t). Dtypes: floating, of both the same; float32 is carried
-    in float64. Raises: ShapeError for other shapes, DTypeError for other dtypes.
+    Shapes: `self` is (n, c, t), `factors` (c, p), the result (n, c, t). Dtypes: floating, the same for both; float32 is
+    computed in float64. Raises: ShapeError for other shapes, DTypeError for other dtypes.
 
     >>> import plait_core as pc
     >>> from plait_abi import operator

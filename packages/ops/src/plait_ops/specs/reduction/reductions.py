@@ -7,21 +7,21 @@ from plait_ops.words import check, conjugate, numel, reduce_dims, reduced, to_dt
 sum_ = Reduction(
     "sum(Tensor self, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
     doc="""
-    The sum of the elements along `dim`; of none it is 0.
+    The sum of the elements along `dim`; without elements it is 0.
 
     >>> import plait_core as pc
     >>> pc.tensor([[1, 2], [3, 4]]).sum(0).tolist()
     [4, 6]
     """,
     result="sum",
-    kernel="in[0] has the dtype of the result, or is bool or an integer of any width with a result of int64; `dim` is not wrapped.",
+    kernel="in[0] has the dtype of the result, or is bool or an integer of any width with a result of int64; `dim` may be negative.",
     dtypes="any",
     variants="function method",
 )
 mean = Reduction(
     "mean(Tensor self, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
     doc="""
-    The sum of the elements along `dim`, divided by their number; of none it is nan.
+    The sum of the elements along `dim`, divided by their number; without elements it is nan.
 
     >>> import plait_core as pc
     >>> pc.tensor([[1.0, 2.0], [3.0, 4.0]]).mean().item()
@@ -51,7 +51,7 @@ def _(g, self, dim, keepdim):
 prod = Reduction(
     "prod(Tensor self, *, dtype? dtype=None) -> Tensor",
     doc="""
-    The product of all elements; of none it is 1.
+    The product of all elements; without elements it is 1.
 
     >>> import plait_core as pc
     >>> pc.tensor([1, 2, 3]).prod().item()
@@ -78,7 +78,7 @@ prod_dim = Reduction(
 )
 prod_backward = Composite(
     "prod_backward(Tensor grad, Tensor self, Tensor result, int dim) -> Tensor",
-    doc="The product of the other elements along `dim`, times `grad`: the derivative of `prod`. Exact with zeros.",
+    doc="The product of the other elements along `dim`, times `grad`: the derivative of `prod`, correct also where elements are 0.",
     dtypes="floating",
     internal=True,
 )
@@ -138,7 +138,7 @@ def _truth(name, text, example):
     >>> pc.tensor([[True, False]]).{name}(1).tolist()
     [{example}]
     """,
-        kernel="in[0] as without `dim`; `dim` is not wrapped, None or empty: all dimensions.",
+        kernel="in[0] as without `dim`; `dim` may be negative, None or empty: all dimensions.",
         result="bool",
         dtypes="any",
         variants="function method",

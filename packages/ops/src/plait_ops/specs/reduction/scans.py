@@ -41,7 +41,8 @@ def _extreme(name, what, example):
     operator = Operator(
         f"{name}(Tensor self, int dim|axis) -> (Tensor, Tensor)",
         doc=f"""
-    The {what} of all elements up to each one along `dim`, and where it stands, as int64: of equal ones the last; nan wins.
+    The {what} of all elements up to each one along `dim`, and its index as int64. Of equal elements the last counts; a nan
+    counts before all numbers.
 
     Shapes: those of `self`. Raises: IndexError for a `dim` out of range, DTypeError for complex numbers.
 
@@ -49,7 +50,7 @@ def _extreme(name, what, example):
     >>> [x.tolist() for x in pc.{name}(pc.tensor([1, 3, 2]), 0)]
     {example}
     """,
-        kernel="out[1] is int64; `dim` is not wrapped.",
+        kernel="out[1] is int64; `dim` may be negative.",
         variants="function method",
     )
 
@@ -78,13 +79,14 @@ running_logsumexp = Operator(
     doc="""
     ``log(cumsum(exp(self)))`` along `dim`, computed so that nothing overflows.
 
-    Shape: that of `self`. Dtypes: floating and complex (whose imaginary parts may leave [-pi, pi]). Raises: IndexError for a `dim` out of range, DTypeError.
+    Shape: that of `self`. Dtypes: floating and complex (imaginary parts of the result may lie outside of [-pi, pi]).
+    Raises: IndexError for a `dim` out of range, DTypeError.
 
     >>> import plait_core as pc
     >>> [round(x, 4) for x in pc.logcumsumexp(pc.zeros(3), 0).tolist()]
     [0.0, 0.6931, 1.0986]
     """,
-    kernel="in[0] has the dtype of the result, any strides; `dim` is not wrapped; a 0-d input counts as one of shape (1,).",
+    kernel="in[0] has the dtype of the result, any strides; `dim` may be negative; a 0-d input counts as one of shape (1,).",
     dtypes="inexact",
     variants="function method",
 )
@@ -124,7 +126,7 @@ def _scan(name, text, example):
     operator = Operator(
         f"{name}(Tensor self, int dim|axis, *, dtype? dtype=None) -> Tensor",
         doc=f"""
-    {text} Bool and integers give int64; `dtype` is cast to first.
+    {text} Bool and integers give int64; with `dtype`, `self` is first cast to it.
 
     Raises: IndexError for a `dim` out of range.
 
@@ -192,7 +194,7 @@ def _(g, self, dim):
 
 cumprod_backward = Composite(
     "cumprod_backward(Tensor grad, Tensor self, int dim) -> Tensor",
-    doc="The derivative of `cumprod`, exact with zeros.",
+    doc="The derivative of `cumprod`, correct also where elements are 0.",
     dtypes="inexact",
     internal=True,
 )

@@ -6,8 +6,9 @@ from plait_ops.spec import Composite, Operator, Reduction
 from plait_ops.words import numel, real_dtype, reduce_dims, reduced, require, result
 
 TEXT = """
-    The sum is divided by ``n - correction`` (never by less than 0), n the number of elements reduced: 1 is the unbiased
-    estimate, 0 the variance of a whole population; None is 1, and ``ddof`` is its name in NumPy. Where nothing is left to divide by, the result is nan.
+    The sum is divided by ``n - correction`` (never by less than 0), where n is the number of elements reduced. `correction`
+    1 gives the unbiased estimate, 0 the variance of a whole population; None means 1, and NumPy's name ``ddof`` is accepted
+    too. If ``n - correction`` is 0 or less, the sum is divided by 0: the result is nan or inf.
 """
 
 
@@ -22,7 +23,7 @@ var = Reduction(
     """,
     result="real",
     dtypes="inexact",
-    kernel="`dim` is not wrapped; the sums are taken around the mean, so that no large numbers are subtracted.",
+    kernel="`dim` may be negative; the mean is subtracted before squares are summed, so that no accuracy is lost by cancellation.",
     variants="function method",
 )
 std = Reduction(

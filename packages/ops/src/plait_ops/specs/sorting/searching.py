@@ -32,7 +32,7 @@ search_sorted_ = Operator(
     "search_sorted(Tensor sorted_sequence, Tensor input, bool right) -> Tensor",
     doc="`searchsorted` of two tensors of one dtype; int64.",
     internal=True,
-    kernel="the sequences lie along the last dimension; one sequence serves all inputs, else there is one for each row.",
+    kernel="the sequences lie along the last dimension; there is one sequence for all inputs, or one for each row.",
 )
 
 
@@ -59,12 +59,12 @@ searchsorted_ = Composite(
     "searchsorted(Tensor sorted_sequence, Tensor|Scalar input|self, *, bool out_int32=False, bool right=False,"
     " str? side=None, Tensor? sorter=None) -> Tensor",
     doc="""
-    The places in which the elements of `input` would have to be inserted into `sorted_sequence`, ascending along its last
-    dimension, for it to stay sorted: before equal elements, or after them with `right` or `side` "right". `sorter` holds the
-    places that sort it, where it is not. nan is the largest number.
+    The places at which the elements of `input` would have to be inserted into `sorted_sequence`, which is ascending along
+    its last dimension, so that it stays sorted: before equal elements, or with `right` or `side` "right" after them. If the
+    sequence is not sorted, `sorter` holds the indices that sort it. nan counts as larger than all numbers.
 
-    Shape: that of `input`; `sorted_sequence` is a vector, or has its sizes but for the last. Dtype: int64, or int32 with
-    `out_int32`.
+    Shape: that of `input`; `sorted_sequence` is a vector, or has the same sizes as `input` except the last. Dtype: int64,
+    or int32 with `out_int32`.
     Raises: ShapeError for other shapes, ValueError for another `side`, DTypeError for complex numbers.
 
     >>> import plait_core as pc
@@ -75,8 +75,8 @@ searchsorted_ = Composite(
 bucketize_ = Composite(
     "bucketize(Tensor|Scalar self|input, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
     doc="""
-    The numbers of the buckets into which the elements of `self` fall: bucket `i` ends at ``boundaries[i]``, which it holds, or
-    with `right` doesn't. `searchsorted` with the arguments turned round.
+    The indices of the buckets into which the elements of `self` fall. Bucket `i` ends at ``boundaries[i]``, and contains it
+    unless `right` is given. It is `searchsorted` with the arguments exchanged.
 
     Raises: ShapeError unless `boundaries` is a vector, DTypeError for complex numbers.
 
@@ -127,8 +127,8 @@ def _(self, boundaries, out_int32, right):
 isin = Composite(
     "isin(Tensor|Scalar elements, Tensor|Scalar test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
     doc="""
-    Whether each of `elements` is one of `test_elements` (with `invert`: none of them), as bool in the shape of `elements`. nan is
-    in nothing. `assume_unique` changes nothing.
+    Whether each of `elements` is one of `test_elements` (with `invert`: none of them), as bool in the shape of `elements`.
+    nan equals no element. `assume_unique` is accepted and changes nothing.
 
     Raises: DTypeError for complex numbers.
 

@@ -7,8 +7,8 @@ from plait_ops.words import check, int64, require, result, wrap_dim
 sort = Operator(
     "sort(Tensor self, int dim|axis=-1, bool descending=False, bool stable=False) -> (Tensor, Tensor)",
     doc="""
-    The elements of `self` sorted along `dim`, and where they were, as int64. Equal elements keep their order, whatever
-    `stable` says; nan counts as the largest number.
+    The elements of `self` sorted along `dim`, and the indices that they had, as int64. Equal elements keep their order,
+    also without `stable`. nan counts as larger than all numbers.
 
     Shapes: both results have the shape of `self`. Dtypes: bool, integers and floating-point dtypes.
     Raises: IndexError for a `dim` out of range, DTypeError for other dtypes.
@@ -17,29 +17,31 @@ sort = Operator(
     >>> [x.tolist() for x in pc.sort(pc.tensor([3, 1, 2]))]
     [[1, 2, 3], [1, 2, 0]]
     """,
-    kernel="out[1] is int64; `dim` is not wrapped.",
+    kernel="out[1] is int64; `dim` may be negative.",
     variants="function method",
 )
 topk = Operator(
     "topk(Tensor self, int k, int dim|axis=-1, bool largest=True, bool sorted=True) -> (Tensor, Tensor)",
     doc="""
-    The `k` largest (or smallest) elements of `self` along `dim`, the largest (smallest) first, and where they were, as
-    int64. Of equal elements the first are taken; nan counts as the largest number. They are sorted, whatever `sorted` says.
+    The `k` largest (or smallest) elements of `self` along `dim`, the largest (smallest) first, and their indices as int64.
+    Of equal elements the first are taken; nan counts as larger than all numbers. The results are sorted also without
+    `sorted`.
 
     Shapes: both results have the shape of `self` with `k` along `dim`. Dtypes: bool, integers and floating-point dtypes.
-    Raises: IndexError for a `dim` out of range, ShapeError for a `k` larger than the dimension, DTypeError.
+    Raises: IndexError for a `dim` out of range, ShapeError for a `k` larger than the dimension, DTypeError for other
+    dtypes.
 
     >>> import plait_core as pc
     >>> [x.tolist() for x in pc.topk(pc.tensor([3, 1, 2]), 2)]
     [[3, 2], [0, 2]]
     """,
-    kernel="out[1] is int64; `dim` is not wrapped.",
+    kernel="out[1] is int64; `dim` may be negative.",
     variants="function method",
 )
 argsort = Composite(
     "argsort(Tensor self, int dim|axis=-1, bool descending=False, bool stable=False) -> Tensor",
     doc="""
-    Where the elements of the sorted `self` were: the second result of `sort`.
+    The indices that sort `self` along `dim`: the second result of `sort`.
 
     >>> import plait_core as pc
     >>> pc.argsort(pc.tensor([3, 1, 2])).tolist()
@@ -86,7 +88,7 @@ def _(self, dim, descending, stable):
 
 argsort_rows = Operator(
     "argsort_rows(Tensor self) -> Tensor",
-    doc="The places of the rows of a matrix in ascending order, compared from their first element on; equal rows keep theirs.",
+    doc="The indices that sort the rows of a matrix in ascending order. Rows are compared from their first element on; equal rows keep their order.",
     internal=True,
     kernel="the result is int64; nan is the largest number.",
 )

@@ -9,7 +9,7 @@ expand = View(
     "expand(Tensor(a) self, int[]* size) -> Tensor(a)",
     doc="""
     `self` seen as a larger tensor of shape `size`: dimensions of size 1 repeat, new ones come first; -1 keeps a size.
-    Repeated elements share one place in memory, so that the result must not be written.
+    Repeated elements share one place in memory, so the result must not be written.
 
     Raises: ShapeError if `self` does not broadcast to `size`.
 
@@ -74,7 +74,8 @@ def _(self, size):
 sum_to_size = Composite(
     "sum_to_size(Tensor self, int[]* size) -> Tensor",
     doc="""
-    `self` summed to shape `size`, which must broadcast to its shape: what the gradient of a broadcast is.
+    `self` summed to shape `size`, which must broadcast to the shape of `self`. The gradient of a broadcast is computed this
+    way.
 
     Raises: ShapeError if `size` does not broadcast to the shape of `self`.
 

@@ -6,7 +6,7 @@ from plait_ops.words import view as look
 detach = View(
     "detach(Tensor(a) self) -> Tensor(a)",
     doc="""
-    `self` cut off from the history of its computation: the same elements, and no gradient flows through.
+    A tensor with the same elements as `self`, in the same memory, through which no gradient flows.
 
     >>> import plait_core as pc
     >>> pc.ones(2).detach().tolist()
@@ -18,7 +18,7 @@ detach = View(
 alias = View(
     "alias(Tensor(a) self) -> Tensor(a)",
     doc="""
-    Another handle of the same elements; gradients flow through.
+    Another tensor with the same elements in the same memory, through which gradients flow.
 
     >>> import plait_abi, plait_core as pc
     >>> plait_abi.operator("alias")(pc.ones(2)).tolist()

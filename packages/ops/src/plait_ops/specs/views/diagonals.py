@@ -9,8 +9,8 @@ from plait_ops.words import view as look
 diag_embed_ = Operator(
     "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
     doc="""
-    Matrices in dimensions `dim1` and `dim2` of the result with the vectors of the last dimension of `self` on their diagonal
-    `offset`, which counts to the upper right, and 0 elsewhere.
+    Matrices, in dimensions `dim1` and `dim2` of the result, with the vectors of the last dimension of `self` on a diagonal
+    and 0 elsewhere. `offset` 0 is the main diagonal, a positive one lies above it.
 
     Raises: ShapeError for a 0-d tensor, IndexError for a dim out of range, ValueError if both are the same.
 
@@ -19,7 +19,7 @@ diag_embed_ = Operator(
     [[0, 1, 0], [0, 0, 2], [0, 0, 0]]
     """,
     dtypes="any",
-    kernel="optional: it runs as other operators where there is none.",
+    kernel="optional: without a kernel other operators compute it.",
     variants="function method",
 )
 FURTHEST = 2**31
@@ -78,7 +78,7 @@ def _(g, offset, dim1, dim2):
 diag = Composite(
     "diag(Tensor self, int diagonal|k=0) -> Tensor",
     doc="""
-    The `diagonal` of a matrix, or the matrix that has a vector there and 0 elsewhere. A copy.
+    Of a matrix, a copy of its `diagonal`; of a vector, the matrix that has the vector on that diagonal and 0 elsewhere.
 
     Raises: ShapeError unless `self` has 1 or 2 dimensions.
 
@@ -122,8 +122,8 @@ def _(self, offset):
 diagonal = View(
     "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
     doc="""
-    The diagonal of the matrices in dimensions `dim1` and `dim2`, as a new last dimension; `offset` counts to the upper
-    right.
+    The diagonal of the matrices in dimensions `dim1` and `dim2`, as a new last dimension. `offset` 0 is the main diagonal,
+    a positive one lies above it.
 
     Raises: IndexError for a dim out of range, ValueError if both are the same.
 
@@ -136,7 +136,7 @@ diagonal = View(
 diagonal_backward = Operator(
     "diagonal_backward(Tensor grad, int[] size, int offset, int dim1, int dim2) -> Tensor",
     doc="Zeros of shape `size` with `grad` on a diagonal: the derivative of `diagonal`.",
-    kernel="optional: it runs as other operators where there is none; in[2] to in[4] are those of `diagonal`, not wrapped; every element of the result is written, zeros included.",
+    kernel="optional: without a kernel other operators compute it; in[2] to in[4] are the arguments of `diagonal`; dimensions may be negative; every element of the result is written, zeros included.",
     dtypes="floating",
     internal=True,
 )

@@ -8,7 +8,8 @@ from plait_ops.words import check, item, part, require, wrap_dim
 tensor_split_ = Composite(
     "tensor_split(Tensor(a) self, int indices_or_sections|sections, int dim|axis=0) -> Tensor(a)[]",
     doc="""
-    So many views along `dim`, as equal as possible: the first ones are larger by 1.
+    `self` cut along `dim` into the given number of views, of sizes as equal as possible: if the size is not divisible, the
+    first views are larger by 1.
 
     Raises: ValueError if the number is below 1, ShapeError for a 0-d tensor, IndexError for a `dim` out of range.
 
@@ -22,8 +23,8 @@ tensor_split_ = Composite(
 tensor_split_indices_ = Composite(
     "tensor_split.indices(Tensor(a) self, int[] indices_or_sections|indices, int dim|axis=0) -> Tensor(a)[]",
     doc="""
-    Views along `dim` up to the first index, from there up to the second, ..., and from the last one on; the indices are
-    clipped as those of a slice.
+    `self` cut along `dim` into views: up to the first index, from there up to the second, and so on, and from the last
+    index to the end. The indices are clipped as those of a slice.
 
     >>> import plait_core as pc
     >>> [part.tolist() for part in pc.arange(5).tensor_split((1, 3))]
@@ -34,7 +35,7 @@ tensor_split_indices_ = Composite(
 )
 tensor_split_tensor_ = Composite(
     "tensor_split.tensor(Tensor(a) self, Tensor indices_or_sections|tensor_indices_or_sections, int dim|axis=0) -> Tensor(a)[]",
-    doc="`tensor_split` by a 0-d tensor, the number of parts, or a vector of indices; both of integers.",
+    doc="`tensor_split` by a tensor of integers: a 0-d one is the number of parts, a vector holds indices.",
     dtypes="any",
     variants="function method",
 )
@@ -93,9 +94,9 @@ def _along(name, least, along, text, example):
     sections = Composite(
         f"{name}(Tensor(a) self, int indices_or_sections|sections) -> Tensor(a)[]",
         doc=f"""
-    So many equal views along {text}.
+    `self` cut into the given number of views of equal size along {text}.
 
-    Raises: ShapeError for fewer than {least} dimensions, ValueError unless the number divides the size.
+    Raises: ShapeError for fewer than {least} dimensions, ValueError unless the size is divisible by the number of views.
 
     >>> import plait_core as pc
     >>> [tuple(part.shape) for part in pc.zeros(2, 4, 6).{name}(2)]
@@ -160,7 +161,7 @@ split_with_sizes = Composite(
 unsafe_split_with_sizes = Composite(
     "unsafe_split_with_sizes(Tensor(a) self, int[] split_sizes, int dim|axis=0) -> Tensor(a)[]",
     doc="""
-    `split` with a list of sizes; the views are as safe as those.
+    `split` with a list of sizes. In plait the two are the same.
 
     >>> import plait_core as pc
     >>> [part.tolist() for part in pc.arange(5).unsafe_split_with_sizes([1, 4])]
@@ -172,7 +173,7 @@ unsafe_split_with_sizes = Composite(
 unsafe_split = Composite(
     "unsafe_split(Tensor(a) self, int split_size, int dim|axis=0) -> Tensor(a)[]",
     doc="""
-    `split`; the views are as safe as those.
+    `split`. In plait the two are the same.
 
     >>> import plait_core as pc
     >>> [part.tolist() for part in pc.arange(5).unsafe_split(2)]
@@ -184,7 +185,7 @@ unsafe_split = Composite(
 unsafe_chunk = Composite(
     "unsafe_chunk(Tensor(a) self, int chunks, int dim|axis=0) -> Tensor(a)[]",
     doc="""
-    `chunk`; the views are as safe as those.
+    `chunk`. In plait the two are the same.
 
     >>> import plait_core as pc
     >>> [part.tolist() for part in pc.arange(5).unsafe_chunk(2)]

@@ -52,8 +52,8 @@ def _(self, dims):
 roll = Composite(
     "roll(Tensor self, int[] shifts, int[]? dims|axis=None) -> Tensor",
     doc="""
-    The elements of `self` moved by `shifts` places along `dims`, those that fall off come in again at the other end.
-    `dims` None: of the flattened tensor.
+    The elements of `self` moved by `shifts` places along `dims`. Elements that move past the end come in again at the
+    beginning. With `dims` None the flattened tensor is rolled, and then has the shape of `self` again.
 
     Raises: ValueError if the two lists differ in length, IndexError for a dim out of range.
 
@@ -143,7 +143,8 @@ def _(self):
 rot90 = Composite(
     "rot90(Tensor self, int k=1, int[] dims|axes=(0, 1)) -> Tensor",
     doc="""
-    `self` turned by `k` times 90 degrees in the plane of `dims`, from the first towards the second; a copy.
+    `self` turned by `k` times 90 degrees in the plane of `dims`, from the first of these dimensions towards the second; a
+    copy.
 
     Raises: ShapeError for fewer than 2 dimensions, ValueError unless `dims` are two different ones.
 

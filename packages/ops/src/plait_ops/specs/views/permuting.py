@@ -131,7 +131,7 @@ def _(g):
 movedim = Composite(
     "movedim(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
     doc="""
-    `self` with the dimensions `source` at the places `destination`; the others keep their order.
+    `self` with the dimensions `source` moved to the places `destination`; the other dimensions keep their order.
 
     Raises: ValueError if the two lists differ in length or repeat a dimension.
 

@@ -51,7 +51,7 @@ reshape_as = _view(
 swapdims = _view(
     "swapdims",
     ", int dim0, int dim1",
-    "`transpose` under its other name.",
+    "Another name of `transpose`.",
     ("pc.tensor([[1, 2]]).swapdims(0, 1).tolist()", "[[1], [2]]"),
 )
 moveaxis = _view(
@@ -63,7 +63,7 @@ moveaxis = _view(
 adjoint = _view(
     "adjoint",
     "",
-    "The last two dimensions swapped, complex numbers conjugated: a view of a real tensor, a copy of a complex one.",
+    "`self` with its last two dimensions swapped and, if it is complex, conjugated. Of a real tensor it is a view, of a complex one a copy.",
     ("pc.tensor([[1, 2]]).adjoint().tolist()", "[[1], [2]]"),
 )
 unflatten = _view(
@@ -72,7 +72,7 @@ unflatten = _view(
     """
     `dim` split into several dimensions of the given `sizes`, of which one may be -1.
 
-    Raises: IndexError for a `dim` out of range, ShapeError if the sizes do not multiply to that of `dim`.
+    Raises: IndexError for a `dim` out of range, ShapeError if the product of the sizes is not the size of `dim`.
     """,
     ("pc.arange(4).unflatten(0, (2, -1)).tolist()", "[[0, 1], [2, 3]]"),
 )

@@ -30,7 +30,7 @@ select = View(
 select_backward = Operator(
     "select_backward(Tensor grad, int[] size, int dim, int index) -> Tensor",
     doc="Zeros of shape `size` with `grad` at `index` along `dim`: the derivative of `select`.",
-    kernel="optional: it runs as other operators where there is none; in[2] and in[3] are not wrapped; every element of the result is written, zeros included.",
+    kernel="optional: without a kernel other operators compute it; in[2] and in[3] may be negative; every element of the result is written, zeros included.",
     dtypes="floating",
     internal=True,
 )
@@ -98,7 +98,7 @@ slice_ = View(
 slice_backward = Operator(
     "slice_backward(Tensor grad, int[] size, int dim, int? start=None, int? end=None, int step=1) -> Tensor",
     doc="Zeros of shape `size` with `grad` in ``[..., start:end:step, ...]``: the derivative of `slice`.",
-    kernel="optional: it runs as other operators where there is none; in[2] is not wrapped, in[3] and in[4] may be None or lie outside, in[5] may be negative; every element of the result is written, zeros included.",
+    kernel="optional: without a kernel other operators compute it; in[2] may be negative, in[3] and in[4] may be None or lie outside, in[5] may be negative; every element of the result is written, zeros included.",
     dtypes="floating",
     internal=True,
 )

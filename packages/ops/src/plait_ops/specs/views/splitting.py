@@ -10,7 +10,7 @@ from plait_ops.words import (
 split = Composite(
     "split(Tensor(a) self, int split_size|split_size_or_sections, int dim|axis=0) -> Tensor(a)[]",
     doc="""
-    Views of `split_size` elements each along `dim`; the last has what is left.
+    Views of `split_size` elements each along `dim`; the last one has the remaining elements.
 
     Raises: ValueError if `split_size` is below 1 (0 is allowed for a dimension of size 0).
 

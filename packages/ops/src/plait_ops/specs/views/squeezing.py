@@ -57,7 +57,7 @@ squeeze = View(
 squeeze_dim = View(
     "squeeze.dim(Tensor(a) self, int[] dim|axis) -> Tensor(a)",
     doc="""
-    `self` without those of the dimensions `dim` (an int or several) that have size 1.
+    `self` without the dimensions `dim` (one int or several), as far as they have size 1.
 
     Raises: IndexError for a dim out of range.
 

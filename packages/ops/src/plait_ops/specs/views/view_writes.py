@@ -38,7 +38,7 @@ def _scatter(name, arguments, text, example):
     {example[1]}
     """,
         dtypes="any",
-        kernel="optional: it runs as other operators where there is none.",
+        kernel="optional: without a kernel other operators compute it.",
         variants="function method",
     )
 
@@ -189,8 +189,8 @@ def _(self, src, size, stride, storage_offset):
 fill_diagonal = Composite(
     "fill_diagonal_(Tensor(a)! self, Scalar fill_value, bool wrap=False) -> Tensor(a)!",
     doc="""
-    Write `fill_value` to the main diagonal: ``self[i, i, ...] = fill_value``; with `wrap` the diagonal of a tall matrix
-    begins again, a row after its end. Returns `self`.
+    Write `fill_value` to the main diagonal: ``self[i, i, ...] = fill_value``; with `wrap` the diagonal of a matrix with
+    more rows than columns begins again one row after its end. Returns `self`.
 
     Raises: ShapeError for fewer than 2 dimensions, or more than 2 of different sizes.
 

@@ -10,8 +10,8 @@ view = View(
     doc="""
     The elements of `self`, in order, as a tensor of shape `size`, without a copy; one -1 stands for the size that fits.
 
-    Raises: ShapeError if the number of elements differs, or if no strides lead to the elements in that order (a transposed
-    tensor, say): `reshape` copies then.
+    Raises: ShapeError if the number of elements differs, or if no strides give the elements in that order, as for a
+    transposed tensor; use `reshape` then, which copies.
 
     >>> import plait_core as pc
     >>> pc.arange(6).view(2, -1).tolist()
@@ -97,7 +97,7 @@ as_strided = View(
     The memory of `self` seen with the given sizes and strides (in elements, may be negative), beginning `offset` elements
     after its first one. Has no derivative.
 
-    Raises: ShapeError if `size` and `stride` differ in length or lead outside the memory.
+    Raises: ShapeError if `size` and `stride` differ in length, or if an element would lie outside of the memory.
 
     >>> import plait_core as pc
     >>> pc.as_strided(pc.arange(4), (3, 2), (1, 1)).tolist()

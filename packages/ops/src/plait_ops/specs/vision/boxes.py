@@ -17,13 +17,14 @@ from plait_ops.words import (
 nms = Composite(
     "nms(Tensor boxes, Tensor scores, float iou_threshold) -> Tensor",
     doc="""
-    The boxes that non-maximum suppression keeps, as indices in the order of falling scores: each box, from the one with
-    the highest score on, removes those after it whose intersection with it is more than `iou_threshold` of their union.
-    Of equal scores the first comes first.
+    The boxes that non-maximum suppression keeps, as indices in order of descending scores. Each box, beginning with the
+    highest score, removes all later boxes whose intersection with it is more than `iou_threshold` of their union. Boxes
+    with equal scores keep their order.
 
-    Shapes: `boxes` is (n, 4), each (x1, y1, x2, y2) with x1 <= x2 and y1 <= y2, `scores` is (n,), the result (kept,), int64.
-    Its size depends on values, so that device meta is an error. Dtypes: floating, of both the same. No gradient flows back.
-    Raises: ShapeError for other shapes, DTypeError for other dtypes. The operator of torchvision's name.
+    Shapes: `boxes` is (n, 4), each (x1, y1, x2, y2) with x1 <= x2 and y1 <= y2, `scores` is (n,), the result (kept,),
+    int64. Its size depends on the values, so tensors on the device meta are an error. Dtypes: floating, the same for both.
+    No gradient flows back.
+    Raises: ShapeError for other shapes, DTypeError for other dtypes. torchvision has an operator of this name.
 
     >>> import plait_core as pc
     >>> from plait_abi import operator
@@ -36,7 +37,7 @@ nms = Composite(
 )
 nms_kept = Operator(
     "nms_kept(Tensor boxes, Tensor order, float iou_threshold) -> (Tensor, Tensor)",
-    doc="What `nms` keeps of boxes in the order of indices, and then zeros; how many those are.",
+    doc="The indices that `nms` keeps of boxes taken in the order `order`, followed by zeros; and how many it keeps.",
     dtypes="floating",
     internal=True,
     kernel="in[0] is (n, 4), floating, in[1] (n,), int64, any strides; out[0] is (n,), out[1] 0-d, both int64; an index outside of the boxes is an IndexError.",
@@ -44,12 +45,12 @@ nms_kept = Operator(
 box_iou_rotated = Operator(
     "box_iou_rotated(Tensor boxes1, Tensor boxes2) -> Tensor",
     doc="""
-    The intersection of each rotated box of `boxes1` with each one of `boxes2`, divided by their union. A box (x, y, w, h, a)
-    has its centre at (x, y) and sides w and h, which are turned by a degrees; a box without area overlaps with nothing.
+    The intersection of each rotated box of `boxes1` with each one of `boxes2`, divided by their union. A box (x, y, w, h,
+    a) has its centre at (x, y) and sides w and h, and is turned by a degrees. A box without area overlaps with nothing.
 
-    Shapes: (n, 5) and (m, 5), the result is (n, m). Dtypes: floating, of both the same; the result is float32, computed in
-    float64. No gradient flows back. Raises: ShapeError for other shapes, DTypeError for other dtypes.
-    The operator of torchvision's name; the intersection is found as in Sutherland and Hodgman (1974).
+    Shapes: (n, 5) and (m, 5), the result is (n, m). Dtypes: floating, the same for both; the result is float32, computed in
+    float64. No gradient flows back. Raises: ShapeError for other shapes, DTypeError for other dtypes. torchvision has an
+    operator of this name. The intersection is computed as in Sutherland and Hodgman (1974).
 
     >>> import plait_core as pc
     >>> from plait_abi import operator

@@ -17,16 +17,16 @@ deform_conv2d = Composite(
     "deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor? mask=None, Tensor? bias=None, int[2] stride=1, "
     "int[2] padding=0, int[2] dilation=1, int groups=1, int offset_groups=1) -> Tensor",
     doc="""
-    `conv2d` whose filter elements look at shifted places, with a factor for each (Dai et al. 2017; Zhu et al. 2019):
-    ``out[n, o, y, x] = bias[o] + sum_{c,i,j} weight[o, c, i, j] * m * input[n, c', y * sh + i * dh - ph + dy, x * sw + j * dw
-    - pw + dx]``. Channel ``2 * (g * kh * kw + i * kw + j)`` of `offset` is dy and the next is dx, m is channel
-    ``g * kh * kw + i * kw + j`` of `mask` or 1; g is the offset group of the channel c'. The image is interpolated between the
-    four pixels around a place and counts as 0 outside.
+    `conv2d` whose filter elements read the image at shifted places, each with a factor (Dai et al. 2017; Zhu et al. 2019):
+    ``out[n, o, y, x] = bias[o] + sum_{c,i,j} weight[o, c, i, j] * m * input[n, c', y * sh + i * dh - ph + dy, x * sw + j *
+    dw - pw + dx]``. Channel ``2 * (g * kh * kw + i * kw + j)`` of `offset` is dy and the next channel is dx; m is channel
+    ``g * kh * kw + i * kw + j`` of `mask`, or 1 without a mask; g is the offset group of the channel c'. Values are
+    interpolated between the four pixels around a place; outside of the image they are 0.
 
     Shapes: `input` is (n, c, h, w), `weight` (o, c / groups, kh, kw), `offset` (n, 2 * offset_groups * kh * kw, oh, ow),
     `mask` (n, offset_groups * kh * kw, oh, ow), `bias` (o,), the result (n, o, oh, ow), sizes as of `conv2d`.
     Dtypes: floating, the same for all. Raises: ShapeError for other shapes, ValueError for numbers of groups below 1,
-    DTypeError if dtypes differ. The operator of torchvision's name.
+    DTypeError if dtypes differ. torchvision has an operator of this name.
 
     >>> import plait_core as pc
     >>> from plait_abi import operator
@@ -41,17 +41,17 @@ deform_sample = Operator(
     "deform_sample(Tensor input, Tensor offset, int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation, "
     "bool along_y, bool along_x) -> Tensor",
     doc="""
-    What the filters of `deform_conv2d` see of images, (n, c, kh * kw, oh * ow); with `along_y` or `along_x` its derivative by
-    the coordinate of the place, with both the mixed one.
+    The values that the filters of `deform_conv2d` read from images, in shape (n, c, kh * kw, oh * ow). With `along_y` or
+    `along_x`, their derivative with respect to that coordinate of the place; with both, the mixed derivative.
     """,
     dtypes="floating",
     internal=True,
-    kernel="in[0] is (n, c, h, w), in[1] (n, 2 * g * kh * kw, oh, ow) with c a multiple of g, of one floating dtype, any strides; kernel_size, stride, padding and dilation are two ints each; the result is in C order and every element of it is written; places that are not finite see 0.",
+    kernel="in[0] is (n, c, h, w), in[1] (n, 2 * g * kh * kw, oh, ow) with c a multiple of g, of one floating dtype, any strides; kernel_size, stride, padding and dilation are two ints each; the result is in C order and every element of it is written; places that are not finite give 0.",
 )
 deform_scatter = Operator(
     "deform_scatter(Tensor grad, Tensor offset, int[] size, int[2] kernel_size, int[2] stride, int[2] padding, "
     "int[2] dilation, bool along_y, bool along_x) -> Tensor",
-    doc="The transposed `deform_sample`: its derivative for images of shape `size`.",
+    doc="The transposed `deform_sample`: its derivative with respect to the images, of shape `size`.",
     dtypes="floating",
     internal=True,
     kernel="in[0] has the shape of the result of `deform_sample`, in[1] is as there, of one floating dtype, any strides; in[2] is the shape (n, c, h, w) of the result, in C order, of which every element is written; sums do not depend on the number of threads.",

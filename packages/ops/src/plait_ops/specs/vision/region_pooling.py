@@ -24,14 +24,14 @@ from plait_ops.words import (
 )
 
 _ROIS = """
-    `rois` is (k, 5), each (n, x1, y1, x2, y2): the number of the image and the box, which is multiplied by `spatial_scale`.
-    No gradient flows to it.
+    `rois` is (k, 5), each (n, x1, y1, x2, y2): the index of the image, and the box, which is multiplied by `spatial_scale`.
+    No gradient flows to `rois`.
 """
 _ERRORS = """
-    Dtypes: floating, of both the same. Raises: ShapeError for other shapes, ValueError for sizes below 1, DTypeError for
-    other dtypes, IndexError for the number of an image that is not there. The operator of torchvision's name.
+    Dtypes: floating, the same for both. Raises: ShapeError for other shapes, ValueError for sizes below 1, DTypeError for
+    other dtypes, IndexError for the index of an image that does not exist. torchvision has an operator of this name.
 """
-_KERNEL = "in[0] is (n, c, h, w), in[1] (k, 5), of one floating dtype, any strides; the first column of in[1] is the number of an image, truncated, and an IndexError if there is none; the result is in C order and every element of it is written."
+_KERNEL = "in[0] is (n, c, h, w), in[1] (k, 5), of one floating dtype, any strides; the first column of in[1], rounded towards 0, is the index of an image, and an IndexError if there is no such image; the result is in C order and every element of it is written."
 _BACK = "in[0] has the shape of the forward operator's result and one dtype with `rois`, any strides; in[2] is the shape (n, c, h, w) of the result, in C order, of which every element is written; sums are in the order of `rois`, whatever the number of threads."
 
 
@@ -98,11 +98,12 @@ roi_align = Operator(
     "roi_align(Tensor input, Tensor rois, float spatial_scale, int pooled_height, int pooled_width, int sampling_ratio=-1, "
     "bool aligned=False) -> Tensor",
     doc=f"""
-    For each box a grid of `pooled_height` x `pooled_width` bins, in each the mean of samples of the image (He et al. 2017, Mask
-    R-CNN). A bin has `sampling_ratio` x `sampling_ratio` samples at equal distances, or, if that is not positive, one for each
-    pixel of its height and width, rounded up. A sample is interpolated between the four pixels around it; up to one pixel
-    outside of the image it has the value of the border, beyond that 0. With `aligned` a box is shifted by half a pixel, so
-    that pixels have their centre at halves; without, its sides are at least 1 long.
+    Each box is cut into a grid of `pooled_height` x `pooled_width` bins; the result is the mean of samples of the image in
+    each bin (He et al. 2017, Mask R-CNN). A bin has `sampling_ratio` x `sampling_ratio` samples at equal distances, or, if
+    `sampling_ratio` is not positive, one sample for each pixel of its height and width, rounded up. A sample is
+    interpolated between the four pixels around it; up to one pixel outside of the image it has the value at the border,
+    farther outside it is 0. With `aligned` a box is shifted by half a pixel, so that the centres of pixels are at halves;
+    without it, the sides of a box are taken as at least 1 long.
     {_ROIS}
     Shapes: `input` is (n, c, h, w), the result (k, c, pooled_height, pooled_width).
     {_ERRORS}
@@ -119,7 +120,7 @@ roi_align = Operator(
 roi_align_backward = Operator(
     "roi_align_backward(Tensor grad, Tensor rois, int[] size, float spatial_scale, int pooled_height, int pooled_width, "
     "int sampling_ratio, bool aligned) -> Tensor",
-    doc="The derivative of `roi_align` for images of shape `size`.",
+    doc="The derivative of `roi_align` with respect to the images, of shape `size`.",
     dtypes="floating",
     kernel=_BACK,
     internal=True,
@@ -128,9 +129,9 @@ ps_roi_align = Operator(
     "ps_roi_align(Tensor input, Tensor rois, float spatial_scale, int pooled_height, int pooled_width, int sampling_ratio=-1)"
     " -> Tensor",
     doc=f"""
-    `roi_align` in which each bin has channels of its own (Li et al. 2018, Light-Head R-CNN): bin (i, j) of channel o is the
-    mean of samples of channel ``(o * pooled_height + i) * pooled_width + j``. Boxes are shifted by half a pixel; the mean of
-    no samples, in a box without area, is nan.
+    `roi_align` in which each bin reads its own channels (Li et al. 2018, Light-Head R-CNN): bin (i, j) of channel o is the
+    mean of samples of channel ``(o * pooled_height + i) * pooled_width + j``. Boxes are shifted by half a pixel. A box
+    without area has no samples and gives nan.
     {_ROIS}
     Shapes: `input` is (n, o * pooled_height * pooled_width, h, w), the result (k, o, pooled_height, pooled_width).
     {_ERRORS}
@@ -147,7 +148,7 @@ ps_roi_align = Operator(
 ps_roi_align_backward = Operator(
     "ps_roi_align_backward(Tensor grad, Tensor rois, int[] size, float spatial_scale, int pooled_height, int pooled_width, "
     "int sampling_ratio) -> Tensor",
-    doc="The derivative of `ps_roi_align` for images of shape `size`.",
+    doc="The derivative of `ps_roi_align` with respect to the images, of shape `size`.",
     dtypes="floating",
     kernel=_BACK,
     internal=True,
@@ -227,9 +228,10 @@ def _(g, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio):
 roi_pool = Operator(
     "roi_pool(Tensor input, Tensor rois, float spatial_scale, int pooled_height, int pooled_width) -> (Tensor, Tensor)",
     doc=f"""
-    For each box a grid of `pooled_height` x `pooled_width` bins, in each the largest pixel (Girshick 2015, Fast R-CNN), and
-    where it is: ``y * w + x``, as int32. The corners of a box are rounded to pixels, which belong to it, and bins are rounded
-    outwards. The first of equal pixels counts, nan wins; a bin outside of the image has 0 and the place -1.
+    Each box is cut into a grid of `pooled_height` x `pooled_width` bins; the results are the largest pixel in each bin
+    (Girshick 2015, Fast R-CNN), and its place ``y * w + x``, as int32. The corners of a box are rounded to pixels, which
+    belong to the box, and bins are rounded outwards. Of equal pixels the first counts; a nan counts before all numbers. A
+    bin outside of the image gives 0 and the place -1.
     {_ROIS}
     Shapes: `input` is (n, c, h, w), the results are (k, c, pooled_height, pooled_width).
     {_ERRORS}
@@ -253,10 +255,11 @@ roi_pool_backward = Operator(
 ps_roi_pool = Operator(
     "ps_roi_pool(Tensor input, Tensor rois, float spatial_scale, int pooled_height, int pooled_width) -> Tensor",
     doc=f"""
-    For each box a grid of bins with channels of their own (Dai et al. 2016, R-FCN): bin (i, j) of channel o is the mean of the
-    pixels of channel ``(o * pooled_height + i) * pooled_width + j`` in it. The corners of a box are rounded to pixels, of
-    which the first belong to it, and bins are rounded outwards. The last row and the last column of an image count in no bin,
-    as in torchvision; an empty bin has 0.
+    Each box is cut into a grid of bins, and each bin reads its own channels (Dai et al. 2016, R-FCN): bin (i, j) of channel
+    o is the mean of the pixels of channel ``(o * pooled_height + i) * pooled_width + j`` in it. The corners of a box are
+    rounded to pixels; the pixel of the upper left corner belongs to the box, that of the lower right does not. Bins are
+    rounded outwards. The last row and the last column of an image belong to no bin, as in torchvision; an empty bin gives
+    0.
     {_ROIS}
     Shapes: `input` is (n, o * pooled_height * pooled_width, h, w), the result (k, o, pooled_height, pooled_width).
     {_ERRORS}
@@ -273,7 +276,7 @@ ps_roi_pool = Operator(
 ps_roi_pool_backward = Operator(
     "ps_roi_pool_backward(Tensor grad, Tensor rois, int[] size, float spatial_scale, int pooled_height, int pooled_width)"
     " -> Tensor",
-    doc="The derivative of `ps_roi_pool` for images of shape `size`.",
+    doc="The derivative of `ps_roi_pool` with respect to the images, of shape `size`.",
     dtypes="floating",
     kernel=_BACK,
     internal=True,
