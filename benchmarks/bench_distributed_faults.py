@@ -112,9 +112,11 @@ def measure_commits(rank: int, name: str, divided: str, every: int, rounds: int)
     @elastic.run
     def train(state: Any) -> Any:
         plain, kept, inside = [], [], []
-        for _ in range(3):
+        object.__setattr__(state, "_every", 1)  # until the copies have their memory
+        for _ in range(4):
             step()
             state.commit()
+        object.__setattr__(state, "_every", every)
         for _ in range(rounds):
             for times, commits in ((plain, False), (kept, True)):
                 dist.barrier()
