@@ -92,29 +92,6 @@ void each_tensor(const plait_value *values, uint32_t n, F &&f) {
   }
 }
 
-// Takes `value` over, also on failure.
-plait_status make_batched(plait_thread *thread, plait_tensor *value, int64_t level,
-                          plait_tensor **out) {
-  const plait_runtime *runtime = thread->runtime;
-  int64_t count = 1;
-  for (int i = 1; i < value->dl.ndim; i++) count *= value->dl.shape[i];
-  const auto nbytes = uint64_t(count * itemsize(value->dl.dtype));
-  auto *b = new Batch{value, level, std::malloc(nbytes ? nbytes : 1)};
-  plait_storage *storage = nullptr;
-  plait_status s = b->memory ? runtime->storage_wrap(thread, b->memory, nbytes, value->dl.device, 0,
-                                                     drop_batch, b, &storage)
-                             : runtime->raise(thread, PLAIT_MEMORY_ERROR, "vmap", "out of memory");
-  if (s < 0) {
-    drop_batch(b);
-    return s;
-  }
-  s = runtime->tensor_on(thread, storage, b->memory, value->dl.dtype, value->dl.ndim - 1,
-                         value->dl.shape + 1, nullptr, out);
-  plait_release(storage);
-  if (s >= 0) (*out)->layers |= layer_bit;
-  return s;
-}
-
 // The layers above are off for a scope, and this one sees batched tensors alone.
 class Inside {
  public:
@@ -349,10 +326,7 @@ class Rearranged {
   // The value of a tensor if it is batched here; a tensor of another level is left to Python where
   // views of it would be needed, as these are operators for the rules of that level.
   static bool is_plain(const plait_tensor *t) { return !(t->layers & layer_bit); }
-  plait_tensor *samples_of(const plait_tensor *t) const {
-    const Batch *b = batch_of(t);
-    return b && b->level == samples_.level ? b->value : nullptr;
-  }
+  plait_tensor *samples_of(const plait_tensor *t) const { return samples_at(t, samples_.level); }
 
   plait_status fill() {
     const plait_op *op = outer_->op;
@@ -632,15 +606,6 @@ PyObject *samples(PyObject *, PyObject *o) {
   return value && level ? PyTuple_Pack(2, value.get(), level.get()) : nullptr;
 }
 
-PyObject *watch_random(PyObject *, PyObject *on) {
-  const int truth = PyObject_IsTrue(on);
-  if (truth < 0) return nullptr;
-  plait_thread *thread = state.runtime->thread();
-  const bool before = thread->included & layer_bit;
-  thread->included = truth ? thread->included | layer_bit : thread->included & ~layer_bit;
-  return PyBool_FromLong(before);
-}
-
 PyMethodDef functions[] = {
     {"_set_batching", entry<set_batching>, METH_VARARGS,
      "_set_batching(serve, note_leaf, rules, /)\n--\n\nSet who serves operators on batched "
@@ -649,12 +614,38 @@ PyMethodDef functions[] = {
      "_batch(value, level, /)\n--\n\nA tensor of one sample that stands for all of them."},
     {"_samples", entry<samples>, METH_O,
      "_samples(tensor, /)\n--\n\n(value, level) of a batched tensor; None for others."},
-    {"_watch_random", entry<watch_random>, METH_O,
-     "_watch_random(on, /)\n--\n\nShow random operators of this thread to the layer of batched "
-     "tensors, or no longer; whether it was so."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+plait_status make_batched(plait_thread *thread, plait_tensor *value, int64_t level,
+                          plait_tensor **out) {
+  const plait_runtime *runtime = thread->runtime;
+  int64_t count = 1;
+  for (int i = 1; i < value->dl.ndim; i++) count *= value->dl.shape[i];
+  const auto nbytes = uint64_t(count * itemsize(value->dl.dtype));
+  auto *b = new Batch{value, level, std::malloc(nbytes ? nbytes : 1)};
+  plait_storage *storage = nullptr;
+  plait_status s = b->memory ? runtime->storage_wrap(thread, b->memory, nbytes, value->dl.device, 0,
+                                                     drop_batch, b, &storage)
+                             : runtime->raise(thread, PLAIT_MEMORY_ERROR, "vmap", "out of memory");
+  if (s < 0) {
+    drop_batch(b);
+    return s;
+  }
+  s = runtime->tensor_on(thread, storage, b->memory, value->dl.dtype, value->dl.ndim - 1,
+                         value->dl.shape + 1, nullptr, out);
+  plait_release(storage);
+  if (s >= 0) (*out)->layers |= layer_bit;
+  return s;
+}
+
+uint64_t batching_layer() { return layer_bit; }
+
+plait_tensor *samples_at(const plait_tensor *t, int64_t level) {
+  const Batch *b = batch_of(t);
+  return b && b->level == level ? b->value : nullptr;
+}
 
 bool refuse_batched(const plait_tensor *t, const char *who) {
   if (!batch_of(t)) return true;

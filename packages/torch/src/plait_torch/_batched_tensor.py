@@ -8,16 +8,15 @@ other handles on the same memory, which are batched tensors, too.
 
 from __future__ import annotations
 
-import itertools
-import threading
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from plait.autograd import Function
 from plait_core import _core
 
 __all__ = [
+    "Level",
     "begin",
     "end",
     "enter",
@@ -28,50 +27,43 @@ __all__ = [
     "note_leaf",
     "samples_of",
     "unwrapped",
-    "watch_random",
     "wrapped",
 ]
 
 
-_numbers = itertools.count(1)
-
-
-class _Level:
+class Level(NamedTuple):
     """One call of a function by `vmap`: its number, which is larger than those of the calls around
     it; the number of samples, and what random operators do.
     """
 
-    __slots__ = ("number", "randomness", "size")
-
-    def __init__(self, size: int, randomness: str) -> None:
-        self.number = next(_numbers)
-        self.size, self.randomness = size, randomness
+    number: int
+    size: int
+    randomness: str
 
 
-class _Thread(threading.local):
-    def __init__(self) -> None:
-        self.levels: list[_Level] = []
-
-
-_thread = _Thread()
 _watched: dict[int, weakref.ref[Any]] = {}
 
 
-def innermost() -> _Level | None:
+def innermost() -> Level | None:
     """Return the innermost call of `vmap` that this thread is in."""
-    return _thread.levels[-1] if _thread.levels else None
+    found = _core._innermost_vmap()
+    return None if found is None else Level(*found)
 
 
-def find_level(number: int) -> _Level | None:
+def find_level(number: int) -> Level | None:
     """Return the call of this number if this thread is in it."""
-    return next((each for each in _thread.levels if each.number == number), None)
+    found = _core._find_vmap(number)
+    return None if found is None else Level(*found)
 
+
+begin: Callable[[int, str], int] = _core._begin_vmap
+"""Begin a call of `vmap` in this thread; return its number."""
+
+end: Callable[[], None] = _core._end_vmap
+"""End the innermost call of `vmap`."""
 
 level_of: Callable[[Any], tuple[Any, int] | None] = _core._samples
 """Return all samples of a batched tensor and its level; None for other values."""
-
-watch_random = _core._watch_random
-"""Let operators of this thread that draw random numbers be seen, or no longer."""
 
 wrapped: Callable[[Any, int], Any] = _core._batch
 """Return the samples along dimension 0 of a tensor as one batched tensor."""
@@ -81,17 +73,6 @@ def samples_of(tensor: Any, level: int) -> Any:
     """Return all samples of a tensor that is batched at this level; None for others."""
     found = level_of(tensor)
     return found[0] if found is not None and found[1] == level else None
-
-
-def begin(size: int, randomness: str) -> int:
-    """Begin a call of `vmap` in this thread; return its number."""
-    _thread.levels.append(_Level(size, randomness))
-    return _thread.levels[-1].number
-
-
-def end() -> None:
-    """End the innermost call of `vmap`."""
-    _thread.levels.pop()
 
 
 def unwrapped(tensor: Any, level: int, size: int) -> Any:
