@@ -35,7 +35,7 @@ const Batch *batch_of(const plait_tensor *t) {
 
 constexpr uint32_t position = 9;  // above "python", below "autograd" and "forward"
 uint64_t layer_bit;  // 0: there is no layer yet
-plait::python::SharedReference serve_function, note_function;
+plait::python::SharedReference serve_function, note_function, enter_function, leave_function;
 
 // What a rule does with an argument.
 enum Action : uint8_t {
@@ -565,8 +565,9 @@ bool add_rule(Rules *to, PyObject *name, PyObject *actions, int kind) {
 }
 
 PyObject *set_batching(PyObject *, PyObject *args) {
-  PyObject *serve, *note, *dict;
-  if (!PyArg_ParseTuple(args, "OOO!:_set_batching", &serve, &note, &PyDict_Type, &dict))
+  PyObject *serve, *note, *enter, *leave, *dict;
+  if (!PyArg_ParseTuple(args, "OOOOO!:_set_batching", &serve, &note, &enter, &leave, &PyDict_Type,
+                        &dict))
     return nullptr;
   auto *fresh = new Rules;
   PyObject *name, *rule;
@@ -582,6 +583,8 @@ PyObject *set_batching(PyObject *, PyObject *args) {
   if (!layer_bit && !register_layer()) return nullptr;
   Py_XDECREF(serve_function.exchange(new_reference(serve)));
   Py_XDECREF(note_function.exchange(new_reference(note)));
+  Py_XDECREF(enter_function.exchange(new_reference(enter)));
+  Py_XDECREF(leave_function.exchange(new_reference(leave)));
   __atomic_store_n(&rules, fresh, __ATOMIC_RELEASE);
   Py_RETURN_NONE;
 }
@@ -608,8 +611,8 @@ PyObject *samples(PyObject *, PyObject *o) {
 
 PyMethodDef functions[] = {
     {"_set_batching", entry<set_batching>, METH_VARARGS,
-     "_set_batching(serve, note_leaf, rules, /)\n--\n\nSet who serves operators on batched "
-     "tensors."},
+     "_set_batching(serve, note_leaf, enter, leave, rules, /)\n--\n\nSet who serves operators on "
+     "batched tensors, and makes and reads those with history."},
     {"_batch", function(entry<batch>), METH_FASTCALL,
      "_batch(value, level, /)\n--\n\nA tensor of one sample that stands for all of them."},
     {"_samples", entry<samples>, METH_O,
@@ -641,6 +644,17 @@ plait_status make_batched(plait_thread *thread, plait_tensor *value, int64_t lev
 }
 
 uint64_t batching_layer() { return layer_bit; }
+
+PyObject *enter_recorded(PyObject *value, int64_t level) {
+  const Object enter(enter_function.get());
+  return PyObject_CallFunction(enter.get(), "OL", value, static_cast<long long>(level));
+}
+
+PyObject *leave_recorded(PyObject *tensor, int64_t level, int64_t size) {
+  const Object leave(leave_function.get());
+  return PyObject_CallFunction(leave.get(), "OLL", tensor, static_cast<long long>(level),
+                               static_cast<long long>(size));
+}
 
 plait_tensor *samples_at(const plait_tensor *t, int64_t level) {
   const Batch *b = batch_of(t);

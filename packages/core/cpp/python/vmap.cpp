@@ -1,6 +1,6 @@
 // Calls of functions by `vmap`: the calls that each thread is in, and the way of arguments and
-// results that are plain tensors (docs/design/0043). Containers, history, chunks and errors are
-// left to Python.
+// results (docs/design/0043). Containers other than tuples, lists and dicts, keywords, chunks and
+// errors are left to Python.
 #include <atomic>
 #include <vector>
 
@@ -22,13 +22,13 @@ struct Level {
 thread_local std::vector<Level> levels;  // from the outermost call
 std::atomic<int64_t> last_number{0};
 
-int64_t begin_level(int64_t size, Randomness randomness) {
-  const int64_t number = last_number.fetch_add(1, std::memory_order_relaxed) + 1;
+int64_t new_number() { return last_number.fetch_add(1, std::memory_order_relaxed) + 1; }
+
+void begin_level(int64_t number, int64_t size, Randomness randomness) {
   const uint64_t layer = batching_layer();
   plait_thread *thread = state.runtime->thread();
   levels.push_back({number, size, randomness, thread->included & layer});
   if (randomness != randomness_same) thread->included |= layer;
-  return number;
 }
 
 void end_level() {
@@ -59,7 +59,9 @@ PyObject *begin(PyObject *, PyObject *const *args, Py_ssize_t n) {
     return PyErr_Format(PyExc_TypeError, "_begin_vmap: (size, randomness) is required");
   const int64_t size = PyLong_AsLongLong(args[0]);
   if (size == -1 && PyErr_Occurred()) return nullptr;
-  return PyLong_FromLongLong(begin_level(size, randomness));
+  const int64_t number = new_number();
+  begin_level(number, size, randomness);
+  return PyLong_FromLongLong(number);
 }
 
 PyObject *end(PyObject *, PyObject *) {
@@ -83,14 +85,12 @@ PyObject *find(PyObject *, PyObject *number) {
 // This thread is in a call for a scope.
 class Inside {
  public:
-  Inside(int64_t size, Randomness randomness) : number_(begin_level(size, randomness)) {}
+  Inside(int64_t number, int64_t size, Randomness randomness) {
+    begin_level(number, size, randomness);
+  }
   Inside(const Inside &) = delete;
   Inside &operator=(const Inside &) = delete;
   ~Inside() { end_level(); }
-  int64_t number() const { return number_; }
-
- private:
-  int64_t number_;
 };
 
 bool has_history(const plait_tensor *t) {
@@ -120,94 +120,104 @@ plait_tensor *with_dimension_at(plait_tensor *t, int from, int to) {
   return call(op_permute, {value(t), list});
 }
 
-constexpr Py_ssize_t max_arguments = 16;
-
-// A call that needs no more than its arguments say: tensors without history, each with a dimension
-// or None.
-class PlainCall {
- public:
-  PlainCall() = default;
-  PlainCall(const PlainCall &) = delete;
-  PlainCall &operator=(const PlainCall &) = delete;
-  ~PlainCall() {
-    for (Py_ssize_t i = 0; i < n_; i++) Py_XDECREF(leaves_[i + 1]);
-  }
-
-  // false: it is another kind of call, or one with an error
-  bool is_plain(PyObject *args, PyObject *in_dims) {
-    const Py_ssize_t n = PyTuple_GET_SIZE(args);
-    const bool each = PyTuple_CheckExact(in_dims);
-    if (n > max_arguments || (each && PyTuple_GET_SIZE(in_dims) != n)) return false;
-    for (Py_ssize_t i = 0; i < n; i++) {
-      PyObject *dim = each ? PyTuple_GET_ITEM(in_dims, i) : in_dims;
-      PyObject *leaf = PyTuple_GET_ITEM(args, i);
-      if (!is_tensor(leaf)) return false;
-      dims_[i] = -1;
-      if (dim == Py_None) continue;
-      const plait_tensor *t = handle_of(leaf);
-      if (!PyLong_CheckExact(dim) || has_history(t)) return false;
-      dims_[i] = dimension(dim, t->dl.ndim);
-      if (dims_[i] < 0 || (size_ >= 0 && size_ != t->dl.shape[dims_[i]])) return false;
-      size_ = t->dl.shape[dims_[i]];
-    }
-    return size_ > 0;
-  }
-  int64_t size() const { return size_; }
-
-  // The result of the function; nullptr with an exception.
-  PyObject *run(PyObject *function, PyObject *args, int64_t level) {
-    for (n_ = 0; n_ < PyTuple_GET_SIZE(args); n_++) {
-      PyObject *leaf = PyTuple_GET_ITEM(args, n_);
-      leaves_[n_ + 1] = dims_[n_] < 0 ? new_reference(leaf) : entered(leaf, dims_[n_], level);
-      if (!leaves_[n_ + 1]) return nullptr;
-    }
-    return PyObject_Vectorcall(function, leaves_ + 1, size_t(n_) | PY_VECTORCALL_ARGUMENTS_OFFSET,
-                               nullptr);
-  }
-
- private:
-  static PyObject *entered(PyObject *leaf, int dim, int64_t level) {
-    plait_tensor *samples = with_dimension_at(handle_of(leaf), dim, 0), *made = nullptr;
-    if (!samples) return nullptr;
-    plait_thread *thread = state.runtime->thread();
-    const plait_status s = make_batched(thread, samples, level, &made);
-    return s < 0 ? state.python->raise(thread, s) : wrap(made);
-  }
-
-  PyObject *leaves_[max_arguments + 1]{};  // the first place is for those who are called
-  Py_ssize_t n_ = 0;
-  int dims_[max_arguments];
-  int64_t size_ = -1;
-};
-
-bool is_plain_result(PyObject *result, int64_t level, PyObject *dim) {
-  if (!is_tensor(result) || has_history(handle_of(result))) return false;
-  const plait_tensor *samples = samples_at(handle_of(result), level);
-  return samples && dimension(dim, samples->dl.ndim) >= 0;
+// Values that the function gets as they are, whatever `in_dims` says.
+bool is_constant(PyObject *o) {
+  const PyTypeObject *type = Py_TYPE(o);
+  return o == Py_None || type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type ||
+         type == &PyComplex_Type || type == &PyUnicode_Type;
 }
 
-PyObject *left(PyObject *result, int64_t level, PyObject *dim) {
-  plait_tensor *samples = samples_at(handle_of(result), level);
-  plait_tensor *made = with_dimension_at(samples, 0, dimension(dim, samples->dl.ndim));
-  return made ? wrap(made) : nullptr;
+template <class Change>
+PyObject *changed_dict(Object dict, PyObject *dim, Change &&change);
+template <class Change>
+PyObject *changed_tuple(PyObject *tuple, PyObject *dim, Change &&change);
+
+// Changes what is in containers: tuples, lists and dicts, which are made anew. A dimension is that
+// of all values in a container, or a tuple or list with one for each; dicts of dimensions, and
+// other containers, are left to Python: nullptr without an exception.
+template <class Change>
+PyObject *changed(PyObject *value, PyObject *dim, Change &&change) {
+  if (is_tensor(value) || is_constant(value)) return change(value, dim);
+  const bool is_list = PyList_CheckExact(value), is_dict = PyDict_CheckExact(value);
+  if (!is_list && !is_dict && !PyTuple_CheckExact(value)) return nullptr;
+  if (Py_EnterRecursiveCall(" in the arguments of vmap")) return nullptr;
+  Object made(is_list   ? PySequence_Tuple(value)
+              : is_dict ? PyDict_Copy(value)
+                        : new_reference(value));
+  if (made)
+    made = Object(is_dict ? changed_dict(std::move(made), dim, change)
+                          : changed_tuple(made.get(), dim, change));
+  Py_LeaveRecursiveCall();
+  return made && is_list ? PySequence_List(made.get()) : made.release();
 }
 
-// A tensor, or a tuple of them, of samples; nullptr without an exception: it is something else.
-PyObject *plain_results(PyObject *results, int64_t level, PyObject *dim) {
-  if (!PyLong_CheckExact(dim)) return nullptr;
-  if (is_plain_result(results, level, dim)) return left(results, level, dim);
-  if (!PyTuple_CheckExact(results)) return nullptr;
-  const Py_ssize_t n = PyTuple_GET_SIZE(results);
-  for (Py_ssize_t i = 0; i < n; i++)
-    if (!is_plain_result(PyTuple_GET_ITEM(results, i), level, dim)) return nullptr;
+template <class Change>
+PyObject *changed_dict(Object dict, PyObject *dim, Change &&change) {
+  if (dim != Py_None && !PyLong_CheckExact(dim)) return nullptr;
+  PyObject *key, *value;
+  Py_ssize_t at = 0;
+  while (PyDict_Next(dict.get(), &at, &key, &value)) {
+    const Object one(changed(value, dim, change));
+    if (!one || PyDict_SetItem(dict.get(), key, one.get()) < 0) return nullptr;
+  }
+  return dict.release();
+}
+
+template <class Change>
+PyObject *changed_tuple(PyObject *tuple, PyObject *dim, Change &&change) {
+  const bool one_for_all = dim == Py_None || PyLong_CheckExact(dim);
+  if (!one_for_all && !PyTuple_CheckExact(dim) && !PyList_CheckExact(dim)) return nullptr;
+  const Object dims(one_for_all ? new_reference(dim) : PySequence_Tuple(dim));
+  const Py_ssize_t n = PyTuple_GET_SIZE(tuple);
+  if (!dims || (!one_for_all && PyTuple_GET_SIZE(dims.get()) != n)) return nullptr;
   Object made(PyTuple_New(n));
   for (Py_ssize_t i = 0; made && i < n; i++) {
-    PyObject *one = left(PyTuple_GET_ITEM(results, i), level, dim);
+    PyObject *its = one_for_all ? dim : PyTuple_GET_ITEM(dims.get(), i);
+    PyObject *one = changed(PyTuple_GET_ITEM(tuple, i), its, change);
     if (!one) return nullptr;
     PyTuple_SET_ITEM(made.get(), i, one);
   }
   return made.release();
 }
+
+// Arguments as the function gets them; `size` is the number of samples.
+struct Entering {
+  int64_t level, size = -1;
+
+  PyObject *operator()(PyObject *value, PyObject *dim) {
+    if (!is_tensor(value) || dim == Py_None) return new_reference(value);
+    plait_tensor *t = handle_of(value);
+    if (!PyLong_CheckExact(dim)) return nullptr;
+    const int at = dimension(dim, t->dl.ndim);
+    if (at < 0 || t->dl.shape[at] == 0 || (size >= 0 && size != t->dl.shape[at])) return nullptr;
+    size = t->dl.shape[at];
+    plait_tensor *samples = with_dimension_at(t, at, 0), *made = nullptr;
+    if (!samples) return nullptr;
+    if (has_history(samples)) {
+      const Object recorded(wrap(samples));
+      return recorded ? enter_recorded(recorded.get(), level) : nullptr;
+    }
+    plait_thread *thread = state.runtime->thread();
+    const plait_status s = make_batched(thread, samples, level, &made);
+    return s < 0 ? state.python->raise(thread, s) : wrap(made);
+  }
+};
+
+// Results as the caller gets them, if all are tensors of samples.
+struct Leaving {
+  int64_t level, size;
+
+  PyObject *operator()(PyObject *value, PyObject *dim) {
+    if (!is_tensor(value) || !PyLong_CheckExact(dim)) return nullptr;
+    plait_tensor *t = handle_of(value), *samples = samples_at(t, level);
+    const int at = samples ? dimension(dim, samples->dl.ndim) : -1;
+    if (at < 0) return nullptr;
+    Object recorded(has_history(t) ? leave_recorded(value, level, size) : nullptr);
+    if (PyErr_Occurred()) return nullptr;
+    plait_tensor *made = with_dimension_at(recorded ? handle_of(recorded.get()) : samples, 0, at);
+    return made ? wrap(made) : nullptr;
+  }
+};
 
 PyObject *vmap(PyObject *, PyObject *const *a, Py_ssize_t n) {
   Randomness randomness;
@@ -215,26 +225,27 @@ PyObject *vmap(PyObject *, PyObject *const *a, Py_ssize_t n) {
     return PyErr_Format(PyExc_TypeError,
                         "_vmap: (func, args, in_dims, out_dims, randomness, general, results) is "
                         "required");
-  PyObject *func = a[0], *args = a[1], *out_dims = a[3];
-  PlainCall plain;
-  if (!batching_layer() || !plain.is_plain(args, a[2])) {
+  Entering entering{new_number()};
+  Object entered(batching_layer() ? changed(a[1], a[2], entering) : nullptr);
+  if (PyErr_Occurred()) return nullptr;
+  if (!entered || entering.size < 0) {
     const Object no_keywords(PyDict_New());
-    return no_keywords ? PyObject_CallFunctionObjArgs(a[5], func, args, no_keywords.get(), a[2],
-                                                      out_dims, a[4], nullptr)
+    return no_keywords ? PyObject_CallFunctionObjArgs(a[5], a[0], a[1], no_keywords.get(), a[2],
+                                                      a[3], a[4], nullptr)
                        : nullptr;
   }
   Object results;
-  int64_t level;
   {
-    const Inside inside(plain.size(), randomness);
-    level = inside.number();
-    results = Object(plain.run(func, args, level));
+    const Inside inside(entering.level, entering.size, randomness);
+    results = Object(PyObject_Call(a[0], entered.get(), nullptr));
   }
+  entered = Object();
   if (!results) return nullptr;
-  PyObject *made = plain_results(results.get(), level, out_dims);
+  PyObject *made = changed(results.get(), a[3], Leaving{entering.level, entering.size});
   if (made || PyErr_Occurred()) return made;
-  return PyObject_CallFunction(a[6], "OOLL", results.get(), out_dims, static_cast<long long>(level),
-                               static_cast<long long>(plain.size()));
+  return PyObject_CallFunction(a[6], "OOLL", results.get(), a[3],
+                               static_cast<long long>(entering.level),
+                               static_cast<long long>(entering.size));
 }
 
 PyMethodDef functions[] = {
@@ -250,7 +261,8 @@ PyMethodDef functions[] = {
     {"_vmap", function(entry<vmap>), METH_FASTCALL,
      "_vmap(func, args, in_dims, out_dims, randomness, general, results, /)\n--\n\nCall a function "
      "once for all samples of tensors. general(func, args, kwargs, in_dims, out_dims, randomness) "
-     "serves what is not only tensors without history; results(made, out_dims, level, size) gives "
+     "serves other containers than tuples, lists and dicts, and errors; results(made, out_dims, "
+     "level, size) gives "
      "results that are not only tensors of samples."},
     {nullptr, nullptr, 0, nullptr}};
 

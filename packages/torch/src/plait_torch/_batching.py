@@ -6,7 +6,15 @@ from typing import Any
 
 from plait_core import _core
 from plait_torch import _batched_tensor
-from plait_torch._batched_tensor import find_level, innermost, level_of, note_leaf, wrapped
+from plait_torch._batched_tensor import (
+    enter,
+    find_level,
+    innermost,
+    leave,
+    level_of,
+    note_leaf,
+    wrapped,
+)
 from plait_torch._batching_rules import (
     Call,
     by_loop,
@@ -26,7 +34,7 @@ def begin(size: int, randomness: str) -> int:
     """Begin a call of `vmap` in this thread; return its number."""
     global _begun
     if not _begun:
-        _core._set_batching(serve, note_leaf, rearrangements())
+        _core._set_batching(serve, note_leaf, enter, leave, rearrangements())
         _begun = True
     return _batched_tensor.begin(size, randomness)
 

@@ -229,9 +229,14 @@ def _one_by_one(func: Callable[..., Any], call: _Arguments, out_dims: Any) -> An
     return _each_result(_stack, _columns(parts), out_dims)
 
 
+# the types of most values, which are not such containers
+_PLAIN_TYPES = frozenset({plait.Tensor, plait.nn.Parameter, dict, list, tuple, int, float, str})
+
+
 def _has_samples(value: Any) -> bool:
     """Return whether a container takes part as a whole: one of tensors with a common batch."""
-    return hasattr(type(value), "_add_batch_dim")
+    kind = type(value)
+    return kind not in _PLAIN_TYPES and hasattr(kind, "_add_batch_dim")
 
 
 def _is_value(leaf: Any) -> bool:
