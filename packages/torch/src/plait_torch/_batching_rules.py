@@ -461,7 +461,7 @@ def _reduced(call: Call, losses: Any, reduction: str, divisor: Callable[[], Any]
     if reduction == "none":
         return losses
     total = losses if losses.ndim == 1 else losses.reshape(call.size, -1).sum(1)
-    return total if reduction == "sum" else total / divisor().to(total.dtype)
+    return total if reduction == "sum" else total / divisor()
 
 
 def _divisor(call: Call, target: Any, weight: Any, ignored: int) -> Callable[[], Any]:
@@ -483,7 +483,7 @@ def _spread(
     """Return the gradient of each row's loss; `shape` is that of the samples' classes."""
     g = call.all(grad)
     if reduction == "mean":
-        g = g / divisor().to(g.dtype)
+        g = g / divisor()
     if len(shape) == 1:
         return g
     if reduction != "none":
