@@ -3,6 +3,7 @@
 // here, without the GIL; all others are one function of Python.
 #include "batching.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <unordered_map>
 #include <vector>
@@ -35,7 +36,9 @@ const Batch *batch_of(const plait_tensor *t) {
 
 constexpr uint32_t position = 9;  // above "python", below "autograd" and "forward"
 uint64_t layer_bit;  // 0: there is no layer yet
-plait::python::SharedReference serve_function, note_function, enter_function, leave_function;
+constexpr uint32_t sharing_position = 33;  // above "autograd"
+uint64_t sharing_bit;
+plait::python::SharedReference serve_function, sum_function, enter_function, leave_function;
 
 // What a rule does with an argument.
 enum Action : uint8_t {
@@ -499,21 +502,126 @@ class Rearranged {
   std::vector<std::vector<int64_t>> lists_;
 };
 
-// Leaves that require grad are shown to Python: it sums their gradients over the samples.
-plait_status note_leaves(plait_call *c) {
-  const plait_engine *e = role<plait_engine>(c->thread->runtime);
-  if (!e) return PLAIT_OK;
-  plait_status s = PLAIT_OK;
-  each_tensor(c->in, c->n_in, [&](plait_tensor *t) {
-    if (s < 0 || !(t->layers >> e->layer & 1) || !e->is_leaf(e->ctx, t)) return;
+// The levels at which a tensor is batched, or all of several.
+class Levels {
+ public:
+  void add(const plait_tensor *t) {
+    for (const Batch *b = batch_of(t); b; b = batch_of(b->value))
+      if (!has(b->level)) levels_.push_back(b->level);
+  }
+  bool has(int64_t level) const {
+    return std::find(levels_.begin(), levels_.end(), level) != levels_.end();
+  }
+  bool within(const Levels &other) const {
+    return std::all_of(levels_.begin(), levels_.end(), [&](int64_t l) { return other.has(l); });
+  }
+
+ private:
+  std::vector<int64_t> levels_;
+};
+
+// Tensors with history that samples share, in a call on batched tensors: its derivative gives a
+// gradient for each sample. So such a tensor gets a history of its own for this call, which sums
+// these gradients before they meet others of the tensor.
+class Sharing {
+ public:
+  Sharing(plait_call *c, const plait_engine *engine) : call_(*c), engine_(engine) {
+    each_tensor(c->in, c->n_in, [&](const plait_tensor *t) { levels_.add(t); });
+  }
+  Sharing(const Sharing &) = delete;
+  Sharing &operator=(const Sharing &) = delete;
+  ~Sharing() {
+    for (plait_tensor *t : made_) plait_release(t);
+  }
+
+  bool any() const {
+    bool found = false;
+    each_read([&](const plait_value *, uint32_t) { found = true; });
+    return found;
+  }
+
+  plait_status run() {
+    in_.assign(call_.in, call_.in + call_.n_in);
+    lists_.resize(call_.n_in);
+    plait_status s = PLAIT_OK;
+    each_read([&](const plait_value *v, uint32_t item) {
+      const auto i = size_t(v - call_.in);
+      plait_tensor *own = nullptr;
+      if (s >= 0) s = own_history(v->tag == PLAIT_TENSOR ? v->u.t : v->u.ts[item], &own);
+      if (s < 0) return;
+      made_.push_back(own);
+      if (v->tag == PLAIT_TENSOR) {
+        in_[i].u.t = own;
+        return;
+      }
+      if (lists_[i].empty()) lists_[i].assign(v->u.ts, v->u.ts + v->n);
+      lists_[i][item] = own;
+      in_[i].u.ts = lists_[i].data();
+    });
+    if (s < 0) return s;
+    call_.in = in_.data();
+    return call_.thread->runtime->call_below(&call_);
+  }
+
+ private:
+  bool is_shared(const plait_tensor *t) const {
+    if (!t || !(t->layers >> engine_->layer & 1)) return false;
+    Levels own;
+    own.add(t);
+    return !levels_.within(own);
+  }
+
+  // Each shared tensor that is read: f(argument, item).
+  template <class F>
+  void each_read(F &&f) const {
+    for (uint32_t i = call_.form == PLAIT_INPLACE ? 1 : 0; i < call_.n_in; i++) {
+      const plait_value *v = call_.in + i;
+      if (plait_arg_at(call_.op, i)->flags & PLAIT_ARG_WRITES) continue;
+      if (v->tag == PLAIT_TENSOR && is_shared(v->u.t)) f(v, 0);
+      for (uint32_t k = 0; v->tag == PLAIT_TENSORS && k < v->n; k++)
+        if (is_shared(v->u.ts[k])) f(v, k);
+    }
+  }
+
+  plait_status own_history(plait_tensor *t, plait_tensor **out) const {
+    const plait_runtime *runtime = call_.thread->runtime;
+    plait_value in = value(t), made = none();
+    plait_call c{};
+    c.size = sizeof c;
+    c.op = runtime->op("alias");
+    c.n_in = c.n_out = 1;
+    c.in = &in;
+    c.out = &made;
+    c.thread = call_.thread;
+    if (const plait_status s = runtime->call(&c); s < 0) return s;
     const plait::python::Gil gil;
-    plait_retain(t);
-    const Object leaf(wrap(t));
-    const Object note(note_function.get());
-    const Object done(leaf && note ? PyObject_CallOneArg(note.get(), leaf.get()) : nullptr);
-    if (!done) s = state.python->keep(c->thread);
-  });
-  return s;
+    plait_retain(made.u.t);
+    const Object own(wrap(made.u.t));
+    const Object sum(sum_function.get());
+    const Object done(own && sum ? PyObject_CallOneArg(sum.get(), own.get()) : nullptr);
+    if (done) return *out = made.u.t, PLAIT_OK;
+    plait_release(made.u.t);
+    return state.python->keep(call_.thread);
+  }
+
+  plait_call call_;
+  const plait_engine *engine_;
+  Levels levels_;
+  std::vector<plait_value> in_;
+  std::vector<std::vector<plait_tensor *>> lists_;
+  std::vector<plait_tensor *> made_;
+};
+
+// The layer above the engine's. A call that the engine takes apart comes again in its parts.
+plait_status share(plait_call *c) {
+  const plait_engine *e = role<plait_engine>(c->thread->runtime);
+  bool recorded = false;
+  if (e && c->op->def->vjp && c->form != PLAIT_OUT)
+    each_tensor(c->in, c->n_in,
+                [&](const plait_tensor *t) { recorded |= t->layers >> e->layer & 1; });
+  if (!recorded || !e->enabled(e->ctx, c->thread)) return c->thread->runtime->call_below(c);
+  Sharing sharing(c, e);
+  return sharing.any() ? sharing.run() : c->thread->runtime->call_below(c);
 }
 
 plait_status run(plait_call *c) {
@@ -525,7 +633,6 @@ plait_status run(plait_call *c) {
     if (!(c->op->flags & PLAIT_OP_RANDOM)) return c->thread->runtime->call_below(c);
     return state.python->serve(c, [] { return serve_function.get(); }, layer_bit);
   }
-  if (const plait_status s = note_leaves(c); s < 0) return s;
   const Rules *known = __atomic_load_n(&rules, __ATOMIC_ACQUIRE);
   if (known && c->form == PLAIT_FUNCTION) {
     if (const auto it = known->find(c->op); it != known->end()) {
@@ -540,14 +647,19 @@ const plait_plugin plugin{PLAIT_HEADER(plait_plugin), "batching", PY_VERSION, 0,
 
 bool register_layer() {
   plait_thread *thread = state.runtime->thread();
-  uint32_t bit = 0;
+  uint32_t bit = 0, sharing = 0;
   plait_status s = state.runtime->attach(thread, &plugin);
   if (s >= 0) s = state.runtime->layer(thread, "batching", position, &bit);
+  if (s >= 0) s = state.runtime->layer(thread, "sharing", sharing_position, &sharing);
   if (s >= 0)
     s = state.runtime->implement(thread, nullptr, PLAIT_SLOT_LAYER + bit, run, nullptr, &plugin,
                                  nullptr);
+  if (s >= 0)
+    s = state.runtime->implement(thread, nullptr, PLAIT_SLOT_LAYER + sharing, share, nullptr,
+                                 &plugin, nullptr);
   if (s < 0) return state.python->raise(thread, s), false;
   layer_bit = uint64_t(1) << bit;
+  sharing_bit = uint64_t(1) << sharing;
   return true;
 }
 
@@ -565,8 +677,8 @@ bool add_rule(Rules *to, PyObject *name, PyObject *actions, int kind) {
 }
 
 PyObject *set_batching(PyObject *, PyObject *args) {
-  PyObject *serve, *note, *enter, *leave, *dict;
-  if (!PyArg_ParseTuple(args, "OOOOO!:_set_batching", &serve, &note, &enter, &leave, &PyDict_Type,
+  PyObject *serve, *sum, *enter, *leave, *dict;
+  if (!PyArg_ParseTuple(args, "OOOOO!:_set_batching", &serve, &sum, &enter, &leave, &PyDict_Type,
                         &dict))
     return nullptr;
   auto *fresh = new Rules;
@@ -582,7 +694,7 @@ PyObject *set_batching(PyObject *, PyObject *args) {
   }
   if (!layer_bit && !register_layer()) return nullptr;
   Py_XDECREF(serve_function.exchange(new_reference(serve)));
-  Py_XDECREF(note_function.exchange(new_reference(note)));
+  Py_XDECREF(sum_function.exchange(new_reference(sum)));
   Py_XDECREF(enter_function.exchange(new_reference(enter)));
   Py_XDECREF(leave_function.exchange(new_reference(leave)));
   __atomic_store_n(&rules, fresh, __ATOMIC_RELEASE);
@@ -611,7 +723,8 @@ PyObject *samples(PyObject *, PyObject *o) {
 
 PyMethodDef functions[] = {
     {"_set_batching", entry<set_batching>, METH_VARARGS,
-     "_set_batching(serve, note_leaf, enter, leave, rules, /)\n--\n\nSet who serves operators on "
+     "_set_batching(serve, sum_gradients, enter, leave, rules, /)\n--\n\nSet who serves operators "
+     "on "
      "batched tensors, and makes and reads those with history."},
     {"_batch", function(entry<batch>), METH_FASTCALL,
      "_batch(value, level, /)\n--\n\nA tensor of one sample that stands for all of them."},
@@ -639,7 +752,7 @@ plait_status make_batched(plait_thread *thread, plait_tensor *value, int64_t lev
   s = runtime->tensor_on(thread, storage, b->memory, value->dl.dtype, value->dl.ndim - 1,
                          value->dl.shape + 1, nullptr, out);
   plait_release(storage);
-  if (s >= 0) (*out)->layers |= layer_bit;
+  if (s >= 0) (*out)->layers |= layer_bit | sharing_bit;
   return s;
 }
 

@@ -8,7 +8,6 @@ other handles on the same memory, which are batched tensors, too.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -24,8 +23,8 @@ __all__ = [
     "innermost",
     "leave",
     "level_of",
-    "note_leaf",
     "samples_of",
+    "sum_gradients",
     "unwrapped",
     "wrapped",
 ]
@@ -39,9 +38,6 @@ class Level(NamedTuple):
     number: int
     size: int
     randomness: str
-
-
-_watched: dict[int, weakref.ref[Any]] = {}
 
 
 def innermost() -> Level | None:
@@ -121,15 +117,27 @@ def leave(tensor: Any, level: int, size: int) -> Any:
 # ---- gradients of what all samples share --------------------------------------------------------
 
 
-def note_leaf(leaf: Any) -> None:
-    """Let the gradient of a leaf, from a backward pass behind the call, be the sum over samples."""
-    key = id(leaf)
-    if key not in _watched:
-        _watched[key] = weakref.ref(leaf, lambda _: _watched.pop(key, None))
-        leaf.register_hook(_summed)
+def sum_gradients(shared: Any) -> None:
+    """Let the gradient of a tensor that samples share, from a backward pass behind their call of
+    `vmap`, be the sum over the samples. Within the call it stays one of each sample.
+    """
+    kept: list[int] = []
+    value = shared
+    while (found := level_of(value)) is not None:
+        value, level = found
+        kept.append(level)
+    shared.register_hook(lambda gradient: _summed(gradient, kept))
 
 
-def _summed(gradient: Any) -> Any:
-    while (found := level_of(gradient)) is not None and find_level(found[1]) is None:
-        gradient = leave(gradient, found[1], 0).sum(0)
-    return gradient
+def _summed(gradient: Any, kept: list[int]) -> Any:
+    """Return a gradient without the levels whose calls have ended, but for those in `kept`."""
+    found = level_of(gradient)
+    if found is None:
+        return gradient
+    samples, level = found
+    if level not in kept and find_level(level) is None:
+        return _summed(leave(gradient, level, 0).sum(0), kept)
+    if level_of(samples) is None:
+        return gradient
+    everything = leave(gradient, level, 0)
+    return enter(_summed(everything, kept), level)

@@ -12,7 +12,7 @@ from plait_torch._batched_tensor import (
     innermost,
     leave,
     level_of,
-    note_leaf,
+    sum_gradients,
     wrapped,
 )
 from plait_torch._batching_rules import (
@@ -34,7 +34,7 @@ def begin(size: int, randomness: str) -> int:
     """Begin a call of `vmap` in this thread; return its number."""
     global _begun
     if not _begun:
-        _core._set_batching(serve, note_leaf, enter, leave, rearrangements())
+        _core._set_batching(serve, sum_gradients, enter, leave, rearrangements())
         _begun = True
     return _batched_tensor.begin(size, randomness)
 
