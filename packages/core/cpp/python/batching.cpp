@@ -198,7 +198,7 @@ class Rearranged {
       plait_tensor *rows = out_[i].u.t;
       const DLTensor &dl = rows->dl;
       int64_t shape[PLAIT_MAX_DIMS], strides[PLAIT_MAX_DIMS];
-      if (dl.ndim < 1 || dl.ndim + 1 > PLAIT_MAX_DIMS) return PLAIT_DECLINE;
+      if (!is_plain(rows) || dl.ndim < 1 || dl.ndim + 1 > PLAIT_MAX_DIMS) return PLAIT_DECLINE;
       shape[0] = samples_.size;
       shape[1] = dl.shape[0] / samples_.size;
       strides[0] = dl.strides[0] * shape[1];
@@ -248,6 +248,7 @@ class Rearranged {
     if (s >= 0) s = call("matmul", {matrices, columns});
     if (s < 0) return s;
     plait_tensor *made = out_[0].u.t;
+    if (!is_plain(made)) return PLAIT_DECLINE;
     s = view(made, 2, made->dl.shape, made->dl.strides, &columns);
     if (s >= 0) set_result(0, columns);
     return s;
