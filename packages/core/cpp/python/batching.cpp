@@ -521,108 +521,77 @@ class Levels {
   std::vector<int64_t> levels_;
 };
 
-// Tensors with history that samples share, in a call on batched tensors: its derivative gives a
-// gradient for each sample. So such a tensor gets a history of its own for this call, which sums
-// these gradients before they meet others of the tensor.
-class Sharing {
- public:
-  Sharing(plait_call *c, const plait_engine *engine) : call_(*c), engine_(engine) {
-    each_tensor(c->in, c->n_in, [&](const plait_tensor *t) { levels_.add(t); });
-  }
-  Sharing(const Sharing &) = delete;
-  Sharing &operator=(const Sharing &) = delete;
-  ~Sharing() {
-    for (plait_tensor *t : made_) plait_release(t);
-  }
+// Whether a tensor with history is one for all samples of a call on batched tensors.
+bool is_shared(const plait_tensor *t, const plait_engine *e, const Levels &levels) {
+  if (!t || !(t->layers >> e->layer & 1)) return false;
+  Levels own;
+  own.add(t);
+  return !levels.within(own);
+}
 
-  bool any() const {
-    bool found = false;
-    each_read([&](const plait_value *, uint32_t) { found = true; });
-    return found;
-  }
-
-  plait_status run() {
-    in_.assign(call_.in, call_.in + call_.n_in);
-    lists_.resize(call_.n_in);
-    plait_status s = PLAIT_OK;
-    each_read([&](const plait_value *v, uint32_t item) {
-      const auto i = size_t(v - call_.in);
-      plait_tensor *own = nullptr;
-      if (s >= 0) s = own_history(v->tag == PLAIT_TENSOR ? v->u.t : v->u.ts[item], &own);
-      if (s < 0) return;
-      made_.push_back(own);
-      if (v->tag == PLAIT_TENSOR) {
-        in_[i].u.t = own;
-        return;
-      }
-      if (lists_[i].empty()) lists_[i].assign(v->u.ts, v->u.ts + v->n);
-      lists_[i][item] = own;
-      in_[i].u.ts = lists_[i].data();
-    });
-    if (s < 0) return s;
-    call_.in = in_.data();
-    return call_.thread->runtime->call_below(&call_);
-  }
-
- private:
-  bool is_shared(const plait_tensor *t) const {
-    if (!t || !(t->layers >> engine_->layer & 1)) return false;
-    Levels own;
-    own.add(t);
-    return !levels_.within(own);
-  }
-
-  // Each shared tensor that is read: f(argument, item).
-  template <class F>
-  void each_read(F &&f) const {
-    for (uint32_t i = call_.form == PLAIT_INPLACE ? 1 : 0; i < call_.n_in; i++) {
-      const plait_value *v = call_.in + i;
-      if (plait_arg_at(call_.op, i)->flags & PLAIT_ARG_WRITES) continue;
-      if (v->tag == PLAIT_TENSOR && is_shared(v->u.t)) f(v, 0);
-      for (uint32_t k = 0; v->tag == PLAIT_TENSORS && k < v->n; k++)
-        if (is_shared(v->u.ts[k])) f(v, k);
+// The shared inputs of a call: pairs of an index, as the derivative counts them, and the tensor.
+// nullptr with an exception.
+Object shared_inputs(const plait_call *c, const plait_engine *e, const Levels &levels) {
+  Object found(PyList_New(0));
+  long index = 0;
+  const auto see = [&](plait_tensor *t) {
+    if (found && is_shared(t, e, levels)) {
+      plait_retain(t);
+      const Object tensor(wrap(t));
+      const Object pair(tensor ? Py_BuildValue("lO", index, tensor.get()) : nullptr);
+      if (!pair || PyList_Append(found.get(), pair.get()) < 0) found = Object();
     }
+    index++;
+  };
+  for (uint16_t i = 0; i < c->n_in; i++) {
+    const plait_value &v = c->in[i];
+    const uint8_t kind = plait_arg_at(c->op, i)->kind;
+    if (v.tag == PLAIT_TENSORS)
+      for (uint32_t k = 0; k < v.n; k++) see(v.u.ts[k]);
+    else if (v.tag == PLAIT_TENSOR || kind == PLAIT_KIND_TENSOR || kind == PLAIT_KIND_OPERAND)
+      see(v.tag == PLAIT_TENSOR ? v.u.t : nullptr);
   }
+  return found;
+}
 
-  plait_status own_history(plait_tensor *t, plait_tensor **out) const {
-    const plait_runtime *runtime = call_.thread->runtime;
-    plait_value in = value(t), made = none();
-    plait_call c{};
-    c.size = sizeof c;
-    c.op = runtime->op("alias");
-    c.n_in = c.n_out = 1;
-    c.in = &in;
-    c.out = &made;
-    c.thread = call_.thread;
-    if (const plait_status s = runtime->call(&c); s < 0) return s;
-    const plait::python::Gil gil;
-    plait_retain(made.u.t);
-    const Object own(wrap(made.u.t));
-    const Object sum(sum_function.get());
-    const Object done(own && sum ? PyObject_CallOneArg(sum.get(), own.get()) : nullptr);
-    if (done) return *out = made.u.t, PLAIT_OK;
-    plait_release(made.u.t);
-    return state.python->keep(call_.thread);
-  }
+plait_tensor *first_recorded(const plait_call *c, const plait_engine *e) {
+  plait_tensor *first = nullptr;
+  each_tensor(c->out, c->n_out, [&](plait_tensor *t) {
+    if (!first && (t->layers >> e->layer & 1)) first = t;
+  });
+  return first;
+}
 
-  plait_call call_;
-  const plait_engine *engine_;
-  Levels levels_;
-  std::vector<plait_value> in_;
-  std::vector<std::vector<plait_tensor *>> lists_;
-  std::vector<plait_tensor *> made_;
-};
+// The derivative of a call on batched tensors gives a gradient of each sample for inputs that the
+// samples share, too: Python sums these before they meet others of the same input.
+plait_status sum_shared(plait_call *c, const plait_engine *e, const Levels &levels) {
+  const plait_status s = c->thread->runtime->call_below(c);
+  plait_tensor *result = s < 0 ? nullptr : first_recorded(c, e);
+  if (!result) return s;
+  const plait::python::Gil gil;
+  plait_retain(result);
+  const Object wrapped(wrap(result)), shared(shared_inputs(c, e, levels)), sum(sum_function.get());
+  const Object done(wrapped && shared ? PyObject_CallFunctionObjArgs(sum.get(), wrapped.get(),
+                                                                     shared.get(), nullptr)
+                                      : nullptr);
+  if (done) return s;
+  const plait_status kept = state.python->keep(c->thread);
+  if (c->form == PLAIT_FUNCTION)
+    for (uint16_t i = 0; i < c->n_out; i++) c->thread->runtime->release_value(c->out + i);
+  return kept;
+}
 
 // The layer above the engine's. A call that the engine takes apart comes again in its parts.
 plait_status share(plait_call *c) {
   const plait_engine *e = role<plait_engine>(c->thread->runtime);
-  bool recorded = false;
-  if (e && c->op->def->vjp && c->form != PLAIT_OUT)
-    each_tensor(c->in, c->n_in,
-                [&](const plait_tensor *t) { recorded |= t->layers >> e->layer & 1; });
-  if (!recorded || !e->enabled(e->ctx, c->thread)) return c->thread->runtime->call_below(c);
-  Sharing sharing(c, e);
-  return sharing.any() ? sharing.run() : c->thread->runtime->call_below(c);
+  const plait_runtime *runtime = c->thread->runtime;
+  if (!e || !c->op->def->vjp || c->form == PLAIT_OUT || !e->enabled(e->ctx, c->thread))
+    return runtime->call_below(c);
+  Levels levels;
+  bool shared = false;
+  each_tensor(c->in, c->n_in, [&](const plait_tensor *t) { levels.add(t); });
+  each_tensor(c->in, c->n_in, [&](const plait_tensor *t) { shared |= is_shared(t, e, levels); });
+  return shared ? sum_shared(c, e, levels) : runtime->call_below(c);
 }
 
 plait_status run(plait_call *c) {

@@ -117,16 +117,30 @@ def leave(tensor: Any, level: int, size: int) -> Any:
 # ---- gradients of what all samples share --------------------------------------------------------
 
 
-def sum_gradients(shared: Any) -> None:
-    """Let the gradient of a tensor that samples share, from a backward pass behind their call of
-    `vmap`, be the sum over the samples. Within the call it stays one of each sample.
+def sum_gradients(result: Any, shared: list[tuple[int, Any]]) -> None:
+    """Let the gradients of inputs that samples share be sums over the samples, in backward passes
+    behind their call of `vmap`; within the call they stay those of each sample.
+
+    `shared` has the index of each such input in what the derivative of `result` returns.
     """
-    kept: list[int] = []
-    value = shared
-    while (found := level_of(value)) is not None:
-        value, level = found
-        kept.append(level)
-    shared.register_hook(lambda gradient: _summed(gradient, kept))
+    kept = [(index, _levels_of(tensor)) for index, tensor in shared]
+
+    def change(made: Any, given: Any) -> Any:
+        sums = list(made)
+        for index, levels in kept:
+            if sums[index] is not None:
+                sums[index] = _summed(sums[index], levels)
+        return tuple(sums)
+
+    result.grad_fn.register_hook(change)
+
+
+def _levels_of(tensor: Any) -> list[int]:
+    levels = []
+    while (found := level_of(tensor)) is not None:
+        tensor, level = found
+        levels.append(level)
+    return levels
 
 
 def _summed(gradient: Any, kept: list[int]) -> Any:
