@@ -26,6 +26,7 @@ __all__ = [
     "samples_of",
     "sum_gradients",
     "unwrapped",
+    "watch_function",
     "wrapped",
 ]
 
@@ -133,6 +134,21 @@ def sum_gradients(result: Any, shared: list[tuple[int, Any]]) -> None:
         return tuple(sums)
 
     result.grad_fn.register_hook(change)
+
+
+def watch_function(function: type[Function], outputs: Any, inputs: Any) -> None:
+    """Do `sum_gradients` for a recorded call of a `Function`."""
+    if function is _Enter:
+        return
+    levels = {level for each in (*outputs, *inputs) for level in _levels_of(each)}
+    shared = [
+        (index, each)
+        for index, each in enumerate(inputs)
+        if levels.difference(_levels_of(each)) and each.requires_grad
+    ]
+    recorded = [each for each in outputs if each is not None and each.requires_grad]
+    if shared and recorded:
+        sum_gradients(recorded[0], shared)
 
 
 def _levels_of(tensor: Any) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from plait.autograd import Function
 from plait_core import _core
 from plait_torch import _batched_tensor
 from plait_torch._batched_tensor import (
@@ -13,6 +14,7 @@ from plait_torch._batched_tensor import (
     leave,
     level_of,
     sum_gradients,
+    watch_function,
     wrapped,
 )
 from plait_torch._batching_rules import (
@@ -35,6 +37,7 @@ def begin(size: int, randomness: str) -> int:
     global _begun
     if not _begun:
         _core._set_batching(serve, sum_gradients, enter, leave, rearrangements())
+        Function._watcher = watch_function
         _begun = True
     return _batched_tensor.begin(size, randomness)
 

@@ -3,10 +3,12 @@
 import numpy as np
 
 from plait_ops.specs.normalization.layer_norm import (
+    average,
     centre,
     layer_norm,
     layer_norm_backward,
     native_layer_norm,
+    variance,
 )
 
 
@@ -41,6 +43,8 @@ centre.reference(
         - normal * (grad * normal).mean(axis=tuple(dims), keepdims=True)
     )
 )
+for each in (average, variance):
+    each.reference(lambda saved, input, dims: saved)
 
 
 @layer_norm_backward.reference
@@ -101,6 +105,10 @@ def _(s):
 centre.samples(
     lambda s: iter([s(s.array(3, 4), s.array(3, 4), (1,)), s(s.array(3, 4), s.array(3, 4), (0,))])
 )
+
+# the derivative is that of the statistic of `input`, whatever `saved` is
+average.samples(lambda s: iter([s(x.mean(1, keepdims=True), x, (1,)) for x in [s.array(3, 4)]]))
+variance.samples(lambda s: iter([s(x.var(1, keepdims=True), x, (1,)) for x in [s.array(3, 4)]]))
 for each, rest in ((layer_norm, ()), (native_layer_norm, (None, None, 1e-5))):
     name = "layer_norm"
     each.error(
