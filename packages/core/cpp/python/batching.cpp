@@ -594,6 +594,36 @@ plait_status share(plait_call *c) {
   return shared ? sum_shared(c, e, levels) : runtime->call_below(c);
 }
 
+// Whether others hold the memory that a batched tensor stands for: views of its samples, or what
+// these are views of.
+bool is_held_elsewhere(const Batch &b) {
+  const auto owners = [](plait_tensor *t) { return __atomic_load_n(&t->o.refs, __ATOMIC_ACQUIRE); };
+  return owners(b.value) > 1 || (b.value->base && owners(b.value->base) > 1);
+}
+
+// Views of batched tensors have no base here, from which the engine would find their histories
+// again after a write.
+plait_status refuse_lost_history(plait_call *c) {
+  const plait_engine *e = role<plait_engine>(c->thread->runtime);
+  if (!e || !e->enabled(e->ctx, c->thread)) return PLAIT_OK;
+  bool recorded = false;
+  each_tensor(c->in, c->n_in,
+              [&](const plait_tensor *t) { recorded |= t->layers >> e->layer & 1; });
+  for (uint16_t i = 0; recorded && i < c->n_in; i++) {
+    const bool written =
+        (c->form == PLAIT_INPLACE && i == 0) || (plait_arg_at(c->op, i)->flags & PLAIT_ARG_WRITES);
+    const Batch *b = written && c->in[i].tag == PLAIT_TENSOR ? batch_of(c->in[i].u.t) : nullptr;
+    if (b && is_held_elsewhere(*b))
+      return c->thread->runtime->raise(
+          c->thread, PLAIT_NOT_IMPLEMENTED, c->op->name,
+          "vmap: `%s` has views, or is a view, and would be written in place: the gradients of the "
+          "other tensors on its memory would not include the write; clone() it before, or use the "
+          "out-of-place form",
+          plait_arg_at(c->op, i)->name);
+  }
+  return PLAIT_OK;
+}
+
 plait_status run(plait_call *c) {
   Samples samples;
   each_tensor(c->in, c->n_in, [&](const plait_tensor *t) { samples.see(t); });
@@ -603,6 +633,7 @@ plait_status run(plait_call *c) {
     if (!(c->op->flags & PLAIT_OP_RANDOM)) return c->thread->runtime->call_below(c);
     return state.python->serve(c, [] { return serve_function.get(); }, layer_bit);
   }
+  if (const plait_status s = refuse_lost_history(c); s < 0) return s;
   const Rules *known = __atomic_load_n(&rules, __ATOMIC_ACQUIRE);
   if (known && c->form == PLAIT_FUNCTION) {
     if (const auto it = known->find(c->op); it != known->end()) {

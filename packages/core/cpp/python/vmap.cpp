@@ -1,5 +1,5 @@
 // Calls of functions by `vmap`: the calls that each thread is in, and the way of arguments and
-// results (docs/design/0043). Containers other than tuples, lists and dicts, keywords, chunks and
+// results (docs/design/0043). Containers other than tuples, lists and dicts, chunks and
 // errors are left to Python.
 #include <atomic>
 #include <vector>
@@ -221,29 +221,27 @@ struct Leaving {
 
 PyObject *vmap(PyObject *, PyObject *const *a, Py_ssize_t n) {
   Randomness randomness;
-  if (n != 7 || !PyTuple_CheckExact(a[1]) || !is_randomness(a[4], &randomness))
+  if (n != 8 || !PyTuple_CheckExact(a[1]) || !PyDict_CheckExact(a[2]) ||
+      !is_randomness(a[5], &randomness))
     return PyErr_Format(PyExc_TypeError,
-                        "_vmap: (func, args, in_dims, out_dims, randomness, general, results) is "
-                        "required");
+                        "_vmap: (func, args, kwargs, in_dims, out_dims, randomness, general, "
+                        "results) is required");
+  PyObject *func = a[0], *args = a[1], *kwargs = a[2], *in_dims = a[3], *out_dims = a[4];
   Entering entering{new_number()};
-  Object entered(batching_layer() ? changed(a[1], a[2], entering) : nullptr);
+  Object entered(batching_layer() ? changed(args, in_dims, entering) : nullptr);
   if (PyErr_Occurred()) return nullptr;
-  if (!entered || entering.size < 0) {
-    const Object no_keywords(PyDict_New());
-    return no_keywords ? PyObject_CallFunctionObjArgs(a[5], a[0], a[1], no_keywords.get(), a[2],
-                                                      a[3], a[4], nullptr)
-                       : nullptr;
-  }
+  if (!entered || entering.size < 0)
+    return PyObject_CallFunctionObjArgs(a[6], func, args, kwargs, in_dims, out_dims, a[5], nullptr);
   Object results;
   {
     const Inside inside(entering.level, entering.size, randomness);
-    results = Object(PyObject_Call(a[0], entered.get(), nullptr));
+    results = Object(PyObject_Call(func, entered.get(), kwargs));
   }
   entered = Object();
   if (!results) return nullptr;
-  PyObject *made = changed(results.get(), a[3], Leaving{entering.level, entering.size});
+  PyObject *made = changed(results.get(), out_dims, Leaving{entering.level, entering.size});
   if (made || PyErr_Occurred()) return made;
-  return PyObject_CallFunction(a[6], "OOLL", results.get(), a[3],
+  return PyObject_CallFunction(a[7], "OOLL", results.get(), out_dims,
                                static_cast<long long>(entering.level),
                                static_cast<long long>(entering.size));
 }
@@ -259,7 +257,8 @@ PyMethodDef functions[] = {
      "_find_vmap(number, /)\n--\n\n(number, size, randomness) of a call that this thread is in; "
      "None."},
     {"_vmap", function(entry<vmap>), METH_FASTCALL,
-     "_vmap(func, args, in_dims, out_dims, randomness, general, results, /)\n--\n\nCall a function "
+     "_vmap(func, args, kwargs, in_dims, out_dims, randomness, general, results, /)\n--\n\nCall a "
+     "function "
      "once for all samples of tensors. general(func, args, kwargs, in_dims, out_dims, randomness) "
      "serves other containers than tuples, lists and dicts, and errors; results(made, out_dims, "
      "level, size) gives "

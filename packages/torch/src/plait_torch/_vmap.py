@@ -36,7 +36,7 @@ def vmap(
         func: a function of tensors and containers of them. It may not ask for the elements of a
             sample in Python.
         in_dims: the dimension of the samples: one for all arguments, or one for each (nested like
-            the argument); None for an argument that all samples share.
+            the argument); None for an argument that all samples share, as those by keyword are.
         out_dims: the dimension of the samples in the results.
         randomness: "error" refuses operators that draw random numbers, "different" draws anew for
             each sample, "same" once for all.
@@ -61,9 +61,9 @@ def vmap(
         raise ValueError(f"vmap: `chunk_size` must be positive, got {chunk_size}")
 
     def batched(*args: Any, **kwargs: Any) -> Any:
-        if kwargs or chunk_size is not None:
+        if chunk_size is not None:
             return _general(func, args, kwargs, in_dims, out_dims, randomness, chunk_size)
-        return _core._vmap(func, args, in_dims, out_dims, randomness, _general, _results)
+        return _core._vmap(func, args, kwargs, in_dims, out_dims, randomness, _general, _results)
 
     _describe(batched, func)
     return batched
@@ -110,13 +110,12 @@ class _Arguments:
     """The arguments of a call, taken apart: leaves, and the dimension of the samples in each."""
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], in_dims: Any) -> None:
-        self.spec = None
-        if kwargs or not all(map(_is_plain, args)):
-            self.leaves, self.spec = tree_flatten((list(args), kwargs), is_leaf=_has_samples)
+        self.spec, self.kwargs = None, kwargs
+        if not all(map(_is_plain, args)):
+            self.leaves, self.spec = tree_flatten(list(args), is_leaf=_has_samples)
         else:
             self.leaves = list(args)
         self.dims = _dims_of(in_dims, args, "in_dims")
-        self.dims += [0] * (len(self.leaves) - len(self.dims))
         self.size = _size(self.leaves, self.dims)
 
     def call(self, func: Callable[..., Any], change: Callable[[Any, int], Any]) -> Any:
@@ -125,10 +124,8 @@ class _Arguments:
             leaf if dim is None else change(leaf, dim)
             for leaf, dim in zip(self.leaves, self.dims, strict=True)
         ]
-        if self.spec is None:
-            return func(*leaves)
-        args, kwargs = tree_unflatten(leaves, self.spec)
-        return func(*args, **kwargs)
+        args = leaves if self.spec is None else tree_unflatten(leaves, self.spec)
+        return func(*args, **self.kwargs)
 
     def part(self, first: int, count: int) -> _Arguments:
         """Return the arguments with some of the samples."""
