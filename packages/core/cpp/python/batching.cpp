@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <unordered_map>
 #include <vector>
 
@@ -63,6 +64,8 @@ enum Kind : uint8_t {
   kind_expand,
   kind_permute,
   kind_t,
+  kind_loss,  // of one row with one class: input, target, weight, reduction, ignored class
+  kind_loss_backward,  // grad, input, lse, target, weight, reduction, ignored class
 };
 struct Rule {
   Action action[PLAIT_MAX_ARGS];
@@ -142,6 +145,8 @@ class Rearranged {
       case kind_expand: return expanded();
       case kind_permute: return permuted();
       case kind_t: return transposed();
+      case kind_loss: return loss();
+      case kind_loss_backward: return loss_backward();
       default: break;
     }
     plait_status s = fill();
@@ -188,7 +193,8 @@ class Rearranged {
   // A view in the place of a result.
   void set_result(uint16_t i, plait_value made) {
     plait_retain(made.u.t);
-    plait_release(std::exchange(out_[i], made).u.t);
+    if (const plait_value old = std::exchange(out_[i], made); old.tag == PLAIT_TENSOR)
+      plait_release(old.u.t);
   }
 
   // The rows of results, as samples of rows.
@@ -269,6 +275,62 @@ class Rearranged {
     made_.push_back(product.u.t);
     const int64_t last = -1;
     return call("sum", {product, ints(&last, 1)});
+  }
+
+  // Losses of a row of scores: the samples are the rows of one call.
+
+  // Takes the arguments up to `reduction`, at index `at`, as rows; PLAIT_DECLINE for several rows
+  // of each sample, and with weights.
+  plait_status take_rows(uint16_t at) {
+    const plait_value &weight = outer_->in[at - 1], &reduction = outer_->in[at];
+    if (weight.tag != PLAIT_NONE || reduction.tag != PLAIT_STRING) return PLAIT_DECLINE;
+    for (uint16_t i = 0; i < outer_->n_in; i++) in_[i] = outer_->in[i];
+    for (uint16_t i = 0; i + 1 < at; i++)
+      if (const plait_status s = all(outer_->in[i].u.t, in_ + i); s != PLAIT_OK) return s;
+    in_[at].u.s = "none";
+    in_[at].n = 4;
+    return PLAIT_OK;
+  }
+
+  // For a mean, `x` divided by how many rows of each sample count: one, or none of an ignored
+  // class.
+  plait_status mean(plait_value x, plait_value classes, uint16_t at, plait_value *to) {
+    *to = x;
+    if (strcmp(outer_->in[at].u.s, "mean") != 0) return PLAIT_OK;
+    plait_value kept[PLAIT_MAX_ARGS];
+    std::copy(in_, in_ + outer_->n_in, kept);
+    plait_status s = call("ne", {classes, outer_->in[at + 1]});
+    if (s == PLAIT_OK) s = call("true_divide", {x, owned_result()});
+    if (s == PLAIT_OK) *to = owned_result();
+    std::copy(kept, kept + outer_->n_in, in_);
+    return s;
+  }
+
+  // The result of the last call, which is needed no longer than this rule.
+  plait_value owned_result() {
+    const plait_value v = std::exchange(out_[0], none());
+    made_.push_back(v.u.t);
+    return v;
+  }
+
+  plait_status loss() {
+    if (!has_dimensions(1, 0)) return PLAIT_DECLINE;
+    plait_status s = take_rows(3);
+    if (s == PLAIT_OK) s = call(outer_->op);
+    if (s != PLAIT_OK) return s;
+    const plait_value losses = owned_result(), second = std::exchange(out_[1], none());
+    plait_value made;
+    s = mean(losses, in_[1], 3, &made);
+    out_[1] = second;
+    if (s == PLAIT_OK) set_result(0, made);
+    return s;
+  }
+
+  plait_status loss_backward() {
+    if (outer_->in[1].u.t->dl.ndim != 1 || outer_->in[0].u.t->dl.ndim != 0) return PLAIT_DECLINE;
+    plait_status s = take_rows(5);
+    if (s == PLAIT_OK) s = mean(in_[0], in_[3], 5, in_);
+    return s == PLAIT_OK ? call(outer_->op) : s;
   }
 
   // Views.
