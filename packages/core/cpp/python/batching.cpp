@@ -66,6 +66,7 @@ enum Kind : uint8_t {
   kind_t,
   kind_loss,  // of one row with one class: input, target, weight, reduction, ignored class
   kind_loss_backward,  // grad, input, lse, target, weight, reduction, ignored class
+  kind_linear,  // of rows, or a product of matrices where weights differ
 };
 struct Rule {
   Action action[PLAIT_MAX_ARGS];
@@ -145,6 +146,9 @@ class Rearranged {
       case kind_expand: return expanded();
       case kind_permute: return permuted();
       case kind_t: return transposed();
+      case kind_linear:
+        if (samples_of(outer_->in[1].u.t)) return linear();
+        break;
       case kind_loss: return loss();
       case kind_loss_backward: return loss_backward();
       default: break;
@@ -240,6 +244,44 @@ class Rearranged {
     if (!vectors) return call("matmul", {either(0), either(1)});
     if (!samples_of(matrix)) return call("linear", {value(vectors), value(matrix)});
     return columns(either(0));
+  }
+
+  // one row or several of each sample, with its own weight and bias
+  plait_status linear() {
+    plait_tensor *x = outer_->in[0].u.t, *weight = samples_of(outer_->in[1].u.t);
+    const plait_value &bias = outer_->in[2];
+    plait_tensor *added = bias.tag == PLAIT_TENSOR ? samples_of(bias.u.t) : nullptr;
+    const int n = x->dl.ndim;
+    if (n < 1 || n > 2 || weight->dl.ndim != 3 || !is_plain(weight)) return PLAIT_DECLINE;
+    if (bias.tag != PLAIT_NONE && (!added || added->dl.ndim != 2 || !is_plain(added)))
+      return PLAIT_DECLINE;
+    plait_value rows, across, columns;
+    plait_status s = all(x, &rows);
+    if (s == PLAIT_OK && !is_plain(rows.u.t)) return PLAIT_DECLINE;
+    if (s == PLAIT_OK && n == 1) s = with_row(rows.u.t, &rows);
+    const int64_t *shape = weight->dl.shape, *strides = weight->dl.strides;
+    const int64_t turned[]{shape[0], shape[2], shape[1]},
+        steps[]{strides[0], strides[2], strides[1]};
+    if (s == PLAIT_OK) s = view(weight, 3, turned, steps, &across);
+    if (s == PLAIT_OK) s = call("matmul", {rows, across});
+    if (s == PLAIT_OK && added) {
+      s = with_row(added, &columns);
+      if (s == PLAIT_OK) s = call("add", {owned_result(), columns});
+    }
+    if (s != PLAIT_OK || n == 2) return s;
+    plait_tensor *made = out_[0].u.t;
+    const int64_t flat[]{made->dl.shape[0], made->dl.shape[2]},
+        flat_steps[]{made->dl.strides[0], made->dl.strides[2]};
+    s = view(made, 2, flat, flat_steps, &columns);
+    if (s == PLAIT_OK) set_result(0, columns);
+    return s;
+  }
+
+  // Vectors of samples as matrices of one row.
+  plait_status with_row(plait_tensor *t, plait_value *to) {
+    const int64_t shape[]{t->dl.shape[0], 1, t->dl.shape[1]},
+        strides[]{t->dl.strides[0], 1, t->dl.strides[1]};
+    return view(t, 3, shape, strides, to);
   }
 
   // matrices @ vectors, as products of matrices with one column

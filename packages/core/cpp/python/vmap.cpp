@@ -98,6 +98,11 @@ bool has_history(const plait_tensor *t) {
   return e && (t->layers >> e->layer & 1);
 }
 
+bool is_recording() {
+  const plait_engine *e = role<plait_engine>(state.runtime);
+  return e && e->enabled(e->ctx, state.runtime->thread());
+}
+
 // A dimension that counts from the end, as one that counts from the front; -1: there is none.
 int dimension(PyObject *number, int ndim) {
   const long dim = PyLong_AsLong(number);
@@ -193,12 +198,15 @@ struct Entering {
     size = t->dl.shape[at];
     plait_tensor *samples = with_dimension_at(t, at, 0), *made = nullptr;
     if (!samples) return nullptr;
-    if (has_history(samples)) {
-      const Object recorded(wrap(samples));
-      return recorded ? enter_recorded(recorded.get(), level) : nullptr;
-    }
     plait_thread *thread = state.runtime->thread();
-    const plait_status s = make_batched(thread, samples, level, &made);
+    plait_status s = PLAIT_OK;
+    if (has_history(samples)) {
+      const Object owner(wrap(samples));
+      if (!owner || is_recording()) return owner ? enter_recorded(owner.get(), level) : nullptr;
+      samples = nullptr;
+      s = state.runtime->tensor_alias(thread, handle_of(owner.get()), &samples);
+    }
+    if (s >= 0) s = make_batched(thread, samples, level, &made);
     return s < 0 ? state.python->raise(thread, s) : wrap(made);
   }
 };

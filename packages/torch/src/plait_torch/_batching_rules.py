@@ -766,14 +766,14 @@ def rule_of(name: str) -> Rule | None:
 # what plait's core does with an argument (packages/core/cpp/python/batching.cpp)
 _AS_IT_IS, _SOME, _ALL, _DIM, _SIZE, _REDUCED, _ROWS, _ROW_SIZE = range(8)
 _SAME, _FOLDED_ROWS, _OF_DIMENSIONS, _MATMUL, _MV, _DOT, _VIEW, _EXPAND, _PERMUTE, _T = range(10)
-_LOSS, _LOSS_BACKWARD = 10, 11
+_LOSS, _LOSS_BACKWARD, _LINEAR = 10, 11, 12
 # operators of rows, with parameters that samples share
 _OF_ROWS = {"embedding": (_AS_IT_IS, _ALL, _AS_IT_IS), "linear": (_ALL, _AS_IT_IS, _AS_IT_IS),
             "native_layer_norm": (_ALL, *(_AS_IT_IS,) * 4)}  # fmt: skip
 _KINDS = {"bmm": _MATMUL, "dot": _DOT, "expand": _EXPAND, "mm": _MATMUL, "mv": _MV,
           "permute": _PERMUTE, "t": _T, "view": _VIEW,
           "cross_entropy_forward": _LOSS, "nll_loss": _LOSS,
-          "cross_entropy_backward": _LOSS_BACKWARD}  # fmt: skip
+          "cross_entropy_backward": _LOSS_BACKWARD, "linear": _LINEAR}  # fmt: skip
 _MEMORY = frozenset({"clone", "empty_like", "full_like", "ones_like", "zeros_like"})
 
 

@@ -107,7 +107,6 @@ centre.samples(
 )
 
 
-
 # the result is `saved`, the derivative that of the statistic: finite differences do not show it
 @average.samples
 def _(s):
