@@ -150,7 +150,10 @@ def main() -> None:
 
 
 def ensemble(name: str, sizes: tuple[int, int, int], count: int) -> None:
-    """Compare models with stacked parameters; by hand: the two products of batches alone."""
+    """Compare models with stacked parameters, without derivatives.
+
+    By hand are the two products of batches alone.
+    """
     first, middle, last = sizes
     models = [
         nn.Sequential(nn.Linear(first, middle), nn.ReLU(), nn.Linear(middle, last))
@@ -160,12 +163,13 @@ def ensemble(name: str, sizes: tuple[int, int, int], count: int) -> None:
     x, hidden = plait.randn(count, first), plait.randn(BATCH, count, middle)
     inputs = x.expand(BATCH, count, first)
     weights = [each.detach().transpose(1, 2) for each in stacked[0].values() if each.ndim == 3]
-    compare(
-        name,
-        lambda: vmap(lambda p, b: functional_call(models[0], (p, b), (x,)))(*stacked),
-        lambda: [model(x) for model in models],
-        lambda: (plait.bmm(inputs, weights[0]), plait.bmm(hidden, weights[1])),
-    )
+    with plait.no_grad():
+        compare(
+            name,
+            lambda: vmap(lambda p, b: functional_call(models[0], (p, b), (x,)))(*stacked),
+            lambda: [model(x) for model in models],
+            lambda: (plait.bmm(inputs, weights[0]), plait.bmm(hidden, weights[1])),
+        )
 
 
 if __name__ == "__main__":
