@@ -88,7 +88,9 @@ def test_leading_dimensions_of_linear(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("batch", [0, 1, 3, 40])
-@pytest.mark.parametrize("size", [(3, 4, 5), (1, 9, 1), (70, 60, 50), (2, 0, 3)])
+@pytest.mark.parametrize(
+    "size", [(3, 4, 5), (1, 9, 1), (70, 60, 50), (2, 0, 3), (9, 7, 2), (33, 5, 7), (12, 9, 11)]
+)
 def test_batches(batch: int, size: tuple[int, int, int]) -> None:
     m, k, n = size
     for dtype in (np.float32, np.int32):

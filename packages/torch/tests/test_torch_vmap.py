@@ -118,6 +118,114 @@ def test_writes_in_place() -> None:
         vmap(lambda a: plait.zeros(2).add_(a))(x)
 
 
+@pytest.mark.parametrize("factor", [lambda w: w, lambda w: w * 3], ids=["leaf", "product"])
+def test_gradients_of_what_samples_share_are_sums(factor: Any) -> None:
+    w, x = plait.tensor(2.0, requires_grad=True), plait.tensor([1.0, 2.0, 3.0])
+
+    def total(mapped: Any, y: Any) -> Any:
+        inner = mapped(lambda a: mapped(lambda b: (a * y).sin() * b * y, x), x)
+        return mapped(lambda a: a * y * y, x).sum() + inner.sum() + 5 * y
+
+    def loop(f: Any, x: Any) -> Any:
+        return plait.stack([f(each) for each in x])
+
+    found = plait.autograd.grad(total(lambda f, x: vmap(f)(x), factor(w)), w)
+    assert close(found[0], plait.autograd.grad(total(loop, factor(w)), w)[0])
+
+    def penalty(mapped: Any) -> Any:
+        return lambda w: mapped(grad(lambda a: (w * a).sum() ** 2), x).pow(2).sum() + w
+
+    assert close(grad(penalty(lambda f, x: vmap(f)(x)))(w), grad(penalty(loop))(w))
+
+
+def test_gradients_of_what_samples_share_through_a_function() -> None:
+    class Product(plait.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, a: Any, b: Any) -> Any:
+            ctx.save_for_backward(a, b)
+            return a * b
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            a, b = ctx.saved_tensors
+            return g * b, g * a
+
+    w, x = plait.tensor(2.0, requires_grad=True), plait.tensor([1.0, 2.0, 3.0])
+    (vmap(lambda a: Product.apply(a, w))(x).sum() + w).backward()
+    assert w.grad.item() == 7
+
+
+def test_second_derivatives_in_all_orders() -> None:
+    net, x = network().double(), plait.randn(1, 1, 8, 8, dtype=plait.float64)
+
+    def f(x: Any) -> Any:
+        return net(x).pow(2).sum()
+
+    wanted = jacrev(grad(f))(x)
+    for outer, inner in ((jacfwd, jacfwd), (jacrev, jacfwd), (jacrev, jacrev), (jacfwd, jacrev)):
+        assert plait.allclose(outer(inner(f))(x), wanted, 1e-8, 1e-10)
+
+
+def test_stacked_models_nested_and_by_backward() -> None:
+    plait.manual_seed(0)
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.out = nn.Conv2d(1, 2, 3, groups=1), nn.Linear(8, 4)
+
+        def forward(self, x: Any) -> Any:
+            one, two = self.out(self.conv(x).flatten(1)).chunk(2, -1)
+            return one * two
+
+    models = [Model() for _ in range(3)]
+    params, buffers = stack_module_state(models)
+    x = plait.randn(5, 1, 4, 4)
+
+    def call(params: Any, buffers: Any, x: Any) -> Any:
+        return functional_call(models[0], (params, buffers), (x.unsqueeze(0),))[0]
+
+    made = vmap(vmap(call, (None, None, 0)), (0, 0, None), out_dims=1)(params, buffers, x)
+    wanted = plait.stack([model(x) for model in models], 1)
+    assert close(made, wanted)
+    made.pow(2).sum().backward()
+    wanted.pow(2).sum().backward()
+    for name, each in params.items():
+        assert close(each.grad, plait.stack([m.get_parameter(name).grad for m in models]))
+
+
+def test_a_recorded_write_that_views_would_miss_is_an_error() -> None:
+    w, x = plait.tensor(2.0, requires_grad=True), plait.ones(3, 2)
+
+    def f(a: Any) -> Any:
+        b = a * w
+        b[0].mul_(w)
+        return b.sum()
+
+    with pytest.raises(NotImplementedError, match=r"vmap: `self` has views, or is a view"):
+        vmap(f)(x)
+    with plait.no_grad():
+        assert vmap(f)(x).tolist() == [6.0] * 3
+
+
+def test_arguments_and_results_in_containers() -> None:
+    x = plait.arange(6.0).reshape(3, 2)
+
+    def f(tree: Any, factor: Any, *, bias: Any) -> Any:
+        tree["seen"] = True
+        return {"a": tree["x"] * factor, "b": [tree["pair"][0] + bias]}
+
+    tree = {"x": x, "pair": (x, 1.5), "name": "x"}
+    made = vmap(f, (0, None), out_dims=0)(tree, 2.0, bias=plait.ones(2))
+    assert made["a"].tolist() == (x * 2).tolist() and made["b"][0].tolist() == (x + 1).tolist()
+    assert "seen" not in tree
+    made = vmap(f, ({"x": 1, "pair": (None, None), "name": None}, None))(
+        {**tree, "x": x.T}, 2.0, bias=plait.ones(3, 2)
+    )
+    assert made["a"].tolist() == (x * 2).tolist() and made["b"][0].shape == (3, 3, 2)
+    assert vmap(f).__name__ == "f" and vmap(f).__wrapped__ is f  # type: ignore[attr-defined]
+
+
 def test_random_numbers() -> None:
     x = plait.zeros(4, 3)
     for call in (lambda a: plait.randn(3) + a, lambda a: F.dropout(a + 1), plait.rand_like):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from plait_abi import operator
 from plait_autograd import _autograd, _function_forward
@@ -95,6 +95,8 @@ class Function:
     """
 
     _context_class: type[FunctionContext]
+    # called with the class, the outputs and the inputs of each recorded call
+    _watcher: ClassVar[Callable[[type[Function], Any, Any], None] | None] = None
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
@@ -237,6 +239,8 @@ class Function:
         context._node = _autograd.record(
             context._name, backward, given, made, not context._materialize
         )
+        if Function._watcher is not None:
+            Function._watcher(backward._function, made, given)
         for value, copy in zip(outputs, made, strict=True):
             if value is not copy:
                 operator("copy_")(value, copy)

@@ -3,7 +3,9 @@
 // here, without the GIL; all others are one function of Python.
 #include "batching.hpp"
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <unordered_map>
 #include <vector>
 
@@ -35,7 +37,9 @@ const Batch *batch_of(const plait_tensor *t) {
 
 constexpr uint32_t position = 9;  // above "python", below "autograd" and "forward"
 uint64_t layer_bit;  // 0: there is no layer yet
-plait::python::SharedReference serve_function, note_function;
+constexpr uint32_t sharing_position = 33;  // above "autograd"
+uint64_t sharing_bit;
+plait::python::SharedReference serve_function, sum_function, enter_function, leave_function;
 
 // What a rule does with an argument.
 enum Action : uint8_t {
@@ -60,6 +64,9 @@ enum Kind : uint8_t {
   kind_expand,
   kind_permute,
   kind_t,
+  kind_loss,  // of one row with one class: input, target, weight, reduction, ignored class
+  kind_loss_backward,  // grad, input, lse, target, weight, reduction, ignored class
+  kind_linear,  // of rows, or a product of matrices where weights differ
 };
 struct Rule {
   Action action[PLAIT_MAX_ARGS];
@@ -90,29 +97,6 @@ void each_tensor(const plait_value *values, uint32_t n, F &&f) {
     for (uint32_t k = 0; k < values[i].n; k++)
       if (values[i].u.ts[k]) f(values[i].u.ts[k]);
   }
-}
-
-// Takes `value` over, also on failure.
-plait_status make_batched(plait_thread *thread, plait_tensor *value, int64_t level,
-                          plait_tensor **out) {
-  const plait_runtime *runtime = thread->runtime;
-  int64_t count = 1;
-  for (int i = 1; i < value->dl.ndim; i++) count *= value->dl.shape[i];
-  const auto nbytes = uint64_t(count * itemsize(value->dl.dtype));
-  auto *b = new Batch{value, level, std::malloc(nbytes ? nbytes : 1)};
-  plait_storage *storage = nullptr;
-  plait_status s = b->memory ? runtime->storage_wrap(thread, b->memory, nbytes, value->dl.device, 0,
-                                                     drop_batch, b, &storage)
-                             : runtime->raise(thread, PLAIT_MEMORY_ERROR, "vmap", "out of memory");
-  if (s < 0) {
-    drop_batch(b);
-    return s;
-  }
-  s = runtime->tensor_on(thread, storage, b->memory, value->dl.dtype, value->dl.ndim - 1,
-                         value->dl.shape + 1, nullptr, out);
-  plait_release(storage);
-  if (s >= 0) (*out)->layers |= layer_bit;
-  return s;
 }
 
 // The layers above are off for a scope, and this one sees batched tensors alone.
@@ -162,6 +146,11 @@ class Rearranged {
       case kind_expand: return expanded();
       case kind_permute: return permuted();
       case kind_t: return transposed();
+      case kind_linear:
+        if (samples_of(outer_->in[1].u.t)) return linear();
+        break;
+      case kind_loss: return loss();
+      case kind_loss_backward: return loss_backward();
       default: break;
     }
     plait_status s = fill();
@@ -208,7 +197,8 @@ class Rearranged {
   // A view in the place of a result.
   void set_result(uint16_t i, plait_value made) {
     plait_retain(made.u.t);
-    plait_release(std::exchange(out_[i], made).u.t);
+    if (const plait_value old = std::exchange(out_[i], made); old.tag == PLAIT_TENSOR)
+      plait_release(old.u.t);
   }
 
   // The rows of results, as samples of rows.
@@ -218,7 +208,7 @@ class Rearranged {
       plait_tensor *rows = out_[i].u.t;
       const DLTensor &dl = rows->dl;
       int64_t shape[PLAIT_MAX_DIMS], strides[PLAIT_MAX_DIMS];
-      if (dl.ndim < 1 || dl.ndim + 1 > PLAIT_MAX_DIMS) return PLAIT_DECLINE;
+      if (!is_plain(rows) || dl.ndim < 1 || dl.ndim + 1 > PLAIT_MAX_DIMS) return PLAIT_DECLINE;
       shape[0] = samples_.size;
       shape[1] = dl.shape[0] / samples_.size;
       strides[0] = dl.strides[0] * shape[1];
@@ -256,6 +246,44 @@ class Rearranged {
     return columns(either(0));
   }
 
+  // one row or several of each sample, with its own weight and bias
+  plait_status linear() {
+    plait_tensor *x = outer_->in[0].u.t, *weight = samples_of(outer_->in[1].u.t);
+    const plait_value &bias = outer_->in[2];
+    plait_tensor *added = bias.tag == PLAIT_TENSOR ? samples_of(bias.u.t) : nullptr;
+    const int n = x->dl.ndim;
+    if (n < 1 || n > 2 || weight->dl.ndim != 3 || !is_plain(weight)) return PLAIT_DECLINE;
+    if (bias.tag != PLAIT_NONE && (!added || added->dl.ndim != 2 || !is_plain(added)))
+      return PLAIT_DECLINE;
+    plait_value rows, across, columns;
+    plait_status s = all(x, &rows);
+    if (s == PLAIT_OK && !is_plain(rows.u.t)) return PLAIT_DECLINE;
+    if (s == PLAIT_OK && n == 1) s = with_row(rows.u.t, &rows);
+    const int64_t *shape = weight->dl.shape, *strides = weight->dl.strides;
+    const int64_t turned[]{shape[0], shape[2], shape[1]},
+        steps[]{strides[0], strides[2], strides[1]};
+    if (s == PLAIT_OK) s = view(weight, 3, turned, steps, &across);
+    if (s == PLAIT_OK) s = call("matmul", {rows, across});
+    if (s == PLAIT_OK && added) {
+      s = with_row(added, &columns);
+      if (s == PLAIT_OK) s = call("add", {owned_result(), columns});
+    }
+    if (s != PLAIT_OK || n == 2) return s;
+    plait_tensor *made = out_[0].u.t;
+    const int64_t flat[]{made->dl.shape[0], made->dl.shape[2]},
+        flat_steps[]{made->dl.strides[0], made->dl.strides[2]};
+    s = view(made, 2, flat, flat_steps, &columns);
+    if (s == PLAIT_OK) set_result(0, columns);
+    return s;
+  }
+
+  // Vectors of samples as matrices of one row.
+  plait_status with_row(plait_tensor *t, plait_value *to) {
+    const int64_t shape[]{t->dl.shape[0], 1, t->dl.shape[1]},
+        strides[]{t->dl.strides[0], 1, t->dl.strides[1]};
+    return view(t, 3, shape, strides, to);
+  }
+
   // matrices @ vectors, as products of matrices with one column
   plait_status columns(plait_value matrices) {
     plait_tensor *vectors = samples_of(outer_->in[1].u.t);
@@ -268,6 +296,7 @@ class Rearranged {
     if (s >= 0) s = call("matmul", {matrices, columns});
     if (s < 0) return s;
     plait_tensor *made = out_[0].u.t;
+    if (!is_plain(made)) return PLAIT_DECLINE;
     s = view(made, 2, made->dl.shape, made->dl.strides, &columns);
     if (s >= 0) set_result(0, columns);
     return s;
@@ -288,6 +317,62 @@ class Rearranged {
     made_.push_back(product.u.t);
     const int64_t last = -1;
     return call("sum", {product, ints(&last, 1)});
+  }
+
+  // Losses of a row of scores: the samples are the rows of one call.
+
+  // Takes the arguments up to `reduction`, at index `at`, as rows; PLAIT_DECLINE for several rows
+  // of each sample, and with weights.
+  plait_status take_rows(uint16_t at) {
+    const plait_value &weight = outer_->in[at - 1], &reduction = outer_->in[at];
+    if (weight.tag != PLAIT_NONE || reduction.tag != PLAIT_STRING) return PLAIT_DECLINE;
+    for (uint16_t i = 0; i < outer_->n_in; i++) in_[i] = outer_->in[i];
+    for (uint16_t i = 0; i + 1 < at; i++)
+      if (const plait_status s = all(outer_->in[i].u.t, in_ + i); s != PLAIT_OK) return s;
+    in_[at].u.s = "none";
+    in_[at].n = 4;
+    return PLAIT_OK;
+  }
+
+  // For a mean, `x` divided by how many rows of each sample count: one, or none of an ignored
+  // class.
+  plait_status mean(plait_value x, plait_value classes, uint16_t at, plait_value *to) {
+    *to = x;
+    if (strcmp(outer_->in[at].u.s, "mean") != 0) return PLAIT_OK;
+    plait_value kept[PLAIT_MAX_ARGS];
+    std::copy(in_, in_ + outer_->n_in, kept);
+    plait_status s = call("ne", {classes, outer_->in[at + 1]});
+    if (s == PLAIT_OK) s = call("true_divide", {x, owned_result()});
+    if (s == PLAIT_OK) *to = owned_result();
+    std::copy(kept, kept + outer_->n_in, in_);
+    return s;
+  }
+
+  // The result of the last call, which is needed no longer than this rule.
+  plait_value owned_result() {
+    const plait_value v = std::exchange(out_[0], none());
+    made_.push_back(v.u.t);
+    return v;
+  }
+
+  plait_status loss() {
+    if (!has_dimensions(1, 0)) return PLAIT_DECLINE;
+    plait_status s = take_rows(3);
+    if (s == PLAIT_OK) s = call(outer_->op);
+    if (s != PLAIT_OK) return s;
+    const plait_value losses = owned_result(), second = std::exchange(out_[1], none());
+    plait_value made;
+    s = mean(losses, in_[1], 3, &made);
+    out_[1] = second;
+    if (s == PLAIT_OK) set_result(0, made);
+    return s;
+  }
+
+  plait_status loss_backward() {
+    if (outer_->in[1].u.t->dl.ndim != 1 || outer_->in[0].u.t->dl.ndim != 0) return PLAIT_DECLINE;
+    plait_status s = take_rows(5);
+    if (s == PLAIT_OK) s = mean(in_[0], in_[3], 5, in_);
+    return s == PLAIT_OK ? call(outer_->op) : s;
   }
 
   // Views.
@@ -349,10 +434,7 @@ class Rearranged {
   // The value of a tensor if it is batched here; a tensor of another level is left to Python where
   // views of it would be needed, as these are operators for the rules of that level.
   static bool is_plain(const plait_tensor *t) { return !(t->layers & layer_bit); }
-  plait_tensor *samples_of(const plait_tensor *t) const {
-    const Batch *b = batch_of(t);
-    return b && b->level == samples_.level ? b->value : nullptr;
-  }
+  plait_tensor *samples_of(const plait_tensor *t) const { return samples_at(t, samples_.level); }
 
   plait_status fill() {
     const plait_op *op = outer_->op;
@@ -525,21 +607,125 @@ class Rearranged {
   std::vector<std::vector<int64_t>> lists_;
 };
 
-// Leaves that require grad are shown to Python: it sums their gradients over the samples.
-plait_status note_leaves(plait_call *c) {
-  const plait_engine *e = role<plait_engine>(c->thread->runtime);
-  if (!e) return PLAIT_OK;
-  plait_status s = PLAIT_OK;
-  each_tensor(c->in, c->n_in, [&](plait_tensor *t) {
-    if (s < 0 || !(t->layers >> e->layer & 1) || !e->is_leaf(e->ctx, t)) return;
-    const plait::python::Gil gil;
-    plait_retain(t);
-    const Object leaf(wrap(t));
-    const Object note(note_function.get());
-    const Object done(leaf && note ? PyObject_CallOneArg(note.get(), leaf.get()) : nullptr);
-    if (!done) s = state.python->keep(c->thread);
+// The levels at which a tensor is batched, or all of several.
+class Levels {
+ public:
+  void add(const plait_tensor *t) {
+    for (const Batch *b = batch_of(t); b; b = batch_of(b->value))
+      if (!has(b->level)) levels_.push_back(b->level);
+  }
+  bool has(int64_t level) const {
+    return std::find(levels_.begin(), levels_.end(), level) != levels_.end();
+  }
+  bool within(const Levels &other) const {
+    return std::all_of(levels_.begin(), levels_.end(), [&](int64_t l) { return other.has(l); });
+  }
+
+ private:
+  std::vector<int64_t> levels_;
+};
+
+// Whether a tensor with history is one for all samples of a call on batched tensors.
+bool is_shared(const plait_tensor *t, const plait_engine *e, const Levels &levels) {
+  if (!t || !(t->layers >> e->layer & 1)) return false;
+  Levels own;
+  own.add(t);
+  return !levels.within(own);
+}
+
+// The shared inputs of a call: pairs of an index, as the derivative counts them, and the tensor.
+// nullptr with an exception.
+Object shared_inputs(const plait_call *c, const plait_engine *e, const Levels &levels) {
+  Object found(PyList_New(0));
+  long index = 0;
+  const auto see = [&](plait_tensor *t) {
+    if (found && is_shared(t, e, levels)) {
+      plait_retain(t);
+      const Object tensor(wrap(t));
+      const Object pair(tensor ? Py_BuildValue("lO", index, tensor.get()) : nullptr);
+      if (!pair || PyList_Append(found.get(), pair.get()) < 0) found = Object();
+    }
+    index++;
+  };
+  for (uint16_t i = 0; i < c->n_in; i++) {
+    const plait_value &v = c->in[i];
+    const uint8_t kind = plait_arg_at(c->op, i)->kind;
+    if (v.tag == PLAIT_TENSORS)
+      for (uint32_t k = 0; k < v.n; k++) see(v.u.ts[k]);
+    else if (v.tag == PLAIT_TENSOR || kind == PLAIT_KIND_TENSOR || kind == PLAIT_KIND_OPERAND)
+      see(v.tag == PLAIT_TENSOR ? v.u.t : nullptr);
+  }
+  return found;
+}
+
+plait_tensor *first_recorded(const plait_call *c, const plait_engine *e) {
+  plait_tensor *first = nullptr;
+  each_tensor(c->out, c->n_out, [&](plait_tensor *t) {
+    if (!first && (t->layers >> e->layer & 1)) first = t;
   });
-  return s;
+  return first;
+}
+
+// The derivative of a call on batched tensors gives a gradient of each sample for inputs that the
+// samples share, too: Python sums these before they meet others of the same input.
+plait_status sum_shared(plait_call *c, const plait_engine *e, const Levels &levels) {
+  const plait_status s = c->thread->runtime->call_below(c);
+  plait_tensor *result = s < 0 ? nullptr : first_recorded(c, e);
+  if (!result) return s;
+  const plait::python::Gil gil;
+  plait_retain(result);
+  const Object wrapped(wrap(result)), shared(shared_inputs(c, e, levels)), sum(sum_function.get());
+  const Object done(wrapped && shared ? PyObject_CallFunctionObjArgs(sum.get(), wrapped.get(),
+                                                                     shared.get(), nullptr)
+                                      : nullptr);
+  if (done) return s;
+  const plait_status kept = state.python->keep(c->thread);
+  if (c->form == PLAIT_FUNCTION)
+    for (uint16_t i = 0; i < c->n_out; i++) c->thread->runtime->release_value(c->out + i);
+  return kept;
+}
+
+// The layer above the engine's. A call that the engine takes apart comes again in its parts.
+plait_status share(plait_call *c) {
+  const plait_engine *e = role<plait_engine>(c->thread->runtime);
+  const plait_runtime *runtime = c->thread->runtime;
+  if (!e || !c->op->def->vjp || c->form == PLAIT_OUT || !e->enabled(e->ctx, c->thread))
+    return runtime->call_below(c);
+  Levels levels;
+  bool shared = false;
+  each_tensor(c->in, c->n_in, [&](const plait_tensor *t) { levels.add(t); });
+  each_tensor(c->in, c->n_in, [&](const plait_tensor *t) { shared |= is_shared(t, e, levels); });
+  return shared ? sum_shared(c, e, levels) : runtime->call_below(c);
+}
+
+// Whether others hold the memory that a batched tensor stands for: views of its samples, or what
+// these are views of.
+bool is_held_elsewhere(const Batch &b) {
+  const auto owners = [](plait_tensor *t) { return __atomic_load_n(&t->o.refs, __ATOMIC_ACQUIRE); };
+  return owners(b.value) > 1 || (b.value->base && owners(b.value->base) > 1);
+}
+
+// Views of batched tensors have no base here, from which the engine would find their histories
+// again after a write.
+plait_status refuse_lost_history(plait_call *c) {
+  const plait_engine *e = role<plait_engine>(c->thread->runtime);
+  if (!e || !e->enabled(e->ctx, c->thread)) return PLAIT_OK;
+  bool recorded = false;
+  each_tensor(c->in, c->n_in,
+              [&](const plait_tensor *t) { recorded |= t->layers >> e->layer & 1; });
+  for (uint16_t i = 0; recorded && i < c->n_in; i++) {
+    const bool written =
+        (c->form == PLAIT_INPLACE && i == 0) || (plait_arg_at(c->op, i)->flags & PLAIT_ARG_WRITES);
+    const Batch *b = written && c->in[i].tag == PLAIT_TENSOR ? batch_of(c->in[i].u.t) : nullptr;
+    if (b && is_held_elsewhere(*b))
+      return c->thread->runtime->raise(
+          c->thread, PLAIT_NOT_IMPLEMENTED, c->op->name,
+          "vmap: `%s` has views, or is a view, and would be written in place: the gradients of the "
+          "other tensors on its memory would not include the write; clone() it before, or use the "
+          "out-of-place form",
+          plait_arg_at(c->op, i)->name);
+  }
+  return PLAIT_OK;
 }
 
 plait_status run(plait_call *c) {
@@ -551,7 +737,7 @@ plait_status run(plait_call *c) {
     if (!(c->op->flags & PLAIT_OP_RANDOM)) return c->thread->runtime->call_below(c);
     return state.python->serve(c, [] { return serve_function.get(); }, layer_bit);
   }
-  if (const plait_status s = note_leaves(c); s < 0) return s;
+  if (const plait_status s = refuse_lost_history(c); s < 0) return s;
   const Rules *known = __atomic_load_n(&rules, __ATOMIC_ACQUIRE);
   if (known && c->form == PLAIT_FUNCTION) {
     if (const auto it = known->find(c->op); it != known->end()) {
@@ -566,14 +752,19 @@ const plait_plugin plugin{PLAIT_HEADER(plait_plugin), "batching", PY_VERSION, 0,
 
 bool register_layer() {
   plait_thread *thread = state.runtime->thread();
-  uint32_t bit = 0;
+  uint32_t bit = 0, sharing = 0;
   plait_status s = state.runtime->attach(thread, &plugin);
   if (s >= 0) s = state.runtime->layer(thread, "batching", position, &bit);
+  if (s >= 0) s = state.runtime->layer(thread, "sharing", sharing_position, &sharing);
   if (s >= 0)
     s = state.runtime->implement(thread, nullptr, PLAIT_SLOT_LAYER + bit, run, nullptr, &plugin,
                                  nullptr);
+  if (s >= 0)
+    s = state.runtime->implement(thread, nullptr, PLAIT_SLOT_LAYER + sharing, share, nullptr,
+                                 &plugin, nullptr);
   if (s < 0) return state.python->raise(thread, s), false;
   layer_bit = uint64_t(1) << bit;
+  sharing_bit = uint64_t(1) << sharing;
   return true;
 }
 
@@ -591,8 +782,9 @@ bool add_rule(Rules *to, PyObject *name, PyObject *actions, int kind) {
 }
 
 PyObject *set_batching(PyObject *, PyObject *args) {
-  PyObject *serve, *note, *dict;
-  if (!PyArg_ParseTuple(args, "OOO!:_set_batching", &serve, &note, &PyDict_Type, &dict))
+  PyObject *serve, *sum, *enter, *leave, *dict;
+  if (!PyArg_ParseTuple(args, "OOOOO!:_set_batching", &serve, &sum, &enter, &leave, &PyDict_Type,
+                        &dict))
     return nullptr;
   auto *fresh = new Rules;
   PyObject *name, *rule;
@@ -607,7 +799,9 @@ PyObject *set_batching(PyObject *, PyObject *args) {
   }
   if (!layer_bit && !register_layer()) return nullptr;
   Py_XDECREF(serve_function.exchange(new_reference(serve)));
-  Py_XDECREF(note_function.exchange(new_reference(note)));
+  Py_XDECREF(sum_function.exchange(new_reference(sum)));
+  Py_XDECREF(enter_function.exchange(new_reference(enter)));
+  Py_XDECREF(leave_function.exchange(new_reference(leave)));
   __atomic_store_n(&rules, fresh, __ATOMIC_RELEASE);
   Py_RETURN_NONE;
 }
@@ -632,29 +826,58 @@ PyObject *samples(PyObject *, PyObject *o) {
   return value && level ? PyTuple_Pack(2, value.get(), level.get()) : nullptr;
 }
 
-PyObject *watch_random(PyObject *, PyObject *on) {
-  const int truth = PyObject_IsTrue(on);
-  if (truth < 0) return nullptr;
-  plait_thread *thread = state.runtime->thread();
-  const bool before = thread->included & layer_bit;
-  thread->included = truth ? thread->included | layer_bit : thread->included & ~layer_bit;
-  return PyBool_FromLong(before);
-}
-
 PyMethodDef functions[] = {
     {"_set_batching", entry<set_batching>, METH_VARARGS,
-     "_set_batching(serve, note_leaf, rules, /)\n--\n\nSet who serves operators on batched "
-     "tensors."},
+     "_set_batching(serve, sum_gradients, enter, leave, rules, /)\n--\n\nSet who serves operators "
+     "on "
+     "batched tensors, and makes and reads those with history."},
     {"_batch", function(entry<batch>), METH_FASTCALL,
      "_batch(value, level, /)\n--\n\nA tensor of one sample that stands for all of them."},
     {"_samples", entry<samples>, METH_O,
      "_samples(tensor, /)\n--\n\n(value, level) of a batched tensor; None for others."},
-    {"_watch_random", entry<watch_random>, METH_O,
-     "_watch_random(on, /)\n--\n\nShow random operators of this thread to the layer of batched "
-     "tensors, or no longer; whether it was so."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+plait_status make_batched(plait_thread *thread, plait_tensor *value, int64_t level,
+                          plait_tensor **out) {
+  const plait_runtime *runtime = thread->runtime;
+  int64_t count = 1;
+  for (int i = 1; i < value->dl.ndim; i++) count *= value->dl.shape[i];
+  const auto nbytes = uint64_t(count * itemsize(value->dl.dtype));
+  auto *b = new Batch{value, level, std::malloc(nbytes ? nbytes : 1)};
+  plait_storage *storage = nullptr;
+  plait_status s = b->memory ? runtime->storage_wrap(thread, b->memory, nbytes, value->dl.device, 0,
+                                                     drop_batch, b, &storage)
+                             : runtime->raise(thread, PLAIT_MEMORY_ERROR, "vmap", "out of memory");
+  if (s < 0) {
+    drop_batch(b);
+    return s;
+  }
+  s = runtime->tensor_on(thread, storage, b->memory, value->dl.dtype, value->dl.ndim - 1,
+                         value->dl.shape + 1, nullptr, out);
+  plait_release(storage);
+  if (s >= 0) (*out)->layers |= layer_bit | sharing_bit;
+  return s;
+}
+
+uint64_t batching_layer() { return layer_bit; }
+
+PyObject *enter_recorded(PyObject *value, int64_t level) {
+  const Object enter(enter_function.get());
+  return PyObject_CallFunction(enter.get(), "OL", value, static_cast<long long>(level));
+}
+
+PyObject *leave_recorded(PyObject *tensor, int64_t level, int64_t size) {
+  const Object leave(leave_function.get());
+  return PyObject_CallFunction(leave.get(), "OLL", tensor, static_cast<long long>(level),
+                               static_cast<long long>(size));
+}
+
+plait_tensor *samples_at(const plait_tensor *t, int64_t level) {
+  const Batch *b = batch_of(t);
+  return b && b->level == level ? b->value : nullptr;
+}
 
 bool refuse_batched(const plait_tensor *t, const char *who) {
   if (!batch_of(t)) return true;

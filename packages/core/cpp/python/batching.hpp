@@ -8,6 +8,18 @@ namespace plait::core {
 
 // True unless the tensor is batched: its elements are those of no sample. False with an exception.
 bool refuse_batched(const plait_tensor *, const char *who);
+// The layer of batched tensors; 0: its rules are not set yet.
+uint64_t batching_layer();
+// All samples of a tensor that is batched at this level, borrowed; nullptr for others.
+plait_tensor *samples_at(const plait_tensor *, int64_t level);
+// A tensor of one sample that stands for all that lie along dimension 0 of `value`, which is taken
+// over, also on failure.
+plait_status make_batched(plait_thread *, plait_tensor *value, int64_t level, plait_tensor **out);
+// The same for tensors with history, and the way back: the two functions of Python.
+PyObject *enter_recorded(PyObject *value, int64_t level);
+PyObject *leave_recorded(PyObject *tensor, int64_t level, int64_t size);
 bool add_batching(PyObject *module);
+// From vmap.cpp.
+bool add_vmap(PyObject *module);
 
 }  // namespace plait::core

@@ -8,16 +8,14 @@ other handles on the same memory, which are batched tensors, too.
 
 from __future__ import annotations
 
-import itertools
-import threading
-import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from plait.autograd import Function
 from plait_core import _core
 
 __all__ = [
+    "Level",
     "begin",
     "end",
     "enter",
@@ -25,53 +23,44 @@ __all__ = [
     "innermost",
     "leave",
     "level_of",
-    "note_leaf",
     "samples_of",
+    "sum_gradients",
     "unwrapped",
-    "watch_random",
+    "watch_function",
     "wrapped",
 ]
 
 
-_numbers = itertools.count(1)
-
-
-class _Level:
+class Level(NamedTuple):
     """One call of a function by `vmap`: its number, which is larger than those of the calls around
     it; the number of samples, and what random operators do.
     """
 
-    __slots__ = ("number", "randomness", "size")
-
-    def __init__(self, size: int, randomness: str) -> None:
-        self.number = next(_numbers)
-        self.size, self.randomness = size, randomness
+    number: int
+    size: int
+    randomness: str
 
 
-class _Thread(threading.local):
-    def __init__(self) -> None:
-        self.levels: list[_Level] = []
-
-
-_thread = _Thread()
-_watched: dict[int, weakref.ref[Any]] = {}
-
-
-def innermost() -> _Level | None:
+def innermost() -> Level | None:
     """Return the innermost call of `vmap` that this thread is in."""
-    return _thread.levels[-1] if _thread.levels else None
+    found = _core._innermost_vmap()
+    return None if found is None else Level(*found)
 
 
-def find_level(number: int) -> _Level | None:
+def find_level(number: int) -> Level | None:
     """Return the call of this number if this thread is in it."""
-    return next((each for each in _thread.levels if each.number == number), None)
+    found = _core._find_vmap(number)
+    return None if found is None else Level(*found)
 
+
+begin: Callable[[int, str], int] = _core._begin_vmap
+"""Begin a call of `vmap` in this thread; return its number."""
+
+end: Callable[[], None] = _core._end_vmap
+"""End the innermost call of `vmap`."""
 
 level_of: Callable[[Any], tuple[Any, int] | None] = _core._samples
 """Return all samples of a batched tensor and its level; None for other values."""
-
-watch_random = _core._watch_random
-"""Let operators of this thread that draw random numbers be seen, or no longer."""
 
 wrapped: Callable[[Any, int], Any] = _core._batch
 """Return the samples along dimension 0 of a tensor as one batched tensor."""
@@ -81,17 +70,6 @@ def samples_of(tensor: Any, level: int) -> Any:
     """Return all samples of a tensor that is batched at this level; None for others."""
     found = level_of(tensor)
     return found[0] if found is not None and found[1] == level else None
-
-
-def begin(size: int, randomness: str) -> int:
-    """Begin a call of `vmap` in this thread; return its number."""
-    _thread.levels.append(_Level(size, randomness))
-    return _thread.levels[-1].number
-
-
-def end() -> None:
-    """End the innermost call of `vmap`."""
-    _thread.levels.pop()
 
 
 def unwrapped(tensor: Any, level: int, size: int) -> Any:
@@ -140,15 +118,56 @@ def leave(tensor: Any, level: int, size: int) -> Any:
 # ---- gradients of what all samples share --------------------------------------------------------
 
 
-def note_leaf(leaf: Any) -> None:
-    """Let the gradient of a leaf, from a backward pass behind the call, be the sum over samples."""
-    key = id(leaf)
-    if key not in _watched:
-        _watched[key] = weakref.ref(leaf, lambda _: _watched.pop(key, None))
-        leaf.register_hook(_summed)
+def sum_gradients(result: Any, shared: list[tuple[int, Any]]) -> None:
+    """Let the gradients of inputs that samples share be sums over the samples, in backward passes
+    behind their call of `vmap`; within the call they stay those of each sample.
+
+    `shared` has the index of each such input in what the derivative of `result` returns.
+    """
+    kept = [(index, _levels_of(tensor)) for index, tensor in shared]
+
+    def change(made: Any, given: Any) -> Any:
+        sums = list(made)
+        for index, levels in kept:
+            if sums[index] is not None:
+                sums[index] = _summed(sums[index], levels)
+        return tuple(sums)
+
+    result.grad_fn.register_hook(change)
 
 
-def _summed(gradient: Any) -> Any:
-    while (found := level_of(gradient)) is not None and find_level(found[1]) is None:
-        gradient = leave(gradient, found[1], 0).sum(0)
-    return gradient
+def watch_function(function: type[Function], outputs: Any, inputs: Any) -> None:
+    """Do `sum_gradients` for a recorded call of a `Function`."""
+    if function is _Enter:
+        return
+    levels = {level for each in (*outputs, *inputs) for level in _levels_of(each)}
+    shared = [
+        (index, each)
+        for index, each in enumerate(inputs)
+        if levels.difference(_levels_of(each)) and each.requires_grad
+    ]
+    recorded = [each for each in outputs if each is not None and each.requires_grad]
+    if shared and recorded:
+        sum_gradients(recorded[0], shared)
+
+
+def _levels_of(tensor: Any) -> list[int]:
+    levels = []
+    while (found := level_of(tensor)) is not None:
+        tensor, level = found
+        levels.append(level)
+    return levels
+
+
+def _summed(gradient: Any, kept: list[int]) -> Any:
+    """Return a gradient without the levels whose calls have ended, but for those in `kept`."""
+    found = level_of(gradient)
+    if found is None:
+        return gradient
+    samples, level = found
+    if level not in kept and find_level(level) is None:
+        return _summed(leave(gradient, level, 0).sum(0), kept)
+    if level_of(samples) is None:
+        return gradient
+    everything = leave(gradient, level, 0)
+    return enter(_summed(everything, kept), level)

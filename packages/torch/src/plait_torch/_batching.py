@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from plait.autograd import Function
 from plait_core import _core
 from plait_torch import _batched_tensor
-from plait_torch._batched_tensor import find_level, innermost, level_of, note_leaf, wrapped
+from plait_torch._batched_tensor import (
+    enter,
+    find_level,
+    innermost,
+    leave,
+    level_of,
+    sum_gradients,
+    watch_function,
+    wrapped,
+)
 from plait_torch._batching_rules import (
     Call,
     by_loop,
@@ -26,7 +36,8 @@ def begin(size: int, randomness: str) -> int:
     """Begin a call of `vmap` in this thread; return its number."""
     global _begun
     if not _begun:
-        _core._set_batching(serve, note_leaf, rearrangements())
+        _core._set_batching(serve, sum_gradients, enter, leave, rearrangements())
+        Function._watcher = watch_function
         _begun = True
     return _batched_tensor.begin(size, randomness)
 

@@ -461,7 +461,7 @@ def _reduced(call: Call, losses: Any, reduction: str, divisor: Callable[[], Any]
     if reduction == "none":
         return losses
     total = losses if losses.ndim == 1 else losses.reshape(call.size, -1).sum(1)
-    return total if reduction == "sum" else total / divisor().to(total.dtype)
+    return total if reduction == "sum" else total / divisor()
 
 
 def _divisor(call: Call, target: Any, weight: Any, ignored: int) -> Callable[[], Any]:
@@ -483,7 +483,7 @@ def _spread(
     """Return the gradient of each row's loss; `shape` is that of the samples' classes."""
     g = call.all(grad)
     if reduction == "mean":
-        g = g / divisor().to(g.dtype)
+        g = g / divisor()
     if len(shape) == 1:
         return g
     if reduction != "none":
@@ -766,11 +766,14 @@ def rule_of(name: str) -> Rule | None:
 # what plait's core does with an argument (packages/core/cpp/python/batching.cpp)
 _AS_IT_IS, _SOME, _ALL, _DIM, _SIZE, _REDUCED, _ROWS, _ROW_SIZE = range(8)
 _SAME, _FOLDED_ROWS, _OF_DIMENSIONS, _MATMUL, _MV, _DOT, _VIEW, _EXPAND, _PERMUTE, _T = range(10)
+_LOSS, _LOSS_BACKWARD, _LINEAR = 10, 11, 12
 # operators of rows, with parameters that samples share
 _OF_ROWS = {"embedding": (_AS_IT_IS, _ALL, _AS_IT_IS), "linear": (_ALL, _AS_IT_IS, _AS_IT_IS),
             "native_layer_norm": (_ALL, *(_AS_IT_IS,) * 4)}  # fmt: skip
 _KINDS = {"bmm": _MATMUL, "dot": _DOT, "expand": _EXPAND, "mm": _MATMUL, "mv": _MV,
-          "permute": _PERMUTE, "t": _T, "view": _VIEW}  # fmt: skip
+          "permute": _PERMUTE, "t": _T, "view": _VIEW,
+          "cross_entropy_forward": _LOSS, "nll_loss": _LOSS,
+          "cross_entropy_backward": _LOSS_BACKWARD, "linear": _LINEAR}  # fmt: skip
 _MEMORY = frozenset({"clone", "empty_like", "full_like", "ones_like", "zeros_like"})
 
 

@@ -168,6 +168,9 @@ class LeafSpec(TreeSpec):
         return tuple.__new__(cls, (None, None, []))
 
 
+_LEAF = LeafSpec()
+
+
 def treespec_leaf() -> LeafSpec:
     """Return the structure of a leaf."""
     return LeafSpec()
@@ -444,6 +447,9 @@ def tree_is_leaf(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> boo
 
 
 def _definition(value: Any) -> NodeDef | None:
+    found = SUPPORTED_NODES.get(type(value))
+    if found is not None or not isinstance(value, tuple):
+        return found
     kind = _get_node_type(value)
     if kind not in SUPPORTED_NODES and is_structseq_class(kind):
         SUPPORTED_NODES[kind] = NodeDef(
@@ -473,34 +479,43 @@ def tree_flatten(
         ([1, 2, 3], {'a': 10, 'b': (20, [30])})
     """
     leaves: list[Any] = []
+    make = tuple.__new__  # what TreeSpec(...) does, in a third of the time
 
     def walk(value: Any) -> TreeSpec:
         node = None if is_leaf is not None and is_leaf(value) else _definition(value)
         if node is None:
             leaves.append(value)
-            return LeafSpec()
+            return _LEAF
         children, context = node.flatten_fn(value)
-        return TreeSpec(node.type, context, [walk(child) for child in children])
+        return make(TreeSpec, (node.type, context, [walk(child) for child in children]))
 
     return leaves, walk(tree)
 
 
 def tree_unflatten(leaves: Any, treespec: Any) -> Any:
     """Return the containers of a `TreeSpec` with other leaves."""
-    rest = list(leaves)
-    if len(rest) != treespec.num_leaves:
-        raise ValueError(
-            f"tree_unflatten: {treespec.num_leaves} leaves are required; got {len(rest)}"
+    values = list(leaves)
+    rest = iter(values)
+
+    def failure() -> ValueError:
+        return ValueError(
+            f"tree_unflatten: {treespec.num_leaves} leaves are required; got {len(values)}"
         )
-    rest.reverse()
 
     def build(spec: TreeSpec) -> Any:
-        if spec.type is None:
-            return rest.pop()
-        values = [build(part) for part in spec.children_specs]
-        return SUPPORTED_NODES[spec.type].unflatten_fn(values, spec.context)
+        kind, context, parts = spec
+        if kind is not None:
+            made = [build(part) for part in parts]
+            return SUPPORTED_NODES[kind].unflatten_fn(made, context)
+        try:
+            return next(rest)
+        except StopIteration:
+            raise failure() from None
 
-    return build(treespec)
+    whole = build(treespec)
+    for _ in rest:
+        raise failure()
+    return whole
 
 
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import copy
 import functools
+import sys
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import plait
-from plait_torch._batched_tensor import end, enter, leave, samples_of, watch_random
+from plait_core import _core
+from plait_torch._batched_tensor import end, enter, leave, samples_of
 from plait_torch._batching import begin
 from plait_torch._pytree import tree_flatten, tree_unflatten
 
@@ -33,7 +36,7 @@ def vmap(
         func: a function of tensors and containers of them. It may not ask for the elements of a
             sample in Python.
         in_dims: the dimension of the samples: one for all arguments, or one for each (nested like
-            the argument); None for an argument that all samples share.
+            the argument); None for an argument that all samples share, as those by keyword are.
         out_dims: the dimension of the samples in the results.
         randomness: "error" refuses operators that draw random numbers, "different" draws anew for
             each sample, "same" once for all.
@@ -57,31 +60,62 @@ def vmap(
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"vmap: `chunk_size` must be positive, got {chunk_size}")
 
-    @functools.wraps(func)
     def batched(*args: Any, **kwargs: Any) -> Any:
-        call = _Arguments(args, kwargs, in_dims)
-        if not call.size:
-            raise ValueError("vmap: at least one sample is required, got a dimension of size 0")
-        if call.spec is not None and any(map(_has_samples, call.leaves)):
-            return _one_by_one(func, call, out_dims)
-        if chunk_size is None or chunk_size >= call.size:
-            return _at_once(func, call, out_dims, randomness)
-        return _in_chunks(func, call, out_dims, randomness, chunk_size)
+        if chunk_size is not None:
+            return _general(func, args, kwargs, in_dims, out_dims, randomness, chunk_size)
+        return _core._vmap(func, args, kwargs, in_dims, out_dims, randomness, _general, _results)
 
+    _describe(batched, func)
     return batched
+
+
+_ANNOTATIONS = "__annotate__" if sys.version_info >= (3, 14) else "__annotations__"
+_Operator = type(plait.exp)
+
+
+def _describe(function: Any, wrapped: Any) -> None:
+    """Do what `functools.wraps` does, in less time: many call ``vmap(f)(x)`` each time."""
+    if type(wrapped) is FunctionType:
+        setattr(function, _ANNOTATIONS, getattr(wrapped, _ANNOTATIONS))
+        function.__dict__.update(wrapped.__dict__)
+    elif type(wrapped) is not _Operator:
+        functools.update_wrapper(function, wrapped)
+        return
+    function.__name__, function.__qualname__ = wrapped.__name__, wrapped.__qualname__
+    function.__module__, function.__doc__ = wrapped.__module__, wrapped.__doc__
+    function.__wrapped__ = wrapped
+
+
+def _general(
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    in_dims: Any,
+    out_dims: Any,
+    randomness: str,
+    chunk_size: int | None = None,
+) -> Any:
+    """Call a function for all samples of arguments of any kind."""
+    call = _Arguments(args, kwargs, in_dims)
+    if not call.size:
+        raise ValueError("vmap: at least one sample is required, got a dimension of size 0")
+    if call.spec is not None and any(map(_has_samples, call.leaves)):
+        return _one_by_one(func, call, out_dims)
+    if chunk_size is None or chunk_size >= call.size:
+        return _at_once(func, call, out_dims, randomness)
+    return _in_chunks(func, call, out_dims, randomness, chunk_size)
 
 
 class _Arguments:
     """The arguments of a call, taken apart: leaves, and the dimension of the samples in each."""
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], in_dims: Any) -> None:
-        self.spec = None
-        if kwargs or not all(map(_is_plain, args)):
-            self.leaves, self.spec = tree_flatten((list(args), kwargs), is_leaf=_has_samples)
+        self.spec, self.kwargs = None, kwargs
+        if not all(map(_is_plain, args)):
+            self.leaves, self.spec = tree_flatten(list(args), is_leaf=_has_samples)
         else:
             self.leaves = list(args)
         self.dims = _dims_of(in_dims, args, "in_dims")
-        self.dims += [0] * (len(self.leaves) - len(self.dims))
         self.size = _size(self.leaves, self.dims)
 
     def call(self, func: Callable[..., Any], change: Callable[[Any, int], Any]) -> Any:
@@ -90,10 +124,8 @@ class _Arguments:
             leaf if dim is None else change(leaf, dim)
             for leaf, dim in zip(self.leaves, self.dims, strict=True)
         ]
-        if self.spec is None:
-            return func(*leaves)
-        args, kwargs = tree_unflatten(leaves, self.spec)
-        return func(*args, **kwargs)
+        args = leaves if self.spec is None else tree_unflatten(leaves, self.spec)
+        return func(*args, **self.kwargs)
 
     def part(self, first: int, count: int) -> _Arguments:
         """Return the arguments with some of the samples."""
@@ -140,16 +172,16 @@ def _columns(calls: list[Any]) -> Any:
 
 def _at_once(func: Callable[..., Any], call: _Arguments, out_dims: Any, randomness: str) -> Any:
     level = begin(call.size, randomness)
-    before = watch_random(True) if randomness != "same" else None
     try:
         results = call.call(func, lambda leaf, dim: enter(_moved(leaf, dim, 0), level))
     finally:
-        if before is not None:
-            watch_random(before)
         end()
-    return _each_result(
-        lambda result, dim: _result(result, dim, level, call.size), results, out_dims
-    )
+    return _results(results, out_dims, level, call.size)
+
+
+def _results(results: Any, out_dims: Any, level: int, size: int) -> Any:
+    """Return what a function has returned for all samples, as its caller gets it."""
+    return _each_result(lambda result, dim: _result(result, dim, level, size), results, out_dims)
 
 
 def _moved(tensor: Any, source: int, destination: int) -> Any:
@@ -194,9 +226,14 @@ def _one_by_one(func: Callable[..., Any], call: _Arguments, out_dims: Any) -> An
     return _each_result(_stack, _columns(parts), out_dims)
 
 
+# the types of most values, which are not such containers
+_PLAIN_TYPES = frozenset({plait.Tensor, plait.nn.Parameter, dict, list, tuple, int, float, str})
+
+
 def _has_samples(value: Any) -> bool:
     """Return whether a container takes part as a whole: one of tensors with a common batch."""
-    return hasattr(type(value), "_add_batch_dim")
+    kind = type(value)
+    return kind not in _PLAIN_TYPES and hasattr(kind, "_add_batch_dim")
 
 
 def _is_value(leaf: Any) -> bool:

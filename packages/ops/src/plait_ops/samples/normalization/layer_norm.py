@@ -3,10 +3,12 @@
 import numpy as np
 
 from plait_ops.specs.normalization.layer_norm import (
+    average,
     centre,
     layer_norm,
     layer_norm_backward,
     native_layer_norm,
+    variance,
 )
 
 
@@ -41,6 +43,8 @@ centre.reference(
         - normal * (grad * normal).mean(axis=tuple(dims), keepdims=True)
     )
 )
+for each in (average, variance):
+    each.reference(lambda saved, input, dims: saved)
 
 
 @layer_norm_backward.reference
@@ -101,6 +105,21 @@ def _(s):
 centre.samples(
     lambda s: iter([s(s.array(3, 4), s.array(3, 4), (1,)), s(s.array(3, 4), s.array(3, 4), (0,))])
 )
+
+
+# the result is `saved`, the derivative that of the statistic: finite differences do not show it
+@average.samples
+def _(s):
+    x = s.array(3, 4)
+    yield s(x.mean(1, keepdims=True), x, (1,)).without_gradient()
+
+
+@variance.samples
+def _(s):
+    x = s.array(3, 4)
+    yield s(x.var(1, keepdims=True), x, (1,)).without_gradient()
+
+
 for each, rest in ((layer_norm, ()), (native_layer_norm, (None, None, 1e-5))):
     name = "layer_norm"
     each.error(
@@ -133,9 +152,12 @@ for each, rest in ((layer_norm, ()), (native_layer_norm, (None, None, 1e-5))):
         lambda s, rest=rest: s(s.array(2, 3, dtype="int64"), (3,), *rest),
         contains=[name, "input", "int64"],
     )
-centre.error(
-    "IndexError", lambda s: s(s.array(2, 3), s.array(2, 3), (2,)), contains=["dim", "(2, 3)", "2"]
-)
+for each in (centre, average, variance):
+    each.error(
+        "IndexError",
+        lambda s: s(s.array(2, 3), s.array(2, 3), (2,)),
+        contains=["dim", "(2, 3)", "2"],
+    )
 layer_norm_backward.error(
     "ShapeError",
     lambda s: s(s.array(2, 3), s.array(2, 4), s.array(2, 1), s.array(2, 1), None, (4,)),

@@ -15,6 +15,8 @@ from plait_ops.calls import (
     mean,
     mul,
     norm_centre,
+    norm_mean,
+    norm_var,
     relu,
     relu_backward,
     reshape,
@@ -182,8 +184,8 @@ def _(g0, g1, g2, grad, input, mean, var, weight, eps):
     dims = [i for i in range(input.ndim) if i != 1]
     wide = [1, input.shape[1]] + [1] * (input.ndim - 2)
     n = numel(input.shape) / max(input.shape[1], 1)
-    r = reshape(rsqrt(var + eps), wide)
-    normal = (input - reshape(mean, wide)) * r
+    r = rsqrt(norm_var(reshape(var, wide), input, dims) + eps)
+    normal = (input - norm_mean(reshape(mean, wide), input, dims)) * r
     v1 = reshape(g1, wide)
     scaled = grad * 1.0 if weight is None else grad * reshape(weight, wide)
     q = r * norm_centre(g0, normal, dims)

@@ -1,6 +1,6 @@
 """Layer normalisation, and functions for its derivative and that of batch normalisation."""
 
-from plait_ops.calls import mean, rsqrt, sum, var
+from plait_ops.calls import detach, mean, norm_mean, norm_var, rsqrt, sum, var
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import check, numel, require, require_same, result, sizes
 
@@ -44,6 +44,18 @@ layer_norm_backward = Operator(
 centre = Composite(
     "norm_centre(Tensor grad, Tensor normal, int[] dims) -> Tensor",
     doc="``grad - mean(grad) - normal * mean(grad * normal)`` over `dims`: the part of a gradient that passes through a normalisation.",
+    dtypes="floating",
+    internal=True,
+)
+average = Composite(
+    "norm_mean(Tensor saved, Tensor input, int[] dims) -> Tensor",
+    doc="`saved`, which is the mean of `input` over `dims` without history, with that of `input`.",
+    dtypes="floating",
+    internal=True,
+)
+variance = Composite(
+    "norm_var(Tensor saved, Tensor input, int[] dims) -> Tensor",
+    doc="`saved`, the variance of `input` over `dims` plus any constant and without history, with that of `input`.",
     dtypes="floating",
     internal=True,
 )
@@ -175,14 +187,15 @@ def _(g0, g1, g2, grad, input, mean, rstd, weight, normalized_shape):
     lead = input.ndim - len(normalized_shape)
     dims = [i for i in range(lead, input.ndim)]
     rows = [i for i in range(lead)]
-    normal = (input - mean) * rstd
+    r = rsqrt(norm_var(1.0 / (rstd * rstd), input, dims))
+    normal = (input - norm_mean(mean, input, dims)) * r
     scaled = grad * 1.0 if weight is None else grad * weight
-    q = rstd * centre(g0, normal, dims)
+    q = r * centre(g0, normal, dims)
     along = sum(scaled * normal, dims, True) / numel(normalized_shape)
     other = sum(g0 * normal, dims, True) / numel(normalized_shape)
-    by_normal = g1 * grad - rstd * (g0 * along + scaled * other)
-    by_rstd = sum(g0 * centre(scaled, normal, dims), dims, True) / numel(normalized_shape)
-    gx = rstd * centre(by_normal, normal, dims) - by_rstd * rstd * rstd * normal
+    by_normal = g1 * grad - r * (g0 * along + scaled * other)
+    by_r = sum(g0 * centre(scaled, normal, dims), dims, True) / numel(normalized_shape)
+    gx = r * centre(by_normal, normal, dims) - by_r * r * r * normal
     gg = (q if weight is None else q * weight) + g1 * normal + g2
     gw = q * grad
     return gg, gx, gw if lead == 0 else sum(gw, rows)
@@ -191,3 +204,15 @@ def _(g0, g1, g2, grad, input, mean, rstd, weight, normalized_shape):
 @centre.decompose
 def _(grad, normal, dims):
     return grad - mean(grad, dims, True) - normal * mean(grad * normal, dims, True)
+
+
+@average.decompose
+def _(saved, input, dims):
+    live = mean(input, dims, True)
+    return saved + (live - detach(live))
+
+
+@variance.decompose
+def _(saved, input, dims):
+    live = var(input, dims, correction=0, keepdim=True)
+    return saved + (live - detach(live))

@@ -136,12 +136,18 @@ def _(g0, input, result1):
     return max_pool2d_backward(g0, result1, input.shape)
 
 
+@part
+def at_places(images, indices):
+    """The elements of images at `indices`; 0 where there is none."""
+    planes = list(images.shape[: images.ndim - 2])
+    flat = reshape(images, planes + [images.shape[-2] * images.shape[-1]])
+    places = reshape(clamp_min(indices, 0), planes + [indices.shape[-2] * indices.shape[-1]])
+    return mul(reshape(gather(flat, -1, places), indices.shape), ge(indices, 0))
+
+
 @max_pool2d_backward.vjp("grad")
-def _(g, grad, indices):
-    planes = list(g.shape[: g.ndim - 2])
-    flat = reshape(g, planes + [g.shape[-2] * g.shape[-1]])
-    places = reshape(clamp_min(indices, 0), planes + [grad.shape[-2] * grad.shape[-1]])
-    return mul(reshape(gather(flat, -1, places), grad.shape), ge(indices, 0))
+def _(g, indices):
+    return at_places(g, indices)
 
 
 max_pool2d = Composite(
@@ -272,6 +278,11 @@ def _(grad):
 def _(grad, numbers, size, kernel_size, stride, padding, dilation):
     where = places(numbers, size, kernel_size, stride, padding, dilation)
     return max_pool2d_backward(grad, where, size)
+
+
+@native_max_pool2d_backward.vjp("grad")
+def _(g, numbers, kernel_size, stride, padding, dilation):
+    return at_places(g, places(numbers, g.shape, kernel_size, stride, padding, dilation))
 
 
 @max_pool2d.decompose

@@ -1,0 +1,280 @@
+// Calls of functions by `vmap`: the calls that each thread is in, and the way of arguments and
+// results (docs/design/0043). Containers other than tuples, lists and dicts, chunks and
+// errors are left to Python.
+#include <atomic>
+#include <vector>
+
+#include "batching.hpp"
+
+namespace plait::core {
+namespace {
+
+enum Randomness : uint8_t { randomness_error, randomness_different, randomness_same };
+constexpr const char *randomness_names[] = {"error", "different", "same"};
+
+// A call of a function: its number, which is larger than those of the calls around it.
+struct Level {
+  int64_t number, size;
+  Randomness randomness;
+  uint64_t
+      seen_before;  // the layer's bit if operators that draw random numbers were seen around it
+};
+thread_local std::vector<Level> levels;  // from the outermost call
+std::atomic<int64_t> last_number{0};
+
+int64_t new_number() { return last_number.fetch_add(1, std::memory_order_relaxed) + 1; }
+
+void begin_level(int64_t number, int64_t size, Randomness randomness) {
+  const uint64_t layer = batching_layer();
+  plait_thread *thread = state.runtime->thread();
+  levels.push_back({number, size, randomness, thread->included & layer});
+  if (randomness != randomness_same) thread->included |= layer;
+}
+
+void end_level() {
+  const uint64_t layer = batching_layer();
+  plait_thread *thread = state.runtime->thread();
+  thread->included = (thread->included & ~layer) | levels.back().seen_before;
+  levels.pop_back();
+}
+
+bool is_randomness(PyObject *text, Randomness *found) {
+  for (int i = 0; i < 3; i++) {
+    if (!PyUnicode_Check(text) || PyUnicode_CompareWithASCIIString(text, randomness_names[i]))
+      continue;
+    *found = Randomness(i);
+    return true;
+  }
+  return false;
+}
+
+PyObject *level_object(const Level &level) {
+  return Py_BuildValue("LLs", static_cast<long long>(level.number),
+                       static_cast<long long>(level.size), randomness_names[level.randomness]);
+}
+
+PyObject *begin(PyObject *, PyObject *const *args, Py_ssize_t n) {
+  Randomness randomness;
+  if (n != 2 || !PyLong_Check(args[0]) || !is_randomness(args[1], &randomness))
+    return PyErr_Format(PyExc_TypeError, "_begin_vmap: (size, randomness) is required");
+  const int64_t size = PyLong_AsLongLong(args[0]);
+  if (size == -1 && PyErr_Occurred()) return nullptr;
+  const int64_t number = new_number();
+  begin_level(number, size, randomness);
+  return PyLong_FromLongLong(number);
+}
+
+PyObject *end(PyObject *, PyObject *) {
+  if (!levels.empty()) end_level();
+  Py_RETURN_NONE;
+}
+
+PyObject *innermost(PyObject *, PyObject *) {
+  if (levels.empty()) Py_RETURN_NONE;
+  return level_object(levels.back());
+}
+
+PyObject *find(PyObject *, PyObject *number) {
+  const int64_t wanted = PyLong_AsLongLong(number);
+  if (wanted == -1 && PyErr_Occurred()) return nullptr;
+  for (const Level &level : levels)
+    if (level.number == wanted) return level_object(level);
+  Py_RETURN_NONE;
+}
+
+// This thread is in a call for a scope.
+class Inside {
+ public:
+  Inside(int64_t number, int64_t size, Randomness randomness) {
+    begin_level(number, size, randomness);
+  }
+  Inside(const Inside &) = delete;
+  Inside &operator=(const Inside &) = delete;
+  ~Inside() { end_level(); }
+};
+
+bool has_history(const plait_tensor *t) {
+  const plait_engine *e = role<plait_engine>(state.runtime);
+  return e && (t->layers >> e->layer & 1);
+}
+
+bool is_recording() {
+  const plait_engine *e = role<plait_engine>(state.runtime);
+  return e && e->enabled(e->ctx, state.runtime->thread());
+}
+
+// A dimension that counts from the end, as one that counts from the front; -1: there is none.
+int dimension(PyObject *number, int ndim) {
+  const long dim = PyLong_AsLong(number);
+  return dim < -ndim || dim >= ndim ? -1 : int(dim < 0 ? dim + ndim : dim);
+}
+
+// A new handle with one dimension in another place; nullptr with an exception.
+plait_tensor *with_dimension_at(plait_tensor *t, int from, int to) {
+  if (from == to) return plait_retain(t), t;
+  int64_t dims[PLAIT_MAX_DIMS];
+  int other = 0;
+  for (int i = 0; i < t->dl.ndim; i++) {
+    other += other == from;
+    dims[i] = i == to ? from : other++;
+  }
+  plait_value list{};
+  list.tag = PLAIT_INTS;
+  list.n = uint32_t(t->dl.ndim);
+  list.u.is = dims;
+  return call(op_permute, {value(t), list});
+}
+
+// Values that the function gets as they are, whatever `in_dims` says.
+bool is_constant(PyObject *o) {
+  const PyTypeObject *type = Py_TYPE(o);
+  return o == Py_None || type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type ||
+         type == &PyComplex_Type || type == &PyUnicode_Type;
+}
+
+template <class Change>
+PyObject *changed_dict(Object dict, PyObject *dim, Change &&change);
+template <class Change>
+PyObject *changed_tuple(PyObject *tuple, PyObject *dim, Change &&change);
+
+// Changes what is in containers: tuples, lists and dicts, which are made anew. A dimension is that
+// of all values in a container, or a tuple or list with one for each; dicts of dimensions, and
+// other containers, are left to Python: nullptr without an exception.
+template <class Change>
+PyObject *changed(PyObject *value, PyObject *dim, Change &&change) {
+  if (is_tensor(value) || is_constant(value)) return change(value, dim);
+  const bool is_list = PyList_CheckExact(value), is_dict = PyDict_CheckExact(value);
+  if (!is_list && !is_dict && !PyTuple_CheckExact(value)) return nullptr;
+  if (Py_EnterRecursiveCall(" in the arguments of vmap")) return nullptr;
+  Object made(is_list   ? PySequence_Tuple(value)
+              : is_dict ? PyDict_Copy(value)
+                        : new_reference(value));
+  if (made)
+    made = Object(is_dict ? changed_dict(std::move(made), dim, change)
+                          : changed_tuple(made.get(), dim, change));
+  Py_LeaveRecursiveCall();
+  return made && is_list ? PySequence_List(made.get()) : made.release();
+}
+
+template <class Change>
+PyObject *changed_dict(Object dict, PyObject *dim, Change &&change) {
+  if (dim != Py_None && !PyLong_CheckExact(dim)) return nullptr;
+  PyObject *key, *value;
+  Py_ssize_t at = 0;
+  while (PyDict_Next(dict.get(), &at, &key, &value)) {
+    const Object one(changed(value, dim, change));
+    if (!one || PyDict_SetItem(dict.get(), key, one.get()) < 0) return nullptr;
+  }
+  return dict.release();
+}
+
+template <class Change>
+PyObject *changed_tuple(PyObject *tuple, PyObject *dim, Change &&change) {
+  const bool one_for_all = dim == Py_None || PyLong_CheckExact(dim);
+  if (!one_for_all && !PyTuple_CheckExact(dim) && !PyList_CheckExact(dim)) return nullptr;
+  const Object dims(one_for_all ? new_reference(dim) : PySequence_Tuple(dim));
+  const Py_ssize_t n = PyTuple_GET_SIZE(tuple);
+  if (!dims || (!one_for_all && PyTuple_GET_SIZE(dims.get()) != n)) return nullptr;
+  Object made(PyTuple_New(n));
+  for (Py_ssize_t i = 0; made && i < n; i++) {
+    PyObject *its = one_for_all ? dim : PyTuple_GET_ITEM(dims.get(), i);
+    PyObject *one = changed(PyTuple_GET_ITEM(tuple, i), its, change);
+    if (!one) return nullptr;
+    PyTuple_SET_ITEM(made.get(), i, one);
+  }
+  return made.release();
+}
+
+// Arguments as the function gets them; `size` is the number of samples.
+struct Entering {
+  int64_t level, size = -1;
+
+  PyObject *operator()(PyObject *value, PyObject *dim) {
+    if (!is_tensor(value) || dim == Py_None) return new_reference(value);
+    plait_tensor *t = handle_of(value);
+    if (!PyLong_CheckExact(dim)) return nullptr;
+    const int at = dimension(dim, t->dl.ndim);
+    if (at < 0 || t->dl.shape[at] == 0 || (size >= 0 && size != t->dl.shape[at])) return nullptr;
+    size = t->dl.shape[at];
+    plait_tensor *samples = with_dimension_at(t, at, 0), *made = nullptr;
+    if (!samples) return nullptr;
+    plait_thread *thread = state.runtime->thread();
+    plait_status s = PLAIT_OK;
+    if (has_history(samples)) {
+      const Object owner(wrap(samples));
+      if (!owner || is_recording()) return owner ? enter_recorded(owner.get(), level) : nullptr;
+      samples = nullptr;
+      s = state.runtime->tensor_alias(thread, handle_of(owner.get()), &samples);
+    }
+    if (s >= 0) s = make_batched(thread, samples, level, &made);
+    return s < 0 ? state.python->raise(thread, s) : wrap(made);
+  }
+};
+
+// Results as the caller gets them, if all are tensors of samples.
+struct Leaving {
+  int64_t level, size;
+
+  PyObject *operator()(PyObject *value, PyObject *dim) {
+    if (!is_tensor(value) || !PyLong_CheckExact(dim)) return nullptr;
+    plait_tensor *t = handle_of(value), *samples = samples_at(t, level);
+    const int at = samples ? dimension(dim, samples->dl.ndim) : -1;
+    if (at < 0) return nullptr;
+    Object recorded(has_history(t) ? leave_recorded(value, level, size) : nullptr);
+    if (PyErr_Occurred()) return nullptr;
+    plait_tensor *made = with_dimension_at(recorded ? handle_of(recorded.get()) : samples, 0, at);
+    return made ? wrap(made) : nullptr;
+  }
+};
+
+PyObject *vmap(PyObject *, PyObject *const *a, Py_ssize_t n) {
+  Randomness randomness;
+  if (n != 8 || !PyTuple_CheckExact(a[1]) || !PyDict_CheckExact(a[2]) ||
+      !is_randomness(a[5], &randomness))
+    return PyErr_Format(PyExc_TypeError,
+                        "_vmap: (func, args, kwargs, in_dims, out_dims, randomness, general, "
+                        "results) is required");
+  PyObject *func = a[0], *args = a[1], *kwargs = a[2], *in_dims = a[3], *out_dims = a[4];
+  Entering entering{new_number()};
+  Object entered(batching_layer() ? changed(args, in_dims, entering) : nullptr);
+  if (PyErr_Occurred()) return nullptr;
+  if (!entered || entering.size < 0)
+    return PyObject_CallFunctionObjArgs(a[6], func, args, kwargs, in_dims, out_dims, a[5], nullptr);
+  Object results;
+  {
+    const Inside inside(entering.level, entering.size, randomness);
+    results = Object(PyObject_Call(func, entered.get(), kwargs));
+  }
+  entered = Object();
+  if (!results) return nullptr;
+  PyObject *made = changed(results.get(), out_dims, Leaving{entering.level, entering.size});
+  if (made || PyErr_Occurred()) return made;
+  return PyObject_CallFunction(a[7], "OOLL", results.get(), out_dims,
+                               static_cast<long long>(entering.level),
+                               static_cast<long long>(entering.size));
+}
+
+PyMethodDef functions[] = {
+    {"_begin_vmap", function(entry<begin>), METH_FASTCALL,
+     "_begin_vmap(size, randomness, /)\n--\n\nBegin a call of vmap in this thread; its number."},
+    {"_end_vmap", entry<end>, METH_NOARGS,
+     "_end_vmap()\n--\n\nEnd the innermost call of vmap of this thread."},
+    {"_innermost_vmap", entry<innermost>, METH_NOARGS,
+     "_innermost_vmap()\n--\n\n(number, size, randomness) of the innermost call of vmap; None."},
+    {"_find_vmap", entry<find>, METH_O,
+     "_find_vmap(number, /)\n--\n\n(number, size, randomness) of a call that this thread is in; "
+     "None."},
+    {"_vmap", function(entry<vmap>), METH_FASTCALL,
+     "_vmap(func, args, kwargs, in_dims, out_dims, randomness, general, results, /)\n--\n\nCall a "
+     "function "
+     "once for all samples of tensors. general(func, args, kwargs, in_dims, out_dims, randomness) "
+     "serves other containers than tuples, lists and dicts, and errors; results(made, out_dims, "
+     "level, size) gives "
+     "results that are not only tensors of samples."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+bool add_vmap(PyObject *module) { return PyModule_AddFunctions(module, functions) == 0; }
+
+}  // namespace plait::core
