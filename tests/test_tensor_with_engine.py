@@ -135,7 +135,7 @@ def test_backward_arguments() -> None:
     assert w.grad is not None
     assert x.grad.tolist() == [1, 10]
     assert w.grad.tolist() == [2, 20]
-    with pytest.raises(TypeError, match="backward: `gradient` must be Tensor or None, got float"):
+    with pytest.raises(TypeError, match="backward: `gradient` must be a Tensor or None, got float"):
         (x * 2).sum().backward(1.0)
     with pytest.raises(ValueError, match="backward: `inputs` must not be empty"):
         (x * 2).sum().backward(inputs=[])

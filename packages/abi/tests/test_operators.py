@@ -101,20 +101,20 @@ def test_generator_arrives(x: np.ndarray) -> None:
 @pytest.mark.parametrize(
     ("name", "given", "text"),
     [
-        ("a", "x", "`a` must be number, got str 'x'"),
-        ("b", 1.0, "`b` must be int, got float"),
-        ("b", None, "`b` must be int, got None"),
-        ("c", "1", "`c` must be float, got str '1'"),
-        ("d", 1, "`d` must be bool, got int"),
-        ("e", (1, 2, 3), "`e` must be int or 2 ints, got tuple (int, int, int)"),
-        ("e", (1, "a"), "`e` must be int or 2 ints, got tuple (int, str)"),
-        ("f", ["a"], "`f` must be float[] or None, got list [str]"),
-        ("g", 3, "`g` must be str or None, got int"),
-        ("h", 3, "`h` must be dtype or None, got int"),
-        ("j", 3, "`j` must be Generator or None, got int"),
-        ("k", [1], "`k` must be list of Tensor or None, got list [int]"),
-        ("l", "12", "`l` must be int[] or None, got str '12'"),
-        ("l", {1, 2}, "`l` must be int[] or None, got set"),
+        ("a", "x", "`a` must be a number, got str 'x'"),
+        ("b", 1.0, "`b` must be an int, got float"),
+        ("b", None, "`b` must be an int, got None"),
+        ("c", "1", "`c` must be a float, got str '1'"),
+        ("d", 1, "`d` must be a bool, got int"),
+        ("e", (1, 2, 3), "`e` must be an int or 2 ints, got tuple (int, int, int)"),
+        ("e", (1, "a"), "`e` must be an int or 2 ints, got tuple (int, str)"),
+        ("f", ["a"], "`f` must be a list of floats or None, got list [str]"),
+        ("g", 3, "`g` must be a str or None, got int"),
+        ("h", 3, "`h` must be a dtype or None, got int"),
+        ("j", 3, "`j` must be a Generator or None, got int"),
+        ("k", [1], "`k` must be a list of Tensors or None, got list [int]"),
+        ("l", "12", "`l` must be an int or a list of ints or None, got str '12'"),
+        ("l", {1, 2}, "`l` must be an int or a list of ints or None, got set"),
     ],
 )
 def test_conversion_errors_name_operator_and_argument(name: str, given: object, text: str) -> None:
@@ -148,7 +148,7 @@ def test_argument_counts(x: np.ndarray) -> None:
         (lambda: add(x, x, 1), "at most 2 positional arguments are accepted, got 3"),
         (lambda: add(x, x, beta=1), "unexpected keyword `beta`"),
         (lambda: add(x, x, self=x), "`self` was given twice"),
-        (lambda: add(x, x, out=3), "`out` must be Tensor, got int"),
+        (lambda: add(x, x, out=3), "`out` must be a Tensor, got int"),
     ]:
         with pytest.raises(TypeError) as caught:
             call()
@@ -167,7 +167,7 @@ def test_forms(x: np.ndarray) -> None:
 
 
 def test_in_place_form_needs_a_tensor() -> None:
-    with pytest.raises(TypeError, match="probe_add_: `self` must be Tensor or number, got int"):
+    with pytest.raises(TypeError, match="probe_add_: `self` must be a Tensor or a number, got int"):
         op("add_")(1, 2)
 
 
@@ -199,7 +199,9 @@ def test_varargs(x: np.ndarray) -> None:
         assert np.from_dlpack(view(x, *size)).shape == (3, 1)
     assert np.from_dlpack(view(x, size=(1, 3))).shape == (1, 3)
     assert np.from_dlpack(view(x[:1])).shape == ()
-    with pytest.raises(TypeError, match=r"probe_view: `size` must be int\[\], got str 'a'"):
+    with pytest.raises(
+        TypeError, match=r"probe_view: `size` must be an int or a list of ints, got str 'a'"
+    ):
         view(x, 3, "a")
 
 
@@ -253,7 +255,7 @@ def test_a_method_describes_itself() -> None:
     assert method.__name__ == "probe_add_" and method.__doc__ == op("add_").__doc__
     assert method.__module__ == op("add_").__module__
     assert inspect.signature(method) == inspect.signature(op("add_"))
-    with pytest.raises(TypeError, match="operator_method: `name` must be str, got int"):
+    with pytest.raises(TypeError, match="operator_method: `name` must be a str, got int"):
         plait_abi.operator_method(3)  # type: ignore[arg-type]
 
 
@@ -261,7 +263,7 @@ def test_unknown_operator() -> None:
     for name in ["probe_none", "probe_view_", "", "probe_max.none"]:
         with pytest.raises(AttributeError, match="no operator named"):
             plait_abi.operator(name)
-    with pytest.raises(TypeError, match="`name` must be str"):
+    with pytest.raises(TypeError, match="`name` must be a str"):
         plait_abi.operator(3)  # type: ignore[arg-type]
     names = dict(plait_abi.operator_names())
     assert names["probe_add"] == "function method"

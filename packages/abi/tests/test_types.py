@@ -120,7 +120,7 @@ def test_generator_seeds() -> None:
     assert generator.seed() == generator.initial_seed()
     with pytest.raises(ValueError, match=r"manual_seed: `seed` must be in"):
         generator.manual_seed(2**64)
-    with pytest.raises(TypeError, match=r"manual_seed: `seed` must be int, got str"):
+    with pytest.raises(TypeError, match=r"manual_seed: `seed` must be an int, got str"):
         generator.manual_seed("1")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="get_state"):
         generator.set_state("x")  # type: ignore[arg-type]

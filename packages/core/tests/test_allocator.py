@@ -70,7 +70,7 @@ def test_the_peak_begins_anew() -> None:
 @pytest.mark.parametrize("function", [pc.memory_stats, pc.reset_peak_memory_stats, pc.empty_cache])
 def test_bad_devices(function: Callable[..., object]) -> None:
     function("meta")
-    with pytest.raises(TypeError, match=f"{function.__name__}: `device` must be device or None"):
+    with pytest.raises(TypeError, match=f"{function.__name__}: `device` must be a device or None"):
         function(3.5)
     text = f"{function.__name__}: no component for the device vulkan:0 is installed"
     with pytest.raises(NotImplementedError, match=text):

@@ -132,7 +132,7 @@ def test_each_thread_has_its_own() -> None:
 
 
 def test_bad_devices() -> None:
-    with pytest.raises(TypeError, match="set_default_device: `device` must be device or None"):
+    with pytest.raises(TypeError, match="set_default_device: `device` must be a device or None"):
         pc.set_default_device(3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="'gpu'"):
         pc.set_default_device("gpu")

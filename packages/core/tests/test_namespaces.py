@@ -54,7 +54,7 @@ def test_functions_do_not_bind_to_instances() -> None:
     assert Layer().function(x).tolist() == pc.exp(x).tolist() == x.exp().tolist()
     assert isinstance(Layer.function, plait_abi.Operator)
     assert isinstance(Layer.method, plait_abi.OperatorMethod)
-    with pytest.raises(TypeError, match="`self` must be Tensor, got Layer"):
+    with pytest.raises(TypeError, match="`self` must be a Tensor, got Layer"):
         Layer().method()
 
 

@@ -156,7 +156,7 @@ def test_keywords_that_say_what_holds_anyway() -> None:
         pc.zeros(2, layout=pc.sparse_coo)
     x = pc.zeros(2, pin_memory=True)  # there is no accelerator to pin for
     assert x.tolist() == [0, 0] and not x.is_pinned()
-    with pytest.raises(TypeError, match="empty: `pin_memory` must be bool or None"):
+    with pytest.raises(TypeError, match="empty: `pin_memory` must be a bool or None"):
         pc.empty(2, pin_memory=1)
     with pytest.raises(TypeError, match="unexpected keyword `layout`"):
         pc.add(pc.ones(2), 1, layout=pc.strided)

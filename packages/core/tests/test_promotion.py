@@ -21,7 +21,7 @@ def test_promotion() -> None:
     assert pc.result_type(pc.arange(2), 1j) is pc.complex64
     for call, text in (
         (lambda: pc.promote_types(3, pc.int8), "promote_types: `type1` must be a dtype, got 3"),
-        (lambda: pc.result_type([1], 1), "result_type: `tensor1` must be Tensor or a number"),
+        (lambda: pc.result_type([1], 1), "result_type: `tensor1` must be a Tensor or a number"),
         (lambda: pc.can_cast(pc.int8, "x"), "can_cast: `to` must be a dtype"),
     ):
         with pytest.raises(TypeError, match=text):
@@ -63,7 +63,7 @@ def test_gradient_is_numpys(shape: tuple[int, ...], edge_order: int) -> None:
 def test_gradient_of_bad_input() -> None:
     x = pc.arange(5)
     for call, error, text in (
-        (lambda: pc.gradient([1, 2]), TypeError, "`input` must be Tensor, got list"),
+        (lambda: pc.gradient([1, 2]), TypeError, "`input` must be a Tensor, got list"),
         (lambda: pc.gradient(x, edge_order=3), ValueError, "`edge_order` must be 1 or 2"),
         (lambda: pc.gradient(x, dim=1), IndexError, "`dim` must be in"),
         (lambda: pc.gradient(x, dim=(0, 0)), ValueError, "twice"),

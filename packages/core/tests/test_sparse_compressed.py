@@ -272,7 +272,7 @@ def test_products_by_other_reductions() -> None:
     sparse = dense.to_sparse_csr()
     with pytest.raises(pc.ArgumentError, match="`reduce` must be sum, mean, amax or amin"):
         pc.sparse.mm(sparse, other, "prod")
-    with pytest.raises(TypeError, match="`reduce` must be str, got int"):
+    with pytest.raises(TypeError, match="`reduce` must be a str, got int"):
         pc.sparse.mm(sparse, other, 1)  # type: ignore[arg-type]
     with pytest.raises(
         pc.ShapeError, match=r"must have as many columns as `dense` of shape \(2, 2"

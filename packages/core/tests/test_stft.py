@@ -41,7 +41,7 @@ def test_there_and_back(shape: tuple[int, ...], half: bool) -> None:
 @pytest.mark.parametrize(
     ("error", "call", "text"),
     [
-        (TypeError, lambda: pc.stft([1.0], 4), "`input` must be Tensor, got list"),
+        (TypeError, lambda: pc.stft([1.0], 4), "`input` must be a Tensor, got list"),
         (ValueError, lambda: pc.stft(pc.zeros(9), 4), "`return_complex` must be given"),
         (pc.DTypeError, lambda: pc.stft(pc.arange(9), 4), "`input` must be floating.*int64"),
         (pc.ShapeError, lambda: pc.stft(pc.zeros(1, 1, 9), 4), r"got \(1, 1, 9\)"),

@@ -163,7 +163,7 @@ def test_numpy_arrays_mix_in_from_both_sides() -> None:
 def test_errors_of_operators_name_operator_and_shapes() -> None:
     with pytest.raises(pc.ShapeError, match=r"add.*\(2, 3\).*\(2,\)"):
         pc.tensor(A) + pc.ones(2)
-    with pytest.raises(TypeError, match=r"matmul: `other` must be Tensor, got int"):
+    with pytest.raises(TypeError, match=r"matmul: `other` must be a Tensor, got int"):
         pc.tensor(A) @ 2
     with pytest.raises(OverflowError, match="64 bits"):
         pc.tensor(A) + 2**70
@@ -382,7 +382,7 @@ def test_comparisons_with_a_python_answer() -> None:
         pc.ShapeError, match=r"allclose: shapes must broadcast, got \(2,\) and \(3,\)"
     ):
         pc.allclose(pc.ones(2), pc.ones(3))
-    with pytest.raises(TypeError, match="equal: `other` must be Tensor, got list"):
+    with pytest.raises(TypeError, match="equal: `other` must be a Tensor, got list"):
         pc.equal(x, [1])  # type: ignore[arg-type]
 
 

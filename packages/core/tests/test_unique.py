@@ -97,7 +97,7 @@ def test_consecutive_slices() -> None:
 def test_errors() -> None:
     with pytest.raises(IndexError, match=r"unique: `dim` must be in \[-2, 1\].*\(2, 3\).*2"):
         pc.unique(pc.zeros(2, 3), dim=2)
-    with pytest.raises(TypeError, match="unique_consecutive: `input` must be Tensor, got list"):
+    with pytest.raises(TypeError, match="unique_consecutive: `input` must be a Tensor, got list"):
         pc.unique_consecutive([1, 2])  # type: ignore[arg-type]
     with pytest.raises(pc.DTypeError, match=r"sort.*complex64"):
         pc.unique(pc.zeros(2, dtype=pc.complex64))

@@ -97,7 +97,7 @@ def test_one_hot() -> None:
         (pc.tensor([], dtype=pc.int64), -1, ValueError, "required for an empty tensor"),
         (pc.tensor([0]), 0, ValueError, "`num_classes` must be positive or -1, got 0"),
         (pc.tensor([0.0]), 1, pc.DTypeError, "integer dtype; got float32"),
-        ([0], 1, TypeError, "`tensor` must be Tensor, got list"),
+        ([0], 1, TypeError, "`tensor` must be a Tensor, got list"),
     ):
         with pytest.raises(error, match=f"one_hot: .*{text}"):
             F.one_hot(tensor, count)

@@ -109,7 +109,7 @@ def test_functions_do_not_bind_as_in_pytorch(torch: Any) -> None:
     assert torch.conv2d is torch.nn.functional.conv2d
     assert pickle.loads(pickle.dumps(torch.conv2d)) is torch.conv2d
     assert list(inspect.signature(torch.conv2d).parameters)[:2] == ["input", "weight"]
-    with pytest.raises(TypeError, match="conv2d: `weight` must be Tensor, got list"):
+    with pytest.raises(TypeError, match="conv2d: `weight` must be a Tensor, got list"):
         Layer().conv(x, [1])
 
 

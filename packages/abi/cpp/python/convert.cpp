@@ -357,12 +357,23 @@ int operand(plait_thread *, PyObject *o, plait_value *v) {
 
 const char *kind_name(const plait_arg &a, char *room, size_t size) {
   static const char *const names[] = {
-      "",       "Tensor",   "Tensor or number", "list of Tensor", "number", "int",
-      "int[]",  "float",    "float[]",          "bool",           "str",    "dtype",
-      "device", "Generator"};
+      "",
+      "a Tensor",
+      "a Tensor or a number",
+      "a list of Tensors",
+      "a number",
+      "an int",
+      "an int or a list of ints",
+      "a float",
+      "a list of floats",
+      "a bool",
+      "a str",
+      "a dtype",
+      "a device",
+      "a Generator"};
   const bool sized = a.kind == PLAIT_KIND_INTS && a.length;
   if (sized)
-    snprintf(room, size, "int or %d ints%s", int(a.length),
+    snprintf(room, size, "an int or %d ints%s", int(a.length),
              a.flags & PLAIT_ARG_OPTIONAL ? " or None" : "");
   else
     snprintf(room, size, "%s%s", names[a.kind <= PLAIT_KIND_GENERATOR ? a.kind : 0],

@@ -167,7 +167,7 @@ PyObject *set_default(PyObject *, PyObject *args, PyObject *kwargs) {
     return nullptr;
   const int done = o == Py_None ? int(PLAIT_CONVERTED) : named_device(o, &d);
   if (done == PLAIT_NOT_CONVERTIBLE)
-    PyErr_Format(PyExc_TypeError, "set_default_device: `device` must be device or None, got %s",
+    PyErr_Format(PyExc_TypeError, "set_default_device: `device` must be a device or None, got %s",
                  Py_TYPE(o)->tp_name);
   if (done != PLAIT_CONVERTED || !is_there(d, "set_default_device")) return nullptr;
   state.runtime->thread()->device = d;
@@ -211,7 +211,7 @@ bool accelerator_named(PyObject *o, const char *who, DLDevice *out) {
   }
   const int done = named_device(o, out);
   if (done == PLAIT_NOT_CONVERTIBLE)
-    PyErr_Format(PyExc_TypeError, "%s: `device` must be device, int or None, got %s", who,
+    PyErr_Format(PyExc_TypeError, "%s: `device` must be a device, int or None, got %s", who,
                  Py_TYPE(o)->tp_name);
   return done == PLAIT_CONVERTED;
 }

@@ -25,7 +25,7 @@ bool seed_from(PyObject *o, uint64_t *out) {
   Object n(PyNumber_Index(o));
   if (!n) {
     PyErr_Clear();
-    PyErr_Format(PyExc_TypeError, "manual_seed: `seed` must be int, got %s", Py_TYPE(o)->tp_name);
+    PyErr_Format(PyExc_TypeError, "manual_seed: `seed` must be an int, got %s", Py_TYPE(o)->tp_name);
     return false;
   }
   int overflow = 0;
@@ -48,7 +48,7 @@ PyObject *make(PyTypeObject *, PyObject *args, PyObject *kwargs) {
   if (device) {
     const int done = device_from(device, &d);
     if (done == PLAIT_NOT_CONVERTIBLE)
-      PyErr_Format(PyExc_TypeError, "Generator: `device` must be device, got %s",
+      PyErr_Format(PyExc_TypeError, "Generator: `device` must be a device, got %s",
                    Py_TYPE(device)->tp_name);
     if (done != PLAIT_CONVERTED) return nullptr;
     const auto type = uint32_t(d.device_type);

@@ -45,7 +45,7 @@ bool take_tensor(plait_call *c, PyObject *o, plait_tensor **to) {
   plait_tensor *t = unwrap(o);
   if (!t) {
     if (!PyErr_Occurred())
-      PyErr_Format(PyExc_TypeError, "%s: a result must be Tensor, got %s", c->op->name,
+      PyErr_Format(PyExc_TypeError, "%s: a result must be a Tensor, got %s", c->op->name,
                    Py_TYPE(o)->tp_name);
     return false;
   }

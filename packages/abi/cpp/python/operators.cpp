@@ -372,7 +372,7 @@ PyObject *make_operator(PyTypeObject *type, const char *name, uint32_t form) {
 PyObject *operator_named(PyTypeObject *type, const char *who, PyObject *name) {
   const char *s = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
   if (!s)
-    return PyErr_Format(PyExc_TypeError, "%s: `name` must be str, got %s", who,
+    return PyErr_Format(PyExc_TypeError, "%s: `name` must be a str, got %s", who,
                         Py_TYPE(name)->tp_name);
   PyObject *o = make_operator(type, s, PLAIT_FUNCTION);
   if (o || !PyErr_ExceptionMatches(PyExc_AttributeError)) return o;

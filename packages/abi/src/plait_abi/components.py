@@ -102,7 +102,7 @@ def _set_fallback(types: str | Iterable[str] | None) -> None:
     elif isinstance(types, Iterable):
         names = tuple(types)
     else:
-        raise TypeError(f"use: `fallback` must be str, a list of them or None, got {types!r}")
+        raise TypeError(f"use: `fallback` must be a str, a list of them or None, got {types!r}")
     import_module("plait_abi._binding").set_fallback(names)
 
 

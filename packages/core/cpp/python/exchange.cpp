@@ -237,7 +237,7 @@ PyObject *from_dlpack(PyObject *, PyObject *args, PyObject *kwargs) {
   const bool asked = device && device != Py_None;
   const int done = asked ? state.python->device(device, &d) : int(PLAIT_CONVERTED);
   if (done == PLAIT_NOT_CONVERTIBLE)
-    PyErr_Format(PyExc_TypeError, "from_dlpack: `device` must be device, got %R", device);
+    PyErr_Format(PyExc_TypeError, "from_dlpack: `device` must be a device, got %R", device);
   if (done != PLAIT_CONVERTED || (asked && !is_there(d, "from_dlpack"))) return nullptr;
   const bool to_host = asked && d.device_type == kDLCPU;
   if ((!asked || to_host) && (!copy || copy == Py_None)) {

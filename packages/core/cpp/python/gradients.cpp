@@ -212,7 +212,7 @@ PyObject *backward(PyObject *self, PyObject *args, PyObject *kwargs) {
                                    &gradient, &retain, &create, &inputs))
     return nullptr;
   if (gradient != Py_None && !is_tensor(gradient))
-    return PyErr_Format(PyExc_TypeError, "backward: `gradient` must be Tensor or None, got %s",
+    return PyErr_Format(PyExc_TypeError, "backward: `gradient` must be a Tensor or None, got %s",
                         Py_TYPE(gradient)->tp_name);
   const int keep_graph = retain == Py_None ? create : PyObject_IsTrue(retain);
   Object list;

@@ -213,7 +213,7 @@ PyObject *cast_to(PyObject *self, PyObject *dtype) {
   DLDataType d;
   const int done = state.python->dtype(dtype, &d);
   if (done == PLAIT_NOT_CONVERTIBLE)
-    PyErr_Format(PyExc_TypeError, "cast: `dtype` must be dtype, got %R", dtype);
+    PyErr_Format(PyExc_TypeError, "cast: `dtype` must be a dtype, got %R", dtype);
   plait_tensor *t = done == PLAIT_CONVERTED ? cast(handle_of(self), d) : nullptr;
   return t ? wrap(t) : nullptr;
 }

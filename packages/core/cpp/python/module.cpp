@@ -35,7 +35,7 @@ Memory memory_of(const char *who, const py::object &device) {
   DLDevice d = state.runtime->thread()->device;
   const int done = device.is_none() ? int(PLAIT_CONVERTED) : state.python->device(device.ptr(), &d);
   if (done == PLAIT_NOT_CONVERTIBLE)
-    throw py::type_error(std::string(who) + ": `device` must be device or None, got " +
+    throw py::type_error(std::string(who) + ": `device` must be a device or None, got " +
                          std::string(py::repr(device)));
   throw_if(done == PLAIT_CONVERSION_FAILED);
   throw_if(!is_there(d, who));
@@ -175,12 +175,12 @@ py::object make(const py::object &data, const py::object &dtype, const py::objec
   DLDevice at;
   int done = dtype.is_none() ? int(PLAIT_CONVERTED) : state.python->dtype(dtype.ptr(), &d);
   if (done == PLAIT_NOT_CONVERTIBLE)
-    throw py::type_error("tensor: `dtype` must be dtype or None, got " +
+    throw py::type_error("tensor: `dtype` must be a dtype or None, got " +
                          std::string(py::repr(dtype)));
   throw_if(done == PLAIT_CONVERSION_FAILED);
   done = device.is_none() ? int(PLAIT_CONVERTED) : state.python->device(device.ptr(), &at);
   if (done == PLAIT_NOT_CONVERTIBLE)
-    throw py::type_error("tensor: `device` must be device or None, got " +
+    throw py::type_error("tensor: `device` must be a device or None, got " +
                          std::string(py::repr(device)));
   throw_if(done == PLAIT_CONVERSION_FAILED || (!device.is_none() && !is_there(at, "tensor")));
   plait_tensor *t = from_data(data.ptr(), dtype.is_none() ? nullptr : &d);
@@ -223,7 +223,7 @@ py::object from_bytes(const py::bytes &data, const py::object &dtype, const py::
   DLDataType d;
   const int done = state.python->dtype(dtype.ptr(), &d);
   throw_if(done == PLAIT_CONVERSION_FAILED);
-  if (done == PLAIT_NOT_CONVERTIBLE) throw py::type_error("_from_bytes: `dtype` must be dtype");
+  if (done == PLAIT_NOT_CONVERTIBLE) throw py::type_error("_from_bytes: `dtype` must be a dtype");
   if (shape.size() > PLAIT_MAX_DIMS) throw py::value_error("_from_bytes: too many dimensions");
   int64_t sizes[PLAIT_MAX_DIMS];
   for (size_t i = 0; i < shape.size(); i++) sizes[i] = shape[i].cast<int64_t>();

@@ -46,7 +46,7 @@ PyObject *on_storage(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     return PyErr_Format(PyExc_TypeError, "_on_storage: (dtype, offset, size, stride) is required");
   const int done = state.python->dtype(args[0], &d);
   if (done == PLAIT_NOT_CONVERTIBLE)
-    return PyErr_Format(PyExc_TypeError, "_on_storage: `dtype` must be dtype, got %R", args[0]);
+    return PyErr_Format(PyExc_TypeError, "_on_storage: `dtype` must be a dtype, got %R", args[0]);
   const Py_ssize_t offset = PyNumber_AsSsize_t(args[1], PyExc_OverflowError);
   if (done != PLAIT_CONVERTED || (offset == -1 && PyErr_Occurred()) ||
       !take_ints(args[2], "set_", "size", size) || !take_ints(args[3], "set_", "stride", stride))

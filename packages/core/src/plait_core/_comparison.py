@@ -14,7 +14,7 @@ __all__ = ["allclose", "equal"]
 
 def _values(name: str, argument: str, tensor: Tensor) -> Any:
     if not isinstance(tensor, Tensor):
-        raise TypeError(f"{name}: `{argument}` must be Tensor, got {type(tensor).__name__}")
+        raise TypeError(f"{name}: `{argument}` must be a Tensor, got {type(tensor).__name__}")
     data = tensor.data.to(device="cpu")
     return (data.float() if data.dtype.name == "bfloat16" else data).numpy()
 

@@ -167,7 +167,7 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
         tensor([1])
     """
     if not isinstance(other, Tensor):
-        raise TypeError(f"type_as: `other` must be Tensor, got {type(other).__name__}")
+        raise TypeError(f"type_as: `other` must be a Tensor, got {type(other).__name__}")
     return to(self, other)
 
 

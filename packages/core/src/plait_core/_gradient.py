@@ -47,7 +47,7 @@ def gradient(
         (tensor([3., 4., 6., 7.]),)
     """
     if not is_tensor(input):
-        raise TypeError(f"gradient: `input` must be Tensor, got {type(input).__name__}")
+        raise TypeError(f"gradient: `input` must be a Tensor, got {type(input).__name__}")
     if edge_order not in (1, 2):
         raise ArgumentError(f"gradient: `edge_order` must be 1 or 2, got {edge_order!r}")
     dims = _dims(input, dim)

@@ -68,7 +68,7 @@ def segment_reduce(
         tensor([3., 3.])
     """
     if not is_tensor(data):
-        raise TypeError(f"segment_reduce: `data` must be Tensor, got {type(data).__name__}")
+        raise TypeError(f"segment_reduce: `data` must be a Tensor, got {type(data).__name__}")
     if reduce not in REDUCTIONS:
         raise ArgumentError(
             'segment_reduce: `reduce` must be "sum", "mean", "max", "min" or "prod", got '

@@ -13,7 +13,7 @@ __all__ = ["can_cast", "is_floating_point", "is_nonzero", "promote_types", "resu
 
 def _tensor(name: str, value: Any) -> Tensor:
     if not is_tensor(value):
-        raise TypeError(f"{name}: `input` must be Tensor, got {type(value).__name__}")
+        raise TypeError(f"{name}: `input` must be a Tensor, got {type(value).__name__}")
     result: Tensor = value
     return result
 
@@ -74,7 +74,8 @@ def result_type(tensor1: Any, tensor2: Any) -> _binding.dtype:
             parts.append(value)
         else:
             raise TypeError(
-                f"result_type: `{argument}` must be Tensor or a number, got {type(value).__name__}"
+                f"result_type: `{argument}` must be a Tensor or a number, "
+                f"got {type(value).__name__}"
             )
     first, second = parts
     if not is_tensor(first) and not is_tensor(second):

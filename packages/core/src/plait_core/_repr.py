@@ -76,7 +76,7 @@ def set_printoptions(
             f"set_printoptions: `profile` must be one of {sorted(_PROFILES)}, got {profile!r}"
         )
     if sci_mode is not None and not isinstance(sci_mode, bool):
-        raise TypeError(f"set_printoptions: `sci_mode` must be bool or None, got {sci_mode!r}")
+        raise TypeError(f"set_printoptions: `sci_mode` must be a bool or None, got {sci_mode!r}")
     chosen = {
         "precision": _whole("precision", precision, 0, 1000),
         "threshold": _count("threshold", threshold),
@@ -100,7 +100,7 @@ def _whole(name: str, value: Any, low: int, high: int) -> int | None:
         number = operator.index(value)
     except TypeError:
         raise TypeError(
-            f"set_printoptions: `{name}` must be int, got {type(value).__name__}"
+            f"set_printoptions: `{name}` must be an int, got {type(value).__name__}"
         ) from None
     if isinstance(value, bool) or not low <= number <= high:
         bounds = f"at least {low}" if high == sys.maxsize else f"in [{low}, {high}]"
@@ -113,7 +113,7 @@ def _count(name: str, value: Any) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(
-            f"set_printoptions: `{name}` must be int or infinity, got {type(value).__name__}"
+            f"set_printoptions: `{name}` must be an int or infinity, got {type(value).__name__}"
         )
     if not value >= 0:
         raise ValueError(f"set_printoptions: `{name}` must not be negative or nan, got {value!r}")

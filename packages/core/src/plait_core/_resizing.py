@@ -53,7 +53,7 @@ def set_(
         self.data = _binding.operator("empty")(0, dtype=self.dtype, device=self.device)
         return self
     if not isinstance(source, (Tensor, UntypedStorage)):
-        raise TypeError(f"set_: `source` must be Tensor or storage, got {type(source).__name__}")
+        raise TypeError(f"set_: `source` must be a Tensor or storage, got {type(source).__name__}")
     if isinstance(source, Tensor):
         if source.dtype is not self.dtype:
             raise _binding.DTypeError(
@@ -110,7 +110,7 @@ def resize_as_(self: Tensor, the_template: Tensor, memory_format: Any = None) ->
     """
     if not isinstance(the_template, Tensor):
         raise TypeError(
-            f"resize_as_: `the_template` must be Tensor, got {type(the_template).__name__}"
+            f"resize_as_: `the_template` must be a Tensor, got {type(the_template).__name__}"
         )
     shape = tuple(the_template.shape)
     return resize_(self, shape, memory_format=memory_format or contiguous_format)

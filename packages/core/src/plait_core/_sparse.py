@@ -643,7 +643,7 @@ class SparseTensor(_core._Sparse):
             DTypeError: if the dtypes differ.
         """
         if not (is_tensor(mat2) or isinstance(mat2, SparseTensor)):
-            raise TypeError(f"mm: `mat2` must be Tensor, got {type(mat2).__name__}")
+            raise TypeError(f"mm: `mat2` must be a Tensor, got {type(mat2).__name__}")
         self._matrices(mat2)
         rows, columns = self._places[0], self._places[1]
         if isinstance(mat2, SparseTensor):

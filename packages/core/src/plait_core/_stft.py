@@ -135,7 +135,7 @@ def istft(
         True
     """
     if not is_tensor(input):
-        raise TypeError(f"istft: `input` must be Tensor, got {type(input).__name__}")
+        raise TypeError(f"istft: `input` must be a Tensor, got {type(input).__name__}")
     if not input.dtype.is_complex:
         raise DTypeError(f"istft: `input` must be complex, got {input.dtype.name}")
     if input.ndim not in (2, 3) or input.numel() == 0:
@@ -187,7 +187,7 @@ def _overlapped(frames: Tensor, hop: int) -> Tensor:
 
 def _require_signal(name: str, x: Any) -> None:
     if not is_tensor(x):
-        raise TypeError(f"{name}: `input` must be Tensor, got {type(x).__name__}")
+        raise TypeError(f"{name}: `input` must be a Tensor, got {type(x).__name__}")
     if not (x.dtype.is_floating_point or x.dtype.is_complex):
         raise DTypeError(f"{name}: `input` must be floating-point or complex, got {x.dtype.name}")
     if x.ndim not in (1, 2):
@@ -213,7 +213,7 @@ def _window(name: str, window: Any, width: int, n_fft: int, like: Tensor) -> Ten
     if window is None:
         window = like.new_ones(width)
     if not is_tensor(window):
-        raise TypeError(f"{name}: `window` must be Tensor, got {type(window).__name__}")
+        raise TypeError(f"{name}: `window` must be a Tensor, got {type(window).__name__}")
     if tuple(window.shape) != (width,):
         raise ShapeError(
             f"{name}: `window` must have shape ({width},), as `win_length` says, got "

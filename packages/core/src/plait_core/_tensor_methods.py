@@ -15,7 +15,7 @@ __all__ = ["FALLBACKS", "METHODS", "SECOND_NAMES"]
 
 def _tensor(name: str, argument: str, value: Any) -> Tensor:
     if not isinstance(value, Tensor):
-        raise TypeError(f"{name}: `{argument}` must be Tensor, got {type(value).__name__}")
+        raise TypeError(f"{name}: `{argument}` must be a Tensor, got {type(value).__name__}")
     return value
 
 

@@ -17,7 +17,7 @@ def _operator(name: str) -> Any:
 
 def _check(name: str, input: Tensor, dim: int | None) -> int | None:
     if not is_tensor(input):
-        raise TypeError(f"{name}: `input` must be Tensor, got {type(input).__name__}")
+        raise TypeError(f"{name}: `input` must be a Tensor, got {type(input).__name__}")
     if dim is None:
         return None
     if not -input.ndim <= dim < input.ndim:

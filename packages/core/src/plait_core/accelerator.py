@@ -280,7 +280,7 @@ def _chosen(name: str, device: Any) -> _binding.device:
     try:
         found = _binding.device(device)
     except TypeError:
-        raise TypeError(f"{name}: `device` must be device, int or None, got {device!r}") from None
+        raise TypeError(f"{name}: `device` must be a device, int or None, got {device!r}") from None
     if found.type in ("cpu", "meta"):
         raise ValueError(f"{name}: `device` must be an accelerator, got {str(found)!r}")
     _binding.check_device(name, found)

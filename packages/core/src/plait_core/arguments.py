@@ -41,7 +41,7 @@ def name_arguments(module: dict[str, Any]) -> None:
         ...     module["half"](3)
         ... except TypeError as error:
         ...     print(error)
-        half: `input` must be Tensor, got int
+        half: `input` must be a Tensor, got int
     """
     for name in module["__all__"]:
         given = module.get(name)  # None: found on demand

@@ -54,7 +54,7 @@ def mm(sparse: Any, dense: Any, reduce: str = "sum") -> Any:
                 [1., 1.]])
     """
     if not isinstance(reduce, str):
-        raise TypeError(f"sparse.mm: `reduce` must be str, got {type(reduce).__name__}")
+        raise TypeError(f"sparse.mm: `reduce` must be a str, got {type(reduce).__name__}")
     if reduce != "sum":
         return _reduced(sparse, dense, reduce)
     if is_tensor(sparse) and not is_tensor(dense):

@@ -147,7 +147,7 @@ def _bytes(who: str, value: str | bytes) -> bytes:
         return value.encode()
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
-    raise TypeError(f"{who}: the value must be str or bytes, got {type(value).__name__}")
+    raise TypeError(f"{who}: the value must be a str or bytes, got {type(value).__name__}")
 
 
 class HashStore(Store):

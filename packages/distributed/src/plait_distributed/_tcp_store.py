@@ -351,7 +351,7 @@ class TCPStore(Store):
     def set(self, key: str, value: str | bytes) -> None:
         """Set a key's value."""
         if not isinstance(value, (str, bytes, bytearray, memoryview)):
-            raise TypeError(f"set: the value must be str or bytes, got {type(value).__name__}")
+            raise TypeError(f"set: the value must be a str or bytes, got {type(value).__name__}")
         self._ask("set", key, value if isinstance(value, str) else bytes(value))
 
     def get(self, key: str) -> bytes:

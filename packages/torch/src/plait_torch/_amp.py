@@ -74,7 +74,7 @@ class autocast:  # noqa: N801 - PyTorch's name
     ) -> None:
         if not isinstance(device_type, str):
             raise ValueError(
-                f"autocast: `device_type` must be str, got {type(device_type).__name__}"
+                f"autocast: `device_type` must be a str, got {type(device_type).__name__}"
             )
         self.device = device_type
         self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype

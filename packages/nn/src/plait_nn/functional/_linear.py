@@ -40,7 +40,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
                 [0, 0, 1]])
     """
     if not isinstance(tensor, Tensor):
-        raise TypeError(f"one_hot: `tensor` must be Tensor, got {type(tensor).__name__}")
+        raise TypeError(f"one_hot: `tensor` must be a Tensor, got {type(tensor).__name__}")
     if num_classes == 0 or num_classes < -1:
         raise ArgumentError(f"one_hot: `num_classes` must be positive or -1, got {num_classes}")
     if tensor.numel() == 0 and num_classes == -1:

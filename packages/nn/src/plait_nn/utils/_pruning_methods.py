@@ -29,7 +29,7 @@ __all__ = [
 def _count(amount: Any, size: int) -> int:
     """Return the number of elements of ``size`` for a fraction (float) or a number (int)."""
     if isinstance(amount, bool) or not isinstance(amount, (int, float)):
-        raise TypeError(f"prune: `amount` must be int or float; got {type(amount).__name__}")
+        raise TypeError(f"prune: `amount` must be an int or a float; got {type(amount).__name__}")
     if isinstance(amount, float):
         if not 0.0 <= amount <= 1.0:
             raise ValueError(f"prune: a float `amount` must be in [0, 1]; got {amount}")
