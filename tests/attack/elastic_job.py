@@ -42,6 +42,7 @@ class Job:
     """The processes of a training, and what they wrote."""
 
     faults: tuple[Any, ...] = SIGNALS
+    ranks = RANKS
 
     def __init__(self, folder: pathlib.Path, steps: int, mode: str) -> None:
         self.folder = folder
@@ -100,7 +101,7 @@ class Job:
 
     def no_neighbour(self, rank: int) -> int:
         """Return a rank that has no copy of this one's shards, nor this one of its."""
-        return (rank + 2) % RANKS
+        return (rank + self.ranks // 2) % self.ranks
 
     def end(self) -> None:
         """End whatever is left."""
@@ -127,7 +128,7 @@ def strike(job: Job, source: random.Random, faults: int, struck: list[str]) -> N
             struck.append(CUT)
             job.cut(source)
         else:
-            rank = source.randrange(RANKS)
+            rank = source.randrange(job.ranks)
             ranks = [(rank, 0.03)]
             if source.random() < 0.25:
                 ranks.append((source.choice([rank, job.no_neighbour(rank)]), 2.0))
@@ -142,7 +143,7 @@ def strike(job: Job, source: random.Random, faults: int, struck: list[str]) -> N
         while job.runs():
             now = job.entries()
             changed = [r for r in now if now[r] != entries.get(r)]
-            if len(changed) == RANKS:
+            if len(changed) == job.ranks:
                 break
             # a short cut is no loss
             if struck[-1] == CUT and not changed and job.steps() > at + 3:

@@ -23,7 +23,8 @@ from plait_distributed.fsdp import fully_shard
 from plait_distributed.optim import ZeroRedundancyOptimizer
 from plait_distributed.tensor import DTensor
 
-SAMPLES, BATCH, PARTS = 48, 12, 4
+SAMPLES, BATCH = 48, 12
+PARTS = int(os.environ["WORLD_SIZE"])
 
 
 def main(folder: pathlib.Path, steps: int, pause: float, mode: str) -> None:
