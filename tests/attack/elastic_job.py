@@ -179,6 +179,8 @@ def train(
             left = [name for name in job.shared if os.path.exists(f"/dev/shm/{name}")]
             assert not left, "what a killed rank had in shared memory is there"
             counts = [f"{struck.count(name)} {name}" for name in sorted(set(struck))]
+            fewer = folder / "fewer"  # sums of fewer ranks have other bits
+            counts += [f"fewer ranks, {fewer.read_text()}"] if fewer.exists() else []
             print(f"{mode}: {', '.join(counts)}")
         return result
     finally:

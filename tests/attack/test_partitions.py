@@ -67,7 +67,13 @@ class OnHosts(Job):
         self._supervisor.start()
 
     def _start(self, rank: int) -> subprocess.Popen[str]:
-        environment = {"RANK": str(rank), "LOCAL_RANK": str(rank % self._each)}
+        notes = self.folder / f"host{rank // self._each}"
+        notes.mkdir(exist_ok=True)
+        environment = {
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank % self._each),
+            "PLAIT_ELASTIC_FOLDER": str(notes),
+        }
         return self._network.start(
             rank // self._each,
             [sys.executable, *self.program],

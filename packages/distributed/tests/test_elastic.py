@@ -613,7 +613,8 @@ def test_the_part_with_most_of_the_ranks_goes_on() -> None:
     def says(hosts: str, present: str) -> str:
         group = [(i, f"{i} 1 {host}", host) for i, host in enumerate(hosts)]
         members = [
-            Member(i, f"{9 + i} 1 {host}", None, 3, group=group) for i, host in enumerate(present)
+            Member(i, f"{9 + i} 1 {host}", None, 3, group, is_new=False)
+            for i, host in enumerate(present)
         ]
         return _coordinator._outvoted(members, present[0])
 
@@ -628,9 +629,19 @@ def test_the_part_with_most_of_the_ranks_goes_on() -> None:
     assert "2 of the last group's 4 ranks" in text
     # ranks that were started again
     group = [(i, f"{i} 1 {host}", host) for i, host in enumerate("abcd")]
-    old, new = Member(0, "0 1 a", None, 3, group=group), [Member(i, f"9 1 {i}") for i in (1, 2)]
+    old = Member(0, "0 1 a", None, 3, group, is_new=False)
+    new = [Member(i, f"9 1 {i}") for i in (1, 2)]
     assert "lost rank 1" in _coordinator._outvoted([old], "a")
     assert _coordinator._outvoted([old, *new], "a") == ""
+    # who could not open a group that others may be in, and who was started again behind it
+    later = [(i, f"{i} 1 {host}", host) for i, host in enumerate("bcd", 1)]
+    told = Member(3, "3 1 d", None, 4, later, is_new=False)
+    again = Member(3, "9 1 d", None, 4, later)
+    for third in (told, again):
+        assert "lost rank 0 (host b, pid 1), rank 1" in _coordinator._outvoted([old, third], "a")
+    # ranks that run, but do not come
+    assert _coordinator._outvoted([old, *new], "a", {3}) == ""
+    assert "lost rank 0" in _coordinator._outvoted([old, *new], "a", {0, 3})
 
 
 def test_neighbours_are_on_other_hosts() -> None:

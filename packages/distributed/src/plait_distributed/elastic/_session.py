@@ -21,6 +21,7 @@ from plait_distributed.elastic._coordinator import Terms
 from plait_distributed.elastic._gathering import gather
 from plait_distributed.elastic._members import Member
 from plait_distributed.elastic._place import Place, readable
+from plait_distributed.elastic._record import Record
 
 __all__ = ["Session", "current_session", "init_process_group", "size_at_first"]
 
@@ -51,7 +52,9 @@ class Session:
         self._backend = backend
         self._provider = provider
         self._door: list[socket.socket] = []
-        self._me = Member(meeting.rank, describe_self())
+        self._record = Record(place.job, meeting.rank)
+        generation, group = self._record.read()
+        self._me = Member(meeting.rank, describe_self(), generation=generation, group=group)
 
     def note_loss(self, error: BaseException) -> None:
         """Remember which processes an error names."""
@@ -61,6 +64,11 @@ class Session:
     def is_someone_waiting(self) -> bool:
         """Return whether ranks wait at the door, if this rank has it."""
         return bool(self._door and readable(self._door, 0))
+
+    def end(self) -> None:
+        """Remember nothing: all have come to the end of the training."""
+        self.close_door()
+        self._record.remove()
 
     def close_door(self) -> None:
         """Let nobody in any more."""
@@ -85,7 +93,13 @@ class Session:
             me.lost += [text for _, text, _ in me.group if _stands_still(Peer.of(text))]
             door, self._door = self._door, []
             decision, self._door = gather(self._place, me, self.terms, door)
-            me.tried = decision.generation
+            # from now on others may go on in this group, whether this process can open it or not
+            me.generation, me.is_new = decision.generation, False
+            me.group = [
+                (each.place, each.process, each.address[0] if each.address else "")
+                for each in decision.members
+            ]
+            self._record.write(me.generation, me.group)
             processes = [each.process for each in decision.members]
             rank = processes.index(me.process)
             here = dataclasses.replace(
@@ -109,12 +123,8 @@ class Session:
                 if failed.count(processes) >= _ATTEMPTS:
                     raise
                 continue
-            self.generation = me.generation = decision.generation
+            self.generation = decision.generation
             self.members = decision.members
-            me.group = [
-                (each.place, each.process, each.address[0] if each.address else "")
-                for each in decision.members
-            ]
             me.lost = []
             return group
 
