@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import os
 import secrets
 import socket
+import time
 from typing import Any
 
 from plait_distributed import _world
 from plait_distributed._authentication import job_secret
 from plait_distributed._backends import general_provider, provider_of
-from plait_distributed._errors import DistBackendError, RankLost
+from plait_distributed._errors import DistBackendError, DistError, RankLost
 from plait_distributed._meeting import Meeting, find_meeting
 from plait_distributed._peers import Peer, describe_self, process_state
 from plait_distributed._process_group import ProcessGroup
@@ -27,6 +29,7 @@ __all__ = ["Session", "current_session", "init_process_group", "size_at_first"]
 
 _TIMEOUT = 300.0  # seconds
 _PATIENCE = 30.0  # seconds for a rank that the launcher starts again
+_FOLLOWING = 0.3  # seconds
 _ATTEMPTS = 3  # of the same processes to open their group
 _OPENING = 10.0  # seconds in which ranks that have just been told open their group
 
@@ -57,8 +60,19 @@ class Session:
         self._me = Member(meeting.rank, describe_self(), generation=generation, group=group)
 
     def note_loss(self, error: BaseException) -> None:
-        """Remember which processes an error names."""
-        ranks = error.ranks if isinstance(error, RankLost) else ()
+        """Remember which processes an error names, and which are lost with them on other hosts."""
+        if not isinstance(error, RankLost):
+            return
+        ranks = set(error.ranks)
+        if any(host for _, _, host in self._me.group):
+            # a group breaks when the first is lost; the others of a host follow at once
+            time.sleep(_FOLLOWING)
+            with contextlib.suppress(DistError):
+                group = _world.default_group("run")
+                try:
+                    group.start(group.begin_call("elastic loss", "", ()), "barrier")
+                except RankLost as later:
+                    ranks.update(later.ranks)
         self._me.lost += [self.members[r].process for r in ranks if r < len(self.members)]
 
     def is_someone_waiting(self) -> bool:
