@@ -148,8 +148,7 @@ def test_a_host_comes_back(network: Network, tmp_path: pathlib.Path, host: int) 
         job.check(SIZE)
 
 
-@pytest.mark.parametrize("host", [0, 2])
-@pytest.mark.parametrize("way", ["dies", "is cut off"])
+@pytest.mark.parametrize(("way", "host"), [("dies", 0), ("is cut off", 2)])
 def test_a_host_does_not_come_back(
     network: Network, tmp_path: pathlib.Path, way: str, host: int
 ) -> None:

@@ -64,7 +64,7 @@ def _run(
             for rank in range(count * each)
         ]
         try:
-            text = started[0].communicate(timeout=300)[0]
+            text = started[0].communicate(timeout=900)[0]
             for process in started:
                 process.wait(timeout=30)
         finally:

@@ -30,7 +30,7 @@ PARTS = int(os.environ["WORLD_SIZE"])
 
 def main(folder: pathlib.Path, steps: int, pause: float, mode: str) -> None:
     """Train a small model with dropout, for as many steps of all ranks."""
-    timeout = float(os.environ.get("TRAINING_TIMEOUT", "60"))
+    timeout = float(os.environ.get("TRAINING_TIMEOUT", "120"))
     # a machine at work may need a minute for a rank that is started again
     patience = timeout if int(os.environ.get("PLAIT_ELASTIC_RESTARTS", "0")) else None
     elastic.init_process_group(timeout=timeout, patience=patience)

@@ -321,7 +321,14 @@ def test_a_stopped_coordinator_is_killed(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("kind", ["optimizer", "parameters"])
 def test_a_shard_that_is_lost_with_its_copy(kind: str) -> None:
-    first, *lost = Job(3, training(dies_at((1, 2), 5), kind=kind)).answers()
+    both = CONTEXT.Barrier(2)
+
+    def fault(place: int, state: Any) -> None:
+        if place in (1, 2) and state.commits == 5:
+            both.wait(20)  # else one that dies later has the other's shards by then
+            die()
+
+    first, *lost = Job(3, training(fault, kind=kind)).answers()
     assert lost == [None, None]
     assert isinstance(first, elastic.StateLost) and "checkpoint" in str(first)
 
