@@ -185,8 +185,12 @@ def test_what_does_not_fit(network: Network, tmp_path: pathlib.Path) -> None:
         job.processes[2].kill()
         job.processes[2].wait()
         command = [sys.executable, "-m", "plait_distributed.run", "-n", "3", "--elastic"]
-        command += ["--nnodes", str(HOSTS), "--master-addr", "host0", str(PROGRAM)]
-        late = network.start(2, command, ENVIRONMENT, stderr=subprocess.PIPE)
-        _, text = late.communicate(timeout=PATIENCE)
-        assert late.returncode != 0
-        assert "3 processes do not fit the place of host 2, which had 2" in text
+        command += ["--nnodes", str(HOSTS), "--master-addr", "host0"]
+        for node, wanted in (
+            ("-1", "3 processes do not fit the place of host 2, which had 2"),
+            ("1", "no host of it whose place is wanted is lost"),
+        ):
+            arguments = [*command, "--node-rank", node, str(PROGRAM)]
+            late = network.start(2, arguments, ENVIRONMENT, stderr=subprocess.PIPE)
+            _, text = late.communicate(timeout=PATIENCE)
+            assert late.returncode != 0 and wanted in text, text

@@ -2,8 +2,8 @@
 
     python ranks.py RANK SIZE PROVIDER WHERE EACH ORDERS
 
-Ranks of one host (`EACH` of them) also meet in shared memory, for the hierarchical all-reduce. Times
-are the least of some: what else runs on the machine stops one of eight ranks now and then for
+Ranks of one host (`EACH` of them) also meet in shared memory, for the hierarchical all-reduce.
+Times are the least of some: what else runs on the machine stops one of eight ranks now and then for
 longer than a step takes, and a step waits for the slowest.
 """
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import multiprocessing
 import os
+import pathlib
 import secrets
 import signal
 import socket
@@ -421,7 +423,10 @@ def test_ranks_of_several_hosts_meet_again(hosts: dict[str, Any]) -> None:
     assert found[0][1] == [3] * SAMPLES and found[0][4] == 3
 
 
-def test_a_group_that_cannot_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_that_cannot_be_opened(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    monkeypatch.setenv("PLAIT_ELASTIC_FOLDER", str(tmp_path))
     opened = []
 
     def fails(*arguments: Any) -> Any:
@@ -435,6 +440,37 @@ def test_a_group_that_cannot_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(dist.DistBackendError, match="the library of the provider is not there"):
         elastic.run(lambda state: None)(elastic.State())
     assert len(set(opened)) == 3 and not dist.is_initialized()
+    # others may have opened it: the process that is started in this place must know of it
+    generation, group = json.loads(next(tmp_path.iterdir()).read_text())
+    assert generation == 2 and [place for place, _, _ in group] == [0]
+
+
+def test_a_process_that_is_started_again_brings_what_was_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    monkeypatch.setenv("PLAIT_ELASTIC_FOLDER", str(tmp_path))
+    told = CONTEXT.Array("i", 2)
+
+    def work(place: int) -> Any:
+        me = elastic._session.current_session("test")._me
+        again = bool(me.group)
+        if again:
+            told[0], told[1] = me.generation, len(me.group)
+        assert me.is_new
+
+        def fault(place: int, state: Any) -> None:
+            if place == 1 and not again:
+                die()
+
+        return training(fault)(place)
+
+    job = Job(2, work, patience=20)
+    job.processes[1].join()
+    job.start(1)
+    first, second = job.answers()
+    assert first == second and first[4] == 2
+    assert list(told) == [0, 2]
+    assert list(tmp_path.iterdir()) == []  # nobody needs it behind the end
 
 
 def test_several_hosts_need_an_address_and_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time
 from typing import Any
 
 from plait_distributed._errors import DistNetworkError
@@ -17,6 +18,7 @@ from plait_distributed._hosts import Attempt, Coordinator, Guest, Hosts, Link, O
 __all__ = ["ElasticCoordinator", "ElasticHosts"]
 
 _PAUSE = 0.5  # seconds between attempts to come back
+_WAITING = 10.0  # seconds in which it is noticed that the launcher before was lost
 
 
 class ElasticCoordinator(Coordinator):
@@ -101,6 +103,8 @@ class ElasticCoordinator(Coordinator):
                 f"{guest.size} processes do not fit the place of host {wanted[0]}, which had "
                 f"{hosts[wanted[0]].size}",
             )
+        elif time.monotonic() - guest.came > _WAITING:
+            self._refuse(guest, "the job runs, and no host of it whose place is wanted is lost")
         return None
 
     def _refuse(self, guest: Guest, text: str) -> None:

@@ -113,6 +113,7 @@ class Guest:
     wanted: int = -1  # the number that it asks for
     size: int = 0
     ready: bool = False  # for an attempt
+    came: float = 0.0  # when it was
     outcome: Outcome | None = None
     lost: bool = False
     attempt: dict[str, Any] | None = None  # that runs there, of one that has come back
@@ -175,6 +176,7 @@ class Coordinator(threading.Thread):
                 guest.name, guest.wanted = str(message["host"]), int(message["node"])
                 guest.launcher = str(message["launcher"])
                 guest.size, guest.outcome, guest.ready = int(message["size"]), None, True
+                guest.came = time.monotonic()
             elif message["kind"] == "outcome":
                 guest.outcome = Outcome(**message["outcome"])
             self._changed.notify_all()
