@@ -36,7 +36,8 @@ class Launchers:
 
     def __init__(self, network: Network, folder: pathlib.Path, *flags: str, **env: str) -> None:
         self._network, self._folder, self._flags = network, folder, flags
-        self._environment = {**ENVIRONMENT, **env}
+        # a launcher that is killed leaves its folder
+        self._environment = {**ENVIRONMENT, "TMPDIR": str(folder), **env}
         self.errors = (folder / "errors").open("w+")
         self.processes = {host: self.start(host) for host in range(HOSTS)}
 
@@ -49,13 +50,13 @@ class Launchers:
 
     def ranks(self) -> dict[int, int]:
         """Return the processes of ranks that have begun to train, by rank."""
-        found = self._folder.glob("entry*")
-        texts = {int(path.name[len("entry") :]): path.read_text() for path in found}
-        return {rank: int(text.split()[0]) for rank, text in texts.items() if text}
+        return {rank: int(text.split()[0]) for rank, text in self.entries().items()}
 
     def entries(self) -> dict[int, str]:
         """Return what each rank wrote when it last began to train."""
-        return {int(p.name[len("entry") :]): p.read_text() for p in self._folder.glob("entry*")}
+        found = self._folder.glob("entry*")
+        texts = {int(path.name[len("entry") :]): path.read_text() for path in found}
+        return {rank: text for rank, text in texts.items() if text}  # '' is being written
 
     def steps(self) -> int:
         """Return how far the training is."""

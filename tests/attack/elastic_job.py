@@ -86,7 +86,8 @@ class Job:
     def entries(self) -> dict[int, str]:
         """Return what each rank wrote when it last began to train."""
         found = self.folder.glob("entry*")
-        return {int(path.name[len("entry") :]): path.read_text() for path in found}
+        texts = {int(path.name[len("entry") :]): path.read_text() for path in found}
+        return {rank: text for rank, text in texts.items() if text}  # '' is being written
 
     def wait(self, seconds: float) -> list[str]:
         """Wait for the end; return the lines of the result."""
