@@ -146,6 +146,9 @@ def counted(group: Any) -> dict[str, Any]:
         "broadcast": ([x], [x]),
         "all_gather": ([given(rank, count // size, "float32")], parts),
         "reduce_scatter": (parts, [empty(count // size, "float32")]),
+        "gather": (parts[:1], parts if rank == 0 else []),
+        "scatter": (parts if rank == 0 else [], parts[:1]),
+        "all_to_all": (parts, [empty(count // size, "float32") for _ in parts]),
     }
     for kind, (inputs, outputs) in calls.items():
         group.start("barrier")

@@ -163,6 +163,11 @@ def test_bytes_between_hosts(network: Network, tmp_path: pathlib.Path, each: int
         # an exchange sends what `each` ranks have to `each` ranks
         assert 0.4 * once < found["all_gather"] < 0.6 * once, found
         assert found["reduce_scatter"] < 1.15 * once, found
+        # the parts of `each` ranks for `each` ranks cross once
+        assert found["all_to_all"] < 1.15 * once * each / 2, found
+    for sender, kind in ((1, "gather"), (0, "scatter")):
+        assert told[sender * each][kind] < 0.6 * once, told
+        assert told[(1 - sender) * each][kind] < 0.1 * once, told
     assert 0.9 * once < told[0]["broadcast"] < 1.15 * once, told[0]
     assert told[each]["broadcast"] < 0.1 * once, told[each]
 

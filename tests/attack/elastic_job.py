@@ -42,6 +42,7 @@ class Job:
     """The processes of a training, and what they wrote."""
 
     faults: tuple[Any, ...] = SIGNALS
+    ranks = RANKS
 
     def __init__(self, folder: pathlib.Path, steps: int, mode: str) -> None:
         self.folder = folder
@@ -85,7 +86,8 @@ class Job:
     def entries(self) -> dict[int, str]:
         """Return what each rank wrote when it last began to train."""
         found = self.folder.glob("entry*")
-        return {int(path.name[len("entry") :]): path.read_text() for path in found}
+        texts = {int(path.name[len("entry") :]): path.read_text() for path in found}
+        return {rank: text for rank, text in texts.items() if text}  # '' is being written
 
     def wait(self, seconds: float) -> list[str]:
         """Wait for the end; return the lines of the result."""
@@ -100,7 +102,7 @@ class Job:
 
     def no_neighbour(self, rank: int) -> int:
         """Return a rank that has no copy of this one's shards, nor this one of its."""
-        return (rank + 2) % RANKS
+        return (rank + self.ranks // 2) % self.ranks
 
     def end(self) -> None:
         """End whatever is left."""
@@ -127,7 +129,7 @@ def strike(job: Job, source: random.Random, faults: int, struck: list[str]) -> N
             struck.append(CUT)
             job.cut(source)
         else:
-            rank = source.randrange(RANKS)
+            rank = source.randrange(job.ranks)
             ranks = [(rank, 0.03)]
             if source.random() < 0.25:
                 ranks.append((source.choice([rank, job.no_neighbour(rank)]), 2.0))
@@ -142,7 +144,7 @@ def strike(job: Job, source: random.Random, faults: int, struck: list[str]) -> N
         while job.runs():
             now = job.entries()
             changed = [r for r in now if now[r] != entries.get(r)]
-            if len(changed) == RANKS:
+            if len(changed) == job.ranks:
                 break
             # a short cut is no loss
             if struck[-1] == CUT and not changed and job.steps() > at + 3:
@@ -178,6 +180,8 @@ def train(
             left = [name for name in job.shared if os.path.exists(f"/dev/shm/{name}")]
             assert not left, "what a killed rank had in shared memory is there"
             counts = [f"{struck.count(name)} {name}" for name in sorted(set(struck))]
+            fewer = folder / "fewer"  # sums of fewer ranks have other bits
+            counts += [f"fewer ranks, {fewer.read_text()}"] if fewer.exists() else []
             print(f"{mode}: {', '.join(counts)}")
         return result
     finally:

@@ -3,7 +3,8 @@
 Every sample that a committed step used is counted in the state. The weights and the counts of the
 end go to FOLDER/result. Each rank writes how many steps it committed to FOLDER/steps<rank>, and to
 FOLDER/entry<rank> when it begins to train, at first or again; if it lost more steps than it may, it
-writes FOLDER/fell_back. TRAINING_TIMEOUT is in seconds.
+writes FOLDER/fell_back, and if there are fewer ranks than at first, FOLDER/fewer. TRAINING_TIMEOUT
+is in seconds.
 """
 
 from __future__ import annotations
@@ -23,12 +24,16 @@ from plait_distributed.fsdp import fully_shard
 from plait_distributed.optim import ZeroRedundancyOptimizer
 from plait_distributed.tensor import DTensor
 
-SAMPLES, BATCH, PARTS = 48, 12, 4
+SAMPLES, BATCH = 48, 12
+PARTS = int(os.environ["WORLD_SIZE"])
 
 
 def main(folder: pathlib.Path, steps: int, pause: float, mode: str) -> None:
     """Train a small model with dropout, for as many steps of all ranks."""
-    elastic.init_process_group(timeout=float(os.environ.get("TRAINING_TIMEOUT", "60")))
+    timeout = float(os.environ.get("TRAINING_TIMEOUT", "120"))
+    # a machine at work may need a minute for a rank that is started again
+    patience = timeout if int(os.environ.get("PLAIT_ELASTIC_RESTARTS", "0")) else None
+    elastic.init_process_group(timeout=timeout, patience=patience)
     pc.manual_seed(0)
     pc.set_num_threads(1)
     data = pc.randn(SAMPLES, 16)
@@ -61,6 +66,8 @@ def main(folder: pathlib.Path, steps: int, pause: float, mode: str) -> None:
         reached = max(int(path.read_text() or "0") for path in folder.glob("steps*"))
         if reached - state.commits > most_lost:
             (folder / "fell_back").write_text(f"from step {reached} to {state.commits}")
+        if dist.get_world_size() < int(os.environ["WORLD_SIZE"]):
+            (folder / "fewer").write_text(f"{dist.get_world_size()} at step {state.commits}")
         while state.commits < steps:
             for batch in state.batches:
                 while state.commits == steps - 1 and not all_see(folder / "struck"):

@@ -25,7 +25,6 @@ from elastic_job import CUT, ENVIRONMENT, MOST_FAULTS, RANKS, SIGNALS, STEPS_PER
 from hosts import Network, network_of_hosts
 from providers import skip_without_ucx
 
-HOSTS = 2  # in the long training
 LONGEST_CUT = 8.0  # seconds
 
 
@@ -41,11 +40,13 @@ class OnHosts(Job):
         steps: int,
         mode: str,
         restarts: int,
+        each: int,
         **env: str,
     ) -> None:
         super().__init__(folder, steps, mode)
         self._network = network
-        self._each = RANKS // len(network.hosts)
+        self._each = each
+        self.ranks = each * len(network.hosts)
         self._restarts = restarts
         self._watch = Watch()
         self._environment = {
@@ -54,19 +55,25 @@ class OnHosts(Job):
             "PLAIT_ELASTIC_RESTARTS": str(restarts),
             "MASTER_ADDR": "host0",
             "MASTER_PORT": "29400",
-            "WORLD_SIZE": str(RANKS),
+            "WORLD_SIZE": str(self.ranks),
             "LOCAL_WORLD_SIZE": str(self._each),
             "UCX_TLS": "tcp,self",  # the hosts are of one machine, and would share its memory
             **env,
         }
         self.codes: dict[int, int] = {}
-        self._running = {rank: self._start(rank) for rank in range(RANKS)}
+        self._running = {rank: self._start(rank) for rank in range(self.ranks)}
         self._ends = threading.Event()
         self._supervisor = threading.Thread(target=self._supervise)
         self._supervisor.start()
 
     def _start(self, rank: int) -> subprocess.Popen[str]:
-        environment = {"RANK": str(rank), "LOCAL_RANK": str(rank % self._each)}
+        notes = self.folder / f"host{rank // self._each}"
+        notes.mkdir(exist_ok=True)
+        environment = {
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank % self._each),
+            "PLAIT_ELASTIC_FOLDER": str(notes),
+        }
         return self._network.start(
             rank // self._each,
             [sys.executable, *self.program],
@@ -107,10 +114,10 @@ class OnHosts(Job):
         return max(self.codes.values(), key=abs)
 
     def no_neighbour(self, rank: int) -> int:
-        """Return the rank itself: copies go to the other host, and the last one is on this host,
-        which would be lost as a whole.
+        """Return the rank itself on two hosts: copies go to the other one, and the last rank is on
+        this host, which would be lost as a whole.
         """
-        return rank
+        return rank if len(self._network.hosts) == 2 else super().no_neighbour(rank)
 
     def cut(self, source: random.Random) -> None:
         """Cut a host off for some seconds."""
@@ -138,13 +145,18 @@ def network_of(hosts: int, folder: pathlib.Path) -> Iterator[Network]:
 
 
 @pytest.mark.parametrize("mode", ["replicated", "fully sharded"])
-def test_training_survives_partitions(rounds: Any, mode: str, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(("hosts", "each"), [(2, 2), (4, 1), (4, 2)])
+def test_training_survives_partitions(
+    rounds: Any, hosts: int, each: int, mode: str, tmp_path: pathlib.Path
+) -> None:
+    if rounds.seconds < 4 and hosts > 2:
+        pytest.skip("in the long form")
     faults = min(MOST_FAULTS, max(2, int(rounds.seconds / 4)))
 
     def start(folder: pathlib.Path, steps: int, mode: str, restarts: int) -> Job:
-        return OnHosts(network, folder, steps, mode, restarts)
+        return OnHosts(network, folder, steps, mode, restarts, each)
 
-    with network_of(HOSTS, tmp_path) as network:
+    with network_of(hosts, tmp_path) as network:
         whole = train(tmp_path / "whole", mode, faults, None, start)
         assert sum(json.loads(whole[1])) == (faults + 1) * STEPS_PER_FAULT * 12
         for source in rounds:
@@ -168,7 +180,9 @@ def test_one_part_alone_goes_on(
     folder = tmp_path / "job"
     folder.mkdir()
     with network_of(hosts, tmp_path) as network:
-        job = OnHosts(network, folder, 2 * STEPS_PER_FAULT, mode, 0, TRAINING_TIMEOUT="20")
+        job = OnHosts(
+            network, folder, 2 * STEPS_PER_FAULT, mode, 0, RANKS // hosts, TRAINING_TIMEOUT="20"
+        )
         try:
             while job.steps() < 5:
                 time.sleep(0.01)

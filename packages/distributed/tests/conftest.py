@@ -1,9 +1,9 @@
 """Runs functions as the ranks of a group, in processes of their own.
 
-PLAIT_TEST_BACKEND names another provider than shared memory, as `test_over_ucx.py` does.
+PLAIT_TEST_BACKEND names another provider than shared memory, as `test_over_providers.py` does.
 
 With PLAIT_TEST_OVER_MPI in the environment pytest itself runs in several processes of one job of
-MPI; the same functions run in them, over MPI. `test_over_mpi.py` starts it so.
+MPI; the same functions run in them, over MPI. `test_over_providers.py` starts it so.
 """
 
 from __future__ import annotations

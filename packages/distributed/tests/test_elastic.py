@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import multiprocessing
 import os
+import pathlib
 import secrets
 import signal
 import socket
@@ -321,7 +323,14 @@ def test_a_stopped_coordinator_is_killed(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("kind", ["optimizer", "parameters"])
 def test_a_shard_that_is_lost_with_its_copy(kind: str) -> None:
-    first, *lost = Job(3, training(dies_at((1, 2), 5), kind=kind)).answers()
+    both = CONTEXT.Barrier(2)
+
+    def fault(place: int, state: Any) -> None:
+        if place in (1, 2) and state.commits == 5:
+            both.wait(20)  # else one that dies later has the other's shards by then
+            die()
+
+    first, *lost = Job(3, training(fault, kind=kind)).answers()
     assert lost == [None, None]
     assert isinstance(first, elastic.StateLost) and "checkpoint" in str(first)
 
@@ -414,7 +423,10 @@ def test_ranks_of_several_hosts_meet_again(hosts: dict[str, Any]) -> None:
     assert found[0][1] == [3] * SAMPLES and found[0][4] == 3
 
 
-def test_a_group_that_cannot_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_that_cannot_be_opened(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    monkeypatch.setenv("PLAIT_ELASTIC_FOLDER", str(tmp_path))
     opened = []
 
     def fails(*arguments: Any) -> Any:
@@ -428,6 +440,37 @@ def test_a_group_that_cannot_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(dist.DistBackendError, match="the library of the provider is not there"):
         elastic.run(lambda state: None)(elastic.State())
     assert len(set(opened)) == 3 and not dist.is_initialized()
+    # others may have opened it: the process that is started in this place must know of it
+    generation, group = json.loads(next(tmp_path.iterdir()).read_text())
+    assert generation == 2 and [place for place, _, _ in group] == [0]
+
+
+def test_a_process_that_is_started_again_brings_what_was_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    monkeypatch.setenv("PLAIT_ELASTIC_FOLDER", str(tmp_path))
+    told = CONTEXT.Array("i", 2)
+
+    def work(place: int) -> Any:
+        me = elastic._session.current_session("test")._me
+        again = bool(me.group)
+        if again:
+            told[0], told[1] = me.generation, len(me.group)
+        assert me.is_new
+
+        def fault(place: int, state: Any) -> None:
+            if place == 1 and not again:
+                die()
+
+        return training(fault)(place)
+
+    job = Job(2, work, patience=20)
+    job.processes[1].join()
+    job.start(1)
+    first, second = job.answers()
+    assert first == second and first[4] == 2
+    assert list(told) == [0, 2]
+    assert list(tmp_path.iterdir()) == []  # nobody needs it behind the end
 
 
 def test_several_hosts_need_an_address_and_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -613,7 +656,8 @@ def test_the_part_with_most_of_the_ranks_goes_on() -> None:
     def says(hosts: str, present: str) -> str:
         group = [(i, f"{i} 1 {host}", host) for i, host in enumerate(hosts)]
         members = [
-            Member(i, f"{9 + i} 1 {host}", None, 3, group=group) for i, host in enumerate(present)
+            Member(i, f"{9 + i} 1 {host}", None, 3, group, is_new=False)
+            for i, host in enumerate(present)
         ]
         return _coordinator._outvoted(members, present[0])
 
@@ -628,9 +672,19 @@ def test_the_part_with_most_of_the_ranks_goes_on() -> None:
     assert "2 of the last group's 4 ranks" in text
     # ranks that were started again
     group = [(i, f"{i} 1 {host}", host) for i, host in enumerate("abcd")]
-    old, new = Member(0, "0 1 a", None, 3, group=group), [Member(i, f"9 1 {i}") for i in (1, 2)]
+    old = Member(0, "0 1 a", None, 3, group, is_new=False)
+    new = [Member(i, f"9 1 {i}") for i in (1, 2)]
     assert "lost rank 1" in _coordinator._outvoted([old], "a")
     assert _coordinator._outvoted([old, *new], "a") == ""
+    # who could not open a group that others may be in, and who was started again behind it
+    later = [(i, f"{i} 1 {host}", host) for i, host in enumerate("bcd", 1)]
+    told = Member(3, "3 1 d", None, 4, later, is_new=False)
+    again = Member(3, "9 1 d", None, 4, later)
+    for third in (told, again):
+        assert "lost rank 0 (host b, pid 1), rank 1" in _coordinator._outvoted([old, third], "a")
+    # ranks that run, but do not come
+    assert _coordinator._outvoted([old, *new], "a", {3}) == ""
+    assert "lost rank 0" in _coordinator._outvoted([old, *new], "a", {0, 3})
 
 
 def test_neighbours_are_on_other_hosts() -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plait_abi.imports import import_module as _import_module
+from plait_distributed._all_to_all import all_to_all, all_to_all_single
 from plait_distributed._backends import (
     Backend,
     is_backend_available,
@@ -25,24 +26,8 @@ from plait_distributed._backends import (
     is_ucc_available,
     is_xccl_available,
 )
+from plait_distributed._barriers import barrier, monitored_barrier
 from plait_distributed._buckets import GradBucket
-from plait_distributed._collectives import (
-    all_gather,
-    all_gather_coalesced,
-    all_gather_into_tensor,
-    all_reduce,
-    all_reduce_coalesced,
-    all_to_all,
-    all_to_all_single,
-    barrier,
-    broadcast,
-    gather,
-    monitored_barrier,
-    reduce,
-    reduce_scatter,
-    reduce_scatter_tensor,
-    scatter,
-)
 from plait_distributed._errors import (
     CollectiveTimeout,
     DistBackendError,
@@ -53,6 +38,14 @@ from plait_distributed._errors import (
     RankLost,
 )
 from plait_distributed._futures import Future
+from plait_distributed._gathers import (
+    all_gather,
+    all_gather_coalesced,
+    all_gather_into_tensor,
+    broadcast,
+    gather,
+    scatter,
+)
 from plait_distributed._messages import P2POp, batch_isend_irecv, irecv, isend, recv, send
 from plait_distributed._objects import (
     all_gather_object,
@@ -64,6 +57,13 @@ from plait_distributed._objects import (
 )
 from plait_distributed._process_group import ProcessGroup
 from plait_distributed._reduce_op import ReduceOp
+from plait_distributed._reductions import (
+    all_reduce,
+    all_reduce_coalesced,
+    reduce,
+    reduce_scatter,
+    reduce_scatter_tensor,
+)
 from plait_distributed._store import FileStore, HashStore, PrefixStore, Store
 from plait_distributed._tcp_store import TCPStore
 from plait_distributed._work import Work

@@ -10,7 +10,7 @@ from plait_abi.components import require
 from plait_distributed._process_group import ProcessGroup
 from plait_distributed._world import member_of
 
-__all__ = ["Written", "core", "member_for", "readable", "root_rank", "tensor_list"]
+__all__ = ["Written", "core", "member_for", "readable", "root_rank", "slices_of", "tensor_list"]
 
 
 def core() -> Any:
@@ -73,6 +73,21 @@ def tensor_list(
                 f"shape {tuple(found.shape)} of {found.dtype}"
             )
     return tensors
+
+
+def slices_of(who: str, name: str, whole: Any, size: int, part: Any, other: str) -> list[Any]:
+    """Return the part of each rank in a tensor."""
+    plain = check_tensor(who, name, whole)
+    n = part.numel()
+    if plain.numel() != size * n or plain.dtype != part.dtype:
+        raise ValueError(
+            f"{who}: `{name}` must have {size} times the elements of `{other}` and its dtype, "
+            f"{size} * {n} of {part.dtype}; got shape {tuple(plain.shape)} of {plain.dtype}"
+        )
+    if not plain.is_contiguous():
+        raise ValueError(f"{who}: `{name}` must be contiguous, got strides {plain.stride()}")
+    flat = plain.view(-1)
+    return [flat[i * n : (i + 1) * n] for i in range(size)]
 
 
 class Written:

@@ -11,6 +11,7 @@ import collections
 import contextlib
 import dataclasses
 import json
+import secrets
 import socket
 import threading
 import time
@@ -20,7 +21,7 @@ from typing import Any
 from plait_distributed import _authentication
 from plait_distributed._errors import DistNetworkError
 
-__all__ = ["Attempt", "Coordinator", "Hosts", "Outcome", "Terms"]
+__all__ = ["Attempt", "Coordinator", "Guest", "Hosts", "Link", "Outcome", "Terms"]
 
 _BEAT = 1.0  # seconds between two signs of life
 _SILENCE = 4.0  # seconds without one, after which a launcher counts as lost
@@ -65,7 +66,7 @@ class Outcome:
     asked: bool = False  # by a signal
 
 
-class _Link:
+class Link:
     """A channel with another launcher; a thread reads it, and another shows that this one lives."""
 
     def __init__(self, channel: _authentication.Channel, heard: Callable[[Any], None]) -> None:
@@ -83,6 +84,7 @@ class _Link:
             self._channel.send(json.dumps(message).encode())
 
     def close(self) -> None:
+        """Send and hear nothing more."""
         self._closed.set()
         self._channel.close()
 
@@ -101,17 +103,20 @@ class _Link:
             self.send(kind="beat")
 
 
-@dataclasses.dataclass
-class _Guest:
+@dataclasses.dataclass(eq=False)
+class Guest:
     """A host, as the coordinator sees it."""
 
-    link: _Link | None = None
+    link: Link | None = None
     name: str = ""
+    launcher: str = ""  # the name of its launcher's process
     wanted: int = -1  # the number that it asks for
     size: int = 0
     ready: bool = False  # for an attempt
+    came: float = 0.0  # when it was
     outcome: Outcome | None = None
     lost: bool = False
+    attempt: dict[str, Any] | None = None  # that runs there, of one that has come back
 
 
 class Coordinator(threading.Thread):
@@ -130,8 +135,9 @@ class Coordinator(threading.Thread):
         self._secret = secret
         self._terms = terms
         self._job = job
+        self._begun: dict[str, Any] = {}  # the attempt, but for a host's number
         self._changed = threading.Condition()
-        self._guests: list[_Guest] = []
+        self._guests: list[Guest] = []
         family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self._listening = socket.socket(family, socket.SOCK_STREAM)
         self._listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -157,18 +163,20 @@ class Coordinator(threading.Thread):
         channel = _authentication.accept(end, self._secret)
         if channel is None:
             return
-        guest = _Guest()
+        guest = Guest()
         with self._changed:
             self._guests.append(guest)
-            guest.link = _Link(channel, lambda message: self._hear(guest, message))
+            guest.link = Link(channel, lambda message: self._hear(guest, message))
 
-    def _hear(self, guest: _Guest, message: Any) -> None:
+    def _hear(self, guest: Guest, message: Any) -> None:
         with self._changed:
             if message["kind"] == "lost":
                 guest.lost = True
             elif message["kind"] == "ready":
                 guest.name, guest.wanted = str(message["host"]), int(message["node"])
+                guest.launcher = str(message["launcher"])
                 guest.size, guest.outcome, guest.ready = int(message["size"]), None, True
+                guest.came = time.monotonic()
             elif message["kind"] == "outcome":
                 guest.outcome = Outcome(**message["outcome"])
             self._changed.notify_all()
@@ -191,7 +199,7 @@ class Coordinator(threading.Thread):
                     guest.ready = False
                 self._tell(hosts, kind="again", text=text, attempt=attempt)
 
-    def _tell(self, hosts: list[_Guest], **message: Any) -> None:
+    def _tell(self, hosts: list[Guest], **message: Any) -> None:
         for guest in hosts:
             if guest.link is not None and not guest.lost:
                 guest.link.send(**message)
@@ -206,14 +214,16 @@ class Coordinator(threading.Thread):
         came = [guest.name for guest in self._ready()]
         return f"{len(came)} of {self._terms.fewest} are there ({', '.join(came) or 'none'})"
 
-    def _ready(self) -> list[_Guest]:
+    def _ready(self) -> list[Guest]:
         return [guest for guest in self._guests if guest.ready and not guest.lost]
 
-    def _gather(self) -> list[_Guest] | None:
+    def _gather(self) -> list[Guest] | None:
         """Wait for the hosts of an attempt; return them in the order of their numbers."""
         began = time.monotonic()
         enough = 0.0
         while True:
+            if (running := self._running()) is not None:
+                return running
             ready = self._ready()
             now = time.monotonic()
             enough = 0.0 if len(ready) < self._terms.fewest else enough or now
@@ -225,16 +235,20 @@ class Coordinator(threading.Thread):
                 return None
             self._changed.wait(0.2)
 
-    def _start(self, attempt: int, hosts: list[_Guest]) -> None:
+    def _running(self) -> list[Guest] | None:
+        """Return the hosts of an attempt that runs already; None if there is none."""
+        return None
+
+    def _start(self, attempt: int, hosts: list[Guest]) -> None:
         sizes = [guest.size for guest in hosts]
         port = _free_port(self._address[0])
+        self._begun = {"number": attempt, "sizes": sizes, "port": port, "job": self._job}
         for node, guest in enumerate(hosts):
-            message = {"number": attempt, "node": node, "sizes": sizes, "port": port}
-            self._tell([guest], kind="start", attempt={**message, "job": self._job})
+            self._tell([guest], kind="start", attempt={**self._begun, "node": node})
 
-    def _watch(self, hosts: list[_Guest]) -> tuple[int, str, bool]:
+    def _watch(self, hosts: list[Guest]) -> tuple[int, str, bool]:
         """Wait until an attempt has ended on all hosts; return its code and first cause."""
-        cause: tuple[_Guest, Outcome] | None = None
+        cause: tuple[Guest, Outcome] | None = None
         deadline = float("inf")
         while True:
             for guest in hosts:
@@ -276,16 +290,18 @@ class Hosts:
     ) -> None:
         self._node, self._size, self._patience = node, size, patience
         self._place = f"{address[0]}:{address[1]}"
+        self._launcher = secrets.token_hex(8)  # a name
         self._orders: collections.deque[Any] = collections.deque()
         self._changed = threading.Condition()
         self._bell, self._ring = socket.socketpair()
-        self._link = _Link(self._connect(address, secret), self._hear)
+        self._address, self._secret = address, secret
+        self._link = Link(self._connect(), self._hear)
 
-    def _connect(self, address: tuple[str, int], secret: str) -> _authentication.Channel:
+    def _connect(self) -> _authentication.Channel:
         deadline = time.monotonic() + self._patience
         while True:
             try:
-                end = socket.create_connection(address, timeout=5.0)
+                end = socket.create_connection(self._address, timeout=5.0)
             except OSError as error:
                 if time.monotonic() > deadline:
                     raise DistNetworkError(
@@ -294,19 +310,35 @@ class Hosts:
                     ) from None
                 time.sleep(0.1)
             else:
-                return _authentication.connect(end, secret, f"who listens at {self._place}")
+                return _authentication.connect(end, self._secret, f"who listens at {self._place}")
 
     def _hear(self, message: Any) -> None:
         with self._changed:
             self._orders.append(message)
             self._changed.notify_all()
         if message["kind"] in ("stop", "lost"):
-            with contextlib.suppress(OSError):
-                self._ring.send(b"!")
+            self._ring_bell()
+
+    def _ring_bell(self) -> None:
+        with contextlib.suppress(OSError):
+            self._ring.send(b"!")
+
+    def _silence_bell(self) -> None:
+        self._bell.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while self._bell.recv(64):
+                pass
 
     def fileno(self) -> int:
         """Return a descriptor that is readable when the processes here must end."""
         return self._bell.fileno()
+
+    def must_end(self) -> bool:
+        """Return whether the processes here must end, when the descriptor is readable."""
+        return True
+
+    def note_end(self) -> None:
+        """Tell that a process here has come to the end of its program."""
 
     def _next(self, *kinds: str) -> Any:
         """Return the next message of these kinds, or that the coordinator was lost."""
@@ -318,22 +350,24 @@ class Hosts:
                         return message
                 self._changed.wait(1.0)
 
+    def _self(self) -> dict[str, Any]:
+        """What the coordinator is told of this launcher."""
+        found = {"host": socket.gethostname(), "launcher": self._launcher}
+        return {**found, "node": self._node, "size": self._size}
+
     def begin(self) -> Attempt:
         """Wait until all hosts are there.
 
         Raises:
             DistNetworkError: they do not come, or the first host is lost.
         """
-        self._link.send(kind="ready", host=socket.gethostname(), node=self._node, size=self._size)
+        self._link.send(kind="ready", **self._self())
         message = self._next("start", "end")
         if message["kind"] == "lost":
             raise DistNetworkError(f"the launcher of the first host, at {self._place}, was lost")
         if message["kind"] == "end":
             raise DistNetworkError(message["text"])
-        self._bell.setblocking(False)
-        with contextlib.suppress(BlockingIOError):  # an order of an earlier attempt
-            while self._bell.recv(64):
-                pass
+        self._silence_bell()  # an order of an earlier attempt
         found = dict(message["attempt"])
         return Attempt(**{**found, "sizes": tuple(found["sizes"])})
 

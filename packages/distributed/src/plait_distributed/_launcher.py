@@ -9,6 +9,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -107,7 +108,7 @@ class Job:
         environments: the environment variables of each process.
         restarts: how many processes that fail are started again in their places, while the others
             go on. None: all are ended when one fails.
-        orders: None, or what has a descriptor that is readable when all must end.
+        orders: None, or the launchers of other hosts: a `Hosts`.
     """
 
     def __init__(
@@ -142,6 +143,14 @@ class Job:
 
     def outcome(self) -> Outcome:
         """Run all; return how they ended."""
+        with contextlib.ExitStack() as stack:
+            if self._restarts is not None:  # ranks note there what those in their places must know
+                folder = tempfile.TemporaryDirectory(prefix="plait-elastic-")
+                notes = {"PLAIT_ELASTIC_FOLDER": stack.enter_context(folder)}
+                self._environments = [{**each, **notes} for each in self._environments]
+            return self._outcome()
+
+    def _outcome(self) -> Outcome:
         before = {}
         if threading.current_thread() is threading.main_thread():
             before = {number: signal.signal(number, self._forward) for number in _FORWARDED}
@@ -199,15 +208,18 @@ class Job:
             for key, _ in selector.select(min(left, 0.5)):
                 process: _Process | None = key.data
                 if process is None:
-                    return None  # another host orders it
+                    if self._orders.must_end():
+                        return None
+                    self._note_end()
+                    continue
                 if process.popen.poll() is None:
                     continue
                 selector.unregister(key.fd)
                 os.close(key.fd)
                 if process.popen.returncode == 0:
-                    self._ended_well = True
-                    if self._restarts is not None:
-                        self._end_mark.set()
+                    self._note_end()
+                    if self._orders is not None:
+                        self._orders.note_end()
                 else:
                     process.finish_reading()
                     if not self._replace(process, selector):
@@ -223,6 +235,12 @@ class Job:
             if failed and deadline == float("inf"):
                 deadline = time.monotonic() + _SECOND_LOOK
         return failed[-1 if self._restarts is not None else 0] if failed else None
+
+    def _note_end(self) -> None:
+        """Note that a process, of this host or another, has come to the end of its program."""
+        self._ended_well = True
+        if self._restarts is not None:
+            self._end_mark.set()
 
     def _end_stopped(self) -> None:
         """End processes that are stopped for so long that they count as lost."""

@@ -25,6 +25,7 @@ import sys
 from collections.abc import Sequence
 
 from plait_distributed._authentication import job_secret
+from plait_distributed._elastic_hosts import ElasticCoordinator, ElasticHosts
 from plait_distributed._errors import DistNetworkError
 from plait_distributed._hosts import Attempt, Coordinator, Hosts, Terms
 from plait_distributed._launcher import Job
@@ -211,8 +212,6 @@ def _run_here(flags: argparse.Namespace, command: Sequence[str]) -> int:
 
 def _run_on_hosts(flags: argparse.Namespace, command: Sequence[str], fewest: int, most: int) -> int:
     """Run this host's part of the job; return the job's exit code."""
-    if flags.elastic:
-        raise SystemExit("plait_distributed.run: --elastic works on one host, got several")
     if flags.secret_file:
         os.environ["PLAIT_JOB_SECRET_FILE"] = flags.secret_file
         os.environ.pop("PLAIT_JOB_SECRET", None)
@@ -226,16 +225,21 @@ def _run_on_hosts(flags: argparse.Namespace, command: Sequence[str], fewest: int
     place = host, (_DEFAULT_PORT if port is None else port)
     coordinator = None
     if flags.node_rank == 0 or (flags.node_rank < 0 and is_here(host)):
-        terms = Terms(fewest, most, flags.max_restarts, flags.timeout)
+        # each host starts its own processes again
+        terms = Terms(fewest, most, 0 if flags.elastic else flags.max_restarts, flags.timeout)
         listening = socket.gethostbyname(host) if ":" not in host else host
-        coordinator = Coordinator((listening, place[1]), secret, terms, flags.rdzv_id or "none")
+        kind = ElasticCoordinator if flags.elastic else Coordinator
+        coordinator = kind((listening, place[1]), secret, terms, flags.rdzv_id or "none")
         coordinator.start()
-    hosts = Hosts(place, secret, flags.node_rank, _processes(flags.nproc_per_node), flags.timeout)
+    size = _processes(flags.nproc_per_node)
+    side = ElasticHosts if flags.elastic else Hosts
+    hosts = side(place, secret, flags.node_rank, size, flags.timeout)
+    restarts = flags.max_restarts if flags.elastic else None
     try:
         while True:
             attempt = hosts.begin()
             environments = _environments(flags, attempt, host, secret)
-            outcome = Job(command, environments, orders=hosts).outcome()
+            outcome = Job(command, environments, restarts, hosts).outcome()
             code, text = hosts.finish(outcome)
             if text:
                 print(f"plait_distributed.run: {text}", file=sys.stderr, flush=True)

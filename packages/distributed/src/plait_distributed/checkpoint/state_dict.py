@@ -13,7 +13,7 @@ from typing import Any
 
 from plait_abi.components import require
 from plait_distributed._arguments import core
-from plait_distributed._collectives import broadcast
+from plait_distributed._gathers import broadcast
 from plait_distributed._objects import broadcast_object_list
 from plait_distributed._world import get_rank, is_initialized
 from plait_distributed.parallel import DistributedDataParallel

@@ -6,7 +6,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from plait_distributed._authentication import Channel
 from plait_distributed._end_mark import EndMark
@@ -60,7 +60,7 @@ class Coordinator(threading.Thread):
         self._lock = threading.Lock()
         self._guests: list[tuple[Channel, Member]] = []
         self._watch = Watch()
-        self._network = HostWatch()
+        self._network = HostWatch(place.port())
         self._end_mark = EndMark()
         self._began = time.monotonic()
         self._occupied: float | None = None  # since when somebody is here
@@ -143,18 +143,20 @@ class Coordinator(threading.Thread):
             self._occupied = None
             self._send(present, outvoted, is_elsewhere=True)
             return late
-        missing = [*self._missing(present, now), *self._stopped(present)]
+        missing = {**self._missing(present, now), **self._stopped(present)}
         if missing and not late:
             self._settled = None
             return False
-        if missing:
-            who = ", ".join(missing)
-            text = f"waited {terms.timeout:g} s for {who}, which run but do not come"
-            return self._tell(present, text)
+        if missing:  # they are lost, if those who came are enough without them
+            present = [member for member in present if member.place not in missing]
+            if not ended and (not present or _outvoted(present, self._host, missing)):
+                who = ", ".join(f"rank {place} {process}" for place, process in missing.items())
+                text = f"waited {terms.timeout:g} s for {who}, which run but do not come"
+                return self._tell(self._present(), text)
         if self._settled is None:
             self._settled = now
         # ranks that come for the first time do not begin without the others, who may be training
-        first = all(member.generation < 0 for member in present)
+        first = all(member.is_new for member in present)
         fewest = terms.size if first else terms.min_size
         if first and self._end_mark.is_set():
             text = (
@@ -162,7 +164,8 @@ class Coordinator(threading.Thread):
                 "while this one was started again"
             )
             return self._tell(present, text)
-        waits = len(present) < terms.size and now - self._settled < terms.patience
+        patient = not late and now - self._settled < terms.patience
+        waits = len(present) < terms.size and patient
         if ended or (len(present) >= fewest and not waits):
             return not outvoted and self._tell(present)
         if late:
@@ -170,11 +173,12 @@ class Coordinator(threading.Thread):
             return self._tell(present, text)
         return False
 
-    def _missing(self, present: list[Member], now: float) -> Iterable[str]:
-        """Return the members of the last group that may still come."""
+    def _missing(self, present: list[Member], now: float) -> dict[int, Peer]:
+        """Return the members of the last group that may still come, by place."""
+        found = {}
         last = max(present, key=lambda member: member.generation)
         here = {member.process for member in present}
-        again = {member.place for member in present if member.generation < 0}
+        again = {member.place for member in present if member.is_new}
         lost = {process for member in present for process in member.lost}
         for place, text, address in last.group:
             if text in here:
@@ -187,19 +191,21 @@ class Coordinator(threading.Thread):
                 known = any(text in each for each in beside) if beside else text in lost
                 known = known or (not beside and self._network.is_cut_off(address))
                 if not known and place not in again:
-                    yield f"rank {place} {process}"
+                    found[place] = process
                 continue
             state = self._watch.look(process)
             if state == "lost" or (state == "stopped" and text in lost):
                 end_process(process.pid, process.started)
-                yield f"rank {place} {process}"  # until it has ended
+                found[place] = process  # until it has ended
             elif state != "ended":
                 since = self._reported.setdefault(text, now) if text in lost else now
                 if now - since < _GRACE or state == "stopped":
-                    yield f"rank {place} {process}"
+                    found[place] = process
+        return found
 
-    def _stopped(self, present: list[Member]) -> Iterable[str]:
-        """Return members that are here, but stopped."""
+    def _stopped(self, present: list[Member]) -> dict[int, Peer]:
+        """Return members that are here, but stopped, by place."""
+        found = {}
         for member in present:
             process = Peer.of(member.process)
             if process.host != self._host:
@@ -208,7 +214,8 @@ class Coordinator(threading.Thread):
             if state == "lost":
                 end_process(process.pid, process.started)
             if state != "runs":
-                yield f"rank {member.place} {process}"
+                found[member.place] = process
+        return found
 
     def _tell(self, present: list[Member], error: str = "") -> bool:
         self._stays_open = len(present) < self._terms.size and not error
@@ -218,7 +225,7 @@ class Coordinator(threading.Thread):
 
     def _send(self, present: list[Member], error: str, *, is_elsewhere: bool = False) -> None:
         """Tell members a decision; they are no guests any more."""
-        generation = 1 + max(max(member.generation, member.tried) for member in present)
+        generation = 1 + max(member.generation for member in present)
         decision = Decision(generation, present, error, is_elsewhere)
         told = {id(member) for member in present}
         with self._lock:
@@ -231,28 +238,31 @@ class Coordinator(threading.Thread):
 
 
 def _of_host(present: list[Member], host: str) -> list[Member]:
-    """Return the members of a host that were in a group, and know of its other ranks."""
+    """Return the members of a host that know a group, and so of the host's other ranks."""
     return [m for m in present if m.generation >= 0 and Peer.of(m.process).host == host]
 
 
-def _outvoted(present: list[Member], here: str) -> str:
+def _outvoted(present: list[Member], here: str, missing: Collection[int] = ()) -> str:
     """Say why these members may not go on: ranks of which they know nothing may.
 
     Of the last group the part with more than half of the ranks goes on, or with half of them and
-    rank 0; so two parts never do. A rank counts if it is in the part or has surely ended: it was
-    started again, or somebody of its host is in the part, and would be waited for if he did not
-    say so.
+    rank 0; so two parts never do. It is the last group that anybody here was told, even if it
+    could not be opened here: others may have, and go on in it. A rank counts if it is in the part
+    or has surely ended: it was started again, or somebody of its host is in the part, and would be
+    waited for if he did not say so.
 
     Args:
         present: the members.
         here: the host of the coordinator, who looks at its processes.
+        missing: places of ranks that run, but are no longer waited for.
     """
     group = max(present, key=lambda member: member.generation).group
-    again = {member.place for member in present if member.generation < 0}
+    again = {member.place for member in present if member.is_new}
     gone = []
     for i, (place, text, _) in enumerate(group):
         host = Peer.of(text).host
-        if place not in again and host != here and not _of_host(present, host):
+        vouched = place in again or host == here or _of_host(present, host)
+        if place in missing or not vouched:
             gone.append(i)
     if 2 * len(gone) < len(group) or (2 * len(gone) == len(group) and 0 not in gone):
         return ""

@@ -47,24 +47,16 @@ def gather(
     # a rank is away from a coordinator for as long as it tries all other hosts
     alone = max(_ALONE, CONNECTING * (len(places) - 1) + 1.0)
 
-    def coordinate(listening: list[socket.socket], where: Place) -> Coordinator | None:
-        """Become the coordinator, if this process has the address."""
-        if not listening:
-            return None
-        made = Coordinator(listening, where, terms, alone)
-        made.start()
-        return made
-
     # the door is on this host
     own = next((each for each in places if each.is_here), place)
-    coordinator = coordinate(door, own)
+    coordinator = _coordinate(door, own, terms, alone)
     while time.monotonic() < deadline:
         here = places[at]
         if coordinator is not None and not coordinator.is_alive():  # it told others, and not me
-            coordinator = coordinate(coordinator.door(), own)
+            coordinator = _coordinate(coordinator.door(), own, terms, alone)
         end = here.reach()
         if end is None and here.is_here:
-            coordinator = coordinate(here.listen(), here) or coordinator
+            coordinator = _coordinate(here.listen(), here, terms, alone) or coordinator
             end = here.reach()
         decision = None
         if end is not None:
@@ -81,6 +73,17 @@ def gather(
             at = (at + 1) % len(places)
         time.sleep(_PAUSE)
     raise MeetingFailed(f"elastic: {reason or _not_reached(place, me, terms)}")
+
+
+def _coordinate(
+    listening: list[socket.socket], here: Place, terms: Terms, alone: float
+) -> Coordinator | None:
+    """Become the coordinator, if this process has the address."""
+    if not listening:
+        return None
+    made = Coordinator(listening, here, terms, alone)
+    made.start()
+    return made
 
 
 def _places(place: Place, me: Member) -> list[Place]:

@@ -9,7 +9,6 @@ import time
 
 __all__ = ["HostWatch"]
 
-_PORT = 9  # any will do: a host that is there refuses, or takes, the connection
 _CONNECTING = 1.0  # seconds
 _PAUSE = 0.2  # seconds between attempts
 _SILENCE = 5.0  # seconds without an answer
@@ -17,9 +16,14 @@ _ANSWERS = (0, errno.ECONNREFUSED)
 
 
 class HostWatch:
-    """Asks hosts again and again, each in a thread of its own, from the first question on."""
+    """Asks hosts again and again, each in a thread of its own, from the first question on.
 
-    def __init__(self) -> None:
+    Args:
+        port: which no host hides; one that is there refuses, or takes, the connection.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._port = port
         self._answered: dict[str, float] = {}  # when a host answered, or was first asked
         self._ends = threading.Event()
 
@@ -37,7 +41,7 @@ class HostWatch:
         while not self._ends.wait(_PAUSE):
             with socket.socket(family, socket.SOCK_STREAM) as probe:
                 probe.settimeout(_CONNECTING)
-                if probe.connect_ex((address, _PORT)) in _ANSWERS:
+                if probe.connect_ex((address, self._port)) in _ANSWERS:
                     self._answered[address] = time.monotonic()
 
     def close(self) -> None:

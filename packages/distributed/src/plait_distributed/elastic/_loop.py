@@ -51,7 +51,7 @@ def run(function: Callable[..., Any]) -> Callable[..., Any]:
                     state.take_over()
                     result = function(state, *args, **kwargs)
                     state.finish()
-                    current_session("run").close_door()
+                    current_session("run").end()
                     return result
                 except (NewRanks, DistBackendError) as error:
                     if not _is_loss(error):

@@ -18,10 +18,11 @@ class Member:
     place: the launcher's RANK, which a rank that is started again keeps.
     process: host, pid and start time, as `describe_self` has them.
     address: host and port where ranks can meet at it, if they are on several hosts.
-    generation: the number of its last group; -1: it comes for the first time.
-    tried: the highest number under which it tried to meet.
-    group: the members of its last group, by rank: place, process, and the address of its host, ''
-        on one host.
+    generation: the number of the last group that it was told, or the process before it in its
+        place; -1: none that is known.
+    group: the members of that group, by rank: place, process, and the address of its host, '' on
+        one host.
+    is_new: whether the process itself has been in no group.
     lost: processes that it knows as lost.
     snapshots: generation and commit of each state that it has in memory.
     shards: generation, commit, rank and number of ranks of each shard that it has in memory.
@@ -32,8 +33,8 @@ class Member:
     process: str
     address: tuple[str, int] | None = None
     generation: int = -1
-    tried: int = -1
     group: list[tuple[int, str, str]] = dataclasses.field(default_factory=list)
+    is_new: bool = True
     lost: list[str] = dataclasses.field(default_factory=list)
     snapshots: list[tuple[int, int]] = dataclasses.field(default_factory=list)
     shards: list[tuple[int, int, int, int]] = dataclasses.field(default_factory=list)

@@ -45,10 +45,11 @@ class Place:
 
     Attributes:
         is_here: whether it is on this host.
+        job: as given.
     """
 
     def __init__(self, job: str, secret: str, address: tuple[str, int] | None = None) -> None:
-        self._job, self._secret, self._address = job, secret, address
+        self.job, self._secret, self._address = job, secret, address
         self._name = f"\0plait-elastic/{os.getuid()}/{job}"
         self.is_here = address is None or is_here(address[0])
 
@@ -58,7 +59,11 @@ class Place:
     def on(self, host: str) -> Place:
         """Return the place that has this one's part if it is on another host of the job."""
         assert self._address is not None
-        return Place(self._job, self._secret, (host, self._address[1]))
+        return Place(self.job, self._secret, (host, self._address[1]))
+
+    def port(self) -> int:
+        """Return the number of its port; 0 if the job has one host."""
+        return 0 if self._address is None else self._address[1]
 
     def host(self) -> str:
         """Return the address of its host; '' if the job has one host."""

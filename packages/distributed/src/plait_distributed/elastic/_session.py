@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import os
 import secrets
 import socket
+import time
 from typing import Any
 
 from plait_distributed import _world
 from plait_distributed._authentication import job_secret
 from plait_distributed._backends import general_provider, provider_of
-from plait_distributed._errors import DistBackendError, RankLost
+from plait_distributed._errors import DistBackendError, DistError, RankLost
 from plait_distributed._meeting import Meeting, find_meeting
 from plait_distributed._peers import Peer, describe_self, process_state
 from plait_distributed._process_group import ProcessGroup
@@ -21,11 +23,13 @@ from plait_distributed.elastic._coordinator import Terms
 from plait_distributed.elastic._gathering import gather
 from plait_distributed.elastic._members import Member
 from plait_distributed.elastic._place import Place, readable
+from plait_distributed.elastic._record import Record
 
 __all__ = ["Session", "current_session", "init_process_group", "size_at_first"]
 
 _TIMEOUT = 300.0  # seconds
 _PATIENCE = 30.0  # seconds for a rank that the launcher starts again
+_FOLLOWING = 0.3  # seconds
 _ATTEMPTS = 3  # of the same processes to open their group
 _OPENING = 10.0  # seconds in which ranks that have just been told open their group
 
@@ -51,16 +55,34 @@ class Session:
         self._backend = backend
         self._provider = provider
         self._door: list[socket.socket] = []
-        self._me = Member(meeting.rank, describe_self())
+        self._record = Record(place.job, meeting.rank)
+        generation, group = self._record.read()
+        self._me = Member(meeting.rank, describe_self(), generation=generation, group=group)
 
     def note_loss(self, error: BaseException) -> None:
-        """Remember which processes an error names."""
-        ranks = error.ranks if isinstance(error, RankLost) else ()
+        """Remember which processes an error names, and which are lost with them on other hosts."""
+        if not isinstance(error, RankLost):
+            return
+        ranks = set(error.ranks)
+        if any(host for _, _, host in self._me.group):
+            # a group breaks when the first is lost; the others of a host follow at once
+            time.sleep(_FOLLOWING)
+            with contextlib.suppress(DistError):
+                group = _world.default_group("run")
+                try:
+                    group.start(group.begin_call("elastic loss", "", ()), "barrier")
+                except RankLost as later:
+                    ranks.update(later.ranks)
         self._me.lost += [self.members[r].process for r in ranks if r < len(self.members)]
 
     def is_someone_waiting(self) -> bool:
         """Return whether ranks wait at the door, if this rank has it."""
         return bool(self._door and readable(self._door, 0))
+
+    def end(self) -> None:
+        """Remember nothing: all have come to the end of the training."""
+        self.close_door()
+        self._record.remove()
 
     def close_door(self) -> None:
         """Let nobody in any more."""
@@ -85,7 +107,13 @@ class Session:
             me.lost += [text for _, text, _ in me.group if _stands_still(Peer.of(text))]
             door, self._door = self._door, []
             decision, self._door = gather(self._place, me, self.terms, door)
-            me.tried = decision.generation
+            # from now on others may go on in this group, whether this process can open it or not
+            me.generation, me.is_new = decision.generation, False
+            me.group = [
+                (each.place, each.process, each.address[0] if each.address else "")
+                for each in decision.members
+            ]
+            self._record.write(me.generation, me.group)
             processes = [each.process for each in decision.members]
             rank = processes.index(me.process)
             here = dataclasses.replace(
@@ -109,12 +137,8 @@ class Session:
                 if failed.count(processes) >= _ATTEMPTS:
                     raise
                 continue
-            self.generation = me.generation = decision.generation
+            self.generation = decision.generation
             self.members = decision.members
-            me.group = [
-                (each.place, each.process, each.address[0] if each.address else "")
-                for each in decision.members
-            ]
             me.lost = []
             return group
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from plait_abi.components import require
 from plait_distributed._arguments import core
-from plait_distributed._collectives import broadcast
+from plait_distributed._gathers import broadcast
 from plait_distributed._process_group import ProcessGroup
 from plait_distributed._world import default_group, get_rank
 from plait_distributed.checkpoint.state_dict import (

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from plait_abi.components import require
-from plait_distributed import _collectives as plain
+from plait_distributed import _all_to_all, _gathers, _reductions
 from plait_distributed._arguments import core
 from plait_distributed._process_group import ProcessGroup
 from plait_distributed._reduce_op import ReduceOp
@@ -50,7 +50,7 @@ class _AllReduce(_Function):  # type: ignore[misc]
     def forward(ctx: Any, mine: ProcessGroup, op: ReduceOp, tensor: Any) -> Any:
         ctx.mine, ctx.op = mine, op
         result = tensor.clone(memory_format=core().contiguous_format)
-        plain.all_reduce(result, op, mine)
+        _reductions.all_reduce(result, op, mine)
         return result
 
     @staticmethod
@@ -83,7 +83,7 @@ class _Broadcast(_Function):  # type: ignore[misc]
     def forward(ctx: Any, mine: ProcessGroup, src: int, tensor: Any) -> Any:
         ctx.mine, ctx.src = mine, src
         result = tensor.clone(memory_format=core().contiguous_format)
-        plain.broadcast(result, src, mine)
+        _gathers.broadcast(result, src, mine)
         return result
 
     @staticmethod
@@ -110,7 +110,7 @@ class _Reduce(_Function):  # type: ignore[misc]
     def forward(ctx: Any, mine: ProcessGroup, dst: int, op: ReduceOp, tensor: Any) -> Any:
         ctx.mine, ctx.dst, ctx.op = mine, dst, op
         result = tensor.clone(memory_format=core().contiguous_format)
-        plain.reduce(result, dst, op, mine)
+        _reductions.reduce(result, dst, op, mine)
         if mine.ranks[mine.rank()] != dst:
             result.zero_()
         return result
@@ -146,7 +146,7 @@ class _AllGather(_Function):  # type: ignore[misc]
     def forward(ctx: Any, mine: ProcessGroup, tensor: Any) -> Any:
         ctx.mine = mine
         results = [core().empty(tensor.shape, dtype=tensor.dtype) for _ in range(mine.size())]
-        plain.all_gather(results, tensor, mine)
+        _gathers.all_gather(results, tensor, mine)
         return tuple(results)
 
     @staticmethod
@@ -175,7 +175,7 @@ class _ReduceScatter(_Function):  # type: ignore[misc]
         ctx.mine, ctx.op = mine, op
         first = tensors[mine.rank()]
         result = core().empty(first.shape, dtype=first.dtype)
-        plain.reduce_scatter(result, list(tensors), op, mine)
+        _reductions.reduce_scatter(result, list(tensors), op, mine)
         return result
 
     @staticmethod
@@ -218,7 +218,7 @@ class _AllToAll(_Function):  # type: ignore[misc]
         ctx.mine = mine
         ctx.shapes = [tuple(tensor.shape) for tensor in tensors]
         results = [core().empty(shape, dtype=tensors[0].dtype) for shape in shapes]
-        plain.all_to_all(results, list(tensors), mine)
+        _all_to_all.all_to_all(results, list(tensors), mine)
         return tuple(results)
 
     @staticmethod
@@ -296,7 +296,7 @@ class _Gather(_Function):  # type: ignore[misc]
         here = mine.ranks[mine.rank()] == dst
         new = core()
         results = [new.zeros(tensor.shape, dtype=tensor.dtype) for _ in range(mine.size())]
-        plain.gather(tensor, results if here else None, dst, mine)
+        _gathers.gather(tensor, results if here else None, dst, mine)
         return tuple(results)
 
     @staticmethod
@@ -310,7 +310,7 @@ class _Scatter(_Function):  # type: ignore[misc]
         ctx.mine, ctx.src = mine, src
         here = mine.ranks[mine.rank()] == src
         result = core().empty(tensors[0].shape, dtype=tensors[0].dtype)
-        plain.scatter(result, list(tensors) if here else None, src, mine)
+        _gathers.scatter(result, list(tensors) if here else None, src, mine)
         return result
 
     @staticmethod

@@ -9,7 +9,7 @@ from typing import Any
 
 from plait_abi.components import require
 from plait_distributed._arguments import core
-from plait_distributed._collectives import broadcast
+from plait_distributed._gathers import broadcast
 from plait_distributed._reduce_op import ReduceOp
 from plait_distributed.device_mesh import DeviceMesh, current_mesh
 from plait_distributed.tensor import _transfers

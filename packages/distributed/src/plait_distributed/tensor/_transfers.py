@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from plait_abi.components import require
-from plait_distributed import _collectives as plain
+from plait_distributed import _gathers, _reductions
 from plait_distributed._arguments import core
 from plait_distributed._process_group import ProcessGroup
 from plait_distributed._reduce_op import ReduceOp
@@ -34,7 +34,7 @@ def _gather(tensor: Any, dim: int, length: int, group: ProcessGroup) -> Any:
     chunk = -(-length // group.size())
     mine = _padded(tensor, dim, chunk)
     parts = [core().empty(mine.shape, dtype=mine.dtype) for _ in range(group.size())]
-    plain.all_gather(parts, mine, group)
+    _gathers.all_gather(parts, mine, group)
     return core().cat(parts, dim).narrow(dim, 0, length)
 
 
@@ -49,13 +49,13 @@ def _scatter_sum(tensor: Any, dim: int, op: ReduceOp, group: ProcessGroup) -> An
     parts = _padded(tensor, dim, chunk * n).split(chunk, dim) if chunk else [tensor] * n
     parts = [part.contiguous() for part in parts]
     mine = core().empty(parts[0].shape, dtype=tensor.dtype)
-    plain.reduce_scatter(mine, parts, op, group)
+    _reductions.reduce_scatter(mine, parts, op, group)
     return mine.narrow(dim, 0, shard_bounds(length, n, group.rank())[1])
 
 
 def _sum(tensor: Any, op: ReduceOp, group: ProcessGroup) -> Any:
     result = tensor.clone(memory_format=core().contiguous_format)
-    plain.all_reduce(result, op, group)
+    _reductions.all_reduce(result, op, group)
     return result
 
 

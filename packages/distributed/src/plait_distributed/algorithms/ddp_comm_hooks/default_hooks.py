@@ -7,8 +7,8 @@ from typing import Any
 
 from plait_distributed._arguments import core
 from plait_distributed._buckets import GradBucket
-from plait_distributed._collectives import all_reduce
 from plait_distributed._futures import Future
+from plait_distributed._reductions import all_reduce
 from plait_distributed._world import default_group
 
 __all__ = [

