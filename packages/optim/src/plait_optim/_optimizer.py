@@ -80,6 +80,8 @@ class Optimizer:
     _grad_norm: Any = None
     _stepping = False
 
+    _group_tensors_by_device_and_dtype = staticmethod(group_tensors)
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "step" in cls.__dict__:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from typing import Any, NoReturn
 from urllib.parse import urlparse
+
+from plait_abi.imports import import_module
 
 __all__ = [
     "HASH_REGEX",
@@ -17,8 +20,48 @@ __all__ = [
     "load",
     "load_state_dict_from_url",
     "set_dir",
+    "tqdm",
     "urlparse",
 ]
+
+
+class _Bar:
+    """Stands for a progress bar where the package tqdm is not installed: it shows nothing."""
+
+    def __init__(self, iterable: Any = None, *args: Any, **kwargs: Any) -> None:
+        self.iterable = iterable
+        self.total, self.n = kwargs.get("total"), kwargs.get("initial", 0)
+
+    def __iter__(self) -> Iterator[Any]:
+        for each in self.iterable:
+            yield each
+            self.n += 1
+
+    def update(self, n: float = 1) -> None:
+        """Count further steps."""
+        self.n += n
+
+    def set_description(self, *args: Any, **kwargs: Any) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+def __getattr__(name: str) -> Any:
+    if name == "tqdm":
+        try:
+            return import_module("tqdm.auto").tqdm
+        except ImportError:
+            return _Bar
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 # the beginning of a checksum in a file's name: resnet18-5c106cde.pth
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")

@@ -26,6 +26,7 @@ from plait_distributed.fsdp._settings import (
     ShardingStrategy,
     StateDictConfig,
     StateDictSettings,
+    OptimStateKeyType,
     StateDictType,
 )
 from plait_distributed.fsdp._wrapper import FullyShardedDataParallel
@@ -48,6 +49,7 @@ __all__ = [
     "ShardingStrategy",
     "StateDictConfig",
     "StateDictSettings",
+    "OptimStateKeyType",
     "StateDictType",
     "UnshardHandle",
     "fully_shard",
