@@ -20,7 +20,6 @@ __all__ = [
     "load",
     "load_state_dict_from_url",
     "set_dir",
-    "tqdm",
     "urlparse",
 ]
 

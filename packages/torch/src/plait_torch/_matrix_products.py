@@ -19,7 +19,7 @@ def _int_mm(self: Any, mat2: Any, *, out: Any = None) -> Any:
         >>> import plait
         >>> from plait_torch._matrix_products import _int_mm
         >>> _int_mm(plait.full((1, 3), 100, dtype=plait.int8), plait.eye(3, dtype=plait.int8) * 100)
-        tensor([[10000, 10000, 10000]], dtype=plait.int32)
+        tensor([[10000, 10000, 10000]], dtype=int32)
     """
     if self.dtype not in (plait.int8, plait.uint8) or mat2.dtype != plait.int8:
         raise RuntimeError(

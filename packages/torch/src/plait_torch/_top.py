@@ -78,7 +78,7 @@ class ByteStorage(plait.UntypedStorage):
             >>> from plait_torch._tensor_types import ByteTensor
             >>> from plait_torch._top import ByteStorage
             >>> ByteTensor(ByteStorage._from_buffer(b"ab"))
-            tensor([97, 98], dtype=plait.uint8)
+            tensor([97, 98], dtype=uint8)
         """
         return plait.tensor(list(bytes(buffer)), dtype=plait.uint8).untyped_storage()
 

@@ -21,12 +21,12 @@ from plait_distributed.fsdp._settings import (
     LocalStateDictConfig,
     MixedPrecision,
     OptimStateDictConfig,
+    OptimStateKeyType,
     ShardedOptimStateDictConfig,
     ShardedStateDictConfig,
     ShardingStrategy,
     StateDictConfig,
     StateDictSettings,
-    OptimStateKeyType,
     StateDictType,
 )
 from plait_distributed.fsdp._wrapper import FullyShardedDataParallel
