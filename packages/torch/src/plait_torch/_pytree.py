@@ -716,7 +716,7 @@ def _decoded(entry: dict[str, Any], kinds: dict[str, Any]) -> TreeSpec:
     kind, context = kinds[entry["type"]], entry["context"]
     if kind is defaultdict:
         parts = (context["default_factory_module"], context["default_factory_name"])
-        context = [_decoded_class(*parts), context["dict_context"]]
+        context = (_decoded_class(*parts), context["dict_context"])
     else:
         context = json.loads(context)
         if kind is namedtuple:

@@ -56,7 +56,7 @@ def _str_intern(inp: Any, *, tensor_contents: str | None = None) -> str:
         >>> import plait
         >>> from plait_torch._tensor_str import _str_intern
         >>> _str_intern(plait.ones(2, dtype=plait.float64), tensor_contents="...")
-        'tensor(..., dtype=plait.float64)'
+        'tensor(..., dtype=float64)'
     """
     if tensor_contents is None:
         return repr(inp)
@@ -66,7 +66,7 @@ def _str_intern(inp: Any, *, tensor_contents: str | None = None) -> str:
     if inp.device.type != plait.get_default_device().type:
         suffixes.append(f"device='{inp.device}'")
     if inp.dtype not in (plait.get_default_dtype(), plait.int64, plait.bool):
-        suffixes.append(f"dtype={inp.dtype}")
+        suffixes.append(f"dtype={inp.dtype.name}")
     if inp.grad_fn is not None:
         suffixes.append(f"grad_fn=<{type(inp.grad_fn).__name__}>")
     elif inp.requires_grad:
