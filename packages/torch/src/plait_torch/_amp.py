@@ -10,8 +10,6 @@ from enum import Enum
 from types import ModuleType, TracebackType
 from typing import Any, TypeVar
 
-import numpy as np
-
 import plait
 from plait_abi import _binding
 
@@ -166,10 +164,12 @@ def _cast(value: Any, device_type: str, dtype: Any) -> Any:
             _cast(key, device_type, dtype): _cast(each, device_type, dtype)
             for key, each in value.items()
         }
-    if isinstance(value, (str, bytes, np.ndarray)) or not isinstance(value, Iterable):
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        return value
+    if hasattr(value, "__array_interface__"):
         return value
     parts = (_cast(each, device_type, dtype) for each in value)
-    return type(value)(parts) if isinstance(value, (list, tuple)) else parts  # type: ignore[call-arg]
+    return type(value)(parts) if isinstance(value, (list, tuple)) else parts
 
 
 def _cast_of_cuda(value: Any, dtype: Any) -> Any:

@@ -135,7 +135,7 @@ class BlockMask:
                 "BlockMask.from_kv_blocks: `full_kv_num_blocks` and `full_kv_indices` must be "
                 "both given or both None"
             )
-        block = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else tuple(BLOCK_SIZE)
+        block = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
         rows, columns = kv_indices.shape[-2:]
         lengths = seq_lengths or (rows * block[0], columns * block[1])
         mask = _of_blocks(kv_num_blocks, kv_indices, block, lengths)

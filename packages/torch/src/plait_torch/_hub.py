@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 from collections.abc import Iterator
 from typing import Any, NoReturn
 from urllib.parse import urlparse
-
-from plait_abi.imports import import_module
 
 __all__ = [
     "HASH_REGEX",
@@ -56,7 +55,7 @@ class _Bar:
 def __getattr__(name: str) -> Any:
     if name == "tqdm":
         try:
-            return import_module("tqdm.auto").tqdm
+            return importlib.import_module("tqdm.auto").tqdm
         except ImportError:
             return _Bar
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -62,15 +62,7 @@ def _str_intern(inp: Any, *, tensor_contents: str | None = None) -> str:
         return repr(inp)
     plain = type(inp) in (plait.Tensor, plait.nn.Parameter)
     prefix = "tensor(" if plain else f"{type(inp).__name__}("
-    suffixes = []
-    if inp.device.type != plait.get_default_device().type:
-        suffixes.append(f"device='{inp.device}'")
-    if inp.dtype not in (plait.get_default_dtype(), plait.int64, plait.bool):
-        suffixes.append(f"dtype={inp.dtype.name}")
-    if inp.grad_fn is not None:
-        suffixes.append(f"grad_fn=<{type(inp.grad_fn).__name__}>")
-    elif inp.requires_grad:
-        suffixes.append("requires_grad=True")
+    suffixes = import_module("plait_core._repr").notes_of(inp)
     return _add_suffixes(prefix + tensor_contents, suffixes, len(prefix), False)
 
 
