@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 from collections.abc import Iterator
@@ -19,12 +18,21 @@ __all__ = [
     "load",
     "load_state_dict_from_url",
     "set_dir",
+    "tqdm",
     "urlparse",
 ]
 
 
-class _Bar:
-    """Stands for a progress bar where the package tqdm is not installed: it shows nothing."""
+class tqdm:  # noqa: N801 - the name of PyTorch and of the package tqdm
+    """A progress bar that counts and shows nothing, as PyTorch's does without the package tqdm.
+
+    Example:
+        >>> from plait_torch._hub import tqdm
+        >>> with tqdm(total=3) as bar:
+        ...     bar.update(2)
+        >>> bar.n, bar.total, list(tqdm("ab"))
+        (2, 3, ['a', 'b'])
+    """
 
     def __init__(self, iterable: Any = None, *args: Any, **kwargs: Any) -> None:
         self.iterable = iterable
@@ -42,23 +50,17 @@ class _Bar:
     def set_description(self, *args: Any, **kwargs: Any) -> None:
         """Do nothing."""
 
+    def set_postfix(self, *args: Any, **kwargs: Any) -> None:
+        """Do nothing."""
+
     def close(self) -> None:
         """Do nothing."""
 
-    def __enter__(self) -> _Bar:
+    def __enter__(self) -> tqdm:
         return self
 
     def __exit__(self, *error: object) -> None:
         pass
-
-
-def __getattr__(name: str) -> Any:
-    if name == "tqdm":
-        try:
-            return importlib.import_module("tqdm.auto").tqdm
-        except ImportError:
-            return _Bar
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 # the beginning of a checksum in a file's name: resnet18-5c106cde.pth

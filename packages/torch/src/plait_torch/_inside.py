@@ -96,7 +96,7 @@ _jit_set_profiling_executor = _compiler_setting("_jit_set_profiling_executor")
 _jit_set_profiling_mode = _compiler_setting("_jit_set_profiling_mode")
 _jit_set_texpr_fuser_enabled = _compiler_setting("_jit_set_texpr_fuser_enabled")
 _jit_set_nvfuser_guard_mode = _compiler_setting("_jit_set_nvfuser_guard_mode")
-_can_fuse = {"cpu": False, "gpu": True}  # PyTorch's values at the start
+_can_fuse = {"cpu": False, "gpu": False}
 
 
 def _fusion(device: str) -> tuple[Any, Any]:

@@ -725,7 +725,8 @@ def _decoded(entry: dict[str, Any], kinds: dict[str, Any]) -> TreeSpec:
 
 
 def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
-    """Return a structure as JSON, in PyTorch's format.
+    """Return a structure as JSON, in PyTorch's format. Named tuples, which PyTorch writes only if
+    they are registered, are written with the name of their class.
 
     Raises:
         ValueError: for another protocol than 1.
