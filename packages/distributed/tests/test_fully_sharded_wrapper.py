@@ -13,7 +13,12 @@ import plait_nn as nn
 import plait_optim as optim
 from plait_distributed.checkpoint import get_model_state_dict
 from plait_distributed.device_mesh import init_device_mesh
-from plait_distributed.fsdp import FullStateDictConfig, MixedPrecision, ShardingStrategy
+from plait_distributed.fsdp import (
+    FullStateDictConfig,
+    MixedPrecision,
+    OptimStateKeyType,
+    ShardingStrategy,
+)
 from plait_distributed.fsdp import FullyShardedDataParallel as FSDP  # noqa: N817
 from plait_distributed.fsdp import StateDictType as Kind
 from plait_distributed.fsdp.wrap import ModuleWrapPolicy, size_based_auto_wrap_policy
@@ -102,6 +107,17 @@ def test_states(ranks: Any) -> None:
         others.load_state_dict(FSDP.optim_state_dict_to_load(model, others, state))
         again = FSDP.optim_state_dict(model, others)["state"]
         assert (again["2.bias"]["exp_avg"] == state["state"]["2.bias"]["exp_avg"]).all()
+        by_number = FSDP.rekey_optim_state_dict(state, OptimStateKeyType.PARAM_ID, model)
+        names = list(whole)
+        assert sorted(by_number["state"]) == list(range(len(names)))
+        assert by_number["param_groups"][0]["params"] == list(range(len(names)))
+        for i, name in enumerate(names):
+            assert by_number["state"][i] is state["state"][name]
+        named = FSDP.rekey_optim_state_dict(
+            by_number, OptimStateKeyType.PARAM_NAME, model, optim=optimizer
+        )
+        assert set(named["state"]) == set(names)
+        assert named["param_groups"][0]["params"] == sorted(names)
         with FSDP.summon_full_params(model), pa.no_grad():
             assert model.module[0].weight.shape == (7, 5)
             assert not isinstance(model.module[0].weight, DTensor)

@@ -151,3 +151,10 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     if level is not None and level != _autograd.level():
         return UnpackedDualTensor(_autograd.unpack_dual(tensor)[0], None)
     return UnpackedDualTensor(*_autograd.unpack_dual(tensor))
+
+
+def __getattr__(name: str) -> Any:
+    # PyTorch's name, which libraries read: -1 outside a level
+    if name == "_current_level":
+        return _autograd.level() - 1
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

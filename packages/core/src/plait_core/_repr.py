@@ -136,7 +136,7 @@ def text_of(self: Tensor) -> str:
     """
     name = "tensor" if type(self) is Tensor else type(self).__name__
     start = f"{name}("
-    notes = _notes(self)
+    notes = notes_of(self)
     body = "..." if self.device.type == "meta" else text_of_elements(self.data, len(start))
     text = start + body
     for note in notes:
@@ -146,7 +146,7 @@ def text_of(self: Tensor) -> str:
     return text + ")"
 
 
-def _notes(self: Tensor) -> list[str]:
+def notes_of(self: Tensor) -> list[str]:
     notes = []
     if self.device.type != "cpu":
         notes.append(f"device='{self.device}'")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from plait_optim._arrays import sort_of, type_name
@@ -11,6 +11,7 @@ from plait_optim._arrays import sort_of, type_name
 __all__ = [
     "ParamGroup",
     "complete",
+    "group_tensors",
     "required",
     "split",
 ]
@@ -108,3 +109,29 @@ def _check_distinct(group: ParamGroup, others: list[ParamGroup]) -> None:
             )
         if not mine.isdisjoint(map(id, other["params"])):
             raise ValueError("some parameters appear in more than one parameter group")
+
+
+def group_tensors(
+    tensorlistlist: Sequence[Sequence[Any]], with_indices: bool = False
+) -> dict[tuple[Any, Any], tuple[list[list[Any]], list[int]]]:
+    """Return the columns of lists of tensors, by the device and the dtype of the first list.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_optim._groups import group_tensors
+        >>> a, b = pc.ones(1), pc.ones(1).double()
+        >>> groups = group_tensors([[a, b, a], [b, b, b]], with_indices=True)
+        >>> [(key[1], indices) for key, (lists, indices) in groups.items()]
+        [(plait.float32, [0, 2]), (plait.float64, [1])]
+    """
+    groups: dict[tuple[Any, Any], tuple[list[list[Any]], list[int]]] = {}
+    for index, first in enumerate(tensorlistlist[0]):
+        lists, indices = groups.setdefault(
+            (first.device, first.dtype), ([[] for _ in tensorlistlist], [])
+        )
+        for column, values in zip(lists, tensorlistlist, strict=True):
+            if len(values):  # the list of an unused state may be empty
+                column.append(values[index])
+        if with_indices:
+            indices.append(index)
+    return groups

@@ -12,7 +12,7 @@ from plait_optim import _groups, _sparse
 from plait_optim._arrays import exposed, load_into, mark_written, number, sort_of, type_name
 from plait_optim._component import grad_mode
 from plait_optim._devices import by_device, norm_of, number_on
-from plait_optim._groups import ParamGroup
+from plait_optim._groups import ParamGroup, group_tensors
 from plait_optim._hooks import Hooks, RemovableHandle, hooked
 from plait_optim._options import not_negative
 from plait_optim._state import State
@@ -79,6 +79,8 @@ class Optimizer:
 
     _grad_norm: Any = None
     _stepping = False
+
+    _group_tensors_by_device_and_dtype = staticmethod(group_tensors)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -46,6 +46,7 @@ class ProfilerActivity(enum.Enum):
     CUDA = 2
     XPU = 1
     MTIA = 3
+    HPU = 6
     PrivateUse1 = 9
 
 

@@ -118,7 +118,7 @@ _none, _zero, _nothing = _returning(False), _returning(0), _returning(None)
 
 # the functions of modules whose device is not available, by what they do
 _YES_OR_NO = ("is_available", "is_initialized", "is_bf16_supported", "is_tf32_supported",
-              "_is_in_bad_fork", "_is_compiled")  # fmt: skip
+              "_is_in_bad_fork", "_is_compiled", "is_current_stream_capturing")  # fmt: skip
 _COUNTS = ("device_count", "memory_allocated", "max_memory_allocated", "memory_reserved",
            "max_memory_reserved", "current_allocated_memory",
            "driver_allocated_memory")  # fmt: skip
@@ -145,6 +145,25 @@ def _module(name: str, **names: Any) -> ModuleType:
     return module
 
 
+class _NoDevice:
+    """A context in which a device of Intel is the current one. Entering it raises, except for a
+    negative number or None, which change nothing.
+    """
+
+    def __init__(self, device: Any) -> None:
+        self.idx = -1 if device is None else _number(device)
+
+    def __enter__(self) -> None:
+        if self.idx >= 0:
+            raise RuntimeError(
+                "torch.xpu.device: there is no component for xpu; ask torch.xpu.is_available() "
+                "first"
+            )
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
 def _absent(kind: str, **names: Any) -> ModuleType:
     """Return the module of a type of device that is not available: questions have answers, orders
     raise.
@@ -164,7 +183,7 @@ def _absent(kind: str, **names: Any) -> ModuleType:
 
 
 mps = _absent("mps")
-xpu = _absent("xpu", stream=_returning(nullcontext))
+xpu = _absent("xpu", device=_NoDevice, stream=_returning(nullcontext))
 mtia = _absent("mtia", stream=_returning(nullcontext))
 cpu = _module(
     "cpu",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from types import ModuleType, TracebackType
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ from plait_abi import _binding
 
 __all__ = [
     "OptState",
+    "_cast",
     "GradScaler",
     "autocast",
     "custom_bwd",
@@ -142,6 +143,37 @@ def is_autocast_available(device_type: str) -> bool:
 def get_autocast_dtype(device_type: str) -> Any:
     """Return the dtype that PyTorch casts to by default."""
     return plait.bfloat16 if device_type in ("cpu", "xpu") else plait.float16
+
+
+def _cast(value: Any, device_type: str, dtype: Any) -> Any:
+    """Return floating-point tensors of a kind of device in another dtype, also within containers;
+    float64 and other values remain.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._amp import _cast
+        >>> cast = _cast([plait.ones(1), plait.ones(1).double(), "a"], "cpu", plait.bfloat16)
+        >>> cast[0].dtype, cast[1].dtype, cast[2]
+        (plait.bfloat16, plait.float64, 'a')
+    """
+    if isinstance(value, plait.Tensor):
+        chosen = value.dtype.is_floating_point and value.device.type == device_type
+        return value.to(dtype) if chosen and value.dtype != plait.float64 else value
+    if isinstance(value, Mapping):
+        return {
+            _cast(key, device_type, dtype): _cast(each, device_type, dtype)
+            for key, each in value.items()
+        }
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        return value
+    if hasattr(value, "__array_interface__"):
+        return value
+    parts = (_cast(each, device_type, dtype) for each in value)
+    return type(value)(parts) if isinstance(value, (list, tuple)) else parts
+
+
+def _cast_of_cuda(value: Any, dtype: Any) -> Any:
+    return _cast(value, "cuda", dtype)
 
 
 def custom_fwd(
@@ -343,5 +375,6 @@ of_cuda = _module(
     GradScaler=_GradScalerOfCuda,
     custom_fwd=custom_fwd,
     custom_bwd=custom_bwd,
+    _cast=_cast_of_cuda,
 )
 of_cpu = _module("torch.cpu.amp", autocast=_AutocastOfCpu, GradScaler=_GradScalerOfCpu)

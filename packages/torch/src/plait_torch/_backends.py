@@ -7,7 +7,18 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized"]
+__all__ = [
+    "cpu",
+    "cuda",
+    "cudnn",
+    "mkl",
+    "mkldnn",
+    "mps",
+    "nnpack",
+    "openmp",
+    "opt_einsum",
+    "quantized",
+]
 
 
 class Flags(ModuleType):
@@ -52,6 +63,29 @@ def _false() -> bool:
     return False
 
 
+class SDPAParams:
+    """The arguments of `scaled_dot_product_attention`, about which backends are asked."""
+
+    def __init__(
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        attn_mask: Any,
+        dropout: float,
+        is_causal: bool,
+        enable_gqa: bool,
+    ) -> None:
+        self.query, self.key, self.value = query, key, value
+        self.attn_mask, self.dropout = attn_mask, dropout
+        self.is_causal, self.enable_gqa = is_causal, enable_gqa
+
+
+def _cannot_use(params: SDPAParams, debug: bool = False) -> bool:
+    """Return False: there is no CUDA device."""
+    return False
+
+
 @contextmanager
 def _sdp_kernel(*args: Any, **kwargs: Any) -> Iterator[None]:
     yield
@@ -87,10 +121,21 @@ cuda = Flags(
     mem_efficient_sdp_enabled=_false,
     cudnn_sdp_enabled=_false,
     sdp_kernel=_sdp_kernel,
+    SDPAParams=SDPAParams,
+    can_use_cudnn_attention=_cannot_use,
+    can_use_efficient_attention=_cannot_use,
+    can_use_flash_attention=_cannot_use,
+    is_flash_attention_available=_false,
 )
 mkl = Flags("mkl")
 mkldnn = Flags("mkldnn", enabled=False, deterministic=False, allow_tf32=True)
-mps = Flags("mps", is_built=_false, is_macos13_or_newer=lambda minor=0: False)
+mps = Flags(
+    "mps",
+    is_built=_false,
+    is_macos13_or_newer=lambda minor=0: False,
+    is_macos_or_newer=lambda major, minor: False,
+)
+nnpack = Flags("nnpack", set_flags=lambda enabled: (True,))
 openmp = Flags("openmp")
 opt_einsum = Flags("opt_einsum", enabled=False, strategy=None, get_opt_einsum=_no_version)
 quantized = Flags("quantized", engine="none", supported_engines=["none"])

@@ -10,6 +10,7 @@ import plait
 import plait.autograd
 
 __all__ = [
+    "CheckpointFunction",
     "CheckpointPolicy",
     "check_backward_validity",
     "checkpoint",
@@ -54,6 +55,26 @@ def checkpoint(function: Any, *args: Any, **options: Any) -> Any:
         tensor([2.7183, 2.7183])
     """
     return plait.autograd.checkpoint(function, *args, **_settled(options))
+
+
+class CheckpointFunction:
+    """The function behind PyTorch's reentrant `checkpoint`, which programs call by ``apply``.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._checkpoint import CheckpointFunction
+        >>> x = plait.ones(2, requires_grad=True)
+        >>> CheckpointFunction.apply(lambda x: (3 * x).sum(), True, x).backward()
+        >>> x.grad
+        tensor([3., 3.])
+    """
+
+    @staticmethod
+    def apply(run_function: Any, preserve_rng_state: bool, *args: Any) -> Any:
+        """Return ``run_function(*args)``, which is called again in the backward pass."""
+        return checkpoint(
+            run_function, *args, use_reentrant=True, preserve_rng_state=preserve_rng_state
+        )
 
 
 def checkpoint_sequential(functions: Any, segments: int, input: Any, **options: Any) -> Any:

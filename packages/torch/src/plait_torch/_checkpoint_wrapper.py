@@ -10,14 +10,17 @@ from functools import partial
 from typing import Any
 
 import plait
+from plait.autograd.graph import save_on_cpu
 from plait_torch._checkpoint import checkpoint
 
 __all__ = [
     "ActivationWrapper",
     "CheckpointImpl",
     "CheckpointWrapper",
+    "OffloadWrapper",
     "apply_activation_checkpointing",
     "checkpoint_wrapper",
+    "offload_wrapper",
 ]
 
 _INNER = "_checkpoint_wrapped_module"
@@ -116,6 +119,29 @@ def checkpoint_wrapper(
         (['weight', 'bias'], 2)
     """
     return CheckpointWrapper(module, checkpoint_impl, checkpoint_fn, **checkpoint_fn_kwargs)
+
+
+class OffloadWrapper(ActivationWrapper):
+    """A module that is called within `save_on_cpu`; see `offload_wrapper`."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the module; what its derivatives need is kept in the memory of the host."""
+        with save_on_cpu(pin_memory=True):
+            return self._checkpoint_wrapped_module(*args, **kwargs)
+
+
+def offload_wrapper(module: Any) -> Any:
+    """Return a module that keeps what its derivatives need in the memory of the host.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._checkpoint_wrapper import offload_wrapper
+        >>> layer = offload_wrapper(plait.nn.Linear(2, 1, bias=False))
+        >>> layer(plait.ones(3, 2)).sum().backward()
+        >>> layer.weight.grad
+        tensor([[3., 3.]])
+    """
+    return OffloadWrapper(module)
 
 
 def apply_activation_checkpointing(

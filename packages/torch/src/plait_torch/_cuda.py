@@ -53,6 +53,7 @@ __all__ = [  # noqa: PLE0604 - names of a table
     "memory_stats",
     "memory_summary",
     "reset_max_memory_allocated",
+    "reset_max_memory_cached",
     "reset_peak_memory_stats",
     "seed",
     "seed_all",
@@ -207,6 +208,7 @@ ipc_collect = _answer("ipc_collect", None, _NOTHING)
 is_bf16_supported = _answer("is_bf16_supported", False, "Return False.")
 memory_stats = _answer("memory_stats", dict, "Return {}: nothing is allocated.")
 reset_max_memory_allocated = _answer("reset_max_memory_allocated", None, _NOTHING)
+reset_max_memory_cached = _answer("reset_max_memory_cached", None, _NOTHING)
 reset_peak_memory_stats = _answer("reset_peak_memory_stats", None, _NOTHING)
 seed = _answer("seed", None, _NOTHING)
 seed_all = _answer("seed_all", None, _NOTHING)

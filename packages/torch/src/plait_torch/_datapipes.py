@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import nullcontext
 from itertools import chain, islice
@@ -17,6 +18,7 @@ __all__ = [
     "DataChunk",
     "IterDataPipe",
     "MapDataPipe",
+    "apply_shuffle_settings",
     "argument_validation",
     "combinatorics",
     "functional_datapipe",
@@ -423,3 +425,46 @@ map = SimpleNamespace(
     SequenceWrapper=_SequenceWrapper,
     Zipper=_MapZipper,
 )
+
+
+def _pipes(pipe: Any) -> Iterator[Any]:
+    """Return a pipe and those that it takes its elements from."""
+    seen: set[int] = set()
+    rest = [pipe]
+    while rest:
+        each = rest.pop()
+        if isinstance(each, (list, tuple)):
+            rest += each
+        elif isinstance(each, (IterDataPipe, MapDataPipe)) and id(each) not in seen:
+            seen.add(id(each))
+            rest += vars(each).values()
+            yield each
+
+
+def apply_shuffle_settings(datapipe: Any, shuffle: bool | None = None) -> Any:
+    """Turn the random order of all pipes with `set_shuffle` on or off; return the pipe.
+
+    Args:
+        datapipe: the last pipe.
+        shuffle: None changes nothing; True adds `shuffle` with a warning if no pipe has it.
+
+    Example:
+        >>> from plait_torch._datapipes import apply_shuffle_settings, iter
+        >>> pipe = iter.IterableWrapper(range(5)).shuffle().map(str)
+        >>> list(apply_shuffle_settings(pipe, shuffle=False))
+        ['0', '1', '2', '3', '4']
+    """
+    if shuffle is None:
+        return datapipe
+    shufflers = [each for each in _pipes(datapipe) if hasattr(each, "set_shuffle")]
+    if shuffle and not shufflers:
+        warnings.warn(
+            "apply_shuffle_settings: no pipe shuffles; one is added at the end, with the default "
+            "buffer",
+            stacklevel=2,
+        )
+        datapipe = datapipe.shuffle()
+        shufflers = [datapipe]
+    for each in shufflers:
+        each.set_shuffle(shuffle)
+    return datapipe

@@ -195,3 +195,7 @@ def init_process_group(*args: Any, **kwargs: Any) -> NoReturn:
         "torch.distributed.init_process_group: the package plait-distributed is not "
         "installed (pip install plait-distributed); or use the program's single-process path"
     )
+
+
+# the groups of processes, of which there are none
+_pg_map: dict[Any, Any] = {}

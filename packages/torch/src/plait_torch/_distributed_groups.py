@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from plait_abi.components import require
+from plait_abi.imports import import_module
 
-__all__ = ["_get_default_group", "_rank_not_in_group", "_world"]
+__all__ = ["_get_default_group", "_pg_map", "_rank_not_in_group", "_world"]
+
+
+class _Groups(Mapping[Any, Any]):
+    """The groups that this process is a member of, each with the name of its backend and None in
+    the place of PyTorch's store. It follows the groups that are made and destroyed.
+    """
+
+    def _open(self) -> list[Any]:
+        distributed = require("distributed")
+        return list(import_module(f"{distributed.__name__}._world").open_groups())
+
+    def __getitem__(self, group: Any) -> tuple[str, None]:
+        if group not in self._open():
+            raise KeyError(group)
+        return require("distributed").get_backend(group), None
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._open())
+
+    def __len__(self) -> int:
+        return len(self._open())
+
+
+_pg_map = _Groups()
 
 
 class _World:
@@ -24,9 +50,9 @@ class _World:
         return int(require("distributed").is_initialized())
 
     @property
-    def pg_map(self) -> dict[Any, Any]:
-        """The backends and stores of groups, which are not kept: an empty dict."""
-        return {}
+    def pg_map(self) -> Mapping[Any, Any]:
+        """The groups that this process is a member of."""
+        return _pg_map
 
 
 _world = _World()

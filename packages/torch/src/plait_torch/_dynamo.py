@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from types import ModuleType
 from typing import Any
 
@@ -17,6 +18,7 @@ from plait_torch._compiler import (
 )
 
 __all__ = [
+    "cudagraph_mark_step_begin",
     "OptimizedModule",
     "TransformGetItemToIndex",
     "allow_in_graph",
@@ -38,6 +40,40 @@ __all__ = [
 
 # settings that programs assign, which have no effect
 config = ModuleType("torch._dynamo.config", "Settings of a compiler that plait does not have.")
+
+
+@contextmanager
+def _patch(arg: Any = None, value: Any = None, **changes: Any) -> Iterator[None]:
+    """A context manager and decorator that changes settings: ``patch("name", value)``,
+    ``patch({"name": value})`` or ``patch(name=value)``.
+
+    Example:
+        >>> from plait_torch._dynamo import config
+        >>> config.cache_size_limit = 8
+        >>> with config.patch(cache_size_limit=1):
+        ...     config.cache_size_limit
+        1
+        >>> config.cache_size_limit
+        8
+    """
+    given = {arg: value} if isinstance(arg, str) else dict(arg or {})
+    given.update(changes)
+    settings = config.__dict__
+    before = {name: settings[name] for name in given if name in settings}
+    settings.update(given)
+    try:
+        yield
+    finally:
+        for name in given:
+            settings.pop(name, None)
+        settings.update(before)
+
+
+config.__dict__["patch"] = _patch
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Do nothing: there are no graphs of CUDA whose results a new step could overwrite."""
 
 
 def graph_break() -> None:

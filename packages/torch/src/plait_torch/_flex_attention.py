@@ -69,6 +69,21 @@ def or_masks(*mask_mods: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *at: reduce(operator.or_, [each(*at) for each in mask_mods])
 
 
+def _of_blocks(counts: Any, indices: Any, block: tuple[int, int], lengths: tuple[int, int]) -> Any:
+    """Return bools ``(B, H, queries, keys)``, True within the first blocks of each row's list."""
+    while indices.dim() < 4:
+        indices, counts = indices[None], counts[None]
+    columns = indices.shape[-1]
+    wide = max(columns, -(-lengths[1] // block[1]))
+    listed = plait.arange(columns) < counts[..., None]
+    # what is not listed is written to a column behind the last
+    chosen = plait.where(listed, indices.to(plait.int64), wide)
+    dense = plait.zeros((*indices.shape[:-1], wide + 1), dtype=plait.bool)
+    dense = dense.scatter(-1, chosen, True)[..., :wide]
+    pairs = dense.repeat_interleave(block[0], dim=-2).repeat_interleave(block[1], dim=-1)
+    return pairs[..., : lengths[0], : lengths[1]]
+
+
 class BlockMask:
     """A mask of pairs of positions, the result of `create_block_mask`.
 
@@ -82,6 +97,53 @@ class BlockMask:
         self._mask, self.mask_mod, self.BLOCK_SIZE = mask, mask_mod, block
         self.shape = tuple(mask.shape)
         self.seq_lengths = self.shape[-2:]
+
+    @classmethod
+    def from_kv_blocks(
+        cls,
+        kv_num_blocks: Any,
+        kv_indices: Any,
+        full_kv_num_blocks: Any = None,
+        full_kv_indices: Any = None,
+        BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
+        mask_mod: Callable[..., Any] | None = None,
+        seq_lengths: tuple[int, int] | None = None,
+        compute_q_blocks: bool = True,
+    ) -> BlockMask:
+        """Return a mask from the blocks that each row of blocks attends to.
+
+        Args:
+            kv_num_blocks: how many of `kv_indices` count, of shape ``(B, H, rows)``.
+            kv_indices: the blocks in which `mask_mod` is asked, ``(B, H, rows, columns)``.
+            full_kv_num_blocks, full_kv_indices: blocks that are attended to as a whole.
+            BLOCK_SIZE: the sizes of a block.
+            mask_mod: the function for pairs; None masks none.
+            seq_lengths: the lengths of queries and keys; None is that of all blocks.
+            compute_q_blocks: has no effect.
+
+        Raises:
+            RuntimeError: if `kv_indices` has less than two dimensions.
+            ValueError: if one of the two arguments for full blocks is missing.
+        """
+        if kv_indices.dim() < 2:
+            raise RuntimeError(
+                "BlockMask.from_kv_blocks: `kv_indices` must have at least 2 dimensions, got "
+                f"{tuple(kv_indices.shape)}"
+            )
+        if (full_kv_num_blocks is None) != (full_kv_indices is None):
+            raise ValueError(
+                "BlockMask.from_kv_blocks: `full_kv_num_blocks` and `full_kv_indices` must be "
+                "both given or both None"
+            )
+        block = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
+        rows, columns = kv_indices.shape[-2:]
+        lengths = seq_lengths or (rows * block[0], columns * block[1])
+        mask = _of_blocks(kv_num_blocks, kv_indices, block, lengths)
+        if mask_mod is not None:
+            mask = mask & mask_mod(*_positions(*mask.shape))
+        if full_kv_num_blocks is not None:
+            mask = mask | _of_blocks(full_kv_num_blocks, full_kv_indices, block, lengths)
+        return cls(mask, mask_mod or noop_mask, block)
 
     def numel(self) -> int:
         """Return the number of pairs of positions."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from typing import Any, NoReturn
 from urllib.parse import urlparse
 
@@ -17,8 +18,50 @@ __all__ = [
     "load",
     "load_state_dict_from_url",
     "set_dir",
+    "tqdm",
     "urlparse",
 ]
+
+
+class tqdm:  # noqa: N801 - the name of PyTorch and of the package tqdm
+    """A progress bar that counts and shows nothing, as PyTorch's does without the package tqdm.
+
+    Example:
+        >>> from plait_torch._hub import tqdm
+        >>> with tqdm(total=3) as bar:
+        ...     bar.update(2)
+        >>> bar.n, bar.total, list(tqdm("ab"))
+        (2, 3, ['a', 'b'])
+    """
+
+    def __init__(self, iterable: Any = None, *args: Any, **kwargs: Any) -> None:
+        self.iterable = iterable
+        self.total, self.n = kwargs.get("total"), kwargs.get("initial", 0)
+
+    def __iter__(self) -> Iterator[Any]:
+        for each in self.iterable:
+            yield each
+            self.n += 1
+
+    def update(self, n: float = 1) -> None:
+        """Count further steps."""
+        self.n += n
+
+    def set_description(self, *args: Any, **kwargs: Any) -> None:
+        """Do nothing."""
+
+    def set_postfix(self, *args: Any, **kwargs: Any) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def __enter__(self) -> tqdm:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
 
 # the beginning of a checksum in a file's name: resnet18-5c106cde.pth
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")

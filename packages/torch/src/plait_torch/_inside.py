@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any
 
 import plait
+from plait_torch import _backends
 from plait_torch._zip_records import PyTorchFileReader, PyTorchFileWriter
 
 __all__ = [
@@ -17,6 +18,16 @@ __all__ = [
     "Generator",
     "_ExcludeDispatchKeyGuard",
     "_are_functorch_transforms_active",
+    "_get_cudnn_enabled",
+    "_get_privateuse1_backend_name",
+    "_has_xpu",
+    "_is_alias_of",
+    "_jit_can_fuse_on_cpu",
+    "_jit_can_fuse_on_gpu",
+    "_jit_override_can_fuse_on_cpu",
+    "_jit_override_can_fuse_on_gpu",
+    "_jit_set_nvfuser_guard_mode",
+    "_set_math_sdp_allow_fp16_bf16_reduction",
     "_LinAlgError",
     "_TensorMeta",
     "_get_accelerator",
@@ -28,6 +39,7 @@ __all__ = [
     "_jit_set_texpr_fuser_enabled",
     "_log_api_usage_once",
     "_set_grad_enabled",
+    "is_grad_enabled",
 ]
 
 _TensorMeta = type(plait.Tensor)
@@ -83,6 +95,27 @@ _jit_set_nvfuser_enabled = _compiler_setting("_jit_set_nvfuser_enabled")
 _jit_set_profiling_executor = _compiler_setting("_jit_set_profiling_executor")
 _jit_set_profiling_mode = _compiler_setting("_jit_set_profiling_mode")
 _jit_set_texpr_fuser_enabled = _compiler_setting("_jit_set_texpr_fuser_enabled")
+_jit_set_nvfuser_guard_mode = _compiler_setting("_jit_set_nvfuser_guard_mode")
+_can_fuse = {"cpu": False, "gpu": False}
+
+
+def _fusion(device: str) -> tuple[Any, Any]:
+    def override(value: bool) -> None:
+        _can_fuse[device] = bool(value)
+
+    def can_fuse() -> bool:
+        return _can_fuse[device]
+
+    override.__name__ = override.__qualname__ = f"_jit_override_can_fuse_on_{device}"
+    override.__doc__ = "Store a setting of a compiler that plait does not have."
+    can_fuse.__name__ = can_fuse.__qualname__ = f"_jit_can_fuse_on_{device}"
+    can_fuse.__doc__ = f"Return what `{override.__name__}` stored."
+    return override, can_fuse
+
+
+_jit_override_can_fuse_on_cpu, _jit_can_fuse_on_cpu = _fusion("cpu")
+_jit_override_can_fuse_on_gpu, _jit_can_fuse_on_gpu = _fusion("gpu")
+_has_xpu = False
 
 
 def _are_functorch_transforms_active() -> bool:
@@ -108,3 +141,37 @@ def _get_accelerator() -> Any:
 def _set_grad_enabled(mode: bool) -> None:
     """Turn grad mode on or off."""
     plait.set_grad_enabled(mode)
+
+
+def is_grad_enabled() -> bool:
+    """Return whether operators are recorded for derivatives."""
+    enabled: bool = plait.is_grad_enabled()
+    return enabled
+
+
+def _is_alias_of(tensor: Any, other: Any, /) -> bool:
+    """Return whether two tensors share their memory, also if they are different parts of it.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._inside import _is_alias_of
+        >>> x = plait.zeros(4)
+        >>> _is_alias_of(x[:2], x[2:]), _is_alias_of(x, x.clone())
+        (True, False)
+    """
+    same: bool = tensor.untyped_storage() == other.untyped_storage()
+    return same
+
+
+def _get_cudnn_enabled() -> bool:
+    """Return the flag ``torch.backends.cudnn.enabled``."""
+    return bool(_backends.cudnn.enabled)
+
+
+def _get_privateuse1_backend_name() -> str:
+    """Return the name of a kind of device that nobody has named."""
+    return "privateuseone"
+
+
+def _set_math_sdp_allow_fp16_bf16_reduction(enabled: bool) -> None:
+    """Do nothing: sums of half precision are computed in float32."""

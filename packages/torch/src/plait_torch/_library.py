@@ -5,7 +5,7 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import plait
 from plait_abi.imports import import_module
@@ -16,6 +16,7 @@ __all__ = [
     "Library",
     "custom_op",
     "define",
+    "get_ctx",
     "impl",
     "opcheck",
     "ops",
@@ -197,6 +198,18 @@ def opcheck(op: Any, args: Any, kwargs: Any = None, **options: Any) -> dict[str,
     """Call the operator with the arguments, to see whether it raises."""
     op(*args, **(kwargs or {}))
     return {"test_schema": "SUCCESS"}
+
+
+def get_ctx() -> NoReturn:
+    """Raise: PyTorch returns the context of the function of `register_fake` that is running, and
+    plait does not call these functions.
+
+    Raises:
+        RuntimeError: always.
+    """
+    raise RuntimeError(
+        "torch.library.get_ctx: it is for functions of `register_fake`, which plait does not call"
+    )
 
 
 class Library:

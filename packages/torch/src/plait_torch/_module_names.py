@@ -17,6 +17,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch": (
         _HERE + "_top",
         _HERE + "_functions",
+        _HERE + "_matrix_products",
         _HERE + "_native_functions",
         _HERE + "_layer_functions",
         _HERE + "_engine_settings",
@@ -42,7 +43,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch._tensor": (_HERE + "_functions", "plait", _HERE + "_torch_function"),
     "torch.cuda._utils": (_HERE + "_tensor_lists",),
     "torch.utils._contextlib": (_HERE + "_decorators",),
-    "torch._custom_ops": (_HERE + "_packages",),
+    "torch._custom_ops": (_HERE + "_library",),
     "torch.fx": (_HERE + "_fx",),
     **{
         f"torch.fx.{name}": (_HERE + "_fx", _HERE + "_fx_passes")
@@ -55,6 +56,7 @@ PLACES: dict[str, tuple[str, ...]] = {
         )
     },
     "torch.fx._symbolic_trace": (_HERE + "_fx", _HERE + "_fx_passes", _HERE + "_fx_patches"),
+    "torch.fx._pytree": (_HERE + "_fx_pytree", _HERE + "_pytree"),
     "torch.fx.experimental.symbolic_shapes": (_HERE + "_symbolic_shapes",),
     "torch.fx.subgraph_rewriter": (_HERE + "_fx_rewriter",),
     "torch.fx._compatibility": (_HERE + "_fx_passes",),
@@ -109,6 +111,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch._dynamo.eval_frame": (_HERE + "_dynamo",),
     "torch._dynamo.utils": (_HERE + "_dynamo",),
     "torch._dynamo._trace_wrapped_higher_order_op": (_HERE + "_dynamo",),
+    "torch._dynamo.exc": (_HERE + "_dynamo_exc",),
     "torch._dynamo.config": (_HERE + "_dynamo:config",),
     "torch._inductor": (_HERE + "_dynamo",),
     "torch._inductor.config": (_HERE + "_dynamo:config",),
@@ -118,6 +121,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch._lowrank": (_HERE + "_functions",),
     "torch._lobpcg": (_HERE + "_engine_settings",),
     "torch._vmap_internals": (_HERE + "_vmap",),
+    "torch._prims_common": (_HERE + "_prims_common",),
     "torch._VF": (_HERE + "_functions", _HERE + "_layer_functions", "plait"),
     "torch.compiler.config": (_HERE + "_dynamo:config",),
     "torch.hub": (_HERE + "_hub",),
@@ -201,6 +205,7 @@ PLACES: dict[str, tuple[str, ...]] = {
         "plait.utils.data",
         _HERE + "_datapipes",
     ),
+    "torch.utils.data.graph_settings": (_HERE + "_datapipes",),
     "torch.utils.data.datapipes": (_HERE + "_datapipes",),
     "torch.utils.data.datapipes._decorator": (_HERE + "_datapipes",),
     "torch.utils.data.datapipes.datapipe": (_HERE + "_datapipes",),
@@ -250,7 +255,18 @@ PLACES["torch.distributions.utils"] = (_HERE + "_distribution_utils", "plait.dis
 PLACES["torch.autograd.function"] = ("plait.autograd.function", *PLACES["torch.autograd"])
 PLACES["torch.optim.optimizer"] = (_HERE + "_optimizer", "plait.optim")
 
-for _name in ("cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized"):
+for _name in (
+    "cpu",
+    "cuda",
+    "cudnn",
+    "mkl",
+    "mkldnn",
+    "mps",
+    "nnpack",
+    "openmp",
+    "opt_einsum",
+    "quantized",
+):
     PLACES[f"torch.backends.{_name}"] = (f"{_HERE}_backends:{_name}",)
 
 PLACES["torch.distributed.distributed_c10d"] = (_HERE + "_distributed",)
@@ -287,6 +303,7 @@ _OF_SEVERAL_PROCESSES: dict[str, tuple[str, ...]] = {
         "plait.distributed",
         "plait.distributed.device_mesh",
         _HERE + "_distributed",
+        _HERE + "_distributed_groups",
     ),
     "torch.distributed.distributed_c10d": (_HERE + "_distributed_groups", "plait.distributed"),
     "torch.distributed.nn": ("plait.distributed.nn",),

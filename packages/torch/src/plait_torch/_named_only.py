@@ -18,7 +18,7 @@ from plait_torch._missing import advice
 from plait_torch._pytree import register_dataclass
 from plait_torch._refusal import refusing
 
-__all__ = ["ENUMS", "ERRORS", "NAMES", "VALUES", "Stateful", "places", "reason"]
+__all__ = ["Dim", "ENUMS", "ERRORS", "NAMES", "VALUES", "Stateful", "places", "reason"]
 
 _COLLECTIVES = """
     all_gather_coalesced all_gather_single all_reduce_coalesced all_to_all_single_autograd
@@ -60,6 +60,7 @@ _OF_NCCL = "all_gather all_reduce broadcast init_rank reduce reduce_scatter uniq
 # names below "torch.", by the module in which programs look for them
 NAMES: dict[str, str] = {
     "": """
+        Storage
         AnyType Argument Block BoolType ClassType CompilationUnit DictType FloatType FunctionSchema
         Graph IntType InterfaceType ListType NoneType NumberType OptionalType ScriptDict ScriptList
         ScriptObject StringType TensorType TupleType Type Value
@@ -107,7 +108,7 @@ NAMES: dict[str, str] = {
     "distributed._composable.replicate": "replicate",
     "distributed._functional_collectives": """
         AsyncCollectiveTensor all_gather_tensor all_reduce all_to_all_single broadcast
-        reduce_scatter_tensor wait_tensor
+        permute_tensor reduce_scatter_tensor wait_tensor
         all_to_all_single_autograd
     """,
     "distributed._shard": "",
@@ -133,7 +134,7 @@ NAMES: dict[str, str] = {
     "distributed.checkpoint.default_planner": "DefaultLoadPlanner DefaultSavePlanner",
     "distributed.checkpoint.filesystem": "FileSystemReader FileSystemWriter",
     "distributed.checkpoint.format_utils": """
-        _EmptyStateDictLoadPlanner dcp_to_torch_save torch_save_to_dcp
+        _EmptyStateDictLoadPlanner _load_state_dict dcp_to_torch_save torch_save_to_dcp
     """,
     "distributed.checkpoint.metadata": """
         BytesStorageMetadata ChunkStorageMetadata Metadata MetadataIndex StorageMeta
@@ -173,7 +174,7 @@ NAMES: dict[str, str] = {
     "distributed.launcher": "",
     "distributed.launcher.api": "LaunchConfig elastic_launch launch_agent",
     "distributed.optim": "DistributedOptimizer PostLocalSGDOptimizer",
-    "distributed.pipelining": "PipelineStage ScheduleGPipe SplitPoint pipe_split pipeline",
+    "distributed.pipelining": "PipelineStage ScheduleGPipe pipe_split pipeline",
     "distributed.autograd": "backward context get_gradients is_available",
     "distributed.rpc": _OF_RPC,
     "distributed.rpc.functions": "async_execution",
@@ -198,12 +199,24 @@ NAMES: dict[str, str] = {
     "distributed.tensor.experimental._attention": "set_rotate_method",
     "distributed.utils": "_alloc_storage _free_storage _sync_module_states",
     "export": """
-        AdditionalInputs Dim ExportedProgram ShapesCollection draft_export export load save
+        AdditionalInputs ExportedProgram ShapesCollection draft_export export load save
         unflatten
     """,
     "export.decomp_utils": "CustomDecompTable",
-    "export.dynamic_shapes": "AdditionalInputs Dim ShapesCollection",
+    "export.dynamic_shapes": "AdditionalInputs ShapesCollection",
     "export.exported_program": "ExportedProgram",
+    "fx.experimental.proxy_tensor": """
+        ProxyTorchDispatchMode _ProxyTensor _SymNodeDict decompose disable_proxy_modes_tracing
+        fetch_object_proxy fetch_sym_proxy get_proxy_slot track_tensor_tree
+    """,
+    "fx.traceback": "annotate get_current_meta preserve_node_meta set_current_meta",
+    "_decomp": "core_aten_decompositions get_decompositions register_decomposition",
+    "_functorch._aot_autograd": "",
+    "_functorch._aot_autograd.functional_utils": "from_fun to_fun",
+    "cuda.sparse": """
+        ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor
+    """,
+    "nn.utils._per_sample_grad": "call_for_per_sample_grads",
     "nested": """
         as_nested_tensor masked_select narrow nested_tensor nested_tensor_from_jagged
         to_padded_tensor
@@ -215,7 +228,7 @@ NAMES: dict[str, str] = {
     "utils._sympy.numbers": "IntInfinity NegativeIntInfinity",
     "utils._sympy.value_ranges": "ValueRanges",
     "utils.checkpoint": """
-        CheckpointFunction SelectiveCheckpointContext create_selective_checkpoint_contexts
+        SelectiveCheckpointContext create_selective_checkpoint_contexts
     """,
     "utils.mobile_optimizer": "optimize_for_mobile",
 }
@@ -241,6 +254,7 @@ ENUMS: dict[str, dict[str, str]] = {
     ),
     "distributed": _LEVELS,
     "distributed.distributed_c10d": _LEVELS,
+    "distributed.pipelining": {"SplitPoint": "BEGINNING END"},
     "distributed.rpc": {"BackendType": "TENSORPIPE"},
 }
 
@@ -272,6 +286,22 @@ class Stateful(Protocol):
         """Set the state."""
 
 
+class Dim:
+    """The size of a dimension for PyTorch's `export`: its settings can be named, as configurations
+    of libraries do; making one raises.
+    """
+
+    class _Hint(Enum):
+        AUTO = "AUTO"
+        DYNAMIC = "DYNAMIC"
+        STATIC = "STATIC"
+
+    AUTO, DYNAMIC, STATIC = _Hint.AUTO, _Hint.DYNAMIC, _Hint.STATIC
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(reason("torch.export.Dim"))
+
+
 _TIMEOUT = timedelta(minutes=30)
 # the groups of processes, of which there are none
 _WORLD = SimpleNamespace(
@@ -295,7 +325,8 @@ VALUES: dict[str, dict[str, Any]] = {
         "default_pg_timeout": _TIMEOUT,
     },
     "distributed.distributed_c10d": {"_world": _WORLD, "default_pg_timeout": _TIMEOUT},
-    "export": {"register_dataclass": register_dataclass},
+    "export": {"Dim": Dim, "register_dataclass": register_dataclass},
+    "export.dynamic_shapes": {"Dim": Dim},
 }
 
 

@@ -2,9 +2,34 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Any, NoReturn
 
-__all__ = ["dynamo_export", "export", "is_in_onnx_export", "is_onnxrt_backend_supported"]
+__all__ = [
+    "OperatorExportTypes",
+    "TrainingMode",
+    "dynamo_export",
+    "export",
+    "is_in_onnx_export",
+    "is_onnxrt_backend_supported",
+]
+
+
+class TrainingMode(IntEnum):
+    """In which mode PyTorch's exporter runs a model."""
+
+    EVAL = 0
+    PRESERVE = 1
+    TRAINING = 2
+
+
+class OperatorExportTypes(IntEnum):
+    """What PyTorch's exporter does with operators that ONNX does not have."""
+
+    ONNX = 0
+    ONNX_ATEN = 1
+    ONNX_ATEN_FALLBACK = 2
+    ONNX_FALLTHROUGH = 3
 
 
 def export(*args: Any, **kwargs: Any) -> NoReturn:

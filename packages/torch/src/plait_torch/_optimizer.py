@@ -18,6 +18,7 @@ __all__ = [
     "_default_to_fused_or_foreach",
     "_disable_dynamo_if_unsupported",
     "_dispatch_sqrt",
+    "_get_capturable_supported_devices",
     "_get_scalar_dtype",
     "_get_value",
     "_stack_if_compiling",
@@ -105,3 +106,14 @@ def _view_as_real(params: list[Any], *state_and_grads: list[Any]) -> None:
             params[i] = plait.view_as_real(param)
             for states in state_and_grads:
                 states[i] = plait.view_as_real(states[i])
+
+
+def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
+    """Return the kinds of devices for which PyTorch's optimizers have ``capturable``.
+
+    Example:
+        >>> from plait_torch._optimizer import _get_capturable_supported_devices
+        >>> _get_capturable_supported_devices(supports_xla=False)
+        ['cuda', 'xpu', 'hpu', 'privateuseone']
+    """
+    return ["cuda", "xpu", "hpu", "privateuseone", *(["xla"] if supports_xla else [])]

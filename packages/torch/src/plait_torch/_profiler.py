@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plait.profiler import ProfilerActivity
+from plait.profiler import ProfilerAction, ProfilerActivity
 
-__all__ = ["kineto_available", "supported_activities"]
+__all__ = ["_default_schedule_fn", "kineto_available", "supported_activities"]
 
 
 def kineto_available() -> bool:
@@ -21,3 +21,8 @@ def supported_activities() -> set[ProfilerActivity]:
         ['CPU']
     """
     return {ProfilerActivity.CPU}
+
+
+def _default_schedule_fn(_: int) -> ProfilerAction:
+    """Return what a profile without a schedule does in each step: it records."""
+    return ProfilerAction.RECORD

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -62,7 +63,9 @@ __all__ = [
     "tree_map_with_path",
     "tree_structure",
     "tree_unflatten",
+    "treespec_dumps",
     "treespec_leaf",
+    "treespec_loads",
 ]
 
 Context: TypeAlias = Any
@@ -669,3 +672,100 @@ def tree_all_only(kind: Any, pred: Callable[[Any], bool], tree: Any) -> bool:
 def tree_any_only(kind: Any, pred: Callable[[Any], bool], tree: Any) -> bool:
     """Return whether a predicate is true for at least one leaf of a type."""
     return any(pred(leaf) for leaf in tree_leaves(tree) if isinstance(leaf, kind))
+
+
+# the version of the format that `treespec_dumps` writes, which is PyTorch's
+_PROTOCOL = 1
+
+
+def _name_of_type(kind: Any) -> str:
+    if kind is import_module("plait").Size:
+        return "torch.Size"
+    module = "collections" if kind is namedtuple else kind.__module__
+    return f"{module}.{kind.__qualname__}"
+
+
+def _encoded_class(kind: type[Any]) -> dict[str, str]:
+    return {"class_module": kind.__module__, "class_name": kind.__qualname__}
+
+
+def _decoded_class(module: str, name: str) -> Any:
+    found: Any = import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _encoded(spec: TreeSpec) -> dict[str, Any]:
+    if spec.type is None:
+        return {"type": None, "context": None, "children_spec": []}
+    context: Any
+    if spec.type is defaultdict:
+        factory, keys = spec.context
+        context = {
+            "default_factory_module": factory.__module__,
+            "default_factory_name": factory.__qualname__,
+            "dict_context": keys,
+        }
+    elif spec.type is namedtuple:
+        context = json.dumps(_encoded_class(spec.context))
+    else:
+        try:
+            context = json.dumps(spec.context)
+        except TypeError as error:
+            raise NotImplementedError(
+                f"treespec_dumps: the context of {spec.type.__name__} is not writable as JSON: "
+                f"{error}"
+            ) from error
+    children = [_encoded(each) for each in spec.children_specs]
+    return {"type": _name_of_type(spec.type), "context": context, "children_spec": children}
+
+
+def _decoded(entry: dict[str, Any], kinds: dict[str, Any]) -> TreeSpec:
+    if entry["type"] is None:
+        return LeafSpec()
+    if entry["type"] not in kinds:
+        raise NotImplementedError(
+            f"treespec_loads: {entry['type']} is not registered as a container"
+        )
+    kind, context = kinds[entry["type"]], entry["context"]
+    if kind is defaultdict:
+        parts = (context["default_factory_module"], context["default_factory_name"])
+        context = (_decoded_class(*parts), context["dict_context"])
+    else:
+        context = json.loads(context)
+        if kind is namedtuple:
+            context = _decoded_class(context["class_module"], context["class_name"])
+    return TreeSpec(kind, context, [_decoded(each, kinds) for each in entry["children_spec"]])
+
+
+def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
+    """Return a structure as JSON, in PyTorch's format. Named tuples, which PyTorch writes only if
+    they are registered, are written with the name of their class.
+
+    Raises:
+        ValueError: for another protocol than 1.
+        NotImplementedError: if a container's context cannot be written as JSON.
+
+    Example:
+        >>> from plait_torch._pytree import tree_structure, treespec_dumps, treespec_loads
+        >>> spec = tree_structure({"a": [1, (2, 3)]})
+        >>> treespec_loads(treespec_dumps(spec)) == spec
+        True
+    """
+    if protocol not in (None, _PROTOCOL):
+        raise ValueError(f"treespec_dumps: protocol {_PROTOCOL} is required; got {protocol}")
+    return json.dumps([_PROTOCOL, _encoded(treespec)])
+
+
+def treespec_loads(serialized: str) -> TreeSpec:
+    """Return the structure that `treespec_dumps` wrote. Its containers must be registered.
+
+    Raises:
+        ValueError: for another protocol than 1.
+        NotImplementedError: if a container is not registered.
+    """
+    protocol, entry = json.loads(serialized)
+    if protocol != _PROTOCOL:
+        raise ValueError(f"treespec_loads: protocol {_PROTOCOL} is required; got {protocol}")
+    return _decoded(entry, {_name_of_type(kind): kind for kind in SUPPORTED_NODES})

@@ -9,6 +9,7 @@ import plait
 __all__ = [
     "DoubleTensor",
     "FloatTensor",
+    "HalfTensor",
     "IntTensor",
     "LongTensor",
     "check_sparse_tensor_invariants",
@@ -63,5 +64,6 @@ def _constructor(name: str, dtype: Any) -> Any:
 
 DoubleTensor = _constructor("DoubleTensor", plait.float64)
 FloatTensor = _constructor("FloatTensor", plait.float32)
+HalfTensor = _constructor("HalfTensor", plait.float16)
 IntTensor = _constructor("IntTensor", plait.int32)
 LongTensor = _constructor("LongTensor", plait.int64)

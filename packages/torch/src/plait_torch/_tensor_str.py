@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import plait
 from plait_abi.imports import import_module
 from plait_core._repr import _options as PRINT_OPTS
 
-__all__ = ["PRINT_OPTS", "_add_suffixes", "_str", "_tensor_str"]
+__all__ = [
+    "PRINT_OPTS",
+    "_add_suffixes",
+    "_str",
+    "_str_intern",
+    "_tensor_str",
+    "get_printoptions",
+    "printoptions",
+    "set_printoptions",
+]
+
+set_printoptions = plait.set_printoptions
+_OPTIONS = ("precision", "threshold", "edgeitems", "linewidth", "sci_mode")
 
 
 def _tensor_str(self: Any, indent: int) -> str:
@@ -35,6 +49,53 @@ def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newli
     return tensor_str + ")"
 
 
+def _str_intern(inp: Any, *, tensor_contents: str | None = None) -> str:
+    """Return the whole text, with another text in the place of the elements' if it is given.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._tensor_str import _str_intern
+        >>> _str_intern(plait.ones(2, dtype=plait.float64), tensor_contents="...")
+        'tensor(..., dtype=float64)'
+    """
+    if tensor_contents is None:
+        return repr(inp)
+    plain = type(inp) in (plait.Tensor, plait.nn.Parameter)
+    prefix = "tensor(" if plain else f"{type(inp).__name__}("
+    suffixes = import_module("plait_core._repr").notes_of(inp)
+    return _add_suffixes(prefix + tensor_contents, suffixes, len(prefix), False)
+
+
 def _str(self: Any, *, tensor_contents: str | None = None) -> str:
-    """Return the whole text."""
-    return repr(self)
+    """Return the whole text, as `_str_intern` does."""
+    return _str_intern(self, tensor_contents=tensor_contents)
+
+
+def get_printoptions() -> dict[str, Any]:
+    """Return the options of `set_printoptions`.
+
+    Example:
+        >>> from plait_torch._tensor_str import get_printoptions
+        >>> get_printoptions()["precision"]
+        4
+    """
+    return {name: getattr(PRINT_OPTS, name) for name in _OPTIONS}
+
+
+@contextmanager
+def printoptions(**kwargs: Any) -> Iterator[None]:
+    """A context manager that sets options of printing, as `set_printoptions` does.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._tensor_str import printoptions
+        >>> with printoptions(precision=2):
+        ...     print(plait.tensor([0.125]))
+        tensor([0.12])
+    """
+    before = get_printoptions()
+    set_printoptions(**kwargs)
+    try:
+        yield
+    finally:
+        set_printoptions(**before)

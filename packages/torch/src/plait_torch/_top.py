@@ -19,6 +19,9 @@ from plait_torch._version import __version__
 from plait_torch._vmap import vmap
 
 __all__ = [  # noqa: PLE0604 - names of a table
+    "ByteStorage",
+    "_convert_indices_from_csr_to_coo",
+    "_softmax_backward_data",
     *(name for name in _tensor_types.__all__ if name.endswith("Tensor")),
     "Future",
     "GradScaler",
@@ -62,6 +65,23 @@ __all__ = [  # noqa: PLE0604 - names of a table
 
 # the class of all storages, of which there is one here
 StorageBase = plait.UntypedStorage
+
+
+class ByteStorage(plait.UntypedStorage):
+    """The memory of tensors of bytes, which programs make of a buffer."""
+
+    @staticmethod
+    def _from_buffer(buffer: Any) -> Any:
+        """Return memory with a copy of the bytes of a buffer.
+
+        Example:
+            >>> from plait_torch._tensor_types import ByteTensor
+            >>> from plait_torch._top import ByteStorage
+            >>> ByteTensor(ByteStorage._from_buffer(b"ab"))
+            tensor([97, 98], dtype=uint8)
+        """
+        return plait.tensor(list(bytes(buffer)), dtype=plait.uint8).untyped_storage()
+
 
 legacy_contiguous_format = plait.contiguous_format
 has_cuda = has_mps = has_cudnn = has_mkl = has_mkldnn = has_openmp = False
@@ -161,6 +181,48 @@ def is_warn_always_enabled() -> bool:
 def _shape_as_tensor(input: Any) -> Any:
     """Return the shape of a tensor as a tensor of int64."""
     return plait.tensor(list(input.shape), dtype=plait.int64)
+
+
+def _softmax_backward_data(
+    grad_output: Any, output: Any, dim: int, input_dtype: Any, *, grad_input: Any = None
+) -> Any:
+    """Return the gradient of `softmax` from that of its result and the result.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._top import _softmax_backward_data
+        >>> grad, y = plait.tensor([1.0, 0.0]), plait.tensor([0.25, 0.75])
+        >>> _softmax_backward_data(grad, y, 0, plait.float32)
+        tensor([ 0.1875, -0.1875])
+    """
+    product = grad_output * output
+    found = (product - output * product.sum(dim, keepdim=True)).to(input_dtype)
+    return found if grad_input is None else grad_input.copy_(found)
+
+
+def _convert_indices_from_csr_to_coo(
+    crow_indices: Any, col_indices: Any, *, out_int32: bool = False, transpose: bool = False
+) -> Any:
+    """Return the rows and columns of the elements of a CSR matrix, as a tensor ``(2, n)``.
+
+    Args:
+        crow_indices: where each row begins, with the end of the last.
+        col_indices: the column of each element.
+        out_int32: whether the result is of int32, else int64.
+        transpose: whether the columns come first.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._top import _convert_indices_from_csr_to_coo
+        >>> _convert_indices_from_csr_to_coo(plait.tensor([0, 1, 3]), plait.tensor([2, 0, 1]))
+        tensor([[0, 1, 1],
+                [2, 0, 1]])
+    """
+    numbers = plait.arange(crow_indices.shape[0] - 1)
+    rows = numbers.repeat_interleave((crow_indices[1:] - crow_indices[:-1]).to(plait.int64))
+    dtype = plait.int32 if out_int32 else plait.int64
+    pair = (col_indices, rows) if transpose else (rows, col_indices)
+    return plait.stack([each.to(dtype) for each in pair])
 
 
 def is_vulkan_available() -> bool:

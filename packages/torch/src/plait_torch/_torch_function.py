@@ -24,6 +24,7 @@ __all__ = [
     "DisableTorchFunctionSubclass",
     "TorchFunctionMode",
     "bind",
+    "_rebuild_from_type_v2",
     "canonical",
     "disabled",
     "handle",
@@ -310,3 +311,28 @@ def unbind() -> None:
         del kind.__torch_function__
     for name in _METHODS:
         delattr(import_module("plait").Tensor, name)
+
+
+def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Any:
+    """Return ``func(*args)`` as a tensor of another class, with its state: a dict of attributes,
+    or that and the values of ``__slots__``. Pickles of subclasses call it.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._torch_function import _rebuild_from_type_v2
+        >>> class Named(plait.Tensor):
+        ...     pass
+        >>> x = _rebuild_from_type_v2(plait.ones, Named, (2,), {"name": "a"})
+        >>> type(x).__name__, x.name
+        ('Named', 'a')
+    """
+    made = func(*args)
+    if type(made) is not new_type:
+        made = made.as_subclass(new_type)
+    if hasattr(type(made), "__setstate__"):
+        made.__setstate__(state)
+        return made
+    attributes, slots = state if isinstance(state, tuple) else (state, None)
+    for name, value in {**(attributes or {}), **(slots or {})}.items():
+        setattr(made, name, value)
+    return made

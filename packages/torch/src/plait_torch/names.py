@@ -25,7 +25,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -246,6 +246,9 @@ def first_missing(name: str) -> str:
                 found = importlib.import_module(path)
             except Exception:  # a module of PyTorch may need what is not installed
                 return path
+        if isinstance(found, ModuleType):  # an import may find a module with more names
+            with suppress(Exception):
+                found = importlib.import_module(path)
     return ""
 
 

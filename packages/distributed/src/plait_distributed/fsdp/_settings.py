@@ -19,6 +19,7 @@ __all__ = [
     "ShardingStrategy",
     "StateDictConfig",
     "StateDictSettings",
+    "OptimStateKeyType",
     "StateDictType",
 ]
 
@@ -95,6 +96,19 @@ class CPUOffload:
     """
 
     offload_params: bool = False
+
+
+class OptimStateKeyType(Enum):
+    """By what `FullyShardedDataParallel.rekey_optim_state_dict` names parameters.
+
+    Example:
+        >>> from plait_distributed.fsdp import OptimStateKeyType
+        >>> [kind.name for kind in OptimStateKeyType]
+        ['PARAM_NAME', 'PARAM_ID']
+    """
+
+    PARAM_NAME = auto()
+    PARAM_ID = auto()
 
 
 class StateDictType(Enum):

@@ -23,6 +23,7 @@ from plait_distributed.fsdp._settings import (
     FullOptimStateDictConfig,
     FullStateDictConfig,
     MixedPrecision,
+    OptimStateKeyType,
     ShardingStrategy,
     StateDictSettings,
     StateDictType,
@@ -368,6 +369,51 @@ class FullyShardedDataParallel(_Module):  # type: ignore[misc]
         """Return an optimizer's state of whole tensors, on rank 0 alone by default."""
         options = StateDictOptions(full_state_dict=True, cpu_offload=rank0_only)
         return get_optimizer_state_dict(model, optim, options=options)
+
+    @staticmethod
+    def rekey_optim_state_dict(
+        optim_state_dict: dict[str, Any],
+        optim_state_key_type: OptimStateKeyType,
+        model: Any,
+        optim_input: Any = None,
+        optim: Any = None,
+    ) -> dict[str, Any]:
+        """Return an optimizer's state with the parameters' names for their numbers, or the reverse.
+
+        Args:
+            optim_state_dict: the state, with one kind of keys.
+            optim_state_key_type: the kind of keys of the result.
+            model: the model, whose parameters have the names.
+            optim_input: the parameters or groups that the optimizer was made of; None is all of the
+                model.
+            optim: the optimizer, in place of `optim_input`.
+
+        Raises:
+            ValueError: for both `optim_input` and `optim`.
+            KeyError: for a parameter that the model or the optimizer does not have.
+        """
+        if optim_input is not None and optim is not None:
+            raise ValueError("rekey_optim_state_dict: give `optim_input` or `optim`, not both")
+        names = {id(each): name.replace(_PREFIX, "") for name, each in model.named_parameters()}
+        groups = optim.param_groups if optim is not None else optim_input
+        listed = [model.parameters()] if groups is None else groups
+        parameters: list[Any] = []
+        for each in listed:
+            found = each["params"] if isinstance(each, dict) else each
+            parameters += [found] if isinstance(found, core().Tensor) else list(found)
+        by_name = optim_state_key_type is OptimStateKeyType.PARAM_NAME
+        keys: dict[Any, Any] = {i: names[id(each)] for i, each in enumerate(parameters)}
+        if not by_name:
+            keys = {name: i for i, name in keys.items()}
+        wanted = str if by_name else int
+        state = optim_state_dict["state"]
+        if state and all(isinstance(key, wanted) for key in state):
+            return optim_state_dict
+        changed = [
+            {**group, "params": sorted(keys[key] for key in group["params"])}
+            for group in optim_state_dict["param_groups"]
+        ]
+        return {"state": {keys[key]: each for key, each in state.items()}, "param_groups": changed}
 
     @staticmethod
     def optim_state_dict_to_load(

@@ -52,6 +52,25 @@ class Shard(Placement):
 
     dim: int
 
+    @staticmethod
+    def local_shard_size_and_offset(
+        curr_local_size: int, num_chunks: int, rank: int
+    ) -> tuple[int, int]:
+        """Return how long one of `num_chunks` parts of a length is, and where it begins.
+
+        Example:
+            >>> from plait_distributed.tensor import Shard
+            >>> [Shard.local_shard_size_and_offset(5, 3, rank) for rank in range(3)]
+            [(2, 0), (2, 2), (1, 4)]
+        """
+        first, length = shard_bounds(curr_local_size, num_chunks, rank)
+        return length, first
+
+    def _local_shard_size_and_offset(
+        self, curr_local_size: int, num_chunks: int, rank: int
+    ) -> tuple[int, int]:
+        return self.local_shard_size_and_offset(curr_local_size, num_chunks, rank)
+
 
 @dataclass(frozen=True)
 class Partial(Placement):

@@ -24,7 +24,9 @@ __all__ = [
 ]
 
 # tensors that are computed once within `cached`
-_cache: dict[int, tuple[Module, Any]] | None = None
+_cache: dict[int, tuple[Module, Any]] = {}
+# how many contexts of `cached` are entered; libraries that stay in one over several calls change it
+_cache_enabled = 0
 
 
 @contextmanager
@@ -43,12 +45,14 @@ def cached() -> Iterator[None]:
         >>> layer.weight is layer.weight
         False
     """
-    global _cache
-    before, _cache = _cache, {} if _cache is None else _cache
+    global _cache, _cache_enabled
+    _cache_enabled += 1
     try:
         yield
     finally:
-        _cache = before
+        _cache_enabled -= 1
+        if not _cache_enabled:
+            _cache = {}
 
 
 def _register(module: Module, name: str, tensor: Tensor) -> None:
@@ -129,7 +133,7 @@ class ParametrizationList(ModuleList):
 
 def _property(name: str) -> property:
     def read(self: Any) -> Any:
-        if _cache is None:
+        if not _cache_enabled:
             return self.parametrizations[name]()
         made = self.parametrizations[name]
         if id(made) not in _cache:
