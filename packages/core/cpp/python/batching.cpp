@@ -3,6 +3,8 @@
 // here, without the GIL; all others are one function of Python.
 #include "batching.hpp"
 
+#include <plait/layer.hpp>
+
 #include <cstdlib>
 #include <unordered_map>
 #include <vector>
@@ -115,25 +117,6 @@ plait_status make_batched(plait_thread *thread, plait_tensor *value, int64_t lev
   return s;
 }
 
-// The layers above are off for a scope, and this one sees batched tensors alone.
-class Inside {
- public:
-  explicit Inside(plait_thread *t) : thread_(t), excluded_(t->excluded), included_(t->included) {
-    t->excluded |= ~(layer_bit | (layer_bit - 1));
-    t->included &= ~layer_bit;
-  }
-  Inside(const Inside &) = delete;
-  Inside &operator=(const Inside &) = delete;
-  ~Inside() {
-    thread_->excluded = excluded_;
-    thread_->included = included_;
-  }
-
- private:
-  plait_thread *thread_;
-  uint64_t excluded_, included_;
-};
-
 // A call on all samples, by a rule that is data.
 class Rearranged {
  public:
@@ -179,7 +162,7 @@ class Rearranged {
     c.in = in_;
     c.out = out_;
     c.thread = outer_->thread;
-    const Inside inside(c.thread);
+    const InsideLayer inside(c.thread, layer_bit);
     return c.thread->runtime->call(&c);
   }
   plait_status call(const char *name, std::initializer_list<plait_value> in) {
@@ -635,10 +618,7 @@ PyObject *samples(PyObject *, PyObject *o) {
 PyObject *watch_random(PyObject *, PyObject *on) {
   const int truth = PyObject_IsTrue(on);
   if (truth < 0) return nullptr;
-  plait_thread *thread = state.runtime->thread();
-  const bool before = thread->included & layer_bit;
-  thread->included = truth ? thread->included | layer_bit : thread->included & ~layer_bit;
-  return PyBool_FromLong(before);
+  return PyBool_FromLong(watch_calls(state.runtime->thread(), layer_bit, truth != 0));
 }
 
 PyMethodDef functions[] = {
