@@ -144,6 +144,7 @@ def test_gradients_of_all_threads_add_up() -> None:
     assert w.grad.tolist() == [[total] * 3] * 5
 
 
+@pytest.mark.races_on_elements
 def test_one_model_learns_from_all_threads() -> None:
     """Some updates get lost, as writes race by intention (Hogwild), and the model still learns."""
     x = pl.randn(64, 4, generator=pl.Generator().manual_seed(1))
@@ -164,6 +165,7 @@ def test_one_model_learns_from_all_threads() -> None:
     assert float(((model(x) - y) ** 2).mean()) < first / 2
 
 
+@pytest.mark.races_on_elements
 def test_one_optimizer_used_by_all_threads() -> None:
     w = nn.Parameter(pl.ones(7))
     optimizer = pl.optim.Adam([w], lr=0.01)
@@ -299,6 +301,7 @@ def test_memory_is_never_replaced_under_a_call() -> None:
         assert not refused
 
 
+@pytest.mark.races_on_elements
 def test_recorded_writes_of_several_threads_to_one_tensor() -> None:
     w = pl.ones(4, requires_grad=True)
 

@@ -184,7 +184,8 @@ thread.join()
 
 
 def test_a_fork_in_the_middle_of_the_first_use_in_another_thread() -> None:
-    command = [sys.executable, "-c", FIRST_FORK]
+    # Python warns of a fork while the other thread runs
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FIRST_FORK]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (done.stdout, done.stderr) == ("0\n", "")
 

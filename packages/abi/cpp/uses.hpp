@@ -12,9 +12,12 @@
 namespace plait::abi {
 
 extern uint64_t settings;
+// The bit is asked for as a sign. The compiler takes the result of an `&` that is known to be 0 for
+// the zeros of the code that follows, and keeps it on the stack: 10 ns for each call.
 inline bool has_free_threads() {
-  return __builtin_expect(__atomic_load_n(&settings, __ATOMIC_RELAXED) & PLAIT_SETTING_FREE_THREADS,
-                          0);
+  static_assert(PLAIT_SETTING_FREE_THREADS << 2 == uint64_t(1) << 63);
+  const uint64_t now = __atomic_load_n(&settings, __ATOMIC_RELAXED);
+  return __builtin_expect(int64_t(now << 2) < 0, 0);
 }
 
 // `TensorBlock::uses`: the number of uses, with the number of the process's forks above it. A child

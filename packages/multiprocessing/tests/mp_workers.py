@@ -14,6 +14,7 @@ from typing import Any
 
 import plait_core as pc
 import plait_multiprocessing as mp
+from plait_multiprocessing import managers
 
 __all__: list[str] = []
 
@@ -160,6 +161,13 @@ class Doubler:
 
     def double(self, x: Any) -> Any:
         return x.mul_(2)
+
+
+class Doublers(managers.BaseManager):
+    """A manager of such objects."""
+
+
+Doublers.register("Doubler", Doubler)
 
 
 def fail_in_a_group(index: int, group: Any, how: str) -> None:

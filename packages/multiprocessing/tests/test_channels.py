@@ -20,7 +20,6 @@ import pytest
 import plait_core as pc
 import plait_multiprocessing as mp
 import plait_nn as nn
-from plait_multiprocessing import managers
 from plait_multiprocessing._reductions import dumps, loads
 
 
@@ -210,12 +209,8 @@ def test_what_a_manager_keeps_goes_to_other_processes(method: str) -> None:
 
 
 def test_managers_of_one_s_own_share_tensors() -> None:
-    class Doublers(managers.BaseManager):
-        pass
-
-    Doublers.register("Doubler", mp_workers.Doubler)
     x = pc.ones(3)
-    with Doublers() as manager:
+    with mp_workers.Doublers() as manager:
         answer = manager.Doubler().double(x)
         assert answer.tolist() == x.tolist() == [2.0, 2.0, 2.0]
 
@@ -436,6 +431,7 @@ def test_a_bounded_queue_is_full_and_has_room_again() -> None:
 INTERRUPTED_GET = """
 import os, signal, sys
 import plait_multiprocessing as mp
+mp.set_start_method("fork")  # whose semaphores have no names that os._exit would leave
 
 def interrupt():
     os.kill(os.getpid(), signal.SIGINT)
@@ -478,6 +474,7 @@ def test_an_interrupted_get_gives_the_lock_back(kind: str) -> None:
 INTERRUPTED_FULL = """
 import os, signal, threading, time
 import plait_multiprocessing as mp
+mp.set_start_method("fork")  # whose semaphores have no names that os._exit would leave
 
 queue = mp.Queue(1)
 queue.put(0)
@@ -524,6 +521,7 @@ import os, signal
 import plait_core as pc
 import plait_multiprocessing as mp
 from plait_multiprocessing import _shared
+mp.set_start_method("fork")  # whose semaphores have no names that os._exit would leave
 
 def interrupt():
     os.kill(os.getpid(), signal.SIGINT)

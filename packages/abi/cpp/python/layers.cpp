@@ -2,6 +2,8 @@
 // (docs/design/0033): one function that sees the calls on tensors that are marked, and every call
 // of a thread that asks for it. It runs below the layers that record derivatives, so it sees what
 // these compute, backward passes too.
+#include <plait/layer.hpp>
+
 #include <vector>
 
 #include "values.hpp"
@@ -12,26 +14,6 @@ namespace {
 constexpr uint32_t position = 8;  // below "autograd" and "forward"
 SharedReference layer_function;
 uint64_t layer_bit;  // 0: there is no layer yet
-
-// The layers above are off for a scope. While the function runs, calls are seen only for marked
-// tensors; the parts of a decomposition are seen as the whole was.
-class Inside {
- public:
-  Inside(plait_thread *t, uint64_t bit, bool seen)
-      : thread_(t), excluded_(t->excluded), included_(t->included) {
-    t->excluded |= ~(bit | (bit - 1));
-    if (!seen) t->included &= ~bit;
-  }
-  Inside(const Inside &) = delete;
-  ~Inside() {
-    thread_->excluded = excluded_;
-    thread_->included = included_;
-  }
-
- private:
-  plait_thread *thread_;
-  uint64_t excluded_, included_;
-};
 
 PyObject *tensor_object(plait_tensor *t) {
   if (!t) Py_RETURN_NONE;
@@ -139,10 +121,7 @@ PyObject *set_layer(PyObject *, PyObject *function) {
 PyObject *watch_thread(PyObject *, PyObject *on) {
   const int truth = PyObject_IsTrue(on);
   if (truth < 0) return nullptr;
-  plait_thread *thread = state.runtime->thread();
-  const bool before = thread->included & layer_bit;
-  thread->included = truth ? thread->included | layer_bit : thread->included & ~layer_bit;
-  return PyBool_FromLong(before);
+  return PyBool_FromLong(watch_calls(state.runtime->thread(), layer_bit, truth != 0));
 }
 
 PyObject *unwatched(PyObject *, PyObject *const *args, Py_ssize_t n) {
@@ -175,7 +154,7 @@ plait_status serve(plait_call *c, PyObject *(*function)(), uint64_t bit) {
   if (!called) return state.runtime->call_below(c);
   Object answer;
   {
-    const Inside inside(c->thread, bit, false);
+    const InsideLayer inside(c->thread, bit);
     Object args(
         tuple_of(c->n_in, [&](uint32_t i) { return object_from(c->in[i], tensor_object); }));
     const uint32_t n_targets = c->form == PLAIT_FUNCTION ? 0 : c->n_out;
@@ -189,7 +168,7 @@ plait_status serve(plait_call *c, PyObject *(*function)(), uint64_t bit) {
   }
   if (!answer) return keep(c->thread);
   if (answer.get() == Py_Ellipsis) {
-    const Inside inside(c->thread, bit, true);
+    const InsideLayer inside(c->thread, bit, true);
     return state.runtime->decompose(c);
   }
   if (answer.get() == Py_NotImplemented) return state.runtime->call_below(c);

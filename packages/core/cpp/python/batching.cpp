@@ -3,6 +3,8 @@
 // here, without the GIL; all others are one function of Python.
 #include "batching.hpp"
 
+#include <plait/layer.hpp>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -99,25 +101,6 @@ void each_tensor(const plait_value *values, uint32_t n, F &&f) {
   }
 }
 
-// The layers above are off for a scope, and this one sees batched tensors alone.
-class Inside {
- public:
-  explicit Inside(plait_thread *t) : thread_(t), excluded_(t->excluded), included_(t->included) {
-    t->excluded |= ~(layer_bit | (layer_bit - 1));
-    t->included &= ~layer_bit;
-  }
-  Inside(const Inside &) = delete;
-  Inside &operator=(const Inside &) = delete;
-  ~Inside() {
-    thread_->excluded = excluded_;
-    thread_->included = included_;
-  }
-
- private:
-  plait_thread *thread_;
-  uint64_t excluded_, included_;
-};
-
 // A call on all samples, by a rule that is data.
 class Rearranged {
  public:
@@ -168,7 +151,7 @@ class Rearranged {
     c.in = in_;
     c.out = out_;
     c.thread = outer_->thread;
-    const Inside inside(c.thread);
+    const InsideLayer inside(c.thread, layer_bit);
     return c.thread->runtime->call(&c);
   }
   plait_status call(const char *name, std::initializer_list<plait_value> in) {

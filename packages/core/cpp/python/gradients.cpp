@@ -11,7 +11,8 @@ const plait_engine *present() { return role<plait_engine>(state.runtime); }
 bool requires_grad(plait_tensor *t) {
   const plait_engine *e = present();
   // also a view whose base was written to by an operator with a history
-  return e && ((t->layers >> e->layer & 1) || (t->base && !e->is_leaf(e->ctx, t)));
+  const uint64_t layers = __atomic_load_n(&t->layers, __ATOMIC_RELAXED);
+  return e && ((layers >> e->layer & 1) || (t->base && !e->is_leaf(e->ctx, t)));
 }
 
 // Nodes of the graph, to be inspected.

@@ -111,26 +111,26 @@ PyObject *take_item(PyObject *self, PyObject *) { return item(handle_of(self), "
 PyObject *take_list(PyObject *self, PyObject *) { return tolist(handle_of(self)); }
 PyObject *complex_number(PyObject *self, PyObject *) { return as_complex(self); }
 
-// Reads sizes that are ints of 64 bits, one after the other or in one tuple or list. Their number;
-// -1 for all other arguments, without an exception.
-int plain_sizes(PyObject *const *args, Py_ssize_t n, int64_t *sizes) {
-  Object packed;
-  if (n == 1 && (PyTuple_Check(args[0]) || PyList_CheckExact(args[0]))) {
-    packed = Object(sequence_of(args[0], ""));
-    if (!packed) return PyErr_Clear(), -1;
-    n = PySequence_Fast_GET_SIZE(packed.get());
-    args = PySequence_Fast_ITEMS(packed.get());
-  } else if (n == 0) {
-    return -1;
-  }
+// Reads `n` sizes that are ints of 64 bits. Their number; -1 for all others, without an exception.
+int read_sizes(PyObject *const *from, Py_ssize_t n, int64_t *sizes) {
   if (n > PLAIT_MAX_DIMS) return -1;
   for (Py_ssize_t i = 0; i < n; i++) {
-    if (!PyLong_CheckExact(args[i])) return -1;
+    if (!PyLong_CheckExact(from[i])) return -1;
     int overflow = 0;
-    sizes[i] = PyLong_AsLongLongAndOverflow(args[i], &overflow);
+    sizes[i] = PyLong_AsLongLongAndOverflow(from[i], &overflow);
     if (overflow) return -1;
   }
   return int(n);
+}
+
+// The same of sizes that stand one after the other or in one tuple or list.
+int plain_sizes(PyObject *const *args, Py_ssize_t n, int64_t *sizes) {
+  if (n == 1 && (PyTuple_Check(args[0]) || PyList_CheckExact(args[0]))) {
+    const Items packed(args[0]);
+    if (!packed.valid()) return PyErr_Clear(), -1;
+    return read_sizes(packed.data(), packed.size(), sizes);
+  }
+  return n ? read_sizes(args, n, sizes) : -1;
 }
 
 // Other arguments than plain sizes, such as a dtype, are left to a function in Python.

@@ -212,9 +212,12 @@ int64_t Cache::release_old() {
   const int64_t time = now();
   Block *list;
   int64_t wait = 0, period;
+  bool slabs_due;
   {
-    Guard guard(lock_);
+    Guard guard(lock_);  // an ending thread of the timer may still be here when the next begins
     period = period_.at(time);
+    slabs_due = time - slabs_seen_ >= period;
+    if (slabs_due) slabs_seen_ = time;
     const uint64_t all = cached();
     const int64_t before = time - period;
     list = release(before, 0);
@@ -225,10 +228,7 @@ int64_t Cache::release_old() {
     if (next) wait = (next - before) * 4 / 5;
   }
   unmap(list);
-  if (time - slabs_seen_ >= period) {
-    slabs_seen_ = time;
-    if (drop_idle_slabs() && !wait) wait = period;
-  }
+  if (slabs_due && drop_idle_slabs() && !wait) wait = period;
   return wait && wait < kShortestWait ? kShortestWait : wait;
 }
 

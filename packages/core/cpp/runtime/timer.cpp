@@ -74,6 +74,9 @@ void Timer::pause() {
 
 void Timer::resume() { __atomic_fetch_sub(&paused_, 1, __ATOMIC_SEQ_CST); }
 
-void Timer::after_fork() { running_ = paused_ = 0; }
+void Timer::after_fork() {
+  __atomic_store_n(&paused_, 0, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&running_, 0, __ATOMIC_SEQ_CST);
+}
 
 }  // namespace plait::core

@@ -83,4 +83,5 @@ def _prepare() -> None:
 
     with_torch._of_plait = True  # type: ignore[attr-defined]
     spawn.get_command_line = with_torch
-    set_forkserver_preload(["plait_torch._preload", "__main__"])
+    # without "__main__", which Python 3.14 imports first, before there is a torch
+    set_forkserver_preload(["plait_torch._preload"])

@@ -204,7 +204,7 @@ inline PyObject *value_in(PyObject *dict, PyObject *key) {
 /* The items of a tuple or list, borrowed. Code that runs between two reads may change a list, so
  * that it has fewer items; on an interpreter without a global lock, where other threads could free
  * an item while it is read, these are the items of a copy. `valid` is false if there was no memory
- * for it: then there is an exception, and no item. */
+ * for it: then there is an exception, and no item. `data` serves as long as no Python code runs. */
 class Items {
  public:
 #ifdef Py_GIL_DISABLED
@@ -214,6 +214,7 @@ class Items {
   bool valid() const { return bool(copy_); }
   Py_ssize_t size() const { return copy_ ? PyTuple_GET_SIZE(copy_.get()) : 0; }
   PyObject *operator[](Py_ssize_t i) const { return PyTuple_GET_ITEM(copy_.get(), i); }
+  PyObject *const *data() const { return PySequence_Fast_ITEMS(copy_.get()); }
 
  private:
   Object copy_;
@@ -222,6 +223,7 @@ class Items {
   bool valid() const { return true; }
   Py_ssize_t size() const { return PySequence_Fast_GET_SIZE(all_); }
   PyObject *operator[](Py_ssize_t i) const { return PySequence_Fast_GET_ITEM(all_, i); }
+  PyObject *const *data() const { return PySequence_Fast_ITEMS(all_); }
 
  private:
   PyObject *all_;
