@@ -356,21 +356,20 @@ int operand(plait_thread *, PyObject *o, plait_value *v) {
 }
 
 const char *kind_name(const plait_arg &a, char *room, size_t size) {
-  static const char *const names[] = {
-      "",
-      "a Tensor",
-      "a Tensor or a number",
-      "a list of Tensors",
-      "a number",
-      "an int",
-      "an int or a list of ints",
-      "a float",
-      "a list of floats",
-      "a bool",
-      "a str",
-      "a dtype",
-      "a device",
-      "a Generator"};
+  static const char *const names[] = {"",
+                                      "a Tensor",
+                                      "a Tensor or a number",
+                                      "a list of Tensors",
+                                      "a number",
+                                      "an int",
+                                      "an int or a list of ints",
+                                      "a float",
+                                      "a list of floats",
+                                      "a bool",
+                                      "a str",
+                                      "a dtype",
+                                      "a device",
+                                      "a Generator"};
   const bool sized = a.kind == PLAIT_KIND_INTS && a.length;
   if (sized)
     snprintf(room, size, "an int or %d ints%s", int(a.length),

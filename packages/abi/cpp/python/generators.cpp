@@ -25,7 +25,8 @@ bool seed_from(PyObject *o, uint64_t *out) {
   Object n(PyNumber_Index(o));
   if (!n) {
     PyErr_Clear();
-    PyErr_Format(PyExc_TypeError, "manual_seed: `seed` must be an int, got %s", Py_TYPE(o)->tp_name);
+    PyErr_Format(PyExc_TypeError, "manual_seed: `seed` must be an int, got %s",
+                 Py_TYPE(o)->tp_name);
     return false;
   }
   int overflow = 0;
