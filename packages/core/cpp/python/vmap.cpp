@@ -12,12 +12,12 @@ namespace {
 enum Randomness : uint8_t { randomness_error, randomness_different, randomness_same };
 constexpr const char *randomness_names[] = {"error", "different", "same"};
 
-// A call of a function: its number, which is larger than those of the calls around it.
+// A call of a function: its number, which is larger than those of the calls around it, and the
+// layer's bit if operators that draw random numbers were seen around it.
 struct Level {
   int64_t number, size;
   Randomness randomness;
-  uint64_t
-      seen_before;  // the layer's bit if operators that draw random numbers were seen around it
+  uint64_t seen_before;
 };
 thread_local std::vector<Level> levels;  // from the outermost call
 std::atomic<int64_t> last_number{0};
@@ -265,12 +265,10 @@ PyMethodDef functions[] = {
      "_find_vmap(number, /)\n--\n\n(number, size, randomness) of a call that this thread is in; "
      "None."},
     {"_vmap", function(entry<vmap>), METH_FASTCALL,
-     "_vmap(func, args, kwargs, in_dims, out_dims, randomness, general, results, /)\n--\n\nCall a "
-     "function "
-     "once for all samples of tensors. general(func, args, kwargs, in_dims, out_dims, randomness) "
-     "serves other containers than tuples, lists and dicts, and errors; results(made, out_dims, "
-     "level, size) gives "
-     "results that are not only tensors of samples."},
+     "_vmap(func, args, kwargs, in_dims, out_dims, randomness, general, results, /)\n--\n\n"
+     "Call a function once for all samples of tensors. general(func, args, kwargs, in_dims, "
+     "out_dims, randomness) serves other containers than tuples, lists and dicts, and errors; "
+     "results(made, out_dims, level, size) gives results that are not only tensors of samples."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
