@@ -48,9 +48,10 @@ PLAIT_NOINLINE void last_strip(const Product<T> &p, int64_t i, int64_t j) {
 // for each other.
 template <class T, int R>
 PLAIT_INLINE void strips(const Product<T> &p, int64_t i) {
+  constexpr int kRows = R < 4 ? R : 4;
   int64_t j = 0;
   for (; j + 2 * kLanes<T> <= p.n; j += 2 * kLanes<T>)
-    for (int r = 0; r < R; r += 4) whole_strip < T, R<4 ? R : 4, 2>(p, i + r, j);
+    for (int r = 0; r < R; r += kRows) whole_strip<T, kRows, 2>(p, i + r, j);
   if (j + kLanes<T> <= p.n) {
     whole_strip<T, R, 1>(p, i, j);
     j += kLanes<T>;
