@@ -288,13 +288,13 @@ def test_on_the_cpu_streams_and_events_do_nothing() -> None:
 def test_what_is_refused(library: ctypes.CDLL) -> None:
     ext, cpu = plait.Stream("ext"), plait.Stream("cpu")
     for call, error, text in [
-        (lambda: ext.wait_event(3), TypeError, "wait_event: `event` must be Event, got int"),
-        (lambda: ext.wait_stream(None), TypeError, "wait_stream: `stream` must be Stream"),
-        (lambda: ext.record_event(cpu), TypeError, "record_event: `event` must be Event"),
+        (lambda: ext.wait_event(3), TypeError, "wait_event: `event` must be an Event, got int"),
+        (lambda: ext.wait_stream(None), TypeError, "wait_stream: `stream` must be a Stream"),
+        (lambda: ext.record_event(cpu), TypeError, "record_event: `event` must be an Event"),
         (lambda: ext.record_event(plait.Event("cpu")), ValueError, "of cpu, the stream of ext:0"),
         (lambda: plait.Event("ext:1").record(ext), ValueError, "of ext:1, the stream of ext:0"),
-        (lambda: plait.Event("ext").wait(3), TypeError, "wait: `stream` must be Stream, got int"),
-        (lambda: plait.Event("ext").elapsed_time(3), TypeError, "`end_event` must be Event"),
+        (lambda: plait.Event("ext").wait(3), TypeError, "wait: `stream` must be a Stream, got int"),
+        (lambda: plait.Event("ext").elapsed_time(3), TypeError, "`end_event` must be an Event"),
         (lambda: plait.Stream("ext:7"), ValueError, "no device ext:7: ext has 2"),
         (lambda: plait.Stream("cuda"), NotImplementedError, "no component for the device cuda:0"),
         (lambda: plait.Stream(1.5), TypeError, "Stream: `device` must be a device, int or None"),
@@ -306,8 +306,8 @@ def test_what_is_refused(library: ctypes.CDLL) -> None:
         (lambda: plait.set_default_device("ext:7"), ValueError, "no device ext:7: ext has 2"),
         (lambda: plait.set_default_device("cuda"), NotImplementedError, "for the device cuda:0"),
         (lambda: plait.device("ext:7").__enter__(), ValueError, "no device ext:7: ext has 2"),
-        (lambda: plait.accelerator.set_stream(3), TypeError, "`stream` must be Stream, got int"),
-        (lambda: plait.accelerator.stream(3), TypeError, "`stream` must be Stream or None"),
+        (lambda: plait.accelerator.set_stream(3), TypeError, "`stream` must be a Stream, got int"),
+        (lambda: plait.accelerator.stream(3), TypeError, "`stream` must be a Stream or None"),
     ]:
         with pytest.raises(error, match=text):
             call()
@@ -519,7 +519,7 @@ def test_memory_that_another_stream_uses_is_kept(gate: Gate, recorded: bool) -> 
     del x
     y = plait.zeros(5000, device="ext")
     assert (y.data_ptr() == address) is not recorded
-    with pytest.raises(TypeError, match="`stream` must be Stream, got int"):
+    with pytest.raises(TypeError, match="`stream` must be a Stream, got int"):
         y.record_stream(3)
     with pytest.raises(ValueError, match="is on ext:0, `stream` is one of cpu"):
         y.record_stream(plait.Stream("cpu"))

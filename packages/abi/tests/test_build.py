@@ -12,6 +12,7 @@ import zipfile
 
 import pytest
 
+import plait_abi
 import plait_abi.build
 from plait_abi.build import BuildError, Extension, Generate, Library
 from plait_abi.build._project import Project
@@ -38,10 +39,13 @@ C_FILE = (
     'int plait_c(void);\n__attribute__((visibility("default"))) int plait_c(void) { return 3; }\n'
 )
 ASSERTING = """
+#include <plait/python.h>
 #include <pybind11/pybind11.h>
 extern "C" int plait_first(int);
 PYBIND11_MODULE(_toy, m) {
-  m.def("first", [](pybind11::tuple t) { return PyTuple_GET_SIZE(t.ptr()); });
+  m.def("first", [](pybind11::tuple t) {
+    return PyTuple_GET_SIZE(t.ptr()) + plait::python::Items(t.ptr()).size();
+  });
 }
 """
 MODULE = """
@@ -203,15 +207,20 @@ def test_an_extension_finds_its_library(trial: Trial) -> None:
     assert result.stdout == "42\n"
 
 
-def test_an_extension_names_no_folder_of_this_machine(trial: Trial) -> None:
-    # an assertion in Python's header contains the header's path
+def test_an_extension_names_no_folder_of_this_machine(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trial.write("cpp/python/module.cpp", ASSERTING)
-    trial.build(extensions=[Extension("plait_toy._toy", ["cpp/python/*.cpp"])])
-    (built,) = (trial.root / "src/plait_toy").glob("_toy*.so")
-    data = built.read_bytes()
-    assert b"tupleobject.h" in data
-    for path in (sysconfig.get_path("include"), str(trial.root)):
-        assert path.encode() not in data
+    headers = pathlib.Path(plait_abi.__file__).parent / "include"
+    for flags, asserts in (("", False), ("-UNDEBUG", True)):
+        monkeypatch.setenv("PLAIT_BUILD_FLAGS", flags)
+        trial.build(extensions=[Extension("plait_toy._toy", ["cpp/python/*.cpp"])])
+        (built,) = (trial.root / "src/plait_toy").glob("_toy*.so")
+        data = built.read_bytes()
+        # the text of an assertion contains the path of the header that it is in
+        assert (b"tupleobject.h" in data) == asserts
+        for path in (sysconfig.get_path("include"), str(headers), str(trial.root)):
+            assert path.encode() not in data
 
 
 def test_generated_files_are_compiled_and_shipped(trial: Trial) -> None:

@@ -31,7 +31,7 @@ def test_the_namespace() -> None:
     }
     assert info.devices() == [info.default_device()] and info.capabilities()["boolean indexing"]
     assert x.to_device("cpu") is x
-    with pytest.raises(TypeError, match="`stream` must be Stream or None"):
+    with pytest.raises(TypeError, match="`stream` must be a Stream or None"):
         x.to_device("cpu", stream=1)
 
 

@@ -192,7 +192,7 @@ void explain(const char *base, const Overload &o, const Mismatch &m) {
         PyErr_Format(PyExc_TypeError, "%s: `%U` must be %s", base, m.got,
                      is_one_of(m.got, "layout", "layout")
                          ? "strided here; to_sparse() makes sparse tensors"
-                         : "bool or None");
+                         : "a bool or None");
       else
         PyErr_Format(PyExc_TypeError, "%s: unexpected keyword `%U`", base, m.got);
       return;
@@ -204,7 +204,7 @@ void explain(const char *base, const Overload &o, const Mismatch &m) {
   const std::string got = describe(m.got);
   if (m.arg == -2)
     PyErr_Format(PyExc_TypeError, "%s: `out` must be %s, got %s", base,
-                 o.op->n_results > 1 ? "a tuple with one Tensor for each result" : "Tensor",
+                 o.op->n_results > 1 ? "a tuple with one Tensor for each result" : "a Tensor",
                  got.c_str());
   else
     PyErr_Format(PyExc_TypeError, "%s: `%s` must be %s, got %s", base, o.op->args[m.arg].name,

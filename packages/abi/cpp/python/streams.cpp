@@ -46,9 +46,9 @@ bool is_of(PyObject *o, PyTypeObject *type, const char *who, const char *argumen
   return false;
 }
 bool is_stream(PyObject *o, const char *who) {
-  return is_of(o, stream_class, who, "stream", "Stream");
+  return is_of(o, stream_class, who, "stream", "a Stream");
 }
-bool is_event(PyObject *o, const char *who) { return is_of(o, event_class, who, "event", "Event"); }
+bool is_event(PyObject *o, const char *who) { return is_of(o, event_class, who, "event", "an Event"); }
 
 // Makes an object of one of the two classes, or of a class derived from it.
 template <class Block>
@@ -306,7 +306,7 @@ PyObject *event_synchronize(PyObject *self, PyObject *) {
 }
 
 PyObject *event_elapsed(PyObject *self, PyObject *end) {
-  if (!is_of(end, event_class, "elapsed_time", "end_event", "Event")) return nullptr;
+  if (!is_of(end, event_class, "elapsed_time", "end_event", "an Event")) return nullptr;
   plait_device_event *from = as_event(self)->event, *to = as_event(end)->event;
   if (!from || !to)
     return PyErr_Format(

@@ -219,7 +219,9 @@ def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     if stream is None:
         return self.to(device)
     if not isinstance(stream, _binding.Stream):
-        raise TypeError(f"to_device: `stream` must be Stream or None, got {type(stream).__name__}")
+        raise TypeError(
+            f"to_device: `stream` must be a Stream or None, got {type(stream).__name__}"
+        )
     with stream:
         return self.to(device)
 

@@ -142,7 +142,7 @@ def stream(stream: _binding.Stream | None) -> AbstractContextManager[Any]:
     if stream is None:
         return nullcontext()
     if not isinstance(stream, _binding.Stream):
-        raise TypeError(f"stream: `stream` must be Stream or None, got {type(stream).__name__}")
+        raise TypeError(f"stream: `stream` must be a Stream or None, got {type(stream).__name__}")
     return stream
 
 

@@ -23,7 +23,7 @@ def _none_or_dtype(input: Any) -> Any:
         return None
     if isinstance(input, plait.Tensor):
         return input.dtype
-    raise RuntimeError(f"_none_or_dtype: `input` must be Tensor or None, got {input!r}")
+    raise RuntimeError(f"_none_or_dtype: `input` must be a Tensor or None, got {input!r}")
 
 
 def _canonical_mask(
