@@ -48,7 +48,9 @@ bool is_of(PyObject *o, PyTypeObject *type, const char *who, const char *argumen
 bool is_stream(PyObject *o, const char *who) {
   return is_of(o, stream_class, who, "stream", "a Stream");
 }
-bool is_event(PyObject *o, const char *who) { return is_of(o, event_class, who, "event", "an Event"); }
+bool is_event(PyObject *o, const char *who) {
+  return is_of(o, event_class, who, "event", "an Event");
+}
 
 // Makes an object of one of the two classes, or of a class derived from it.
 template <class Block>
