@@ -342,3 +342,16 @@ def test_rows_of_a_sample_are_not_those_of_the_next() -> None:
     for wrong in (4, -1):
         with pytest.raises((IndexError, RuntimeError)):
             calls(tables, plait.tensor([[0, wrong], [wrong, 1]]))
+
+
+def test_memory_of_no_sample_is_not_shown() -> None:
+    import copy
+
+    x = plait.arange(6.0).reshape(2, 3)
+    assert close(vmap(lambda x: copy.deepcopy(x) * 2)(x), x * 2)
+    for reads in (
+        lambda x: x.clone().resize_(100), lambda x: x.clone().share_memory_(),
+        lambda x: plait.tensor(x.untyped_storage().clone().tolist()),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match="no memory of its own"):
+            vmap(reads)(x)
