@@ -355,3 +355,35 @@ def test_memory_of_no_sample_is_not_shown() -> None:
     ):  # fmt: skip
         with pytest.raises(RuntimeError, match="no memory of its own"):
             vmap(reads)(x)
+
+
+def test_an_interrupt_ends_the_call() -> None:
+    """Wherever it comes: a trace function sees the places where signals are handled."""
+    import sys
+
+    from plait_core import _core
+
+    def at(count: int) -> bool:
+        left = count
+
+        def trace(frame: Any, event: str, argument: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+            return trace
+
+        sys.settrace(trace)
+        try:
+            vmap(lambda x: x * 2, chunk_size=2)(plait.ones(3, 3))
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(None)
+        return False
+
+    count = 1
+    while at(count):
+        assert _core._innermost_vmap() is None, count
+        count += 1
+    assert count > 20
