@@ -378,8 +378,7 @@ class Rearranged {
     if (!all || size.tag != PLAIT_INTS || !is_contiguous(all)) return PLAIT_DECLINE;
     int64_t known = 1, open = 0, *list = room(size.n + 1);
     list[0] = samples_.size;
-    for (uint32_t i = 0; i < size.n; i++)
-      size.u.is[i] == -1 ? open++ : known *= size.u.is[i];
+    for (uint32_t i = 0; i < size.n; i++) size.u.is[i] == -1 ? open++ : known *= size.u.is[i];
     if (open > 1 || (open && known == 0)) return PLAIT_DECLINE;
     for (uint32_t i = 0; i < size.n; i++)
       list[i + 1] = size.u.is[i] != -1 ? size.u.is[i] : numel(x) / known;
@@ -551,7 +550,8 @@ class Rearranged {
   }
 
   // How many dimensions of a sample those of a call count: of the input whose gradient it gives,
-  // or of the first argument. Another one would be that of the samples, so Python serves such calls.
+  // or of the first argument. Another one would be that of the samples, so Python serves such
+  // calls.
   int counted() const {
     for (uint16_t i = 0; i < outer_->n_in; i++)
       if (rule_.action[i] == action_size && outer_->in[i].tag == PLAIT_INTS)
