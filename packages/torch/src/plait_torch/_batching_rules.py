@@ -633,11 +633,11 @@ def _embedding(call: Call) -> Any:
     weight, indices, padding = call.args
     if not call.is_batched(weight):
         return call.run([weight, call.some(indices), padding])
-    # a number of one row would be right for the rows of all samples, where it is wrong for one
-    rows, (end, count) = call.some(weight), weight.shape
-    at = call.all(indices).long()
-    at = plait.where(at < 0, end, at).reshape(call.size, -1, 1).expand(call.size, -1, count)
-    return rows.gather(1, at).reshape(call.size, *indices.shape, count)
+    # numbers that are wrong for a sample's rows may be right for the rows of all
+    count = weight.shape[0]
+    wrong = (indices < 0) | (indices >= count)
+    rows = plait.where(call.all(wrong), call.size * count, _offsets(call, indices, count))
+    return call.run([_rows(call.some(weight)), rows, -1])
 
 
 def _embedding_backward(call: Call) -> Any:
