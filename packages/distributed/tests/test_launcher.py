@@ -207,6 +207,12 @@ def until(condition: Any) -> None:
         (["-n", "0", "x.py"], "must be positive"),
         (["-n", "two", "x.py"], "must have a number, got 'two'"),
         (["--max-restarts", "-1", "x.py"], "must not be negative, got -1"),
+        (["--nnodes", "2", "--node-rank", "2", "x.py"], r"must be in \[0, 2\), got 2"),
+        (["--nnodes", "2", "--node-rank", "-5", "x.py"], r"must be in \[0, 2\), got -5"),
+        (["--nnodes", "2", "--timeout", "nan", "x.py"], "must be positive, got nan"),
+        (["--nnodes", "2", "--timeout", "0", "x.py"], "must be positive, got 0"),
+        (["--master-port", "99999", "x.py"], r"must be in \[1, 65535\], got 99999"),
+        (["--rdzv-endpoint", "here:-1", "x.py"], r"must be in \[1, 65535\], got -1"),
     ],
 )
 def test_what_is_not_there_is_said(

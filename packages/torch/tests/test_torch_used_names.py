@@ -22,6 +22,9 @@ def test_products_of_bytes_are_exact(torch: Any) -> None:
         found = torch._int_mm(torch.from_numpy(a), torch.from_numpy(b))
         assert found.dtype == torch.int32
         assert np.array_equal(found.numpy(), a.astype(np.int32) @ b.astype(np.int32))
+    for out in (torch.zeros(40, 300, dtype=torch.int32), torch.zeros(found.shape)):
+        with pytest.raises(RuntimeError, match=r"_int_mm: `out` must have the dtype int32"):
+            torch._int_mm(torch.from_numpy(a), torch.from_numpy(b), out=out)
     with pytest.raises(RuntimeError, match="_int_mm: int8 or uint8, and int8"):
         torch._int_mm(torch.ones(2, 2), torch.ones(2, 2, dtype=torch.int8))
     with pytest.raises(RuntimeError, match=r"_int_mm: shapes .* got \(20, 300\) and \(20, 300\)"):
@@ -271,3 +274,10 @@ def test_names_of_settings(torch: Any) -> None:
     assert list(torch.hub.tqdm([1, 2], disable=True)) == [1, 2]
     assert len(torch.distributed.distributed_c10d._pg_map) == 0
     assert torch.sparse.HalfTensor(torch.tensor([[0], [1]]), torch.ones(1)).dtype == torch.float16
+
+
+def test_the_larger_of_an_int_and_a_float_is_a_float(torch: Any) -> None:
+    for found, wanted in (
+        (torch.sym_max(2, 1.0), 2.0), (torch.sym_min(1, 2.0), 1.0), (torch.sym_max(1, 2), 2),
+    ):  # fmt: skip
+        assert (found, type(found)) == (wanted, type(wanted))

@@ -297,3 +297,93 @@ def test_errors() -> None:
         vmap(lambda a: a @ plait.ones(4))(plait.ones(3, 2))
     # nothing is left behind
     assert close(vmap(plait.sin)(plait.ones(3)), plait.ones(3).sin())
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.sum(-2), lambda x: x.softmax(-2), lambda x: x.flip(-2), lambda x: x.cumsum(-2),
+        lambda x: x.unsqueeze(-3), lambda x: x.select(-2, 0), lambda x: x.transpose(-1, -2),
+        lambda x: plait.cat([x, x], -2), lambda x: x.index_select(1, plait.tensor([0])),
+        lambda x: x.var(-2), lambda x: x.argmax(-2), lambda x: x.unfold(-2, 2, 1),
+        lambda x: plait.diag_embed(x, dim1=-3),
+    ],
+)  # fmt: skip
+def test_the_dimension_of_the_samples_is_none_of_a_sample(function: Any) -> None:
+    with pytest.raises(IndexError):
+        function(plait.ones(3))
+    with pytest.raises(IndexError):
+        vmap(function)(plait.ones(3, 3))
+    with pytest.raises(IndexError):  # by the rule in Python
+        vmap(lambda x: vmap(lambda y: function(x * y))(plait.ones(3, 3)))(plait.ones(3, 3))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.tril(), lambda x: plait.linalg.inv(x), lambda x: x.mm(x), lambda x: x.mv(x),
+        lambda x: x.bmm(x), lambda x: F.linear(plait.ones(3), x), lambda x: x.view(-1, -1),
+        lambda x: F.layer_norm(plait.ones(4), (4,), x),
+    ],
+)  # fmt: skip
+def test_samples_are_no_more_dimensions_for_an_operator(function: Any) -> None:
+    for x in (plait.ones(3), plait.ones(1)):
+        with pytest.raises((ValueError, RuntimeError)):
+            function(x)
+        with pytest.raises((ValueError, RuntimeError)):
+            vmap(function)(plait.ones(x.shape[0], x.shape[0]))
+
+
+def test_rows_of_a_sample_are_not_those_of_the_next() -> None:
+    tables = plait.arange(24.0).reshape(2, 4, 3)
+    calls = vmap(lambda table, i: F.embedding(i, table))
+    indices = plait.tensor([[0, 3], [3, 1]])
+    assert close(calls(tables, indices), plait.stack([tables[i][indices[i]] for i in range(2)]))
+    for wrong in (4, -1):
+        with pytest.raises((IndexError, RuntimeError)):
+            calls(tables, plait.tensor([[0, wrong], [wrong, 1]]))
+
+
+def test_memory_of_no_sample_is_not_shown() -> None:
+    import copy
+
+    x = plait.arange(6.0).reshape(2, 3)
+    assert close(vmap(lambda x: copy.deepcopy(x) * 2)(x), x * 2)
+    for reads in (
+        lambda x: x.clone().resize_(100), lambda x: x.clone().share_memory_(),
+        lambda x: plait.tensor(x.untyped_storage().clone().tolist()),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match="no memory of its own"):
+            vmap(reads)(x)
+
+
+def test_an_interrupt_ends_the_call() -> None:
+    """Wherever it comes: a trace function sees the places where signals are handled."""
+    import sys
+
+    from plait_core import _core
+
+    def at(count: int) -> bool:
+        left = count
+
+        def trace(frame: Any, event: str, argument: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+            return trace
+
+        sys.settrace(trace)
+        try:
+            vmap(lambda x: x * 2, chunk_size=2)(plait.ones(3, 3))
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(None)
+        return False
+
+    count = 1
+    while at(count):
+        assert _core._innermost_vmap() is None, count
+        count += 1
+    assert count > 20

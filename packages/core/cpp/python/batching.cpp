@@ -69,6 +69,9 @@ enum Kind : uint8_t {
   kind_loss,  // of one row with one class: input, target, weight, reduction, ignored class
   kind_loss_backward,  // grad, input, lse, target, weight, reduction, ignored class
   kind_linear,  // of rows, or a product of matrices where weights differ
+  kind_bmm,
+  kind_of_matrices,  // the first argument must have two dimensions
+  kind_new_dimension,  // dimensions count one more than the first argument has
 };
 struct Rule {
   Action action[PLAIT_MAX_ARGS];
@@ -122,7 +125,8 @@ class Rearranged {
  private:
   plait_status computed() {
     switch (rule_.kind) {
-      case kind_matmul: return matmul();
+      case kind_matmul: return matmul(2);
+      case kind_bmm: return matmul(3);
       case kind_mv: return mv();
       case kind_dot: return dot();
       case kind_view: return viewed();
@@ -216,8 +220,8 @@ class Rearranged {
   bool has_dimensions(int first, int second) const {
     return outer_->in[0].u.t->dl.ndim == first && outer_->in[1].u.t->dl.ndim == second;
   }
-  plait_status matmul() {
-    if (!has_dimensions(2, 2) && !has_dimensions(3, 3)) return PLAIT_DECLINE;
+  plait_status matmul(int ndim) {
+    if (!has_dimensions(ndim, ndim)) return PLAIT_DECLINE;
     return call("matmul", {either(0), either(1)});
   }
 
@@ -372,11 +376,12 @@ class Rearranged {
     plait_tensor *x = outer_->in[0].u.t, *all = samples_of(x);
     const plait_value &size = outer_->in[1];
     if (!all || size.tag != PLAIT_INTS || !is_contiguous(all)) return PLAIT_DECLINE;
-    int64_t known = 1, *list = room(size.n + 1);
+    int64_t known = 1, open = 0, *list = room(size.n + 1);
     list[0] = samples_.size;
-    for (uint32_t i = 0; i < size.n; i++) known *= size.u.is[i] == -1 ? 1 : size.u.is[i];
+    for (uint32_t i = 0; i < size.n; i++) size.u.is[i] == -1 ? open++ : known *= size.u.is[i];
+    if (open > 1 || (open && known == 0)) return PLAIT_DECLINE;
     for (uint32_t i = 0; i < size.n; i++)
-      list[i + 1] = size.u.is[i] != -1 ? size.u.is[i] : known ? numel(x) / known : 0;
+      list[i + 1] = size.u.is[i] != -1 ? size.u.is[i] : numel(x) / known;
     return call("view", {value(all), ints(list, size.n + 1)});
   }
 
@@ -425,6 +430,7 @@ class Rearranged {
       if (plait_result_at(op, i)->kind != PLAIT_KIND_TENSOR) return PLAIT_DECLINE;
     if (outer_->in[0].tag == PLAIT_TENSOR) first_ = outer_->in[0].u.t->dl.ndim;
     if (rule_.kind == kind_of_dimensions && first_ < 1) return PLAIT_DECLINE;
+    if (rule_.kind == kind_of_matrices && first_ < 2) return PLAIT_DECLINE;
     if (const plait_status s = align(); s != PLAIT_OK) return s;
     for (uint16_t i = 0; i < outer_->n_in; i++)
       if (const plait_status s = fill_one(i); s != PLAIT_OK) return s;
@@ -543,9 +549,21 @@ class Rearranged {
     return lists_.back().data();
   }
 
+  // How many dimensions of a sample those of a call count: of the input whose gradient it gives,
+  // or of the first argument. Another one would be that of the samples, so Python serves such
+  // calls.
+  int counted() const {
+    for (uint16_t i = 0; i < outer_->n_in; i++)
+      if (rule_.action[i] == action_size && outer_->in[i].tag == PLAIT_INTS)
+        return int(outer_->in[i].n);
+    return first_ + (rule_.kind == kind_new_dimension);
+  }
+
   plait_status dims(uint16_t i) {
     const plait_value &v = outer_->in[i];
     const auto shifted = [](int64_t dim) { return dim >= 0 ? dim + 1 : dim; };
+    const int n = counted();
+    const auto is_dimension = [n](int64_t dim) { return dim >= -n && dim < n; };
     const bool reduces = rule_.action[i] == action_reduced;
     if (v.tag == PLAIT_NONE || (v.tag == PLAIT_INTS && v.n == 0)) {
       if (!reduces) return PLAIT_OK;
@@ -559,10 +577,12 @@ class Rearranged {
     }
     if (reduces && first_ < 1) return PLAIT_DECLINE;
     if (v.tag == PLAIT_INT) {
+      if (!is_dimension(v.u.i)) return PLAIT_DECLINE;
       in_[i].u.i = shifted(v.u.i);
       return PLAIT_OK;
     }
-    if (v.tag != PLAIT_INTS) return PLAIT_DECLINE;
+    if (v.tag != PLAIT_INTS || !std::all_of(v.u.is, v.u.is + v.n, is_dimension))
+      return PLAIT_DECLINE;
     int64_t *list = room(v.n);
     for (uint32_t k = 0; k < v.n; k++) list[k] = shifted(v.u.is[k]);
     in_[i].u.is = list;

@@ -53,22 +53,6 @@ PyObject *level_object(const Level &level) {
                        static_cast<long long>(level.size), randomness_names[level.randomness]);
 }
 
-PyObject *begin(PyObject *, PyObject *const *args, Py_ssize_t n) {
-  Randomness randomness;
-  if (n != 2 || !PyLong_Check(args[0]) || !is_randomness(args[1], &randomness))
-    return PyErr_Format(PyExc_TypeError, "_begin_vmap: (size, randomness) is required");
-  const int64_t size = PyLong_AsLongLong(args[0]);
-  if (size == -1 && PyErr_Occurred()) return nullptr;
-  const int64_t number = new_number();
-  begin_level(number, size, randomness);
-  return PyLong_FromLongLong(number);
-}
-
-PyObject *end(PyObject *, PyObject *) {
-  if (!levels.empty()) end_level();
-  Py_RETURN_NONE;
-}
-
 PyObject *innermost(PyObject *, PyObject *) {
   if (levels.empty()) Py_RETURN_NONE;
   return level_object(levels.back());
@@ -92,6 +76,19 @@ class Inside {
   Inside &operator=(const Inside &) = delete;
   ~Inside() { end_level(); }
 };
+
+// In C++, as Python could be interrupted between the beginning of a call and a `try` around it.
+PyObject *within(PyObject *, PyObject *const *args, Py_ssize_t n) {
+  Randomness randomness;
+  if (n != 3 || !PyLong_Check(args[0]) || !is_randomness(args[1], &randomness))
+    return PyErr_Format(PyExc_TypeError, "_within_vmap: (size, randomness, func) is required");
+  const int64_t size = PyLong_AsLongLong(args[0]);
+  if (size == -1 && PyErr_Occurred()) return nullptr;
+  const Object number(PyLong_FromLongLong(new_number()));
+  if (!number) return nullptr;
+  const Inside inside(PyLong_AsLongLong(number.get()), size, randomness);
+  return PyObject_CallOneArg(args[2], number.get());
+}
 
 bool has_history(const plait_tensor *t) {
   const plait_engine *e = role<plait_engine>(state.runtime);
@@ -255,10 +252,9 @@ PyObject *vmap(PyObject *, PyObject *const *a, Py_ssize_t n) {
 }
 
 PyMethodDef functions[] = {
-    {"_begin_vmap", function(entry<begin>), METH_FASTCALL,
-     "_begin_vmap(size, randomness, /)\n--\n\nBegin a call of vmap in this thread; its number."},
-    {"_end_vmap", entry<end>, METH_NOARGS,
-     "_end_vmap()\n--\n\nEnd the innermost call of vmap of this thread."},
+    {"_within_vmap", function(entry<within>), METH_FASTCALL,
+     "_within_vmap(size, randomness, func, /)\n--\n\nfunc(number) within a call of vmap of this "
+     "thread, which has this number."},
     {"_innermost_vmap", entry<innermost>, METH_NOARGS,
      "_innermost_vmap()\n--\n\n(number, size, randomness) of the innermost call of vmap; None."},
     {"_find_vmap", entry<find>, METH_O,

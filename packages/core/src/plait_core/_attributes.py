@@ -11,6 +11,7 @@ from plait_abi.components import choose, require
 from plait_core._core import Tensor
 from plait_core._docstrings import example
 from plait_core._memory_formats import layout, strided
+from plait_core._storages import refuse_batched
 
 __all__ = ["METHODS", "PROPERTIES"]
 
@@ -95,6 +96,7 @@ def share_memory_(self: Tensor) -> Tensor:
         >>> x.share_memory_() is x, x.is_shared()
         (True, True)
     """
+    refuse_batched(self, "share_memory_")
     shared: Tensor = require("multiprocessing").share_memory_(self)
     return shared
 

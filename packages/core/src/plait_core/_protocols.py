@@ -35,6 +35,14 @@ def rebuild(
     return result.requires_grad_() if grad else result
 
 
+def _copied(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    if _core._samples(self) is None:
+        return rebuild_on(*taken_apart(self, memo))
+    # in vmap: the memory has the elements of no sample
+    result = self.detach().clone()
+    return result.requires_grad_() if self.requires_grad else result
+
+
 def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:  # noqa: N807
     """Copy storage, gradient, tangent and attributes of a leaf; views share the copied storage."""
     if id(self) in memo:
@@ -43,7 +51,7 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:  # noqa: N807
         raise RuntimeError(
             "deepcopy: a tensor with a history cannot be copied deeply; detach() it first"
         )
-    result = rebuild_on(*taken_apart(self, memo))
+    result = _copied(self, memo)
     forward = loaded_part("forward_ad")
     tangent = None if forward is None else forward.unpack_dual(self).tangent
     if tangent is not None:

@@ -9,7 +9,7 @@ from plait_abi import _binding
 from plait_core._core import Tensor
 from plait_core._docstrings import example as shown
 from plait_core._memory_formats import contiguous_format
-from plait_core._storages import UntypedStorage, storage_of
+from plait_core._storages import UntypedStorage, refuse_batched, storage_of
 from plait_core.engine import loaded_part
 
 __all__ = ["FALLBACKS", "METHODS"]
@@ -95,6 +95,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: str = contiguous_format) -
                 [2, 3]])
     """
     _may_move(self, "resize_")
+    refuse_batched(self, "resize_")
     shape = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
     return self._resize(shape, _dense(shape, memory_format))
 

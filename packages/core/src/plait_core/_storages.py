@@ -227,8 +227,18 @@ def _empty(nbytes: int) -> UntypedStorage:
 _known: weakref.WeakValueDictionary[tuple[int, int], UntypedStorage] = weakref.WeakValueDictionary()
 
 
+def refuse_batched(tensor: Tensor, who: str) -> None:
+    """Raise RuntimeError for a tensor in `vmap`, whose memory has the elements of no sample."""
+    if _core._samples(tensor) is not None:
+        raise RuntimeError(
+            f"vmap: {who}: a tensor that stands for all samples has no memory of its own; use "
+            "operators, or call it on what vmap returns"
+        )
+
+
 def storage_of(tensor: Tensor) -> UntypedStorage:
     """Return the storage of a tensor, the same object as long as it is alive."""
+    refuse_batched(tensor, "untyped_storage")
     extent = tensor._storage_extent()
     if not extent[0]:
         return UntypedStorage(tensor)

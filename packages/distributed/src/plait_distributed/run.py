@@ -147,10 +147,14 @@ def _hosts_of(text: str) -> tuple[int, int]:
 
 
 def _address(flags: argparse.Namespace) -> tuple[str, int | None]:
-    host, port = flags.master_addr, flags.master_port
+    host, port = flags.master_addr, flags.master_port or None
     if flags.rdzv_endpoint and not flags.standalone:
         host, _, text = flags.rdzv_endpoint.rpartition(":")
         host, port = (host or text), (_number("rdzv-endpoint", text) or None if host else port)
+    if port is not None and not 0 < port < 1 << 16:
+        raise SystemExit(
+            f"plait_distributed.run: the port of the first host must be in [1, 65535], got {port}"
+        )
     return host, port
 
 
@@ -215,6 +219,14 @@ def _run_on_hosts(flags: argparse.Namespace, command: Sequence[str], fewest: int
     if flags.secret_file:
         os.environ["PLAIT_JOB_SECRET_FILE"] = flags.secret_file
         os.environ.pop("PLAIT_JOB_SECRET", None)
+    if not -1 <= flags.node_rank < most:
+        raise SystemExit(
+            f"plait_distributed.run: --node-rank must be in [0, {most}), got {flags.node_rank}"
+        )
+    if not flags.timeout > 0:
+        raise SystemExit(
+            f"plait_distributed.run: --timeout must be positive, got {flags.timeout:g}"
+        )
     secret = job_secret()
     if not secret:
         raise SystemExit(

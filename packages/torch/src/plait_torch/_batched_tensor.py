@@ -16,8 +16,6 @@ from plait_core import _core
 
 __all__ = [
     "Level",
-    "begin",
-    "end",
     "enter",
     "find_level",
     "innermost",
@@ -27,6 +25,7 @@ __all__ = [
     "sum_gradients",
     "unwrapped",
     "watch_function",
+    "within",
     "wrapped",
 ]
 
@@ -53,11 +52,8 @@ def find_level(number: int) -> Level | None:
     return None if found is None else Level(*found)
 
 
-begin: Callable[[int, str], int] = _core._begin_vmap
-"""Begin a call of `vmap` in this thread; return its number."""
-
-end: Callable[[], None] = _core._end_vmap
-"""End the innermost call of `vmap`."""
+within: Callable[[int, str, Callable[[int], Any]], Any] = _core._within_vmap
+"""Call a function within a call of `vmap`, with its number; it ends also by an exception."""
 
 level_of: Callable[[Any], tuple[Any, int] | None] = _core._samples
 """Return all samples of a batched tensor and its level; None for other values."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from plait.autograd import Function
@@ -27,19 +28,19 @@ from plait_torch._batching_rules import (
     rule_of,
 )
 
-__all__ = ["begin", "serve"]
+__all__ = ["serve", "within"]
 
 _begun = False
 
 
-def begin(size: int, randomness: str) -> int:
-    """Begin a call of `vmap` in this thread; return its number."""
+def within(size: int, randomness: str, func: Callable[[int], Any]) -> Any:
+    """Call a function within a call of `vmap` of this thread, with the number of that call."""
     global _begun
     if not _begun:
         _core._set_batching(serve, sum_gradients, enter, leave, rearrangements())
         Function._watcher = watch_function
         _begun = True
-    return _batched_tensor.begin(size, randomness)
+    return _batched_tensor.within(size, randomness, func)
 
 
 def _find(values: Any, found: list[tuple[Any, int]]) -> None:

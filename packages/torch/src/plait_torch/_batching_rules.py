@@ -107,6 +107,16 @@ def _shifted(dim: Any) -> Any:
     return dim + 1 if isinstance(dim, int) and dim >= 0 else dim
 
 
+def _has_dims(ndim: int, *dims: Any) -> bool:
+    """Return whether a sample has these dimensions: another one could be that of the samples."""
+    return all(
+        _has_dims(ndim, *dim)
+        if isinstance(dim, (list, tuple))
+        else dim is None or -ndim <= dim < ndim
+        for dim in dims
+    )
+
+
 # ---- rules that definitions give -----------------------------------------------------------------
 
 
@@ -152,6 +162,8 @@ def _reduction(call: Call) -> Any:
     if "dim" in call.names:
         at = call.names.index("dim")
         dim = call.args[at]
+        if not _has_dims(max(x.ndim, 1), dim):
+            return by_loop(call)
         if not (dim is None or dim == () or dim == []) and x.ndim:
             args = [data, *call.args[1:]]
             args[at] = _shifted(dim)
@@ -196,7 +208,7 @@ _LEADING = frozenset(
 _DIMS = frozenset({"dim", "dim0", "dim1", "dim2", "dims"})
 _SIZES = frozenset({"size", "input_size"})
 # dimensions that count one more than those of the input have
-_NEW_DIMS = frozenset({"unsqueeze"})
+_NEW_DIMS = frozenset({"diag_embed", "unsqueeze"})
 # of a tensor without dimensions these leave it as it is
 _OF_NUMBERS = frozenset(
     """
@@ -206,13 +218,21 @@ _OF_NUMBERS = frozenset(
     topk transpose unfold
     """.split()  # noqa: SIM905 - readable
 )
+_OF_MATRICES = frozenset(
+    name
+    for name in _LEADING
+    if name.startswith(("cholesky", "linalg_")) or name in ("geqrf", "lu_unpack", "tril", "triu")
+)
 
 
 def leading(call: Call) -> Any:
-    """Call an operator with the samples as one more dimension in front."""
-    args = [call.all(each) for each in call.args]
-    if call.name in _OF_NUMBERS and not call.args[0].ndim:
+    """Call an operator with the samples as one more dimension in front.
+
+    What is an error for a sample may not be one for all: such calls are made for each.
+    """
+    if not _is_right_for_samples(call):
         return by_loop(call)
+    args = [call.all(each) for each in call.args]
     for i, name in enumerate(call.names):
         if name in _DIMS:
             args[i] = _shifted(args[i])
@@ -223,8 +243,23 @@ def leading(call: Call) -> Any:
     return call.run(args)
 
 
+def _is_right_for_samples(call: Call) -> bool:
+    dims = [call.at(name) for name in call.names if name in _DIMS]
+    sizes = [call.at(name) for name in call.names if name in _SIZES]
+    if not call.args or not plait.is_tensor(call.args[0]):
+        return True
+    # of a derivative: those of the input whose gradient it gives
+    of_input = bool(dims and sizes and isinstance(sizes[0], (list, tuple)))
+    ndim = len(sizes[0]) if of_input else call.args[0].ndim
+    if (call.name in _OF_NUMBERS and not ndim) or (call.name in _OF_MATRICES and ndim < 2):
+        return False
+    return _has_dims(ndim + (call.name in _NEW_DIMS), *dims)
+
+
 def _view(call: Call) -> Any:
     size = tuple(call.args[1])
+    if size.count(-1) > 1 or (-1 in size and 0 in size):
+        return by_loop(call)
     data = call.all(call.args[0])
     if -1 in size:
         known = math.prod(each for each in size if each != -1)
@@ -241,6 +276,8 @@ def _expand(call: Call) -> Any:
 
 def _permute(call: Call) -> Any:
     x, dims = call.args[0], tuple(call.args[1])
+    if not _has_dims(x.ndim, dims):
+        return by_loop(call)
     return call.all(x).permute(0, *((d % x.ndim) + 1 for d in dims))
 
 
@@ -259,11 +296,16 @@ def _squeeze(call: Call) -> Any:
 
 
 def _mm(call: Call) -> Any:
+    ndim = 3 if call.name == "bmm" else 2
+    if any(each.ndim != ndim for each in call.args):
+        return by_loop(call)
     return plait.matmul(call.some(call.args[0]), call.some(call.args[1]))
 
 
 def _mv(call: Call) -> Any:
     matrix, vector = call.args
+    if (matrix.ndim, vector.ndim) != (2, 1):
+        return by_loop(call)
     if not call.is_batched(matrix):
         return plait.matmul(call.some(vector), matrix.t())
     if not call.is_batched(vector):
@@ -273,6 +315,8 @@ def _mv(call: Call) -> Any:
 
 def _dot(call: Call) -> Any:
     x, y = call.args
+    if (x.ndim, y.ndim) != (1, 1) or len(x) != len(y):
+        return by_loop(call)
     if call.is_batched(x) and call.is_batched(y):
         return plait.matmul(call.some(x).unsqueeze(1), call.some(y).unsqueeze(2)).reshape(call.size)
     batched, other = (x, y) if call.is_batched(x) else (y, x)
@@ -281,6 +325,8 @@ def _dot(call: Call) -> Any:
 
 def _addmm(call: Call) -> Any:
     x, first, second, beta, alpha = call.args
+    if first.ndim != 2 or second.ndim != 2 or x.ndim > 2:
+        return by_loop(call)
     product = plait.matmul(call.some(first), call.some(second))
     if alpha != 1:
         product = product * alpha
@@ -292,6 +338,8 @@ def _addmm(call: Call) -> Any:
 
 def _linear(call: Call) -> Any:
     x, weight, bias = call.args
+    if not x.ndim or weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
+        return by_loop(call)
     if not call.is_batched(weight) and not call.is_batched(bias):
         return call.run([call.some(x), weight, bias])
     across = call.some(weight).transpose(-1, -2)
@@ -418,6 +466,8 @@ def _batch_norm_backward(call: Call) -> Any:
 
 def _layer_norm(call: Call) -> Any:
     x, shape, weight, bias, eps = call.args
+    if any(each is not None and tuple(each.shape) != tuple(shape) for each in (weight, bias)):
+        return by_loop(call)
     if not call.is_batched(weight) and not call.is_batched(bias):
         return call.run([call.all(x), shape, weight, bias, eps])
     y, mean, rstd = call.run([call.all(x), shape, None, None, eps])
@@ -544,6 +594,8 @@ def _cross_entropy_backward(call: Call) -> Any:
 
 def _index_select(call: Call) -> Any:
     x, dim, index = call.args
+    if not _has_dims(max(x.ndim, 1), dim) or index.ndim > 1:
+        return by_loop(call)
     if not call.is_batched(index):
         return call.run([call.all(x), dim % max(x.ndim, 1) + 1, index])
     if not x.ndim:
@@ -563,7 +615,7 @@ def _spread_index(call: Call, index: Any, data: Any, at: int) -> Any:
 
 def _index_add(call: Call) -> Any:
     x, dim, index, source, alpha = call.args
-    if not x.ndim:
+    if not x.ndim or not _has_dims(x.ndim, dim):
         return by_loop(call)
     data, added, at = call.all(x), call.all(source), dim % x.ndim + 1
     if not call.is_batched(index):
@@ -581,7 +633,10 @@ def _embedding(call: Call) -> Any:
     weight, indices, padding = call.args
     if not call.is_batched(weight):
         return call.run([weight, call.some(indices), padding])
-    rows = _offsets(call, indices, weight.shape[0])
+    # numbers that are wrong for a sample's rows may be right for the rows of all
+    count = weight.shape[0]
+    wrong = (indices < 0) | (indices >= count)
+    rows = plait.where(call.all(wrong), call.size * count, _offsets(call, indices, count))
     return call.run([_rows(call.some(weight)), rows, -1])
 
 
@@ -679,6 +734,8 @@ def _solve(call: Call) -> Any:
 
 def _cat(call: Call) -> Any:
     tensors, dim = call.args
+    if not _has_dims(max((each.ndim for each in tensors), default=0), dim):
+        return by_loop(call)
     kept = [each for each in tensors if tuple(each.shape) != (0,)]
     kept = kept if kept else list(tensors)[:1]
     ndim = kept[0].ndim
@@ -766,11 +823,11 @@ def rule_of(name: str) -> Rule | None:
 # what plait's core does with an argument (packages/core/cpp/python/batching.cpp)
 _AS_IT_IS, _SOME, _ALL, _DIM, _SIZE, _REDUCED, _ROWS, _ROW_SIZE = range(8)
 _SAME, _FOLDED_ROWS, _OF_DIMENSIONS, _MATMUL, _MV, _DOT, _VIEW, _EXPAND, _PERMUTE, _T = range(10)
-_LOSS, _LOSS_BACKWARD, _LINEAR = 10, 11, 12
+_LOSS, _LOSS_BACKWARD, _LINEAR, _BMM, _OF_MATRIX, _NEW_DIMENSION = range(10, 16)
 # operators of rows, with parameters that samples share
 _OF_ROWS = {"embedding": (_AS_IT_IS, _ALL, _AS_IT_IS), "linear": (_ALL, _AS_IT_IS, _AS_IT_IS),
             "native_layer_norm": (_ALL, *(_AS_IT_IS,) * 4)}  # fmt: skip
-_KINDS = {"bmm": _MATMUL, "dot": _DOT, "expand": _EXPAND, "mm": _MATMUL, "mv": _MV,
+_KINDS = {"bmm": _BMM, "dot": _DOT, "expand": _EXPAND, "mm": _MATMUL, "mv": _MV,
           "permute": _PERMUTE, "t": _T, "view": _VIEW,
           "cross_entropy_forward": _LOSS, "nll_loss": _LOSS,
           "cross_entropy_backward": _LOSS_BACKWARD, "linear": _LINEAR}  # fmt: skip
@@ -808,6 +865,8 @@ def _kind(name: str, rule: Rule | None) -> int:
         return _FOLDED_ROWS
     if rule is leading and name in _OF_NUMBERS:
         return _OF_DIMENSIONS
+    if rule is leading and (name in _OF_MATRICES or name in _NEW_DIMS):
+        return _NEW_DIMENSION if name in _NEW_DIMS else _OF_MATRIX
     return _KINDS.get(name, _SAME)
 
 

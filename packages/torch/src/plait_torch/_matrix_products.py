@@ -31,6 +31,12 @@ def _int_mm(self: Any, mat2: Any, *, out: Any = None) -> Any:
             "_int_mm: shapes (m, k) and (k, n) are required; got "
             f"{tuple(self.shape)} and {tuple(mat2.shape)}"
         )
+    shape = (self.shape[0], mat2.shape[1])
+    if out is not None and (out.dtype != plait.int32 or tuple(out.shape) != shape):
+        raise RuntimeError(
+            f"_int_mm: `out` must have the dtype int32 and the shape {shape}; got "
+            f"{out.dtype.name} and {tuple(out.shape)}"
+        )
     product = self.to(plait.int32) @ mat2.to(plait.int32)
     return product if out is None else out.copy_(product)
 

@@ -49,13 +49,17 @@ def sym_float(a: Any) -> float:
 
 
 def sym_max(a: Any, b: Any) -> Any:
-    """Return the larger number."""
-    return max(a, b)
+    """Return the larger number; a float if either is one."""
+    return _of_common_type(max(a, b), a, b)
 
 
 def sym_min(a: Any, b: Any) -> Any:
-    """Return the smaller number."""
-    return min(a, b)
+    """Return the smaller number; a float if either is one."""
+    return _of_common_type(min(a, b), a, b)
+
+
+def _of_common_type(found: Any, *given: Any) -> Any:
+    return float(found) if any(isinstance(each, float) for each in given) else found
 
 
 def sym_not(a: Any) -> bool:

@@ -11,8 +11,8 @@ from typing import Any
 
 import plait
 from plait_core import _core
-from plait_torch._batched_tensor import end, enter, leave, samples_of
-from plait_torch._batching import begin
+from plait_torch._batched_tensor import enter, leave, samples_of
+from plait_torch._batching import within
 from plait_torch._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["vmap"]
@@ -171,11 +171,10 @@ def _columns(calls: list[Any]) -> Any:
 
 
 def _at_once(func: Callable[..., Any], call: _Arguments, out_dims: Any, randomness: str) -> Any:
-    level = begin(call.size, randomness)
-    try:
-        results = call.call(func, lambda leaf, dim: enter(_moved(leaf, dim, 0), level))
-    finally:
-        end()
+    def inside(level: int) -> tuple[Any, int]:
+        return call.call(func, lambda leaf, dim: enter(_moved(leaf, dim, 0), level)), level
+
+    results, level = within(call.size, randomness, inside)
     return _results(results, out_dims, level, call.size)
 
 
