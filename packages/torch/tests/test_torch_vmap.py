@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,16 @@ def test_gradients_of_what_samples_share_are_sums(factor: Any) -> None:
         return lambda w: mapped(grad(lambda a: (w * a).sum() ** 2), x).pow(2).sum() + w
 
     assert close(grad(penalty(lambda f, x: vmap(f)(x)))(w), grad(penalty(loop))(w))
+
+
+def test_another_thread_passes_backward_within_the_call() -> None:
+    w, x = plait.tensor(2.0, requires_grad=True), plait.tensor([1.0, 2.0, 3.0])
+
+    def sample(a: Any) -> Any:
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(plait.autograd.grad, (w * a).sin(), w).result()[0]
+
+    assert close(vmap(sample)(x), x * (2 * x).cos())
 
 
 def test_gradients_of_what_samples_share_through_a_function() -> None:

@@ -1,7 +1,9 @@
 // Calls of functions by `vmap`: the calls that each thread is in, and the way of arguments and
 // results (docs/design/0043). Containers other than tuples, lists and dicts, chunks and
 // errors are left to Python.
+#include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <vector>
 
 #include "batching.hpp"
@@ -21,12 +23,19 @@ struct Level {
 };
 thread_local std::vector<Level> levels;  // from the outermost call
 std::atomic<int64_t> last_number{0};
+// The numbers of the calls of all threads: backward passes run on other threads, too.
+std::mutex open_mutex;
+std::vector<int64_t> open_calls;
 
 int64_t new_number() { return last_number.fetch_add(1, std::memory_order_relaxed) + 1; }
 
 void begin_level(int64_t number, int64_t size, Randomness randomness) {
   const uint64_t layer = batching_layer();
   plait_thread *thread = state.runtime->thread();
+  {
+    const std::lock_guard<std::mutex> lock(open_mutex);
+    open_calls.push_back(number);
+  }
   levels.push_back({number, size, randomness, thread->included & layer});
   if (randomness != randomness_same) thread->included |= layer;
 }
@@ -35,6 +44,10 @@ void end_level() {
   const uint64_t layer = batching_layer();
   plait_thread *thread = state.runtime->thread();
   thread->included = (thread->included & ~layer) | levels.back().seen_before;
+  {
+    const std::lock_guard<std::mutex> lock(open_mutex);
+    open_calls.erase(std::find(open_calls.begin(), open_calls.end(), levels.back().number));
+  }
   levels.pop_back();
 }
 
@@ -64,6 +77,14 @@ PyObject *find(PyObject *, PyObject *number) {
   for (const Level &level : levels)
     if (level.number == wanted) return level_object(level);
   Py_RETURN_NONE;
+}
+
+PyObject *is_open(PyObject *, PyObject *number) {
+  const int64_t wanted = PyLong_AsLongLong(number);
+  if (wanted == -1 && PyErr_Occurred()) return nullptr;
+  const std::lock_guard<std::mutex> lock(open_mutex);
+  return PyBool_FromLong(std::find(open_calls.begin(), open_calls.end(), wanted) !=
+                         open_calls.end());
 }
 
 // This thread is in a call for a scope.
@@ -257,6 +278,8 @@ PyMethodDef functions[] = {
      "thread, which has this number."},
     {"_innermost_vmap", entry<innermost>, METH_NOARGS,
      "_innermost_vmap()\n--\n\n(number, size, randomness) of the innermost call of vmap; None."},
+    {"_is_open_vmap", entry<is_open>, METH_O,
+     "_is_open_vmap(number, /)\n--\n\nWhether some thread is in this call of vmap."},
     {"_find_vmap", entry<find>, METH_O,
      "_find_vmap(number, /)\n--\n\n(number, size, randomness) of a call that this thread is in; "
      "None."},

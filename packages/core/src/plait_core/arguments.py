@@ -108,13 +108,14 @@ def _complaint(
         if name not in tensors:
             continue
         several = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
-        what = "a sequence of Tensor" if several or tensors[name] in _MANY else "Tensor"
-        for each in _wrong(value, what != "Tensor"):
+        many = several or tensors[name] in _MANY
+        for each in _wrong(value, many):
             if each is None and "None" in tensors[name]:
                 continue
             if not (arrays_pass and hasattr(each, "__dlpack__")):
                 kind = "None" if each is None else type(each).__name__
                 got = kind if each is value else f"{kind} in it"
+                what = "a sequence of Tensors" if many else "a Tensor"
                 return f"{function.__name__}: `{name}` must be {what}, got {got}"
     return ""
 

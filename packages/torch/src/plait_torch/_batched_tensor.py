@@ -161,7 +161,7 @@ def _summed(gradient: Any, kept: list[int]) -> Any:
     if found is None:
         return gradient
     samples, level = found
-    if level not in kept and find_level(level) is None:
+    if level not in kept and not _core._is_open_vmap(level):
         return _summed(leave(gradient, level, 0).sum(0), kept)
     if level_of(samples) is None:
         return gradient
