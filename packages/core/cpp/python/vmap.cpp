@@ -1,6 +1,8 @@
 // Calls of functions by `vmap`: the calls that each thread is in, and the way of arguments and
 // results (docs/design/0043). Containers other than tuples, lists and dicts, chunks and
 // errors are left to Python.
+#include <plait/fork.hpp>
+
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -24,7 +26,7 @@ struct Level {
 thread_local std::vector<Level> levels;  // from the outermost call
 std::atomic<int64_t> last_number{0};
 // The numbers of the calls of all threads: backward passes run on other threads, too.
-std::mutex open_mutex;
+ProcessLock open_lock;
 std::vector<int64_t> open_calls;
 
 int64_t new_number() { return last_number.fetch_add(1, std::memory_order_relaxed) + 1; }
@@ -33,7 +35,7 @@ void begin_level(int64_t number, int64_t size, Randomness randomness) {
   const uint64_t layer = batching_layer();
   plait_thread *thread = state.runtime->thread();
   {
-    const std::lock_guard<std::mutex> lock(open_mutex);
+    const std::lock_guard<ProcessLock> lock(open_lock);
     open_calls.push_back(number);
   }
   levels.push_back({number, size, randomness, thread->included & layer});
@@ -45,7 +47,7 @@ void end_level() {
   plait_thread *thread = state.runtime->thread();
   thread->included = (thread->included & ~layer) | levels.back().seen_before;
   {
-    const std::lock_guard<std::mutex> lock(open_mutex);
+    const std::lock_guard<ProcessLock> lock(open_lock);
     open_calls.erase(std::find(open_calls.begin(), open_calls.end(), levels.back().number));
   }
   levels.pop_back();
@@ -82,7 +84,7 @@ PyObject *find(PyObject *, PyObject *number) {
 PyObject *is_open(PyObject *, PyObject *number) {
   const int64_t wanted = PyLong_AsLongLong(number);
   if (wanted == -1 && PyErr_Occurred()) return nullptr;
-  const std::lock_guard<std::mutex> lock(open_mutex);
+  const std::lock_guard<ProcessLock> lock(open_lock);
   return PyBool_FromLong(std::find(open_calls.begin(), open_calls.end(), wanted) !=
                          open_calls.end());
 }
