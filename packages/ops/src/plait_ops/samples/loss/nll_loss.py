@@ -104,3 +104,8 @@ nll_loss_backward.error(
     lambda s: s(s.array(2), s.indices(3, 4), None, (4, 3), "none", 1),
     contains=["grad", "(4,)", "(2,)"],
 )
+nll_loss_backward.error(
+    "DTypeError",
+    lambda s: s(s.array(), s.indices(3, 4), s.array(3, dtype="int8"), (4, 3), "mean", -100),
+    contains=["nll_loss_backward", "weight", "int8", "float32"],
+)

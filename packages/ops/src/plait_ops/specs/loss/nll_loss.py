@@ -93,6 +93,7 @@ def classes_gradient_fits(grad, target, weight, size, reduction):
             weight.ndim == 1 and weight.shape[0] == size[c],
             f"`weight` of shape {weight.shape} does not fit `size` {size}",
         )
+        require_same("grad", grad, "weight", weight)
     want = target.shape if reduction == "none" else ()
     check(
         grad.shape == want,
