@@ -154,7 +154,8 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
 
 
 def __getattr__(name: str) -> Any:
-    # PyTorch's name, which libraries read: -1 outside a level
+    # PyTorch's name, which libraries read: -1 outside a level, 0 in the one that there can be;
+    # here each level has another number
     if name == "_current_level":
-        return _autograd.level() - 1
+        return 0 if _autograd.level() else -1
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
