@@ -2,6 +2,7 @@
 // results (docs/design/0043). Containers other than tuples, lists and dicts, chunks and
 // errors are left to Python.
 #include <plait/fork.hpp>
+#include <plait/layer.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -16,12 +17,12 @@ namespace {
 enum Randomness : uint8_t { randomness_error, randomness_different, randomness_same };
 constexpr const char *randomness_names[] = {"error", "different", "same"};
 
-// A call of a function: its number, which is larger than those of the calls around it, and the
-// layer's bit if operators that draw random numbers were seen around it.
+// A call of a function: its number, which is larger than those of the calls around it, and
+// whether the layer saw every operator around it.
 struct Level {
   int64_t number, size;
   Randomness randomness;
-  uint64_t seen_before;
+  bool seen_before;
 };
 thread_local std::vector<Level> levels;  // from the outermost call
 std::atomic<int64_t> last_number{0};
@@ -31,21 +32,21 @@ std::vector<int64_t> open_calls;
 
 int64_t new_number() { return last_number.fetch_add(1, std::memory_order_relaxed) + 1; }
 
+// The layer sees every operator, for those that draw random numbers, unless these draw the same.
 void begin_level(int64_t number, int64_t size, Randomness randomness) {
-  const uint64_t layer = batching_layer();
-  plait_thread *thread = state.runtime->thread();
   {
     const std::lock_guard<ProcessLock> lock(open_lock);
     open_calls.push_back(number);
   }
-  levels.push_back({number, size, randomness, thread->included & layer});
-  if (randomness != randomness_same) thread->included |= layer;
+  plait_thread *thread = state.runtime->thread();
+  const uint64_t layer = batching_layer();
+  const bool seen = thread->included & layer;
+  levels.push_back({number, size, randomness, seen});
+  watch_calls(thread, layer, seen || randomness != randomness_same);
 }
 
 void end_level() {
-  const uint64_t layer = batching_layer();
-  plait_thread *thread = state.runtime->thread();
-  thread->included = (thread->included & ~layer) | levels.back().seen_before;
+  watch_calls(state.runtime->thread(), batching_layer(), levels.back().seen_before);
   {
     const std::lock_guard<ProcessLock> lock(open_lock);
     open_calls.erase(std::find(open_calls.begin(), open_calls.end(), levels.back().number));
