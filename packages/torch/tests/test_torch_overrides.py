@@ -295,10 +295,16 @@ def test_what_is_missing_says_so(torch: Any) -> None:
         torch.utils._python_dispatch.TorchDispatchMode(_dispatch_key="FAKE")
 
 
-@pytest.mark.parametrize("asked", [True, False])
-def test_a_product_of_matrices_arrives_before_shapes_are_compared(torch: Any, asked: bool) -> None:
-    class Edges(torch.Tensor):
-        if not asked:
+@pytest.mark.parametrize("disabled", ["nowhere", "here", "above"])
+def test_a_product_of_matrices_arrives_before_shapes_are_compared(
+    torch: Any, disabled: str
+) -> None:
+    class Above(torch.Tensor):
+        if disabled == "above":
+            __torch_function__ = torch._C._disabled_torch_function_impl
+
+    class Edges(Above):
+        if disabled == "here":
             __torch_function__ = torch._C._disabled_torch_function_impl
 
         @classmethod

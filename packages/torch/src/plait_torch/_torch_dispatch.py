@@ -241,11 +241,6 @@ def composed(function: Any, args: tuple[Any, ...]) -> Any:
     return plait.mm if matrices and _with_dispatch(args) else function
 
 
-def _product(self: Any, other: Any) -> Any:
-    """Return ``self @ other``."""
-    return composed(import_module("plait").matmul, (self, other))(self, other)
-
-
 def sees_calls(cls: Any) -> bool:
     """Return whether a class has ``__torch_dispatch__``."""
     return getattr(cls, "__torch_dispatch__", disabled) is not disabled
@@ -256,9 +251,6 @@ def watch(cls: Any) -> None:
     if not sees_calls(cls):
         return
     _register()
-    tensor = import_module("plait").Tensor
-    if cls.__matmul__ is tensor.__matmul__:  # which compares the shapes before it calls `mm`
-        cls.__matmul__ = _product
 
 
 def unbind() -> None:

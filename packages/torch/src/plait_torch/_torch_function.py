@@ -268,7 +268,8 @@ def _init_subclass(cls: Any, /, **options: Any) -> None:
     plain = own is None or getattr(own, "__func__", own) is disabled
     if not plain and not hasattr(cls, "__plait_function__"):
         _asking_functions.keep()
-    if own is not None and plain and _torch_dispatch.sees_calls(cls):
+    found = cls.__torch_function__
+    if getattr(found, "__func__", found) is disabled and _torch_dispatch.sees_calls(cls):
         cls.__torch_function__ = staticmethod(_composed)
     _torch_dispatch.watch(cls)
 
