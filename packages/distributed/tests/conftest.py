@@ -112,7 +112,7 @@ def running_ranks(run_ranks: Ranks) -> Ranks:
         found = run_ranks(size, work, **options)
         for rank, answer in enumerate(found):
             if isinstance(answer, BaseException):
-                raise AssertionError(f"rank {rank}") from answer
+                raise AssertionError(f"rank {rank}: {answer!r}") from answer
         return found
 
     return run

@@ -100,6 +100,29 @@ def test_messages_from_any_rank(ranks: Any) -> None:
     assert ranks(3, work)[0] == {1: [10.0, 11.0, 12.0], 2: [20.0, 21.0, 22.0]}
 
 
+def test_a_rank_that_left_ends_its_own_messages_alone(outcomes: Any) -> None:
+    def work(rank: int) -> Any:
+        if rank == 1:
+            dist.send(pc.tensor([1.0]), 0)
+            return dist.destroy_process_group()
+        x = pc.zeros(1)
+        if rank == 2:
+            dist.recv(x, 0)
+            return dist.send(x + 1, 0)
+        assert dist.recv(x) == 1
+        with pytest.raises(dist.RankLost, match="rank 1 .* left the group"):
+            dist.recv(pc.zeros(1), 1, tag=3)
+        with pytest.raises(dist.RankLost, match="rank 1 .* left the group"):
+            dist.send(x, 1)
+        dist.send(x, 2)
+        assert dist.recv(x) == 2  # of those that are left
+        with pytest.raises(dist.RankLost, match="rank 1 .* left the group"):
+            dist.barrier()
+        return x.item()
+
+    assert outcomes(3, work) == [2.0, None, None]
+
+
 def test_all_others_are_lost(outcomes: Any) -> None:
     def work(rank: int) -> None:
         if rank == 0:

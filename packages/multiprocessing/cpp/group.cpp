@@ -277,6 +277,10 @@ Outcome Group::check(uint32_t r, const std::function<bool()> &came, std::string 
   return Outcome::broken;
 }
 
+bool Group::has_left(uint32_t r) const {
+  return slot(r).state.load(std::memory_order_acquire) == SLOT_LEFT && !control_->broken.load();
+}
+
 // Looks at all who have not made this step: one that computes does not hide the loss of another.
 Outcome Group::check_all(uint32_t step, std::string &why) {
   for (uint32_t r = 0; r < size(); r++) {

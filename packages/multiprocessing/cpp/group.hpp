@@ -130,6 +130,8 @@ class Group {
   Outcome meet(const Patience &, std::string &why, uint32_t slack = 0);
   // whether a wait for this rank must end though it has not come; looks at the other process
   Outcome check(uint32_t r, const std::function<bool()> &came, std::string &why);
+  // whether this rank left the group, which is not broken yet
+  bool has_left(uint32_t r) const;
   // breaks the group
   Outcome give_up(Outcome, const Reason &, double waited, std::string &why,
                   const std::string &text);

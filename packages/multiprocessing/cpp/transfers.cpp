@@ -176,13 +176,14 @@ bool Transfers::withdraw(Transfer &t) {
 // Ends a transfer that cannot go on, or whose time is over.
 void Transfers::examine(Transfer &t, bool interrupted) {
   std::string why;
-  const Outcome o = group_.check(
-      t.peer,
-      [&] {
-        advance_all();
-        return t.done;
-      },
-      why);
+  const auto is_done = [&] {
+    advance_all();
+    return t.done;
+  };
+  // of messages only those of a rank that left fail; a collective needs it, and breaks the group
+  if (group_.has_left(t.peer) && !is_done() && withdraw(t))
+    return finish(t, Outcome::broken, group_.name(t.peer) + " left the group");
+  const Outcome o = group_.check(t.peer, is_done, why);
   if (t.done) return;
   if (o != Outcome::done) {
     finish(t, o, why);

@@ -57,6 +57,8 @@ class Group : public Members {
   uint32_t size() const { return size_; }
   double timeout() const { return timeout_; }
   bool busy() const { return run_ || !queue_.empty() || !messages_.idle(); }
+  // whether others may wait for what it began
+  bool owes() const { return run_ || !queue_.empty() || messages_.owe(); }
   bool broken() const { return broken_.has_value(); }
   // whether the communicator is gone, and all that it began is done
   bool ended() const { return closing_ && !busy(); }
@@ -93,9 +95,8 @@ class Group : public Members {
       return;
     }
     const uint32_t r = op->call.root;
-    const std::shared_ptr<Operation> kept = op;
     messages_.add(std::move(op));
-    if (members_[r].left && !kept->done) check_left(r);
+    if (members_[r].left) check_left(r);
   }
   void interrupt(const Operation *op) {
     if (messages_.interrupt(op)) return;
@@ -111,10 +112,11 @@ class Group : public Members {
   }
   void close() { closing_ = true; }
   void say_goodbye() {
-    if (busy() && !broken_)  // the others wait for what does not come any more
+    if (owes() && !broken_)  // the others wait for what does not come any more
       give_up({rank_, rank_, CAUSE_LEFT}, Outcome::broken, "the process ends");
     else
       write_to_all(LETTER_LEFT, &began_, sizeof began_);
+    messages_.fail_all(Outcome::broken, "the process ends");
   }
   void out_of_memory() {
     if (!broken_) give_up({rank_, rank_, CAUSE_INTERRUPTED}, Outcome::broken, "out of memory");
@@ -515,14 +517,15 @@ class Group : public Members {
 
   // ---- what breaks the group
 
-  // a member that left, or died behind that, does nothing more
+  // A member that left, or died behind that, does nothing more. A collective needs it and breaks
+  // the group; of messages only its own fail.
   void check_left(uint32_t rank) {
     if (broken_) return;
-    const bool run_waits =
-        run_ && !run_->schedule && !calls()[rank].here && members_[rank].began <= count_;
-    const bool waits = run_waits || messages_.waits_for(rank);
-    if (waits)
-      give_up({rank_, rank, CAUSE_LEFT}, Outcome::broken, name_of(rank) + " left the group");
+    const std::string why = name_of(rank) + " left the group";
+    if (run_ && !run_->schedule && !calls()[rank].here && members_[rank].began <= count_)
+      give_up({rank_, rank, CAUSE_LEFT}, Outcome::broken, why);
+    else
+      messages_.fail_those_of(rank, why);
   }
 
   // This member breaks the group: what it waits for fails with the text, and the others are told.

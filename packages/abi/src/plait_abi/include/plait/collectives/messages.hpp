@@ -90,11 +90,19 @@ class Messages {
     offers_[rank].remove_if([&](const Arrived &a) { return a.offer.id == reply.id; });
   }
 
-  // Whether a message or an answer of the member is awaited. Bytes that are on their way come
-  // though it has left meanwhile: its goodbye is a letter, and may overtake them.
-  bool waits_for(uint32_t rank) const {
+  // Whether others may wait for a message of this member: for one that it sends, or whose bytes
+  // move. Nobody waits for a receive.
+  bool owe() const {
     return std::any_of(open_.begin(), open_.end(),
-                       [&](const Open &m) { return m.rank == rank && !m.schedule; });
+                       [](const Open &m) { return m.sends || m.schedule; });
+  }
+  // A member does not send, or answer, any more. Bytes that are on their way come though it has
+  // left meanwhile: its goodbye is a letter, and may overtake them.
+  void fail_those_of(uint32_t rank, const std::string &why) {
+    for (auto it = open_.begin(); it != open_.end();) {
+      const auto m = it++;
+      if (m->rank == rank && !m->schedule) finish(m, Outcome::broken, why);
+    }
   }
 
   // moves messages on; the text and rank of one that failed, or was cut off by its timeout

@@ -163,12 +163,12 @@ class World : private Listener {
       } catch (const std::bad_alloc &) {
         for (auto &[number, group] : groups_) group->out_of_memory();
       }
-      const bool busy = is_busy();
+      const bool busy = is_any(&Group::busy), owes = is_any(&Group::owes);
       {
         const std::lock_guard<std::mutex> lock(mutex_);
         if (stopping_ == stop_at_once) break;
         if (!todo_.empty()) continue;
-        if (stopping_ && !busy) break;
+        if (stopping_ && !owes) break;
       }
       if (!moved) transport_->wait(beat_seconds / 2, busy);
     }
@@ -202,10 +202,11 @@ class World : private Listener {
     return moved || !todo.empty();
   }
 
-  bool is_busy() const {
+  // whether groups are being made, or one of them is so
+  bool is_any(bool (Group::*so)() const) const {
     if (!pending_.empty() || !countings_.empty()) return true;
     for (const auto &[number, group] : groups_)
-      if (group->busy()) return true;
+      if ((*group.*so)()) return true;
     return false;
   }
 
