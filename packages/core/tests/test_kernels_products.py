@@ -71,6 +71,35 @@ def test_bits_depend_on_the_depth_alone(k: int, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("m", [*range(1, 10), 24])
+def test_each_product_of_a_batch_has_the_bits_of_one(m: int, dtype: str) -> None:
+    def turned(x: Any) -> Any:
+        return x.transpose(1, 2).contiguous().transpose(1, 2)
+
+    def apart(x: Any) -> Any:
+        return pc.cat([x, x], 2)[..., : x.shape[2]]
+
+    for k in (1, 2, 5, 8, 16, 400):
+        for n in (*range(1, 10), 15, 16, 17, 33):
+            a, b = draw(7, m, k, dtype=dtype), draw(7, k, n, dtype=dtype)
+            wanted = pc.stack([x @ y for x, y in zip(a, b, strict=True)])
+            for x in (a, turned(a), apart(a)):
+                for y in (b, turned(b), apart(b)):
+                    assert pc.equal(pc.bmm(x, y), wanted), (k, n, x.stride(), y.stride())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("m", [1, 2, 4, 5, 9])
+def test_a_bias_is_added_to_the_bits_of_the_product(m: int, dtype: str) -> None:
+    for k in (1, 7, 16, 400):
+        for n in (1, 3, 4, 7, 8, 13, 16, 40):
+            x, w, bias = draw(m, k, dtype=dtype), draw(n, k, dtype=dtype), draw(n, dtype=dtype)
+            wanted = x @ w.T + bias if k < 192 else linear(pc.cat([x] * 9), w, bias)[:m]
+            assert pc.equal(linear(x, w, bias), wanted), (k, n)
+            assert pc.equal(linear(x, w, pc.stack([bias, bias], 1)[:, 0]), wanted), (k, n)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_bits_with_a_term_and_factors(dtype: str) -> None:
     for k, n in ((17, 13), (385, 100), (1000, 515), (768, 1)):
         a, b, bias = draw(24, k, dtype=dtype), draw(n, k, dtype=dtype), draw(n, dtype=dtype)

@@ -52,6 +52,22 @@ def test_an_ensemble_is_one_call() -> None:
     assert close(calls(params, buffers, x), plait.stack([model(x) for model in models]))
 
 
+@pytest.mark.parametrize("shape", [(3,), (1, 3), (5, 3), (8, 3), (9, 3), (2, 4, 3)])
+@pytest.mark.parametrize("bias", [True, False])
+def test_layers_of_an_ensemble_share_their_input(shape: tuple[int, ...], bias: bool) -> None:
+    weights, biases, x = plait.randn(5, 4, 3), plait.randn(5, 4), plait.randn(shape)
+
+    def layer(w: Any, b: Any) -> Any:
+        return F.linear(x, w, b if bias else None)
+
+    for w in (weights, weights.transpose(1, 2).contiguous().transpose(1, 2), weights[:, ::2]):
+        for b in (biases, biases.t().contiguous().t()):
+            b = b[:, : w.shape[1]]
+            wanted = plait.stack([layer(*each) for each in zip(w, b, strict=True)])
+            assert close(vmap(layer)(w, b), wanted)
+            assert close(vmap(lambda w, b: layer(w, b).relu() + 1)(w, b), wanted.relu() + 1)
+
+
 def test_jacobians_and_hessians() -> None:
     x = plait.randn(4)
 

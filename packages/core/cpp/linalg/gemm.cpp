@@ -17,14 +17,14 @@ bool is_plain(const Product<T> &p) {
 }
 
 template <class T>
-void gemm_plain_serial(const Product<T> &p) {
-  if (gemm_direct(p) || gemm_few<T>(nullptr, p)) return;
-  gemm_tiled_serial(p);
+void gemm_plain_serial(const Product<T> &p, const Batch &batch = {}) {
+  if (gemm_direct(p, batch) || gemm_few_serial(p, batch)) return;
+  batch.in_turn(p, gemm_tiled_serial<T>);
 }
 
 template <class T>
 plait_status gemm_plain(const plait_call *c, const Product<T> &p) {
-  if (p.m * p.n * p.k <= kOneUnit && (gemm_direct(p) || gemm_few<T>(nullptr, p))) return PLAIT_OK;
+  if (p.m * p.n * p.k <= kOneUnit && (gemm_direct(p) || gemm_few_serial(p, {}))) return PLAIT_OK;
   return gemm_few(c, p) || gemm_shallow(c, p) ? PLAIT_OK : gemm_tiled(c, p);
 }
 
@@ -82,14 +82,17 @@ void gemm_scaled_serial(const Product<T> &p) {
 }  // namespace
 
 template <class T>
-void gemm_serial(const Product<T> &p) {
+void gemm_serial(const Product<T> &p, const Batch &batch) {
   if constexpr (is_float<T>) {
     if (p.m == 0 || p.n == 0) return;
-    if (p.k == 0) return scale(p.c, p.ldc, p.m, p.n, p.beta);
-    if (gemm_blas_serial(p)) return;
-    is_plain(p) ? gemm_plain_serial(p) : gemm_scaled_serial(p);
+    if (p.k > 0 && is_plain(p) && !names_blas()) return gemm_plain_serial(p, batch);
+    batch.in_turn(p, [](const Product<T> &q) {
+      if (q.k == 0) return scale(q.c, q.ldc, q.m, q.n, q.beta);
+      if (gemm_blas_serial(q)) return;
+      is_plain(q) ? gemm_plain_serial(q) : gemm_scaled_serial(q);
+    });
   } else {
-    gemm_integers(p);
+    batch.in_turn(p, [](const Product<T> &q) { gemm_integers(q); });
   }
 }
 
@@ -115,8 +118,8 @@ plait_status gemm(const plait_call *c, Product<T> p) {
   }
 }
 
-#define PLAIT_INSTANCE(T)                        \
-  template void gemm_serial(const Product<T> &); \
+#define PLAIT_INSTANCE(T)                                       \
+  template void gemm_serial(const Product<T> &, const Batch &); \
   template plait_status gemm(const plait_call *, Product<T>);
 PLAIT_INSTANCE(float)
 PLAIT_INSTANCE(double)

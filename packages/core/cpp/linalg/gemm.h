@@ -60,9 +60,26 @@ void gemm_in_runs(const Product<T> &p, const F &multiply) {
   });
 }
 
+// Products of the same sizes: how many, and how many elements a, b and c of each are behind those
+// of the one before.
+struct Batch {
+  int64_t count = 1, a = 0, b = 0, c = 0;
+
+  // f(product) for each, beginning with p
+  template <class T, class F>
+  void in_turn(Product<T> p, const F &f) const {
+    for (int64_t i = 0; i < count; i++) {
+      f(p);
+      p.a.data += a;
+      p.b.data += b;
+      p.c += c;
+    }
+  }
+};
+
 // On the calling thread, any strides.
 template <class T>
-void gemm_serial(const Product<T> &p);
+void gemm_serial(const Product<T> &p, const Batch &batch = {});
 
 // On all threads, any strides.
 template <class T>
@@ -77,9 +94,9 @@ plait_status gemm(const plait_call *c, Product<Complex64> p);
 template <>
 plait_status gemm(const plait_call *c, Product<Complex128> p);
 template <>
-void gemm_serial(const Product<Complex64> &p);
+void gemm_serial(const Product<Complex64> &p, const Batch &batch);
 template <>
-void gemm_serial(const Product<Complex128> &p);
+void gemm_serial(const Product<Complex128> &p, const Batch &batch);
 
 // Of integers and any strides, on the calling thread or on all.
 template <class T>
@@ -94,12 +111,14 @@ constexpr int64_t kOneUnit = 1 << 19;
 // by whichever of the functions: products in blocks of kDepth, which are added to c one after the
 // other.
 
-// Of few rows or columns: the larger operand is read once, where it lies. On all threads, or on the
-// calling one where `c` is null. Returns false and does nothing if there are more, if the larger
-// operand is contiguous in no direction, or if too few units of work would come of it.
+// Of few rows or columns: the larger operand is read once, where it lies. On all threads, or, as a
+// batch, on the calling one. Return false and do nothing if there are more, if the larger operand
+// is contiguous in no direction, or if too few units of work would come of it.
 constexpr int64_t kFewRows = 8;
 template <class T>
 bool gemm_few(const plait_call *c, const Product<T> &p);
+template <class T>
+bool gemm_few_serial(const Product<T> &p, const Batch &batch);
 
 // Of up to kFewRows products for each of so many results that these leave the caches. Returns false
 // and does nothing for others, and if b's rows are not contiguous.
@@ -110,7 +129,7 @@ bool gemm_shallow(const plait_call *c, const Product<T> &p);
 // product is not small, or if b is neither dense nor transposed and small.
 constexpr int64_t kDirect = 1 << 16;
 template <class T>
-bool gemm_direct(Product<T> p);
+bool gemm_direct(const Product<T> &p, const Batch &batch = {});
 
 // Of any strides, on all threads or on the caller's.
 template <class T>

@@ -90,12 +90,12 @@ plait_status gemm(const plait_call *c, Product<Complex128> p) {
   return whole(c, p);
 }
 template <>
-void gemm_serial(const Product<Complex64> &p) {
-  serial(p);
+void gemm_serial(const Product<Complex64> &p, const Batch &batch) {
+  batch.in_turn(p, serial<Complex64>);
 }
 template <>
-void gemm_serial(const Product<Complex128> &p) {
-  serial(p);
+void gemm_serial(const Product<Complex128> &p, const Batch &batch) {
+  batch.in_turn(p, serial<Complex128>);
 }
 
 }  // namespace plait::core

@@ -7,6 +7,7 @@
 namespace plait::core {
 namespace {
 
+constexpr int64_t kOneRow = 2048;  // elements of an operand that is read for one row
 constexpr int64_t kTurned = 4096;  // elements of a transposed operand that are put in order
 constexpr int64_t kNarrow = 32;  // rows of a product with fewer columns than a vector has
 
@@ -64,7 +65,11 @@ PLAIT_INLINE void rows_of_strips(const Product<T> &p) {
   int64_t i = 0;
   for (; i + 8 <= p.m; i += 8) strips<T, 8>(p, i);
   for (; i + 4 <= p.m; i += 4) strips<T, 4>(p, i);
-  for (; i < p.m; i++) strips<T, 1>(p, i);
+  switch (p.m - i) {
+    case 3: return strips<T, 3>(p, i);
+    case 2: return strips<T, 2>(p, i);
+    case 1: return strips<T, 1>(p, i);
+  }
 }
 
 // The product with N columns, fewer than a vector has: b's are copied behind as many of zeros.
@@ -90,55 +95,60 @@ PLAIT_NOINLINE void narrow(const Product<T> &p) {
 }
 
 template <class T>
-PLAIT_NOINLINE bool gemm_narrow(const Product<T> &p) {
+PLAIT_NOINLINE bool gemm_narrow(const Product<T> &p, const Batch &batch) {
   if (p.m < 2 || p.m > kNarrow || p.k * kLanes<T> > kTurned || p.k > kDepth<T>) return false;
   switch (p.n) {
-    case 2: return narrow<T, 2>(p), true;
-    case 3: return narrow<T, 3>(p), true;
+    case 2: return batch.in_turn(p, narrow<T, 2>), true;
+    case 3: return batch.in_turn(p, narrow<T, 3>), true;
     default: break;
   }
   if constexpr (kLanes<T> > 4) switch (p.n) {
-      case 4: return narrow<T, 4>(p), true;
-      case 5: return narrow<T, 5>(p), true;
-      case 6: return narrow<T, 6>(p), true;
-      case 7: return narrow<T, 7>(p), true;
+      case 4: return batch.in_turn(p, narrow<T, 4>), true;
+      case 5: return batch.in_turn(p, narrow<T, 5>), true;
+      case 6: return batch.in_turn(p, narrow<T, 6>), true;
+      case 7: return batch.in_turn(p, narrow<T, 7>), true;
     }
   return false;
 }
 
 // In blocks of kDepth products, which are added to c one after the other.
 template <class T>
-PLAIT_INLINE void blocks(Product<T> &p) {
+PLAIT_INLINE void blocks(const Product<T> &p) {
+  if (p.k <= kDepth<T>) return rows_of_strips(p);
+  Product<T> q = p;
   for (int64_t rest = p.k; rest > 0; rest -= kDepth<T>) {
-    p.k = rest < kDepth<T> ? rest : kDepth<T>;
-    rows_of_strips(p);
-    p.a = p.a.at(0, p.k);
-    p.b = p.b.at(p.k, 0);
-    p.beta = T(1);
+    q.k = rest < kDepth<T> ? rest : kDepth<T>;
+    rows_of_strips(q);
+    q.a = q.a.at(0, q.k);
+    q.b = q.b.at(q.k, 0);
+    q.beta = T(1);
   }
 }
 
 template <class T>
-PLAIT_NOINLINE void turned_blocks(Product<T> &p) {
+PLAIT_NOINLINE void turned_blocks(const Product<T> &p) {
   alignas(32) T turned[kTurned];
   transpose_block(reinterpret_cast<char *>(turned), p.n, reinterpret_cast<const char *>(p.b.data),
                   p.b.columns, p.n, p.k, sizeof(T));
-  p.b = {turned, p.n, 1};
-  blocks(p);
+  Product<T> q = p;
+  q.b = {turned, p.n, 1};
+  blocks(q);
 }
 
 }  // namespace
 
 template <class T>
-bool gemm_direct(Product<T> p) {
-  if (p.n < kLanes<T>) return gemm_narrow(p);
-  if (p.m < 2 || p.m * p.n * p.k > kDirect) return false;
-  if (p.b.columns == 1) return blocks(p), true;
-  if (p.b.rows != 1 || p.m < 4 || p.k * p.n > kTurned) return false;
-  return turned_blocks(p), true;
+bool gemm_direct(const Product<T> &p, const Batch &batch) {
+  if (p.n < kLanes<T>) return gemm_narrow(p, batch);
+  if (p.m * p.n * p.k > (p.m < 2 ? kOneRow : kDirect)) return false;
+  if (p.b.columns == 1) return batch.in_turn(p, [](const Product<T> &q) { blocks(q); }), true;
+  // a few rows with few columns are as fast where they lie
+  const int64_t least_rows = p.n < 2 * kLanes<T> ? 8 : 4;
+  if (p.b.rows != 1 || p.m < least_rows || p.k * p.n > kTurned) return false;
+  return batch.in_turn(p, turned_blocks<T>), true;
 }
 
-template bool gemm_direct(Product<float>);
-template bool gemm_direct(Product<double>);
+template bool gemm_direct(const Product<float> &, const Batch &);
+template bool gemm_direct(const Product<double> &, const Batch &);
 
 }  // namespace plait::core

@@ -29,7 +29,26 @@ struct FewRows {
   bool add;
   T *c;
   int64_t few_step, many_step;
+
+  uint64_t bytes() const { return uint64_t(m * k) * sizeof(T); }  // of few
+  // makes rows of few contiguous
+  void pack(T *to) {
+    for (int64_t i = 0; i < m; i++)
+      for (int64_t l = 0; l < k; l++) to[i * k + l] = *few.at(i, l).data;
+    few = {to, k, 1};
+  }
 };
+
+template <class T>
+FewRows<T> few_rows(const Product<T> &p) {
+  if (p.n < p.m) return {p.n, p.m, p.k, p.b.transposed(), p.a, p.beta != T(0), p.c, 1, p.ldc};
+  return {p.m, p.n, p.k, p.a, p.b.transposed(), p.beta != T(0), p.c, p.ldc, 1};
+}
+// rows of few that these functions are made for
+template <class T>
+int64_t most_rows(const FewRows<T> &f) {
+  return f.many.columns == 1 ? kFewRows : f.many.rows == 1 ? 4 : 0;
+}
 
 // kHalf columns of kLanes rows that begin at `low` and, for the second half of them, at `high`.
 template <class T>
@@ -64,21 +83,33 @@ PLAIT_INLINE void half_step(const T *x, int64_t apart, const T *low, const T *hi
   }
 }
 
-// sums[r][g] = the sums of `depth` products of row r of x with G times kLanes rows of w. A line of
-// a row is used up before the next rows are read, as those of many rows may share a set of the
-// cache.
+// Rows of `many`, of which kLanes are used at once: kHalf from `first` on, and kHalf that begin
+// `second` rows behind it.
+template <class T>
+struct SomeRows {
+  const T *first;
+  int64_t stride, second;
+};
+
+// Row r of `sums`, which are `width` apart, = the sums of `depth` products of row r of x with G
+// times kLanes rows of w. A line of a row is used up before the next rows are read, as those of
+// many rows may share a set of the cache.
 template <class T, int R, int G>
-PLAIT_NOINLINE void chains(const T *x, int64_t apart, const T *w, int64_t stride, int64_t depth,
-                           int64_t ahead, T *sums) {
+PLAIT_NOINLINE void chains(const T *x, int64_t apart, SomeRows<T> some, int64_t depth,
+                           int64_t ahead, T *sums, int64_t width) {
   constexpr int64_t h = kHalf<T>;
+  const T *w = some.first;
+  const int64_t stride = some.stride, second = some.second * stride;
   Vec<T> sum[G][R] = {};
   int64_t l = 0;
   for (; l + kLine<T> <= depth; l += kLine<T>) {
     PLAIT_UNROLL for (int g = 0; g < G; g++) {
-      const T *low = w + 2 * g * h * stride + l, *high = low + h * stride;
-      PLAIT_UNROLL for (int64_t i = 0; i < h; i++) {
-        __builtin_prefetch(low + i * stride + ahead, 0, 2);
-        __builtin_prefetch(high + i * stride + ahead, 0, 2);
+      const T *low = w + 2 * g * h * stride + l, *high = low + second;
+      if (ahead) {
+        PLAIT_UNROLL for (int64_t i = 0; i < h; i++) {
+          __builtin_prefetch(low + i * stride + ahead, 0, 2);
+          __builtin_prefetch(high + i * stride + ahead, 0, 2);
+        }
       }
       PLAIT_UNROLL for (int64_t s = 0; s < kLine<T>; s += h) {
         half_step<T, R>(x + l + s, apart, low + s, high + s, stride, sum[g]);
@@ -88,37 +119,41 @@ PLAIT_NOINLINE void chains(const T *x, int64_t apart, const T *w, int64_t stride
   for (; l + h <= depth; l += h) {
     PLAIT_UNROLL for (int g = 0; g < G; g++) {
       const T *low = w + 2 * g * h * stride + l;
-      half_step<T, R>(x + l, apart, low, low + h * stride, stride, sum[g]);
+      half_step<T, R>(x + l, apart, low, low + second, stride, sum[g]);
     }
   }
   for (; l < depth; l++) {
     PLAIT_UNROLL for (int g = 0; g < G; g++) {
       Vec<T> column;
-      for (int64_t i = 0; i < 2 * h; i++) column[i] = w[(2 * g * h + i) * stride + l];
+      const T *low = w + 2 * g * h * stride + l;
+      for (int64_t i = 0; i < h; i++) {
+        column[i] = low[i * stride];
+        column[h + i] = low[second + i * stride];
+      }
       PLAIT_UNROLL for (int r = 0; r < R; r++) {
         sum[g][r] = fused(splat(x[r * apart + l]), column, sum[g][r]);
       }
     }
   }
   PLAIT_UNROLL for (int r = 0; r < R; r++) {
-    PLAIT_UNROLL for (int g = 0; g < G; g++) { store(sums + (r * G + g) * kLanes<T>, sum[g][r]); }
+    PLAIT_UNROLL for (int g = 0; g < G; g++) { store(sums + r * width + g * kLanes<T>, sum[g][r]); }
   }
 }
 
 template <class T, int G>
-void chains_of(int64_t m, const T *x, int64_t apart, const T *w, int64_t stride, int64_t depth,
-               int64_t ahead, T *sums) {
+void chains_of(int64_t m, const T *x, int64_t apart, SomeRows<T> w, int64_t depth, int64_t ahead,
+               T *sums, int64_t width) {
   switch (m) {
-    case 1: return chains<T, 1, G>(x, apart, w, stride, depth, ahead, sums);
-    case 2: return chains<T, 2, G>(x, apart, w, stride, depth, ahead, sums);
-    case 3: return chains<T, 3, G>(x, apart, w, stride, depth, ahead, sums);
-    case 4: return chains<T, 4, G>(x, apart, w, stride, depth, ahead, sums);
+    case 1: return chains<T, 1, G>(x, apart, w, depth, ahead, sums, width);
+    case 2: return chains<T, 2, G>(x, apart, w, depth, ahead, sums, width);
+    case 3: return chains<T, 3, G>(x, apart, w, depth, ahead, sums, width);
+    case 4: return chains<T, 4, G>(x, apart, w, depth, ahead, sums, width);
   }
   if constexpr (G == 1) switch (m) {
-      case 5: return chains<T, 5, G>(x, apart, w, stride, depth, ahead, sums);
-      case 6: return chains<T, 6, G>(x, apart, w, stride, depth, ahead, sums);
-      case 7: return chains<T, 7, G>(x, apart, w, stride, depth, ahead, sums);
-      case 8: return chains<T, 8, G>(x, apart, w, stride, depth, ahead, sums);
+      case 5: return chains<T, 5, G>(x, apart, w, depth, ahead, sums, width);
+      case 6: return chains<T, 6, G>(x, apart, w, depth, ahead, sums, width);
+      case 7: return chains<T, 7, G>(x, apart, w, depth, ahead, sums, width);
+      case 8: return chains<T, 8, G>(x, apart, w, depth, ahead, sums, width);
     }
 }
 
@@ -131,8 +166,21 @@ PLAIT_INLINE void add_up(T *total, const T *sum, int64_t count, bool add) {
 // The sums with rows of many from `j` on, G times kLanes or, if G is 1, fewer.
 template <class T, int G>
 void some_rows(const FewRows<T> &f, int64_t j, int64_t stop) {
-  constexpr int64_t w = G * kLanes<T>;
-  const int64_t n = least(w, stop - j);
+  constexpr int64_t w = G * kLanes<T>, h = kHalf<T>;
+  const int64_t n = least(w, stop - j), second = n < w && n >= h ? n - h : h;
+  const bool one_block = f.k <= kDepth<T>, single = one_block && !f.add;
+  if (one_block && n == w && f.many_step == 1) {
+    const int64_t ahead = j + w < stop ? w * f.many.rows : 0;
+    const SomeRows<T> some{f.many.at(j, 0).data, f.many.rows, h};
+    T *c = f.c + j;
+    if (single)
+      return chains_of<T, G>(f.m, f.few.data, f.few.rows, some, f.k, ahead, c, f.few_step);
+    alignas(64) T sums[kFewRows * w];
+    chains_of<T, G>(f.m, f.few.data, f.few.rows, some, f.k, ahead, sums, w);
+    for (int64_t r = 0; r < f.m; r++, c += f.few_step)
+      for (int64_t s = 0; s < w; s += kLanes<T>) store(c + s, load(c + s) + load(sums + r * w + s));
+    return;
+  }
   alignas(64) T total[kFewRows * w], sums[kFewRows * w], copied[G == 1 ? w * kDepth<T> : 1];
   if (f.add)
     for (int64_t r = 0; r < f.m; r++)
@@ -143,17 +191,23 @@ void some_rows(const FewRows<T> &f, int64_t j, int64_t stop) {
     const T *from = f.many.at(j, l).data;
     int64_t stride = f.many.rows;
     const int64_t ahead = l + kDepth<T> < f.k ? kDepth<T> : j + w < stop ? w * stride - l : 0;
-    if (G == 1 && n < w) {
+    if (G == 1 && n < h) {
       for (int64_t s = 0; s < w; s++)
         memcpy(copied + s * d, from + least(s, n - 1) * stride, size_t(d) * sizeof(T));
       from = copied;
       stride = d;
     }
-    chains_of<T, G>(f.m, f.few.at(0, l).data, f.few.rows, from, stride, d, ahead, sums);
-    add_up(total, sums, f.m * w, f.add || l > 0);
+    chains_of<T, G>(f.m, f.few.at(0, l).data, f.few.rows, {from, stride, second}, d, ahead, sums,
+                    w);
+    if (second < h)  // rows that both halves have
+      for (int64_t r = 0; r < f.m; r++)
+        for (int64_t s = h; s < n; s++) sums[r * w + s] = sums[r * w + s + h - second];
+    if (!single) add_up(total, sums, f.m * w, f.add || l > 0);
   }
+  const T *results = single ? sums : total;
   for (int64_t r = 0; r < f.m; r++)
-    for (int64_t s = 0; s < n; s++) f.c[r * f.few_step + (j + s) * f.many_step] = total[r * w + s];
+    for (int64_t s = 0; s < n; s++)
+      f.c[r * f.few_step + (j + s) * f.many_step] = results[r * w + s];
 }
 
 // Rows [begin, end) of many, which are contiguous.
@@ -251,8 +305,15 @@ void blocks_of_one(const T *a, int64_t step_a, const T *b, int64_t step_b, int64
 }
 
 template <class T>
-void one_result(const T *a, int64_t step_a, const T *b, int64_t step_b, int64_t k, bool add, T *c) {
-  T total = *c;
+bool is_single(const Product<T> &p) {
+  return p.m == 1 && p.n == 1;
+}
+template <class T>
+void one_result(const Product<T> &p) {
+  const T *a = p.a.data, *b = p.b.data;
+  const int64_t step_a = p.a.columns, step_b = p.b.rows, k = p.k;
+  const bool add = p.beta != T(0);
+  T total = *p.c;
   for (int64_t l = 0; l < k;) {
     T sums[kBlocks] = {};
     const int64_t whole = least(kBlocks, (k - l) / kDepth<T>);
@@ -284,7 +345,7 @@ void one_result(const T *a, int64_t step_a, const T *b, int64_t step_b, int64_t 
     for (int64_t s = 0; s < blocks; s++, l += kDepth<T>)
       total = add || l ? total + sums[s] : sums[s];
   }
-  *c = total;
+  *p.c = total;
 }
 
 template <class T>
@@ -305,29 +366,48 @@ int64_t grain(const FewRows<T> &f) {
 
 template <class T>
 bool gemm_few(const plait_call *c, const Product<T> &p) {
-  if (p.m == 1 && p.n == 1) {
-    one_result(p.a.data, p.a.columns, p.b.data, p.b.rows, p.k, p.beta != T(0), p.c);
-    return true;
-  }
-  FewRows<T> f{p.m, p.n, p.k, p.a, p.b.transposed(), p.beta != T(0), p.c, p.ldc, 1};
-  if (p.n < p.m) f = {p.n, p.m, p.k, p.b.transposed(), p.a, p.beta != T(0), p.c, 1, p.ldc};
-  if (f.m > (f.many.columns == 1 ? kFewRows : f.many.rows == 1 ? 4 : 0)) return false;
+  if (is_single(p)) return one_result(p), true;
+  FewRows<T> f = few_rows(p);
+  if (f.m > most_rows(f)) return false;
   const int64_t each = grain(f);
-  if (c && f.n < 4 * each && f.k >= 4 * kDepth<T>) return false;
+  if (f.n < 4 * each && f.k >= 4 * kDepth<T>) return false;
   Workspace space;
   if (f.few.columns != 1) {
-    if (!space.try_take(uint64_t(f.m * f.k) * sizeof(T))) return false;
-    T *to = space.as<T>();
-    for (int64_t i = 0; i < f.m; i++)
-      for (int64_t l = 0; l < f.k; l++) to[i * f.k + l] = *f.few.at(i, l).data;
-    f.few = {to, f.k, 1};
+    if (!space.try_take(f.bytes())) return false;
+    f.pack(space.as<T>());
   }
-  if (!c) return range(f, 0, f.n), true;
   parallel_ranges(c, f.n, each, [&](int64_t begin, int64_t end) { range(f, begin, end); });
   return true;
 }
 
-template bool gemm_few(const plait_call *, const Product<float> &);
-template bool gemm_few(const plait_call *, const Product<double> &);
+template <class T>
+bool gemm_few_serial(const Product<T> &p, const Batch &batch) {
+  if (is_single(p)) return batch.in_turn(p, one_result<T>), true;
+  FewRows<T> f = few_rows(p);
+  if (f.m > most_rows(f)) return false;
+  Workspace space;
+  const bool packs = f.few.columns != 1;
+  if (packs && !space.try_take(f.bytes())) return false;
+  const bool swapped = p.n < p.m;
+  for (int64_t i = 0; i < batch.count; i++) {
+    if (packs) {
+      FewRows<T> packed = f;
+      packed.pack(space.as<T>());
+      range(packed, 0, f.n);
+    } else {
+      range(f, 0, f.n);
+    }
+    f.few.data += swapped ? batch.b : batch.a;
+    f.many.data += swapped ? batch.a : batch.b;
+    f.c += batch.c;
+  }
+  return true;
+}
+
+#define PLAIT_INSTANCE(T)                                         \
+  template bool gemm_few(const plait_call *, const Product<T> &); \
+  template bool gemm_few_serial(const Product<T> &, const Batch &);
+PLAIT_INSTANCE(float)
+PLAIT_INSTANCE(double)
 
 }  // namespace plait::core

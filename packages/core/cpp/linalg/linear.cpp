@@ -93,7 +93,10 @@ plait_status linear_as(const plait_call *c, const DLTensor *x, const DLTensor *w
   }
   if (bias && rows > 0 && n > 0) {
     const T *b = data<T>(bias);
-    for (int64_t j = 0; j < n; j++) to[j] = b[j * bias->strides[0]];
+    if (bias->strides[0] == 1)
+      memcpy(to, b, size_t(n) * sizeof(T));
+    else
+      for (int64_t j = 0; j < n; j++) to[j] = b[j * bias->strides[0]];
     for (int64_t i = 1; i < rows; i++) memcpy(to + i * n, to, size_t(n) * sizeof(T));
   }
   if constexpr (is_float<T>) {

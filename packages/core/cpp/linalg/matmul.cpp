@@ -65,7 +65,7 @@ plait_status bmm_as(const plait_call *c, const DLTensor *a, const DLTensor *b, D
     return PLAIT_OK;
   }
   parallel_ranges(c, batch, (1 << 19) / (m * n * k) + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++) gemm_serial(one(i));
+    gemm_serial(one(begin), Batch{end - begin, a->strides[0], b->strides[0], m * n});
   });
   return PLAIT_OK;
 }

@@ -242,11 +242,15 @@ class Rearranged {
     if (n < 1 || n > 2 || weight->dl.ndim != 3 || !is_plain(weight)) return PLAIT_DECLINE;
     if (bias.tag != PLAIT_NONE && (!added || added->dl.ndim != 2 || !is_plain(added)))
       return PLAIT_DECLINE;
+    const int64_t *shape = weight->dl.shape, *strides = weight->dl.strides;
+    if (!samples_of(x) && is_plain(x) && (n == 1 || x->dl.shape[0] <= most_shared_rows) &&
+        strides[0] == shape[1] * strides[1] &&
+        (!added || (added->dl.strides[0] == shape[1] && added->dl.strides[1] == 1)))
+      return one_layer(weight, added);
     plait_value rows, across, columns;
     plait_status s = all(x, &rows);
     if (s == PLAIT_OK && !is_plain(rows.u.t)) return PLAIT_DECLINE;
     if (s == PLAIT_OK && n == 1) s = with_row(rows.u.t, &rows);
-    const int64_t *shape = weight->dl.shape, *strides = weight->dl.strides;
     const int64_t turned[]{shape[0], shape[2], shape[1]},
         steps[]{strides[0], strides[2], strides[1]};
     if (s == PLAIT_OK) s = view(weight, 3, turned, steps, &across);
@@ -261,6 +265,27 @@ class Rearranged {
         flat_steps[]{made->dl.strides[0], made->dl.strides[2]};
     s = view(made, 2, flat, flat_steps, &columns);
     if (s == PLAIT_OK) set_result(0, columns);
+    return s;
+  }
+
+  // Few rows that the samples share: their layers as one, whose outputs lie side by side.
+  static constexpr int64_t most_shared_rows = 8;
+  plait_status one_layer(plait_tensor *weight, plait_tensor *bias) {
+    const int64_t *shape = weight->dl.shape, outputs = shape[0] * shape[1], step = 1;
+    const int64_t flat[]{outputs, shape[2]},
+        flat_steps[]{weight->dl.strides[1], weight->dl.strides[2]};
+    plait_value weights, biases = none(), made;
+    plait_status s = view(weight, 2, flat, flat_steps, &weights);
+    if (s == PLAIT_OK && bias) s = view(bias, 1, &outputs, &step, &biases);
+    if (s == PLAIT_OK) s = call("linear", {outer_->in[0], weights, biases});
+    if (s != PLAIT_OK) return s;
+    const DLTensor &all = out_[0].u.t->dl;
+    const int64_t apart[]{shape[0], all.shape[0], shape[1]},
+        apart_steps[]{shape[1], all.strides[0], 1};
+    const int64_t row[]{shape[0], shape[1]}, row_steps[]{shape[1], 1};
+    s = all.ndim == 1 ? view(out_[0].u.t, 2, row, row_steps, &made)
+                      : view(out_[0].u.t, 3, apart, apart_steps, &made);
+    if (s == PLAIT_OK) set_result(0, made);
     return s;
   }
 

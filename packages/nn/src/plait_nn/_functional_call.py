@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from plait_core import Tensor
@@ -52,43 +51,55 @@ def functional_call(
             raise KeyError(f"functional_call: `{min(twice)}` is given twice")
         given.update(each)
     positional = args if isinstance(args, tuple) else () if args is None else (args,)
-    with _replaced(module, given, tie_weights, strict):
+    owners: dict[str, _Owner] = {}
+    _collect(module, "", owners)
+    wanted = _wanted(module, owners, given, tie_weights, strict)
+    try:
+        for name, tensor in wanted.items():
+            members, key, _ = owners[name]
+            members[key] = tensor
         return module(*positional, **(kwargs or {}))
+    finally:
+        for name in wanted:
+            members, key, own = owners[name]
+            members[key] = own
 
 
-@contextmanager
-def _replaced(
-    module: Module, given: Mapping[str, Tensor], tie_weights: bool, strict: bool
-) -> Iterator[None]:
-    """Set the tensors, and restore the module's own at the end."""
-    owners: dict[str, tuple[dict[str, Any], str]] = {}
-    for path, owner in module.named_modules(remove_duplicate=False):
-        for kind in ("_parameters", "_buffers"):
-            members = getattr(owner, kind)
-            for name, member in members.items():
-                if member is not None:
-                    owners[f"{path}.{name}" if path else name] = (members, name)
-    unknown = [name for name in given if name not in owners]
-    wanted = dict(given)
-    if tie_weights:
-        tensors = {
-            id(owners[name][0][owners[name][1]]): given[name] for name in given if name in owners
+# a module's dictionary of parameters or buffers, the name in it, and the tensor there
+_Owner = tuple[dict[str, Any], str, Tensor]
+
+
+def _collect(module: Module, prefix: str, owners: dict[str, _Owner]) -> None:
+    """Find the owner of each parameter and buffer."""
+    for members in (module._parameters, module._buffers):
+        for name, member in members.items():
+            if member is not None:
+                owners[prefix + name] = (members, name, member)
+    for name, child in module._modules.items():
+        if child is not None:
+            _collect(child, f"{prefix}{name}.", owners)
+
+
+def _wanted(
+    module: Module,
+    owners: Mapping[str, _Owner],
+    given: dict[str, Tensor],
+    tie_weights: bool,
+    strict: bool,
+) -> dict[str, Tensor]:
+    """Return what is replaced: the given tensors, under all names that their owners have."""
+    wanted = given
+    unknown = given.keys() - owners.keys()
+    if tie_weights and not unknown and len(given) < len(owners):
+        tensors = {id(owners[name][2]): tensor for name, tensor in given.items()}
+        tied = {
+            name: tensors[id(own)] for name, (_, _, own) in owners.items() if id(own) in tensors
         }
-        for name, (members, key) in owners.items():
-            if id(members[key]) in tensors:
-                wanted.setdefault(name, tensors[id(members[key])])
+        wanted = {**tied, **given}
     missing = [name for name in owners if name not in wanted] if strict else []
     if unknown or missing:
         raise KeyError(
-            f"functional_call: names must be those of {type(module).__name__}; unknown: {unknown}, "
-            f"missing: {missing}"
+            f"functional_call: names must be those of {type(module).__name__}; unknown: "
+            f"{sorted(unknown)}, missing: {missing}"
         )
-    before = [(*owners[name], owners[name][0][owners[name][1]]) for name in wanted]
-    try:
-        for name, tensor in wanted.items():
-            members, key = owners[name]
-            members[key] = tensor
-        yield
-    finally:
-        for members, key, tensor in before:
-            members[key] = tensor
+    return wanted
