@@ -84,7 +84,8 @@ PLAIT_INLINE void half_step(const T *x, int64_t apart, const T *low, const T *hi
 }
 
 // Rows of `many`, of which kLanes are used at once: kHalf from `first` on, and kHalf that begin
-// `second` rows behind it.
+// `second` rows behind it. Passed by reference: a copy would read its fields at once, and wait
+// until they are in the cache.
 template <class T>
 struct SomeRows {
   const T *first;
@@ -95,7 +96,7 @@ struct SomeRows {
 // times kLanes rows of w. A line of a row is used up before the next rows are read, as those of
 // many rows may share a set of the cache.
 template <class T, int R, int G>
-PLAIT_NOINLINE void chains(const T *x, int64_t apart, SomeRows<T> some, int64_t depth,
+PLAIT_NOINLINE void chains(const T *x, int64_t apart, const SomeRows<T> &some, int64_t depth,
                            int64_t ahead, T *sums, int64_t width) {
   constexpr int64_t h = kHalf<T>;
   const T *w = some.first;
@@ -141,8 +142,8 @@ PLAIT_NOINLINE void chains(const T *x, int64_t apart, SomeRows<T> some, int64_t 
 }
 
 template <class T, int G>
-void chains_of(int64_t m, const T *x, int64_t apart, SomeRows<T> w, int64_t depth, int64_t ahead,
-               T *sums, int64_t width) {
+void chains_of(int64_t m, const T *x, int64_t apart, const SomeRows<T> &w, int64_t depth,
+               int64_t ahead, T *sums, int64_t width) {
   switch (m) {
     case 1: return chains<T, 1, G>(x, apart, w, depth, ahead, sums, width);
     case 2: return chains<T, 2, G>(x, apart, w, depth, ahead, sums, width);
@@ -163,22 +164,30 @@ PLAIT_INLINE void add_up(T *total, const T *sum, int64_t count, bool add) {
   for (int64_t i = 0; i < count; i++) total[i] = add ? total[i] + sum[i] : sum[i];
 }
 
+// Of sums with two halves of rows, the second of which begins in the first.
+template <class T>
+PLAIT_INLINE void drop_repeated(T *sums, int64_t n, int64_t second) {
+  for (int64_t s = kHalf<T>; s < n; s++) sums[s] = sums[s + kHalf<T> - second];
+}
+
 // The sums with rows of many from `j` on, G times kLanes or, if G is 1, fewer.
 template <class T, int G>
 void some_rows(const FewRows<T> &f, int64_t j, int64_t stop) {
   constexpr int64_t w = G * kLanes<T>, h = kHalf<T>;
   const int64_t n = least(w, stop - j), second = n < w && n >= h ? n - h : h;
   const bool one_block = f.k <= kDepth<T>, single = one_block && !f.add;
-  if (one_block && n == w && f.many_step == 1) {
+  if (one_block && n >= h && f.many_step == 1) {
     const int64_t ahead = j + w < stop ? w * f.many.rows : 0;
-    const SomeRows<T> some{f.many.at(j, 0).data, f.many.rows, h};
+    const SomeRows<T> some{f.many.at(j, 0).data, f.many.rows, second};
     T *c = f.c + j;
-    if (single)
+    if (single && n == w)
       return chains_of<T, G>(f.m, f.few.data, f.few.rows, some, f.k, ahead, c, f.few_step);
     alignas(64) T sums[kFewRows * w];
     chains_of<T, G>(f.m, f.few.data, f.few.rows, some, f.k, ahead, sums, w);
-    for (int64_t r = 0; r < f.m; r++, c += f.few_step)
-      for (int64_t s = 0; s < w; s += kLanes<T>) store(c + s, load(c + s) + load(sums + r * w + s));
+    for (int64_t r = 0; r < f.m; r++) {
+      if (second < h) drop_repeated(sums + r * w, n, second);
+      add_up(c + r * f.few_step, sums + r * w, n, f.add);
+    }
     return;
   }
   alignas(64) T total[kFewRows * w], sums[kFewRows * w], copied[G == 1 ? w * kDepth<T> : 1];
@@ -199,9 +208,7 @@ void some_rows(const FewRows<T> &f, int64_t j, int64_t stop) {
     }
     chains_of<T, G>(f.m, f.few.at(0, l).data, f.few.rows, {from, stride, second}, d, ahead, sums,
                     w);
-    if (second < h)  // rows that both halves have
-      for (int64_t r = 0; r < f.m; r++)
-        for (int64_t s = h; s < n; s++) sums[r * w + s] = sums[r * w + s + h - second];
+    for (int64_t r = 0; r < f.m && second < h; r++) drop_repeated(sums + r * w, n, second);
     if (!single) add_up(total, sums, f.m * w, f.add || l > 0);
   }
   const T *results = single ? sums : total;
