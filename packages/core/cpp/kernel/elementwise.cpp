@@ -71,20 +71,150 @@ PLAIT_NOINLINE void Row::buffered(char *const *start, int64_t n) const {
   }
 }
 
-void run_range(const Plan &plan, const Row &row, int64_t begin, int64_t end) {
+// Rows in turn: [begin, end) in elements.
+void run_rows(const Plan &plan, const Row &row, int64_t begin, int64_t end) {
+  if (begin >= end) return;
   int64_t at[PLAIT_MAX_DIMS + 1];
   char *p[kMaxOperands];
-  const int last = plan.ndim - 1;
+  const int last = plan.ndim - 1, up = last - 1;
+  const int64_t length = plan.size[last];
   plan.seek(begin, at, p);
   while (begin < end) {
-    const int64_t rest = plan.size[last] - at[last], n = rest < end - begin ? rest : end - begin;
-    row.run(p, n);
-    begin += n;
-    if (begin >= end) return;
-    for (int k = 0; k < plan.operands; k++) p[k] -= at[last] * plan.stride[k][last];
-    at[last] = 0;
-    plan.next_row(at, p);
+    if (at[last] == 0 && last > 0 && end - begin >= length) {  // whole rows of the dimension above
+      const int64_t whole = (end - begin) / length, left = plan.size[up] - at[up];
+      const int64_t rows = whole < left ? whole : left;
+      for (int64_t r = 0; r < rows; r++) {
+        if (r)
+          for (int k = 0; k < plan.operands; k++) p[k] += plan.stride[k][up];
+        row.run(p, length);
+      }
+      at[up] += rows - 1;
+      begin += rows * length;
+    } else {
+      const int64_t rest = length - at[last], n = rest < end - begin ? rest : end - begin;
+      row.run(p, n);
+      begin += n;
+      for (int k = 0; k < plan.operands; k++) p[k] -= at[last] * plan.stride[k][last];
+      at[last] = 0;
+    }
+    if (begin < end) plan.next_row(at, p);
   }
+}
+
+// The elements of `rows` rows, one after the other.
+template <class T>
+void gather_rows(char *into, const char *from, int64_t apart, int64_t step, int64_t rows,
+                 int64_t n) {
+  T *to = reinterpret_cast<T *>(into);
+  if (step == 0) {
+    for (int64_t r = 0; r < rows; r++, from += apart, to += n) {
+      const T value = *reinterpret_cast<const T *>(from);
+      for (int64_t i = 0; i < n; i++) to[i] = value;
+    }
+    return;
+  }
+  for (int64_t r = 0; r < rows; r++, from += apart, to += n)
+    for (int64_t i = 0; i < n; i++) to[i] = *reinterpret_cast<const T *>(from + i * step);
+}
+template <class T>
+void scatter_rows(char *into, int64_t apart, int64_t step, const char *data, int64_t rows,
+                  int64_t n) {
+  const T *from = reinterpret_cast<const T *>(data);
+  for (int64_t r = 0; r < rows; r++, into += apart, from += n)
+    for (int64_t i = 0; i < n; i++) *reinterpret_cast<T *>(into + i * step) = from[i];
+}
+
+// Rows that are too short for a call each. Some are taken together, up to kBlock elements: where
+// they lie, if they follow each other, and else by buffers. A row that all use is copied once.
+class ShortRows {
+ public:
+  ShortRows(const Plan &plan, const Inner &inner) : plan_(plan), inner_(inner) {
+    if (plan.ndim < 2 || length() > kMostElements) return;
+    bool copies = false;  // more than one element of a row
+    for (int k = 0; k < plan.operands; k++) {
+      const int64_t apart = plan.stride[k][above()], step = plan.stride[k][above() + 1];
+      dense_[k] = step == inner.item[k] && apart == length() * step;
+      copies |= !dense_[k] && (k == 0 || (apart != 0 && step != 0));
+    }
+    pay_ = !copies || length() <= kMostCopied;
+  }
+  bool pay() const { return pay_; }
+  int64_t length() const { return plan_.size[plan_.ndim - 1]; }
+
+  void run(int64_t row, int64_t stop) const {
+    alignas(64) char buffer[kMaxOperands][kBlock * 16];
+    int64_t at[PLAIT_MAX_DIMS + 1];
+    char *p[kMaxOperands], *use[kMaxOperands], *copied[kMaxOperands] = {};
+    int64_t rows_copied[kMaxOperands] = {};
+    plan_.seek(row * length(), at, p);
+    const int up = above();
+    while (row < stop) {
+      int64_t rows = kBlock / length(), left = plan_.size[up] - at[up];
+      if (rows > left) rows = left;
+      if (rows > stop - row) rows = stop - row;
+      for (int k = 0; k < plan_.operands; k++) {
+        use[k] = dense_[k] ? p[k] : buffer[k];
+        if (dense_[k] || k == 0) continue;
+        const bool repeated = plan_.stride[k][up] == 0;
+        if (repeated && copied[k] == p[k] && rows_copied[k] >= rows) continue;
+        repeated ? repeat(k, buffer[k], p[k], rows) : take(k, buffer[k], p[k], rows);
+        copied[k] = p[k];
+        rows_copied[k] = rows;
+      }
+      inner_.loop(use[0], use + 1, rows * length(), inner_.context);
+      if (!dense_[0]) give(p[0], buffer[0], rows);
+      row += rows;
+      for (int k = 0; k < plan_.operands; k++) p[k] += (rows - 1) * plan_.stride[k][up];
+      at[up] += rows - 1;
+      plan_.next_row(at, p);
+    }
+  }
+
+ private:
+  static constexpr int64_t kMostElements = kBlock / 2, kMostCopied = 16;
+  int above() const { return plan_.ndim - 2; }
+
+  void repeat(int k, char *to, const char *from, int64_t rows) const {
+    take(k, to, from, 1);
+    const int64_t bytes = rows * length() * inner_.item[k];
+    for (int64_t have = length() * inner_.item[k]; have < bytes; have *= 2)
+      memcpy(to + have, to, size_t(have < bytes - have ? have : bytes - have));
+  }
+  void take(int k, char *to, const char *from, int64_t rows) const {
+    const int64_t apart = plan_.stride[k][above()], step = plan_.stride[k][above() + 1];
+    switch (inner_.item[k]) {
+      case 1: return gather_rows<uint8_t>(to, from, apart, step, rows, length());
+      case 2: return gather_rows<uint16_t>(to, from, apart, step, rows, length());
+      case 4: return gather_rows<uint32_t>(to, from, apart, step, rows, length());
+      case 8: return gather_rows<uint64_t>(to, from, apart, step, rows, length());
+      default: return gather_rows<Bits128>(to, from, apart, step, rows, length());
+    }
+  }
+  void give(char *to, const char *from, int64_t rows) const {
+    const int64_t apart = plan_.stride[0][above()], step = plan_.stride[0][above() + 1];
+    switch (inner_.item[0]) {
+      case 1: return scatter_rows<uint8_t>(to, apart, step, from, rows, length());
+      case 2: return scatter_rows<uint16_t>(to, apart, step, from, rows, length());
+      case 4: return scatter_rows<uint32_t>(to, apart, step, from, rows, length());
+      case 8: return scatter_rows<uint64_t>(to, apart, step, from, rows, length());
+      default: return scatter_rows<Bits128>(to, apart, step, from, rows, length());
+    }
+  }
+
+  const Plan &plan_;
+  const Inner &inner_;
+  bool dense_[kMaxOperands] = {};
+  bool pay_ = false;
+};
+
+void run_range(const Plan &plan, const Row &row, const ShortRows &rows, int64_t begin,
+               int64_t end) {
+  if (!rows.pay()) return run_rows(plan, row, begin, end);
+  const int64_t n = rows.length(), first = (begin + n - 1) / n, stop = end / n;
+  if (first >= stop) return run_rows(plan, row, begin, end);
+  run_rows(plan, row, begin, first * n);
+  rows.run(first, stop);
+  run_rows(plan, row, stop * n, end);
 }
 
 }  // namespace
@@ -112,12 +242,11 @@ void scatter(char *to, int64_t stride, const char *from, int64_t n, int item) {
 void run_elementwise(const plait_call *c, const Plan &plan, const Inner &inner) {
   if (plan.numel == 0) return;
   const Row row(plan, inner);
-  if (plan.numel <= kSerial) {
-    if (plan.ndim == 1) return row.run(plan.data, plan.size[0]);
-    return run_range(plan, row, 0, plan.numel);
-  }
+  if (plan.numel <= kSerial && plan.ndim == 1) return row.run(plan.data, plan.size[0]);
+  const ShortRows rows(plan, inner);
+  if (plan.numel <= kSerial) return run_range(plan, row, rows, 0, plan.numel);
   parallel_ranges(c, plan.numel, kChunk,
-                  [&](int64_t begin, int64_t end) { run_range(plan, row, begin, end); });
+                  [&](int64_t begin, int64_t end) { run_range(plan, row, rows, begin, end); });
 }
 
 }  // namespace plait::core

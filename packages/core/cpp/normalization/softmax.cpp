@@ -1,7 +1,8 @@
 // softmax, log_softmax, their derivatives, and logsumexp: one pass over each row while it is in the
 // first-level cache.
-#include "kernel/copy.h"
+#include "kernel/dense.h"
 #include "kernel/half.h"
+#include "kernel/integers.h"
 #include "normalization/softmax_rows.h"
 #include "reduction/reduce.h"
 
@@ -103,6 +104,153 @@ class Rows {
 
 int64_t grain(int64_t n) { return kSerial / 4 / (n + 1) + 1; }
 
+// Along a dimension before the last one: what lies side by side belongs to different sums, so
+// vectors run along it, and nothing is moved.
+
+constexpr int64_t kBeside = 256;  // sums at once
+constexpr int64_t kFlush = 128;  // elements that are summed in T before they go to a wider type
+
+// Where the elements of kBeside sums, or fewer, are in a dense tensor.
+struct Columns {
+  int64_t at, apart, n, count;  // the first one, those of one sum, their number; sums
+
+  template <class T>
+  PLAIT_INLINE Vec<T> read(const T *p, int64_t j, int64_t i) const {
+    p += at + j * apart + i;
+    if (PLAIT_LIKELY(i + kLanes<T> <= count)) return load(p);
+    T rest[kLanes<T>] = {};
+    memcpy(rest, p, size_t(count - i) * sizeof(T));
+    return load(rest);
+  }
+  template <class T>
+  PLAIT_INLINE void write(T *p, int64_t j, int64_t i, Vec<T> v) const {
+    p += at + j * apart + i;
+    if (PLAIT_LIKELY(i + kLanes<T> <= count)) return store(p, v);
+    memcpy(p, &v, size_t(count - i) * sizeof(T));
+  }
+  // f(j, i) for vectors of all elements, those of one j in turn
+  template <class T, class F>
+  PLAIT_INLINE void each(int64_t begin, int64_t end, const F &f) const {
+    for (int64_t j = begin; j < end; j++)
+      for (int64_t i = 0; i < count; i += kLanes<T>) f(j, i);
+  }
+  // sums[i] = f(j, i) over all j
+  template <class T, class F>
+  PLAIT_INLINE void sum(T *sums, const F &f) const {
+    typename Collected<T>::type all[kBeside] = {};
+    for (int64_t j = 0; j < n; j += kFlush) {
+      alignas(64) T some[kBeside] = {};
+      each<T>(j, least(j + kFlush, n),
+              [&](int64_t k, int64_t i) { store(some + i, load(some + i) + f(k, i)); });
+      for (int64_t i = 0; i < kBeside; i++) all[i] += some[i];
+    }
+    for (int64_t i = 0; i < kBeside; i++) sums[i] = T(all[i]);
+  }
+};
+
+// Whether the call, whose dimension is the argument behind its inputs, is by columns. Shapes alone
+// decide: sums of columns and of rows have other bits.
+template <class T>
+bool by_columns(const plait_call *c, int inputs) {
+  const DLTensor *out = result(c);
+  int64_t apart = 1;
+  for (int d = out->ndim - 1; d >= 0 && d != wrapped(integer(c, inputs), out->ndim); d--)
+    apart *= out->shape[d];
+  return out->ndim > 0 && numel(out) > 0 && apart >= kLanes<T>;
+}
+
+// f(columns, first input, second input, result) for all columns.
+template <class T, class F>
+plait_status in_columns(const plait_call *c, int inputs, const F &f) {
+  if (is_half(kind(result(c)->dtype))) return PLAIT_DECLINE;  // they are computed in float32
+  Dense<T> in[2];
+  DenseResult<T> out;
+  for (int i = 0; i < inputs; i++) PLAIT_TRY(in[i].take(c, tensor(c, i)));
+  PLAIT_TRY(out.take(c, result(c)));
+  const DLTensor *t = result(c);
+  const int64_t dim = wrapped(integer(c, inputs), t->ndim), n = t->shape[dim];
+  int64_t apart = 1;
+  for (int d = t->ndim - 1; d > dim; d--) apart *= t->shape[d];
+  const int64_t blocks = ceil_div(apart, kBeside), outer = numel(t) / (n * apart);
+  parallel_ranges(
+      c, outer * blocks, grain(n * least(apart, kBeside)), [&](int64_t begin, int64_t end) {
+        for (int64_t b = begin; b < end; b++) {
+          const int64_t first = b % blocks * kBeside;
+          f(Columns{b / blocks * n * apart + first, apart, n, least(kBeside, apart - first)},
+            static_cast<const T *>(in[0]), static_cast<const T *>(in[1]), static_cast<T *>(out));
+        }
+      });
+  return out.give_back(c);
+}
+
+template <class T>
+void largest(const Columns &columns, const T *x, T *top) {
+  for (int64_t i = 0; i < kBeside; i++) top[i] = Max::start<T>();
+  columns.each<T>(0, columns.n, [&](int64_t j, int64_t i) {
+    store(top + i, Max::step(load(top + i), columns.read(x, j, i)));
+  });
+}
+
+template <class T>
+plait_status softmax_columns(const plait_call *c) {
+  return in_columns<T>(c, 1, [](const Columns &columns, const T *x, const T *, T *out) {
+    alignas(64) T top[kBeside], sum[kBeside];
+    largest(columns, x, top);
+    columns.sum(sum, [&](int64_t j, int64_t i) {
+      const Vec<T> v = exp_below(columns.read(x, j, i) - load(top + i));
+      columns.write(out, j, i, v);
+      return v;
+    });
+    for (int64_t i = 0; i < kBeside; i++) sum[i] = T(1) / sum[i];
+    columns.each<T>(0, columns.n, [&](int64_t j, int64_t i) {
+      columns.write(out, j, i, columns.read(out, j, i) * load(sum + i));
+    });
+  });
+}
+
+template <class T>
+plait_status log_softmax_columns(const plait_call *c) {
+  return in_columns<T>(c, 1, [](const Columns &columns, const T *x, const T *, T *out) {
+    alignas(64) T top[kBeside], sum[kBeside];
+    largest(columns, x, top);
+    columns.sum(sum, [&](int64_t j, int64_t i) {
+      return exp_below(columns.read(x, j, i) - load(top + i));
+    });
+#pragma GCC ivdep
+    for (int64_t i = 0; i < kBeside; i++) sum[i] = math::log(sum[i]);
+    columns.each<T>(0, columns.n, [&](int64_t j, int64_t i) {
+      columns.write(out, j, i, (columns.read(x, j, i) - load(top + i)) - load(sum + i));
+    });
+  });
+}
+
+template <class T>
+plait_status softmax_backward_columns(const plait_call *c) {
+  return in_columns<T>(c, 2, [](const Columns &columns, const T *g, const T *y, T *out) {
+    alignas(64) T sum[kBeside];
+    columns.sum(
+        sum, [&](int64_t j, int64_t i) { return columns.read(g, j, i) * columns.read(y, j, i); });
+    columns.each<T>(0, columns.n, [&](int64_t j, int64_t i) {
+      columns.write(out, j, i, (columns.read(g, j, i) - load(sum + i)) * columns.read(y, j, i));
+    });
+  });
+}
+
+template <class T>
+plait_status log_softmax_backward_columns(const plait_call *c) {
+  return in_columns<T>(c, 2, [](const Columns &columns, const T *g, const T *y, T *out) {
+    alignas(64) T sum[kBeside];
+    columns.sum(sum, [&](int64_t j, int64_t i) { return columns.read(g, j, i); });
+    columns.each<T>(0, columns.n, [&](int64_t j, int64_t i) {
+      T e[kLanes<T>];
+      store(e, columns.read(y, j, i));
+#pragma GCC ivdep
+      for (int64_t k = 0; k < kLanes<T>; k++) e[k] = math::exp(e[k]);
+      columns.write(out, j, i, columns.read(g, j, i) - load(e) * load(sum + i));
+    });
+  });
+}
+
 template <class T, class F>
 plait_status map_rows(const plait_call *c, F &&f) {
   DLTensor *out = result(c);
@@ -183,19 +331,26 @@ plait_status log_softmax_rows(const plait_call *c) {
 }
 
 plait_status softmax(plait_call *c) {
-  PLAIT_COMPUTED(kind(result(c)->dtype), return map_rows<T>(c, softmax_row<T>))
+  PLAIT_COMPUTED(kind(result(c)->dtype), return by_columns<T>(c, 1)
+                                                    ? softmax_columns<T>(c)
+                                                    : map_rows<T>(c, softmax_row<T>))
   return PLAIT_OK;
 }
 plait_status log_softmax(plait_call *c) {
-  PLAIT_COMPUTED(kind(result(c)->dtype), return log_softmax_rows<T>(c))
+  PLAIT_COMPUTED(kind(result(c)->dtype),
+                 return by_columns<T>(c, 1) ? log_softmax_columns<T>(c) : log_softmax_rows<T>(c))
   return PLAIT_OK;
 }
 plait_status softmax_backward(plait_call *c) {
-  PLAIT_COMPUTED(kind(result(c)->dtype), return map_rows_2<T>(c, softmax_backward_row<T>))
+  PLAIT_COMPUTED(kind(result(c)->dtype), return by_columns<T>(c, 2)
+                                                    ? softmax_backward_columns<T>(c)
+                                                    : map_rows_2<T>(c, softmax_backward_row<T>))
   return PLAIT_OK;
 }
 plait_status log_softmax_backward(plait_call *c) {
-  PLAIT_COMPUTED(kind(result(c)->dtype), return map_rows_2<T>(c, log_softmax_backward_row<T>))
+  PLAIT_COMPUTED(kind(result(c)->dtype), return by_columns<T>(c, 2)
+                                                    ? log_softmax_backward_columns<T>(c)
+                                                    : map_rows_2<T>(c, log_softmax_backward_row<T>))
   return PLAIT_OK;
 }
 

@@ -14,6 +14,12 @@ PLAIT_INLINE bool is_nan(T x) {
 template <class T>
 int64_t index_of_rank(const T *p, int64_t step, int64_t n, int64_t rank) {
   using K = Key<T>;
+  if (n <= kInserted) {
+    Keyed<K> x[kInserted];
+    for (int64_t i = 0; i < n; i++) x[i] = {key_of(p[i * step]), uint32_t(i)};
+    insertion_sort(x, n);
+    return x[rank].at;
+  }
   K prefix = 0, mask = 0;
   for (int shift = 8 * int(sizeof(K)) - 8; shift >= 0; shift -= 8) {
     int64_t count[256] = {};

@@ -31,6 +31,7 @@ struct Reduction {
   template <class T, class F>
   PLAIT_INLINE void runs(const T *base, int64_t begin, int64_t end, F &&f) const {
     const int64_t n = reduced.inner_size(), step = reduced.inner_stride();
+    if (reduced.ndim <= 1 && begin < end) return f(base + begin * step, end - begin, step);
     while (begin < end) {
       const int64_t at = begin % n, m = end - begin < n - at ? end - begin : n - at;
       f(base + reduced.offset(begin), m, step);

@@ -32,7 +32,7 @@ P reduce_run_of_halves(Kind k, const uint16_t *p, int64_t n) {
     m = n - i < kWhole ? n - i : least(kBlockOf, (n - i) / kWhole * kWhole);
     widen(k, some, p + i, m);
     if (m < kWhole)
-      for (int64_t j = 0; j < m; j++) result = Op::step(result, P(some[j]));
+      result = reduce_rest<Op, T, P>(result, some, m);
     else if constexpr (Op::kNanWins)
       result = Op::step(result, extreme_block<Op, T, P>(some, m));
     else
@@ -40,6 +40,11 @@ P reduce_run_of_halves(Kind k, const uint16_t *p, int64_t n) {
   }
   return result;
 }
+
+// Rows below this number of elements are reduced side by side. Sums of floating-point numbers are
+// the same then; of others any order is.
+template <class T>
+constexpr int64_t short_of = is_float<T> ? kLanes<T> : 32;
 
 template <class T, class S>
 constexpr bool are_halves = is_float<T> && sizeof(S) == 2;
@@ -71,6 +76,19 @@ plait_status reduce_rows(const plait_call *c, const Reduction &r, S *out, bool m
   };
   if (pieces == 1) {
     parallel_ranges(c, results, kPiece / (n + 1) + 1, [&](int64_t begin, int64_t end) {
+      if constexpr (!are_halves<T, S>) {
+        if (n < short_of<T> && r.reduced.ndim == 1 && r.reduced.stride[0] == 1 &&
+            r.kept.ndim == 1) {
+          constexpr int64_t kBeside = 256;
+          P some[kBeside];
+          for (int64_t i = begin; i < end; i += kBeside) {
+            const int64_t rows = least(kBeside, end - i), apart = r.kept.stride[0];
+            reduce_short_rows<Op, T, P>(data + i * apart, apart, n, rows, some);
+            for (int64_t j = 0; j < rows; j++) out[i + j] = finished<T>(some[j], divisor);
+          }
+          return;
+        }
+      }
       for (int64_t i = begin; i < end; i++)
         store_result<T>(k, out + i, finished<T>(piece(i, 0, n), divisor));
     });

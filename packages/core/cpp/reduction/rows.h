@@ -84,10 +84,12 @@ struct Min {
 template <class Op, class T, class P = typename Collected<T>::type>
 PLAIT_INLINE P collect_lanes(Vec<T> v) {
   T lane[kLanes<T>];
+  P r[kLanes<T>];
   memcpy(lane, &v, 32);
-  P r = P(lane[0]);
-  for (int64_t i = 1; i < kLanes<T>; i++) r = Op::step(r, P(lane[i]));
-  return r;
+  for (int64_t i = 0; i < kLanes<T>; i++) r[i] = P(lane[i]);
+  for (int64_t half = kLanes<T> / 2; half; half /= 2)
+    for (int64_t i = 0; i < half; i++) r[i] = Op::step(r[i], r[i + half]);
+  return r[0];
 }
 
 template <class V>
@@ -148,6 +150,20 @@ PLAIT_INLINE P extreme_block(const T *p, int64_t m) {
   return P(lane[0]);
 }
 
+// The step of `result` with n elements, fewer than four vectors: whole vectors, then the rest.
+template <class Op, class T, class P>
+PLAIT_INLINE P reduce_rest(P result, const T *p, int64_t n) {
+  constexpr int64_t w = kLanes<T>;
+  int64_t i = 0;
+  if (n >= w) {
+    Vec<T> some = load(p);
+    for (i = w; i + w <= n; i += w) some = Op::step(some, load(p + i));
+    result = Op::step(result, collect_lanes<Op, T, P>(some));
+  }
+  for (; i < n; i++) result = Op::step(result, P(p[i]));
+  return result;
+}
+
 template <class Op, class T, class P = typename Collected<T>::type>
 P reduce_contiguous(const T *p, int64_t n) {
   constexpr int64_t w = kLanes<T>;
@@ -161,8 +177,16 @@ P reduce_contiguous(const T *p, int64_t n) {
     p += m;
     n -= m;
   }
-  for (int64_t i = 0; i < n; i++) result = Op::step(result, P(p[i]));
-  return result;
+  return reduce_rest<Op, T, P>(result, p, n);
+}
+
+// Results of `rows` rows of fewer elements than a vector has, `apart` elements from each other:
+// side by side, as a row alone would be a chain of steps. They are those of reduce_run.
+template <class Op, class T, class P>
+void reduce_short_rows(const T *p, int64_t apart, int64_t n, int64_t rows, P *results) {
+  for (int64_t i = 0; i < rows; i++) results[i] = Op::template start<P>();
+  for (int64_t j = 0; j < n; j++)
+    for (int64_t i = 0; i < rows; i++) results[i] = Op::step(results[i], P(p[i * apart + j]));
 }
 
 template <class Op, class T, class P = typename Collected<T>::type>

@@ -79,9 +79,21 @@ void rank_sort(const Keyed<K> *x, Keyed<K> *to, int64_t n) {
   }
 }
 
+constexpr int64_t kInserted = 12;  // up to so many elements are sorted by insertion
+template <class K>
+PLAIT_INLINE void insertion_sort(Keyed<K> *x, int64_t n) {
+  for (int64_t i = 1; i < n; i++) {
+    const Keyed<K> one = x[i];
+    int64_t j = i;
+    for (; j > 0 && one.key < x[j - 1].key; j--) x[j] = x[j - 1];
+    x[j] = one;
+  }
+}
+
 // Returns the sorted elements, which are in x or in room.
 template <class K>
 const Keyed<K> *radix_sort(Keyed<K> *x, Keyed<K> *room, int64_t n) {
+  if (n <= kInserted) return insertion_sort(x, n), x;
   if (n <= kRanked) {
     rank_sort(x, room, n);
     return room;
