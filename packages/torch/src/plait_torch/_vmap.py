@@ -97,8 +97,6 @@ def _general(
 ) -> Any:
     """Call a function for all samples of arguments of any kind."""
     call = _Arguments(args, kwargs, in_dims)
-    if not call.size:
-        raise ValueError("vmap: at least one sample is required, got a dimension of size 0")
     if call.spec is not None and any(map(_has_samples, call.leaves)):
         return _one_by_one(func, call, out_dims)
     if chunk_size is None or chunk_size >= call.size:
@@ -218,6 +216,8 @@ def _in_chunks(
 
 def _one_by_one(func: Callable[..., Any], call: _Arguments, out_dims: Any) -> Any:
     """Call a function of containers for each sample; their own code takes them apart."""
+    if not call.size:
+        raise NotImplementedError("vmap: containers with a batch of 0 samples are not supported")
     parts = [
         call.call(func, lambda leaf, dim, i=i: _sample(leaf, dim, i))  # type: ignore[misc]
         for i in range(call.size)
