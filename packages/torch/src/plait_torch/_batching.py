@@ -26,6 +26,7 @@ from plait_torch._batching_rules import (
     for_no_samples,
     is_random,
     leading,
+    public_name,
     rearrangements,
     rule_of,
     selected_first,
@@ -133,8 +134,9 @@ def _into(call: Call, targets: Any, results: Any) -> Any:
 def _assign(call: Call, target: Any, result: Any) -> None:
     if not call.is_batched(target):
         raise RuntimeError(
-            f"vmap: {call.name}: a tensor that all samples share cannot be written in place with "
-            "values that differ between samples; make it of a sample first, as in x + zeros"
+            f"vmap: {public_name(call.name)}: a tensor that all samples share cannot be written in "
+            "place, or as `out`, with values that differ between samples; make it of a sample "
+            "first, as in x + zeros"
         )
     missing = target.ndim - result.ndim
     data = call.all(result)

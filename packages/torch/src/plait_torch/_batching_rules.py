@@ -28,7 +28,7 @@ __all__ = [
     "is_random",
     "kind_of",
     "leading",
-    "one_of",
+    "public_name",
     "rearrangements",
     "rule_of",
     "selected_first",
@@ -47,6 +47,11 @@ def _definitions() -> dict[str, Any]:
 def kind_of(name: str) -> str:
     """Return the kind of an operator's definition; empty for those of plug-ins."""
     return str(_definitions().get(name, {}).get("kind", ""))
+
+
+def public_name(name: str) -> str:
+    """Return the name of an operator as programs call it."""
+    return name.partition(".")[0].replace("index_put_tensors_", "index_put_")
 
 
 def is_random(name: str) -> bool:
@@ -809,8 +814,9 @@ def _stacked(call: Call, each: Any) -> Any:
     if len(shapes) > 1:
         first, second, *_ = shapes
         raise RuntimeError(
-            f"vmap: the result of {call.name} has shape {first} for one sample and {second} for "
-            "another: its shape must not depend on values; for a mask use where() or masked_fill()"
+            f"vmap: the result of {public_name(call.name)} has shape {first} for one sample and "
+            f"{second} for another: its shape must not depend on values; for a mask use where() or "
+            "masked_fill()"
         )
     return plait.stack(list(each))
 

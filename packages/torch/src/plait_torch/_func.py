@@ -307,7 +307,9 @@ def _differentiable(name: str, primals: tuple[Any, ...]) -> tuple[list[Any], Any
     leaves, spec = tree_flatten(primals)
     for i, each in enumerate(leaves):
         if not plait.is_tensor(each):
-            raise RuntimeError(f"{name}: leaf {i} of `primals` must be a tensor, got {_shown(each)}")
+            raise RuntimeError(
+                f"{name}: leaf {i} of `primals` must be a tensor, got {_shown(each)}"
+            )
         if not (each.dtype.is_floating_point or each.dtype.is_complex):
             raise ValueError(
                 f"{name}: leaf {i} of `primals` must be floating point or complex, got "
@@ -351,7 +353,7 @@ def _linear_map(level: _Level, outputs: list[Any]) -> Callable[[list[Any]], list
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """Return ``func(*primals)`` and the function from tangents to the derivative in their direction.
+    """Return ``func(*primals)`` and the function from tangents to the derivative along them.
 
     `func` is called once, however often the second function is; that one takes a tangent for each
     of the primals, and keeps what `func` has saved for the derivative. It can be differentiated and
