@@ -1,34 +1,48 @@
-"""Error texts of Python functions for arguments that should be tensors.
+"""Error texts of Python functions for arguments of the wrong kind.
 
-Operators check their arguments. A function made of operators may read an attribute first, and would
-fail with the attribute's name. The arguments are checked only after a call has failed. Functions
-that only pass their arguments on to operators are not changed.
+Operators check their arguments. A function made of operators may read an attribute or compare a
+number first, and would fail with a text of Python about its inside. The arguments are compared with
+the function's annotations only after a call has failed. Functions that only pass their arguments on
+to operators are not changed.
 """
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
-from collections.abc import Callable, Iterator
-from types import FunctionType
+import re
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import FunctionType, NoneType
 from typing import Any
 
 from plait_abi._binding import Function
-from plait_core._core import is_tensor
+from plait_core._core import Tensor, is_tensor
 
-__all__ = ["name_arguments"]
+__all__ = ["name_arguments", "name_constructor"]
 
-_ONE = frozenset({"Tensor", "Tensor | None"})
 _READ = frozenset({"device", "dtype", "is_complex", "is_floating_point", "ndim", "numel", "shape"})
-_MANY = frozenset({"Sequence[Tensor]", "list[Tensor]", "tuple[Tensor, ...]"})
+# what is done with values, not only with names
+_COMPUTES = frozenset({
+    "BINARY_OP", "BINARY_SUBSCR", "COMPARE_OP", "CONTAINS_OP", "FOR_ITER", "GET_ITER",
+    "UNARY_NEGATIVE", "UNPACK_SEQUENCE",
+    # of Python 3.10
+    "BINARY_ADD", "BINARY_FLOOR_DIVIDE", "BINARY_MODULO", "BINARY_MULTIPLY", "BINARY_POWER",
+    "BINARY_SUBTRACT", "BINARY_TRUE_DIVIDE",
+})  # fmt: skip
+_KNOWN = {
+    "Any": Any, "Callable": Callable, "Iterable": Iterable, "Sequence": Sequence, "Tensor": Tensor,
+}  # fmt: skip
 
 
 def name_arguments(module: dict[str, Any]) -> None:
-    """Make the public functions of a module say which argument is not a tensor.
+    """Make the public functions of a module say which argument is of the wrong kind.
 
     Args:
-        module: its globals; the functions in ``__all__`` that read attributes of tensors, such as
-            ``shape``, are replaced.
+        module: its globals; the functions in ``__all__`` that compute with their arguments, or read
+            attributes of tensors such as ``shape``, are replaced.
 
     Example:
         >>> from plait_core import Tensor
@@ -43,48 +57,65 @@ def name_arguments(module: dict[str, Any]) -> None:
         ...     print(error)
         half: `input` must be a Tensor, got int
     """
+    made: dict[FunctionType, Any] = {}  # two names of a function stay one
     for name in module["__all__"]:
         given = module.get(name)  # None: found on demand
         function = given.__wrapped__ if isinstance(given, Function) else given
         if isinstance(function, FunctionType) and not hasattr(function, "__wrapped__"):
-            found = _tensors(function)
-            if found and _READ & _names(function):
-                naming = _naming(function, found)
+            if function in made:
+                module[name] = made[function]
+            elif _may_fail_inside(function):
+                naming = _naming(function, function.__name__)
                 naming.__module__ = module["__name__"]  # where pickles find it
-                module[name] = naming if function is given else Function(naming)
+                module[name] = made[function] = naming if function is given else Function(naming)
 
 
-def _names(function: FunctionType) -> set[str]:
-    """Return the attributes and globals that a function reads, including those of functions it
-    calls in its module.
+def name_constructor(cls: type, constructor: FunctionType) -> Callable[..., Any]:
+    """Return a constructor of a class that says which argument is of the wrong kind.
+
+    Example:
+        >>> from plait_core.arguments import name_constructor
+        >>> class Ring:
+        ...     def __init__(self, size: int):
+        ...         self.last = size - 1
+        >>> Ring.__init__ = name_constructor(Ring, Ring.__init__)
+        >>> try:
+        ...     Ring("a")
+        ... except TypeError as error:
+        ...     print(error)
+        Ring: `size` must be an int, got str
     """
-    names = set(function.__code__.co_names)
+    if "warnings" in constructor.__code__.co_names:
+        return constructor
+    return _naming(constructor, cls.__name__)
+
+
+def _may_fail_inside(function: FunctionType) -> bool:
+    """Return whether a function, or one of its module that it calls, computes with values."""
+    if set(function.__annotations__) <= {"return"}:
+        return False
+    codes = [function.__code__]
     for name in function.__code__.co_names:
         helper = function.__globals__.get(name)
-        if isinstance(helper, FunctionType) and helper.__module__ == function.__module__:
-            names.update(helper.__code__.co_names)
-    return names
+        if isinstance(helper, FunctionType):
+            codes.append(helper.__code__)
+    names = {name for code in codes for name in code.co_names}
+    if _READ & names and any("Tensor" in str(note) for note in function.__annotations__.values()):
+        return True
+    if "warnings" in names:  # their places count the callers
+        return False
+    return any(each.opname in _COMPUTES for code in codes for each in dis.get_instructions(code))
 
 
-def _tensors(function: FunctionType) -> dict[str, str]:
-    """Return the parameters that are annotated as tensors."""
-    notes = {
-        name: getattr(note, "__name__", str(note)) if isinstance(note, type) else str(note)
-        for name, note in function.__annotations__.items()
-        if name != "return"
-    }
-    return {name: note for name, note in notes.items() if note in _ONE | _MANY}
-
-
-def _naming(function: FunctionType, tensors: dict[str, str]) -> Callable[..., Any]:
+def _naming(function: FunctionType, shown: str) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
-        except (AttributeError, TypeError) as error:
-            if str(error).startswith(f"{function.__name__}: "):
+        except (AttributeError, TypeError, ValueError) as error:
+            if str(error).startswith(f"{shown}: ") or _is_our_own(error):
                 raise
-            text = _complaint(function, tensors, args, kwargs, isinstance(error, TypeError))
+            text = _complaint(function, shown, args, kwargs, not isinstance(error, AttributeError))
             if not text:
                 raise
         raise TypeError(text)
@@ -92,9 +123,14 @@ def _naming(function: FunctionType, tensors: dict[str, str]) -> Callable[..., An
     return call
 
 
+def _is_our_own(error: Exception) -> bool:
+    """Return whether an error is about a value, from a function that names itself."""
+    return isinstance(error, ValueError) and re.match(r"[\w.]+: ", str(error)) is not None
+
+
 def _complaint(
     function: FunctionType,
-    tensors: dict[str, str],
+    shown: str,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     arrays_pass: bool,
@@ -104,26 +140,105 @@ def _complaint(
         bound = signature.bind(*args, **kwargs).arguments
     except TypeError:
         return ""  # Python's own text names the function and the argument
+    notes = _annotations(function)
     for name, value in bound.items():
-        if name not in tensors:
+        kind = signature.parameters[name].kind
+        wanted = notes.get(name, Any)
+        if kind is inspect.Parameter.VAR_KEYWORD:
             continue
-        several = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
-        many = several or tensors[name] in _MANY
-        for each in _wrong(value, many):
-            if each is None and "None" in tensors[name]:
-                continue
-            if not (arrays_pass and hasattr(each, "__dlpack__")):
-                kind = "None" if each is None else type(each).__name__
-                got = kind if each is value else f"{kind} in it"
-                what = "a sequence of Tensors" if many else "a Tensor"
-                return f"{function.__name__}: `{name}` must be {what}, got {got}"
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            wanted = Sequence[wanted]  # type: ignore[valid-type]
+        wrong = _wrong(value, wanted, arrays_pass)
+        if wrong:
+            got = "None" if wrong[0] is None else type(wrong[0]).__name__
+            inside = "" if wrong[0] is value else " in it"
+            return f"{shown}: `{name}` must be {_text(wanted)}, got {got}{inside}"
     return ""
 
 
-def _wrong(value: Any, several: bool) -> Iterator[Any]:
-    if not several:
-        yield from () if is_tensor(value) else (value,)
-    elif isinstance(value, (list, tuple)):
-        yield from (each for each in value if not is_tensor(each))
+def _annotations(function: FunctionType) -> dict[str, Any]:
+    """Return the annotations, without those of names that are only there for type checkers."""
+    found = {}
+    for name, note in function.__annotations__.items():
+        one = types.SimpleNamespace(__annotations__={name: note})
+        space = {**_KNOWN, **function.__globals__}
+        try:
+            found.update(typing.get_type_hints(one, space))  # type: ignore[arg-type]
+        except (NameError, TypeError, AttributeError):
+            continue
+    return found
+
+
+def _options(wanted: Any) -> tuple[Any, ...]:
+    if typing.get_origin(wanted) in (typing.Union, types.UnionType):
+        return typing.get_args(wanted)
+    return (wanted,)
+
+
+def _wrong(value: Any, wanted: Any, arrays_pass: bool) -> list[Any]:
+    """Return what does not fit an annotation, the value or one in it: one object, or none."""
+    options = _options(wanted)
+    found = [_wrong_for(value, each, arrays_pass) for each in options]
+    if any(not each for each in found):
+        return []
+    inside = [each for each in found if each[0] is not value]
+    return inside[0] if inside else [value]
+
+
+def _wrong_for(value: Any, wanted: Any, arrays_pass: bool) -> list[Any]:
+    origin = typing.get_origin(wanted)
+    if origin in _SEQUENCES or wanted in _SEQUENCES:
+        if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__iter__"):
+            return [value]
+        element = next(iter(typing.get_args(wanted)), Any)
+        if not isinstance(value, (list, tuple)):
+            return []
+        return next((w for each in value if (w := _wrong(each, element, arrays_pass))), [])
+    if wanted is Tensor:
+        return [] if is_tensor(value) or (arrays_pass and hasattr(value, "__dlpack__")) else [value]
+    if wanted in _METHODS:
+        fits = hasattr(value, _METHODS[wanted]) and not isinstance(value, type)
+    elif wanted is NoneType:
+        fits = value is None
+    elif wanted is str:
+        fits = isinstance(value, str)
+    elif origin is Callable or origin is typing.get_origin(Callable[..., Any]):
+        fits = callable(value)
     else:
-        yield value
+        fits = True
+    return [] if fits else [value]
+
+
+_SEQUENCES = {Sequence, Iterable, list, tuple}
+# whoever has the method is taken for such a number
+_METHODS = {int: "__index__", float: "__float__", complex: "__abs__"}
+_SINGULAR = {
+    int: "an int", float: "a number", complex: "a number", bool: "a bool", str: "a string",
+    Tensor: "a Tensor", NoneType: "None",
+}  # fmt: skip
+_PLURAL = {
+    int: "ints", float: "numbers", complex: "numbers", bool: "bools", str: "strings",
+    Tensor: "Tensors", NoneType: "None",
+}  # fmt: skip
+
+
+def _text(wanted: Any, several: bool = False) -> str:
+    texts: list[str] = []
+    for each in _options(wanted):
+        text = _text_of(each, several)
+        if text not in texts:
+            texts.append(text)
+    return " or ".join([each for each in texts if each != "None"] + ["None"] * ("None" in texts))
+
+
+def _text_of(wanted: Any, several: bool) -> str:
+    if typing.get_origin(wanted) in _SEQUENCES or wanted in _SEQUENCES:
+        inner = next(iter(typing.get_args(wanted)), Any)
+        return "sequences" if several else f"a sequence of {_text(inner, True)}"
+    if wanted in _SINGULAR:
+        return (_PLURAL if several else _SINGULAR)[wanted]
+    if callable(wanted) and isinstance(wanted, type):
+        return wanted.__name__ if several else f"a {wanted.__name__}"
+    if typing.get_origin(wanted) is typing.get_origin(Callable[..., Any]):
+        return "functions" if several else "a function"
+    return "objects" if several else "an object"
