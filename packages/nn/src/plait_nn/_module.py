@@ -10,8 +10,8 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import plait_core as pc
+from plait_abi.arguments import name_constructor
 from plait_core import Tensor
-from plait_core.arguments import name_constructor
 from plait_nn._call import Call, call_with_hooks
 from plait_nn._convert import conversion, floating, without_grad
 from plait_nn._hooks import GLOBAL, RemovableHandle, WrappedHook, add_hook

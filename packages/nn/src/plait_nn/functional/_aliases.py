@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import plait_core as pc
@@ -35,7 +36,7 @@ __all__ = [
 
 
 def adaptive_max_pool1d_with_indices(
-    input: Tensor, output_size: Any, return_indices: bool = False
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Any:
     """Return the result of `adaptive_max_pool1d` and the index of each maximum.
 
@@ -48,7 +49,7 @@ def adaptive_max_pool1d_with_indices(
 
 
 def adaptive_max_pool2d_with_indices(
-    input: Tensor, output_size: Any, return_indices: bool = False
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Any:
     """Return the result of `adaptive_max_pool2d` and the index of each maximum.
 
@@ -61,7 +62,7 @@ def adaptive_max_pool2d_with_indices(
 
 
 def adaptive_max_pool3d_with_indices(
-    input: Tensor, output_size: Any, return_indices: bool = False
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Any:
     """Return the result of `adaptive_max_pool3d` and the index of each maximum.
 

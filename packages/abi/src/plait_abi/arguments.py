@@ -8,32 +8,41 @@ to operators are not changed.
 
 from __future__ import annotations
 
-import dis
 import functools
-import inspect
+import opcode
 import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import FunctionType, NoneType
+from types import CodeType, FunctionType, NoneType
 from typing import Any
 
 from plait_abi._binding import Function
-from plait_core._core import Tensor, is_tensor
+from plait_abi.imports import import_module
 
 __all__ = ["name_arguments", "name_constructor"]
 
 _READ = frozenset({"device", "dtype", "is_complex", "is_floating_point", "ndim", "numel", "shape"})
-# what is done with values, not only with names
-_COMPUTES = frozenset({
-    "BINARY_OP", "BINARY_SUBSCR", "COMPARE_OP", "CONTAINS_OP", "FOR_ITER", "GET_ITER",
-    "UNARY_NEGATIVE", "UNPACK_SEQUENCE",
-    # of Python 3.10
-    "BINARY_ADD", "BINARY_FLOOR_DIVIDE", "BINARY_MODULO", "BINARY_MULTIPLY", "BINARY_POWER",
-    "BINARY_SUBTRACT", "BINARY_TRUE_DIVIDE",
-})  # fmt: skip
+# instructions that do something with values; the second names are those of Python 3.10
+_COMPUTES = frozenset(
+    number
+    for name, number in opcode.opmap.items()
+    if name.startswith("BINARY_")
+    or name in ("COMPARE_OP", "CONTAINS_OP", "FOR_ITER", "GET_ITER", "UNARY_NEGATIVE",
+                "UNPACK_SEQUENCE")
+)  # fmt: skip
+_LOADS = frozenset(number for name, number in opcode.opmap.items() if name.startswith("LOAD_FAST"))
+_ATTRIBUTES = frozenset(
+    opcode.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in opcode.opmap
+)
+
+
+class _Tensor:
+    """What `Tensor` stands for in annotations, of whatever package it is."""
+
+
 _KNOWN = {
-    "Any": Any, "Callable": Callable, "Iterable": Iterable, "Sequence": Sequence, "Tensor": Tensor,
+    "Any": Any, "Callable": Callable, "Iterable": Iterable, "Sequence": Sequence, "Tensor": _Tensor,
 }  # fmt: skip
 
 
@@ -45,9 +54,8 @@ def name_arguments(module: dict[str, Any]) -> None:
             attributes of tensors such as ``shape``, are replaced.
 
     Example:
-        >>> from plait_core import Tensor
-        >>> from plait_core.arguments import name_arguments
-        >>> def half(input: Tensor) -> int:
+        >>> from plait_abi.arguments import name_arguments
+        >>> def half(input: "Tensor") -> int:
         ...     return input.numel() // 2
         >>> module = {"__name__": "mine", "__all__": ["half"], "half": half}
         >>> name_arguments(module)
@@ -74,7 +82,7 @@ def name_constructor(cls: type, constructor: FunctionType) -> Callable[..., Any]
     """Return a constructor of a class that says which argument is of the wrong kind.
 
     Example:
-        >>> from plait_core.arguments import name_constructor
+        >>> from plait_abi.arguments import name_constructor
         >>> class Ring:
         ...     def __init__(self, size: int):
         ...         self.last = size - 1
@@ -91,20 +99,43 @@ def name_constructor(cls: type, constructor: FunctionType) -> Callable[..., Any]
 
 
 def _may_fail_inside(function: FunctionType) -> bool:
-    """Return whether a function, or one of its module that it calls, computes with values."""
+    """Return whether a function, or one of ours that it calls, computes with values."""
     if set(function.__annotations__) <= {"return"}:
         return False
-    codes = [function.__code__]
-    for name in function.__code__.co_names:
-        helper = function.__globals__.get(name)
-        if isinstance(helper, FunctionType):
-            codes.append(helper.__code__)
+    codes = _codes(function)
     names = {name for code in codes for name in code.co_names}
     if _READ & names and any("Tensor" in str(note) for note in function.__annotations__.values()):
         return True
     if "warnings" in names:  # their places count the callers
         return False
-    return any(each.opname in _COMPUTES for code in codes for each in dis.get_instructions(code))
+    return any(map(_computes, codes))
+
+
+def _codes(function: FunctionType) -> set[CodeType]:
+    """Return the code of a function and of those of our packages that it calls by name."""
+    found: set[CodeType] = set()
+    left = [function]
+    while left:
+        one = left.pop()
+        if one.__code__ not in found:
+            found.add(one.__code__)
+            called = map(one.__globals__.get, one.__code__.co_names)
+            left += [
+                each
+                for each in called
+                if isinstance(each, FunctionType) and each.__module__.startswith("plait_")
+            ]
+    return found
+
+
+@functools.cache
+def _computes(code: CodeType) -> bool:
+    """Return whether code computes with values or reads attributes of its variables."""
+    instructions = code.co_code[::2]
+    if not _COMPUTES.isdisjoint(instructions):
+        return True
+    pairs = zip(instructions, instructions[1:], strict=False)
+    return any(one in _LOADS and two in _ATTRIBUTES for one, two in pairs)
 
 
 def _naming(function: FunctionType, shown: str) -> Callable[..., Any]:
@@ -135,6 +166,7 @@ def _complaint(
     kwargs: dict[str, Any],
     arrays_pass: bool,
 ) -> str:
+    inspect = import_module("inspect")  # takes longer than the rest of this module
     signature = inspect.signature(function)
     try:
         bound = signature.bind(*args, **kwargs).arguments
@@ -161,7 +193,7 @@ def _annotations(function: FunctionType) -> dict[str, Any]:
     found = {}
     for name, note in function.__annotations__.items():
         one = types.SimpleNamespace(__annotations__={name: note})
-        space = {**_KNOWN, **function.__globals__}
+        space = {**function.__globals__, **_KNOWN}
         try:
             found.update(typing.get_type_hints(one, space))  # type: ignore[arg-type]
         except (NameError, TypeError, AttributeError):
@@ -194,8 +226,10 @@ def _wrong_for(value: Any, wanted: Any, arrays_pass: bool) -> list[Any]:
         if not isinstance(value, (list, tuple)):
             return []
         return next((w for each in value if (w := _wrong(each, element, arrays_pass))), [])
-    if wanted is Tensor:
-        return [] if is_tensor(value) or (arrays_pass and hasattr(value, "__dlpack__")) else [value]
+    if wanted is _Tensor:
+        kind = type(value)
+        fits = hasattr(kind, "requires_grad") or (arrays_pass and hasattr(kind, "__dlpack__"))
+        return [] if fits else [value]
     if wanted in _METHODS:
         fits = hasattr(value, _METHODS[wanted]) and not isinstance(value, type)
     elif wanted is NoneType:
@@ -214,11 +248,11 @@ _SEQUENCES = {Sequence, Iterable, list, tuple}
 _METHODS = {int: "__index__", float: "__float__", complex: "__abs__"}
 _SINGULAR = {
     int: "an int", float: "a number", complex: "a number", bool: "a bool", str: "a string",
-    Tensor: "a Tensor", NoneType: "None",
+    _Tensor: "a Tensor", NoneType: "None",
 }  # fmt: skip
 _PLURAL = {
     int: "ints", float: "numbers", complex: "numbers", bool: "bools", str: "strings",
-    Tensor: "Tensors", NoneType: "None",
+    _Tensor: "Tensors", NoneType: "None",
 }  # fmt: skip
 
 
