@@ -9,8 +9,8 @@ to operators are not changed.
 from __future__ import annotations
 
 import functools
+import itertools
 import opcode
-import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,6 +35,7 @@ _LOADS = frozenset(number for name, number in opcode.opmap.items() if name.start
 _ATTRIBUTES = frozenset(
     opcode.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in opcode.opmap
 )
+_RAISE = opcode.opmap["RAISE_VARARGS"]
 
 
 class _Tensor:
@@ -134,7 +135,7 @@ def _computes(code: CodeType) -> bool:
     instructions = code.co_code[::2]
     if not _COMPUTES.isdisjoint(instructions):
         return True
-    pairs = zip(instructions, instructions[1:], strict=False)
+    pairs = itertools.pairwise(instructions)
     return any(one in _LOADS and two in _ATTRIBUTES for one, two in pairs)
 
 
@@ -144,7 +145,7 @@ def _naming(function: FunctionType, shown: str) -> Callable[..., Any]:
         try:
             return function(*args, **kwargs)
         except (AttributeError, TypeError, ValueError) as error:
-            if str(error).startswith(f"{shown}: ") or _is_our_own(error):
+            if str(error).startswith(f"{shown}: ") or _is_raised(error):
                 raise
             text = _complaint(function, shown, args, kwargs, not isinstance(error, AttributeError))
             if not text:
@@ -154,9 +155,17 @@ def _naming(function: FunctionType, shown: str) -> Callable[..., Any]:
     return call
 
 
-def _is_our_own(error: Exception) -> bool:
-    """Return whether an error is about a value, from a function that names itself."""
-    return isinstance(error, ValueError) and re.match(r"[\w.]+: ", str(error)) is not None
+def _is_raised(error: Exception) -> bool:
+    """Return whether code in Python has raised an error, with a text of its own, by `raise`.
+
+    Errors of this module may be about arguments that a caller of the function had got.
+    """
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or trace.tb_frame.f_globals is globals():
+        return False
+    return trace.tb_frame.f_code.co_code[trace.tb_lasti] == _RAISE
 
 
 def _complaint(
