@@ -11,6 +11,7 @@ import pytest
 import plait_core as pc
 import plait_nn as nn
 import plait_nn.functional as F
+from plait_nn import distributions
 
 X = pc.ones(2, 3, 4)
 
@@ -61,7 +62,7 @@ X = pc.ones(2, 3, 4)
             "clip_grad_norm_: `parameters` must be a Tensor or a sequence of Tensors, got int",
         ),
         (
-            lambda: nn.distributions.Dirichlet("a"),
+            lambda: distributions.Dirichlet("a"),
             "Dirichlet: `concentration` must be a Tensor, got str",
         ),
     ],

@@ -120,7 +120,8 @@ def _codes(function: FunctionType) -> set[CodeType]:
         one = left.pop()
         if one.__code__ not in found:
             found.add(one.__code__)
-            called = map(one.__globals__.get, one.__code__.co_names)
+            named = map(one.__globals__.get, one.__code__.co_names)
+            called = [each.__wrapped__ if isinstance(each, Function) else each for each in named]
             left += [
                 each
                 for each in called
