@@ -14,7 +14,7 @@ import opcode
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import CodeType, FunctionType, NoneType
+from types import CodeType, FunctionType, ModuleType, NoneType
 from typing import Any
 
 from plait_abi._binding import Function
@@ -120,13 +120,23 @@ def _codes(function: FunctionType) -> set[CodeType]:
         one = left.pop()
         if one.__code__ not in found:
             found.add(one.__code__)
-            named = map(one.__globals__.get, one.__code__.co_names)
+            named = _named(one)
             called = [each.__wrapped__ if isinstance(each, Function) else each for each in named]
             left += [
                 each
                 for each in called
                 if isinstance(each, FunctionType) and each.__module__.startswith("plait_")
             ]
+    return found
+
+
+def _named(function: FunctionType) -> list[Any]:
+    """Return the globals whose names a function has, and those of our modules among them."""
+    names = function.__code__.co_names
+    found = [function.__globals__.get(name) for name in names]
+    for module in [each for each in found if isinstance(each, ModuleType)]:
+        if module.__name__.startswith("plait_") and module.__name__.count("."):
+            found += [vars(module).get(name) for name in names]
     return found
 
 
@@ -248,6 +258,8 @@ def _wrong_for(value: Any, wanted: Any, arrays_pass: bool) -> list[Any]:
         fits = isinstance(value, str)
     elif origin is Callable or origin is typing.get_origin(Callable[..., Any]):
         fits = callable(value)
+    elif isinstance(wanted, type) and wanted not in (Any, bool, object):
+        fits = getattr(wanted, "_is_protocol", False) or isinstance(value, wanted)
     else:
         fits = True
     return [] if fits else [value]
@@ -282,7 +294,7 @@ def _text_of(wanted: Any, several: bool) -> str:
     if wanted in _SINGULAR:
         return (_PLURAL if several else _SINGULAR)[wanted]
     if callable(wanted) and isinstance(wanted, type):
-        return wanted.__name__ if several else f"a {wanted.__name__}"
+        return f"{wanted.__name__}s" if several else f"a {wanted.__name__}"
     if typing.get_origin(wanted) is typing.get_origin(Callable[..., Any]):
         return "functions" if several else "a function"
     return "objects" if several else "an object"
