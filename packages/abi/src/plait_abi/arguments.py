@@ -79,7 +79,7 @@ def name_arguments(module: dict[str, Any]) -> None:
                 module[name] = made[function] = naming if function is given else Function(naming)
 
 
-def name_constructor(cls: type, constructor: FunctionType) -> Callable[..., Any]:
+def name_constructor(cls: type, constructor: Callable[..., Any]) -> Callable[..., Any]:
     """Return a constructor of a class that says which argument is of the wrong kind.
 
     Example:
@@ -94,7 +94,7 @@ def name_constructor(cls: type, constructor: FunctionType) -> Callable[..., Any]
         ...     print(error)
         Ring: `size` must be an int, got str
     """
-    if "warnings" in constructor.__code__.co_names:
+    if not isinstance(constructor, FunctionType) or "warnings" in constructor.__code__.co_names:
         return constructor
     return _naming(constructor, cls.__name__)
 
@@ -215,7 +215,7 @@ def _annotations(function: FunctionType) -> dict[str, Any]:
         one = types.SimpleNamespace(__annotations__={name: note})
         space = {**function.__globals__, **_KNOWN}
         try:
-            found.update(typing.get_type_hints(one, space))  # type: ignore[arg-type]
+            found.update(typing.get_type_hints(one, space))
         except (NameError, TypeError, AttributeError):
             continue
     return found

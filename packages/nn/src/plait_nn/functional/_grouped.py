@@ -80,7 +80,7 @@ def _ends(mat_a: Tensor, mat_b: Tensor, offs: Tensor | None) -> list[int]:
         raise pc.ShapeError(
             f"grouped_mm: `offs` must have one dimension, got shape {tuple(offs.shape)}"
         )
-    ends = offs.tolist()
+    ends: list[int] = offs.tolist()
     limit = mat_b.shape[1] if mat_a.ndim == 3 else mat_a.shape[1 if mat_b.ndim == 2 else 0]
     groups = mat_a.shape[0] if mat_a.ndim == 3 else mat_b.shape[0] if mat_b.ndim == 3 else len(ends)
     if (
