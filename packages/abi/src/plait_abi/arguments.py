@@ -248,7 +248,7 @@ def _wrong_for(value: Any, wanted: Any, arrays_pass: bool) -> list[Any]:
         return next((w for each in value if (w := _wrong(each, element, arrays_pass))), [])
     if wanted is _Tensor:
         kind = type(value)
-        fits = hasattr(kind, "requires_grad") or (arrays_pass and hasattr(kind, "__dlpack__"))
+        fits = hasattr(kind, "__plait_tensor__") or (arrays_pass and hasattr(kind, "__dlpack__"))
         return [] if fits else [value]
     if wanted in _METHODS:
         fits = hasattr(value, _METHODS[wanted]) and not isinstance(value, type)
