@@ -23,7 +23,7 @@ def check_workers(
     if num_workers < 0:
         refuse(f"`num_workers` must be >= 0; got {num_workers}")
     if not hasattr(timeout, "__float__") or timeout < 0:
-        refuse(f"`timeout` must be a number >= 0; got {timeout!r}")
+        refuse(f"`timeout` must be >= 0; got {timeout!r}")
     if num_workers > 0:
         if prefetch_factor is not None and (
             not isinstance(prefetch_factor, int) or prefetch_factor < 1
