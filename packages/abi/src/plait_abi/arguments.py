@@ -23,7 +23,7 @@ from plait_abi.imports import import_module
 __all__ = ["name_arguments", "name_constructor"]
 
 _READ = frozenset({"device", "dtype", "is_complex", "is_floating_point", "ndim", "numel", "shape"})
-# instructions that do something with values; the second names are those of Python 3.10
+# instructions that do something with values
 _COMPUTES = frozenset(
     number
     for name, number in opcode.opmap.items()
@@ -135,7 +135,8 @@ def _named(function: FunctionType) -> list[Any]:
     names = function.__code__.co_names
     found = [function.__globals__.get(name) for name in names]
     for module in [each for each in found if isinstance(each, ModuleType)]:
-        if module.__name__.startswith("plait_") and module.__name__.count("."):
+        # not of whole packages, whose operators check their arguments
+        if module.__name__.startswith("plait_") and "." in module.__name__:
             found += [vars(module).get(name) for name in names]
     return found
 
@@ -259,10 +260,17 @@ def _wrong_for(value: Any, wanted: Any, arrays_pass: bool) -> list[Any]:
     elif origin is Callable or origin is typing.get_origin(Callable[..., Any]):
         fits = callable(value)
     elif isinstance(wanted, type) and wanted not in (Any, bool, object):
-        fits = getattr(wanted, "_is_protocol", False) or isinstance(value, wanted)
+        fits = _is_instance(value, wanted)
     else:
         fits = True
     return [] if fits else [value]
+
+
+def _is_instance(value: Any, wanted: type) -> bool:
+    try:
+        return isinstance(value, wanted)
+    except TypeError:  # a protocol, or another type that only checkers know
+        return True
 
 
 _SEQUENCES = {Sequence, Iterable, list, tuple}

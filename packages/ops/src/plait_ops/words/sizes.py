@@ -85,7 +85,6 @@ def infer_size(argument: str, size: Shape, shape: Shape) -> list[int]:
     if known != have if not unknown else have % known != 0:
         fail(
             "ShapeError",
-            f"`{argument}` {show(size)} must have as many elements as shape {show(shape)}, "
-            f"{have}",
+            f"`{argument}` {show(size)} must have as many elements as shape {show(shape)}, {have}",
         )
     return [have // known if value == -1 else value for value in size]
