@@ -64,7 +64,7 @@ TEXTS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: x().reshape(4, -1),
         pc.ShapeError,
-        "reshape: `shape` (4, -1) must name as many elements as shape (2, 3) has, 6",
+        "reshape: `shape` (4, -1) must have as many elements as shape (2, 3), 6",
     ),
     (
         lambda: x().expand(3, 3),

@@ -165,6 +165,10 @@ plait_status copy_across(Frame *f) {
 
 plait_status host_copy(plait_thread *thread, plait_tensor *t, plait_tensor **out) {
   *out = nullptr;
+  if (__builtin_expect(has_no_elements(t), 0))
+    return raise(thread, PLAIT_NOT_IMPLEMENTED, nullptr,
+                 "values are required, and this tensor stands for the tensors of all samples: "
+                 "vmap cannot compute what depends on the values of each sample");
   if (t->dl.device.device_type == kDLCPU) {
     // a handle of its own has the bytes even if another thread replaces those of the tensor
     if (has_free_threads()) return tensor_alias(thread, t, out);

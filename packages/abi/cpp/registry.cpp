@@ -17,6 +17,7 @@ namespace {
 auto &by_name = *new std::unordered_map<std::string, Op *>;
 auto &all_ops = *new std::vector<Op *>;
 auto &layer_bits = *new std::unordered_map<std::string, uint32_t>;
+std::atomic<uint64_t> layers_without_elements{0};
 auto &for_all_ops = *new std::vector<Registration>;  // layers and kernels registered with op NULL
 uint64_t undo_counter = 0;
 
@@ -248,6 +249,10 @@ void retract_ops_of(const plait_plugin *who) {
     if (drop(op->registrations) || everywhere) publish(op);
 }
 
+bool has_no_elements(const plait_tensor *t) {
+  return t->layers & layers_without_elements.load(std::memory_order_relaxed);
+}
+
 plait_status layer(plait_thread *thread, const char *name, uint32_t wanted, uint32_t *bit) {
   return border(thread, "layer", [&]() -> plait_status {
     const std::lock_guard<ForkMutex> lock(registry_mutex);
@@ -260,6 +265,8 @@ plait_status layer(plait_thread *thread, const char *name, uint32_t wanted, uint
     for (uint32_t b = wanted; b < 64; b++) {
       if (taken >> b & 1) continue;
       layer_bits[name] = *bit = b;
+      if (b < 16 && strcmp(name, "python") != 0)
+        layers_without_elements.fetch_or(uint64_t(1) << b, std::memory_order_relaxed);
       return PLAIT_OK;
     }
     return raise(thread, PLAIT_ERROR, "layer", "no free layer at or above position %u for `%s`",

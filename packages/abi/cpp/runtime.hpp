@@ -169,6 +169,9 @@ plait_status implement(plait_thread *, const plait_op *, uint32_t, plait_kernel,
                        const plait_plugin *, uint64_t *);
 plait_status retract(plait_thread *, uint64_t);
 plait_status layer(plait_thread *, const char *, uint32_t, uint32_t *);
+// Whether a tensor's bytes are not its elements: a layer below 16 serves it. Objects of classes
+// with __torch_dispatch__ ("python") may have bytes of their own, and are no such tensors.
+bool has_no_elements(const plait_tensor *);
 // names and providers for the report
 void report_ops(std::vector<plait_record> &);
 

@@ -68,7 +68,7 @@ def test_other_types(data: Any) -> None:
 def test_a_list_that_contains_itself() -> None:
     data: list[Any] = []
     data.append(data)
-    with pytest.raises(ValueError, match="at most 64 dimensions are required, got deeper nesting"):
+    with pytest.raises(ValueError, match="at most 64 dimensions are supported, got deeper nesting"):
         pc.tensor(data)
 
 

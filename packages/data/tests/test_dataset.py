@@ -208,3 +208,17 @@ def test_random_split_warns_of_an_empty_part():
 def test_random_split_errors(lengths):
     with pytest.raises(ValueError, match="random_split: `lengths` must be"):
         random_split(range(5), lengths)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: random_split(3, [1, 2]), "random_split: `dataset` must have a length; got int"),
+        (lambda: random_split(range(3), None), "random_split: `lengths` must be a sequence of num"),
+        (lambda: random_split(range(3), "ab"), "random_split: `lengths` must be a sequence of num"),
+        (lambda: ConcatDataset(3), "ConcatDataset: `datasets` must be a sequence of datasets; got"),
+    ],
+)
+def test_arguments_of_the_wrong_kind(call, text):
+    with pytest.raises(TypeError, match=text):
+        call()

@@ -114,7 +114,7 @@ def test_errors_name_the_shapes():
     q = pc.ones(2, 3)
     with pytest.raises(pc.ShapeError, match=r"attention: .*\(2, 3\), \(2, 4\) and \(2, 3\)"):
         F.scaled_dot_product_attention(q, pc.ones(2, 4), q)
-    with pytest.raises(ValueError, match="`attn_mask` must be None with `is_causal`"):
+    with pytest.raises(ValueError, match="`attn_mask` must be None where `is_causal`"):
         F.scaled_dot_product_attention(q, q, q, pc.ones(2, 2), is_causal=True)
     with pytest.raises(ValueError, match="divisible by `num_heads`; got 6 and 4"):
         nn.MultiheadAttention(6, 4)

@@ -125,6 +125,12 @@ def test_grouped_products():
     for bad in ([2, 1, 7], [1, 2], [1, 2, 8]):
         with pytest.raises(ValueError, match="`offs` must be 3 ends that rise to at most 7"):
             F.grouped_mm(a, b, offs=pc.tensor(bad))
+    with pytest.raises(pc.DTypeError, match=r"`offs` must have an integer dtype, got .*float32"):
+        F.grouped_mm(a, b, offs=pc.tensor([2.7, 2.9, 5.1]))
+    with pytest.raises(pc.ShapeError, match=r"`offs` must have one dimension, got shape \(1, 3\)"):
+        F.grouped_mm(a, b, offs=pc.tensor([[2, 2, 6]]))
+    with pytest.raises(TypeError, match="`offs` must be a Tensor, got list"):
+        F.grouped_mm(a, b, offs=[2, 2, 6])
     with pytest.raises(ValueError, match="`offs` must be given"):
         F.grouped_mm(a, b)
     with pytest.raises(pc.ShapeError, match="of 2 or 3 dimensions"):

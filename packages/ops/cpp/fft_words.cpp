@@ -29,7 +29,7 @@ Dims fft_dims(const Scope &x, Ints shape, const std::optional<Ints> &s,
   if (dim) {
     if (s && s->size() != dim->size())
       fail(x, PLAIT_VALUE_ERROR,
-           "`s` and `dim` must have one length; got " + show(*s) + " and " + show(*dim));
+           "`s` and `dim` must have the same length; got " + show(*s) + " and " + show(*dim));
     return dim->size() ? reduce_dims(x, "dim", dim, shape) : Dims();
   }
   if (s && s->size() > shape.size())
@@ -59,7 +59,7 @@ Dims fft_sizes(const Scope &x, Ints shape, const std::optional<Ints> &s, Ints di
 
 void fft_whole(const Scope &x, Ints shape, Ints dim, const char *norm) {
   fft_norm(x, norm);
-  if (!dim.size()) fail(x, PLAIT_VALUE_ERROR, "`dim` must name a dimension");
+  if (!dim.size()) fail(x, PLAIT_VALUE_ERROR, "`dim` must have at least 1 dimension; got ()");
   fft_sizes(x, shape, std::nullopt, reduce_dims(x, "dim", dim, shape));
 }
 

@@ -157,12 +157,12 @@ Dims infer_size(const Scope &x, const char *argument, Ints size, Ints shape) {
     fail(x, PLAIT_SHAPE_ERROR, quoted(argument) + " must hold at most one -1; got " + show(size));
   if (unknown && known == 0)
     fail(x, PLAIT_SHAPE_ERROR,
-         quoted(argument) + " " + show(size) + " leaves the size of -1 open for shape " +
-             show(shape));
+         quoted(argument) + " must not hold -1 and 0, as any size would do for -1; got " +
+             show(size) + " for shape " + show(shape));
   if (unknown ? have % known != 0 : known != have)
     fail(x, PLAIT_SHAPE_ERROR,
-         quoted(argument) + " " + show(size) + " must name as many elements as shape " +
-             show(shape) + " has, " + show(have));
+         quoted(argument) + " " + show(size) + " must have as many elements as shape " +
+             show(shape) + ", " + show(have));
   Dims out(size.data(), size.size());
   for (int64_t i = 0; unknown && i < out.size(); i++)
     if (out[i] == -1) out[i] = have / known;

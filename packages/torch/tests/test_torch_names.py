@@ -262,7 +262,8 @@ def test_vmap_says_what_does_not_fit(torch: Any) -> None:
         (lambda: vmap(torch.add)(x, torch.ones(3)), r"got sizes \[2, 3\]"),
         (lambda: vmap(torch.sum, in_dims=None)(x), "no tensor with `in_dims`"),
         (lambda: vmap(torch.add, in_dims=(0,))(x, x), "structure"),
-        (lambda: vmap(torch.sum)(torch.ones(0, 3)), "at least one sample"),
+        (lambda: vmap(torch.sum, in_dims=1.0)(x), "structure"),
+        (lambda: vmap(torch.sum, chunk_size="a")(x), "`chunk_size` must be a positive int"),
     ]:
         with pytest.raises(ValueError, match=text):
             call()
@@ -286,7 +287,7 @@ def test_derivatives_of_functions(torch: Any) -> None:
     assert pull((torch.ones(2), torch.tensor(1.0)))[0].tolist() == [3.0, 3.0]
     value, tangent = jvp(lambda a: a * a, (x,), (torch.tensor([1.0, 0.0]),))
     assert value.tolist() == [1.0, 4.0] and tangent.tolist() == [2.0, 0.0]
-    with pytest.raises(RuntimeError, match=r"one element, got \(2,\)"):
+    with pytest.raises(RuntimeError, match=r"one element, got .*\(2,\)"):
         grad(lambda a: a)(x)
     with pytest.raises(RuntimeError, match="`argnums` 2"):
         grad(torch.sum, argnums=2)(x)

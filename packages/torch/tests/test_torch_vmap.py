@@ -19,7 +19,7 @@ from plait_torch._vmap import vmap
 
 
 def close(one: Any, two: Any) -> bool:
-    return one.shape == two.shape and plait.allclose(one, two, 1e-4, 1e-5)
+    return one.shape == two.shape and plait.allclose(one, two, 1e-4, 1e-5, equal_nan=True)
 
 
 def network() -> nn.Module:
@@ -414,3 +414,199 @@ def test_an_interrupt_ends_the_call() -> None:
         assert _core._innermost_vmap() is None, count
         count += 1
     assert count > 20
+
+
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [
+        (plait.sin, (0, 3, 3)), (lambda a: a.sum(), (0,)), (lambda a: a.max(), (0,)),
+        (lambda a: a @ plait.ones(3, 2), (0, 3, 2)), (lambda a: plait.ones(2), (0, 2)),
+        (lambda a: F.conv1d(a, plait.ones(2, 3, 1)), (0, 2, 3)),
+        (lambda a: F.conv1d(plait.ones(1, 3, 4), a[..., None]), (0, 1, 3, 4)),
+        (lambda a: F.cross_entropy(a, a.argmax(1)), (0,)),
+        (lambda a: F.batch_norm(a, None, None, training=True), (0, 3, 3)),
+        (lambda a: plait.linalg.cholesky(a), (0, 3, 3)), (plait.linalg.inv, (0, 3, 3)),
+        (lambda a: plait.linalg.solve(a, a[0]), (0, 3)), (lambda a: a[a[0, 0].long()], (0, 3)),
+        (lambda a: F.embedding(a.long(), a), (0, 3, 3, 3)), (lambda a: plait.std(a, 0), (0, 3)),
+        (lambda a: a.clone().mul_(2).index_fill_(0, a[0].long(), 1.0), (0, 3, 3)),
+        (lambda a: F.dropout(a) + plait.randn(3), (0, 3, 3)),
+    ],
+)  # fmt: skip
+def test_no_samples(function: Any, shape: tuple[int, ...]) -> None:
+    x = plait.zeros(0, 3, 3)
+    for randomness in ("different", "same"):
+        assert vmap(function, randomness=randomness)(x).shape == shape
+    assert vmap(function, out_dims=-1, randomness="same")(x).shape == (*shape[1:], 0)
+    assert vmap(vmap(function, randomness="same"), randomness="same")(x[None]).shape == (1, *shape)
+
+
+def test_no_samples_have_derivatives_and_errors() -> None:
+    x, w = plait.zeros(0, 3), plait.ones(3, requires_grad=True)
+    assert vmap(grad(lambda a: (a.sin() * w).sum()))(x).shape == (0, 3)
+    vmap(lambda a: (a * w).sum())(x).sum().backward()
+    assert w.grad.tolist() == [0, 0, 0]
+    with pytest.raises(IndexError):
+        vmap(lambda a: a.sum(-2))(x)
+    for function in (plait.nonzero, plait.bincount, lambda a: a[a > 0]):
+        with pytest.raises(NotImplementedError, match=r"depends on the values of|0 samples"):
+            vmap(function)(x.long())
+
+
+NUMBER, PAIR = plait.tensor([0, 1, 3]), plait.tensor([[0, 1], [2, 3], [4, 4]])
+KEYS: list[Any] = [
+    lambda i, j: i, lambda i, j: -1 - i, lambda i, j: (i, j), lambda i, j: (slice(None), i),
+    lambda i, j: (..., i), lambda i, j: (None, i), lambda i, j: (i, None), lambda i, j: (0, i),
+    lambda i, j: (i, 0), lambda i, j: (i, slice(1, 3)), lambda i, j: (i, slice(None), i),
+    lambda i, j: (i, i, i), lambda i, j: (slice(None), j, i), lambda i, j: ([0, 1], slice(None), i),
+    lambda i, j: (0, slice(None), j), lambda i, j: (j % 4, slice(None), j), lambda i, j: (j % 4, 0),
+    lambda i, j: ([1, 0], j), lambda i, j: (slice(1, None), j), lambda i, j: (i[None], j),
+    lambda i, j: i > 1, lambda i, j: [1, 0], lambda i, j: (..., j),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(KEYS)))
+@pytest.mark.parametrize("shared", [False, True], ids=["", "shared"])
+def test_indices_that_differ_between_samples(number: int, shared: bool) -> None:
+    key, x = KEYS[number], plait.arange(360.0).reshape(3, 4, 5, 6)
+    x = x[0] if shared else x
+
+    def write(a: Any, i: Any, j: Any) -> Any:
+        a = a.clone() + 0 * i
+        at = key(i, j)
+        a[at] = a[at] * 10 + 1
+        a[at] = i * 0.5
+        a[at] += 2
+        return a
+
+    def number_written(a: Any, i: Any, j: Any) -> Any:
+        a = a.clone() + 0 * i
+        a[key(i, j)] = 7.0
+        return a
+
+    functions = [write, number_written, lambda a, i, j: a[key(i, j)]]
+    if number == 20:  # a mask: a number can be written there, but nothing read
+        functions = [number_written]
+        with pytest.raises(RuntimeError, match="use where"):
+            vmap(lambda i: x[i > 1])(NUMBER)
+    for f in functions:
+        wanted = plait.stack([f(x if shared else x[k], NUMBER[k], PAIR[k]) for k in range(3)])
+        assert close(vmap(f, (None if shared else 0, 0, 0))(x, NUMBER, PAIR), wanted)
+
+
+def test_an_index_of_a_sample_selects_as_an_array() -> None:
+    """As in PyTorch, where an int that all samples share leaves the others in their places."""
+    x = plait.arange(360.0).reshape(3, 4, 5, 6)
+    made = vmap(lambda a, i: a[i, :, [0, 1]])(x, NUMBER)
+    assert close(made, plait.stack([x[k, NUMBER[k], :, :2].T for k in range(3)]))
+    g = vmap(grad(lambda a, i, j: (a[i, :, j] ** 2).sum()))(x, NUMBER, PAIR)
+    for k in range(3):
+        assert close(g[k], grad(lambda a, k=k: (a[NUMBER[k], :, PAIR[k]] ** 2).sum())(x[k]))
+    with pytest.raises(IndexError, match="out of range"):
+        vmap(lambda a, i: a[i + 10])(x, NUMBER)
+    with pytest.raises(RuntimeError, match="index_put_: a tensor that all samples"):
+        vmap(lambda i: plait.zeros(5).__setitem__(i, 1.0))(NUMBER)
+
+
+def test_results_of_different_shapes_are_an_error() -> None:
+    x = plait.tensor([[1.0, -1.0], [1.0, 1.0]])
+    with pytest.raises(RuntimeError, match=r"has shape \(1, 1\) for one sample and \(2, 1\) for"):
+        vmap(lambda a: a[a > 0])(x)
+
+
+def test_backward_within_a_call_is_an_error_and_changes_nothing() -> None:
+    w, x = plait.ones(3, requires_grad=True), plait.ones(2, 3)
+
+    def own(a: Any) -> Any:
+        (a * w).sum().backward()
+        return a
+
+    def function(a: Any) -> Any:
+        plait.autograd.backward((a * w).sum(), inputs=[w])
+        return a
+
+    for f in (own, function):
+        with pytest.raises(RuntimeError, match=r"backward: .* vmap .* autograd.grad there"):
+            vmap(f)(x)
+        assert w.grad is None
+    assert vmap(lambda a: plait.autograd.grad((a * w).sum(), w)[0])(x).tolist() == x.tolist()
+    own(x)
+    assert w.grad.tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        plait.bincount, lambda i: plait.histc(i.float()), lambda i: F.one_hot(i),
+        lambda i: i.repeat_interleave(i), lambda i: plait.full((2,), i[0]),
+        lambda i: plait.add(i, i, alpha=i[0]), lambda i: plait.arange(i[0]),
+        lambda i: plait.addcmul(i, i, i, value=i[0]), lambda i: i.narrow(0, i[0], 1),
+    ],
+)  # fmt: skip
+def test_numbers_are_not_read_from_memory_that_has_none(call: Any) -> None:
+    with pytest.raises((RuntimeError, TypeError), match=r"this tensor stands for|Tensor of shape"):
+        vmap(call)(plait.tensor([[1, 2], [1, 1]]))
+
+
+def test_a_number_of_each_sample_fills_it() -> None:
+    x, f = plait.zeros(2, 3), plait.tensor([1.0, 2.0])
+    assert vmap(lambda a, f: a.fill_(f))(x.clone(), f).tolist() == [[1.0] * 3, [2.0] * 3]
+    assert vmap(lambda f: plait.linspace(0.0, f, 3))(f).tolist() == [[0, 0.5, 1], [0, 1, 2]]
+
+
+# ---- programs of writes, from a seed -------------------------------------------------------------
+
+
+def _write(name: str, a: Any, b: Any, r: float) -> Any:
+    """Return the tensor after one operator that writes it, or that writes another one by out=."""
+    if name.endswith("_"):
+        getattr(a, name)(b if r < 0.7 else plait.tensor(0.7))
+    elif name == "set":
+        a[int(2 * r)] = b if r < 0.5 else 0.5
+    elif name == "part":
+        a[..., 1:] *= 2 + r
+    elif name == "view":
+        a.unsqueeze(0).transpose(0, 1)[1:].mul_(r)
+    elif name == "index":
+        a.index_add_(0, plait.tensor([0, 0]), a[:2] * 1.0)
+    elif name == "scatter":
+        a.scatter_(0, plait.zeros(a.shape, dtype=plait.int64), a * 2.0)
+    elif name == "mask":
+        a.masked_fill_(a > 0.8, b.sum() if r < 0.5 else 0.3)
+    elif name == "clamp":
+        a.clamp_(0.3, 0.9) if r < 0.5 else a.clamp_(min=b)
+    elif name == "turn":
+        return a.swapaxes_(0, -1).swapaxes_(0, -1)
+    else:
+        made = plait.empty_like(a)
+        getattr(plait, name)(a, b, out=made)
+        return made
+    return a
+
+
+NAMES = [
+    *("add_", "sub_", "mul_", "div_", "copy_", "pow_", "atan2_", "eq_", "xlogy_", "logical_or_"),
+    *("set", "part", "view", "index", "scatter", "mask", "clamp", "turn", "add", "maximum", "pow"),
+]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_programs_of_writes_as_for_each_sample(seed: int) -> None:
+    r = np.random.default_rng(seed)
+    shape = [(4,), (2, 3), (3, 3)][r.integers(3)]
+    other = [shape, shape[-1:], (), (1,) * len(shape)][r.integers(4)]
+    x = plait.from_numpy(r.uniform(0.2, 2, (3, *shape)))
+    y = plait.from_numpy(r.uniform(0.2, 2, (3, *other)))
+    names = [(NAMES[r.integers(len(NAMES))], float(r.random())) for _ in range(r.integers(1, 5))]
+    copied = bool(r.integers(2))
+
+    def program(a: Any, b: Any) -> Any:
+        a = a.clone() if copied else a
+        for name, each in names:
+            a = _write(name, a, b if name != "set" or len(other) < len(shape) else b[0], each)
+        return a
+
+    own = x.clone()
+    wanted = plait.stack([program(own[k], y[k]) for k in range(3)])
+    given = x.clone()
+    assert close(vmap(program)(given, y), wanted), names
+    assert close(given, own), names

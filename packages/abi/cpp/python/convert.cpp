@@ -175,12 +175,19 @@ int pair_value(double re, double im, Scratch *scratch, plait_value *v) {
   return PLAIT_CONVERTED;
 }
 
+// Those that serve tensors whose bytes mean something else (plait_runtime::layer).
+constexpr uint64_t layers_of_bytes = (uint64_t(1) << 16) - 1;
+
 // the number that a 0-d tensor holds
 int number_in(PyObject *o, plait_tensor *t, Scratch *scratch, plait_value *v) {
   if (t->dl.ndim != 0 || !t->dl.data) return PLAIT_NOT_CONVERTIBLE;
   plait_thread *thread = state.runtime->thread();
   Tensor here;
   const plait_status s = state.runtime->host_copy(thread, t, here.out());
+  if (s < 0 && t->layers & layers_of_bytes) {  // a tensor, then, for whoever takes one
+    state.runtime->clear(thread);
+    return PLAIT_NOT_CONVERTIBLE;
+  }
   if (s < 0) return raise(thread, s), PLAIT_CONVERSION_FAILED;
   const void *p = here.get()->dl.data;
   switch (key(t->dl.dtype)) {

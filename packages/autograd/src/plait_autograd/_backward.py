@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from plait_abi import operator
@@ -10,6 +10,9 @@ from plait_autograd._autograd import accumulate, is_tensor, run_pass
 from plait_autograd._edge import GradientEdge, tensor_at
 
 __all__ = ["backward", "grad"]
+
+# called before a pass of `backward`: they raise where it is not possible
+checks: list[Callable[[], None]] = []
 
 RETAIN, CREATE, ALLOW_UNUSED, ACCUMULATE = 1, 2, 4, 8
 
@@ -50,6 +53,8 @@ def backward(
         >>> x.grad.tolist()
         [2.0, 4.0, 6.0]
     """
+    for check in checks:
+        check()
     roots = _tensors(tensors, "backward", "tensors")
     gradients = _gradients(grad_tensors, len(roots), "backward", "grad_tensors")
     flags = _flags(retain_graph, create_graph) | ALLOW_UNUSED

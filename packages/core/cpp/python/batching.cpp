@@ -118,6 +118,7 @@ class Rearranged {
 
   // PLAIT_DECLINE: Python has to do it
   plait_status run() {
+    if (samples_.size == 0) return PLAIT_DECLINE;
     const plait_status s = computed();
     return s == PLAIT_OK ? give() : s;
   }
@@ -907,8 +908,10 @@ plait_tensor *samples_at(const plait_tensor *t, int64_t level) {
   return b && b->level == level ? b->value : nullptr;
 }
 
+bool is_batched(const plait_tensor *t) { return batch_of(t) != nullptr; }
+
 bool refuse_batched(const plait_tensor *t, const char *who) {
-  if (!batch_of(t)) return true;
+  if (!is_batched(t)) return true;
   PyErr_Format(PyExc_RuntimeError,
                "vmap: %s: the function reads the elements of a sample in Python (item(), float(), "
                "bool(), tolist() or numpy(), as in `if x > 0`); that is not possible for all "

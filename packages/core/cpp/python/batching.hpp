@@ -8,6 +8,8 @@ namespace plait::core {
 
 // True unless the tensor is batched: its elements are those of no sample. False with an exception.
 bool refuse_batched(const plait_tensor *, const char *who);
+// Whether a tensor stands for those of all samples, so that its elements cannot be read.
+bool is_batched(const plait_tensor *);
 // The layer of batched tensors; 0: its rules are not set yet.
 uint64_t batching_layer();
 // All samples of a tensor that is batched at this level, borrowed; nullptr for others.
@@ -20,6 +22,8 @@ PyObject *enter_recorded(PyObject *value, int64_t level);
 PyObject *leave_recorded(PyObject *tensor, int64_t level, int64_t size);
 bool add_batching(PyObject *module);
 // From vmap.cpp.
+// False, with an exception, within a call of vmap: gradients of samples would stay in `.grad`.
+bool refuse_backward_in_vmap();
 bool add_vmap(PyObject *module);
 
 }  // namespace plait::core

@@ -84,7 +84,7 @@ bool first_path(PyObject *o, Scan &s) {
   while (is_list(o)) {
     if (s.shape.size() == PLAIT_MAX_DIMS) {
       PyErr_Format(PyExc_ValueError,
-                   "tensor: at most %d dimensions are required, got deeper nesting",
+                   "tensor: at most %d dimensions are supported, got deeper nesting",
                    PLAIT_MAX_DIMS);
       return false;
     }

@@ -86,7 +86,7 @@ bool assign_arrays(const Keys &keys, const plait_value &v) {
 bool is_mask_of(const plait_tensor *t, PyObject *key) {
   if (!is_tensor(key)) return false;
   const DLTensor &mask = handle_of(key)->dl;
-  if (mask.dtype.code != kDLBool || mask.ndim == 0 || mask.ndim > t->dl.ndim) return false;
+  if (mask.dtype.code != kDLBool || mask.ndim > t->dl.ndim) return false;
   return std::equal(mask.shape, mask.shape + mask.ndim, t->dl.shape);
 }
 

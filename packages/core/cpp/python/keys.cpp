@@ -2,6 +2,7 @@
 // collected.
 #include <vector>
 
+#include "batching.hpp"
 #include "tensor.hpp"
 
 namespace plait::core {
@@ -52,7 +53,9 @@ class Walk {  // the state while keys are applied: the view so far
   bool step(Key &k, int left) {
     PyObject *o = k.object;
     if (k.array && is_mask(k.array)) return mask(k.array);
-    if (k.array && k.array->dl.ndim) return array(std::exchange(k.array, nullptr));
+    // an int that differs between samples is no view of the memory of all samples
+    if (k.array && (k.array->dl.ndim || is_batched(k.array)))
+      return array(std::exchange(k.array, nullptr));
     if (o == Py_None) return new_dimension() && ++dim_;
     if (o == Py_Ellipsis) return dim_ = keys_.view->dl.ndim - left, true;
     return PySlice_Check(o) ? slice(o) : integer(o);

@@ -52,9 +52,10 @@ PyObject *on_storage(PyObject *self, PyObject *const *args, Py_ssize_t n) {
       !take_ints(args[2], "set_", "size", size) || !take_ints(args[3], "set_", "stride", stride))
     return nullptr;
   if (size.size() != stride.size())
-    return PyErr_Format(PyExc_ValueError,
-                        "set_: `size` and `stride` must have as many entries, got %zu and %zu",
-                        size.size(), stride.size());
+    return PyErr_Format(
+        PyExc_ValueError,
+        "set_: `size` and `stride` must have the same number of entries, got %zu and %zu",
+        size.size(), stride.size());
   plait_storage *storage = handle_of(self)->storage;
   int64_t at = 0;
   if (offset < 0 || __builtin_mul_overflow(int64_t(offset), itemsize(d), &at) ||

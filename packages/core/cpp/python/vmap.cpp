@@ -82,6 +82,11 @@ PyObject *find(PyObject *, PyObject *number) {
   Py_RETURN_NONE;
 }
 
+PyObject *check_backward(PyObject *, PyObject *) {
+  if (!refuse_backward_in_vmap()) return nullptr;
+  Py_RETURN_NONE;
+}
+
 PyObject *is_open(PyObject *, PyObject *number) {
   const int64_t wanted = PyLong_AsLongLong(number);
   if (wanted == -1 && PyErr_Occurred()) return nullptr;
@@ -215,7 +220,7 @@ struct Entering {
     plait_tensor *t = handle_of(value);
     if (!PyLong_CheckExact(dim)) return nullptr;
     const int at = dimension(dim, t->dl.ndim);
-    if (at < 0 || t->dl.shape[at] == 0 || (size >= 0 && size != t->dl.shape[at])) return nullptr;
+    if (at < 0 || (size >= 0 && size != t->dl.shape[at])) return nullptr;
     size = t->dl.shape[at];
     plait_tensor *samples = with_dimension_at(t, at, 0), *made = nullptr;
     if (!samples) return nullptr;
@@ -281,6 +286,9 @@ PyMethodDef functions[] = {
      "thread, which has this number."},
     {"_innermost_vmap", entry<innermost>, METH_NOARGS,
      "_innermost_vmap()\n--\n\n(number, size, randomness) of the innermost call of vmap; None."},
+    {"_check_backward", entry<check_backward>, METH_NOARGS,
+     "_check_backward()\n--\n\nRaise within a call of vmap of this thread, where no gradients can "
+     "be added to leaves."},
     {"_is_open_vmap", entry<is_open>, METH_O,
      "_is_open_vmap(number, /)\n--\n\nWhether some thread is in this call of vmap."},
     {"_find_vmap", entry<find>, METH_O,
@@ -294,6 +302,15 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+bool refuse_backward_in_vmap() {
+  if (levels.empty()) return true;
+  PyErr_SetString(PyExc_RuntimeError,
+                  "backward: it was called in a function that vmap calls for all samples at once; "
+                  "the `.grad` of a tensor has no room for the gradients of each sample: use "
+                  "torch.func.grad or autograd.grad there, or call backward() after vmap");
+  return false;
+}
 
 bool add_vmap(PyObject *module) { return PyModule_AddFunctions(module, functions) == 0; }
 

@@ -29,6 +29,7 @@ from plait_abi import (
     get_default_device,
     set_default_device,
 )
+from plait_abi.arguments import name_arguments as _name_arguments
 from plait_abi.imports import import_module as _import_module
 from plait_core import (
     _attributes,
@@ -58,7 +59,6 @@ from plait_core import (
     _tensor_methods,
     _unique,
     _views,
-    arguments,
     sparse,
 )
 from plait_core._checkpoints import CheckpointError, load, save
@@ -420,6 +420,6 @@ bool = bool_
 float = float32
 int = int32
 
-arguments.name_arguments(globals())
+_name_arguments(globals())
 
 del annotations  # of __future__, not a name of plait

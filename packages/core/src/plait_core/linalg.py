@@ -12,10 +12,10 @@ operators whose names begin with ``linalg_``, and run LAPACK on every matrix of 
 from __future__ import annotations
 
 from plait_abi import PlaitError as LinAlgError
+from plait_abi.arguments import name_arguments as _name_arguments
 from plait_core._namespaces import fill as _fill
 from plait_core._namespaces import shown as _shown
 from plait_core._products import multi_dot
-from plait_core.arguments import name_arguments as _name_arguments
 
 __all__ = ["LinAlgError", "multi_dot"]
 

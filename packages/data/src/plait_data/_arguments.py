@@ -22,11 +22,13 @@ def check_workers(
         refuse(f"`num_workers` must be an int >= 0; got {num_workers!r}")
     if num_workers < 0:
         refuse(f"`num_workers` must be >= 0; got {num_workers}")
-    if timeout < 0:
-        refuse(f"`timeout` must be >= 0; got {timeout}")
+    if not hasattr(timeout, "__float__") or timeout < 0:
+        refuse(f"`timeout` must be >= 0; got {timeout!r}")
     if num_workers > 0:
-        if prefetch_factor is not None and prefetch_factor < 1:
-            refuse(f"`prefetch_factor` must be a positive int or None; got {prefetch_factor}")
+        if prefetch_factor is not None and (
+            not isinstance(prefetch_factor, int) or prefetch_factor < 1
+        ):
+            refuse(f"`prefetch_factor` must be a positive int or None; got {prefetch_factor!r}")
         if isinstance(context, str) and context not in _CONTEXTS:
             names = ", ".join(map(repr, _CONTEXTS))
             refuse(

@@ -159,6 +159,11 @@ class ConcatDataset(Dataset[T_co]):
     """
 
     def __init__(self, datasets: Iterable[Any]) -> None:
+        if not hasattr(datasets, "__iter__") and not hasattr(datasets, "__getitem__"):
+            raise TypeError(
+                "ConcatDataset: `datasets` must be a sequence of datasets; "
+                f"got {type(datasets).__name__}"
+            )
         self.datasets: list[Any] = list(datasets)
         if not self.datasets:
             raise ValueError("ConcatDataset: `datasets` must hold at least one dataset; got none")

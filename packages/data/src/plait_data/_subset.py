@@ -81,6 +81,8 @@ def random_split(
         >>> len(train), len(test), sorted([*train, *test]) == list(range(10))
         (8, 2, True)
     """
+    if not hasattr(dataset, "__len__"):
+        raise TypeError(f"random_split: `dataset` must have a length; got {type(dataset).__name__}")
     counts = _counts(len(dataset), lengths)
     order = RandomSource("random_split", generator).rng().permutation(len(dataset)).tolist()
     parts = []
@@ -92,6 +94,8 @@ def random_split(
 
 
 def _counts(size: int, lengths: Sequence[int | float]) -> list[int]:
+    if not hasattr(lengths, "__iter__") or not all(hasattr(n, "__float__") for n in lengths):
+        raise TypeError(f"random_split: `lengths` must be a sequence of numbers; got {lengths!r}")
     if any(not length >= 0 for length in lengths):
         raise ValueError(f"random_split: `lengths` must be >= 0; got {list(lengths)}")
     if not math.isclose(sum(lengths), 1):

@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import plait_core as pc
+from plait_abi.arguments import name_constructor
 from plait_core import Tensor
 from plait_nn._call import Call, call_with_hooks
 from plait_nn._convert import conversion, floating, without_grad
@@ -70,21 +71,24 @@ def _required(module: Module, name: str) -> Any:
 
 
 def _name_constructor(cls: type) -> None:
-    """Let errors of a constructor that a private base class defines name the public class."""
+    """Let errors of a layer's constructor name the layer and the argument, also where a private
+    base class defines it.
+    """
     made = cls.__init__  # type: ignore[misc]
+    own = "__init__" in vars(cls) or made.__qualname__.startswith("_")
     if (
         cls.__module__.startswith("plait_nn.")
         and not cls.__name__.startswith("_")
         and isinstance(made, FunctionType)
-        and made.__qualname__.startswith("_")
+        and own
     ):
-        named = FunctionType(
+        function = FunctionType(
             made.__code__, made.__globals__, made.__name__, made.__defaults__, made.__closure__
         )
-        named.__kwdefaults__, named.__doc__ = made.__kwdefaults__, made.__doc__
-        named.__annotations__, named.__module__ = made.__annotations__, made.__module__
-        named.__qualname__ = f"{cls.__qualname__}.__init__"
-        cls.__init__ = named  # type: ignore[misc]
+        function.__kwdefaults__, function.__doc__ = made.__kwdefaults__, made.__doc__
+        function.__annotations__, function.__module__ = made.__annotations__, made.__module__
+        function.__qualname__ = f"{cls.__qualname__}.__init__"
+        cls.__init__ = name_constructor(cls, function)  # type: ignore[misc]
 
 
 class Module:

@@ -50,7 +50,7 @@ def fft_dims(shape: Shape, s: Shape | None, dim: Shape | None) -> list[int]:
         if s is not None:
             check(
                 len(s) == len(dim),
-                f"`s` and `dim` must have one length; got {tuple(s)} and {tuple(dim)}",
+                f"`s` and `dim` must have the same length; got {tuple(s)} and {tuple(dim)}",
                 "ValueError",
             )
         return reduce_dims("dim", dim, shape) if len(dim) else []
@@ -88,5 +88,5 @@ def fft_sizes(shape: Shape, s: Shape | None, dims: Shape) -> list[int]:
 def fft_whole(shape: Shape, dim: Shape, norm: str) -> None:
     """Fail unless `shape` can be transformed over `dim` without padding."""
     fft_norm(norm)
-    check(len(dim) > 0, "`dim` must name a dimension", "ValueError")
+    check(len(dim) > 0, "`dim` must have at least 1 dimension; got ()", "ValueError")
     fft_sizes(shape, None, reduce_dims("dim", dim, shape))

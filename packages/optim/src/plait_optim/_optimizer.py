@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 import plait_abi
+from plait_abi.arguments import name_constructor
 from plait_optim import _groups, _sparse
 from plait_optim._arrays import exposed, load_into, mark_written, number, sort_of, type_name
 from plait_optim._component import grad_mode
@@ -86,6 +87,8 @@ class Optimizer:
         super().__init_subclass__(**options)
         if "step" in cls.__dict__:
             cls.step = hooked(cls.step)  # type: ignore[method-assign]
+        if "__init__" in cls.__dict__ and cls.__module__.startswith("plait_optim."):
+            cls.__init__ = name_constructor(cls, cls.__init__)  # type: ignore[method-assign]
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults

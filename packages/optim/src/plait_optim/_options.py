@@ -143,7 +143,8 @@ def document_common_options(optimizer: Class) -> Class:
         several, _, text = entry.partition(": ")
         texts.update(dict.fromkeys(several.split(", "), text))
     # as `inspect.signature` has them: importing `inspect` would slow the import of this package
-    code = vars(optimizer)["__init__"].__code__
+    constructor = vars(optimizer)["__init__"]
+    code = getattr(constructor, "__wrapped__", constructor).__code__
     names = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
     missing = [name for name in names if name not in texts and name not in COMMON]
     unknown = [name for name in texts if name not in names]

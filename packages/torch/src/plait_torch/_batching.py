@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import plait
 from plait.autograd import Function
+from plait_autograd import _backward
 from plait_core import _core
 from plait_torch import _batched_tensor
 from plait_torch._batched_tensor import (
@@ -21,11 +23,14 @@ from plait_torch._batched_tensor import (
 from plait_torch._batching_rules import (
     Call,
     by_loop,
+    for_no_samples,
     is_random,
     leading,
-    one_of,
+    public_name,
     rearrangements,
     rule_of,
+    selected_first,
+    with_samples,
 )
 
 __all__ = ["serve", "within"]
@@ -39,6 +44,7 @@ def within(size: int, randomness: str, func: Callable[[int], Any]) -> Any:
     if not _begun:
         _core._set_batching(serve, sum_gradients, enter, leave, rearrangements())
         Function._watcher = watch_function
+        _backward.checks.append(_core._check_backward)
         _begun = True
     return _batched_tensor.within(size, randomness, func)
 
@@ -72,6 +78,8 @@ def serve(name: str, form: int, args: Any, targets: Any) -> Any:
     if form == 0 and name.partition(".")[0].endswith("_"):
         return _write(call)
     rule = rule_of(name)
+    if rule is not None and not size:
+        rule = for_no_samples(rule)
     if rule is None:
         if form == 0:
             return Ellipsis
@@ -126,8 +134,9 @@ def _into(call: Call, targets: Any, results: Any) -> Any:
 def _assign(call: Call, target: Any, result: Any) -> None:
     if not call.is_batched(target):
         raise RuntimeError(
-            f"vmap: {call.name}: a tensor that all samples share cannot be written in place with "
-            "values that differ between samples; make it of a sample first, as in x + zeros"
+            f"vmap: {public_name(call.name)}: a tensor that all samples share cannot be written in "
+            "place, or as `out`, with values that differ between samples; make it of a sample "
+            "first, as in x + zeros"
         )
     missing = target.ndim - result.ndim
     data = call.all(result)
@@ -151,7 +160,7 @@ def _write(call: Call) -> Any:
 
 
 def _binding_call(call: Call, data: Any, rest: list[Any]) -> None:
-    if call.randomness == "same":
+    if call.randomness == "same" and call.size:
         first = data[0].clone()
         call.run([first, *rest])
         data.copy_(first.unsqueeze(0).expand(data.shape))
@@ -163,7 +172,6 @@ def _put(call: Call) -> None:
     target, indices, values, accumulate = call.args
     if not call.is_batched(target):
         _assign(call, target, target)
-    for i in range(call.size):
-        chosen = [one_of(call, each, i) for each in indices]
-        one = one_of(call, values, i)
-        call.run([call.some(target)[i], chosen, one, accumulate])
+    if plait.is_tensor(values):
+        values = selected_first(call, values, indices, target.ndim)
+    call.run([call.some(target), with_samples(call, indices), values, accumulate])

@@ -9,6 +9,7 @@ folded into (`_FOLDED`).
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib.resources
 import json
@@ -23,12 +24,15 @@ from plait_torch._batched_tensor import samples_of
 __all__ = [
     "Call",
     "by_loop",
+    "for_no_samples",
     "is_random",
     "kind_of",
     "leading",
-    "one_of",
+    "public_name",
     "rearrangements",
     "rule_of",
+    "selected_first",
+    "with_samples",
 ]
 
 Rule = Callable[["Call"], Any]
@@ -43,6 +47,11 @@ def _definitions() -> dict[str, Any]:
 def kind_of(name: str) -> str:
     """Return the kind of an operator's definition; empty for those of plug-ins."""
     return str(_definitions().get(name, {}).get("kind", ""))
+
+
+def public_name(name: str) -> str:
+    """Return the name of an operator as programs call it."""
+    return name.partition(".")[0].replace("index_put_tensors_", "index_put_")
 
 
 def is_random(name: str) -> bool:
@@ -68,19 +77,31 @@ class Call:
         self.randomness = randomness
         self.names = _parameters(name)[0] if name in _definitions() else ()
 
+    def single(self) -> Call:
+        """Return the call for one sample of zeros, in the place of none."""
+        made = copy.copy(self)
+        made.size = 1
+        return made
+
+    def _samples(self, tensor: Any) -> Any:
+        samples = samples_of(tensor, self.level)
+        if samples is not None and samples.shape[0] != self.size:
+            return samples.new_zeros((self.size, *samples.shape[1:]))
+        return samples
+
     def is_batched(self, value: Any) -> bool:
         """Return whether a value has a part for each sample."""
-        return plait.is_tensor(value) and samples_of(value, self.level) is not None
+        return plait.is_tensor(value) and self._samples(value) is not None
 
     def some(self, value: Any) -> Any:
         """Return all samples if the value is batched, else the value."""
-        samples = samples_of(value, self.level) if plait.is_tensor(value) else None
+        samples = self._samples(value) if plait.is_tensor(value) else None
         return value if samples is None else samples
 
     def all(self, value: Any) -> Any:
         """Return all samples of a tensor along dimension 0; other values as they are."""
         if plait.is_tensor(value):
-            samples = samples_of(value, self.level)
+            samples = self._samples(value)
             if samples is None:
                 return value.unsqueeze(0).expand(self.size, *value.shape)
             return samples
@@ -655,8 +676,8 @@ def _index_tensors(call: Call) -> Any:
     if not any(call.is_batched(each) for each in indices):
         made = call.run([data, [None, *indices]])
         return made.movedim(_taken(indices), 0) if _apart(indices) else made
-    made = call.run([data, _with_samples(call, indices)])
-    return made if _apart(indices) else _placed(made, indices)
+    made = call.run([data, with_samples(call, indices)])
+    return _placed(made, indices)
 
 
 def _taken(indices: Any) -> int:
@@ -670,7 +691,8 @@ def _apart(indices: Any) -> bool:
     return given != list(range(given[0], given[-1] + 1))
 
 
-def _with_samples(call: Call, indices: Any) -> list[Any]:
+def with_samples(call: Call, indices: Any) -> list[Any]:
+    """Return indices into all samples: the sample's number comes first."""
     count = _taken(indices)
     first = plait.arange(call.size).reshape(call.size, *(1,) * count)
     return [first, *(None if each is None else _aligned(call, each, count) for each in indices)]
@@ -678,11 +700,27 @@ def _with_samples(call: Call, indices: Any) -> list[Any]:
 
 def _placed(made: Any, indices: Any) -> Any:
     """Move what indices took, which lies behind the samples, to the place of the first of them."""
+    took, place = _places(indices)
+    return made.movedim(took, place) if took != place else made
+
+
+def _places(indices: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the dimensions that indices take: behind the samples, and where they belong."""
     first, count = next(i for i, each in enumerate(indices) if each is not None), _taken(indices)
-    if not first:
-        return made
-    took = tuple(range(1, 1 + count))
-    return made.movedim(took, tuple(range(1 + first, 1 + first + count)))
+    first = 0 if _apart(indices) else first
+    return tuple(range(1, 1 + count)), tuple(range(1 + first, 1 + first + count))
+
+
+def selected_first(call: Call, values: Any, indices: Any, ndim: int) -> Any:
+    """Return values for all samples of the selected elements, as `with_samples` selects them."""
+    taken = sum(each is not None for each in indices)
+    whole = ndim - taken + _taken(indices)
+    data = call.some(values)
+    if not call.is_batched(values):
+        data = data.unsqueeze(0)
+    data = data.reshape(data.shape[0], *(1,) * (whole + 1 - data.ndim), *data.shape[1:])
+    took, place = _places(indices)
+    return data.movedim(place, took) if took != place else data
 
 
 def _index_tensors_backward(call: Call) -> Any:
@@ -692,12 +730,9 @@ def _index_tensors_backward(call: Call) -> Any:
         g = call.all(grad)
         g = g.movedim(0, _taken(indices)) if _apart(indices) else g
         return call.run([g, [None, *indices], full])
-    g = call.all(grad)
-    if not _apart(indices):
-        first, count = next(i for i, e in enumerate(indices) if e is not None), _taken(indices)
-        if first:
-            g = g.movedim(tuple(range(1 + first, 1 + first + count)), tuple(range(1, 1 + count)))
-    return call.run([g, _with_samples(call, indices), full])
+    g, (took, place) = call.all(grad), _places(indices)
+    g = g.movedim(place, took) if took != place else g
+    return call.run([g, with_samples(call, indices), full])
 
 
 # ---- others --------------------------------------------------------------------------------------
@@ -763,13 +798,50 @@ def _dropout(call: Call) -> Any:
 
 def by_loop(call: Call) -> Any:
     """Call the operator for each sample: for those without a rule."""
+    if not call.size:
+        return for_no_samples(by_loop)(call)
     made = []
     for i in range(call.size):
         args = [one_of(call, each, i) for each in call.args]
         made.append(call.run(args) if call.names else _binding.operator(call.name)(*args))
     if isinstance(made[0], (tuple, list)):
-        return tuple(plait.stack([each[i] for each in made]) for i in range(len(made[0])))
-    return plait.stack(made)
+        return tuple(_stacked(call, column) for column in zip(*made, strict=True))
+    return _stacked(call, made)
+
+
+def _stacked(call: Call, each: Any) -> Any:
+    shapes = {tuple(one.shape): None for one in each}
+    if len(shapes) > 1:
+        first, second, *_ = shapes
+        raise RuntimeError(
+            f"vmap: the result of {public_name(call.name)} has shape {first} for one sample and "
+            f"{second} for another: its shape must not depend on values; for a mask use where() or "
+            "masked_fill()"
+        )
+    return plait.stack(list(each))
+
+
+def for_no_samples(rule: Rule) -> Rule:
+    """Return a rule as it is for a batch without samples.
+
+    Rules whose calls may have a dimension of size 0 in front are the same; others are used for one
+    sample of zeros, which is not in the results.
+    """
+    if rule in _OF_ANY_SIZE:
+        return rule
+
+    def none_of(call: Call) -> Any:
+        if call.name in _SHAPED_BY_VALUES:
+            raise NotImplementedError(
+                f"vmap: the shape of the result of {call.name} depends on the values of a sample, "
+                "and there are 0 samples"
+            )
+        made = rule(call.single())
+        if isinstance(made, (tuple, list)):
+            return tuple(each[:0] for each in made)
+        return made[:0]
+
+    return none_of
 
 
 def one_of(call: Call, value: Any, i: int) -> Any:
@@ -779,6 +851,11 @@ def one_of(call: Call, value: Any, i: int) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(one_of(call, each, i) for each in value)
     return value
+
+
+_OF_ANY_SIZE = frozenset((leading, _on_matrices, _pointwise, _solve))
+# operators whose decompositions end here, and for which rules are calls for each sample
+_SHAPED_BY_VALUES = frozenset({"index_columns", "nonzero", "nonzero_rows", "nonzero_list"})
 
 
 _RULES: dict[str, Rule] = {

@@ -19,10 +19,14 @@ __all__ = [
     "jacfwd",
     "jacrev",
     "jvp",
+    "linearize",
     "stack_module_state",
     "vjp",
     "vmap",
 ]
+
+
+_ENDED = "torch.func: its function has returned"
 
 
 class _Level:
@@ -34,6 +38,13 @@ class _Level:
         self.leaves = [x for x in tree_leaves(self.trees) if plait.is_tensor(x) and x.requires_grad]
         roots = [x for x in self.leaves if x.is_leaf]
         self._roots = {plait.autograd.graph.get_gradient_edge(x).node for x in roots}
+        self._ended: list[bool] = []  # not empty when the function of this level has returned
+        for root in self._roots:
+            root.metadata[_ENDED] = self._ended
+
+    def end(self) -> None:
+        """Say that no derivative around this one is taken with respect to its inputs."""
+        self._ended.append(True)
 
     def _own(self, leaf: Any) -> Any:
         if not plait.is_tensor(leaf) or not (leaf.dtype.is_floating_point or leaf.dtype.is_complex):
@@ -70,10 +81,14 @@ class _Level:
                 continue
             seen.add(node)
             following = [each for each, _ in node.next_functions if each is not None]
-            if not following and node.name() == "AccumulateGrad" and node not in self._roots:
+            if not following and node.name() == "AccumulateGrad" and not self._is_input(node):
                 return True
             stack.extend(following)
         return False
+
+    def _is_input(self, node: Any) -> bool:
+        """Return whether a leaf is an input of this level, or of one that has ended."""
+        return node in self._roots or bool(node.metadata.get(_ENDED))
 
     def like_trees(self, values: Sequence[Any]) -> list[Any]:
         """Return trees with the structure of the inputs and a value for each leaf."""
@@ -85,21 +100,80 @@ class _Level:
 
 
 def _call(
-    func: Callable[..., Any], args: tuple[Any, ...], argnums: Any, kwargs: dict[str, Any]
+    name: str,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    argnums: Any,
+    kwargs: dict[str, Any],
 ) -> tuple[_Level, Any]:
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    try:
-        level = _Level([args[number] for number in numbers])
-    except IndexError:
+    """Call a function with new inputs in the place of some arguments; `name` is for errors."""
+    numbers = _numbers(name, argnums, len(args))
+    level = _Level([args[number] for number in numbers])
+    if not level.leaves and numbers:
+        shown = ", ".join(map(_shown, tree_leaves([args[number] for number in numbers])))
         raise RuntimeError(
-            f"torch.func: `argnums` {argnums} names an argument that does not exist: "
-            f"{len(args)} were given"
-        ) from None
+            f"{name}: floating point or complex tensors are required to differentiate for, got "
+            + (shown or "none")
+        )
     replaced = list(args)
     for number, tree in zip(numbers, level.trees, strict=True):
         replaced[number] = tree
-    with plait.enable_grad():
-        return level, func(*replaced, **kwargs)
+    try:
+        with plait.enable_grad():
+            return level, func(*replaced, **kwargs)
+    finally:
+        level.end()
+
+
+def _numbers(name: str, argnums: Any, count: int) -> tuple[int, ...]:
+    """Return the positions of the arguments to differentiate for."""
+    numbers = argnums if isinstance(argnums, tuple) else (argnums,)
+    if not all(isinstance(each, int) for each in numbers):
+        raise RuntimeError(f"{name}: `argnums` must be an int or a tuple of ints, got {argnums!r}")
+    if not all(-count <= each < count for each in numbers):
+        raise RuntimeError(
+            f"{name}: `argnums` {argnums} names an argument that does not exist: {count} were given"
+        )
+    found = tuple(each % count for each in numbers)
+    if len(set(found)) != len(found):
+        raise RuntimeError(f"{name}: `argnums` must not name an argument twice, got {argnums}")
+    return found
+
+
+def _shown(value: Any) -> str:
+    """Return what an error says of a value."""
+    if plait.is_tensor(value):
+        return f"a tensor of shape {tuple(value.shape)} and {value.dtype}"
+    return type(value).__name__
+
+
+def _outputs(name: str, value: Any) -> tuple[list[Any], Any]:
+    """Return the tensors that a function has returned, and their structure."""
+    leaves, spec = tree_flatten(value)
+    for each in leaves:
+        if not plait.is_tensor(each):
+            raise RuntimeError(f"{name}: `func` must return only tensors, got {_shown(each)}")
+    return leaves, spec
+
+
+def _like(name: str, argument: str, given: Any, wanted: Any, of: str) -> list[Any]:
+    """Return the leaves of a tree of vectors, which must be like the tensors that they belong to.
+
+    `wanted` are leaves and a structure.
+    """
+    tensors, spec = wanted
+    leaves, structure = tree_flatten(given)
+    if structure != spec:
+        raise RuntimeError(
+            f"{name}: `{argument}` must have the structure of {of}, {spec}, got {structure}"
+        )
+    for i, (each, tensor) in enumerate(zip(leaves, tensors, strict=True)):
+        if not plait.is_tensor(each) or each.shape != tensor.shape:
+            raise RuntimeError(
+                f"{name}: leaf {i} of `{argument}` must have the shape {tuple(tensor.shape)} of "
+                f"{of}, got {_shown(each)}"
+            )
+    return leaves
 
 
 def grad_and_value(
@@ -121,11 +195,12 @@ def grad_and_value(
 
     @functools.wraps(func)
     def derived(*args: Any, **kwargs: Any) -> Any:
-        level, result = _call(func, args, argnums, kwargs)
-        value, aux = result if has_aux else (result, None)
+        level, result = _call("grad", func, args, argnums, kwargs)
+        value, aux = _parts("grad", result, has_aux)
         if not plait.is_tensor(value) or value.numel() != 1:
-            shown = tuple(value.shape) if plait.is_tensor(value) else type(value).__name__
-            raise RuntimeError(f"grad: `func` must return a tensor of one element, got {shown}")
+            raise RuntimeError(
+                f"grad: `func` must return a tensor of one element, got {_shown(value)}"
+            )
         with plait.enable_grad():
             gradients = level.outside(level.like_trees(level.gradients(value)))
         found = gradients[0] if isinstance(argnums, int) else tuple(gradients)
@@ -170,20 +245,20 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         >>> y, pull(plait.tensor([1.0, 2.0]))
         (tensor([1., 1.]), (tensor([1., 2.]),))
     """
-    level, result = _call(func, primals, tuple(range(len(primals))), {})
-    value, aux = result if has_aux else (result, None)
+    level, result = _call("vjp", func, primals, tuple(range(len(primals))), {})
+    value, aux = _parts("vjp", result, has_aux)
+    outputs, spec = _outputs("vjp", value)
 
     def pull(cotangents: Any) -> tuple[Any, ...]:
+        vectors = _like("vjp", "cotangents", cotangents, (outputs, spec), "the outputs")
         pairs = [
-            (out, cotangent)
-            for out, cotangent in zip(tree_leaves(value), tree_leaves(cotangents), strict=True)
-            if out.requires_grad
+            (out, vector) for out, vector in zip(outputs, vectors, strict=True) if out.requires_grad
         ]
         if not pairs:
             return tuple(level.like_trees([plait.zeros_like(leaf) for leaf in level.leaves]))
-        outputs, vectors = (list(each) for each in zip(*pairs, strict=True))
+        recorded, weights = (list(each) for each in zip(*pairs, strict=True))
         with plait.enable_grad():
-            found = level.gradients(outputs, vectors)
+            found = level.gradients(recorded, weights)
         return tuple(level.outside(level.like_trees(found)))
 
     seen = level.outside(value)
@@ -209,29 +284,125 @@ def jvp(
         >>> jvp(plait.sin, (plait.zeros(2),), (plait.tensor([1.0, 2.0]),))
         (tensor([0., 0.]), tensor([1., 2.]))
     """
-    level, result = _call(func, primals, tuple(range(len(primals))), {})
-    value, aux = result if has_aux else (result, None)
-    outputs, spec = tree_flatten(value)
-    vectors = tree_leaves(tangents)
-    with plait.enable_grad():
-        directions = []
-        for out in outputs:
-            if not out.requires_grad:
-                directions.append(plait.zeros_like(out))
-                continue
-            dual = plait.zeros_like(out).requires_grad_()
-            pulled = level.gradients(out, dual)
-            product = sum((g * v).sum() for g, v in zip(pulled, vectors, strict=True))
-            (direction,) = (
-                plait.autograd.grad(product, dual, create_graph=True, allow_unused=True)
-                if plait.is_tensor(product) and product.requires_grad
-                else (None,)
-            )
-            zero = plait.zeros_like(out)
-            directions.append(zero if direction is None else direction)
+    for argument, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, tuple):
+            raise RuntimeError(f"jvp: `{argument}` must be a tuple, got {_shown(given)}")
+    if not tree_leaves(primals):
+        raise RuntimeError("jvp: `primals` must have at least one tensor, got none")
+    wanted = _differentiable("jvp", primals)
+    vectors = _like("jvp", "tangents", tangents, wanted, "the primals")
+    level, result = _call("jvp", func, primals, tuple(range(len(primals))), {})
+    value, aux = _parts("jvp", result, has_aux)
+    outputs, spec = _outputs("jvp", value)
+    directions = _linear_map(level, outputs)(vectors)
     seen = level.outside(value)
     tangent = level.outside(tree_unflatten(directions, spec))
     return (seen, tangent, level.outside(aux)) if has_aux else (seen, tangent)
+
+
+def _differentiable(name: str, primals: tuple[Any, ...]) -> tuple[list[Any], Any]:
+    """Return the leaves of arguments, which must all be tensors with a derivative, and their
+    structure.
+    """
+    leaves, spec = tree_flatten(primals)
+    for i, each in enumerate(leaves):
+        if not plait.is_tensor(each):
+            raise RuntimeError(
+                f"{name}: leaf {i} of `primals` must be a tensor, got {_shown(each)}"
+            )
+        if not (each.dtype.is_floating_point or each.dtype.is_complex):
+            raise ValueError(
+                f"{name}: leaf {i} of `primals` must be floating point or complex, got "
+                f"{_shown(each)}"
+            )
+    return leaves, spec
+
+
+def _linear_map(level: _Level, outputs: list[Any]) -> Callable[[list[Any]], list[Any]]:
+    """Return the function from a tangent for each input to one for each output.
+
+    The vjp is linear in its cotangents; its own vjp, which does not depend on their values, is the
+    derivative in a direction. The backward pass of the function is run here, once.
+    """
+    recorded = [out for out in outputs if out.requires_grad]
+    with plait.enable_grad():
+        cotangents = [plait.zeros_like(out).requires_grad_() for out in recorded]
+        pulled = level.gradients(recorded, cotangents) if recorded else []
+    # of inputs that are not used the vjp is a constant
+    used = [i for i, gradient in enumerate(pulled) if gradient.requires_grad]
+
+    def push(tangents: list[Any]) -> list[Any]:
+        found: Any = [None] * len(recorded)
+        if used:
+            with plait.enable_grad():
+                found = plait.autograd.grad(
+                    [pulled[i] for i in used],
+                    cotangents,
+                    [tangents[i] for i in used],
+                    create_graph=True,
+                    allow_unused=True,
+                )
+        rest = iter(found)
+        made = [next(rest) if out.requires_grad else None for out in outputs]
+        return [
+            plait.zeros_like(out) if direction is None else direction
+            for out, direction in zip(outputs, made, strict=True)
+        ]
+
+    return push
+
+
+def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """Return ``func(*primals)`` and the function from tangents to the derivative along them.
+
+    `func` is called once, however often the second function is; that one takes a tangent for each
+    of the primals, and keeps what `func` has saved for the derivative. It can be differentiated and
+    used in `vmap`.
+
+    Args:
+        func: a function of tensors, and containers of them, that returns the like.
+        primals: its arguments: where the derivative is taken.
+
+    Raises:
+        ValueError: if a primal is neither floating point nor complex.
+        RuntimeError: if a primal, or a result of `func`, is not a tensor; from the second function,
+            if the tangents differ from the primals in structure, shape or dtype.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._func import linearize
+        >>> y, push = linearize(plait.sin, plait.zeros(2))
+        >>> y, push(plait.tensor([1.0, 2.0])), push(plait.ones(2))
+        (tensor([0., 0.]), tensor([1., 2.]), tensor([1., 1.]))
+    """
+    wanted = _differentiable("linearize", primals)
+    level, value = _call("linearize", func, primals, tuple(range(len(primals))), {})
+    outputs, spec = _outputs("linearize", value)
+    push = _linear_map(level, outputs)
+
+    def jvp_fn(*tangents: Any) -> Any:
+        vectors = _like("linearize", "tangents", tangents, wanted, "the primals")
+        for i, (each, primal) in enumerate(zip(vectors, wanted[0], strict=True)):
+            if each.dtype is not primal.dtype:
+                raise RuntimeError(
+                    f"linearize: leaf {i} of `tangents` must have the dtype {primal.dtype} of the "
+                    f"primals, got {each.dtype}"
+                )
+        return level.outside(tree_unflatten(push(vectors), spec))
+
+    return level.outside(value), jvp_fn
+
+
+def _parts(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
+    """Return the value of a function and what it has returned beside it."""
+    if not has_aux:
+        return result, None
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise RuntimeError(
+            f"{name}: with `has_aux` the function must return a pair of its value and anything, "
+            f"got {_shown(result)}"
+        )
+    return result
 
 
 def jacrev(
@@ -256,9 +427,9 @@ def jacrev(
 
     @functools.wraps(func)
     def derived(*args: Any, **kwargs: Any) -> Any:
-        level, result = _call(func, args, argnums, kwargs)
-        value, aux = result if has_aux else (result, None)
-        outputs, spec = tree_flatten(value)
+        level, result = _call("jacrev", func, args, argnums, kwargs)
+        value, aux = _parts("jacrev", result, has_aux)
+        outputs, spec = _outputs("jacrev", value)
         jacobians = []
         with plait.enable_grad():
             for out in outputs:
@@ -303,9 +474,9 @@ def jacfwd(
 
     @functools.wraps(func)
     def derived(*args: Any, **kwargs: Any) -> Any:
-        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+        numbers = _numbers("jacfwd", argnums, len(args))
         primals = tuple(args[number] for number in numbers)
-        leaves, spec = tree_flatten(primals)
+        leaves, spec = _differentiable("jacfwd", primals)
         sizes = [leaf.numel() for leaf in leaves]
 
         def of(*chosen: Any) -> Any:

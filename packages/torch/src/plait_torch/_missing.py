@@ -84,7 +84,6 @@ _WAYS = {
     "cuda.comm": _CUDA,
     "cuda.profiler": _CUDA,
     "func.functionalize": "it changes no values: call the function itself",
-    "func.linearize": "use `torch.func.jvp`",
     "lstsq": _OLD + "use `torch.linalg.lstsq`",
     "solve": _OLD + "use `torch.linalg.solve`",
     "eig": _OLD + "use `torch.linalg.eig`",

@@ -30,7 +30,11 @@ def vmap(
 
     Inside of `func` tensors look like those of one sample; each operator is called for all of them
     by its batching rule (docs/design/0043). Derivatives may be taken inside, outside, or both, and
-    calls of `vmap` may be nested.
+    calls of `vmap` may be nested. Of a batch of 0 samples the results have 0 samples.
+
+    An int tensor that differs between samples is an array of indices, also without dimensions: in
+    ``x[i, :, [0, 1]]`` what `i` and the list select comes first, while an int that all samples
+    share leaves the list in its place.
 
     Args:
         func: a function of tensors and containers of them. It may not ask for the elements of a
@@ -45,7 +49,8 @@ def vmap(
     Raises:
         ValueError: if no argument has a dimension of samples, or their sizes differ.
         RuntimeError: if `func` reads the elements of a sample, draws random numbers under "error",
-            or writes what differs between samples into a tensor that they share.
+            writes what differs between samples into a tensor that they share, or calls
+            `backward()`.
 
     Example:
         >>> import plait
@@ -57,8 +62,8 @@ def vmap(
         raise RuntimeError(
             f"vmap: `randomness` must be 'error', 'different' or 'same', got {randomness!r}"
         )
-    if chunk_size is not None and chunk_size < 1:
-        raise ValueError(f"vmap: `chunk_size` must be positive, got {chunk_size}")
+    if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
+        raise ValueError(f"vmap: `chunk_size` must be a positive int or None, got {chunk_size!r}")
 
     def batched(*args: Any, **kwargs: Any) -> Any:
         if chunk_size is not None:
@@ -97,8 +102,6 @@ def _general(
 ) -> Any:
     """Call a function for all samples of arguments of any kind."""
     call = _Arguments(args, kwargs, in_dims)
-    if not call.size:
-        raise ValueError("vmap: at least one sample is required, got a dimension of size 0")
     if call.spec is not None and any(map(_has_samples, call.leaves)):
         return _one_by_one(func, call, out_dims)
     if chunk_size is None or chunk_size >= call.size:
@@ -218,6 +221,8 @@ def _in_chunks(
 
 def _one_by_one(func: Callable[..., Any], call: _Arguments, out_dims: Any) -> Any:
     """Call a function of containers for each sample; their own code takes them apart."""
+    if not call.size:
+        raise NotImplementedError("vmap: containers with a batch of 0 samples are not supported")
     parts = [
         call.call(func, lambda leaf, dim, i=i: _sample(leaf, dim, i))  # type: ignore[misc]
         for i in range(call.size)
@@ -265,7 +270,8 @@ def _dims_of(dims: Any, tree: Any, argument: str) -> list[Any]:
         ]
     inner = list(tree.values()) if isinstance(tree, dict) else tree
     each = list(dims.values()) if isinstance(dims, dict) else dims
-    if not isinstance(inner, (list, tuple)) or len(inner) != len(each):
+    same = isinstance(inner, (list, tuple)) and isinstance(each, (list, tuple))
+    if not same or len(inner) != len(each):
         raise ValueError(f"vmap: `{argument}` must have the structure of the values, got {dims!r}")
     found: list[Any] = []
     for dim, part in zip(each, inner, strict=True):

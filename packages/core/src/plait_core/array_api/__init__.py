@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from math import e, inf, nan, pi
 
+from plait_abi.arguments import name_arguments as _name_arguments
 from plait_core._dtypes import bool_ as bool
 from plait_core._dtypes import (
     complex64,
@@ -30,7 +31,6 @@ from plait_core._dtypes import (
     uint64,
 )
 from plait_core._namespaces import shown as _shown
-from plait_core.arguments import name_arguments as _name_arguments
 from plait_core.array_api import _examples, fft, linalg
 from plait_core.array_api._creation import (
     arange,

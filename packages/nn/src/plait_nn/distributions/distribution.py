@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
+from plait_abi.arguments import name_constructor
 from plait_core import Size, Tensor
 from plait_nn.distributions import constraints
 from plait_nn.distributions.utils import lazy_property
@@ -58,6 +59,11 @@ class Distribution:
         if not isinstance(value, bool):
             raise ValueError(f"set_default_validate_args: a bool is required; got {value!r}")
         Distribution._validate_args = value
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in cls.__dict__ and cls.__module__.startswith("plait_nn."):
+            cls.__init__ = name_constructor(cls, cls.__init__)  # type: ignore[method-assign]
 
     def __init__(
         self,

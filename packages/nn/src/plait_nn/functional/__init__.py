@@ -4,7 +4,7 @@ Names, argument order and defaults are PyTorch's. Several of the functions are o
 ``plait_core``.
 """
 
-from plait_core.arguments import name_arguments as _name_arguments
+from plait_abi.arguments import name_arguments as _name_arguments
 from plait_nn.functional._activation import (
     celu,
     elu,

@@ -233,7 +233,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     """
     if not input.ndim:
         raise pc.ShapeError("glu: `input` must have a dimension to halve; got shape ()")
-    size = input.shape[dim]
+    size = input.size(dim)
     if size % 2:
         raise ArgumentError(
             f"glu: `dim` must have an even size; got {size} at dim {dim} of {tuple(input.shape)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import plait_core as pc
@@ -35,7 +36,7 @@ __all__ = [
 
 
 def adaptive_max_pool1d_with_indices(
-    input: Tensor, output_size: Any, return_indices: bool = False
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Any:
     """Return the result of `adaptive_max_pool1d` and the index of each maximum.
 
@@ -48,7 +49,7 @@ def adaptive_max_pool1d_with_indices(
 
 
 def adaptive_max_pool2d_with_indices(
-    input: Tensor, output_size: Any, return_indices: bool = False
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Any:
     """Return the result of `adaptive_max_pool2d` and the index of each maximum.
 
@@ -61,7 +62,7 @@ def adaptive_max_pool2d_with_indices(
 
 
 def adaptive_max_pool3d_with_indices(
-    input: Tensor, output_size: Any, return_indices: bool = False
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Any:
     """Return the result of `adaptive_max_pool3d` and the index of each maximum.
 
@@ -142,7 +143,11 @@ def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
     return channel_shuffle(input, groups)
 
 
-def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+def upsample_bilinear(
+    input: Tensor,
+    size: Sizes | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+) -> Tensor:
     """Compute `interpolate` with ``mode="bilinear", align_corners=True``.
 
     Example:
@@ -153,7 +158,11 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
-def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+def upsample_nearest(
+    input: Tensor,
+    size: Sizes | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+) -> Tensor:
     """Compute `interpolate` with ``mode="nearest"``.
 
     Example:

@@ -56,8 +56,8 @@ def _pool(
     dims: int,
     input: Tensor,
     kernel_size: Sizes,
-    output_size: Any,
-    output_ratio: Any,
+    output_size: Sizes | None,
+    output_ratio: float | Sequence[float] | None,
     samples: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     operator = f"fractional_max_pool{dims}d"
@@ -120,7 +120,7 @@ def fractional_max_pool2d_with_indices(
     input: Tensor,
     kernel_size: Sizes,
     output_size: Sizes | None = None,
-    output_ratio: Any = None,
+    output_ratio: float | Sequence[float] | None = None,
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
@@ -138,7 +138,7 @@ def fractional_max_pool3d_with_indices(
     input: Tensor,
     kernel_size: Sizes,
     output_size: Sizes | None = None,
-    output_ratio: Any = None,
+    output_ratio: float | Sequence[float] | None = None,
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
@@ -157,7 +157,7 @@ def fractional_max_pool2d(
     input: Tensor,
     kernel_size: Sizes,
     output_size: Sizes | None = None,
-    output_ratio: Any = None,
+    output_ratio: float | Sequence[float] | None = None,
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
@@ -194,7 +194,7 @@ def fractional_max_pool3d(
     input: Tensor,
     kernel_size: Sizes,
     output_size: Sizes | None = None,
-    output_ratio: Any = None,
+    output_ratio: float | Sequence[float] | None = None,
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:

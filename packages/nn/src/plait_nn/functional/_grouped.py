@@ -42,7 +42,8 @@ def grouped_mm(
         out_dtype: The result's dtype.
 
     Raises:
-        ShapeError: The shapes don't fit together.
+        ShapeError: The shapes don't fit together, or ``offs`` does not have one dimension.
+        DTypeError: ``offs`` are not integers.
         ValueError: ``offs`` is missing, given for two batches, or does not rise.
 
     Example:
@@ -71,7 +72,15 @@ def grouped_mm(
 def _ends(mat_a: Tensor, mat_b: Tensor, offs: Tensor | None) -> list[int]:
     if offs is None:
         raise ArgumentError("grouped_mm: `offs` must be given where a matrix has two dimensions")
-    ends = [int(end) for end in offs.tolist()]
+    if not isinstance(offs, Tensor):
+        raise TypeError(f"grouped_mm: `offs` must be a Tensor, got {type(offs).__name__}")
+    if offs.dtype.is_floating_point or offs.dtype.is_complex or offs.dtype == pc.bool:
+        raise pc.DTypeError(f"grouped_mm: `offs` must have an integer dtype, got {offs.dtype}")
+    if offs.ndim != 1:
+        raise pc.ShapeError(
+            f"grouped_mm: `offs` must have one dimension, got shape {tuple(offs.shape)}"
+        )
+    ends: list[int] = offs.tolist()
     limit = mat_b.shape[1] if mat_a.ndim == 3 else mat_a.shape[1 if mat_b.ndim == 2 else 0]
     groups = mat_a.shape[0] if mat_a.ndim == 3 else mat_b.shape[0] if mat_b.ndim == 3 else len(ends)
     if (

@@ -2,6 +2,7 @@
 it; ``generator=None`` means the default one of `plait_core`.
 """
 
+from plait_abi.arguments import name_arguments as _name_arguments
 from plait_nn.init._constant import constant_, dirac_, eye_, ones_, zeros_
 from plait_nn.init._fans import calculate_gain
 from plait_nn.init._fans import correct_fan as _calculate_correct_fan
@@ -59,3 +60,5 @@ __all__ = [
     "xavier_uniform_",
     "zeros_",
 ]
+
+_name_arguments(globals())

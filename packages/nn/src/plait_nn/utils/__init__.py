@@ -1,5 +1,6 @@
 """Functions for the parameters of modules, under PyTorch's name."""
 
+from plait_abi.arguments import name_arguments as _name_arguments
 from plait_nn.utils import parametrizations, parametrize, prune, rnn, stateless
 from plait_nn.utils._clip import (
     clip_grad_norm,
@@ -48,3 +49,5 @@ __all__ = [
     "vector_to_parameters",
     "weight_norm",
 ]
+
+_name_arguments(globals())

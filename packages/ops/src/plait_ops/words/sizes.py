@@ -79,12 +79,12 @@ def infer_size(argument: str, size: Shape, shape: Shape) -> list[int]:
     if unknown and known == 0:
         fail(
             "ShapeError",
-            f"`{argument}` {show(size)} leaves the size of -1 open for shape {show(shape)}",
+            f"`{argument}` must not hold -1 and 0, as any size would do for -1; got {show(size)} "
+            f"for shape {show(shape)}",
         )
     if known != have if not unknown else have % known != 0:
         fail(
             "ShapeError",
-            f"`{argument}` {show(size)} must name as many elements as shape {show(shape)} "
-            f"has, {have}",
+            f"`{argument}` {show(size)} must have as many elements as shape {show(shape)}, {have}",
         )
     return [have // known if value == -1 else value for value in size]

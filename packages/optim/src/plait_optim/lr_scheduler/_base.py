@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from plait_abi.arguments import name_constructor
 from plait_optim._optimizer import Optimizer
 
 __all__ = ["LRScheduler", "check_optimizer", "current_rates", "per_group", "saved_functions"]
@@ -36,6 +37,11 @@ class LRScheduler:
 
     # true during the first step in the constructor, in which there are no earlier rates
     _is_initial = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in cls.__dict__ and cls.__module__.startswith("plait_optim."):
+            cls.__init__ = name_constructor(cls, cls.__init__)  # type: ignore[method-assign]
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         check_optimizer(optimizer)

@@ -121,7 +121,7 @@ def check_mask(mask, query, columns):
     for i in range(mask.ndim):
         if lead >= 0:
             fits = fits and (mask.shape[i] == scores[lead + i] or mask.shape[i] == 1)
-    check(fits, f"`attn_mask` of shape {mask.shape} must broadcast to {tuple(scores)}")
+    check(fits, f"`attn_mask` of shape {mask.shape} must broadcast to {tuple(scores)}, (*, L, S)")
 
 
 @attention_forward.shape
@@ -249,7 +249,7 @@ def _(query, key, value, attn_mask, is_causal, scale, enable_gqa):
     check_heads(query, key, value)
     check(
         attn_mask is None or not is_causal,
-        "`attn_mask` must be None with `is_causal`",
+        "`attn_mask` must be None where `is_causal` is True",
         "ValueError",
     )
     factor = 0.0

@@ -145,7 +145,7 @@ def _(input, s, dim, norm):
 def _(input, s, dim, norm):
     check(not is_complex(input.dtype), f"`input` must be real; got {input.dtype}", "DTypeError")
     dims = fft_dims(input.shape, s, dim)
-    check(len(dims) > 0, "`dim` must name a dimension", "ValueError")
+    check(len(dims) > 0, "`dim` must have at least 1 dimension; got ()", "ValueError")
     x = to_dtype(input, fft_dtype(input.dtype))
     return fft_r2c(
         fft_resized(x, fft_sizes(input.shape, s, dims), dims), dims, fft_norm(norm), True
@@ -155,7 +155,7 @@ def _(input, s, dim, norm):
 @irfftn.decompose
 def _(input, s, dim, norm):
     dims = fft_dims(input.shape, s, dim)
-    check(len(dims) > 0, "`dim` must name a dimension", "ValueError")
+    check(len(dims) > 0, "`dim` must have at least 1 dimension; got ()", "ValueError")
     sizes = fft_sizes(input.shape, s, dims)
     last = 2 * (input.shape[dims[-1]] - 1)
     if s is not None and s[-1] != -1:

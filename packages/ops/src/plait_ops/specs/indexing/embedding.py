@@ -114,7 +114,7 @@ def _(self, num_classes):
     require("self", self.dtype, "integer")
     check(
         num_classes >= -1,
-        f"`num_classes` must not be negative, or -1; got {num_classes}",
+        f"`num_classes` must be at least 0, or -1 for as many as there are; got {num_classes}",
         "ValueError",
     )
     n = num_classes

@@ -58,7 +58,7 @@ def _(self, dim, index):
     if self.ndim == 0:
         check(
             index.ndim == 0 or index.shape[0] == 1,
-            f"`index` of shape {index.shape} must name one element of a 0-d tensor",
+            f"`index` must have 1 element for a 0-d `self`; got shape {index.shape}",
         )
         return result(self.shape, self.dtype)
     shape = list(self.shape)

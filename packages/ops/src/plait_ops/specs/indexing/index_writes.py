@@ -177,7 +177,7 @@ def _(self, mask, source):
     have = numel(source.shape)
     check(
         rows.shape[0] <= have,
-        f"`source` of {have} elements must have one for each of the {rows.shape[0]} that `mask` names",
+        f"`source` must have at least {rows.shape[0]} elements, one for each True of `mask`; got {have}",
     )
     places = []
     for d in range(flat.ndim):
@@ -214,7 +214,7 @@ def _(self, index, source, accumulate):
     require_same("self", self, "source", source)
     check(
         numel(index.shape) == numel(source.shape),
-        f"`index` of shape {index.shape} and `source` of shape {source.shape} must have as many elements",
+        f"`index` of shape {index.shape} and `source` of shape {source.shape} must have the same number of elements",
     )
     places = [reshape(index, [-1])]
     if viewable(self, [numel(self.shape)]):

@@ -212,7 +212,10 @@ def _(self, indices, values, accumulate):
     cast_argument("indices", int64)
     if is_tensor(values):
         whole = broadcast("values", values.shape, "self[indices]", shape)
-        check(whole == shape, f"`values` of shape {values.shape} must broadcast to {tuple(shape)}")
+        check(
+            whole == shape,
+            f"`values` of shape {values.shape} must broadcast to {tuple(shape)}, the shape of self[indices]",
+        )
         cast_argument("values", self.dtype)
     fits("values", values, self.dtype)
     return self

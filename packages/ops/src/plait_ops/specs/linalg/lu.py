@@ -56,7 +56,11 @@ linalg_lu_factor_ex = _factor(
 @linalg_lu_factor_.shape
 def _(A, pivot):
     require_matrix("A", A)
-    check(pivot, "`pivot=False` is not available on this device", "NotImplementedError")
+    check(
+        pivot,
+        "`pivot` must be True on this device, which always exchanges rows; got False",
+        "NotImplementedError",
+    )
     small = min(A.shape[-2], A.shape[-1])
     return result(A.shape, A.dtype), result(A.shape[:-2] + [small], int32)
 
@@ -64,7 +68,11 @@ def _(A, pivot):
 @linalg_lu_factor_ex.shape
 def _(A, pivot):
     require_matrix("A", A)
-    check(pivot, "`pivot=False` is not available on this device", "NotImplementedError")
+    check(
+        pivot,
+        "`pivot` must be True on this device, which always exchanges rows; got False",
+        "NotImplementedError",
+    )
     small = min(A.shape[-2], A.shape[-1])
     return (
         result(A.shape, A.dtype),

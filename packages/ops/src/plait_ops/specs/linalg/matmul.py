@@ -90,7 +90,7 @@ def _(self, mat2):
     )
     check(
         self.shape[0] == mat2.shape[0],
-        f"`self` of shape {self.shape} and `mat2` of shape {mat2.shape} must have one batch size",
+        f"`self` of shape {self.shape} and `mat2` of shape {mat2.shape} must have the same batch size",
     )
     check(
         self.shape[2] == mat2.shape[1],
@@ -204,7 +204,7 @@ def _(self, tensor):
     )
     check(
         self.shape[0] == tensor.shape[0],
-        f"`self` of shape {self.shape} and `tensor` of shape {tensor.shape} must have one length",
+        f"`self` of shape {self.shape} and `tensor` of shape {tensor.shape} must have the same length",
     )
     require("self", self.dtype, "arithmetic")
     require_same("self", self, "tensor", tensor)

@@ -192,7 +192,7 @@ cross = Composite(
 def _(self, other, dim):
     check(
         self.ndim == other.ndim,
-        f"`self` and `other` must have as many dimensions; got shapes {self.shape} and {other.shape}",
+        f"`self` and `other` must have the same number of dimensions; got shapes {self.shape} and {other.shape}",
     )
     at = wrap_dim("dim", dim, self.shape)
     check(
@@ -236,7 +236,7 @@ def _(x, y, dim):
     other = wrap_dim("dim", dim, y.shape)
     check(
         x.ndim > 0 and y.ndim > 0 and x.shape[at] == y.shape[other],
-        f"`x` and `y` must have as many elements along `dim` {dim}; got shapes {x.shape} and {y.shape}",
+        f"`x` and `y` must have the same number of elements along `dim` {dim}; got shapes {x.shape} and {y.shape}",
     )
     require_same("x", x, "y", y)
     left = conj(x) if is_complex(x.dtype) else x

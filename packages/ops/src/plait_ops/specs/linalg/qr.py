@@ -99,7 +99,11 @@ def _(grad_q, grad_r, q, r):
 def _(g0, g1, A, result0, result1, mode):
     m = A.shape[-2]
     n = A.shape[-1]
-    check(mode != "r", '`mode` "r" has no gradient: Q is needed', "NotImplementedError")
+    check(
+        mode != "r",
+        '`mode` "r" has no derivative, as it does not compute Q; use "reduced"',
+        "NotImplementedError",
+    )
     check(
         mode == "reduced" or m <= n,
         '`mode` "complete" has no gradient where there are more rows than columns; use "reduced"',

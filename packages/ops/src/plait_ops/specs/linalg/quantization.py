@@ -55,7 +55,7 @@ def _(input, weight, scale, bias, activations):
     )
     check(
         not activations or weight.shape[1] <= 131072,
-        f"with `activations` rows have at most 131072 elements; got `weight` of shape {weight.shape}",
+        f"`weight` must have at most 131072 columns where `activations` is True; got shape {weight.shape}",
     )
     check(
         input.dtype == float32 or input.dtype == float16 or input.dtype == bfloat16,

@@ -57,7 +57,11 @@ linalg_svdvals_ = Operator(
 @linalg_svd_.shape
 def _(A, full_matrices, driver):
     require_matrix("A", A)
-    check(driver is None, "`driver` must be None on this device", "ValueError")
+    check(
+        driver is None,
+        f'`driver` must be None on this device, which has one algorithm; got "{driver}"',
+        "ValueError",
+    )
     m = A.shape[-2]
     n = A.shape[-1]
     k = min(m, n)
@@ -82,7 +86,11 @@ def _(A, full_matrices):
 @linalg_svdvals_.shape
 def _(A, driver):
     require_matrix("A", A)
-    check(driver is None, "`driver` must be None on this device", "ValueError")
+    check(
+        driver is None,
+        f'`driver` must be None on this device, which has one algorithm; got "{driver}"',
+        "ValueError",
+    )
     return result(A.shape[:-2] + [min(A.shape[-2], A.shape[-1])], real_dtype(A.dtype))
 
 

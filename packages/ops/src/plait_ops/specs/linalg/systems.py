@@ -152,7 +152,7 @@ def _solve_batch(A, B, left):
     require_square("A", A)
     require_same("A", A, "B", B)
     vector = are_vectors(A, B)
-    check(left or not vector, "`left=False` is for a `B` of matrices", "ValueError")
+    check(left or not vector, "`left` must be True where `B` is a vector; got False", "ValueError")
     check(B.ndim >= 1, f"`B` must have at least 1 dimension; got shape {B.shape}")
     last = B.shape[-1] if vector or not left else B.shape[-2]
     check(

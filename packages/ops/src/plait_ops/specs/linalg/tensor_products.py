@@ -82,7 +82,7 @@ def _(self, other, dims_self, dims_other):
     require_same("self", self, "other", other)
     check(
         len(dims_self) == len(dims_other),
-        f"`dims_self` and `dims_other` must be as many; got {dims_self} and {dims_other}",
+        f"`dims_self` and `dims_other` must have the same length; got {dims_self} and {dims_other}",
         "ValueError",
     )
     first = [wrap_dim("dims", d, self.shape) for d in dims_self]

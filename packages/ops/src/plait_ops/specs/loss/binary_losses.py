@@ -91,7 +91,7 @@ binary_cross_entropy = Composite(
 def _(input, target, weight, reduction):
     check(
         input.shape == target.shape,
-        f"`input` and `target` must have one shape; got {input.shape} and {target.shape}",
+        f"`input` and `target` must have the same shape; got {input.shape} and {target.shape}",
     )
     loss = bce_elements(input, target)
     if weight is not None:
@@ -122,7 +122,7 @@ binary_cross_entropy_with_logits = Composite(
 def _(input, target, weight, pos_weight, reduction):
     check(
         input.shape == target.shape,
-        f"`input` and `target` must have one shape; got {input.shape} and {target.shape}",
+        f"`input` and `target` must have the same shape; got {input.shape} and {target.shape}",
     )
     spread = softplus(-input, 1.0, 40.0)
     if pos_weight is not None:

@@ -214,7 +214,7 @@ def _(input, kernel_size, stride, padding, dilation, ceil_mode):
     made = pooled(input, kernel_size, stride, padding, dilation, ceil_mode)
     check(
         kernel_size[0] * kernel_size[1] <= 255,
-        f"`kernel_size` must be that of at most 255 elements; got {kernel_size}",
+        f"the windows of `kernel_size` must have at most 255 elements; got {kernel_size}",
         "ValueError",
     )
     return result(made, input.dtype), result(made, uint8)
@@ -263,7 +263,7 @@ def _(grad, numbers, size, kernel_size):
     check(numbers.dtype == uint8, f"`numbers` must be uint8; got {numbers.dtype}", "DTypeError")
     check(
         kernel_size[0] * kernel_size[1] <= 255,
-        f"`kernel_size` must be that of at most 255 elements; got {kernel_size}",
+        f"the windows of `kernel_size` must have at most 255 elements; got {kernel_size}",
         "ValueError",
     )
     return result(size, grad.dtype)
@@ -402,7 +402,10 @@ def _(input, output_size):
     w = input.shape[-1]
     oh = output_size[0]
     ow = output_size[1]
-    check(h > 0 and w > 0, f"`input` of shape {input.shape} has images without elements")
+    check(
+        h > 0 and w > 0,
+        f"`input` must have images of at least 1 x 1 elements; got shape {input.shape}",
+    )
     if oh == 1 and ow == 1:
         return mean(input, [-2, -1], True)
     if oh == 0 or ow == 0:

@@ -60,7 +60,7 @@ def _(self, num_samples, replacement):
     require("self", self.dtype, "floating")
     check(1 <= self.ndim <= 2, f"`self` must have 1 or 2 dimensions; got shape {self.shape}")
     n = self.shape[-1]
-    check(n > 0, f"`self` must hold weights; got shape {self.shape}")
+    check(n > 0, f"`self` must have at least 1 weight in each row; got shape {self.shape}")
     check(num_samples > 0, f"`num_samples` must be positive; got {num_samples}", "ValueError")
     check(
         replacement or num_samples <= n,
@@ -137,7 +137,7 @@ def _(count, prob):
     require_same("count", count, "prob", prob)
     check(
         prob.shape == count.shape,
-        f"`count` and `prob` must have one shape; got {count.shape} and {prob.shape}",
+        f"`count` and `prob` must have the same shape; got {count.shape} and {prob.shape}",
     )
     return result(count.shape, count.dtype)
 

@@ -54,7 +54,10 @@ def _(y, dx, dim):
 @part
 def distances(y, x, dim):
     """The distances between neighbours in x along `dim` of y."""
-    check(y.ndim > 0 and x.ndim > 0, "`y` and `x` must have at least 1 dimension")
+    check(
+        y.ndim > 0 and x.ndim > 0,
+        f"`y` and `x` must have at least 1 dimension; got shapes {y.shape} and {x.shape}",
+    )
     at = wrap_dim("dim", dim, y.shape)
     n = y.shape[at]
     places = x
@@ -65,7 +68,7 @@ def distances(y, x, dim):
         where = wrap_dim("dim", dim, x.shape)
     check(
         places.shape[where] == n,
-        f"`x` of shape {x.shape} must have as many elements along `dim` {dim} as `y` of shape {y.shape}",
+        f"`x` of shape {x.shape} must have the same number of elements along `dim` {dim} as `y` of shape {y.shape}",
     )
     if n < 2:
         return narrow(places, where, 0, 0)

@@ -81,7 +81,10 @@ def _(self, q, dim, keepdim, interpolation, ignore_nan):
     at = wrap_dim(
         "dim", dim if dim is not None else 0, self.shape if dim is not None else flat.shape
     )
-    check(flat.shape[at] > 0, f"`self` of shape {self.shape} must have elements to rank")
+    check(
+        flat.shape[at] > 0,
+        f"`self` must have at least 1 element in each row to rank; got shape {self.shape}",
+    )
     if is_tensor(q):
         check(q.ndim <= 1, f"`q` must have at most 1 dimension; got shape {q.shape}")
         wanted = to_dtype(reshape(q, [-1]), self.dtype)

@@ -98,7 +98,7 @@ def _(self, k, dim, keepdim):
     n = self.shape[at] if self.ndim > 0 else 1
     check(
         n > 0,
-        f"`self` of shape {self.shape} has no elements along dimension {at}",
+        f"`self` must have at least 1 element along dimension {at}; got shape {self.shape}",
     )
     check(
         k >= 1 and k <= n,
@@ -117,7 +117,7 @@ def _(self, dim, keepdim):
     require("self", self.dtype, "all")
     check(
         self.ndim == 0 or self.shape[at] > 0,
-        f"`self` of shape {self.shape} has no elements along dimension {at}",
+        f"`self` must have at least 1 element along dimension {at}; got shape {self.shape}",
     )
     shape = reduced(self.shape, [at], keepdim)
     return result(shape, self.dtype), result(shape, int64)

@@ -98,7 +98,7 @@ def _(sorted_sequence, input, out_int32, right, side, sorter):
         )
         check(
             side == "right" or not right,
-            f'`side` "{side}" contradicts `right` {right}',
+            f'`side` must not be "{side}" where `right` is {right}; give one of them',
             "ValueError",
         )
         after = side == "right"

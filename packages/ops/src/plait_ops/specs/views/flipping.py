@@ -77,7 +77,7 @@ def _(self, shifts, dims):
         return reshape(roll_one(reshape(self, [-1]), shifts[0], 0), self.shape)
     check(
         len(shifts) == len(dims),
-        f"`shifts` {shifts} and `dims` {dims} must be of one length",
+        f"`shifts` {shifts} and `dims` {dims} must have the same length",
         "ValueError",
     )
     made = clone(self)

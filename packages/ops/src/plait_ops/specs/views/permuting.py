@@ -148,7 +148,7 @@ movedim = Composite(
 def _(self, source, destination):
     check(
         len(source) == len(destination),
-        f"`source` {source} and `destination` {destination} must be of one length",
+        f"`source` {source} and `destination` {destination} must have the same length",
         "ValueError",
     )
     dims = [-1] * max(self.ndim, 1)  # a 0-d tensor has the dims 0 and -1

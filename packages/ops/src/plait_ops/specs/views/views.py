@@ -111,7 +111,7 @@ as_strided = View(
 def _(self, size, stride, offset):
     check(
         len(size) == len(stride),
-        f"`size` {size} and `stride` {stride} must be of one length",
+        f"`size` {size} and `stride` {stride} must have the same length",
     )
     sizes("size", size)
     return look(self, size, stride, offset)

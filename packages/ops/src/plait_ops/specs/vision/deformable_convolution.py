@@ -85,7 +85,7 @@ def check_offset(offset, images, channels, places, kernel_size):
     )
     check(
         channels % (offset.shape[1] // two) == 0,
-        f"`offset` of shape {offset.shape} has {offset.shape[1] // two} groups, which {channels} channels must be a multiple of",
+        f"the {channels} channels of `input` must be a multiple of the {offset.shape[1] // two} groups of `offset`; got shape {offset.shape}",
     )
 
 

@@ -67,7 +67,7 @@ def check_ratio(sampling_ratio):
 def check_sensitive(channels, pooled_height, pooled_width):
     check(
         channels % (pooled_height * pooled_width) == 0,
-        f"`input` must have channels for each of {pooled_height} x {pooled_width} bins; got {channels}",
+        f"the channels of `input` must be a multiple of {pooled_height} x {pooled_width}, the bins; got {channels}",
     )
 
 
@@ -289,7 +289,7 @@ def _(input, rois, pooled_height, pooled_width):
     check_bins(pooled_height, pooled_width)
     check(
         input.shape[2] * input.shape[3] < 2147483648,
-        f"`input` of shape {input.shape} has images of 2**31 pixels or more",
+        f"`input` must have images of less than 2**31 pixels; got shape {input.shape}",
     )
     made = [rois.shape[0], input.shape[1], pooled_height, pooled_width]
     return result(made, input.dtype), result(made, int32)

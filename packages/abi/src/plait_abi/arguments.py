@@ -1,0 +1,308 @@
+"""Error texts of Python functions for arguments of the wrong kind.
+
+Operators check their arguments. A function made of operators may read an attribute or compare a
+number first, and would fail with a text of Python about its inside. The arguments are compared with
+the function's annotations only after a call has failed. Functions that only pass their arguments on
+to operators are not changed.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import opcode
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import CodeType, FunctionType, ModuleType, NoneType
+from typing import Any
+
+from plait_abi._binding import Function
+from plait_abi.imports import import_module
+
+__all__ = ["name_arguments", "name_constructor"]
+
+_READ = frozenset({"device", "dtype", "is_complex", "is_floating_point", "ndim", "numel", "shape"})
+# instructions that do something with values
+_COMPUTES = frozenset(
+    number
+    for name, number in opcode.opmap.items()
+    if name.startswith("BINARY_")
+    or name in ("COMPARE_OP", "CONTAINS_OP", "FOR_ITER", "GET_ITER", "UNARY_NEGATIVE",
+                "UNPACK_SEQUENCE")
+)  # fmt: skip
+_LOADS = frozenset(number for name, number in opcode.opmap.items() if name.startswith("LOAD_FAST"))
+_ATTRIBUTES = frozenset(
+    opcode.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in opcode.opmap
+)
+_RAISE = opcode.opmap["RAISE_VARARGS"]
+
+
+class _Tensor:
+    """What `Tensor` stands for in annotations, of whatever package it is."""
+
+
+_KNOWN = {
+    "Any": Any, "Callable": Callable, "Iterable": Iterable, "Sequence": Sequence, "Tensor": _Tensor,
+}  # fmt: skip
+
+
+def name_arguments(module: dict[str, Any]) -> None:
+    """Make the public functions of a module say which argument is of the wrong kind.
+
+    Args:
+        module: its globals; the functions in ``__all__`` that compute with their arguments, or read
+            attributes of tensors such as ``shape``, are replaced.
+
+    Example:
+        >>> from plait_abi.arguments import name_arguments
+        >>> def half(input: "Tensor") -> int:
+        ...     return input.numel() // 2
+        >>> module = {"__name__": "mine", "__all__": ["half"], "half": half}
+        >>> name_arguments(module)
+        >>> try:
+        ...     module["half"](3)
+        ... except TypeError as error:
+        ...     print(error)
+        half: `input` must be a Tensor, got int
+    """
+    made: dict[FunctionType, Any] = {}  # two names of a function stay one
+    for name in module["__all__"]:
+        given = module.get(name)  # None: found on demand
+        function = given.__wrapped__ if isinstance(given, Function) else given
+        if isinstance(function, FunctionType) and not hasattr(function, "__wrapped__"):
+            if function in made:
+                module[name] = made[function]
+            elif _may_fail_inside(function):
+                naming = _naming(function, function.__name__)
+                naming.__module__ = module["__name__"]  # where pickles find it
+                module[name] = made[function] = naming if function is given else Function(naming)
+
+
+def name_constructor(cls: type, constructor: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a constructor of a class that says which argument is of the wrong kind.
+
+    Example:
+        >>> from plait_abi.arguments import name_constructor
+        >>> class Ring:
+        ...     def __init__(self, size: int):
+        ...         self.last = size - 1
+        >>> Ring.__init__ = name_constructor(Ring, Ring.__init__)
+        >>> try:
+        ...     Ring("a")
+        ... except TypeError as error:
+        ...     print(error)
+        Ring: `size` must be an int, got str
+    """
+    if not isinstance(constructor, FunctionType) or "warnings" in constructor.__code__.co_names:
+        return constructor
+    return _naming(constructor, cls.__name__)
+
+
+def _may_fail_inside(function: FunctionType) -> bool:
+    """Return whether a function, or one of ours that it calls, computes with values."""
+    if set(function.__annotations__) <= {"return"}:
+        return False
+    codes = _codes(function)
+    names = {name for code in codes for name in code.co_names}
+    if _READ & names and any("Tensor" in str(note) for note in function.__annotations__.values()):
+        return True
+    if "warnings" in names:  # their places count the callers
+        return False
+    return any(map(_computes, codes))
+
+
+def _codes(function: FunctionType) -> set[CodeType]:
+    """Return the code of a function and of those of our packages that it calls by name."""
+    found: set[CodeType] = set()
+    left = [function]
+    while left:
+        one = left.pop()
+        if one.__code__ not in found:
+            found.add(one.__code__)
+            named = _named(one)
+            called = [each.__wrapped__ if isinstance(each, Function) else each for each in named]
+            left += [
+                each
+                for each in called
+                if isinstance(each, FunctionType) and each.__module__.startswith("plait_")
+            ]
+    return found
+
+
+def _named(function: FunctionType) -> list[Any]:
+    """Return the globals whose names a function has, and those of our modules among them."""
+    names = function.__code__.co_names
+    found = [function.__globals__.get(name) for name in names]
+    for module in [each for each in found if isinstance(each, ModuleType)]:
+        # not of whole packages, whose operators check their arguments
+        if module.__name__.startswith("plait_") and "." in module.__name__:
+            found += [vars(module).get(name) for name in names]
+    return found
+
+
+@functools.cache
+def _computes(code: CodeType) -> bool:
+    """Return whether code computes with values or reads attributes of its variables."""
+    instructions = code.co_code[::2]
+    if not _COMPUTES.isdisjoint(instructions):
+        return True
+    pairs = itertools.pairwise(instructions)
+    return any(one in _LOADS and two in _ATTRIBUTES for one, two in pairs)
+
+
+def _naming(function: FunctionType, shown: str) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except (AttributeError, TypeError, ValueError) as error:
+            if str(error).startswith(f"{shown}: ") or _is_raised(error):
+                raise
+            text = _complaint(function, shown, args, kwargs, not isinstance(error, AttributeError))
+            if not text:
+                raise
+        raise TypeError(text)
+
+    return call
+
+
+def _is_raised(error: Exception) -> bool:
+    """Return whether code in Python has raised an error, with a text of its own, by `raise`.
+
+    Errors of this module may be about arguments that a caller of the function had got.
+    """
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or trace.tb_frame.f_globals is globals():
+        return False
+    return trace.tb_frame.f_code.co_code[trace.tb_lasti] == _RAISE
+
+
+def _complaint(
+    function: FunctionType,
+    shown: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    arrays_pass: bool,
+) -> str:
+    inspect = import_module("inspect")  # takes longer than the rest of this module
+    signature = inspect.signature(function)
+    try:
+        bound = signature.bind(*args, **kwargs).arguments
+    except TypeError:
+        return ""  # Python's own text names the function and the argument
+    notes = _annotations(function)
+    for name, value in bound.items():
+        kind = signature.parameters[name].kind
+        wanted = notes.get(name, Any)
+        if kind is inspect.Parameter.VAR_KEYWORD:
+            continue
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            wanted = Sequence[wanted]  # type: ignore[valid-type]
+        wrong = _wrong(value, wanted, arrays_pass)
+        if wrong:
+            got = "None" if wrong[0] is None else type(wrong[0]).__name__
+            inside = "" if wrong[0] is value else " in it"
+            return f"{shown}: `{name}` must be {_text(wanted)}, got {got}{inside}"
+    return ""
+
+
+def _annotations(function: FunctionType) -> dict[str, Any]:
+    """Return the annotations, without those of names that are only there for type checkers."""
+    found = {}
+    for name, note in function.__annotations__.items():
+        one = types.SimpleNamespace(__annotations__={name: note})
+        space = {**function.__globals__, **_KNOWN}
+        try:
+            found.update(typing.get_type_hints(one, space))
+        except (NameError, TypeError, AttributeError):
+            continue
+    return found
+
+
+def _options(wanted: Any) -> tuple[Any, ...]:
+    if typing.get_origin(wanted) in (typing.Union, types.UnionType):
+        return typing.get_args(wanted)
+    return (wanted,)
+
+
+def _wrong(value: Any, wanted: Any, arrays_pass: bool) -> list[Any]:
+    """Return what does not fit an annotation, the value or one in it: one object, or none."""
+    options = _options(wanted)
+    found = [_wrong_for(value, each, arrays_pass) for each in options]
+    if any(not each for each in found):
+        return []
+    inside = [each for each in found if each[0] is not value]
+    return inside[0] if inside else [value]
+
+
+def _wrong_for(value: Any, wanted: Any, arrays_pass: bool) -> list[Any]:
+    origin = typing.get_origin(wanted)
+    if origin in _SEQUENCES or wanted in _SEQUENCES:
+        if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__iter__"):
+            return [value]
+        element = next(iter(typing.get_args(wanted)), Any)
+        if not isinstance(value, (list, tuple)):
+            return []
+        return next((w for each in value if (w := _wrong(each, element, arrays_pass))), [])
+    if wanted is _Tensor:
+        kind = type(value)
+        fits = hasattr(kind, "__plait_tensor__") or (arrays_pass and hasattr(kind, "__dlpack__"))
+        return [] if fits else [value]
+    if wanted in _METHODS:
+        fits = hasattr(value, _METHODS[wanted]) and not isinstance(value, type)
+    elif wanted is NoneType:
+        fits = value is None
+    elif wanted is str:
+        fits = isinstance(value, str)
+    elif origin is Callable or origin is typing.get_origin(Callable[..., Any]):
+        fits = callable(value)
+    elif isinstance(wanted, type) and wanted not in (Any, bool, object):
+        fits = _is_instance(value, wanted)
+    else:
+        fits = True
+    return [] if fits else [value]
+
+
+def _is_instance(value: Any, wanted: type) -> bool:
+    try:
+        return isinstance(value, wanted)
+    except TypeError:  # a protocol, or another type that only checkers know
+        return True
+
+
+_SEQUENCES = {Sequence, Iterable, list, tuple}
+# whoever has the method is taken for such a number
+_METHODS = {int: "__index__", float: "__float__", complex: "__abs__"}
+_SINGULAR = {
+    int: "an int", float: "a number", complex: "a number", bool: "a bool", str: "a string",
+    _Tensor: "a Tensor", NoneType: "None",
+}  # fmt: skip
+_PLURAL = {
+    int: "ints", float: "numbers", complex: "numbers", bool: "bools", str: "strings",
+    _Tensor: "Tensors", NoneType: "None",
+}  # fmt: skip
+
+
+def _text(wanted: Any, several: bool = False) -> str:
+    texts: list[str] = []
+    for each in _options(wanted):
+        text = _text_of(each, several)
+        if text not in texts:
+            texts.append(text)
+    return " or ".join([each for each in texts if each != "None"] + ["None"] * ("None" in texts))
+
+
+def _text_of(wanted: Any, several: bool) -> str:
+    if typing.get_origin(wanted) in _SEQUENCES or wanted in _SEQUENCES:
+        inner = next(iter(typing.get_args(wanted)), Any)
+        return "sequences" if several else f"a sequence of {_text(inner, True)}"
+    if wanted in _SINGULAR:
+        return (_PLURAL if several else _SINGULAR)[wanted]
+    if callable(wanted) and isinstance(wanted, type):
+        return f"{wanted.__name__}s" if several else f"a {wanted.__name__}"
+    if typing.get_origin(wanted) is typing.get_origin(Callable[..., Any]):
+        return "functions" if several else "a function"
+    return "objects" if several else "an object"

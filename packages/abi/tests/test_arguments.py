@@ -1,0 +1,66 @@
+"""Errors about arguments of the wrong kind, from a function's annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from plait_abi.arguments import name_arguments
+
+
+def half(size: int, factor: float | None = None) -> float:
+    return size // 2 + (factor or 0)
+
+
+def total(sizes: int | Sequence[int], names: Sequence[str] = ()) -> int:
+    return sum(sizes if isinstance(sizes, (list, tuple)) else [sizes - 0]) + len("".join(names))
+
+
+def refuses(size: int) -> None:
+    if size != 3:
+        raise TypeError("my own words")
+
+
+def passes_on(value: int) -> Any:
+    return pytest.approx(value)
+
+
+def unknown(value: Missing) -> Any:  # type: ignore[name-defined]  # noqa: F821
+    return value.size
+
+
+MODULE: dict[str, Any] = {
+    "__name__": "mine",
+    "__all__": ["half", "passes_on", "refuses", "total", "unknown"],
+    **{each.__name__: each for each in (half, passes_on, refuses, total, unknown)},
+}
+name_arguments(MODULE)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "text"),
+    [
+        ("half", ("a",), "half: `size` must be an int, got str"),
+        ("half", (None,), "half: `size` must be an int, got None"),
+        ("half", (4, "a"), "half: `factor` must be a number or None, got str"),
+        ("total", ("a",), "total: `sizes` must be an int or a sequence of ints, got str"),
+        ("total", ([""],), "total: `sizes` must be an int or a sequence of ints, got str in it"),
+        ("total", (1, [3]), "total: `names` must be a sequence of strings, got int in it"),
+        ("refuses", ("a",), "my own words"),
+    ],
+)  # fmt: skip
+def test_the_argument_is_named(name: str, args: tuple[Any, ...], text: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        MODULE[name](*args)
+    assert str(caught.value) == text
+
+
+def test_what_is_right_is_left_alone() -> None:
+    assert MODULE["half"](4, 0.5) == 2.5 and MODULE["total"]([1, 2], ["a"]) == 4
+    assert MODULE["passes_on"] is passes_on and MODULE["half"] is not half
+    with pytest.raises(TypeError, match="missing 1 required positional"):
+        MODULE["half"]()
+    with pytest.raises(AttributeError, match="'int' object has no attribute 'size'"):
+        MODULE["unknown"](3)
