@@ -7,7 +7,7 @@ namespace plait::core {
 
 // out[i] = f(in[0][i], in[1][i], ...) for i < n, everything contiguous. An operator has no other
 // loop: strided and broadcast operands pass through buffers of kBlock elements, which stay in the
-// first-level cache.
+// first-level cache, and so do rows of a few elements, several together.
 using Loop = void (*)(char *out, char *const *in, int64_t n, const void *context);
 constexpr int64_t kBlock = 256;
 
