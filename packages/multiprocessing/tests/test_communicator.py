@@ -263,7 +263,8 @@ def test_who_comes_wrongly_is_sent_away(rank: int, size: int, text: str, timeout
     if size != 4:
         assert text in found[0] and text in found[2]
         return
-    assert "waited 2 s for rank 1, which has not joined, rank 3" in found[0]
+    for each in found.values():  # whoever notices first, and the other one, which it tells
+        assert "waited 2 s for rank 1, which has not joined" in each
 
 
 def test_a_member_that_dies_at_the_meeting() -> None:
