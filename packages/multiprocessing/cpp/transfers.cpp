@@ -116,18 +116,28 @@ bool Transfers::refuse(Transfer &t, Message &m, uint64_t word) {
   return true;
 }
 
+// The oldest message that is posted for a receive; nullptr if there is none.
+Message *Transfers::oldest_for(const Transfer &t, uint64_t &word) const {
+  Message *oldest = nullptr;
+  word = UINT64_MAX;
+  for (Message &m : group_.outbox(t.peer).message) {
+    const uint64_t read = m.read();
+    if ((read & 7) == MESSAGE_POSTED && m.to == group_.rank() && m.tag == t.tag && read < word) {
+      oldest = &m;
+      word = read;
+    }
+  }
+  return oldest;
+}
+
 // Claims the oldest message that fits, or takes what there is of the claimed one; true when done.
 bool Transfers::receive(Transfer &t) {
   if (!t.message) {
-    Message *oldest = nullptr;
-    uint64_t word = UINT64_MAX;
-    for (Message &m : group_.outbox(t.peer).message) {
-      const uint64_t read = m.read();
-      if ((read & 7) == MESSAGE_POSTED && m.to == group_.rank() && m.tag == t.tag && read < word) {
-        oldest = &m;
-        word = read;
-      }
-    }
+    uint64_t word = 0;
+    // The first look may have passed a place before an older message was posted there. Whoever has
+    // seen a message sees all that were posted before it.
+    if (!oldest_for(t, word)) return false;
+    Message *oldest = oldest_for(t, word);
     if (!oldest) return false;
     if (oldest->elements != t.elements.elements() || oldest->dtype != key(t.dtype))
       return refuse(t, *oldest, word);

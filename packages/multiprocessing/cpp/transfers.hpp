@@ -45,6 +45,7 @@ class Transfers {
   uint32_t own_bell() const;
   bool listen(uint32_t seen, double &looked) const;
   bool send(Transfer &);
+  Message *oldest_for(const Transfer &, uint64_t &word) const;
   bool receive(Transfer &);
   bool refuse(Transfer &, Message &, uint64_t word);
   void finish(Transfer &, Outcome, std::string why);
