@@ -19,7 +19,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import secrets
+import tempfile
 from typing import Any
 
 import plait
@@ -123,7 +125,6 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--width", type=int, default=1024)
     parser.add_argument("--layers", type=int, default=16)
-    parser.add_argument("--out", default="/tmp/bench_sharding.json")
     given = parser.parse_args()
     layer = given.width**2 * 4 / MIB
     whole = layer * given.layers
@@ -131,10 +132,12 @@ def main() -> None:
     print("| MiB a rank | parameters | gradients | states | peak |\n|---|---|---|---|---|")
     for mode in MODES:
         where = f"shm:bench {secrets.token_hex(6)}"
-        arguments = (mode, given.ranks, given.width, given.layers, where, given.out)
-        plait.multiprocessing.spawn(work, arguments, nprocs=given.ranks)
-        with open(given.out) as file:
-            found = json.load(file)
+        with tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, "found.json")
+            arguments = (mode, given.ranks, given.width, given.layers, where, out)
+            plait.multiprocessing.spawn(work, arguments, nprocs=given.ranks)
+            with open(out) as file:
+                found = json.load(file)
         want = theory(mode, given.ranks, whole, layer)
         cells = [f"{found[name]:.1f} ({want[name]:.1f})" for name in found]
         print(f"| {mode} | {' | '.join(cells)} |", flush=True)

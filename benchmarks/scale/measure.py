@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hosts import hosts
+from hosts import dropped, hosts
 from model import ALGORITHMS, STRATEGIES, Cluster, Link, Work, play, program
 from models import MODELS
 
@@ -173,6 +173,7 @@ def measure(provider: str) -> dict[str, Any]:
 def check(provider: str) -> dict[str, Any]:
     """Run programs on real ranks, and simulate them."""
     rows = []
+    before_all = dropped()
     for count, each in LAYOUTS:
         cases = _cases(count, each)
         orders: list[dict[str, Any]] = [{"what": "messages"}, {"what": "inner"}]
@@ -196,4 +197,4 @@ def check(provider: str) -> dict[str, Any]:
                 flush=True,
             )
         rows.append({**row, "cases": cases})
-    return {"rate": RATE, "times": TIMES, "rows": rows}
+    return {"rate": RATE, "times": TIMES, "rows": rows, "dropped": dropped() - before_all}

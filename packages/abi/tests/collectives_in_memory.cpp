@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <deque>
 #include <map>
+#include <set>
 #include <thread>
 
 namespace {
@@ -36,7 +37,26 @@ struct Fabric {
   struct Way {
     std::deque<Transfer *> sends, receives;
   };
+  // letters of one member to another that do not arrive yet
+  void hold(uint32_t from, uint32_t to) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    held[{from, to}];
+  }
+  void let_go(uint32_t from, uint32_t to) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    for (auto &letter : held[{from, to}]) boxes[to].letters.emplace_back(from, std::move(letter));
+    held.erase({from, to});
+    boxes[to].changed.notify_all();
+  }
+  // waits until a letter of this kind was written
+  void await(uint32_t from, uint32_t to, uint32_t kind) {
+    std::unique_lock<std::mutex> lock(mutex);
+    wrote.wait(lock, [&] { return written.count({from, to, kind}) > 0; });
+  }
   std::mutex mutex;
+  std::condition_variable wrote;
+  std::set<std::array<uint32_t, 3>> written;  // sender, receiver, kind
+  std::map<std::array<uint32_t, 2>, std::deque<std::vector<char>>> held;
   std::deque<Box> boxes;
   std::map<std::array<uint32_t, 3>, Way> ways;  // sender, receiver, channel
 };
@@ -53,6 +73,10 @@ class InMemory : public Transport {
     std::memcpy(&kind, from, sizeof kind);
     const std::lock_guard<std::mutex> lock(f_.mutex);
     if (kind == LETTER_CALL || kind == LETTER_CALLS) own().calls++;
+    f_.written.insert({rank_, peer, kind});
+    f_.wrote.notify_all();
+    const auto held = f_.held.find({rank_, peer});
+    if (held != f_.held.end()) return void(held->second.emplace_back(from, from + bytes));
     f_.boxes[peer].letters.emplace_back(rank_, std::vector<char>(from, from + bytes));
     f_.boxes[peer].changed.notify_all();
   }
@@ -167,8 +191,9 @@ struct Numbers {
 
 class Caller {
  public:
-  Caller(Worlds &worlds, uint32_t rank, uint32_t size) : worlds_(worlds), rank_(rank), size_(size) {
-    need(worlds.table.open(&worlds, thread_, "g", rank, size, 60, &group_), "open");
+  Caller(Worlds &worlds, uint32_t rank, uint32_t size, const char *name = "g")
+      : worlds_(worlds), rank_(rank), size_(size) {
+    need(worlds.table.open(&worlds, thread_, name, rank, size, 60, &group_), "open");
   }
   ~Caller() { plait_release(group_); }
 
@@ -238,6 +263,36 @@ class Caller {
     worlds_.waited++;
   }
 
+  // A receive that is open keeps no member in its group.
+  void leave_while_receiving() {
+    Numbers x(4);
+    plait_work *work = nullptr;
+    need(start(PLAIT_RECEIVE, {}, {&x}, 0, 60, &work), "receive");
+    plait_release(std::exchange(group_, nullptr));
+    if (work->table->wait(nullptr, thread_, work) == PLAIT_OK) fail("a receive without a sender");
+    expect_error("this process left the group", "leave_while_receiving");
+    plait_release(work);
+  }
+  void expect_left() {
+    const std::string text = error(PLAIT_BARRIER, {}, {}, 5);
+    if (text.find("rank 1 (pid") == std::string::npos ||
+        text.find("left the group") == std::string::npos)
+      fail("left: " + text);
+  }
+  // a message that one end gives up while the other one agrees to it
+  void offer() {
+    Numbers x(100'000);
+    const std::string text = error(PLAIT_SEND, {&x}, {}, 0.2, 2);
+    if (text.find("waited 0.2 s for rank 2") == std::string::npos) fail("offer: " + text);
+  }
+  void accept() {
+    Numbers x(100'000);
+    const std::string text = error(PLAIT_RECEIVE, {}, {&x}, 5);
+    // or, where the sender gave up even before this: that it left
+    if (text.find("rank 0") == std::string::npos || text.find("waited 5 s") != std::string::npos)
+      fail("accept: " + text);
+  }
+
  private:
   using Some = std::vector<Numbers *>;
 
@@ -245,7 +300,7 @@ class Caller {
     if (s != PLAIT_OK) fail(what);
   }
   plait_status start(uint32_t kind, const Some &in, const Some &out, uint32_t root,
-                     double timeout = 60) {
+                     double timeout = 60, plait_work **work = nullptr) {
     std::vector<plait_tensor *> from, to;
     for (const Numbers *x : in) from.push_back(x->t.get());
     for (const Numbers *x : out) to.push_back(x->t.get());
@@ -258,18 +313,24 @@ class Caller {
     call.n_out = uint32_t(to.size());
     call.peer = root;
     call.timeout = timeout;
-    return worlds_.table.start(&worlds_, thread_, group_, &call, nullptr, nullptr);
+    return worlds_.table.start(&worlds_, thread_, group_, &call, nullptr, work);
   }
   void run(uint32_t kind, const Some &in, const Some &out, uint32_t root = 0) {
     const uint64_t before = worlds_.calls(rank_);
     need(start(kind, in, out, root), kind_name(kind));
     most_ = std::max(most_, worlds_.calls(rank_) - before);
   }
-  std::string error(uint32_t kind, const Some &in, const Some &out, double timeout) {
-    if (start(kind, in, out, 0, timeout) == PLAIT_OK) fail("no error");
+  std::string error(uint32_t kind, const Some &in, const Some &out, double timeout,
+                    uint32_t root = 0) {
+    if (start(kind, in, out, root, timeout) == PLAIT_OK) fail("no error");
     const std::string text = thread_->error->message;
     runtime->clear(thread_);
     return text;
+  }
+  void expect_error(const char *part, const std::string &what) {
+    const std::string text = thread_->error->message;
+    if (text.find(part) == std::string::npos) fail(what + ": " + text);
+    runtime->clear(thread_);
   }
 
   Worlds &worlds_;
@@ -279,6 +340,37 @@ class Caller {
   uint64_t most_ = 0;
 };
 
+// Member 1 leaves before member 2 has heard of member 0.
+void leave_early(Worlds &worlds) {
+  Fabric &f = worlds.fabric;
+  f.hold(0, 2);
+  std::thread last([&] { Caller(worlds, 2, 3, "early").expect_left(); });
+  std::thread early([&] { Caller(worlds, 1, 3, "early").leave_while_receiving(); });
+  const Caller first(worlds, 0, 3, "early");
+  f.await(1, 2, LETTER_LEFT);
+  f.let_go(0, 2);
+  early.join();
+  last.join();
+}
+
+// Member 0 gives a message up, and leaves, before it hears that member 2 wants it.
+void give_up_what_is_wanted(Worlds &worlds) {
+  Fabric &f = worlds.fabric;
+  std::thread receiver([&] {
+    Caller caller(worlds, 2, 3, "wanted");
+    f.hold(2, 0);
+    caller.accept();
+    f.let_go(2, 0);
+  });
+  std::thread third([&] { const Caller caller(worlds, 1, 3, "wanted"); });
+  {
+    Caller sender(worlds, 0, 3, "wanted");
+    sender.offer();
+  }
+  receiver.join();
+  third.join();
+}
+
 }  // namespace
 
 int main(int, char **argument) {
@@ -287,6 +379,8 @@ int main(int, char **argument) {
   runtime = reinterpret_cast<const plait_runtime *(*)()>(dlsym(library, "plait_runtime_v0"))();
   const auto size = uint32_t(std::atoi(argument[2]));
   Worlds worlds(size);
+  leave_early(worlds);
+  give_up_what_is_wanted(worlds);
   std::atomic<uint64_t> most{0};
   std::vector<std::thread> threads;
   for (uint32_t rank = 0; rank < size; rank++)

@@ -107,6 +107,39 @@ def test_nothing_is_left_when_the_launcher_ends(program: pathlib.Path, number: i
         until(lambda: not any(map(_runs, inner)))
 
 
+HOLDS_A_FOLDER = """
+import sys
+from plait_distributed._note_folder import note_folder
+with note_folder() as folder:
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_folder_of_a_killed_launcher_is_removed_by_the_next(tmp_path: pathlib.Path) -> None:
+    def start() -> tuple[subprocess.Popen[str], pathlib.Path]:
+        pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        environment = {**os.environ, "TMPDIR": str(tmp_path)}
+        process = subprocess.Popen(
+            [sys.executable, "-c", HOLDS_A_FOLDER], text=True, env=environment, **pipes
+        )
+        assert process.stdout is not None
+        return process, pathlib.Path(process.stdout.readline().strip())
+
+    (tmp_path / "plait-elastic-of-another").mkdir()  # without a lock it is nobody's that is gone
+    killed, first = start()
+    working, second = start()
+    killed.kill()
+    killed.communicate()
+    assert first.is_dir() and second.is_dir()
+    third, _ = start()
+    assert not first.exists() and second.is_dir()
+    for each in (working, third):
+        each.communicate()
+        assert each.returncode == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["plait-elastic-of-another"]
+
+
 RESTARTED = """
 import os, sys
 count = int(os.environ["TORCHELASTIC_RESTART_COUNT"])

@@ -8,6 +8,9 @@ import pytest
 
 import plait_core as pc
 import plait_distributed as dist
+from plait_distributed._calls import Call
+from plait_distributed._mailbox import Mailbox
+from plait_distributed._work import Part
 
 
 def test_messages(ranks: Any) -> None:
@@ -110,17 +113,61 @@ def test_a_rank_that_left_ends_its_own_messages_alone(outcomes: Any) -> None:
             dist.recv(x, 0)
             return dist.send(x + 1, 0)
         assert dist.recv(x) == 1
-        with pytest.raises(dist.RankLost, match="rank 1 .* left the group"):
+        with pytest.raises(dist.RankLost, match=r"rank 1 .* left the group"):
             dist.recv(pc.zeros(1), 1, tag=3)
-        with pytest.raises(dist.RankLost, match="rank 1 .* left the group"):
+        with pytest.raises(dist.RankLost, match=r"rank 1 .* left the group"):
             dist.send(x, 1)
         dist.send(x, 2)
         assert dist.recv(x) == 2  # of those that are left
-        with pytest.raises(dist.RankLost, match="rank 1 .* left the group"):
+        with pytest.raises(dist.RankLost, match=r"rank 1 .* left the group"):
             dist.barrier()
         return x.item()
 
     assert outcomes(3, work) == [2.0, None, None]
+
+
+class _Receives:
+    """A group in which the time of the first receives is over when they are looked at."""
+
+    timeout = 20.0
+
+    def __init__(self) -> None:
+        self.begun: list[int] = []
+
+    def rank(self) -> int:
+        return 0
+
+    def size(self) -> int:
+        return 3
+
+    def start(self, _: Any, kind: str, inputs: Any, outputs: Any, *, peer: int, **more: Any) -> Any:
+        assert kind == "recv" and more["asynchronous"] and not inputs
+        self.begun.append(peer)
+        return _Received(outputs[0], is_late=len(self.begun) <= 2)
+
+
+class _Received(Part):
+    def __init__(self, room: Any, is_late: bool) -> None:
+        self._room, self._is_late = room, is_late
+
+    def query(self) -> bool:
+        if self._is_late:
+            raise dist.CollectiveTimeout("waited for rank 1")
+        self._room.fill_(5.0)
+        return True
+
+    def wait(self) -> None:
+        self.query()
+
+
+def test_a_receive_that_an_earlier_call_began_does_not_time_out_in_a_later_one() -> None:
+    group = _Receives()
+    x = pc.zeros(1)
+    first = Mailbox(group).first_of_all(Call(1, "recv", "", ()), x, 0)
+    assert not first.query()  # they are begun anew
+    assert group.begun == [1, 2, 1, 2]
+    first.wait()
+    assert (first.peer, x.item()) == (1, 5.0)
 
 
 def test_all_others_are_lost(outcomes: Any) -> None:

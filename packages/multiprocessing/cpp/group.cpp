@@ -253,32 +253,32 @@ std::string Group::broken_text() const {
 }
 
 std::string Group::missing(uint32_t step, uint32_t &first) const {
+  const auto has_joined = [&](uint32_t r) { return slot(r).state.load() >= SLOT_JOINED; };
+  bool meeting = false;  // those who have come, wait for those who have not, as this one does
+  for (uint32_t r = 0; r < size(); r++) meeting |= !has_joined(r);
   std::string who;
   for (uint32_t r = 0; r < size(); r++) {
     if (int32_t(slot(r).step.load(std::memory_order_acquire) - step) >= 0) continue;
+    if (meeting && has_joined(r)) continue;
     if (who.empty()) first = r;
     who += (who.empty() ? "" : ", ") + name(r);
   }
   return who;
 }
 
-Outcome Group::check(uint32_t r, const std::function<bool()> &came, std::string &why) {
+Outcome Group::check(uint32_t r, const std::function<bool()> &came, std::string &why,
+                     const std::function<bool()> &ends_alone) {
   Cause cause;
   const bool lost = is_lost(r, cause);
   // what broke the group comes first: its members leave it then, or end
   const bool broken = control_->broken.load();
   if ((!lost && !broken) || came()) return Outcome::done;  // or the rank did its part before
-  if (!broken)
-    return give_up(Outcome::broken, {rank_, r, cause}, 0, why,
-                   name(r) + (cause == CAUSE_LEFT   ? " left the group"
-                              : cause == CAUSE_DIED ? " died"
-                                                    : " is stopped"));
-  why = broken_text();
-  return Outcome::broken;
-}
-
-bool Group::has_left(uint32_t r) const {
-  return slot(r).state.load(std::memory_order_acquire) == SLOT_LEFT && !control_->broken.load();
+  why = broken                ? broken_text()
+        : cause == CAUSE_LEFT ? name(r) + " left the group"
+        : cause == CAUSE_DIED ? name(r) + " died"
+                              : name(r) + " is stopped";
+  if (broken || (cause == CAUSE_LEFT && ends_alone())) return Outcome::broken;
+  return give_up(Outcome::broken, {rank_, r, cause}, 0, why, std::string(why));
 }
 
 // Looks at all who have not made this step: one that computes does not hide the loss of another.

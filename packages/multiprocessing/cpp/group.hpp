@@ -128,10 +128,12 @@ class Group {
   void abort(const char *why);
   // makes one step, and waits until each other rank has made it, or all but its last `slack` steps
   Outcome meet(const Patience &, std::string &why, uint32_t slack = 0);
-  // whether a wait for this rank must end though it has not come; looks at the other process
-  Outcome check(uint32_t r, const std::function<bool()> &came, std::string &why);
-  // whether this rank left the group, which is not broken yet
-  bool has_left(uint32_t r) const;
+  // Whether a wait for this rank must end though it has not come; looks at the other process. If it
+  // must, the group breaks, unless the rank left in order and `ends_alone` says that only this wait
+  // ends.
+  Outcome check(
+      uint32_t r, const std::function<bool()> &came, std::string &why,
+      const std::function<bool()> &ends_alone = [] { return false; });
   // breaks the group
   Outcome give_up(Outcome, const Reason &, double waited, std::string &why,
                   const std::string &text);

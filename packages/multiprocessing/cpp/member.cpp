@@ -137,8 +137,8 @@ void Member::close() {
   const bool no_messages = transfers.idle();
   const std::lock_guard<std::mutex> lock(mutex);
   closing = true;
-  // else the last of its threads does it
-  if (no_messages && queue.empty() && !busy) group->leave();
+  // else the last of its threads does it; one that moved messages may have ended meanwhile
+  if (threads == 0 || (no_messages && queue.empty() && !busy)) group->leave();
   changed.notify_all();
 }
 

@@ -8,6 +8,8 @@ namespace {
 
 uint32_t parts_of(uint64_t bytes, uint64_t part) { return uint32_t((bytes + part - 1) / part); }
 
+constexpr double longest_unwatched = 0.05;  // seconds between looks at the others
+
 struct Part {  // of a transfer, in elements
   uint64_t at, n;
 };
@@ -114,18 +116,28 @@ bool Transfers::refuse(Transfer &t, Message &m, uint64_t word) {
   return true;
 }
 
+// The oldest message that is posted for a receive; nullptr if there is none.
+Message *Transfers::oldest_for(const Transfer &t, uint64_t &word) const {
+  Message *oldest = nullptr;
+  word = UINT64_MAX;
+  for (Message &m : group_.outbox(t.peer).message) {
+    const uint64_t read = m.read();
+    if ((read & 7) == MESSAGE_POSTED && m.to == group_.rank() && m.tag == t.tag && read < word) {
+      oldest = &m;
+      word = read;
+    }
+  }
+  return oldest;
+}
+
 // Claims the oldest message that fits, or takes what there is of the claimed one; true when done.
 bool Transfers::receive(Transfer &t) {
   if (!t.message) {
-    Message *oldest = nullptr;
-    uint64_t word = UINT64_MAX;
-    for (Message &m : group_.outbox(t.peer).message) {
-      const uint64_t read = m.read();
-      if ((read & 7) == MESSAGE_POSTED && m.to == group_.rank() && m.tag == t.tag && read < word) {
-        oldest = &m;
-        word = read;
-      }
-    }
+    uint64_t word = 0;
+    // The first look may have passed a place before an older message was posted there. Whoever has
+    // seen a message sees all that were posted before it.
+    if (!oldest_for(t, word)) return false;
+    Message *oldest = oldest_for(t, word);
     if (!oldest) return false;
     if (oldest->elements != t.elements.elements() || oldest->dtype != key(t.dtype))
       return refuse(t, *oldest, word);
@@ -181,9 +193,8 @@ void Transfers::examine(Transfer &t, bool interrupted) {
     return t.done;
   };
   // of messages only those of a rank that left fail; a collective needs it, and breaks the group
-  if (group_.has_left(t.peer) && !is_done() && withdraw(t))
-    return finish(t, Outcome::broken, group_.name(t.peer) + " left the group");
-  const Outcome o = group_.check(t.peer, is_done, why);
+  const auto ends_alone = [&] { return withdraw(t); };
+  const Outcome o = group_.check(t.peer, is_done, why, ends_alone);
   if (t.done) return;
   if (o != Outcome::done) {
     finish(t, o, why);
@@ -205,16 +216,30 @@ void Transfers::examine(Transfer &t, bool interrupted) {
   }
 }
 
+// Waits until something happens to a message; whether it is time to look at the others and the
+// clock. It is, too, while messages come all the time.
+bool Transfers::listen(uint32_t seen, double &looked) const {
+  group_.listen(seen);
+  const double t = now();
+  if (own_bell() != seen && t - looked < longest_unwatched) return false;
+  looked = t;
+  return true;
+}
+
+uint32_t Transfers::own_bell() const {
+  return group_.outbox(group_.rank()).bell.load(std::memory_order_acquire);
+}
+
 void Transfers::drive(Transfer &t, const Patience &patience) {
+  double looked = now();
   for (;;) {
-    const uint32_t seen = group_.outbox(group_.rank()).bell.load(std::memory_order_acquire);
+    const uint32_t seen = own_bell();
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       advance_all();
       if (t.done) return;
     }
-    group_.listen(seen);
-    if (group_.outbox(group_.rank()).bell.load(std::memory_order_acquire) != seen) continue;
+    if (!listen(seen, looked)) continue;
     const bool interrupted = patience.ended();  // it may wait for the interpreter's lock
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!t.done) examine(t, interrupted);
@@ -224,16 +249,16 @@ void Transfers::drive(Transfer &t, const Patience &patience) {
 }
 
 void Transfers::drive_all(const Patience &patience) {
+  double looked = now();
   for (;;) {
-    const uint32_t seen = group_.outbox(group_.rank()).bell.load(std::memory_order_acquire);
+    const uint32_t seen = own_bell();
     {
       Held lock(mutex_);
       more_.wait(lock, [&] { return stopping_ || !open_.empty(); });
       if (open_.empty()) return;
       advance_all();
     }
-    group_.listen(seen);
-    if (group_.outbox(group_.rank()).bell.load(std::memory_order_acquire) != seen) continue;
+    if (!listen(seen, looked)) continue;
     const bool interrupted = patience.ended();
     const std::lock_guard<std::mutex> lock(mutex_);
     for (const auto &t : std::vector(open_.begin(), open_.end()))
@@ -246,6 +271,10 @@ void Transfers::stop() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stopping_ = true;
+    for (const auto &t : open_)
+      if (!t->done && !t->sends && !t->message)
+        finish(*t, Outcome::broken, "interrupted, as this process left the group");
+    open_.remove_if([](const auto &t) { return t->done; });
   }
   more_.notify_all();
 }

@@ -34,13 +34,18 @@ class Transfers {
   void drive(Transfer &, const Patience &);
   // drives all there are, and waits for more, until `stop`
   void drive_all(const Patience &);
-  void stop();  // ends drive_all once nothing is left to drive
+  // Ends receives that have not begun, as nobody asks for them any more, and drive_all once nothing
+  // is left to drive.
+  void stop();
   bool idle();
 
  private:
   using Held = std::unique_lock<std::mutex>;
   void advance_all();  // the mutex is held
+  uint32_t own_bell() const;
+  bool listen(uint32_t seen, double &looked) const;
   bool send(Transfer &);
+  Message *oldest_for(const Transfer &, uint64_t &word) const;
   bool receive(Transfer &);
   bool refuse(Transfer &, Message &, uint64_t word);
   void finish(Transfer &, Outcome, std::string why);

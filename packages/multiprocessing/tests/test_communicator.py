@@ -238,52 +238,72 @@ def test_who_does_not_come_to_the_meeting() -> None:
     assert where not in str(names_in_use())
 
 
-@pytest.mark.parametrize(
-    ("rank", "size", "text", "timeout"),
-    [
-        # nobody waits, as the group cannot become complete
-        (1, 3, "one `size` is required: rank 0 opens a group of 4, rank 1 one of 3", 300.0),
-        (2, 4, "the rank must be free; rank 2 (pid", 2.0),
-    ],
-)
-def test_who_comes_wrongly_is_sent_away(rank: int, size: int, text: str, timeout: float) -> None:
+# Seconds for members to come before the next thing happens. Nobody can see that they came: where a
+# machine is so busy that they did not, a test is repeated with more.
+PAUSES = (0.5, 3.0, 10.0)
+
+
+def coming_wrongly(rank: int, size: int, pause: float) -> tuple[str, dict[int, str]]:
+    """Let ranks 0 and 2 of 4 meet, then this thread come, too; return all errors."""
     where, found = fresh(), {}
 
     def come(who: int) -> None:
-        found[who] = error_of(lambda: mp.Communicator.open(where, who, 4, timeout=timeout))
+        found[who] = error_of(lambda: mp.Communicator.open(where, who, 4, timeout=4 * pause))
 
     threads = [threading.Thread(target=come, args=(who,)) for who in (0, 2)]
     for thread in threads:
         thread.start()
-    time.sleep(0.5)
-    mine = error_of(lambda: mp.Communicator.open(where, rank, size, timeout=timeout))
+    time.sleep(pause)
+    mine = error_of(lambda: mp.Communicator.open(where, rank, size, timeout=4 * pause))
     for thread in threads:
         thread.join()
+    return mine, found
+
+
+def test_who_has_another_size_is_sent_away() -> None:
+    text = "one `size` is required: rank 0 opens a group of 4, rank 1 one of 3"
+    for pause in PAUSES:
+        mine, found = coming_wrongly(1, 3, pause)
+        if all(text in each for each in (mine, *found.values())):
+            break
     assert mine.startswith("GroupError: open: ") and text in mine
-    if size != 4:
-        assert text in found[0] and text in found[2]
-        return
-    assert "waited 2 s for rank 1, which has not joined, rank 3" in found[0]
+    assert text in found[0] and text in found[2]  # the group cannot become complete
+
+
+def test_who_has_the_rank_of_another_is_sent_away() -> None:
+    for pause in PAUSES:
+        mine, found = coming_wrongly(2, 4, pause)
+        text = f"waited {4 * pause:g} s for rank 1, which has not joined"
+        if "must be free" in mine and all(text in each for each in found.values()):
+            break
+    assert mine.startswith("GroupError: open: the rank must be free; rank 2 (pid")
+    for each in found.values():  # whoever notices first, and the other one, which it tells
+        assert text in each
 
 
 def test_a_member_that_dies_at_the_meeting() -> None:
-    where = fresh()
     context = mp.get_context("fork")
+    for pause in PAUSES:
+        where = fresh()
 
-    def come() -> None:
-        mp.Communicator.open(where, 1, 3, timeout=60)
+        def come(where: str = where) -> None:
+            mp.Communicator.open(where, 1, 3, timeout=60)
 
-    process = context.Process(target=come)
-    process.start()
-    found: list[str] = []
-    first = threading.Thread(
-        target=lambda: found.append(error_of(lambda: mp.Communicator.open(where, 0, 3)))
-    )
-    first.start()
-    time.sleep(0.5)
-    process.kill()
-    process.join()
-    first.join(60)
+        process = context.Process(target=come)
+        process.start()
+        found: list[str] = []
+
+        def open_first(where: str = where, found: list[str] = found) -> None:
+            found.append(error_of(lambda: mp.Communicator.open(where, 0, 3, timeout=20)))
+
+        first = threading.Thread(target=open_first)
+        first.start()
+        time.sleep(pause)
+        process.kill()
+        process.join()
+        first.join()
+        if "died" in found[0]:
+            break
     assert found == [f"GroupError: open: rank 1 (pid {process.pid}) died"]
 
 

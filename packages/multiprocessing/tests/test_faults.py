@@ -39,7 +39,8 @@ def run(code: str, **options: object) -> str:
 
 def shared_names() -> set[str]:
     """The names in /dev/shm, without those of other programs, which come and go."""
-    others = ("sem.", "sm_segment.", "mpich_shm_", ".org.chromium.")  # locks, MPI's, a browser's
+    # locks, MPI's, UCX's, a browser's
+    others = ("sem.", "sm_segment.", "mpich_shm_", "ucx_shm_", ".org.chromium.")
     return {name for name in os.listdir("/dev/shm") if not name.startswith(others)}
 
 

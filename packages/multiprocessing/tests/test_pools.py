@@ -353,6 +353,20 @@ def test_a_pool_that_is_dropped_ends_its_workers() -> None:
         assert process.exitcode is not None
 
 
+def test_a_pool_that_ends_in_the_thread_that_sends_its_tasks():
+    """As it does where that thread has the last reference to the pool."""
+    pool = mp.get_context("fork").Pool(2)
+
+    def inputs():
+        yield 1
+        pool.terminate()
+
+    pool.imap(pool_tasks.add_one, inputs())
+    thread = pool._task_handler
+    thread.join(LONG)
+    assert not thread.is_alive()
+
+
 KILLERS = """
     import os, signal, sys
     import plait_multiprocessing as mp

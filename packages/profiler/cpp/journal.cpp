@@ -39,8 +39,8 @@ void set_journal_folder(const char *path) {
 void begin_journal() {
   close_files();  // of a parent that has a journal itself
   if (!folder[0]) return;
-  rows_file = open_file("rows");
   texts_file = open_file("texts");
+  rows_file = open_file("rows");  // whoever finds it finds the other one, too
   if (rows_file < 0 || texts_file < 0) close_files();
 }
 

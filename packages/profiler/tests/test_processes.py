@@ -12,7 +12,7 @@ import tempfile
 import pytest
 
 import plait_core as pc
-from plait_profiler import Recording, profile, record_function
+from plait_profiler import Recording, _processes, profile, record_function
 
 _CHILD = "import plait_core as pc; x = pc.ones(2); x * x"
 
@@ -97,6 +97,21 @@ def test_a_child_outlives_the_profile() -> None:
     assert os.waitpid(child, 0)[1] == 0
     os.close(read)
     os.close(write)
+
+
+def test_journals_are_read_while_children_begin() -> None:
+    children = []
+    with profile():
+        for _ in range(60):
+            children.append(os.fork())
+            if not children[-1]:
+                os._exit(0)
+            name = f"{children[-1]}.rows"
+            while not any(path.name == name for path in _processes._folder.glob("*.rows")):
+                _processes.journals()
+            _processes.journals()
+    for child in children:
+        assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_profile_that_is_not_stopped_leaves_no_files() -> None:

@@ -9,7 +9,6 @@ import selectors
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from typing import Any
 
 from plait_distributed._end_mark import EndMark
 from plait_distributed._hosts import Outcome
+from plait_distributed._note_folder import note_folder
 from plait_distributed._peers import Watch, process_state
 
 __all__ = ["Job"]
@@ -145,8 +145,7 @@ class Job:
         """Run all; return how they ended."""
         with contextlib.ExitStack() as stack:
             if self._restarts is not None:  # ranks note there what those in their places must know
-                folder = tempfile.TemporaryDirectory(prefix="plait-elastic-")
-                notes = {"PLAIT_ELASTIC_FOLDER": stack.enter_context(folder)}
+                notes = {"PLAIT_ELASTIC_FOLDER": stack.enter_context(note_folder())}
                 self._environments = [{**each, **notes} for each in self._environments]
             return self._outcome()
 

@@ -44,15 +44,15 @@ class Mailbox:
             raise ValueError(f"{call}: there is no other rank")
         empty_like = import_module(require("core").__name__).empty_like
         with self.lock:
-            begun = self.begun.setdefault(tag, {})
             for peer in others:
-                if peer in begun:
-                    continue
-                room = empty_like(tensor)
-                part = group.start(call, "recv", (), [room], peer=peer, tag=tag, asynchronous=True)
-                assert part is not None
-                begun[peer] = (part, room)
+                if peer not in self.begun.setdefault(tag, {}):
+                    self.begin(call, empty_like(tensor), peer, tag)
         return FirstOfAll(self, call, tensor, tag, others, group.timeout)
+
+    def begin(self, call: Call, room: Any, peer: int, tag: int) -> None:
+        """Begin a receive from one rank, which whoever calls next may get; the lock is held."""
+        part = self._group.start(call, "recv", (), [room], peer=peer, tag=tag, asynchronous=True)
+        self.begun[tag][peer] = (part, room)
 
 
 class FirstOfAll(Part):
@@ -78,6 +78,9 @@ class FirstOfAll(Part):
                     done = part.query()
                 except RankLost as error:
                     lost.append(error)
+                    continue
+                except CollectiveTimeout:  # begun for an earlier call, whose time is over
+                    self._mailbox.begin(self._call, room, peer, self._tag)
                     continue
                 if done:
                     del begun[peer]

@@ -269,7 +269,8 @@ def _meet_by_store(store: Store, rank: int, size: int) -> Meeting:
 def destroy_process_group(group: Any = None) -> None:
     """Leave a group; without an argument, leave all.
 
-    Other members that wait for this one get `RankLost`.
+    Other members that wait for this one get `RankLost`. Collectives and sends that were begun are
+    finished; receives that are still open end with an error.
 
     Example:
         >>> import plait_distributed as dist

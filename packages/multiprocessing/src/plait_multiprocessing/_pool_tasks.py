@@ -88,7 +88,9 @@ class Tasks:
     def put(self, task: Any) -> None:
         """Send ``(job, index, function, arguments, keywords)``, or None to end a worker."""
         if task is None:
-            self._send(_HEAD.pack(-1, -1, 0), ())
+            # a closed queue has no workers: the thread that sends tasks may have ended the pool
+            if self._writer is not None:
+                self._send(_HEAD.pack(-1, -1, 0), ())
             return
         job, index, *call = task
         message = dumps(call)

@@ -87,10 +87,11 @@ def forget_journals() -> None:
 
 
 def _read(path: pathlib.Path) -> Journal:
+    rows = path.read_bytes()  # first, as the texts of a row are written before it
     texts: dict[str, dict[int, str]] = {}
     lines = path.with_suffix(".texts").read_text(encoding="utf-8", errors="replace")
     for line in lines.splitlines(keepends=True):
         head, _, text = line.partition(" ")
         if text.endswith("\n") and head[1:].isdecimal():  # else a line that is just being written
             texts.setdefault(head[0], {})[int(head[1:])] = text[:-1]
-    return Journal(path.read_bytes(), texts)
+    return Journal(rows, texts)

@@ -7,7 +7,7 @@ import importlib.util
 
 from plait import _aliases
 from plait_abi.imports import import_module
-from plait_torch import _named_only
+from plait_torch import _backends, _named_only
 
 __all__ = ["FUNCTIONS", "LOOKED_THROUGH", "PLACES", "sources"]
 
@@ -255,18 +255,7 @@ PLACES["torch.distributions.utils"] = (_HERE + "_distribution_utils", "plait.dis
 PLACES["torch.autograd.function"] = ("plait.autograd.function", *PLACES["torch.autograd"])
 PLACES["torch.optim.optimizer"] = (_HERE + "_optimizer", "plait.optim")
 
-for _name in (
-    "cpu",
-    "cuda",
-    "cudnn",
-    "mkl",
-    "mkldnn",
-    "mps",
-    "nnpack",
-    "openmp",
-    "opt_einsum",
-    "quantized",
-):
+for _name in _backends.__all__:
     PLACES[f"torch.backends.{_name}"] = (f"{_HERE}_backends:{_name}",)
 
 PLACES["torch.distributed.distributed_c10d"] = (_HERE + "_distributed",)

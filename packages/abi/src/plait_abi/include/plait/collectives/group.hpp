@@ -60,12 +60,18 @@ class Group : public Members {
   // whether others may wait for what it began
   bool owes() const { return run_ || !queue_.empty() || messages_.owe(); }
   bool broken() const { return broken_.has_value(); }
-  // whether the communicator is gone, and all that it began is done
-  bool ended() const { return closing_ && !busy(); }
+  // Whether the communicator is gone, and all that others may wait for is done. Receives do not
+  // keep a member: nobody asks for them any more.
+  bool ended() const { return closing_ && !owes(); }
 
   void join(uint32_t rank, const Member &m, uint32_t channel) {
-    members_[rank] = m;
-    members_[rank].joined = true;
+    Member &member = members_[rank];
+    const bool left = member.left;  // it may have, before this process heard of all members
+    const uint64_t began = member.began;
+    member = m;
+    member.joined = true;
+    member.left = left;
+    member.began = began;
     routes_[rank] = {m.peer, channel};
   }
   // all have joined
@@ -111,12 +117,12 @@ class Group : public Members {
     give_up({rank_, rank_, CAUSE_ABORTED}, Outcome::broken, "");
   }
   void close() { closing_ = true; }
-  void say_goodbye() {
+  void say_goodbye(const std::string &why) {
     if (owes() && !broken_)  // the others wait for what does not come any more
-      give_up({rank_, rank_, CAUSE_LEFT}, Outcome::broken, "the process ends");
+      give_up({rank_, rank_, CAUSE_LEFT}, Outcome::broken, why);
     else
       write_to_all(LETTER_LEFT, &began_, sizeof began_);
-    messages_.fail_all(Outcome::broken, "the process ends");
+    messages_.fail_all(Outcome::broken, why);
   }
   void out_of_memory() {
     if (!broken_) give_up({rank_, rank_, CAUSE_INTERRUPTED}, Outcome::broken, "out of memory");
@@ -147,7 +153,9 @@ class Group : public Members {
     Reply reply;
     if (!letter.take(reply)) return;
     if (head.kind == LETTER_REFUSE) return messages_.refused(from, reply);
-    if (head.kind == LETTER_TAKE_BACK) return messages_.taken_back(from, reply);
+    // one end gave a message up while the other one agreed to it: its channel is of no use
+    if (head.kind == LETTER_TAKE_BACK && !messages_.taken_back(from, reply))
+      give_up({from, rank_, CAUSE_TIMED_OUT}, Outcome::broken, "");
     if (head.kind == LETTER_ACCEPT && !messages_.accepted(from, reply))
       give_up({rank_, from, CAUSE_TIMED_OUT}, Outcome::broken, "");
   }

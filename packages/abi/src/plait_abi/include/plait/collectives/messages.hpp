@@ -86,8 +86,12 @@ class Messages {
                      reply.elements, reply.dtype));
   }
 
-  void taken_back(uint32_t rank, const Reply &reply) {
+  // false: this member accepted it meanwhile, and waits for its bytes
+  bool taken_back(uint32_t rank, const Reply &reply) {
     offers_[rank].remove_if([&](const Arrived &a) { return a.offer.id == reply.id; });
+    return std::none_of(open_.begin(), open_.end(), [&](const Open &m) {
+      return !m.sends && m.schedule && m.rank == rank && m.id == reply.id;
+    });
   }
 
   // Whether others may wait for a message of this member: for one that it sends, or whose bytes
@@ -167,7 +171,7 @@ class Messages {
     std::shared_ptr<Operation> op;
     uint32_t rank = 0;
     bool sends = false;
-    uint64_t id = 0, bytes = 0, seen = 0;
+    uint64_t id = 0, bytes = 0, seen = 0;  // id: the sender's number of it
     std::shared_ptr<Schedule> schedule;  // while its bytes move
   };
   struct Arrived {
@@ -221,6 +225,7 @@ class Messages {
       m.op->finish(Outcome::done, "");
       return;
     }
+    m.id = a.offer.id;
     open_.push_back(std::move(m));
     begin(open_.back());  // receives before the other member sends
     members_.write_to(open_.back().rank, LETTER_ACCEPT, nullptr, &reply, {});

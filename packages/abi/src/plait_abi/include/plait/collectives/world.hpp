@@ -172,7 +172,7 @@ class World : private Listener {
       }
       if (!moved) transport_->wait(beat_seconds / 2, busy);
     }
-    for (auto &[number, group] : groups_) group->say_goodbye();
+    for (auto &[number, group] : groups_) group->say_goodbye("interrupted, as the process ends");
     Letter bye(LETTER_BYE);  // with the groups that are not made; of others it was a member
     for (const Pending &p : pending_) bye.add(p.name);
     write_to_living(bye);
@@ -213,7 +213,7 @@ class World : private Listener {
   using Groups = std::map<uint64_t, std::shared_ptr<Group>>;
   Groups::iterator leave(Groups::iterator it) {
     Group &group = *it->second;
-    group.say_goodbye();
+    group.say_goodbye("interrupted, as this process left the group");
     // bytes may be on their way in the channels of a broken group
     if (!group.broken()) free_channels_.push_back(group.channel());
     return groups_.erase(it);
