@@ -164,3 +164,42 @@ def test_containers_with_a_batch_are_samples_of_vmap(torch: Any) -> None:
 
     x = torch.arange(6.0).reshape(3, 2)
     assert torch.vmap(lambda b: b.values.sum())(Batch(x)).tolist() == [1, 5, 9]
+
+
+def test_callbacks_at_the_end_of_a_pass(torch: Any) -> None:
+    queue = torch.autograd.Variable._execution_engine.queue_callback
+    assert torch.autograd.variable.Variable._execution_engine.queue_callback == queue
+    with pytest.raises(RuntimeError, match="only be installed during backward pass"):
+        queue(print)
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    seen: list[Any] = []
+
+    def hook(gradient: Any) -> None:
+        assert torch._C._current_autograd_node() == y.grad_fn
+        assert torch._C._will_engine_execute_node(y.grad_fn)
+        number = torch._C._current_graph_task_id()
+        queue(lambda: seen.append((x.grad.tolist(), torch._C._current_graph_task_id() == number)))
+
+    y.register_hook(hook)
+    y.sum().backward()
+    assert seen == [([2, 2], True)]
+    assert torch._C._current_graph_task_id() == -1 and torch._C._current_autograd_node() is None
+    with pytest.raises(RuntimeError, match="during the backward pass"):
+        torch._C._will_engine_execute_node(y.grad_fn)
+
+
+def test_the_engine_runs_passes(torch: Any) -> None:
+    run = torch.autograd.Variable._execution_engine.run_backward
+    x = torch.ones(2, requires_grad=True)
+    y, one = (x * 2).sum(), torch.ones(())
+    assert run((y,), (one,), True, False, (x,))[0].tolist() == [2, 2] and x.grad is None
+    run((y,), (one,), False, False, (), allow_unreachable=True, accumulate_grad=True)
+    assert x.grad.tolist() == [2, 2]
+    assert torch.autograd.Variable._execution_engine.is_checkpoint_valid()
+
+
+def test_variables_are_tensors(torch: Any) -> None:
+    assert torch.autograd.Variable().shape == (0,)
+    with pytest.raises(TypeError, match="Variable data has to be a tensor, but got list"):
+        torch.autograd.Variable([1.0])
