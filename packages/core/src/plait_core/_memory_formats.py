@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from plait_abi import _binding
+
 __all__ = [
     "channels_last",
     "channels_last_3d",
@@ -35,10 +37,15 @@ class memory_format(str):  # noqa: N801
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return f"plait.{self}"
+        return f"{_binding.shown_module()}.{str.__str__(self)}"
+
+    __str__ = __repr__
+
+    def __format__(self, form: str) -> str:
+        return format(str.__str__(self), form)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        return str(self)
+        return str.__str__(self)
 
 
 class layout(str):  # noqa: N801
@@ -54,10 +61,15 @@ class layout(str):  # noqa: N801
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return f"plait.{self}"
+        return f"{_binding.shown_module()}.{str.__str__(self)}"
+
+    __str__ = __repr__
+
+    def __format__(self, form: str) -> str:
+        return format(str.__str__(self), form)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        return str(self)
+        return str.__str__(self)
 
 
 contiguous_format = memory_format("contiguous_format")

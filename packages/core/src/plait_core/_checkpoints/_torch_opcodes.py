@@ -12,7 +12,7 @@ import numpy as np
 from plait_abi import _binding
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._checkpoints._tree import DEEPEST, is_parameter, refusal
-from plait_core._core import Size, Tensor
+from plait_core._core import Size, Tensor, is_tensor
 from plait_core._memory_formats import layout, memory_format
 from plait_core._sparse import SparseTensor
 from plait_core._sparse_compressed import CompressedTensor
@@ -56,7 +56,7 @@ class Emitter:
         emit = self.parts.append
         if value is None or value is True or value is False:
             emit({None: b"N", True: b"\x88", False: b"\x89"}[value])
-        elif isinstance(value, Tensor):
+        elif is_tensor(value):
             self._emit_tensor(value, path, depth)
         elif type(value) in _WRITERS:
             _WRITERS[type(value)](self, value, path, depth + 1)

@@ -18,7 +18,7 @@ import numpy as np
 from plait_abi import _binding
 from plait_abi.components import choose, require
 from plait_core._checkpoints._errors import CheckpointError
-from plait_core._core import Size, Tensor
+from plait_core._core import Size, Tensor, is_tensor
 from plait_core._memory_formats import layout, memory_format
 from plait_core._sparse import SparseTensor
 from plait_core._sparse_compressed import CompressedTensor, sparse_compressed_tensor
@@ -92,7 +92,7 @@ class Encoder:
         """Return the index of a tensor or array in the table, the same for the same object."""
         key = id(value)
         if key not in self._numbers:
-            if isinstance(value, Tensor):
+            if is_tensor(value):
                 try:
                     is_parameter(value)
                 except TypeError as error:
@@ -110,7 +110,7 @@ class Encoder:
             )
         if value is None or value is True or value is False or type(value) is str:
             return value
-        if isinstance(value, Tensor):
+        if is_tensor(value):
             return {"tensor": self.number(path, value)}
         encoder = _ENCODERS.get(type(value))
         if encoder is None and isinstance(value, np.generic):
