@@ -36,16 +36,21 @@ class memory_format(str):  # noqa: N801
 
     __slots__ = ()
 
+    @property
+    def name(self) -> str:
+        """The name as a string."""
+        return str.__str__(self)
+
     def __repr__(self) -> str:
-        return f"{_binding.shown_module()}.{str.__str__(self)}"
+        return f"{_binding.shown_module()}.{self.name}"
 
     __str__ = __repr__
 
     def __format__(self, form: str) -> str:
-        return format(str.__str__(self), form)
+        return format(self.name, form)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        return str.__str__(self)
+        return self.name
 
 
 class layout(str):  # noqa: N801
@@ -60,16 +65,21 @@ class layout(str):  # noqa: N801
 
     __slots__ = ()
 
+    @property
+    def name(self) -> str:
+        """The name as a string."""
+        return str.__str__(self)
+
     def __repr__(self) -> str:
-        return f"{_binding.shown_module()}.{str.__str__(self)}"
+        return f"{_binding.shown_module()}.{self.name}"
 
     __str__ = __repr__
 
     def __format__(self, form: str) -> str:
-        return format(str.__str__(self), form)
+        return format(self.name, form)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        return str.__str__(self)
+        return self.name
 
 
 contiguous_format = memory_format("contiguous_format")

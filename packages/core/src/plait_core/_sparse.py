@@ -118,8 +118,9 @@ class SparseTensor(_core._Sparse):
     ``Embedding(sparse=True)`` are. The first `sparse_dim` dimensions have indices; the `dense_dim`
     others are those of the values: a stored element is then a tensor itself, such as a row. It is
     an instance of `Tensor` to `isinstance`, not to `is_tensor`: it has the operations of graph
-    neural networks and of optimizers. Each runs as operators on its `values`, so gradients flow through the values and through dense factors. An
-    index that occurs several times stands for the sum of its values; `coalesce` adds them up.
+    neural networks and of optimizers. Each runs as operators on its `values`, so gradients flow
+    through the values and through dense factors. An index that occurs several times stands for the
+    sum of its values; `coalesce` adds them up.
 
     Example:
         >>> import plait_core as pc

@@ -54,8 +54,8 @@ class CompressedTensor:
     ``values()[a:b]`` in the columns ``col_indices()[a:b]``, with a and b the numbers i and i + 1 of
     `crow_indices`; `sparse_csc` has columns for rows. In `sparse_bsr` and `sparse_bsc` rows and
     columns are those of blocks, and each value is a block. It is an instance of `Tensor` to
-    `isinstance`, not to `is_tensor`: it has the operations of a matrix, which run on its values or on its coordinates, and gradients flow
-    through the values and through dense factors.
+    `isinstance`, not to `is_tensor`: it has the operations of a matrix, which run on its values or
+    on its coordinates, and gradients flow through the values and through dense factors.
 
     Example:
         >>> import plait_core as pc

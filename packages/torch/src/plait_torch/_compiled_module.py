@@ -68,7 +68,7 @@ class OptimizedModule(plait.nn.Module):
         return sorted({*super().__dir__(), *dir(self._orig_mod)})
 
     def __len__(self) -> int:
-        return len(self._orig_mod)  # type: ignore[arg-type]
+        return len(self._orig_mod)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return OptimizedModule, (self._orig_mod, self.dynamo_ctx)

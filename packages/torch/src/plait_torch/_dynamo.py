@@ -7,7 +7,6 @@ from contextlib import contextmanager, nullcontext
 from types import ModuleType
 from typing import Any
 
-import plait
 from plait_torch._compiled_module import OptimizedModule
 from plait_torch._compiler import (
     allow_in_graph,

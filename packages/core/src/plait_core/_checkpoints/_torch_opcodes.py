@@ -195,7 +195,7 @@ def _called(make: Callable[[Any], Call | Name]) -> Callable[..., None]:
 
 
 def _layout_call(value: layout) -> Call:
-    return Call("torch.serialization", "_get_layout", f"torch.{value!s}")
+    return Call("torch.serialization", "_get_layout", f"torch.{value.name}")
 
 
 def _sparse_call(value: SparseTensor) -> Call:
@@ -216,7 +216,7 @@ CALLS: dict[type, Callable[[Any], Call | Name]] = {
     _binding.dtype: lambda v: Name(("torch", v.name)),
     _binding.device: lambda v: Call("torch", "device", *str(v).split(":")[:1]),
     layout: _layout_call,
-    memory_format: lambda v: Name(("torch", str(v))),
+    memory_format: lambda v: Name(("torch", v.name)),
 }
 _WRITERS: dict[type, Callable[..., None]] = {
     int: _write_int,

@@ -183,7 +183,7 @@ def _encode_sparse(encoder: Encoder, value: SparseTensor, path: str, depth: int)
 
 
 def _encode_compressed(encoder: Encoder, value: CompressedTensor, path: str, depth: int) -> Any:
-    parts = [value._bounds, value._places, value._stored, list(value.shape), str(value.layout)]
+    parts = [value._bounds, value._places, value._stored, list(value.shape), value.layout.name]
     return {"compressed": encoder.items(parts, path, depth)}
 
 
@@ -220,8 +220,8 @@ _ENCODERS: dict[type, Callable[..., Any]] = {
     CompressedTensor: _encode_compressed,
     _binding.dtype: _tagged("dtype", lambda value: value.name),
     _binding.device: _tagged("device", str),
-    layout: _tagged("layout", str),
-    memory_format: _tagged("memory_format", str),
+    layout: _tagged("layout", lambda value: value.name),
+    memory_format: _tagged("memory_format", lambda value: value.name),
 }
 
 
