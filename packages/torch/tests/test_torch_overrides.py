@@ -300,7 +300,7 @@ def test_an_operator_that_refuses_a_dtype_is_not_tried_otherwise(torch: Any) -> 
         pass
 
     x = torch.tensor([1, 2]).as_subclass(Own)
-    with pytest.raises(RuntimeError, match="cannot be cast"):
+    with pytest.raises(RuntimeError, match="can't be cast"):
         x -= 2.5
     assert x.tolist() == [1, 2]
 
