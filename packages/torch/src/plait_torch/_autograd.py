@@ -20,7 +20,7 @@ __all__ = [
 
 class _VariableType(type):
     def __instancecheck__(cls, value: Any) -> bool:
-        return bool(plait.is_tensor(value))
+        return isinstance(value, plait.Tensor)
 
     def __call__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Any:
         if data is None:
