@@ -134,7 +134,7 @@ TEXTS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: pc.ones(2, dtype=pc.int64).add_(0.5),
         pc.DTypeError,
-        "add_: the result is float32, which cannot be cast to `self` of int64",
+        "add_: the result is float32, which can't be cast to `self` of int64",
     ),
     (
         lambda: ~x(),

@@ -109,7 +109,7 @@ plait_status accept(const plait_call *c, plait_tensor *target, DLDataType dtype,
                 "the result has shape %s, which does not fit `%s` of shape %s",
                 text(shape, ndim).c_str(), name, shape_text(target).c_str());
   if (dtype_rank(dtype) > dtype_rank(target->dl.dtype))
-    return fail(c, PLAIT_DTYPE_ERROR, "the result is %s, which cannot be cast to `%s` of %s",
+    return fail(c, PLAIT_DTYPE_ERROR, "the result is %s, which can't be cast to `%s` of %s",
                 plait::name(dtype), name, plait::name(target->dl.dtype));
   return resizes ? resize_out(c->thread, target, ndim, shape) : PLAIT_OK;
 }

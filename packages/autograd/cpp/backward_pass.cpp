@@ -120,7 +120,15 @@ void BackwardPass::run() {
   begin_roots();
   parallel_.start(thread(), evaluation_.keep, evaluation_.create || !captures_.empty());
   walk();
+  run_callbacks();
   whole.done();
+}
+
+void BackwardPass::run_callbacks() {
+  for (size_t i = 0; i < callbacks_.size(); i++) {  // a callback may add others
+    const Ref<plait_object> callable = callbacks_[i];
+    call_host(thread(), callable.get(), nullptr, 0, nullptr, 0);
+  }
 }
 
 void BackwardPass::begin_roots() {
@@ -159,13 +167,14 @@ plait_stream *BackwardPass::stream_of(const Node *n, DLDevice d) const {
 }
 
 void BackwardPass::execute(Node *n) {
+  running_ = n;
   Gradients gradients(n->n_outs, marks_.buffers(n));  // the node keeps nothing of this pass
   bool any = false;
   for (uint32_t i = 0; i < n->n_outs; i++) any |= gradients[i] != nullptr;
   const bool extra = n->extra.load(std::memory_order_acquire) != nullptr;
   if (any && extra) {
     run_arrived_hooks(thread(), n, gradients);
-    keep_retained(n, gradients);
+    keep_retained(thread(), n, gradients);
   }
   const bool grows = accumulate_ && n->kind == Kind::leaf && marks_.capture(n);
   if (any && !captures_.empty() && !grows) capture_at(n, gradients);
@@ -175,7 +184,6 @@ void BackwardPass::execute(Node *n) {
     for (uint32_t i = 0; i < n->n_edges && !work; i++) work = wants(n->edges[i]);
   }
   if (work) {
-    running_ = n;
     Observed node(PLAIT_EVENT_NODE, [n] { return node_name(n); }, n->sequence);
     Gradients made(n->n_edges);
     {
@@ -190,6 +198,7 @@ void BackwardPass::execute(Node *n) {
   } else {
     for (uint32_t i = 0; i < n->n_edges; i++) deliver(n, i, Tensor());
   }
+  running_ = nullptr;
   marks_.give_up(n);
 }
 
@@ -238,6 +247,8 @@ void BackwardPass::evaluate_watched(Node *n, Gradients &gradients, Gradients &ma
   const Ref<plait_object> site = Ref<plait_object>::share(site_of(n));
   try {
     evaluate_node(n, gradients, made);
+    if (n->kind == Kind::leaf && !is_frozen(static_cast<const Leaf *>(n)))
+      run_accumulated_hooks(thread(), n);
     if (!shown.empty()) run_after_hooks(thread(), n, shown.data(), made);
     if (nan) check_nan(thread(), marks_.visited(), n, shown.data(), made.data());
   } catch (...) {
@@ -245,8 +256,6 @@ void BackwardPass::evaluate_watched(Node *n, Gradients &gradients, Gradients &ma
     if (watching() && w) w->failed(node_name(n).c_str(), site.get());
     throw;
   }
-  if (n->kind == Kind::leaf && !is_frozen(static_cast<const Leaf *>(n)))
-    run_accumulated_hooks(thread(), n);
 }
 
 void BackwardPass::arrive(plait_tensor **slot, Tensor gradient) {

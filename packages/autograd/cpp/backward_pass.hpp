@@ -20,9 +20,12 @@ class BackwardPass {
   // The gradient of `tensor` goes to *out (a new reference), and no leaf is touched.
   void capture(plait_tensor *tensor, plait_tensor **out);
   void run();
+  // Lets a callable of the host language be called once when the walk has ended, after those that
+  // were added before.
+  void at_end(plait_object *callable) { callbacks_.push_back(Ref<plait_object>::share(callable)); }
 
   bool retains() const { return evaluation_.keep; }
-  Node *running() const { return running_; }
+  Node *running() const { return running_; }  // NULL before and after the walk
   uint64_t number() const { return number_; }
   bool will_run(Node *n) { return marks_.has(n) && (captures_.empty() || marks_.needed(n)); }
   static BackwardPass *current() noexcept;  // the innermost pass of this thread
@@ -31,6 +34,7 @@ class BackwardPass {
   plait_thread *thread() const { return evaluation_.thread; }
   void begin_roots();
   void walk();
+  void run_callbacks();
   void execute(Node *);
   void capture_at(Node *, Gradients &);
   void evaluate_node(Node *, Gradients &gradients, Gradients &made);
@@ -55,6 +59,7 @@ class BackwardPass {
   ReadyQueue ready_;
   ParallelDerivatives parallel_;
   Node *running_ = nullptr;
+  std::vector<Ref<plait_object>> callbacks_;
 };
 
 }  // namespace plait::autograd

@@ -5,15 +5,6 @@
 namespace plait::autograd {
 namespace {
 
-// Calls a hook with gradients (NULL: None); it returns `n_out` gradients at most.
-void apply(plait_thread *thread, const Hook *hook, plait_tensor *const *in, uint32_t n_in,
-           plait_tensor **out, uint32_t n_out) {
-  const plait_host *host = role<plait_host>(thread->runtime);
-  if (!host)
-    raise(thread, PLAIT_ERROR, "backward", "the interpreter of the language of a hook has ended");
-  check(host->apply(host->ctx, thread, hook->what, in, n_in, out, n_out));
-}
-
 // A hook must return a gradient of the same shape and dtype.
 void check_answer(plait_thread *thread, const Node *n, const Layout &l, const plait_tensor *g,
                   const char *kind) {
@@ -36,11 +27,19 @@ void release_all(std::vector<plait_tensor *> &all) {
 
 }  // namespace
 
+void call_host(plait_thread *thread, plait_object *callable, plait_tensor *const *in, uint32_t n_in,
+               plait_tensor **out, uint32_t n_out) {
+  const plait_host *host = role<plait_host>(thread->runtime);
+  if (!host)
+    raise(thread, PLAIT_ERROR, "backward", "the interpreter of the language of a hook has ended");
+  check(host->apply(host->ctx, thread, callable, in, n_in, out, n_out));
+}
+
 void run_arrived_hooks(plait_thread *thread, Node *n, Gradients &gradients) {
   for (const Ref<Hook> &hook : hooks_at(n, When::arrived)) {
     if (hook->index >= n->n_outs || !gradients[hook->index]) continue;
     plait_tensor *answer = nullptr;
-    apply(thread, hook.get(), gradients.data() + hook->index, 1, &answer, 1);
+    call_host(thread, hook->what, gradients.data() + hook->index, 1, &answer, 1);
     const Tensor owned = Tensor::steal(answer);
     if (!answer) continue;
     check_answer(thread, n, n->outs[hook->index], answer, "the tensor's gradient");
@@ -49,25 +48,33 @@ void run_arrived_hooks(plait_thread *thread, Node *n, Gradients &gradients) {
   }
 }
 
-void keep_retained(Node *n, Gradients &gradients) {
+void keep_retained(plait_thread *thread, Node *n, Gradients &gradients) {
   for (const Ref<Hook> &hook : hooks_at(n, When::retained)) {
     plait_tensor *g = gradients[hook->index];
     if (!g) continue;
     auto *cell = reinterpret_cast<Cell *>(hook->what);
-    plait_retain(g);
-    plait_tensor *old;
-    {
-      const Spin guard(cell->spin);
-      old = std::exchange(cell->grad, g);
+    for (bool done = false; !done;) {  // again if a pass of another thread was faster
+      Tensor before;
+      {
+        const Spin guard(cell->spin);
+        before = Tensor::share(cell->grad);
+      }
+      Tensor whole = before ? add(thread, before, Tensor::share(g)) : Tensor::share(g);
+      plait_tensor *old = before.get();
+      {
+        const Spin guard(cell->spin);
+        done = cell->grad == old;
+        if (done) cell->grad = whole.release();
+      }
+      if (done) plait_release(old);
     }
-    plait_release(old);
   }
 }
 
 bool run_before_hooks(plait_thread *thread, Node *n, Gradients &gradients) {
   for (const Ref<Hook> &hook : hooks_at(n, When::before)) {
     std::vector<plait_tensor *> answer(n->n_outs, nullptr);
-    apply(thread, hook.get(), gradients.data(), n->n_outs, answer.data(), n->n_outs);
+    call_host(thread, hook->what, gradients.data(), n->n_outs, answer.data(), n->n_outs);
     try {
       for (uint32_t i = 0; i < n->n_outs; i++)
         check_answer(thread, n, n->outs[i], answer[i], "an output's gradient");
@@ -90,14 +97,14 @@ void run_after_hooks(plait_thread *thread, Node *n, plait_tensor *const *given, 
     std::vector<plait_tensor *> in, answer(n->n_edges, nullptr);
     in.insert(in.end(), made.data(), made.data() + n->n_edges);
     in.insert(in.end(), given, given + n->n_outs);
-    apply(thread, hook.get(), in.data(), uint32_t(in.size()), answer.data(), n->n_edges);
+    call_host(thread, hook->what, in.data(), uint32_t(in.size()), answer.data(), n->n_edges);
     for (uint32_t i = 0; i < n->n_edges; i++) made.put(i, Tensor::steal(answer[i]));
   }
 }
 
 void run_accumulated_hooks(plait_thread *thread, Node *n) {
   for (const Ref<Hook> &hook : hooks_at(n, When::accumulated))
-    apply(thread, hook.get(), nullptr, 0, nullptr, 0);
+    call_host(thread, hook->what, nullptr, 0, nullptr, 0);
 }
 
 }  // namespace plait::autograd

@@ -68,6 +68,8 @@ struct Introspection {
   plait_object *(*locked)(plait_object *weak);
   // new gradients of a leaf's node lie where this tensor does; NULL: in memory of their own
   plait_status (*set_place)(plait_thread *, plait_object *node, plait_tensor *place);
+  // the innermost pass of this thread calls a callable of the host language when it has ended
+  plait_status (*at_end)(plait_thread *, plait_object *callable);
 };
 
 }  // namespace plait::autograd

@@ -128,7 +128,8 @@ plait_object *with_tangent(const plait_call *c, const Saved &s, plait_object *pa
   return packed;
 }
 
-// Hooks of saved tensors get handles without a history, and what they return is kept instead.
+// Hooks of saved tensors get inputs as they are and handles without a history for results, which
+// own the node; what they return is kept instead.
 void pack_saved(const plait_call *c, OpNode *n) {
   plait_thread *thread = c->thread;
   const Watch *w = watch.load(std::memory_order_acquire);
@@ -141,10 +142,8 @@ void pack_saved(const plait_call *c, OpNode *n) {
   const Excluding quiet(thread, false);
   for (uint32_t i = 0; i < n->n_saved; i++) {
     Saved &s = n->saved[i];
-    Tensor bare;
-    check(engine.runtime->tensor_alias(thread, s.tensor, bare.out()));
     const uint64_t before = history_version(s.tensor);
-    plait_object *packed = w->pack(thread, bare.get());
+    plait_object *packed = w->pack(thread, s.tensor);
     if (!packed) throw Error(PLAIT_HOST_ERROR);
     if (history_version(s.tensor) != before) {
       plait_release_object(packed);

@@ -369,6 +369,17 @@ plait_status set_place_of(plait_thread *thread, plait_object *o, plait_tensor *p
   });
 }
 
+plait_status at_end(plait_thread *thread, plait_object *callable) {
+  return border(thread, "at_end_of_pass", [&]() -> plait_status {
+    BackwardPass *pass = BackwardPass::current();
+    if (!pass)
+      raise(thread, PLAIT_ERROR, "at_end_of_pass",
+            "callbacks can be added during a backward pass only, and this thread runs none");
+    pass->at_end(callable);
+    return PLAIT_OK;
+  });
+}
+
 const Introspection introspection{PLAIT_HEADER(Introspection),
                                   count_edges,
                                   edge_at,
@@ -399,7 +410,8 @@ const Introspection introspection{PLAIT_HEADER(Introspection),
                                   callable_of,
                                   weak,
                                   locked_node,
-                                  set_place_of};
+                                  set_place_of,
+                                  at_end};
 
 }  // namespace
 

@@ -103,7 +103,6 @@ def test_passes_that_fail_leave_a_bounded_number_of_gradients() -> None:
     ("call", "kind", "text"),
     [
         (lambda x: ((x,), print, "some"), ValueError, '`mode` must be "all" or "any", got'),
-        (lambda x: ((), print, "all"), ValueError, "`tensors` must not be empty"),
         (lambda x: ((x, 3), print, "all"), TypeError, "tensor 1 must be a tensor, got int"),
         (lambda x: ((x, x.detach()), print, "any"), RuntimeError, "tensor 1 must require grad"),
         (lambda x: ((x,), 3, "any"), TypeError, "`fn` must be callable, got int"),
@@ -113,3 +112,9 @@ def test_errors(call: Any, kind: type[Exception], text: str) -> None:
     tensors, fn, mode = call(leaf(1.0))
     with pytest.raises(kind, match=f"register_multi_grad_hook: {text}"):
         pa.graph.register_multi_grad_hook(tensors, fn, mode=mode)
+
+
+def test_no_tensors_no_calls() -> None:
+    handle = pa.graph.register_multi_grad_hook((), lambda gradients: pytest.fail("called"))
+    leaf(1.0).backward()
+    handle.remove()

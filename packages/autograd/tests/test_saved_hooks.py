@@ -18,7 +18,6 @@ def test_what_is_saved_is_packed_once_and_unpacked_by_each_pass() -> None:
     unpacked: list[int] = []
 
     def pack(t: pc.Tensor) -> tuple[int, list[float]]:
-        assert not t.requires_grad
         assert not pa.is_grad_enabled()
         packed.append(t.tolist())
         return len(packed) - 1, t.tolist()
@@ -137,6 +136,20 @@ class Square(pa.Function):
         x, nothing, y = ctx.saved_tensors
         assert nothing is None
         return g * (2 * x + 0 * y)
+
+
+@pytest.mark.parametrize("function", [Square.apply, lambda x: x.exp() * x])
+def test_arguments_are_packed_as_they_are_and_results_without_history(function: Any) -> None:
+    x = pc.tensor([3.0], requires_grad=True)
+    seen: list[Any] = []
+    with hooks(lambda t: (seen.append(t), t)[1], lambda t: t):
+        y = function(x)
+    assert any(t is x for t in seen) and not any(t is y for t in seen)
+    assert any(not t.requires_grad for t in seen)
+    (g,) = pa.grad(y, x, create_graph=True)
+    assert g.requires_grad and x.grad is None and x.grad_fn is None
+    y.backward()
+    assert x.grad.tolist() == g.tolist()
 
 
 def test_functions_pass_here_as_well() -> None:

@@ -38,7 +38,7 @@ def test_out_is_written_and_returned() -> None:
     assert np.add(array, x, out=tensor) is tensor and tensor.tolist() == [1, 3, 5]
     array += x
     assert type(array) is np.ndarray and array.tolist() == [1, 3, 5]
-    with pytest.raises(pc.DTypeError, match="add: the result is float32, which cannot be cast"):
+    with pytest.raises(pc.DTypeError, match="add: the result is float32, which can't be cast"):
         np.add(x, 0.5, out=np.zeros(3, np.int64))
     readonly = np.zeros(3)
     readonly.flags.writeable = False

@@ -28,6 +28,18 @@ def test_what_it_is() -> None:
     assert pc.sparse_coo_tensor(EDGES, 2, (3, 4)).to_dense().sum().item() == 10
 
 
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr"])
+def test_it_is_a_tensor_for_isinstance(layout: str) -> None:
+    x = getattr(pc.eye(2, dtype=pc.float64), layout)()
+    assert isinstance(x, pc.Tensor) and isinstance(x, type(x)) and not pc.is_tensor(x)
+    assert type(x) is not pc.Tensor and not isinstance(pc.eye(2), type(x))
+    facts = (x.is_cpu, x.is_cuda, x.is_meta, x.is_leaf, x.is_quantized, x.itemsize, x.grad_fn)
+    assert facts == (True, False, False, True, False, 8, None)
+    assert x.is_floating_point() and not x.is_complex() and x.element_size() == 8
+    assert x.nelement() == 4 and x.is_same_size(pc.eye(2)) and not x.is_same_size(pc.eye(3))
+    assert x.data.to_dense().tolist() == [[1, 0], [0, 1]]
+
+
 def test_coalesce() -> None:
     x = graph().coalesce()
     assert x.is_coalesced() and x.coalesce() is x

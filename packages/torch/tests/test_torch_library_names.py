@@ -190,6 +190,21 @@ def test_hparams_are_three_records(torch: Any) -> None:
     ]
 
 
+def test_a_closed_summary_writer_opens_another_file(torch: Any, tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("tensorboard")
+    from torch.utils.tensorboard import SummaryWriter
+
+    writer = SummaryWriter(tmp_path)
+    writer.add_scalar("a", 1.0, 0)
+    for _ in range(2):
+        writer.close()
+        writer.flush()
+    assert len(list(tmp_path.iterdir())) == 1
+    writer.add_scalar("a", 2.0, 1)
+    writer.close()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 def test_workers_of_a_loader_know_torch(tmp_path: pathlib.Path) -> None:
     (tmp_path / "samples.py").write_text(
         "import torch\n"

@@ -235,7 +235,8 @@ def test_what_promises_speed_passes_through(torch: Any) -> None:
     import torch._dynamo
 
     layer = torch.nn.Linear(1, 1)
-    assert torch.compile(layer) is layer and torch.jit.script(layer) is layer
+    assert torch.compile(layer)._orig_mod is layer and torch.jit.script(layer) is layer
+    assert torch.compile(layer, disable=True) is layer
     assert torch.jit.trace(layer, torch.ones(1)) is layer
     assert torch.compile(mode="max-autotune")(len) is len and torch._dynamo.disable(len) is len
     with pytest.raises(NotImplementedError, match="no graph to write"):

@@ -272,6 +272,39 @@ def test_operations_are_counted(torch: Any) -> None:
     assert counter.get_total_flops() == 7 and register_flop_formula(aten.relu) is not None
 
 
+def test_calls_arrive_with_pytorch_s_overloads(torch: Any) -> None:
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Notes(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None):
+            seen.append((str(func), len(args), sorted(kwargs or {})))
+            return func(*args, **(kwargs or {}))
+
+    seen: list[Any] = []
+    x, at = torch.tensor([4, 6, 5]), torch.tensor([2, 0])
+    with Notes():
+        parts = (x[at], x.narrow(0, 1, 2), x.sort(stable=True)[1], x.sort()[1], x.sort(0, True)[0])
+    assert [part.tolist() for part in parts] == [[5, 4], [6, 5], [0, 2, 1], [0, 2, 1], [6, 5, 4]]
+    assert seen == [
+        ("aten.index.Tensor", 2, []),
+        ("aten.slice.Tensor", 4, []),
+        ("aten.sort.stable", 1, ["descending", "dim", "stable"]),
+        ("aten.sort.default", 1, []),
+        ("aten.sort.default", 3, []),
+    ]
+    assert torch.ops.aten.index.Tensor(torch.eye(3), [None, at]).tolist()[0] == [0, 1]
+
+
+def test_an_operator_that_refuses_a_dtype_is_not_tried_otherwise(torch: Any) -> None:
+    class Own(torch.Tensor):  # type: ignore[misc, name-defined]
+        pass
+
+    x = torch.tensor([1, 2]).as_subclass(Own)
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        x -= 2.5
+    assert x.tolist() == [1, 2]
+
+
 def test_schemas(torch: Any) -> None:
     aten = torch.ops.aten
     schema = aten.add.Tensor._schema

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import pickle
 from typing import Any
 
 import pytest
 
+import plait_torch
 from plait import nn
 
 
@@ -75,7 +77,7 @@ def test_names_that_are_imported_at_the_start(torch: Any) -> None:
     from torch.nn.modules.module import _EXTRA_STATE_KEY_SUFFIX, _IncompatibleKeys
 
     module = torch.nn.Linear(2, 3)
-    assert not isinstance(torch.compile(module), OptimizedModule)
+    assert isinstance(torch.compile(module), OptimizedModule)
     assert OptimizedModule is torch._dynamo.OptimizedModule
     result = module.load_state_dict({}, strict=False)
     assert isinstance(result, _IncompatibleKeys) and result.missing_keys == ["weight", "bias"]
@@ -164,3 +166,79 @@ def test_containers_with_a_batch_are_samples_of_vmap(torch: Any) -> None:
 
     x = torch.arange(6.0).reshape(3, 2)
     assert torch.vmap(lambda b: b.values.sum())(Batch(x)).tolist() == [1, 5, 9]
+
+
+def test_callbacks_at_the_end_of_a_pass(torch: Any) -> None:
+    queue = torch.autograd.Variable._execution_engine.queue_callback
+    assert torch.autograd.variable.Variable._execution_engine.queue_callback == queue
+    with pytest.raises(RuntimeError, match="only be installed during backward pass"):
+        queue(print)
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    seen: list[Any] = []
+
+    def hook(gradient: Any) -> None:
+        assert torch._C._current_autograd_node() == y.grad_fn
+        assert torch._C._will_engine_execute_node(y.grad_fn)
+        number = torch._C._current_graph_task_id()
+        queue(lambda: seen.append((x.grad.tolist(), torch._C._current_graph_task_id() == number)))
+
+    y.register_hook(hook)
+    y.sum().backward()
+    assert seen == [([2, 2], True)]
+    assert torch._C._current_graph_task_id() == -1 and torch._C._current_autograd_node() is None
+    with pytest.raises(RuntimeError, match="during the backward pass"):
+        torch._C._will_engine_execute_node(y.grad_fn)
+
+
+def test_a_compiled_module_is_a_wrapper(torch: Any) -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(2, 1))
+    made = torch.compile(module, backend="eager")
+    assert type(made).__name__ == "OptimizedModule" and made._orig_mod is module
+    assert list(made.state_dict()) == ["_orig_mod.0.weight", "_orig_mod.0.bias"]
+    assert [name for name, _ in made.named_modules()] == ["", "_orig_mod", "_orig_mod.0"]
+    seen: list[str] = []
+    module.register_forward_hook(lambda *_: seen.append("module"))
+    made.register_forward_hook(lambda *_: seen.append("wrapper"))
+    assert made(torch.ones(3, 2)).shape == (3, 1) and seen == ["module", "wrapper"]
+    made.note = 5
+    assert vars(module)["note"] == made.note == 5 and "note" not in vars(made)
+    del made.note
+    assert not hasattr(module, "note") and not hasattr(made, "note") and len(made) == 1
+    made.eval()
+    assert not module.training and not made.training and not module[0].training
+    assert made.double() is made and module[0].weight.dtype == torch.float64
+    other = pickle.loads(pickle.dumps(copy.deepcopy(torch.compile(torch.nn.Linear(2, 1)))))
+    assert type(other) is type(made) and other.in_features == 2
+    assert "_orig_mod" in dir(made) and repr(made).startswith("OptimizedModule(\n  (_orig_mod)")
+    assert torch.compile(mode="default")(module)._orig_mod is module
+
+
+def test_texts_name_torch(torch: Any) -> None:
+    assert (str(torch.float32), f"{torch.int8}") == ("torch.float32", "torch.int8")
+    x = torch.eye(2)
+    assert torch.is_tensor(x) and torch.is_tensor(x.to_sparse()) and not torch.is_tensor(1.0)
+    assert (str(x.shape), str(x.layout)) == ("torch.Size([2, 2])", "torch.strided")
+    assert str(x.to_sparse().layout) == repr(torch.sparse_coo) == "torch.sparse_coo"
+    assert str(torch.channels_last) == "torch.channels_last"
+    for each in (torch.float32, torch.sparse_coo, torch.channels_last):
+        assert pickle.loads(pickle.dumps(each)) is each
+    with plait_torch.installed():
+        pass
+    assert str(torch.float32) == "torch.float32"
+
+
+def test_the_engine_runs_passes(torch: Any) -> None:
+    run = torch.autograd.Variable._execution_engine.run_backward
+    x = torch.ones(2, requires_grad=True)
+    y, one = (x * 2).sum(), torch.ones(())
+    assert run((y,), (one,), True, False, (x,))[0].tolist() == [2, 2] and x.grad is None
+    run((y,), (one,), False, False, (), allow_unreachable=True, accumulate_grad=True)
+    assert x.grad.tolist() == [2, 2]
+    assert torch.autograd.Variable._execution_engine.is_checkpoint_valid()
+
+
+def test_variables_are_tensors(torch: Any) -> None:
+    assert torch.autograd.Variable().shape == (0,)
+    with pytest.raises(TypeError, match="Variable data has to be a tensor, but got list"):
+        torch.autograd.Variable([1.0])

@@ -78,7 +78,14 @@ PyObject *make(PyTypeObject *, PyObject *args, PyObject *kwargs) {
   return nullptr;
 }
 
-PyObject *repr(PyObject *self) { return PyUnicode_FromFormat("plait.%s", name(value_of(self))); }
+std::string &shown_module() {
+  static std::string name = "plait";
+  return name;
+}
+
+PyObject *repr(PyObject *self) {
+  return PyUnicode_FromFormat("%s.%s", shown_module().c_str(), name(value_of(self)));
+}
 PyObject *get_name(PyObject *self, void *) { return PyUnicode_FromString(name(value_of(self))); }
 PyObject *get_itemsize(PyObject *self, void *) {
   return PyLong_FromLongLong(itemsize(value_of(self)));
@@ -115,6 +122,23 @@ PyObject *dlpack_data_type(PyObject *self, PyObject *) {
   const DLDataType d = value_of(self);
   return Py_BuildValue("iii", int(d.code), int(d.bits), int(d.lanes));
 }
+
+PyObject *shown_module_(PyObject *, PyObject *args) {
+  const char *wanted = nullptr;
+  if (!PyArg_ParseTuple(args, "|z:shown_module", &wanted)) return nullptr;
+  PyObject *before = PyUnicode_FromString(shown_module().c_str());
+  if (before && wanted) shown_module() = wanted;
+  return before;
+}
+
+PyMethodDef functions[] = {
+    {"shown_module", entry<shown_module_>, METH_VARARGS,
+     "shown_module(name=None, /)\n--\n\nReturn the module that the texts of dtypes, layouts and "
+     "sizes name, \"plait\", and set another one.\n\nExample:\n"
+     "    >>> from plait_abi import _binding\n"
+     "    >>> _binding.shown_module()\n"
+     "    'plait'"},
+    {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef getters[] = {
     {"name", entry<get_name>, nullptr, "\"float32\"", nullptr},
@@ -181,7 +205,8 @@ bool add_dtypes(PyObject *module) {
   Object list(PyTuple_New(count));
   for (int i = 0; list && i < count; i++)
     PyTuple_SET_ITEM(list.get(), i, new_reference(objects[i]));
-  return list && PyModule_AddObjectRef(module, "dtypes", list.get()) == 0;
+  return list && PyModule_AddObjectRef(module, "dtypes", list.get()) == 0 &&
+         PyModule_AddFunctions(module, functions) == 0;
 }
 
 }  // namespace plait::python

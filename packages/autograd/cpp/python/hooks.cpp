@@ -105,6 +105,23 @@ PyObject *will_run(PyObject *, PyObject *o) {
   return node ? PyBool_FromLong(engine && engine->will_run(node.get())) : nullptr;
 }
 
+PyObject *running_node(PyObject *, PyObject *) {
+  const Introspection *engine = introspection();
+  plait_object *node = engine ? engine->running() : nullptr;
+  if (node) plait_retain_object(node);
+  return shown_node(node);
+}
+
+PyObject *at_end_of_pass(PyObject *, PyObject *callable) {
+  const Introspection *engine = introspection();
+  if (!engine) return no_introspection();
+  plait_object *held = state.python->hold(callable);
+  const plait_status s = engine->at_end(this_thread(), held);
+  plait_release_object(held);
+  if (s < 0) return raise(s);
+  Py_RETURN_NONE;
+}
+
 // set_gradient_place(node, tensor or None)
 PyObject *set_gradient_place(PyObject *, PyObject *args) {
   PyObject *o, *p;
@@ -140,6 +157,9 @@ PyMethodDef hook_functions[] = {
     {"running_pass", entry<pass>, METH_NOARGS,
      "The number of the pass that this thread is in, or 0."},
     {"will_run", entry<will_run>, METH_O, "Whether that pass is at the node or will come to it."},
+    {"running_node", entry<running_node>, METH_NOARGS, "The node that this pass is at, or None."},
+    {"at_end_of_pass", entry<at_end_of_pass>, METH_O,
+     "Lets a callable be called once when that pass has ended."},
     {"set_gradient_place", entry<set_gradient_place>, METH_VARARGS,
      "Says where new gradients of a leaf's node lie."},
     {"touch", entry<touch>, METH_O, "Says that a tensor was written in place."},

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from plait_abi import operator
-from plait_autograd._autograd import accumulate, is_tensor, run_pass
+from plait_autograd._autograd import accumulate, grad_fn, is_tensor, run_pass
 from plait_autograd._edge import GradientEdge, tensor_at
 
 __all__ = ["backward", "grad"]
@@ -39,7 +39,8 @@ def backward(
         create_graph: record the pass itself, for higher derivatives. Then ``x.grad`` keeps a graph
             alive that keeps ``x`` alive: set it to None in the end, or use `grad`, which makes no
             such cycle.
-        inputs: add to the ``.grad`` of these tensors alone; they need not be leaves.
+        inputs: add to the ``.grad`` of these tensors alone. They need not be leaves: those that
+            are none retain their gradient from now on, as by ``retain_grad()``.
 
     Raises:
         RuntimeError: a result does not require grad or needs a gradient; a derivative is missing;
@@ -62,10 +63,14 @@ def backward(
         run_pass(roots, gradients, None, flags)
         return
     wanted = _tensors(inputs, "backward", "inputs")
-    # leaves among them get their gradients, and run their hooks, during the pass
+    # they get their gradients, and leaves run their hooks, during the pass
+    leaves = [grad_fn(tensor) is None for tensor in wanted]
+    for tensor, leaf in zip(wanted, leaves, strict=True):
+        if not leaf:
+            tensor.retain_grad()
     results = run_pass(roots, gradients, wanted, flags | ACCUMULATE)
-    for tensor, found in zip(wanted, results, strict=True):
-        if found is not None:
+    for tensor, leaf, found in zip(wanted, leaves, results, strict=True):
+        if leaf and found is not None:  # of an engine that does not know the flag
             accumulate(tensor, found, create_graph)
 
 

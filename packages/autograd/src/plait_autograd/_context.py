@@ -269,7 +269,8 @@ class FunctionContext:
             if not known and _is_inexact(tensor):
                 self._between = len(saved)
             if _saved.active():
-                packed = _saved.pack(_autograd.alias(tensor))
+                own = position is None and id(tensor) in arguments
+                packed = _saved.pack(tensor if own else _autograd.alias(tensor))
                 argument = None if position is not None else arguments.get(id(tensor))
                 level = _autograd.level()
                 tangent = _autograd.tangent(tensor) if level else None

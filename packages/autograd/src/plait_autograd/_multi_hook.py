@@ -99,7 +99,7 @@ def register_multi_grad_hook(
         mode: ``"all"`` or ``"any"``.
 
     Raises:
-        ValueError: another mode, or no tensors.
+        ValueError: another mode.
         RuntimeError: a tensor does not require grad.
 
     Example:
@@ -116,8 +116,6 @@ def register_multi_grad_hook(
     if not callable(fn):
         raise TypeError(f"register_multi_grad_hook: `fn` must be callable, got {type(fn).__name__}")
     each = tuple(tensors)
-    if not each:
-        raise ValueError("register_multi_grad_hook: `tensors` must not be empty")
     for i, tensor in enumerate(each):
         if not _autograd.is_tensor(tensor):
             raise TypeError(

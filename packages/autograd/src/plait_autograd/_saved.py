@@ -35,10 +35,11 @@ _stack = _Stack()
 class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
     """A context manager in which tensors saved for derivatives pass through two functions.
 
-    ``pack_hook(tensor)`` is called when a tensor is saved, with a handle that has no history, and
-    returns anything; ``unpack_hook(packed)`` is called when a pass needs it and returns a tensor of
-    the same values, shape and dtype. Both run without recording. The innermost pair is used.
-    Tensors that a `Function` saves are packed as well. Writes to a packed tensor are not detected.
+    ``pack_hook(tensor)`` is called when a tensor is saved, with the operator's argument itself or
+    with a handle on its result that has no history, and returns anything; ``unpack_hook(packed)``
+    is called when a pass needs it and returns a tensor of the same values, shape and dtype. Both
+    run without recording. The innermost pair is used. Tensors that a `Function` saves are packed as
+    well. Writes to a packed tensor are not detected.
 
     Args:
         pack_hook: a function of a tensor; it must not write to the tensor.

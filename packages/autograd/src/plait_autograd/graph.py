@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from plait_autograd import _autograd
@@ -21,10 +22,12 @@ __all__ = [
     "GradientEdge",
     "Node",
     "RemovableHandle",
+    "at_end_of_pass",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
     "register_multi_grad_hook",
+    "running_node",
     "running_pass",
     "set_gradient_place",
     "save_on_cpu",
@@ -33,6 +36,38 @@ __all__ = [
     "to_dot",
     "will_run",
 ]
+
+
+def at_end_of_pass(fn: Callable[[], Any]) -> None:
+    """Call a function once when the backward pass that this thread runs has ended.
+
+    It is called on this thread, after all gradients are computed and before `backward` or `grad`
+    returns, whether the graph is kept or not. Functions are called in the order in which they were
+    added; one may add others. They run within the grad mode of the pass. A pass that fails calls
+    none. If a function raises an error, the functions after it are not called, and `backward`
+    raises the error; the gradients of the leaves stay. Within a pass that another pass runs, the
+    function belongs to the inner one.
+
+    Args:
+        fn: called without arguments.
+
+    Raises:
+        RuntimeError: this thread runs no backward pass.
+        TypeError: `fn` is not callable.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> x = pc.ones(2, requires_grad=True)
+        >>> y = x * 3
+        >>> handle = y.register_hook(
+        ...     lambda g: pa.graph.at_end_of_pass(lambda: print("end:", x.grad.tolist()))
+        ... )
+        >>> y.sum().backward()
+        end: [3.0, 3.0]
+    """
+    if not callable(fn):
+        raise TypeError(f"at_end_of_pass: a callable is required, got {type(fn).__name__}")
+    _autograd.at_end_of_pass(fn)
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:
@@ -69,6 +104,25 @@ def increment_version(tensor: Any) -> None:
     """
     for each in (tensor,) if _autograd.is_tensor(tensor) else tensor:
         _autograd.touch(each)
+
+
+def running_node() -> Any:
+    """Return the node that the backward pass of this thread is at; None outside of a pass.
+
+    Hooks of its gradients, its own hooks and the unpack hooks of its saved tensors are called while
+    the pass is at a node. Of the call of a `Function` it is the context, as in ``grad_fn``.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> x = pc.ones(1, requires_grad=True)
+        >>> y = x * 2
+        >>> handle = y.register_hook(lambda g: print(pa.graph.running_node() == y.grad_fn))
+        >>> y.backward()
+        True
+        >>> pa.graph.running_node() is None
+        True
+    """
+    return _autograd.running_node()
 
 
 def running_pass() -> int:

@@ -267,6 +267,16 @@ def test_retain_grad_keeps_a_result_s_gradient() -> None:
     y.retain_grad()
     backward((y * y).sum())
     assert (y.grad.tolist(), x.grad.tolist()) == ([12], [24])
+    backward((y * 3).sum())
+    assert (y.grad.tolist(), x.grad.tolist()) == ([15], [30])
+
+
+def test_backward_to_inputs_adds_to_the_gradients_of_results() -> None:
+    x = leaf([3.0])
+    y = x * 2
+    (y * y).sum().backward(inputs=[y])
+    (y * 3).sum().backward(inputs=[y])
+    assert (y.grad.tolist(), x.grad) == ([15], None)
 
 
 # ---- modes ---------------------------------------------------------------------------------------

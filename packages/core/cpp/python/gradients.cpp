@@ -225,6 +225,11 @@ PyObject *backward(PyObject *self, PyObject *args, PyObject *kwargs) {
   if (!e) return nullptr;
   std::vector<plait_tensor *> found(wanted.size(), nullptr);
   plait_thread *thread = state.runtime->thread();
+  for (plait_tensor *t : wanted) {  // what is no leaf gets its gradient during the pass
+    if (e->is_leaf(e->ctx, t)) continue;
+    const plait_status s = e->retain_grad(e->ctx, thread, t);
+    if (s < 0) return raise(thread, s);
+  }
   plait_tensor *root = handle_of(self), *grad = gradient == Py_None ? nullptr : handle_of(gradient);
   const uint64_t flags = (keep_graph ? PLAIT_BACKWARD_RETAIN : 0) |
                          (create ? PLAIT_BACKWARD_CREATE : 0) | PLAIT_BACKWARD_ALLOW_UNUSED |
@@ -233,7 +238,8 @@ PyObject *backward(PyObject *self, PyObject *args, PyObject *kwargs) {
       e->backward(e->ctx, thread, &root, &grad, 1, wanted.empty() ? nullptr : wanted.data(),
                   uint32_t(wanted.size()), flags, found.empty() ? nullptr : found.data());
   for (size_t i = 0; i < found.size(); i++) {
-    if (s >= 0 && found[i]) s = accumulate(e, thread, wanted[i], found[i]);
+    if (s >= 0 && found[i] && e->is_leaf(e->ctx, wanted[i]))
+      s = accumulate(e, thread, wanted[i], found[i]);
     plait_release(found[i]);
   }
   if (s < 0) return raise(thread, s);

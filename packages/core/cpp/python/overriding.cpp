@@ -174,7 +174,8 @@ bool asked_operator(const char *name, const char *reflected, PyObject *a, PyObje
   *answer = ask(of_tensor(forward ? name : reflected),
                 tuple_of(forward ? a : b, forward ? &b : &a, 1), Object());
   if (*answer || !PyErr_Occurred()) return *answer;
-  if (PyErr_ExceptionMatches(PyExc_TypeError)) {
+  // the other operand may know the operator; an operator that refused a dtype has ended the call
+  if (PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_RuntimeError)) {
     PyErr_Clear();
     *answer = new_reference(Py_NotImplemented);
   }

@@ -23,8 +23,10 @@ PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   return t.release();
 }
 PyObject *repr(PyObject *self) {
-  Object list(PySequence_List(self));
-  return list ? PyUnicode_FromFormat("plait.Size(%R)", list.get()) : nullptr;
+  const Object list(PySequence_List(self)), binding(plait_import_module("plait_abi._binding"));
+  const Object shown(binding ? PyObject_CallMethod(binding.get(), "shown_module", nullptr)
+                             : nullptr);
+  return list && shown ? PyUnicode_FromFormat("%U.Size(%R)", shown.get(), list.get()) : nullptr;
 }
 PyObject *count(PyObject *self, PyObject *) {
   Object n(PyLong_FromLong(1));

@@ -7,13 +7,13 @@ from typing import Any
 
 from plait_abi import ShapeError
 from plait_abi.imports import import_module
-from plait_core._core import Tensor
+from plait_core._core import Tensor, is_tensor
 
 __all__ = ["allclose", "equal"]
 
 
 def _values(name: str, argument: str, tensor: Tensor) -> Any:
-    if not isinstance(tensor, Tensor):
+    if not is_tensor(tensor):
         raise TypeError(f"{name}: `{argument}` must be a Tensor, got {type(tensor).__name__}")
     data = tensor.data.to(device="cpu")
     return (data.float() if data.dtype.name == "bfloat16" else data).numpy()

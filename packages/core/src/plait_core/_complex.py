@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from plait_abi import _binding
-from plait_core._core import Tensor
+from plait_core._core import Tensor, is_tensor
 from plait_core._docstrings import example
 
 __all__ = ["FUNCTIONS", "PROPERTIES"]
@@ -18,7 +18,7 @@ def _part(name: str, doc: str, text: str) -> property:
 
     def put(self: Tensor, value: Any) -> None:
         part = get(self)
-        if isinstance(value, Tensor):
+        if is_tensor(value):
             part.copy_(value)
         else:
             part.fill_(value)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from plait_abi import _binding
+
 __all__ = [
     "channels_last",
     "channels_last_3d",
@@ -34,11 +36,21 @@ class memory_format(str):  # noqa: N801
 
     __slots__ = ()
 
+    @property
+    def name(self) -> str:
+        """The name as a string."""
+        return str.__str__(self)
+
     def __repr__(self) -> str:
-        return f"plait.{self}"
+        return f"{_binding.shown_module()}.{self.name}"
+
+    __str__ = __repr__
+
+    def __format__(self, form: str) -> str:
+        return format(self.name, form)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        return str(self)
+        return self.name
 
 
 class layout(str):  # noqa: N801
@@ -53,11 +65,21 @@ class layout(str):  # noqa: N801
 
     __slots__ = ()
 
+    @property
+    def name(self) -> str:
+        """The name as a string."""
+        return str.__str__(self)
+
     def __repr__(self) -> str:
-        return f"plait.{self}"
+        return f"{_binding.shown_module()}.{self.name}"
+
+    __str__ = __repr__
+
+    def __format__(self, form: str) -> str:
+        return format(self.name, form)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        return str(self)
+        return self.name
 
 
 contiguous_format = memory_format("contiguous_format")

@@ -8,7 +8,7 @@ from typing import Any
 
 import plait_core._core as _core
 from plait_abi import _binding
-from plait_core._core import Tensor
+from plait_core._core import Tensor, is_tensor
 from plait_core._html import shows_own_text, tensor_html
 from plait_core._repr import text_of
 from plait_core._storages import rebuild_on, taken_apart
@@ -136,6 +136,6 @@ def mark_written(tensor: Tensor) -> None:
         >>> x._version
         1
     """
-    if not isinstance(tensor, Tensor):
+    if not is_tensor(tensor):
         raise TypeError(f"mark_written: `tensor` must be a Tensor, got {type(tensor).__name__}")
     tensor._bump_version()

@@ -101,15 +101,26 @@ def _joined(start: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     return ranges, start.index_select(0, ranges) + step
 
 
+def _shown_class(self: Any) -> type[Tensor]:
+    """Return `Tensor`: so ``isinstance(x, Tensor)`` is true of sparse tensors, as in PyTorch,
+    though their type is another. What needs a dense tensor asks `is_tensor`.
+    """
+    return Tensor
+
+
+shown_class = property(_shown_class)
+
+
 class SparseTensor(_core._Sparse):
     """A tensor that stores only some elements and their indices; all others are 0.
 
     Made by `sparse_coo_tensor` and ``Tensor.to_sparse()``, and what the gradients of
     ``Embedding(sparse=True)`` are. The first `sparse_dim` dimensions have indices; the `dense_dim`
     others are those of the values: a stored element is then a tensor itself, such as a row. It is
-    not a Tensor: it has the operations of graph neural networks and of optimizers. Each runs as
-    operators on its `values`, so gradients flow through the values and through dense factors. An
-    index that occurs several times stands for the sum of its values; `coalesce` adds them up.
+    an instance of `Tensor` to `isinstance`, not to `is_tensor`: it has the operations of graph
+    neural networks and of optimizers. Each runs as operators on its `values`, so gradients flow
+    through the values and through dense factors. An index that occurs several times stands for the
+    sum of its values; `coalesce` adds them up.
 
     Example:
         >>> import plait_core as pc
@@ -157,6 +168,8 @@ class SparseTensor(_core._Sparse):
         return self
 
     # ---- what it is
+    __class__ = shown_class
+
     @property
     def shape(self) -> Size:
         """The sizes of the dimensions."""
@@ -765,6 +778,64 @@ CASTS = [
 
 for _name in CASTS:
     setattr(SparseTensor, _name, _cast(_name))
+
+
+_FACTS = (
+    "grad_fn",
+    "is_cpu",
+    "is_cuda",
+    "is_leaf",
+    "is_meta",
+    "is_mkldnn",
+    "is_mps",
+    "is_nested",
+    "is_quantized",
+    "is_xpu",
+    "itemsize",
+    "retains_grad",
+)
+_QUESTIONS = (
+    "element_size",
+    "get_device",
+    "is_complex",
+    "is_conj",
+    "is_floating_point",
+    "is_inference",
+    "is_neg",
+    "is_pinned",
+    "is_signed",
+)
+
+
+def _fact(name: str) -> property:
+    return property(lambda self: getattr(self._stored, name), doc=f"What ``values().{name}`` is.")
+
+
+def _question(name: str) -> Callable[[Any], Any]:
+    def method(self: Any) -> Any:
+        return getattr(self._stored, name)()
+
+    method.__name__, method.__qualname__ = name, f"SparseTensor.{name}"
+    method.__doc__ = f"Return what ``values().{name}()`` gives."
+    return method
+
+
+def _same_size(self: Any, other: Any) -> bool:
+    """Return whether another tensor has the same shape."""
+    return tuple(self.shape) == tuple(other.shape)
+
+
+def ask_values(sparse: type[Any]) -> None:
+    """Let a class of sparse tensors ask the values for what they have in common with it."""
+    members: dict[str, Any] = {name: _fact(name) for name in _FACTS}
+    members |= {name: _question(name) for name in _QUESTIONS}
+    members |= {"is_same_size": _same_size, "nelement": vars(sparse)["numel"]}
+    for name, member in members.items():
+        if name not in vars(sparse):
+            setattr(sparse, name, member)
+
+
+ask_values(SparseTensor)
 
 
 # ---- unary functions

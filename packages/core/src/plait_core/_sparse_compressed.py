@@ -17,7 +17,16 @@ from plait_core._memory_formats import (
     sparse_csr,
     strided,
 )
-from plait_core._sparse import CASTS, KEEPING_ZERO, SparseTensor, _is_number, _operator, text_of
+from plait_core._sparse import (
+    CASTS,
+    KEEPING_ZERO,
+    SparseTensor,
+    _is_number,
+    _operator,
+    ask_values,
+    shown_class,
+    text_of,
+)
 from plait_core._sparse_creation import to_coordinates
 
 __all__ = [
@@ -44,9 +53,9 @@ class CompressedTensor:
     of dense and sparse tensors. In the layout `sparse_csr` the elements of row i are
     ``values()[a:b]`` in the columns ``col_indices()[a:b]``, with a and b the numbers i and i + 1 of
     `crow_indices`; `sparse_csc` has columns for rows. In `sparse_bsr` and `sparse_bsc` rows and
-    columns are those of blocks, and each value is a block. It is not a Tensor: it has the
-    operations of a matrix, which run on its values or on its coordinates, and gradients flow
-    through the values and through dense factors.
+    columns are those of blocks, and each value is a block. It is an instance of `Tensor` to
+    `isinstance`, not to `is_tensor`: it has the operations of a matrix, which run on its values or
+    on its coordinates, and gradients flow through the values and through dense factors.
 
     Example:
         >>> import plait_core as pc
@@ -83,6 +92,13 @@ class CompressedTensor:
         return CompressedTensor, parts
 
     # ---- what it is
+    __class__ = shown_class
+
+    @property
+    def data(self) -> CompressedTensor:
+        """The tensor without history, on the same elements."""
+        return self.detach()
+
     @property
     def shape(self) -> Size:
         """The sizes of the dimensions."""
@@ -409,6 +425,7 @@ def _on_values(name: str, operator: bool) -> Callable[..., CompressedTensor]:
     return method
 
 
+ask_values(CompressedTensor)
 for _name in KEEPING_ZERO:
     setattr(CompressedTensor, _name, _on_values(_name, True))
 for _name in CASTS:

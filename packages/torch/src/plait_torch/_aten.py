@@ -211,6 +211,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "_to_copy": _to_copy,
     "_unsafe_view": lambda x, size: x.reshape(size),
     "convolution": _convolution,
+    "index": lambda x, indices: x[tuple(slice(None) if i is None else i for i in indices)],
     "lift_fresh": lambda x: x,
     "slice": lambda x, dim=0, start=None, end=None, step=1: operator("slice")(
         x, dim, start, end, step
@@ -302,14 +303,29 @@ def _reshape(args: Any) -> Any:
     return packet(name).default, args, {}
 
 
+def _narrow(args: Any) -> Any:
+    x, dim, start, length = args
+    return packet("slice").Tensor, (x, dim, start, start + length), {}
+
+
+def _sort(args: Any) -> Any:
+    x, dim, descending, stable = args
+    if not stable:
+        return packet("sort").default, args[: 3 if descending else 2 if dim != -1 else 1], {}
+    return packet("sort").stable, (x,), {"stable": True, "dim": dim, "descending": descending}
+
+
 _SPECIAL: dict[str, Callable[[Any], Any]] = {
     "cast": _cast,
     "conv2d": _conv,
     "dense": lambda args: (packet("clone").default, args, {}),
     "flip_view": lambda args: (packet("flip").default, args, {}),
+    "index_tensors": lambda args: (packet("index").Tensor, (args[0], list(args[1])), {}),
     "log_softmax": _softmax("log_softmax"),
+    "narrow": _narrow,
     "reshape": _reshape,
     "softmax": _softmax("softmax"),
+    "sort": _sort,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import plait
+from plait_torch._engine import _ImperativeEngine
 
 __all__ = [
     "InplaceFunction",
@@ -19,9 +20,13 @@ __all__ = [
 
 class _VariableType(type):
     def __instancecheck__(cls, value: Any) -> bool:
-        return bool(plait.is_tensor(value))
+        return isinstance(value, plait.Tensor)
 
-    def __call__(cls, data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
+    def __call__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Any:
+        if data is None:
+            data = plait.empty(0)
+        if not plait.is_tensor(data):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
         own = data.detach()
         return own.requires_grad_() if requires_grad else own
 
@@ -37,6 +42,8 @@ class Variable(metaclass=_VariableType):
         >>> isinstance(plait.ones(2), Variable)
         True
     """
+
+    _execution_engine = _ImperativeEngine()
 
 
 class InplaceFunction(plait.autograd.Function):

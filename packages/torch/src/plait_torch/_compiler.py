@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
+
+import plait
+from plait_torch._compiled_module import OptimizedModule
 
 __all__ = [
     "allow_in_graph",
@@ -23,10 +27,10 @@ T = TypeVar("T")
 
 
 def compile(model: Any = None, **options: Any) -> Any:
-    """Return the function or module unchanged; without one, return a decorator that does so.
+    """Return the function unchanged, or a module in an `OptimizedModule`, as PyTorch does; without
+    one, return a decorator that does so.
 
-    PyTorch compiles it, with the same results up to rounding. Plait runs it as Python code. The
-    result is not a wrapper, so a module's ``state_dict`` keeps its names.
+    PyTorch compiles it, with the same results up to rounding. Plait runs it as Python code.
 
     Example:
         >>> from plait_torch._compiler import compile
@@ -36,7 +40,10 @@ def compile(model: Any = None, **options: Any) -> Any:
         >>> double(3)
         6
     """
-    return _same if model is None else model
+    if model is None:
+        return functools.partial(compile, **options)
+    wrapped = isinstance(model, plait.nn.Module) and not options.get("disable")
+    return OptimizedModule(model) if wrapped else model
 
 
 def _same(obj: T, *args: Any, **kwargs: Any) -> T:

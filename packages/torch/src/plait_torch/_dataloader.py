@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os  # programs replace its functions here
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ __all__ = [
     "_MapDatasetFetcher",
     "_MultiProcessingDataLoaderIter",
     "_SingleProcessDataLoaderIter",
+    "os",
 ]
 
 _collate_fn_t = Callable[[list[Any]], Any]

@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 from types import ModuleType
 from typing import Any
 
-import plait
+from plait_torch._compiled_module import OptimizedModule
 from plait_torch._compiler import (
     allow_in_graph,
     assume_constant_result,
@@ -102,10 +102,6 @@ def is_compile_supported(device_type: Any) -> bool:
 
 
 is_dynamo_supported = is_inductor_supported = _never
-
-
-class OptimizedModule(plait.nn.Module):
-    """The class of compiled modules in PyTorch, without instances: `compile` returns the module."""
 
 
 class TransformGetItemToIndex(nullcontext[None]):

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
+from plait_abi import _binding
 from plait_abi.imports import import_module
 from plait_torch import _module_names, _pytree, _tensor_methods, _torch_dispatch, _torch_function
 from plait_torch._missing import MissingModule, MissingName, advice, explain
@@ -201,6 +202,7 @@ def install() -> None:
     sys.meta_path.insert(0, _finder)
     for each in (_tensor_methods, _torch_function, _torch_dispatch):
         each.bind()
+    _binding.shown_module("torch")
     _pytree.register_sizes()
     importlib.invalidate_caches()
 
@@ -212,6 +214,7 @@ def uninstall() -> None:
     sys.meta_path.remove(_finder)
     for each in (_torch_dispatch, _torch_function, _tensor_methods):
         each.unbind()
+    _binding.shown_module("plait")
     for name in _names():
         del sys.modules[name]
 

@@ -29,7 +29,7 @@ PLACES: dict[str, tuple[str, ...]] = {
         _HERE + "_absent",
     ),
     "torch.__config__": (_HERE + "_config",),
-    "torch._C": (_HERE + "_inside", _HERE + "_inside_overrides"),
+    "torch._C": (_HERE + "_inside", _HERE + "_inside_overrides", _HERE + "_engine"),
     "torch._guards": (_HERE + "_fake_tensors",),
     "torch._ops": (_HERE + "_aten", _HERE + "_library"),
     "torch._C._nn": (_HERE + "_arguments",),

@@ -213,9 +213,10 @@ class SummaryWriter:
             writer.flush()
 
     def close(self) -> None:
-        """Write buffered events and close the files."""
+        """Write buffered events and close the files; what is added later goes to new ones."""
         for writer in self._writers.values():
             writer.close()
+        self._writers.clear()
 
     def __enter__(self) -> SummaryWriter:
         return self

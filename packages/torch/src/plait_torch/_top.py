@@ -45,6 +45,7 @@ __all__ = [  # noqa: PLE0604 - names of a table
     "is_autocast_enabled",
     "is_inference",
     "is_inference_mode_enabled",
+    "is_tensor",
     "is_deterministic_algorithms_warn_only_enabled",
     "is_vulkan_available",
     "legacy_contiguous_format",
@@ -253,6 +254,18 @@ def get_autocast_cpu_dtype() -> Any:
 def get_autocast_gpu_dtype() -> Any:
     """Return float16."""
     return get_autocast_dtype("cuda")
+
+
+def is_tensor(obj: Any) -> bool:
+    """Return ``isinstance(obj, torch.Tensor)``, which is True of sparse tensors too.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._top import is_tensor
+        >>> is_tensor(plait.eye(2).to_sparse()), is_tensor([1.0])
+        (True, False)
+    """
+    return isinstance(obj, plait.Tensor)
 
 
 def compiled_with_cxx11_abi() -> bool:

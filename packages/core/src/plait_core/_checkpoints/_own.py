@@ -15,7 +15,7 @@ from plait_core._checkpoints._errors import CheckpointError
 from plait_core._checkpoints._layout import DTYPES, header_bytes
 from plait_core._checkpoints._regions import Region, RegionView, c_strides, regions_of
 from plait_core._checkpoints._tree import Encoder, is_parameter
-from plait_core._core import Tensor
+from plait_core._core import Tensor, is_tensor
 
 __all__ = ["VERSION", "Checkpoint", "Stored", "taken_apart"]
 
@@ -67,7 +67,7 @@ def taken_apart(value: Any, weights_only: bool) -> Checkpoint:
     encoder = Encoder()
     tree = encoder.encode(value) if weights_only else {"pickle": _pickled(value, encoder)}
     names = _unique([path or "tensor" for path, _ in encoder.found])
-    numbers = [i for i, (_, found) in enumerate(encoder.found) if isinstance(found, Tensor)]
+    numbers = [i for i, (_, found) in enumerate(encoder.found) if is_tensor(found)]
     tensors = [encoder.found[i][1] for i in numbers]
     regions, views = regions_of(tensors)
     entries = _entries_of(regions, views, tensors, [names[i] for i in numbers])
@@ -76,7 +76,7 @@ def taken_apart(value: Any, weights_only: bool) -> Checkpoint:
         entry = entries[view.region] if view.region >= 0 else None
         table[i] = _row(view, tensor, entry) | _facts(encoder.found[i][1])
     for i, (_, found) in enumerate(encoder.found):
-        if not isinstance(found, Tensor):
+        if not is_tensor(found):
             entry, table[i] = _array_entry(found, names[i])
             entries.append(entry)
     # sorted so that all are aligned in a mapped file
@@ -187,7 +187,7 @@ class _Pickler(pickle.Pickler):
         self._number = number
 
     def persistent_id(self, value: Any) -> int | None:
-        if not isinstance(value, Tensor):
+        if not is_tensor(value):
             return None
         try:
             is_parameter(value)

@@ -15,7 +15,7 @@ from plait_core._checkpoints._errors import CheckpointError
 from plait_core._checkpoints._machine import Named, keys
 from plait_core._checkpoints._safe_globals import BLOCKED, SafeGlobals
 from plait_core._checkpoints._tree import compressed_of, sparse_of, with_grad
-from plait_core._core import Size, Tensor
+from plait_core._core import Size, Tensor, is_tensor
 from plait_core._memory_formats import layout, memory_format
 
 __all__ = ["STORAGES", "ArrayState", "RefusedName", "Stored", "build", "find", "finding", "named"]
@@ -118,7 +118,7 @@ def _lazy(tensor: Tensor, metadata: Any) -> Tensor:
 
 def _parameter(data: Any, requires_grad: Any, hooks: Any = None, state: Any = None) -> Tensor:
     _no_hooks(hooks)
-    if not isinstance(data, Tensor):
+    if not is_tensor(data):
         raise TypeError("a tensor is required")
     return with_grad(data.detach(), bool(requires_grad), True)
 
@@ -210,7 +210,7 @@ def build(target: Any, state: Any) -> Any:
     if type(target) is OrderedDict and isinstance(state, dict) and set(state) <= {"_metadata"}:
         vars(target).update(state)
         return target
-    if isinstance(target, Tensor):
+    if is_tensor(target):
         return target  # attributes of a tensor are left out
     return NotImplemented
 

@@ -12,7 +12,7 @@ import numpy as np
 from plait_abi import _binding
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._checkpoints._tree import DEEPEST, is_parameter, refusal
-from plait_core._core import Size, Tensor
+from plait_core._core import Size, Tensor, is_tensor
 from plait_core._memory_formats import layout, memory_format
 from plait_core._sparse import SparseTensor
 from plait_core._sparse_compressed import CompressedTensor
@@ -56,7 +56,7 @@ class Emitter:
         emit = self.parts.append
         if value is None or value is True or value is False:
             emit({None: b"N", True: b"\x88", False: b"\x89"}[value])
-        elif isinstance(value, Tensor):
+        elif is_tensor(value):
             self._emit_tensor(value, path, depth)
         elif type(value) in _WRITERS:
             _WRITERS[type(value)](self, value, path, depth + 1)
@@ -195,7 +195,7 @@ def _called(make: Callable[[Any], Call | Name]) -> Callable[..., None]:
 
 
 def _layout_call(value: layout) -> Call:
-    return Call("torch.serialization", "_get_layout", f"torch.{value!s}")
+    return Call("torch.serialization", "_get_layout", f"torch.{value.name}")
 
 
 def _sparse_call(value: SparseTensor) -> Call:
@@ -216,7 +216,7 @@ CALLS: dict[type, Callable[[Any], Call | Name]] = {
     _binding.dtype: lambda v: Name(("torch", v.name)),
     _binding.device: lambda v: Call("torch", "device", *str(v).split(":")[:1]),
     layout: _layout_call,
-    memory_format: lambda v: Name(("torch", str(v))),
+    memory_format: lambda v: Name(("torch", v.name)),
 }
 _WRITERS: dict[type, Callable[..., None]] = {
     int: _write_int,

@@ -8,7 +8,7 @@ from typing import Any
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._checkpoints._torch_opcodes import CALLS, Call, Name
 from plait_core._checkpoints._tree import is_parameter
-from plait_core._core import Tensor
+from plait_core._core import Tensor, is_tensor
 
 __all__ = ["Pickled", "pickled"]
 
@@ -59,7 +59,7 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
         elif type(obj) in CALLS:
             self.save(CALLS[type(obj)](obj))
             self.memoize(obj)
-        elif isinstance(obj, Tensor) and _is_plain(obj):
+        elif is_tensor(obj) and _is_plain(obj):
             self._target.leave(obj)
             self.memoize(obj)
         else:

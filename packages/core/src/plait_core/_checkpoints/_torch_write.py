@@ -14,7 +14,7 @@ from plait_core._checkpoints._torch_opcodes import Call, Emitter, Name, Referenc
 from plait_core._checkpoints._torch_pickle import pickled
 from plait_core._checkpoints._tree import Encoder, is_parameter
 from plait_core._checkpoints._zip import Zip
-from plait_core._core import Size, Tensor
+from plait_core._core import Size, Tensor, is_tensor
 
 __all__ = ["TorchZip"]
 
@@ -29,7 +29,7 @@ class TorchZip:
         if weights_only:
             encoder = Encoder()
             encoder.encode(value)
-            tensors = [found for _, found in encoder.found if isinstance(found, Tensor)]
+            tensors = [found for _, found in encoder.found if is_tensor(found)]
             self._place(tensors)
             self._pickle = self._emitted(value)
             return

@@ -18,7 +18,7 @@ import numpy as np
 from plait_abi import _binding
 from plait_abi.components import choose, require
 from plait_core._checkpoints._errors import CheckpointError
-from plait_core._core import Size, Tensor
+from plait_core._core import Size, Tensor, is_tensor
 from plait_core._memory_formats import layout, memory_format
 from plait_core._sparse import SparseTensor
 from plait_core._sparse_compressed import CompressedTensor, sparse_compressed_tensor
@@ -92,7 +92,7 @@ class Encoder:
         """Return the index of a tensor or array in the table, the same for the same object."""
         key = id(value)
         if key not in self._numbers:
-            if isinstance(value, Tensor):
+            if is_tensor(value):
                 try:
                     is_parameter(value)
                 except TypeError as error:
@@ -110,7 +110,7 @@ class Encoder:
             )
         if value is None or value is True or value is False or type(value) is str:
             return value
-        if isinstance(value, Tensor):
+        if is_tensor(value):
             return {"tensor": self.number(path, value)}
         encoder = _ENCODERS.get(type(value))
         if encoder is None and isinstance(value, np.generic):
@@ -183,7 +183,7 @@ def _encode_sparse(encoder: Encoder, value: SparseTensor, path: str, depth: int)
 
 
 def _encode_compressed(encoder: Encoder, value: CompressedTensor, path: str, depth: int) -> Any:
-    parts = [value._bounds, value._places, value._stored, list(value.shape), str(value.layout)]
+    parts = [value._bounds, value._places, value._stored, list(value.shape), value.layout.name]
     return {"compressed": encoder.items(parts, path, depth)}
 
 
@@ -220,8 +220,8 @@ _ENCODERS: dict[type, Callable[..., Any]] = {
     CompressedTensor: _encode_compressed,
     _binding.dtype: _tagged("dtype", lambda value: value.name),
     _binding.device: _tagged("device", str),
-    layout: _tagged("layout", str),
-    memory_format: _tagged("memory_format", str),
+    layout: _tagged("layout", lambda value: value.name),
+    memory_format: _tagged("memory_format", lambda value: value.name),
 }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from plait_abi import _binding
 from plait_core import _core, _creation
-from plait_core._core import Tensor, get_default_dtype
+from plait_core._core import Tensor, get_default_dtype, is_tensor
 from plait_core._dtypes import int64
 from plait_core.array_api._data_types import promote
 from plait_core.array_api._operators import call
@@ -110,14 +110,14 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Return an array with `fill_value` everywhere."""
-    if isinstance(fill_value, Tensor):
+    if is_tensor(fill_value):
         fill_value = fill_value.item()
     return call("full", _sizes(shape), fill_value, dtype=dtype, device=device)
 
 
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Return an array of the shape of `x` with `fill_value` everywhere."""
-    if isinstance(fill_value, Tensor):
+    if is_tensor(fill_value):
         fill_value = fill_value.item()
     return call("full_like", x, fill_value, dtype=dtype, device=device)
 

@@ -75,9 +75,9 @@ def _(g, other):
     return true_divide(g, conjugate(other))
 
 
-@true_divide.vjp("other")
-def _(g, other, result):
-    return -true_divide(g * conjugate(result), conjugate(other))
+@true_divide.vjp("other")  # not from the result, which programs write in place
+def _(g, self, other):
+    return -g * conjugate(true_divide(true_divide(self, other), other))
 
 
 @div_trunc.vjp("self", "other")

@@ -48,8 +48,8 @@ entr = special_function(
 
 
 @erfinv.vjp("self")
-def _(g, result):
-    return g * exp(square(result)) * (SQRT_PI / 2.0)
+def _(g, self):
+    return g * exp(square(erfinv(self))) * (SQRT_PI / 2.0)
 
 
 @erfcx.vjp("self")

@@ -94,10 +94,10 @@ rad2deg = float_function(
 
 
 @sinc.vjp("self")
-def _(g, self, result):
+def _(g, self):
     # at 0 the first terms of its series, for the derivatives of the derivative
     away = masked_fill(self, eq(self, 0.0), 1.0)
-    slope = div(cos(mul(self, PI)) - result, away)
+    slope = div(cos(mul(self, PI)) - sinc(self), away)
     series = self * (square(self) * (PI**4 / 30.0) - PI**2 / 3.0)
     return g * conjugate(where(ne(self, 0.0), slope, series))
 
