@@ -1,7 +1,11 @@
 // The plug-in: the role "communicator" on the CPU under the name "ucx".
 #include <unistd.h>
 
+#include <chrono>
 #include <map>
+#include <set>
+#include <thread>
+#include <vector>
 
 // the provider's header needs those above
 #include <plait/collectives/provider.hpp>
@@ -160,17 +164,28 @@ plait_status init(const plait_runtime *given, const plait_plugin *self) {
                           nullptr);
 }
 
+// Threads must not use UCX any more when the process ends, as the library's own end does not wait
+// for them. Worlds that are used are never destroyed from here on, and those that end are waited
+// for.
 void quiesce() {
-  std::vector<std::shared_ptr<World>> all;
+  static auto *kept = new std::set<std::shared_ptr<Used>>();
+  std::vector<std::shared_ptr<World>> stopping;
   {
     Registry &r = registry();
     const std::lock_guard<ForkMutex> lock(r.mutex);
     if (r.pid != getpid()) return;
     for (const auto &each : r.worlds)
-      if (const auto used = each.second.lock()) all.push_back(used->world);
-    for (const auto &each : r.ending) all.push_back(each.second);
+      if (auto used = each.second.lock()) {
+        stopping.push_back(used->world);
+        kept->insert(std::move(used));
+      }
+    for (const auto &each : r.ending) stopping.push_back(each.second);
   }
-  for (const auto &world : all) world->stop(stop_seconds);
+  for (const auto &world : stopping) world->stop(stop_seconds);
+  stopping.clear();
+  const double until = collectives::now() + stop_seconds;
+  while (UcxTransport::alive() > kept->size() && collectives::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 }  // namespace

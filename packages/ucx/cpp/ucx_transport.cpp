@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
@@ -21,6 +22,8 @@ namespace {
 constexpr uint64_t letter_tag = uint64_t(1) << 63, letter_mask = letter_tag;
 constexpr uint64_t whole_tag = ~uint64_t(0);
 uint64_t tag_of(uint32_t sender, uint32_t channel) { return uint64_t(channel) << 32 | sender; }
+
+std::atomic<size_t> transports{0};  // that exist
 
 constexpr const char *tcp_part = "512k";
 constexpr int most_rounds = 64;  // of UCX's progress before others are looked at
@@ -81,6 +84,10 @@ bool UcxTransport::start(const std::string &devices, std::string &why) {
   return wake_ >= 0;
 }
 
+UcxTransport::UcxTransport(const Functions &f) : ucp_(f) { transports++; }
+
+size_t UcxTransport::alive() { return transports; }
+
 UcxTransport::~UcxTransport() {
   for (auto &a : active_)
     if (a->request) ucp_.request_free(a->request);
@@ -94,6 +101,7 @@ UcxTransport::~UcxTransport() {
   if (worker_) ucp_.worker_destroy(worker_);
   if (context_) ucp_.cleanup(context_);
   if (wake_ >= 0) ::close(wake_);
+  transports--;
 }
 
 void UcxTransport::join(uint32_t rank, const std::vector<std::string> &addresses) {

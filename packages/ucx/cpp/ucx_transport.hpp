@@ -16,6 +16,8 @@ class UcxTransport : public collectives::Transport {
   // Opens UCX on the devices of these names; NULL with a text if it cannot.
   static std::unique_ptr<UcxTransport> open(const std::string &devices, std::string &why);
   ~UcxTransport() override;
+  // How many there are in this process, also while they are destroyed.
+  static size_t alive();
   const std::string &address() const { return address_; }  // what the others need
   void join(uint32_t rank, const std::vector<std::string> &addresses);
 
@@ -54,7 +56,7 @@ class UcxTransport : public collectives::Transport {
     Status status;  // once the request is done
   };
 
-  explicit UcxTransport(const Functions &f) : ucp_(f) {}
+  explicit UcxTransport(const Functions &);
   bool start(const std::string &devices, std::string &why);
   static void on_error(void *peer, void *endpoint, Status);
   void *endpoint_of(Peer &);
