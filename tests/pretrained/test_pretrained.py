@@ -17,7 +17,7 @@ FOLDER = Path(__file__).resolve().parent
 sys.path.insert(0, str(FOLDER))
 
 import trained  # noqa: E402
-from models.crepe import hertz  # noqa: E402
+from networks.crepe import hertz  # noqa: E402
 
 import plait  # noqa: E402
 

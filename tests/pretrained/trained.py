@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from models.crepe import Crepe
-from models.g2p import G2P
-from models.mobilenet import MobileNet
-from models.resemblyzer import VoiceEncoder
-from models.silero import Silero
+from networks.crepe import Crepe
+from networks.g2p import G2P
+from networks.mobilenet import MobileNet
+from networks.resemblyzer import VoiceEncoder
+from networks.silero import Silero
 
 import plait
 
