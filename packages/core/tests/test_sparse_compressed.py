@@ -103,6 +103,23 @@ def test_functions_that_keep_zeros(matrix: Any) -> None:
         assert pc.allclose(getattr(pc, name)(matrix * 0.1).to_dense(), wanted)
 
 
+def test_files_of_pytorch(matrix: Any) -> None:
+    for options in ({}, {"format": "torch"}):
+        file = io.BytesIO()
+        pc.save({"x": matrix, "layout": matrix.layout}, file, **options)
+        file.seek(0)
+        found = pc.load(file)
+        assert found["x"].layout == matrix.layout
+        assert found["layout"] == matrix.layout
+        assert_close(found["x"].to_dense(), dense())
+
+
+def test_a_layout_of_a_layout() -> None:
+    for made in (pc.sparse_csr, pc.strided, pc.channels_last):
+        assert type(made)(made) == made == made.name
+        assert str(type(made)(made)) == f"plait.{made.name}"
+
+
 def test_copies_and_files(matrix: Any) -> None:
     file = io.BytesIO()
     pc.save(matrix, file)

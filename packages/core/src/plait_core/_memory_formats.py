@@ -22,7 +22,32 @@ __all__ = [
 ]
 
 
-class memory_format(str):  # noqa: N801
+class _Constant(str):
+    """A constant that equals its name as a string."""
+
+    __slots__ = ()
+
+    def __new__(cls, name: str) -> _Constant:
+        return super().__new__(cls, name.name if isinstance(name, _Constant) else name)
+
+    @property
+    def name(self) -> str:
+        """The name as a string."""
+        return str.__str__(self)
+
+    def __repr__(self) -> str:
+        return f"{_binding.shown_module()}.{self.name}"
+
+    __str__ = __repr__
+
+    def __format__(self, form: str) -> str:
+        return format(self.name, form)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return self.name
+
+
+class memory_format(_Constant):  # noqa: N801
     """An order of the dimensions in memory; `plait_core` has a constant for each.
 
     A tensor has no attribute for its format: its strides give the order of its elements.
@@ -36,24 +61,8 @@ class memory_format(str):  # noqa: N801
 
     __slots__ = ()
 
-    @property
-    def name(self) -> str:
-        """The name as a string."""
-        return str.__str__(self)
 
-    def __repr__(self) -> str:
-        return f"{_binding.shown_module()}.{self.name}"
-
-    __str__ = __repr__
-
-    def __format__(self, form: str) -> str:
-        return format(self.name, form)
-
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        return self.name
-
-
-class layout(str):  # noqa: N801
+class layout(_Constant):  # noqa: N801
     """How a tensor stores its elements: `strided`, `sparse_coo` for a `SparseTensor`, or one of
     `sparse_csr`, `sparse_csc`, `sparse_bsr` and `sparse_bsc` for a `CompressedTensor`.
 
@@ -64,22 +73,6 @@ class layout(str):  # noqa: N801
     """
 
     __slots__ = ()
-
-    @property
-    def name(self) -> str:
-        """The name as a string."""
-        return str.__str__(self)
-
-    def __repr__(self) -> str:
-        return f"{_binding.shown_module()}.{self.name}"
-
-    __str__ = __repr__
-
-    def __format__(self, form: str) -> str:
-        return format(self.name, form)
-
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        return self.name
 
 
 contiguous_format = memory_format("contiguous_format")
