@@ -217,9 +217,9 @@ packets were dropped there while the check ran. With the kernel's own limit of 1
 dropped in a run of exchanges of 1 MiB by 8 ranks, and TCP sent them again; in the check before
 this one three rows with such exchanges took 16 to 18 % longer than simulated. One still does,
 that of ZeRO 1 (18 %), though no packet is dropped: it has two exchanges and a gathering in each
-step, and while the first exchanges of a connection take 327 to 331 ms, as much as is simulated,
-later ones often take 450 ms. What delays these is not known; a shorter queue of what each
-connection sends changes nothing. This check is the last of about ten runs: its set-up (the rate,
+step, and in two runs the first exchanges of a connection took 327 and 331 ms (medians; 359 in a
+disturbed one), as much as is simulated, later ones often 450 ms. What delays these is not known;
+in one comparison a shorter queue of what each connection sends changed nothing. This check is the last of about ten runs: its set-up (the rate,
 the burst, the barrier at the end of a step, the answers of the tree, the queue of packets) was
 changed after misses, and every layout uses a table of messages that was measured in its own run.
 The note 0036 compares all-reduce with gloo: both had nice -10 beside other programs, and at
