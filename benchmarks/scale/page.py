@@ -219,9 +219,10 @@ this one three rows with such exchanges took 16 to 18 % longer than simulated. O
 that of ZeRO 1 (18 %), though no packet is dropped: it has two exchanges and a gathering in each
 step, and in two runs the first exchanges of a connection took 327 and 331 ms (medians; 359 in a
 disturbed one), as much as is simulated, later ones often 450 ms. What delays these is not known;
-in one comparison a shorter queue of what each connection sends changed nothing. This check is the last of about ten runs: its set-up (the rate,
-the burst, the barrier at the end of a step, the answers of the tree, the queue of packets) was
-changed after misses, and every layout uses a table of messages that was measured in its own run.
+in one comparison a shorter queue of what each connection sends changed nothing. This check is the
+last of about ten runs: its set-up (the rate, the burst, the barrier at the end of a step, the
+answers of the tree, the queue of packets) was changed after misses, and every layout uses a table
+of messages that was measured in its own run.
 The note 0036 compares all-reduce with gloo: both had nice -10 beside other programs, and at
 normal priority under load plait took 1.1 to 3.7 of gloo's time from 256 KB to 4 MB.
 
