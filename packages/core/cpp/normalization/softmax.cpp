@@ -148,15 +148,21 @@ struct Columns {
   }
 };
 
-// Whether the call, whose dimension is the argument behind its inputs, is by columns. Shapes alone
-// decide: sums of columns and of rows have other bits.
+// How far the elements of one sum are apart in a dense tensor of the result's shape; the dimension
+// is the argument behind the inputs.
+int64_t apart_of(const plait_call *c, int inputs) {
+  const DLTensor *out = result(c);
+  if (out->ndim == 0) return 1;
+  const int64_t dim = wrapped(integer(c, inputs), out->ndim);
+  int64_t apart = 1;
+  for (int d = out->ndim - 1; d > dim; d--) apart *= out->shape[d];
+  return apart;
+}
+
+// Whether the call is by columns. Shapes alone decide: sums of columns and of rows have other bits.
 template <class T>
 bool by_columns(const plait_call *c, int inputs) {
-  const DLTensor *out = result(c);
-  int64_t apart = 1;
-  for (int d = out->ndim - 1; d >= 0 && d != wrapped(integer(c, inputs), out->ndim); d--)
-    apart *= out->shape[d];
-  return out->ndim > 0 && numel(out) > 0 && apart >= kLanes<T>;
+  return numel(result(c)) > 0 && apart_of(c, inputs) >= kLanes<T>;
 }
 
 // f(columns, first input, second input, result) for all columns.
@@ -168,9 +174,7 @@ plait_status in_columns(const plait_call *c, int inputs, const F &f) {
   for (int i = 0; i < inputs; i++) PLAIT_TRY(in[i].take(c, tensor(c, i)));
   PLAIT_TRY(out.take(c, result(c)));
   const DLTensor *t = result(c);
-  const int64_t dim = wrapped(integer(c, inputs), t->ndim), n = t->shape[dim];
-  int64_t apart = 1;
-  for (int d = t->ndim - 1; d > dim; d--) apart *= t->shape[d];
+  const int64_t n = t->shape[wrapped(integer(c, inputs), t->ndim)], apart = apart_of(c, inputs);
   const int64_t blocks = ceil_div(apart, kBeside), outer = numel(t) / (n * apart);
   parallel_ranges(
       c, outer * blocks, grain(n * least(apart, kBeside)), [&](int64_t begin, int64_t end) {
