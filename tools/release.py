@@ -45,7 +45,7 @@ __all__ = ["STEPS", "Failed", "Missing", "Release", "main", "quick_tests"]
 STEPS = ("sdists", "wheels", "environments", "debian", "aarch64", "changelog")
 MUST_RUN = ("3.10", "3.12", "3.14")
 INSTALLED = ("plait", "torch", "conformance")  # others need a library or a cluster of the machine
-TEST_TOOLS = ("pytest>=8",)
+TEST_TOOLS = ("pytest>=8", "pytest-timeout>=2.3")
 # in the folder of the quick tests, where processes that the tests spawn find their modules
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "quick")
 # what plait's libraries find by name at run time is never copied into a wheel
