@@ -41,9 +41,7 @@ def raise_together(
             raise error from other  # an interrupt, which the other ranks do not get to know
         raise
     ranks = (0,) if group is None else group.ranks
-    failures = {
-        rank: text[1:] for rank, text in zip(ranks, texts, strict=True) if text[:1] != "+"
-    }
+    failures = {rank: text[1:] for rank, text in zip(ranks, texts, strict=True) if text[:1] != "+"}
     if error is not None and not isinstance(error, Exception):
         raise error
     if failures:

@@ -171,9 +171,7 @@ def _needed(
     return needed
 
 
-def _fill(
-    reader: FileSystemReader, index: Any, entries: dict[str, Entry], partial: bool
-) -> None:
+def _fill(reader: FileSystemReader, index: Any, entries: dict[str, Entry], partial: bool) -> None:
     """Fill entries; all files are opened before any is read, as a save may remove them then."""
     needed = _needed(reader, index, entries, partial)
     files: dict[str, Any] = {}

@@ -21,7 +21,7 @@ from plait_distributed._world import (
 )
 from plait_distributed.checkpoint._errors import raise_together
 from plait_distributed.checkpoint._files import FileSystemWriter, folders, index_of
-from plait_distributed.checkpoint._plans import Entry, Piece, flattened, is_tensor, owned, piece_of
+from plait_distributed.checkpoint._plans import Entry, Piece, flattened, owned, piece_of
 from plait_distributed.checkpoint.stateful import Stateful
 from plait_distributed.tensor._dtensor import DTensor
 
