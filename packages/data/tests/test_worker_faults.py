@@ -131,6 +131,18 @@ def test_a_hanging_thread_shows_the_stack():
     seen.set()
 
 
+def test_a_worker_whose_program_gave_up_ends_without_a_word():
+    ours, theirs = socket.socketpair()
+    ours.close()
+    code = f"from plait_data._workers import _child; _child.main({theirs.fileno()})"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, pass_fds=[theirs.fileno()], capture_output=True, text=True, timeout=LATE
+    )
+    theirs.close()
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 class Late:
     """A dataset of which one sample interrupts the program, or is waited for too long."""
 

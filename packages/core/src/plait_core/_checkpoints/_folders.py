@@ -132,7 +132,13 @@ def path_of_index(folder: str | os.PathLike[Any]) -> str:
 def write_file(index: str, name: str, content: Checkpoint) -> int:
     """Write a part beside the index, durably; return its number of bytes."""
     size = write_part(index, name, lambda writer: content.write(writer, content.entries))
-    sync_folder(os.path.dirname(index))
+    try:
+        sync_folder(os.path.dirname(index))
+    except OSError as error:
+        said = (
+            f"the folder of {name} was not synchronised ({error}); what was at {index} is unchanged"
+        )
+        raise system_error(f"save: {said}", error) from error
     return size
 
 
