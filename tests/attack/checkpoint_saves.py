@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import plait_core as pc
+import plait_distributed.checkpoint as dcp
 
 KINDS: dict[str, dict[str, Any]] = {
     "file": {},
     "shards": {"max_shard_size": 150_000},
     "torch": {"format": "torch"},
+    "folder": {},  # of plait_distributed, which is the folder of the path
+    "folder_async": {},
 }
 # four tensors, of which two go to a part
 PARTS = 2
@@ -27,11 +30,24 @@ def value(version: int) -> dict[str, Any]:
 
 
 def save(version: int, path: Path, kind: str) -> None:
-    pc.save(value(version), path, **KINDS[kind])
+    if kind == "folder":
+        dcp.save(value(version), checkpoint_id=path.parent, no_dist=True)
+    elif kind == "folder_async":
+        dcp.async_save(value(version), checkpoint_id=path.parent, no_dist=True).result()
+    else:
+        pc.save(value(version), path, **KINDS[kind])
 
 
-def version_of(path: Path) -> int:
-    found = pc.load(path)
+def load(path: Path, **options: Any) -> Any:
+    if not (path.parent / ".metadata").exists():
+        return pc.load(path, **options)
+    found = value(-7)
+    dcp.load(found, checkpoint_id=path.parent, no_dist=True)
+    return found
+
+
+def version_of(path: Path, **options: Any) -> int:
+    found = load(path, **options)
     version = int(found["version"])
     assert all(bool((found[f"x{i}"] == float(version)).all()) for i in range(4))
     return version
@@ -64,4 +80,4 @@ def check_what_is_left(path: Path, kind: str) -> None:
     save(-1, path, kind)
     assert version_of(path) == -1
     left = sorted(os.listdir(path.parent))
-    assert len(left) == (1 + PARTS if kind == "shards" else 1), left
+    assert len(left) == {"shards": 1 + PARTS, "folder": 2, "folder_async": 2}.get(kind, 1), left

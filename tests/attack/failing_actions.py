@@ -129,17 +129,22 @@ class _Saving(Action):
         if not whole:
             for path in self.folder.iterdir():
                 path.unlink()
-            pc.save(state(1), self.path, **self.options)
+            self.save(1)
         self.files = self.names()
 
     def names(self) -> int:
         return len(list(self.folder.iterdir()))
 
+    def save(self, epoch: int) -> None:
+        pc.save(state(epoch), self.path, **self.options)
+
     def act(self) -> None:
-        pc.save(state(2), self.path, **self.options)
+        self.save(2)
 
     def loaded(self) -> int:
-        found = pc.load(self.path)
+        return self.epoch_of(pc.load(self.path))
+
+    def epoch_of(self, found: Any) -> int:
         epoch = int(found["epoch"])
         for i in range(4):
             assert (found[f"w{i}"] == epoch + i).all(), f"w{i} is wrong in what epoch {epoch} saved"
@@ -151,7 +156,7 @@ class _Saving(Action):
     def afterwards(self) -> None:
         assert self.loaded() in (1, 2)
         # What a failed save left, the next one removes.
-        pc.save(state(1), self.path, **self.options)
+        self.save(1)
         assert self.loaded() == 1
         names = sorted(path.name for path in self.folder.iterdir())
         assert len(names) == self.files, f"files are left: {names}"
@@ -167,6 +172,29 @@ class SaveShards(_Saving):
 
 class SaveTorch(_Saving):
     options = {"format": "torch"}  # noqa: RUF012
+
+
+class SaveFolder(_Saving):
+    """A checkpoint of plait_distributed, of one rank, of which each save is a folder's."""
+
+    def prepare(self) -> None:
+        import plait_distributed.checkpoint as dcp
+
+        self.dcp = dcp
+        super().prepare()
+
+    def save(self, epoch: int) -> None:
+        self.dcp.save(state(epoch), checkpoint_id=self.folder, no_dist=True)
+
+    def loaded(self) -> int:
+        found = state(0)
+        self.dcp.load(found, checkpoint_id=self.folder, no_dist=True)
+        return self.epoch_of(found)
+
+
+class SaveFolderLater(SaveFolder):
+    def save(self, epoch: int) -> None:
+        self.dcp.async_save(state(epoch), checkpoint_id=self.folder, no_dist=True).result()
 
 
 class _Loading(Action):
@@ -205,6 +233,20 @@ class LoadIndex(_Loading):
 class LoadTorch(_Loading):
     saving = {"format": "torch"}  # noqa: RUF012
     options = {"verify": True}  # noqa: RUF012
+
+
+class LoadFolder(_Loading):
+    def __init__(self, folder: pathlib.Path) -> None:
+        import plait_distributed.checkpoint as dcp
+
+        super().__init__(folder)
+        self.dcp = dcp
+        dcp.save(state(1), checkpoint_id=folder, no_dist=True)
+
+    def act(self) -> Any:
+        found = state(0)
+        self.dcp.load(found, checkpoint_id=self.folder, no_dist=True)
+        return found
 
 
 class Tensors(Action):
@@ -423,6 +465,9 @@ ACTIONS: dict[str, type[Action]] = {
     "save_file": SaveFile,
     "save_shards": SaveShards,
     "save_torch": SaveTorch,
+    "save_folder": SaveFolder,
+    "save_folder_later": SaveFolderLater,
+    "load_folder": LoadFolder,
     "load_file": LoadFile,
     "load_mapped": LoadMapped,
     "load_index": LoadIndex,

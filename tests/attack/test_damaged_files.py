@@ -24,6 +24,7 @@ import numpy as np
 import pytest
 
 import plait_core as pc
+import plait_distributed.checkpoint as dcp
 
 LEGACY_HEAD = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19." + b"\x80\x02M\xe9\x03."
 PATIENCE = 10.0  # seconds a load of some kilobytes may take on a loaded machine
@@ -181,6 +182,37 @@ def test_damage(rounds: Any, tmp_path: Path, name: str) -> None:
     assert os.listdir(tmp_path) == ["a"]
 
 
+def load_folder(folder: Path) -> Any:
+    """Fill a state from a checkpoint of plait_distributed; return its error, if it has one."""
+    found = {name: pc.zeros_like(x) for name, x in flat().items()} | {"more": None}
+    begin = time.monotonic()
+    try:
+        dcp.load(found, checkpoint_id=folder, no_dist=True)
+    except dcp.CheckpointException as error:
+        return error
+    finally:
+        assert time.monotonic() - begin < PATIENCE
+    return found
+
+
+def test_damaged_folders(rounds: Any, tmp_path: Path) -> None:
+    """Index and part of a checkpoint of plait_distributed: the value or an error."""
+    dcp.save({**flat(), "more": ["a", 5]}, checkpoint_id=tmp_path, no_dist=True)
+    names = sorted(os.listdir(tmp_path))
+    whole = {name: (tmp_path / name).read_bytes() for name in names}
+    for rng in rounds:
+        for _ in range(20):
+            name = rng.choice(names)
+            broken = damaged(whole[name], rng)
+            (tmp_path / name).write_bytes(broken)
+            found = load_folder(tmp_path)
+            if isinstance(found, dict):
+                assert found.pop("more") == ["a", 5] and is_flat(found)
+            assert (tmp_path / name).read_bytes() == broken
+            (tmp_path / name).write_bytes(whole[name])
+    assert sorted(os.listdir(tmp_path)) == names
+
+
 TOKENS = ["0", "-1", "1e9", "9" * 30, "null", "[]", "{}", '"x"', "true", "[[]]", '{"tensor":99}']
 TOKENS += ['{"tensor":-1}', '{"array":"x"}', '{"bytes":5}', '{"dict":[[1]]}', '{"dict":[[[],1]]}']
 TOKENS += ['{"scalar":["O","AAAA"]}', '{"pickle":0}', '{"ordered":{}}', "NaN", "[9007199254740993]"]
@@ -279,6 +311,36 @@ def test_forged_indexes(rounds: Any, tmp_path: Path) -> None:
             names = [*victims, *parts, "pipe", "link", "folder", "..", ".", "", "\0"]
         assert all((tmp_path / name).read_text() == "precious" for name in victims)
         assert {"pipe", "link", "folder", *victims} <= set(os.listdir(tmp_path))
+
+
+def test_forged_folders(rounds: Any, tmp_path: Path) -> None:
+    """An index of plait_distributed with its digest: values or errors, and no file beside it."""
+    from plait_core._checkpoints import _folders
+
+    folder = tmp_path / "folder"
+    dcp.save({**flat(), "more": ["a", 5]}, checkpoint_id=folder, no_dist=True)
+    (part,) = folder.glob("*.safetensors")
+    (tmp_path / part.name).write_bytes(part.read_bytes())  # what must not be read
+    before = (folder / ".metadata").read_text()
+    opened: list[str] = []
+
+    class Part(_folders.Part):
+        def __init__(self, path: str) -> None:
+            opened.append(path)
+            super().__init__(path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_folders, "Part", Part)
+        for rng in rounds:
+            for _ in range(20):
+                text = before
+                if rng.random() < 0.3:
+                    name = rng.choice(("../", str(tmp_path) + "/", "./", "x/../../")) + part.name
+                    text = text.replace(part.name, name)
+                (folder / ".metadata").write_bytes(forged(rng, text))
+                load_folder(folder)
+                assert {os.path.dirname(path) for path in opened} <= {str(folder)}
+    assert sorted(os.listdir(tmp_path)) == sorted(["folder", part.name])
 
 
 def test_pickles_that_ask_for_much(rounds: Any) -> None:

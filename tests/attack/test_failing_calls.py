@@ -21,8 +21,8 @@ import pytest
 
 SCRIPT = pathlib.Path(__file__).with_name("failing_actions.py")
 MEMORY = ("tensors", "kernels", "backward", "optimizer", "profile", "exchange")
-CHECKPOINTS = ("save_file", "save_shards", "save_torch")
-CHECKPOINTS += ("load_file", "load_mapped", "load_index", "load_torch")
+CHECKPOINTS = ("save_file", "save_shards", "save_torch", "save_folder", "save_folder_later")
+CHECKPOINTS += ("load_file", "load_mapped", "load_index", "load_torch", "load_folder")
 PROCESSES = ("loader", "pool", "queue", "sharing")
 STARTING = 300.0  # seconds for a process to start on a loaded machine, and for its last run
 

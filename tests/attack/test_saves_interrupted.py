@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from checkpoint_saves import KINDS, PARTS, check_what_is_left, in_child, save, version_of
+
+import plait_core as pc
+import plait_distributed as dist
+import plait_distributed.checkpoint as dcp
+from plait_distributed.device_mesh import init_device_mesh
+from plait_distributed.tensor import Shard, distribute_tensor
 
 
 @pytest.fixture
@@ -93,14 +100,15 @@ def test_interrupted(rounds: Any, path: Path, kind: str) -> None:
     check_what_is_left(path, kind)
 
 
-def test_many_processes_save_to_one_place(rounds: Any, path: Path) -> None:
+@pytest.mark.parametrize("kind", ["shards", "folder", "folder_async"])
+def test_many_processes_save_to_one_place(rounds: Any, path: Path, kind: str) -> None:
     """Some of them are killed; none takes another's files."""
-    longest = 2 * duration(path, "shards")
+    longest = 2 * duration(path, kind)
     for rng in rounds:
 
         def work() -> None:
             for _ in range(3):
-                save(os.getpid(), path, "shards")
+                save(os.getpid(), path, kind)
 
         children = [in_child(work) for _ in range(3)]
         killed = rng.choice(children) if rng.random() < 0.7 else None
@@ -111,4 +119,56 @@ def test_many_processes_save_to_one_place(rounds: Any, path: Path) -> None:
             _, status = os.waitpid(child, 0)
             assert child == killed or status == 0
         assert version_of(path) in (0, -1, *children)
-    check_what_is_left(path, "shards")
+    check_what_is_left(path, kind)
+
+
+def ranks_save(rank: int, where: str, folder: Path, first: int, said: Path) -> None:
+    """Save again and again, in both ways; note what is complete in a file of the rank."""
+    dist.init_process_group("gloo", where, 20.0, 2, rank)
+    mesh = init_device_mesh("cpu", (2,))
+    said.write_text(str(first - 1))
+    for version in range(first, first + 20):
+        x = distribute_tensor(pc.full((6,), float(version)), mesh, [Shard(0)])
+        state = {"x": x, "version": version, f"own {rank}": pc.full((3,), float(version))}
+        save = dcp.save if version % 2 else dcp.async_save
+        ended = save(state, checkpoint_id=folder)
+        if save is dcp.async_save:
+            ended.result()
+        said.write_text(str(version))
+
+
+def version_of_ranks(folder: Path) -> int:
+    found = {"x": pc.zeros(6), "version": 0, "own 0": pc.zeros(3), "own 1": pc.zeros(3)}
+    dcp.load(found, checkpoint_id=folder, no_dist=True)
+    version = int(found["version"])
+    assert {*found["x"].tolist(), *found["own 0"].tolist(), *found["own 1"].tolist()} == {version}
+    return version
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_ranks_that_save_together(rounds: Any, tmp_path: Path, number: int) -> None:
+    """One of two ranks is killed or interrupted at any time: the checkpoint is whole, and not older
+    than what `save` called complete on any rank.
+    """
+    folder, last = tmp_path / "folder", 0
+    for rng in rounds:
+        where, said = f"shm:attack {rng.random()}", [tmp_path / "said 0", tmp_path / "said 1"]
+        children = [
+            in_child(partial(ranks_save, rank, where, folder, last + 1, said[rank]))
+            for rank in range(2)
+        ]
+        # ranks that are lost while they meet are another attack's business
+        while not all(file.exists() for file in said):
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0, 0.4))
+        os.kill(rng.choice(children), number)
+        for child in children:
+            os.waitpid(child, 0)
+        ended = max(int(file.read_text() or "0") for file in said)
+        version = version_of_ranks(folder) if ended or (folder / ".metadata").exists() else 0
+        assert ended <= version <= last + 20, f"{version} after {last}, and {ended} ended"
+        last = version
+        for file in said:
+            file.unlink()
+    dcp.save({"x": 1}, checkpoint_id=folder, no_dist=True)
+    assert len(os.listdir(folder)) == 2

@@ -171,3 +171,18 @@ def test_folders_that_are_refused(folder, tmp_path):
     (one / "only" / "a.ppm").write_bytes(b"")
     with pytest.raises(IndexError, match=r"index must be in \[-1, 0\]; got 1"):
         ImageFolder(one).path(1)
+
+
+def test_a_member_that_says_more_than_it_has(tmp_path):
+    """No memory is taken for it, whether it is compressed or not."""
+    import io
+    import zipfile
+
+    header = io.BytesIO()
+    said = {"descr": "<f8", "fortran_order": False, "shape": (10**13,)}
+    np.lib.format.write_array_header_1_0(header, said)
+    for compression in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        with zipfile.ZipFile(tmp_path / "a.npz", "w", compression) as archive:
+            archive.writestr("x.npy", header.getvalue() + bytes(100))
+        with pytest.raises(ValueError, match=r"a\.npz must be .* too few for shape"):
+            NumPyArrays(tmp_path / "a.npz")

@@ -1,5 +1,6 @@
 import gzip
 import struct
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -71,3 +72,25 @@ def test_write_errors_leave_nothing(tmp_path):
     with pytest.raises(ValueError, match=r"1 to 255 dimensions .* got shape \(\)"):
         idx.write(tmp_path / "x", np.float32(1))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        bytes(60 << 20),
+        idx.encode(np.zeros(10, np.uint8)) + bytes(60 << 20),
+        b"\0\0\x08\x03" + b"\xff" * 12 + bytes(1 << 20),  # says more than there is
+    ],
+    ids=["zeros", "longer", "shorter"],
+)
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_file_takes_no_more_memory_than_its_head_says(tmp_path, content, zipped):
+    path = tmp_path / "array"
+    path.write_bytes(gzip.compress(content, 1) if zipped else content)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=r"or more|type code|must have"):
+            idx.read(path)
+        assert tracemalloc.get_traced_memory()[1] < 40 << 20
+    finally:
+        tracemalloc.stop()

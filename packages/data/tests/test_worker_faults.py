@@ -131,6 +131,69 @@ def test_a_hanging_thread_shows_the_stack():
     seen.set()
 
 
+def test_a_worker_whose_program_gave_up_ends_without_a_word():
+    ours, theirs = socket.socketpair()
+    ours.close()
+    code = f"from plait_data._workers import _child; _child.main({theirs.fileno()})"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, pass_fds=[theirs.fileno()], capture_output=True, text=True, timeout=LATE
+    )
+    theirs.close()
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+class Late:
+    """A dataset of which one sample interrupts the program, or is waited for too long."""
+
+    def __init__(self, how):
+        self.how, self.seen = how, threading.Event()
+
+    def __len__(self):
+        return 24
+
+    def __getitem__(self, i):
+        if i == 10 and self.how == "interrupt":
+            os.kill(self.program, signal.SIGINT)
+        if i == 10 and self.how in ("interrupt", "timeout"):
+            self.seen.wait(LATE)
+        return i
+
+
+def refuse(worker):
+    raise ValueError("no worker")
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("context", ["thread", "fork"])
+@pytest.mark.parametrize("how", ["timeout", "interrupt", "refuse"])
+def test_an_iteration_that_ended_stays_ended(how, context, persistent):
+    """A later call raises at once, and the next iteration has all batches."""
+    data = Late(how)
+    data.program = os.getpid()
+    loader = DataLoader(
+        data,
+        3,
+        num_workers=2,
+        timeout=HANGS if how == "timeout" else 0,
+        multiprocessing_context=context,
+        persistent_workers=persistent,
+        worker_init_fn=refuse if how == "refuse" else None,
+    )
+    batches = iter(loader)
+    expected = {"timeout": WorkerTimeout, "interrupt": KeyboardInterrupt, "refuse": ValueError}
+    with pytest.raises(expected[how]):
+        list(batches)
+    again = WorkerTimeout if how == "timeout" else RuntimeError
+    text = "no batch came within" if how == "timeout" else "this iteration ended with"
+    for _ in range(3):
+        with pytest.raises(again, match=text):
+            next(batches)
+    data.seen.set()
+    data.how, loader.worker_init_fn = "", None
+    assert [batch.tolist()[0] for batch in loader] == list(range(0, 24, 3))
+
+
 @pytest.mark.parametrize("context", ["fork", "spawn"])
 def test_processes_of_the_standard_module_are_watched_too(context):
     error, _ = broken("SIGKILL", 10, workers=1, multiprocessing_context=context)

@@ -27,7 +27,8 @@ std::atomic<uint32_t> process{0};
 std::atomic<uint32_t (*)()> stack_function{nullptr};
 std::atomic<uint64_t> allocations{0}, launches{0};
 
-ForkMutex mutex;  // of what follows, which is never destroyed: other threads may outlive main
+ForkMutex borders;  // held while the first session begins and while the last one ends
+ForkMutex mutex;    // of what follows, which is never destroyed: other threads may outlive main
 auto &sessions = *new std::vector<Session *>;
 auto &rings = *new std::vector<std::shared_ptr<Ring>>;
 auto &works = *new std::vector<Work>;  // of devices, while a session runs
@@ -218,6 +219,7 @@ bool leave(Session *s) {
 plait_status start(uint64_t kinds, uint64_t capacity_wanted, bool stacks, Session **out) {
   plait_thread *thread = runtime->thread();
   std::unique_ptr<Session> s;
+  const std::lock_guard<ForkMutex> border_lock(borders);
   const plait_status listed = border(thread, "profile", [&] {
     s = std::make_unique<Session>();
     s->kinds = kinds;
@@ -288,10 +290,13 @@ plait_status stop(Session *s) {
   s->end = now();
   sample_reserved();
   plait_thread *thread = runtime->thread();
-  if (leave(s)) {
-    on = false;
-    // without memory for its list the runtime keeps the observer, which does nothing then
-    if (runtime->observe(thread, &observer, 0) < 0) runtime->clear(thread);
+  {
+    const std::lock_guard<ForkMutex> lock(borders);
+    if (leave(s)) {
+      on = false;
+      // without memory for its list the runtime keeps the observer, which does nothing then
+      if (runtime->observe(thread, &observer, 0) < 0) runtime->clear(thread);
+    }
   }
   bool whole = false;  // late errors of devices leave the rows as they are
   const plait_status status = border(thread, "profile", [&] {

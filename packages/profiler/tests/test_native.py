@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import tracemalloc
 import zlib
 from pathlib import Path
 
@@ -134,3 +135,29 @@ def test_a_header_that_no_writer_made(tmp_path: Path, header: bytes) -> None:
     path.write_bytes(b"plaitprf" + b"".join(blocks))
     with pytest.raises(ValueError, match=r"load_recording: .*made\.plaitprof' is damaged"):
         load_recording(path)
+
+
+def test_blocks_that_unpack_to_too_much(tmp_path: Path) -> None:
+    """They take no more memory than the header says."""
+    path, bomb = tmp_path / "bomb.plaitprof", zlib.compress(bytes(100 << 20), 1)
+
+    def put(data: bytes) -> bytes:
+        return _native.LENGTHS.pack(len(data), zlib.crc32(data)) + data
+
+    tables = json.dumps(_native._tables(Recording(np.zeros(0, ROW), []))).encode()
+    header = {"version": 1, "rows": 1, "columns": [[name, "u8"] for name in ROW.names or ()]}
+    for said, blocks in [
+        ({"tables": len(tables)}, [bomb]),
+        ({"tables": -1}, [bomb]),
+        ({"tables": len(tables)}, [zlib.compress(tables), *[bomb] * len(ROW)]),
+        ({"rows": 10**12, "tables": len(tables)}, [zlib.compress(tables)]),
+    ]:
+        text = json.dumps(header | said).encode()
+        path.write_bytes(_native.MAGIC + put(text) + b"".join(map(put, blocks)))
+        tracemalloc.start()
+        try:
+            with pytest.raises(ValueError, match="is damaged"):
+                _native.load_recording(path)
+            assert tracemalloc.get_traced_memory()[1] < 50 << 20
+        finally:
+            tracemalloc.stop()

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 
 import pytest
 
@@ -119,3 +120,60 @@ def test_a_profile_that_is_not_stopped_leaves_no_files() -> None:
     code = "from plait_profiler import profile; prof = profile(); prof.start()"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert folders() == before
+
+
+def test_threads_that_profile_at_once() -> None:
+    """Each recording has all of its own calls, and the last one to end clears what is shared."""
+    before, environment = folders(), dict(os.environ)
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        x = pc.ones(number + 2)
+        try:
+            for _ in range(100):
+                with profile(record_shapes=True) as prof:
+                    for _ in range(5):
+                        x + x
+                found = prof.recording()
+                own = [
+                    found.signatures[row["signature"]].name
+                    for row in found.rows
+                    if row["thread"] == threading.get_native_id()
+                ]
+                assert own == ["add"] * 5, own
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert folders() == before and dict(os.environ) == environment
+    with profile() as prof:
+        subprocess.run([sys.executable, "-c", _CHILD], check=True)
+    assert names(prof.recording(), of_child=True) == ["ones", "mul"]
+
+
+def test_folders_of_killed_processes_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the next profile of the user; those of processes that run stay."""
+    with tempfile.TemporaryDirectory() as place:
+        monkeypatch.setenv("TMPDIR", place)
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        code = "import plait_core as pc, sys; from plait_profiler import profile\n"
+        code += "with profile(): print(flush=True), sys.stdin.read()\n"
+        run = [sys.executable, "-c", code]
+        pipe = subprocess.PIPE
+        both = [subprocess.Popen(run, stdin=pipe, stdout=pipe) for _ in range(2)]
+        for process in both:
+            assert process.stdout is not None and process.stdout.readline() == b"\n"
+        both[0].kill()
+        both[0].wait()
+        assert len(os.listdir(place)) == 2
+        with profile():
+            assert len(os.listdir(place)) == 2
+        assert len(os.listdir(place)) == 1
+        for process in both:
+            process.communicate()
+        assert not os.listdir(place)

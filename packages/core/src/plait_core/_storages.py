@@ -155,8 +155,7 @@ class UntypedStorage:
         before = self._bytes._storage_extent()
         self._bytes.share_memory_()
         if _known.get(before) is self:
-            del _known[before]
-            _known[self._bytes._storage_extent()] = self
+            _known.move(before, self._bytes._storage_extent())
         return self
 
     @property
@@ -224,7 +223,36 @@ def _empty(nbytes: int) -> UntypedStorage:
 
 # The live UntypedStorage of each storage. Pickle and deepcopy go by identity, so they write a
 # storage once for all tensors on it.
-_known: weakref.WeakValueDictionary[tuple[int, int], UntypedStorage] = weakref.WeakValueDictionary()
+class _Known:
+    """A table of living objects. Unlike `weakref.WeakValueDictionary` it runs no Python code when
+    one is freed: Ctrl-C that comes then would be handled there, and what it raises printed and
+    lost.
+    """
+
+    def __init__(self) -> None:
+        self._references: dict[tuple[int, int], weakref.ref[UntypedStorage]] = {}
+        self._most = 64
+
+    def get(self, extent: tuple[int, int]) -> UntypedStorage | None:
+        """Return the object of an extent, if it lives."""
+        reference = self._references.get(extent)
+        return None if reference is None else reference()
+
+    def add(self, extent: tuple[int, int], storage: UntypedStorage) -> None:
+        """Add an object; now and then, remove those that are gone."""
+        self._references[extent] = weakref.ref(storage)
+        if len(self._references) > self._most:
+            for key, reference in list(self._references.items()):
+                if reference() is None and self._references.get(key) is reference:
+                    self._references.pop(key, None)
+            self._most = 2 * len(self._references) + 64
+
+    def move(self, before: tuple[int, int], extent: tuple[int, int]) -> None:
+        """Give the object of an extent another one."""
+        self._references[extent] = self._references.pop(before)
+
+
+_known = _Known()
 
 
 def refuse_batched(tensor: Tensor, who: str) -> None:
@@ -244,7 +272,8 @@ def storage_of(tensor: Tensor) -> UntypedStorage:
         return UntypedStorage(tensor)
     found = _known.get(extent)
     if found is None:
-        found = _known[extent] = UntypedStorage(tensor)
+        found = UntypedStorage(tensor)
+        _known.add(extent, found)
     return found
 
 

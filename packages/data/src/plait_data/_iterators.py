@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from plait_data._epoch import Epoch
 from plait_data._fetch import END, Stream, stopped_iteration
 from plait_data._waiting import waiting
+from plait_data._worker_error import WorkerError
 
 __all__ = ["IndexIterator", "StreamIterator", "WorkerIterator"]
 
@@ -119,6 +121,7 @@ class WorkerIterator(Iterator[Any]):
         self._exhausted = False
         self._number = epoch.number
         self._process = os.getpid()
+        self._ended: Callable[[], BaseException] | None = None  # the error that closed the pool
         # also called at the interpreter's end; the loader closes a pool that is kept
         self._close = weakref.finalize(self, pool.close) if not keep else pool.close
         skips = [0] * pool.size if order is not None else epoch.by_worker
@@ -137,6 +140,8 @@ class WorkerIterator(Iterator[Any]):
                 "DataLoader: a later iteration of this loader has taken its persistent workers; "
                 "go through one epoch at a time, or make a second loader"
             )
+        if self._ended is not None:
+            raise self._ended()
         while True:
             found = self._take()
             if found is None:
@@ -179,7 +184,8 @@ class WorkerIterator(Iterator[Any]):
             worker, message = self._pool.receive(self._number, self._timeout, owing)
             if message.number < 0:  # the epoch could not begin
                 self._pool.value(worker, message, None)
-        except BaseException:  # a worker died, or Ctrl-C: end at once
+        except BaseException as error:  # a worker died, or Ctrl-C: end at once
+            self._ended = _again(error)
             self._pool.close(0)
             raise
         return worker, message
@@ -220,6 +226,23 @@ class WorkerIterator(Iterator[Any]):
         self._epoch.finished = True
         if not self._keep:
             self._close()
+
+
+def _again(error: BaseException) -> Callable[[], BaseException]:
+    """Return what makes the error of a later call: it holds no traceback, whose frames hold us."""
+    if not isinstance(error, WorkerError):
+        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return partial(
+            RuntimeError, f"DataLoader: this iteration ended with {text}; begin a new one"
+        )
+    kind, args, facts = type(error), error.args, dict(vars(error))
+
+    def repeat() -> BaseException:
+        repeated = kind(*args)
+        vars(repeated).update(facts)
+        return repeated
+
+    return repeat
 
 
 _END = 1  # `plait_data._workers._codec.END`, which is not imported without workers

@@ -10,7 +10,8 @@ from typing import Any, TypeVar, overload
 from plait_nn._folded_layers import CONVOLUTIONS, call_folded
 from plait_nn._joined_layers import BATCH_NORMS, call_joined
 from plait_nn._module import Module
-from plait_nn._repr import indent_rest
+from plait_nn._nesting import Steps, run
+from plait_nn._repr import Text, rendered, steps_of_repr, text_below
 
 __all__ = ["Container", "ModuleDict", "ModuleList", "Sequential"]
 
@@ -254,21 +255,28 @@ class ModuleList(_Ordered):
 
     def __repr__(self) -> str:
         """Return the repr, in which equal neighbours appear once with their number."""
-        runs: list[tuple[int, int, str]] = []
-        for number, text in enumerate(map(repr, self)):
-            if runs and runs[-1][2] == text:
-                runs[-1] = (runs[-1][0], number, text)
-            else:
-                runs.append((number, number, text))
-        if not runs:
-            return f"{self._get_name()}()"
-        lines = [
-            f"({first}): {indent_rest(text)}"
-            if first == last
-            else f"({first}-{last}): {last - first + 1} x {indent_rest(text)}"
-            for first, last, text in runs
-        ]
-        return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
+        return rendered(run(_runs(self), "repr"))
+
+
+def _runs(modules: ModuleList) -> Steps:
+    """Return the text of a list, in steps."""
+    runs: list[tuple[int, int, Text, str]] = []
+    for number, module in enumerate(modules):
+        text = yield text_below(module)
+        whole = rendered(text) if len(modules) > 1 else ""  # to compare it
+        if runs and runs[-1][3] == whole:
+            runs[-1] = (runs[-1][0], number, text, whole)
+        else:
+            runs.append((number, number, text, whole))
+    return modules._get_name(), [
+        (f"({first}): ", text)
+        if first == last
+        else (f"({first}-{last}): {last - first + 1} x ", text)
+        for first, last, text, _ in runs
+    ]
+
+
+steps_of_repr(ModuleList.__repr__, _runs)
 
 
 class ModuleDict(Module):

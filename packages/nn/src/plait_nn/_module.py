@@ -25,13 +25,15 @@ from plait_nn._members import (
     register_elsewhere,
     registered,
 )
+from plait_nn._nesting import check_depth, run
 from plait_nn._parameter import Parameter, is_buffer
-from plait_nn._repr import module_html, module_text
+from plait_nn._repr import module_html, module_text, steps_of_repr, text_steps
 from plait_nn._state_dict import (
     IncompatibleKeys,
     collect,
     load,
     load_members,
+    note_own,
     save_members,
 )
 from plait_nn._trace import note_module
@@ -469,10 +471,25 @@ class Module:
         if remove_duplicate:
             memo.add(self)
         yield prefix, self
-        for name, module in self._modules.items():
-            if module is not None:
-                path = f"{prefix}.{name}" if prefix else name
+        below = [(prefix, iter(self._modules.items()))]
+        while below:
+            prefix, children = below[-1]
+            name, module = next(children, ("", self))
+            if module is self and not name:
+                below.pop()
+                continue
+            if module is None:
+                continue
+            path = f"{prefix}.{name}" if prefix else name
+            if not _inherits(module, "named_modules"):
                 yield from module.named_modules(memo, path, remove_duplicate)
+            elif module not in memo:
+                if remove_duplicate:
+                    memo.add(module)
+                yield path, module
+                if module._modules:
+                    below.append((path, iter(module._modules.items())))
+                    check_depth(len(below), "named_modules")
 
     # ---- modes -----------------------------------------------------------------------------------
 
@@ -483,9 +500,11 @@ class Module:
                 f"{type(self).__name__}.train: training mode is expected to be boolean; got "
                 f"{type(mode).__name__}"
             )
-        self.training = mode
-        for child in self.children():
-            child.train(mode)
+        for module, is_own in _children_first(self, "train"):
+            if is_own:
+                module.training = mode
+            else:
+                module.train(mode)
         return self
 
     def eval(self: M) -> M:
@@ -496,9 +515,11 @@ class Module:
 
     def apply(self: M, fn: Callable[[Module], Any]) -> M:
         """Call ``fn`` on every submodule and then on the module itself; return the module."""
-        for child in self.children():
-            child.apply(fn)
-        fn(self)
+        for module, is_own in _children_first(self, "apply"):
+            if is_own:
+                fn(module)
+            else:
+                module.apply(fn)
         return self
 
     def requires_grad_(self: M, requires_grad: bool = True) -> M:
@@ -593,27 +614,14 @@ class Module:
 
     def _apply(self: M, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> M:
         """Replace the values of the members by ``fn`` of them; parameters keep their identity."""
-        if recurse:
-            for child in self.children():
-                child._apply(fn)
-        for parameter in self._parameters.values():
-            if parameter is None:
-                continue
-            values = without_grad(fn, parameter)
-            gradient = parameter.grad
-            if gradient is not None:
-                # the gradient must always have the parameter's shape and dtype
-                parameter.grad = None
-            if values is not parameter:
-                parameter.data = values
-            if gradient is not None:
-                changed = without_grad(fn, gradient)
-                if changed is not gradient:
-                    gradient.data = changed
-                parameter.grad = gradient
-        for name, buffer in self._buffers.items():
-            if buffer is not None:
-                self._buffers[name] = fn(buffer)
+        if not recurse:
+            _convert(self, fn)
+            return self
+        for module, is_own in _children_first(self, "_apply"):
+            if is_own:
+                _convert(module, fn)
+            else:
+                module._apply(fn)
         return self
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
@@ -651,7 +659,8 @@ class Module:
             )
             given: tuple[Any, ...] = (destination, prefix, keep_vars)
             destination, prefix, keep_vars = (*args, *given[len(args) :])
-        return collect(self, destination, prefix, keep_vars)
+        found: dict[str, Any] = run(collect(self, destination, prefix, keep_vars), "state_dict")
+        return found
 
     def load_state_dict(
         self, state_dict: Any, strict: bool = True, assign: bool = False
@@ -925,6 +934,52 @@ class Module:
         return module_html(self)
 
 
+def _inherits(module: Any, method: str) -> bool:
+    """Return whether a method is `Module`'s own, which need not be called for what it does."""
+    return getattr(type(module), method) is _OWN[method] and method not in module.__dict__
+
+
+def _children_first(module: Module, method: str) -> Iterator[tuple[Module, bool]]:
+    """Return a module and those below it, children first, and whether `method` of each is
+    `Module`'s own. Of others, whose method does the rest, the modules below are left out.
+    """
+    found: list[tuple[Module, bool]] = []
+    waiting = [(module, 0)]
+    while waiting:
+        each, depth = waiting.pop()
+        is_own = each is module or _inherits(each, method)
+        found.append((each, is_own))
+        if is_own and each._modules:
+            check_depth(depth, method)
+            waiting += [(child, depth + 1) for child in each.children()]
+    return reversed(found)
+
+
+def _convert(module: Module, fn: Callable[[Tensor], Tensor]) -> None:
+    """Replace the values of the module's own members by ``fn`` of them."""
+    for parameter in module._parameters.values():
+        if parameter is None:
+            continue
+        values = without_grad(fn, parameter)
+        gradient = parameter.grad
+        if gradient is not None:
+            # the gradient must always have the parameter's shape and dtype
+            parameter.grad = None
+        if values is not parameter:
+            parameter.data = values
+        if gradient is not None:
+            changed = without_grad(fn, gradient)
+            if changed is not gradient:
+                gradient.data = changed
+            parameter.grad = gradient
+    for name, buffer in module._buffers.items():
+        if buffer is not None:
+            module._buffers[name] = fn(buffer)
+
+
+_OWN = {name: Module.__dict__[name] for name in ("apply", "_apply", "named_modules", "train")}
+note_own(Module.state_dict)
+steps_of_repr(Module.__repr__, text_steps)
 _OF_NEWER_STATES: dict[str, Callable[[], Any]] = {
     "_forward_pre_hooks": OrderedDict,
     "_forward_pre_hooks_with_kwargs": OrderedDict,

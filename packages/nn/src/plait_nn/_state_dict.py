@@ -11,11 +11,19 @@ from typing import Any, NamedTuple, Protocol
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn._convert import not_recorded
+from plait_nn._nesting import Steps, run
 from plait_nn._parameter import Parameter
 
-__all__ = ["IncompatibleKeys", "collect", "load", "load_members", "save_members"]
+__all__ = ["IncompatibleKeys", "collect", "load", "load_members", "note_own", "save_members"]
 
 _EXTRA = "_extra_state"
+_own_state_dict: Any = None  # the method of `Module`
+
+
+def note_own(method: Any) -> None:
+    """Note the method `state_dict` of `Module`, which need not be called for what it does."""
+    global _own_state_dict
+    _own_state_dict = method
 
 
 class _Module(Protocol):
@@ -70,8 +78,8 @@ class IncompatibleKeys(NamedTuple):
 
 def collect(
     module: _Module, destination: dict[str, Any] | None, prefix: str, keep_vars: bool
-) -> dict[str, Any]:
-    """Fill ``destination`` with the state of the module and of those below it."""
+) -> Steps:
+    """Fill ``destination`` with the state of the module and of those below it; the steps of it."""
     if destination is None:
         destination = OrderedDict()
         destination._metadata = OrderedDict()  # type: ignore[attr-defined]
@@ -82,10 +90,13 @@ def collect(
         hook(module, prefix, keep_vars)
     module._save_to_state_dict(destination, prefix, keep_vars)
     for name, child in module._modules.items():
-        if child is not None:
-            child.state_dict(
-                destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars
-            )
+        if child is None:
+            continue
+        inner = f"{prefix}{name}."
+        if type(child).state_dict is _own_state_dict and "state_dict" not in child.__dict__:
+            yield collect(child, destination, inner, keep_vars)
+        else:
+            child.state_dict(destination=destination, prefix=inner, keep_vars=keep_vars)
     for hook in list(module._state_dict_hooks.values()):
         changed = hook(module, destination, prefix, metadata)
         if changed is not None:
@@ -136,13 +147,13 @@ def load(module: _Module, state: Any, strict: bool, assign: bool) -> Incompatibl
     if versions is not None:
         values._metadata = versions  # type: ignore[attr-defined]
     if any(_looks(each) for each in _modules_below(module, set())):
-        tree.load(module, values, "")
+        run(tree.load(module, values, ""), "load_state_dict")
         _raise_all(module, (tree.name_errors() if strict else []) + tree.errors)
         return tree.keys
     writes: list[Callable[[], object]] = []
     before, _loading.writes = _loading.writes, writes
     try:
-        tree.load(module, values, "")
+        run(tree.load(module, values, ""), "load_state_dict")
     finally:
         _loading.writes = before
     _raise_all(module, (tree.name_errors() if strict else []) + tree.errors)
@@ -153,12 +164,13 @@ def load(module: _Module, state: Any, strict: bool, assign: bool) -> Incompatibl
 
 
 def _modules_below(module: _Module, seen: set[int]) -> Iterator[_Module]:
-    if id(module) not in seen:
-        seen.add(id(module))
-        yield module
-        for child in module._modules.values():
-            if child is not None:
-                yield from _modules_below(child, seen)
+    waiting = [module]
+    while waiting:
+        module = waiting.pop()
+        if id(module) not in seen:
+            seen.add(id(module))
+            yield module
+            waiting += [child for child in module._modules.values() if child is not None]
 
 
 def _looks(module: _Module) -> bool:
@@ -181,7 +193,7 @@ class _Tree:
         self.errors: list[str] = []
         self.keys = IncompatibleKeys([], [])
 
-    def load(self, module: _Module, values: dict[str, Any], prefix: str) -> None:
+    def load(self, module: _Module, values: dict[str, Any], prefix: str) -> Steps:
         # a copy: the state stays as it is
         metadata = dict(self.versions.get(prefix[:-1], {}))
         if self.assign:
@@ -190,7 +202,7 @@ class _Tree:
         below = _below(values, prefix, module._modules)
         for name, child in module._modules.items():
             if child is not None:
-                self.load(child, below.get(name, {}), f"{prefix}{name}.")
+                yield self.load(child, below.get(name, {}), f"{prefix}{name}.")
         for hook in list(module._load_state_dict_post_hooks.values()):
             if hook(module, self.keys) is not None:
                 raise AssertionError(

@@ -27,6 +27,7 @@ __all__ = ["load_recording", "save_recording"]
 MAGIC = b"plaitprf"
 VERSION = 1
 ROWS_PER_BLOCK = 1 << 17
+MOST_TABLES = 1 << 30  # bytes, in files that do not say how many
 LENGTHS = struct.Struct("<II")  # bytes, and their CRC-32
 DIFFERENCES = ("start", "link", "b")  # columns of which neighbours are alike
 
@@ -50,15 +51,17 @@ def save_recording(recording: Recording, path: str | os.PathLike[str]) -> None:
         >>> len(loaded.rows)
         3
     """
+    tables = json.dumps(_tables(recording)).encode()
     header = {
         "version": VERSION,
         "rows": len(recording.rows),
+        "tables": len(tables),
         "columns": [[name, ROW[name].str[1:]] for name in ROW.names or ()],
     }
     with open(path, "wb") as file, ThreadPoolExecutor() as pool:
         file.write(MAGIC)
         _put(file, json.dumps(header).encode())
-        _put(file, zlib.compress(json.dumps(_tables(recording)).encode(), 6))
+        _put(file, zlib.compress(tables, 6))
         for rows in _parts(recording.rows):
             for block in pool.map(_encoded, [(name, rows[name]) for name in ROW.names or ()]):
                 _put(file, block)
@@ -105,7 +108,10 @@ def _read(file: BinaryIO, pool: ThreadPoolExecutor) -> Recording:
     version = header["version"]
     if version != VERSION:
         raise _Damaged(f"has version {version} of the format; this package reads {VERSION}")
-    tables = json.loads(zlib.decompress(_take(file)))
+    tables = json.loads(_unpacked(_take(file), int(header.get("tables", MOST_TABLES))))
+    # deflate makes data at most 1032 times smaller
+    if header["rows"] * ROW.itemsize > 1100 * os.fstat(file.fileno()).st_size:
+        raise _Damaged("is damaged: it is too small for its number of rows")
     rows = np.empty(header["rows"], ROW)
     names = [name for name, _ in header["columns"]]
     for part in _parts(rows):
@@ -156,10 +162,21 @@ def _encoded(column: tuple[str, Array]) -> bytes:
     return zlib.compress(little.view(np.uint8).reshape(-1, size).T.tobytes(), 1)
 
 
+def _unpacked(data: bytes, most: int) -> bytes:
+    """Return what was compressed; it is an error, and takes no memory, if it is longer."""
+    unpacking = zlib.decompressobj()
+    found = unpacking.decompress(data, max(most, 0) + 1)
+    if len(found) > most:
+        raise _Damaged(f"is damaged: a block has more than {most} bytes")
+    if not unpacking.eof or unpacking.unused_data:
+        raise _Damaged("is damaged: a block does not end where it should")
+    return found
+
+
 def _decode_into(block: tuple[str, bytes, Array]) -> None:
     name, data, rows = block
     kind = ROW[name]
-    octets = np.frombuffer(zlib.decompress(data), np.uint8)
+    octets = np.frombuffer(_unpacked(data, len(rows) * kind.itemsize), np.uint8)
     if octets.size != len(rows) * kind.itemsize:
         raise _Damaged(f"is damaged: the column {name!r} has the wrong length")
     little = np.ascontiguousarray(octets.reshape(kind.itemsize, -1).T)

@@ -7,16 +7,20 @@ to load the recorder.
 from __future__ import annotations
 
 import atexit
+import contextlib
+import fcntl
 import os
 import pathlib
 import shutil
+import stat
 import tempfile
+import threading
 from typing import NamedTuple
 
 import plait_abi
 from plait_profiler._library import observer
 
-__all__ = ["Journal", "forget_journals", "journals", "open_journals"]
+__all__ = ["Journal", "enter", "forget_journals", "journals", "leave"]
 
 
 class Journal(NamedTuple):
@@ -31,27 +35,67 @@ class Journal(NamedTuple):
     texts: dict[str, dict[int, str]]
 
 
+_lock = threading.RLock()  # of what follows; a profile may be freed, and stop, within it
+_sessions = 0  # recordings that run
 _folder: pathlib.Path | None = None
+_holder = -1  # the open file by which other processes see that the folder is in use
 _unwanted: set[pathlib.Path] = set()
 _owner = 0  # the process that made it; its children, and theirs, write there
 
 _JOURNAL, _PLUGINS = "PLAIT_PROFILE_JOURNAL", "PLAIT_PLUGINS"
+_PREFIX, _HOLD = "plait-profile-", "in-use"
 
 
-def open_journals(kinds: int) -> None:
-    """Let child processes that begin from now on record events of these kinds."""
-    global _folder, _owner
+def _after_fork_in_child() -> None:
+    global _lock
+    _lock = threading.RLock()  # another thread may have held it
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def enter(kinds: int, children: bool) -> None:
+    """Note that a recording begins; let processes that begin from now on record these kinds."""
+    global _sessions
+    with _lock:
+        _sessions += 1
+        if children:
+            _open(kinds)
+
+
+def leave() -> list[Journal]:
+    """Note that a recording ends; return what the children, and theirs, have written by now."""
+    global _sessions
+    with _lock:
+        try:
+            return journals()
+        finally:
+            _sessions -= 1
+            if not _sessions:
+                forget_journals()
+
+
+def _open(kinds: int) -> None:
+    global _folder, _owner, _holder
     if _folder is not None or _JOURNAL in os.environ:
         return
     atexit.unregister(forget_journals)
     atexit.register(forget_journals)  # of a profile that is never stopped
+    _remove_abandoned()
     try:
-        _folder = pathlib.Path(tempfile.mkdtemp(prefix="plait-profile-"))
+        folder = pathlib.Path(tempfile.mkdtemp(prefix=_PREFIX))
+        _unwanted.add(folder)
+        new = folder / f"{_HOLD}.new"
+        holder = os.open(new, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(holder, fcntl.LOCK_EX)
+            new.rename(folder / _HOLD)  # it is never there without its lock
     except OSError:  # children then record nothing
         return
-    _owner = os.getpid()
-    observer().journal_to(str(_folder))  # of children by fork
-    os.environ[_JOURNAL] = f"{kinds}:{_folder}"  # of others
+    _unwanted.discard(folder)
+    _folder, _holder, _owner = folder, holder, os.getpid()
+    observer().journal_to(str(folder))  # of children by fork
+    os.environ[_JOURNAL] = f"{kinds}:{folder}"  # of others
     # a child of another installation of plait may not be able to load it
     plugins = [*filter(None, os.environ.get(_PLUGINS, "").split(os.pathsep)), _library()]
     os.environ[_PLUGINS] = os.pathsep.join(plugins)
@@ -61,29 +105,53 @@ def _library() -> str:
     return "?" + str(plait_abi.paths("plait_profiler")["libplait_profiler.so"])
 
 
+def _remove_abandoned() -> None:
+    """Remove folders of processes that were killed: of this user, and whose lock is free.
+
+    Children of a fork hold the lock too, so a folder stays while one of them writes there.
+    """
+    with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
+        for path in [entry.path for entry in entries if entry.name.startswith(_PREFIX)]:
+            with contextlib.suppress(OSError):  # it is in use, another user's, or gone
+                found = os.lstat(path)
+                if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid():
+                    with open(os.path.join(path, _HOLD), "rb") as holder:
+                        fcntl.flock(holder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        shutil.rmtree(path)
+
+
 def journals() -> list[Journal]:
     """Return what the children, and their children, have written by now."""
-    if _folder is None or _owner != os.getpid():
-        return []
-    return [_read(path) for path in sorted(_folder.glob("*.rows"))]
+    with _lock:
+        if _folder is None or _owner != os.getpid():
+            return []
+        return [_read(path) for path in sorted(_folder.glob("*.rows"))]
 
 
 def forget_journals() -> None:
     """Remove the files; children that still run record no more."""
-    global _folder
-    if _folder is not None and _owner == os.getpid():
-        observer().journal_to("")
-        os.environ.pop(_JOURNAL, None)
-        plugins = os.environ.get(_PLUGINS, "").split(os.pathsep)
-        os.environ[_PLUGINS] = os.pathsep.join(each for each in plugins if each != _library())
-        if not os.environ[_PLUGINS]:
-            del os.environ[_PLUGINS]
-        _unwanted.add(_folder)
-        _folder = None
-    for folder in [*_unwanted]:  # one that cannot be removed now is tried again later
-        shutil.rmtree(folder, ignore_errors=True)
-        if not folder.exists():
-            _unwanted.discard(folder)
+    with _lock:
+        if _folder is not None and _owner == os.getpid():
+            _close()
+        for folder in [*_unwanted]:  # one that cannot be removed now is tried again later
+            shutil.rmtree(folder, ignore_errors=True)
+            if not folder.exists():
+                _unwanted.discard(folder)
+
+
+def _close() -> None:
+    global _folder, _holder
+    assert _folder is not None
+    observer().journal_to("")
+    os.environ.pop(_JOURNAL, None)
+    plugins = os.environ.get(_PLUGINS, "").split(os.pathsep)
+    rest = os.pathsep.join(each for each in plugins if each and each != _library())
+    os.environ.pop(_PLUGINS, None)
+    if rest:
+        os.environ[_PLUGINS] = rest
+    _unwanted.add(_folder)
+    holder, _folder, _holder = _holder, None, -1
+    os.close(holder)
 
 
 def _read(path: pathlib.Path) -> Journal:

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from plait_abi.imports import import_module
 from plait_profiler._library import observer
-from plait_profiler._processes import Journal, forget_journals, journals, open_journals
+from plait_profiler._processes import Journal, enter, leave
 
 if TYPE_CHECKING:
     from plait_profiler._recording import Recording
 
 __all__ = ["Recorder"]
-
-_sessions = 0
 
 
 class Recorder:
@@ -38,20 +36,16 @@ class Recorder:
     def __init__(
         self, kinds: int, capacity: int, stacks: bool = False, children: bool = True
     ) -> None:
-        global _sessions
         self._kinds = kinds
-        if children:
-            open_journals(kinds)
+        enter(kinds, children)
         try:
             self._session: Any = observer().Session(kinds, capacity, stacks)
         except BaseException:
-            if not _sessions:
-                forget_journals()
+            leave()
             raise
         self._journals: list[Journal] = []
         self._threads: dict[tuple[int, int], str] = {}
         self._runs = True
-        _sessions += 1
 
     def stop(self) -> None:
         """End the recording. What was recorded stays as it is until `recording` asks for it.
@@ -69,15 +63,11 @@ class Recorder:
             self._collect()
 
     def _collect(self) -> None:
-        global _sessions
         self._clock = time.time_ns() - time.monotonic_ns()
         process = os.getpid()
         for thread in threading.enumerate():
             self._threads[process, thread.native_id or 0] = thread.name
-        self._journals = journals()
-        _sessions -= 1
-        if not _sessions:
-            forget_journals()
+        self._journals = leave()
 
     def __del__(self) -> None:
         if getattr(self, "_runs", False) and not sys.is_finalizing():

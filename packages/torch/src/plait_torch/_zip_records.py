@@ -56,8 +56,11 @@ class PyTorchFileReader:
         return f"{self._folder}/{name}" in self._zip.NameToInfo
 
     def get_record(self, name: str) -> bytes:
-        """Return the bytes of a record."""
-        return self._zip.read(self._info(name))
+        """Return the bytes of a record, which must not be compressed."""
+        info = self._info(name)
+        if info.compress_type != zipfile.ZIP_STORED:  # it may unpack to a thousand times its size
+            raise RuntimeError(f"PyTorchFileReader: the record {name!r} is compressed")
+        return self._zip.read(info)
 
     def get_record_size(self, name: str) -> int:
         """Return the number of bytes of a record."""

@@ -26,6 +26,7 @@ __all__ = [
     "write_stream",
 ]
 
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 _STEP = 1 << 24  # bytes a write
 TOKEN = "[0-9a-f]{8}"
 
@@ -68,21 +69,28 @@ class Replacement:
     with the process. After an exception the disk, not a variable, says whether the rename was done,
     because Ctrl-C may come between a call and an assignment: as long as the temporary name exists
     and is this file, the rename was not done, and the file is removed. A part of a sharded
-    checkpoint names the index as its `whole`, which it does not change.
+    checkpoint names the index as its `whole`, which it does not change. Without `follow` a link at
+    `path` is replaced, and not the file that it names.
     """
 
-    def __init__(self, path: str, whole: str = "") -> None:
+    def __init__(self, path: str, whole: str = "", follow: bool = True) -> None:
         if path and os.path.basename(path) in ("", os.curdir, os.pardir):
             raise _no_folder(path, "names a folder")  # a path like "new/" has an empty name
-        self.path = os.path.realpath(path)
+        parent, name = os.path.split(path)
+        self.path = os.path.realpath(path if follow else parent or os.curdir)
+        if not follow:
+            self.path = os.path.join(self.path, name)
+        self._follow = follow
         self._kept = f"what was at {whole} is unchanged" if whole else "what was there is unchanged"
         self._is_part = bool(whole)
         self.folder, self.name = os.path.split(self.path)
         self.token = self._temporary = ""
+        self.is_in_place = False  # known at the end
         self._file: io.FileIO | None = None
 
     def __enter__(self) -> Replacement:
-        _check_kind(self.path)
+        if self._follow or not os.path.islink(self.path):
+            _check_kind(self.path)
         try:
             self._open()
         except OSError as error:
@@ -116,7 +124,9 @@ class Replacement:
             file, self._file = self._file, None
             file.close()  # another save removed it as a leftover before it was locked
         with contextlib.suppress(FileNotFoundError):
-            os.fchmod(self._file.fileno(), os.stat(self.path).st_mode & 0o7777)
+            mode = (os.stat if self._follow else os.lstat)(self.path).st_mode
+            if stat.S_ISREG(mode):
+                os.fchmod(self._file.fileno(), mode & 0o7777)
 
     def write(self, data: memoryview) -> int:
         """Write some bytes and return how many."""
@@ -129,15 +139,45 @@ class Replacement:
         os.fsync(self._file.fileno())
         os.replace(self._temporary, self.path)
 
+    def take_new_name(self) -> None:
+        """As `take_name`; raise FileExistsError if there is a file of the name."""
+        assert self._file is not None
+        os.fsync(self._file.fileno())
+        try:
+            os.link(self._temporary, self.path)
+        except OSError as error:
+            if error.errno not in _NO_LINKS or os.path.lexists(self.path):
+                raise
+            os.replace(self._temporary, self.path)
+        else:
+            os.unlink(self._temporary)
+
+    def _has_the_name(self) -> bool:
+        """Return whether the file at the path is this one, which is open."""
+        try:
+            assert self._file is not None
+            return os.path.samestat(os.lstat(self.path), os.fstat(self._file.fileno()))
+        except (OSError, ValueError):
+            return False
+
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        waiting = self._discard()
+        try:
+            self.is_in_place = not self._is_part and self._has_the_name()
+        finally:
+            waiting = self._discard()
         if isinstance(error, OSError) and not isinstance(error, CheckpointError):
-            said = (
-                f"could not be written ({error}); {self._kept}"
-                if waiting or self._is_part
-                else f"is written and in its place, but its folder was not synchronised ({error}): "
-                "a power failure may bring back what was there before"
-            )
+            if self.is_in_place:
+                said = (
+                    f"is written and in its place, but its folder was not synchronised ({error}): "
+                    "a power failure may bring back what was there before"
+                )
+            elif waiting or self._is_part:
+                said = f"could not be written ({error}); {self._kept}"
+            else:
+                said = (
+                    f"was not completed ({error}): another save or program replaced or removed "
+                    "the new file"
+                )
             raise system_error(f"save: {self.path} {said}", error) from error
 
     def _discard(self) -> bool:

@@ -9,10 +9,12 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from plait_core._checkpoints._atomic import (
     TOKEN,
     Replacement,
+    Writer,
     is_free,
     names_in,
     sweep,
@@ -20,7 +22,7 @@ from plait_core._checkpoints._atomic import (
 )
 from plait_core._checkpoints._layout import INDEX_START, LARGEST_HEADER
 
-__all__ = ["SUFFIX", "remove_leftovers", "replace", "stem_of"]
+__all__ = ["Save", "replace", "stem_of", "write_part"]
 
 SUFFIX = ".safetensors"
 _KEY = b'"weight_map"'  # the key that every index has
@@ -38,24 +40,66 @@ def stem_of(name: str) -> str:
     return name.removesuffix(".json").removesuffix(".index").removesuffix(".safetensors")
 
 
-def replace(path: str, fill: Callable[[Replacement], object]) -> None:
-    """Replace the file at `path` by the output of `fill`, durably, or leave it as it was.
+class Save:
+    """A save that replaces the file at `path` by its `file`, durably, or leaves it as it was.
 
-    Leftovers of earlier saves are removed first. At the end the parts of the old index are removed,
-    or those of the new one if the save failed.
+    It begins at `__enter__`: leftovers of earlier saves are removed, and the temporary file is made
+    and locked, so the parts with its token are in use until `__exit__`. There the parts of the old
+    index are removed, or those of the new one if the save failed. `stem` is the beginning of the
+    names of the parts; `follow` is that of `Replacement`.
     """
-    file = Replacement(path)
-    remove_leftovers(file.folder, file.name)
-    try:
-        with file:
-            fill(file)
-            file.take_name()
-            sync_folder(file.folder)
-    finally:
-        remove_leftovers(file.folder, file.name)
+
+    def __init__(self, path: str, stem: str | None = None, follow: bool = True) -> None:
+        self.file = Replacement(path, follow=follow)
+        self._stem = stem_of(self.file.name) if stem is None else stem
+
+    def part(self, number: int, count: int) -> str:
+        """Return the name of a part."""
+        return f"{self._stem}-{self.file.token}-{number:05d}-of-{count:05d}{SUFFIX}"
+
+    def __enter__(self) -> Save:
+        self._remove_leftovers()
+        self.file.__enter__()
+        return self
+
+    def commit(self, is_new: bool = False) -> None:
+        """Put the file in its place, durably; `is_new`: a file that is there is an error."""
+        if is_new:
+            self.file.take_new_name()
+        else:
+            self.file.take_name()
+        sync_folder(self.file.folder)
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        try:
+            self.file.__exit__(kind, error, traceback)
+        finally:
+            self._remove_leftovers()
+
+    def _remove_leftovers(self) -> None:
+        remove_leftovers(self.file.folder, self.file.name, self._stem)
 
 
-def remove_leftovers(folder: str, target: str) -> None:
+def replace(path: str, fill: Callable[[Replacement], object]) -> None:
+    """Replace the file at `path` by the output of `fill`, durably, or leave it as it was."""
+    with Save(path) as save:
+        fill(save.file)
+        save.commit()
+
+
+def write_part(index: str, name: str, write: Callable[[Writer], object]) -> int:
+    """Write a part beside its index, which it does not change; return the number of bytes.
+
+    The name is durable when the folder is synchronised.
+    """
+    with Replacement(os.path.join(os.path.dirname(index), name), index) as file:
+        writer = Writer(file.write)
+        write(writer)
+        file.take_name()
+    return writer.written
+
+
+def remove_leftovers(folder: str, target: str, stem: str) -> None:
     """Remove the leftovers of saves to this name: unlocked temporary files, and parts out of use.
 
     A part is in use while the temporary file with its token is locked, and while an index names
@@ -65,12 +109,13 @@ def remove_leftovers(folder: str, target: str) -> None:
     The order makes concurrent saves safe: the parts are listed, then the locks are tried, then the
     indexes are read. The temporary file of the index is made before the part that is listed. So at
     the second step it is locked, or it has become the index that is read at the third step (or a
-    newer index has replaced that), or its process has ended.
+    newer index has replaced that), or its process has ended. The folder is synchronised before
+    parts are removed: after a power failure an older index could be there again, which names them.
     """
-    stem, form = re.escape(stem_of(target)), rf"-({TOKEN})-[0-9]{{5}}-of-[0-9]{{5}}{SUFFIX}"
+    beginning, form = re.escape(stem), rf"-({TOKEN})-[0-9]{{5}}-of-[0-9]{{5}}{re.escape(SUFFIX)}"
     names = names_in(folder)
-    sweep(folder, names, rf"{re.escape(target)}|{stem}{form}")
-    matches = [re.fullmatch(stem + form, name) for name in names]
+    sweep(folder, names, rf"{re.escape(target)}|{beginning}{form}")
+    matches = [re.fullmatch(beginning + form, name) for name in names]
     parts = {match[0]: match[1] for match in matches if match}
     if not parts:
         return
@@ -83,6 +128,8 @@ def remove_leftovers(folder: str, target: str) -> None:
             if name not in parts:
                 known = name == target or name.endswith(".json")
                 tokens -= _mentioned(os.path.join(folder, name), tokens, known)
+        if tokens:
+            sync_folder(folder)
         for name, token in parts.items():
             if token in tokens:
                 os.unlink(os.path.join(folder, name))

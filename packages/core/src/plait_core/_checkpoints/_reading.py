@@ -15,7 +15,7 @@ from plait_core._checkpoints._source import Source, open_source
 from plait_core._checkpoints._torch_read import LEGACY, load_legacy, load_zip
 from plait_core._checkpoints._weights import Options, Replaced, load_index, load_weights
 
-__all__ = ["load"]
+__all__ = ["failure_of", "load"]
 
 
 _TRIES = 1000  # how often an index may be replaced while `load` begins to read it
@@ -40,14 +40,14 @@ def load(
             except Replaced:
                 continue
             except Exception as error:
-                failure = _failure(error, source.name, options)
+                failure = failure_of(error, source.name, options)
                 if failure is error:
                     raise
                 raise failure from error
     raise CheckpointError(f"load: {f} was replaced {_TRIES} times while it was read")
 
 
-def _failure(error: Exception, name: str, options: Options) -> Exception:
+def failure_of(error: Exception, name: str, options: Options) -> Exception:
     """Return the CheckpointError for an error: damage of a file may raise errors of any class."""
     if isinstance(error, CheckpointError) or error is options.locations.failure:
         return error

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 
-from plait_core._checkpoints._atomic import Replacement, Writer, sync_folder
+from plait_core._checkpoints._atomic import Writer, sync_folder
 from plait_core._checkpoints._layout import checked_size, marked
-from plait_core._checkpoints._leftovers import SUFFIX, replace, stem_of
+from plait_core._checkpoints._leftovers import Save, write_part
 from plait_core._checkpoints._own import VERSION, Checkpoint, Stored
 
 __all__ = ["bytes_in", "write_shards"]
@@ -35,19 +34,15 @@ def write_shards(checkpoint: Checkpoint, path: str, largest: int) -> None:
     use.
     """
     parts = _parts(checkpoint.entries, largest)
-
-    def fill(index: Replacement) -> None:
-        stem = f"{stem_of(index.name)}-{index.token}"
-        names = [f"{stem}-{i + 1:05d}-of-{len(parts):05d}{SUFFIX}" for i in range(len(parts))]
+    with Save(path) as save:
+        names = [save.part(i + 1, len(parts)) for i in range(len(parts))]
         text = _index(checkpoint, names, parts)
         for part, entries in zip(names, parts, strict=True):
-            with Replacement(os.path.join(index.folder, part), index.path) as file:
-                checkpoint.write(Writer(file.write), entries, whole=False)
-                file.take_name()
-        sync_folder(index.folder)
-        Writer(index.write).write(text)
-
-    replace(path, fill)
+            write = lambda writer, few=entries: checkpoint.write(writer, few, whole=False)  # noqa: E731
+            write_part(save.file.path, part, write)
+        sync_folder(save.file.folder)
+        Writer(save.file.write).write(text)
+        save.commit()
 
 
 def _parts(entries: list[Stored], largest: int) -> list[list[Stored]]:

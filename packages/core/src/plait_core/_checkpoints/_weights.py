@@ -33,7 +33,15 @@ from plait_core._checkpoints._table import build, finding
 from plait_core._checkpoints._tree import decode, with_grad
 from plait_core._core import Tensor, from_numpy
 
-__all__ = ["Options", "Replaced", "load_index", "load_weights"]
+__all__ = [
+    "Builder",
+    "File",
+    "Options",
+    "Replaced",
+    "is_file_name",
+    "load_index",
+    "load_weights",
+]
 
 
 class Options:
@@ -263,8 +271,14 @@ def load_index(source: Source, options: Options, path: str) -> Any:
     index = parse_json(text, source.name)
     metadata = metadata_of(index, source.name)
     ours = verify_marked(text, metadata, index, source.name, options.verify)
+    said = _said(metadata, source.name) if ours else {}
+    if ours and "tree" not in said:
+        raise CheckpointError(
+            f"load: {source.name} is the index of a checkpoint that several ranks wrote into a "
+            "folder; plait.distributed.checkpoint.load reads it"
+        )
     part_of = index.get("weight_map")
-    if not isinstance(part_of, dict) or not all(_is_file_name(v) for v in part_of.values()):
+    if not isinstance(part_of, dict) or not all(is_file_name(v) for v in part_of.values()):
         raise CheckpointError(
             f"load: {source.name}: weight_map must give the name of a file in the same folder "
             "for each tensor"
@@ -279,7 +293,7 @@ def load_index(source: Source, options: Options, path: str) -> Any:
                     )
             if not ours:
                 return _flat(files, options)
-            return _restored(_said(metadata, source.name), files, options, source.name)
+            return _restored(said, files, options, source.name)
     except FileNotFoundError as error:
         if error.filename and os.path.basename(error.filename) in part_of.values():
             _check_index(path, text, error)
@@ -349,5 +363,5 @@ class _Parts:
                 closing.callback(file.source.close)
 
 
-def _is_file_name(value: Any) -> bool:
+def is_file_name(value: Any) -> bool:
     return isinstance(value, str) and os.path.basename(value) == value and value not in ("", "..")

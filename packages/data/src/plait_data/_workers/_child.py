@@ -110,7 +110,10 @@ class Worker:
         # Ctrl-C goes to the whole group of processes: the parent acts on it. Not SIG_IGN, which
         # programs started from here would inherit.
         signal.signal(signal.SIGINT, lambda *_: None)
-        arena, lifeline = receive_descriptors(connection)
+        descriptors = receive_descriptors(connection)
+        if not descriptors:  # the program was interrupted before it sent them
+            raise _Stopped
+        arena, lifeline = descriptors
         self._lifeline = end_with_parent(lifeline)
         segment = [] if job is not None else receive_descriptors(connection)
         content = receive_message(connection)

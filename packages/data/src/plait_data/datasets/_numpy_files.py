@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 import zipfile
@@ -127,9 +128,6 @@ def _member(
     path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, mmap: bool
 ) -> npt.NDArray[Any]:
     with archive.open(member) as file:
-        if not mmap or member.compress_type != zipfile.ZIP_STORED:
-            array: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
-            return array
         version = np.lib.format.read_magic(file)
         read = (
             np.lib.format.read_array_header_1_0
@@ -138,8 +136,18 @@ def _member(
         )
         shape, fortran, dtype = read(file)
         header = file.tell()
-    if dtype.hasobject:
-        raise ValueError(f"{member.filename} holds Python objects")
+        if dtype.hasobject:
+            raise ValueError(f"{member.filename} holds Python objects")
+        # before memory is taken for it
+        if header + math.prod(shape) * dtype.itemsize > member.file_size:
+            raise ValueError(
+                f"{member.filename} has {member.file_size} bytes, too few for shape {shape} of "
+                f"{dtype}"
+            )
+        if not mmap or member.compress_type != zipfile.ZIP_STORED:
+            file.seek(0)
+            array: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+            return array
     if 0 in shape:
         return np.zeros(shape, dtype)
     with open(path, "rb") as raw:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ import numpy.typing as npt
 __all__ = ["decode", "encode", "read", "write"]
 
 _GZIP = b"\x1f\x8b"
+_LONGEST_HEAD = 4 + 4 * 255
+_STEP = 1 << 24  # bytes that are read at a time
 _DTYPES: dict[int, np.dtype[Any]] = {
     0x08: np.dtype(">u1"),
     0x09: np.dtype(">i1"),
@@ -44,15 +47,30 @@ def read(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
         ...     idx.read(folder + "/labels.gz")
         array([7, 2, 1], dtype=uint8)
     """
-    content = Path(path).read_bytes()
-    if content.startswith(_GZIP):
+    with open(path, "rb") as file:
+        zipped = file.read(len(_GZIP)) == _GZIP
+        file.seek(0)
+        if not zipped:
+            return decode(_content(file, str(path)), str(path))
         import gzip  # imported here, as most programs read no gzipped files
 
         try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError) as error:
+            with gzip.GzipFile(fileobj=file) as unzipped:
+                return decode(_content(unzipped, str(path)), str(path))
+        except (OSError, EOFError, zlib.error) as error:
             raise ValueError(f"idx.read: {path} must be a whole gzip file; {error}") from None
-    return decode(content, str(path))
+
+
+def _content(file: Any, name: str) -> bytes:
+    """The bytes of a file, and not many more than its head says: a gzip file may unpack to a
+    thousand times its size.
+    """
+    content = bytearray(file.read(_LONGEST_HEAD))
+    rest = _size(bytes(content), name)[1] + 1 - len(content)
+    while rest > 0 and (more := file.read(min(rest, _STEP))):
+        content += more
+        rest -= len(more)
+    return bytes(content)
 
 
 def write(path: str | os.PathLike[str], array: npt.ArrayLike) -> None:
@@ -96,6 +114,20 @@ def decode(content: bytes, name: str = "content") -> npt.NDArray[Any]:
         >>> idx.decode(b"\\0\\0\\x08\\x01\\0\\0\\0\\x02\\x03\\x01").tolist()
         [3, 1]
     """
+    dtype, expected, shape = _size(content, name)
+    if len(content) != expected:
+        raise ValueError(
+            f"idx.read: {name} must have {expected} bytes for shape {shape} of "
+            f"{dtype.newbyteorder('=')}; got {len(content)}"
+            + (" or more" if len(content) > expected else "")
+        )
+    start = 4 + 4 * len(shape)
+    values = np.frombuffer(content, dtype=dtype, offset=start).reshape(shape)
+    return values.astype(dtype.newbyteorder("="))
+
+
+def _size(content: bytes, name: str) -> tuple[np.dtype[Any], int, tuple[int, ...]]:
+    """The dtype, the number of bytes of the whole file and the shape that a file's head says."""
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in _DTYPES:
         raise ValueError(
             f"idx.read: {name} must start with two zero bytes and a type code of "
@@ -107,13 +139,7 @@ def decode(content: bytes, name: str = "content") -> npt.NDArray[Any]:
         raise ValueError(f"idx.read: {name} must have {ndim} sizes; it ends before the last")
     shape = struct.unpack(f">{ndim}I", content[4:start])
     expected = start + math.prod(shape) * dtype.itemsize
-    if len(content) != expected:
-        raise ValueError(
-            f"idx.read: {name} must have {expected} bytes for shape {shape} of "
-            f"{dtype.newbyteorder('=')}; got {len(content)}"
-        )
-    values = np.frombuffer(content, dtype=dtype, offset=start).reshape(shape)
-    return values.astype(dtype.newbyteorder("="))
+    return dtype, expected, shape
 
 
 def encode(array: npt.ArrayLike) -> bytes:

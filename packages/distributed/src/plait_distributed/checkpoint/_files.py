@@ -1,26 +1,26 @@
 """A checkpoint as files of a folder.
 
-Each rank writes one file, with a name that no other save uses; then the lowest rank replaces the
-index, ``.metadata``, which names them. So the folder holds the old checkpoint or the new one, at
-any time; files that no index names are removed by the next save.
+Each rank writes one file, with a name that no other save uses; then the lowest rank puts the index,
+``.metadata``, in its place, which names them. So the folder holds the old checkpoint or the new
+one, at any time. plait_core writes and reads the files, as those of its own checkpoints.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
-import secrets
+from collections.abc import Sequence
 from typing import Any
 
-from plait_distributed._arguments import core
+from plait_abi.imports import import_module
+from plait_distributed.checkpoint._boxes import text_of
 from plait_distributed.checkpoint._plans import Piece
 
-__all__ = ["FileSystemReader", "FileSystemWriter"]
+__all__ = ["FileSystemReader", "FileSystemWriter", "folders", "index_of"]
 
-_INDEX = ".metadata"
-_SHARD = re.compile(r"__\d+_0\.[0-9a-f]{16}\.safetensors")
-_VERSION = 1
+
+def folders() -> Any:
+    """Return the module that writes and reads the files."""
+    return import_module("plait_core._checkpoints._folders")
 
 
 class FileSystemWriter:
@@ -53,56 +53,31 @@ class FileSystemWriter:
         self.path = os.fspath(path)
         self.overwrite = overwrite
 
-    def prepare(self) -> str:
-        """Make the folder; return a new name of a save."""
-        os.makedirs(self.path, exist_ok=True)
-        if not self.overwrite and os.path.exists(os.path.join(self.path, _INDEX)):
-            raise FileExistsError(f"{self.path} has a checkpoint, and `overwrite` is False")
-        return secrets.token_hex(8)
+    def begin(self) -> Any:
+        """Begin a save, on the lowest rank, which makes the folder."""
+        return folders().FolderSave(os.fsdecode(self.path), self.overwrite)
 
-    @staticmethod
-    def name(rank: int, token: str) -> str:
-        """Return the name of a rank's file."""
-        return f"__{rank}_0.{token}.safetensors"
 
-    def write(self, rank: int, token: str, content: dict[str, Any]) -> None:
-        """Write a rank's file, and synchronise it."""
-        core().save(content, os.path.join(self.path, self.name(rank, token)))
-
-    def discard(self, rank: int, token: str) -> None:
-        """Remove a rank's file, as another rank failed."""
-        with contextlib.suppress(OSError):
-            os.unlink(os.path.join(self.path, self.name(rank, token)))
-
-    def commit(self, token: str, plans: list[list[Piece]]) -> dict[str, Any]:
-        """Replace the index, and remove files that none names; return what it says."""
-        tensors: dict[str, Any] = {}
-        values: dict[str, str] = {}
-        for rank, plan in enumerate(plans):
-            name = self.name(rank, token)
-            for piece in plan:
-                if piece.shape is None:
-                    values[piece.key] = name
-                    continue
-                entry = tensors.setdefault(
-                    piece.key, {"shape": list(piece.shape), "dtype": piece.dtype, "parts": []}
-                )
-                part = [list(piece.first), list(piece.sizes), name, piece.name]
-                entry["parts"].append(part)
-        files = [self.name(rank, token) for rank, plan in enumerate(plans) if plan]
-        index = {
-            "version": _VERSION,
-            "ranks": len(plans),
-            "files": files,
-            "tensors": tensors,
-            "values": values,
-        }
-        core().save(index, os.path.join(self.path, _INDEX))
-        for name in os.listdir(self.path):
-            if _SHARD.fullmatch(name) and name not in files:
-                with contextlib.suppress(OSError):
-                    os.unlink(os.path.join(self.path, name))
-        return index
+def index_of(names: Sequence[str], plans: list[list[Piece]]) -> dict[str, Any]:
+    """Return what the index says of the pieces that the ranks write to files of these names."""
+    tensors: dict[str, Any] = {}
+    values: dict[str, str] = {}
+    for name, plan in zip(names, plans, strict=True):
+        for piece in plan:
+            if piece.shape is None:
+                values[piece.key] = name
+                continue
+            entry = tensors.setdefault(
+                piece.key, {"shape": list(piece.shape), "dtype": piece.dtype, "parts": []}
+            )
+            entry["parts"].append([list(piece.first), list(piece.sizes), name, piece.name])
+    return {
+        "version": folders().VERSION,
+        "ranks": len(plans),
+        "files": [name for name, plan in zip(names, plans, strict=True) if plan],
+        "tensors": tensors,
+        "values": values,
+    }
 
 
 class FileSystemReader:
@@ -127,14 +102,57 @@ class FileSystemReader:
 
     def read_metadata(self) -> dict[str, Any]:
         """Return the index: shapes, dtypes and files of all tensors, and the files of values."""
-        index: dict[str, Any] = core().load(os.path.join(self.path, _INDEX), verify=True)
-        if not isinstance(index, dict) or index.get("version") != _VERSION:
-            raise ValueError(
-                f"{self.path}: the index must have the version {_VERSION}, as this plait writes it"
-            )
-        return index
+        return self.read_index()[1]
 
-    def read(self, name: str) -> dict[str, Any]:
-        """Return the content of a file, whose sums are checked; elements are read when needed."""
-        content: dict[str, Any] = core().load(os.path.join(self.path, name), mmap=True, verify=True)
-        return content
+    def read_index(self) -> tuple[bytes, dict[str, Any]]:
+        """Return the text of the index, and what it says, which is checked."""
+        text, index = folders().read_index(os.fsdecode(self.path))
+        for table in ("tensors", "values"):
+            if not isinstance(index.get(table), dict):
+                raise ValueError(f"{self.path}: the index is damaged: it has no table of {table}")
+        for key, name in index["values"].items():
+            _check_name(self.path, key, name)
+        for key, saved in index["tensors"].items():
+            _check_tensor(self.path, key, saved)
+        return text, index
+
+    def open(self, name: str) -> Any:
+        """Return a file of the checkpoint, whose digests are checked when elements are read."""
+        return folders().FolderPart(os.fsdecode(self.path), name)
+
+
+def _check_name(path: Any, key: str, name: Any) -> None:
+    """Raise unless `name` is the name of a file in the folder of the index."""
+    plain = isinstance(name, str) and "\0" not in name and os.path.basename(name) == name
+    if not plain or name in ("", os.curdir, os.pardir):
+        raise ValueError(
+            f"{path}: the index names {name!r} for {key}, which is not a file of the folder"
+        )
+
+
+def _are_sizes(value: Any, count: int | None = None) -> bool:
+    return (
+        isinstance(value, list)
+        and all(type(n) is int and 0 <= n < 2**63 for n in value)
+        and (count is None or len(value) == count)
+    )
+
+
+def _check_tensor(path: Any, key: str, saved: Any) -> None:
+    wrong = f"{path}: the index is damaged at {key}: "
+    if not isinstance(saved, dict) or not _are_sizes(saved.get("shape")):
+        raise ValueError(wrong + "it has no shape")
+    shape, parts = saved["shape"], saved.get("parts")
+    if not isinstance(saved.get("dtype"), str) or not isinstance(parts, list):
+        raise ValueError(wrong + "dtype and parts are required")
+    for part in parts:
+        if not isinstance(part, list) or len(part) != 4 or not isinstance(part[3], str):
+            raise ValueError(wrong + f"{part!r} is no part")
+        first, sizes, name, _ = part
+        if not _are_sizes(first, len(shape)) or not _are_sizes(sizes, len(shape)):
+            raise ValueError(wrong + f"{part!r} is no part of shape {tuple(shape)}")
+        if any(a + n > m for a, n, m in zip(first, sizes, shape, strict=True)):
+            raise ValueError(
+                wrong + f"{text_of(first, sizes)} is not within the shape {tuple(shape)}"
+            )
+        _check_name(path, key, name)

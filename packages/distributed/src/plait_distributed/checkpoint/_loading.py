@@ -5,14 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from plait_abi.components import require
-from plait_distributed.checkpoint._errors import raise_together
-from plait_distributed.checkpoint._files import FileSystemReader
+from plait_distributed._objects import all_gather_object
+from plait_distributed._process_group import ProcessGroup
+from plait_distributed.checkpoint._boxes import common, first_hole, text_of
+from plait_distributed.checkpoint._errors import CheckpointException, raise_together
+from plait_distributed.checkpoint._files import FileSystemReader, folders
 from plait_distributed.checkpoint._plans import Entry, flattened, is_tensor, piece_of
 from plait_distributed.checkpoint._saving import group_of, states_of
 from plait_distributed.checkpoint.stateful import Stateful
 from plait_distributed.tensor._dtensor import DTensor
 
 __all__ = ["load", "load_state_dict"]
+
+_TRIES = 1000  # how often the checkpoint may be replaced while `load` reads it
+_MOST_OPEN = 128  # files; others are opened again when they are read
 
 
 def load(
@@ -27,7 +33,8 @@ def load(
     """Fill a state from a folder that `save` wrote, of any number of ranks. All ranks call it.
 
     Tensors are written in place, of a `DTensor` this rank's part; values in dicts are replaced;
-    objects with ``load_state_dict()`` get their state. The files' digests are checked first.
+    objects with ``load_state_dict()`` get their state. Digests are checked. A load during a save
+    gives the old checkpoint or the new one, the same on all ranks.
 
     Args:
         state_dict: what is to be loaded, in the layout that was saved; some of it may be left out.
@@ -39,7 +46,8 @@ def load(
 
     Raises:
         CheckpointException: on every rank, if any could not load: a file is missing or damaged,
-            or a tensor is not in it or has another shape. Then tensors may have been written.
+            or a tensor is not in it, has another shape, or lacks elements (the text names them).
+            Then tensors may have been written.
 
     Example:
         >>> import tempfile, plait_core as pc
@@ -52,22 +60,13 @@ def load(
         tensor([0., 1., 2.])
     """
     group = group_of("load", process_group, no_dist)
-    error: BaseException | None = None
-    filled: dict[str, Any] = {}
-    try:
-        reader = _reader(checkpoint_id, storage_reader)
-        filled = states_of(state_dict)
-        partial = bool(getattr(planner, "allow_partial_load", False))
-        with require("autograd").no_grad():
-            _fill(reader, flattened("load", filled), partial)
-    except Exception as caught:
-        error = caught
-    raise_together("load", group, error)
+    load_ = _Load(state_dict, group)
+    load_.run(checkpoint_id, storage_reader, planner)
     for name, value in state_dict.items():
         if isinstance(value, Stateful):
-            value.load_state_dict(filled[name])
+            value.load_state_dict(load_.filled[name])
         else:
-            state_dict[name] = filled[name]
+            state_dict[name] = load_.filled[name]
 
 
 def _reader(checkpoint_id: Any, storage_reader: Any) -> FileSystemReader:
@@ -82,9 +81,80 @@ def _reader(checkpoint_id: Any, storage_reader: Any) -> FileSystemReader:
     return storage_reader if checkpoint_id is None else FileSystemReader(checkpoint_id)
 
 
-def _fill(reader: FileSystemReader, entries: dict[str, Entry], partial: bool) -> None:
-    index = reader.read_metadata()
-    needed: dict[str, list[tuple[Entry, Any]]] = {}
+class _Replaced(Exception):
+    """A part is not there: if another save has replaced the index, the load begins again."""
+
+
+class _Load:
+    """One load: all ranks read by the index that the lowest one reads, so none mixes two saves."""
+
+    def __init__(self, state_dict: dict[str, Any], group: ProcessGroup | None) -> None:
+        self.state_dict, self.group = state_dict, group
+        self.filled: dict[str, Any] = {}
+        self._entries: dict[str, Entry] = {}
+
+    def run(self, checkpoint_id: Any, storage_reader: Any, planner: Any) -> None:
+        """Fill the state."""
+        reader: Any = None
+        text, missing = b"", ""
+        for _ in range(_TRIES):
+            error: BaseException | None = None
+            told: tuple[bytes, Any] = (b"", None)
+            try:
+                if reader is None:
+                    reader = _reader(checkpoint_id, storage_reader)
+                    self.filled = states_of(self.state_dict)
+                    self._entries = flattened("load", self.filled)
+                told = self._index(reader, text, missing)
+            except BaseException as caught:
+                error = caught
+            raise_together("load", self.group, error)
+            text, index = self._shared(told)
+            missing = self._fill_together(reader, index, planner)
+            if not missing:
+                return
+        raise CheckpointException(f"load: {reader.path} was replaced while it was read: {missing}")
+
+    def _index(self, reader: FileSystemReader, text: bytes, missing: str) -> tuple[bytes, Any]:
+        """Return the text of the index and what it says, on the lowest rank."""
+        if self.group is not None and self.group.rank() != 0:
+            return b"", None
+        told = reader.read_index()
+        if missing and told[0] == text:
+            raise FileNotFoundError(missing)
+        return told
+
+    def _shared(self, told: tuple[bytes, Any]) -> tuple[bytes, Any]:
+        if self.group is None:
+            return told
+        several: list[Any] = [told] * self.group.size()
+        all_gather_object(several, told, self.group)
+        found: tuple[bytes, Any] = several[0]
+        return found
+
+    def _fill_together(self, reader: FileSystemReader, index: Any, planner: Any) -> str:
+        """Fill this rank's state; return which part was missing on any rank, or nothing."""
+        error: BaseException | None = None
+        missing = ""
+        try:
+            partial = bool(getattr(planner, "allow_partial_load", False))
+            with require("autograd").no_grad():
+                _fill(reader, index, self._entries, partial)
+        except _Replaced as caught:
+            missing = str(caught)
+        except BaseException as caught:
+            error = caught
+        said = raise_together("load", self.group, error, missing)
+        return next((text for text in said if text), "")
+
+
+_Needed = dict[str, list[tuple[Entry, Any]]]  # by file: entries, and the part; None: a value
+
+
+def _needed(
+    reader: FileSystemReader, index: Any, entries: dict[str, Entry], partial: bool
+) -> _Needed:
+    needed: _Needed = {}
     for key, entry in entries.items():
         saved = index["tensors"].get(key)
         if is_tensor(entry.value) and saved is not None:
@@ -98,51 +168,88 @@ def _fill(reader: FileSystemReader, entries: dict[str, Entry], partial: bool) ->
             raise KeyError(
                 f"{reader.path}: {key} {what if there else 'is missing'} in the checkpoint"
             )
-    for name in sorted(needed):
-        content = reader.read(name)
-        for entry, part in needed[name]:
-            if part is None:
-                entry.holder[entry.place] = content["values"][entry.key]
-            else:
-                _copy(entry, part, content["tensors"][part[3]])
+    return needed
 
 
-def _bounds(entry: Entry) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _fill(reader: FileSystemReader, index: Any, entries: dict[str, Entry], partial: bool) -> None:
+    """Fill entries; all files are opened before any is read, as a save may remove them then."""
+    needed = _needed(reader, index, entries, partial)
+    files: dict[str, Any] = {}
+    try:
+        for name in sorted(needed):
+            files[name] = reader.open(name)
+            if len(files) > _MOST_OPEN:
+                files[name].close()
+        for name, file in files.items():
+            _copy_all(file, needed[name])
+            file.close()
+    except OSError as error:
+        if folders().is_gone(error):
+            raise _Replaced(f"{reader.path} is incomplete: {error}") from error
+        raise
+    finally:
+        for file in files.values():
+            file.close()
+
+
+def _copy_all(file: Any, needed: list[tuple[Entry, Any]]) -> None:
+    """Copy values and tensors of a file into entries."""
+    values = {entry.key: entry for entry, part in needed if part is None}
+    for key, value in file.values(values):
+        values[key].holder[values[key].place] = value
+    parts: dict[str, list[tuple[Entry, Any]]] = {}
+    for entry, part in needed:
+        if part is not None:
+            parts.setdefault(part[3], []).append((entry, part))
+    for name, tensor in file.tensors(parts):
+        for entry, part in parts[name]:
+            _copy(entry, part, tensor)
+
+
+def _box(entry: Entry) -> Any:
     """Return where this rank's part of a tensor begins, and its shape."""
     piece = piece_of("load", entry.key, entry.value)
     return piece.first, piece.sizes
 
 
+def _box_of(part: Any) -> Any:
+    return tuple(part[0]), tuple(part[1])
+
+
 def _parts_of(reader: FileSystemReader, entry: Entry, saved: dict[str, Any]) -> list[Any]:
-    """Return the saved parts that this rank's part has elements of."""
+    """Return the saved parts that this rank's part has elements of; all of it must be in them."""
     shape = tuple(entry.value.shape)
     if shape != tuple(saved["shape"]):
         raise ValueError(
             f"{reader.path}: {entry.key} has shape {tuple(saved['shape'])} in the checkpoint, and "
             f"{shape} in `state_dict`"
         )
-    first, sizes = _bounds(entry)
-    return [part for part in saved["parts"] if _common(first, sizes, part) is not None]
-
-
-def _common(first: Any, sizes: Any, part: Any) -> list[tuple[int, int, int]] | None:
-    """Return for each dimension where the common elements begin, here and there, and how many."""
-    found = []
-    for a, n, b, m in zip(first, sizes, part[0], part[1], strict=True):
-        begin, end = max(a, b), min(a + n, b + m)
-        if begin >= end:
-            return None
-        found.append((begin - a, begin - b, end - begin))
-    return found
+    box = _box(entry)
+    parts = [part for part in saved["parts"] if common(box, _box_of(part)) is not None]
+    hole = first_hole(box, map(_box_of, parts))
+    if hole is not None:
+        raise ValueError(
+            f"{reader.path}: the checkpoint does not have the elements {text_of(*hole)} of "
+            f"{entry.key}, which has shape {shape}"
+        )
+    return parts
 
 
 def _copy(entry: Entry, part: Any, saved: Any) -> None:
+    """Copy the elements that a saved part and this rank's part have in common."""
+    if tuple(saved.shape) != tuple(part[1]):
+        raise ValueError(
+            f"{entry.key}: a file of the checkpoint has shape {tuple(saved.shape)} for the "
+            f"elements {text_of(part[0], part[1])}, which the index names"
+        )
     target = entry.value.detach()
     target = target.local() if isinstance(target, DTensor) else target
-    common = _common(*_bounds(entry), part)
-    assert common is not None
-    for dim, (here, there, n) in enumerate(common):
-        target, saved = target.narrow(dim, here, n), saved.narrow(dim, there, n)
+    box = _box(entry)
+    shared = common(box, _box_of(part))
+    assert shared is not None
+    for dim, (begin, n) in enumerate(zip(*shared, strict=True)):
+        target = target.narrow(dim, begin - box[0][dim], n)
+        saved = saved.narrow(dim, begin - part[0][dim], n)
     target.copy_(saved)
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from plait_distributed.checkpoint._boxes import first_hole, text_of
 from plait_distributed.tensor._dtensor import DTensor, local_shape
-from plait_distributed.tensor.placement_types import Partial, Replicate
+from plait_distributed.tensor.placement_types import Partial
 
 __all__ = [
     "DefaultLoadPlanner",
@@ -91,9 +92,9 @@ class Piece:
     name: str = field(default="")  # of the tensor in a file
 
     @property
-    def where(self) -> tuple[str, tuple[int, ...]]:
+    def where(self) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
         """What pieces of several ranks have in common that are the same."""
-        return self.key, self.first
+        return self.key, self.first, self.sizes
 
 
 def is_tensor(value: Any) -> bool:
@@ -132,24 +133,26 @@ def flattened(who: str, state: dict[str, Any]) -> dict[str, Entry]:
     return found
 
 
+def _name(key: str, first: tuple[int, ...], is_whole: bool) -> str:
+    """Return the name of a tensor in a file, which no other piece of the rank has."""
+    return key if is_whole and "@" not in key else f"{key}@{'.'.join(map(str, first))}"
+
+
 def piece_of(who: str, key: str, value: Any) -> Piece:
     """Return which part of a tensor this rank has."""
     if not is_tensor(value):
         return Piece(key, None)
     if not isinstance(value, DTensor):
         shape = tuple(value.shape)
-        return Piece(key, shape, str(value.dtype), (0,) * len(shape), shape, key)
+        first = (0,) * len(shape)
+        return Piece(key, shape, str(value.dtype), first, shape, _name(key, first, True))
     if any(isinstance(place, Partial) for place in value.placements):
         raise NotImplementedError(
             f"{who}: {key} is a DTensor with {value.placements}; redistribute() it"
         )
     shape = tuple(value.shape)
     sizes, first = local_shape(shape, value.device_mesh, value.placements)
-    at = value.device_mesh.get_coordinate() or []
-    copy = any(
-        isinstance(place, Replicate) and i for place, i in zip(value.placements, at, strict=True)
-    )
-    name = "" if copy or (0 in sizes and 0 not in shape) else f"{key}@{'.'.join(map(str, first))}"
+    name = "" if 0 in sizes and 0 not in shape else _name(key, first, False)
     return Piece(key, shape, str(value.dtype), first, sizes, name)
 
 
@@ -157,10 +160,12 @@ def owned(who: str, plans: list[list[Piece]]) -> list[list[Piece]]:
     """Return what each rank writes: of what several have, the lowest one.
 
     Raises:
-        ValueError: ranks have tensors of other shapes under one path.
+        ValueError: ranks have tensors of other shapes under one path, or no rank has some elements
+            of a tensor.
     """
-    seen: set[tuple[str, tuple[int, ...]]] = set()
+    seen: set[Any] = set()
     kinds: dict[str, tuple[int, Any]] = {}
+    boxes: dict[str, list[Any]] = {}
     result: list[list[Piece]] = []
     for rank, plan in enumerate(plans):
         mine = []
@@ -175,9 +180,23 @@ def owned(who: str, plans: list[list[Piece]]) -> list[list[Piece]]:
             if piece.where in seen or (piece.shape is not None and not piece.name):
                 continue
             seen.add(piece.where)
+            boxes.setdefault(piece.key, []).append((piece.first, piece.sizes))
             mine.append(piece)
         result.append(mine)
+    for key, (_, (shape, _)) in kinds.items():
+        if shape is not None:
+            _check_cover(who, key, shape, boxes.get(key, []), len(plans))
     return result
+
+
+def _check_cover(who: str, key: str, shape: Any, boxes: list[Any], count: int) -> None:
+    hole = first_hole(((0,) * len(shape), shape), boxes)
+    if hole is not None:
+        ranks = "the rank that saves" if count == 1 else f"the {count} ranks that save"
+        raise ValueError(
+            f"{who}: {key} has shape {shape}, and {ranks} do{'es' if count == 1 else ''} not have "
+            f"its elements {text_of(*hole)}: all ranks that hold a part must save together"
+        )
 
 
 def _text(kind: tuple[Any, str]) -> str:

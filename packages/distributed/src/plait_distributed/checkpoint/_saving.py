@@ -6,7 +6,7 @@ import os
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future as BackgroundFuture
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 from plait_abi.components import require
@@ -20,8 +20,8 @@ from plait_distributed._world import (
     open_groups,
 )
 from plait_distributed.checkpoint._errors import raise_together
-from plait_distributed.checkpoint._files import FileSystemWriter
-from plait_distributed.checkpoint._plans import Entry, Piece, flattened, is_tensor, owned, piece_of
+from plait_distributed.checkpoint._files import FileSystemWriter, folders, index_of
+from plait_distributed.checkpoint._plans import Entry, Piece, flattened, owned, piece_of
 from plait_distributed.checkpoint.stateful import Stateful
 from plait_distributed.tensor._dtensor import DTensor
 
@@ -49,7 +49,11 @@ def states_of(state_dict: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Save:
-    """One save: what this rank writes, and where."""
+    """One save: what this rank writes, and where.
+
+    The lowest rank begins it and ends it. No rank removes a file that it has written: one that is
+    interrupted cannot know whether the others went on.
+    """
 
     def __init__(
         self,
@@ -61,71 +65,107 @@ class _Save:
     ) -> None:
         self.who, self.group = who, group
         self.rank = 0 if group is None else group.rank()
-        self.token, error = "", None
+        self._folder: Any = None  # the save in the folder, on the lowest rank
+        self._encoded: Any = None
+        try:
+            self._begin(state_dict, checkpoint_id, storage_writer)
+        except BaseException as error:
+            self.end(error)
+            raise
+
+    def _begin(self, state_dict: dict[str, Any], checkpoint_id: Any, storage_writer: Any) -> None:
+        error: BaseException | None = None
         entries: dict[str, Entry] = {}
         plan: list[Piece] = []
+        names: list[str] = []
         try:
-            self.writer = _writer(who, checkpoint_id, storage_writer)
-            entries = flattened(who, states_of(state_dict))
-            plan = [piece_of(who, key, entry.value) for key, entry in entries.items()]
-            self.token = self.writer.prepare() if self.rank == 0 else ""
-        except Exception as caught:
+            writer = _writer(self.who, checkpoint_id, storage_writer)
+            entries = flattened(self.who, states_of(state_dict))
+            plan = [piece_of(self.who, key, entry.value) for key, entry in entries.items()]
+            if self.rank == 0:
+                self._folder = writer.begin()
+                names = self._folder.names(1 if self.group is None else self.group.size())
+        except BaseException as caught:
             error = caught
-        raise_together(who, group, error)
-        told: list[Any] = [(self.token, plan)]
-        if group is not None:
-            told *= group.size()
-            all_gather_object(told, (self.token, plan), group)
-        self.token = told[0][0]
-        self.plans = owned(who, [plan for _, plan in told])
-        self.content: dict[str, Any] = {"tensors": {}, "values": {}}
+        raise_together(self.who, self.group, error)
+        told: list[Any] = [(names, plan)]
+        if self.group is not None:
+            told *= self.group.size()
+            all_gather_object(told, (names, plan), self.group)
+        self.index = folders().path_of_index(writer.path)
+        self.names: list[str] = told[0][0]
+        self.plans = owned(self.who, [plan for _, plan in told])
+        self._content: dict[str, Any] = {"tensors": {}, "values": {}}
         for piece in self.plans[self.rank]:
             value = entries[piece.key].value
             if piece.shape is None:
-                self.content["values"][piece.key] = value
+                self._content["values"][piece.key] = value
             else:
                 local = value.detach()
                 local = local.local() if isinstance(local, DTensor) else local
-                self.content["tensors"][piece.name] = local
+                self._content["tensors"][piece.name] = local
 
     def stage(self) -> None:
-        """Copy tensors, so that the program may change them."""
-        tensors = self.content["tensors"]
-        with require("autograd").no_grad():
-            self.content["tensors"] = {name: x.clone() for name, x in tensors.items()}
-        self.content["values"] = {
-            name: _copied(value) for name, value in self.content["values"].items()
-        }
+        """Copy the state, so that the program may change it; an error of a rank is one of all."""
+        error: BaseException | None = None
+        try:
+            self._encode(True)
+        except BaseException as caught:
+            error = caught
+        try:
+            raise_together(self.who, self.group, error)
+        except BaseException as caught:
+            self.end(caught)
+            raise
+
+    def _encode(self, copy: bool) -> None:
+        content, self._content = self._content, {}
+        if self.plans[self.rank]:
+            with require("autograd").no_grad():
+                self._encoded = folders().encode(content, copy)
 
     def write(self, group: ProcessGroup | None) -> Any:
         """Write this rank's file; then the lowest rank completes the checkpoint."""
-        error: BaseException | None = None
         try:
-            if self.plans[self.rank]:
-                self.writer.write(self.rank, self.token, self.content)
-        except Exception as caught:
-            error = caught
-        try:
-            raise_together(self.who, group, error)
-        except BaseException:
-            self.writer.discard(self.rank, self.token)
+            sizes = raise_together(self.who, group, *self._write_file())
+            index = index_of(self.names, self.plans)
+            error: BaseException | None = None
+            try:
+                if self.rank == 0:
+                    found = {n: int(s) for n, s in zip(self.names, sizes, strict=True) if s}
+                    self._folder.commit(index, found)
+            except BaseException as caught:
+                error = caught
+            raise_together(self.who, group, self.end(error))
+        except BaseException as error:
+            self.end(error)
             raise
-        index = None
+        return index if self.rank == 0 else None
+
+    def _write_file(self) -> tuple[BaseException | None, str]:
+        """Write this rank's file; return an error, or its size as a text."""
         try:
-            if self.rank == 0:
-                index = self.writer.commit(self.token, self.plans)
-        except Exception as caught:
-            error = caught
-        raise_together(self.who, group, error)
-        return index
+            if self._content:
+                self._encode(False)
+            if self._encoded is None:
+                return None, ""
+            encoded, self._encoded = self._encoded, None
+            return None, str(folders().write_file(self.index, self.names[self.rank], encoded))
+        except BaseException as error:
+            return error, ""
 
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _copied(each) for name, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(_copied(each) for each in value)
-    return value.clone() if is_tensor(value) else value
+    def end(self, error: BaseException | None) -> BaseException | None:
+        """End the save in the folder; return its error, which says what is in the folder now."""
+        if self._folder is None:
+            return error
+        folder, self._folder = self._folder, None
+        try:
+            folder.close(error)
+        except BaseException as other:
+            error = other
+        if folder.is_done and isinstance(error, KeyboardInterrupt):
+            error.args = ("the new checkpoint is in its place",)
+        return error
 
 
 def _writer(who: str, checkpoint_id: Any, storage_writer: Any) -> FileSystemWriter:
@@ -157,7 +197,8 @@ def save(
     Of a `DTensor` each rank writes its part; of what several ranks have, the lowest one writes it.
     What only one rank has, such as the state of its generator, needs a path of its own. The files
     are safetensors files with digests. A crash at any time leaves the old checkpoint, if there was
-    one, or the new one.
+    one, or the new one. Of two saves into one folder at the same time, each is complete, and the
+    one that ends last remains. Saves of one process into one folder end in the order of the calls.
 
     Args:
         state_dict: tensors and values that ``plait_core.save`` takes, in dicts; objects with
@@ -173,7 +214,11 @@ def save(
         The index, on the lowest rank; None on others.
 
     Raises:
-        CheckpointException: on every rank, if any could not write; the old checkpoint stays.
+        CheckpointException: on every rank, if any could not write. The old checkpoint stays, unless
+            the text says that the new one is in its place.
+        ValueError: the ranks have tensors of different shapes under one path, or together do not
+            have all elements of a tensor; the text names the tensor and the elements.
+        RankLost: a rank was lost. The folder has the old checkpoint or the new one.
 
     Example:
         >>> import tempfile, plait_core as pc, plait_nn as nn
@@ -187,11 +232,22 @@ def save(
         (3, True)
     """
     group = group_of("save", process_group, no_dist)
+    _wait_for(checkpoint_id, storage_writer)
     return _Save("save", state_dict, checkpoint_id, storage_writer, group).write(group)
 
 
 _background: weakref.WeakKeyDictionary[ProcessGroup, ProcessGroup] = weakref.WeakKeyDictionary()
 _threads: dict[int, ThreadPoolExecutor] = {}  # by process: a fork has no threads
+_pending: dict[str, BackgroundFuture[Any]] = {}  # the last save in the thread, by its index
+
+
+def _wait_for(checkpoint_id: Any, storage_writer: Any) -> None:
+    """Wait for saves in the background into the same folder: the last call is to win."""
+    path = getattr(storage_writer, "path", None) if checkpoint_id is None else checkpoint_id
+    if os.getpid() in _threads and isinstance(path, (str, bytes, os.PathLike)):
+        before = _pending.get(folders().path_of_index(path))
+        if before is not None:
+            wait([before])
 
 
 def _background_group(group: ProcessGroup | None) -> ProcessGroup | None:
@@ -220,8 +276,8 @@ def async_save(
 ) -> BackgroundFuture[Any]:
     """As `save`, in a thread, from a copy of the state: the program may go on and change it.
 
-    Saves of one process are written one behind the other. Wait for the result before
-    `destroy_process_group`.
+    Saves of one process are written one behind the other, and `save` into the same folder waits for
+    them. Wait for the result before `destroy_process_group`.
 
     Args:
         state_dict, checkpoint_id, storage_writer, planner: as of `save`.
@@ -248,12 +304,22 @@ def async_save(
     group = group_of("async_save", process_group, no_dist)
     saving = _Save("async_save", state_dict, checkpoint_id, storage_writer, group)
     saving.stage()
-    behind = _background_group(group)
-    write: Callable[[], Any] = lambda: saving.write(behind)  # noqa: E731
-    if os.getpid() not in _threads:
-        _threads.clear()
-        _threads[os.getpid()] = ThreadPoolExecutor(1, "plait checkpoint")
-    return _threads[os.getpid()].submit(write)
+    try:
+        behind = _background_group(group)
+        write: Callable[[], Any] = lambda: saving.write(behind)  # noqa: E731
+        if os.getpid() not in _threads:
+            _threads.clear()
+            _pending.clear()
+            _threads[os.getpid()] = ThreadPoolExecutor(1, "plait checkpoint")
+        future = _threads[os.getpid()].submit(write)
+    except BaseException as error:
+        saving.end(error)
+        raise
+    _pending[saving.index] = future
+    future.add_done_callback(
+        lambda done: _pending.pop(saving.index) if _pending.get(saving.index) is done else None
+    )
+    return future
 
 
 def save_state_dict(

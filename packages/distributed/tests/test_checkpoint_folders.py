@@ -1,0 +1,571 @@
+"""What a folder of a checkpoint promises: whatever happens, the old checkpoint or the new one."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import multiprocessing
+import os
+import signal
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import plait_core as pc
+import plait_distributed as dist
+import plait_distributed.checkpoint as dcp
+from plait_distributed.checkpoint import CheckpointException, _boxes
+from plait_distributed.device_mesh import init_device_mesh
+from plait_distributed.tensor import Replicate, Shard, distribute_tensor
+
+CALLS = ("open", "write", "fsync", "replace", "unlink", "close", "stat", "lstat", "fstat", "fchmod")
+
+
+def state(version: int) -> dict[str, Any]:
+    return {"version": version, **{f"x{i}": pc.full((50,), float(version)) for i in range(3)}}
+
+
+def save(version: int, folder: Path, **options: Any) -> None:
+    dcp.save(state(version), checkpoint_id=folder, no_dist=True, **options)
+
+
+def version_of(folder: Path) -> int:
+    found = state(-7)
+    dcp.load(found, checkpoint_id=folder, no_dist=True)
+    version = int(found["version"])
+    for i in range(3):
+        assert found[f"x{i}"].tolist() == [float(version)] * 50
+    return version
+
+
+def files_of(folder: Path) -> list[str]:
+    index = dcp.FileSystemReader(folder).read_metadata()
+    return sorted([".metadata", *index["files"]])
+
+
+class Stopped:
+    """Raises at the n-th call of the operating system: before it is made, or after."""
+
+    def __init__(self, at: int, error: Callable[[], BaseException], after: bool) -> None:
+        self.at, self.error, self.after, self.count = at, error, after, 0
+
+    def patch(self, patch: pytest.MonkeyPatch) -> None:
+        for name in CALLS:
+            patch.setattr(os, name, self.stopped(getattr(os, name)))
+        patch.setattr(fcntl, "flock", self.stopped(fcntl.flock))
+
+    def stopped(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            self.count += 1
+            stop = self.count == self.at
+            if stop and not self.after:
+                raise self.error()
+            result = call(*args, **kwargs)
+            if stop:
+                raise self.error()
+            return result
+
+        return counted
+
+
+def failed() -> OSError:
+    return OSError(errno.EIO, "Input/output error")
+
+
+def save_later(version: int, folder: Path) -> None:
+    dcp.async_save(state(version), checkpoint_id=folder, no_dist=True).result()
+
+
+@pytest.mark.parametrize(
+    ("error", "after", "work"),
+    [
+        (KeyboardInterrupt, True, save),
+        (KeyboardInterrupt, False, save_later),
+        (failed, True, save_later),
+        (failed, False, save),
+    ],
+)
+def test_stopped_at_every_call(tmp_path: Path, error: Any, after: bool, work: Any) -> None:
+    save(0, tmp_path)
+    at, version = 0, 0
+    while True:
+        at += 1
+        stop = Stopped(at, error, after)
+        with pytest.MonkeyPatch.context() as patch:
+            stop.patch(patch)
+            try:
+                work(at, tmp_path)
+                said = ""
+            except KeyboardInterrupt as caught:
+                said = f"interrupted {caught}"
+            except CheckpointException as caught:
+                said = str(caught)
+        if stop.count < at:
+            break
+        found = version_of(tmp_path)
+        assert found in (version, at), (at, said)
+        if "unchanged" in said:
+            assert found == version, (at, said)
+        if "in its place" in said or not said:
+            assert found == at, (at, said)
+        version = found
+    assert at >= 16 and version_of(tmp_path) == at
+    save(-1, tmp_path)
+    assert sorted(os.listdir(tmp_path)) == files_of(tmp_path)
+
+
+def shared(rank: int, version: int) -> dict[str, Any]:
+    mesh = init_device_mesh("cpu", (2,))
+    x = distribute_tensor(pc.full((6,), float(version)), mesh, [Shard(0)])
+    return {"x": x, "version": version, f"own {rank}": pc.full((3,), float(version))}
+
+
+def shared_version(folder: Path) -> int:
+    """Return the version of what two ranks saved, all of whose parts have it."""
+    found = {"x": pc.zeros(6), "version": 0, "own 0": pc.zeros(3), "own 1": pc.zeros(3)}
+    dcp.load(found, checkpoint_id=folder, no_dist=True)
+    version = int(found["version"])
+    assert {*found["x"].tolist(), *found["own 0"].tolist(), *found["own 1"].tolist()} == {version}
+    return version
+
+
+@pytest.mark.parametrize("in_rank", [0, 1])
+def test_one_of_two_ranks_is_stopped_at_every_call(
+    outcomes: Any, tmp_path: Path, in_rank: int
+) -> None:
+    """The ranks of a round save five times, and one of them gets an error or an interrupt."""
+    step, at = 5, 0
+    while True:
+
+        def work(rank: int, first: int = at) -> tuple[int, list[str]]:
+            count, wrong = 0, []
+            for at in range(first, first + step):
+                dist.barrier()
+                before = shared_version(tmp_path) if at else 0
+                dist.barrier()
+                stop = Stopped(at + 1, failed, after=bool(at % 2))
+                said = ""
+                with pytest.MonkeyPatch.context() as patch:
+                    if rank == in_rank and at:
+                        stop.patch(patch)
+                    try:
+                        dcp.save(shared(rank, at + 1), checkpoint_id=tmp_path)
+                    except CheckpointException as caught:
+                        said = str(caught)
+                dist.barrier()
+                found = shared_version(tmp_path)
+                fits = found in (before, at + 1)
+                fits = fits and not ("unchanged" in said and found != before)
+                fits = fits and not (("in its place" in said or not said) and found != at + 1)
+                if not fits:
+                    wrong.append(f"call {at + 1}: {before}, then {found}: {said}")
+                count = stop.count if rank == in_rank else 10**6
+            return count, wrong
+
+        found = outcomes(2, work)
+        assert [wrong for _, wrong in found] == [[], []]
+        at += step
+        if min(count for count, _ in found) < at:
+            break
+    save(-1, tmp_path)
+    assert sorted(os.listdir(tmp_path)) == files_of(tmp_path)
+
+
+@pytest.mark.parametrize("in_rank", [0, 1])
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_an_interrupt_in_a_collective_of_a_save(
+    outcomes: Any, ranks: Any, tmp_path: Path, in_rank: int, number: int
+) -> None:
+    """Behind a collective, when the other rank may have gone on: no file is taken back."""
+
+    def work(rank: int) -> None:
+        if rank == in_rank:
+            group = dist.ProcessGroup
+            gather, count = group.gather_texts, [0]
+
+            def interrupted(self: Any, *args: Any) -> Any:
+                found = gather(self, *args)
+                count[0] += 1
+                if count[0] == number:
+                    raise KeyboardInterrupt
+                return found
+
+            group.gather_texts = interrupted  # type: ignore[method-assign]
+        dcp.save(shared(rank, 2), checkpoint_id=tmp_path)
+
+    ranks(2, lambda rank: dcp.save(shared(rank, 1), checkpoint_id=tmp_path))
+    found = outcomes(2, work)
+    assert isinstance(found[in_rank], KeyboardInterrupt)
+    assert shared_version(tmp_path) in (1, 2)
+    ranks(2, lambda rank: dcp.save(shared(rank, 3), checkpoint_id=tmp_path))
+    assert shared_version(tmp_path) == 3
+    assert sorted(os.listdir(tmp_path)) == files_of(tmp_path)
+
+
+def test_a_killed_rank_at_every_rename_and_removal(
+    outcomes: Any, ranks: Any, tmp_path: Path
+) -> None:
+    version = 1
+    ranks(2, lambda rank: dcp.save(shared(rank, 1), checkpoint_id=tmp_path))
+    for in_rank in (0, 1):
+        for name in ("replace", "fsync", "unlink"):
+            for at in range(1, 5):
+
+                def work(
+                    rank: int,
+                    in_rank: int = in_rank,
+                    name: str = name,
+                    at: int = at,
+                    new: int = version + 1,
+                ) -> None:
+                    if rank == in_rank:
+                        real, left = getattr(os, name), [at]
+
+                        def last(*args: Any, **kwargs: Any) -> Any:
+                            left[0] -= 1
+                            if not left[0]:
+                                os.kill(os.getpid(), signal.SIGKILL)
+                            return real(*args, **kwargs)
+
+                        setattr(os, name, last)
+                    dcp.save(shared(rank, new), checkpoint_id=tmp_path)
+
+                outcomes(2, work)
+                found = shared_version(tmp_path)
+                assert found in (version, version + 1)
+                version = found
+    ranks(2, lambda rank: dcp.save(shared(rank, -1), checkpoint_id=tmp_path))
+    assert shared_version(tmp_path) == -1
+    assert sorted(os.listdir(tmp_path)) == files_of(tmp_path)
+
+
+# ---- several saves, and loads beside them
+
+
+def test_an_async_save_and_a_save_end_in_the_order_of_calls(tmp_path: Path) -> None:
+    for round_ in range(20):
+        first = dcp.async_save(state(2 * round_), checkpoint_id=tmp_path, no_dist=True)
+        save(2 * round_ + 1, tmp_path)
+        first.result(20)
+        assert version_of(tmp_path) == 2 * round_ + 1
+    assert sorted(os.listdir(tmp_path)) == files_of(tmp_path)
+
+
+def save_often(folder: Path, first: int) -> None:
+    for version in range(first, first + 30):
+        save(version, folder)
+
+
+def test_saves_of_several_processes_into_one_folder(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    save(0, tmp_path)
+    processes = [context.Process(target=save_often, args=(tmp_path, 100 * i)) for i in range(1, 4)]
+    for process in processes:
+        process.start()
+    while any(process.is_alive() for process in processes):
+        version_of(tmp_path)
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+    assert version_of(tmp_path) in (129, 229, 329)
+    assert sorted(os.listdir(tmp_path)) == files_of(tmp_path)
+
+
+def test_threads_of_one_process(tmp_path: Path) -> None:
+    save(0, tmp_path)
+    failures: list[BaseException] = []
+
+    def work(first: int) -> None:
+        try:
+            save_often(tmp_path, first)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(100 * i,)) for i in (1, 2)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        version_of(tmp_path)
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert sorted(os.listdir(tmp_path)) == files_of(tmp_path)
+
+
+def test_a_save_between_the_index_and_the_parts(ranks: Any, tmp_path: Path) -> None:
+    """All ranks read by one index, so no rank has the old state beside another with the new one."""
+    save(0, tmp_path)
+
+    def work(rank: int) -> int:
+        real, version = os.open, 0
+
+        def opened(path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
+            nonlocal version
+            if "-of-" in str(path) and not flags & os.O_WRONLY and version < 3 and not saving:
+                saving.append(1)
+                version += 1
+                save(version, tmp_path)
+                saving.clear()
+            return real(path, flags, *args, **kwargs)
+
+        saving: list[int] = []
+        found = state(-7)
+        with pytest.MonkeyPatch.context() as patch:
+            if rank == 1:
+                patch.setattr(os, "open", opened)
+            dcp.load(found, checkpoint_id=tmp_path)
+        assert found["x1"].tolist() == [float(found["version"])] * 50
+        return int(found["version"])
+
+    assert ranks(2, work) == [3, 3]
+
+
+def test_overwrite_is_decided_when_the_index_takes_its_place(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "folder"
+    writer = dcp.FileSystemWriter(folder, overwrite=False)
+    begun = writer.begin()
+    save(1, folder)
+    with pytest.raises(pc.CheckpointError, match="`overwrite` is False") as caught:
+        begun.commit({"version": 2}, {})
+    begun.close(caught.value)
+    assert version_of(folder) == 1
+    with pytest.raises(CheckpointException, match="`overwrite` is False"):
+        save(2, folder, storage_writer=writer)
+    other = dcp.FileSystemWriter(tmp_path / "other", overwrite=False)
+    dcp.save(state(3), storage_writer=other, no_dist=True)
+    assert version_of(tmp_path / "other") == 3
+
+
+def test_copies_of_an_index_keep_their_parts(tmp_path: Path) -> None:
+    save(1, tmp_path)
+    first = (tmp_path / ".metadata").read_bytes()
+    (tmp_path / "best").write_bytes(first)
+    save(2, tmp_path)
+    save(3, tmp_path)
+    (tmp_path / ".metadata").write_bytes(first)
+    assert version_of(tmp_path) == 1
+
+
+# ---- holes, and what an index may say
+
+
+def test_a_state_without_all_parts_is_not_saved(ranks: Any, tmp_path: Path) -> None:
+    def work(rank: int) -> str:
+        mesh = init_device_mesh("cpu", (2,))
+        x = distribute_tensor(pc.arange(12).reshape(4, 3), mesh, [Shard(0)])
+        with pytest.raises(ValueError, match=r"x has shape \(4, 3\)") as caught:
+            dcp.save({"x": x}, checkpoint_id=tmp_path / str(rank), no_dist=True)
+        replicated = distribute_tensor(pc.arange(4), mesh, [Replicate()])
+        dcp.save({"x": replicated}, checkpoint_id=tmp_path / f"r{rank}", no_dist=True)
+        found = {"x": pc.zeros(4)}
+        dcp.load(found, checkpoint_id=tmp_path / f"r{rank}", no_dist=True)
+        assert found["x"].tolist() == [0, 1, 2, 3]
+        return str(caught.value)
+
+    zero, one = ranks(2, work)
+    assert "its elements [2:4, 0:3]" in zero and "its elements [0:2, 0:3]" in one
+    assert not list((tmp_path / "0").iterdir())
+
+
+def forge(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Write an index anew, with the digest that it must have."""
+    from plait_core._checkpoints._layout import marked
+
+    text = json.loads((folder / ".metadata").read_text())
+    index = json.loads(text["__metadata__"]["plait"])
+    change(index)
+    content = {"weight_map": text["weight_map"]}
+    (folder / ".metadata").write_bytes(marked(content, index, pad=False))
+
+
+def test_an_index_with_holes(ranks: Any, tmp_path: Path) -> None:
+    def write(rank: int) -> None:
+        mesh = init_device_mesh("cpu", (2,))
+        x = distribute_tensor(pc.arange(12).reshape(4, 3), mesh, [Shard(0)])
+        dcp.save({"x": x}, checkpoint_id=tmp_path)
+
+    def read(rank: int) -> str:
+        mesh = init_device_mesh("cpu", (2,))
+        x = distribute_tensor(pc.zeros(4, 3), mesh, [Shard(0)])
+        with pytest.raises(CheckpointException) as caught:
+            dcp.load({"x": x}, checkpoint_id=tmp_path)
+        return str(caught.value)
+
+    ranks(2, write)
+    forge(tmp_path, lambda index: index["tensors"]["x"]["parts"].pop())
+    lacks = r"does not have the elements \[2:4, 0:3\] of x, which has shape \(4, 3\)"
+    for partial in (False, True):
+        planner = dcp.DefaultLoadPlanner(allow_partial_load=partial)
+        with pytest.raises(CheckpointException, match=lacks):
+            dcp.load({"x": pc.zeros(4, 3)}, checkpoint_id=tmp_path, planner=planner)
+    for said in ranks(2, read):
+        assert "rank 1: ValueError" in said and "rank 0" not in said
+
+
+def test_an_index_that_names_other_files(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    save(1, folder)
+    save(2, tmp_path)  # beside it, a checkpoint that must not be read
+    outside = sorted(tmp_path.glob("*.safetensors"))[0]
+    for name in (str(outside), f"../{outside.name}", "..", ".", "", "a/b", 5, None, "x\0"):
+        for table in ("tensors", "values"):
+            save(1, folder)
+
+            def change(index: dict[str, Any], table: str = table, name: Any = name) -> None:
+                if table == "tensors":
+                    index["tensors"]["x0"]["parts"][0][2] = name
+                else:
+                    index["values"]["version"] = name
+
+            forge(folder, change)
+            with pytest.raises(CheckpointException, match="not a file of the folder"):
+                version_of(folder)
+    assert version_of(tmp_path) == 2
+
+
+PARTS: list[Any] = [[], None, [[0], [50]], [[0], [51], "f", "x0"], [[-1], [5], "f", "x0"]]
+PARTS += [[[0, 0], [50, 1], "f", "x0"], [[0], [50], "f", "x1 "], [[0.0], [50], "f", "x0"]]
+PARTS += [[[0], [2**70], "f", "x0"], [[True], [1], "f", "x0"], "part", {"first": 0}]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_damaged_table_is_an_error(tmp_path: Path, part: Any) -> None:
+    save(1, tmp_path)
+
+    def change(index: dict[str, Any]) -> None:
+        saved = index["tensors"]["x0"]
+        name = saved["parts"][0][2]
+        saved["parts"] = [[name if x == "f" else x for x in part] if type(part) is list else part]
+
+    forge(tmp_path, change)
+    with pytest.raises(CheckpointException, match=r"x0|x1 "):
+        version_of(tmp_path)
+
+
+def test_an_index_that_swaps_tensors_of_other_shapes(tmp_path: Path) -> None:
+    dcp.save({"a": pc.ones(4), "b": pc.ones(5)}, checkpoint_id=tmp_path)
+    forge(tmp_path, lambda index: index["tensors"]["a"]["parts"][0].__setitem__(3, "b"))
+    with pytest.raises(CheckpointException, match=r"shape \(5,\) for the elements \[0:4\]"):
+        dcp.load({"a": pc.zeros(4)}, checkpoint_id=tmp_path)
+
+
+def test_holes_of_boxes() -> None:
+    """Against an array in which each part is marked."""
+    generator = pc.Generator().manual_seed(0)
+
+    def draw(high: int) -> int:
+        return int(pc.randint(0, high, (1,), generator=generator))
+
+    for _ in range(300):
+        shape = [1 + draw(5) for _ in range(draw(4))]
+        seen, parts = pc.zeros(shape), []
+        for _ in range(draw(7)):
+            first = [draw(n) for n in shape]
+            sizes = [1 + draw(n - a) for a, n in zip(first, shape, strict=True)]
+            parts.append((tuple(first), tuple(sizes)))
+            seen[tuple(slice(a, a + n) for a, n in zip(first, sizes, strict=True))] = 1
+        hole = _boxes.first_hole(((0,) * len(shape), tuple(shape)), parts)
+        assert (hole is None) == bool(seen.all())
+        if hole is not None:
+            there = tuple(slice(a, a + n) for a, n in zip(*hole, strict=True))
+            assert not seen[there].any() and seen[there].numel()
+
+
+def test_names_that_parts_could_have(ranks: Any, tmp_path: Path) -> None:
+    def work(rank: int) -> list[Any]:
+        mesh = init_device_mesh("cpu", (2,))
+        x = distribute_tensor(pc.arange(4), mesh, [Shard(0)])
+        state = {"x": x, "x@0": pc.full((2,), 7), "x@2": pc.full((2,), 8), "x@": pc.tensor(9)}
+        dcp.save(state, checkpoint_id=tmp_path)
+        found = {"x": pc.zeros(4), "x@0": pc.zeros(2), "x@2": pc.zeros(2), "x@": pc.tensor(0)}
+        dcp.load(found, checkpoint_id=tmp_path)
+        return [each.tolist() for each in found.values()]
+
+    assert ranks(2, work) == [[[0, 1, 2, 3], [7, 7], [8, 8], 9]] * 2
+
+
+def test_a_whole_tensor_beside_a_part_of_it(ranks: Any, tmp_path: Path) -> None:
+    """One rank has a part, the other one all of it: nothing is lost, whichever is the lower one."""
+
+    def work(rank: int, whole: int) -> list[Any]:
+        mesh = init_device_mesh("cpu", (2,))
+        x = distribute_tensor(pc.arange(4), mesh, [Shard(0)])
+        dcp.save({"x": pc.arange(4) if rank == whole else x}, checkpoint_id=tmp_path)
+        found = {"x": pc.zeros(4)}
+        dcp.load(found, checkpoint_id=tmp_path)
+        return list(found["x"].tolist())
+
+    assert ranks(2, lambda rank: work(rank, 0)) == [[0, 1, 2, 3]] * 2
+    assert ranks(2, lambda rank: work(rank, 1)) == [[0, 1, 2, 3]] * 2
+
+
+def test_a_copy_of_values_is_saved_in_the_background(tmp_path: Path) -> None:
+    import numpy as np
+
+    array, ordered = np.arange(3), OrderedDict(b=[1], a=(2, pc.ones(1)))
+    state = {"array": array, "ordered": {"in": (ordered,)}}
+    saved = dcp.async_save(state, checkpoint_id=tmp_path)
+    array[:] = 9
+    ordered["b"].append(5)
+    saved.result(20)
+    found: dict[str, Any] = {"array": None, "ordered": {"in": None}}
+    dcp.load(found, checkpoint_id=tmp_path)
+    assert found["array"].tolist() == [0, 1, 2]
+    (back,) = found["ordered"]["in"]
+    assert type(back) is OrderedDict and back["b"] == [1] and back["a"][1].tolist() == [1]
+
+
+def test_what_cannot_be_saved_is_an_error_of_the_call(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointException, match="cannot be saved as data"):
+        dcp.async_save({"x": object()}, checkpoint_id=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_ranks_do_not_share(outcomes: Any, tmp_path: Path) -> None:
+    def work(rank: int) -> None:
+        folder = tmp_path / str(rank)
+        folder.mkdir()
+        dcp.save({f"x{rank}": pc.ones(2)}, checkpoint_id=folder)
+
+    for found in outcomes(2, work):
+        assert isinstance(found, CheckpointException)
+        assert "all ranks must see the same folder" in str(found)
+    assert not list((tmp_path / "0").iterdir())
+
+
+def test_a_link_in_place_of_the_index_is_replaced(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("precious")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / ".metadata").symlink_to(outside)
+    save(1, folder)
+    assert outside.read_text() == "precious" and version_of(folder) == 1
+    assert sorted(os.listdir(tmp_path)) == ["folder", "outside"]
+
+
+def test_checkpoints_of_version_1(tmp_path: Path) -> None:
+    """The index was a file of `save`; the next save removes its parts."""
+    part = "__0_0.0123456789abcdef.safetensors"
+    content = {"tensors": {"x0": pc.arange(4), "x1@2": pc.full((2,), 5)}, "values": {"step": 3}}
+    pc.save(content, tmp_path / part)
+    x0 = {"shape": [4], "dtype": "int64", "parts": [[[0], [4], part, "x0"]]}
+    x1 = {"shape": [2], "dtype": "int64", "parts": [[[0], [2], part, "x1@2"]]}
+    index = {"version": 1, "ranks": 1, "files": [part], "tensors": {"x0": x0, "x1": x1}}
+    pc.save({**index, "values": {"step": part}}, tmp_path / ".metadata")
+    found = {"x0": pc.zeros(4), "x1": pc.zeros(2), "step": 0}
+    dcp.load(found, checkpoint_id=tmp_path)
+    assert (found["x0"].tolist(), found["x1"].tolist(), found["step"]) == ([0, 1, 2, 3], [5, 5], 3)
+    save(4, tmp_path)
+    assert version_of(tmp_path) == 4 and sorted(os.listdir(tmp_path)) == files_of(tmp_path)
+
+
+def test_load_of_the_index_alone(tmp_path: Path) -> None:
+    save(1, tmp_path)
+    with pytest.raises(pc.CheckpointError, match=r"plait\.distributed\.checkpoint\.load"):
+        pc.load(tmp_path / ".metadata")
