@@ -131,8 +131,13 @@ def test_writes_in_place() -> None:
         return b
 
     assert vmap(f)(x).tolist() == [f(each).tolist() for each in x]
+    shared = plait.zeros(2)
+    for write in (lambda a: shared.add_(a), lambda a: shared[:].copy_(a)):
+        with pytest.raises(RuntimeError, match="cannot be written in place"):
+            vmap(write)(x)
     with pytest.raises(RuntimeError, match="cannot be written in place"):
-        vmap(lambda a: plait.zeros(2).add_(a))(x)
+        vmap(lambda a: plait.add(a, 1, out=shared))(x)
+    assert shared.tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("factor", [lambda w: w, lambda w: w * 3], ids=["leaf", "product"])
@@ -503,8 +508,9 @@ def test_an_index_of_a_sample_selects_as_an_array() -> None:
         assert close(g[k], grad(lambda a, k=k: (a[NUMBER[k], :, PAIR[k]] ** 2).sum())(x[k]))
     with pytest.raises(IndexError, match="out of range"):
         vmap(lambda a, i: a[i + 10])(x, NUMBER)
+    zeros = plait.zeros(5)
     with pytest.raises(RuntimeError, match="index_put_: a tensor that all samples"):
-        vmap(lambda i: plait.zeros(5).__setitem__(i, 1.0))(NUMBER)
+        vmap(lambda i: zeros.__setitem__(i, 1.0))(NUMBER)
 
 
 def test_results_of_different_shapes_are_an_error() -> None:

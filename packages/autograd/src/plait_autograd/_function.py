@@ -95,6 +95,12 @@ class Function:
     """
 
     _context_class: type[FunctionContext]
+    generate_vmap_rule: bool = False
+    """Read by `vmap` of PyTorch, which calls a function without a rule for its batch only if this
+    is True; here forward, backward and jvp run in `vmap` as they are, whatever it is.
+    """
+    # called with the class and the arguments of each call: whether a rule of the class serves it
+    _batcher: ClassVar[Callable[[type[Function], Any, Any], Any] | None] = None
     # called with the class, the outputs and the inputs of each recorded call
     _watcher: ClassVar[Callable[[type[Function], Any, Any], None] | None] = None
 
@@ -158,6 +164,41 @@ class Function:
             "Function: a subclass must define jvp as a static method to be used with dual tensors"
         )
 
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
+        """Compute the outputs for all samples of a batch: a rule for `vmap`.
+
+        Without it forward, backward and jvp run for all samples as they are. A rule is for a
+        forward that leaves the tensors of this library, and for one that is faster by hand. It is
+        recorded like any other code, not with the backward of this class: call `apply` of a
+        function in it.
+
+        Args:
+            info: has the number of samples, ``batch_size``, and ``randomness``, as vmap got it.
+            in_dims: for each argument the dimension of its samples; None for those that all
+                samples share, and for what is no tensor.
+            *args: the arguments of `apply`, with all samples.
+
+        Returns:
+            A pair: the outputs with all samples; the dimension of the samples in each output,
+            or None, in a structure like theirs.
+
+        Example:
+            >>> import plait_core as pc, plait_autograd as pa
+            >>> class Twice(pa.Function):
+            ...     @staticmethod
+            ...     def forward(x):
+            ...         return x * 2
+            ...     @staticmethod
+            ...     def setup_context(ctx, inputs, output): ...
+            ...     @staticmethod
+            ...     def vmap(info, in_dims, x):
+            ...         return Twice.apply(x), in_dims[0]
+            >>> Twice.apply(pc.ones(2)).tolist()
+            [2.0, 2.0]
+        """
+        raise NotImplementedError("Function: a subclass may define vmap as a static method")
+
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward and record backward.
@@ -171,6 +212,10 @@ class Function:
         Returns:
             The result of forward. An input that forward returns unchanged becomes a new tensor.
         """
+        if cls.vmap is not Function.vmap and Function._batcher is not None:
+            served = Function._batcher(cls, args, kwargs)
+            if served is not NotImplemented:
+                return served
         context = cls._new_context()
         names = tuple(kwargs)
         args = (*args, *kwargs.values()) if kwargs else args

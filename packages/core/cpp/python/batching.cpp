@@ -18,10 +18,18 @@ namespace {
 
 // What a batched tensor's storage stands for. Its own memory has the size of a sample, and nobody
 // reads it: other handles on it, which engines make, are batched tensors, too.
+//
+// Most such storages are made for a result. Others held a tensor that a call of vmap had made, and
+// *grew* when a value that differs between samples was written to it: their value is rows of bytes,
+// one for each sample. Every handle on such a storage, views too, stands for the same part of all
+// rows.
 struct Batch {
   plait_tensor *value;  // all samples, along dimension 0
   int64_t level;  // the call of vmap that they belong to
   void *memory;
+  int64_t row = 0;  // of a storage that grew: the bytes of a row
+  const plait_allocator *allocator = nullptr;  // and who frees `memory`, with what it wants
+  void *block = nullptr;
 };
 
 void drop_batch(void *block) {
@@ -31,16 +39,65 @@ void drop_batch(void *block) {
   delete b;
 }
 
+void drop_grown(void *, void *data, uint64_t nbytes, void *block) {
+  auto *b = static_cast<Batch *>(block);
+  if (b->allocator) b->allocator->free(b->allocator->ctx, data, nbytes, b->block);
+  plait_release(b->value);
+  delete b;
+}
+// It only frees: observers hear of the memory of such a storage as they did before.
+const plait_allocator grown_memory{PLAIT_HEADER(plait_allocator),
+                                   "vmap",
+                                   nullptr,
+                                   nullptr,
+                                   drop_grown,
+                                   nullptr,
+                                   nullptr,
+                                   0,
+                                   nullptr,
+                                   nullptr};
+
 const Batch *batch_of(const plait_tensor *t) {
   if (__builtin_expect(t->storage->release != drop_batch, 1)) return nullptr;
   const auto *b = static_cast<const Batch *>(t->storage->block);
-  return t->dl.data == b->memory ? b : nullptr;
+  return b->row || t->dl.data == b->memory ? b : nullptr;
 }
 
 constexpr uint32_t position = 9;  // above "python", below "autograd" and "forward"
 uint64_t layer_bit;  // 0: there is no layer yet
 constexpr uint32_t sharing_position = 33;  // above "autograd"
 uint64_t sharing_bit;
+
+// Lets the layers see a handle whose storage has grown.
+plait_tensor *marked(plait_tensor *t) {
+  const uint64_t bits = layer_bit | sharing_bit;
+  if (t->storage->release == drop_batch &&
+      (__atomic_load_n(&t->layers, __ATOMIC_RELAXED) & bits) != bits)
+    __atomic_fetch_or(&t->layers, bits, __ATOMIC_RELAXED);
+  return t;
+}
+
+bool has_grown(const plait_tensor *t) {
+  const Batch *b = batch_of(t);
+  return b && b->row;
+}
+
+// All samples of a handle on a storage that grew: the same part of each row.
+plait_status rows_of(plait_thread *thread, const plait_tensor *t, const Batch &b,
+                     plait_tensor **out) {
+  const DLTensor &dl = t->dl;
+  int64_t shape[PLAIT_MAX_DIMS + 1], strides[PLAIT_MAX_DIMS + 1];
+  shape[0] = b.value->dl.shape[0];
+  strides[0] = b.row / itemsize(dl.dtype);
+  std::copy(dl.shape, dl.shape + dl.ndim, shape + 1);
+  std::copy(dl.strides, dl.strides + dl.ndim, strides + 1);
+  auto *first = static_cast<char *>(b.value->dl.data);
+  if (first && dl.data) first += static_cast<char *>(dl.data) - static_cast<char *>(b.memory);
+  const plait_status s = thread->runtime->tensor_on(thread, b.value->storage, first, dl.dtype,
+                                                    dl.ndim + 1, shape, strides, out);
+  if (s >= 0) marked(*out);
+  return s;
+}
 plait::python::SharedReference serve_function, sum_function, enter_function, leave_function;
 
 // What a rule does with an argument.
@@ -119,11 +176,27 @@ class Rearranged {
   // PLAIT_DECLINE: Python has to do it
   plait_status run() {
     if (samples_.size == 0) return PLAIT_DECLINE;
-    const plait_status s = computed();
+    plait_status s = take_grown();
+    if (s == PLAIT_OK) s = computed();
     return s == PLAIT_OK ? give() : s;
   }
 
  private:
+  // Makes the samples of tensors whose storages grew.
+  plait_status take_grown() {
+    plait_status s = PLAIT_OK;
+    each_tensor(outer_->in, outer_->n_in, [&](plait_tensor *t) {
+      const Batch *b = batch_of(t);
+      plait_tensor *rows = nullptr;
+      if (s < 0 || !b || !b->row || b->level != samples_.level) return;
+      s = rows_of(outer_->thread, t, *b, &rows);
+      if (s < 0) return;
+      made_.push_back(rows);
+      grown_.emplace_back(t, rows);
+    });
+    return s;
+  }
+
   plait_status computed() {
     switch (rule_.kind) {
       case kind_matmul: return matmul(2);
@@ -339,6 +412,8 @@ class Rearranged {
   plait_status take_rows(uint16_t at) {
     const plait_value &weight = outer_->in[at - 1], &reduction = outer_->in[at];
     if (weight.tag != PLAIT_NONE || reduction.tag != PLAIT_STRING) return PLAIT_DECLINE;
+    const auto is = [&](const char *name) { return strcmp(reduction.u.s, name) == 0; };
+    if (!is("mean") && !is("sum") && !is("none")) return PLAIT_DECLINE;
     for (uint16_t i = 0; i < outer_->n_in; i++) in_[i] = outer_->in[i];
     for (uint16_t i = 0; i + 1 < at; i++)
       if (const plait_status s = all(outer_->in[i].u.t, in_ + i); s != PLAIT_OK) return s;
@@ -415,6 +490,8 @@ class Rearranged {
     plait_tensor *x = outer_->in[0].u.t;
     const plait_value &size = outer_->in[1];
     if (!samples_of(x) || size.tag != PLAIT_INTS || int(size.n) < x->dl.ndim) return PLAIT_DECLINE;
+    for (uint32_t i = 0; int(i) < int(size.n) - x->dl.ndim; i++)
+      if (size.u.is[i] == -1) return PLAIT_DECLINE;
     ndim_ = int(size.n);
     plait_value aligned = outer_->in[0];
     if (const plait_status s = some(x, &aligned); s != PLAIT_OK) return s;
@@ -448,14 +525,22 @@ class Rearranged {
   // The value of a tensor if it is batched here; a tensor of another level is left to Python where
   // views of it would be needed, as these are operators for the rules of that level.
   static bool is_plain(const plait_tensor *t) { return !(t->layers & layer_bit); }
-  plait_tensor *samples_of(const plait_tensor *t) const { return samples_at(t, samples_.level); }
+  plait_tensor *samples_of(const plait_tensor *t) const {
+    const Batch *b = batch_of(t);
+    if (!b || b->level != samples_.level) return nullptr;
+    if (!b->row) return marked(b->value);
+    for (const auto &[handle, rows] : grown_)
+      if (handle == t) return rows;
+    return nullptr;
+  }
 
   plait_status fill() {
     const plait_op *op = outer_->op;
     for (uint16_t i = 0; i < outer_->n_out; i++)
       if (plait_result_at(op, i)->kind != PLAIT_KIND_TENSOR) return PLAIT_DECLINE;
     if (outer_->in[0].tag == PLAIT_TENSOR) first_ = outer_->in[0].u.t->dl.ndim;
-    if (rule_.kind == kind_of_dimensions && first_ < 1) return PLAIT_DECLINE;
+    const bool has_rows = rule_.kind == kind_of_dimensions || rule_.kind == kind_linear;
+    if (has_rows && first_ < 1) return PLAIT_DECLINE;
     if (rule_.kind == kind_of_matrices && first_ < 2) return PLAIT_DECLINE;
     if (const plait_status s = align(); s != PLAIT_OK) return s;
     for (uint16_t i = 0; i < outer_->n_in; i++)
@@ -633,6 +718,7 @@ class Rearranged {
   int first_ = -1, ndim_ = 0;
   plait_value in_[PLAIT_MAX_ARGS], out_[PLAIT_MAX_RESULTS]{};
   std::vector<plait_tensor *> made_;
+  std::vector<std::pair<const plait_tensor *, plait_tensor *>> grown_;
   std::vector<std::vector<int64_t>> lists_;
 };
 
@@ -649,6 +735,16 @@ class Levels {
   bool within(const Levels &other) const {
     return std::all_of(levels_.begin(), levels_.end(), [&](int64_t l) { return other.has(l); });
   }
+  // a list of them
+  PyObject *list() const {
+    Object made(PyList_New(Py_ssize_t(levels_.size())));
+    for (size_t i = 0; made && i < levels_.size(); i++) {
+      PyObject *number = PyLong_FromLongLong(levels_[i]);
+      if (!number) return nullptr;
+      PyList_SET_ITEM(made.get(), Py_ssize_t(i), number);
+    }
+    return made.release();
+  }
 
  private:
   std::vector<int64_t> levels_;
@@ -662,16 +758,17 @@ bool is_shared(const plait_tensor *t, const plait_engine *e, const Levels &level
   return !levels.within(own);
 }
 
-// The shared inputs of a call: pairs of an index, as the derivative counts them, and the tensor.
-// nullptr with an exception.
+// The shared inputs of a call: pairs of an index, as the derivative counts them, and the levels of
+// the tensor before the call, which may write to it. nullptr with an exception.
 Object shared_inputs(const plait_call *c, const plait_engine *e, const Levels &levels) {
   Object found(PyList_New(0));
   long index = 0;
   const auto see = [&](plait_tensor *t) {
     if (found && is_shared(t, e, levels)) {
-      plait_retain(t);
-      const Object tensor(wrap(t));
-      const Object pair(tensor ? Py_BuildValue("lO", index, tensor.get()) : nullptr);
+      Levels own;
+      own.add(t);
+      const Object numbers(own.list());
+      const Object pair(numbers ? Py_BuildValue("lO", index, numbers.get()) : nullptr);
       if (!pair || PyList_Append(found.get(), pair.get()) < 0) found = Object();
     }
     index++;
@@ -698,12 +795,19 @@ plait_tensor *first_recorded(const plait_call *c, const plait_engine *e) {
 // The derivative of a call on batched tensors gives a gradient of each sample for inputs that the
 // samples share, too: Python sums these before they meet others of the same input.
 plait_status sum_shared(plait_call *c, const plait_engine *e, const Levels &levels) {
+  PyObject *list = nullptr;
+  {
+    const plait::python::Gil gil;
+    list = shared_inputs(c, e, levels).release();
+    if (!list) return state.python->keep(c->thread);
+  }
   const plait_status s = c->thread->runtime->call_below(c);
+  const plait::python::Gil gil;
+  const Object shared(list);
   plait_tensor *result = s < 0 ? nullptr : first_recorded(c, e);
   if (!result) return s;
-  const plait::python::Gil gil;
   plait_retain(result);
-  const Object wrapped(wrap(result)), shared(shared_inputs(c, e, levels)), sum(sum_function.get());
+  const Object wrapped(wrap(result)), sum(sum_function.get());
   const Object done(wrapped && shared ? PyObject_CallFunctionObjArgs(sum.get(), wrapped.get(),
                                                                      shared.get(), nullptr)
                                       : nullptr);
@@ -746,7 +850,8 @@ plait_status refuse_lost_history(plait_call *c) {
     const bool written =
         (c->form == PLAIT_INPLACE && i == 0) || (plait_arg_at(c->op, i)->flags & PLAIT_ARG_WRITES);
     const Batch *b = written && c->in[i].tag == PLAIT_TENSOR ? batch_of(c->in[i].u.t) : nullptr;
-    if (b && is_held_elsewhere(*b))
+    // views of a storage that grew have a base
+    if (b && !b->row && is_held_elsewhere(*b))
       return c->thread->runtime->raise(
           c->thread, PLAIT_NOT_IMPLEMENTED, c->op->name,
           "vmap: `%s` has views, or is a view, and would be written in place: the gradients of the "
@@ -757,16 +862,145 @@ plait_status refuse_lost_history(plait_call *c) {
   return PLAIT_OK;
 }
 
-plait_status run(plait_call *c) {
-  Samples samples;
-  each_tensor(c->in, c->n_in, [&](const plait_tensor *t) { samples.see(t); });
-  if (c->form == PLAIT_OUT)
-    each_tensor(c->out, c->n_out, [&](const plait_tensor *t) { samples.see(t); });
-  if (!samples.any) {
-    if (!(c->op->flags & PLAIT_OP_RANDOM)) return c->thread->runtime->call_below(c);
-    return state.python->serve(c, [] { return serve_function.get(); }, layer_bit);
+// ---- tensors that a call has made --------------------------------------------------------------
+
+// The calls of vmap that this thread is in, and operators on batched tensors of calls that have
+// ended, of which the parts of a decomposition are seen.
+thread_local std::vector<Scope> scopes;
+// The storages that were made in them, each with the innermost level that it was made in. Others
+// may take the address of one that was freed; it was made within the call all the same.
+thread_local std::unordered_map<const plait_storage *, int64_t> fresh;
+// The level whose rule runs, and the level below which tensors may grow.
+thread_local int64_t served_level = INT64_MAX, growth_bound = INT64_MAX;
+
+// The storage of a tensor and those that it stands for, with the level that each belongs to less
+// than.
+template <class F>
+void each_storage(plait_tensor *t, F &&f) {
+  int64_t below = INT64_MAX;
+  for (const Batch *b; t; t = b ? marked(b->value) : nullptr) {
+    b = batch_of(t);
+    f(t->storage, below);
+    if (b) below = b->level;
   }
+}
+
+// Notes the results of a call, but for those on the memory of its arguments.
+void note_results(const plait_call *c) {
+  if (scopes.empty()) return;
+  std::vector<const plait_storage *> given;
+  bool any = false;
+  each_tensor(c->out, c->n_out,
+              [&](const plait_tensor *t) { any |= scopes.size() > 1 || !batch_of(t); });
+  if (!any) return;
+  each_tensor(c->in, c->n_in, [&](plait_tensor *t) {
+    each_storage(t, [&](const plait_storage *s, int64_t) { given.push_back(s); });
+  });
+  each_tensor(c->out, c->n_out, [&](plait_tensor *t) {
+    each_storage(t, [&](const plait_storage *s, int64_t below) {
+      if (std::find(given.begin(), given.end(), s) == given.end())
+        fresh[s] = std::min(scopes.back().level, below - 1);
+    });
+  });
+}
+
+// Lets a storage stand for one of each sample: copies of what it holds. PLAIT_DECLINE if its
+// memory is not plain memory of the host, which only tensors use.
+constexpr uint64_t foreign = PLAIT_STORAGE_READONLY | PLAIT_STORAGE_EXTERNAL |
+                             PLAIT_STORAGE_SHARED | PLAIT_STORAGE_MAPPED | PLAIT_STORAGE_EXPORTED |
+                             PLAIT_STORAGE_PINNED;
+plait_status grow(plait_thread *thread, plait_storage *storage, const Scope &to,
+                  plait_storage **rows) {
+  if (storage->device.device_type != kDLCPU || storage->release || storage->flags & foreign)
+    return PLAIT_DECLINE;
+  constexpr int64_t step = 16;  // a multiple of all item sizes
+  const auto nbytes = int64_t(storage->nbytes);
+  const int64_t shape[]{to.size, std::max((nbytes + step - 1) / step * step, step)};
+  plait_tensor *value = nullptr;
+  const plait_status s =
+      thread->runtime->tensor_new(thread, dtype::uint8, 2, shape, nullptr, storage->device, &value);
+  if (s < 0) return s;
+  for (int64_t i = 0; i < shape[0] && nbytes; i++)
+    std::memcpy(static_cast<char *>(value->dl.data) + i * shape[1], storage->data, size_t(nbytes));
+  storage->block =
+      new Batch{value, to.level, storage->data, shape[1], storage->allocator, storage->block};
+  storage->allocator = &grown_memory;
+  storage->release = drop_batch;
+  *rows = value->storage;
+  return PLAIT_OK;
+}
+
+// Lets a tensor that a call of vmap has made stand for one of each sample, at this level and at
+// those within that it was made in. PLAIT_DECLINE if it was not made within the level.
+plait_status become_batched(plait_thread *thread, plait_tensor *t, const Scope &to) {
+  const auto it = fresh.find(t->storage);
+  if (it == fresh.end() || it->second < to.level) return PLAIT_DECLINE;
+  std::vector<Scope> levels{to};
+  for (const Scope &each : scopes)
+    if (each.level > levels.back().level && each.level <= it->second && each.level < growth_bound)
+      levels.push_back(each);
+  plait_storage *storage = t->storage;
+  for (; !levels.empty(); levels.pop_back()) {
+    const plait_status s = grow(thread, storage, levels.back(), &storage);
+    if (s != PLAIT_OK) return s;
+    fresh[storage] = levels.back().level - 1;
+  }
+  marked(t);
+  return PLAIT_OK;
+}
+
+// A call on batched tensors for a scope, of which the parts are seen.
+class Serving {
+ public:
+  Serving(plait_thread *thread, const Samples &samples)
+      : thread_(thread), included_(thread->included), level_(served_level), bound_(growth_bound) {
+    growth_bound = included_ & layer_bit ? INT64_MAX : level_;
+    served_level = samples.level;
+    const auto is_open = [&](const Scope &each) { return each.level == samples.level; };
+    if (std::any_of(scopes.begin(), scopes.end(), is_open)) return;
+    alone_ = true;
+    open_scope(samples.level, samples.size);
+    thread->included |= layer_bit;
+  }
+  Serving(const Serving &) = delete;
+  Serving &operator=(const Serving &) = delete;
+  ~Serving() {
+    served_level = level_;
+    growth_bound = bound_;
+    if (!alone_) return;
+    thread_->included = included_;
+    close_scope();
+  }
+
+ private:
+  plait_thread *thread_;
+  uint64_t included_;
+  int64_t level_, bound_;
+  bool alone_ = false;
+};
+
+plait_status serve_in_python(plait_call *c) {
+  const plait_status s = state.python->serve(c, [] { return serve_function.get(); }, layer_bit);
+  if (s < 0) return s;
+  // a rule writes to the samples: the storages that stand for them were written, too
+  for (uint16_t i = 0; i < c->n_in; i++)
+    if ((c->form == PLAIT_INPLACE && i == 0) || plait_arg_at(c->op, i)->flags & PLAIT_ARG_WRITES)
+      each_tensor(c->in + i, 1, [](const plait_tensor *t) { wrote(t); });
+  if (c->form == PLAIT_OUT) each_tensor(c->out, c->n_out, [](const plait_tensor *t) { wrote(t); });
+  return s;
+}
+
+// A view of a storage that grew is a view of the rows: it needs no rule.
+plait_status view_of_grown(plait_call *c) {
+  const plait_status s = c->thread->runtime->call_below(c);
+  if (s >= 0) each_tensor(c->out, c->n_out, marked);
+  return s;
+}
+
+plait_status run_batched(plait_call *c, const Samples &samples) {
   if (const plait_status s = refuse_lost_history(c); s < 0) return s;
+  if ((c->op->flags & PLAIT_OP_VIEW) && c->in[0].tag == PLAIT_TENSOR && has_grown(c->in[0].u.t))
+    return view_of_grown(c);
   const Rules *known = __atomic_load_n(&rules, __ATOMIC_ACQUIRE);
   if (known && c->form == PLAIT_FUNCTION) {
     if (const auto it = known->find(c->op); it != known->end()) {
@@ -774,7 +1008,20 @@ plait_status run(plait_call *c) {
       if (s != PLAIT_DECLINE) return s;
     }
   }
-  return state.python->serve(c, [] { return serve_function.get(); }, layer_bit);
+  const Serving serving(c->thread, samples);
+  return serve_in_python(c);
+}
+
+plait_status run(plait_call *c) {
+  Samples samples;
+  const auto see = [&](plait_tensor *t) { samples.see(marked(t)); };
+  each_tensor(c->in, c->n_in, see);
+  if (c->form == PLAIT_OUT) each_tensor(c->out, c->n_out, see);
+  const plait_status s = samples.any                      ? run_batched(c, samples)
+                         : c->op->flags & PLAIT_OP_RANDOM ? serve_in_python(c)
+                                                          : c->thread->runtime->call_below(c);
+  if (s >= 0) note_results(c);
+  return s;
 }
 
 const plait_plugin plugin{PLAIT_HEADER(plait_plugin), "batching", PY_VERSION, 0, nullptr, nullptr};
@@ -850,9 +1097,19 @@ PyObject *batch(PyObject *, PyObject *const *args, Py_ssize_t n) {
 PyObject *samples(PyObject *, PyObject *o) {
   const Batch *b = is_tensor(o) ? batch_of(handle_of(o)) : nullptr;
   if (!b) Py_RETURN_NONE;
-  plait_retain(b->value);
-  Object value(wrap(b->value)), level(PyLong_FromLongLong(b->level));
+  plait_tensor *all = samples_at(handle_of(o), b->level);
+  Object value(all ? wrap(all) : nullptr), level(PyLong_FromLongLong(b->level));
   return value && level ? PyTuple_Pack(2, value.get(), level.get()) : nullptr;
+}
+
+PyObject *become(PyObject *, PyObject *const *args, Py_ssize_t n) {
+  if (n != 3 || !is_tensor(args[0]))
+    return PyErr_Format(PyExc_TypeError, "_become_batched: (tensor, level, size) is required");
+  const Scope to{PyLong_AsLongLong(args[1]), PyLong_AsLongLong(args[2])};
+  if (PyErr_Occurred()) return nullptr;
+  plait_thread *thread = state.runtime->thread();
+  const plait_status s = become_batched(thread, handle_of(args[0]), to);
+  return s < 0 ? state.python->raise(thread, s), nullptr : PyBool_FromLong(s == PLAIT_OK);
 }
 
 PyMethodDef functions[] = {
@@ -864,6 +1121,9 @@ PyMethodDef functions[] = {
      "_batch(value, level, /)\n--\n\nA tensor of one sample that stands for all of them."},
     {"_samples", entry<samples>, METH_O,
      "_samples(tensor, /)\n--\n\n(value, level) of a batched tensor; None for others."},
+    {"_become_batched", function(entry<become>), METH_FASTCALL,
+     "_become_batched(tensor, level, size, /)\n--\n\nLet a tensor that a call of vmap has made "
+     "stand for one of each sample; False if it was not made within the call."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
@@ -905,7 +1165,42 @@ PyObject *leave_recorded(PyObject *tensor, int64_t level, int64_t size) {
 
 plait_tensor *samples_at(const plait_tensor *t, int64_t level) {
   const Batch *b = batch_of(t);
-  return b && b->level == level ? b->value : nullptr;
+  if (!b || b->level != level) return nullptr;
+  if (!b->row) {
+    plait_retain(b->value);
+    return marked(b->value);
+  }
+  plait_thread *thread = state.runtime->thread();
+  plait_tensor *made = nullptr;
+  const plait_status s = rows_of(thread, t, *b, &made);
+  if (s < 0) state.python->raise(thread, s);
+  return made;
+}
+
+void open_scope(int64_t level, int64_t size) { scopes.push_back({level, size}); }
+
+void close_scope() {
+  const int64_t ended = scopes.back().level;
+  scopes.pop_back();
+  if (scopes.empty()) return fresh.clear();
+  for (auto &[storage, level] : fresh)
+    if (level == ended) level = scopes.back().level;
+}
+
+std::vector<Scope> leave_scopes(int64_t level) {
+  const auto first = std::find_if(scopes.begin(), scopes.end(),
+                                  [&](const Scope &each) { return each.level >= level; });
+  const std::vector<Scope> left(first, scopes.end());
+  scopes.erase(first, scopes.end());
+  return left;
+}
+
+void enter_scopes(const std::vector<Scope> &list) {
+  scopes.insert(scopes.end(), list.begin(), list.end());
+}
+
+void note_fresh(const plait_tensor *t) {
+  if (!scopes.empty()) fresh[t->storage] = scopes.back().level;
 }
 
 bool is_batched(const plait_tensor *t) { return batch_of(t) != nullptr; }

@@ -2,6 +2,8 @@
 #pragma once
 #include <plait/gil.hpp>
 
+#include <vector>
+
 #include "tensor.hpp"
 
 namespace plait::core {
@@ -12,8 +14,21 @@ bool refuse_batched(const plait_tensor *, const char *who);
 bool is_batched(const plait_tensor *);
 // The layer of batched tensors; 0: its rules are not set yet.
 uint64_t batching_layer();
-// All samples of a tensor that is batched at this level, borrowed; nullptr for others.
+// All samples of a tensor that is batched at this level, a new reference; nullptr for others, and
+// with an exception.
 plait_tensor *samples_at(const plait_tensor *, int64_t level);
+// A call of vmap of this thread begins and ends: tensors that are made in it become batched when
+// values that differ between samples are written to them.
+struct Scope {
+  int64_t level, size;
+};
+void open_scope(int64_t level, int64_t size);
+void close_scope();
+// The thread is not in the calls from this level on, for a while.
+std::vector<Scope> leave_scopes(int64_t level);
+void enter_scopes(const std::vector<Scope> &);
+// Notes a tensor that was made by other means than an operator.
+void note_fresh(const plait_tensor *);
 // A tensor of one sample that stands for all that lie along dimension 0 of `value`, which is taken
 // over, also on failure.
 plait_status make_batched(plait_thread *, plait_tensor *value, int64_t level, plait_tensor **out);

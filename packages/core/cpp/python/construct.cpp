@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "batching.hpp"
 #include "tensor.hpp"
 
 namespace plait::core {
@@ -125,7 +126,9 @@ plait_tensor *new_dense(DLDataType d, const std::vector<int64_t> &shape) {
   plait_tensor *t = nullptr;
   const plait_status s = state.runtime->tensor_new(thread, d, int32_t(shape.size()), shape.data(),
                                                    nullptr, {kDLCPU, 0}, &t);
-  return s < 0 ? (raise(thread, s), nullptr) : t;
+  if (s < 0) return raise(thread, s), nullptr;
+  note_fresh(t);
+  return t;
 }
 
 DLDataType dtype_of(Category c, const Scan &s) {

@@ -32,7 +32,7 @@ std::vector<int64_t> open_calls;
 
 int64_t new_number() { return last_number.fetch_add(1, std::memory_order_relaxed) + 1; }
 
-// The layer sees every operator, for those that draw random numbers, unless these draw the same.
+// The layer sees every operator: those that draw random numbers, and what they make.
 void begin_level(int64_t number, int64_t size, Randomness randomness) {
   {
     const std::lock_guard<ProcessLock> lock(open_lock);
@@ -42,7 +42,8 @@ void begin_level(int64_t number, int64_t size, Randomness randomness) {
   const uint64_t layer = batching_layer();
   const bool seen = thread->included & layer;
   levels.push_back({number, size, randomness, seen});
-  watch_calls(thread, layer, seen || randomness != randomness_same);
+  open_scope(number, size);
+  watch_calls(thread, layer, true);
 }
 
 void end_level() {
@@ -51,6 +52,7 @@ void end_level() {
     const std::lock_guard<ProcessLock> lock(open_lock);
     open_calls.erase(std::find(open_calls.begin(), open_calls.end(), levels.back().number));
   }
+  close_scope();
   levels.pop_back();
 }
 
@@ -72,6 +74,15 @@ PyObject *level_object(const Level &level) {
 PyObject *innermost(PyObject *, PyObject *) {
   if (levels.empty()) Py_RETURN_NONE;
   return level_object(levels.back());
+}
+
+PyObject *all_levels(PyObject *, PyObject *) {
+  Object made(PyList_New(0));
+  for (const Level &level : levels) {
+    const Object one(made ? level_object(level) : nullptr);
+    if (!one || PyList_Append(made.get(), one.get()) < 0) return nullptr;
+  }
+  return made.release();
 }
 
 PyObject *find(PyObject *, PyObject *number) {
@@ -117,6 +128,45 @@ PyObject *within(PyObject *, PyObject *const *args, Py_ssize_t n) {
   if (!number) return nullptr;
   const Inside inside(PyLong_AsLongLong(number.get()), size, randomness);
   return PyObject_CallOneArg(args[2], number.get());
+}
+
+// Calls a function outside of a call of vmap that this thread is in, and of those within.
+class Outside {
+ public:
+  explicit Outside(int64_t number) : thread_(state.runtime->thread()), kept_(levels) {
+    const auto first = std::find_if(levels.begin(), levels.end(),
+                                    [&](const Level &level) { return level.number >= number; });
+    if (first == levels.end()) return;
+    const bool seen = first->seen_before;
+    levels.erase(first, levels.end());
+    scopes_ = leave_scopes(number);
+    included_ = thread_->included;
+    watch_calls(thread_, batching_layer(), seen);
+    left_ = true;
+  }
+  Outside(const Outside &) = delete;
+  Outside &operator=(const Outside &) = delete;
+  ~Outside() {
+    if (!left_) return;
+    levels = kept_;
+    thread_->included = included_;
+    enter_scopes(scopes_);
+  }
+
+ private:
+  plait_thread *thread_;
+  std::vector<Level> kept_;
+  std::vector<Scope> scopes_;
+  uint64_t included_ = 0;
+  bool left_ = false;
+};
+
+PyObject *outside(PyObject *, PyObject *const *args, Py_ssize_t n) {
+  if (n != 2) return PyErr_Format(PyExc_TypeError, "_outside_vmap: (number, func) is required");
+  const int64_t number = PyLong_AsLongLong(args[0]);
+  if (number == -1 && PyErr_Occurred()) return nullptr;
+  const Outside scope(number);
+  return PyObject_CallNoArgs(args[1]);
 }
 
 bool has_history(const plait_tensor *t) {
@@ -243,12 +293,15 @@ struct Leaving {
 
   PyObject *operator()(PyObject *value, PyObject *dim) {
     if (!is_tensor(value) || !PyLong_CheckExact(dim)) return nullptr;
-    plait_tensor *t = handle_of(value), *samples = samples_at(t, level);
+    plait_tensor *t = handle_of(value);
+    plait_tensor *own = samples_at(t, level);
+    const Object owner(own ? wrap(own) : nullptr);
+    const plait_tensor *samples = owner ? handle_of(owner.get()) : nullptr;
     const int at = samples ? dimension(dim, samples->dl.ndim) : -1;
     if (at < 0) return nullptr;
     Object recorded(has_history(t) ? leave_recorded(value, level, size) : nullptr);
     if (PyErr_Occurred()) return nullptr;
-    plait_tensor *made = with_dimension_at(recorded ? handle_of(recorded.get()) : samples, 0, at);
+    plait_tensor *made = with_dimension_at(handle_of((recorded ? recorded : owner).get()), 0, at);
     return made ? wrap(made) : nullptr;
   }
 };
@@ -284,8 +337,14 @@ PyMethodDef functions[] = {
     {"_within_vmap", function(entry<within>), METH_FASTCALL,
      "_within_vmap(size, randomness, func, /)\n--\n\nfunc(number) within a call of vmap of this "
      "thread, which has this number."},
+    {"_outside_vmap", function(entry<outside>), METH_FASTCALL,
+     "_outside_vmap(number, func, /)\n--\n\nfunc() outside of a call of vmap of this thread and "
+     "of those within."},
     {"_innermost_vmap", entry<innermost>, METH_NOARGS,
      "_innermost_vmap()\n--\n\n(number, size, randomness) of the innermost call of vmap; None."},
+    {"_vmaps", entry<all_levels>, METH_NOARGS,
+     "_vmaps()\n--\n\n(number, size, randomness) of the calls that this thread is in, the "
+     "outermost first."},
     {"_check_backward", entry<check_backward>, METH_NOARGS,
      "_check_backward()\n--\n\nRaise within a call of vmap of this thread, where no gradients can "
      "be added to leaves."},

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn import functional as F
+from plait_nn._all_samples import all_samples
 from plait_nn._containers import ModuleList, Sequential
 from plait_nn._linear import Linear, check_sizes
 from plait_nn._module import Module
@@ -129,8 +130,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
         samples = input if input.ndim == 2 else input.unsqueeze(0)
         targets = target if target.ndim else target.unsqueeze(0)
-        if targets.numel() and targets.device.type == "cpu":  # a device finds them by itself
-            low, high = int(targets.min()), int(targets.max())
+        seen = all_samples(targets)
+        if seen.numel() and seen.is_cpu:  # a device finds them by itself
+            low, high = int(seen.min()), int(seen.max())
             if low < 0 or high >= self.n_classes:
                 raise RuntimeError(
                     f"AdaptiveLogSoftmaxWithLoss: `target` must be in [0, {self.n_classes - 1}]; "

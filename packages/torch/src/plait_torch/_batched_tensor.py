@@ -99,12 +99,22 @@ class _Leave(Function):
 
 
 def enter(value: Any, level: int) -> Any:
-    """Return `wrapped` of a tensor, with its history."""
+    """Return `wrapped` of a tensor, with its history. The larger level stays outermost: of a
+    backward pass for several rows at once the rows have it.
+    """
+    found = level_of(value)
+    if found is not None and found[1] > level:
+        rows = leave(value, found[1], found[0].shape[0])
+        return enter(enter(rows.transpose(0, 1), level), found[1])
     return _Enter.apply(value, level) if value.requires_grad else wrapped(value, level)
 
 
 def leave(tensor: Any, level: int, size: int) -> Any:
     """Return `unwrapped` of a tensor, with its history."""
+    found = level_of(tensor)
+    if found is not None and found[1] > level:
+        samples = leave(leave(tensor, found[1], found[0].shape[0]), level, size)
+        return enter(samples.transpose(0, 1), found[1])
     samples = samples_of(tensor, level)
     if samples is not None:
         return _Leave.apply(tensor, level) if tensor.requires_grad else samples
@@ -114,17 +124,17 @@ def leave(tensor: Any, level: int, size: int) -> Any:
 # ---- gradients of what all samples share --------------------------------------------------------
 
 
-def sum_gradients(result: Any, shared: list[tuple[int, Any]]) -> None:
+def sum_gradients(result: Any, shared: list[tuple[int, list[int]]]) -> None:
     """Let the gradients of inputs that samples share be sums over the samples, in backward passes
     behind their call of `vmap`; within the call they stay those of each sample.
 
-    `shared` has the index of each such input in what the derivative of `result` returns.
+    `shared` has the index of each such input in what the derivative of `result` returns, and the
+    levels that the input is batched at.
     """
-    kept = [(index, _levels_of(tensor)) for index, tensor in shared]
 
     def change(made: Any, given: Any) -> Any:
         sums = list(made)
-        for index, levels in kept:
+        for index, levels in shared:
             if sums[index] is not None:
                 sums[index] = _summed(sums[index], levels)
         return tuple(sums)
@@ -138,7 +148,7 @@ def watch_function(function: type[Function], outputs: Any, inputs: Any) -> None:
         return
     levels = {level for each in (*outputs, *inputs) for level in _levels_of(each)}
     shared = [
-        (index, each)
+        (index, _levels_of(each))
         for index, each in enumerate(inputs)
         if levels.difference(_levels_of(each)) and each.requires_grad
     ]

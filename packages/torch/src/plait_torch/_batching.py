@@ -10,10 +10,10 @@ from plait.autograd import Function
 from plait_autograd import _backward
 from plait_core import _core
 from plait_torch import _batched_tensor
+from plait_torch._batched_draws import serve_draw
+from plait_torch._batched_functions import serve_function
 from plait_torch._batched_tensor import (
     enter,
-    find_level,
-    innermost,
     leave,
     level_of,
     sum_gradients,
@@ -22,10 +22,10 @@ from plait_torch._batched_tensor import (
 )
 from plait_torch._batching_rules import (
     Call,
+    Rule,
     by_loop,
     for_no_samples,
     is_random,
-    leading,
     public_name,
     rearrangements,
     rule_of,
@@ -43,7 +43,7 @@ def within(size: int, randomness: str, func: Callable[[int], Any]) -> Any:
     global _begun
     if not _begun:
         _core._set_batching(serve, sum_gradients, enter, leave, rearrangements())
-        Function._watcher = watch_function
+        Function._watcher, Function._batcher = watch_function, serve_function
         _backward.checks.append(_core._check_backward)
         _begun = True
     return _batched_tensor.within(size, randomness, func)
@@ -66,50 +66,37 @@ def serve(name: str, form: int, args: Any, targets: Any) -> Any:
     _find(args, found)
     if targets:
         _find(targets, found)
-    if not found:
-        return _draw(name, args) if form == 0 else NotImplemented
+    if is_random(name):
+        return serve_draw(name, form, list(args), targets, found)
     samples, level = max(found, key=_number)
-    size = samples.shape[0]
-    here = find_level(level)
-    randomness = here.randomness if here is not None else "error"
-    if is_random(name) and randomness == "error":
-        raise _drawn(name)
-    call = Call(name, args, level, size, randomness)
+    call = Call(name, args, level, samples.shape[0])
     if form == 0 and name.partition(".")[0].endswith("_"):
         return _write(call)
     rule = rule_of(name)
-    if rule is not None and not size:
-        rule = for_no_samples(rule)
     if rule is None:
         if form == 0:
             return Ellipsis
         return _into(call, targets, _function_of(call))
-    made = rule(call)
+    made = _by_rule(call, rule)
     return _wrapped(made, level) if form == 0 else _into(call, targets, _wrapped(made, level))
+
+
+def _by_rule(call: Call, rule: Rule) -> Any:
+    """Call a rule. What is an error for a sample is that sample's error, whatever the rule makes of
+    it.
+    """
+    try:
+        return (rule if call.size else for_no_samples(rule))(call)
+    except MemoryError:
+        raise
+    except Exception:
+        if rule is by_loop:
+            raise
+    return by_loop(call)
 
 
 def _number(batch: tuple[Any, int]) -> int:
     return batch[1]
-
-
-def _drawn(name: str) -> RuntimeError:
-    return RuntimeError(
-        f"vmap: {name} draws random numbers; say `randomness='different'` for other numbers in "
-        "each sample, or `'same'`"
-    )
-
-
-def _draw(name: str, args: Any) -> Any:
-    """Draw random numbers that do not depend on a batched tensor."""
-    level = innermost()
-    if level is None or level.randomness == "same":
-        return NotImplemented
-    if level.randomness == "error":
-        raise _drawn(name)
-    call = Call(name, args, level.number, level.size, "different")
-    if name.partition(".")[0].endswith("_") or name == "randperm":
-        return NotImplemented if name != "randperm" else _wrapped(by_loop(call), level.number)
-    return _wrapped(leading(call), level.number)
 
 
 def _function_of(call: Call) -> Any:
@@ -133,16 +120,24 @@ def _into(call: Call, targets: Any, results: Any) -> Any:
 
 def _assign(call: Call, target: Any, result: Any) -> None:
     if not call.is_batched(target):
-        raise RuntimeError(
-            f"vmap: {public_name(call.name)}: a tensor that all samples share cannot be written in "
-            "place, or as `out`, with values that differ between samples; make it of a sample "
-            "first, as in x + zeros"
-        )
+        _become_batched(call, target)
+        target.copy_(result)  # it may be batched at more levels now
+        return
     missing = target.ndim - result.ndim
     data = call.all(result)
     if missing > 0:
         data = data.reshape(call.size, *(1,) * missing, *data.shape[1:])
     call.some(target).copy_(data)
+
+
+def _become_batched(call: Call, target: Any) -> None:
+    """Let a tensor that the function has made become one of each sample."""
+    if not _core._become_batched(target, call.level, call.size):
+        raise RuntimeError(
+            f"vmap: {public_name(call.name)}: a tensor that all samples share cannot be written in "
+            "place, or as `out`, with values that differ between samples; make it of a sample "
+            "first, as in x + zeros, or in the function"
+        )
 
 
 def _write(call: Call) -> Any:
@@ -153,25 +148,18 @@ def _write(call: Call) -> Any:
     elif call.name == "index_put_tensors_":
         _put(call)
     elif not any(call.is_batched(each) for each in rest) and call.is_batched(target):
-        _binding_call(call, call.some(target), rest)
+        call.run([call.some(target), *rest])
     else:
         raise NotImplementedError(f"vmap: there is no batching rule for {call.name}")
     return target
 
 
-def _binding_call(call: Call, data: Any, rest: list[Any]) -> None:
-    if call.randomness == "same" and call.size:
-        first = data[0].clone()
-        call.run([first, *rest])
-        data.copy_(first.unsqueeze(0).expand(data.shape))
-    else:
-        call.run([data, *rest])
-
-
 def _put(call: Call) -> None:
     target, indices, values, accumulate = call.args
     if not call.is_batched(target):
-        _assign(call, target, target)
+        _become_batched(call, target)
+        call.run(call.args)
+        return
     if plait.is_tensor(values):
         values = selected_first(call, values, indices, target.ndim)
     call.run([call.some(target), with_samples(call, indices), values, accumulate])

@@ -23,14 +23,19 @@ from plait_torch._batched_tensor import samples_of
 
 __all__ = [
     "Call",
+    "Rule",
+    "aligned",
     "by_loop",
     "for_no_samples",
     "is_random",
     "kind_of",
     "leading",
+    "one_of",
+    "pointwise",
     "public_name",
     "rearrangements",
     "rule_of",
+    "run_operator",
     "selected_first",
     "with_samples",
 ]
@@ -69,12 +74,20 @@ def _parameters(name: str) -> tuple[tuple[str, ...], int]:
     return names, len(names) - (behind.count(", ") + 1 if star else 0)
 
 
+def run_operator(name: str, args: Any) -> Any:
+    """Call an operator with all arguments in the order of its schema."""
+    if name not in _definitions():
+        return _binding.operator(name)(*args)
+    names, count = _parameters(name)
+    keywords = dict(zip(names[count:], args[count:], strict=False))
+    return _binding.operator(name)(*args[:count], **keywords)
+
+
 class Call:
     """A call of an operator with batched arguments."""
 
-    def __init__(self, name: str, args: Any, level: int, size: int, randomness: str) -> None:
+    def __init__(self, name: str, args: Any, level: int, size: int) -> None:
         self.name, self.args, self.level, self.size = name, list(args), level, size
-        self.randomness = randomness
         self.names = _parameters(name)[0] if name in _definitions() else ()
 
     def single(self) -> Call:
@@ -115,10 +128,7 @@ class Call:
 
     def run(self, args: Any, name: str = "") -> Any:
         """Call an operator with all arguments in the order of its schema."""
-        called = name or self.name
-        names, count = _parameters(called)
-        keywords = dict(zip(names[count:], args[count:], strict=False))
-        return _binding.operator(called)(*args[:count], **keywords)
+        return run_operator(name or self.name, args)
 
 
 def _shifted(dim: Any) -> Any:
@@ -141,7 +151,10 @@ def _has_dims(ndim: int, *dims: Any) -> bool:
 # ---- rules that definitions give -----------------------------------------------------------------
 
 
-def _aligned(call: Call, value: Any, ndim: int) -> Any:
+def aligned(call: Call, value: Any, ndim: int) -> Any:
+    """Return all samples of a batched tensor as those of one with more dimensions, others as they
+    are.
+    """
     if not call.is_batched(value):
         return value
     missing = ndim - value.ndim
@@ -149,10 +162,11 @@ def _aligned(call: Call, value: Any, ndim: int) -> Any:
     return data.reshape(data.shape[0], *(1,) * missing, *data.shape[1:]) if missing else data
 
 
-def _pointwise(call: Call) -> Any:
+def pointwise(call: Call) -> Any:
+    """Call an operator of elements with the dimensions of the samples under each other."""
     tensors = [each for each in call.args if plait.is_tensor(each)]
     ndim = max(each.ndim for each in tensors)
-    args = [_aligned(call, each, ndim) for each in call.args]
+    args = [aligned(call, each, ndim) for each in call.args]
     numbers = [each for each in tensors if each.dtype is not plait.bool]
     if len({each.dtype for each in numbers}) > 1 and not all(each.ndim for each in numbers):
         # a tensor without dimensions does not decide the dtype, but all its samples would
@@ -218,7 +232,7 @@ _LEADING = frozenset(
     fft_c2c fft_c2r fft_r2c flip_view full_like gather geqrf imag kthvalue linalg_cholesky
     linalg_cholesky_ex linalg_det linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
     linalg_householder_product linalg_inv linalg_inv_ex linalg_ldl_factor linalg_ldl_factor_ex
-    linalg_lu_factor linalg_lu_factor_ex linalg_matrix_exp linalg_qr linalg_slogdet linalg_svd
+    linalg_lu_factor linalg_lu_factor_ex linalg_matrix_exp linalg_slogdet linalg_svd
     linalg_svdvals linear_recurrence log_softmax log_softmax_backward logcumsumexp logsumexp
     lu_unpack max.dim median.dim min.dim mode nanmedian.dim narrow ones_like pad_end real scatter
     scatter.value scatter_add scatter_reduce select select_backward select_scatter slice
@@ -259,9 +273,13 @@ def leading(call: Call) -> Any:
             args[i] = _shifted(args[i])
         elif name in _SIZES and isinstance(args[i], (tuple, list)):
             args[i] = (call.size, *args[i])
-    if call.name in ("clone", "full_like", "zeros_like", "ones_like", "empty_like"):
+    if "memory_format" in call.names:
         args[call.names.index("memory_format")] = "preserve_format"
     return call.run(args)
+
+
+# memory formats of tensors with so many dimensions
+_FORMATS = {"channels_last": 4, "channels_last_3d": 5}
 
 
 def _is_right_for_samples(call: Call) -> bool:
@@ -269,6 +287,9 @@ def _is_right_for_samples(call: Call) -> bool:
     sizes = [call.at(name) for name in call.names if name in _SIZES]
     if not call.args or not plait.is_tensor(call.args[0]):
         return True
+    wanted = call.at("memory_format") if "memory_format" in call.names else ""
+    if _FORMATS.get(wanted, call.args[0].ndim) != call.args[0].ndim:
+        return False
     # of a derivative: those of the input whose gradient it gives
     of_input = bool(dims and sizes and isinstance(sizes[0], (list, tuple)))
     ndim = len(sizes[0]) if of_input else call.args[0].ndim
@@ -291,7 +312,9 @@ def _view(call: Call) -> Any:
 
 def _expand(call: Call) -> Any:
     x, size = call.args[0], tuple(call.args[1])
-    data = _aligned(call, x, len(size))
+    if -1 in size[: len(size) - x.ndim]:
+        return by_loop(call)
+    data = aligned(call, x, len(size))
     return data.expand(call.size, *size)
 
 
@@ -303,6 +326,8 @@ def _permute(call: Call) -> Any:
 
 
 def _t(call: Call) -> Any:
+    if call.args[0].ndim > 2:
+        return by_loop(call)
     data = call.all(call.args[0])
     return data.transpose(1, 2) if data.ndim == 3 else data
 
@@ -348,12 +373,14 @@ def _addmm(call: Call) -> Any:
     x, first, second, beta, alpha = call.args
     if first.ndim != 2 or second.ndim != 2 or x.ndim > 2:
         return by_loop(call)
+    if isinstance(alpha, complex) or isinstance(beta, complex):
+        return by_loop(call)
     product = plait.matmul(call.some(first), call.some(second))
     if alpha != 1:
         product = product * alpha
     if beta == 0:
         return product.expand(call.size, *product.shape[-2:])
-    added = _aligned(call, x, 2)
+    added = aligned(call, x, 2)
     return product + (added if beta == 1 else added * beta)
 
 
@@ -368,11 +395,12 @@ def _linear(call: Call) -> Any:
         made = plait.matmul(call.all(x).unsqueeze(1), across).squeeze(1)
     elif call.is_batched(weight):
         rows = call.all(x)
-        made = plait.matmul(rows.reshape(call.size, -1, rows.shape[-1]), across)
+        count = math.prod(rows.shape[1:-1])
+        made = plait.matmul(rows.reshape(call.size, count, rows.shape[-1]), across)
         made = made.reshape(*rows.shape[:-1], across.shape[-1])
     else:
         made = plait.matmul(call.some(x), across)
-    return made if bias is None else made + _aligned(call, bias, x.ndim)
+    return made if bias is None else made + aligned(call, bias, x.ndim)
 
 
 # ---- rows that are independent -------------------------------------------------------------------
@@ -418,17 +446,21 @@ def _folded(call: Call) -> Any:
 
 def _to_channels(data: Any) -> Any:
     """Return (B, N, C, ...) as (N, B * C, ...)."""
-    moved = data.transpose(0, 1)
-    return moved.reshape(moved.shape[0], -1, *moved.shape[3:])
+    size, rows, channels, *rest = data.shape
+    return data.transpose(0, 1).reshape(rows, size * channels, *rest)
 
 
 def _from_channels(call: Call, data: Any) -> Any:
-    apart = data.reshape(data.shape[0], call.size, -1, *data.shape[2:])
-    return apart.transpose(0, 1)
+    rows, channels, *rest = data.shape
+    return data.reshape(rows, call.size, channels // call.size, *rest).transpose(0, 1)
 
 
 def _conv2d_grouped(call: Call) -> Any:
     x, weight, bias, stride, padding, dilation, groups = call.args
+    # what is an error for a sample may not be one for all groups
+    fits = x.ndim == weight.ndim == 4 and groups > 0 and x.shape[1] == weight.shape[1] * groups
+    if not fits or 0 in weight.shape[:2] or (bias is not None and bias.shape != weight.shape[:1]):
+        return by_loop(call)
     made = plait.conv2d(
         _to_channels(call.all(x)), _rows(call.all(weight)),
         None if bias is None else _rows(call.all(bias)), stride, padding, dilation,
@@ -487,15 +519,16 @@ def _batch_norm_backward(call: Call) -> Any:
 
 def _layer_norm(call: Call) -> Any:
     x, shape, weight, bias, eps = call.args
-    if any(each is not None and tuple(each.shape) != tuple(shape) for each in (weight, bias)):
+    given = [each for each in (weight, bias) if each is not None]
+    if any(tuple(each.shape) != tuple(shape) or each.dtype is not x.dtype for each in given):
         return by_loop(call)
     if not call.is_batched(weight) and not call.is_batched(bias):
         return call.run([call.all(x), shape, weight, bias, eps])
     y, mean, rstd = call.run([call.all(x), shape, None, None, eps])
     if weight is not None:
-        y = y * _aligned(call, weight, x.ndim)
+        y = y * aligned(call, weight, x.ndim)
     if bias is not None:
-        y = y + _aligned(call, bias, x.ndim)
+        y = y + aligned(call, bias, x.ndim)
     return y, mean, rstd
 
 
@@ -511,7 +544,7 @@ def _layer_norm_backward(call: Call) -> Any:
     through = g * ((data - m_full) * r_full)
     of_weight, of_bias = (through.sum(rows), g.sum(rows)) if rows else (through, g)
     if call.is_batched(weight):
-        g, weight = g * _aligned(call, weight, x.ndim), None
+        g, weight = g * aligned(call, weight, x.ndim), None
     of_input = call.run([g, data, m, r, weight, shape])[0]
     return of_input, of_weight, of_bias
 
@@ -564,7 +597,7 @@ def _spread(
 
 def _nll_loss(call: Call) -> Any:
     x, target, weight, reduction, ignored = call.args
-    if call.is_batched(weight):
+    if call.is_batched(weight) or reduction not in ("mean", "sum", "none"):
         return by_loop(call)
     several = x.ndim > 1
     data, classes = (_folded_rows(call, each, several) for each in (x, target))
@@ -588,7 +621,7 @@ def _nll_loss_backward(call: Call) -> Any:
 
 def _cross_entropy(call: Call) -> Any:
     x, target, weight, reduction, ignored = call.args
-    if call.is_batched(weight):
+    if call.is_batched(weight) or reduction not in ("mean", "sum", "none"):
         return by_loop(call)
     several = x.ndim > 1
     data, classes = (_folded_rows(call, each, several) for each in (x, target))
@@ -641,6 +674,10 @@ def _index_add(call: Call) -> Any:
     data, added, at = call.all(x), call.all(source), dim % x.ndim + 1
     if not call.is_batched(index):
         return call.run([data, at, index, added, alpha])
+    wanted = list(x.shape)
+    wanted[at - 1] = index.numel()
+    if list(source.shape) != wanted or index.ndim > 1 or source.dtype is not x.dtype:
+        return by_loop(call)
     added = added if alpha == 1 else added * alpha
     return data.scatter_add(at, _spread_index(call, index, data, at), added)
 
@@ -695,7 +732,7 @@ def with_samples(call: Call, indices: Any) -> list[Any]:
     """Return indices into all samples: the sample's number comes first."""
     count = _taken(indices)
     first = plait.arange(call.size).reshape(call.size, *(1,) * count)
-    return [first, *(None if each is None else _aligned(call, each, count) for each in indices)]
+    return [first, *(None if each is None else aligned(call, each, count) for each in indices)]
 
 
 def _placed(made: Any, indices: Any) -> Any:
@@ -742,7 +779,7 @@ def _matrices(call: Call, *values: Any) -> list[Any]:
     """Return all samples of matrices whose own batches are broadcast against each other."""
     ndim = max(each.ndim for each in values)
     return [
-        _aligned(call, each, ndim) if call.is_batched(each) else call.all(each) if each.ndim == ndim
+        aligned(call, each, ndim) if call.is_batched(each) else call.all(each) if each.ndim == ndim
         else each.expand(call.size, *(1,) * (ndim - each.ndim), *each.shape)
         for each in values
     ]  # fmt: skip
@@ -767,6 +804,14 @@ def _solve(call: Call) -> Any:
     return made.squeeze(-1)
 
 
+def _qr(call: Call) -> Any:
+    x, mode = call.args
+    if x.ndim < 2:
+        return by_loop(call)
+    q, r = call.run([call.all(x), mode])
+    return (r.new_empty((call.size, 0)) if mode == "r" else q), r
+
+
 def _cat(call: Call) -> Any:
     tensors, dim = call.args
     if not _has_dims(max((each.ndim for each in tensors), default=0), dim):
@@ -788,22 +833,15 @@ def _attention(call: Call) -> Any:
     return by_loop(call) if call.at("mask") is not None else leading(call)
 
 
-def _dropout(call: Call) -> Any:
-    x, p, generator = call.args
-    if call.randomness == "different":
-        return call.run([call.all(x), p, generator])
-    _, mask = call.run([plait.ones(x.shape, dtype=x.dtype), p, generator])
-    return call.all(x) * mask, mask.unsqueeze(0).expand(call.size, *mask.shape)
-
-
-def by_loop(call: Call) -> Any:
-    """Call the operator for each sample: for those without a rule."""
+def by_loop(call: Call, before: Callable[[], None] | None = None) -> Any:
+    """Call the operator for each sample: for those without a rule. `before` is called before."""
     if not call.size:
-        return for_no_samples(by_loop)(call)
+        return for_no_samples(lambda call: by_loop(call, before))(call)
     made = []
     for i in range(call.size):
-        args = [one_of(call, each, i) for each in call.args]
-        made.append(call.run(args) if call.names else _binding.operator(call.name)(*args))
+        if before is not None:
+            before()
+        made.append(call.run([one_of(call, each, i) for each in call.args]))
     if isinstance(made[0], (tuple, list)):
         return tuple(_stacked(call, column) for column in zip(*made, strict=True))
     return _stacked(call, made)
@@ -853,7 +891,7 @@ def one_of(call: Call, value: Any, i: int) -> Any:
     return value
 
 
-_OF_ANY_SIZE = frozenset((leading, _on_matrices, _pointwise, _solve))
+_OF_ANY_SIZE = frozenset((leading, _on_matrices, pointwise, _solve))
 # operators whose decompositions end here, and for which rules are calls for each sample
 _SHAPED_BY_VALUES = frozenset({"index_columns", "nonzero", "nonzero_rows", "nonzero_list"})
 
@@ -870,9 +908,10 @@ _RULES: dict[str, Rule] = {
     "dot": _dot, "embedding": _embedding, "embedding_backward": _embedding_backward,
     "expand": _expand, "index_add": _index_add, "index_select": _index_select,
     "index_tensors": _index_tensors, "index_tensors_backward": _index_tensors_backward,
-    "layer_norm_backward": _layer_norm_backward, "linalg_solve": _solve, "linalg_solve_ex": _solve,
+    "layer_norm_backward": _layer_norm_backward, "linalg_qr": _qr, "linalg_solve": _solve,
+    "linalg_solve_ex": _solve,
     "linear": _linear, "mm": _mm, "mv": _mv, "native_batch_norm": _batch_norm,
-    "native_dropout": _dropout, "native_layer_norm": _layer_norm, "nll_loss": _nll_loss,
+    "native_layer_norm": _layer_norm, "nll_loss": _nll_loss,
     "nll_loss_backward": _nll_loss_backward, "permute": _permute, "squeeze": _squeeze, "t": _t,
     "view": _view,
     **dict.fromkeys(("argmax", "argmin", "norm", "var_mean"), _reduction),
@@ -889,7 +928,7 @@ def rule_of(name: str) -> Rule | None:
         return _RULES[name]
     kind = kind_of(name)
     if kind == "pointwise":
-        return _pointwise
+        return pointwise
     if kind == "reduction":
         return _reduction
     return None if kind == "composite" else by_loop
@@ -921,7 +960,7 @@ def rearrangements() -> dict[str, tuple[bytes, int]]:
     for name, definition in _definitions().items():
         rule = rule_of(name)
         arguments = definition["arguments"]
-        if rule is _pointwise:
+        if rule is pointwise:
             actions = [_SOME] * len(arguments)
         elif rule is _reduction and any(each["name"] == "dim" for each in arguments):
             actions = [_reduction_action(i, each["name"]) for i, each in enumerate(arguments)]

@@ -65,9 +65,14 @@ class _Level:
 
     def outside(self, tree: Any) -> Any:
         """Return values for the caller, without the history of this level."""
-        return tree_map(lambda x: x if self._is_followed(x) else x.detach(), tree)
+        ended: set[Any] = set()
+        return tree_map(lambda x: x if self._is_followed(x, ended) else x.detach(), tree)
 
-    def _is_followed(self, tensor: Any) -> bool:
+    def _is_followed(self, tensor: Any, ended: set[Any]) -> bool:
+        """Return whether a tensor has a history outside of this level.
+
+        `ended` are nodes that lead to none, of this and of other tensors.
+        """
         if not plait.is_tensor(tensor) or not tensor.requires_grad:
             return True
         if not self._recorded:
@@ -77,13 +82,14 @@ class _Level:
         seen, stack = set(), [tensor.grad_fn]
         while stack:
             node = stack.pop()
-            if node in seen:
+            if node in seen or node in ended:
                 continue
             seen.add(node)
             following = [each for each, _ in node.next_functions if each is not None]
             if not following and node.name() == "AccumulateGrad" and not self._is_input(node):
                 return True
             stack.extend(following)
+        ended |= seen
         return False
 
     def _is_input(self, node: Any) -> bool:
@@ -430,27 +436,33 @@ def jacrev(
         level, result = _call("jacrev", func, args, argnums, kwargs)
         value, aux = _parts("jacrev", result, has_aux)
         outputs, spec = _outputs("jacrev", value)
-        jacobians = []
         with plait.enable_grad():
-            for out in outputs:
-                trees = level.outside(level.like_trees(_rows(level, out, chunk_size)))
-                jacobians.append(trees[0] if isinstance(argnums, int) else tuple(trees))
+            found = level.outside([level.like_trees(r) for r in _rows(level, outputs, chunk_size)])
+        jacobians = [trees[0] if isinstance(argnums, int) else tuple(trees) for trees in found]
         whole = tree_unflatten(jacobians, spec)
         return (whole, level.outside(aux)) if has_aux else whole
 
     return derived
 
 
-def _rows(level: _Level, out: Any, chunk_size: int | None) -> list[Any]:
-    """Return the Jacobian of a tensor for each leaf: all its rows in one backward pass."""
-    if not out.requires_grad or not out.numel():
-        return [leaf.new_zeros((*out.shape, *leaf.shape)) for leaf in level.leaves]
-    rows = plait.eye(out.numel(), dtype=out.dtype).reshape(out.numel(), *out.shape)
-    found = vmap(lambda row: level.gradients(out, row), chunk_size=chunk_size)(rows)
-    return [
-        rows_of.reshape(*out.shape, *leaf.shape)
-        for rows_of, leaf in zip(found, level.leaves, strict=True)
-    ]
+def _rows(level: _Level, outputs: list[Any], chunk_size: int | None) -> list[list[Any]]:
+    """Return the Jacobian of each output for each leaf: the rows of all in one backward pass.
+
+    A pass for each output would go through what several outputs need once for each of them.
+    """
+    rows = [[leaf.new_zeros((*out.shape, *leaf.shape)) for leaf in level.leaves] for out in outputs]
+    recorded = [i for i, out in enumerate(outputs) if out.requires_grad and out.numel()]
+    if not recorded:
+        return rows
+    tensors = [outputs[i] for i in recorded]
+    sizes = [out.numel() for out in tensors]
+    found = vmap(lambda *given: level.gradients(tensors, given), chunk_size=chunk_size)(
+        *_basis(tensors, sizes)
+    )
+    for k, (of_leaf, leaf) in enumerate(zip(found, level.leaves, strict=True)):
+        for i, part in zip(recorded, plait.split(of_leaf, sizes), strict=True):
+            rows[i][k] = part.reshape(*outputs[i].shape, *leaf.shape)
+    return rows
 
 
 def jacfwd(

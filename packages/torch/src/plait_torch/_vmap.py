@@ -36,6 +36,9 @@ def vmap(
     ``x[i, :, [0, 1]]`` what `i` and the list select comes first, while an int that all samples
     share leaves the list in its place.
 
+    A tensor that `func` makes without the samples, such as ``zeros(3)``, is one that they share,
+    until a value that differs between samples, or a random number of each, is written to it.
+
     Args:
         func: a function of tensors and containers of them. It may not ask for the elements of a
             sample in Python.
@@ -103,7 +106,7 @@ def _general(
     """Call a function for all samples of arguments of any kind."""
     call = _Arguments(args, kwargs, in_dims)
     if call.spec is not None and any(map(_has_samples, call.leaves)):
-        return _one_by_one(func, call, out_dims)
+        return _one_by_one(func, call, out_dims, randomness)
     if chunk_size is None or chunk_size >= call.size:
         return _at_once(func, call, out_dims, randomness)
     return _in_chunks(func, call, out_dims, randomness, chunk_size)
@@ -209,8 +212,11 @@ def _in_chunks(
     func: Callable[..., Any], call: _Arguments, out_dims: Any, randomness: str, chunk: int
 ) -> Any:
     parts = []
+    state = plait.get_rng_state()
     for first in range(0, call.size, chunk):
         some = call.part(first, min(chunk, call.size - first))
+        if randomness == "same":
+            plait.set_rng_state(state)
         parts.append(_at_once(func, some, out_dims, randomness))
     return _each_result(
         lambda column, dim: column[0] if dim is None else plait.cat(column, dim),
@@ -219,14 +225,21 @@ def _in_chunks(
     )
 
 
-def _one_by_one(func: Callable[..., Any], call: _Arguments, out_dims: Any) -> Any:
+def _one_by_one(func: Callable[..., Any], call: _Arguments, out_dims: Any, randomness: str) -> Any:
     """Call a function of containers for each sample; their own code takes them apart."""
     if not call.size:
         raise NotImplementedError("vmap: containers with a batch of 0 samples are not supported")
-    parts = [
-        call.call(func, lambda leaf, dim, i=i: _sample(leaf, dim, i))  # type: ignore[misc]
-        for i in range(call.size)
-    ]
+    state = plait.get_rng_state()
+    parts = []
+    for i in range(call.size):
+        if randomness == "same":
+            plait.set_rng_state(state)
+
+        def one(level: int, i: int = i) -> Any:
+            return call.call(func, lambda leaf, dim: _sample(leaf, dim, i))
+
+        # nothing is batched there: under "error" the call of vmap refuses what draws
+        parts.append(within(1, randomness, one) if randomness == "error" else one(0))
     return _each_result(_stack, _columns(parts), out_dims)
 
 

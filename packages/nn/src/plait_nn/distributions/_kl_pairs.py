@@ -9,6 +9,7 @@ from typing import Any
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn import _operators as operators
+from plait_nn._all_samples import all_samples
 from plait_nn.distributions.bernoulli import Bernoulli
 from plait_nn.distributions.beta import Beta
 from plait_nn.distributions.binomial import Binomial
@@ -60,10 +61,10 @@ def _beta(p: Any, q: Any) -> Tensor:
 
 @register_kl(Binomial, Binomial)
 def _binomial(p: Any, q: Any) -> Tensor:
-    if bool((p.total_count < q.total_count).any()):
+    if bool(all_samples(p.total_count < q.total_count).any()):
         raise NotImplementedError(
             "kl_divergence: of two Binomial, the first must have at least as many trials; "
-            f"got {p.total_count} and {q.total_count}"
+            f"got {all_samples(p.total_count)} and {all_samples(q.total_count)}"
         )
     odds = p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p()
     return pc.where(p.total_count > q.total_count, math.inf, p.total_count * odds)

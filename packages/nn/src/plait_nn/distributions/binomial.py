@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn import _operators as operators
+from plait_nn._all_samples import all_samples
 from plait_nn.distributions import constraints
 from plait_nn.distributions.bernoulli import BinaryParameter
 from plait_nn.distributions.distribution import Distribution
@@ -77,11 +78,11 @@ class Binomial(BinaryParameter, Distribution):
         return value * x + n * operators.log_sigmoid(-x) + ways
 
     def _count(self) -> int:
-        count = int(self.total_count.max())
-        if int(self.total_count.min()) != count:
+        counts = all_samples(self.total_count)
+        count = int(counts.max())
+        if int(counts.min()) != count:
             raise NotImplementedError(
-                f"Binomial: one `total_count` is required to list the support; "
-                f"got {self.total_count}"
+                f"Binomial: one `total_count` is required to list the support; got {counts}"
             )
         return count
 

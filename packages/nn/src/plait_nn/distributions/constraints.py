@@ -20,6 +20,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn._all_samples import all_samples
 from plait_nn.distributions._constraint import (
     Constraint,
     Dependent,
@@ -288,7 +289,7 @@ class _Symmetric(_Square):
 class _PositiveSemidefinite(_Symmetric):
     def check(self, value: Tensor) -> Tensor:
         symmetric = super().check(value)
-        if not bool(symmetric.all()):
+        if not bool(all_samples(symmetric).all()):
             return symmetric
         return (pc.linalg.eigvalsh(value) >= 0).all(-1)
 
@@ -296,7 +297,7 @@ class _PositiveSemidefinite(_Symmetric):
 class _PositiveDefinite(_Symmetric):
     def check(self, value: Tensor) -> Tensor:
         symmetric = super().check(value)
-        if not bool(symmetric.all()):
+        if not bool(all_samples(symmetric).all()):
             return symmetric
         return pc.linalg.cholesky_ex(value.detach())[1] == 0
 

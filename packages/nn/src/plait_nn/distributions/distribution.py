@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 from plait_abi.arguments import name_constructor
 from plait_core import Size, Tensor
+from plait_nn._all_samples import all_samples
 from plait_nn.distributions import constraints
 from plait_nn.distributions.utils import lazy_property
 
@@ -86,10 +87,10 @@ class Distribution:
             ):
                 continue  # it is computed from a parameter that was given
             value = getattr(self, name)
-            if self._reads(value) and not bool(constraint.check(value).all()):
+            if self._reads(value) and not bool(all_samples(constraint.check(value)).all()):
                 raise ValueError(
                     f"{type(self).__name__}: `{name}` must satisfy {constraint}; "
-                    f"got shape {tuple(value.shape)}: {value.detach()}"
+                    f"got shape {tuple(value.shape)}: {all_samples(value.detach())}"
                 )
 
     def _reads(self, *values: Any) -> bool:
@@ -244,9 +245,10 @@ class Distribution:
             return
         if constraints.is_dependent(support) or not self._reads(value):
             return
-        if not bool(support.check(value).all()):
+        if not bool(all_samples(support.check(value)).all()):
             raise ValueError(
-                f"{name}: `value` must lie within the support {support}; got {value.detach()}"
+                f"{name}: `value` must lie within the support {support}; "
+                f"got {all_samples(value.detach())}"
             )
 
     def __repr__(self) -> str:

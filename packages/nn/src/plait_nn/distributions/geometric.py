@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn._all_samples import all_samples
 from plait_nn.distributions import constraints
 from plait_nn.distributions.bernoulli import BinaryParameter, binary_entropy
 from plait_nn.distributions.distribution import Distribution
@@ -41,8 +42,8 @@ class Geometric(BinaryParameter, Distribution):
         (own,) = self._take(probs, logits)
         super().__init__(own.shape, validate_args=validate_args)
         checked = self._validate_args and probs is not None and self._reads(own)
-        if checked and not bool((own > 0).all()):
-            raise ValueError(f"Geometric: `probs` must be above 0; got {own.detach()}")
+        if checked and not bool(all_samples(own > 0).all()):
+            raise ValueError(f"Geometric: `probs` must be above 0; got {all_samples(own.detach())}")
 
     @property
     def mean(self) -> Tensor:

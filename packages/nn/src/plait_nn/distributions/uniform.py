@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn._all_samples import all_samples
 from plait_nn.distributions import constraints
 from plait_nn.distributions.distribution import Distribution
 from plait_nn.distributions.utils import broadcast_all
@@ -37,10 +38,10 @@ class Uniform(Distribution):
         self.low, self.high = broadcast_all(low, high)
         super().__init__(self.low.shape, validate_args=validate_args)
         checked = self._validate_args and self._reads(self.low, self.high)
-        if checked and not bool((self.low < self.high).all()):
+        if checked and not bool(all_samples(self.low < self.high).all()):
             raise ValueError(
-                f"Uniform: `low` must be below `high`; got {self.low.detach()} "
-                f"and {self.high.detach()}"
+                f"Uniform: `low` must be below `high`; got {all_samples(self.low.detach())} "
+                f"and {all_samples(self.high.detach())}"
             )
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)

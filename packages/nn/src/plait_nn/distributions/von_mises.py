@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn._all_samples import all_samples
 from plait_nn.distributions import constraints
 from plait_nn.distributions._location_scale import Centered
 from plait_nn.distributions.utils import broadcast_all
@@ -62,7 +63,7 @@ class VonMises(Centered):
         # For small concentrations the difference would cancel, so two terms of the series are used.
         r = pc.where(k < 1e-5, 1 / k + k, (1 + rho.square()) / (2 * rho))
         angles, left = pc.zeros_like(k), pc.ones(k.shape, dtype=pc.bool_, device=k.device)
-        while bool(left.any()):
+        while bool(all_samples(left).any()):
             u = pc.rand(3, *k.shape, dtype=pc.float64, device=k.device)
             z = (math.pi * u[0]).cos()
             f = (1 + r * z) / (r + z)

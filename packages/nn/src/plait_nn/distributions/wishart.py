@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn._all_samples import all_samples
 from plait_nn.distributions import constraints
 from plait_nn.distributions._covariance import factor_of, the_given
 from plait_nn.distributions.distribution import Distribution
@@ -63,8 +64,10 @@ class Wishart(Distribution):
             )
         df = pc.as_tensor(df, dtype=matrix.dtype, device=matrix.device)
         size = matrix.shape[-1]
-        if (df.is_cpu or validate_args) and bool((df <= size - 1).any()):
-            raise ValueError(f"Wishart: `df` must be more than {size - 1}; got {df.tolist()}")
+        if (df.is_cpu or validate_args) and bool(all_samples(df <= size - 1).any()):
+            raise ValueError(
+                f"Wishart: `df` must be more than {size - 1}; got {all_samples(df.detach())}"
+            )
         batch = pc.broadcast_shapes(matrix.shape[:-2], df.shape)
         self.df = df.expand(*batch)
         matrix = matrix.expand(*batch, size, size)

@@ -9,6 +9,7 @@ from typing import Any
 import plait_core as pc
 from plait_abi import ArgumentError
 from plait_core import Tensor
+from plait_nn._all_samples import all_samples
 from plait_nn.functional._sizes import Sizes, reserve, sizes_of
 
 __all__ = [
@@ -140,8 +141,9 @@ def _unpool(
     lead = tuple(input.shape[:-dims])
     total = math.prod(size)
     flat = indices.reshape((*lead, math.prod(spatial)))
-    known = indices.numel() and indices.is_cpu  # the host would wait for another device
-    if known and not 0 <= int(indices.min()) <= int(indices.max()) < total:
+    seen = all_samples(indices)
+    known = seen.numel() and seen.is_cpu  # the host would wait for another device
+    if known and not 0 <= int(seen.min()) <= int(seen.max()) < total:
         raise ArgumentError(
             f"{operator}: `indices` must be in [0, {total - 1}] for size {tuple(size)}"
         )

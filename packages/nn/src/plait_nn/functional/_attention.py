@@ -9,6 +9,7 @@ from plait_abi import ArgumentError
 from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
+from plait_nn._all_samples import all_samples
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
 
@@ -116,7 +117,11 @@ def _with_dropout(
             scores = scores + attn_mask.to(scores.dtype)
             hidden = (attn_mask.detach() == -math.inf).all(-1, True)
         # the host would wait for another device to know whether there is such a row
-        blind = hidden if not is_causal and not (hidden.is_cpu and not hidden.any()) else None
+        blind = (
+            hidden
+            if not is_causal and not (hidden.is_cpu and not all_samples(hidden).any())
+            else None
+        )
     if blind is not None:
         scores = scores.masked_fill(blind, 0)
     weights = pc.softmax(scores, -1)

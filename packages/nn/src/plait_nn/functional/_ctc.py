@@ -8,6 +8,7 @@ from typing import Any
 import plait_core as pc
 from plait_abi import ArgumentError
 from plait_core import Tensor
+from plait_nn._all_samples import all_samples
 from plait_nn.functional._likelihood import reduced
 
 __all__ = ["ctc_loss"]
@@ -133,7 +134,8 @@ def _padded(targets: Tensor, lengths: _Lengths, blank: int, classes: int) -> Ten
     within = pc.arange(longest, device=device) < lengths.there.unsqueeze(1)
     labels = labels.masked_fill(~within, blank)
     if device.type == "cpu":  # elsewhere the device finds them, without a wait
-        wrong = labels[(labels < 0) | (labels >= classes)]
+        seen = all_samples(labels)
+        wrong = seen[(seen < 0) | (seen >= classes)]
         if wrong.shape[0]:
             raise ArgumentError(
                 f"ctc_loss: `targets` must be in [0, {classes - 1}]; got {wrong[0].item()}"

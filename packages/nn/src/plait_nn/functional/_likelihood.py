@@ -8,6 +8,7 @@ import warnings
 import plait_core as pc
 from plait_abi import ArgumentError
 from plait_core import Tensor
+from plait_nn._all_samples import all_samples
 from plait_nn.functional._loss import translate_reduction
 
 __all__ = ["gaussian_nll_loss", "kl_div", "poisson_nll_loss", "reduced"]
@@ -133,7 +134,9 @@ def gaussian_nll_loss(
         if var < 0:
             raise ArgumentError(f"gaussian_nll_loss: `var` must not be negative; got {var}")
         var = pc.full_like(input.detach(), var)
-    elif var.is_cpu and bool((var.detach() < 0).any()):  # elsewhere the host would have to wait
+    elif var.is_cpu and bool(
+        all_samples(var.detach() < 0).any()
+    ):  # elsewhere the host would have to wait
         raise ArgumentError("gaussian_nll_loss: `var` must not be negative; some elements are")
     shape, given = tuple(input.shape), tuple(var.shape)
     if given != shape:

@@ -10,6 +10,7 @@ from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_core import _sparse_gradients as sparse_gradients
 from plait_nn import _operators as operators
+from plait_nn._all_samples import all_samples
 
 __all__ = ["bilinear", "embedding", "linear", "one_hot"]
 
@@ -49,8 +50,9 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
             f"shape {tuple(tensor.shape)}"
         )
     rows: Tensor = operators.one_hot(tensor, num_classes)  # checks the dtype
-    if tensor.numel() and tensor.is_cpu:  # the host would wait for another device
-        low, high = int(tensor.min()), int(tensor.max())
+    seen = all_samples(tensor)
+    if seen.numel() and seen.is_cpu:  # the host would wait for another device
+        low, high = int(seen.min()), int(seen.max())
         if low < 0:
             raise ArgumentError(f"one_hot: `tensor` must hold no negative classes, got {low}")
         if high >= rows.shape[-1]:

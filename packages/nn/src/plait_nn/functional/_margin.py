@@ -6,6 +6,7 @@ import plait_core as pc
 from plait_abi import ArgumentError
 from plait_core import Tensor
 from plait_nn import _operators as operators
+from plait_nn._all_samples import all_samples
 from plait_nn.functional._likelihood import reduced
 from plait_nn.functional._loss import translate_reduction
 
@@ -103,8 +104,9 @@ def _rows(input: Tensor, target: Tensor, labels: bool, operator: str) -> tuple[T
         )
     classes = shape[-1] if shape else 1
     # a list of labels ends with a number below 0; elsewhere such numbers would count from the end
-    if target.numel() and target.is_cpu:  # the host would wait for another device
-        low, high = (0 if labels else int(target.min())), int(target.max())
+    seen = all_samples(target)
+    if seen.numel() and seen.is_cpu:  # the host would wait for another device
+        low, high = (0 if labels else int(seen.min())), int(seen.max())
         if low < 0 or high >= classes:
             raise IndexError(
                 f"{operator}: `target` must hold classes in [0, {classes}); "

@@ -1,0 +1,232 @@
+"""Random numbers within calls of `vmap`: the same for all samples, others for each, or an error.
+
+The calls of `vmap` that a thread is in decide one after the other, the innermost first: under
+"different" an operator draws for all samples at once, and what it calls for that is drawn by the
+calls around it. Under "same" each sample has the numbers that it would have first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import plait
+from plait_core import _core
+from plait_torch._batched_tensor import Level, level_of, samples_of, wrapped
+from plait_torch._batching_rules import (
+    Call,
+    aligned,
+    by_loop,
+    for_no_samples,
+    kind_of,
+    leading,
+    one_of,
+    pointwise,
+    public_name,
+    run_operator,
+)
+
+__all__ = ["serve_draw"]
+
+
+def serve_draw(name: str, form: int, args: list[Any], targets: Any, batches: list[Any]) -> Any:
+    """Serve an operator that draws random numbers, as `_batching.serve` does for others.
+
+    `batches` are the batched tensors among the arguments: their samples and levels.
+    """
+    levels = _levels(batches)
+    if not batches and all(each.randomness == "same" for each in levels):
+        return NotImplemented
+    if kind_of(name) == "composite":
+        return Ellipsis  # its parts draw
+    if any(each.randomness == "error" for each in levels):
+        raise RuntimeError(
+            f"vmap: {public_name(name)} draws random numbers; say `randomness='different'` for "
+            "other numbers in each sample, or `'same'`"
+        )
+    if name.partition(".")[0].endswith("_"):
+        _fill(name, args, levels)
+        return args[0]
+    results = _drawn(name, args, levels)
+    if form == 0:
+        return results
+    several = results if isinstance(results, (tuple, list)) else (results,)
+    for target, result in zip(targets, several, strict=True):
+        target.copy_(result)
+    return tuple(targets)
+
+
+def _levels(batches: list[Any]) -> list[Level]:
+    """Return the calls of this thread, and those that have ended, which draw nothing any more."""
+    found = {number: Level(number, size, kind) for number, size, kind in _core._vmaps()}
+    for samples, number in batches:
+        found.setdefault(number, Level(number, samples.shape[0], "error"))
+    return [found[number] for number in sorted(found)]
+
+
+class _Draw(Call):
+    """A call of an operator that draws, for the samples of one call of `vmap`."""
+
+    def __init__(self, name: str, args: Any, levels: list[Level]) -> None:
+        level = levels[-1]
+        super().__init__(name, args, level.number, level.size)
+        self.randomness, self.outer = level.randomness, levels[:-1]
+
+    def run(self, args: Any, name: str = "") -> Any:
+        """Call an operator as the calls of `vmap` around this one do."""
+        return _drawn(name or self.name, args, self.outer)
+
+    def has_batched(self, values: Any) -> bool:
+        """Return whether a value has a part for each sample."""
+        return any(self.is_batched(each) for each in values)
+
+
+def _drawn(name: str, args: Any, levels: list[Level]) -> Any:
+    """Return the results of an operator that returns new tensors."""
+    if not levels:
+        return run_operator(name, args)
+    call, level = _Draw(name, args, levels), levels[-1]
+    if level.randomness == "different":
+        rule = _RULES.get(name, leading if "size" in call.names else by_loop)
+    elif not call.has_batched(call.args):
+        return call.run(args)
+    elif name in _UNREAD:
+        # only the shape and the dtype of the tensor matter
+        x = call.args[0]
+        return call.run([plait.empty(x.shape, dtype=x.dtype, device=x.device), *args[1:]])
+    else:
+        rule = _dropout if name == "native_dropout" else _again
+    made = (rule if call.size else for_no_samples(rule))(call)
+    if isinstance(made, (tuple, list)):
+        return [wrapped(each, level.number) for each in made]
+    return wrapped(made, level.number)
+
+
+# ---- draws into a tensor ------------------------------------------------------------------------
+
+
+def _fill(name: str, args: Any, levels: list[Level]) -> None:
+    """Let an operator write random numbers into its first argument."""
+    if not levels:
+        run_operator(name, args)
+        return
+    target, *rest = args
+    if level_of(target) is None:
+        _become_batched(name, args, levels)
+    call, level = _Draw(name, args, levels), levels[-1]
+    if level.randomness == "same" and not call.has_batched(args):
+        _fill(name, args, call.outer)
+        return
+    samples = _samples_to_fill(call, target)
+    if level.randomness == "different":
+        _fill(name, [samples, *(aligned(call, each, target.ndim) for each in rest)], call.outer)
+    elif call.has_batched(rest):
+        first = _state(call)
+        for i in range(call.size):
+            first.restore()
+            _fill(name, [samples[i], *(one_of(call, each, i) for each in rest)], call.outer)
+    else:
+        drawn = _blank(target, call.outer)
+        _fill(name, [drawn, *rest], call.outer)
+        samples.copy_(drawn.unsqueeze(0).expand(samples.shape))
+
+
+def _samples_to_fill(call: _Draw, target: Any) -> Any:
+    if samples_of(target, call.level) is None:
+        raise _shared(call.name)
+    return samples_of(target, call.level)
+
+
+def _become_batched(name: str, args: Any, levels: list[Level]) -> None:
+    """Let a tensor that the function has made become one of each sample that has its own draws."""
+    target, *rest = args
+    numbers = {batch[1] for batch in map(level_of, rest) if batch is not None}
+    for level in levels:
+        if level.randomness == "different" or level.number in numbers:
+            if not _core._become_batched(target, level.number, level.size):
+                raise _shared(name)
+            return
+
+
+def _shared(name: str) -> RuntimeError:
+    return RuntimeError(
+        f"vmap: {public_name(name)}: a tensor that all samples share cannot hold other random "
+        "numbers for each sample; make it in the function, as in empty_like(x) or "
+        "x.new_empty(size)"
+    )
+
+
+def _blank(like: Any, levels: list[Level]) -> Any:
+    """Return a new tensor that is batched where the calls of `vmap` draw different numbers."""
+    different = [each for each in levels if each.randomness == "different"]
+    sizes = [each.size for each in different]
+    made = plait.empty((*sizes, *like.shape), dtype=like.dtype, device=like.device)
+    for each in different:
+        made = wrapped(made, each.number)
+    return made
+
+
+# ---- rules --------------------------------------------------------------------------------------
+
+
+class _State:
+    """The state of a generator at a moment."""
+
+    def __init__(self, generator: Any) -> None:
+        self._generator = plait.default_generator if generator is None else generator
+        self._state = self._generator.get_state()
+
+    def restore(self) -> None:
+        """Let the generator draw the same numbers again."""
+        self._generator.set_state(self._state)
+
+
+def _state(call: Call) -> _State:
+    return _State(call.at("generator"))
+
+
+def _again(call: Call) -> Any:
+    """Call an operator for each sample with the generator as it is for the first."""
+    state = _state(call)
+    return by_loop(call, state.restore)
+
+
+def _normal(call: Call) -> Any:
+    mean, std = call.args[:2]
+    if not plait.is_tensor(std):
+        return leading(call)
+    call.args[0] = wrapped(call.all(mean), call.level)
+    return pointwise(call)
+
+
+def _multinomial(call: Call) -> Any:
+    x, *rest = call.args
+    if x.ndim != 2:
+        return leading(call) if x.ndim == 1 else by_loop(call)
+    made = call.run([call.all(x).reshape(-1, x.shape[1]), *rest])
+    return made.reshape(call.size, x.shape[0], *made.shape[1:])
+
+
+def _dirichlet(call: Call) -> Any:
+    return leading(call) if call.args[0].ndim else by_loop(call)
+
+
+def _dropout(call: _Draw) -> Any:
+    x, p, generator = call.args
+    if call.randomness == "different":
+        return call.run([call.all(x), p, generator])
+    ones = plait.ones(x.shape, dtype=x.dtype, device=x.device)
+    kept, mask = call.run([ones, p, generator])
+    return call.all(x) * kept, mask.unsqueeze(0).expand(call.size, *mask.shape)
+
+
+# operators that only look at the shape and the dtype of a tensor
+_UNREAD = frozenset({"bernoulli.p", "rand_like", "randn_like", "randint_like", "randint_like.high"})
+# rules for different numbers; others are called for each sample
+_RULES: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(_UNREAD, leading),
+    **dict.fromkeys(
+        ("_standard_gamma", "bernoulli", "binomial_draw", "normal.std", "poisson"), leading),
+    "dirichlet_sample": _dirichlet,
+    "multinomial": _multinomial, "native_dropout": _dropout, "normal": _normal,
+}  # fmt: skip

@@ -1,0 +1,96 @@
+"""The rule that a `Function` has for `vmap` itself."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import plait
+from plait.autograd import Function
+from plait_core import _core
+from plait_torch._batched_tensor import enter, find_level, leave, level_of, samples_of, wrapped
+from plait_torch._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
+
+__all__ = ["VmapInfo", "serve_function"]
+
+
+class VmapInfo(NamedTuple):
+    """What the rule of a `Function` gets to know of the call of `vmap`."""
+
+    batch_size: int
+    randomness: str
+
+
+def serve_function(function: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call the rule of a function for the innermost call of `vmap` that has samples among its
+    arguments; NotImplemented if there are none.
+
+    The rule runs outside of that call of `vmap`, with the history of the samples.
+    """
+    leaves, spec = tree_flatten(args)
+    found = [each for each in map(level_of, leaves) if each is not None]
+    if not found:
+        return NotImplemented
+    name = function.__name__
+    if kwargs:
+        raise TypeError(f"{name}: within vmap a function with a rule takes no keyword arguments")
+    if function.generate_vmap_rule:
+        raise RuntimeError(
+            f"{name}: it has a static method vmap, so `generate_vmap_rule` must not be True"
+        )
+    samples, level = max(found, key=lambda each: each[1])
+    size = samples.shape[0]
+    entered = find_level(level)
+    info = VmapInfo(size, "error" if entered is None else entered.randomness)
+    given = [_with_own_history(leaf, level, size) for leaf in leaves]
+    dims = [None if _samples(leaf, level) is None else 0 for leaf in given]
+    values = [
+        leaf if dim is None else leave(leaf, level, size)
+        for leaf, dim in zip(given, dims, strict=True)
+    ]
+    in_dims, arguments = tree_unflatten(dims, spec), tree_unflatten(values, spec)
+    result = _core._outside_vmap(
+        level,
+        lambda: function.vmap(info, tuple(in_dims), *arguments),
+    )
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise RuntimeError(
+            f"{name}: vmap must return a pair of its outputs and their dimensions of samples, got "
+            f"{type(result).__name__}"
+        )
+    return _entered(name, *result, level, size)
+
+
+def _samples(leaf: Any, level: int) -> Any:
+    return samples_of(leaf, level) if plait.is_tensor(leaf) else None
+
+
+def _with_own_history(leaf: Any, level: int, size: int) -> Any:
+    """Return a tensor with a history that all samples share as one of each sample: within the call
+    its gradient is that of each sample.
+    """
+    if not plait.is_tensor(leaf) or not leaf.requires_grad or _samples(leaf, level) is not None:
+        return leaf
+    return leaf + wrapped(plait.zeros(size, dtype=leaf.dtype, device=leaf.device), level)
+
+
+def _entered(name: str, outputs: Any, out_dims: Any, level: int, size: int) -> Any:
+    """Return what a rule has returned as tensors of a sample."""
+    leaves, spec = tree_flatten(outputs)
+    dims = _broadcast_to_and_flatten(out_dims, spec)
+    if dims is None:
+        raise RuntimeError(
+            f"{name}: the dimensions that vmap returns must have the structure of its outputs, got "
+            f"{out_dims!r}"
+        )
+    made = []
+    for leaf, dim in zip(leaves, dims, strict=True):
+        if dim is None or not plait.is_tensor(leaf):
+            made.append(leaf)
+            continue
+        if not -leaf.ndim <= dim < leaf.ndim or leaf.shape[dim] != size:
+            raise RuntimeError(
+                f"{name}: vmap says that dimension {dim} of an output has the {size} samples, and "
+                f"its shape is {tuple(leaf.shape)}"
+            )
+        made.append(enter(leaf.movedim(dim, 0), level))
+    return tree_unflatten(made, spec)

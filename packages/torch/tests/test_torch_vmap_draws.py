@@ -1,0 +1,399 @@
+"""Random numbers in `vmap`: every operator that draws, in all its forms, and what is made of them.
+
+Under "error" it is refused, under "same" all samples have the same numbers, under "different" each
+has others.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import plait
+import plait.nn.functional as F
+from plait import nn
+from plait_abi import operator
+from plait_ops import specs
+from plait_ops.samples import draw
+from plait_ops.spec import Operator
+from plait_torch._vmap import vmap
+
+D = plait.distributions
+DRAWS = [spec for spec in specs.all() if spec.random]
+SIZE = 4
+
+
+def results(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (tuple, list)) else [value]
+
+
+def are_equal(value: Any) -> bool:
+    return bool((value == value[:1]).all() | (value != value).all())
+
+
+def are_different(value: Any) -> bool:
+    rows = value.reshape(value.shape[0], -1)
+    return all(bool((a != b).any()) for a, b in itertools.combinations(rows, 2))
+
+
+def check(function: Callable[..., Any], args: list[Any], chosen: set[int], varies: bool) -> None:
+    """Check a function that draws in all modes, with some of its arguments mapped.
+
+    All samples of an argument are the same, so that only the draws differ.
+    """
+    dummy = plait.zeros(SIZE)
+    given = [
+        x.unsqueeze(0).expand(SIZE, *x.shape).clone() if i in chosen else x
+        for i, x in enumerate(args)
+    ]
+    dims = (0, *(0 if i in chosen else None for i in range(len(args))))
+
+    def call(_: Any, *rest: Any) -> Any:
+        return function(*rest)
+
+    with pytest.raises(RuntimeError, match=r"vmap: \w+ draws random numbers; say `randomness="):
+        vmap(call, dims)(dummy, *given)
+    made = vmap(call, dims, randomness="same")(dummy, *given)
+    assert all(map(are_equal, results(made)))
+    made = vmap(call, dims, randomness="same", chunk_size=3)(dummy, *given)
+    assert all(map(are_equal, results(made)))
+    for kwargs in ({}, {"chunk_size": 3}):
+        several = vmap(call, dims, randomness="different", **kwargs)  # type: ignore[arg-type]
+        made = (results(several(dummy, *given))[0] for _ in range(20 if varies else 1))
+        # few numbers of a small range are the same by chance
+        assert any(map(are_different, made)) or not varies
+
+
+def subsets(count: int) -> list[set[int]]:
+    return [set(s) for n in range(count + 1) for s in itertools.combinations(range(count), n)]
+
+
+def calls_of(spec: Operator) -> list[tuple[Callable[..., Any], list[Any], bool]]:
+    """Return calls of an operator of tensors, and whether their results vary surely."""
+    found = []
+    for sample in draw(spec):
+        given = sample.mapped(plait.from_numpy)
+        names = [*range(len(given.args)), *given.kwargs]
+        values = [*given.args, *given.kwargs.values()]
+        at = [i for i, each in enumerate(values) if plait.is_tensor(each)]
+
+        def call(
+            *tensors: Any, names: Any = names, values: Any = values, at: Any = at, **kwargs: Any
+        ) -> Any:
+            full = list(values)
+            for i, x in zip(at, tensors, strict=True):
+                full[i] = x
+            pairs = dict(zip(names, full, strict=True))
+            args = [pairs[i] for i in range(len(pairs)) if i in pairs]
+            named = {key: each for key, each in pairs.items() if isinstance(key, str)}
+            return operator(spec.name)(*args, **named, **kwargs)
+
+        tensors = [values[i] for i in at]
+        rows = [results(call(*(x.clone() for x in tensors)))[0] for _ in range(12)]
+        if not rows[0].ndim and not rows[0].numel():
+            continue
+        found.append((call, tensors, rows[0].numel() > 0 and are_different(plait.stack(rows))))
+    return found
+
+
+@pytest.mark.parametrize("spec", DRAWS, ids=lambda spec: spec.name)
+def test_operators(spec: Operator) -> None:
+    plait.manual_seed(0)
+    writes = spec.name.partition(".")[0].endswith("_")
+    for call, tensors, varies in calls_of(spec):
+        if spec.name in ("dropout", "rrelu") and not varies:
+            continue  # they may be off, and then draw nothing
+        for chosen in subsets(len(tensors)):
+            if not writes:
+                check(call, tensors, chosen, varies)
+                continue
+
+            def fresh(x: Any, *rest: Any, call: Any = call) -> Any:
+                return call(plait.empty_like(x), *rest)
+
+            def own(x: Any, *rest: Any, call: Any = call) -> Any:
+                return call(x.clone(), *rest)
+
+            for function in (fresh, own):
+                check(function, tensors, chosen, varies)
+
+
+@pytest.mark.parametrize("spec", [s for s in DRAWS if s.out], ids=lambda spec: spec.name)
+def test_operators_with_out(spec: Operator) -> None:
+    plait.manual_seed(0)
+    for call, tensors, varies in calls_of(spec):
+        if spec.name in ("dropout", "rrelu") and not varies:
+            continue
+        blank = [plait.empty_like(each) for each in results(call(*tensors))]
+
+        def into(*given: Any, call: Any = call, blank: Any = blank) -> Any:
+            out = [plait.empty_like(each) for each in blank]
+            call(*given, out=out[0] if len(out) == 1 else tuple(out))
+            return out
+
+        for chosen in subsets(len(tensors)):
+            check(into, tensors, chosen, varies)
+
+
+def test_what_all_samples_share_is_not_filled_with_other_numbers() -> None:
+    shared, x = plait.zeros(3), plait.zeros(SIZE)
+    for fill in (
+        lambda a: shared.normal_() + a, lambda a: shared[1:].uniform_() + a,
+        lambda a: plait.randn(3, out=shared) + a, lambda a: nn.init.normal_(shared) + a,
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match=r"vmap: \w+: a tensor that all samples share"):
+            vmap(fill, randomness="different")(x)
+        assert shared.tolist() == [0, 0, 0]
+        assert are_equal(vmap(fill, randomness="same")(x))
+        shared.zero_()
+
+
+def test_a_view_taken_before_the_draw_has_its_numbers() -> None:
+    def f(a: Any) -> Any:
+        z = plait.zeros(2, 3)
+        column, flat = z[:, 1], z.view(-1)
+        z.normal_()
+        return plait.cat([column, flat, z.t().reshape(-1)]) + a
+
+    made = vmap(f, randomness="different")(plait.zeros(SIZE))
+    assert are_different(made)
+    assert (made[:, :2] == made[:, [3, 6]]).all() and (made[:, 2:4] == made[:, [8, 10]]).all()
+
+
+INITS = {
+    name: getattr(nn.init, name)
+    for name in nn.init.__all__
+    if name.endswith("_")
+    and not name.startswith("_")
+    and name not in ("constant_", "dirac_", "eye_", "ones_", "zeros_", "sparse_")
+}
+INITS["sparse_"] = lambda tensor: nn.init.sparse_(tensor, 0.5)
+
+
+@pytest.mark.parametrize("name", INITS)
+def test_initializers(name: str) -> None:
+    check(lambda: INITS[name](plait.empty(6, 6)), [], set(), True)
+    check(lambda a: INITS[name](a.new_empty(6, 6)), [plait.zeros(1)], {0}, True)
+
+
+LAYERS: dict[str, tuple[Callable[[], nn.Module], Any]] = {
+    "linear": (lambda: nn.Linear(3, 4), plait.ones(2, 3)),
+    "bilinear": (lambda: nn.Bilinear(3, 3, 2), None),
+    "conv": (lambda: nn.Conv2d(1, 2, 3, groups=1), plait.ones(1, 1, 4, 4)),
+    "conv_transpose": (lambda: nn.ConvTranspose1d(1, 2, 3), plait.ones(1, 1, 4)),
+    "embedding": (lambda: nn.Embedding(5, 3, padding_idx=0), plait.tensor([1, 2])),
+    "gru": (lambda: nn.GRUCell(3, 2), plait.ones(1, 3)),
+    "attention": (lambda: nn.MultiheadAttention(4, 2), None),
+    "encoder": (lambda: nn.TransformerEncoderLayer(4, 2, 8), plait.ones(2, 1, 4)),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_that_are_made_inside(name: str) -> None:
+    make, x = LAYERS[name]
+
+    def call() -> Any:
+        layer = make()
+        if x is not None:
+            return layer(x)
+        return plait.cat([each.reshape(-1) for each in layer.parameters()])
+
+    with plait.no_grad():
+        check(call, [], set(), True)
+
+
+def test_the_gradient_of_a_layer_that_is_made_inside() -> None:
+    from plait_torch._func import grad
+
+    def f(a: Any) -> Any:
+        layer = nn.Linear(3, 1)
+        return grad(lambda x: layer(x).sum())(a) - layer.weight.detach()[0]
+
+    assert (vmap(f, randomness="different")(plait.ones(SIZE, 3)).abs() < 1e-6).all()
+
+
+PIXELS = plait.arange(360.0).reshape(1, 20, 18)
+DROPOUTS: dict[str, Callable[[Any], Any]] = {
+    "dropout": F.dropout,
+    "in place": lambda x: F.dropout(x.clone(), inplace=True),
+    "alpha": lambda x: F.alpha_dropout(x, 0.5, True),
+    "feature_alpha": lambda x: F.feature_alpha_dropout(x, 0.5, True),
+    "one": lambda x: F.dropout1d(x[0]),
+    "two": lambda x: F.dropout2d(x.unsqueeze(0).transpose(1, 2)),
+    "three": lambda x: F.dropout3d(x.transpose(0, 1).unsqueeze(-1)),
+    "layer": lambda x: nn.Dropout()(x),
+    "gumbel": lambda x: F.gumbel_softmax(x.flatten(), hard=False),
+    "rrelu": lambda x: F.rrelu(-x, training=True),
+    "rrelu_": lambda x: F.rrelu_(-x, training=True),
+    "attention": lambda x: F.scaled_dot_product_attention(x, x, x, dropout_p=0.5),
+    "pool": lambda x: F.fractional_max_pool2d(PIXELS * x[0, 0, 0], 2, output_size=(6, 6)),
+}
+
+
+@pytest.mark.parametrize("name", DROPOUTS)
+def test_functions_of_layers(name: str) -> None:
+    plait.manual_seed(0)
+    x = plait.rand(2, 40, 6) + 1
+    for chosen in (set(), {0}):
+        check(DROPOUTS[name], [x], chosen, True)
+
+
+def test_a_layer_that_is_off_draws_nothing() -> None:
+    x = plait.ones(3, 2)
+    for off in (lambda a: F.dropout(a, training=False), lambda a: F.rrelu(a, training=False)):
+        assert (vmap(off)(x) == x).all()
+
+
+EYE, P = plait.eye(3), plait.tensor([0.2, 0.3, 0.5])
+ONE = ["Bernoulli", "Categorical", "Chi2", "ContinuousBernoulli", "Dirichlet", "Exponential",
+       "Geometric", "HalfCauchy", "HalfNormal", "OneHotCategorical",
+       "OneHotCategoricalStraightThrough"]  # fmt: skip
+TWO = ["Beta", "Cauchy", "FisherSnedecor", "Gamma", "Gumbel", "InverseGamma", "Kumaraswamy",
+       "Laplace", "LogNormal", "LogisticNormal", "Normal", "Pareto", "VonMises",
+       "Weibull"]  # fmt: skip
+
+
+def _same_for_all(name: str, count: int, a: Any) -> Any:
+    return getattr(D, name)(*[a] * count)
+
+
+DISTRIBUTIONS: dict[str, Callable[[Any], Any]] = {
+    **{name: functools.partial(_same_for_all, name, 1) for name in ONE},
+    **{name: functools.partial(_same_for_all, name, 2) for name in TWO},
+    "Binomial": lambda a: D.Binomial(plait.tensor(50.0), a),
+    "GeneralizedPareto": lambda a: D.GeneralizedPareto(a, a, a),
+    "Independent": lambda a: D.Independent(D.Normal(a, a), 1),
+    "LKJCholesky": lambda a: D.LKJCholesky(3, a.mean()),
+    "LowRankMultivariateNormal": lambda a: D.LowRankMultivariateNormal(a, a[:, None], a),
+    "MixtureSameFamily": lambda a: D.MixtureSameFamily(D.Categorical(a), D.Normal(a, a)),
+    "Multinomial": lambda a: D.Multinomial(50, a),
+    "MultivariateNormal": lambda a: D.MultivariateNormal(a, EYE * (a.mean() + 1)),
+    "NegativeBinomial": lambda a: D.NegativeBinomial(plait.tensor(50.0), a),
+    "Poisson": lambda a: D.Poisson(a * 100),
+    "RelaxedBernoulli": lambda a: D.RelaxedBernoulli(plait.tensor(0.4), a),
+    "RelaxedOneHotCategorical": lambda a: D.RelaxedOneHotCategorical(plait.tensor(0.4), a),
+    "StudentT": lambda a: D.StudentT(a, a, a),
+    "TransformedDistribution": lambda a: D.TransformedDistribution(
+        D.Normal(a, a), [D.transforms.ExpTransform()]),
+    "Uniform": lambda a: D.Uniform(a * 0, a),
+    "Wishart": lambda a: D.Wishart(a.mean() * 0 + 4.0, EYE),
+}  # fmt: skip
+
+
+def test_all_distributions_are_here() -> None:
+    ours = {
+        name
+        for name, each in vars(D).items()
+        if isinstance(each, type) and issubclass(each, D.Distribution)
+    }
+    assert ours == {*DISTRIBUTIONS, "Distribution", "ExponentialFamily"}
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_distributions(name: str) -> None:
+    plait.manual_seed(0)
+    make = DISTRIBUTIONS[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for way in ("sample", "rsample") if make(P).has_rsample else ("sample",):
+            for chosen in (set(), {0}):
+                check(lambda a, way=way: getattr(make(a), way)((30,)), [P], chosen, True)  # type: ignore[misc]
+        values = make(P).sample((2,))
+        rows = plait.stack([P, P.flip(0)])
+
+        def log_prob(a: Any) -> Any:
+            return make(a).log_prob(values)
+
+        try:
+            wanted = plait.stack(list(map(log_prob, rows)))
+        except ValueError:  # the values are outside of the other sample's support
+            with pytest.raises(ValueError, match="must lie within the support"):
+                vmap(log_prob)(rows)
+            return
+        assert plait.allclose(vmap(log_prob)(rows), wanted, 1e-4, 1e-5, equal_nan=True)
+
+
+def test_a_parameter_that_is_wrong_in_one_sample_is_refused() -> None:
+    rates = plait.tensor([1.0, -1.0, 2.0])
+    with pytest.raises(ValueError, match="`rate` must satisfy"):
+        vmap(lambda r: D.Exponential(r).mean)(rates)
+    assert vmap(lambda r: D.Exponential(r, validate_args=False).mean)(rates).shape == (3,)
+
+
+MODES = ("different", "same")
+DEEP: list[Callable[[Any], Any]] = [
+    lambda a: plait.rand(3), plait.rand_like, lambda a: plait.empty(3).normal_(),
+    lambda a: a.clone().normal_(), F.dropout, lambda a: plait.normal(a, 1.0),
+    lambda a: plait.randperm(20), lambda a: nn.init.uniform_(plait.empty(3)),
+    lambda a: D.Gamma(a, a).sample(), lambda a: D.Gamma(P, P).sample(),
+    lambda a: plait.empty(3).bernoulli_(plait.full((3,), 0.5)).cumsum(0) + plait.rand(1),
+    lambda a: plait.randn(3, out=plait.empty(3)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(DEEP)))
+@pytest.mark.parametrize("modes", [(a, b) for a in MODES for b in MODES], ids=str)
+@pytest.mark.parametrize("mapped", [(0, 0), (0, None), (None, 0)], ids=str)
+def test_nested_calls_decide_one_after_the_other(
+    number: int, modes: tuple[str, str], mapped: tuple[Any, Any]
+) -> None:
+    plait.manual_seed(0)
+    x = plait.ones(20) / 2
+    outer, inner = mapped
+    dummy = plait.zeros(SIZE)
+
+    def function(a: Any, _: Any) -> Any:
+        return DEEP[number](a)
+
+    if outer == 0:
+        x = x.expand(SIZE, 20)
+    if inner == 0:
+        x = x.unsqueeze(-2).expand(*x.shape[:-1], 3, 20)
+    if number == 3 and mapped == (0, None) and modes[1] == "different":
+        # a copy of what the inner samples share is a tensor of each outer sample already
+        with pytest.raises(RuntimeError, match="normal_: a tensor that all samples share"):
+            vmap(vmap(function, (None, 0), randomness="different"), randomness=modes[0])(
+                x, dummy[:, None].expand(SIZE, 3)
+            )
+        return
+    whole = vmap(vmap(function, (inner, 0), randomness=modes[1]), (outer, 0), randomness=modes[0])
+    made = whole(x, dummy[:, None].expand(SIZE, 3))
+    assert made.shape[:2] == (SIZE, 3)
+    for along, mode in ((made, modes[0]), (made.transpose(0, 1), modes[1])):
+        assert are_equal(along) if mode == "same" else are_different(along)
+    rows = made if modes == ("different", "different") else made[:, :1]
+    if modes[0] == "different":
+        assert are_different(rows.reshape(-1, *made.shape[2:]))
+
+
+def test_the_same_numbers_for_containers_that_are_taken_apart() -> None:
+    class Pair:
+        def __init__(self, x: Any) -> None:
+            self.x = x
+
+        def _add_batch_dim(self, *_: Any) -> None: ...
+
+        @property
+        def shape(self) -> Any:
+            return self.x.shape
+
+        def dim(self) -> int:
+            return int(self.x.ndim)
+
+        def __getitem__(self, key: Any) -> Pair:
+            return Pair(self.x[key])
+
+    pairs = [Pair(plait.zeros(SIZE, 2))]
+
+    def f(given: Any) -> Any:
+        return given[0].x + plait.rand(2)
+
+    assert are_equal(vmap(f, randomness="same")(pairs))
+    assert are_different(vmap(f, randomness="different")(pairs))
+    with pytest.raises(RuntimeError, match="rand draws random numbers"):
+        vmap(f)(pairs)

@@ -1,0 +1,358 @@
+"""`vmap`: writes into tensors that the function makes, rules of functions, checks of values."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+import plait
+import plait.nn.functional as F
+from plait.autograd import Function
+from plait_torch._func import grad, hessian, jacfwd, jacrev
+from plait_torch._vmap import vmap
+
+
+def close(one: Any, two: Any) -> bool:
+    return one.shape == two.shape and plait.allclose(one, two, 1e-4, 1e-5, equal_nan=True)
+
+
+# ---- tensors that the function makes ------------------------------------------------------------
+
+X, I = plait.arange(6.0).reshape(2, 3) + 1, plait.tensor([[0, 1, 2], [2, 1, 0]])  # noqa: E741
+Z = plait.zeros(5)
+MASKS = plait.tensor([[True, False, True], [False, True, True]])
+
+
+def _set(z: Any, key: Any, value: Any) -> Any:
+    z[key] = value
+    return z
+
+
+WRITES: list[Any] = [
+    lambda a, i: a.new_zeros(3).add_(a), lambda a, i: a.new_empty(3).copy_(a),
+    lambda a, i: a.new_full((3,), 2.0).mul_(a), lambda a, i: a.new_ones(2, 3).mul_(a),
+    lambda a, i: a.new_tensor([1.0, 2, 3]).mul_(a), lambda a, i: _set(a.new_zeros(3), 0, a[1]),
+    lambda a, i: a.new_empty_strided((3,), (1,)).copy_(a), lambda a, i: _set(Z.clone(), i, 1.0),
+    lambda a, i: plait.zeros(5).index_fill_(0, i, 1.0), lambda a, i: plait.arange(3.0).add_(a),
+    lambda a, i: plait.tensor([1.0, 2.0, 3.0]).sub_(a), lambda a, i: plait.eye(3).fill_(a[0]),
+    lambda a, i: plait.sub(a, 1, out=plait.empty(3)), lambda a, i: plait.full((3,), 2.0).pow_(a),
+    lambda a, i: _set(plait.zeros(2, 3), (slice(None), 1), a[1]).t().contiguous(),
+    lambda a, i: Z.index_put((i,), plait.tensor(1.0)), lambda a, i: Z.index_fill(0, i, 1.0),
+    lambda a, i: Z.index_copy(0, plait.tensor([0, 1, 2]), a), lambda a, i: Z.put(i, plait.ones(3)),
+    lambda a, i: Z.index_fill(0, plait.tensor([0]), a[0]), lambda a, i: Z.index_copy(0, i, a),
+    lambda a, i: Z[:3].masked_scatter(plait.tensor([True, False, True]), a),
+    lambda a, i: Z.as_strided_scatter(a, (3,), (1,)), lambda a, i: Z.put(i, a, accumulate=True),
+    lambda a, i: plait.nonzero_static(a > 2, size=3), lambda a, i: Z.index_add(0, i, a),
+    lambda a, i: Z.scatter(0, i, a), lambda a, i: Z.clone().fill_(a.sum()),
+    lambda a, i: plait.stack([_set(plait.zeros(2), 1, each) for each in a]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(WRITES)))
+def test_writes_of_each_sample(number: int) -> None:
+    f = WRITES[number]
+    wanted = plait.stack([f(a, i) for a, i in zip(X, I, strict=True)])
+    assert close(vmap(f)(X, I), wanted) and Z.tolist() == [0] * 5
+    for mode in ("same", "different"):
+        assert close(vmap(f, randomness=mode)(X, I), wanted)
+    # what one call of vmap maps is shared by the other
+    for dims in (((0, None), (None, 0)), ((None, 0), (0, None))):
+        made = vmap(vmap(f, dims[1]), dims[0])(X, I)
+        pairs = [[(a, i) for i in I] for a in X] if dims[0][0] == 0 else [[(a, i) for a in X]
+                                                                         for i in I]  # fmt: skip
+        assert close(made, plait.stack([plait.stack([f(*each) for each in r]) for r in pairs]))
+
+
+def test_a_masked_fill_of_a_shared_tensor() -> None:
+    made = vmap(lambda m: Z[:3].masked_fill(m, 1.0))(MASKS)
+    assert made.tolist() == MASKS.to(plait.float32).tolist()
+
+
+def _program(a: Any, w: Any, steps: list[int], kind: int) -> Any:
+    """Write into a tensor that is made here, and into views that are taken before and after."""
+    z: Any = [
+        lambda: plait.zeros(3), lambda: a.new_zeros(3), lambda: plait.tensor([0.0, 1.0, 2.0]),
+        lambda: plait.ones(3) * w, lambda: plait.empty(3).fill_(1.0), lambda: plait.arange(3.0),
+    ][kind]()  # fmt: skip
+    column, rest = z.view(3, 1), z[1:]
+    for step in steps:
+        if step < 2:
+            z[step] = a[1 + step] * w[0] if step == 0 else a[2]
+        elif step in (2, 3):
+            z.add_(a) if step == 2 else z.mul_(w)
+        elif step in (4, 5):
+            column.mul_(2.0) if step == 4 else rest.copy_(a[:2])
+        elif step in (6, 7):
+            column[1].add_(a[:1] * w[:1]) if step == 6 else rest.mul_(a[1])
+        elif step == 8:
+            z = z * a
+        elif step == 9:
+            z[rest[0].detach() > 0.5] = 1.0
+        elif step == 10:
+            z.index_add_(0, plait.tensor([0, 0]), a[:2])
+        else:
+            z = z.clone()
+            column, rest = z.view(3, 1), z[1:]
+    return (z * z).sum() + column.sum() * 2 + rest.sum()
+
+
+def _value_or_none(call: Any) -> Any:
+    """Return None for what is refused: the gradients of some writes into views."""
+    try:
+        return call()
+    except (NotImplementedError, RuntimeError, IndexError) as error:
+        assert "vmap" in str(error) or "does not require grad" in str(error), error
+        return None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_programs_of_writes_have_the_gradients_of_each_sample(seed: int) -> None:
+    r, served = random.Random(seed), 0
+    a, w = plait.rand(3, 3), plait.rand(3)
+    for _ in range(60):
+        steps, kind = [r.randrange(12) for _ in range(r.randint(1, 5))], r.randrange(6)
+
+        def f(a: Any, w: Any, steps: Any = steps, kind: Any = kind) -> Any:
+            return _program(a, w, steps, kind)
+
+        for g in (f, grad(f, 0), grad(f, 1)):
+            wanted = _value_or_none(lambda g=g: plait.stack([g(x, w) for x in a]))
+            found = _value_or_none(lambda g=g: vmap(g, (0, None))(a, w))
+            if wanted is not None and found is not None:
+                assert close(found, wanted), (steps, kind)
+                served += 1
+        own, shared = a.clone().requires_grad_(), w.clone().requires_grad_()
+
+        def outside(mapped: bool, f: Any = f, own: Any = own, shared: Any = shared) -> Any:
+            made = vmap(f, (0, None))(own, shared) if mapped else [f(x, shared) for x in own]
+            total = made.sum() if mapped else sum(made)
+            return plait.autograd.grad(total, (own, shared), allow_unused=True)
+
+        wanted, found = (_value_or_none(lambda m=m, o=outside: o(m)) for m in (False, True))
+        if wanted is not None and found is not None:
+            assert all((x is None) == (y is None) for x, y in zip(found, wanted, strict=True))
+            assert all(close(x, y) for x, y in zip(found, wanted, strict=True) if x is not None)
+            served += 1
+    assert served > 80
+
+
+def test_a_tensor_that_was_saved_and_written_is_an_error() -> None:
+    def f(a: Any) -> Any:
+        b = a * 1
+        y = (b * b).sum()
+        b.mul_(2)
+        return y
+
+    with pytest.raises(RuntimeError, match=r"in place|modified"):
+        grad(f)(X[0])
+    with pytest.raises(RuntimeError, match=r"in place|modified"):
+        vmap(grad(f))(X)
+
+
+def test_memory_that_others_see_does_not_change_its_meaning() -> None:
+    def f(a: Any) -> Any:
+        z = plait.zeros(3)
+        kept.append(z.numpy())
+        return z.add_(a)
+
+    kept: list[Any] = []
+    with pytest.raises(RuntimeError, match="cannot be written in place"):
+        vmap(f)(X)
+
+
+# ---- rules of functions -------------------------------------------------------------------------
+
+
+class Scaled(Function):
+    """x * w, whose rule for vmap says that it was called."""
+
+    calls: list[Any] = []  # noqa: RUF012
+
+    @staticmethod
+    def forward(x: Any, w: Any) -> Any:
+        return x * w
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        x, w = ctx.saved_tensors
+        return g * w, g * x
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, x: Any, w: Any) -> Any:
+        Scaled.calls.append((info.batch_size, info.randomness, in_dims, tuple(x.shape)))
+        x = x if in_dims[0] is None else x.movedim(in_dims[0], -1)
+        w = w if in_dims[1] is None else w.movedim(in_dims[1], -1)
+        return Scaled.apply(x, w), -1
+
+
+def test_the_rule_of_a_function() -> None:
+    w = plait.tensor(2.0)
+    Scaled.calls.clear()
+    assert close(vmap(Scaled.apply, (0, None))(X, w), X * w)
+    assert Scaled.calls == [(2, "error", (0, None), (2, 3))]
+    assert close(vmap(Scaled.apply, (1, None), randomness="same")(X, w), X.T * w)
+    assert close(vmap(vmap(Scaled.apply))(X, X), X * X)
+    assert len(Scaled.calls) == 4 and Scaled.calls[1][1] == "same"
+
+
+@pytest.mark.parametrize("way", [grad, jacrev, jacfwd])
+def test_derivatives_of_a_function_with_a_rule(way: Any) -> None:
+    w = plait.tensor([2.0, 3.0])
+    for argnums in (0, 1):
+        made = vmap(way(lambda x, w: Scaled.apply(x, w).pow(2).sum(), argnums))(X, w)
+        wanted = vmap(way(lambda x, w: (x * w).pow(2).sum(), argnums))(X, w)
+        assert close(made, wanted)
+    # of what the samples share: in the call that of each sample, outside the sum
+    inner = vmap(lambda x: grad(lambda w: Scaled.apply(x, w).sum())(w[0]))(X)
+    assert close(inner, X.sum(1))
+    shared = w.clone().requires_grad_()
+    vmap(lambda x: Scaled.apply(x, shared[0]))(X).sum().backward()
+    assert shared.grad.tolist() == [X.sum().item(), 0]
+
+
+def test_a_rule_that_returns_something_else() -> None:
+    def made(result: Any, generates: bool = False) -> Any:
+        class Wrong(Scaled):
+            generate_vmap_rule = generates
+
+            @staticmethod
+            def vmap(info: Any, in_dims: Any, x: Any, w: Any) -> Any:
+                return result(x)
+
+        return Wrong.apply
+
+    for result, text in (
+        (lambda x: x, "must return a pair"), (lambda x: (x, 1), "has the 2 samples"),
+        (lambda x: (x, (0, 0)), "structure of its outputs"), (lambda x: (x, 7), "dimension 7"),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match=f"Wrong: .*{text}"):
+            vmap(made(result), (0, None))(X, plait.tensor(2.0))
+    with pytest.raises(RuntimeError, match="`generate_vmap_rule` must not be True"):
+        vmap(made(lambda x: (x, 0), True), (0, None))(X, plait.tensor(2.0))
+    shared = vmap(made(lambda x: (plait.ones(2), None)), (0, None))(X, plait.tensor(2.0))
+    assert shared.tolist() == [[1, 1], [1, 1]]
+
+
+def test_a_rule_draws_once_for_all_samples() -> None:
+    class Noise(Scaled):
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, x: Any, w: Any) -> Any:
+            drawn = plait.rand(x.shape)
+            assert drawn.shape == x.shape
+            return x + drawn, in_dims[0]
+
+    assert vmap(Noise.apply, (0, None))(X, plait.tensor(1.0)).shape == X.shape
+
+
+# ---- checks of values ---------------------------------------------------------------------------
+
+CHECKED: dict[str, tuple[Any, Any, Any]] = {
+    # a function, arguments of two samples, and what is wrong in the second of them
+    "one_hot": (lambda i: F.one_hot(i, 3), (I,), (I + plait.tensor([[0], [3]]),)),
+    "one_hot of negatives": (lambda i: F.one_hot(i, 3), (I,), (I - plait.tensor([[0], [1]]),)),
+    "multi_margin_loss": (F.multi_margin_loss, (X, I[:, 0]), (X, plait.tensor([0, 3]))),
+    "multilabel_margin_loss": (F.multilabel_margin_loss, (X, I), (X, I + 1)),
+    "gaussian_nll_loss": (F.gaussian_nll_loss, (X, X, X), (X, X, X - 5)),
+    "max_unpool1d": (lambda x, i: F.max_unpool1d(x[None], i[None], 2), (X, 2 * I), (X, 9 * I)),
+    "ctc_loss": (
+        lambda x, i: F.ctc_loss(x.log_softmax(0).expand(4, 1, 3), i[None], [4], [2]),
+        (X, I.clamp(1, 2)[:, :2]), (X, I[:, :2] + 2),
+    ),
+    "nll_loss": (F.nll_loss, (X, I[:, 0]), (X, plait.tensor([0, 3]))),
+    "cross_entropy": (F.cross_entropy, (X, I[:, 0]), (X, plait.tensor([0, 3]))),
+    "attention": (
+        lambda x, m: F.scaled_dot_product_attention(x[None], x[None], x[None], m[None, :1]),
+        (X, MASKS), None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_checks_see_all_samples(name: str) -> None:
+    f, good, bad = CHECKED[name]
+    assert close(vmap(f)(*good), plait.stack([f(*each) for each in zip(*good, strict=True)]))
+    if bad is not None:
+        with pytest.raises((ValueError, RuntimeError, IndexError)) as one:
+            [f(*each) for each in zip(*bad, strict=True)]
+        with pytest.raises((ValueError, RuntimeError, IndexError)) as all_:
+            vmap(f)(*bad)
+        assert type(all_.value) is type(one.value) and "vmap" not in str(all_.value)
+
+
+# ---- functions with many outputs ----------------------------------------------------------------
+
+
+def test_one_backward_pass_for_all_outputs() -> None:
+    """A pass for each would go through what they share once for each of them."""
+    passes = []
+
+    class Counted(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            passes.append(tuple(g.shape))
+            return g * 2
+
+    def many(x: Any) -> Any:
+        shared, outputs = Counted.apply(x), []
+        for _ in range(30):
+            shared = shared.sin()
+            outputs.append(shared.sum())
+        return {"all": outputs, "constant": plait.ones(2), "empty": shared[:0]}
+
+    x = plait.rand(3)
+    rows = jacrev(many)(x)
+    assert passes == [(3,)]
+    columns = jacfwd(many)(x)
+    assert rows["constant"].shape == (2, 3) and rows["empty"].shape == (0, 3)
+    for one, two in zip(rows["all"], columns["all"], strict=True):
+        assert close(one, two)
+    passes.clear()
+    jacrev(many, chunk_size=10)(x)
+    assert passes == [(3,)] * 3
+    passes.clear()
+    second = hessian(many)(x)["all"]
+    assert len(passes) < 10
+    for i in (0, 29):
+        assert close(second[i], jacrev(grad(lambda x, i=i: many(x)["all"][i]))(x))
+
+
+SHAPES = [((2, 3, 5), (4, 3, 2)), ((3, 5), (4, 3, 2)), ((2, 0, 5), (4, 0, 2)), ((), (4, 3, 2)),
+          ((2, 3, 5), (4, 2, 2)), ((2, 3, 5), (3, 2)), ((2, 3, 0), (4, 3, 2)),
+          ((2, 3, 5), (0, 3, 2)), ((5,), (4, 3, 2))]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d"])
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+def test_convolutions_of_mapped_weights(name: str, shapes: Any) -> None:
+    """They are those of each sample, or the errors of a sample."""
+    two = name.endswith("2d")
+    x, w = (plait.rand(*s, 2) if two and len(s) > 1 else plait.rand(s) for s in shapes)
+    w = w.transpose(0, 1).contiguous() if "transpose" in name and w.ndim > 1 else w
+    b = plait.rand(w.shape["transpose" in name])
+    for extra in ({}, {"stride": 2}, {"padding": 1}, {"groups": 3}, {"groups": 0}):
+        for dims in ((None, 0, 0), (0, 0, None), (0, 0, 0), (None, None, 0)):
+            given = [plait.stack([t, t * 2]) if d == 0 else t
+                     for t, d in zip((x, w, b), dims, strict=True)]  # fmt: skip
+
+            def call(x: Any, w: Any, b: Any, extra: Any = extra) -> Any:
+                return getattr(F, name)(x, w, b, **extra)
+
+            one = [[t[i] if d == 0 else t for t, d in zip(given, dims, strict=True)]
+                   for i in range(2)]  # fmt: skip
+            try:
+                wanted = plait.stack([call(*each) for each in one])
+            except Exception as error:
+                with pytest.raises(type(error)):
+                    vmap(call, dims)(*given)
+                continue
+            assert close(vmap(call, dims)(*given), wanted)
