@@ -293,4 +293,5 @@ def softmin(
         >>> F.softmin(pc.tensor([0.0, 1.0]), dim=0)
         tensor([0.7311, 0.2689])
     """
-    return softmax(-input, dim, dtype=dtype)
+    given = input if dtype is None else input.to(dtype)  # the negative of an unsigned one wraps
+    return softmax(-given, dim, dtype=dtype)
