@@ -17,7 +17,14 @@ from typing import Any
 
 from plait_abi import _binding
 from plait_abi.imports import import_module
-from plait_torch import _module_names, _pytree, _tensor_methods, _torch_dispatch, _torch_function
+from plait_torch import (
+    _module_names,
+    _pytree,
+    _star_names,
+    _tensor_methods,
+    _torch_dispatch,
+    _torch_function,
+)
 from plait_torch._missing import MissingModule, MissingName, advice, explain
 from plait_torch._version import __version__
 
@@ -45,7 +52,9 @@ class Facade(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
-            return [each for each in dir(self) if not each.startswith("_")]
+            return [
+                each for each in _star_names.left_by(self.__name__, dir(self)) if self._has(each)
+            ]
         fullname = f"{self.__name__}.{name}"
         if name.startswith("__") and name != "__version__" and fullname not in _module_names.PLACES:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
@@ -66,6 +75,13 @@ class Facade(ModuleType):
         if _is_import_from():
             raise ImportError(text, name=self.__name__)
         raise MissingName(text, name=name, obj=self)
+
+    def _has(self, name: str) -> bool:
+        try:
+            getattr(self, name)
+        except (AttributeError, ImportError):
+            return False
+        return True
 
     def __reduce__(self) -> tuple[Any, ...]:
         # functions that are sent to other processes refer to their modules by name
