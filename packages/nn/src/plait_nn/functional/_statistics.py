@@ -163,14 +163,14 @@ def rms_norm(
 
     Raises:
         ShapeError: ``input`` does not end in ``normalized_shape``, or ``weight`` has another shape.
-        DTypeError: ``input`` has no floating-point dtype.
+        DTypeError: ``input`` has no floating-point or complex dtype.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.functional.rms_norm(pc.tensor([[3.0, 3.0, -3.0]]), (3,), eps=0.0)
         tensor([[ 1.,  1., -1.]])
     """
-    require_floating("rms_norm", "input", input)
+    require_floating("rms_norm", "input", input, complex=True)
     wanted = tuple(normalized_shape)
     if not wanted or tuple(input.shape[-len(wanted) :]) != wanted:
         raise pc.ShapeError(
