@@ -146,7 +146,8 @@ def test_images_of_bytes_are_resized_with_the_same_bits(seed: int) -> None:
             options["size"] = (draw.randint(1, 40), draw.randint(1, 40))
         else:
             options["scale_factor"] = [draw.choice([0.26, 0.7, 1.1, 2, 3.3]) for _ in range(2)]
-            if min(math.floor(n * f) for n, f in zip(shape[2:], options["scale_factor"])) < 1:
+            factors = options["scale_factor"]
+            if min(math.floor(n * f) for n, f in zip(shape[2:], factors, strict=True)) < 1:
                 continue
         try:
             wanted = torch_functional.interpolate(image, **options).numpy()
