@@ -1,9 +1,12 @@
 """Write the public names of an installed PyTorch to a file: what plait's names are held against.
 
     python tools/torch_names.py tests/torch_names.json
+    python tools/torch_names.py --star packages/torch/src/plait_torch/star_names.json
 
-Names are facts. The file holds those of the top level, of `Tensor`, and of the modules that plait
-has too; the session `oracle` checks that it is what PyTorch has.
+Names are facts. The first file holds those of the top level, of `Tensor`, and of the modules that
+plait has too. The second holds what ``from module import *`` leaves, for the modules that it lists:
+to add a module, add it with an empty list. The session `oracle` checks that both are what PyTorch
+has.
 """
 
 from __future__ import annotations
@@ -13,9 +16,11 @@ import json
 import pathlib
 import pkgutil
 import sys
+import warnings
+from collections.abc import Iterable
 from types import ModuleType
 
-__all__ = ["main", "names"]
+__all__ = ["main", "names", "stars"]
 
 MODULES = (
     "",
@@ -68,8 +73,35 @@ def names() -> dict[str, list[str]]:
     return {name: sorted(each) for name, each in found.items()}
 
 
+def _left(module: ModuleType) -> list[str]:
+    """Return the names that a star import of a module leaves; those that it lacks raise there."""
+    listed = getattr(module, "__all__", None)
+    if listed is None:
+        listed = [name for name in vars(module) if not name.startswith("_")]
+    return sorted({name for name in listed if hasattr(module, name)})
+
+
+def stars(modules: Iterable[str]) -> dict[str, list[str]]:
+    """Return what a star import of each module leaves, when PyTorch alone was imported before."""
+    importlib.import_module("torch")
+    found = {}
+    for name in sorted(modules):  # packages before their modules
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found[name] = _left(importlib.import_module(name))
+    return found
+
+
 def main(arguments: list[str]) -> int:
-    """Write the file, or say how to call this."""
+    """Write a file, or say how to call this."""
+    if len(arguments) == 2 and arguments[0] == "--star":
+        file = pathlib.Path(arguments[1])
+        lines = [
+            f"{json.dumps(name)}: {json.dumps(' '.join(names))}"
+            for name, names in stars(json.loads(file.read_text(encoding="utf-8"))).items()
+        ]
+        file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+        return 0
     if len(arguments) != 1:
         print(__doc__)
         return 2

@@ -24,3 +24,15 @@ def test_stored_names(tmp_path: pathlib.Path) -> None:
     assert found.keys() == STORED["names"].keys()
     for place, names in found.items():
         assert names == STORED["names"][place], place
+
+
+def test_names_of_star_imports(tmp_path: pathlib.Path) -> None:
+    """The table of plait-torch is what star imports of PyTorch's modules leave."""
+    if torch.__version__.partition("+")[0] != STORED["version"]:
+        pytest.skip(f"the names are those of PyTorch {STORED['version']}")
+    stored = ROOT / "packages/torch/src/plait_torch/star_names.json"
+    file = tmp_path / "stars.json"
+    file.write_text(stored.read_text(encoding="utf-8"), encoding="utf-8")
+    tool = str(ROOT / "tools/torch_names.py")
+    subprocess.run([sys.executable, tool, "--star", str(file)], check=True)
+    assert json.loads(file.read_text()) == json.loads(stored.read_text())

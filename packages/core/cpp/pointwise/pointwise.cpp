@@ -1,5 +1,7 @@
 #include "pointwise/pointwise.h"
 
+#include <atomic>
+
 #include "kernel/half.h"
 
 namespace plait::core {
@@ -32,7 +34,7 @@ PLAIT_INLINE void read_params(const plait_call *c, const PointwiseOp &op, Params
 // The float32 loop over tiles of float16 or bfloat16.
 struct Halves {
   Loop loop;
-  const Params *params;
+  const void *context;
   int n_operands;
   Kind kind;
   bool rounds;                  // the result is a half too
@@ -53,12 +55,54 @@ PLAIT_NOINLINE void halves_loop(char *out, char *const *in, int64_t n, const voi
       widen(h.kind, tile[k + 1], reinterpret_cast<const uint16_t *>(in[k]) + at, m);
     }
     if (!h.rounds) {
-      h.loop(out + at, p, m, h.params);  // bool
+      h.loop(out + at, p, m, h.context);  // bool
       continue;
     }
-    h.loop(reinterpret_cast<char *>(tile[0]), p, m, h.params);
+    h.loop(reinterpret_cast<char *>(tile[0]), p, m, h.context);
     narrow(h.kind, reinterpret_cast<uint16_t *>(out) + at, tile[0], m);
   }
+}
+
+// A loop of floats that first checks a tile of the bounded operand, which is then in the cache.
+struct Bounded {
+  Loop loop;
+  const void *context;
+  int n_operands;
+  const Bounds *bounds;
+  std::atomic<bool> *found;
+  std::atomic<double> *outside;  // an element that is not in the bounds, if one was found
+};
+template <class T>
+void bounded_loop(char *out, char *const *in, int64_t n, const void *context) {
+  const Bounded &b = *static_cast<const Bounded *>(context);
+  const T low = T(b.bounds->low), high = T(b.bounds->high);
+  constexpr int64_t kTile = 4 * kBlock;
+  for (int64_t at = 0; at < n; at += kTile) {
+    const int64_t m = n - at < kTile ? n - at : kTile;
+    char *p[kMaxOperands - 1];
+    for (int k = 0; k < b.n_operands; k++) p[k] = in[k] + at * int64_t(sizeof(T));
+    const T *x = reinterpret_cast<const T *>(p[b.bounds->operand]);
+    int inside = 1;
+    for (int64_t i = 0; i < m; i++) inside &= int(x[i] >= low) & int(x[i] <= high);
+    if (PLAIT_UNLIKELY(!inside)) {
+      int64_t i = 0;
+      while (x[i] >= low && x[i] <= high) i++;
+      b.outside->store(double(x[i]), std::memory_order_relaxed);
+      b.found->store(true, std::memory_order_release);
+    }
+    b.loop(out + at * int64_t(sizeof(T)), p, m, b.context);
+  }
+}
+
+plait_status check_bounds(const plait_call *c, const Bounds &bounds, const std::atomic<bool> &found,
+                          const std::atomic<double> &outside) {
+  if (PLAIT_LIKELY(!found.load(std::memory_order_acquire))) return PLAIT_OK;
+  const double x = outside.load(std::memory_order_relaxed);
+  if (bounds.high == HUGE_VAL)
+    return PLAIT_FAIL(c, PLAIT_VALUE_ERROR, "elements of `%s` must be at least %g; got %g",
+                      bounds.argument, bounds.low, x);
+  return PLAIT_FAIL(c, PLAIT_VALUE_ERROR, "elements of `%s` must be in [%g, %g]; got %g",
+                    bounds.argument, bounds.low, bounds.high, x);
 }
 
 Loop loop_of(const PointwiseOp &op, Kind k) {
@@ -79,7 +123,7 @@ bool all_small(const float *x, int64_t n) {
   return largest < 0x4d800000u;
 }
 
-plait_status run_pointwise(plait_call *c, const PointwiseOp &op) {
+plait_status run_pointwise(plait_call *c, const PointwiseOp &op, const Bounds *bounds) {
   const Kind k = operand_kind(c, op);
   Inner inner{loop_of(op, k), nullptr, {}};
   if (PLAIT_UNLIKELY(!inner.loop)) return PLAIT_DECLINE;
@@ -89,8 +133,16 @@ plait_status run_pointwise(plait_call *c, const PointwiseOp &op) {
   inner.context = &params;
   Halves halves;
   const bool half = is_half(k);
+  Bounded bounded;
+  std::atomic<bool> found{false};
+  std::atomic<double> outside{0};
+  if (PLAIT_UNLIKELY(bounds != nullptr)) {
+    bounded = Bounded{inner.loop, &params, op.n_operands, bounds, &found, &outside};
+    inner.loop = k == F64 ? bounded_loop<double> : bounded_loop<float>;
+    inner.context = &bounded;
+  }
   if (PLAIT_UNLIKELY(half)) {
-    halves = Halves{inner.loop, &params, op.n_operands, k, op.to != promote::BOOL, {}};
+    halves = Halves{inner.loop, inner.context, op.n_operands, k, op.to != promote::BOOL, {}};
     inner.loop = halves_loop;
     inner.context = &halves;
   }
@@ -117,7 +169,7 @@ plait_status run_pointwise(plait_call *c, const PointwiseOp &op) {
       in[i] = v.tag == PLAIT_TENSOR ? static_cast<char *>(v.u.t->dl.data) : number[i];
     }
     inner.loop(static_cast<char *>(out->data), in, 1, inner.context);
-    return PLAIT_OK;
+    return bounds ? check_bounds(c, *bounds, found, outside) : PLAIT_OK;
   }
   Plan plan;
   plan.add(out, inner.item[0]);
@@ -131,7 +183,7 @@ plait_status run_pointwise(plait_call *c, const PointwiseOp &op) {
   }
   plan.finish();
   run_elementwise(c, plan, inner);
-  return PLAIT_OK;
+  return bounds ? check_bounds(c, *bounds, found, outside) : PLAIT_OK;
 }
 
 }  // namespace plait::core

@@ -7,7 +7,8 @@
 // with the names of the function and of the operator, the operator's number of operands (the first
 // arguments) and of parameters (the next ones, numbers), the result's dtype (SAME or FLOAT: the
 // operands'; BOOL; REAL: that of a complex number's parts) and the dtypes it is made for. float16
-// and bfloat16 need no instances: tiles of them pass through the float32 loop.
+// and bfloat16 need no instances: tiles of them pass through the float32 loop. An operator with
+// a bounded operand has PLAIT_POINTWISE_BOUNDED, with the operand, its name and its bounds.
 #ifndef PLAIT_CORE_POINTWISE_H
 #define PLAIT_CORE_POINTWISE_H
 #include <utility>
@@ -48,7 +49,14 @@ struct PointwiseOp {
   Loop complex[2];
 };
 
-plait_status run_pointwise(plait_call *c, const PointwiseOp &op);
+// An operand of floats that must lie in [low, high].
+struct Bounds {
+  int operand;
+  const char *argument;
+  double low, high;
+};
+
+plait_status run_pointwise(plait_call *c, const PointwiseOp &op, const Bounds *bounds = nullptr);
 
 template <class T>
 PLAIT_INLINE T param(const Params &q, size_t j) {
@@ -149,34 +157,47 @@ constexpr PointwiseOp pointwise_op = {
 
 }  // namespace plait::core
 
-#define PLAIT_POINTWISE(function, op, n_operands, n_params, to, dtypes)                        \
-  namespace plait::core {                                                                      \
-  namespace {                                                                                  \
-  struct Scalar_##function {                                                                   \
-    template <class T, bool quick, class... A>                                                 \
-    static PLAIT_INLINE auto call(A... a) {                                                    \
-      if constexpr (quick) {                                                                   \
-        return quick_call<T>(a...);                                                            \
-      } else {                                                                                 \
-        return ::plait::scalar::function<T>(a...);                                             \
-      }                                                                                        \
-    }                                                                                          \
-    template <class T, class... A>                                                             \
-    static PLAIT_INLINE auto quick_call(A... a)                                                \
-        -> decltype(::plait::scalar::function<T, true>(a...)) {                                \
-      return ::plait::scalar::function<T, true>(a...);                                         \
-    }                                                                                          \
-    template <class T>                                                                         \
-    static auto quick_test(int)                                                                \
-        -> decltype(::plait::scalar::function<T, true>(T()), QuickIf<sizeof(T) == 4>());       \
-    template <class T>                                                                         \
-    static QuickIf<false> quick_test(...);                                                     \
-  };                                                                                           \
-  plait_status pointwise_##function(plait_call *c) {                                           \
-    return run_pointwise(                                                                      \
-        c, pointwise_op<Scalar_##function, n_operands, n_params, promote::to, group::dtypes>); \
-  }                                                                                            \
-  PLAIT_KERNEL(op, pointwise_##function);                                                      \
-  }                                                                                            \
+#define PLAIT_POINTWISE(function, op, n_operands, n_params, to, dtypes) \
+  PLAIT_POINTWISE_AS(function, op, n_operands, n_params, to, dtypes, nullptr)
+
+#define PLAIT_POINTWISE_BOUNDED(function, op, n_operands, n_params, to, dtypes, operand, argument, \
+                                low, high)                                                         \
+  namespace plait::core {                                                                          \
+  namespace {                                                                                      \
+  constexpr Bounds bounds_##function = {operand, argument, low, high};                             \
+  }                                                                                                \
+  }                                                                                                \
+  PLAIT_POINTWISE_AS(function, op, n_operands, n_params, to, dtypes, &bounds_##function)
+
+#define PLAIT_POINTWISE_AS(function, op, n_operands, n_params, to, dtypes, bounds)            \
+  namespace plait::core {                                                                     \
+  namespace {                                                                                 \
+  struct Scalar_##function {                                                                  \
+    template <class T, bool quick, class... A>                                                \
+    static PLAIT_INLINE auto call(A... a) {                                                   \
+      if constexpr (quick) {                                                                  \
+        return quick_call<T>(a...);                                                           \
+      } else {                                                                                \
+        return ::plait::scalar::function<T>(a...);                                            \
+      }                                                                                       \
+    }                                                                                         \
+    template <class T, class... A>                                                            \
+    static PLAIT_INLINE auto quick_call(A... a)                                               \
+        -> decltype(::plait::scalar::function<T, true>(a...)) {                               \
+      return ::plait::scalar::function<T, true>(a...);                                        \
+    }                                                                                         \
+    template <class T>                                                                        \
+    static auto quick_test(int)                                                               \
+        -> decltype(::plait::scalar::function<T, true>(T()), QuickIf<sizeof(T) == 4>());      \
+    template <class T>                                                                        \
+    static QuickIf<false> quick_test(...);                                                    \
+  };                                                                                          \
+  plait_status pointwise_##function(plait_call *c) {                                          \
+    return run_pointwise(                                                                     \
+        c, pointwise_op<Scalar_##function, n_operands, n_params, promote::to, group::dtypes>, \
+        bounds);                                                                              \
+  }                                                                                           \
+  PLAIT_KERNEL(op, pointwise_##function);                                                     \
+  }                                                                                           \
   }
 #endif  // PLAIT_CORE_POINTWISE_H

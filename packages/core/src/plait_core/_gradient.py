@@ -101,6 +101,8 @@ def _along(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
                 f"gradient: `spacing` must hold {n} coordinates for dimension {axis}, got shape "
                 f"{tuple(spacing.shape)}"
             )
+        if not (spacing.dtype.is_floating_point or spacing.dtype.is_complex):
+            spacing = spacing.float()  # differences of unsigned integers wrap around
         widths = (spacing[1:] - spacing[:-1]).reshape([-1] + [1] * (x.ndim - 1 - axis))
     else:
         widths = _binding.operator("full")(

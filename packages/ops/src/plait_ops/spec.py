@@ -318,6 +318,8 @@ class Pointwise(Operator):
         exact: numbers that do not fit in the dtype are errors instead of wrapping around.
         factor: the number among the arguments that multiplies the last operand; it must be whole
             where that holds integers.
+        bounded: a floating-point operand, and the least and the largest value that its elements may
+            have; the kernel raises a ValueError for another one, and for nan.
         unrounded: operands that count as numbers if they are 0-d, on the CPU, and wider than the
             half of the other operands; they are not rounded before the computation.
     """
@@ -340,12 +342,13 @@ class Pointwise(Operator):
         exact: bool = False,
         unrounded: Sequence[str] = (),
         factor: str | None = None,
+        bounded: tuple[str, float, float] | None = None,
         kernel: str = "",
         internal: bool = False,
         variants: str = "function",
     ) -> None:
         self.exact, self.unrounded = exact, tuple(unrounded)
-        self.factor = factor
+        self.factor, self.bounded = factor, bounded
         self.special_values = True  # whether samples contain nan, infinities and limits of integers
         default_inplace = not internal and not conditions
         super().__init__(

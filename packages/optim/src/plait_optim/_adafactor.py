@@ -17,7 +17,7 @@ from plait_optim._arrays import filled_like, load
 from plait_optim._devices import number_on
 from plait_optim._groups import ParamGroup
 from plait_optim._optimizer import Optimizer
-from plait_optim._options import checked, document_common_options, not_negative
+from plait_optim._options import checked, document_common_options, not_negative, number_of
 from plait_optim._powers import power
 
 __all__ = ["Adafactor"]
@@ -123,7 +123,7 @@ class Adafactor(Optimizer):
         """Update one group: see `Optimizer.update`."""
         given = own_gradients(self, params, grads)
         sign = -1.0 if group["maximize"] else 1.0
-        lr, decay = float(group["lr"]), float(group["weight_decay"])
+        lr, decay = number_of(group, "lr"), number_of(group, "weight_decay")
         for param, grad, state in zip(params, given, states, strict=True):
             _start(param, state)
             state["step"] += 1
@@ -140,7 +140,7 @@ class Adafactor(Optimizer):
                 update = grad * _scale(
                     grad, moments, power(state["step"], group["beta2_decay"]), eps1
                 )
-                largest = (_root_mean_square(update, count) / float(group["d"])).clip(1.0)
+                largest = (_root_mean_square(update, count) / number_of(group, "d")).clip(1.0)
                 if decay:
                     values *= 1 - lr * decay
                 values -= (alpha / largest) * update

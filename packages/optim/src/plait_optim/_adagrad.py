@@ -8,7 +8,7 @@ from plait_optim import _sparse
 from plait_optim._arrays import filled_like
 from plait_optim._elementwise import Elementwise
 from plait_optim._groups import ParamGroup
-from plait_optim._options import checked, document_common_options, not_negative
+from plait_optim._options import checked, document_common_options, not_negative, number_of
 
 __all__ = ["Adagrad"]
 
@@ -81,7 +81,7 @@ class Adagrad(Elementwise):
 
     def fill(self, group: ParamGroup, name: str) -> float:
         """Return the initial value of the sum."""
-        return float(group["initial_accumulator_value"])
+        return number_of(group, "initial_accumulator_value")
 
     def update_sparse(
         self, group: ParamGroup, param: Any, grad: Any, state: dict[str, Any]
@@ -97,9 +97,9 @@ class Adagrad(Elementwise):
             state.setdefault("step", 0)
             state["sum"] = filled_like(param, self.fill(group, "sum"))
         state["step"] += 1
-        rate = float(group["lr"]) / (1 + (state["step"] - 1) * float(group["lr_decay"]))
+        rate = number_of(group, "lr") / (1 + (state["step"] - 1) * number_of(group, "lr_decay"))
         grad = (-grad if group["maximize"] else grad).coalesce()
         values = grad._values()
         state["sum"].add_(_sparse.like(grad, values * values))
-        root = _sparse.at(state["sum"], grad).sqrt() + float(group["eps"])
+        root = _sparse.at(state["sum"], grad).sqrt() + number_of(group, "eps")
         param.add_(_sparse.like(grad, values / root), alpha=-rate)

@@ -6,7 +6,7 @@ from typing import Any
 
 from plait_optim._elementwise import Elementwise
 from plait_optim._groups import ParamGroup
-from plait_optim._options import checked, document_common_options
+from plait_optim._options import checked, document_common_options, number_of
 from plait_optim._powers import power
 
 __all__ = ["ASGD"]
@@ -71,7 +71,7 @@ class ASGD(Elementwise):
 
     def fill(self, group: ParamGroup, name: str) -> float:
         """Return the initial value of a state."""
-        return {"eta": float(group["lr"]), "mu": 1.0}.get(name, 0.0)
+        return {"eta": number_of(group, "lr"), "mu": 1.0}.get(name, 0.0)
 
     def numbers(self, group: ParamGroup, state: dict[str, Any], step: int) -> tuple[float, ...]:
         """Return this step's rate and the weight of its point in the average."""
@@ -79,7 +79,7 @@ class ASGD(Elementwise):
 
     def count(self, group: ParamGroup, state: dict[str, Any], step: int) -> None:
         """Count a step, and compute the rate and the weight of the next one."""
-        lr, lambd = float(group["lr"]), float(group["lambd"])
+        lr, lambd = number_of(group, "lr"), number_of(group, "lambd")
         state["step"] = step
-        state["eta"] = lr / power(1 + lambd * lr * step, float(group["alpha"]))
-        state["mu"] = 1 / max(1, step - float(group["t0"]))
+        state["eta"] = lr / power(1 + lambd * lr * step, number_of(group, "alpha"))
+        state["mu"] = 1 / max(1, step - number_of(group, "t0"))

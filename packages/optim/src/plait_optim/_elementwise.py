@@ -8,6 +8,7 @@ from plait_optim._arrays import filled_like
 from plait_optim._component import operator
 from plait_optim._groups import ParamGroup
 from plait_optim._optimizer import Optimizer
+from plait_optim._options import number_of, refuse_text
 
 __all__ = ["Elementwise"]
 
@@ -42,12 +43,13 @@ class Elementwise(Optimizer):
         for name in self.operator_options:
             value = group[name]
             if name == "betas":
+                refuse_text("step", name, value)
                 beta1, beta2 = value
                 found["beta1"], found["beta2"] = float(beta1), float(beta2)
             elif name == "decoupled_weight_decay":
                 found["decoupled"] = bool(value)
             else:
-                found[name] = float(value)
+                found[name] = number_of(group, name)
         return found
 
     def fill(self, group: ParamGroup, name: str) -> float:

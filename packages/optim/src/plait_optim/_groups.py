@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from plait_optim._arrays import sort_of, type_name
+from plait_optim._options import is_numeric, refuse_text
 
 __all__ = [
     "ParamGroup",
@@ -57,6 +58,8 @@ def complete(group: Any, defaults: dict[str, Any], others: list[ParamGroup]) -> 
                 f"parameter group didn't specify a value of required optimization parameter {name}"
             )
         group.setdefault(name, default)
+        if is_numeric(default):
+            refuse_text("parameter group", name, group[name])
     _check_distinct(group, others)
     return group
 

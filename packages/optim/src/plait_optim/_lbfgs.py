@@ -12,7 +12,7 @@ from plait_optim._component import grad_mode
 from plait_optim._groups import ParamGroup
 from plait_optim._line_search import Point, strong_wolfe
 from plait_optim._optimizer import Optimizer
-from plait_optim._options import checked, document_common_options
+from plait_optim._options import checked, document_common_options, number_of
 
 __all__ = ["LBFGS"]
 
@@ -128,7 +128,7 @@ class LBFGS(Optimizer):
         loss: float,
         grad: Any,
     ) -> None:
-        lr, tolerance = float(group["lr"]), group["tolerance_change"]
+        lr, tolerance = number_of(group, "lr"), group["tolerance_change"]
         first = group["params"][0]
         evaluations, last = 1, group["max_iter"]
         for iteration in range(1, last + 1):

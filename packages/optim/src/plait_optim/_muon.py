@@ -10,7 +10,7 @@ from plait_optim._arrays import filled_like
 from plait_optim._devices import number_on
 from plait_optim._groups import ParamGroup
 from plait_optim._optimizer import Optimizer
-from plait_optim._options import checked, document_common_options
+from plait_optim._options import checked, document_common_options, number_of
 
 __all__ = ["Muon"]
 
@@ -109,7 +109,7 @@ class Muon(Optimizer):
     ) -> None:
         """Update one group: see `Optimizer.update`."""
         given = own_gradients(self, params, grads)
-        lr, mu = float(group["lr"]), float(group["momentum"])
+        lr, mu = number_of(group, "lr"), number_of(group, "momentum")
         iteration = group["ns_coefficients"], group["ns_steps"], group["eps"]
         for param, grad, state in zip(params, given, states, strict=True):
             grad *= number_on(self.gradient_factor, grad)
@@ -119,7 +119,7 @@ class Muon(Optimizer):
                 buffer += (1 - mu) * (grad - buffer)
                 moved = grad + mu * (buffer - grad) if group["nesterov"] else buffer
                 x = _orthogonalised(moved, *iteration)
-                values *= 1 - lr * float(group["weight_decay"])
+                values *= 1 - lr * number_of(group, "weight_decay")
                 values -= lr * _adjustment(group["adjust_lr_fn"], param.shape) * x
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from plait_optim._elementwise import Elementwise
 from plait_optim._groups import ParamGroup
-from plait_optim._options import checked, document_common_options, not_negative
+from plait_optim._options import checked, document_common_options, not_negative, number_of
 from plait_optim._powers import power
 
 __all__ = ["NAdam"]
@@ -95,8 +95,8 @@ class NAdam(Elementwise):
 
     def numbers(self, group: ParamGroup, state: dict[str, Any], step: int) -> tuple[float, ...]:
         """Return the product of the momenta of all steps up to this one."""
-        mu = float(group["betas"][0]) * (
-            1 - 0.5 * power(0.96, step * float(group["momentum_decay"]))
+        mu = number_of(group, "betas", 0) * (
+            1 - 0.5 * power(0.96, step * number_of(group, "momentum_decay"))
         )
         return (state["mu_product"] * mu,)
 

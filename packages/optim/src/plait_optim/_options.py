@@ -19,6 +19,8 @@ order: an optimizer whose two orders differ passes the options that come first i
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -29,15 +31,75 @@ __all__ = [
     "checked",
     "document_common_options",
     "given",
+    "has_text",
+    "is_numeric",
     "not_negative",
+    "number_of",
+    "refuse_text",
+    "without_texts",
 ]
 
 Class = TypeVar("Class", bound=type)
 
 
+def has_text(value: Any) -> bool:
+    """Whether an option is a text, or a sequence with one: ``float`` would read it as a number."""
+    if isinstance(value, (tuple, list)):
+        return any(has_text(each) for each in value)
+    return isinstance(value, (str, bytes, bytearray))
+
+
+def is_numeric(default: Any) -> bool:
+    """Whether an option with this default is a number or a sequence of numbers."""
+    if isinstance(default, (tuple, list)):
+        return all(each is None or is_numeric(each) for each in default)
+    return isinstance(default, (int, float))
+
+
+def refuse_text(owner: str, name: str, value: Any) -> None:
+    """Raise for a text where an option is a number."""
+    if has_text(value):
+        raise TypeError(f"{owner}: `{name}` must be a number, got {type(value).__name__}")
+
+
+def number_of(group: dict[str, Any], name: str, at: int | None = None) -> float:
+    """Return an option of a group, or one of its numbers, as a float; texts are no numbers."""
+    value = group[name] if at is None else group[name][at]
+    if type(value) is float:
+        return value
+    refuse_text("step", name, value)
+    return float(value)
+
+
+def without_texts(cls: type, constructor: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a constructor that refuses texts for the arguments that its annotations say are
+    numbers.
+    """
+    signature = inspect.signature(constructor)
+    numbers = {
+        name
+        for name, parameter in signature.parameters.items()
+        if re.search(r"\b(int|float)\b", str(parameter.annotation))
+        and not re.search(r"str|Callable", str(parameter.annotation))
+    }
+
+    @functools.wraps(constructor)
+    def checking(self: Any, *args: Any, **kwargs: Any) -> None:
+        for name, value in zip(list(signature.parameters)[1:], args, strict=False):
+            if name in numbers:
+                refuse_text(cls.__name__, name, value)
+        for name in numbers & kwargs.keys():
+            refuse_text(cls.__name__, name, kwargs[name])
+        constructor(self, *args, **kwargs)
+
+    return checking
+
+
 def not_negative(what: str, value: Any) -> None:
     """Raise for an option that is not a number, or is below 0 or nan."""
     try:
+        if has_text(value):
+            raise TypeError
         number = float(value)
     except (TypeError, ValueError):
         raise TypeError(f"{what} must be a number; got {value!r}") from None
@@ -114,13 +176,14 @@ def checked(
         NotImplementedError: if an unsupported flag is true.
     """
     options = given(local)
+    parameters = inspect.signature(type(optimizer)).parameters
     for name, value in options.items():
-        option = COMMON.get(name)
-        if option is None or name in own:
-            continue
-        if option.check is not None:
+        option = None if name in own else COMMON.get(name)
+        if option is not None and option.check is not None:
             option.check(value)
-        if not option.supported and value:
+        if name in parameters and is_numeric(parameters[name].default):
+            refuse_text(type(optimizer).__name__, name, value)
+        if option is not None and not option.supported and value:
             raise NotImplementedError(f"{type(optimizer).__name__}: {name} steps are not supported")
     return {**{name: options[name] for name in first}, **options}
 

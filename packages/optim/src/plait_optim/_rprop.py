@@ -6,7 +6,7 @@ from typing import Any
 
 from plait_optim._elementwise import Elementwise
 from plait_optim._groups import ParamGroup
-from plait_optim._options import checked, document_common_options
+from plait_optim._options import checked, document_common_options, number_of
 
 __all__ = ["Rprop"]
 
@@ -70,12 +70,12 @@ class Rprop(Elementwise):
     def options(self, group: ParamGroup) -> dict[str, Any]:
         """Return the operator's options."""
         return {
-            "etaminus": float(group["etas"][0]),
-            "etaplus": float(group["etas"][1]),
-            "step_size_min": float(group["step_sizes"][0]),
-            "step_size_max": float(group["step_sizes"][1]),
+            "etaminus": number_of(group, "etas", 0),
+            "etaplus": number_of(group, "etas", 1),
+            "step_size_min": number_of(group, "step_sizes", 0),
+            "step_size_max": number_of(group, "step_sizes", 1),
         }
 
     def fill(self, group: ParamGroup, name: str) -> float:
         """Return the initial value of a state: ``lr`` for the step sizes."""
-        return float(group["lr"]) if name == "step_size" else 0.0
+        return number_of(group, "lr") if name == "step_size" else 0.0

@@ -9,7 +9,7 @@ from plait_optim._arrays import filled_like
 from plait_optim._component import operator
 from plait_optim._groups import ParamGroup
 from plait_optim._optimizer import Optimizer
-from plait_optim._options import checked, document_common_options
+from plait_optim._options import checked, document_common_options, number_of
 
 __all__ = ["SGD"]
 
@@ -96,10 +96,10 @@ class SGD(Optimizer):
             grads,
             buffers,
             steps,
-            lr=float(group["lr"]),
-            momentum=float(group["momentum"]),
-            dampening=float(group["dampening"]),
-            weight_decay=float(group["weight_decay"]),
+            lr=number_of(group, "lr"),
+            momentum=number_of(group, "momentum"),
+            dampening=number_of(group, "dampening"),
+            weight_decay=number_of(group, "weight_decay"),
             nesterov=bool(group["nesterov"]),
             maximize=bool(group["maximize"]),
             grad_scale=self.gradient_factor,
@@ -123,18 +123,18 @@ class SGD(Optimizer):
                 "weight_decay for sparse gradients"
             )
         grad = -grad if group["maximize"] else grad
-        momentum = float(group["momentum"])
+        momentum = number_of(group, "momentum")
         if momentum != 0:
             buffer = state.get("momentum_buffer")
             if buffer is None:
                 state["momentum_buffer"] = buffer = grad.detach().coalesce().clone()
             elif _sparse.is_sparse(buffer):
-                added = buffer.mul(momentum).add(grad, alpha=1 - float(group["dampening"]))
+                added = buffer.mul(momentum).add(grad, alpha=1 - number_of(group, "dampening"))
                 state["momentum_buffer"] = buffer = added.coalesce()
             else:
-                buffer.mul_(momentum).add_(grad, alpha=1 - float(group["dampening"]))
+                buffer.mul_(momentum).add_(grad, alpha=1 - number_of(group, "dampening"))
             grad = grad.add(buffer, alpha=momentum) if group["nesterov"] else buffer
-        param.add_(grad, alpha=-float(group["lr"]))
+        param.add_(grad, alpha=-number_of(group, "lr"))
 
 
 def _dense(buffer: Any) -> Any:

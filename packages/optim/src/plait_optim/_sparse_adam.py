@@ -8,7 +8,7 @@ from plait_optim import _sparse
 from plait_optim._arrays import filled_like
 from plait_optim._groups import ParamGroup
 from plait_optim._optimizer import Optimizer
-from plait_optim._options import checked, document_common_options
+from plait_optim._options import checked, document_common_options, number_of
 
 __all__ = ["SparseAdam"]
 
@@ -106,7 +106,7 @@ class SparseAdam(Optimizer):
             state["exp_avg"], state["exp_avg_sq"] = filled_like(param), filled_like(param)
         state["step"] += 1
         grad = (-grad if group["maximize"] else grad).coalesce()
-        beta1, beta2 = (float(beta) for beta in group["betas"])
+        beta1, beta2 = (number_of(group, "betas", at) for at in (0, 1))
         values = grad._values()
         if not values.shape[0]:
             return
@@ -121,6 +121,6 @@ class SparseAdam(Optimizer):
             moved.append(old + change)
         mean, square = moved
         bias1, bias2 = 1 - beta1 ** state["step"], 1 - beta2 ** state["step"]
-        rate = float(group["lr"]) * bias2**0.5 / bias1
-        step = mean / (square.sqrt() + float(group["eps"]))
+        rate = number_of(group, "lr") * bias2**0.5 / bias1
+        step = mean / (square.sqrt() + number_of(group, "eps"))
         param.add_(_sparse.like(grad, step * -rate))

@@ -17,7 +17,14 @@ from typing import Any
 
 from plait_abi import _binding
 from plait_abi.imports import import_module
-from plait_torch import _module_names, _pytree, _tensor_methods, _torch_dispatch, _torch_function
+from plait_torch import (
+    _module_names,
+    _pytree,
+    _star_names,
+    _tensor_methods,
+    _torch_dispatch,
+    _torch_function,
+)
 from plait_torch._missing import MissingModule, MissingName, advice, explain
 from plait_torch._version import __version__
 
@@ -27,6 +34,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 _IMPORT_FROM = dis.opmap["IMPORT_FROM"]
 # names that are looked up each time, because their values change
 _CHANGING = frozenset({"default_generator"})
+_NOTHING = object()
 
 
 def resolve(source: str) -> ModuleType:
@@ -45,10 +53,23 @@ class Facade(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
-            return [each for each in dir(self) if not each.startswith("_")]
+            names = _star_names.left_by(self.__name__, dir(self))
+            left = self.__dict__[name] = [each for each in names if self._has(each)]
+            return left
         fullname = f"{self.__name__}.{name}"
         if name.startswith("__") and name != "__version__" and fullname not in _module_names.PLACES:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        value = self._found(name)
+        if value is not _NOTHING:
+            return value
+        text = explain(fullname)
+        if _is_import_from():
+            raise ImportError(text, name=self.__name__)
+        raise MissingName(text, name=name, obj=self)
+
+    def _found(self, name: str) -> Any:
+        """Return what a name means, and keep it; `_NOTHING` if no source has it."""
+        fullname = f"{self.__name__}.{name}"
         if fullname not in _module_names.FUNCTIONS and _module_names.sources(fullname) is not None:
             with installed():  # also used after `uninstall`
                 module = import_module(fullname)
@@ -62,10 +83,13 @@ class Facade(ModuleType):
             if name not in _CHANGING:
                 self.__dict__[name] = value
             return value
-        text = explain(fullname)
-        if _is_import_from():
-            raise ImportError(text, name=self.__name__)
-        raise MissingName(text, name=name, obj=self)
+        return _NOTHING
+
+    def _has(self, name: str) -> bool:
+        try:
+            return name in self.__dict__ or self._found(name) is not _NOTHING
+        except ImportError:  # a module that needs a package that is not there
+            return False
 
     def __reduce__(self) -> tuple[Any, ...]:
         # functions that are sent to other processes refer to their modules by name

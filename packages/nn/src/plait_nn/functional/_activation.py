@@ -293,4 +293,6 @@ def softmin(
         >>> F.softmin(pc.tensor([0.0, 1.0]), dim=0)
         tensor([0.7311, 0.2689])
     """
+    if dtype is not None and not (input.is_floating_point() or input.is_complex()):
+        input = input.to(dtype)  # the negative of an unsigned integer wraps around
     return softmax(-input, dim, dtype=dtype)

@@ -8,6 +8,7 @@ import plait_core as pc
 from plait_abi import ArgumentError, ShapeError
 from plait_abi._binding import unbound
 from plait_core import Tensor
+from plait_nn.functional._dtypes import require_bias
 
 __all__ = ["Pair", "conv2d", "pair"]
 
@@ -56,6 +57,7 @@ def conv2d(
 
     Raises:
         ShapeError: The shapes don't fit together.
+        DTypeError: The dtypes differ.
         ValueError: ``padding`` is an unknown word, or ``"same"`` with a stride.
 
     Example:
@@ -70,6 +72,7 @@ def conv2d(
         images = input.unsqueeze(0)
         return conv2d(images, weight, bias, stride, padding, dilation, groups).squeeze(0)
     if not input.is_floating_point() and input.dtype == weight.dtype:
+        require_bias("conv2d", input, bias)
         made = _conv2d_of_others(input, weight, stride, padding, dilation, groups)
         return made if bias is None else made + bias.reshape((-1, 1, 1))
     if not isinstance(padding, str):

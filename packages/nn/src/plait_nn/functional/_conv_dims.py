@@ -7,6 +7,7 @@ from plait_abi import ArgumentError
 from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn.functional._conv import conv2d
+from plait_nn.functional._dtypes import require_bias
 from plait_nn.functional._padding import pad
 from plait_nn.functional._sizes import Sizes, sizes_of
 
@@ -86,6 +87,7 @@ def conv1d(
         tensor([3., 6., 9.])
     """
     _check("conv1d", 1, input, weight, groups)
+    require_bias("conv1d", input, bias)
     ((before, after),) = _borders("conv1d", padding, stride, dilation, tuple(weight.shape[2:]))
     if before != after:
         input, after = pad(input, (before, after)), 0
@@ -138,6 +140,7 @@ def conv3d(
         ((1, 2, 2, 2, 2), [8.0, 8.0])
     """
     _check("conv3d", 3, input, weight, groups)
+    require_bias("conv3d", input, bias)
     if input.ndim == 4:
         made = conv3d(input.unsqueeze(0), weight, bias, stride, padding, dilation, groups)
         return made.squeeze(0)

@@ -10,6 +10,7 @@ from plait_abi import ArgumentError
 from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
+from plait_nn.functional._dtypes import require_bias
 from plait_nn.functional._padding import pad
 from plait_nn.functional._sizes import Sizes, sizes_of
 
@@ -160,6 +161,7 @@ def _transposed(
     if input.ndim == weight.ndim - 1:
         batch = input.unsqueeze(0)
         return _transposed(operator, compute, batch, weight, bias, groups, options).squeeze(0)
+    require_bias(operator, input, bias)
     made = compute(input, weight, _geometry(operator, input, weight, bias, groups, options))
     return made if bias is None else made + bias.reshape((-1,) + (1,) * (made.ndim - 2))
 

@@ -9,6 +9,7 @@ import plait_core as pc
 from plait_abi import ArgumentError
 from plait_core import Tensor
 from plait_nn._all_samples import all_samples
+from plait_nn.functional._dtypes import require_floating
 from plait_nn.functional._likelihood import reduced
 
 __all__ = ["ctc_loss"]
@@ -40,6 +41,7 @@ def ctc_loss(
 
     Raises:
         ValueError: Shapes or lengths don't fit together.
+        DTypeError: The log-probabilities are no floating-point numbers.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -47,6 +49,7 @@ def ctc_loss(
         >>> F.ctc_loss(x, pc.tensor([[1]]), [2], [1]).exp()
         tensor(1.3333)
     """
+    require_floating("ctc_loss", "log_probs", log_probs)
     single = log_probs.ndim == 2
     if log_probs.ndim not in (2, 3):
         raise ArgumentError(

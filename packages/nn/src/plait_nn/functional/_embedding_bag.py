@@ -7,6 +7,7 @@ from itertools import pairwise
 import plait_core as pc
 from plait_abi import ArgumentError
 from plait_core import Tensor
+from plait_nn.functional._dtypes import require_floating
 from plait_nn.functional._linear import embedding, renormalize
 
 __all__ = ["embedding_bag"]
@@ -54,6 +55,7 @@ def embedding_bag(
         >>> F.embedding_bag(pc.tensor([1, 2, 2, 0]), table, pc.tensor([0, 3]), mode="sum").tolist()
         [[5.0], [0.0]]
     """
+    require_floating("embedding_bag", "weight", weight)
     if sparse and mode == "max":
         raise ArgumentError("embedding_bag: max mode does not support sparse weights")
     if scale_grad_by_freq and mode == "max":

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import plait_core as pc
 from plait_abi import ArgumentError
 from plait_core import Tensor
+from plait_nn.functional._dtypes import require_floating
 from plait_nn.functional._sizes import reserve
 
 __all__ = ["affine_grid", "grid_sample"]
@@ -28,6 +29,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
 
     Raises:
         ShapeError: The shapes don't fit together.
+        DTypeError: The maps are no floating-point numbers.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -42,6 +44,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
             f"affine_grid: `theta` must be (N, 2, 3) with `size` (N, C, H, W), or (N, 3, 4) with "
             f"(N, C, D, H, W); got shape {tuple(theta.shape)} and {tuple(size)}"
         )
+    require_floating("affine_grid", "theta", theta)
     reserve(sum(64 * max(n, 0) for n in size[2:]), theta)
     axes = []
     for n in size[2:]:
@@ -76,6 +79,7 @@ def grid_sample(
 
     Raises:
         ShapeError: The shapes don't fit together.
+        DTypeError: The images or the points are no floating-point numbers.
         ValueError: An unknown word, or ``mode="bicubic"`` with volumes.
 
     Example:
@@ -95,6 +99,8 @@ def grid_sample(
             f"grid_sample: `input` and `grid` must have the same batch, and images pixels; "
             f"got shapes {tuple(input.shape)} and {tuple(grid.shape)}"
         )
+    require_floating("grid_sample", "input", input)
+    require_floating("grid_sample", "grid", grid)
     if mode not in ("bilinear", "nearest", "bicubic"):
         raise ArgumentError(
             f"grid_sample: `mode` must be bilinear, nearest or bicubic; got {mode!r}"

@@ -48,8 +48,13 @@ def interpolate(
             weighted mean of all elements around its coordinate; for "bilinear" and "bicubic" (with
             the parameter -1/2, as Pillow has it).
 
+    Dtypes: floating-point and complex dtypes; for "nearest" and "nearest-exact" all. For "bilinear"
+    and "bicubic" also uint8: the columns of an image are computed before its rows, both with
+    integer weights and rounded to 0 to 255, as in PyTorch and Pillow.
+
     Raises:
         ValueError: The arguments don't fit together.
+        DTypeError: The input has another dtype.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -59,6 +64,7 @@ def interpolate(
     """
     dims = input.ndim - 2
     _check(input, size, scale_factor, mode, align_corners)
+    _check_dtype(input, mode)
     if antialias and mode not in ("bilinear", "bicubic"):
         raise ArgumentError(
             f"interpolate: `antialias` is for modes bilinear and bicubic; got {mode!r}"
@@ -86,11 +92,16 @@ def interpolate(
             3: adaptive_avg_pool3d,
         }
         return pools[dims](input, tuple(new))
+    if factors is None:
+        ratios = [n / m for n, m in zip(old, new, strict=True)]
+    else:
+        ratios = [1.0 / factor for factor in factors]
+    if input.dtype == pc.uint8 and mode in ("bilinear", "bicubic"):
+        return _resized_bytes(input, new, ratios, mode, bool(align_corners), antialias)
     result = input
     # only PyTorch's kernel for small images keeps coordinates if the sizes are equal
     plain = dims == 2 and sum(new) <= 128
-    for i in range(dims):
-        ratio = old[i] / new[i] if factors is None else 1.0 / factors[i]
+    for i, ratio in enumerate(ratios):
         if antialias:
             result = _smoothed(result, i + 2, new[i], ratio, mode, bool(align_corners))
             continue
@@ -124,6 +135,17 @@ def _check(
                 f"interpolate: `{name}` must have {dims} elements for input {tuple(input.shape)}; "
                 f"got {tuple(given)}"
             )
+
+
+def _check_dtype(input: Tensor, mode: str) -> None:
+    if mode.startswith("nearest") or input.is_floating_point() or input.is_complex():
+        return
+    bytes_too = mode in ("bilinear", "bicubic")
+    if not (bytes_too and input.dtype == pc.uint8):
+        raise pc.DTypeError(
+            f"interpolate: `input` must have a floating-point dtype{' or uint8' * bytes_too} for "
+            f"mode {mode!r}; got {input.dtype.name}"
+        )
 
 
 def _resized(
@@ -198,11 +220,79 @@ def _smoothed(
     return result.movedim(-2, dim).to(input.dtype)
 
 
-def _kernel(x: float, mode: str) -> float:
+def _kernel(x: float, mode: str, a: float = -0.5) -> float:
     x = abs(x)
     if mode == "bilinear":
         return max(1 - x, 0.0)
-    return _near(x, -0.5) if x < 1 else _far(x, -0.5) if x < 2 else 0.0
+    return _near(x, a) if x < 1 else _far(x, a) if x < 2 else 0.0
+
+
+def _resized_bytes(
+    input: Tensor,
+    new: list[int],
+    ratios: list[float],
+    mode: str,
+    align_corners: bool,
+    antialias: bool,
+) -> Tensor:
+    """Resize images of uint8 with integer weights: columns first, then rows, each rounded."""
+    result = input
+    for dim in (3, 2):
+        old, count = input.shape[dim], new[dim - 2]
+        if count == old:  # for any factor, as in PyTorch
+            continue
+        ratio = ratios[dim - 2]
+        if align_corners:
+            ratio = (old - 1) / (count - 1) if count > 1 else 0.0
+        rows = _taps(old, count, ratio, mode, align_corners, antialias)
+        result = _weighted_bytes(result, dim, rows)
+    return result
+
+
+def _taps(
+    old: int, new: int, ratio: float, mode: str, align_corners: bool, antialias: bool
+) -> list[dict[int, float]]:
+    """Return the weights of each result by index; they add up to 1. Weights outside of the image
+    count for the border, and with ``antialias`` not at all.
+    """
+    wide = max(ratio, 1.0) if antialias else 1.0
+    reach = wide * (2 if mode == "bicubic" else 1)
+    shift = 0.5 if align_corners and not antialias else 0.0
+    rows = []
+    for i in range(new):
+        centre = ratio * (i + 0.5 - shift)
+        first = math.floor(centre - reach + 0.5 + shift)
+        last = math.floor(centre + reach + 0.5 + shift)
+        row: dict[int, float] = {}
+        for j in range(max(first, 0), min(last, old)) if antialias else range(first, last):
+            weight = _kernel((j - centre + 0.5 - shift) / wide, mode, -0.5 if antialias else _CUBIC)
+            inside = min(max(j, 0), old - 1)
+            row[inside] = row.get(inside, 0.0) + weight
+        total = sum(row.values())
+        rows.append({j: weight / total for j, weight in row.items()})
+    return rows
+
+
+def _weighted_bytes(input: Tensor, dim: int, rows: list[dict[int, float]]) -> Tensor:
+    """Return the sums of weighted elements along ``dim``, with weights of at most 15 bits."""
+    largest = max(max(row.values()) for row in rows)
+    bits = 0
+    while bits < 22 and int(0.5 + largest * (1 << (bits + 1))) < 1 << 15:
+        bits += 1
+    shape = (len(rows),) + (1,) * (input.ndim - dim - 1)
+    count = max(map(len, rows))
+    reserve(len(rows) * (16 * count + 9 * (input.numel() // input.shape[dim])), input)
+    total: Tensor | None = None
+    for k in range(count):
+        pairs = [list(row.items())[k] if k < len(row) else (0, 0.0) for row in rows]
+        weights = [int(math.copysign(0.5, w) + w * (1 << bits)) for _, w in pairs]
+        indices = pc.tensor([j for j, _ in pairs], dtype=pc.int64, device=input.device)
+        weight = pc.tensor(weights, dtype=pc.int32, device=input.device).reshape(shape)
+        term = input.index_select(dim, indices).to(pc.int32) * weight
+        total = term if total is None else total + term
+    assert total is not None
+    half = (1 << bits) >> 1
+    return pc.bitwise_right_shift(total + half, bits).clamp(0, 255).to(pc.uint8)
 
 
 def _cubic(t: Tensor) -> tuple[Tensor, ...]:

@@ -9,6 +9,7 @@ import plait_core as pc
 from plait_abi import ArgumentError
 from plait_core import Tensor
 from plait_nn._all_samples import all_samples
+from plait_nn.functional._dtypes import require_floating
 from plait_nn.functional._loss import translate_reduction
 
 __all__ = ["gaussian_nll_loss", "kl_div", "poisson_nll_loss", "reduced"]
@@ -44,12 +45,16 @@ def kl_div(
             by the number of elements), "sum" or "none".
         log_target: Whether the target is logarithms.
 
+    Raises:
+        DTypeError: The log-probabilities are no floating-point numbers.
+
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> x, y = pc.tensor([[0.5, 0.5]]).log(), pc.tensor([[1.0, 0.0]])
         >>> F.kl_div(x, y, reduction="batchmean")  # log 2
         tensor(0.6931)
     """
+    require_floating("kl_div", "input", input)
     reduction = translate_reduction(size_average, reduce, reduction)
     if reduction == "mean":
         warnings.warn(
@@ -130,10 +135,12 @@ def gaussian_nll_loss(
         >>> F.gaussian_nll_loss(pc.zeros(2), pc.tensor([1.0, 3.0]), pc.ones(2))
         tensor(2.5000)
     """
+    if not (input.is_floating_point() or target.is_floating_point()):
+        input = input.to(pc.get_default_dtype())  # squares of integers wrap around
     if not isinstance(var, Tensor):
         if var < 0:
             raise ArgumentError(f"gaussian_nll_loss: `var` must not be negative; got {var}")
-        var = pc.full_like(input.detach(), var)
+        var = pc.full_like(input.detach(), var, dtype=pc.result_type(input, target))
     elif var.is_cpu and bool(
         all_samples(var.detach() < 0).any()
     ):  # elsewhere the host would have to wait

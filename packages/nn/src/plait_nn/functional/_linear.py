@@ -11,6 +11,7 @@ from plait_core import Tensor
 from plait_core import _sparse_gradients as sparse_gradients
 from plait_nn import _operators as operators
 from plait_nn._all_samples import all_samples
+from plait_nn.functional._dtypes import require_bias
 
 __all__ = ["bilinear", "embedding", "linear", "one_hot"]
 
@@ -90,11 +91,12 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
             f"bilinear: the inputs must agree in all but the last dimension; "
             f"got {tuple(input1.shape)} and {tuple(input2.shape)}"
         )
+    require_bias("bilinear", input1, bias)
     out, in1, in2 = weight.shape
     leading = tuple(input1.shape[:-1])
     left = linear(input1.reshape((-1, in1)), weight.permute((0, 2, 1)).reshape((out * in2, in1)))
     products = left.reshape((-1, out, in2)) * input2.reshape((-1, 1, in2))
-    result = products.sum(2).reshape((*leading, out))
+    result = products.sum(2, dtype=products.dtype).reshape((*leading, out))
     return result if bias is None else result + bias
 
 

@@ -108,7 +108,7 @@ def cross_entropy(
         target: Class numbers of shape (N), (N, d1, ...) or (), or probabilities like ``input``.
         weight: Shape (C): a factor for every class. The mean divides by the factors' sum.
         size_average: As in old PyTorch programs; use ``reduction``.
-        ignore_index: A class number that contributes nothing.
+        ignore_index: A class number that contributes nothing; negative for probabilities.
         reduce: As in old PyTorch programs; use ``reduction``.
         reduction: "mean", "sum" or "none".
         label_smoothing: In [0, 1]: the part of the target that is spread over all classes.

@@ -7,6 +7,7 @@ from plait_abi import ArgumentError
 from plait_core import Tensor
 from plait_nn import _operators as operators
 from plait_nn._all_samples import all_samples
+from plait_nn.functional._dtypes import require_floating
 from plait_nn.functional._likelihood import reduced
 from plait_nn.functional._loss import translate_reduction
 
@@ -92,6 +93,7 @@ def margin_ranking_loss(
 
 def _rows(input: Tensor, target: Tensor, labels: bool, operator: str) -> tuple[Tensor, Tensor]:
     """Return input as (N, C) and target as (N) or, for ``labels``, (N, C); () is one class."""
+    require_floating(operator, "input", input)
     shape, given = tuple(input.shape), tuple(target.shape)
     fits = input.ndim <= 2 and (
         given == shape if labels else given == shape[:-1] or (len(shape) < 2 and given == (1,))

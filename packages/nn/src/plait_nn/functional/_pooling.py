@@ -72,6 +72,10 @@ def avg_pool2d(
         count_include_pad: Whether the zeros of the padding count in the mean.
         divisor_override: Divide by this instead of the number of elements.
 
+    Raises:
+        DTypeError: The input has an integer dtype other than int64, whose means lose their
+            fractions, as in PyTorch.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.functional.avg_pool2d(pc.arange(16.0).reshape(1, 1, 4, 4), 2).tolist()
@@ -82,6 +86,7 @@ def avg_pool2d(
     if divisor_override == 0:
         raise ArgumentError("avg_pool2d: `divisor_override` must not be 0")
     if not (input.is_floating_point() or input.is_complex()):
+        require_mean("avg_pool2d", input)
         return _integer_means(
             input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
         )
@@ -90,6 +95,14 @@ def avg_pool2d(
             input, kernel_size, stride, padding, ceil_mode, count_include_pad
         )
     return _sums(input, kernel_size, stride, padding, ceil_mode) / divisor_override
+
+
+def require_mean(function: str, input: Tensor) -> None:
+    """Raise for integers that PyTorch has no means of: all but int64."""
+    if input.dtype != pc.int64:
+        raise pc.DTypeError(
+            f"{function}: `input` must be a floating-point dtype or int64; got {input.dtype.name}"
+        )
 
 
 def _integer_means(

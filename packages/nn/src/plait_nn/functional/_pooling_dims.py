@@ -12,6 +12,7 @@ from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
 from plait_nn.functional import _pooling as images
+from plait_nn.functional._dtypes import require_floating
 from plait_nn.functional._sizes import Sizes, sizes_of
 
 __all__ = [
@@ -172,7 +173,9 @@ def avg_pool3d(
     _check("avg_pool3d", 3, input)
     if divisor_override == 0:
         raise ArgumentError("avg_pool3d: `divisor_override` must not be 0")
-    if not (input.is_floating_point() or input.is_complex() or divisor_override):
+    if not (input.is_floating_point() or input.is_complex()):
+        images.require_mean("avg_pool3d", input)
+    if input.dtype == pc.int64 and not divisor_override:
         options = (kernel_size, stride, padding, ceil_mode)
         ones = pc.ones_like(input, dtype=pc.float64)
         counts = avg_pool3d(ones, *options, divisor_override=1)
@@ -266,6 +269,7 @@ def lp_pool1d(
         >>> F.lp_pool1d(pc.tensor([[3.0, 4.0]]), 2, 2)
         tensor([[5.]])
     """
+    require_floating("lp_pool1d", "input", input)
     (size,) = sizes_of(kernel_size, 1, "kernel_size", "lp_pool1d")
     return _lp(avg_pool1d(input**norm_type, size, stride, 0, ceil_mode), norm_type, size)
 
@@ -284,6 +288,7 @@ def lp_pool2d(
         >>> F.lp_pool2d(pc.tensor([[[3.0, 4.0]]]), 2, (1, 2))
         tensor([[[5.]]])
     """
+    require_floating("lp_pool2d", "input", input)
     _check("lp_pool2d", 2, input)
     kernel, step, _ = _windows("lp_pool2d", 2, kernel_size, stride, 0)
     means = images.avg_pool2d(input**norm_type, kernel, step, 0, ceil_mode)  # type: ignore[arg-type]
@@ -304,6 +309,7 @@ def lp_pool3d(
         >>> F.lp_pool3d(pc.tensor([[[[3.0, 4.0]]]]), 2, (1, 1, 2))
         tensor([[[[5.]]]])
     """
+    require_floating("lp_pool3d", "input", input)
     kernel = sizes_of(kernel_size, 3, "kernel_size", "lp_pool3d")
     means = avg_pool3d(input**norm_type, kernel, stride, 0, ceil_mode)
     return _lp(means, norm_type, math.prod(kernel))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import plait_core as pc
 from plait_abi import ArgumentError
 from plait_core import Tensor
+from plait_nn.functional._dtypes import require_floating
 from plait_nn.functional._normalization import is_mixed
 from plait_nn.functional._pooling import avg_pool2d
 
@@ -162,12 +163,14 @@ def rms_norm(
 
     Raises:
         ShapeError: ``input`` does not end in ``normalized_shape``, or ``weight`` has another shape.
+        DTypeError: ``input`` has no floating-point or complex dtype.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.functional.rms_norm(pc.tensor([[3.0, 3.0, -3.0]]), (3,), eps=0.0)
         tensor([[ 1.,  1., -1.]])
     """
+    require_floating("rms_norm", "input", input, complex=True)
     wanted = tuple(normalized_shape)
     if not wanted or tuple(input.shape[-len(wanted) :]) != wanted:
         raise pc.ShapeError(

@@ -44,7 +44,15 @@ def _line(operator: Pointwise) -> str:
         dtypes = FLOATING.get(operator.dtypes, "FLOATING")
     name = scalar_name(operator)
     counts = f"{len(operator.operands)}, {len(operator.parameters)}"
-    return f'PLAIT_POINTWISE({name}, "{operator.name}", {counts}, {promote}, {dtypes})'
+    text = f'{name}, "{operator.name}", {counts}, {promote}, {dtypes}'
+    if operator.bounded is None:
+        return f"PLAIT_POINTWISE({text})"
+    argument, low, high = operator.bounded
+    if promote != "SAME" or dtypes != "FLOATING":
+        raise ValueError(f"{operator.name}: only an operator of floats can have `bounded` operands")
+    position = operator.schema.position(argument)
+    limits = ", ".join(str(each).replace("inf", "HUGE_VAL") for each in (low, high))
+    return f'PLAIT_POINTWISE_BOUNDED({text}, {position}, "{argument}", {limits})'
 
 
 def emit(operators: Sequence[Operator]) -> dict[str, str]:

@@ -15,6 +15,8 @@ bce_elements.reference(
     lambda x, t: -(t * np.maximum(np.log(x), -100) + (1 - t) * np.maximum(np.log1p(-x), -100))
 )
 
+bce_elements.special_values = False  # only probabilities are allowed
+
 bce_backward.reference(lambda g, x, t: g * (x - t) / np.maximum(x * (1 - x), 1e-12))
 
 
@@ -96,3 +98,14 @@ binary_cross_entropy_with_logits.error(
     lambda s: s(s.array(2, 3), s.array(3)),
     contains=["with_logits", "input", "target", "(2, 3)", "(3,)"],
 )
+
+
+for _wrong in (-0.25, 1.5, float("nan")):
+    for _operator in (bce_elements, binary_cross_entropy):
+        _operator.error(
+            "ValueError",
+            lambda s, wrong=_wrong: s(
+                s.np.array([0.0, 1.0, wrong], "float32"), s.np.array([0.0, 1.0, 1.0], "float32")
+            ),
+            contains=[_operator.name, "`input`", "[0, 1]", f"{_wrong:g}"],
+        )

@@ -2,7 +2,15 @@
 
 import numpy as np
 
-from plait_ops.specs.reduction.covariance import corrcoef, cov_
+from plait_ops.specs.reduction.covariance import corrcoef, cov_, weights_at_least_zero_
+
+weights_at_least_zero_.reference(lambda weights: weights)
+weights_at_least_zero_.special_values = False  # negative weights are refused
+weights_at_least_zero_.error(
+    "ValueError",
+    lambda s: s(s.np.array([1.0, -2.0], "float32")),
+    contains=["`weights`", "at least 0", "-2"],
+)
 
 
 @cov_.reference
@@ -53,3 +61,21 @@ cov_.error(
     contains=["cov", "fweights", "(2,)", "4"],
 )
 corrcoef.error("ShapeError", lambda s: s(s.array(2, 2, 2)), contains=["`self`", "(2, 2, 2)"])
+for _name, _dtype in (("fweights", "int64"), ("aweights", "float32")):
+    cov_.error(
+        "ValueError",
+        lambda s, name=_name, dtype=_dtype: s(
+            s.array(2, 3), **{name: s.np.array([1, -2, 1], dtype)}
+        ),
+        contains=["cov", "`weights`", "at least 0", "-2"],
+    )
+cov_.error(
+    "DTypeError",
+    lambda s: s(s.array(2, 3), fweights=s.array(3, low=1.0)),
+    contains=["cov", "`fweights`", "integer", "float32"],
+)
+cov_.error(
+    "DTypeError",
+    lambda s: s(s.array(2, 3), aweights=s.np.array([1, 2, 3])),
+    contains=["cov", "`aweights`", "floating", "int64"],
+)

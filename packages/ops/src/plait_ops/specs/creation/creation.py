@@ -101,9 +101,11 @@ full_like = Operator(
 
 
 @full_like.shape
-def _(self, dtype, memory_format):
+def _(self, value, dtype, memory_format):
+    made = dtype if dtype is not None else self.dtype
+    fits("value", value, made)
     strides = format_strides(memory_format, self.shape, dense_strides(self))
-    return result_as(self.shape, dtype if dtype is not None else self.dtype, strides)
+    return result_as(self.shape, made, strides)
 
 
 @full_like.cost

@@ -19,6 +19,7 @@ bce_elements = Pointwise(
     dtypes="floating",
     internal=True,
     domain=(0.05, 0.95),
+    bounded=("input", 0.0, 1.0),
 )
 bce_backward = Pointwise(
     "bce_backward(Tensor grad, Tensor input, Tensor target) -> Tensor",
@@ -76,7 +77,8 @@ binary_cross_entropy = Composite(
     probabilities. The result is the mean or the sum of all, or with `reduction` "none" all of them.
 
     Shapes: `input` and `target` have one shape, `weight` broadcasts to it. Dtypes: floating-point dtypes.
-    Raises: ValueError for another `reduction`, ShapeError for other shapes.
+    Raises: ValueError for another `reduction` and for elements of `input` that are no probabilities, ShapeError for other
+    shapes.
 
     >>> import plait_core as pc, plait_nn.functional as F
     >>> f"{F.binary_cross_entropy(pc.tensor([0.5]), pc.tensor([1.0])).item():.4f}"

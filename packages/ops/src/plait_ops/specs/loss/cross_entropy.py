@@ -136,8 +136,8 @@ cross_entropy = Composite(
 
     Shapes: `input` is (c,), (n, c) or (n, c, ...), `target` the same without c (or with c: probabilities), `weight` (c,).
     Dtypes: floats; `target` integers for classes.
-    Raises: ShapeError for other shapes, DTypeError for other dtypes, ValueError for another `reduction` or a
-    `label_smoothing` outside [0, 1], IndexError for a target outside [0, c).
+    Raises: ShapeError for other shapes, DTypeError for other dtypes, ValueError for another `reduction`, a
+    `label_smoothing` outside [0, 1] or an `ignore_index` of 0 or more beside probabilities, IndexError for a target outside [0, c).
 
     >>> import plait_core as pc, plait_nn.functional as F
     >>> f"{F.cross_entropy(pc.zeros(2, 4), pc.tensor([0, 3])).item():.4f}"
@@ -160,6 +160,11 @@ def _(input, target, weight, ignore_index, reduction, label_smoothing):
             loss, _lse = cross_entropy_forward(input, target, weight, reduction, ignore_index)
             return loss
         return cross_entropy_smooth(input, target, weight, ignore_index, reduction, label_smoothing)
+    check(
+        ignore_index < 0,
+        f"`ignore_index` is for classes, and `target` holds probabilities ({target.dtype}); got {ignore_index}",
+        "ValueError",
+    )
     return cross_entropy_soft(input, target, weight, reduction, label_smoothing)
 
 

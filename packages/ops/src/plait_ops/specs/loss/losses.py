@@ -11,7 +11,7 @@ from plait_ops.calls import (
     where,
 )
 from plait_ops.spec import Composite
-from plait_ops.words import check, part
+from plait_ops.words import check, part, require, require_common
 
 
 @part
@@ -43,21 +43,33 @@ def _(self, reduction):
 
 
 # ---- of pairs of tensors -------------------------------------------------------------------------
-def _loss(schema, formula, example, more=""):
+_DTYPES = {
+    "inexact": "Dtypes: floating-point and complex dtypes.",
+    "arithmetic": "Dtypes: integers (no mean; differences of unsigned ones wrap around), floats, complex.",
+}
+
+
+@part
+def common_dtype(input, target, group):
+    """Check the dtype to which two tensors promote."""
+    require("input", require_common("input", input, "target", target), group)
+
+
+def _loss(schema, formula, example, more="", dtypes="inexact"):
     name = schema.partition("(")[0]
     operator = Composite(
         schema,
         doc=f"""
     {formula}, then the mean or the sum of all, or with `reduction` "none" all of them.
 
-    Shapes: `input` and `target` broadcast. Dtypes: floating-point dtypes.
-    Raises: ValueError for another `reduction`{more}, ShapeError if the shapes do not broadcast.
+    Shapes: `input` and `target` broadcast. {_DTYPES[dtypes]}
+    Raises: ValueError for another `reduction`{more}, ShapeError if the shapes do not broadcast, DTypeError for other dtypes.
 
     >>> import plait_core as pc, plait_nn.functional as F
     >>> F.{name}(pc.tensor([0.0, 0.5]), pc.tensor([1.0, 0.5])).item()
     {example}
     """,
-        dtypes="floating",
+        dtypes=dtypes,
         variants="",
     )
     return operator
@@ -72,6 +84,7 @@ l1_loss = _loss(
     'l1_loss(Tensor input, Tensor target, str reduction="mean") -> Tensor',
     "``abs(input - target)``",
     "0.5",
+    dtypes="arithmetic",
 )
 smooth_l1_loss = _loss(
     'smooth_l1_loss(Tensor input, Tensor target, str reduction="mean", float beta=1.0) -> Tensor',
@@ -89,6 +102,7 @@ huber_loss = _loss(
 
 @mse_loss.decompose
 def _(input, target, reduction):
+    common_dtype(input, target, "inexact")
     return reduce_loss(square(sub(input, target)), reduction)
 
 
@@ -99,6 +113,7 @@ def _(input, target, reduction):
 
 @smooth_l1_loss.decompose
 def _(input, target, reduction, beta):
+    common_dtype(input, target, "inexact")
     check(beta >= 0.0, f"`beta` must not be negative; got {beta}", "ValueError")
     d = abs(sub(input, target))
     if beta == 0.0:
@@ -108,6 +123,7 @@ def _(input, target, reduction, beta):
 
 @huber_loss.decompose
 def _(input, target, reduction, delta):
+    common_dtype(input, target, "inexact")
     check(delta > 0.0, f"`delta` must be positive; got {delta}", "ValueError")
     d = abs(sub(input, target))
     return reduce_loss(where(lt(d, delta), square(d) * 0.5, (d - 0.5 * delta) * delta), reduction)

@@ -38,12 +38,13 @@ def _(g, self, end):
 addcmul = Pointwise(
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     doc="""
-    ``self + value * tensor1 * tensor2``.
+    ``self + value * tensor1 * tensor2``. For integers `value` must be a whole number, else TypeError.
 
     >>> import plait_core as pc
     >>> pc.addcmul(pc.tensor([1]), pc.tensor([2]), pc.tensor([3]), value=2).tolist()
     [13]
     """,
+    factor="value",
     dtypes="arithmetic",
     variants="function method",
 )

@@ -13,7 +13,7 @@ from plait_ops.calls import (
     zeros_like,
 )
 from plait_ops.spec import Composite, Pointwise
-from plait_ops.words import check, require, wrap_dim
+from plait_ops.words import check, fits, require, wrap_dim
 
 threshold_elements = Pointwise(
     "threshold_elements(Tensor self, Scalar threshold=0, Scalar value=0) -> Tensor",
@@ -27,7 +27,8 @@ threshold = Composite(
     doc="""
     `self` where it is above `threshold`, `value` elsewhere; nan stays nan.
 
-    Shape and dtype: those of `self`; any but bool and complex.
+    Shape and dtype: those of `self`; any but bool and complex. Raises: ValueError for numbers that do not fit in an integer
+    dtype.
 
     >>> import plait_core as pc
     >>> pc.threshold(pc.tensor([-1.0, 0.5, 2.0]), 0.5, 0.0).tolist()
@@ -41,6 +42,8 @@ threshold = Composite(
 
 @threshold.decompose
 def _(self, threshold, value):
+    fits("threshold", threshold, self.dtype)
+    fits("value", value, self.dtype)
     return threshold_elements(self, threshold, value)
 
 

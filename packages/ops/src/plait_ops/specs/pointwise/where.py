@@ -33,7 +33,8 @@ def _(g, condition):
 masked_fill = Pointwise(
     "masked_fill(Tensor self, Tensor mask, Tensor|Scalar value) -> Tensor",
     doc="""
-    `self` with `value` (a number or a 0-d tensor) where `mask` is True. `value` is cast to the dtype of `self`.
+    `self` with `value` where `mask` is True. `value` is a number or a tensor, which broadcasts as in `where`, and is cast to
+    the dtype of `self`.
 
     >>> import plait_core as pc
     >>> pc.masked_fill(pc.tensor([1, 2]), pc.tensor([True, False]), 0).tolist()

@@ -13,10 +13,31 @@ from plait_ops.calls import (
     sum,
     t,
     unsqueeze,
+    weights_at_least_zero,
     zeros,
 )
-from plait_ops.spec import Composite
-from plait_ops.words import check, is_complex, is_integral, real_dtype, to_dtype
+from plait_ops.spec import Composite, Pointwise
+from plait_ops.words import check, is_complex, is_integral, real_dtype, require, to_dtype
+
+weights_at_least_zero_ = Pointwise(
+    "weights_at_least_zero(Tensor weights) -> Tensor",
+    doc="`weights`, of which none may be negative.",
+    dtypes="floating",
+    internal=True,
+    domain=(0.0, 3.0),
+    bounded=("weights", 0.0, float("inf")),
+)
+
+
+@weights_at_least_zero_.decompose
+def _(weights):
+    return weights * 1.0
+
+
+@weights_at_least_zero_.vjp("weights")
+def _(g):
+    return g
+
 
 cov_ = Composite(
     "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
@@ -27,7 +48,8 @@ cov_ = Composite(
     Shapes: `self` is (n, k), or (k,) for one variable; the result is (n, n), or 0-d for n = 1. `fweights` are
     frequencies (integers), `aweights` importances (floats), both (k,). With `aweights` the divisor is
     ``sum(w) - correction * sum(w * aweights) / sum(w)``.
-    Raises: ShapeError for other shapes.
+    Raises: ShapeError for other shapes, DTypeError unless `fweights` are integers and `aweights` floats, ValueError for
+    negative weights.
 
     >>> import plait_core as pc
     >>> pc.cov(pc.tensor([[0.0, 2.0], [2.0, 0.0]])).tolist()
@@ -71,13 +93,15 @@ def _(self, correction, fweights, aweights):
             fweights.ndim == 1 and fweights.shape[0] == k,
             f"`fweights` of shape {fweights.shape} must have the shape ({k},)",
         )
-        w = w * fweights
+        require("fweights", fweights.dtype, "integer")
+        w = w * weights_at_least_zero(to_dtype(fweights, w.dtype))
     if aweights is not None:
         check(
             aweights.ndim == 1 and aweights.shape[0] == k,
             f"`aweights` of shape {aweights.shape} must have the shape ({k},)",
         )
-        w = w * aweights
+        require("aweights", aweights.dtype, "floating")
+        w = w * weights_at_least_zero(aweights)
     total = sum(w)
     average = unsqueeze(sum(x * w, [1]) / total, 1)
     centred = x - average

@@ -2,7 +2,7 @@
 
 from plait_ops.calls import cumsum, narrow, reshape, sum, trapezoid, trapezoid_x
 from plait_ops.spec import Composite
-from plait_ops.words import check, part, wrap_dim
+from plait_ops.words import check, default_dtype, is_integral, part, to_dtype, wrap_dim
 
 _TEXT = """
     Raises: IndexError for a `dim` out of range{}.
@@ -40,6 +40,14 @@ cumulative_trapezoid_, cumulative_trapezoid_x_ = _rule(
 )  # fmt: skip
 
 
+@part
+def as_floats(x):
+    """Integers and bools as floats: sums and products of narrow integers wrap around."""
+    if is_integral(x.dtype):
+        return to_dtype(x, default_dtype())
+    return x
+
+
 @trapezoid_.decompose
 def _(y, dx, dim):
     at = wrap_dim("dim", dim, y.shape)
@@ -47,7 +55,8 @@ def _(y, dx, dim):
     check(y.ndim > 0, "`y` must have at least 1 dimension; got shape ()")
     if n < 2:
         return sum(narrow(y, at, 0, 0), [at]) * dx
-    ends = narrow(y, at, 0, n - 1) + narrow(y, at, 1, n - 1)
+    samples = as_floats(y)
+    ends = narrow(samples, at, 0, n - 1) + narrow(samples, at, 1, n - 1)
     return sum(ends, [at], dtype=ends.dtype) * dx / 2.0
 
 
@@ -60,9 +69,9 @@ def distances(y, x, dim):
     )
     at = wrap_dim("dim", dim, y.shape)
     n = y.shape[at]
-    places = x
+    places = as_floats(x)
     if x.ndim == 1 and y.ndim > 1:
-        places = reshape(x, [x.shape[0]] + [1] * (y.ndim - 1 - at))
+        places = reshape(places, [x.shape[0]] + [1] * (y.ndim - 1 - at))
         where = 0
     else:
         where = wrap_dim("dim", dim, x.shape)
@@ -82,7 +91,8 @@ def _(y, x, dim):
     n = y.shape[at]
     if n < 2:
         return sum(narrow(y, at, 0, 0), [at])
-    ends = (narrow(y, at, 0, n - 1) + narrow(y, at, 1, n - 1)) * steps
+    samples = as_floats(y)
+    ends = (narrow(samples, at, 0, n - 1) + narrow(samples, at, 1, n - 1)) * steps
     return sum(ends, [at - y.ndim], dtype=ends.dtype) / 2.0
 
 
@@ -101,7 +111,8 @@ def _(y, dx, dim):
     check(y.ndim > 0, "`y` must have at least 1 dimension; got shape ()")
     at = wrap_dim("dim", dim, y.shape)
     n = max(y.shape[at], 1)
-    ends = narrow(y, at, 0, n - 1) + narrow(y, at, 1, n - 1)
+    samples = as_floats(y)
+    ends = narrow(samples, at, 0, n - 1) + narrow(samples, at, 1, n - 1)
     return cumsum(ends, at, dtype=ends.dtype) * dx / 2.0
 
 
@@ -110,5 +121,6 @@ def _(y, x, dim):
     steps = distances(y, x, dim)
     at = wrap_dim("dim", dim, y.shape)
     n = max(y.shape[at], 1)
-    ends = (narrow(y, at, 0, n - 1) + narrow(y, at, 1, n - 1)) * steps
+    samples = as_floats(y)
+    ends = (narrow(samples, at, 0, n - 1) + narrow(samples, at, 1, n - 1)) * steps
     return cumsum(ends, at - y.ndim, dtype=ends.dtype) / 2.0
