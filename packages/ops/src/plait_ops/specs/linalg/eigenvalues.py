@@ -39,7 +39,8 @@ linalg_eigvalsh = Operator(
     'linalg_eigvalsh(Tensor A, str UPLO="L") -> Tensor',
     doc=f"""
     The eigenvalues of symmetric (Hermitian) matrices.
-    {_SYMMETRIC.format("")}    {_ERRORS}
+    {_SYMMETRIC.format("")}    The gradient is that of a symmetric `A`.
+    {_ERRORS}
 
     >>> import plait_core as pc
     >>> pc.linalg.eigvalsh(pc.tensor([[2.0, 1.0], [1.0, 2.0]])).round().tolist()
@@ -81,7 +82,10 @@ def _(g0, g1, result0, result1):
     adjoint = conjugate(transpose(result1, -2, -1))
     one = eye(n, dtype=result0.dtype, device=result0.device)
     gaps = unsqueeze(result0, -2) - unsqueeze(result0, -1) + one
-    inner = (adjoint @ g1) / gaps * (1 - one) + unsqueeze(g0, -1) * one
+    # eigenvectors stay orthonormal: they turn, and a small turn is skew-Hermitian
+    product = adjoint @ g1
+    turn = (product - conjugate(transpose(product, -2, -1))) * 0.5
+    inner = turn / gaps * (1 - one) + unsqueeze(g0, -1) * one
     return result1 @ inner @ adjoint
 
 
