@@ -209,6 +209,13 @@ def _reduction(call: Call) -> Any:
     return results
 
 
+def _median(call: Call) -> Any:
+    x = call.args[0]
+    if x.numel() == 0:
+        return by_loop(call)
+    return call.run([call.all(x).reshape(call.size, -1), 1, False], f"{call.name}.dim")[0]
+
+
 # ---- operators that take batch dimensions in front ----------------------------------------------
 
 _LEADING = frozenset(
@@ -870,6 +877,7 @@ _RULES: dict[str, Rule] = {
     "dot": _dot, "embedding": _embedding, "embedding_backward": _embedding_backward,
     "expand": _expand, "index_add": _index_add, "index_select": _index_select,
     "index_tensors": _index_tensors, "index_tensors_backward": _index_tensors_backward,
+    "median": _median, "nanmedian": _median,
     "layer_norm_backward": _layer_norm_backward, "linalg_solve": _solve, "linalg_solve_ex": _solve,
     "linear": _linear, "mm": _mm, "mv": _mv, "native_batch_norm": _batch_norm,
     "native_dropout": _dropout, "native_layer_norm": _layer_norm, "nll_loss": _nll_loss,
