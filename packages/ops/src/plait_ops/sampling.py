@@ -55,8 +55,13 @@ class Sample:
         """
         import numpy as np
 
-        arrays: list[Any] = []
-        self.mapped(lambda x: arrays.append(x) or x)
+        arrays: list[npt.NDArray[Any]] = []
+
+        def keep(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            arrays.append(x)
+            return x
+
+        self.mapped(keep)
         if len({x.shape for x in arrays}) != 1:
             return None
         sizes = [np.abs(x) for x in arrays]
