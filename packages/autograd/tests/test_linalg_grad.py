@@ -161,3 +161,28 @@ def test_what_has_no_derivative_says_so() -> None:
         la.qr(wide, "r").R.sum().backward()
     with pytest.raises(NotImplementedError, match="geqrf"):
         pc.geqrf(draw(2, 2))[0].sum().backward()
+
+
+@pytest.mark.parametrize("dtype", [pc.float64, pc.complex128])
+@pytest.mark.parametrize("matrix", [pc.eye(3), pc.ones(3, 3), pc.zeros(3, 3), pc.ones(2, 3)])
+@pytest.mark.parametrize("kind", ["eigh", "svd", "eig"])
+def test_equal_values_have_gradients_where_vectors_do_not_count(
+    kind: str, matrix: Any, dtype: Any
+) -> None:
+    """Equal eigenvalues, equal singular values, and singular values of 0."""
+    if kind != "svd" and (matrix.shape[0] != matrix.shape[1] or matrix[0, 1] == matrix[0, 0] == 1):
+        return  # not square, or eigenvectors of a matrix that has too few for `eig`
+    values = {
+        "eigh": lambda a: la.eigh(a)[0],
+        "svd": lambda a: la.svd(a, full_matrices=False)[1],
+        "eig": lambda a: la.eig(a)[0],
+    }[kind]
+    alone = {"eigh": la.eigvalsh, "svd": la.svdvals, "eig": la.eigvals}[kind]
+    found = []
+    for function in (values, alone):
+        a = matrix.to(dtype).requires_grad_()
+        total = function(a).sum()
+        (total.real if total.is_complex() else total).backward()
+        found.append(a.grad.numpy())
+    assert np.isfinite(found[0]).all()
+    np.testing.assert_allclose(*found, atol=1e-12)

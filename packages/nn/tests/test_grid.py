@@ -74,3 +74,36 @@ def test_bicubic_gradients(draw):
                 moved.append(F.grid_sample(image, other, "bicubic", padding, False).sum())
             numeric = (moved[0] - moved[1]).item() / (2 * step)
             assert abs(slope[index].item() - numeric) < 1e-5
+
+
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("dims", [2, 3])
+def test_gradients_at_joints_are_those_of_one_side_or_between_them(draw, dims, padding, align):
+    """At pixels, at borders and where the image is reflected, in every coordinate."""
+    size, step = 3, 1e-7
+    image = pc.tensor(draw(1, 2, *[size] * dims))
+    pixels = [-4.5, -2, -1, -0.5, 0, 0.5, 1, 2, 2.5, 3, 4, 4.5, 6]
+    joints = [2 * p / (size - 1) - 1 if align else (2 * p + 1) / size - 1 for p in pixels]
+
+    def values(grid):
+        return F.grid_sample(image, grid, "bilinear", padding, align).sum(1).flatten()
+
+    for axis in range(dims):
+        points = np.full((1, *[1] * (dims - 1), len(joints), dims), 0.1)
+        points[..., axis] = joints
+        grid = pc.tensor(points).requires_grad_()
+        here = values(grid)
+        here.sum().backward()
+        slope = grid.grad[..., axis].flatten().numpy()
+        sides = []
+        for sign in (1, -1):
+            moved = points.copy()
+            moved[..., axis] += sign * step
+            there = values(pc.tensor(moved)).numpy()
+            sides.append(sign * (there - here.detach().numpy()) / step)
+        low, high = np.minimum(*sides), np.maximum(*sides)
+        assert (slope >= low - 1e-5).all() and (slope <= high + 1e-5).all()
+        if padding != "zeros":  # as in PyTorch, borders count as outside, where nothing changes
+            at_border = np.isin(pixels, [0, 2])
+            assert (slope[at_border] == 0).all()

@@ -120,10 +120,14 @@ def _reduced(
     count, rest = ends.shape[-1], data.ndim - axis - 1
     shape = (*data.shape[:axis], count + 1, *data.shape[axis + 1 :])
     wide = runs.reshape((*runs.shape, *[1] * rest)).expand(data.shape)
+    extreme = reduce in ("max", "min")
     start = _operator("full")(
-        shape, nothing if initial is None else initial, dtype=data.dtype, device=data.device
-    )
+        shape, nothing if initial is None or extreme else initial, dtype=data.dtype,
+        device=data.device,
+    )  # fmt: skip
     made = _operator("scatter_reduce")(start, axis, wide, data, word).narrow(axis, 0, count)
+    if extreme and initial is not None:  # elements that equal it share the gradient without it
+        made = made.clamp(min=initial) if reduce == "max" else made.clamp(max=initial)
     if reduce != "mean":
         return made  # type: ignore[no-any-return]
     first = _operator("zeros")((*ends.shape[:-1], 1), dtype=ends.dtype, device=ends.device)

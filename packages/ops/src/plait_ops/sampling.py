@@ -41,6 +41,35 @@ class Sample:
         """Return the same call, excluded from gradient checks."""
         return dataclasses.replace(self, gradient=False)
 
+    def numbers(self) -> list[float]:
+        """Return the floats among the arguments, and small integers, without those in lists."""
+        return [
+            float(value)
+            for value in (*self.args, *self.kwargs.values())
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 100
+        ]
+
+    def ordinary(self) -> Sample | None:
+        """Return the call of a pointwise operator for those of its numbers that are neither huge
+        nor tiny, with its derivative checked; None if there are none.
+        """
+        import numpy as np
+
+        arrays: list[npt.NDArray[Any]] = []
+
+        def keep(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            arrays.append(x)
+            return x
+
+        self.mapped(keep)
+        if len({x.shape for x in arrays}) != 1:
+            return None
+        sizes = [np.abs(x) for x in arrays]
+        kept = np.logical_and.reduce([(x == 0) | ((x > 1e-3) & (x < 1e3)) for x in sizes])
+        if not kept.any():
+            return None
+        return dataclasses.replace(self.mapped(lambda x: x[kept]), gradient=True)
+
     def loosely(self, factor: float) -> Sample:
         """Return the same call with a tolerance that is `factor` times wider."""
         return dataclasses.replace(self, tolerance=factor)

@@ -223,6 +223,13 @@ def _reduction(call: Call) -> Any:
     return results
 
 
+def _median(call: Call) -> Any:
+    x = call.args[0]
+    if x.numel() == 0:
+        return by_loop(call)
+    return call.run([call.all(x).reshape(call.size, -1), 1, False], f"{call.name}.dim")[0]
+
+
 # ---- operators that take batch dimensions in front ----------------------------------------------
 
 _LEADING = frozenset(
@@ -909,7 +916,7 @@ _RULES: dict[str, Rule] = {
     "expand": _expand, "index_add": _index_add, "index_select": _index_select,
     "index_tensors": _index_tensors, "index_tensors_backward": _index_tensors_backward,
     "layer_norm_backward": _layer_norm_backward, "linalg_qr": _qr, "linalg_solve": _solve,
-    "linalg_solve_ex": _solve,
+    "linalg_solve_ex": _solve, "median": _median, "nanmedian": _median,
     "linear": _linear, "mm": _mm, "mv": _mv, "native_batch_norm": _batch_norm,
     "native_layer_norm": _layer_norm, "nll_loss": _nll_loss,
     "nll_loss_backward": _nll_loss_backward, "permute": _permute, "squeeze": _squeeze, "t": _t,

@@ -206,4 +206,6 @@ def _inside(x: Tensor, size: int, padding_mode: str, align_corners: bool) -> Ten
         slope = pc.where(falls, -sign, sign)
         target = pc.where(falls, span - rest, rest) + low
         x = target + slope * (x - x.detach())
-    return x.clamp(0, size - 1)
+    # the borders count as outside, so that no slope beyond the last pixel is taken there
+    within = (x > 0) & (x < size - 1)
+    return pc.where(within, x, x.detach().clamp(0, size - 1))

@@ -153,7 +153,8 @@ def multi_margin_loss(
     reduction = translate_reduction(size_average, reduce, reduction)
     rows, classes = _rows(input, target, False, "multi_margin_loss")
     index = classes.unsqueeze(1)
-    values = (margin - rows.gather(1, index) + rows).clamp(min=0)
+    # as in PyTorch, a score that is better by exactly the margin has no gradient: not so by clamp
+    values = (margin - rows.gather(1, index) + rows).relu()
     if p == 2:
         values = values * values
     if weight is not None:
@@ -196,7 +197,7 @@ def multilabel_margin_loss(
     index = labels.masked_fill(~listed, 0).long()
     right = pc.zeros_like(labels).long().scatter_add_(1, index, listed.long()) > 0
     scores = rows.gather(1, index).unsqueeze(2)
-    values = (1 - (scores - rows.unsqueeze(1))).clamp(min=0)
+    values = (1 - (scores - rows.unsqueeze(1))).relu()  # no gradient at the margin: not clamp
     counted = listed.unsqueeze(2) & ~right.unsqueeze(1)
     losses = values.masked_fill(~counted, 0).sum((1, 2)) / max(rows.shape[1], 1)
     return reduced(losses if input.ndim == 2 else losses[0], reduction, "multilabel_margin_loss")

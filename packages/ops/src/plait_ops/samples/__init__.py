@@ -10,6 +10,6 @@ Example:
 
 from __future__ import annotations
 
-from plait_ops.samples.drawing import draw, error_facts, load
+from plait_ops.samples.drawing import draw, error_facts, joints, load
 
-__all__ = ["draw", "error_facts", "load"]
+__all__ = ["draw", "error_facts", "joints", "load"]

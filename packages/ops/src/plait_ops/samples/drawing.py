@@ -6,14 +6,18 @@ import functools
 import importlib
 import pathlib
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from plait_ops import specs
 from plait_ops.samples import pointwise_samples, reduction_samples
 from plait_ops.sampling import Sample, Sampler
 from plait_ops.spec import ErrorFact, Operator, Pointwise, Reduction
 
-__all__ = ["draw", "error_facts", "load"]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["draw", "error_facts", "joints", "load"]
 
 _FOLDER = str(pathlib.Path(__file__).parent)
 
@@ -35,6 +39,42 @@ def draw(operator: Operator, seed: int = 0) -> Iterator[Sample]:
         yield from reduction_samples.samples(operator, Sampler(seed))
     if operator.sample_function is not None:
         yield from operator.sample_function(Sampler(seed))
+
+
+def joints(operator: Operator, seed: int = 0) -> Iterator[Sample]:
+    """Yield the calls of `operator` at points where a function made of pieces may have joints.
+
+    They are its own calls with other numbers: halves, which are ties and the usual bounds; -1, 0
+    and 1, which are more ties; zeros; and the numbers among the arguments and their opposites, as
+    those are bounds. Of pointwise operators also the calls with numbers that are special, whose
+    derivative is not checked elsewhere.
+    """
+    import numpy as np
+
+    for sample in draw(operator, seed):
+        if not sample.gradient:
+            special = sample.ordinary() if isinstance(operator, Pointwise) else None
+            if special is not None:
+                yield special
+            continue
+        moves: list[Callable[[npt.NDArray[Any]], npt.NDArray[Any]]] = [
+            lambda x: np.round(x * 2) / 2,
+            lambda x: np.round(np.clip(x, -1, 1)),
+            np.zeros_like,
+        ]
+        numbers = sorted({sign * x for x in sample.numbers() for sign in (1.0, -1.0)})
+        if numbers:
+            moves.append(lambda x, n=numbers: np.resize(n, x.shape))
+        for move in moves:
+            yield sample.mapped(lambda x, m=move: _moved(x, m))
+
+
+def _moved(
+    x: npt.NDArray[Any], move: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
+) -> npt.NDArray[Any]:
+    import numpy as np
+
+    return np.asarray(move(x), x.dtype) if x.dtype.kind == "f" else x
 
 
 def error_facts(operator: Operator) -> list[ErrorFact]:

@@ -49,7 +49,8 @@ cholesky = Operator(
     doc=f"""
     The triangular factors of positive definite matrices: `linalg.cholesky`.
 
-    Shapes: `self` is (..., n, n), and so is the result. Dtypes: floating and complex.
+    Shapes: `self` is (..., n, n), and so is the result. Dtypes: floating and complex. The gradient is that of a symmetric
+    `self`.
     Raises: ShapeError if a matrix is not square, DTypeError for integers, {_DEFINITE}.
 
     >>> import plait_core as pc
@@ -93,7 +94,7 @@ def _(self):
 
 cholesky_backward = Composite(
     "cholesky_backward(Tensor grad, Tensor L, bool upper) -> Tensor",
-    doc="The gradient of `linalg.cholesky` from its result: ``sym(L^-T phi(L^T grad) L^-1)``.",
+    doc="The gradient of `linalg.cholesky` from its result: ``L^-H phi(L^H grad) L^-1``, where ``phi`` mirrors the lower triangle and takes half of it.",
     internal=True,
     dtypes="inexact",
 )
@@ -105,10 +106,9 @@ def _(grad, L, upper):
     g = conjugate(transpose(grad, -2, -1)) if upper else grad
     high = conjugate(transpose(low, -2, -1))
     product = high @ g
-    half = (tril(product) + tril(product, -1)) * 0.5
-    left = linalg_solve_triangular(high, half, upper=True)
-    full = linalg_solve_triangular(low, left, upper=False, left=False)
-    return (full + conjugate(transpose(full, -2, -1))) * 0.5
+    mirrored = (tril(product) + conjugate(transpose(tril(product, -1), -2, -1))) * 0.5
+    left = linalg_solve_triangular(high, mirrored, upper=True)
+    return linalg_solve_triangular(low, left, upper=False, left=False)
 
 
 @linalg_cholesky_.vjp("A")
@@ -168,7 +168,7 @@ def _(g, self, L, result, upper):
     back = cholesky_solve(g, L, upper)
     outer = back @ conjugate(transpose(result, -2, -1))
     both = outer + conjugate(transpose(outer, -2, -1))
-    gL = -triu(L @ both) if upper else -tril(both @ L)
+    gL = -triu(triu(L) @ both) if upper else -tril(both @ tril(L))
     return sum_to(back, self.shape), sum_to(gL, L.shape)
 
 
@@ -204,7 +204,7 @@ def _(self):
 @cholesky_inverse.vjp("self")
 def _(g, self, result, upper):
     both = result @ (g + conjugate(transpose(g, -2, -1))) @ result
-    return -triu(self @ both) if upper else -tril(both @ self)
+    return -triu(triu(self) @ both) if upper else -tril(both @ tril(self))
 
 
 # ---- triangular systems --------------------------------------------------------------------------

@@ -3,16 +3,29 @@
 from plait_ops.calls import (
     conj,
     diagonal,
+    eq,
     eye,
     linalg_eigh,
     linalg_solve,
+    logical_and,
     real,
     transpose,
     unsqueeze,
+    where,
 )
 from plait_ops.linear_words import require_square
 from plait_ops.spec import Operator
-from plait_ops.words import check, complex_dtype, conjugate, numel, real_dtype, result
+from plait_ops.words import check, complex_dtype, conjugate, numel, part, real_dtype, result
+
+
+@part
+def quotient(numerator, denominator):
+    """Return the quotient, and 0 for 0 / 0: equal eigenvalues do not matter where no gradient
+    depends on their vectors.
+    """
+    both = logical_and(eq(numerator, 0), eq(denominator, 0))
+    return where(both, 0.0, numerator / where(both, 1.0, denominator))
+
 
 _SYMMETRIC = """
     Shapes: `A` is (..., n, n), symmetric or Hermitian: only the triangle that `UPLO` names ("L" or "U") is read.
@@ -25,7 +38,8 @@ linalg_eigh_ = Operator(
     'linalg_eigh(Tensor A, str UPLO="L") -> (Tensor eigenvalues, Tensor eigenvectors)',
     doc=f"""
     The eigenvalues and orthonormal eigenvectors of symmetric (Hermitian) matrices: ``A = V diag(w) V^H``.
-    {_SYMMETRIC.format(", `eigenvectors` (..., n, n), in columns; their signs (phases) are arbitrary")}    The gradient is that of a symmetric `A` with distinct eigenvalues.
+    {_SYMMETRIC.format(", `eigenvectors` (..., n, n), in columns; their signs (phases) are arbitrary")}    The gradient is that of a symmetric `A`, whose eigenvalues must be distinct if it depends on
+    the vectors.
     {_ERRORS}
 
     >>> import plait_core as pc
@@ -39,7 +53,8 @@ linalg_eigvalsh = Operator(
     'linalg_eigvalsh(Tensor A, str UPLO="L") -> Tensor',
     doc=f"""
     The eigenvalues of symmetric (Hermitian) matrices.
-    {_SYMMETRIC.format("")}    {_ERRORS}
+    {_SYMMETRIC.format("")}    The gradient is that of a symmetric `A`.
+    {_ERRORS}
 
     >>> import plait_core as pc
     >>> pc.linalg.eigvalsh(pc.tensor([[2.0, 1.0], [1.0, 2.0]])).round().tolist()
@@ -81,7 +96,10 @@ def _(g0, g1, result0, result1):
     adjoint = conjugate(transpose(result1, -2, -1))
     one = eye(n, dtype=result0.dtype, device=result0.device)
     gaps = unsqueeze(result0, -2) - unsqueeze(result0, -1) + one
-    inner = (adjoint @ g1) / gaps * (1 - one) + unsqueeze(g0, -1) * one
+    # eigenvectors stay orthonormal: they turn, and a small turn is skew-Hermitian
+    product = adjoint @ g1
+    turn = (product - conjugate(transpose(product, -2, -1))) * 0.5
+    inner = quotient(turn, gaps) * (1 - one) + unsqueeze(g0, -1) * one
     return result1 @ inner @ adjoint
 
 
@@ -132,7 +150,7 @@ def _(g0, g1, result0, result1):
     lengths = real(diagonal(product, 0, -2, -1))
     turned = product - (adjoint @ result1) * unsqueeze(lengths, -2)
     gaps = conj(unsqueeze(result0, -2) - unsqueeze(result0, -1)) + one
-    inner = turned / gaps * (1 - one) + unsqueeze(g0, -1) * one
+    inner = quotient(turned, gaps) * (1 - one) + unsqueeze(g0, -1) * one
     return linalg_solve(adjoint, inner @ adjoint)
 
 

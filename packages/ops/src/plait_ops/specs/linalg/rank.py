@@ -16,6 +16,7 @@ from plait_ops.calls import (
     reciprocal,
     sum,
     transpose,
+    tril,
     unsqueeze,
     where,
     zeros,
@@ -102,7 +103,8 @@ linalg_pinv_ = Operator(
     "linalg_pinv(Tensor A, *, Tensor|Scalar? atol=None, Tensor|Scalar? rtol=None, bool hermitian=False) -> Tensor",
     doc="""
     The pseudo-inverse (Moore and Penrose), computed with singular values: those up to ``max(atol, rtol * largest)`` count
-    as 0. The defaults of `atol` and `rtol` are those of `linalg.matrix_rank`.
+    as 0. The defaults of `atol` and `rtol` are those of `linalg.matrix_rank`. With `hermitian` only the lower triangle is
+    read.
 
     Shapes: `A` is (..., m, n), the result (..., n, m). Dtypes: floating and complex. The gradient is correct where the rank
     does not change. Raises: ShapeError for fewer than 2 dimensions, or with `hermitian` for a matrix that is not square;
@@ -112,7 +114,7 @@ linalg_pinv_ = Operator(
     >>> pc.linalg.pinv(pc.tensor([[2.0], [0.0]])).tolist()
     [[0.5, 0.0]]
     """,
-    kernel="optional: without a kernel other operators compute it; in[1] and in[2] are None, numbers or tensors that broadcast to the leading dimensions; in[3]: the matrices are symmetric or Hermitian.",
+    kernel="optional: without a kernel other operators compute it; in[1] and in[2] are None, numbers or tensors that broadcast to the leading dimensions; in[3]: the matrices are symmetric or Hermitian, and only the lower triangle is read.",
     dtypes="inexact",
 )
 
@@ -167,7 +169,10 @@ def _(grad, A, P):
 
 
 @linalg_pinv_.vjp("A")
-def _(g, A, result):
+def _(g, A, result, hermitian):
+    if hermitian:  # the upper triangle is not read
+        whole = tril(A) + conjugate(transpose(tril(A, -1), -2, -1))
+        return pinv_backward(g, whole, result)
     return pinv_backward(g, A, result)
 
 

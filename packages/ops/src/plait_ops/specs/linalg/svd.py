@@ -13,6 +13,7 @@ from plait_ops.calls import (
 from plait_ops.costs import matrices, singular_values
 from plait_ops.linear_words import require_matrix
 from plait_ops.spec import Composite, Operator
+from plait_ops.specs.linalg.eigenvalues import quotient
 from plait_ops.words import check, conjugate, is_complex, real_dtype, result
 
 _DRIVERS = "Raises: ShapeError for fewer than 2 dimensions, DTypeError for integers, RuntimeError for infinities or NaN."
@@ -25,7 +26,7 @@ linalg_svd_ = Operator(
 
     Shapes: `A` is (..., m, n) and k = min(m, n); U is (..., m, m), S (..., k), Vh (..., n, n); without `full_matrices` U is
     (..., m, k) and Vh (..., k, n). Dtypes: floating and complex. `driver` must be None: there is one. The gradient exists
-    for distinct singular values that are not 0. It is correct only for functions of the result that do not depend on the
+    for distinct singular values that are not 0, or if it does not depend on U and Vh. It is correct only for functions of the result that do not depend on the
     phases of the vectors (for complex `A`), and that use the vectors added by `full_matrices` only through the space that
     they span.
     {_DRIVERS}
@@ -116,13 +117,13 @@ def _(g0, g1, g2, A, result0, result1, result2, full_matrices):
     gv = conjugate(transpose(narrow(g2, -2, 0, k), -2, -1))
     left = ut @ gu
     right = vh @ gv
-    skew_u = (left - conjugate(transpose(left, -2, -1))) / gaps
-    skew_v = (right - conjugate(transpose(right, -2, -1))) / gaps
+    skew_u = quotient(left - conjugate(transpose(left, -2, -1)), gaps)
+    skew_v = quotient(right - conjugate(transpose(right, -2, -1)), gaps)
     inner = skew_u * row + column * skew_v + unsqueeze(g1, -1) * one
     # one phase of each pair of vectors is arbitrary; a change of the other one changes A
     if is_complex(A.dtype):
         phases = skew_u * one
-        inner = inner - phases * row - skew_v * one * row + phases / (row * 2.0)
+        inner = inner - phases * row - skew_v * one * row + quotient(phases, row * 2.0)
     whole = u @ inner @ vh
     if m > n:
         rest = gu - u @ left
@@ -130,13 +131,13 @@ def _(g0, g1, g2, A, result0, result1, result2, full_matrices):
             more = narrow(result0, -1, k, m - k)
             turned = conjugate(transpose(narrow(g0, -1, k, m - k), -2, -1))
             rest = rest - more @ (turned @ u)
-        whole = whole + (rest / row) @ vh
+        whole = whole + quotient(rest, row) @ vh
     if n > m:
         rest = gv - v @ right
         if full_matrices:
             more = conjugate(transpose(narrow(result2, -2, k, n - k), -2, -1))
             rest = rest - more @ (narrow(g2, -2, k, n - k) @ v)
-        whole = whole + (u / row) @ conjugate(transpose(rest, -2, -1))
+        whole = whole + u @ conjugate(transpose(quotient(rest, row), -2, -1))
     return whole
 
 

@@ -2,7 +2,7 @@
 
 import math
 
-from plait_ops.calls import add, exp, log, zeros_like
+from plait_ops.calls import add, exp, xlogy, zeros_like
 from plait_ops.calls import digamma as digamma_
 from plait_ops.calls import lgamma as lgamma_
 from plait_ops.spec import Composite, Pointwise
@@ -157,10 +157,10 @@ def _(g, self, other):
 @gammainc.vjp("other")
 def _(g, self, other):
     a = add(zeros_like(other), self)
-    return g * exp((a - 1.0) * log(other) - other - lgamma_(a))
+    return g * exp(xlogy(a - 1.0, other) - other - lgamma_(a))
 
 
 @gammaincc.vjp("other")
 def _(g, self, other):
     a = add(zeros_like(other), self)
-    return -g * exp((a - 1.0) * log(other) - other - lgamma_(a))
+    return -g * exp(xlogy(a - 1.0, other) - other - lgamma_(a))

@@ -85,7 +85,8 @@ copysign = Pointwise(
 
 @copysign.vjp("self")
 def _(g, self, result):
-    return where(eq(result, self), g, -g)
+    # at 0 that of the magnitude is taken: 0
+    return where(eq(self, 0), 0.0, where(eq(result, self), g, -g))
 
 
 @copysign.vjp("other")

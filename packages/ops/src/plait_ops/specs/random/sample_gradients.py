@@ -1,6 +1,6 @@
 """Gamma and Dirichlet samples with derivatives for their parameters."""
 
-from plait_ops.calls import add, clamp_min, exp, log, sum, zeros_like
+from plait_ops.calls import add, clamp_min, eq, exp, log, sum, where, xlogy, zeros_like
 from plait_ops.calls import digamma as digamma_
 from plait_ops.calls import lgamma as lgamma_
 from plait_ops.spec import Operator, Pointwise
@@ -80,15 +80,17 @@ def _(g, self, result):
 @gammainc.vjp("self")
 def _(g, self, other):
     x = add(zeros_like(self), other)
-    density = exp((self - 1.0) * log(x) - x - lgamma_(self))
-    return -(g * gamma_sample_grad(add(zeros_like(x), self), x) * density)
+    density = exp(xlogy(self - 1.0, x) - x - lgamma_(self))
+    slope = -(g * gamma_sample_grad(add(zeros_like(x), self), x) * density)
+    return where(eq(x, 0), 0.0, slope)  # 0 for every shape parameter
 
 
 @gammaincc.vjp("self")
 def _(g, self, other):
     x = add(zeros_like(self), other)
-    density = exp((self - 1.0) * log(x) - x - lgamma_(self))
-    return g * gamma_sample_grad(add(zeros_like(x), self), x) * density
+    density = exp(xlogy(self - 1.0, x) - x - lgamma_(self))
+    slope = g * gamma_sample_grad(add(zeros_like(x), self), x) * density
+    return where(eq(x, 0), 0.0, slope)
 
 
 @dirichlet_sample.decompose

@@ -1,8 +1,20 @@
 """Elements by rank: the k-th smallest, medians, the most frequent, quantiles."""
 
-from plait_ops.calls import full, index_backward, median_dim, nanmedian_dim, reshape
-from plait_ops.spec import Composite, Operator
-from plait_ops.words import check, int64, numel, reduced, require, result, wrap_dim
+from plait_ops.calls import (
+    eq,
+    full,
+    index_backward,
+    isnan,
+    logical_and,
+    logical_or,
+    median_dim,
+    nanmedian_dim,
+    reshape,
+    sum,
+)
+from plait_ops.spec import Operator
+from plait_ops.words import check, int64, numel, reduced, require, result, to_dtype, wrap_dim
+from plait_ops.words import result as made
 
 _RAISES = "Raises: IndexError for a `dim` out of range, ShapeError for a dimension without elements, DTypeError for complex numbers."
 _KERNEL = "out[1] is int64; `dim` may be negative; a 0-d input counts as one of shape (1,)."
@@ -44,18 +56,19 @@ kthvalue_ = _ranked(
 
 # the forms without `dim` come before the overloads
 def _whole(name, text, example):
-    operator = Composite(
+    return Operator(
         f"{name}(Tensor self) -> Tensor",
         doc=f"""
-    {text} For an even number of elements it is the lower of the two in the middle.
+    {text} For an even number of elements it is the lower of the two in the middle. The gradient is divided evenly among
+    all elements that equal the median.
 
     >>> import plait_core as pc
     >>> pc.{name}(pc.tensor([{example}])).item()
     3.0
     """,
+        kernel="optional: without a kernel other operators compute it; in[0] has any strides; nan counts as for the form with `dim`; without elements the result is nan.",
         variants="function method",
     )
-    return operator
 
 
 median = _whole(
@@ -123,10 +136,16 @@ def _(self, dim, keepdim):
     return result(shape, self.dtype), result(shape, int64)
 
 
+@median.shape
+@nanmedian.shape
+def _(self):
+    require("self", self.dtype, "floating" if numel(self.shape) == 0 else "all")
+    return made([], self.dtype)
+
+
 @median.decompose
 def _(self):
     if numel(self.shape) == 0:
-        require("self", self.dtype, "floating")
         return full([], NAN, dtype=self.dtype, device=self.device)
     values, _places = median_dim(reshape(self, [-1]), 0)
     return values
@@ -135,10 +154,17 @@ def _(self):
 @nanmedian.decompose
 def _(self):
     if numel(self.shape) == 0:
-        require("self", self.dtype, "floating")
         return full([], NAN, dtype=self.dtype, device=self.device)
     values, _places = nanmedian_dim(reshape(self, [-1]), 0)
     return values
 
 
 NAN = float("nan")
+
+
+@median.vjp("self")
+@nanmedian.vjp("self")
+def _(g, self, result):
+    equal = logical_or(eq(self, result), logical_and(isnan(self), isnan(result)))
+    hits = to_dtype(equal, g.dtype)
+    return hits * (g / sum(hits))
