@@ -396,8 +396,14 @@ def test_state_of_a_programs_optimizer(base: str, dtype: str) -> None:
         for shape in shapes:
             array = rng.integers(0, 2, shape).astype(kind)
             values = {
-                **{"step": array, "kept": array, "none": None, "number": 0.5, "count": 7},
-                **{"flag": True, "many": [array, (array, 1)], "deep": {"step": array, "x": [1.5]}},
+                "step": array,
+                "kept": array,
+                "none": None,
+                "number": 0.5,
+                "count": 7,
+                "flag": True,
+                "many": [array, (array, 1)],
+                "deep": {"step": array, "x": [1.5]},
             }
             theirs, ours = (
                 _own_state(lib, values, getattr(lib.optim, base), dtype) for lib in (torch, plait)

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import plait_abi
 from plait_abi.arguments import name_constructor
 from plait_optim import _groups, _sparse
+from plait_optim._arithmetic import load_array
 from plait_optim._arrays import exposed, mark_written, number, type_name
 from plait_optim._component import grad_mode
-from plait_optim._arithmetic import load_array
 from plait_optim._devices import by_device, norm_of, number_on
 from plait_optim._groups import ParamGroup, group_tensors
 from plait_optim._hooks import Hooks, RemovableHandle, hooked

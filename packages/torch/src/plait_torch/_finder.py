@@ -175,6 +175,11 @@ class _Distribution(importlib.metadata.Distribution):
 _finder = Finder()
 
 
+def _process_context() -> Any:
+    """Return the start method of processes, which is also that of a loader's workers in PyTorch."""
+    return import_module("plait_multiprocessing").get_context()
+
+
 def is_installed() -> bool:
     """Return whether `torch` means plait."""
     return _finder in sys.meta_path
@@ -203,6 +208,7 @@ def install() -> None:
     for each in (_tensor_methods, _torch_function, _torch_dispatch):
         each.bind()
     _binding.shown_module("torch")
+    import_module("plait_data._default_context").set_default_context(_process_context)
     _pytree.register_sizes()
     importlib.invalidate_caches()
 
@@ -215,6 +221,7 @@ def uninstall() -> None:
     for each in (_torch_dispatch, _torch_function, _tensor_methods):
         each.unbind()
     _binding.shown_module("plait")
+    import_module("plait_data._default_context").set_default_context(None)
     for name in _names():
         del sys.modules[name]
 

@@ -154,6 +154,29 @@ def _ufunc_method(plain: Any) -> Any:
     return functools.wraps(plain)(__array_ufunc__)
 
 
+def _with_byte_masks(name: str) -> Any:
+    """Return a method that takes indices of uint8 as masks, as ``x[mask]`` does."""
+    plait = import_module("plait")
+
+    plain = getattr(plait.Tensor, name)
+
+    def method(self: Any, indices: Any, *args: Any, **kwargs: Any) -> Any:
+        return plain(self, _masks_of(indices), *args, **kwargs)
+
+    return functools.wraps(plain)(method)
+
+
+def _masks_of(indices: Any) -> Any:
+    plait = import_module("plait")
+
+    def is_mask(index: Any) -> bool:
+        return isinstance(index, plait.Tensor) and index.dtype is plait.uint8
+
+    if not isinstance(indices, (tuple, list)) or not any(map(is_mask, indices)):
+        return indices
+    return [index.bool() if is_mask(index) else index for index in indices]
+
+
 def _is_on(kind: str) -> Any:
     doc = f"Whether the tensor is on a device of the type {kind}."
     return property(lambda self: self.device.type == kind, doc=doc)
@@ -181,13 +204,15 @@ def bind() -> None:
     plait = import_module("plait")
 
     older = {name: _number_first(name, *each) for name, each in _FACTORS.items()}
+    masked = {name: _with_byte_masks(name) for name in ("index_put", "index_put_")}
     ufuncs = {"__array_ufunc__": _ufunc_method(plait.Tensor.__array_ufunc__)}
-    for name, method in {**_METHODS, **older, **ufuncs}.items():
+    for name, method in {**_METHODS, **older, **masked, **ufuncs}.items():
         _before[name] = plait.Tensor.__dict__.get(name, _MISSING)
         setattr(plait.Tensor, name, method)
     for name in _ABSENT:
         _before[name] = plait.Tensor.__dict__[name]
         delattr(plait.Tensor, name)
+    getattr(import_module("plait_core._core"), "_set_uint8_masks", print)(True)
 
 
 def unbind() -> None:
@@ -200,3 +225,4 @@ def unbind() -> None:
         else:
             setattr(plait.Tensor, name, method)
     _before.clear()
+    getattr(import_module("plait_core._core"), "_set_uint8_masks", print)(False)
