@@ -11,6 +11,7 @@ from plait_core import Tensor
 from plait_nn import functional as F
 from plait_nn import init
 from plait_nn._linear import add_bias, check_sizes
+from plait_nn._looked_up import LookedUp
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter
 from plait_nn.functional._sizes import Sizes, sizes_of
@@ -221,7 +222,7 @@ class Conv1d(_ConvNd):
     """
 
     _dims = 1
-    _convolve = staticmethod(F.conv1d)
+    _convolve = LookedUp("conv1d")
 
 
 class Conv2d(_ConvNd):
@@ -261,7 +262,7 @@ class Conv2d(_ConvNd):
     """
 
     _dims = 2
-    _convolve = staticmethod(F.conv2d)
+    _convolve = LookedUp("conv2d")
 
 
 class Conv3d(_ConvNd):
@@ -277,7 +278,7 @@ class Conv3d(_ConvNd):
     """
 
     _dims = 3
-    _convolve = staticmethod(F.conv3d)
+    _convolve = LookedUp("conv3d")
 
 
 class _ConvTransposeNd(_Conv):
@@ -367,7 +368,7 @@ class ConvTranspose1d(_ConvTransposeNd):
     """
 
     _dims = 1
-    _convolve = staticmethod(F.conv_transpose1d)
+    _convolve = LookedUp("conv_transpose1d")
 
 
 class ConvTranspose2d(_ConvTransposeNd):
@@ -400,7 +401,7 @@ class ConvTranspose2d(_ConvTransposeNd):
     """
 
     _dims = 2
-    _convolve = staticmethod(F.conv_transpose2d)
+    _convolve = LookedUp("conv_transpose2d")
 
 
 class ConvTranspose3d(_ConvTransposeNd):
@@ -413,4 +414,4 @@ class ConvTranspose3d(_ConvTransposeNd):
     """
 
     _dims = 3
-    _convolve = staticmethod(F.conv_transpose3d)
+    _convolve = LookedUp("conv_transpose3d")

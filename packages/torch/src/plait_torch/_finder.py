@@ -76,6 +76,12 @@ class Facade(ModuleType):
         if isinstance(value, ModuleType) and f"{self.__name__}.{name}" in _module_names.FUNCTIONS:
             return
         super().__setattr__(name, value)
+        if self.__name__ == "torch.nn.functional" and not name.startswith("_"):
+            # layers look functions up there when they are called: libraries that count operations
+            # replace them
+            layers = import_module("plait_nn.functional")
+            if hasattr(layers, name):
+                setattr(layers, name, value)
 
     def __dir__(self) -> list[str]:
         own = {name for name in self.__dict__ if not name.startswith("_")}

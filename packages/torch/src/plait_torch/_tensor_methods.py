@@ -212,7 +212,7 @@ def bind() -> None:
     for name in _ABSENT:
         _before[name] = plait.Tensor.__dict__[name]
         delattr(plait.Tensor, name)
-    getattr(import_module("plait_core._core"), "_set_uint8_masks", print)(True)
+    import_module("plait_core._core")._set_uint8_masks(True)
 
 
 def unbind() -> None:
@@ -225,4 +225,4 @@ def unbind() -> None:
         else:
             setattr(plait.Tensor, name, method)
     _before.clear()
-    getattr(import_module("plait_core._core"), "_set_uint8_masks", print)(False)
+    import_module("plait_core._core")._set_uint8_masks(False)
