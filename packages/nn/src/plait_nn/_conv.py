@@ -185,12 +185,16 @@ class _ConvNd(_Conv):
         )
 
     def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Convolve with any weights; subclasses call and override it, as in PyTorch."""
         padding: Sizes | str = self.padding
         if self.padding_mode != "zeros":
             input = F.pad(input, self._borders(), mode=self.padding_mode)
             padding = 0
         return type(self)._convolve(
-            input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
+            input, weight, bias, self.stride, padding, self.dilation, self.groups
         )
 
     def _borders(self) -> tuple[int, ...]:

@@ -94,6 +94,7 @@ class Optimizer:
             cls.__init__ = name_constructor(cls, cls.__init__)  # type: ignore[method-assign]
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        _refuse_init_group(type(self))
         self.defaults = defaults
         self.state = State()
         self.param_groups: list[ParamGroup] = []
@@ -487,6 +488,17 @@ class Optimizer:
 
     def _all_params(self) -> Iterable[Any]:
         return itertools.chain.from_iterable(group["params"] for group in self.param_groups)
+
+
+def _refuse_init_group(kind: type) -> None:
+    """Raise for a subclass whose `_init_group` would never be called, unless its own step does."""
+    own = [base for base in kind.__mro__ if not base.__module__.startswith("plait_optim.")]
+    overridden = any("_init_group" in vars(base) for base in own)
+    if overridden and not any("step" in vars(base) or "update" in vars(base) for base in own):
+        raise NotImplementedError(
+            f"{kind.__name__}: `_init_group` would not be called: plait's optimizers have no such "
+            "step; override `update` or `step`"
+        )
 
 
 def _own_gradients(params: list[Any]) -> list[Any]:
