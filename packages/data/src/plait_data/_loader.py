@@ -6,7 +6,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from plait_data._arguments import check_order, check_workers, refuse
 from plait_data._dataset import IterableDataset
@@ -129,7 +129,7 @@ class DataLoader(Shown, Generic[T_co]):
         elif sampler is None:
             sampler = SequentialSampler(dataset)
         if batch_size is not None and batch_sampler is None:
-            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+            batch_sampler = BatchSampler(cast("Iterable[int]", sampler), batch_size, drop_last)
 
         self.dataset = dataset
         self.batch_size = batch_size
@@ -194,7 +194,7 @@ class DataLoader(Shown, Generic[T_co]):
         return self._latest if self._pool is not None and self._pool.size else None
 
     @_iterator.setter
-    def _iterator(self, value: None) -> None:
+    def _iterator(self, value: Any) -> None:
         if value is not None:
             refuse("`_iterator` can be set to None only, which ends the workers that are kept")
         pool, self._pool = self._pool, None

@@ -107,7 +107,7 @@ def _collect(module: Module, prefix: str, owners: dict[str, _Owner]) -> None:
 
 def _wanted(
     module: Module,
-    owners: Mapping[str, _Owner],
+    owners: dict[str, _Owner],
     given: dict[str, Tensor],
     tie_weights: bool,
     strict: bool,

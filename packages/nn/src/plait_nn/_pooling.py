@@ -23,7 +23,7 @@ class MaxPool2d(Module):
         (1, 3, 14, 14)
     """
 
-    _pool: Callable[..., Any] = LookedUp("max_pool2d")
+    _pool = LookedUp("max_pool2d")
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class AvgPool2d(_Windowed):
         (1, 3, 14, 14)
     """
 
-    _pool: Callable[..., Tensor] = LookedUp("avg_pool2d")
+    _pool = LookedUp("avg_pool2d")
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class AvgPool2d(_Windowed):
         self.divisor_override = divisor_override
 
     def forward(self, input: Tensor) -> Tensor:
-        return type(self)._pool(
+        made: Tensor = type(self)._pool(
             input,
             self.kernel_size,
             self.stride,
@@ -109,6 +109,7 @@ class AvgPool2d(_Windowed):
             self.count_include_pad,
             self.divisor_override,
         )
+        return made
 
 
 class _AdaptivePool(Module):

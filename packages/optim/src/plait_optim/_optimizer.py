@@ -96,7 +96,7 @@ class Optimizer:
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         _refuse_init_group(type(self))
         self.defaults = defaults
-        self.state = State()
+        self.state: Any = State()  # or a mapping that the program puts there
         self.param_groups: list[ParamGroup] = []
         self._step_pre_hooks, self._step_post_hooks = Hooks(), Hooks()
         self._state_dict_pre_hooks, self._state_dict_post_hooks = Hooks(), Hooks()

@@ -59,4 +59,4 @@ class AveragedModel(Module):
 
     def update_parameters(self, model: Any) -> None:
         """Update the averages with the parameters of ``model``."""
-        swa_utils.AveragedModel.update_parameters(self, model)  # type: ignore[arg-type]
+        swa_utils.AveragedModel.update_parameters(self, model)

@@ -138,10 +138,7 @@ def __array_wrap__(  # noqa: N807
 
     Only functions that ask for it do so, such as `cumsum`: others, such as `stack`, return arrays.
     """
-    plait, np = import_module("plait"), import_module("numpy")
-
-    array = np.asarray(array)
-    return plait.from_numpy(array) if array.dtype.kind in "biufc" else array
+    return import_module("plait").as_tensor(array) if array.dtype.kind in "biufc" else array
 
 
 def _ufunc_method(plain: Any) -> Any:

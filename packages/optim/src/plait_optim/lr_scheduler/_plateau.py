@@ -39,6 +39,8 @@ class ReduceLROnPlateau(LRScheduler):
         [0.5]
     """
 
+    best: float
+
     def __init__(
         self,
         optimizer: Optimizer,
