@@ -182,8 +182,11 @@ _finder = Finder()
 
 
 def _process_context() -> Any:
-    """Return the start method of processes, which is also that of a loader's workers in PyTorch."""
-    return import_module("plait_multiprocessing").get_context()
+    """Return the start method of processes if it is "fork": then loaders' workers are forks, as in
+    PyTorch. Otherwise None: plait's own new interpreters, which import `torch` as plait.
+    """
+    context = import_module("plait_multiprocessing").get_context()
+    return context if context.get_start_method() == "fork" else None
 
 
 def is_installed() -> bool:
