@@ -345,3 +345,67 @@ def test_clipping_within_the_step(name: str) -> None:
         for p, q, g in zip(theirs, mine, before, strict=True):
             np.testing.assert_allclose(q.detach(), p.detach(), rtol=1e-12, atol=1e-13)
             assert torch.equal(q.grad, g)
+
+
+def _own_state(lib: Any, values: dict[str, Any], kind: Any, dtype: str) -> list[Any]:
+    """Save and load the state of an optimizer that a program wrote; describe what is there."""
+
+    class Own(kind):  # type: ignore[misc]
+        def __init__(self, params: Any) -> None:
+            if kind is lib.optim.Optimizer:
+                super().__init__(params, {"lr": 1.0})
+            else:
+                super().__init__(params)
+
+        def step(self, closure: Any = None) -> None:
+            pass
+
+    def made(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return lib.from_numpy(value.copy())
+        if isinstance(value, dict):
+            return {key: made(each) for key, each in value.items()}
+        return type(value)(map(made, value)) if isinstance(value, (list, tuple)) else value
+
+    def described(value: Any) -> Any:
+        if isinstance(value, lib.Tensor):
+            return str(value.dtype).rpartition(".")[2], value.tolist()
+        if isinstance(value, dict):
+            return {key: described(each) for key, each in value.items()}
+        if isinstance(value, (list, tuple)):
+            return type(value).__name__, [described(each) for each in value]
+        return type(value).__name__, repr(value)
+
+    param = lib.ones(3, dtype=getattr(lib, dtype))
+    optimizer, other = Own([param]), Own([param])
+    optimizer.state[param].update(made(values))
+    optimizer.state["everywhere"] = made(values)
+    other.load_state_dict(optimizer.state_dict())
+    return [described(other.state[param]), described(other.state["everywhere"])]
+
+
+@pytest.mark.parametrize("base", ["Optimizer", "SGD"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64"])
+def test_state_of_a_programs_optimizer(base: str, dtype: str) -> None:
+    """Loaded values have PyTorch's types, dtypes and bits."""
+    import plait
+
+    rng = np.random.default_rng(0)
+    shapes: list[Any] = [(), (3,), (2, 2)]
+    for kind in ("float64", "float32", "float16", "int64", "int32", "uint8", "bool"):
+        for shape in shapes:
+            array = rng.integers(0, 2, shape).astype(kind)
+            values = {
+                "step": array,
+                "kept": array,
+                "none": None,
+                "number": 0.5,
+                "count": 7,
+                "flag": True,
+                "many": [array, (array, 1)],
+                "deep": {"step": array, "x": [1.5]},
+            }
+            theirs, ours = (
+                _own_state(lib, values, getattr(lib.optim, base), dtype) for lib in (torch, plait)
+            )
+            assert ours == theirs

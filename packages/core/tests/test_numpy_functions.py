@@ -196,3 +196,22 @@ def test_refusals() -> None:
 def test_to_numpy_shares_memory() -> None:
     x = pc.tensor(M)
     assert x.to_numpy().__array_interface__["data"][0] == x.data_ptr()
+
+
+@pytest.mark.parametrize(
+    "name", ["maximum", "minimum", "fmax", "hypot", "logaddexp", "arctan2", "nextafter"]
+)
+def test_ufuncs_of_two_operands_take_numbers(name: str) -> None:
+    """Also those whose operator takes tensors only; with NumPy's dtype of the result."""
+    function = getattr(np, name)
+    for values in (np.array([1.5, 3.5]), np.array([1.5, 3.5], np.float32)):
+        for number in (2, 2.5):
+            for order in (1, -1):
+                arguments = [values, number][::order]
+                given = [pc.from_numpy(values), number][::order]
+                result = function(*given)
+                assert isinstance(result, pc.Tensor)
+                np.testing.assert_allclose(result.numpy(), function(*arguments), rtol=1e-6)
+                assert result.numpy().dtype == function(*arguments).dtype
+    assert np.maximum(pc.arange(3), 1.5).tolist() == [1.5, 1.5, 2.0]
+    assert np.maximum(pc.arange(3), 1).dtype is pc.int64

@@ -15,6 +15,7 @@ from plait_data import (
     TensorDataset,
     get_worker_info,
     random_split,
+    sample_rng,
 )
 
 X = np.arange(20.0).reshape(10, 2)
@@ -335,3 +336,87 @@ def test_what_is_fixed_after_construction():
 def test_pin_memory_warns():
     with pytest.warns(UserWarning, match="`pin_memory` has no effect"):
         DataLoader(Pairs(), pin_memory=True)
+
+
+def test_a_replaced_sampler_or_batch_sampler_is_used():
+    loader = DataLoader(range(6), batch_size=2, generator=0)
+    assert [b.tolist() for b in loader] == [[0, 1], [2, 3], [4, 5]]
+    object.__setattr__(loader, "batch_sampler", [[5, 1], [3]])
+    assert [b.tolist() for b in loader] == [[5, 1], [3]]
+    assert len(loader) == 2
+    single = DataLoader(range(6), batch_size=None)
+    object.__setattr__(single, "sampler", [2, 0])
+    assert list(single) == [2, 0] and len(single) == 2
+
+
+def test_a_replaced_collate_fn_is_used_also_for_whole_batches():
+    loader = DataLoader(TensorDataset(np.arange(4)), batch_size=2)
+    loader.collate_fn = lambda samples: [int(x) + 100 for (x,) in samples]
+    assert list(loader) == [[100, 101], [102, 103]]
+    loader.num_workers, loader.multiprocessing_context = 1, "thread"
+    assert list(loader) == [[100, 101], [102, 103]]
+
+
+def test_members_that_subclasses_override_have_effect():
+    class Own(DataLoader):
+        @property
+        def _index_sampler(self):
+            return [[3], [1, 2]]
+
+    assert [b.tolist() for b in Own(range(4), batch_size=2)] == [[3], [1, 2]]
+
+    class Single(DataLoader):
+        _auto_collation = False
+
+    assert list(Single(range(3), batch_size=2)) == [0, 1, 2]
+
+    class Whole(DataLoader):
+        def _get_iterator(self):
+            return iter("ab")
+
+    assert list(Whole(range(3))) == ["a", "b"]
+
+
+def test_the_order_of_a_stream_cannot_be_replaced():
+    class Stream(IterableDataset):
+        def __iter__(self):
+            return iter(range(3))
+
+    loader = DataLoader(Stream(), batch_size=2)
+    assert len([*loader]) == 2
+    object.__setattr__(loader, "batch_sampler", [[1]])
+    with pytest.raises(ValueError, match="samplers of an iterable dataset must not be replaced"):
+        iter(loader)
+
+
+def test_seeds_go_on_when_the_sampler_is_another_each_time():
+    class Changes(DataLoader):
+        @property
+        def _index_sampler(self):
+            return [[0], [1]]
+
+    class Noisy(Dataset):
+        def __getitem__(self, index):
+            return float(sample_rng().random())
+
+        def __len__(self):
+            return 2
+
+    loader = Changes(Noisy(), generator=3)
+    assert [b.tolist() for b in loader] != [b.tolist() for b in loader]
+
+
+def test_persistent_workers_are_ended_by_setting_the_iterator_to_none():
+    loader = DataLoader(range(4), num_workers=1, persistent_workers=True)
+    loader.multiprocessing_context = "fork"
+    assert loader._iterator is None
+    list(loader)
+    pids = loader._pool.pids
+    assert loader._iterator is not None
+    loader._iterator = None
+    assert loader._iterator is None
+    list(loader)
+    assert loader._pool.pids != pids
+    loader._iterator._shutdown_workers()
+    with pytest.raises(ValueError, match="`_iterator` can be set to None only"):
+        loader._iterator = 3

@@ -161,3 +161,21 @@ def test_random_with_replacement_takes_no_memory_for_what_nobody_draws():
     sampler = RandomSampler(range(10), replacement=True, num_samples=10**10, generator=0)
     assert len(sampler) == 10**10
     assert set(itertools.islice(sampler, 200_000)) == set(range(10))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: RandomSampler(range(40)),
+        lambda: RandomSampler(range(40), replacement=True),
+        lambda: SubsetRandomSampler(range(40)),
+        lambda: WeightedRandomSampler([1.0] * 40, 40),
+    ],
+)
+def test_a_replaced_generator_is_used(make):
+    orders = []
+    for sampler in (make(), make()):
+        sampler.generator = 7
+        assert sampler.generator == 7
+        orders.append(list(sampler))
+    assert orders[0] == orders[1]

@@ -17,7 +17,8 @@ from worker_datasets import Infos, Keeper, Mixed, Numbers, Sized, Uneven
 
 import plait_data
 from plait_data import DataLoader, TensorDataset, WorkerInfo, get_worker_info
-from plait_data._workers import _slot_holders
+from plait_data._default_context import set_default_context
+from plait_data._workers import _member, _slot_holders
 
 CONTEXTS = [None, "thread", "fork"]
 
@@ -502,3 +503,37 @@ def test_a_sample_that_cannot_be_sent_is_an_error_of_its_own():
 def test_progress_bars_know_the_length():
     loader = DataLoader(range(10), batch_size=3, num_workers=1)
     assert len(loader) == len(list(loader)) == 4
+
+
+def test_forked_workers_end_by_themselves(monkeypatch):
+    """A worker that keeps the program's end of its connection never sees that it was closed."""
+    killed = []
+    monkeypatch.setattr(_member, "kill", killed.append)
+    loader = DataLoader(TensorDataset(np.arange(40)), 2, num_workers=3)
+    loader.multiprocessing_context = "fork"
+    iterators = [iter(loader) for _ in range(2)]
+    pools = [iterator._pool for iterator in iterators]
+    members = [member for pool in pools for member in pool._members]
+    for pool in pools:
+        pool.close(60.0)
+    assert [member.status for member in members] == [0] * 6
+    assert not killed
+
+
+def test_a_source_of_contexts_is_for_loaders_that_name_none():
+    asked = []
+
+    def source():
+        asked.append(1)
+        return multiprocessing.get_context("fork")
+
+    before = set_default_context(source)
+    try:
+        data = TensorDataset(np.arange(4))
+        data.lock = threading.Lock()  # cannot be pickled
+        for context, count in ((None, 1), ("thread", 1), ("fork", 1), (None, 2)):
+            loader = DataLoader(data, 2, num_workers=1, multiprocessing_context=context)
+            assert [x.tolist() for (x,) in loader] == [[0, 1], [2, 3]]
+            assert len(asked) == count
+    finally:
+        set_default_context(before)

@@ -84,9 +84,11 @@ def test_functional_call(draw):
     assert running["1.running_mean"].abs().sum().item() > 0
     model.load_state_dict({**given, **running}, strict=False)
     np.testing.assert_allclose(result.detach().numpy(), model(x).detach().numpy(), atol=1e-12)
-    with pytest.raises(KeyError, match=r"unknown: \['2.scale'\]"):
-        nn.functional_call(model, {"2.scale": x}, x)
-    with pytest.raises(KeyError, match=r"missing: \['0.bias'"):
+    with pytest.raises(RuntimeError, match=r"unknown: \['2.scale'\]"):
+        nn.functional_call(model, {"2.scale": x}, x, strict=True)
+    assert pc.equal(nn.functional_call(model, {"2.scale": x}, x), model(x))
+    assert not hasattr(model[2], "scale")
+    with pytest.raises(RuntimeError, match=r"missing: \['0.bias'"):
         nn.functional_call(model, {"0.weight": given["0.weight"]}, x, strict=True)
 
 

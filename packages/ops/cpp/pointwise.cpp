@@ -129,7 +129,10 @@ void general(const Scope &x, const PointwiseRule &rule) {
   plait_value *in = x.call->in;
   const plait_tensor *first = nullptr;
   operands.each(rule.conditions, [&](uint32_t i) {
-    if (is_tensor(in[i])) require(x, plait_arg_at(x.op, i)->name, in[i].u.t->dl.dtype, "bool");
+    if (!is_tensor(in[i])) return;
+    // uint8 was the dtype of masks before there was bool: what is not 0 is true
+    if (same(in[i].u.t->dl.dtype, dtype::uint8)) return cast_argument(x, i, dtype::bool_);
+    require(x, plait_arg_at(x.op, i)->name, in[i].u.t->dl.dtype, "bool");
   });
   bool any = false;
   operands.each(rule.operands, [&](uint32_t i) { any |= is_tensor(in[i]); });

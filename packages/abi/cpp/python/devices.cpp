@@ -51,11 +51,17 @@ int parse(PyObject *o, DLDevice *out) {
   const int type = type_of(s, colon ? size_t(colon - s) : strlen(s));
   char *end = nullptr;
   const long id = colon && colon[1] >= '0' && colon[1] <= '9' ? strtol(colon + 1, &end, 10) : 0;
-  if (type < 0 || (colon && (!end || *end)) || id > 4095) {
+  const bool zeros = colon && colon[1] == '0' && colon[2];  // "cpu:01"
+  if (type < 0 || (colon && (!end || *end || zeros)) || id > 4095) {
+    // the words at the end are those that programs written for PyTorch look for
     PyErr_Format(
         state.argument_error,
-        "device: \"cpu\", \"meta\" or the name of an accelerator (\"cuda:1\") is required, got %R",
-        o);
+        type < 0
+            ? "device: \"cpu\", \"meta\" or the name of an accelerator (\"cuda:1\") is required, "
+              "got %R. Expected one of cpu, meta, cuda device type at start of device string: %s"
+            : "device: \"cpu\", \"meta\" or the name of an accelerator (\"cuda:1\") is required, "
+              "got %R. Invalid device string: '%s'",
+        o, s);
     return PLAIT_CONVERSION_FAILED;
   }
   *out = {DLDeviceType(type), int32_t(id)};

@@ -186,6 +186,12 @@ PyObject *reduce(PyObject *self, PyObject *) {
   return make ? Py_BuildValue("O(O)", make.get(), self_of(self)->name) : nullptr;
 }
 
+// A copy is the operator itself, as of Python's functions: tables have operators as keys.
+PyObject *copy(PyObject *self, PyObject *) {
+  Py_INCREF(self);
+  return self;
+}
+
 PyObject *operator_named(PyTypeObject *type, const char *who, PyObject *name);
 
 std::string default_text(const plait_arg &a) {
@@ -301,6 +307,8 @@ PyMethodDef methods[] = {
     {"plain", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry<plain>)),
      METH_FASTCALL | METH_KEYWORDS, "The call itself: no mode and no argument is asked."},
     {"__reduce__", entry<reduce>, METH_NOARGS, nullptr},
+    {"__copy__", entry<copy>, METH_NOARGS, nullptr},
+    {"__deepcopy__", entry<copy>, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 PyMemberDef members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(OperatorObject, vectorcall), READONLY, nullptr},

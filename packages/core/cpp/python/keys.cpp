@@ -12,6 +12,9 @@ struct Key {
   PyObject *object;       // borrowed
   plait_tensor *array;    // owned; NULL unless the key is an array or a bool
 };
+// Whether uint8 arrays are masks and not numbers, as in programs written for PyTorch.
+bool uint8_masks = false;
+
 bool is_mask(const plait_tensor *t) { return t->dl.dtype.code == kDLBool; }
 bool is_integer(const plait_tensor *t) {
   return t->dl.dtype.code == kDLInt || t->dl.dtype.code == kDLUInt;
@@ -35,6 +38,11 @@ bool as_array(PyObject *o, plait_tensor **out) {
     *out = list ? from_data(list.get(), nullptr) : nullptr;
   }
   if (!*out) return false;
+  if (uint8_masks && same((*out)->dl.dtype, dtype::uint8)) {
+    plait_tensor *mask = cast(*out, dtype::bool_);
+    plait_release(*out);
+    return (*out = mask);
+  }
   if (is_mask(*out) || is_integer(*out)) return true;
   if (numel(*out) == 0 && !is_tensor(o)) {  // an empty list has no dtype
     plait_tensor *ints = cast(*out, dtype::int64);
@@ -206,6 +214,8 @@ bool walk(plait_tensor *t, std::vector<Key> &list, Keys &keys) {
 }
 
 }  // namespace
+
+bool set_uint8_masks(bool mode) { return std::exchange(uint8_masks, mode); }
 
 Keys::~Keys() {
   plait_release(view);

@@ -309,6 +309,8 @@ void add_functions(py::module_ &m) {
         "    >>> import plait_core as pc\n"
         "    >>> pc.is_batch_invariant()\n"
         "    False");
+  m.def("_set_uint8_masks", set_uint8_masks, py::arg("mode"),
+        "Set whether uint8 tensors index as masks; return what was set before.");
   m.def("_set_reproducible", set_reproducible, py::arg("mode"));
   m.def("is_reproducible", is_reproducible,
         "Whether `set_reproducible` is in force."

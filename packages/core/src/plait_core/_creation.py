@@ -98,8 +98,10 @@ def asarray(
     """Make a tensor from anything, sharing memory or copying as asked.
 
     Args:
-        obj: a tensor, an array, or data for `tensor`.
-        dtype: the dtype of the result.
+        obj: a tensor, an array, bytes or another object with the buffer protocol, or data for
+            `tensor`. Of a buffer that is no array the bytes are read as elements of `dtype`, as
+            `frombuffer` does and as in PyTorch, whatever its own type is.
+        dtype: the dtype of the result; None: that of the array, or the default dtype.
         device: where the result lies.
         copy: True always copies, False never (an error where it would have to), None if needed.
         requires_grad: whether operators on the result are recorded.
@@ -112,6 +114,9 @@ def asarray(
         >>> pc.asarray([1.0, 2.0], dtype=pc.float64)
         tensor([1., 2.], dtype=float64)
     """
+    if _is_bare_buffer(obj):
+        kind = dtype or _binding.dtype(_core.get_default_dtype())
+        obj = frombuffer(obj, dtype=kind)
     if copy:
         result = tensor(obj, dtype=dtype, device=device)
     else:
@@ -130,6 +135,19 @@ def asarray(
         if is_tensor(obj) and not requires_grad:
             result = result.detach()
     return result.requires_grad_() if requires_grad else result
+
+
+def _is_bare_buffer(obj: Any) -> bool:
+    """Whether an object has the buffer protocol and is no array."""
+    if is_tensor(obj) or isinstance(obj, (int, float, complex, list, tuple)):
+        return False
+    if hasattr(obj, "__array_interface__") or hasattr(obj, "__dlpack__"):
+        return False
+    try:
+        memoryview(obj)
+    except TypeError:
+        return False
+    return True
 
 
 def frombuffer(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plait_abi import ArgumentError, _binding
+from plait_abi import ArgumentError, DTypeError, _binding
 from plait_abi.imports import import_module
 from plait_core._core import Tensor, from_numpy, is_tensor
 from plait_core._numpy_fallback import by_numpy
@@ -95,7 +95,12 @@ def __array_ufunc__(  # noqa: N807
             )
         operator = _operator(ufunc)
         if operator is not None:
-            return _into(operator, values, out)
+            try:
+                return _into(operator, values, out)
+            except TypeError as error:  # an operator that takes no numbers
+                if isinstance(error, DTypeError) or all(map(is_tensor, values)):
+                    raise
+                return _into(operator, _as_tensors(values), out)
     if out is not None:
         kwargs["out"] = out
     return by_numpy(ufunc, inputs, kwargs, "" if method == "__call__" else method)
@@ -119,6 +124,16 @@ def _operand(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return from_numpy(np.asarray(value))
     return value
+
+
+def _as_tensors(values: list[Any]) -> list[Any]:
+    """Return numbers as 0-d tensors of the dtype in which NumPy computes."""
+    np = import_module("numpy")
+
+    kinds = [value.detach().numpy().dtype for value in values if is_tensor(value)]
+    numbers = [value for value in values if not is_tensor(value)]
+    dtype = np.result_type(*kinds, *numbers)
+    return [v if is_tensor(v) else from_numpy(np.asarray(v, dtype)) for v in values]
 
 
 def _into(operator: Callable[..., Any], values: list[Any], out: Any) -> Any:

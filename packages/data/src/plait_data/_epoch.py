@@ -49,12 +49,27 @@ class Order:
     """
 
     def __init__(self, sampler: Any, generator: Any, shared: bool) -> None:
+        self._generator, self._shared = generator, shared
+        self._own_seeds: RandomSource | None = None
+        self._take(sampler)
+        self._epochs = 0
+        self._resumed: dict[str, Any] | None = None
+
+    def use(self, sampler: Any, generator: Any) -> None:
+        """Go on with the sampler and the generator of now: a program may have replaced them."""
+        if generator is not self._generator:
+            self._generator, self._own_seeds = generator, None
+        self._take(sampler)
+
+    def _take(self, sampler: Any) -> None:
         self._sampler = sampler
         inner = sampler.sampler if type(sampler) is BatchSampler else sampler
         source = getattr(inner, "_random", None)
         self._source: RandomSource | None = source if isinstance(source, RandomSource) else None
-        shared = self._source is not None and (shared or generator is None)
-        self._seeds = None if shared else RandomSource("DataLoader", generator)
+        shared = self._source is not None and (self._shared or self._generator is None)
+        if not shared and self._own_seeds is None:
+            self._own_seeds = RandomSource("DataLoader", self._generator)
+        self._seeds = None if shared else self._own_seeds
         self._stateful = next(
             (
                 candidate
@@ -63,8 +78,6 @@ class Order:
             ),
             None,
         )
-        self._epochs = 0
-        self._resumed: dict[str, Any] | None = None
 
     def begin(self, workers: int) -> tuple[Epoch, Iterator[Any] | None]:
         """The next epoch and the iterator of its batches of indices (None for a stream)."""

@@ -222,6 +222,10 @@ class WorkerIterator(Iterator[Any]):
         self._turn = (worker + 1) % count
         return worker
 
+    def _shutdown_workers(self) -> None:
+        """End the workers; programs of PyTorch call it."""
+        self._pool.close()
+
     def _finish(self) -> None:
         self._epoch.finished = True
         if not self._keep:

@@ -6,7 +6,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from plait_data._arguments import check_order, check_workers, refuse
 from plait_data._dataset import IterableDataset
@@ -16,7 +16,12 @@ from plait_data._html import Shown, name_and_size
 from plait_data._iterators import IndexIterator, StreamIterator, WorkerIterator
 from plait_data._pinned import PinnedIterator, has_accelerator
 from plait_data._sample_seeds import reseed
-from plait_data._sampler import BatchSampler, RandomSampler, SequentialSampler
+from plait_data._sampler import (
+    BatchSampler,
+    EndlessSampler,
+    RandomSampler,
+    SequentialSampler,
+)
 from plait_data.collate import Converter, batch_converter, default_collate, default_convert
 
 __all__ = ["DataLoader"]
@@ -117,14 +122,14 @@ class DataLoader(Shown, Generic[T_co]):
             )
         if batch_sampler is not None:
             batch_size = None
-        elif not iterable:
-            if sampler is None and shuffle:
-                sampler = RandomSampler(dataset, generator=generator)
-            elif sampler is None:
-                sampler = SequentialSampler(dataset)
-        if batch_size is not None and batch_sampler is None and not iterable:
-            assert sampler is not None
-            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        if sampler is None and iterable:
+            sampler = EndlessSampler()
+        elif sampler is None and shuffle:
+            sampler = RandomSampler(dataset, generator=generator)
+        elif sampler is None:
+            sampler = SequentialSampler(dataset)
+        if batch_size is not None and batch_sampler is None:
+            batch_sampler = BatchSampler(cast("Iterable[int]", sampler), batch_size, drop_last)
 
         self.dataset = dataset
         self.batch_size = batch_size
@@ -141,31 +146,75 @@ class DataLoader(Shown, Generic[T_co]):
         self.pin_memory = pin_memory
         self.pin_memory_device = pin_memory_device
         self.in_order = in_order
-        self._iterable = iterable
-        self._batched = batch_size is not None or batch_sampler is not None
-        self._default_collate = collate_fn is None
+        self._dataset_kind = int(iterable)
+        self._own_collate: Any = None
         if collate_fn is None:
-            default = default_collate if self._batched else default_convert
+            default = default_collate if self._auto_collation else default_convert
             collate_fn = default if convert is None else partial(default, convert=convert)
+            self._own_collate = collate_fn
         self.collate_fn = collate_fn
         self._convert = convert
         self._exact_globals = exact_globals
         own_order = isinstance(self.sampler, RandomSampler) and bool(shuffle)
-        self._order = Order(self._indices(), generator, own_order)
+        # that of a stream cannot be replaced
+        self._stream_order = self._index_sampler if iterable else None
+        self._order = Order(None if iterable else self._index_sampler, generator, own_order)
         self._epoch: Epoch | None = None
         self._pool: Any = None
-        self._initialized = True
+        self._latest: Any = None
+        # programs of PyTorch set it to False to replace a sampler
+        self.__initialized = True
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in _FIXED and getattr(self, "_initialized", False):
+        if name in _FIXED and getattr(self, "_DataLoader__initialized", False):
             refuse(f"`{name}` must not be set after the loader was made; make another one")
         super().__setattr__(name, value)
 
-    def _indices(self) -> Any:
-        return self.batch_sampler if self.batch_sampler is not None else self.sampler
+    # The private names below are PyTorch's: subclasses override them.
+
+    @property
+    def _auto_collation(self) -> bool:
+        return self.batch_sampler is not None
+
+    @property
+    def _index_sampler(self) -> Any:
+        return self.batch_sampler if self._auto_collation else self.sampler
+
+    @property
+    def _iterable(self) -> bool:
+        return self._dataset_kind == 1
+
+    @property
+    def _default_collate(self) -> bool:
+        return self.collate_fn is self._own_collate
+
+    @property
+    def _iterator(self) -> Any:
+        """The latest iterator while its workers are kept for the next epoch."""
+        return self._latest if self._pool is not None and self._pool.size else None
+
+    @_iterator.setter
+    def _iterator(self, value: Any) -> None:
+        if value is not None:
+            refuse("`_iterator` can be set to None only, which ends the workers that are kept")
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
 
     def __iter__(self) -> Iterator[T_co]:
         # not a generator, so that the sampler draws at iter()
+        iterator = self._get_iterator()
+        # not without kept workers: an iterator ends its workers when nothing refers to it
+        self._latest = iterator if self.persistent_workers else None
+        return iterator
+
+    def _get_iterator(self) -> Iterator[T_co]:
+        sampler = self._index_sampler
+        if self._iterable:
+            if sampler is not self._stream_order:
+                refuse("the samplers of an iterable dataset must not be replaced")
+            sampler = None
+        self._order.use(sampler, self.generator)
         epoch, order = self._order.begin(self.num_workers)
         self._epoch = epoch
         make = self._from_workers if self.num_workers else self._in_process
@@ -192,10 +241,10 @@ class DataLoader(Shown, Generic[T_co]):
             self.collate_fn,
             epoch.seed,
             convert=self._convert,
-            whole=self._default_collate and self._batched,
+            whole=self._default_collate and self._auto_collation,
             seed_globals=seed_globals,
         )
-        make = fetch.batch if self._batched else fetch.single
+        make = fetch.batch if self._auto_collation else fetch.single
         return IndexIterator(in_process(make, exact), order, epoch)
 
     def _from_workers(self, epoch: Epoch, order: Iterator[Any] | None) -> Iterator[T_co]:
@@ -217,7 +266,7 @@ class DataLoader(Shown, Generic[T_co]):
             prefetch=self.prefetch_factor or 2,
             in_order=self.in_order,
             timeout=self.timeout,
-            convert=lambda: self._convert or batch_converter(),
+            convert=partial(_converter, self._convert),  # not a reference to the loader
             keep=self.persistent_workers,
         )
 
@@ -271,7 +320,7 @@ class DataLoader(Shown, Generic[T_co]):
     def __len__(self) -> int:
         """The number of batches; a TypeError for a stream without a length."""
         if not self._iterable:
-            return len(self.batch_sampler if self._batched else self.sampler)  # type: ignore[arg-type]
+            return len(self._index_sampler)
         size = len(self.dataset)
         if self.batch_size is None:
             return size
@@ -279,10 +328,10 @@ class DataLoader(Shown, Generic[T_co]):
 
     def _facts(self) -> Iterable[tuple[str, str]]:
         yield "dataset", name_and_size(self.dataset)
-        order = self._indices()
+        order = self._index_sampler
         order = getattr(order, "sampler", order)  # that of a BatchSampler
-        yield "order", "as they come" if order is None else type(order).__name__
-        size = "batches of the sampler" if self.batch_sampler is not None else "single samples"
+        yield "order", "as they come" if self._iterable else type(order).__name__
+        size = "batches of the sampler" if self._auto_collation else "single samples"
         yield "batch size", size if self.batch_size is None else str(self.batch_size)
         try:
             yield "batches", str(len(self))
@@ -290,3 +339,7 @@ class DataLoader(Shown, Generic[T_co]):
             yield "batches", "not known"
         kind = "threads" if self.multiprocessing_context == "thread" else "processes"
         yield "workers", f"{self.num_workers} ({kind})" if self.num_workers else "none"
+
+
+def _converter(own: Converter | None) -> Converter | None:
+    return own or batch_converter()

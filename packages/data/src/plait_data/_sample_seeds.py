@@ -17,11 +17,20 @@ __all__ = ["SEEDED", "Cursor", "enter", "leave", "preserved_globals", "reseed", 
 
 _WORD = 2**64 - 1
 _SAMPLE, _BATCH, _NAMED = 0, 1, 2  # the streams of a key: a position, a whole batch, a text
+
+
+def _seed_torch(library: Any, z: int) -> None:
+    # where `torch` means plait its module has no generator of its own: plait's is seeded anyway
+    generator = vars(library).get("default_generator")
+    if generator is not None:
+        generator.manual_seed(z)
+
+
 _SEEDERS: dict[str, Callable[[Any, int], object]] = {
     "random": lambda library, z: library.seed(z),
     "numpy.random": lambda library, z: library.seed(z & 0xFFFFFFFF),
     "plait_core": lambda library, z: library.manual_seed(z),
-    "torch": lambda library, z: library.default_generator.manual_seed(z),
+    "torch": _seed_torch,
 }
 SEEDED = tuple(_SEEDERS)  # libraries with a global generator
 _local = threading.local()

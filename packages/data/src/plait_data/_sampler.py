@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from plait_data._randomness import RandomSource
 
 __all__ = [
     "BatchSampler",
+    "EndlessSampler",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
@@ -61,10 +62,31 @@ class SequentialSampler(Sampler[int]):
         return len(self.data_source)
 
 
+class EndlessSampler(Sampler[None]):
+    """None without an end: the order of a loader's stream, which has no indices."""
+
+    def __iter__(self) -> Iterator[None]:
+        return repeat(None)
+
+
+class _Drawing(Sampler[int]):
+    """A sampler that draws from a generator, which may be replaced."""
+
+    @property
+    def generator(self) -> Any:
+        """The source of random numbers, as it was given."""
+        return self._generator
+
+    @generator.setter
+    def generator(self, generator: Any) -> None:
+        self._generator = generator
+        self._random = RandomSource(type(self).__name__, generator)
+
+
 _BLOCK = 1 << 16  # indices drawn at once
 
 
-class RandomSampler(Sampler[int]):
+class RandomSampler(_Drawing):
     """A random order of 0, ..., n - 1, another one at each iteration.
 
     Args:
@@ -97,7 +119,6 @@ class RandomSampler(Sampler[int]):
         self.replacement = replacement
         self.generator = generator
         self._num_samples = num_samples
-        self._random = RandomSource("RandomSampler", generator)
 
     @property
     def num_samples(self) -> int:
@@ -135,7 +156,7 @@ class RandomSampler(Sampler[int]):
         return self.num_samples
 
 
-class SubsetRandomSampler(Sampler[int]):
+class SubsetRandomSampler(_Drawing):
     """The given indices in a random order, another one at each iteration.
 
     Example:
@@ -147,7 +168,6 @@ class SubsetRandomSampler(Sampler[int]):
     def __init__(self, indices: Sequence[int], generator: Any = None) -> None:
         self.indices = indices
         self.generator = generator
-        self._random = RandomSource("SubsetRandomSampler", generator)
 
     def __iter__(self) -> Iterator[int]:
         order = self._random.rng().permutation(len(self.indices))
@@ -157,7 +177,7 @@ class SubsetRandomSampler(Sampler[int]):
         return len(self.indices)
 
 
-class WeightedRandomSampler(Sampler[int]):
+class WeightedRandomSampler(_Drawing):
     """Indices 0, ..., ``len(weights)`` - 1, each drawn with a probability proportional to its
     weight.
 
@@ -203,7 +223,6 @@ class WeightedRandomSampler(Sampler[int]):
         self.num_samples = num_samples
         self.replacement = replacement
         self.generator = generator
-        self._random = RandomSource("WeightedRandomSampler", generator)
 
     def __iter__(self) -> Iterator[int]:
         rng = self._random.rng()

@@ -29,7 +29,7 @@ __all__ = [
     "Tanhshrink",
 ]
 
-_relu, _relu_ = pc.relu, pc.relu_
+_relu, _relu_, _function = pc.relu, pc.relu_, F.relu
 
 
 class _InPlace(Module):
@@ -55,6 +55,8 @@ class ReLU(_InPlace):
     """
 
     def forward(self, input: Tensor) -> Tensor:
+        if F.relu is not _function:  # a program has replaced it
+            return F.relu(input, self.inplace)
         # the operator itself, which saves a call
         return _relu_(input) if self.inplace else _relu(input)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait_core import Tensor
-from plait_nn import functional as F
+from plait_nn._looked_up import LookedUp
 from plait_nn._pooling import _AdaptiveAvgPool, _AdaptivePool, _Windowed
 from plait_nn.functional._sizes import Sizes, sizes_of
 
@@ -33,7 +33,7 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool):
         (1, 3, 2)
     """
 
-    _pool = staticmethod(F.adaptive_avg_pool1d)
+    _pool = LookedUp("adaptive_avg_pool1d")
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool):
@@ -47,7 +47,7 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPool):
         (1, 3, 2, 2, 2)
     """
 
-    _pool = staticmethod(F.adaptive_avg_pool3d)
+    _pool = LookedUp("adaptive_avg_pool3d")
 
 
 class _AdaptiveMaxPool(_AdaptivePool):
@@ -70,7 +70,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool):
         (1, 3, 2)
     """
 
-    _pool = staticmethod(F.adaptive_max_pool1d)
+    _pool = LookedUp("adaptive_max_pool1d")
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
@@ -84,7 +84,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
         (1, 3, 2, 2)
     """
 
-    _pool = staticmethod(F.adaptive_max_pool2d)
+    _pool = LookedUp("adaptive_max_pool2d")
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
@@ -98,7 +98,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
         (1, 3, 2, 2, 2)
     """
 
-    _pool = staticmethod(F.adaptive_max_pool3d)
+    _pool = LookedUp("adaptive_max_pool3d")
 
 
 class _MaxUnpool(_Windowed):
@@ -132,7 +132,7 @@ class MaxUnpool1d(_MaxUnpool):
     """
 
     _dims = 1
-    _unpool = staticmethod(F.max_unpool1d)
+    _unpool = LookedUp("max_unpool1d")
 
 
 class MaxUnpool2d(_MaxUnpool):
@@ -146,7 +146,7 @@ class MaxUnpool2d(_MaxUnpool):
     """
 
     _dims = 2
-    _unpool = staticmethod(F.max_unpool2d)
+    _unpool = LookedUp("max_unpool2d")
 
 
 class MaxUnpool3d(_MaxUnpool):
@@ -160,4 +160,4 @@ class MaxUnpool3d(_MaxUnpool):
     """
 
     _dims = 3
-    _unpool = staticmethod(F.max_unpool3d)
+    _unpool = LookedUp("max_unpool3d")

@@ -76,7 +76,7 @@ class _Norm(Affine):
         self.reset_running_stats()
         super().reset_parameters()
 
-    def _check_input(self, input: Tensor) -> None:
+    def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim not in self._ndims:
             wanted = " or ".join(str(n) for n in self._ndims)
             raise ValueError(
@@ -118,7 +118,7 @@ class _BatchNorm(_Norm):
 
     def _normalise(self, input: Tensor, batch_norm: Callable[..., Tensor]) -> Tensor:
         """Call ``batch_norm``, which has the parameters of `plait_nn.functional.batch_norm`."""
-        self._check_input(input)
+        self._check_input_dim(input)
         count = self.num_batches_tracked if self.training else None
         if count is not None:
             count.add_(1)
@@ -214,7 +214,7 @@ class _InstanceNorm(_Norm):
         )
 
     def forward(self, input: Tensor) -> Tensor:
-        self._check_input(input)
+        self._check_input_dim(input)
         single = input.ndim == self._ndims[0]
         batch = input.unsqueeze(0) if single else input
         if batch.shape[1] != self.num_features:

@@ -11,6 +11,7 @@ from plait_core import Tensor
 from plait_nn import functional as F
 from plait_nn import init
 from plait_nn._linear import add_bias, check_sizes
+from plait_nn._looked_up import LookedUp
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter
 from plait_nn.functional._sizes import Sizes, sizes_of
@@ -184,12 +185,16 @@ class _ConvNd(_Conv):
         )
 
     def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Convolve with any weights; subclasses call and override it, as in PyTorch."""
         padding: Sizes | str = self.padding
         if self.padding_mode != "zeros":
             input = F.pad(input, self._borders(), mode=self.padding_mode)
             padding = 0
         return type(self)._convolve(
-            input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
+            input, weight, bias, self.stride, padding, self.dilation, self.groups
         )
 
     def _borders(self) -> tuple[int, ...]:
@@ -221,7 +226,7 @@ class Conv1d(_ConvNd):
     """
 
     _dims = 1
-    _convolve = staticmethod(F.conv1d)
+    _convolve = LookedUp("conv1d")
 
 
 class Conv2d(_ConvNd):
@@ -261,7 +266,7 @@ class Conv2d(_ConvNd):
     """
 
     _dims = 2
-    _convolve = staticmethod(F.conv2d)
+    _convolve = LookedUp("conv2d")
 
 
 class Conv3d(_ConvNd):
@@ -277,7 +282,7 @@ class Conv3d(_ConvNd):
     """
 
     _dims = 3
-    _convolve = staticmethod(F.conv3d)
+    _convolve = LookedUp("conv3d")
 
 
 class _ConvTransposeNd(_Conv):
@@ -367,7 +372,7 @@ class ConvTranspose1d(_ConvTransposeNd):
     """
 
     _dims = 1
-    _convolve = staticmethod(F.conv_transpose1d)
+    _convolve = LookedUp("conv_transpose1d")
 
 
 class ConvTranspose2d(_ConvTransposeNd):
@@ -400,7 +405,7 @@ class ConvTranspose2d(_ConvTransposeNd):
     """
 
     _dims = 2
-    _convolve = staticmethod(F.conv_transpose2d)
+    _convolve = LookedUp("conv_transpose2d")
 
 
 class ConvTranspose3d(_ConvTransposeNd):
@@ -413,4 +418,4 @@ class ConvTranspose3d(_ConvTransposeNd):
     """
 
     _dims = 3
-    _convolve = staticmethod(F.conv_transpose3d)
+    _convolve = LookedUp("conv_transpose3d")

@@ -53,6 +53,9 @@ class Vectors(Module):
     def reset_parameters(self) -> None:
         """Draw the weight again."""
         init.normal_(self.weight)
+        self._fill_padding_idx_with_zero()
+
+    def _fill_padding_idx_with_zero(self) -> None:
         if self.padding_idx is not None:
             self.weight.detach().narrow(0, self.padding_idx, 1).zero_()
 

@@ -14,7 +14,8 @@ from plait_core._core import _weights_state
 from plait_nn._batch_norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from plait_nn._call import call_together, run_plainly
 from plait_nn._conv import Conv1d, Conv2d, Conv3d
-from plait_nn._joined_layers import ACTIVATIONS
+from plait_nn._joined_layers import ACTIVATIONS, FUNCTIONS
+from plait_nn._looked_up import Unchanged
 from plait_nn._module import Module
 from plait_nn._operators import conv2d_activation
 
@@ -28,6 +29,7 @@ _NORMS: dict[type[Module], type[Module]] = {
 CONVOLUTIONS = frozenset(_NORMS)
 # a program may have put functions of its own in their place
 _FORWARD = {kind: kind.forward for kind in (*_NORMS, *_NORMS.values(), *ACTIVATIONS)}
+_unchanged = Unchanged({Conv1d: "conv1d", Conv2d: "conv2d", Conv3d: "conv3d", **FUNCTIONS})
 _NUMBERS = "min_val", "max_val", "negative_slope"  # of activations, as the operator takes them
 
 
@@ -58,7 +60,7 @@ def call_folded(layers: Sequence[Any], input: Tensor) -> tuple[Tensor, int] | No
         return None
     activation = behind[0] if behind and _may_join(conv, behind[0]) else None
     joined = [layer for layer in (conv, norm) if layer is not None]
-    if (norm is None and activation is None) or not run_plainly(joined, _FORWARD):
+    if (norm is None and activation is None) or not _plainly(joined):
         return None
     weights = _weights(conv, norm, input)
     if weights is None:
@@ -72,13 +74,17 @@ def call_folded(layers: Sequence[Any], input: Tensor) -> tuple[Tensor, int] | No
     return call_together(joined, input, run), len(joined)
 
 
+def _plainly(layers: Sequence[Any]) -> bool:
+    return run_plainly(layers, _FORWARD) and _unchanged(layers)
+
+
 def _may_join(conv: Any, activation: Any) -> bool:
     """Whether the convolution's operator may apply the activation."""
     return (
         type(conv) is Conv2d
         and type(activation) in ACTIVATIONS
         and pc.is_fusion_enabled()
-        and run_plainly((activation,), _FORWARD)
+        and _plainly((activation,))
         and not isinstance(conv.padding, str)
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plait_core import Tensor
-from plait_nn import functional as F
+from plait_nn._looked_up import LookedUp
 from plait_nn._module import Module
 from plait_nn.functional._sizes import Sizes
 
@@ -70,7 +70,7 @@ class FractionalMaxPool2d(_FractionalMaxPool):
         (2, 4, 13, 12)
     """
 
-    _function = staticmethod(F.fractional_max_pool2d)
+    _function = LookedUp("fractional_max_pool2d")
     _dims = 2
 
 
@@ -83,5 +83,5 @@ class FractionalMaxPool3d(_FractionalMaxPool):
         (1, 2, 4, 3, 2)
     """
 
-    _function = staticmethod(F.fractional_max_pool3d)
+    _function = LookedUp("fractional_max_pool3d")
     _dims = 3

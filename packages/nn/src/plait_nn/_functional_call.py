@@ -33,8 +33,13 @@ def functional_call(
         tie_weights: Whether a tensor that has several names is replaced under all of them.
         strict: Whether every parameter and buffer must be given.
 
+    A name that the module does not have is an attribute of it during the call, as in PyTorch.
+
     Raises:
-        KeyError: A name is not one of the module's, is given twice, or (``strict``) is missing.
+        AttributeError: A name's module does not exist.
+        RuntimeError: ``strict``, and a name is not one of the module's, or is missing.
+        ValueError: A name is given twice, or two names of one tensor have different tensors.
+        TypeError: A value is no tensor.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -43,13 +48,7 @@ def functional_call(
         >>> nn.functional_call(layer, given, pc.tensor([3.0]))
         tensor([7.])
     """
-    dicts = parameter_and_buffer_dicts
-    given: dict[str, Tensor] = {}
-    for each in [dicts] if isinstance(dicts, Mapping) else dicts:
-        twice = given.keys() & each.keys()
-        if twice:
-            raise KeyError(f"functional_call: `{min(twice)}` is given twice")
-        given.update(each)
+    given = _given(parameter_and_buffer_dicts)
     positional = args if isinstance(args, tuple) else () if args is None else (args,)
     owners: dict[str, _Owner] = {}
     _collect(module, "", owners)
@@ -62,11 +61,37 @@ def functional_call(
     finally:
         for name in wanted:
             members, key, own = owners[name]
-            members[key] = own
+            if own is _ABSENT:
+                members.pop(key, None)
+            else:
+                members[key] = own
 
 
-# a module's dictionary of parameters or buffers, the name in it, and the tensor there
-_Owner = tuple[dict[str, Any], str, Tensor]
+_ABSENT: Any = object()
+# a module's dictionary of parameters, buffers or attributes, the name in it, and what is there
+_Owner = tuple[dict[str, Any], str, Any]
+
+
+def _given(dicts: Any) -> dict[str, Tensor]:
+    """Return the tensors of one mapping, or of several."""
+    given: dict[str, Tensor] = {}
+    several = [dicts] if isinstance(dicts, Mapping) else dicts
+    if not isinstance(several, (list, tuple)):
+        raise ValueError(
+            "functional_call: `parameter_and_buffer_dicts` must be a dict, or a list or tuple of "
+            f"dicts; got {type(dicts).__name__}"
+        )
+    for each in several:
+        twice = given.keys() & each.keys()
+        if twice:
+            raise ValueError(f"functional_call: `{min(twice)}` is given twice")
+        given.update(each)
+    for name, tensor in given.items():
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"functional_call: `{name}` must be a Tensor; got {type(tensor).__name__}"
+            )
+    return given
 
 
 def _collect(module: Module, prefix: str, owners: dict[str, _Owner]) -> None:
@@ -82,24 +107,53 @@ def _collect(module: Module, prefix: str, owners: dict[str, _Owner]) -> None:
 
 def _wanted(
     module: Module,
-    owners: Mapping[str, _Owner],
+    owners: dict[str, _Owner],
     given: dict[str, Tensor],
     tie_weights: bool,
     strict: bool,
 ) -> dict[str, Tensor]:
     """Return what is replaced: the given tensors, under all names that their owners have."""
+    unknown = sorted(given.keys() - owners.keys())
+    own_names = list(owners)
+    if not strict:
+        for name in unknown:
+            owners[name] = _owner_of(module, name)
     wanted = given
-    unknown = given.keys() - owners.keys()
-    if tie_weights and not unknown and len(given) < len(owners):
-        tensors = {id(owners[name][2]): tensor for name, tensor in given.items()}
-        tied = {
-            name: tensors[id(own)] for name, (_, _, own) in owners.items() if id(own) in tensors
-        }
-        wanted = {**tied, **given}
-    missing = [name for name in owners if name not in wanted] if strict else []
-    if unknown or missing:
-        raise KeyError(
+    if tie_weights:
+        wanted = _with_tied(owners, given)
+    missing = [name for name in own_names if name not in wanted] if strict else []
+    if strict and (unknown or missing):
+        raise RuntimeError(
             f"functional_call: names must be those of {type(module).__name__}; unknown: "
-            f"{sorted(unknown)}, missing: {missing}"
+            f"{unknown}, missing: {missing}"
         )
     return wanted
+
+
+def _with_tied(owners: Mapping[str, _Owner], given: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors under all names of the parameters and buffers that they replace."""
+    names: dict[int, list[str]] = {}
+    for name, (_, _, own) in owners.items():
+        if own is not _ABSENT and own is not None:
+            names.setdefault(id(own), []).append(name)
+    wanted = dict(given)
+    for tied in names.values():
+        several = [name for name in tied if name in given]
+        if len({id(given[name]) for name in several}) > 1:
+            raise ValueError(
+                f"functional_call: {several} are names of one tensor and were given different "
+                "tensors; use tie_weights=False"
+            )
+        if several:
+            wanted.update(dict.fromkeys(tied, given[several[0]]))
+    return wanted
+
+
+def _owner_of(module: Module, name: str) -> _Owner:
+    """Find where a name stands that is none of a parameter or buffer: there it is an attribute."""
+    path, _, key = name.rpartition(".")
+    owner = module.get_submodule(path)
+    for members in (owner._parameters, owner._buffers):
+        if key in members:  # None, as the bias of a layer without one
+            return members, key, members[key]
+    return owner.__dict__, key, owner.__dict__.get(key, _ABSENT)

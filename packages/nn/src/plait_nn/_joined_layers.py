@@ -12,10 +12,11 @@ from plait_nn import functional as F
 from plait_nn._activation import Hardswish, ReLU, SiLU
 from plait_nn._batch_norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from plait_nn._call import call_together, run_plainly
+from plait_nn._looked_up import Unchanged
 from plait_nn._module import Module
 from plait_nn._parametric import Hardtanh, LeakyReLU, ReLU6
 
-__all__ = ["ACTIVATIONS", "BATCH_NORMS", "call_joined"]
+__all__ = ["ACTIVATIONS", "BATCH_NORMS", "FUNCTIONS", "call_joined"]
 
 _NORMS: tuple[type[Module], ...] = (BatchNorm1d, BatchNorm2d, BatchNorm3d)
 BATCH_NORMS = frozenset(_NORMS)
@@ -39,6 +40,16 @@ ACTIVATIONS: dict[type[Module], Callable[[Any], dict[str, Any]]] = {
 }
 # a program may have put functions of its own in their place
 _FORWARD = {kind: kind.forward for kind in (*_NORMS, *ACTIVATIONS)}
+FUNCTIONS: dict[type[Module], str] = {
+    **dict.fromkeys(_NORMS, "batch_norm"),
+    ReLU: "relu",
+    ReLU6: "hardtanh",
+    Hardtanh: "hardtanh",
+    LeakyReLU: "leaky_relu",
+    SiLU: "silu",
+    Hardswish: "hardswish",
+}
+_unchanged = Unchanged(FUNCTIONS)
 
 
 def call_joined(layers: Sequence[Any], input: Tensor) -> tuple[Tensor, int] | None:
@@ -53,6 +64,7 @@ def call_joined(layers: Sequence[Any], input: Tensor) -> tuple[Tensor, int] | No
         options is None
         or not pc.is_fusion_enabled()
         or not run_plainly((norm, activation), _FORWARD)
+        or not _unchanged((norm, activation))
         or not norm._by_batch()
     ):
         return None

@@ -144,21 +144,21 @@ class _Lazy(Module):
                 plain = parameter.detach()
                 waiting = UninitializedParameter(True, plain.device, plain.dtype)
                 self._parameters[name] = waiting
-        self._initialize_hook = self.register_forward_pre_hook(_Lazy._first)
+        self._initialize_hook = self.register_forward_pre_hook(_Lazy._first, with_kwargs=True)
 
     def has_uninitialized_params(self) -> bool:
         """Return whether the size of the input is not known yet."""
         return any(isinstance(p, UninitializedParameter) for p in self._parameters.values())
 
-    def _first(self, args: tuple[Any, ...]) -> None:
-        dim = self._dim
-        if self._single and args[0].ndim == self._single:
-            dim -= 1
-        self.initialize_parameters_of_size(args[0].shape[dim])
+    def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.initialize_parameters(*args, **kwargs)
 
     def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
         """Make the parameters for an input; further arguments are not used."""
-        self._first((input,))
+        dim = self._dim
+        if self._single and input.ndim == self._single:
+            dim -= 1
+        self.initialize_parameters_of_size(input.shape[dim])
 
     def initialize_parameters_of_size(self, size: int) -> None:
         """Make the parameters for a size and become the layer."""

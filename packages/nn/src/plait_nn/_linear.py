@@ -8,15 +8,12 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
-from plait_nn import _operators as operators
 from plait_nn import functional as F
 from plait_nn import init
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter
 
 __all__ = ["Bilinear", "Identity", "Linear", "add_bias", "check_sizes"]
-
-_linear = operators.linear
 
 
 def check_sizes(layer: str, **sizes: int) -> None:
@@ -106,7 +103,7 @@ class Linear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:
-        return _linear(input, self.weight, self.bias)
+        return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         return (

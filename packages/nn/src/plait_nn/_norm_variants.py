@@ -63,7 +63,7 @@ class SyncBatchNorm(_BatchNorm):
         )
         self.process_group = None
 
-    def _check_input(self, input: Tensor) -> None:
+    def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim < 2:
             raise ValueError(
                 f"SyncBatchNorm: input must have at least 2 dimensions; "

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from plait_core import Tensor
-from plait_nn import functional as F
+from plait_nn._looked_up import LookedUp
 from plait_nn._module import Module
 from plait_nn.functional._conv import Pair
 from plait_nn.functional._sizes import Sizes
@@ -23,7 +23,7 @@ class MaxPool2d(Module):
         (1, 3, 14, 14)
     """
 
-    _pool: Callable[..., Any] = staticmethod(F.max_pool2d)
+    _pool = LookedUp("max_pool2d")
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class AvgPool2d(_Windowed):
         (1, 3, 14, 14)
     """
 
-    _pool: Callable[..., Tensor] = staticmethod(F.avg_pool2d)
+    _pool = LookedUp("avg_pool2d")
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class AvgPool2d(_Windowed):
         self.divisor_override = divisor_override
 
     def forward(self, input: Tensor) -> Tensor:
-        return type(self)._pool(
+        made: Tensor = type(self)._pool(
             input,
             self.kernel_size,
             self.stride,
@@ -109,6 +109,7 @@ class AvgPool2d(_Windowed):
             self.count_include_pad,
             self.divisor_override,
         )
+        return made
 
 
 class _AdaptivePool(Module):
@@ -139,7 +140,7 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
         (1, 3, 2, 6)
     """
 
-    _pool = staticmethod(F.adaptive_avg_pool2d)
+    _pool = LookedUp("adaptive_avg_pool2d")
 
     def __init__(self, output_size: int | tuple[int | None, int | None] | None) -> None:
         super().__init__(output_size)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from plait_core import Tensor
 from plait_nn import functional as F
+from plait_nn._looked_up import LookedUp
 from plait_nn._module import Module
 from plait_nn._pooling import AvgPool2d, MaxPool2d, _Windowed
 from plait_nn.functional._sizes import Sizes, sizes_of
@@ -24,7 +25,7 @@ class MaxPool1d(MaxPool2d):
         (1, 3, 4)
     """
 
-    _pool = staticmethod(F.max_pool1d)
+    _pool = LookedUp("max_pool1d")
 
 
 class MaxPool3d(MaxPool2d):
@@ -38,7 +39,7 @@ class MaxPool3d(MaxPool2d):
         (1, 3, 4, 4, 4)
     """
 
-    _pool = staticmethod(F.max_pool3d)
+    _pool = LookedUp("max_pool3d")
 
 
 class AvgPool1d(_Windowed):
@@ -90,7 +91,7 @@ class AvgPool3d(AvgPool2d):
         (1, 3, 4, 4, 4)
     """
 
-    _pool = staticmethod(F.avg_pool3d)
+    _pool = LookedUp("avg_pool3d")
 
 
 class _LPPool(Module):
@@ -132,7 +133,7 @@ class LPPool1d(_LPPool):
         5.0
     """
 
-    _pool = staticmethod(F.lp_pool1d)
+    _pool = LookedUp("lp_pool1d")
 
 
 class LPPool2d(_LPPool):
@@ -146,7 +147,7 @@ class LPPool2d(_LPPool):
         5.0
     """
 
-    _pool = staticmethod(F.lp_pool2d)
+    _pool = LookedUp("lp_pool2d")
 
 
 class LPPool3d(_LPPool):
@@ -160,4 +161,4 @@ class LPPool3d(_LPPool):
         5.0
     """
 
-    _pool = staticmethod(F.lp_pool3d)
+    _pool = LookedUp("lp_pool3d")

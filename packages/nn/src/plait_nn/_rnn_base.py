@@ -59,6 +59,7 @@ class RNNBase(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
+        _refuse_steps(type(self))
         name = type(self).__name__
         if mode not in STEPS:
             raise ValueError(f"{name}: `mode` must be one of {', '.join(STEPS)}; got {mode!r}")
@@ -264,3 +265,25 @@ class RNNBase(Module):
             if getattr(self, name) != usual:
                 text += f", {name}={getattr(self, name)}"
         return text
+
+
+# of PyTorch's layers: these call none of them
+_STEPS = [
+    "check_forward_args",
+    "check_hidden_size",
+    "check_input",
+    "get_expected_cell_size",
+    "get_expected_hidden_size",
+    "permute_hidden",
+]
+
+
+def _refuse_steps(kind: type) -> None:
+    """Raise for a subclass that overrides what would never be called, unless it calls it itself."""
+    own = [base for base in kind.__mro__ if not base.__module__.startswith("plait_nn.")]
+    found = [name for name in _STEPS if any(name in vars(base) for base in own)]
+    if found and not any("forward" in vars(base) for base in own):
+        raise NotImplementedError(
+            f"{kind.__name__}: {', '.join(found)} would not be called: plait's recurrent layers "
+            "have no such steps; override `forward`"
+        )

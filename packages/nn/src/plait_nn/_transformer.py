@@ -80,16 +80,31 @@ class _Layer(Module):
         self.activation = _activation(activation)
 
     def _residual(self, x: Tensor, number: int, block: Callable[[Tensor], Tensor]) -> Tensor:
-        norm, dropout = getattr(self, f"norm{number}"), getattr(self, f"dropout{number}")
+        norm = getattr(self, f"norm{number}")
         result: Tensor = norm(x) if self.norm_first else x
-        result = x + dropout(block(result))
+        result = x + block(result)
         if not self.norm_first:
             result = norm(result)
         return result
 
-    def _feed_forward(self, x: Tensor) -> Tensor:
+    # Blocks have PyTorch's names and arguments: subclasses override them.
+
+    def _sa_block(
+        self,
+        x: Tensor,
+        attn_mask: Tensor | None,
+        key_padding_mask: Tensor | None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        made: Tensor = self.self_attn(
+            x, x, x, key_padding_mask, False, attn_mask, is_causal=is_causal
+        )[0]
+        return self.dropout1(made)  # type: ignore[no-any-return]
+
+    def _ff_block(self, x: Tensor) -> Tensor:
         hidden: Tensor = self.activation(self.linear1(x))
-        return self.linear2(self.dropout(hidden))
+        last = getattr(self, f"dropout{self._blocks}")
+        return last(self.linear2(self.dropout(hidden)))  # type: ignore[no-any-return]
 
 
 class TransformerEncoderLayer(_Layer):
@@ -126,12 +141,9 @@ class TransformerEncoderLayer(_Layer):
         is_causal: bool = False,
     ) -> Tensor:
         def attend(x: Tensor) -> Tensor:
-            made: Tensor = self.self_attn(
-                x, x, x, src_key_padding_mask, False, src_mask, is_causal=is_causal
-            )[0]
-            return made
+            return self._sa_block(x, src_mask, src_key_padding_mask, is_causal=is_causal)
 
-        return self._residual(self._residual(src, 1, attend), 2, self._feed_forward)
+        return self._residual(self._residual(src, 1, attend), 2, self._ff_block)
 
 
 class TransformerDecoderLayer(_Layer):
@@ -161,20 +173,27 @@ class TransformerDecoderLayer(_Layer):
         memory_is_causal: bool = False,
     ) -> Tensor:
         def attend(x: Tensor) -> Tensor:
-            made: Tensor = self.self_attn(
-                x, x, x, tgt_key_padding_mask, False, tgt_mask, is_causal=tgt_is_causal
-            )[0]
-            return made
+            return self._sa_block(x, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
 
         def look(x: Tensor) -> Tensor:
             padding, causal = memory_key_padding_mask, memory_is_causal
-            made: Tensor = self.multihead_attn(
-                x, memory, memory, padding, False, memory_mask, is_causal=causal
-            )[0]
-            return made
+            return self._mha_block(x, memory, memory_mask, padding, causal)
 
         x = self._residual(self._residual(tgt, 1, attend), 2, look)
-        return self._residual(x, 3, self._feed_forward)
+        return self._residual(x, 3, self._ff_block)
+
+    def _mha_block(
+        self,
+        x: Tensor,
+        mem: Tensor,
+        attn_mask: Tensor | None,
+        key_padding_mask: Tensor | None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        made: Tensor = self.multihead_attn(
+            x, mem, mem, key_padding_mask, False, attn_mask, is_causal=is_causal
+        )[0]
+        return self.dropout2(made)  # type: ignore[no-any-return]
 
 
 class _Stack(Module):

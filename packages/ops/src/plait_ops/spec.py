@@ -310,7 +310,7 @@ class Pointwise(Operator):
         promote: ``same`` (the operands' dtype), ``float`` (integers become float32), ``bool``
             (computed in the common dtype, gives bool), ``first`` (the first operand's dtype, which
             the others are cast to), ``number`` (the operands' dtype, int64 for bools).
-        conditions: tensor arguments that must be bool and do not count in promotion.
+        conditions: tensor arguments that must be bool or uint8 and do not count in promotion.
         scalar: whether the family's header in ``core/cpp`` has the scalar function, or its name
             there; False: there is a kernel instead.
         domain: the interval that samples are drawn from.
@@ -535,7 +535,10 @@ def _pointwise_paragraphs(operator: Pointwise) -> str:
             dtypes.removesuffix(".") + "; for complex numbers it is the real dtype of their parts."
         )
     if operator.conditions:
-        dtypes += f" {' and '.join(f'`{name}`' for name in operator.conditions)} must be bool."
+        dtypes += (
+            f" {' and '.join(f'`{name}`' for name in operator.conditions)} must be bool, or uint8 "
+        )
+        dtypes += "in which all but 0 is True."
     raises = "Raises: DTypeError for other dtypes."
     if len(names) > 1:
         raises = "Raises: ShapeError if the shapes do not broadcast, DTypeError for other dtypes."

@@ -19,6 +19,7 @@ from plait_optim._groups import ParamGroup
 from plait_optim._optimizer import Optimizer
 from plait_optim._options import checked, document_common_options, not_negative, number_of
 from plait_optim._powers import power
+from plait_optim._state import whole_number
 
 __all__ = ["Adafactor"]
 
@@ -76,7 +77,7 @@ class Adafactor(Optimizer):
         Shazeer and Stern, "Adafactor: adaptive learning rates with sublinear memory cost" (2018).
     """
 
-    state_has_shapes_of_parameters = True
+    arrays = ("variance",)
 
     scales_gradients = True
 
@@ -126,7 +127,7 @@ class Adafactor(Optimizer):
         lr, decay = number_of(group, "lr"), number_of(group, "weight_decay")
         for param, grad, state in zip(params, given, states, strict=True):
             _start(param, state)
-            state["step"] += 1
+            state["step"] = whole_number("step", state["step"]) + 1
             count = math.prod(param.shape)
             if count == 0:
                 continue

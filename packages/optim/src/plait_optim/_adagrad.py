@@ -9,6 +9,7 @@ from plait_optim._arrays import filled_like
 from plait_optim._elementwise import Elementwise
 from plait_optim._groups import ParamGroup
 from plait_optim._options import checked, document_common_options, not_negative, number_of
+from plait_optim._state import whole_number
 
 __all__ = ["Adagrad"]
 
@@ -96,7 +97,7 @@ class Adagrad(Elementwise):
         if "sum" not in state:
             state.setdefault("step", 0)
             state["sum"] = filled_like(param, self.fill(group, "sum"))
-        state["step"] += 1
+        state["step"] = whole_number("step", state["step"]) + 1
         rate = number_of(group, "lr") / (1 + (state["step"] - 1) * number_of(group, "lr_decay"))
         grad = (-grad if group["maximize"] else grad).coalesce()
         values = grad._values()

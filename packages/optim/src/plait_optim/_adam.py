@@ -51,6 +51,7 @@ class Adam(Elementwise):
     """
 
     operator = "adam_step"
+    arrays = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
     instead_of_sparse = ", please consider SparseAdam instead"
     operator_options = ("lr", "betas", "eps", "weight_decay", "decoupled_weight_decay")
 

@@ -7,6 +7,7 @@ as halves, as in the fused steps.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,13 +18,17 @@ from plait_optim._arrays import (
     filled_like,
     library_function,
     load,
+    load_into,
     sort_of,
     type_name,
 )
+from plait_optim._component import grad_mode
+from plait_optim._sparse import is_sparse
 
 __all__ = [
     "check_arithmetic",
     "dtype_name",
+    "load_array",
     "narrowed",
     "own_gradients",
     "root_of_sum",
@@ -87,6 +92,36 @@ def narrowed(param: Any, value: Any) -> Any:
     copy = zeros(param, tuple(value.shape))
     load(copy, value)
     return copy
+
+
+def load_array(param: Any, name: str, value: Any, *, shaped: bool) -> Any:
+    """Return a copy of a loaded value of the state of ``param``.
+
+    Args:
+        param: the parameter.
+        name: the value's name in the state, or "" within a list.
+        value: an array; any other object is copied as it is.
+        shaped: whether the value must have the shape of the parameter.
+
+    Raises:
+        ShapeError: if it must and does not.
+    """
+    kind, own = sort_of(type(value)), sort_of(type(param))
+    sparse = is_sparse(value)
+    if kind is None and not sparse:
+        return copy.deepcopy(value)
+    cast = "float" in dtype_name(param) and name != "step"
+    same_shape = not sparse and tuple(value.shape) == tuple(param.shape)
+    if (shaped and not sparse) or (cast and same_shape and "float" in dtype_name(value)):
+        return load_into(param, value)
+    if not sparse and kind != own:  # of a library that a program's own step may need
+        return copy.deepcopy(value)
+    dtype = param.dtype if cast else value.dtype
+    if kind == "array":
+        return value.astype(dtype) if hasattr(value, "astype") else copy.deepcopy(value)
+    place = {} if name == "step" else {"device": param.device}
+    with grad_mode(False):
+        return value.detach().to(dtype=dtype, copy=True, **place)
 
 
 def own_gradients(optimizer: object, params: list[Any], grads: list[Any]) -> list[Any]:

@@ -75,7 +75,7 @@ class ASGD(Elementwise):
 
     def numbers(self, group: ParamGroup, state: dict[str, Any], step: int) -> tuple[float, ...]:
         """Return this step's rate and the weight of its point in the average."""
-        return state["eta"], state["mu"]
+        return float(state["eta"]), float(state["mu"])
 
     def count(self, group: ParamGroup, state: dict[str, Any], step: int) -> None:
         """Count a step, and compute the rate and the weight of the next one."""

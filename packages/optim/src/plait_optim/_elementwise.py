@@ -9,6 +9,7 @@ from plait_optim._component import operator
 from plait_optim._groups import ParamGroup
 from plait_optim._optimizer import Optimizer
 from plait_optim._options import number_of, refuse_text
+from plait_optim._state import whole_number
 
 __all__ = ["Elementwise"]
 
@@ -21,13 +22,9 @@ class Elementwise(Optimizer):
     not enough, it overrides `kept`, `options`, `fill`, `numbers` and `count`.
     """
 
-    state_has_shapes_of_parameters = True
-
     scales_gradients = True
     all_or_nothing = True
     operator: ClassVar[str]
-    arrays: ClassVar[tuple[str, ...]] = ()
-    """State that is an array for each parameter, in the operator's order."""
     scalars: ClassVar[tuple[str, ...]] = ()
     """State that is a number for each parameter."""
     operator_options: ClassVar[tuple[str, ...]] = ()
@@ -98,10 +95,6 @@ class Elementwise(Optimizer):
         for state, step in zip(states, steps, strict=True):
             self.count(group, state, step)
 
-    def load_value(self, param: Any, name: str, value: Any) -> Any:
-        """Return the stored form of a loaded value: see `Optimizer.load_value`."""
-        return float(value) if name in self.scalars else super().load_value(param, name, value)
-
     def start(self, group: ParamGroup, param: Any, state: dict[str, Any]) -> None:
         """Put into the state of one parameter what is not there yet, as it is before a step."""
         state.setdefault("step", 0)
@@ -115,4 +108,6 @@ class Elementwise(Optimizer):
 def _gathered(states: list[dict[str, Any]], names: list[str]) -> tuple[list[int], list[list[Any]]]:
     """Return the numbers of this step and the operator's lists; a KeyError if one is missing."""
     steps = [state["step"] + 1 for state in states]
+    if {*map(type, steps)} != {int}:  # loaded from a library that keeps 0-d arrays
+        steps = [whole_number("step", step) for step in steps]
     return steps, [[state[name] for state in states] if name else [] for name in names]

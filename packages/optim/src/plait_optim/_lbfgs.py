@@ -208,11 +208,11 @@ class LBFGS(Optimizer):
             return None if value is None else _flat.loaded(params, value)
         if name in ("old_dirs", "old_stps"):
             return [_flat.loaded(params, each) for each in value]
-        if name in ("func_evals", "n_iter"):
-            return int(value)
         if name in ("ro", "al"):
             return [None if each is None else float(each) for each in value]
-        return float(value)
+        if name in ("H_diag", "prev_loss", "t") and value is not None:
+            return float(value)
+        return super().load_value(param, name, value)
 
 
 def _direction(state: dict[str, Any], grad: Any, group: ParamGroup) -> Any:

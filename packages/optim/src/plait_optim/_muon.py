@@ -62,7 +62,7 @@ class Muon(Optimizer):
         "Muon is scalable for LLM training" (2025).
     """
 
-    state_has_shapes_of_parameters = True
+    arrays = ("momentum_buffer",)
 
     scales_gradients = True
 

@@ -98,7 +98,7 @@ class NAdam(Elementwise):
         mu = number_of(group, "betas", 0) * (
             1 - 0.5 * power(0.96, step * number_of(group, "momentum_decay"))
         )
-        return (state["mu_product"] * mu,)
+        return (float(state["mu_product"]) * mu,)
 
     def count(self, group: ParamGroup, state: dict[str, Any], step: int) -> None:
         """Count a step."""

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import plait_abi
 from plait_abi.arguments import name_constructor
 from plait_optim import _groups, _sparse
-from plait_optim._arrays import exposed, load_into, mark_written, number, sort_of, type_name
+from plait_optim._arithmetic import load_array
+from plait_optim._arrays import exposed, mark_written, number, type_name
 from plait_optim._component import grad_mode
 from plait_optim._devices import by_device, norm_of, number_on
 from plait_optim._groups import ParamGroup, group_tensors
@@ -69,8 +70,10 @@ class Optimizer:
     """Whether `update` has changed nothing when it raises an error. Then it is called for the
     parameters of each device if one call cannot be made for all of them."""
 
-    state_has_shapes_of_parameters: ClassVar[bool] = False
-    """Whether `load_state_dict` refuses arrays of other shapes than the parameter's."""
+    arrays: ClassVar[tuple[str, ...]] = ()
+    """State that is an array of the shape of its parameter; `load_state_dict` refuses other shapes.
+    """
+
     instead_of_sparse: ClassVar[str] = ""
     """What the error for sparse gradients advises, of an optimizer that does not take them."""
 
@@ -91,8 +94,9 @@ class Optimizer:
             cls.__init__ = name_constructor(cls, cls.__init__)  # type: ignore[method-assign]
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        _refuse_init_group(type(self))
         self.defaults = defaults
-        self.state = State()
+        self.state: Any = State()  # or a mapping that the program puts there
         self.param_groups: list[ParamGroup] = []
         self._step_pre_hooks, self._step_post_hooks = Hooks(), Hooks()
         self._state_dict_pre_hooks, self._state_dict_post_hooks = Hooks(), Hooks()
@@ -256,7 +260,7 @@ class Optimizer:
                     f"{type(self).__name__}: a gradient must have the shape of its parameter, "
                     f"{tuple(param.shape)}; got {tuple(grad.shape)}"
                 )
-            [state] = self.state.of([param])
+            state = self.state[param]
             self.update_sparse(group, param, grad, state)
         return dense
 
@@ -267,7 +271,7 @@ class Optimizer:
                 if not params:
                     continue
             mine, given = exposed(params, grads)
-            states = self.state.of(params)
+            states = self._states(params)
             try:
                 self.update(group, mine, given, states)
             except ValueError:
@@ -277,6 +281,11 @@ class Optimizer:
                 self._update_parts(parts, group, mine, given, states)
             if mine is not params:
                 mark_written(params)
+
+    def _states(self, params: list[Any]) -> list[dict[str, Any]]:
+        if isinstance(self.state, State):
+            return self.state.of(params)
+        return [self.state[param] for param in params]  # a program's own mapping
 
     def _update_parts(
         self,
@@ -389,7 +398,11 @@ class Optimizer:
             }
             for group in self.param_groups
         ]
-        state = {numbers[id(param)]: dict(value) for param, value in self.state.items() if value}
+        state = {
+            numbers.get(id(param), param): dict(value) if isinstance(value, dict) else value
+            for param, value in self.state.items()
+            if not (isinstance(value, dict) and not value)
+        }
         result: StateDict = {"state": state, "param_groups": groups}
         for after in self._state_dict_post_hooks.in_order():
             changed = after(self, result)
@@ -424,39 +437,47 @@ class Optimizer:
         state = State()
         with grad_mode(False):
             for key, values in state_dict["state"].items():
-                if key in params:
-                    param = params[key]
+                param = params.get(key)
+                if param is None:  # state of the whole optimizer
+                    state[key] = values
+                elif isinstance(values, dict):
                     state[param] = {
                         name: self.load_value(param, name, value) for name, value in values.items()
                     }
+                else:
+                    state[param] = self.load_value(param, "", values)
         for group, other in zip(self.param_groups, saved, strict=True):
             other["params"] = group["params"]
             if "param_names" in group:
                 other.setdefault("param_names", group["param_names"])
             for name, default in self.defaults.items():
                 other.setdefault(name, default)
-        self.param_groups = saved
-        self.state = state
+        self.__setstate__({"state": state, "param_groups": saved})
         for after in self._load_state_dict_post_hooks.in_order():
             after(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the attributes of a pickle, or a loaded ``state`` and ``param_groups``; subclasses
+        may override it to add what old files lack.
+        """
+        self.__dict__.update(state)
 
     def load_value(self, param: Any, name: str, value: Any) -> Any:
         """Return the value that `load_state_dict` stores as ``state[param][name]``; subclasses may
         override it.
 
-        An array becomes one of the library and the dtype of ``param``, the step number an int.
+        Values are copied as they are, also in lists, tuples and dicts. As in PyTorch, arrays take
+        the dtype of a floating-point ``param``, unless ``name`` is "step", and its device.
         """
-        if name == "step":
-            return int(value)
-        if _sparse.is_sparse(value) or self._has_another_shape(param, value):
-            return value.to(dtype=param.dtype, device=param.device, copy=True)
-        return load_into(param, value) if sort_of(type(value)) is not None else copy.deepcopy(value)
-
-    def _has_another_shape(self, param: Any, value: Any) -> bool:
-        if self.state_has_shapes_of_parameters:
-            return False
-        tensors = sort_of(type(value)) == sort_of(type(param)) == "plait"
-        return tensors and tuple(value.shape) != tuple(param.shape)
+        if isinstance(value, dict):
+            made = copy.copy(value)
+            for key, each in value.items():
+                made[key] = self.load_value(param, key, each)
+            return made
+        if isinstance(value, (list, tuple)):
+            items = [self.load_value(param, "", each) for each in value]
+            return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+        return load_array(param, name, value, shaped=name in self.arrays)
 
     def __repr__(self) -> str:
         lines = [type(self).__name__ + " ("]
@@ -467,6 +488,17 @@ class Optimizer:
 
     def _all_params(self) -> Iterable[Any]:
         return itertools.chain.from_iterable(group["params"] for group in self.param_groups)
+
+
+def _refuse_init_group(kind: type) -> None:
+    """Raise for a subclass whose `_init_group` would never be called, unless its own step does."""
+    own = [base for base in kind.__mro__ if not base.__module__.startswith("plait_optim.")]
+    overridden = any("_init_group" in vars(base) for base in own)
+    if overridden and not any("step" in vars(base) or "update" in vars(base) for base in own):
+        raise NotImplementedError(
+            f"{kind.__name__}: `_init_group` would not be called: plait's optimizers have no such "
+            "step; override `update` or `step`"
+        )
 
 
 def _own_gradients(params: list[Any]) -> list[Any]:

@@ -51,6 +51,7 @@ class RMSprop(Elementwise):
     """
 
     operator = "rmsprop_step"
+    arrays = ("square_avg", "momentum_buffer", "grad_avg")
     operator_options = ("lr", "alpha", "eps", "weight_decay", "momentum")
 
     def __init__(

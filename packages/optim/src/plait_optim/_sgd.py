@@ -49,7 +49,7 @@ class SGD(Optimizer):
         deep learning" (2013).
     """
 
-    state_has_shapes_of_parameters = True
+    arrays = ("momentum_buffer",)
 
     scales_gradients = True
     all_or_nothing = True

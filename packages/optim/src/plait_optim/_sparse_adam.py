@@ -9,6 +9,7 @@ from plait_optim._arrays import filled_like
 from plait_optim._groups import ParamGroup
 from plait_optim._optimizer import Optimizer
 from plait_optim._options import checked, document_common_options, number_of
+from plait_optim._state import whole_number
 
 __all__ = ["SparseAdam"]
 
@@ -51,7 +52,7 @@ class SparseAdam(Optimizer):
         Kingma and Ba, "Adam: a method for stochastic optimization" (2015).
     """
 
-    state_has_shapes_of_parameters = True
+    arrays = ("exp_avg", "exp_avg_sq")
 
     takes_dense_gradients = False
 
@@ -104,7 +105,7 @@ class SparseAdam(Optimizer):
         if not state:
             state["step"] = 0
             state["exp_avg"], state["exp_avg_sq"] = filled_like(param), filled_like(param)
-        state["step"] += 1
+        state["step"] = whole_number("step", state["step"]) + 1
         grad = (-grad if group["maximize"] else grad).coalesce()
         beta1, beta2 = (number_of(group, "betas", at) for at in (0, 1))
         values = grad._values()

@@ -5,34 +5,52 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
-__all__ = ["State"]
+from plait_optim._arrays import sort_of
+
+__all__ = ["State", "whole_number"]
+
+
+def whole_number(name: str, value: Any) -> int:
+    """Return the whole number that the state ``name`` holds as a number or as a 0-d array."""
+    number = int(value)
+    if number != float(value):
+        raise ValueError(f"the state {name!r} must be a whole number; got {value!r}")
+    return number
+
+
+def _key(param: Any) -> Any:
+    """Return an array's identity. Other keys, such as texts, are equal by value."""
+    return id(param) if sort_of(type(param)) is not None else (None, param)
 
 
 class State(MutableMapping[Any, dict[str, Any]]):
     """A mapping from parameters to dictionaries that needs neither hashes nor equality of arrays.
 
-    A new parameter gets an empty dictionary, as in PyTorch.
+    A new key gets an empty dictionary, as in PyTorch. Keys that are not arrays are for state that
+    belongs to no parameter; they need a hash.
     """
 
     def __init__(self) -> None:
-        self._items: dict[int, tuple[Any, dict[str, Any]]] = {}
+        self._items: dict[Any, tuple[Any, dict[str, Any]]] = {}
 
     def __getitem__(self, param: Any) -> dict[str, Any]:
-        item = self._items.get(id(param))
+        key = _key(param)
+        item = self._items.get(key)
         if item is None:
-            item = self._items[id(param)] = (param, {})
+            item = self._items[key] = (param, {})
         return item[1]
 
     def __setitem__(self, param: Any, value: dict[str, Any]) -> None:
-        self._items[id(param)] = (param, value)
+        self._items[_key(param)] = (param, value)
 
     def __delitem__(self, param: Any) -> None:
-        if id(param) not in self._items:
+        key = _key(param)
+        if key not in self._items:
             raise KeyError(param)
-        del self._items[id(param)]
+        del self._items[key]
 
     def __contains__(self, param: object) -> bool:
-        return id(param) in self._items
+        return _key(param) in self._items
 
     def __iter__(self) -> Iterator[Any]:
         return iter([param for param, _ in self._items.values()])
@@ -56,4 +74,4 @@ class State(MutableMapping[Any, dict[str, Any]]):
         return list(self._items.values())
 
     def __setstate__(self, pairs: list[tuple[Any, dict[str, Any]]]) -> None:
-        self._items = {id(param): (param, value) for param, value in pairs}
+        self._items = {_key(param): (param, value) for param, value in pairs}

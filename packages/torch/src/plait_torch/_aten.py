@@ -140,6 +140,12 @@ class OpOverload:
     def __str__(self) -> str:
         return f"aten.{self._opname}.{self._overloadname}"
 
+    def __copy__(self) -> OpOverload:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> OpOverload:
+        return self  # libraries copy tables whose keys it is
+
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return _call(self._opname, args, kwargs)
 
@@ -162,6 +168,12 @@ class OpOverloadPacket:
 
     def __str__(self) -> str:
         return f"aten.{self.__name__}"
+
+    def __copy__(self) -> OpOverloadPacket:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> OpOverloadPacket:
+        return self  # libraries copy tables whose keys it is
 
     def __getattr__(self, overload: str) -> OpOverload:
         if overload.startswith("_"):
@@ -210,6 +222,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "_softmax": lambda x, dim, half_to_float=False: operator("softmax")(x, dim),
     "_to_copy": _to_copy,
     "_unsafe_view": lambda x, size: x.reshape(size),
+    "clone": lambda x, memory_format=plait.preserve_format: x.clone(memory_format=memory_format),
     "convolution": _convolution,
     "index": lambda x, indices: x[tuple(slice(None) if i is None else i for i in indices)],
     "lift_fresh": lambda x: x,
@@ -318,7 +331,11 @@ def _sort(args: Any) -> Any:
 _SPECIAL: dict[str, Callable[[Any], Any]] = {
     "cast": _cast,
     "conv2d": _conv,
-    "dense": lambda args: (packet("clone").default, args, {}),
+    "dense": lambda args: (
+        packet("clone").default,
+        args,
+        {"memory_format": plait.contiguous_format},
+    ),
     "flip_view": lambda args: (packet("flip").default, args, {}),
     "index_tensors": lambda args: (packet("index").Tensor, (args[0], list(args[1])), {}),
     "log_softmax": _softmax("log_softmax"),

@@ -8,6 +8,8 @@ import os  # programs replace its functions here
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from plait_data._sampler import EndlessSampler
+
 __all__ = [
     "_BaseDataLoaderIter",
     "_DatasetKind",
@@ -21,6 +23,7 @@ __all__ = [
 ]
 
 _collate_fn_t = Callable[[list[Any]], Any]
+_InfiniteConstantSampler = EndlessSampler
 
 
 class _MapDatasetFetcher:
@@ -103,14 +106,6 @@ class _DatasetKind:
         return make(dataset, auto_collation, collate_fn, drop_last)
 
 
-class _InfiniteConstantSampler:
-    """Yields None without an end: the indices of a dataset that has none."""
-
-    def __iter__(self) -> Iterator[None]:
-        while True:
-            yield None
-
-
 class _Iterators(type):
     """Makes every iterator an instance: `iter(loader)` returns one of several."""
 
@@ -136,28 +131,58 @@ class _BaseDataLoaderIter(metaclass=_Iterators):
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
-        self._sampler_iter = iter(loader._index_sampler)
-        self._fetcher = _DatasetKind.create_fetcher(
-            loader._dataset_kind, loader.dataset, loader._auto_collation, loader.collate_fn,
-            loader.drop_last,
+        self._dataset, self._dataset_kind = loader.dataset, loader._dataset_kind
+        self._auto_collation, self._drop_last = loader._auto_collation, loader.drop_last
+        self._collate_fn, self._index_sampler = loader.collate_fn, loader._index_sampler
+        self._num_workers = getattr(loader, "num_workers", 0)
+        self._reset(loader, first_iter=True)
+        self._dataset_fetcher = _DatasetKind.create_fetcher(
+            self._dataset_kind, self._dataset, self._auto_collation, self._collate_fn,
+            self._drop_last,
         )  # fmt: skip
-        self._num_yielded = 0
 
     def __iter__(self) -> Any:
         return self
 
+    # Subclasses override the following methods.
+
+    def _reset(self, loader: Any, first_iter: bool = False) -> None:
+        self._sampler_iter = iter(self._index_sampler)
+        self._num_yielded = 0
+
+    def _next_index(self) -> Any:
+        return next(self._sampler_iter)
+
+    def _next_data(self) -> Any:
+        return self._dataset_fetcher.fetch(self._next_index())
+
     def __next__(self) -> Any:
-        batch = self._fetcher.fetch(next(self._sampler_iter))
+        batch = self._next_data()
         self._num_yielded += 1
         return batch
 
     def __len__(self) -> int:
-        return len(self._loader._index_sampler)
+        return len(self._index_sampler)
 
 
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     """Loads in this process."""
 
 
+# what PyTorch's iterator of several processes calls, and this one has not
+_STEPS = frozenset({
+    "_try_get_data", "_get_data", "_try_put_index", "_process_data", "_mark_worker_as_unavailable",
+    "_shutdown_workers",
+})  # fmt: skip
+
+
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """Loads in this process too: the processes of plait's loader are for its own datasets."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if own := sorted(_STEPS.intersection(vars(cls))):
+            raise NotImplementedError(
+                f"{cls.__name__}: a subclass of _MultiProcessingDataLoaderIter must not override "
+                f"{', '.join(own)}: plait's loader has other steps, and would never call them"
+            )

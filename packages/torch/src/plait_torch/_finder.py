@@ -100,6 +100,12 @@ class Facade(ModuleType):
         if isinstance(value, ModuleType) and f"{self.__name__}.{name}" in _module_names.FUNCTIONS:
             return
         super().__setattr__(name, value)
+        if self.__name__ == "torch.nn.functional" and not name.startswith("_"):
+            # layers look functions up there when they are called: libraries that count operations
+            # replace them
+            layers = import_module("plait_nn.functional")
+            if hasattr(layers, name):
+                setattr(layers, name, value)
 
     def __dir__(self) -> list[str]:
         own = {name for name in self.__dict__ if not name.startswith("_")}
@@ -199,6 +205,14 @@ class _Distribution(importlib.metadata.Distribution):
 _finder = Finder()
 
 
+def _process_context() -> Any:
+    """Return the start method of processes if it is "fork": then loaders' workers are forks, as in
+    PyTorch. Otherwise None: plait's own new interpreters, which import `torch` as plait.
+    """
+    context = import_module("plait_multiprocessing").get_context()
+    return context if context.get_start_method() == "fork" else None
+
+
 def is_installed() -> bool:
     """Return whether `torch` means plait."""
     return _finder in sys.meta_path
@@ -227,6 +241,7 @@ def install() -> None:
     for each in (_tensor_methods, _torch_function, _torch_dispatch):
         each.bind()
     _binding.shown_module("torch")
+    import_module("plait_data._default_context").set_default_context(_process_context)
     _pytree.register_sizes()
     importlib.invalidate_caches()
 
@@ -239,6 +254,7 @@ def uninstall() -> None:
     for each in (_torch_dispatch, _torch_function, _tensor_methods):
         each.unbind()
     _binding.shown_module("plait")
+    import_module("plait_data._default_context").set_default_context(None)
     for name in _names():
         del sys.modules[name]
 

@@ -185,7 +185,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.nn.utils.prune": ("plait.nn.utils.prune",),
     "torch.optim": (_HERE + "_packages", "plait.optim"),
     "torch.optim.lr_scheduler": (_HERE + "_lr_scheduler", "plait.optim.lr_scheduler"),
-    "torch.optim.swa_utils": ("plait.optim.swa_utils",),
+    "torch.optim.swa_utils": ("plait_torch._averaged_model", "plait.optim.swa_utils"),
     "torch.utils.cpp_extension": (_HERE + "_cpp_extension",),
     "torch.storage": (_HERE + "_tensor_methods", "plait"),
     "torch.utils": (_HERE + "_tensor_swap",),

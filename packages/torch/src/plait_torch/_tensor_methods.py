@@ -131,6 +131,49 @@ def split(self: Any, split_size: Any, dim: int = 0) -> Any:
     return plait.split(self, split_size, dim)
 
 
+def __array_wrap__(  # noqa: N807
+    self: Any, array: Any, context: Any = None, return_scalar: bool = False
+) -> Any:
+    """Return the tensor for an array that a NumPy function made of a tensor's values.
+
+    Only functions that ask for it do so, such as `cumsum`: others, such as `stack`, return arrays.
+    """
+    return import_module("plait").as_tensor(array) if array.dtype.kind in "biufc" else array
+
+
+def _ufunc_method(plain: Any) -> Any:
+    """Return `__array_ufunc__` for which ``outer`` returns an array, as PyTorch's does."""
+
+    def __array_ufunc__(self: Any, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
+        result = plain(self, ufunc, method, *args, **kwargs)
+        return result.numpy() if method == "outer" and hasattr(result, "numpy") else result
+
+    return functools.wraps(plain)(__array_ufunc__)
+
+
+def _with_byte_masks(name: str) -> Any:
+    """Return a method that takes indices of uint8 as masks, as ``x[mask]`` does."""
+    plait = import_module("plait")
+
+    plain = getattr(plait.Tensor, name)
+
+    def method(self: Any, indices: Any, *args: Any, **kwargs: Any) -> Any:
+        return plain(self, _masks_of(indices), *args, **kwargs)
+
+    return functools.wraps(plain)(method)
+
+
+def _masks_of(indices: Any) -> Any:
+    plait = import_module("plait")
+
+    def is_mask(index: Any) -> bool:
+        return isinstance(index, plait.Tensor) and index.dtype is plait.uint8
+
+    if not isinstance(indices, (tuple, list)) or not any(map(is_mask, indices)):
+        return indices
+    return [index.bool() if is_mask(index) else index for index in indices]
+
+
 def _is_on(kind: str) -> Any:
     doc = f"Whether the tensor is on a device of the type {kind}."
     return property(lambda self: self.device.type == kind, doc=doc)
@@ -138,7 +181,8 @@ def _is_on(kind: str) -> Any:
 
 # types of devices about which programs ask each tensor
 _DEVICES = ("hpu", "ipu", "maia", "mtia", "vulkan", "xla", "xpu")
-_METHODS = {"_cdata": property(id),  # a number that no other living tensor has
+_METHODS = {"__array_wrap__": __array_wrap__,
+            "_cdata": property(id),  # a number that no other living tensor has
             "lu": lu, "new": new, "split": split, "storage": storage, "type": type_,
             **{f"is_{kind}": _is_on(kind) for kind in _DEVICES}}  # fmt: skip
 # methods with a factor: the number of tensors, and the name of the factor
@@ -148,14 +192,24 @@ _FACTORS = {
 }
 
 
+# methods that PyTorch's tensors do not have, and NumPy's functions would use
+_ABSENT = ("__array_function__",)
+
+
 def bind() -> None:
-    """Bind the methods to plait's `Tensor`."""
+    """Bind the methods to plait's `Tensor`, and remove what PyTorch's do not have."""
     plait = import_module("plait")
 
     older = {name: _number_first(name, *each) for name, each in _FACTORS.items()}
-    for name, method in {**_METHODS, **older}.items():
+    masked = {name: _with_byte_masks(name) for name in ("index_put", "index_put_")}
+    ufuncs = {"__array_ufunc__": _ufunc_method(plait.Tensor.__array_ufunc__)}
+    for name, method in {**_METHODS, **older, **masked, **ufuncs}.items():
         _before[name] = plait.Tensor.__dict__.get(name, _MISSING)
         setattr(plait.Tensor, name, method)
+    for name in _ABSENT:
+        _before[name] = plait.Tensor.__dict__[name]
+        delattr(plait.Tensor, name)
+    import_module("plait_core._core")._set_uint8_masks(True)
 
 
 def unbind() -> None:
@@ -168,3 +222,4 @@ def unbind() -> None:
         else:
             setattr(plait.Tensor, name, method)
     _before.clear()
+    import_module("plait_core._core")._set_uint8_masks(False)

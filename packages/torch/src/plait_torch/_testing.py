@@ -11,10 +11,29 @@ __all__ = ["assert_allclose", "assert_close", "make_tensor"]
 
 
 def assert_allclose(
-    actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None, **rules: Any
+    actual: Any,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = True,
+    msg: str = "",
 ) -> None:
-    """Raise unless the values are close; the older name of `assert_close`."""
-    assert_close(actual, expected, rtol=rtol, atol=atol, check_dtype=False, check_stride=False)
+    """Raise unless the values are close; the older name of `assert_close`, for which NaN equals
+    NaN, and values that are no tensors are made tensors.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._testing import assert_allclose
+        >>> nan = float("nan")
+        >>> assert_allclose(plait.tensor([1.0, nan]), [1.0, nan])
+    """
+    given = actual if isinstance(actual, plait.Tensor) else plait.tensor(actual)
+    wanted = expected
+    if not isinstance(expected, plait.Tensor):
+        wanted = plait.tensor(expected, dtype=given.dtype)
+    rules = {"check_device": True, "check_dtype": False, "check_stride": False}
+    options: dict[str, Any] = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan, **rules}
+    assert_close(given, wanted, msg=msg or None, **options)
 
 
 def make_tensor(

@@ -7,6 +7,7 @@ import os
 import pickle
 from typing import Any
 
+from plait_data._default_context import default_context
 from plait_data._workers._task import Job
 from plait_data.collate import batch_converter, default_collate, default_convert
 
@@ -22,13 +23,15 @@ def open_pool(loader: Any, seed: int) -> Any:
         collate_fn=None if by_default else loader.collate_fn,
         worker_init_fn=loader.worker_init_fn,
         iterable=loader._iterable,
-        batched=loader._batched,
+        batched=loader._auto_collation,
         batch_size=loader.batch_size,
         drop_last=loader.drop_last,
         globals_too=loader._exact_globals is not False,
         converter=None,
     )
     context = loader.multiprocessing_context
+    if context is None:
+        context = default_context()
     if context == "thread":
         from plait_data._workers._threads import ThreadPool
 

@@ -55,6 +55,9 @@ class ProcessPool:
         # a function that makes the error, as a stored error would keep its traceback alive
         self._broken: Callable[[], Any] | None = None
         self._lifeline = -1
+        # this program's end of a connection while its worker is started: a forked worker must
+        # not keep it, or it would never see the end of the connection
+        self._opening: socket.socket | None = None
         self._mapping: Any = None  # of the segment: keeps its pages shared
         _pools.add(self)
         try:
@@ -107,6 +110,7 @@ class ProcessPool:
             raise
         process = None
         try:
+            self._opening = ours
             process = start(theirs, job)
             member = Member(number, process, Channel(ours), Window(mapping))
             self._members.append(member)
@@ -118,6 +122,7 @@ class ProcessPool:
                 process.reap(5.0)
             raise
         finally:
+            self._opening = None
             os.close(arena)
             theirs.close()
         for descriptor in (ours.fileno(), member.watch):
@@ -293,6 +298,8 @@ class ProcessPool:
 
     def _abandon(self) -> None:
         """Called in a forked child, as the workers belong to the parent."""
+        if self._opening is not None:
+            self._opening.close()
         for member in self._members:
             member.channel.close()
             os.close(member.watch)

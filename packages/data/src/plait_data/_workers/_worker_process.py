@@ -67,7 +67,8 @@ class LazyConverter:
 def use_one_thread() -> None:
     """Make the imported tensor libraries use one thread, as there are several workers."""
     for name in ("torch", "plait_core"):
-        library = sys.modules.get(name)
-        set_threads = getattr(library, "set_num_threads", None)
+        # not `getattr`: where `torch` means plait, it would import all that may have the name
+        library = vars(sys.modules[name]) if name in sys.modules else {}
+        set_threads = library.get("set_num_threads")
         if set_threads is not None:
             set_threads(1)

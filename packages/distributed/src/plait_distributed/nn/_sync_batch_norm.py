@@ -84,7 +84,7 @@ class SyncBatchNorm(_SyncBatchNorm):  # type: ignore[misc]
         return self._over_ranks(input, group)
 
     def _over_ranks(self, input: Any, group: ProcessGroup) -> Any:
-        self._check_input(input)
+        self._check_input_dim(input)
         new = core()
         wide = new.float64 if input.dtype is new.float64 else new.float32
         x = input.to(wide)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn._module import Module
@@ -33,10 +35,24 @@ class WeightNormMap(Module):
         return self._norm(weight.detach()), weight
 
 
+class _OlderNames:
+    """Renames g and v of `nn.utils.weight_norm` in a state that is loaded, as PyTorch does."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, state: dict[str, Any], prefix: str, *others: Any) -> None:
+        older = [f"{prefix}{self._name}_{letter}" for letter in "gv"]
+        if all(key in state for key in older):
+            for i, key in enumerate(older):
+                state[f"{prefix}parametrizations.{self._name}.original{i}"] = state.pop(key)
+
+
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
     r"""Make a weight the product of a length and a direction, :math:`g \, v / \|v\|`.
 
-    See Salimans and Kingma 2016. The originals are g (``original0``) and v (``original1``).
+    See Salimans and Kingma 2016. The originals are g (``original0``) and v (``original1``). A state
+    of `nn.utils.weight_norm`, with ``<name>_g`` and ``<name>_v``, can be loaded.
 
     Args:
         module: The module.
@@ -52,7 +68,9 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
         >>> tuple(layer.parametrizations.weight.original0.shape)
         (40, 1)
     """
-    return register_parametrization(module, name, WeightNormMap(dim), unsafe=True)
+    made = register_parametrization(module, name, WeightNormMap(dim), unsafe=True)
+    made._register_load_state_dict_pre_hook(_OlderNames(name))
+    return made
 
 
 class _SpectralNorm(Module):

@@ -39,6 +39,8 @@ class ReduceLROnPlateau(LRScheduler):
         [0.5]
     """
 
+    best: float
+
     def __init__(
         self,
         optimizer: Optimizer,
@@ -89,7 +91,7 @@ class ReduceLROnPlateau(LRScheduler):
         """
         value = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        if self._is_better(value):
+        if self._is_better(value, self.best):
             self.best = value
             self.num_bad_epochs = 0
         else:
@@ -98,7 +100,7 @@ class ReduceLROnPlateau(LRScheduler):
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
-            self._reduce()
+            self._reduce_lr(self.last_epoch)
             self.cooldown_counter = self.cooldown
             self.num_bad_epochs = 0
         self._last_lr = current_rates(self.optimizer)
@@ -109,15 +111,17 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
-    def _is_better(self, value: float) -> bool:
+    # The following have PyTorch's names and arguments: subclasses override them.
+
+    def _is_better(self, a: float, best: float) -> bool:
         sign = 1 if self.mode == "max" else -1
         if self.threshold_mode == "rel":
-            bar = self.best * (1 + sign * self.threshold)
+            bar = best * (1 + sign * self.threshold)
         else:
-            bar = self.best + sign * self.threshold
-        return value > bar if self.mode == "max" else value < bar
+            bar = best + sign * self.threshold
+        return a > bar if self.mode == "max" else a < bar
 
-    def _reduce(self) -> None:
+    def _reduce_lr(self, epoch: int) -> None:
         groups = self.optimizer.param_groups
         if len(groups) != len(self.min_lrs):
             if self.default_min_lr is None:

@@ -19,6 +19,7 @@ def _(s):
     yield s(s.array(2, 3, dtype="bool"), 1.5, 2)
     yield s(s.array(2, 3, dtype="bool"), s.array(3), 0)
     yield s(s.array(3, dtype="bool"), s.array(2, 3), s.array(2, 1, dtype="float64"))
+    yield s(np.array([0, 1, 7], np.uint8), s.array(2, 3), 0)
 
 
 masked_fill.reference(lambda self, mask, value: np.where(mask, value, self))
@@ -30,6 +31,7 @@ def _(s):
     yield s(s.array(3, dtype="bool"), mask, 10)
     yield s(s.array(3, dtype="int64"), mask, 1.5)
     yield s(s.array(3), mask, s.array(dtype="float64"))
+    yield s(s.array(2, 3), np.array([0, 1, 7], np.uint8), 2)
 
 
 masked_fill.error(

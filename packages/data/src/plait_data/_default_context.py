@@ -1,0 +1,39 @@
+"""The start method of workers where a loader names none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["default_context", "set_default_context"]
+
+_source: Callable[[], Any] | None = None
+
+
+def set_default_context(source: Callable[[], Any] | None) -> Callable[[], Any] | None:
+    """Set what the ``multiprocessing_context`` of loaders is that have None.
+
+    Args:
+        source: a function that returns a context of multiprocessing, called for each pool of
+            workers; None for new interpreters, which is the default.
+
+    Returns:
+        The source that was set before.
+
+    Example:
+        >>> import multiprocessing
+        >>> from plait_data._default_context import default_context, set_default_context
+        >>> before = set_default_context(lambda: multiprocessing.get_context("fork"))
+        >>> default_context().get_start_method()
+        'fork'
+        >>> set_default_context(before) is not None
+        True
+    """
+    global _source
+    before, _source = _source, source
+    return before
+
+
+def default_context() -> Any:
+    """Return the context for a new pool of workers; None for new interpreters."""
+    return None if _source is None else _source()
