@@ -29,6 +29,7 @@ MODULES = (
     "test_groups.py",
     "test_join.py",
     "test_messages.py",
+    "test_mismatched_calls.py",
     "test_zero.py",
 )
 # in a job of MPI: what ends processes, or takes names that processes make for themselves

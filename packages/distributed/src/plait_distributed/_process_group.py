@@ -28,6 +28,8 @@ _TEXT_BYTES = 512  # of a call that is told to the other ranks
 _PATIENCE = 5.0  # seconds that a rank waits for the others' descriptions of their calls
 # of errors after which the others are not asked what they called
 _ENDED = re.compile(r"\b(broken|aborted|interrupted)\b")
+# what a provider says when the ranks' calls differ
+_DIFFERENT = "the same call on all ranks is required"
 # how a provider names a rank that is lost
 _LOST = re.compile(r"\brank (\d+) \([^()]*\) (?:left|died|is stopped|was interrupted|was lost)")
 
@@ -148,9 +150,15 @@ class ProcessGroup:
 
     def begin_call(self, name: str, detail: str, tensors: Sequence[Any]) -> Call:
         """Return the description of a collective that is about to be started."""
+        return Call(self._calls + 1, name, detail, tensors)
+
+    def _count(self, call: Call, step: int = 1) -> None:
+        """Count a collective that is started, and not one whose arguments are refused: the numbers
+        must be the same on all ranks, as ranks meet under them.
+        """
         with self._lock:
-            self._calls += 1
-            return Call(self._calls, name, detail, tensors)
+            self._calls += step
+            call.number = self._calls
 
     def begin_message(self, name: str, detail: str, tensor: Any) -> Call:
         """Return the description of a message; messages are not numbered, as others send none."""
@@ -171,7 +179,10 @@ class ProcessGroup:
     ) -> Part | None:
         """Run a collective of the provider, or begin it; errors name ranks and lines."""
         raw = self._member(call.name)
+        is_message = kind in ("send", "recv")
         try:
+            if not is_message:
+                self._count(call)
             work = raw.start(
                 kind,
                 inputs,
@@ -184,6 +195,10 @@ class ProcessGroup:
             )
         except (plait_abi.PlaitError, TimeoutError) as error:
             raise self._explained(call, error) from None
+        except (ValueError, TypeError):
+            if not is_message:
+                self._count(call, -1)
+            raise
         if work is None:
             return None
         return Part(work, lambda error: self._explained(call, error))
@@ -233,6 +248,7 @@ class ProcessGroup:
     def gather_texts(self, name: str, text: str) -> list[str]:
         """Return a short text of each rank; all ranks call it."""
         call = self.begin_call(name, "", ())
+        self._count(call)
         return _gather_texts(self._member(name), text, lambda e: self._explained(call, e))
 
     def abort(self, why: str = "abort was called") -> None:
@@ -292,6 +308,8 @@ class ProcessGroup:
         told = None if _ENDED.search(text) else self._told_by_all(call)
         if told is not None:
             return MismatchError(told)
+        if _DIFFERENT in text:
+            return MismatchError(f"{call}: {self._global(text)}")
         return DistBackendError(f"{call}: {self._global(text)}")
 
     def name_of(self, rank: int) -> str:
@@ -333,7 +351,7 @@ class ProcessGroup:
         lines = [
             f"rank {rank} called {told}" for rank, told in zip(self._ranks, texts, strict=True)
         ]
-        return "the same call on all ranks is required; " + ", ".join(lines)
+        return f"{_DIFFERENT}; " + ", ".join(lines)
 
 
 def _verb(names: Sequence[str]) -> str:
