@@ -58,9 +58,9 @@ def test_values_behind_mismatched_calls(
     for source in rounds:
         size, pairs, collectives = _draw(source, many)
         seed = source.randrange(1 << 30)
+        arguments = [provider, str(seed), str(pairs), str(collectives)]
         done = subprocess.run(
-            [*launcher(provider, size), str(program), provider]
-            + [str(seed), str(pairs), str(collectives)],
+            [*launcher(provider, size), str(program), *arguments],
             env={**os.environ, **ENVIRONMENT},
             capture_output=True,
             text=True,

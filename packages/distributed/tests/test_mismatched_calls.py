@@ -29,11 +29,9 @@ def test_a_refused_call_of_one_rank_is_no_call(ranks: Any) -> None:
     """Ranks that have begun the same collectives meet under one number, and do not wait."""
 
     def work(rank: int) -> str:
-        for name, call in mismatched_calls.REFUSED.items():
-            if rank == 1:
-                with pytest.raises((TypeError, ValueError, AttributeError)):
-                    call(rank, 2)
-                    raise AssertionError(name)
+        for call in mismatched_calls.REFUSED.values() if rank else ():
+            with pytest.raises((TypeError, ValueError, AttributeError)):
+                call(rank, 2)
         with pytest.raises(dist.MismatchError, match=r"rank 0 called .* rank 1 called ") as caught:
             (dist.broadcast if rank else dist.all_reduce)(pc.ones(2))
         return str(caught.value)

@@ -24,6 +24,7 @@ MPI_ENVIRONMENT = {
 MODULES = (
     "test_collectives.py",
     "test_data_parallel.py",
+    "test_dying_ranks.py",
     "test_errors.py",
     "test_functional.py",
     "test_groups.py",

@@ -201,7 +201,7 @@ class Host {
       if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return c.stage != Connection::proving || now() < c.deadline;
       if (n <= 0 || c.stage == Connection::waiting) {
-        if (c.stage == Connection::waiting)
+        if (c.stage == Connection::waiting || c.stage == Connection::bringing)
           why = name_of(c) + " ended while the processes met at " + place_.text;
         return false;
       }

@@ -31,21 +31,59 @@ _ENDED = re.compile(r"\b(broken|aborted|interrupted)\b")
 # what a provider says when the ranks' calls differ
 _DIFFERENT = "the same call on all ranks is required"
 # how a provider names a rank that is lost
-_LOST = re.compile(r"\brank (\d+) \([^()]*\) (?:left|died|is stopped|was interrupted|was lost)")
+_LOST = re.compile(
+    r"\b(?:rank (\d+)|process (\d+) of the job)(?: \((?:host [^()]*, )?(?:pid (\d+)|[^()]*)\))? "
+    r"(?:left|died|ended|is stopped|was interrupted|was lost)"
+)
 
 
 def open_communicator(
-    provider: str, where: str, rank: int, size: int, timeout: float
+    provider: str,
+    where: str,
+    rank: int,
+    size: int,
+    timeout: float,
+    who: str = "init_process_group",
+    parent: ProcessGroup | None = None,
 ) -> plait_abi.Communicator:
-    """Join the processes that meet at `where`, on a provider of the role `communicator`."""
+    """Join the processes that meet at `where`, on a provider of the role `communicator`.
+
+    Args:
+        provider, where, rank, size, timeout: as of `Communicator.open`.
+        who: the function that the program called, for errors.
+        parent: a group that the processes are in, of which errors name the ranks.
+
+    Raises:
+        RankLost: a process of the group was lost meanwhile.
+        CollectiveTimeout: not all came.
+    """
     if provider == "shared_memory":
         require("multiprocessing")
     try:
         return plait_abi.Communicator.open(provider, where, rank, size, timeout)
     except TimeoutError as error:
-        raise CollectiveTimeout(f"init_process_group: {error}") from None
+        raise CollectiveTimeout(f"{who}: {error}") from None
     except plait_abi.PlaitError as error:
-        raise DistBackendError(f"init_process_group: {error}") from None
+        raise _opening_failed(who, str(error), rank, parent) from None
+
+
+def _opening_failed(who: str, text: str, own: int, parent: ProcessGroup | None) -> DistBackendError:
+    """Return the error that a program gets where a group is not made."""
+    left = {int(found[1] or found[2]): int(found[3] or 0) for found in _LOST.finditer(text)}
+    if parent is None:
+        ranks = [rank for rank in sorted(left) if rank != own]
+        names = [f"rank {rank}" for rank in ranks]
+    else:  # the provider's numbers may be those of either group, but a process is the same
+        pids = set(left.values())
+        everybody = [r for r in range(parent.size()) if r != parent.rank()]
+        here = [r for r in everybody if r < len(parent.peers) and parent.peers[r].pid in pids]
+        if len(here) > len(left):  # of several hosts
+            here = [r for r in here if r in left] or here
+        here = here or [r for r in everybody if parent.peers[r].is_gone()]
+        names, ranks = [parent.name_of(r) for r in here], [parent.ranks[r] for r in here]
+    if not ranks:
+        return DistBackendError(f"{who}: {text}")
+    return RankLost(f"{', '.join(names)} {_verb(names)} during {who}; {text}", ranks)
 
 
 class ProcessGroup:
@@ -284,9 +322,10 @@ class ProcessGroup:
         return [Peer.of(text) for text in texts]
 
     def _plainly(self, error: BaseException) -> BaseException:
+        who = "init_process_group"
         if isinstance(error, TimeoutError):
-            return CollectiveTimeout(f"init_process_group: {error}")
-        return DistBackendError(f"init_process_group: {error}")
+            return CollectiveTimeout(f"{who}: {error}")
+        return _opening_failed(who, str(error), self._rank, None)
 
     def _explained(self, call: Call, error: BaseException) -> BaseException:
         """Return the error that a program gets for an error of the provider."""
@@ -295,7 +334,7 @@ class ProcessGroup:
             return CollectiveTimeout(f"{call}: {self._global(text)}")
         if not isinstance(error, plait_abi.PlaitError):
             return error
-        left = {int(rank) for rank in _LOST.findall(text)} - {self._rank}
+        left = {int(found[1]) for found in _LOST.finditer(text) if found[1]} - {self._rank}
         if not left:  # one that has ended since, because of the loss, is not named beside it
             everybody = enumerate(self._peers)
             left = {r for r, peer in everybody if r != self._rank and peer.is_gone()}

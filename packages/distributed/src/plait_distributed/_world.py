@@ -477,7 +477,9 @@ def new_group(
     if world.rank() not in members:
         return GroupMember.NON_GROUP_MEMBER
     rank = members.index(world.rank())
-    raw = open_communicator(provider, where, rank, len(members), seconds)
+    # the provider sees by the list which processes it waits for (plait/collectives/subgroup.hpp)
+    listed = f"{where}{'&' if use_local_synchronization else '@'}{','.join(map(str, members))}"
+    raw = open_communicator(provider, listed, rank, len(members), seconds, "new_group", world)
     if use_local_synchronization:
         _world.made_locally[members] = number
     peers = [world.peers[each] for each in members]
