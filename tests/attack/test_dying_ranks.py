@@ -4,6 +4,7 @@ used, and checkpoints that are saved: all others get `RankLost` with its rank, w
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -112,10 +113,8 @@ def end(processes: list[Any], folder: pathlib.Path) -> list[str]:
     """Kill what is left; return what the processes wrote to their standard errors."""
     victim = folder / "victim"
     if victim.exists():
-        try:
+        with contextlib.suppress(OSError):
             os.kill(int(victim.read_text().split()[0]), signal.SIGKILL)
-        except OSError:
-            pass
     texts = []
     for process in processes:
         try:

@@ -381,6 +381,8 @@ class Hosts:
     def close(self) -> None:
         """Leave the others."""
         self._link.close()
+        self._bell.close()
+        self._ring.close()
 
 
 def _free_port(address: str) -> int:

@@ -117,7 +117,8 @@ class Listener:
 
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(_MOST):
-            if len(self._strangers) >= _MOST and not self._make_room():
+            is_full = len(self._strangers) >= _MOST
+            if is_full and not self._may_make_room():
                 return
             try:
                 end, _ = listening.accept()
@@ -126,9 +127,13 @@ class Listener:
             except OSError as error:
                 if error.errno in _CLOSED:
                     raise
-                if error.errno in _NO_ROOM and not self._make_room():
-                    return
+                if error.errno in _NO_ROOM:
+                    if not self._may_make_room():
+                        return
+                    self._end(self._strangers[0])
                 continue  # or it has gone already
+            if is_full:
+                self._end(self._strangers[0])
             end.setblocking(False)
             proof = None
             with contextlib.suppress(OSError):
@@ -138,15 +143,13 @@ class Listener:
             else:
                 self._strangers.append(_Stranger(end, proof))
 
-    def _make_room(self) -> bool:
-        """End the oldest stranger; False, and no connections for a while, if it is too new."""
+    def _may_make_room(self) -> bool:
+        """Return whether the oldest stranger may go; if not, nobody may connect for a while."""
         now = time.monotonic()
         oldest = self._strangers[0].came + _SAFE if self._strangers else now + _PAUSE
         if oldest > now:
             self._paused_until = oldest
-            return False
-        self._end(self._strangers[0])
-        return True
+        return oldest <= now
 
     def _hear(self, stranger: _Stranger) -> Any:
         """Read what has come, and no more than the proof; return what serves its sender."""
