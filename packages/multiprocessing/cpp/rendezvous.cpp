@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <list>
 
 #include "table.hpp"
 
@@ -20,6 +21,8 @@ namespace {
 constexpr uint64_t hello_magic = 0x31306f6c6c656870;
 constexpr uint64_t chunk_bytes = 256 << 10;
 constexpr int pause_ms = 5;
+constexpr size_t most_silent = 64;       // connections on which nothing has come
+constexpr double longest_silence = 1;    // seconds that they have
 constexpr double second_rank_0 = 2;  // seconds for another rank 0 to come after one died
 
 struct Hello {
@@ -202,7 +205,7 @@ class Comer {
   }
 
   // Until all have joined; a member that has come and ends is an error.
-  Outcome serve(int fd, const plait_storage *s, Group &group, std::string &why) const {
+  Outcome serve(int fd, const plait_storage *s, Group &group, std::string &why) {
     for (;;) {
       uint32_t first = 0, count = 0;
       std::string missing;
@@ -229,20 +232,43 @@ class Comer {
       if (meeting_.patience.ended())
         return group.give_up(Outcome::interrupted, {0, first, CAUSE_INTERRUPTED}, 0, why,
                              "interrupted");
-      if (!arrives(fd, pause_ms)) continue;
-      const Socket end(accept4(fd, nullptr, nullptr, SOCK_CLOEXEC));
-      if (end.fd() < 0 || answer(end.fd(), s, group, why)) continue;
+      accept_all(fd);
+      if (answer_all(s, group, why)) continue;
       group.abort(why.c_str());  // tells those who have come
       return Outcome::broken;
     }
   }
 
+  // Waits for connections for a moment. Those that say nothing are few, and keep nobody out.
+  void accept_all(int fd) {
+    if (!arrives(fd, pause_ms)) return;
+    for (size_t i = 0; i < most_silent; i++) {
+      Socket end(accept4(fd, nullptr, nullptr, SOCK_CLOEXEC));
+      const bool failed = end.fd() < 0;
+      if (failed && errno == EAGAIN) return;
+      if (!failed && is_of_this_user(end.fd())) silent_.push_back({std::move(end), now()});
+      const bool full = failed || silent_.size() > most_silent;  // or no descriptors are left
+      if (full && silent_.empty()) {
+        pause();
+        return;
+      }
+      if (full) silent_.pop_front();
+    }
+  }
+  // false: the group cannot become complete
+  bool answer_all(const plait_storage *s, const Group &group, std::string &why) {
+    for (auto it = silent_.begin(); it != silent_.end();) {
+      const bool speaks = arrives(it->end.fd(), 0);
+      if (speaks && !answer(it->end.fd(), s, group, why)) return false;
+      it = speaks || now() - it->since > longest_silence ? silent_.erase(it) : std::next(it);
+    }
+    return true;
+  }
+
   // false: the group cannot become complete
   bool answer(int fd, const plait_storage *s, const Group &group, std::string &why) const {
     Hello hello{};
-    if (!is_of_this_user(fd) || !arrives(fd, 1000) ||
-        recv(fd, &hello, sizeof hello, 0) != ssize_t(sizeof hello))
-      return true;
+    if (recv(fd, &hello, sizeof hello, MSG_DONTWAIT) != ssize_t(sizeof hello)) return true;
     Answer answer{};
     const bool known = hello.magic == hello_magic;
     const bool agrees = hello.size == group.size() && hello.rank < hello.size;
@@ -365,6 +391,11 @@ class Comer {
   const Meeting &meeting_;
   double timeout_, deadline_;
   plait_status status_ = PLAIT_OK;
+  struct Silent {  // a connection on which nothing has come
+    Socket end;
+    double since;
+  };
+  std::list<Silent> silent_;
   uint32_t looked_at_ = 0;
   int64_t rank_0_ = 0;  // the process that listened at last
   uint64_t rank_0_started_ = 0;
