@@ -24,11 +24,13 @@ MPI_ENVIRONMENT = {
 MODULES = (
     "test_collectives.py",
     "test_data_parallel.py",
+    "test_dying_ranks.py",
     "test_errors.py",
     "test_functional.py",
     "test_groups.py",
     "test_join.py",
     "test_messages.py",
+    "test_mismatched_calls.py",
     "test_zero.py",
 )
 # in a job of MPI: what ends processes, or takes names that processes make for themselves

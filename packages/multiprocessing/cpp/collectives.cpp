@@ -30,8 +30,12 @@ class Run {
     item_ = uint64_t(itemsize(call_.dtype));
     group_.announce(call_of(call_));
     divide();
+    first_ = group_.chunks;
     const Outcome o = by_slices_ ? reduce_by_slices() : run_chunks(false);
     group_.operations++;
+    // Of different calls each has its own number of chunks. Nobody has read the first one, so the
+    // next collective of all begins at its areas again.
+    if (o != Outcome::mismatch) group_.chunks += chunks_;
     return o;
   }
 
@@ -75,10 +79,6 @@ class Run {
   Outcome run_chunks(bool filled) {
     const uint64_t slack = chunks_ > 2 ? most_slack : 1;
     const uint64_t stages = by_slices_ ? 2 : 1, last = chunks_ - 1 + slack * stages;
-    if (!filled) {
-      first_ = group_.chunks;
-      group_.chunks += chunks_;
-    }
     for (uint64_t i = 0;; i++) {
       if (i < chunks_ && (i || !filled) && sends()) fill(chunk(i));
       if (i >= slack && i - slack < chunks_) consume(chunk(i - slack));
@@ -214,8 +214,6 @@ class Run {
   Outcome reduce_by_slices() {
     Offer &mine = group_.offer(group_.rank());
     mine.place = can_offer() ? place_of(call_.in[0]) : Place{};
-    first_ = group_.chunks;
-    group_.chunks += chunks_;
     if (!mine.place.known) fill(chunk(0));
     Outcome o = meet(true);
     if (o != Outcome::done) return o;

@@ -2,6 +2,8 @@
 #include "communicator.hpp"
 
 #include <plait/collectives/arguments.hpp>
+#include <plait/collectives/subgroup.hpp>
+#include <plait/fork.hpp>
 
 #include <unistd.h>
 
@@ -9,6 +11,7 @@
 #include <cinttypes>
 #include <cmath>
 #include <cstdio>
+#include <map>
 
 #include "member.hpp"
 #include "rendezvous.hpp"
@@ -83,6 +86,30 @@ plait_status join_block(plait_thread *thread, const plait_block_name &name, uint
   return PLAIT_OK;
 }
 
+// The members of groups that were opened by a name, in this process.
+struct Opened {
+  ForkMutex mutex;
+  std::map<std::string, std::weak_ptr<Member>> by_name;
+};
+Opened &opened() {
+  static auto *made = new Opened();  // used until the process ends
+  return *made;
+}
+void note_opened(const std::string &name, plait_communicator *c) {
+  Opened &o = opened();
+  const std::lock_guard<ForkMutex> lock(o.mutex);
+  for (auto it = o.by_name.begin(); it != o.by_name.end();)
+    it = it->second.expired() ? o.by_name.erase(it) : std::next(it);
+  o.by_name[name] = static_cast<Communicator *>(c)->member;
+}
+std::shared_ptr<Member> find_opened(const std::string &name) {
+  Opened &o = opened();
+  const std::lock_guard<ForkMutex> lock(o.mutex);
+  const auto found = o.by_name.find(name);
+  auto member = found == o.by_name.end() ? nullptr : found->second.lock();
+  return member && !is_forked(*member) ? member : nullptr;
+}
+
 plait_status open_by_name(plait_thread *thread, const char *who, const Meeting &meeting,
                           double timeout, plait_communicator **out) {
   Outcome o = Outcome::done;
@@ -109,17 +136,28 @@ plait_status open(void *, plait_thread *thread, const char *where, uint32_t rank
       return join_block(thread, name, rank, out);
     if (!where || std::strncmp(where, "shm:", 4) != 0 || !where[4])
       return fail("`where` must be \"shm:NAME\", got \"%s\"", where ? where : "NULL");
-    if (std::strlen(where + 4) > most_name)
+    const auto of = find_parent<std::shared_ptr<Member>>(
+        where + 4, size, find_opened, [](const auto &member) { return member->group->size(); });
+    if (of.name.size() > most_name)
       return fail("the name in `where` must have at most %zu bytes, got %zu", most_name,
-                  std::strlen(where + 4));
+                  of.name.size());
     if (size < 1 || size > most_ranks)
       return fail("`size` must be in [1, %u], got %u", most_ranks, size);
     if (rank >= size) return fail("`rank` must be in [0, %u], got %u", size - 1, rank);
     if (!(timeout > 0) || std::isinf(timeout))
       return fail("`timeout` must be positive, got %g", timeout);
     Signals signals(thread);
-    const Meeting meeting{where + 4, rank, size, signals.patience(timeout), nullptr};
-    return open_by_name(thread, "open", meeting, timeout, out);
+    const auto lost = [&](uint32_t r, std::string &why) {
+      Group &parent = *of.parent->group;
+      return of.by_all ? parent.check(
+                             of.ranks[r], [] { return false; }, why) != Outcome::done
+                       : parent.find_loss(of.ranks[r], why);
+    };
+    Meeting meeting{of.name, rank, size, signals.patience(timeout), nullptr};
+    if (!of.ranks.empty()) meeting.lost = lost;
+    const plait_status s = open_by_name(thread, "open", meeting, timeout, out);
+    if (s >= 0) note_opened(of.name, *out);
+    return s;
   });
 }
 
@@ -175,7 +213,7 @@ plait_status split(void *, plait_thread *thread, plait_communicator *c, int64_t 
     const std::string name = std::to_string(group.id()) + "/" + std::to_string(all[0].number) +
                              "/" + std::to_string(color);
     const auto lost = [&](uint32_t r, std::string &why) {
-      return group.check(ranks[r], [] { return false; }, why);
+      return group.check(ranks[r], [] { return false; }, why) != Outcome::done;
     };
     const Meeting meeting{name, rank, uint32_t(ranks.size()), signals.patience(group.timeout()),
                           lost};

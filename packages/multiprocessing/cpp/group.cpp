@@ -43,28 +43,6 @@ void wake(std::atomic<uint32_t> &word) {
   syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-// When the process began and whether it has ended; false if there is none.
-bool process_stat(int64_t pid, char &state, uint64_t &started) {
-  char path[64], line[1024];
-  std::snprintf(path, sizeof path, "/proc/%lld/stat", static_cast<long long>(pid));
-  std::FILE *file = std::fopen(path, "re");
-  if (!file) return false;
-  const size_t n = std::fread(line, 1, sizeof line - 1, file);
-  std::fclose(file);
-  line[n] = 0;
-  const char *p = std::strrchr(line, ')');  // the name before it may contain any character
-  if (!p || p[1] != ' ') return false;
-  state = p[2];
-  p += 2;  // the state is field 3, the start field 22
-  for (int field = 3; field < 22; field++) {
-    p = std::strchr(p, ' ');
-    if (!p) return false;
-    p++;
-  }
-  started = std::strtoull(p, nullptr, 10);
-  return true;
-}
-
 uint64_t offers_at(uint32_t size) { return control_bytes + sizeof(Slot) * size; }
 // Seconds that a process may be stopped, as by SIGSTOP, before it counts as lost.
 double stopped_timeout() {
@@ -85,6 +63,27 @@ uint64_t staging_at(uint32_t size, uint64_t chunk) {
 }
 
 }  // namespace
+
+bool process_stat(int64_t pid, char &state, uint64_t &started) {
+  char path[64], line[1024];
+  std::snprintf(path, sizeof path, "/proc/%lld/stat", static_cast<long long>(pid));
+  std::FILE *file = std::fopen(path, "re");
+  if (!file) return false;
+  const size_t n = std::fread(line, 1, sizeof line - 1, file);
+  std::fclose(file);
+  line[n] = 0;
+  const char *p = std::strrchr(line, ')');  // the name before it may contain any character
+  if (!p || p[1] != ' ') return false;
+  state = p[2];
+  p += 2;  // the state is field 3, the start field 22
+  for (int field = 3; field < 22; field++) {
+    p = std::strchr(p, ' ');
+    if (!p) return false;
+    p++;
+  }
+  started = std::strtoull(p, nullptr, 10);
+  return true;
+}
 
 uint64_t group_bytes(uint32_t size, uint64_t chunk) {
   // the block's bytes begin at a multiple of 64, the structures at one of 128
@@ -273,12 +272,22 @@ Outcome Group::check(uint32_t r, const std::function<bool()> &came, std::string 
   // what broke the group comes first: its members leave it then, or end
   const bool broken = control_->broken.load();
   if ((!lost && !broken) || came()) return Outcome::done;  // or the rank did its part before
-  why = broken                ? broken_text()
-        : cause == CAUSE_LEFT ? name(r) + " left the group"
-        : cause == CAUSE_DIED ? name(r) + " died"
-                              : name(r) + " is stopped";
+  why = broken ? broken_text() : loss_text(r, cause);
   if (broken || (cause == CAUSE_LEFT && ends_alone())) return Outcome::broken;
   return give_up(Outcome::broken, {rank_, r, cause}, 0, why, std::string(why));
+}
+
+std::string Group::loss_text(uint32_t r, Cause cause) const {
+  return name(r) + (cause == CAUSE_LEFT   ? " left the group"
+                    : cause == CAUSE_DIED ? " died"
+                                          : " is stopped");
+}
+
+bool Group::find_loss(uint32_t r, std::string &why) {
+  Cause cause;
+  if (!is_lost(r, cause)) return false;
+  why = loss_text(r, cause);
+  return true;
 }
 
 // Looks at all who have not made this step: one that computes does not hide the loss of another.

@@ -134,6 +134,9 @@ class Group {
   Outcome check(
       uint32_t r, const std::function<bool()> &came, std::string &why,
       const std::function<bool()> &ends_alone = [] { return false; });
+  // As `check`, and the group stays as it is: whether the rank is lost, and not whether the group
+  // is broken.
+  bool find_loss(uint32_t r, std::string &why);
   // breaks the group
   Outcome give_up(Outcome, const Reason &, double waited, std::string &why,
                   const std::string &text);
@@ -152,6 +155,7 @@ class Group {
   bool is_stopped_too_long(uint32_t r, bool stopped);
   std::string missing(uint32_t step, uint32_t &first) const;
   std::string broken_text() const;
+  std::string loss_text(uint32_t r, Cause cause) const;
   plait_storage *storage_;
   Control *control_;
   Slot *slots_;
@@ -168,6 +172,10 @@ class Group {
   std::mutex stops_mutex_;
   std::vector<Stop> stops_;
 };
+
+// When a process began, in clock ticks since boot, and the letter of its state; false if there is
+// none of this number.
+bool process_stat(int64_t pid, char &state, uint64_t &started);
 
 uint64_t group_bytes(uint32_t size, uint64_t chunk);
 void format_group(void *at, uint32_t size, uint64_t chunk, double timeout);

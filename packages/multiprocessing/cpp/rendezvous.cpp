@@ -6,10 +6,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <list>
 
 #include "table.hpp"
 
@@ -19,6 +21,9 @@ namespace {
 constexpr uint64_t hello_magic = 0x31306f6c6c656870;
 constexpr uint64_t chunk_bytes = 256 << 10;
 constexpr int pause_ms = 5;
+constexpr size_t most_silent = 64;       // connections on which nothing has come
+constexpr double longest_silence = 1;    // seconds that they have
+constexpr double second_rank_0 = 2;  // seconds for another rank 0 to come after one died
 
 struct Hello {
   uint64_t magic;
@@ -55,11 +60,14 @@ socklen_t address_of(const std::string &name, sockaddr_un &address) {
   return socklen_t(offsetof(sockaddr_un, sun_path) + 1 + size_t(n));
 }
 
-bool is_of_this_user(int fd) {
+// The process at the other end; 0 if it is of another user.
+int64_t process_of_this_user(int fd) {
   ucred who{};
   socklen_t size = sizeof who;
-  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && who.uid == getuid();
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0 || who.uid != getuid()) return 0;
+  return who.pid;
 }
+bool is_of_this_user(int fd) { return process_of_this_user(fd) > 0; }
 
 bool arrives(int fd, int ms) {
   pollfd p{fd, POLLIN, 0};
@@ -115,8 +123,8 @@ class Comer {
       o = find(group, why);
     if (o == Outcome::done) o = group->meet(meeting_.patience, why);
     // so that those who have not come hear of who is lost, not of who gives up because of it
-    for (uint32_t r = 0; o == Outcome::broken && meeting_.lost && r < meeting_.size; r++)
-      if (r != meeting_.rank && meeting_.lost(r, why) != Outcome::done) break;
+    for (uint32_t r = 0; o == Outcome::broken && r < meeting_.size; r++)
+      if (r != meeting_.rank && is_lost(r, why)) break;
     status = status_;
     if (group && o != Outcome::done) {
       group->leave();
@@ -127,6 +135,9 @@ class Comer {
 
  private:
   bool late() const { return now() > deadline_; }
+  bool is_lost(uint32_t r, std::string &why) const {
+    return meeting_.lost && meeting_.lost(r, why);
+  }
   std::string waited() const { return "waited " + seconds(meeting_.patience.timeout) + " s "; }
   Outcome failed(const char *what, std::string &why) const {
     why = std::string(what) + " failed: " + std::strerror(errno);
@@ -157,8 +168,21 @@ class Comer {
     if (status_ < 0) return Outcome::broken;
     format_group(s->data, meeting_.size, chunk_bytes, timeout_);
     o = enter(group, s.get(), why);
-    if (o == Outcome::done && meeting_.size > 1) o = serve(listening.fd(), s.get(), *group, why);
+    if (o != Outcome::done || meeting_.size == 1) return o;
+    o = serve(listening.fd(), s.get(), *group, why);
+    if (o != Outcome::done) refuse_all(listening.fd(), why);
     return o;
+  }
+
+  // tells those who are connecting that the group is not made
+  static void refuse_all(int fd, const std::string &why) {
+    Answer answer{};
+    std::snprintf(answer.text, sizeof answer.text, "%s", why.c_str());
+    for (;;) {
+      const Socket end(accept4(fd, nullptr, nullptr, SOCK_CLOEXEC));
+      if (end.fd() < 0) return;
+      if (is_of_this_user(end.fd())) send_answer(end.fd(), answer, -1);
+    }
   }
 
   Outcome bind_to_name(int fd, std::string &why) const {
@@ -181,7 +205,7 @@ class Comer {
   }
 
   // Until all have joined; a member that has come and ends is an error.
-  Outcome serve(int fd, const plait_storage *s, Group &group, std::string &why) const {
+  Outcome serve(int fd, const plait_storage *s, Group &group, std::string &why) {
     for (;;) {
       uint32_t first = 0, count = 0;
       std::string missing;
@@ -192,7 +216,7 @@ class Comer {
           if (o != Outcome::done) return o;
           continue;
         }
-        if (meeting_.lost && meeting_.lost(r, why) != Outcome::done) {
+        if (is_lost(r, why)) {
           group.abort(why.c_str());  // tells those who have come
           return Outcome::broken;
         }
@@ -208,20 +232,43 @@ class Comer {
       if (meeting_.patience.ended())
         return group.give_up(Outcome::interrupted, {0, first, CAUSE_INTERRUPTED}, 0, why,
                              "interrupted");
-      if (!arrives(fd, pause_ms)) continue;
-      const Socket end(accept4(fd, nullptr, nullptr, SOCK_CLOEXEC));
-      if (end.fd() < 0 || answer(end.fd(), s, group, why)) continue;
+      accept_all(fd);
+      if (answer_all(s, group, why)) continue;
       group.abort(why.c_str());  // tells those who have come
       return Outcome::broken;
     }
   }
 
+  // Waits for connections for a moment. Those that say nothing are few, and keep nobody out.
+  void accept_all(int fd) {
+    if (!arrives(fd, pause_ms)) return;
+    for (size_t i = 0; i < most_silent; i++) {
+      Socket end(accept4(fd, nullptr, nullptr, SOCK_CLOEXEC));
+      const bool failed = end.fd() < 0;
+      if (failed && errno == EAGAIN) return;
+      if (!failed && is_of_this_user(end.fd())) silent_.push_back({std::move(end), now()});
+      const bool full = failed || silent_.size() > most_silent;  // or no descriptors are left
+      if (full && silent_.empty()) {
+        pause();
+        return;
+      }
+      if (full) silent_.pop_front();
+    }
+  }
+  // false: the group cannot become complete
+  bool answer_all(const plait_storage *s, const Group &group, std::string &why) {
+    for (auto it = silent_.begin(); it != silent_.end();) {
+      const bool speaks = arrives(it->end.fd(), 0);
+      if (speaks && !answer(it->end.fd(), s, group, why)) return false;
+      it = speaks || now() - it->since > longest_silence ? silent_.erase(it) : std::next(it);
+    }
+    return true;
+  }
+
   // false: the group cannot become complete
   bool answer(int fd, const plait_storage *s, const Group &group, std::string &why) const {
     Hello hello{};
-    if (!is_of_this_user(fd) || !arrives(fd, 1000) ||
-        recv(fd, &hello, sizeof hello, 0) != ssize_t(sizeof hello))
-      return true;
+    if (recv(fd, &hello, sizeof hello, MSG_DONTWAIT) != ssize_t(sizeof hello)) return true;
     Answer answer{};
     const bool known = hello.magic == hello_magic;
     const bool agrees = hello.size == group.size() && hello.rank < hello.size;
@@ -259,12 +306,12 @@ class Comer {
       Answer answer{};
       int descriptor = -1;
       if (connect(end.fd(), reinterpret_cast<const sockaddr *>(&address), size) == 0 &&
-          is_of_this_user(end.fd()) && ask(end.fd()) && !meeting_.patience.ended() &&
+          is_rank_0(end.fd()) && ask(end.fd()) && !meeting_.patience.ended() &&
           receive_answer(end.fd(), answer, descriptor))
         return adopt(group, answer, descriptor, why);
       // rank 0 has not come yet, or it is that of an earlier group, which is complete
       if (descriptor >= 0) close(descriptor);
-      if (meeting_.lost && meeting_.lost(0, why) != Outcome::done) return Outcome::broken;
+      if (is_anyone_lost(why) || is_rank_0_lost(why)) return Outcome::broken;
       if (late()) {
         why = waited() + "for rank 0 to open the group";
         return Outcome::timed_out;
@@ -274,15 +321,48 @@ class Comer {
     }
   }
 
+  // Looks at rank 0 and, in turns, at some of the others.
+  bool is_anyone_lost(std::string &why) {
+    constexpr uint32_t at_once = 8;
+    if (!meeting_.lost) return false;
+    if (is_lost(0, why)) return true;
+    for (uint32_t i = 0; i < std::min(at_once, meeting_.size); i++) {
+      looked_at_ = (looked_at_ + 1) % meeting_.size;
+      if (looked_at_ != meeting_.rank && is_lost(looked_at_, why)) return true;
+    }
+    return false;
+  }
+
+  bool is_rank_0(int fd) {
+    const int64_t pid = process_of_this_user(fd);
+    if (pid == 0) return false;
+    if (pid != rank_0_) died_at_ = 0;
+    rank_0_ = pid;
+    char state = 0;
+    process_stat(pid, state, rank_0_started_);
+    return true;
+  }
+  // Whether the rank 0 that listened has died, and no other one came in its place.
+  bool is_rank_0_lost(std::string &why) {
+    char state = 0;
+    uint64_t started = 0;
+    if (!rank_0_ || !rank_0_started_) return false;
+    if (process_stat(rank_0_, state, started) && state != 'Z' && state != 'X' &&
+        started == rank_0_started_)
+      return false;
+    if (died_at_ == 0) died_at_ = now();
+    if (now() - died_at_ < second_rank_0) return false;
+    why = "rank 0 (pid " + std::to_string(rank_0_) + ") died while the members met";
+    return true;
+  }
+
   // says who is here, and waits for an answer
-  bool ask(int fd) const {
+  bool ask(int fd) {
     const Hello hello{hello_magic, meeting_.rank, meeting_.size};
     if (send(fd, &hello, sizeof hello, MSG_NOSIGNAL) != ssize_t(sizeof hello)) return false;
     std::string why;  // the caller asks again
     while (!arrives(fd, pause_ms))
-      if (late() || meeting_.patience.ended() ||
-          (meeting_.lost && meeting_.lost(0, why) != Outcome::done))
-        return false;
+      if (late() || meeting_.patience.ended() || is_anyone_lost(why)) return false;
     return true;
   }
 
@@ -311,6 +391,15 @@ class Comer {
   const Meeting &meeting_;
   double timeout_, deadline_;
   plait_status status_ = PLAIT_OK;
+  struct Silent {  // a connection on which nothing has come
+    Socket end;
+    double since;
+  };
+  std::list<Silent> silent_;
+  uint32_t looked_at_ = 0;
+  int64_t rank_0_ = 0;  // the process that listened at last
+  uint64_t rank_0_started_ = 0;
+  double died_at_ = 0;
 };
 
 }  // namespace

@@ -11,8 +11,8 @@ struct Meeting {
   std::string name;
   uint32_t rank, size;
   Patience patience;
-  // or empty: whether the member of this rank, as far as it has not come, never will
-  std::function<Outcome(uint32_t rank, std::string &why)> lost;
+  // or empty: why the member of this rank, if it has not come, never will
+  std::function<bool(uint32_t rank, std::string &why)> lost;
 };
 constexpr size_t most_name = 80;  // bytes
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -279,6 +281,38 @@ def test_who_has_the_rank_of_another_is_sent_away() -> None:
     assert mine.startswith("GroupError: open: the rank must be free; rank 2 (pid")
     for each in found.values():  # whoever notices first, and the other one, which it tells
         assert text in each
+
+
+@pytest.mark.parametrize("descriptors", [0, 20], ids=["many descriptors", "few descriptors"])
+def test_connections_that_say_nothing_keep_nobody_out(descriptors: int) -> None:
+    where, silent = fresh(), []
+    context = mp.get_context("fork")
+
+    def work(rank: int) -> None:
+        if rank == 0 and descriptors:
+            used = len(os.listdir("/proc/self/fd"))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (used + descriptors, used + descriptors))
+        with mp.Communicator.open(where, rank, 2, timeout=40) as group:
+            group.barrier()
+
+    host = context.Process(target=work, args=(0,))
+    host.start()
+    address = f"\0plait/{os.getuid()}/{where[4:]}"
+    deadline = time.monotonic() + 20
+    while len(silent) < 100:  # a second each would be more than the timeout
+        end = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            end.connect(address)
+            silent.append(end)
+        except OSError:
+            end.close()
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    work(1)
+    host.join()
+    assert host.exitcode == 0
+    for end in silent:
+        end.close()
 
 
 def test_a_member_that_dies_at_the_meeting() -> None:

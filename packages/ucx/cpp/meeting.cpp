@@ -30,6 +30,9 @@ const std::string greeting = "PLAITUX1";
 constexpr size_t proof_bytes = 2 * digest, request_bytes = digest + 12, answer_bytes = 8;
 constexpr double handshake = 10;     // seconds that a guest has to prove the secret
 constexpr size_t most_strangers = 64;  // guests that have not yet
+constexpr double safe = 0.25;  // seconds in which a guest is not sent away for others
+constexpr double pause = 0.1;  // seconds without new guests when there are no descriptors
+constexpr int attempts = 3;    // of a guest, who may be sent away if there are many strangers
 constexpr uint32_t most_answer = most_ranks * (most_brought + 4);
 
 enum Code : uint32_t { code_all, code_failed, code_timed_out };
@@ -165,20 +168,39 @@ class Host {
   }
 
   void poll_all() {
-    std::vector<pollfd> fds{{listening_.fd(), POLLIN, 0}};
+    std::vector<pollfd> fds;
+    if (now() >= paused_until_) fds.push_back({listening_.fd(), POLLIN, 0});
     for (const Connection &c : connections_) fds.push_back({c.socket.fd(), POLLIN, 0});
     poll(fds.data(), fds.size(), 20);
   }
 
+  // Ends the connection of the oldest stranger; false, and no new connections for a while, if it
+  // is too new.
+  bool make_room() {
+    const auto oldest =
+        std::find_if(connections_.begin(), connections_.end(),
+                     [](const Connection &c) { return c.stage == Connection::proving; });
+    paused_until_ =
+        oldest == connections_.end() ? now() + pause : oldest->deadline - handshake + safe;
+    if (now() < paused_until_) return false;
+    connections_.erase(oldest);
+    return true;
+  }
+
   void accept_all() {
-    for (;;) {
+    for (size_t i = 0; i < most_strangers && now() >= paused_until_; i++) {
       const auto strangers =
           size_t(std::count_if(connections_.begin(), connections_.end(),
                                [](const Connection &c) { return c.stage == Connection::proving; }));
-      if (strangers >= most_strangers) return;  // others wait in the system's queue
+      if (strangers >= most_strangers && !make_room()) return;
       Connection c;
       c.socket = Socket(accept4(listening_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (!c.socket.is_open()) return;
+      if (!c.socket.is_open()) {
+        const bool no_room =
+            errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+        if (errno == EAGAIN || (no_room && !make_room())) return;
+        continue;  // or it has gone already
+      }
       if (place_.local && !is_own_user(c.socket.fd())) continue;
       c.nonce = text_of(random_digest());
       c.deadline = now() + handshake;
@@ -201,7 +223,7 @@ class Host {
       if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return c.stage != Connection::proving || now() < c.deadline;
       if (n <= 0 || c.stage == Connection::waiting) {
-        if (c.stage == Connection::waiting)
+        if (c.stage == Connection::waiting || c.stage == Connection::bringing)
           why = name_of(c) + " ended while the processes met at " + place_.text;
         return false;
       }
@@ -295,6 +317,7 @@ class Host {
   const Limit limit_;
   Socket listening_;
   std::list<Connection> connections_;
+  double paused_until_ = 0;  // no connections are accepted
   std::vector<std::string> brought_;
   std::vector<bool> came_;
 };
@@ -308,8 +331,12 @@ class Visitor {
       : place_(place), self_(self), timeout_(timeout), limit_{now() + timeout, interrupted} {}
 
   Met run(std::vector<std::string> &all, std::string &why) {
-    Met met = connect(why);
-    if (met == Met::all) met = prove(why);
+    Met met = Met::failed;
+    for (int i = 0; i < attempts && met == Met::failed; i++) {
+      if (i) wait_readable(-1, 300);
+      met = connect(why);
+      if (met == Met::all) met = prove(why);
+    }
     if (met == Met::all) met = ask(why);
     return met == Met::all ? take(all, why) : met;
   }

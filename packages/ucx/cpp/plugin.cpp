@@ -144,7 +144,7 @@ class Ucx : public collectives::Provider {
         return collectives::status_of(thread, "open", Outcome::interrupted, why);
     }
     transport->join(rank, all);
-    out = std::make_shared<Used>(World::start(std::move(transport), runtime));
+    out = std::make_shared<Used>(World::start(std::move(transport), runtime, true));
     Registry &r = registry();
     const std::lock_guard<ForkMutex> lock(r.mutex);
     r.pid = getpid();

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import multiprocessing
 import os
+import resource
 import socket
 import struct
 import time
@@ -20,10 +21,14 @@ import plait_ucx
 
 pytestmark = pytest.mark.usefixtures("ucx")
 assert plait_ucx
+DESCRIPTORS = "PLAIT_TEST_DESCRIPTORS"  # free ones of rank 0
 
 
 def _serve(end: Any, where: str, rank: int, size: int, timeout: float, secret: str) -> None:
     os.environ["PLAIT_JOB_SECRET"] = secret
+    if rank == 0 and DESCRIPTORS in os.environ:
+        used, hard = len(os.listdir("/proc/self/fd")), resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (used + int(os.environ[DESCRIPTORS]), hard))
     try:
         group = plait_abi.Communicator.open("ucx", where, rank, size, timeout)
         group.start("barrier")
@@ -164,6 +169,20 @@ def test_strangers_are_not_heard() -> None:
                 with contextlib.suppress(ConnectionResetError):
                     assert end.recv(1) == b""
         assert not host.poll(0.1)  # it still waits
+
+
+@pytest.mark.parametrize("descriptors", [0, 70], ids=["many descriptors", "few descriptors"])
+def test_strangers_keep_nobody_out(descriptors: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if descriptors:
+        monkeypatch.setenv(DESCRIPTORS, str(descriptors))
+    name = fresh()
+    with waiting_host(name) as host, contextlib.ExitStack() as strangers:
+        for number in range(150):
+            end = strangers.enter_context(connect(name))
+            with contextlib.suppress(OSError):
+                end.sendall(b"x" if number % 2 else b"")
+        assert meet([name], [1], [2], secrets=["s"]) == ["met"]
+        assert host.poll(20) and host.recv() == "met"
 
 
 def test_who_knows_the_secret_and_then_sends_nonsense_is_not_heard() -> None:

@@ -16,19 +16,20 @@ import secrets
 import socket
 import stat
 import struct
-import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 
 from plait_distributed._errors import DistNetworkError
 
-__all__ = ["Channel", "accept", "connect", "exactly", "job_secret"]
+__all__ = ["Channel", "SecretProof", "connect", "exactly", "job_secret", "reach"]
 
 _GREETING = b"PLAITDS1"
 _DIGEST = 32  # bytes
 _LENGTH = struct.Struct("<I")
 _MOST = 64 << 20  # bytes of a frame
 _HANDSHAKE = 10.0  # seconds
-_STRANGERS = threading.Semaphore(64)
+_ATTEMPTS = 3
+_PAUSE = 0.3  # seconds between attempts
 
 
 def job_secret(environment: Mapping[str, str] | None = None) -> str:
@@ -112,30 +113,56 @@ class Channel:
         self._end.close()
 
 
-def accept(end: socket.socket, secret: str) -> Channel | None:
-    """Return the channel with who has connected; None, and it is closed, if it has no proof.
+class SecretProof:
+    """What the listening end wants of one that connects: that it knows the secret.
 
-    So many that have not proved anything yet are heard at once; further ones wait here.
+    Args:
+        end: the connection, which does not wait; the greeting is sent.
+        secret: of the job.
     """
-    with _STRANGERS:
-        return _accept(end, secret.encode())
+
+    wanted = 2 * _DIGEST
+
+    def __init__(self, end: socket.socket, secret: str) -> None:
+        self._end, self._key = end, secret.encode()
+        self._nonce = secrets.token_bytes(_DIGEST)
+        end.sendall(_GREETING + self._nonce)  # into the empty buffer of a new connection
+
+    def take(self, data: bytes) -> Channel | None:
+        """Return the channel with who sent this; None if it is no proof."""
+        nonces = self._nonce + data[:_DIGEST]
+        if not hmac.compare_digest(_mac(self._key, b"guest", nonces), data[_DIGEST:]):
+            return None
+        self._end.sendall(_mac(self._key, b"host", nonces))
+        self._end.settimeout(None)
+        return Channel(self._end, _mac(self._key, b"key", nonces), b"host", b"guest")
 
 
-def _accept(end: socket.socket, key: bytes) -> Channel | None:
-    try:
-        end.settimeout(_HANDSHAKE)
-        mine = secrets.token_bytes(_DIGEST)
-        end.sendall(_GREETING + mine)
-        theirs = exactly(end, _DIGEST)
-        proof = exactly(end, _DIGEST)
-        nonces = mine + theirs
-        if hmac.compare_digest(_mac(key, b"guest", nonces), proof):
-            end.sendall(_mac(key, b"host", nonces))
-            end.settimeout(None)
-            return Channel(end, _mac(key, b"key", nonces), b"host", b"guest")
-    except (OSError, EOFError):
-        pass
-    end.close()
+def reach(
+    connect_once: Callable[[], socket.socket | None], secret: str, who: str
+) -> Channel | None:
+    """Return the channel with who listens; None if nobody does.
+
+    A listener that has too many connections closes some: so it is tried again a few times.
+
+    Args:
+        connect_once: returns a new connection, or None.
+        secret: of the job.
+        who: the listener, for errors.
+
+    Raises:
+        DistNetworkError: it is no process of this job.
+    """
+    for attempt in range(_ATTEMPTS):
+        end = connect_once()
+        if end is None:
+            return None
+        try:
+            return connect(end, secret, who)
+        except DistNetworkError:
+            if attempt + 1 == _ATTEMPTS:
+                raise
+            time.sleep(_PAUSE)
     return None
 
 

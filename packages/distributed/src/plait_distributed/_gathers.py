@@ -7,6 +7,7 @@ from typing import Any
 
 from plait_distributed._arguments import (
     Written,
+    core,
     member_for,
     readable,
     root_rank,
@@ -23,6 +24,8 @@ __all__ = [
     "gather",
     "scatter",
 ]
+
+_ALIGNMENT = 16  # bytes
 
 
 def broadcast(
@@ -132,25 +135,48 @@ def all_gather_coalesced(
         >>> dist.destroy_process_group()
     """
     who = "all_gather_coalesced"
-    works = [
-        _all_gather(who, [each[i] for each in output_tensor_lists], x, group, True)
-        for i, x in enumerate(input_tensor_list)
-    ]
-    joined = _joined([work for work in works if work is not None], list(output_tensor_lists))
-    if async_op or not joined:
-        return joined
-    joined.wait()
-    return None
-
-
-def _joined(works: Sequence[Work], result: Any) -> Work | None:
-    """Return the work that is done when all of these are."""
+    mine = member_for(who, group)
+    if mine is None or not input_tensor_list:
+        return None
+    sources = [readable(who, "input_tensor_list", x) for x in input_tensor_list]
+    outs = []
+    for i, source in enumerate(sources):
+        outputs = [each[i] for each in output_tensor_lists]
+        checked = tensor_list(who, "output_tensor_lists", outputs, mine.size(), source)
+        outs.append(Written(who, "output_tensor_lists", checked))
+    # One collective, so that ranks whose lists differ do not call different numbers of them.
+    new = core()
+    packed = [_as_bytes(source) for source in sources]
+    joined = new.cat(packed)
+    rooms = [new.empty_like(joined) for _ in range(mine.size())]
 
     def finish() -> None:
-        for work in works:
-            work.wait()
+        for rank, room in enumerate(rooms):
+            parts = room.split([each.numel() for each in packed])
+            for out, part in zip(outs, parts, strict=True):
+                to = out.dense[rank]
+                to.copy_(part[: to.numel() * to.element_size()].view(to.dtype).view(to.shape))
+        for out in outs:
+            if out.finish is not None:
+                out.finish()
 
-    return Work([part for work in works for part in work.parts], result, finish) if works else None
+    return mine.run(
+        mine.begin_call(who, "", input_tensor_list),
+        "all_gather",
+        [joined],
+        rooms,
+        asynchronous=async_op,
+        finish=finish,
+        result=list(output_tensor_lists),
+    )
+
+
+def _as_bytes(dense: Any) -> Any:
+    """Return the bytes of a tensor, up to a multiple of the size of every element."""
+    new = core()
+    data = dense.reshape(-1).view(new.uint8)
+    rest = -data.numel() % _ALIGNMENT
+    return new.cat([data, new.zeros(rest, dtype=new.uint8)]) if rest else data
 
 
 def all_gather_into_tensor(

@@ -20,6 +20,7 @@ from typing import Any
 
 from plait_distributed import _authentication
 from plait_distributed._errors import DistNetworkError
+from plait_distributed._listener import Listener
 
 __all__ = ["Attempt", "Coordinator", "Guest", "Hosts", "Link", "Outcome", "Terms"]
 
@@ -148,21 +149,13 @@ class Coordinator(threading.Thread):
             raise DistNetworkError(
                 f"the launcher cannot listen at {address[0]}:{address[1]}: {error.strerror}"
             ) from None
-        self._listening.listen(128)
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._listening.listen(1024)
+        listener = Listener(
+            [self._listening], lambda end: _authentication.SecretProof(end, self._secret)
+        )
+        threading.Thread(target=listener.serve, args=(self._welcome,), daemon=True).start()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                end, _ = self._listening.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._welcome, args=(end,), daemon=True).start()
-
-    def _welcome(self, end: socket.socket) -> None:
-        channel = _authentication.accept(end, self._secret)
-        if channel is None:
-            return
+    def _welcome(self, channel: _authentication.Channel) -> None:
         guest = Guest()
         with self._changed:
             self._guests.append(guest)
@@ -301,7 +294,13 @@ class Hosts:
         deadline = time.monotonic() + self._patience
         while True:
             try:
-                end = socket.create_connection(self._address, timeout=5.0)
+                channel = _authentication.reach(
+                    lambda: socket.create_connection(self._address, timeout=5.0),
+                    self._secret,
+                    f"who listens at {self._place}",
+                )
+                assert channel is not None
+                return channel
             except OSError as error:
                 if time.monotonic() > deadline:
                     raise DistNetworkError(
@@ -309,8 +308,6 @@ class Hosts:
                         f"{self._patience:g} s: {error}"
                     ) from None
                 time.sleep(0.1)
-            else:
-                return _authentication.connect(end, self._secret, f"who listens at {self._place}")
 
     def _hear(self, message: Any) -> None:
         with self._changed:
@@ -384,6 +381,8 @@ class Hosts:
     def close(self) -> None:
         """Leave the others."""
         self._link.close()
+        self._bell.close()
+        self._ring.close()
 
 
 def _free_port(address: str) -> int:

@@ -28,22 +28,62 @@ _TEXT_BYTES = 512  # of a call that is told to the other ranks
 _PATIENCE = 5.0  # seconds that a rank waits for the others' descriptions of their calls
 # of errors after which the others are not asked what they called
 _ENDED = re.compile(r"\b(broken|aborted|interrupted)\b")
+# what a provider says when the ranks' calls differ
+_DIFFERENT = "the same call on all ranks is required"
 # how a provider names a rank that is lost
-_LOST = re.compile(r"\brank (\d+) \([^()]*\) (?:left|died|is stopped|was interrupted|was lost)")
+_LOST = re.compile(
+    r"\b(?:rank (\d+)|process (\d+) of the job)(?: \((?:host [^()]*, )?(?:pid (\d+)|[^()]*)\))? "
+    r"(?:left|died|ended|is stopped|was interrupted|was lost)"
+)
 
 
 def open_communicator(
-    provider: str, where: str, rank: int, size: int, timeout: float
+    provider: str,
+    where: str,
+    rank: int,
+    size: int,
+    timeout: float,
+    who: str = "init_process_group",
+    parent: ProcessGroup | None = None,
 ) -> plait_abi.Communicator:
-    """Join the processes that meet at `where`, on a provider of the role `communicator`."""
+    """Join the processes that meet at `where`, on a provider of the role `communicator`.
+
+    Args:
+        provider, where, rank, size, timeout: as of `Communicator.open`.
+        who: the function that the program called, for errors.
+        parent: a group that the processes are in, of which errors name the ranks.
+
+    Raises:
+        RankLost: a process of the group was lost meanwhile.
+        CollectiveTimeout: not all came.
+    """
     if provider == "shared_memory":
         require("multiprocessing")
     try:
         return plait_abi.Communicator.open(provider, where, rank, size, timeout)
     except TimeoutError as error:
-        raise CollectiveTimeout(f"init_process_group: {error}") from None
+        raise CollectiveTimeout(f"{who}: {error}") from None
     except plait_abi.PlaitError as error:
-        raise DistBackendError(f"init_process_group: {error}") from None
+        raise _opening_failed(who, str(error), rank, parent) from None
+
+
+def _opening_failed(who: str, text: str, own: int, parent: ProcessGroup | None) -> DistBackendError:
+    """Return the error that a program gets where a group is not made."""
+    left = {int(found[1] or found[2]): int(found[3] or 0) for found in _LOST.finditer(text)}
+    if parent is None:
+        ranks = [rank for rank in sorted(left) if rank != own]
+        names = [f"rank {rank}" for rank in ranks]
+    else:  # the provider's numbers may be those of either group, but a process is the same
+        pids = set(left.values())
+        everybody = [r for r in range(parent.size()) if r != parent.rank()]
+        here = [r for r in everybody if r < len(parent.peers) and parent.peers[r].pid in pids]
+        if len(here) > len(left):  # of several hosts
+            here = [r for r in here if r in left] or here
+        here = here or [r for r in everybody if parent.peers[r].is_gone()]
+        names, ranks = [parent.name_of(r) for r in here], [parent.ranks[r] for r in here]
+    if not ranks:
+        return DistBackendError(f"{who}: {text}")
+    return RankLost(f"{', '.join(names)} {_verb(names)} during {who}; {text}", ranks)
 
 
 class ProcessGroup:
@@ -148,9 +188,15 @@ class ProcessGroup:
 
     def begin_call(self, name: str, detail: str, tensors: Sequence[Any]) -> Call:
         """Return the description of a collective that is about to be started."""
+        return Call(self._calls + 1, name, detail, tensors)
+
+    def _count(self, call: Call, step: int = 1) -> None:
+        """Count a collective that is started, and not one whose arguments are refused: the numbers
+        must be the same on all ranks, as ranks meet under them.
+        """
         with self._lock:
-            self._calls += 1
-            return Call(self._calls, name, detail, tensors)
+            self._calls += step
+            call.number = self._calls
 
     def begin_message(self, name: str, detail: str, tensor: Any) -> Call:
         """Return the description of a message; messages are not numbered, as others send none."""
@@ -171,7 +217,10 @@ class ProcessGroup:
     ) -> Part | None:
         """Run a collective of the provider, or begin it; errors name ranks and lines."""
         raw = self._member(call.name)
+        is_message = kind in ("send", "recv")
         try:
+            if not is_message:
+                self._count(call)
             work = raw.start(
                 kind,
                 inputs,
@@ -184,6 +233,10 @@ class ProcessGroup:
             )
         except (plait_abi.PlaitError, TimeoutError) as error:
             raise self._explained(call, error) from None
+        except (ValueError, TypeError):
+            if not is_message:
+                self._count(call, -1)
+            raise
         if work is None:
             return None
         return Part(work, lambda error: self._explained(call, error))
@@ -233,6 +286,7 @@ class ProcessGroup:
     def gather_texts(self, name: str, text: str) -> list[str]:
         """Return a short text of each rank; all ranks call it."""
         call = self.begin_call(name, "", ())
+        self._count(call)
         return _gather_texts(self._member(name), text, lambda e: self._explained(call, e))
 
     def abort(self, why: str = "abort was called") -> None:
@@ -268,9 +322,10 @@ class ProcessGroup:
         return [Peer.of(text) for text in texts]
 
     def _plainly(self, error: BaseException) -> BaseException:
+        who = "init_process_group"
         if isinstance(error, TimeoutError):
-            return CollectiveTimeout(f"init_process_group: {error}")
-        return DistBackendError(f"init_process_group: {error}")
+            return CollectiveTimeout(f"{who}: {error}")
+        return _opening_failed(who, str(error), self._rank, None)
 
     def _explained(self, call: Call, error: BaseException) -> BaseException:
         """Return the error that a program gets for an error of the provider."""
@@ -279,7 +334,7 @@ class ProcessGroup:
             return CollectiveTimeout(f"{call}: {self._global(text)}")
         if not isinstance(error, plait_abi.PlaitError):
             return error
-        left = {int(rank) for rank in _LOST.findall(text)} - {self._rank}
+        left = {int(found[1]) for found in _LOST.finditer(text) if found[1]} - {self._rank}
         if not left:  # one that has ended since, because of the loss, is not named beside it
             everybody = enumerate(self._peers)
             left = {r for r, peer in everybody if r != self._rank and peer.is_gone()}
@@ -292,6 +347,8 @@ class ProcessGroup:
         told = None if _ENDED.search(text) else self._told_by_all(call)
         if told is not None:
             return MismatchError(told)
+        if _DIFFERENT in text:
+            return MismatchError(f"{call}: {self._global(text)}")
         return DistBackendError(f"{call}: {self._global(text)}")
 
     def name_of(self, rank: int) -> str:
@@ -333,7 +390,7 @@ class ProcessGroup:
         lines = [
             f"rank {rank} called {told}" for rank, told in zip(self._ranks, texts, strict=True)
         ]
-        return "the same call on all ranks is required; " + ", ".join(lines)
+        return f"{_DIFFERENT}; " + ", ".join(lines)
 
 
 def _verb(names: Sequence[str]) -> str:

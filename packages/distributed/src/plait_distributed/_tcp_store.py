@@ -18,6 +18,7 @@ from typing import Any
 
 from plait_distributed import _authentication
 from plait_distributed._errors import DistNetworkError, DistStoreError
+from plait_distributed._listener import Listener, Proof
 from plait_distributed._meeting import is_here
 from plait_distributed._store import HashStore, Store
 from plait_distributed._work import seconds_of
@@ -26,6 +27,8 @@ __all__ = ["TCPStore"]
 
 _NUMBER = struct.Struct("<I")
 _CREDENTIALS = struct.Struct("3i")  # of a process: its number, its user's, its group's
+_LOCAL_GREETING = b"PLAITST1"
+_GREETING_TIME = 10.0  # seconds
 _MOST_FIELDS = 1 << 16
 _PAUSE = 0.02  # seconds between attempts to reach the master
 
@@ -99,6 +102,32 @@ class _Remote:
         self._channel.close()
 
 
+class _LocalProof:
+    """A greeting, of a process of this user: a connection without one is soon closed."""
+
+    wanted = len(_LOCAL_GREETING)
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+
+    def take(self, data: bytes) -> _Local | None:
+        """Return the connection with who sent this; None if it is no greeting."""
+        if data != _LOCAL_GREETING:
+            return None
+        self._end.sendall(data)
+        self._end.settimeout(None)
+        return _Local(self._end)
+
+
+class _RemoteProof(_authentication.SecretProof):
+    """A proof that the process knows the job's secret."""
+
+    def take(self, data: bytes) -> Any:
+        """Return the connection with who sent this; None if it is no proof."""
+        channel = super().take(data)
+        return None if channel is None else _Remote(channel)
+
+
 class _Place:
     """Where a store is: a local socket, or with a secret an address of the network."""
 
@@ -123,28 +152,39 @@ class _Place:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         return made
 
-    def welcome(self, end: socket.socket) -> _Local | _Remote | None:
-        """Return the connection with who has come; None if it may not."""
+    def prove(self, end: socket.socket) -> Proof | None:
+        """Return what who has come has to send; None if it may not connect."""
         if self.secret:
-            channel = _authentication.accept(end, self.secret)
-            return None if channel is None else _Remote(channel)
-        if _is_of_this_user(end):
-            return _Local(end)
-        end.close()
-        return None
+            return _RemoteProof(end, self.secret)
+        return _LocalProof(end) if _is_of_this_user(end) else None
 
     def connect(self) -> _Local | _Remote | None:
         """Return a connection; None if nobody listens."""
+        if self.secret:
+            who = f"TCPStore: who listens at {self.host}:{self.port}"
+            channel = _authentication.reach(self._reach, self.secret, who)
+            return None if channel is None else _Remote(channel)
+        end = self._reach()
+        if end is None:
+            return None
+        with contextlib.suppress(OSError, EOFError):
+            if _is_of_this_user(end):
+                end.settimeout(_GREETING_TIME)
+                end.sendall(_LOCAL_GREETING)
+                if _authentication.exactly(end, len(_LOCAL_GREETING)) == _LOCAL_GREETING:
+                    end.settimeout(None)
+                    return _Local(end)
+        end.close()
+        return None
+
+    def _reach(self) -> socket.socket | None:
         end = self.new_socket()
         try:
             end.connect(self.address)
         except OSError:
             end.close()
             return None
-        if self.secret:
-            who = f"TCPStore: who listens at {self.host}:{self.port}"
-            return _Remote(_authentication.connect(end, self.secret, who))
-        return self.welcome(end)
+        return end
 
 
 def _resolved(host: str) -> list[Any]:
@@ -155,7 +195,7 @@ def _resolved(host: str) -> list[Any]:
 
 
 class _Server:
-    """The master's side: one thread that accepts, and one for each process that asks."""
+    """The master's side: a thread for those who come, and one for each process that asks."""
 
     def __init__(self, place: _Place) -> None:
         self.store = HashStore()
@@ -171,21 +211,11 @@ class _Server:
             ) from None
         self._listening.listen(1024)
         self.port: int = self._listening.getsockname()[1] if place.secret else place.port
-        threading.Thread(target=self._accept, daemon=True).start()
+        listener = Listener([self._listening], place.prove)
+        threading.Thread(target=listener.serve, args=(self._serve,), daemon=True).start()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                end, _ = self._listening.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(end,), daemon=True).start()
-
-    def _serve(self, accepted: socket.socket) -> None:
-        end = self._place.welcome(accepted)
-        if end is None:
-            return
-        with contextlib.closing(end):
+    def _serve(self, accepted: _Local | _Remote) -> None:
+        with contextlib.closing(accepted) as end:
             while True:
                 try:
                     name, *fields = end.receive()

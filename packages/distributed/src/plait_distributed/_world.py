@@ -467,16 +467,21 @@ def new_group(
         (world.backend, world.provider) if backend is None else provider_of(backend, world.provider)
     )
     if use_local_synchronization:
-        number = _world.made_locally[members] = _world.made_locally.get(members, 0) + 1
+        number = _world.made_locally.get(members, 0) + 1
         where = f"{world.where}/{_short(members)}.{number}"
     else:
+        _agree(world, f"{name} {list(members)}")
+        # a call that did not match others' is not counted: these were no calls of new_group
         _world.made += 1
         where = f"{world.where}/{_world.made}"
-        _agree(world, f"{name} {list(members)}")
     if world.rank() not in members:
         return GroupMember.NON_GROUP_MEMBER
     rank = members.index(world.rank())
-    raw = open_communicator(provider, where, rank, len(members), seconds)
+    # the provider sees by the list which processes it waits for (plait/collectives/subgroup.hpp)
+    listed = f"{where}{'&' if use_local_synchronization else '@'}{','.join(map(str, members))}"
+    raw = open_communicator(provider, listed, rank, len(members), seconds, "new_group", world)
+    if use_local_synchronization:
+        _world.made_locally[members] = number
     peers = [world.peers[each] for each in members]
     made = ProcessGroup(
         raw, where, members, name, provider, seconds, peers, group_desc or "undefined"

@@ -10,10 +10,11 @@ from collections.abc import Collection
 
 from plait_distributed._authentication import Channel
 from plait_distributed._end_mark import EndMark
+from plait_distributed._listener import Listener
 from plait_distributed._peers import Peer, Watch, end_process
 from plait_distributed.elastic._host_watch import HostWatch
 from plait_distributed.elastic._members import Decision, Member, receive, send
-from plait_distributed.elastic._place import Place, readable
+from plait_distributed.elastic._place import Place
 
 __all__ = ["Coordinator", "Terms"]
 
@@ -78,14 +79,13 @@ class Coordinator(threading.Thread):
 
     def run(self) -> None:
         """Serve, and close all sockets at the end."""
+        strangers = Listener(self._listening, self._place.ask_for_proof)
         try:
             while not self._gave_up and not self._decide():
-                for listening in readable(self._listening, _PAUSE):
-                    with contextlib.suppress(OSError):
-                        end, _ = listening.accept()
-                        # in a thread, as one that proves nothing takes its time
-                        threading.Thread(target=self._serve, args=(end,), daemon=True).start()
+                for channel in strangers.step(_PAUSE):
+                    threading.Thread(target=self._serve, args=(channel,), daemon=True).start()
         finally:
+            strangers.close()
             self._network.close()
             self._stop_listening()
         with self._lock:
@@ -97,11 +97,8 @@ class Coordinator(threading.Thread):
         for listening in () if self._stays_open else self._listening:
             listening.close()
 
-    def _serve(self, end: socket.socket) -> None:
+    def _serve(self, channel: Channel) -> None:
         """Hear one member, and notice when it is gone."""
-        channel = self._place.accept(end)
-        if channel is None:
-            return
         guest = None
         try:
             guest = channel, Member(**receive(channel))

@@ -13,6 +13,7 @@ from typing import Any
 from plait_distributed import _authentication
 from plait_distributed._authentication import Channel
 from plait_distributed._errors import DistNetworkError
+from plait_distributed._listener import Proof
 from plait_distributed._meeting import is_here
 
 __all__ = ["CONNECTING", "Place", "readable"]
@@ -95,15 +96,13 @@ class Place:
                 return []
         return found
 
-    def accept(self, end: socket.socket) -> Channel | None:
-        """Return the channel to who has connected; None if it is no process of the job."""
-        if end.family == socket.AF_UNIX:
-            if _other_end(end)[1] != os.getuid():
-                end.close()
-                return None
-        else:
+    def ask_for_proof(self, end: socket.socket) -> Proof | None:
+        """Return what who has connected has to send; None if it is of another user."""
+        if end.family != socket.AF_UNIX:
             _keep_alive(end)
-        return _authentication.accept(end, self._secret)
+        elif _other_end(end)[1] != os.getuid():
+            return None
+        return _authentication.SecretProof(end, self._secret)
 
     def reach(self) -> socket.socket | None:
         """Return a connection to the coordinator, before any proof; None if there is none."""

@@ -36,8 +36,9 @@ constexpr double most_patience = 1;
 class Group : public Members {
  public:
   Group(Transport &transport, Schedules &lingering, const plait_runtime *runtime, uint64_t number,
-        uint32_t channel, uint32_t rank, uint32_t size, double timeout)
-      : number_(number),
+        uint32_t channel, uint32_t rank, uint32_t size, double timeout, std::string name)
+      : name_(std::move(name)),
+        number_(number),
         channel_(channel),
         rank_(rank),
         size_(size),
@@ -51,6 +52,7 @@ class Group : public Members {
     for (Turn &turn : turns_) turn.called.resize(size);
   }
 
+  const std::string &name() const { return name_; }
   uint64_t number() const { return number_; }  // in this process
   uint32_t channel() const { return channel_; }
   uint32_t rank() const { return rank_; }
@@ -60,6 +62,7 @@ class Group : public Members {
   // whether others may wait for what it began
   bool owes() const { return run_ || !queue_.empty() || messages_.owe(); }
   bool broken() const { return broken_.has_value(); }
+  bool has_left(uint32_t rank) const { return members_[rank].left; }
   // Whether the communicator is gone, and all that others may wait for is done. Receives do not
   // keep a member: nobody asks for them any more.
   bool ended() const { return closing_ && !owes(); }
@@ -91,6 +94,15 @@ class Group : public Members {
   }
   uint32_t peer_of(uint32_t rank) const { return members_[rank].peer; }
   uint64_t group_of(uint32_t rank) const { return members_[rank].group; }
+
+  // Why, and who was lost since.
+  std::string broken_text() const {
+    std::string text = reason_text();
+    for (uint32_t r = 0; r < size_; r++)
+      if (members_[r].lost && !(broken_->cause == CAUSE_DIED && broken_->of == r))
+        text += ", " + name_of(r) + " died";
+    return text;
+  }
 
   // ---- what the program asks for
 
@@ -559,14 +571,6 @@ class Group : public Members {
     messages_.fail_all(o, why);
   }
 
-  // Why, and who was lost since.
-  std::string broken_text() const {
-    std::string text = reason_text();
-    for (uint32_t r = 0; r < size_; r++)
-      if (members_[r].lost && !(broken_->cause == CAUSE_DIED && broken_->of == r))
-        text += ", " + name_of(r) + " died";
-    return text;
-  }
   std::string reason_text() const {
     const Reason &reason = *broken_;
     std::string text = "the group is broken: ";
@@ -583,6 +587,7 @@ class Group : public Members {
            name_of(reason.of);
   }
 
+  const std::string name_;
   const uint64_t number_;
   const uint32_t channel_, rank_, size_;
   const double timeout_;

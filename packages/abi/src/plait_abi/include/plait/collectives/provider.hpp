@@ -82,8 +82,8 @@ class Provider {
 
   plait_status join(plait_thread *thread, const char *who, const std::shared_ptr<World> &world,
                     const std::string &name, uint32_t rank, uint32_t size, double patience,
-                    double timeout, plait_communicator **out) const {
-    const auto opening = world->open(name, rank, size, patience, timeout);
+                    double timeout, const World::Parent &parent, plait_communicator **out) const {
+    const auto opening = world->open(name, rank, size, patience, timeout, parent);
     const plait_status s = wait_for(thread, who, *opening, [&] {
       world->withdraw(opening);
       return false;
@@ -134,7 +134,7 @@ class Provider {
       if (size > world->size())
         return fail("`size` must be at most %u, the number of processes, got %u", world->size(),
                     size);
-      return self->join(thread, "open", world, place.name, rank, size, left(), timeout, out);
+      return self->join(thread, "open", world, place.name, rank, size, left(), timeout, {}, out);
     });
   }
 
@@ -201,9 +201,9 @@ class Provider {
       const std::string name = c.name + "|" + std::to_string(of_rank(0, 2)) + "|" +
                                std::to_string(c.group->peer_of(0)) + "." +
                                std::to_string(c.group->group_of(0)) + "|" + std::to_string(color);
-      return static_cast<Provider *>(ctx)->join(thread, "split", c.world, name, rank,
-                                                uint32_t(ranks.size()), c.group->timeout(),
-                                                c.group->timeout(), out);
+      return static_cast<Provider *>(ctx)->join(
+          thread, "split", c.world, name, rank, uint32_t(ranks.size()), c.group->timeout(),
+          c.group->timeout(), World::Parent{name, c.group, ranks, true}, out);
     });
   }
 

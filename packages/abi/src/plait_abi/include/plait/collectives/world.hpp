@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "group.hpp"
+#include "subgroup.hpp"
 
 namespace plait::collectives {
 
@@ -31,10 +32,12 @@ struct Opening : Operation {
 
 class World : private Listener {
  public:
-  // Its thread runs until `stop`.
+  // Its thread runs until `stop`. `all_met`: the others have just started theirs, so that one of
+  // which nothing is heard is lost; else it may do so at any later time.
   static std::shared_ptr<World> start(std::unique_ptr<Transport> transport,
-                                      const plait_runtime *runtime) {
+                                      const plait_runtime *runtime, bool all_met = false) {
     std::shared_ptr<World> world(new World(std::move(transport), runtime));
+    world->all_met_ = all_met;
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the program's own threads
@@ -55,14 +58,17 @@ class World : private Listener {
 
   // ---- from any thread
 
+  using Parent = Subgroup<std::shared_ptr<Group>>;
+
   // Joins the group of this name, when all have come.
-  // `patience`: seconds that this may take; `timeout`: that of collectives
+  // `patience`: seconds that this may take; `timeout`: that of collectives; `parent`: the group of
+  // whose members it is made, if the name does not say that
   std::shared_ptr<Opening> open(const std::string &name, uint32_t rank, uint32_t size,
-                                double patience, double timeout) {
+                                double patience, double timeout, const Parent &parent = {}) {
     auto opening = std::make_shared<Opening>();
     opening->timeout = patience;
     opening->deadline = now() + patience;
-    submit([=] { begin_open(opening, NameDigest(name), rank, size, timeout); });
+    submit([=] { begin_open(opening, name, rank, size, timeout, parent); });
     return opening;
   }
   // Agrees with all processes that live on which ones these are.
@@ -127,6 +133,8 @@ class World : private Listener {
     std::shared_ptr<Opening> opening;
     std::shared_ptr<Group> group;
     Announce mine;
+    Parent parent;
+    std::vector<uint32_t> peers;  // its members, by rank; empty if they are not known
   };
   struct Counting {
     NameDigest name;
@@ -264,7 +272,7 @@ class World : private Listener {
     }
     watched_.swap(watched);
     for (const uint32_t p : std::set<uint32_t>(watched_))
-      if (peers_[p].known && t - peers_[p].heard > silence_seconds) {
+      if ((peers_[p].known || all_met_) && t - peers_[p].heard > silence_seconds) {
         lost(p, "it was silent for " + seconds(silence_seconds) + " s");
         transport_->give_up(p);
       }
@@ -363,9 +371,21 @@ class World : private Listener {
 
   // ---- groups
 
-  void begin_open(const std::shared_ptr<Opening> &opening, const NameDigest &name, uint32_t rank,
-                  uint32_t size, double timeout) {
+  Parent parent_of(const std::string &name, uint32_t size) const {
+    const auto find = [&](const std::string &of) -> std::shared_ptr<Group> {
+      for (const auto &[number, group] : groups_)
+        if (group->name() == of) return group;
+      return nullptr;
+    };
+    return find_parent<std::shared_ptr<Group>>(name, size, find,
+                                               [](const auto &group) { return group->size(); });
+  }
+
+  void begin_open(const std::shared_ptr<Opening> &opening, const std::string &text, uint32_t rank,
+                  uint32_t size, double timeout, const Parent &given) {
     if (opening->done) return;
+    const Parent parent = given.parent ? given : parent_of(text, size);
+    const NameDigest name(parent.name);
     for (const Pending &p : pending_)
       if (p.name == name)
         return opening->finish(Outcome::broken,
@@ -383,7 +403,7 @@ class World : private Listener {
     }
     const uint64_t number = ++last_group_;
     auto group = std::make_shared<Group>(*transport_, lingering_, runtime_, number, channel, rank,
-                                         size, timeout);
+                                         size, timeout, parent.name);
     Announce mine{};
     mine.name = name;
     mine.group = number;
@@ -392,7 +412,9 @@ class World : private Listener {
     mine.size = size;
     mine.channel = channel;
     groups_[number] = group;
-    pending_.push_back({name, opening, group, mine});
+    pending_.push_back({name, opening, group, mine, parent, {}});
+    for (const uint32_t r : parent.ranks)
+      pending_.back().peers.push_back(parent.parent->peer_of(r));
     if (size > 1) write_to_living(Letter(LETTER_ANNOUNCE).add(mine));
     meet(name);
   }
@@ -483,7 +505,7 @@ class World : private Listener {
   void forget_lost(uint32_t peer) {
     for (const Pending &p : std::list<Pending>(pending_)) fail_announced(peer, p.name, " died");
     for (const Pending &p : std::list<Pending>(pending_))
-      if (p.mine.size > 1)
+      if (p.mine.size > 1 && p.peers.empty())
         fail(p, Outcome::broken,
              name_of(peer) + " died while the group was made: " + peers_[peer].why);
     for (auto it = announced_.begin(); it != announced_.end();) {
@@ -504,7 +526,25 @@ class World : private Listener {
     }
   }
 
+  // Why a group that is being made waits for a member that does not come; '' if there is no reason.
+  std::string absence(const Pending &p) {
+    std::set<uint32_t> here{rank()};
+    for (const Entry &e : first_entries(p.name)) here.insert(e.peer);
+    for (uint32_t r = 0; r < p.peers.size(); r++) {
+      const Peer &peer = peers_[p.peers[r]];
+      const bool left = peer.gone || p.parent.parent->has_left(p.parent.ranks[r]);
+      if (here.count(p.peers[r]) || (!peer.lost && !left)) continue;
+      return "rank " + std::to_string(r) + " (pid " + std::to_string(peer.pid) + ") " +
+             (peer.lost ? "died" : "left");
+    }
+    // some of its members may hear of that in the other group, and not come
+    return p.parent.by_all && p.parent.parent->broken() ? p.parent.parent->broken_text() : "";
+  }
+
   void give_up_late(double t) {
+    for (const Pending &p : std::list<Pending>(pending_))
+      if (p.parent.parent)
+        if (const std::string why = absence(p); !why.empty()) fail(p, Outcome::broken, why);
     for (const Pending &p : std::list<Pending>(pending_)) {
       if (t <= p.opening->deadline) continue;
       std::set<uint32_t> here{p.mine.rank};
@@ -566,6 +606,7 @@ class World : private Listener {
   const std::unique_ptr<Transport> transport_;
   const plait_runtime *runtime_;
   const int64_t pid_;
+  bool all_met_ = false;
 
   std::mutex mutex_;  // of the next five
   std::deque<std::function<void()>> todo_;

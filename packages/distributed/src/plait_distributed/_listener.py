@@ -1,0 +1,185 @@
+"""Sockets at which processes of a job connect, and others do no harm.
+
+Who has connected is a stranger until a proof has come. Strangers are few, have little time, and are
+heard by one thread, which never waits for one of them: when there are too many, or the process has
+no descriptors left, the oldest one has to go.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+__all__ = ["Listener", "Proof"]
+
+_MOST = 64  # strangers at once
+_TIME = 10.0  # seconds that a stranger has for its proof
+_SAFE = 0.25  # seconds in which a stranger is not closed for others; a proof takes milliseconds
+_PAUSE = 0.1  # seconds without new connections when there are no descriptors
+_LOOK = 0.5  # seconds between looks whether the listener is closed
+# of accept: there is no room for a connection now
+_NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_CLOSED = (errno.EBADF, errno.EINVAL, errno.ENOTSOCK)
+
+
+class Proof(Protocol):
+    """What a stranger has to send; a new one for each connection."""
+
+    wanted: int
+    """The number of bytes that it sends."""
+
+    def take(self, data: bytes) -> Any:
+        """Return what serves the other end, if these bytes are a proof; else None."""
+
+
+class _Stranger:
+    def __init__(self, end: socket.socket, proof: Proof) -> None:
+        self.end, self.proof = end, proof
+        self.came = time.monotonic()
+        self.data = b""
+
+
+class Listener:
+    """Listening sockets, and the strangers that have connected.
+
+    Args:
+        listening: the sockets. They stay open when the listener is closed.
+        prove: called with a socket that was accepted; returns what the stranger has to send, or
+            None if it may not connect. It must not wait.
+    """
+
+    def __init__(
+        self,
+        listening: Sequence[socket.socket],
+        prove: Callable[[socket.socket], Proof | None],
+    ) -> None:
+        self._listening = list(listening)
+        for each in self._listening:
+            each.setblocking(False)
+        self._prove = prove
+        self._strangers: list[_Stranger] = []  # the oldest first
+        self._paused_until = 0.0
+
+    def step(self, seconds: float) -> list[Any]:
+        """Wait so long at most; return what `Proof.take` returned for those who proved themselves.
+
+        Raises:
+            OSError: the sockets were closed.
+        """
+        now = time.monotonic()
+        poll, by_descriptor = select.poll(), dict[int, Any]()
+        is_open = now >= self._paused_until
+        for each in self._listening if is_open else ():
+            by_descriptor[each.fileno()] = each
+        for stranger in self._strangers:
+            by_descriptor[stranger.end.fileno()] = stranger
+        if -1 in by_descriptor or any(each.fileno() < 0 for each in self._listening):
+            raise OSError(errno.EBADF, "the listening socket is closed")
+        for descriptor in by_descriptor:
+            poll.register(descriptor, select.POLLIN)
+        until = now + seconds if is_open else min(now + seconds, self._paused_until)
+        if self._strangers:
+            until = min(until, self._strangers[0].came + _TIME)
+        found = []
+        for descriptor, _ in poll.poll(max(0.0, until - now) * 1000):
+            ready = by_descriptor[descriptor]
+            if not isinstance(ready, _Stranger):
+                self._accept(ready)
+            elif (heard := self._hear(ready)) is not None:
+                found.append(heard)
+        self._end_late()
+        return found
+
+    def serve(self, welcome: Callable[[Any], None]) -> None:
+        """Call a function for each that proves itself, in a thread of its own, until the sockets
+        are closed.
+        """
+        with contextlib.suppress(OSError, ValueError):
+            while True:
+                for heard in self.step(_LOOK):
+                    try:
+                        threading.Thread(target=welcome, args=(heard,), daemon=True).start()
+                    except RuntimeError:  # there are too many threads
+                        heard.close()
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections of strangers."""
+        for stranger in self._strangers:
+            stranger.end.close()
+        self._strangers = []
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(_MOST):
+            is_full = len(self._strangers) >= _MOST
+            if is_full and not self._may_make_room():
+                return
+            try:
+                end, _ = listening.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in _CLOSED:
+                    raise
+                if error.errno in _NO_ROOM:
+                    if not self._may_make_room():
+                        return
+                    self._end(self._strangers[0])
+                continue  # or it has gone already
+            if is_full:
+                self._end(self._strangers[0])
+            end.setblocking(False)
+            proof = None
+            with contextlib.suppress(OSError):
+                proof = self._prove(end)
+            if proof is None:
+                end.close()
+            else:
+                self._strangers.append(_Stranger(end, proof))
+
+    def _may_make_room(self) -> bool:
+        """Return whether the oldest stranger may go; if not, nobody may connect for a while."""
+        now = time.monotonic()
+        oldest = self._strangers[0].came + _SAFE if self._strangers else now + _PAUSE
+        if oldest > now:
+            self._paused_until = oldest
+        return oldest <= now
+
+    def _hear(self, stranger: _Stranger) -> Any:
+        """Read what has come, and no more than the proof; return what serves its sender."""
+        if stranger not in self._strangers:
+            return None
+        wanted = stranger.proof.wanted - len(stranger.data)
+        heard = None
+        try:
+            data = stranger.end.recv(wanted)
+        except BlockingIOError:
+            return None
+        except OSError:
+            data = b""
+        stranger.data += data
+        if data and len(stranger.data) < stranger.proof.wanted:
+            return None
+        if data:
+            with contextlib.suppress(OSError):
+                heard = stranger.proof.take(stranger.data)
+        if heard is None:
+            self._end(stranger)
+        else:
+            self._strangers.remove(stranger)
+        return heard
+
+    def _end(self, stranger: _Stranger) -> None:
+        self._strangers.remove(stranger)
+        stranger.end.close()
+
+    def _end_late(self) -> None:
+        now = time.monotonic()
+        while self._strangers and now - self._strangers[0].came >= _TIME:
+            self._end(self._strangers[0])

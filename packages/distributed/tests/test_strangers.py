@@ -1,0 +1,137 @@
+"""Strangers that connect and prove nothing keep no process of the job out."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import pathlib
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from plait_distributed import _listener
+from plait_distributed._listener import Listener
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import strangers
+
+
+@pytest.mark.parametrize("kind", strangers.KINDS)
+@pytest.mark.parametrize("descriptors", [0, 30], ids=["many descriptors", "few descriptors"])
+def test_strangers_keep_nobody_out(kind: str, descriptors: int) -> None:
+    with (
+        strangers.server(kind, descriptors) as port,
+        strangers.Strangers(strangers.address_of(kind, port), 150),
+    ):
+        strangers.ask(kind, port)  # waits for 60 seconds at most
+
+
+class _Proof:
+    wanted = 4
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+
+    def take(self, data: bytes) -> bytes | None:
+        if data != b"good":
+            return None
+        self._end.close()
+        return data
+
+
+@pytest.fixture(name="listening")
+def listening_socket() -> Iterator[socket.socket]:
+    with socket.create_server((strangers.HOST, 0)) as made:
+        yield made
+
+
+def _heard(listener: Listener) -> list[bytes]:
+    """Return the proofs that come within two seconds at most."""
+    deadline = time.monotonic() + 2
+    while time.monotonic() < deadline:
+        if found := listener.step(0.05):
+            return found
+    return []
+
+
+def test_a_proof_in_parts_is_heard(listening: socket.socket) -> None:
+    listener = Listener([listening], _Proof)
+    with socket.create_connection(listening.getsockname()) as end:
+        end.sendall(b"go")
+        assert listener.step(0.05) == []
+        end.sendall(b"od")
+        assert _heard(listener) == [b"good"]
+    with socket.create_connection(listening.getsockname()) as end:
+        end.settimeout(5)
+        end.sendall(b"evil and more")
+        for _ in range(3):
+            assert listener.step(0.05) == []
+        with contextlib.suppress(ConnectionResetError):
+            assert end.recv(1) == b""
+
+
+def test_a_slow_stranger_has_to_go(
+    listening: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_listener, "_TIME", 0.2)
+    listener = Listener([listening], _Proof)
+    with socket.create_connection(listening.getsockname()) as end:
+        end.settimeout(5)
+        end.sendall(b"g")
+        while listener.step(0.05) == [] and listener._strangers == []:
+            pass
+        while listener._strangers:
+            listener.step(0.05)
+        assert end.recv(1) == b""
+
+
+def test_the_oldest_stranger_has_to_go(
+    listening: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_listener, "_MOST", 3)
+    monkeypatch.setattr(_listener, "_SAFE", 0.0)
+    listener = Listener([listening], _Proof)
+    ends = [socket.create_connection(listening.getsockname()) for _ in range(8)]
+    for _ in range(8):
+        listener.step(0.02)
+    ends[-1].sendall(b"good")
+    assert len(listener._strangers) == 3 and _heard(listener) == [b"good"]
+    for end in ends:
+        end.close()
+    listener.close()
+
+
+def test_without_descriptors_it_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(socket.socket):
+        tries = 0
+
+        def accept(self) -> Any:
+            Full.tries += 1
+            raise OSError(errno.EMFILE, "there are no descriptors")
+
+    monkeypatch.setattr(_listener, "_PAUSE", 0.5)
+    with Full() as listening:
+        listening.bind((strangers.HOST, 0))
+        listening.listen()
+        listener = Listener([listening], _Proof)
+        with socket.create_connection(listening.getsockname()):
+            while Full.tries == 0:
+                listener.step(0.05)
+            for _ in range(20):
+                listener.step(0.01)
+        assert Full.tries <= 2
+
+
+def test_a_closed_socket_ends_it(listening: socket.socket) -> None:
+    listener = Listener([listening], _Proof)
+    thread = threading.Thread(target=listener.serve, args=(print,))
+    thread.start()
+    listening.shutdown(socket.SHUT_RDWR)
+    listening.close()
+    thread.join(10)
+    assert not thread.is_alive()
