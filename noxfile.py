@@ -182,9 +182,15 @@ def tests(session: nox.Session) -> None:
     modules = [PACKAGES[name].module for name in chosen]
     # importing this package makes torch mean plait
     ignored = "--ignore-glob=*/plait_torch/_preload.py"
-    session.run("pytest", "--quiet", "--doctest-modules", ignored, "--pyargs", *modules)
+    examples = ("pytest", "--quiet", "--doctest-modules", ignored, "--pyargs")
     others = [f"--ignore=tests/{name}" for name in BESIDE_TESTS]
-    session.run("pytest", *test_folders(EVERYTHING), "tests", *others)
+    # Ray's threads stay in a process, and the other tests fork. So it has processes of its own.
+    ray = PACKAGES["ray"].module
+    session.run(*examples, ray)
+    session.run("pytest", *test_folders(["ray"]))
+    session.run(*examples, *(module for module in modules if module != ray))
+    folders = test_folders([name for name in EVERYTHING if name != "ray"])
+    session.run("pytest", *folders, "tests", *others)
 
 
 @nox.session
