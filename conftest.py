@@ -92,6 +92,23 @@ class _TimeLimit:
             os.write(self._writer, name.replace("\n", " ").encode()[:2000] + b"\n")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--first-of-each",
+        action="store_true",
+        help="run each test function once, with its first parameters",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("first_of_each"):
+        return
+    first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
+    kept = set(first.values())
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if _LIMIT > 0 and sys.platform == "linux" and _FILE.exists():
         config.pluginmanager.register(_TimeLimit())

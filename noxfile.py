@@ -6,11 +6,14 @@ per content (tools/wheels.py) and named to pip by file, so no plait package come
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import nox
 
@@ -42,6 +45,9 @@ BESIDE_TESTS = (
     "replay",
 )  # folders with sessions of their own
 CHECKED_BY_CLANG_FORMAT = ("packages", "benchmarks", "examples", "tests")
+
+# Packages whose tests compute and start few processes: `tests` runs them beside the other ones.
+COMPUTING = ("abi", "ops", "core", "autograd", "nn", "optim")
 
 # The tests with threads, for ThreadSanitizer.
 WITH_THREADS = (
@@ -183,14 +189,37 @@ def tests(session: nox.Session) -> None:
     # importing this package makes torch mean plait
     ignored = "--ignore-glob=*/plait_torch/_preload.py"
     examples = ("pytest", "--quiet", "--doctest-modules", ignored, "--pyargs")
-    others = [f"--ignore=tests/{name}" for name in BESIDE_TESTS]
     # Ray's threads stay in a process, and the other tests fork. So it has processes of its own.
     ray = PACKAGES["ray"].module
     session.run(*examples, ray)
     session.run("pytest", *test_folders(["ray"]))
-    session.run(*examples, *(module for module in modules if module != ray))
-    folders = test_folders([name for name in EVERYTHING if name != "ray"])
-    session.run("pytest", *folders, "tests", *others)
+    computing = ("pytest", "-p", "no:cacheprovider", *test_folders(list(COMPUTING)))
+    with beside(session, [(*examples, *(name for name in modules if name != ray)), computing]):
+        names = [name for name in EVERYTHING if name not in (*COMPUTING, "ray")]
+        others = [f"--ignore=tests/{name}" for name in BESIDE_TESTS]
+        session.run("pytest", *test_folders(names), "tests", *others)
+
+
+@contextlib.contextmanager
+def beside(session: nox.Session, commands: list[tuple[str, ...]]) -> Iterator[None]:
+    """Run commands, one after the other, while the block runs; print their output at its end."""
+    log = pathlib.Path(session.create_tmp()).resolve() / "beside.log"
+    # they end at once if this process is interrupted, as they belong to its group
+    environment = {**os.environ, **{k: v for k, v in session.env.items() if v is not None}}
+    script = " && ".join(shlex.join(command) for command in commands)
+    with log.open("w") as output:
+        started = subprocess.Popen(
+            ["sh", "-c", script], cwd=ROOT, env=environment, stdout=output, stderr=output
+        )
+    try:
+        yield
+    finally:
+        session.log("the output of what ran beside: %s", script)
+        status = started.wait()
+        sys.stdout.write(log.read_text(errors="replace"))
+        sys.stdout.flush()
+    if status:
+        session.error(f"what ran beside failed with exit code {status}")
 
 
 @nox.session
@@ -396,8 +425,10 @@ def isolation(session: nox.Session, package: str) -> None:
     """Run one package's tests with its declared dependencies only.
 
     First with its run-time dependencies, pytest and NumPy: it must import, and tests/test_bare_*.py
-    must pass. Then with its [test] extra: all its tests.
+    must pass. Then with its [test] extra: all its tests; with --short, as in .ci/run, each test
+    function once, as the session `tests` runs all of them.
     """
+    words = ["--first-of-each" if word == "--short" else word for word in session.posargs]
     install(session, [package])
     if package in OF_THE_MACHINE:
         session.install(*OF_THE_MACHINE[package])
@@ -408,7 +439,7 @@ def isolation(session: nox.Session, package: str) -> None:
         session.run("pytest", *[str(path.relative_to(ROOT)) for path in bare])
     install(session, [package], extras=True)
     if test_folders([package]):
-        session.run("pytest", *test_folders([package]), *session.posargs)
+        session.run("pytest", *test_folders([package]), *words)
 
 
 def pretend_device(session: nox.Session) -> str:

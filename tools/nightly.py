@@ -37,6 +37,7 @@ SESSIONS: dict[str, tuple[str, ...]] = {
     "array-api": (),
     "oracle": (),
     "coverage": (),
+    "isolation": (),
     "attack": (),
     "release": ("--keep", "--allow-missing"),
     "programs": (),
