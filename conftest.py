@@ -22,6 +22,9 @@ import pytest
 # A shell lets its background jobs ignore Ctrl-C, and what they start; some tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Python processes that tests start print their stacks when a time limit ends them.
+os.environ.setdefault("PYTHONFAULTHANDLER", "1")
+
 # Spawned processes get the path, and find `packages.ucx.tests.test_meeting` below it.
 sys.path.append(str(pathlib.Path(__file__).parent))
 
@@ -37,6 +40,23 @@ def _examples_write_elsewhere(request: pytest.FixtureRequest) -> None:
     if type(request.node).__name__ == "DoctestItem":
         folder = request.getfixturevalue("tmp_path")
         request.getfixturevalue("monkeypatch").chdir(folder)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--first-of-each",
+        action="store_true",
+        help="run each test function once, with its first parameters",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("first_of_each", False):
+        return
+    first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
+    kept = set(first.values())
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
 
 
 class _Watch:

@@ -426,8 +426,10 @@ def isolation(session: nox.Session, package: str) -> None:
     """Run one package's tests with its declared dependencies only.
 
     First with its run-time dependencies, pytest and NumPy: it must import, and tests/test_bare_*.py
-    must pass. Then with its [test] extra: all its tests.
+    must pass. Then with its [test] extra: all its tests; with --short, as in .ci/run, each test
+    function once, as the session `tests` runs all of them.
     """
+    words = ["--first-of-each" if word == "--short" else word for word in session.posargs]
     install(session, [package])
     if package in OF_THE_MACHINE:
         session.install(*OF_THE_MACHINE[package])
@@ -438,7 +440,7 @@ def isolation(session: nox.Session, package: str) -> None:
         session.run("pytest", *[str(path.relative_to(ROOT)) for path in bare])
     install(session, [package], extras=True)
     if test_folders([package]):
-        session.run("pytest", *test_folders([package]), *session.posargs)
+        session.run("pytest", *test_folders([package]), *words)
 
 
 def pretend_device(session: nox.Session) -> str:

@@ -435,3 +435,11 @@ def test_a_pool_ends_though_its_workers_cannot_be_replaced(end: str, monkeypatch
             pool.close()
             pool.join()
     assert not pool._task_handler.is_alive()
+
+
+def test_a_worker_that_ignores_the_signal_to_end_is_killed(monkeypatch) -> None:
+    monkeypatch.setattr("plait_multiprocessing._pool._GRACE", 0.1)
+    with mp.get_context("fork").Pool(1, signal.signal, (signal.SIGTERM, signal.SIG_IGN)) as pool:
+        pool.apply(abs, (-1,))
+        pid = pool.apply(os.getpid)
+    assert not os.path.exists(f"/proc/{pid}")

@@ -131,18 +131,21 @@ def repeated(work: Callable[[], object]) -> Iterator[None]:
 def in_child(work: Callable[[], object]) -> None:
     """Run `work` in a forked process; what it raises there fails here."""
     reading, writing = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # about threads: they are the point
-        pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
+    process, code = os.getpid(), 1
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # about threads: they are the point
+            pid = os.fork()
+        if pid == 0:
             signal.alarm(CHILD_SECONDS)  # one that hangs is ended
             work()
             code = 0
-        except BaseException as error:
-            os.write(writing, f"{type(error).__name__}: {error}".encode()[:4000])
-        finally:
+    except BaseException as error:
+        if os.getpid() == process:
+            raise
+        os.write(writing, f"{type(error).__name__}: {error}".encode()[:4000])
+    finally:
+        if os.getpid() != process:
             os._exit(code)
     os.close(writing)
     status = os.waitpid(pid, 0)[1]

@@ -41,6 +41,9 @@ bool can_share(DLDevice);             // whether other processes can have the de
 // From channel.cpp: messages with descriptors over sockets.
 extern PyMethodDef channel_functions[];
 
+// From processes.cpp: forks.
+extern PyMethodDef fork_functions[];
+
 PyTypeObject *add_type(PyObject *module, PyType_Spec *);
 
 }  // namespace plait::multiprocessing::python

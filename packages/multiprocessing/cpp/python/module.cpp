@@ -65,7 +65,7 @@ PyObject *make() {
   Object module(PyModule_Create(&definition));
   if (!module || plait_needs_no_lock(module.get()) < 0) return nullptr;
   for (PyMethodDef *functions :
-       {process_functions, block_functions, tensor_functions, channel_functions})
+       {process_functions, block_functions, tensor_functions, channel_functions, fork_functions})
     if (PyModule_AddFunctions(module.get(), functions) < 0) return nullptr;
   if (!add_block_types(module.get())) return nullptr;
   return module.release();

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multiprocessing import managers
-from typing import Any
+from typing import Any, ClassVar
 
 from plait_multiprocessing._connections import Client, Listener
 
@@ -45,6 +45,10 @@ class BaseManager(managers.BaseManager):
         1
     """
 
+    # The default context. `plait_multiprocessing.managers` sets it, as this module cannot import
+    # contexts, which import it.
+    default_context: ClassVar[staticmethod[[], Any]]
+
     def __init__(
         self,
         address: Any = None,
@@ -53,6 +57,7 @@ class BaseManager(managers.BaseManager):
         ctx: Any = None,
         **options: Any,
     ) -> None:
+        ctx = ctx or self.default_context()
         super().__init__(address, authkey, serializer, ctx, **options)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 from collections.abc import Callable, Iterable
@@ -19,6 +20,8 @@ from plait_multiprocessing._pool_worker import serve
 __all__ = ["Pool"]
 
 _standard: Any = standard.Pool
+# seconds that workers have to end between SIGTERM and SIGKILL
+_GRACE = 10.0
 
 
 class _NoThread:
@@ -162,7 +165,11 @@ class Pool(_standard):  # type: ignore[misc]
         try:
             notifier.put(None)
             _join_worker_handler(worker_handler, unsent)
+            for process in pool:  # the standard method waits for them without a limit
+                process.join = functools.partial(_join_or_kill, process)
             super()._terminate_pool(*args, **keywords)
+            for process in pool:  # a process that refers to itself is freed late
+                vars(process).pop("join", None)
         except BaseException:  # after an interrupt this is repeated at exit
             util.Finalize(None, cls._terminate_pool, args, keywords, exitpriority=15)
             raise
@@ -176,6 +183,15 @@ class Pool(_standard):  # type: ignore[misc]
             _join_worker_handler(self._worker_handler, self._taskqueue)
         super().join()
         self._outqueue.close()
+
+
+def _join_or_kill(process: Any) -> None:
+    """Wait for the end of a worker that got SIGTERM; its program may ignore this signal."""
+    del process.join
+    process.join(_GRACE)
+    if process.is_alive():
+        process.kill()
+        process.join()
 
 
 def _join_worker_handler(thread: Any, unsent: Any) -> None:

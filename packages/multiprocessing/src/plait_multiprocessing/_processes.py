@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import multiprocessing
-from multiprocessing import context
+from multiprocessing import context, forkserver
 from typing import Any
 
 from plait_multiprocessing import _shared
+from plait_multiprocessing._children import Fork
 from plait_multiprocessing._reductions import SOLE, pack
 
 __all__ = ["ForkProcess", "ForkServerProcess", "Process", "SpawnProcess"]
+
+
+_SERVER = "plait_multiprocessing._server"
 
 
 class _SendsArguments:
@@ -58,9 +62,17 @@ class Process(_SendsArguments, context.Process):
         tensor([3., 3.])
     """
 
+    @staticmethod
+    def _Popen(process_obj: Any) -> Any:  # noqa: N802
+        return _CLASSES[multiprocessing.get_start_method()]._Popen(process_obj)
+
 
 class ForkProcess(_SendsArguments, context.ForkProcess):
     """A `Process` that is forked."""
+
+    @staticmethod
+    def _Popen(process_obj: Any) -> Any:  # noqa: N802
+        return Fork(process_obj)
 
 
 class SpawnProcess(_SendsArguments, context.SpawnProcess):
@@ -69,3 +81,17 @@ class SpawnProcess(_SendsArguments, context.SpawnProcess):
 
 class ForkServerProcess(_SendsArguments, context.ForkServerProcess):
     """A `Process` forked from a server without threads."""
+
+    @staticmethod
+    def _Popen(process_obj: Any) -> Any:  # noqa: N802
+        server: Any = forkserver._forkserver
+        if _SERVER not in server._preload_modules:  # a server that runs already stays as it is
+            server._preload_modules = [*server._preload_modules, _SERVER]
+        return context.ForkServerProcess._Popen(process_obj)
+
+
+_CLASSES: dict[str, Any] = {
+    "fork": ForkProcess,
+    "spawn": SpawnProcess,
+    "forkserver": ForkServerProcess,
+}

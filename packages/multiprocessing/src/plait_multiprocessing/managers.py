@@ -18,7 +18,10 @@ from multiprocessing.managers import (
 )
 from typing import Any as _Any
 
+from plait_multiprocessing._contexts import DEFAULT as _DEFAULT
 from plait_multiprocessing._managers import BaseManager, SyncManager
+
+BaseManager.default_context = staticmethod(_DEFAULT.get_context)
 
 __all__ = [
     "BaseManager",

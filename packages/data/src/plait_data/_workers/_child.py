@@ -91,6 +91,7 @@ def start(connection: socket.socket, job: Job | None) -> None:
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         # As multiprocessing ends its children: no atexit functions of the program's modules.
         for stream in (sys.stdout, sys.stderr):
             with suppress(Exception):

@@ -118,9 +118,11 @@ class Contextual:
 
     def __call__(self, end: socket.socket, job: Any) -> Process:
         from plait_data._workers import _child
+        from plait_data._workers._fork import end_by_exit
 
         arguments = (end, job if self.inherits else None)
         process = self._context.Process(target=_child.start, args=arguments, daemon=True)
+        end_by_exit(process)
         process.start()
         return _Contextual(process)
 
