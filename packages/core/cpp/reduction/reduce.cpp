@@ -7,22 +7,6 @@ namespace {
 
 int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
 
-void describe(const DLTensor *t, uint64_t mask, Reduction *r) {
-  r->data = static_cast<const char *>(t->data);
-  int order[PLAIT_MAX_DIMS], n = 0;
-  for (int d = 0; d < t->ndim; d++) {
-    if (!(mask >> d & 1)) {
-      r->kept.push(t->shape[d], t->strides[d]);
-    } else {
-      int e = n++;
-      for (; e > 0 && magnitude(t->strides[order[e - 1]]) < magnitude(t->strides[d]); e--)
-        order[e] = order[e - 1];
-      order[e] = d;
-    }
-  }
-  for (int i = 0; i < n; i++) r->reduced.push(t->shape[order[i]], t->strides[order[i]]);
-}
-
 // Whether the strides of the reduced dimensions decrease, so that sorting keeps their order.
 bool in_order(const DLTensor *t, uint64_t mask) {
   int64_t before = INT64_MAX;
@@ -87,6 +71,22 @@ void Axes::push(int64_t n, int64_t s) {
   }
   size[ndim] = n;
   stride[ndim++] = s;
+}
+
+void describe(const DLTensor *t, uint64_t mask, Reduction *r) {
+  r->data = static_cast<const char *>(t->data);
+  int order[PLAIT_MAX_DIMS], n = 0;
+  for (int d = 0; d < t->ndim; d++) {
+    if (!(mask >> d & 1)) {
+      r->kept.push(t->shape[d], t->strides[d]);
+    } else {
+      int e = n++;
+      for (; e > 0 && magnitude(t->strides[order[e - 1]]) < magnitude(t->strides[d]); e--)
+        order[e] = order[e - 1];
+      order[e] = d;
+    }
+  }
+  for (int i = 0; i < n; i++) r->reduced.push(t->shape[order[i]], t->strides[order[i]]);
 }
 
 uint64_t dims_mask(const plait_call *c, int i, int ndim) {

@@ -1,4 +1,4 @@
-// Variance and standard deviation of real numbers: var, std, var_mean.
+// Variance and standard deviation of real numbers: var, std, var_mean, std_mean.
 #include "kernel/settings.h"
 #include "reduction/moments.h"
 #include "reduction/reduce.h"
@@ -61,10 +61,12 @@ plait_status moments_any(const plait_call *c, DLTensor *variance, DLTensor *mean
 plait_status var(plait_call *c) { return moments_any(c, result(c), nullptr, false); }
 plait_status std_(plait_call *c) { return moments_any(c, result(c), nullptr, true); }
 plait_status var_mean(plait_call *c) { return moments_any(c, result(c), result(c, 1), false); }
+plait_status std_mean(plait_call *c) { return moments_any(c, result(c), result(c, 1), true); }
 
 PLAIT_KERNEL("var", var);
 PLAIT_KERNEL("std", std_);
 PLAIT_KERNEL("var_mean", var_mean);
+PLAIT_KERNEL("std_mean", std_mean);
 
 }  // namespace
 }  // namespace plait::core

@@ -94,6 +94,7 @@ histc = Composite(
     """,
     dtypes="floating",
     variants="function method",
+    widens=True,
 )
 
 
@@ -146,6 +147,7 @@ histogram = Composite(
     """,
     dtypes="floating",
     variants="function method",
+    widens=True,
 )
 
 

@@ -35,6 +35,7 @@ cov_ = Composite(
     """,
     dtypes="arithmetic",
     variants="function method",
+    widens=True,
 )
 corrcoef = Composite(
     "corrcoef(Tensor self) -> Tensor",
@@ -50,6 +51,7 @@ corrcoef = Composite(
     """,
     dtypes="arithmetic",
     variants="function method",
+    widens=True,
 )
 
 
