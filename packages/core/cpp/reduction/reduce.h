@@ -55,6 +55,10 @@ enum class Layout {
   kRow,  // the reduced positions are one contiguous run, in C order
 };
 
+// Whether the strides of the reduced dimensions decrease, so that the order of their positions is
+// C order.
+bool is_in_order(const DLTensor *t, uint64_t mask);
+
 // Describes the reduction of t as it lies.
 void describe(const DLTensor *t, uint64_t mask, Reduction *r);
 

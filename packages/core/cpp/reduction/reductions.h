@@ -148,7 +148,10 @@ plait_status reduce_columns(const plait_call *c, const Reduction &r, const Sourc
   const int64_t width = r.kept.inner_size(), n = r.reduced.count;
   const int64_t blocks = ceil_div(width, kColumns), outer = r.kept.count / width * blocks;
   const int64_t beside = least(width, kColumns);  // results of one block
-  const int64_t rows = kReducedPiece * 2 / beside;  // of one piece
+  // rows of one piece: no more pieces than there is work for, as each has a row of results
+  const int64_t least_rows = kReducedPiece * 2 / beside;
+  const int64_t rows =
+      batch_invariant() ? least_rows : most(least_rows, ceil_div(n, ceil_div(kFewResults, outer)));
   const bool few = outer < kFewResults || batch_invariant();
   const int64_t pieces = few && n > rows ? ceil_div(n, rows) : 1;
   Workspace space;
