@@ -71,8 +71,8 @@ def test_memory_does_not_grow_with_the_input(spec: Operator, dtype: str) -> None
             before = stat("live_bytes")
             try:
                 made = operator(spec.name)(x, **call)
-            except pc.DTypeError:
-                break  # the operator's own rule of dtypes
+            except (pc.DTypeError, pc.ShapeError):
+                break  # the operator's own rules
             results = made if isinstance(made, tuple) else (made,)
             size = sum(each.numel() * each.itemsize for each in results)
             assert stat("peak_bytes") - before <= size * 1.25 + SCRATCH, (call, rows)

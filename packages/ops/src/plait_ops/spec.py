@@ -181,8 +181,10 @@ class Operator:
 
     def _checked_widens(self, widens: bool) -> bool:
         """Return `widens`; lists of tensors and arguments that are written cannot be cast."""
-        every = (*self.schema.arguments, *self.schema.results)
-        if widens and any(each.writes or each.type == "Tensor[]" for each in every):
+        arguments, results = self.schema.arguments, self.schema.results
+        written = any(each.writes for each in arguments) or any(each.writes for each in results)
+        types = {each.type for each in arguments} | {each.type for each in results}
+        if widens and (written or "Tensor[]" in types):
             raise SpecError(f"{self.name}: `widens` needs tensors that are only read, and no lists")
         return widens
 
