@@ -24,6 +24,14 @@ plait_status guarded(plait_call *c) {
   });
 }
 
+// Runs a decomposition on a call whose float16 and bfloat16 arguments are cast to float32, and
+// rounds its results once.
+void run_widened(plait_call *c, void (*decomposition)(const Scope &, plait_call *));
+template <void (*F)(const Scope &, plait_call *)>
+void widened(const Scope &, plait_call *c) {
+  run_widened(c, F);
+}
+
 template <void (*F)(const Scope &, plait_vjp *)>
 plait_status guarded_vjp(plait_vjp *v) {
   return border(v->thread, v->op->name, [&]() -> plait_status {

@@ -184,7 +184,7 @@ def test_a_composite_costs_what_its_parts_cost(observer: Observer, spec: Operato
         assert parts > 0 or want == 0
         if spec.name == "baddbmm":
             assert want <= parts <= want + 4 * math.prod(made.shape)
-        elif spec.name in ("batch_norm", "batch_norm_activation"):
+        elif spec.name in ("batch_norm", "batch_norm_by", "batch_norm_activation"):
             channels = call.args[0].shape[1] if len(call.args[0].shape) > 1 else 0
             assert abs(parts - want) <= math.prod(made.shape) + 10 * channels
         else:

@@ -131,9 +131,11 @@ plait_status moments(const plait_call *c, DLTensor *variance, DLTensor *mean, bo
 plait_status var(plait_call *c) { return moments(c, result(c), nullptr, false); }
 plait_status std_(plait_call *c) { return moments(c, result(c), nullptr, true); }
 plait_status var_mean(plait_call *c) { return moments(c, result(c), result(c, 1), false); }
+plait_status std_mean(plait_call *c) { return moments(c, result(c), result(c, 1), true); }
 PLAIT_KERNEL("var", var);
 PLAIT_KERNEL("std", std_);
 PLAIT_KERNEL("var_mean", var_mean);
+PLAIT_KERNEL("std_mean", std_mean);
 
 }  // namespace
 }  // namespace plait::core

@@ -1,6 +1,7 @@
 // The index of the largest or smallest element: argmax, argmin, max.dim, min.dim. The first of
 // equal elements is taken; NaN counts as largest and as smallest. The elements themselves, amax,
 // amin, max and min, are in reductions.cpp.
+#include "reduction/numbers.h"
 #include "reduction/reduce.h"
 #include "reduction/rows.h"
 
@@ -45,49 +46,137 @@ int64_t locate(const T *p, int64_t n, T *best) {
   return at;
 }
 
+// Where the best element is: of equal ones the first. A NaN is better than all numbers.
+template <class T>
+struct Best {
+  T value;
+  int64_t at;
+  template <class Op>
+  PLAIT_INLINE void join(const Best &later) {
+    if (!matches(value, later.value) && matches(Op::step(value, later.value), later.value))
+      *this = later;
+  }
+};
+
+// The best of positions [begin, end) of one result's elements, which are never none.
 template <class Op, class T>
-plait_status locate_rows(const plait_call *c, const Reduction &r, T *values, int64_t *indices) {
-  const T *from = reinterpret_cast<const T *>(r.data);
+Best<T> locate_between(const Reduction &r, const Numbers<T> &from, int64_t base, int64_t begin,
+                       int64_t end) {
+  T some[kBlockOf];
+  Best<T> best{};
+  int64_t position = begin;
+  r.spans(begin, end, [&](int64_t at, int64_t n, int64_t step) {
+    const bool whole = step == 1 && !from.widens();
+    for (int64_t i = 0, m; i < n; i += m, position += m) {
+      m = whole ? n - i : least(kBlockOf, n - i);
+      const int64_t first = base + at + i * step;
+      if (!whole) from.get(first, step, m, some);
+      Best<T> next;
+      const int64_t found = locate<Op>(whole ? from.read(first, m, nullptr) : some, m, &next.value);
+      next.at = position + found;
+      if (position == begin)
+        best = next;
+      else
+        best.template join<Op>(next);
+    }
+  });
+  return best;
+}
+
+constexpr int64_t kColumns = 512;
+
+// Results side by side: rows are compared with a row of the best.
+template <class Op, class T>
+void locate_columns(const Reduction &r, const Numbers<T> &from, int64_t base, int64_t columns,
+                    T *best, int64_t *at) {
+  T some[kColumns];
+  int64_t position = 0;
+  r.spans(0, r.reduced.count, [&](int64_t offset, int64_t n, int64_t step) {
+    for (int64_t i = 0; i < n; i++, position++) {
+      const T *p = from.read(base + offset + i * step, columns, some);
+      if (position == 0) {
+        for (int64_t j = 0; j < columns; j++) {
+          best[j] = p[j];
+          at[j] = 0;
+        }
+        continue;
+      }
+      for (int64_t j = 0; j < columns; j++) {
+        const bool better = !matches(best[j], p[j]) & matches(Op::step(best[j], p[j]), p[j]);
+        best[j] = better ? p[j] : best[j];
+        at[j] = better ? position : at[j];
+      }
+    }
+  });
+}
+
+template <class Op, class T>
+plait_status locate_results(const plait_call *c, const Reduction &r, const Numbers<T> &from,
+                            const Numbers<T> *values, int64_t *indices) {
   const int64_t n = r.reduced.count, results = r.kept.count;
   if (results == 1 && n > 2 * kPiece) {
     const int64_t pieces = ceil_div(n, kPiece);
     Workspace space;
-    PLAIT_TRY(space.take(c, uint64_t(pieces) * sizeof(T)));
-    T *best = space.as<T>();
+    PLAIT_TRY(space.take(c, uint64_t(pieces) * sizeof(Best<T>)));
+    Best<T> *best = space.as<Best<T>>();
     parallel(c, pieces, [&](int64_t k) {
-      const int64_t rest = n - k * kPiece;
-      best[k] = reduce_contiguous<Op, T, T>(from + k * kPiece, rest < kPiece ? rest : kPiece);
+      best[k] = locate_between<Op, T>(r, from, 0, k * kPiece, least((k + 1) * kPiece, n));
     });
-    T top = best[0];
-    for (int64_t k = 1; k < pieces; k++) top = Op::step(top, best[k]);
-    int64_t k = 0;
-    while (!matches(best[k], top)) k++;
-    indices[0] = k * kPiece + find(from + k * kPiece, n - k * kPiece, top);
-    if (values) values[0] = top;
+    for (int64_t k = 1; k < pieces; k++) best[0].template join<Op>(best[k]);
+    indices[0] = best[0].at;
+    if (values) values->put(0, 1, 1, &best[0].value);
+    return PLAIT_OK;
+  }
+  const int64_t width = r.kept.inner_size();
+  if (n > 1 && r.reduced.inner_stride() != 1 && r.kept.ndim && r.kept.inner_stride() == 1 &&
+      width >= 8) {
+    const int64_t parts = ceil_div(width, kColumns), beside = least(width, kColumns);
+    parallel_ranges(
+        c, results / width * parts, kPiece / (n * beside + 1) + 1, [&](int64_t begin, int64_t end) {
+          T best[kColumns];
+          for (int64_t k = begin; k < end; k++) {
+            const int64_t first = k / parts * width + k % parts * kColumns;
+            const int64_t m = least(kColumns, width - k % parts * kColumns);
+            locate_columns<Op, T>(r, from, r.kept.offset(first), m, best, indices + first);
+            if (values) values->put(first, 1, m, best);
+          }
+        });
     return PLAIT_OK;
   }
   parallel_ranges(c, results, kPiece / (n + 1) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
-      T best;
-      indices[i] = locate<Op>(from + r.kept.offset(i), n, &best);
-      if (values) values[i] = best;
+      const Best<T> best = locate_between<Op, T>(r, from, r.kept.offset(i), 0, n);
+      indices[i] = best.at;
+      if (values) values->put(i, 1, 1, &best.value);
     }
   });
   return PLAIT_OK;
+}
+
+template <class Op, class T>
+plait_status locate_as(const plait_call *c, const Reduction &r, DLTensor *values, int64_t *to) {
+  DLTensor in = *tensor(c, 0);
+  in.data = const_cast<char *>(r.data);  // maybe those of a copy
+  const Numbers<T> from(&in), out = values ? Numbers<T>(values) : Numbers<T>();
+  return locate_results<Op, T>(c, r, from, values ? &out : nullptr, to);
 }
 
 template <class Op>
 plait_status locate_any(const plait_call *c, DLTensor *values, DLTensor *indices) {
   const DLTensor *in = tensor(c, 0);
   const Kind k = kind(in->dtype);
-  Workspace space;
+  const uint64_t mask = dims_mask(c, 1, in->ndim);
   Reduction r;
-  PLAIT_TRY(prepare(c, in, dims_mask(c, 1, in->ndim), k, Layout::kRow, &space, &r));
+  Workspace space;
+  if (is_in_order(in, mask))
+    describe(in, mask, &r);
+  else  // indices count in C order
+    PLAIT_TRY(prepare(c, in, mask, k, Layout::kRow, &space, &r));
   if (r.kept.count == 0) return PLAIT_OK;
   int64_t *to = data<int64_t>(indices);
-  if (k == Bool)
-    return locate_rows<Op, uint8_t>(c, r, values ? data<uint8_t>(values) : nullptr, to);
-  PLAIT_NUMERIC(k, return (locate_rows<Op, T>(c, r, values ? data<T>(values) : nullptr, to)))
+  if (k == Bool) return locate_as<Op, uint8_t>(c, r, values, to);
+  if (is_half(k)) return locate_as<Op, float>(c, r, values, to);
+  PLAIT_NUMERIC(k, return (locate_as<Op, T>(c, r, values, to)))
   return PLAIT_OK;
 }
 

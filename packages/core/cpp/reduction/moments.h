@@ -23,7 +23,8 @@ struct Moments {
   }
 };
 
-// Sums in double, and of elements divided by n if that would overflow too.
+// For squares out of range: sums in double, and of elements divided by n if that would overflow
+// too.
 template <class T>
 Moments moments_of_large(const T *p, int64_t n) {
   double mean = 0, squares = 0;
@@ -61,7 +62,8 @@ Moments moments_of(const T *p, int64_t n) {
     rest += d;
   }
   const double left = squares - rest * rest / double(n);
-  if (!(left - left == 0)) return moments_of_large(p, n);
+  constexpr double kTiny = sizeof(T) == 8 ? 1e-290 : 1e-25;  // squares may have underflowed
+  if (!(left - left == 0) || left < kTiny) return moments_of_large(p, n);
   return {double(n), double(m) + rest / double(n), left};
 }
 

@@ -7,33 +7,6 @@ namespace {
 
 int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
 
-void describe(const DLTensor *t, uint64_t mask, Reduction *r) {
-  r->data = static_cast<const char *>(t->data);
-  int order[PLAIT_MAX_DIMS], n = 0;
-  for (int d = 0; d < t->ndim; d++) {
-    if (!(mask >> d & 1)) {
-      r->kept.push(t->shape[d], t->strides[d]);
-    } else {
-      int e = n++;
-      for (; e > 0 && magnitude(t->strides[order[e - 1]]) < magnitude(t->strides[d]); e--)
-        order[e] = order[e - 1];
-      order[e] = d;
-    }
-  }
-  for (int i = 0; i < n; i++) r->reduced.push(t->shape[order[i]], t->strides[order[i]]);
-}
-
-// Whether the strides of the reduced dimensions decrease, so that sorting keeps their order.
-bool in_order(const DLTensor *t, uint64_t mask) {
-  int64_t before = INT64_MAX;
-  for (int d = 0; d < t->ndim; d++) {
-    if (!(mask >> d & 1) || t->shape[d] == 1) continue;
-    if (t->strides[d] > before || t->strides[d] < 0) return false;
-    before = t->strides[d];
-  }
-  return true;
-}
-
 // A dense copy of t as kind `to`, with the reduced dimensions last.
 plait_status rearrange(const plait_call *c, const DLTensor *t, uint64_t mask, Kind to,
                        DLDataType dtype, Workspace *space, Reduction *r) {
@@ -89,6 +62,32 @@ void Axes::push(int64_t n, int64_t s) {
   stride[ndim++] = s;
 }
 
+void describe(const DLTensor *t, uint64_t mask, Reduction *r) {
+  r->data = static_cast<const char *>(t->data);
+  int order[PLAIT_MAX_DIMS], n = 0;
+  for (int d = 0; d < t->ndim; d++) {
+    if (!(mask >> d & 1)) {
+      r->kept.push(t->shape[d], t->strides[d]);
+    } else {
+      int e = n++;
+      for (; e > 0 && magnitude(t->strides[order[e - 1]]) < magnitude(t->strides[d]); e--)
+        order[e] = order[e - 1];
+      order[e] = d;
+    }
+  }
+  for (int i = 0; i < n; i++) r->reduced.push(t->shape[order[i]], t->strides[order[i]]);
+}
+
+bool is_in_order(const DLTensor *t, uint64_t mask) {
+  int64_t before = INT64_MAX;
+  for (int d = 0; d < t->ndim; d++) {
+    if (!(mask >> d & 1) || t->shape[d] == 1) continue;
+    if (t->strides[d] > before || t->strides[d] < 0) return false;
+    before = t->strides[d];
+  }
+  return true;
+}
+
 uint64_t dims_mask(const plait_call *c, int i, int ndim) {
   const plait_value &v = c->in[i];
   if (v.tag == PLAIT_NONE || (v.tag == PLAIT_INTS && v.n == 0) || ndim == 0) return all_dims(ndim);
@@ -107,7 +106,7 @@ plait_status prepare(const plait_call *c, const DLTensor *t, uint64_t mask, Kind
   if (own != to) return rearrange(c, t, mask, to, dtype, space, r);
   describe(t, mask, r);
   bool good = layout == Layout::kAny || r->reduced.count <= 1 || r->reduced.inner_stride() == 1;
-  if (layout == Layout::kRow) good &= r->reduced.ndim <= 1 && in_order(t, mask);
+  if (layout == Layout::kRow) good &= r->reduced.ndim <= 1 && is_in_order(t, mask);
   if (good) return PLAIT_OK;
   r->kept = r->reduced = Axes();
   return rearrange(c, t, mask, to, dtype, space, r);

@@ -26,17 +26,22 @@ struct Reduction {
   const char *data;
   Axes kept, reduced;  // kept in the result's order; reduced with the smallest stride last
 
-  // Calls f(pointer, n, stride) for the runs that make up positions [begin, end) of one result's
+  // Calls f(offset, n, stride) for the runs that make up positions [begin, end) of one result's
   // elements.
-  template <class T, class F>
-  PLAIT_INLINE void runs(const T *base, int64_t begin, int64_t end, F &&f) const {
+  template <class F>
+  PLAIT_INLINE void spans(int64_t begin, int64_t end, F &&f) const {
     const int64_t n = reduced.inner_size(), step = reduced.inner_stride();
-    if (reduced.ndim <= 1 && begin < end) return f(base + begin * step, end - begin, step);
+    if (reduced.ndim <= 1 && begin < end) return f(begin * step, end - begin, step);
     while (begin < end) {
       const int64_t at = begin % n, m = end - begin < n - at ? end - begin : n - at;
-      f(base + reduced.offset(begin), m, step);
+      f(reduced.offset(begin), m, step);
       begin += m;
     }
+  }
+  // The same with f(pointer, n, stride).
+  template <class T, class F>
+  PLAIT_INLINE void runs(const T *base, int64_t begin, int64_t end, F &&f) const {
+    spans(begin, end, [&](int64_t at, int64_t n, int64_t step) { f(base + at, n, step); });
   }
 };
 
@@ -49,6 +54,13 @@ enum class Layout {
   kRuns,  // the innermost reduced dimension is contiguous
   kRow,  // the reduced positions are one contiguous run, in C order
 };
+
+// Whether the strides of the reduced dimensions decrease, so that the order of their positions is
+// C order.
+bool is_in_order(const DLTensor *t, uint64_t mask);
+
+// Describes the reduction of t as it lies.
+void describe(const DLTensor *t, uint64_t mask, Reduction *r);
 
 // Describes the reduction of t: a view of it where dtype and layout fit, else of a copy that
 // `space` owns.

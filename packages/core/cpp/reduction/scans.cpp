@@ -6,11 +6,12 @@
 // float32 are carried in float64: an error of one of them would be in all that follow.
 #include "reduction/scans.h"
 #include "kernel/copy.h"
+#include "reduction/numbers.h"
 
 namespace plait::core {
 namespace {
 
-constexpr int64_t kChain = 4096, kAtOnce = 4, kWidth = 1024;
+constexpr int64_t kChain = 4096, kAtOnce = 4, kWidth = 1024, kBlock = 1024;
 
 template <class T, bool product>
 struct Scan {
@@ -23,20 +24,28 @@ struct Scan {
     return product ? W(a * b) : W(a + b);
   }
 
-  static W total(const T *from, int64_t n) {
+  static W total(const Numbers<T> &from, int64_t at, int64_t n) {
     constexpr int kLanes = 16;
     W lane[kLanes];
     for (W &each : lane) each = first();
-    int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes)
-      for (int j = 0; j < kLanes; j++) lane[j] = step(lane[j], W(from[i + j]));
-    for (; i < n; i++) lane[0] = step(lane[0], W(from[i]));
+    T some[kBlock];
+    const int64_t most = from.widens() ? kBlock : n;
+    for (int64_t begin = 0; begin < n; begin += most) {
+      const int64_t m = least(most, n - begin);
+      const T *p = from.read(at + begin, m, some);
+      int64_t i = 0;
+      for (; i + kLanes <= m; i += kLanes)
+        for (int j = 0; j < kLanes; j++) lane[j] = step(lane[j], W(p[i + j]));
+      for (; i < m; i++) lane[0] = step(lane[0], W(p[i]));
+    }
     for (int half = kLanes / 2; half; half /= 2)
       for (int j = 0; j < half; j++) lane[j] = step(lane[j], lane[j + half]);
     return lane[0];
   }
-  static void chain(const T *from, T *to, int64_t n, W acc) {
-    for (int64_t i = 0; i < n; i++) to[i] = T(acc = step(acc, W(from[i])));
+  static void chain(const Numbers<T> &from, const Numbers<T> &to, int64_t at, int64_t n, W acc) {
+    each_block<T>(from, to, at, n, [&](const T *p, T *q, int64_t m) {
+      for (int64_t i = 0; i < m; i++) q[i] = T(acc = step(acc, W(p[i])));
+    });
   }
   static void chains(const T *from, T *to, const W *begin) {
     W acc[kAtOnce];
@@ -46,16 +55,16 @@ struct Scan {
         to[k * kChain + i] = T(acc[k] = step(acc[k], W(from[k * kChain + i])));
   }
 
-  static plait_status long_line(const plait_call *c, const T *from, T *to, int64_t n) {
-    const int64_t count = ceil_div(n, kChain), whole = n / kChain / kAtOnce;
+  static plait_status long_line(const plait_call *c, const Numbers<T> &from, const Numbers<T> &to,
+                                int64_t start, int64_t n) {
+    const int64_t count = ceil_div(n, kChain);
+    const int64_t whole = from.widens() ? 0 : n / kChain / kAtOnce;
     Workspace space;
     PLAIT_TRY(space.take(c, uint64_t(count) * sizeof(W)));
     W *begin = space.as<W>();
+    const auto length = [&](int64_t k) { return least(kChain, n - k * kChain); };
     parallel_ranges(c, count, 2 * kSerial / kChain, [&](int64_t a, int64_t b) {
-      for (int64_t k = a; k < b; k++) {
-        const int64_t rest = n - k * kChain;
-        begin[k] = total(from + k * kChain, rest < kChain ? rest : kChain);
-      }
+      for (int64_t k = a; k < b; k++) begin[k] = total(from, start + k * kChain, length(k));
     });
     W acc = first();
     for (int64_t k = 0; k < count; k++) {
@@ -65,14 +74,15 @@ struct Scan {
     }
     parallel_ranges(c, whole, kSerial / kChain / kAtOnce, [&](int64_t a, int64_t b) {
       for (int64_t g = a; g < b; g++) {
-        const int64_t at = g * kAtOnce;
-        chains(from + at * kChain, to + at * kChain, begin + at);
+        const int64_t at = start + g * kAtOnce * kChain, m = kAtOnce * kChain;
+        chains(from.read(at, m, nullptr), to.place(at, nullptr), begin + g * kAtOnce);
       }
     });
-    for (int64_t k = whole * kAtOnce; k < count; k++) {
-      const int64_t rest = n - k * kChain;
-      chain(from + k * kChain, to + k * kChain, rest < kChain ? rest : kChain, begin[k]);
-    }
+    const int64_t done = whole * kAtOnce;
+    parallel_ranges(c, count - done, 2 * kSerial / kChain, [&](int64_t a, int64_t b) {
+      for (int64_t k = done + a; k < done + b; k++)
+        chain(from, to, start + k * kChain, length(k), begin[k]);
+    });
     return PLAIT_OK;
   }
 
@@ -86,40 +96,46 @@ struct Scan {
         to[i * kFew + j] = T(acc[j] = step(acc[j], W(from[i * kFew + j])));
   }
 
-  // [begin, end) of the inner positions of one block of n rows of `inner` elements
-  static void columns(const T *from, T *to, int64_t n, int64_t inner, int64_t begin, int64_t end) {
-    if (inner == 2) return narrow<2>(from, to, n);
-    if (inner == 3) return narrow<3>(from, to, n);
-    if (inner == 4) return narrow<4>(from, to, n);
+  // The inner positions [begin, end) of n rows of `inner` elements from `at` on
+  static void columns(const Numbers<T> &from, const Numbers<T> &to, int64_t at, int64_t n,
+                      int64_t inner, int64_t begin, int64_t end) {
+    if (!from.widens() && inner <= 4) {
+      const T *p = from.read(at, n * inner, nullptr);
+      T *q = to.place(at, nullptr);
+      return inner == 2 ? narrow<2>(p, q, n) : inner == 3 ? narrow<3>(p, q, n) : narrow<4>(p, q, n);
+    }
     W acc[kWidth];
+    T some[kWidth];
     const int64_t width = end - begin;
     for (int64_t j = 0; j < width; j++) acc[j] = first();
     for (int64_t i = 0; i < n; i++) {
-      const T *own = from + i * inner + begin;
-      T *now = to + i * inner + begin;
+      const int64_t row = at + i * inner + begin;
+      const T *own = from.read(row, width, some);
+      T *now = to.place(row, some);
 #pragma GCC ivdep
       for (int64_t j = 0; j < width; j++) now[j] = T(acc[j] = step(acc[j], W(own[j])));
+      to.round(row, width, now);
     }
   }
 
-  static plait_status run(const plait_call *c, const T *from, T *to, int64_t outer, int64_t n,
-                          int64_t inner) {
+  static plait_status run(const plait_call *c, const DLTensor *in, const DLTensor *out,
+                          int64_t outer, int64_t n, int64_t inner) {
+    const Numbers<T> from(in), to(out);
     if (inner == 1 && n >= 2 * kAtOnce * kChain) {
-      for (int64_t o = 0; o < outer; o++) PLAIT_TRY(long_line(c, from + o * n, to + o * n, n));
+      for (int64_t o = 0; o < outer; o++) PLAIT_TRY(long_line(c, from, to, o * n, n));
       return PLAIT_OK;
     }
     if (inner == 1) {
       parallel_ranges(c, outer, kSerial / n + 1, [&](int64_t begin, int64_t end) {
-        for (int64_t o = begin; o < end; o++) chain(from + o * n, to + o * n, n, first());
+        for (int64_t o = begin; o < end; o++) chain(from, to, o * n, n, first());
       });
       return PLAIT_OK;
     }
-    const int64_t width = inner < kWidth ? inner : kWidth, parts = ceil_div(inner, width);
+    const int64_t width = least(inner, kWidth), parts = ceil_div(inner, width);
     parallel_ranges(c, outer * parts, kSerial / (n * width) + 1, [&](int64_t begin, int64_t end) {
       for (int64_t k = begin; k < end; k++) {
-        const int64_t o = k / parts, j = k % parts * width,
-                      last = j + width < inner ? j + width : inner;
-        columns(from + o * n * inner, to + o * n * inner, n, inner, j, last);
+        const int64_t o = k / parts, j = k % parts * width;
+        columns(from, to, o * n * inner, n, inner, j, least(j + width, inner));
       }
     });
     return PLAIT_OK;
@@ -139,13 +155,13 @@ plait_status cumulate(const plait_call *c) {
   int64_t inner = 1;
   for (int64_t d = dim + 1; d < out->ndim; d++) inner *= out->shape[d];
   const int64_t outer = numel(out) / (n * inner);
+  const DLTensor *from = direct ? in : out;
+  if (is_half(k)) return Scan<float, product>::run(c, from, out, outer, n, inner);
   if (is_complex_kind(k)) {
-    PLAIT_COMPLEX(k, return (Scan<T, product>::run(c, data<T>(direct ? in : out), data<T>(out),
-                                                   outer, n, inner)))
+    PLAIT_COMPLEX(k, return (Scan<T, product>::run(c, from, out, outer, n, inner)))
     return PLAIT_OK;
   }
-  PLAIT_NUMERIC(k, return (Scan<T, product>::run(c, data<T>(direct ? in : out), data<T>(out), outer,
-                                                 n, inner)))
+  PLAIT_NUMERIC(k, return (Scan<T, product>::run(c, from, out, outer, n, inner)))
   return PLAIT_OK;
 }
 

@@ -2,6 +2,7 @@
 #include "kernel/dense.h"
 #include "pointwise/logarithms.h"
 #include "pointwise/math.h"
+#include "reduction/numbers.h"
 
 namespace plait::core {
 namespace {
@@ -15,48 +16,90 @@ struct Layout {  // [outer][n along dim][inner], C order
   int64_t grain() const { return kSerial / 4 / (n * inner) + 1; }
 };
 
+constexpr int64_t kRun = 256;  // columns, or elements of a line, that are handled at a time
+
+// Whether x comes after `best`: nan is kept, with the index of the latest; of equal elements the
+// later one is taken.
+template <bool largest, class T>
+PLAIT_INLINE bool comes_after(T best, T x) {
+  return (x != x) | ((best == best) & (largest ? x >= best : x <= best));
+}
+
 template <class T, bool largest>
-void running(const T *from, T *to, int64_t *at, const Layout &l) {
-  for (int64_t j = 0; j < l.inner; j++) {
-    to[j] = from[j];
-    at[j] = 0;
-  }
-  for (int64_t i = 1; i < l.n; i++) {
-    const int64_t row = i * l.inner;
-#pragma GCC ivdep
-    for (int64_t j = row; j < row + l.inner; j++) {
-      const T x = from[j], best = to[j - l.inner];
-      // nan is kept, with the index of the latest; of equal elements the later one is taken
-      const bool better = (x != x) | ((best == best) & (largest ? x >= best : x <= best));
-      to[j] = better ? x : best;
-      at[j] = better ? i : at[j - l.inner];
+void running_line(const Numbers<T> &from, const Numbers<T> &to, int64_t *at, int64_t begin,
+                  int64_t n) {
+  T best{};
+  int64_t index = 0, i = 0;
+  each_block<T>(from, to, begin, n, [&](const T *p, T *q, int64_t m) {
+    for (int64_t j = 0; j < m; j++, i++) {
+      if (i == 0 || comes_after<largest>(best, p[j])) {
+        best = p[j];
+        index = i;
+      }
+      q[j] = best;
+      at[begin + i] = index;
     }
+  });
+}
+
+// `width` columns of rows of l.inner elements.
+template <class T, bool largest>
+void running_columns(const Numbers<T> &from, const Numbers<T> &to, int64_t *at, int64_t begin,
+                     int64_t width, const Layout &l) {
+  T best[kRun], some[kRun];
+  for (int64_t i = 0; i < l.n; i++) {
+    const int64_t row = begin + i * l.inner;
+    const T *p = from.read(row, width, some);
+    int64_t *now = at + row;
+    if (i == 0) {
+      for (int64_t j = 0; j < width; j++) {
+        best[j] = p[j];
+        now[j] = 0;
+      }
+    } else {
+      const int64_t *before = now - l.inner;
+#pragma GCC ivdep
+      for (int64_t j = 0; j < width; j++) {
+        const bool later = comes_after<largest>(best[j], p[j]);
+        best[j] = later ? p[j] : best[j];
+        now[j] = later ? i : before[j];
+      }
+    }
+    to.put(row, 1, width, best);
   }
+}
+
+template <class T, bool largest>
+plait_status running(const plait_call *c, const DLTensor *self) {
+  const Layout l(self, integer(c, 1));
+  const Numbers<T> from(self), to(result(c));
+  int64_t *at = data<int64_t>(result(c, 1));
+  const int64_t width = least(l.inner, kRun), parts = ceil_div(l.inner, width);
+  parallel_ranges(
+      c, l.outer * parts, kSerial / 4 / (l.n * width) + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t k = begin; k < end; k++) {
+          const int64_t o = k / parts * l.n * l.inner, j = k % parts * width;
+          if (l.inner == 1)
+            running_line<T, largest>(from, to, at, o, l.n);
+          else
+            running_columns<T, largest>(from, to, at, o + j, least(width, l.inner - j), l);
+        }
+      });
+  return PLAIT_OK;
 }
 
 template <bool largest>
 plait_status extremes(const plait_call *c) {
   const DLTensor *self = tensor(c, 0);
   if (numel(self) == 0) return PLAIT_OK;
-  const Layout l(self, integer(c, 1));
   const Kind k = kind(self->dtype);
-  const auto run = [&](auto zero) -> plait_status {
-    using T = decltype(zero);
-    Dense<T> from;
-    PLAIT_TRY(from.take(c, self));
-    const T *p = from;
-    T *to = data<T>(result(c));
-    int64_t *at = data<int64_t>(result(c, 1));
-    parallel_ranges(c, l.outer, l.grain(), [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; o++) {
-        const int64_t first = o * l.n * l.inner;
-        running<T, largest>(p + first, to + first, at + first, l);
-      }
-    });
-    return PLAIT_OK;
-  };
-  if (k == Bool) return run(uint8_t());
-  PLAIT_NUMERIC(k, return run(T()))
+  if (!is_contiguous(self)) {  // the result has room for a copy in C order
+    PLAIT_TRY(copy(c, result(c), self));
+    self = result(c);
+  }
+  if (k == Bool) return running<uint8_t, largest>(c, self);
+  if (is_half(k)) return running<float, largest>(c, self);
+  PLAIT_NUMERIC(k, return (running<T, largest>(c, self)))
   return PLAIT_OK;
 }
 
@@ -80,8 +123,7 @@ constexpr int64_t kBlock = 64;
 // error of one result would be in all that follow. If a block's elements rise so far that its first
 // sums would underflow, they are added one by one.
 template <class T>
-void log_line(const T *from, T *to, int64_t n) {
-  double acc = -scalar::math::kInf;
+void log_line(const T *from, T *to, int64_t n, double &acc) {
   for (int64_t i = 0; i < n; i += kBlock) {
     const int64_t m = n - i < kBlock ? n - i : kBlock;
     double x[kBlock], part[kBlock], top = acc;
@@ -105,22 +147,22 @@ void log_line(const T *from, T *to, int64_t n) {
   }
 }
 
-// Columns [begin, end) of rows of `inner` elements.
+// `width` columns of rows of l.inner elements.
 template <class T>
-void log_rows(const T *from, T *to, const Layout &l, int64_t begin, int64_t end) {
-  for (; begin < end; begin += kBlock) {
-    const int64_t width = end - begin < kBlock ? end - begin : kBlock;
-    double acc[kBlock];
-    for (int64_t j = 0; j < width; j++) {
-      acc[j] = double(from[begin + j]);
-      to[begin + j] = from[begin + j];
-    }
-    for (int64_t i = 1; i < l.n; i++) {
-      const T *own = from + i * l.inner + begin;
-      T *now = to + i * l.inner + begin;
+void log_columns(const Numbers<T> &from, const Numbers<T> &to, int64_t begin, int64_t width,
+                 const Layout &l) {
+  double acc[kBlock];
+  T some[kBlock];
+  for (int64_t i = 0; i < l.n; i++) {
+    const int64_t row = begin + i * l.inner;
+    const T *own = from.read(row, width, some);
+    T *now = to.place(row, some);
+    if (i == 0)
+      for (int64_t j = 0; j < width; j++) now[j] = T(acc[j] = double(own[j]));
+    else
 #pragma GCC ivdep
       for (int64_t j = 0; j < width; j++) now[j] = T(acc[j] = log_add(acc[j], double(own[j])));
-    }
+    to.round(row, width, now);
   }
 }
 
@@ -152,21 +194,26 @@ plait_status logcumsumexp(plait_call *c) {
   const Layout l(self, integer(c, 1));
   if (kind(self->dtype) == C64) return complex_lines<float>(c, self, l);
   if (kind(self->dtype) == C128) return complex_lines<double>(c, self, l);
-  PLAIT_FLOATING(kind(self->dtype), {
-    Dense<T> from;
-    PLAIT_TRY(from.take(c, self));
-    const T *p = from;
-    T *to = data<T>(result(c));
-    parallel_ranges(c, l.outer, l.grain() / 8 + 1, [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; o++) {
-        const int64_t first = o * l.n * l.inner;
-        if (l.inner == 1) {
-          log_line(p + first, to + first, l.n);
-          continue;
-        }
-        log_rows(p + first, to + first, l, 0, l.inner);
-      }
-    });
+  DLTensor *out = result(c);
+  if (!is_contiguous(self)) {
+    PLAIT_TRY(copy(c, out, self));
+    self = out;
+  }
+  const int64_t width = least(l.inner, kBlock), parts = ceil_div(l.inner, width);
+  PLAIT_COMPUTED(kind(self->dtype), {
+    const Numbers<T> from(self), to(out);
+    parallel_ranges(
+        c, l.outer * parts, kSerial / 32 / (l.n * width) + 1, [&](int64_t begin, int64_t end) {
+          for (int64_t k = begin; k < end; k++) {
+            const int64_t o = k / parts * l.n * l.inner, j = k % parts * width;
+            double acc = -scalar::math::kInf;
+            if (l.inner == 1)
+              each_block<T>(from, to, o, l.n,
+                            [&](const T *p, T *q, int64_t n) { log_line(p, q, n, acc); });
+            else
+              log_columns<T>(from, to, o + j, least(width, l.inner - j), l);
+          }
+        });
   })
   return PLAIT_OK;
 }

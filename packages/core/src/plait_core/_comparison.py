@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from plait_abi import ShapeError
@@ -12,11 +12,22 @@ from plait_core._core import Tensor, is_tensor
 __all__ = ["allclose", "equal"]
 
 
-def _values(name: str, argument: str, tensor: Tensor) -> Any:
+BLOCK = 1 << 18  # elements that are compared at a time
+
+
+def _check_tensor(name: str, argument: str, tensor: Tensor) -> None:
     if not is_tensor(tensor):
         raise TypeError(f"{name}: `{argument}` must be a Tensor, got {type(tensor).__name__}")
-    data = tensor.data.to(device="cpu")
+
+
+def _array(data: Tensor) -> Any:
+    data = data.to(device="cpu")
     return (data.float() if data.dtype.name == "bfloat16" else data).numpy()
+
+
+def _values(name: str, argument: str, tensor: Tensor) -> Any:
+    _check_tensor(name, argument, tensor)
+    return _array(tensor.data)
 
 
 def allclose(
@@ -57,7 +68,25 @@ def equal(input: Tensor, other: Tensor) -> bool:
     """
     np = import_module("numpy")
 
-    return bool(np.array_equal(_values("equal", "input", input), _values("equal", "other", other)))
+    for name, tensor in (("input", input), ("other", other)):
+        _check_tensor("equal", name, tensor)
+    if input.shape != other.shape:
+        return False
+    return all(np.array_equal(_array(a), _array(b)) for a, b in _blocks(input.data, other.data))
+
+
+def _blocks(a: Tensor, b: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Cut two tensors of one shape into parts, so that their comparison needs little memory."""
+    if a.numel() <= BLOCK:
+        yield a, b
+    elif a.numel() // a.shape[0] > BLOCK:
+        for i in range(a.shape[0]):
+            yield from _blocks(a.select(0, i), b.select(0, i))
+    else:
+        rows = BLOCK // (a.numel() // a.shape[0])
+        for i in range(0, a.shape[0], rows):
+            size = min(rows, a.shape[0] - i)
+            yield a.narrow(0, i, size), b.narrow(0, i, size)
 
 
 METHODS: dict[str, Callable[..., Any]] = {"allclose": allclose, "equal": equal}

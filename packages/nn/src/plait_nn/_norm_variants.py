@@ -8,6 +8,7 @@ import plait_core as pc
 from plait_core import Tensor
 from plait_nn._batch_norm import _BatchNorm
 from plait_nn._group_norm import _ResponseNorm
+from plait_nn._halves import widened
 from plait_nn._module import Module
 
 __all__ = ["CrossMapLRN2d", "SyncBatchNorm"]
@@ -133,7 +134,8 @@ class CrossMapLRN2d(_ResponseNorm):
                 f"CrossMapLRN2d: input must be (N, C, H, W); got shape {tuple(input.shape)}"
             )
         side, channels = (self.size - 1) // 2, input.shape[1]
-        squares, total = input * input, None
+        wide = widened(input)
+        squares, total = wide * wide, None
         for i in range(-side, side + 1):
             low, high = max(0, i), min(channels, channels + i)
             if low >= high:
@@ -147,5 +149,4 @@ class CrossMapLRN2d(_ResponseNorm):
             far = pc.arange(channels, device=input.device).reshape((-1, 1, 1)) > side
             total = total + squares.narrow(1, 0, 1) * far
         scale = total * (self.alpha / self.size) + self.k
-        result: Tensor = input * scale**-self.beta
-        return result
+        return (wide * scale**-self.beta).to(input.dtype)

@@ -106,6 +106,8 @@ class Operator:
             ``plait.nn.functional``.
         internal: a part of other operators: it has no variant, errors name the operator that calls
             it, and it has no place in the front page of the reference.
+        widens: its decomposition computes halves in float32 and rounds each result once: float16
+            and bfloat16 arguments are cast before it, results after it (docs/design/0007).
     """
 
     kind = "structured"
@@ -125,8 +127,10 @@ class Operator:
         variants: str = "function",
         unpredictable: bool = False,
         auxiliary: Sequence[int] = (),
+        widens: bool = False,
     ) -> None:
         self.schema = grammar.parse(schema)
+        self.widens = self._checked_widens(widens)
         self.summary = inspect.cleandoc(doc)
         self.unpredictable, self.auxiliary = unpredictable or random, tuple(auxiliary)
         self.inplace, self.dtypes, self.kernel = inplace, dtypes, kernel
@@ -174,6 +178,15 @@ class Operator:
         if "function_" in words and not self.inplace:
             raise SpecError(f"{self.name}: it has no form in place for the variant 'function_'")
         return words
+
+    def _checked_widens(self, widens: bool) -> bool:
+        """Return `widens`; lists of tensors and arguments that are written cannot be cast."""
+        arguments, results = self.schema.arguments, self.schema.results
+        written = any(each.writes for each in arguments) or any(each.writes for each in results)
+        types = {each.type for each in arguments} | {each.type for each in results}
+        if widens and (written or "Tensor[]" in types):
+            raise SpecError(f"{self.name}: `widens` needs tensors that are only read, and no lists")
+        return widens
 
     @staticmethod
     def _where() -> pathlib.Path:
@@ -297,7 +310,14 @@ class Operator:
         return function
 
     def run_reference(self, values: dict[str, Any]) -> Any:
-        """Run the reference on bound values."""
+        """Run the reference on bound values; if it `widens`, for float16 in float32."""
+        return (
+            _run_in_float32(self._run_as_given, values)
+            if self.widens
+            else self._run_as_given(values)
+        )
+
+    def _run_as_given(self, values: dict[str, Any]) -> Any:
         function = self._loaded_reference()
         wanted = inspect.signature(function).parameters
         return function(**{name: value for name, value in values.items() if name in wanted})
@@ -394,6 +414,25 @@ def _is_half(value: Any) -> bool:
     return str(getattr(value, "dtype", "")) == "float16"
 
 
+def _run_in_float32(run: Reference, values: dict[str, Any]) -> Any:
+    """Run a reference with float16 arguments as float32, and round its results once."""
+    halves = {k: v.astype("float32") for k, v in values.items() if _is_half(v)}
+    floats = {
+        str(each.dtype)
+        for each in values.values()
+        if str(getattr(each, "dtype", "")).startswith("float")
+    }
+    wanted = values.get("dtype")
+    made = run({**values, **halves})
+    if floats != {"float16"} or wanted is not None:
+        return made  # float32 is the dtype of the result
+
+    def rounded(each: Any) -> Any:
+        return each.astype("float16") if str(each.dtype) == "float32" else each
+
+    return tuple(map(rounded, made)) if isinstance(made, tuple) else rounded(made)
+
+
 class Reduction(Operator):
     """Elements along `dim` become one: arguments `self`, `dim`, and maybe `keepdim` and `dtype`.
 
@@ -439,9 +478,7 @@ class Reduction(Operator):
 
     def run_reference(self, values: dict[str, Any]) -> Any:
         """Run the reference; for float16 in float32, so that only the result is rounded."""
-        halves = {k: v.astype("float32") for k, v in values.items() if _is_half(v)}
-        made = super().run_reference({**values, **halves})
-        return made.astype("float16") if halves and str(made.dtype) == "float32" else made
+        return _run_in_float32(self._run_as_given, values)
 
 
 def _one_for_each_element(self: Any) -> Any:
@@ -487,6 +524,13 @@ class Composite(Operator):
     """An operator made of calls of other operators; layers such as autograd see these calls."""
 
     kind = "composite"
+
+    @property
+    def doc(self) -> str:
+        halves = (
+            "\n\nfloat16 and bfloat16 are computed in float32, and each result is rounded once."
+        )
+        return self.summary + halves if self.widens else self.summary
 
     @property
     def composite(self) -> bool:

@@ -8,6 +8,7 @@ import plait_core as pc
 from plait_abi import ArgumentError
 from plait_abi._binding import unbound
 from plait_core import Tensor
+from plait_nn._halves import in_float32
 from plait_nn.functional._likelihood import reduced
 from plait_nn.functional._loss import translate_reduction
 
@@ -60,6 +61,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     return pc.pdist(input, p)
 
 
+@in_float32
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,

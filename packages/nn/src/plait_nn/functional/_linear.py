@@ -12,6 +12,7 @@ from plait_core import _sparse_gradients as sparse_gradients
 from plait_nn import _operators as operators
 from plait_nn._all_samples import all_samples
 from plait_nn.functional._dtypes import require_bias
+from plait_nn._halves import widened
 
 __all__ = ["bilinear", "embedding", "linear", "one_hot"]
 
@@ -170,9 +171,10 @@ def renormalize(input: Tensor, weight: Tensor, max_norm: float, norm_type: float
     values = weight.detach()
     used = input.reshape((-1,))  # a row that is there twice is written twice with the same values
     rows = values.index_select(0, used)
-    norms = pc.norm(rows, norm_type, 1, True)
+    wide = widened(rows)
+    norms = pc.norm(wide, norm_type, 1, True)
     factors = pc.where(norms > max_norm, max_norm / (norms + 1e-7), pc.ones_like(norms))
-    values.index_copy_(0, used, rows * factors)
+    values.index_copy_(0, used, (wide * factors).to(rows.dtype))
 
 
 def scaled_by_frequency(found: Tensor, input: Tensor, rows: int, wanted: bool) -> Tensor:

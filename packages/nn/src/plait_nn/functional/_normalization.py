@@ -8,8 +8,7 @@ import plait_core as pc
 from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
-
-_HALVES = (pc.float16, pc.bfloat16)
+from plait_nn._halves import HALVES, widened
 
 __all__ = ["batch_norm", "batch_norm_activation", "cosine_similarity", "layer_norm", "normalize"]
 
@@ -19,7 +18,7 @@ def is_mixed(input: Tensor, *members: Tensor | None) -> bool:
 
     Such layers compute in float32 and return the input's dtype, as in PyTorch.
     """
-    if input.dtype not in _HALVES:
+    if input.dtype not in HALVES:
         return False
     given = [each for each in members if each is not None]
     return bool(given) and all(each.dtype == pc.float32 for each in given)
@@ -192,8 +191,13 @@ def normalize(
         >>> [round(u, 4) for u in unit[0].tolist()]
         [0.6, 0.8]
     """
-    norms = pc.norm(input, p, dim, True).clamp(min=eps)
-    return input / norms if out is None else pc.div(input, norms, out=out)
+    # a half holds neither every norm of halves nor the default eps
+    wide = widened(input)
+    norms = pc.norm(wide, p, dim, True).clamp(min=eps)
+    if wide is input:
+        return input / norms if out is None else pc.div(input, norms, out=out)
+    unit = (wide / norms).to(input.dtype)
+    return unit if out is None else pc.mul(unit, 1, out=out)
 
 
 @unbound

@@ -9,6 +9,7 @@ import plait_core as pc
 from plait_abi import ArgumentError
 from plait_core import Tensor
 from plait_nn.functional._dtypes import require_floating
+from plait_nn._halves import in_float32, widened
 from plait_nn.functional._normalization import is_mixed
 from plait_nn.functional._pooling import avg_pool2d
 
@@ -159,7 +160,8 @@ def rms_norm(
         input: Shape ``(*, *normalized_shape)``.
         normalized_shape: The dimensions to normalise over.
         weight: Shape ``normalized_shape``, or None.
-        eps: Keeps the root away from 0; None is the epsilon of the input's dtype.
+        eps: Keeps the root away from 0; None is the epsilon of the dtype that is computed in:
+            that of the input, or float32 for float16 and bfloat16.
 
     Raises:
         ShapeError: ``input`` does not end in ``normalized_shape``, or ``weight`` has another shape.
@@ -181,18 +183,19 @@ def rms_norm(
         raise pc.ShapeError(
             f"rms_norm: `weight` must have shape {wanted}; got {tuple(weight.shape)}"
         )
+    wide = widened(input)
     if eps is None:
-        eps = float(pc.finfo(input.dtype).eps)
-    # halves are squared and summed in single precision
-    wide = input.float() if input.itemsize == 2 else input
+        eps = float(pc.finfo(wide.dtype).eps)
     dims = tuple(range(-len(wanted), 0))
-    result = (wide * pc.rsqrt((wide * wide).mean(dims, True) + eps)).to(input.dtype)
+    result = wide * pc.rsqrt((wide * wide).mean(dims, True) + eps)
     if weight is None:
-        return result
+        return result.to(input.dtype)
     scaled = result * weight
-    return scaled.to(input.dtype) if is_mixed(input, weight) else scaled
+    rounded = is_mixed(input, weight) or weight.dtype == input.dtype
+    return scaled.to(input.dtype) if rounded else scaled
 
 
+@in_float32
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn._halves import HALVES, widened
 
 __all__ = [
     "clip_grad_norm",
@@ -46,7 +47,8 @@ def get_total_norm(
 ) -> Tensor:
     """Return the norm of all elements of all tensors together, as a 0-d tensor.
 
-    It is on the device of the first tensor; the others may be on other devices.
+    It is on the device of the first tensor; the others may be on other devices. The norm of float16
+    and bfloat16 is float32, as they hold numbers whose norm they do not hold.
 
     Args:
         tensors: A tensor or several.
@@ -65,9 +67,8 @@ def get_total_norm(
         return pc.tensor(0.0)
     p = float(norm_type)
     each = [_norm(tensor, p) for tensor in given]
-    wide = functools.reduce(pc.promote_types, (norm.dtype for norm in each))  # halves overflow
-    norms = pc.stack([norm.to(each[0].device, wide) for norm in each])
-    total = _norm(norms, p)
+    wide = functools.reduce(pc.promote_types, (norm.dtype for norm in each))
+    total = _norm(pc.stack([norm.to(each[0].device, wide) for norm in each]), p)
     if error_if_nonfinite and not math.isfinite(total.item()):
         raise RuntimeError(
             f"clip_grad_norm_: the norm of order {p} of the gradients is {total.item()}, so they "
@@ -77,11 +78,11 @@ def get_total_norm(
 
 
 def _norm(tensor: Tensor, p: float) -> Tensor:
-    if p == math.inf:
-        return tensor.abs().max() if tensor.numel() else tensor.sum()
-    if p == 2.0:
-        return (tensor * tensor).sum().sqrt()
-    return (tensor.abs() ** p).sum() ** (1.0 / p)
+    if not tensor.numel():
+        return widened(tensor.abs().sum())
+    # a half may not hold the norm of halves
+    wide = pc.float32 if tensor.dtype in HALVES else None
+    return pc.linalg.vector_norm(tensor, p, dtype=wide)
 
 
 def clip_grads_with_norm_(
@@ -106,9 +107,11 @@ def clip_grads_with_norm_(
         >>> [round(g, 4) for g in w.grad.tolist()]
         [0.3, 0.4]
     """
-    factor = (max_norm / (total_norm + 1e-6)).clamp(max=1.0)
+    factor = (max_norm / (widened(total_norm) + 1e-6)).clamp(max=1.0)
     for gradient in _gradients(parameters):
-        gradient.mul_(factor.to(gradient.device, gradient.dtype))
+        # a factor of halves is not rounded to a half, which may be 0
+        dtype = None if gradient.dtype in HALVES else gradient.dtype
+        gradient.mul_(factor.to(gradient.device, dtype))
 
 
 def clip_grad_norm_(

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn._halves import widened
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter
 
@@ -123,16 +124,17 @@ def fuse_conv_bn_weights(
         >>> weight.flatten().tolist(), bias.tolist()
         ([3.0], [0.5])
     """
-    bias = pc.zeros_like(bn_rm) if conv_b is None else conv_b.detach()
-    factor = (bn_rv + bn_eps).rsqrt()
+    mean = widened(bn_rm)
+    bias = pc.zeros_like(mean) if conv_b is None else widened(conv_b.detach())
+    factor = (widened(bn_rv) + bn_eps).rsqrt()
     if bn_w is not None:
-        factor = factor * bn_w.detach()
+        factor = factor * widened(bn_w.detach())
     shape = [1] * conv_w.ndim
     shape[1 if transpose else 0] = -1
-    weight = conv_w.detach() * factor.reshape(shape)
-    bias = (bias - bn_rm) * factor
+    weight = widened(conv_w.detach()) * factor.reshape(shape)
+    bias = (bias - mean) * factor
     if bn_b is not None:
-        bias = bias + bn_b.detach()
+        bias = bias + widened(bn_b.detach())
     dtype, first = conv_w.dtype, conv_w.requires_grad
     second = first if conv_b is None else conv_b.requires_grad
     return Parameter(weight.to(dtype), first), Parameter(bias.to(dtype), second)

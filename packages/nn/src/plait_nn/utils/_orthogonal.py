@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn._halves import in_float32, widened
 from plait_nn._module import Module
 from plait_nn.utils.parametrize import register_parametrization
 
@@ -38,11 +39,15 @@ class _Orthogonal(Module):
             self.register_buffer("base", None)
 
     def forward(self, free: Tensor) -> Tensor:
+        return self._orthogonal(free)
+
+    @in_float32
+    def _orthogonal(self, free: Tensor) -> Tensor:
         wide = free.shape[-2] < free.shape[-1]
         tall = free.mT if wide else free
         q = self._reflections(tall) if self.orthogonal_map == "householder" else self._map(tall)
         if self.use_trivialization:
-            q = self.base @ q
+            q = widened(self.base) @ q
         return q.mT if wide else q
 
     def _map(self, tall: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn._halves import widened
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter
 from plait_nn.functional._normalization import normalize
@@ -33,15 +34,19 @@ class _SpectralNormHook(NormHook):
 
     def compute(self, module: Module, iterations: int) -> Tensor:
         weight: Tensor = getattr(module, self.name + "_orig")
-        u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
-        matrix = self.matrix(weight)
+        kept = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
+        # copies, as the next iteration writes to the buffers
+        u, v = widened(kept[0].clone()), widened(kept[1].clone())
+        wide = widened(weight)
+        matrix = self.matrix(wide)
         fixed = matrix.detach()
         for _ in range(iterations):
-            v.copy_(normalize(fixed.t() @ u, dim=0, eps=self.eps))
-            u.copy_(normalize(fixed @ v, dim=0, eps=self.eps))
-        # copies, as the next iteration writes to the buffers
-        scaled: Tensor = weight / (u.clone() * (matrix @ v.clone())).sum()
-        return scaled
+            v = normalize(fixed.t() @ u, dim=0, eps=self.eps)
+            u = normalize(fixed @ v, dim=0, eps=self.eps)
+        if iterations:
+            kept[0].copy_(u)
+            kept[1].copy_(v)
+        return (wide / (u * (matrix @ v)).sum()).to(weight.dtype)
 
     def __call__(self, module: Module, args: Any) -> None:
         iterations = self.n_power_iterations if module.training else 0

@@ -6,6 +6,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn._halves import in_float32, widened
 from plait_nn._module import Module
 from plait_nn.functional._normalization import normalize
 from plait_nn.utils._orthogonal import orthogonal
@@ -15,7 +16,7 @@ __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
 
 class WeightNormMap(Module):
-    """``g v / |v|``, the norm over all dimensions but one."""
+    """``g v / |v|``, the norm over all dimensions but one; halves are computed in float32."""
 
     def __init__(self, dim: int | None) -> None:
         super().__init__()
@@ -23,16 +24,20 @@ class WeightNormMap(Module):
 
     def _norm(self, v: Tensor) -> Tensor:
         if self.dim == -1:
-            return (v * v).sum().sqrt()
+            return pc.linalg.vector_norm(v)
         dims = tuple(d for d in range(v.ndim) if d != self.dim)
-        return (v * v).sum(dims, True).sqrt() if dims else v.abs()
+        return pc.linalg.vector_norm(v, 2, dims, True) if dims else v.abs()
 
     def forward(self, g: Tensor, v: Tensor) -> Tensor:
-        return v * (g / self._norm(v))
+        return self._scaled(g, v)
 
     def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
         """Return the norm and the weight itself."""
         return self._norm(weight.detach()), weight
+
+    @in_float32
+    def _scaled(self, g: Tensor, v: Tensor) -> Tensor:
+        return v * (g / self._norm(v))
 
 
 class _OlderNames:
@@ -90,7 +95,7 @@ class _SpectralNorm(Module):
             for label, size in zip(("_u", "_v"), matrix.shape, strict=True):
                 drawn = pc.randn(size, dtype=matrix.dtype, device=matrix.device)
                 self.register_buffer(label, normalize(drawn, dim=0, eps=eps))
-            self._iterate(matrix, 15)
+            self._iterate(widened(matrix), 15)
 
     def _matrix(self, weight: Tensor) -> Tensor:
         if self.dim != 0:
@@ -99,21 +104,23 @@ class _SpectralNorm(Module):
         return weight.flatten(1) if weight.ndim > 1 else weight
 
     def _iterate(self, matrix: Tensor, times: int) -> None:
-        u, v = self._u, self._v
+        u, v = widened(self._u), widened(self._v)
         for _ in range(times):
-            u.copy_(normalize(matrix @ v, dim=0, eps=self.eps))
-            v.copy_(normalize(matrix.t() @ u, dim=0, eps=self.eps))
+            u = normalize(matrix @ v, dim=0, eps=self.eps)
+            v = normalize(matrix.t() @ u, dim=0, eps=self.eps)
+        self._u.copy_(u)
+        self._v.copy_(v)
 
     def forward(self, weight: Tensor) -> Tensor:
         if weight.ndim == 1:
             return normalize(weight, dim=0, eps=self.eps)
-        matrix = self._matrix(weight)
+        wide = widened(weight)
+        matrix = self._matrix(wide)
         if self.training:
             self._iterate(matrix.detach(), self.n_power_iterations)
         # copies, as the next iteration writes to the buffers
-        u, v = self._u.clone(), self._v.clone()
-        scaled: Tensor = weight / (u * (matrix @ v)).sum()
-        return scaled
+        u, v = widened(self._u.clone()), widened(self._v.clone())
+        return (wide / (u * (matrix @ v)).sum()).to(weight.dtype)
 
     def right_inverse(self, value: Tensor) -> Tensor:
         """Return the value as it is."""

@@ -199,6 +199,8 @@ def _operator(operator: Operator) -> tuple[list[str], list[str]]:
                 f"void {inner}([[maybe_unused]] const Scope &x, [[maybe_unused]] plait_call *c) "
                 f"{{\n{lower.printed(translate(operator))}\n}}"
             )
+            if kind == "decompose" and operator.widens:
+                inner = f"widened<{inner}>"
             if kind == "decompose" and "shape" in functions:
                 inner = f"shape_{operator.identifier}_body, {inner}"
             outside.append(_public(operator, kind, inner))

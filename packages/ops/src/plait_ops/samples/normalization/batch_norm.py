@@ -14,6 +14,7 @@ from plait_ops.specs.normalization.batch_norm import (
     native_batch_norm,
     native_batch_norm_activation,
     native_batch_norm_add_activation,
+    normalized_by,
 )
 
 
@@ -53,7 +54,6 @@ def _(
 ):
     if input.ndim == 1:
         return input.copy()
-    wide = _channels(input)
     if training:
         made, m, v = native_batch_norm(input, weight, bias, eps)
         if running_mean is not None:
@@ -61,11 +61,31 @@ def _(
             running_mean[...] = (1 - momentum) * running_mean + momentum * m
             running_var[...] = (1 - momentum) * running_var + momentum * v * n / (n - 1)
         return made
-    made = (input - running_mean.reshape(wide)) / np.sqrt(
-        running_var.reshape(wide) + np.asarray(eps, input.dtype)
-    )
+    return normalized_by(input, running_mean, running_var, weight, bias, eps)
+
+
+@normalized_by.reference
+def _(input, mean, var, weight, bias, eps):
+    wide = _channels(input)
+    made = (input - mean.reshape(wide)) / np.sqrt(var.reshape(wide) + np.asarray(eps, input.dtype))
     made = made if weight is None else made * weight.reshape(wide)
     return made if bias is None else made + bias.reshape(wide)
+
+
+@normalized_by.samples
+def _(s):
+    for shape in ((40, 2), (4, 3, 20)):
+        c = shape[1]
+        given = s.array(*shape), s.array(c), s.array(c, low=0.5, high=2.0)
+        yield s(*given, s.array(c), s.array(c), 1e-5)
+        yield s(*given, None, None, 0.1)
+
+
+normalized_by.error(
+    "ShapeError",
+    lambda s: s(s.array(3, 2), s.array(3), s.array(2), None, None, 1e-5),
+    contains=["(3,)"],
+)
 
 
 def activated(x, activation, low, high, slope):

@@ -123,5 +123,5 @@ count_nonzero.samples(
     )
 )
 count_nonzero.error(
-    "IndexError", lambda s: s(s.array(2, 3), 2), contains=["sum", "dim", "(2, 3)", "2"]
+    "IndexError", lambda s: s(s.array(2, 3), 2), contains=["count_nonzero", "dim", "(2, 3)", "2"]
 )

@@ -4,6 +4,7 @@ import numpy as np
 
 from plait_ops.specs.reduction.variance import (
     std,
+    std_backward,
     std_flag,
     std_mean_,
     std_mean_flag,
@@ -74,6 +75,26 @@ def _(grad, self, dim, correction):
             * centred
             / np.float64(max(n - (1 if correction is None else correction), 0)).astype(self.dtype)
         )
+
+
+@std_backward.reference
+def _(grad, self, std, dim, correction):
+    with np.errstate(all="ignore"):
+        slope = np.where(std == 0, np.zeros_like(std), grad / (2 * std))
+    return var_backward(slope.astype(self.dtype), self, dim, correction)
+
+
+@std_backward.samples
+def _(s):
+    yield s(s.array(3), s.array(3, 4), s.array(3, low=0.5, high=2.0), (1,), 1)
+    yield s(s.array(), s.array(5), s.array(low=0.5, high=2.0), None, 0)
+
+
+std_backward.error(
+    "ShapeError",
+    lambda s: s(s.array(2), s.array(3, 4), s.array(2), (1,), 1),
+    contains=["shape", "(3, 1)", "(2,)"],
+)
 
 
 @var.samples
@@ -161,6 +182,7 @@ std_mean_.samples(
             s(s.array(3, 5)),
             s(s.array(3, 5), 1, correction=0),
             s(s.array(3, 5), (0, 1), keepdim=True),
+            s(s.array(4, 3, dtype="complex64"), 0, correction=0),
         ]
     )
 )
@@ -168,10 +190,10 @@ std_mean_unbiased.samples(
     lambda s: iter([s(s.array(3, 4), 0, False), s(s.array(3, 4), None, True)])
 )
 std_mean_.error(
-    "DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=["var_mean", "self", "int64"]
+    "DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=["std_mean", "self", "int64"]
 )
 std_mean_unbiased.error(
-    "IndexError", lambda s: s(s.array(2, 3), 2, False), contains=["var_mean", "dim", "(2, 3)", "2"]
+    "IndexError", lambda s: s(s.array(2, 3), 2, False), contains=["std_mean", "dim", "(2, 3)", "2"]
 )
 
 

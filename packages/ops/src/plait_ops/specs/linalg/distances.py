@@ -31,6 +31,7 @@ cdist_ = Composite(
     5.0
     """,
     dtypes="floating",
+    widens=True,
 )
 
 
@@ -70,6 +71,7 @@ pairwise_distance_ = Composite(
     5.0
     """,
     dtypes="floating",
+    widens=True,
 )
 
 
@@ -91,6 +93,7 @@ pdist = Composite(
     [1.0, 3.0, 2.0]
     """,
     dtypes="floating",
+    widens=True,
 )
 
 
@@ -122,6 +125,7 @@ cosine_similarity = Composite(
     1.0
     """,
     dtypes="floating",
+    widens=True,
 )
 
 
@@ -150,6 +154,7 @@ dist = Composite(
     """,
     dtypes="inexact",
     variants="function method",
+    widens=True,
 )
 
 
@@ -174,6 +179,7 @@ renorm = Composite(
     inplace=True,
     dtypes="inexact",
     variants="function method",
+    widens=True,
 )
 
 

@@ -82,6 +82,7 @@ linalg_matrix_norm_ = Composite(
     6.0
     """,
     dtypes="inexact",
+    widens=True,
 )
 linalg_matrix_norm_name_ = Composite(
     'linalg_matrix_norm.name(Tensor A|self, str ord="fro", int[] dim|axis=(-2, -1), bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor',
@@ -94,6 +95,7 @@ linalg_matrix_norm_name_ = Composite(
     5.0
     """,
     dtypes="inexact",
+    widens=True,
 )
 
 
@@ -222,6 +224,7 @@ linalg_cond = Composite(
     4.0
     """,
     dtypes="inexact",
+    widens=True,
 )
 linalg_cond_name = Composite(
     "linalg_cond.name(Tensor A, str p) -> Tensor",
@@ -233,6 +236,7 @@ linalg_cond_name = Composite(
     2.0
     """,
     dtypes="inexact",
+    widens=True,
 )
 
 

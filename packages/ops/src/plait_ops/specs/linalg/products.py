@@ -171,6 +171,7 @@ linalg_cross_ = Composite(
     [0, 0, 1]
     """,
     dtypes="arithmetic",
+    widens=True,
 )
 cross = Composite(
     "cross(Tensor self, Tensor other, int? dim|axis=None) -> Tensor",

@@ -3,6 +3,7 @@
 from plait_ops.calls import (
     add,
     addcmul,
+    batch_norm_by,
     clone,
     copy_,
     detach,
@@ -198,6 +199,34 @@ def _(g0, g1, g2, grad, input, mean, var, weight, eps):
     return gg, gx, sum(q * grad, dims)
 
 
+# the running statistics are written in training alone, so halves are widened in an operator that
+# only reads them
+normalized_by = Composite(
+    "batch_norm_by(Tensor input, Tensor mean, Tensor var, Tensor? weight, Tensor? bias, float eps) -> Tensor",
+    doc="``(input - mean) / sqrt(var + eps) * weight + bias`` with a given mean and variance for each channel.",
+    dtypes="floating",
+    internal=True,
+    widens=True,
+)
+
+
+@normalized_by.cost
+def _(input):
+    return 2 * numel(input)
+
+
+@normalized_by.decompose
+def _(input, mean, var, weight, bias, eps):
+    wide = [1, input.shape[1]] + [1] * (input.ndim - 2)
+    scale = rsqrt(var + eps)
+    if weight is not None:
+        scale = scale * weight
+    shift = -(mean * scale)
+    if bias is not None:
+        shift = shift + bias
+    return addcmul(reshape(shift, wide), input, reshape(scale, wide))
+
+
 @batch_norm.cost
 def _(input, bias, training):
     if not training:
@@ -249,7 +278,6 @@ def _(input, running_mean, running_var, weight, bias, training, momentum, eps):
     if input.ndim == 1 and input.shape[0] == 0:
         return clone(input)  # as in PyTorch: nothing to normalise
     check(input.ndim >= 2, f"`input` must have shape (N, C) or (N, C, ...); got {input.shape}")
-    c = input.shape[1]
     check_running(input, running_mean, running_var)
     if training:
         check_trainable(input)
@@ -265,14 +293,7 @@ def _(input, running_mean, running_var, weight, bias, training, momentum, eps):
         check_per_channel("weight", weight, input)
     if bias is not None:
         check_per_channel("bias", bias, input)
-    wide = [1, c] + [1] * (input.ndim - 2)
-    scale = rsqrt(running_var + eps)
-    if weight is not None:
-        scale = scale * weight
-    shift = -(running_mean * scale)
-    if bias is not None:
-        shift = shift + bias
-    return addcmul(reshape(shift, wide), input, reshape(scale, wide))
+    return batch_norm_by(input, running_mean, running_var, weight, bias, eps)
 
 
 # ---- with an activation in the same pass ---------------------------------------------------------

@@ -46,18 +46,21 @@ centre = Composite(
     doc="``grad - mean(grad) - normal * mean(grad * normal)`` over `dims`: the part of a gradient that passes through a normalisation.",
     dtypes="floating",
     internal=True,
+    widens=True,
 )
 average = Composite(
     "norm_mean(Tensor saved, Tensor input, int[] dims) -> Tensor",
     doc="`saved`, which is the mean of `input` over `dims` without history, with that of `input`.",
     dtypes="floating",
     internal=True,
+    widens=True,
 )
 variance = Composite(
     "norm_var(Tensor saved, Tensor input, int[] dims) -> Tensor",
     doc="`saved`, the variance of `input` over `dims` plus any constant and without history, with that of `input`.",
     dtypes="floating",
     internal=True,
+    widens=True,
 )
 
 

@@ -9,6 +9,7 @@ from plait_ops.calls import (
     cast,
     clamp,
     eq,
+    expand,
     floor,
     full,
     ge,
@@ -36,6 +37,8 @@ from plait_ops.words import (
     require,
     to_dtype,
 )
+
+PART = 65536  # elements of `bincount` that are counted at a time
 
 bincount = Composite(
     "bincount(Tensor self|input, Tensor? weights=None, int minlength=0) -> Tensor",
@@ -67,7 +70,13 @@ def _(self, weights, minlength):
         n = max(n, item(to_dtype(amax(self), int64)) + 1)
     if weights is None:
         made = zeros([n], dtype=int64, device=self.device)
-        return scatter_add(made, 0, self, ones(self.shape, dtype=int64, device=self.device))
+        one = ones([1], dtype=int64, device=self.device)
+        # in parts, as indices of another dtype are cast
+        size = max(n, PART)
+        for i in range((self.shape[0] + size - 1) // size):
+            part = narrow(self, 0, i * size, min(size, self.shape[0] - i * size))
+            made = scatter_add(made, 0, to_dtype(part, int64), expand(one, part.shape))
+        return made
     check(
         weights.shape == self.shape,
         f"`weights` of shape {weights.shape} must have the shape of `self`, {self.shape}",
@@ -94,6 +103,7 @@ histc = Composite(
     """,
     dtypes="floating",
     variants="function method",
+    widens=True,
 )
 
 
@@ -146,6 +156,7 @@ histogram = Composite(
     """,
     dtypes="floating",
     variants="function method",
+    widens=True,
 )
 
 

@@ -57,6 +57,7 @@ cov_ = Composite(
     """,
     dtypes="arithmetic",
     variants="function method",
+    widens=True,
 )
 corrcoef = Composite(
     "corrcoef(Tensor self) -> Tensor",
@@ -72,6 +73,7 @@ corrcoef = Composite(
     """,
     dtypes="arithmetic",
     variants="function method",
+    widens=True,
 )
 
 

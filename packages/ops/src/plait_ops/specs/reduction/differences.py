@@ -35,8 +35,10 @@ def _(self, n, dim, prepend, append):
     parts.append(self)
     if append is not None:
         parts.append(append)
-    made = clone(self) if len(parts) == 1 else cat(parts, at)
+    made = cat(parts, at) if len(parts) > 1 else narrow(self, at, 0, self.shape[at])
     turns = min(n, made.shape[at])
+    if turns == 0:
+        return clone(made)
     for _i in range(turns):
         m = max(made.shape[at] - 1, 0)
         after = narrow(made, at, made.shape[at] - m, m)

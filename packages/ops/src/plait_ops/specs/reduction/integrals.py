@@ -19,6 +19,7 @@ def _rule(name, text, more=""):
     >>> pc.{name}(pc.tensor([1.0, 2.0, 3.0])){more}
     """,
         dtypes="arithmetic",
+        widens=True,
     ), Composite(
         f"{name}.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
         doc=f"""
@@ -29,6 +30,7 @@ def _rule(name, text, more=""):
     >>> pc.{name}(pc.tensor([1.0, 2.0, 3.0]), pc.tensor([0.0, 1.0, 2.0])){more}
     """,
         dtypes="arithmetic",
+        widens=True,
     )
 
 

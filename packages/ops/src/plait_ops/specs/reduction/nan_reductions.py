@@ -19,6 +19,7 @@ def _reduction(name, text, example, dtypes):
     {example}
     """,
         dtypes=dtypes,
+        widens=dtypes == "floating",
         variants="function method",
     )
     return operator

@@ -6,6 +6,7 @@ from plait_ops.calls import abs as abs_
 from plait_ops.calls import (
     amax,
     amin,
+    bitwise_or,
     eq,
     exp,
     isinf,
@@ -25,15 +26,14 @@ from plait_ops.calls import (
 )
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
-    bfloat16,
     cast_argument,
     check,
     conjugate,
     default_dtype,
-    float16,
-    float32,
     is_complex,
+    is_floating,
     is_integral,
+    itemsize,
     numel,
     real_dtype,
     reduce_dims,
@@ -65,8 +65,10 @@ norm = Operator(
     [7.0, 2.0]
     """,
     dtypes="inexact",
-    kernel="optional: without a kernel other operators compute it.",
+    kernel="optional: without a kernel other operators compute it. in[0] has the dtype of the result or a narrower"
+    " floating-point one, or the complex one whose parts have it; squares are summed where they do not overflow, so that a norm is finite whenever it fits.",
     variants="function method",
+    widens=True,
 )
 
 
@@ -85,7 +87,13 @@ def _(self, p, dim, keepdim, dtype):
             self.ndim == 0 or self.shape[at] > 0 or (float(p) >= 0.0 and float(p) < INFINITY),
             f"`self` of shape {self.shape} has no elements along dimension {at}, and an empty norm with `p` {float(p)} has no value",
         )
-    cast_argument("self", chosen)
+    # a wider result needs no copy of `self`
+    if (
+        is_complex(chosen)
+        or itemsize(self.dtype) >= itemsize(chosen)
+        or not is_floating(self.dtype)
+    ):
+        cast_argument("self", chosen)
     return result(reduced(self.shape, dims, keepdim), real_dtype(chosen))
 
 
@@ -99,10 +107,6 @@ def _(self):
 def _(self, p, dim, keepdim, dtype):
     chosen = dtype if dtype is not None else self.dtype
     dims = reduce_dims("dim", dim, self.shape)
-    # dtypes whose squares overflow; the translator does not support `in`
-    if chosen == float16 or chosen == bfloat16:  # noqa: SIM109
-        whole = norm(to_dtype(to_dtype(self, chosen), float32), p, dims, keepdim)
-        return to_dtype(whole, chosen)
     wide = to_dtype(self, chosen)
     x = abs_(wide) if is_complex(wide.dtype) else wide
     if float(p) == 2.0:
@@ -115,7 +119,14 @@ def _(self, p, dim, keepdim, dtype):
         return amax(abs_(x), dims, keepdim)
     if float(p) == -INFINITY:
         return amin(abs_(x), dims, keepdim)
-    return pow(sum(pow(abs_(x), float(p)), dims, keepdim), 1.0 / float(p))
+    if numel(x.shape) == 0:
+        return sum(abs_(x), dims, keepdim)
+    # powers of x / largest, which do not overflow
+    sizes = abs_(x)
+    top = amax(sizes, dims, True) if float(p) > 0.0 else amin(sizes, dims, True)
+    unit = where(bitwise_or(eq(top, 0), isinf(top)), 1.0, top)
+    share = pow(sum(pow(sizes / unit, float(p)), dims, keepdim), 1.0 / float(p))
+    return share * reshape(unit, share.shape)
 
 
 @norm.vjp("self")

@@ -56,6 +56,7 @@ quantile_of_ = Composite(
     doc="`quantile`, and with `ignore_nan` `nanquantile`.",
     dtypes="floating",
     internal=True,
+    widens=True,
 )
 
 

@@ -150,15 +150,18 @@ any_, any_dim = _truth("any", "an element is", "True")
 all_, all_dim = _truth("all", "all elements are", "False")
 
 
-count_nonzero = Composite(
+count_nonzero = Reduction(
     "count_nonzero(Tensor self, int[]? dim|axis=None, bool keepdim|keepdims=False) -> Tensor",
     doc="""
-    How many elements along `dim` are not 0, as int64.
+    How many elements along `dim` are not 0; a nan is not 0.
 
     >>> import plait_core as pc
     >>> pc.count_nonzero(pc.tensor([0, 1, 2])).item()
     2
     """,
+    result="int64",
+    dtypes="any",
+    kernel="optional; in[0] as for `any`.",
     variants="function method",
 )
 

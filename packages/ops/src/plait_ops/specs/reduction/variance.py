@@ -1,7 +1,15 @@
 """Variance and standard deviation."""
 
-from plait_ops.calls import eq, expand, masked_fill, mean, reshape, std_mean, where
-from plait_ops.calls import sqrt as sqrt_of
+from plait_ops.calls import (
+    eq,
+    expand,
+    masked_fill,
+    mean,
+    reshape,
+    std_backward,
+    std_mean,
+    var_backward,
+)
 from plait_ops.spec import Composite, Operator, Reduction
 from plait_ops.words import numel, real_dtype, reduce_dims, reduced, require, result
 
@@ -58,12 +66,22 @@ var_mean = Operator(
 )
 
 
-@var.cost
-@std.cost
-@var_mean.cost
-def _(self):
-    # the mean, a difference, a product, the sum
-    return 4 * numel(self)
+std_mean_ = Operator(
+    "std_mean(Tensor self, int[]? dim|axis=None, *, Scalar? correction|ddof=1, bool keepdim|keepdims=False)"
+    " -> (Tensor, Tensor)",
+    doc=f"""
+    `std` and `mean` in one go.
+    {TEXT}
+    Shapes: those of `std`. Dtypes: floating-point and complex dtypes.
+    Raises: DTypeError for other dtypes, IndexError for a `dim` out of range, ValueError for a repeated one.
+
+    >>> import plait_core as pc
+    >>> [x.item() for x in pc.std_mean(pc.tensor([1.0, 3.0]), correction=0)]
+    [1.0, 2.0]
+    """,
+    dtypes="inexact",
+    kernel="optional; as for `std`; out[1] is the mean.",
+)
 
 
 var_backward = Composite(
@@ -71,10 +89,24 @@ var_backward = Composite(
     doc="``grad * 2 * (self - mean(self)) / (n - correction)``: the derivative of `var`.",
     dtypes="floating",
     internal=True,
+    widens=True,
+)
+std_backward = Composite(
+    "std_backward(Tensor grad, Tensor self, Tensor std, int[]? dim, Scalar? correction) -> Tensor",
+    doc="``grad * (self - mean(self)) / std / (n - correction)``: the derivative of `std`.",
+    dtypes="floating",
+    internal=True,
+    widens=True,
 )
 
 
+@std_mean_.decompose
+def _(self, dim, correction, keepdim):
+    return std(self, dim, correction=correction, keepdim=keepdim), mean(self, dim, keepdim)
+
+
 @var_mean.shape
+@std_mean_.shape
 def _(self, dim, keepdim):
     require("self", self.dtype, "inexact")
     shape = reduced(self.shape, reduce_dims("dim", dim, self.shape), keepdim)
@@ -90,6 +122,21 @@ def _(grad, self, dim, correction):
     return (self - mean(self, dims, True)) * (reshape(grad * 2.0, small) / left)
 
 
+@std_backward.decompose
+def _(grad, self, std, dim, correction):
+    # if all elements are equal the slope is infinite; 0 is a generalised derivative
+    return var_backward(masked_fill(grad / (std * 2.0), eq(std, 0), 0.0), self, dim, correction)
+
+
+@var.cost
+@std.cost
+@var_mean.cost
+@std_mean_.cost
+def _(self):
+    # the mean, a difference, a product, the sum
+    return 4 * numel(self)
+
+
 @var.vjp("self")
 def _(g, self, dim, correction):
     return var_backward(g, self, dim, correction)
@@ -97,8 +144,7 @@ def _(g, self, dim, correction):
 
 @std.vjp("self")
 def _(g, self, result, dim, correction):
-    # if all elements are equal the slope is infinite; 0 is a generalised derivative
-    return var_backward(masked_fill(g / (result * 2.0), eq(result, 0), 0.0), self, dim, correction)
+    return std_backward(g, self, result, dim, correction)
 
 
 @var_mean.vjp("self")
@@ -107,6 +153,15 @@ def _(g0, g1, self, dim, correction):
     small = reduced(self.shape, dims, True)
     n = numel(self.shape) / max(numel(small), 1)
     return var_backward(g0, self, dim, correction) + expand(reshape(g1 / n, small), self.shape)
+
+
+@std_mean_.vjp("self")
+def _(g0, g1, self, result0, dim, correction):
+    dims = reduce_dims("dim", dim, self.shape)
+    small = reduced(self.shape, dims, True)
+    n = numel(self.shape) / max(numel(small), 1)
+    spread = std_backward(g0, self, result0, dim, correction)
+    return spread + expand(reshape(g1 / n, small), self.shape)
 
 
 # ---- the names that older programs use -----------------------------------------------------------
@@ -179,31 +234,12 @@ def _(self, unbiased):
     return var_mean(self, None, correction=1 if unbiased else 0)
 
 
-std_mean_ = Composite(
-    "std_mean(Tensor self, int[]? dim|axis=None, *, Scalar? correction|ddof=1, bool keepdim|keepdims=False) -> (Tensor, Tensor)",
-    doc="""
-    `std` and `mean` in one go; see `var_mean`.
-
-    >>> import plait_core as pc
-    >>> [x.item() for x in pc.std_mean(pc.tensor([1.0, 3.0]), correction=0)]
-    [1.0, 2.0]
-    """,
-    dtypes="floating",
-)
 std_mean_unbiased = Composite(
     "std_mean.unbiased(Tensor self, int[]? dim|axis=None, bool unbiased=True, bool keepdim|keepdims=False)"
     " -> (Tensor, Tensor)",
     doc="`std_mean` with `correction` 1 if `unbiased`, else 0.",
-    dtypes="floating",
+    dtypes="inexact",
 )
-
-
-@std_mean_.decompose
-def _(self, dim, correction, keepdim):
-    variance, centre = var_mean(self, dim, correction=correction, keepdim=keepdim)
-    # the derivative of a root at 0 is taken as 0, as by `std`
-    none = eq(variance, 0)
-    return where(none, 0.0, sqrt_of(where(none, 1.0, variance))), centre
 
 
 @std_mean_unbiased.decompose

@@ -1,0 +1,200 @@
+// A reduction by one associative step: elements along some dimensions become one. How the input is
+// cut depends on its shape alone, so results don't depend on threads; float sums are collected in
+// float64 every few thousand steps.
+#ifndef PLAIT_CORE_REDUCTIONS_H
+#define PLAIT_CORE_REDUCTIONS_H
+#include "kernel/settings.h"
+#include "reduction/reduce.h"
+#include "reduction/source.h"
+
+namespace plait::core {
+
+constexpr int64_t kReducedPiece = 65536;  // elements that make a unit of parallel work
+constexpr int64_t kFewResults = 64;       // with fewer results, long reductions are cut too
+constexpr int64_t kColumns = 2048;        // results side by side: long runs of each row
+constexpr int64_t kFlush = 128;  // rows that are summed in T before the sums go to the wider type
+
+// Where results go: divided (a mean), or their square root, rounded to the dtype once.
+class Output {
+ public:
+  explicit Output(DLTensor *t, int64_t divisor = 1, bool root = false)
+      : data_(t->data), kind_(kind(t->dtype)), divisor_(divisor), root_(root) {}
+
+  template <class P>
+  PLAIT_INLINE void put(int64_t i, P value) const {
+    if constexpr (is_float<P>) {
+      const P x = root_ ? P(__builtin_sqrt(value)) : divisor_ == 1 ? value : value / P(divisor_);
+      if (kind_ == F64) return void(static_cast<double *>(data_)[i] = double(x));
+      const float y = float(x);
+      if (kind_ == F32) return void(static_cast<float *>(data_)[i] = y);
+      static_cast<uint16_t *>(data_)[i] =
+          kind_ == BF16 ? plait_bfloat16_of_float(y) : plait_float16_of_float(y);
+    } else {
+      static_cast<P *>(data_)[i] = value;
+    }
+  }
+
+ private:
+  void *data_;
+  Kind kind_;
+  int64_t divisor_;
+  bool root_;
+};
+
+// Rows below this number of elements are reduced side by side. Sums of floating-point numbers are
+// the same then; of others any order is.
+template <class T>
+constexpr int64_t short_of = is_float<T> ? kLanes<T> : 32;
+
+// One result after the other.
+template <class Op, class T, class P = typename Collected<T>::type>
+plait_status reduce_rows(const plait_call *c, const Reduction &r, const Source<T> &from,
+                         const Output &out) {
+  const int64_t results = r.kept.count, n = r.reduced.count;
+  const bool few = results < kFewResults || batch_invariant();
+  const int64_t pieces = few && n > kReducedPiece ? ceil_div(n, kReducedPiece) : 1;
+  auto piece = [&](int64_t i, int64_t begin, int64_t end) {
+    P value = Op::template start<P>();
+    const int64_t base = r.kept.offset(i);
+    r.spans(begin, end, [&](int64_t at, int64_t m, int64_t step) {
+      value = Op::step(value, from.convert ? reduce_converted<Op>(from, base + at, m, step)
+                                           : reduce_run<Op>(from.stored(base + at), m, step));
+    });
+    return value;
+  };
+  if (pieces == 1) {
+    parallel_ranges(c, results, kReducedPiece / (n + 1) + 1, [&](int64_t begin, int64_t end) {
+      if (!from.convert && n < short_of<T> && r.reduced.ndim == 1 && r.reduced.stride[0] == 1 &&
+          r.kept.ndim == 1) {
+        constexpr int64_t kBeside = 256;
+        P some[kBeside];
+        for (int64_t i = begin; i < end; i += kBeside) {
+          const int64_t rows = least(kBeside, end - i), apart = r.kept.stride[0];
+          reduce_short_rows<Op, T, P>(from.stored(i * apart), apart, n, rows, some);
+          for (int64_t j = 0; j < rows; j++) out.put(i + j, some[j]);
+        }
+        return;
+      }
+      for (int64_t i = begin; i < end; i++) out.put(i, piece(i, 0, n));
+    });
+    return PLAIT_OK;
+  }
+  Workspace space;
+  PLAIT_TRY(space.take(c, uint64_t(results * pieces) * sizeof(P)));
+  P *partial = space.as<P>();
+  parallel(c, results * pieces, [&](int64_t k) {
+    const int64_t begin = k % pieces * kReducedPiece;
+    partial[k] = piece(k / pieces, begin, least(begin + kReducedPiece, n));
+  });
+  for (int64_t i = 0; i < results; i++) {
+    P value = partial[i * pieces];
+    for (int64_t k = 1; k < pieces; k++) value = Op::step(value, partial[i * pieces + k]);
+    out.put(i, value);
+  }
+  return PLAIT_OK;
+}
+
+template <class Op, class T>
+PLAIT_INLINE void add_row(T *acc, const T *p, int64_t n) {
+  int64_t j = 0;
+  for (; j + kLanes<T> <= n; j += kLanes<T>) store(acc + j, Op::step(load(acc + j), load(p + j)));
+  for (; j < n; j++) acc[j] = Op::step(acc[j], p[j]);
+}
+// Four rows at once: the row of results is read and written a quarter as often.
+template <class Op, class T>
+PLAIT_INLINE void add_rows(T *acc, const T *p, int64_t step, int64_t n) {
+  const T *q = p + step, *r = q + step, *s = r + step;
+  int64_t j = 0;
+  for (; j + kLanes<T> <= n; j += kLanes<T>) {
+    const Vec<T> a = Op::step(load(p + j), load(q + j)), b = Op::step(load(r + j), load(s + j));
+    store(acc + j, Op::step(load(acc + j), Op::step(a, b)));
+  }
+  for (; j < n; j++)
+    acc[j] = Op::step(acc[j], Op::step(Op::step(p[j], q[j]), Op::step(r[j], s[j])));
+}
+
+// Results that lie side by side: whole rows of the input are added to a row of results. Rows that
+// are converted have four rows of `memory`.
+template <class Op, class T, class P = typename Collected<T>::type>
+void reduce_columns_piece(const Reduction &r, const Source<T> &from, int64_t base, int64_t columns,
+                          int64_t begin, int64_t end, P *out, T *memory) {
+  T acc[kColumns];
+  for (int64_t j = 0; j < columns; j++) out[j] = Op::template start<P>();
+  const auto add_four = [&](int64_t at, int64_t step) {
+    if (!from.convert) return add_rows<Op>(acc, from.stored(at), step, columns);
+    for (int64_t k = 0; k < 4; k++) from.get(memory + k * kColumns, at + k * step, columns, 1);
+    add_rows<Op>(acc, memory, kColumns, columns);
+  };
+  const auto add_one = [&](int64_t at) {
+    if (!from.convert) return add_row<Op>(acc, from.stored(at), columns);
+    from.get(memory, at, columns, 1);
+    add_row<Op>(acc, memory, columns);
+  };
+  for (; begin < end; begin += kFlush) {
+    const int64_t stop = least(begin + kFlush, end);
+    for (int64_t j = 0; j < columns; j++) acc[j] = Op::template start<T>();
+    r.spans(begin, stop, [&](int64_t at, int64_t m, int64_t step) {
+      int64_t i = 0;
+      for (; i + 4 <= m; i += 4) add_four(base + at + i * step, step);
+      for (; i < m; i++) add_one(base + at + i * step);
+    });
+    for (int64_t j = 0; j < columns; j++) out[j] = Op::step(out[j], P(acc[j]));
+  }
+}
+
+template <class Op, class T, class P = typename Collected<T>::type>
+plait_status reduce_columns(const plait_call *c, const Reduction &r, const Source<T> &from,
+                            const Output &out) {
+  const int64_t width = r.kept.inner_size(), n = r.reduced.count;
+  const int64_t blocks = ceil_div(width, kColumns), outer = r.kept.count / width * blocks;
+  const int64_t beside = least(width, kColumns);  // results of one block
+  // rows of one piece: no more pieces than there is work for, as each has a row of results
+  const int64_t least_rows = kReducedPiece * 2 / beside;
+  const int64_t rows =
+      batch_invariant() ? least_rows : most(least_rows, ceil_div(n, ceil_div(kFewResults, outer)));
+  const bool few = outer < kFewResults || batch_invariant();
+  const int64_t pieces = few && n > rows ? ceil_div(n, rows) : 1;
+  Workspace space;
+  PLAIT_TRY(space.take(c, uint64_t(outer * pieces * beside) * sizeof(P)));
+  P *partial = space.as<P>();
+  auto first = [&](int64_t o) { return o / blocks * width + o % blocks * kColumns; };
+  auto columns = [&](int64_t o) { return least(width - o % blocks * kColumns, kColumns); };
+  const int64_t work = n / pieces * beside;
+  PLAIT_TRY(parallel_with_memory<T>(
+      c, outer * pieces, kReducedPiece / (work + 1) + 1, from.convert ? 4 * kColumns : 0,
+      [&](int64_t from_piece, int64_t to_piece, T *memory) {
+        for (int64_t k = from_piece; k < to_piece; k++) {
+          const int64_t o = k / pieces, begin = pieces == 1 ? 0 : k % pieces * rows;
+          const int64_t end = pieces == 1 || begin + rows > n ? n : begin + rows;
+          reduce_columns_piece<Op>(r, from, r.kept.offset(first(o)), columns(o), begin, end,
+                                   partial + k * beside, memory);
+        }
+      }));
+  constexpr int64_t kBeside = 256;  // columns of one piece of the second pass
+  const int64_t parts = ceil_div(beside, kBeside);
+  parallel_ranges(c, outer * parts, kReducedPiece / (pieces * kBeside) + 1,
+                  [&](int64_t from_part, int64_t to_part) {
+                    for (int64_t i = from_part; i < to_part; i++) {
+                      const int64_t o = i / parts, begin = i % parts * kBeside;
+                      const int64_t end = least(begin + kBeside, columns(o));
+                      P *p = partial + o * pieces * beside;
+                      for (int64_t k = 1; k < pieces; k++)
+                        for (int64_t j = begin; j < end; j++)
+                          p[j] = Op::step(p[j], p[k * beside + j]);
+                      for (int64_t j = begin; j < end; j++) out.put(first(o) + j, p[j]);
+                    }
+                  });
+  return PLAIT_OK;
+}
+
+template <class Op, class T>
+plait_status reduce_source(const plait_call *c, const Reduction &r, const Source<T> &from,
+                           const Output &out) {
+  if (r.kept.count == 0) return PLAIT_OK;
+  const bool columns = r.reduced.count > 1 && r.reduced.inner_stride() != 1 && r.kept.ndim &&
+                       r.kept.inner_stride() == 1 && r.kept.inner_size() >= 8;
+  return columns ? reduce_columns<Op>(c, r, from, out) : reduce_rows<Op>(c, r, from, out);
+}
+
+}  // namespace plait::core
+#endif  // PLAIT_CORE_REDUCTIONS_H

@@ -1,0 +1,158 @@
+// The elements of a reduction's input as numbers of the type that it computes in. Where they are
+// stored as that type they are read where they lie; else a function converts a block of them, which
+// stays in the cache. So no kernel needs a copy of its input in another dtype.
+#ifndef PLAIT_CORE_SOURCE_H
+#define PLAIT_CORE_SOURCE_H
+#include "kernel/half.h"
+#include "kernel/integers.h"
+#include "pointwise/math.h"
+#include "reduction/rows.h"
+
+namespace plait::core {
+
+// Writes n elements that are `step` elements apart, as numbers of T.
+template <class T>
+using Convert = void (*)(T *to, const char *from, int64_t n, int64_t step);
+
+template <class T>
+struct Source {
+  const char *data;
+  int64_t size;  // bytes of a stored element
+  Convert<T> convert;  // null: elements are stored as T
+
+  const T *stored(int64_t at) const { return reinterpret_cast<const T *>(data) + at; }
+  void get(T *to, int64_t at, int64_t n, int64_t step) const {
+    convert(to, data + at * size, n, step);
+  }
+};
+
+// Converters. `Map` makes a number of T from a stored element.
+
+template <class T, class S, class Map>
+void convert_by(T *to, const char *from, int64_t n, int64_t step) {
+  const S *p = reinterpret_cast<const S *>(from);
+  if (step == 1)
+    for (int64_t i = 0; i < n; i++) to[i] = Map::template of<T>(p[i]);
+  else
+    for (int64_t i = 0; i < n; i++) to[i] = Map::template of<T>(p[i * step]);
+}
+template <class T, Kind k, class Map>
+void convert_halves(T *to, const char *from, int64_t n, int64_t step) {
+  float some[kBlockOf];
+  const uint16_t *p = reinterpret_cast<const uint16_t *>(from);
+  for (int64_t i = 0; i < n; i += kBlockOf) {
+    const int64_t m = least(kBlockOf, n - i);
+    widen(k, some, p + i * step, m, step);
+    for (int64_t j = 0; j < m; j++) to[i + j] = Map::template of<T>(some[j]);
+  }
+}
+template <Kind k>
+void widen_halves(float *to, const char *from, int64_t n, int64_t step) {
+  widen(k, to, reinterpret_cast<const uint16_t *>(from), n, step);
+}
+
+struct AsIs {
+  template <class T, class S>
+  static PLAIT_INLINE T of(S x) {
+    return T(x);
+  }
+};
+struct NotZero {
+  template <class T, class S>
+  static PLAIT_INLINE T of(S x) {
+    if constexpr (scalar::math::is_complex<S>)
+      return T((x.re != 0) | (x.im != 0));
+    else
+      return T(x != S(0));
+  }
+};
+struct Magnitude {
+  template <class T, class S>
+  static PLAIT_INLINE T of(S x) {
+    if constexpr (!scalar::math::is_complex<S>) {
+      return __builtin_fabs(T(x));
+    } else {
+      // scaled, so that squares of float64 do not overflow
+      const T a = __builtin_fabs(T(x.re)), b = __builtin_fabs(T(x.im));
+      const T big = a > b ? a : b, little = a > b ? b : a;
+      if (__builtin_isinf(a) | __builtin_isinf(b)) return T(__builtin_inf());
+      const T share = big > 0 ? little / big : T(0);
+      return a != a || b != b ? a + b : big * __builtin_sqrt(1 + share * share);
+    }
+  }
+};
+struct Square {
+  template <class T, class S>
+  static PLAIT_INLINE T of(S x) {
+    if constexpr (!scalar::math::is_complex<S>)
+      return T(x) * T(x);
+    else
+      return T(x.re) * T(x.re) + T(x.im) * T(x.im);
+  }
+};
+
+// The converter of elements of kind k, null if there is none.
+
+template <class T, class Map>
+Convert<T> converter_of_floats(Kind k) {
+  switch (k) {
+    case F32: return convert_by<T, float, Map>;
+    case F64: return convert_by<T, double, Map>;
+    case F16: return convert_halves<T, F16, Map>;
+    case BF16: return convert_halves<T, BF16, Map>;
+    case C64: return convert_by<T, Complex64, Map>;
+    case C128: return convert_by<T, Complex128, Map>;
+    default: return nullptr;
+  }
+}
+template <class T, class Map>
+Convert<T> converter_of_integers(Kind k) {
+  switch (k) {
+    case Bool:
+    case U8: return convert_by<T, uint8_t, Map>;
+    case I8: return convert_by<T, int8_t, Map>;
+    case U16: return convert_by<T, uint16_t, Map>;
+    case I16: return convert_by<T, int16_t, Map>;
+    case U32: return convert_by<T, uint32_t, Map>;
+    case I32: return convert_by<T, int32_t, Map>;
+    case U64: return convert_by<T, uint64_t, Map>;
+    case I64: return convert_by<T, int64_t, Map>;
+    default: return nullptr;
+  }
+}
+
+// Reduces n converted elements: the steps and their order are those of reduce_run.
+template <class Op, class T, class P = typename Collected<T>::type>
+P reduce_converted(const Source<T> &from, int64_t at, int64_t n, int64_t step) {
+  constexpr int64_t kWhole = 4 * kLanes<T>;
+  T some[kBlockOf];
+  P result = Op::template start<P>();
+  if (step != 1) {
+    P other = result;
+    for (int64_t i = 0; i < n; i += kBlockOf) {
+      const int64_t m = least(kBlockOf, n - i);
+      from.get(some, at + i * step, m, step);
+      int64_t j = 0;
+      for (; j + 2 <= m; j += 2) {
+        result = Op::step(result, P(some[j]));
+        other = Op::step(other, P(some[j + 1]));
+      }
+      if (j < m) result = Op::step(result, P(some[j]));
+    }
+    return Op::step(result, other);
+  }
+  for (int64_t i = 0, m; i < n; i += m) {
+    m = n - i < kWhole ? n - i : least(kBlockOf, (n - i) / kWhole * kWhole);
+    from.get(some, at + i, m, 1);
+    if (m < kWhole)
+      result = reduce_rest<Op, T, P>(result, some, m);
+    else if constexpr (is_float<T> && Op::kNanWins)
+      result = Op::step(result, extreme_block<Op, T, P>(some, m));
+    else
+      result = Op::step(result, reduce_block<Op, T, P>(some, m));
+  }
+  return result;
+}
+
+}  // namespace plait::core
+#endif  // PLAIT_CORE_SOURCE_H
