@@ -11,8 +11,8 @@ from plait_core import Tensor
 from plait_core import _sparse_gradients as sparse_gradients
 from plait_nn import _operators as operators
 from plait_nn._all_samples import all_samples
-from plait_nn.functional._dtypes import require_bias
 from plait_nn._halves import widened
+from plait_nn.functional._dtypes import require_bias
 
 __all__ = ["bilinear", "embedding", "linear", "one_hot"]
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import plait_core as pc
 from plait_abi import ArgumentError
 from plait_core import Tensor
-from plait_nn.functional._dtypes import require_floating
 from plait_nn._halves import in_float32, widened
+from plait_nn.functional._dtypes import require_floating
 from plait_nn.functional._normalization import is_mixed
 from plait_nn.functional._pooling import avg_pool2d
 
