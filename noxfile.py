@@ -59,7 +59,7 @@ APART = {
     ),
 }
 SLOW_BUILD = "3600"  # seconds a test, where sanitizers or counters of branches slow it down
-LONGEST = ("core", "across packages", "torch", "nn", "distributed", "programs of the examples")
+LONGEST = ("core", "across packages", "hosts", "distributed", "abi")
 CHECKED_BY_CLANG_FORMAT = ("packages", "benchmarks", "examples", "tests")
 
 # The tests with threads, for ThreadSanitizer.

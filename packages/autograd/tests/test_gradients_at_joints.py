@@ -158,20 +158,17 @@ def faults(function: Function, varied: list[Any]) -> Iterator[str]:
 
 
 _INFINITE = "it is infinite; ours is 0, as PyTorch's is, so that one such element spoils nothing"
-_CLIPPED = (
-    "its logarithms are clipped at -100; the derivative is that of the logarithms, as PyTorch's"
-)
 _RANK = "by the rank it is 0 at a whole one, as PyTorch's"
 _SINGULAR = "the factors of singular matrices have no derivative: ours is nan, as PyTorch's"
 EXCEPTIONS = {
     **dict.fromkeys(("xlogy", "special_xlogy", "pow"), _INFINITE),
-    **dict.fromkeys(("bce_elements", "binary_cross_entropy"), _CLIPPED),
     **dict.fromkeys(("quantile", "nanquantile"), _RANK),
     **dict.fromkeys(("linalg_lu", "linalg_lu_factor", "linalg_lu_factor_ex"), _SINGULAR),
     **dict.fromkeys(("linalg_qr", "qr"), _SINGULAR),
     "heaviside": "the argument `values` counts at 0 alone",
     **dict.fromkeys(("special_gammainc", "special_gammaincc"), "nan by a shape parameter of 0"),
     "hypot": "at the origin it is nan, as PyTorch's",
+    "batch_norm_by": "where the variance is -eps its square root has no inverse",
 }
 """Operators whose gradient somewhere is none of the pieces', with the reason."""
 

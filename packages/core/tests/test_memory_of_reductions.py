@@ -1,6 +1,7 @@
 """What reductions, scans and extremes take beside their input and result: the same for any input.
 
-Every operator of the families below is called on 4 MB of halves, bytes and truth values.
+Every operator of the families below is called on 4 MB of halves, bytes and truth values, with one
+thread, as each has memory of its own.
 """
 
 from __future__ import annotations
@@ -51,6 +52,14 @@ CASES = [
     if (spec.family, dtype) not in CAST
     if dtype in group(spec.dtypes) or (dtype == "bfloat16" and "float16" in group(spec.dtypes))
 ]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    before = pc.get_num_threads()
+    pc.set_num_threads(1)
+    yield
+    pc.set_num_threads(before)
 
 
 def stat(name: str) -> int:

@@ -143,6 +143,15 @@ def test_a_worker_whose_program_gave_up_ends_without_a_word():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def wait_until_it_waits(program):
+    """Return when the program's main thread has slept for 50 ms: it has taken all batches."""
+    asleep = 0
+    while asleep < 10:
+        with open(f"/proc/{program}/task/{program}/stat") as file:
+            asleep = asleep + 1 if file.read().rpartition(")")[2].split()[0] == "S" else 0
+        time.sleep(0.005)
+
+
 class Late:
     """A dataset of which one sample interrupts the program, or is waited for too long."""
 
@@ -154,6 +163,7 @@ class Late:
 
     def __getitem__(self, i):
         if i == 10 and self.how == "interrupt":
+            wait_until_it_waits(self.program)
             os.kill(self.program, signal.SIGINT)
         if i == 10 and self.how in ("interrupt", "timeout"):
             self.seen.wait(LATE)

@@ -142,6 +142,15 @@ class WorkerIterator(Iterator[Any]):
             )
         if self._ended is not None:
             raise self._ended()
+        try:
+            return self._following()
+        except Exception:  # of a sample, or of what ended the iteration
+            raise
+        except BaseException as error:  # Ctrl-C may have lost a batch, so no other one may follow
+            self._end(error)
+            raise
+
+    def _following(self) -> Any:
         while True:
             found = self._take()
             if found is None:
@@ -159,6 +168,11 @@ class WorkerIterator(Iterator[Any]):
                 self._epoch.by_worker[worker] += 1
                 self._epoch.turn = (worker + 1) % self._pool.size
             return batch
+
+    def _end(self, error: BaseException) -> None:
+        if self._ended is None:
+            self._ended = _again(error)
+            self._pool.close(0)
 
     def _take(self) -> tuple[int, Any] | None:
         """The next answer to a task, in the chosen order; None after the last one."""
@@ -185,8 +199,7 @@ class WorkerIterator(Iterator[Any]):
             if message.number < 0:  # the epoch could not begin
                 self._pool.value(worker, message, None)
         except BaseException as error:  # a worker died, or Ctrl-C: end at once
-            self._ended = _again(error)
-            self._pool.close(0)
+            self._end(error)
             raise
         return worker, message
 

@@ -109,9 +109,11 @@ def clip_grads_with_norm_(
     """
     factor = (max_norm / (widened(total_norm) + 1e-6)).clamp(max=1.0)
     for gradient in _gradients(parameters):
-        # a factor of halves is not rounded to a half, which may be 0
-        dtype = None if gradient.dtype in HALVES else gradient.dtype
-        gradient.mul_(factor.to(gradient.device, dtype))
+        if gradient.dtype in HALVES:  # a factor that is rounded to a half may be 0
+            wide = gradient.to(pc.float32)
+            gradient.copy_(wide.mul_(factor.to(gradient.device)))
+        else:
+            gradient.mul_(factor.to(gradient.device, gradient.dtype))
 
 
 def clip_grad_norm_(

@@ -125,7 +125,9 @@ def _(grad, self, dim, correction):
 @std_backward.decompose
 def _(grad, self, std, dim, correction):
     # if all elements are equal the slope is infinite; 0 is a generalised derivative
-    return var_backward(masked_fill(grad / (std * 2.0), eq(std, 0), 0.0), self, dim, correction)
+    none = eq(std, 0)
+    slope = masked_fill(grad / masked_fill(std * 2.0, none, 1.0), none, 0.0)
+    return var_backward(slope, self, dim, correction)
 
 
 @var.cost
