@@ -124,6 +124,9 @@ at most beside its input, its result included. {len(both)} calls were compared: 
 over {FACTOR} times PyTorch's memory and {MARGIN:.0f} MB (they are listed), and {len(less)} calls
 of PyTorch take that much more than ours.
 
+The operators of these folders of definitions were measured, those that can be called with tensors
+alone or with a dimension: {', '.join(f'`{each}`' for each in families)}.
+
 ```text
 {table}
 ```
