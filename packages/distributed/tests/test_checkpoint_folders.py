@@ -549,6 +549,32 @@ def test_a_link_in_place_of_the_index_is_replaced(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["folder", "outside"]
 
 
+def test_a_pipe_in_place_of_the_index_is_an_error(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".metadata")
+    with pytest.raises(CheckpointException, match="is a pipe"):
+        save(1, tmp_path)
+
+
+def test_a_part_that_another_host_writes_stays(tmp_path: Path) -> None:
+    """Its temporary file is locked there, which another host may not see."""
+    first = dcp.FileSystemWriter(tmp_path).begin()
+    part = tmp_path / f".{first.names(2)[1]}.0123abcd.partial"
+    part.write_bytes(b"some of it")
+    save(1, tmp_path)
+    assert part.exists()
+    first.close()
+    save(2, tmp_path)
+    assert not part.exists() and version_of(tmp_path) == 2
+
+
+def test_an_error_that_names_a_path_of_any_bytes(ranks: Any, tmp_path: Path) -> None:
+    def work(rank: int) -> None:
+        with pytest.raises(CheckpointException, match="nowhere"):
+            dcp.load(state(0), checkpoint_id=os.fsencode(tmp_path) + b"/nowhere\xff")
+
+    ranks(2, work)
+
+
 def test_checkpoints_of_version_1(tmp_path: Path) -> None:
     """The index was a file of `save`; the next save removes its parts."""
     part = "__0_0.0123456789abcdef.safetensors"
