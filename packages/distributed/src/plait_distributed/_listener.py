@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 __all__ = ["Listener", "Proof"]
 
-_MOST = 64  # strangers at once
+_MOST = 256  # strangers at once; all ranks of a job may come together
 _TIME = 10.0  # seconds that a stranger has for its proof
 _SAFE = 0.25  # seconds in which a stranger is not closed for others; a proof takes milliseconds
 _PAUSE = 0.1  # seconds without new connections when there are no descriptors
