@@ -176,7 +176,7 @@ def _as_bytes(dense: Any) -> Any:
     new = core()
     data = dense.reshape(-1).view(new.uint8)
     rest = -data.numel() % _ALIGNMENT
-    return new.cat([data, new.zeros(rest, dtype=new.uint8)]) if rest else data
+    return new.cat([data, data.new_zeros(rest)]) if rest else data
 
 
 def all_gather_into_tensor(
