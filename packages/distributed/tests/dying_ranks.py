@@ -15,7 +15,7 @@ import plait_abi
 import plait_core as pc
 import plait_distributed as dist
 import plait_distributed.checkpoint as dcp
-from plait_distributed.checkpoint import FileSystemWriter
+from plait_core._checkpoints import _folders
 
 VICTIM = 1
 SIZE = 4  # the last one is late where a phase is to last
@@ -110,7 +110,7 @@ def _telling_calls(rank: int, strike: Strike, group: Any) -> None:
 
 def _saving(rank: int, strike: Strike, group: Any) -> None:
     if rank == VICTIM:
-        strike_at(FileSystemWriter, "write", strike)
+        strike_at(_folders, "write_file", strike)
     with _folder() as folder:
         dcp.save({f"x{rank}": pc.ones(3)}, checkpoint_id=folder, process_group=group)
 
@@ -124,7 +124,7 @@ def _first_async_save(rank: int, strike: Strike, group: Any) -> None:
 
 def _async_save(rank: int, strike: Strike, group: Any) -> None:
     if rank == VICTIM:
-        strike_at(FileSystemWriter, "write", strike)
+        strike_at(_folders, "write_file", strike)
     _save_later(rank, group)
 
 
