@@ -29,10 +29,10 @@ constexpr size_t digest = 32;
 const std::string greeting = "PLAITUX1";
 constexpr size_t proof_bytes = 2 * digest, request_bytes = digest + 12, answer_bytes = 8;
 constexpr double handshake = 10;     // seconds that a guest has to prove the secret
-constexpr size_t most_strangers = 64;  // guests that have not yet
+constexpr size_t most_strangers = 256;  // guests that have not yet; all of a job may come together
 constexpr double safe = 0.25;  // seconds in which a guest is not sent away for others
 constexpr double pause = 0.1;  // seconds without new guests when there are no descriptors
-constexpr int attempts = 3;    // of a guest, who may be sent away if there are many strangers
+constexpr int attempts = 6;  // of a guest, who may be sent away if there are many strangers
 constexpr uint32_t most_answer = most_ranks * (most_brought + 4);
 
 enum Code : uint32_t { code_all, code_failed, code_timed_out };
@@ -333,7 +333,7 @@ class Visitor {
   Met run(std::vector<std::string> &all, std::string &why) {
     Met met = Met::failed;
     for (int i = 0; i < attempts && met == Met::failed; i++) {
-      if (i) wait_readable(-1, 300);
+      if (i) wait_readable(-1, 100 << i);
       met = connect(why);
       if (met == Met::all) met = prove(why);
     }
