@@ -476,6 +476,19 @@ def test_holes_of_boxes() -> None:
             assert not seen[there].any() and seen[there].numel()
 
 
+def test_an_index_of_too_many_parts(tmp_path: Path) -> None:
+    dcp.save({"w": pc.zeros(200, 200)}, checkpoint_id=tmp_path, no_dist=True)
+
+    def scatter(index: dict[str, Any]) -> None:
+        (part,) = index["tensors"]["w"]["parts"]
+        places = [[i, j] for i in range(0, 200, 2) for j in range(0, 200, 2)]
+        index["tensors"]["w"]["parts"] = [[place, [1, 1], *part[2:]] for place in places]
+
+    forge(tmp_path, scatter)
+    with pytest.raises(CheckpointException, match="the parts of w in .* in too many ways"):
+        dcp.load({"w": pc.zeros(200, 200)}, checkpoint_id=tmp_path, no_dist=True)
+
+
 def test_names_that_parts_could_have(ranks: Any, tmp_path: Path) -> None:
     def work(rank: int) -> list[Any]:
         mesh = init_device_mesh("cpu", (2,))

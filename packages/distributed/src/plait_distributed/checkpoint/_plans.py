@@ -190,7 +190,7 @@ def owned(who: str, plans: list[list[Piece]], ranks: Sequence[int]) -> list[list
 
 
 def _check_cover(who: str, key: str, shape: Any, boxes: list[Any], count: int) -> None:
-    hole = first_hole(((0,) * len(shape), shape), boxes)
+    hole = first_hole(((0,) * len(shape), shape), boxes, key)
     if hole is not None:
         ranks = "the rank that saves" if count == 1 else f"the {count} ranks that save"
         raise ValueError(
