@@ -485,7 +485,7 @@ def test_an_index_of_too_many_parts(tmp_path: Path) -> None:
         index["tensors"]["w"]["parts"] = [[place, [1, 1], *part[2:]] for place in places]
 
     forge(tmp_path, scatter)
-    with pytest.raises(CheckpointException, match="the parts of w in .* in too many ways"):
+    with pytest.raises(CheckpointException, match=r"the parts of w in .* in too many ways"):
         dcp.load({"w": pc.zeros(200, 200)}, checkpoint_id=tmp_path, no_dist=True)
 
 
