@@ -476,6 +476,19 @@ def test_holes_of_boxes() -> None:
             assert not seen[there].any() and seen[there].numel()
 
 
+def test_an_index_of_too_many_parts(tmp_path: Path) -> None:
+    dcp.save({"w": pc.zeros(200, 200)}, checkpoint_id=tmp_path, no_dist=True)
+
+    def scatter(index: dict[str, Any]) -> None:
+        (part,) = index["tensors"]["w"]["parts"]
+        places = [[i, j] for i in range(0, 200, 2) for j in range(0, 200, 2)]
+        index["tensors"]["w"]["parts"] = [[place, [1, 1], *part[2:]] for place in places]
+
+    forge(tmp_path, scatter)
+    with pytest.raises(CheckpointException, match=r"the parts of w in .* in too many ways"):
+        dcp.load({"w": pc.zeros(200, 200)}, checkpoint_id=tmp_path, no_dist=True)
+
+
 def test_names_that_parts_could_have(ranks: Any, tmp_path: Path) -> None:
     def work(rank: int) -> list[Any]:
         mesh = init_device_mesh("cpu", (2,))
@@ -547,6 +560,32 @@ def test_a_link_in_place_of_the_index_is_replaced(tmp_path: Path) -> None:
     save(1, folder)
     assert outside.read_text() == "precious" and version_of(folder) == 1
     assert sorted(os.listdir(tmp_path)) == ["folder", "outside"]
+
+
+def test_a_pipe_in_place_of_the_index_is_an_error(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".metadata")
+    with pytest.raises(CheckpointException, match="is a pipe"):
+        save(1, tmp_path)
+
+
+def test_a_part_that_another_host_writes_stays(tmp_path: Path) -> None:
+    """Its temporary file is locked there, which another host may not see."""
+    first = dcp.FileSystemWriter(tmp_path).begin()
+    part = tmp_path / f".{first.names(2)[1]}.0123abcd.partial"
+    part.write_bytes(b"some of it")
+    save(1, tmp_path)
+    assert part.exists()
+    first.close()
+    save(2, tmp_path)
+    assert not part.exists() and version_of(tmp_path) == 2
+
+
+def test_an_error_that_names_a_path_of_any_bytes(ranks: Any, tmp_path: Path) -> None:
+    def work(rank: int) -> None:
+        with pytest.raises(CheckpointException, match="nowhere"):
+            dcp.load(state(0), checkpoint_id=os.fsencode(tmp_path) + b"/nowhere\xff")
+
+    ranks(2, work)
 
 
 def test_checkpoints_of_version_1(tmp_path: Path) -> None:

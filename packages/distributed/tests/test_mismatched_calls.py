@@ -54,9 +54,10 @@ def test_groups_are_made_behind_a_mismatch(ranks: Any) -> None:
 def test_lists_of_other_lengths_are_one_call(ranks: Any) -> None:
     def work(rank: int) -> Any:
         x = [pc.full((3,), float(rank)), pc.full((2, 2), rank), pc.full((5,), rank == 1)]
-        some = x[: 2 + rank]
-        with pytest.raises(dist.MismatchError):
-            dist.all_gather_coalesced([some, some], some, async_op=True).wait()
+        for some in (x[: 2 + rank], x[: 2 * rank]):
+            with pytest.raises(dist.MismatchError):
+                dist.all_gather_coalesced([some, some], some, async_op=True).wait()
+        dist.all_gather_coalesced([[], []], [])
         out = [[pc.empty_like(each) for each in x] for _ in range(2)]
         out[0][1] = out[0][1].t()  # not contiguous
         dist.all_gather_coalesced(out, x)

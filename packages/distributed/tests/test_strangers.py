@@ -106,6 +106,27 @@ def test_the_oldest_stranger_has_to_go(
     listener.close()
 
 
+def test_many_ranks_may_be_slow_at_the_same_time(
+    listening: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_listener, "_SAFE", 0.0)
+    listener = Listener([listening], _Proof)
+    with contextlib.ExitStack() as closing:
+        ends = [
+            closing.enter_context(socket.create_connection(listening.getsockname()))
+            for _ in range(128)
+        ]
+        deadline = time.monotonic() + 10
+        while len(listener._strangers) < len(ends) and time.monotonic() < deadline:
+            assert listener.step(0.05) == []
+        for end in ends:
+            end.sendall(b"good")
+        heard: list[bytes] = []
+        while len(heard) < len(ends) and (more := _heard(listener)):
+            heard += more
+        assert len(heard) == len(ends)
+
+
 def test_without_descriptors_it_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
     class Full(socket.socket):
         tries = 0

@@ -29,10 +29,11 @@ constexpr size_t digest = 32;
 const std::string greeting = "PLAITUX1";
 constexpr size_t proof_bytes = 2 * digest, request_bytes = digest + 12, answer_bytes = 8;
 constexpr double handshake = 10;     // seconds that a guest has to prove the secret
-constexpr size_t most_strangers = 64;  // guests that have not yet
+constexpr size_t most_strangers = 256;  // guests that have not yet; all of a job may come together
 constexpr double safe = 0.25;  // seconds in which a guest is not sent away for others
+constexpr double rate = 256;  // strangers a second that are: if many are here, all have longer
 constexpr double pause = 0.1;  // seconds without new guests when there are no descriptors
-constexpr int attempts = 3;    // of a guest, who may be sent away if there are many strangers
+constexpr int attempts = 6;  // of a guest, who may be sent away if there are many strangers
 constexpr uint32_t most_answer = most_ranks * (most_brought + 4);
 
 enum Code : uint32_t { code_all, code_failed, code_timed_out };
@@ -176,12 +177,13 @@ class Host {
 
   // Ends the connection of the oldest stranger; false, and no new connections for a while, if it
   // is too new.
-  bool make_room() {
+  bool make_room(size_t strangers) {
     const auto oldest =
         std::find_if(connections_.begin(), connections_.end(),
                      [](const Connection &c) { return c.stage == Connection::proving; });
+    const double longer = std::max(safe, double(strangers) / rate);
     paused_until_ =
-        oldest == connections_.end() ? now() + pause : oldest->deadline - handshake + safe;
+        oldest == connections_.end() ? now() + pause : oldest->deadline - handshake + longer;
     if (now() < paused_until_) return false;
     connections_.erase(oldest);
     return true;
@@ -192,13 +194,13 @@ class Host {
       const auto strangers =
           size_t(std::count_if(connections_.begin(), connections_.end(),
                                [](const Connection &c) { return c.stage == Connection::proving; }));
-      if (strangers >= most_strangers && !make_room()) return;
+      if (strangers >= most_strangers && !make_room(strangers)) return;
       Connection c;
       c.socket = Socket(accept4(listening_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!c.socket.is_open()) {
         const bool no_room =
             errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
-        if (errno == EAGAIN || (no_room && !make_room())) return;
+        if (errno == EAGAIN || (no_room && !make_room(strangers))) return;
         continue;  // or it has gone already
       }
       if (place_.local && !is_own_user(c.socket.fd())) continue;
@@ -333,7 +335,7 @@ class Visitor {
   Met run(std::vector<std::string> &all, std::string &why) {
     Met met = Met::failed;
     for (int i = 0; i < attempts && met == Met::failed; i++) {
-      if (i) wait_readable(-1, 300);
+      if (i) wait_readable(-1, 100 << i);
       met = connect(why);
       if (met == Met::all) met = prove(why);
     }

@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import hmac
 import os
+import random
 import secrets
 import socket
 import stat
@@ -28,8 +29,8 @@ _DIGEST = 32  # bytes
 _LENGTH = struct.Struct("<I")
 _MOST = 64 << 20  # bytes of a frame
 _HANDSHAKE = 10.0  # seconds
-_ATTEMPTS = 3
-_PAUSE = 0.3  # seconds between attempts
+_ATTEMPTS = 6
+_PAUSE = 0.1  # seconds behind the first attempt, twice as many behind each other one
 
 
 def job_secret(environment: Mapping[str, str] | None = None) -> str:
@@ -143,7 +144,8 @@ def reach(
 ) -> Channel | None:
     """Return the channel with who listens; None if nobody does.
 
-    A listener that has too many connections closes some: so it is tried again a few times.
+    A listener that has too many connections closes some: so it is tried again a few times, and not
+    by all at the same time.
 
     Args:
         connect_once: returns a new connection, or None.
@@ -162,7 +164,7 @@ def reach(
         except DistNetworkError:
             if attempt + 1 == _ATTEMPTS:
                 raise
-            time.sleep(_PAUSE)
+            time.sleep(_PAUSE * 2**attempt * random.uniform(0.5, 1.5))
     return None
 
 

@@ -136,7 +136,7 @@ def all_gather_coalesced(
     """
     who = "all_gather_coalesced"
     mine = member_for(who, group)
-    if mine is None or not input_tensor_list:
+    if mine is None:
         return None
     sources = [readable(who, "input_tensor_list", x) for x in input_tensor_list]
     outs = []
@@ -147,12 +147,12 @@ def all_gather_coalesced(
     # One collective, so that ranks whose lists differ do not call different numbers of them.
     new = core()
     packed = [_as_bytes(source) for source in sources]
-    joined = new.cat(packed)
+    joined = new.cat(packed) if packed else new.empty(0, dtype=new.uint8)
     rooms = [new.empty_like(joined) for _ in range(mine.size())]
 
     def finish() -> None:
         for rank, room in enumerate(rooms):
-            parts = room.split([each.numel() for each in packed])
+            parts = room.split([each.numel() for each in packed]) if packed else ()
             for out, part in zip(outs, parts, strict=True):
                 to = out.dense[rank]
                 to.copy_(part[: to.numel() * to.element_size()].view(to.dtype).view(to.shape))
@@ -176,7 +176,7 @@ def _as_bytes(dense: Any) -> Any:
     new = core()
     data = dense.reshape(-1).view(new.uint8)
     rest = -data.numel() % _ALIGNMENT
-    return new.cat([data, new.zeros(rest, dtype=new.uint8)]) if rest else data
+    return new.cat([data, data.new_zeros(rest)]) if rest else data
 
 
 def all_gather_into_tensor(

@@ -18,9 +18,12 @@ from typing import Any, Protocol
 
 __all__ = ["Listener", "Proof"]
 
-_MOST = 64  # strangers at once
+_MOST = 256  # strangers at once; all ranks of a job may come together
 _TIME = 10.0  # seconds that a stranger has for its proof
 _SAFE = 0.25  # seconds in which a stranger is not closed for others; a proof takes milliseconds
+_RATE = (
+    256  # strangers that may be closed for others in a second: if many are open, all have longer
+)
 _PAUSE = 0.1  # seconds without new connections when there are no descriptors
 _LOOK = 0.5  # seconds between looks whether the listener is closed
 # of accept: there is no room for a connection now
@@ -146,7 +149,8 @@ class Listener:
     def _may_make_room(self) -> bool:
         """Return whether the oldest stranger may go; if not, nobody may connect for a while."""
         now = time.monotonic()
-        oldest = self._strangers[0].came + _SAFE if self._strangers else now + _PAUSE
+        safe = max(_SAFE, len(self._strangers) / _RATE)
+        oldest = self._strangers[0].came + safe if self._strangers else now + _PAUSE
         if oldest > now:
             self._paused_until = oldest
         return oldest <= now

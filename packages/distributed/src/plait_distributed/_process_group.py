@@ -401,7 +401,7 @@ def _gather_texts(
     raw: plait_abi.Communicator, text: str, explain: Callable[[BaseException], BaseException]
 ) -> list[str]:
     core = import_module(require("core").__name__)
-    data = text.encode()[:_TEXT_BYTES]
+    data = text.encode(errors="backslashreplace")[:_TEXT_BYTES]  # a path may have any bytes
     mine = core.frombuffer(bytearray(data.ljust(_TEXT_BYTES, b"\0")), dtype=core.uint8)
     all_of_them = [core.empty(_TEXT_BYTES, dtype=core.uint8) for _ in range(raw.size)]
     try:

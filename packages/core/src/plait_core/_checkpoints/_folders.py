@@ -59,9 +59,7 @@ class FolderSave:
     def __init__(self, folder: str, overwrite: bool) -> None:
         self._overwrite, self._is_open = overwrite, True
         path = os.path.join(path_of(folder, "save"), _INDEX)
-        if not os.path.isdir(folder):
-            os.makedirs(folder, exist_ok=True)
-            sync_folder(os.path.dirname(os.path.abspath(folder)))
+        _make_folder(folder)
         self._check_new(path)
         self._save = Save(path, _STEM, follow=False)
         self.path = self._save.file.path
@@ -113,6 +111,16 @@ class FolderSave:
         if self._is_open:
             self._is_open = False
             self._save.__exit__(type(error) if error else None, error, None)
+
+
+def _make_folder(folder: str) -> None:
+    """Make a folder, and those that it is in, durably."""
+    if not os.path.isdir(folder):
+        parent = os.path.dirname(folder.rstrip(os.sep)) or os.curdir
+        _make_folder(parent)
+        with contextlib.suppress(FileExistsError):  # another process was first
+            os.mkdir(folder)
+        sync_folder(parent)
 
 
 def encode(content: dict[str, Any], copy: bool) -> Checkpoint:
@@ -174,8 +182,8 @@ def _checked_version(index: Any, path: str, version: int) -> dict[str, Any]:
 def _files_of_version_1(path: str) -> list[str]:
     """Return the parts that an index of version 1 names, which only its own saves removed."""
     try:
-        with open(path, "rb") as file:
-            if file.read(9)[8:] != b"{":
+        with contextlib.closing(open_source(path)) as source:  # does not wait for a pipe
+            if source.size < 9 or source.read(8, 1) != b"{":
                 return []
         index = load(path, "cpu", True, False, True, ())
         if not isinstance(index, dict) or index.get("version") != 1:

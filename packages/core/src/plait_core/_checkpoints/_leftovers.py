@@ -105,6 +105,8 @@ def remove_leftovers(folder: str, target: str, stem: str) -> None:
     A part is in use while the temporary file with its token is locked, and while an index names
     it; any file of the folder that may be an index and mentions the token counts as one, so that
     copies of an index keep their parts. The text of an index is never a reason to remove a file.
+    The temporary file of a part in use stays, locked or not: another host may write it, whose lock
+    is not seen here.
 
     The order makes concurrent saves safe: the parts are listed, then the locks are tried, then the
     indexes are read. The temporary file of the index is made before the part that is listed. So at
@@ -114,14 +116,13 @@ def remove_leftovers(folder: str, target: str, stem: str) -> None:
     """
     beginning, form = re.escape(stem), rf"-({TOKEN})-[0-9]{{5}}-of-[0-9]{{5}}{re.escape(SUFFIX)}"
     names = names_in(folder)
-    sweep(folder, names, rf"{re.escape(target)}|{beginning}{form}")
-    matches = [re.fullmatch(beginning + form, name) for name in names]
-    parts = {match[0]: match[1] for match in matches if match}
-    if not parts:
-        return
     with contextlib.suppress(OSError):  # an index that cannot be read may name any part
-        tokens = set(parts.values())
-        tokens -= _locked_tokens(folder)
+        used = _locked_tokens(folder)
+        others = (name for name in names if not any(f"-{token}-" in name for token in used))
+        sweep(folder, others, rf"{re.escape(target)}|{beginning}{form}")
+        matches = [re.fullmatch(beginning + form, name) for name in names]
+        parts = {match[0]: match[1] for match in matches if match}
+        tokens = set(parts.values()) - used
         for name in [target, *os.listdir(folder)]:
             if not tokens:
                 return

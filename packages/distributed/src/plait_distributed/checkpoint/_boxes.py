@@ -8,7 +8,7 @@ __all__ = ["common", "first_hole", "text_of"]
 
 Box = tuple[tuple[int, ...], tuple[int, ...]]  # first index and size in each dimension
 
-_MOST = 10_000_000  # comparisons of boxes, which only a forged index needs
+_MOST = 1_000_000  # comparisons of boxes, which only a forged index needs
 
 
 def text_of(first: Sequence[int], sizes: Sequence[int]) -> str:
@@ -47,8 +47,11 @@ def _without(box: Box, part: Box) -> list[Box]:
     return rest
 
 
-def first_hole(box: Box, parts: Iterable[Box]) -> Box | None:
+def first_hole(box: Box, parts: Iterable[Box], name: str = "the tensor") -> Box | None:
     """Return a part of a box that is in none of `parts`; None if they cover it.
+
+    Raises:
+        ValueError: it would take too long; `name` is that of the tensor.
 
     Example:
         >>> first_hole(((0, 0), (4, 3)), [((0, 0), (2, 3)), ((3, 0), (1, 3))])
@@ -67,5 +70,5 @@ def first_hole(box: Box, parts: Iterable[Box]) -> Box | None:
             return None
         compared += len(left)
         if compared > _MOST:
-            raise ValueError("its parts overlap or leave holes in too many ways")
+            raise ValueError(f"the parts of {name} overlap or leave holes in too many ways")
     return left[0]

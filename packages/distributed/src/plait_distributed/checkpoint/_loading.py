@@ -226,7 +226,7 @@ def _parts_of(reader: FileSystemReader, entry: Entry, saved: dict[str, Any]) -> 
         )
     box = _box(entry)
     parts = [part for part in saved["parts"] if common(box, _box_of(part)) is not None]
-    hole = first_hole(box, map(_box_of, parts))
+    hole = first_hole(box, map(_box_of, parts), f"{entry.key} in {reader.path}")
     if hole is not None:
         raise ValueError(
             f"{reader.path}: the checkpoint does not have the elements {text_of(*hole)} of "

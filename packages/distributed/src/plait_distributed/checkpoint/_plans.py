@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -156,8 +156,8 @@ def piece_of(who: str, key: str, value: Any) -> Piece:
     return Piece(key, shape, str(value.dtype), first, sizes, name)
 
 
-def owned(who: str, plans: list[list[Piece]]) -> list[list[Piece]]:
-    """Return what each rank writes: of what several have, the lowest one.
+def owned(who: str, plans: list[list[Piece]], ranks: Sequence[int]) -> list[list[Piece]]:
+    """Return what each rank writes: of what several have, the lowest one. Errors name `ranks`.
 
     Raises:
         ValueError: ranks have tensors of other shapes under one path, or no rank has some elements
@@ -167,7 +167,7 @@ def owned(who: str, plans: list[list[Piece]]) -> list[list[Piece]]:
     kinds: dict[str, tuple[int, Any]] = {}
     boxes: dict[str, list[Any]] = {}
     result: list[list[Piece]] = []
-    for rank, plan in enumerate(plans):
+    for rank, plan in zip(ranks, plans, strict=True):
         mine = []
         for piece in plan:
             kind = (piece.shape, piece.dtype)
@@ -190,7 +190,7 @@ def owned(who: str, plans: list[list[Piece]]) -> list[list[Piece]]:
 
 
 def _check_cover(who: str, key: str, shape: Any, boxes: list[Any], count: int) -> None:
-    hole = first_hole(((0,) * len(shape), shape), boxes)
+    hole = first_hole(((0,) * len(shape), shape), boxes, key)
     if hole is not None:
         ranks = "the rank that saves" if count == 1 else f"the {count} ranks that save"
         raise ValueError(

@@ -94,7 +94,8 @@ class _Save:
             all_gather_object(told, (names, plan), self.group)
         self.index = folders().path_of_index(writer.path)
         self.names: list[str] = told[0][0]
-        self.plans = owned(self.who, [plan for _, plan in told])
+        ranks = (0,) if self.group is None else self.group.ranks
+        self.plans = owned(self.who, [plan for _, plan in told], ranks)
         self._content: dict[str, Any] = {"tensors": {}, "values": {}}
         for piece in self.plans[self.rank]:
             value = entries[piece.key].value
@@ -238,16 +239,15 @@ def save(
 
 _background: weakref.WeakKeyDictionary[ProcessGroup, ProcessGroup] = weakref.WeakKeyDictionary()
 _threads: dict[int, ThreadPoolExecutor] = {}  # by process: a fork has no threads
-_pending: dict[str, BackgroundFuture[Any]] = {}  # the last save in the thread, by its index
+_pending: dict[BackgroundFuture[Any], str] = {}  # saves in the thread, and their indexes
 
 
 def _wait_for(checkpoint_id: Any, storage_writer: Any) -> None:
     """Wait for saves in the background into the same folder: the last call is to win."""
     path = getattr(storage_writer, "path", None) if checkpoint_id is None else checkpoint_id
     if os.getpid() in _threads and isinstance(path, (str, bytes, os.PathLike)):
-        before = _pending.get(folders().path_of_index(path))
-        if before is not None:
-            wait([before])
+        index = folders().path_of_index(path)
+        wait([future for future, other in list(_pending.items()) if other == index])
 
 
 def _background_group(group: ProcessGroup | None) -> ProcessGroup | None:
@@ -315,10 +315,8 @@ def async_save(
     except BaseException as error:
         saving.end(error)
         raise
-    _pending[saving.index] = future
-    future.add_done_callback(
-        lambda done: _pending.pop(saving.index) if _pending.get(saving.index) is done else None
-    )
+    _pending[future] = saving.index
+    future.add_done_callback(lambda done: _pending.pop(done, None))
     return future
 
 
