@@ -10,6 +10,7 @@ namespace {
 constexpr int64_t kPiece = kMomentsPiece;
 constexpr int64_t kUnit = 4 * kPiece;  // elements that make a unit of parallel work
 constexpr int64_t kBeside = 16;  // results that are computed at once where they lie side by side
+constexpr int64_t kPitch = kPiece + 16;  // between their copies: not all in one set of the cache
 
 // Elements as T: where they lie, or copies in `memory` of kPiece numbers.
 template <class T>
@@ -31,16 +32,16 @@ Moments moments_between(const Reduction &r, const Elements<T> &from, int64_t bas
 template <class T>
 void moments_beside(const Reduction &r, const Elements<T> &from, int64_t base, int64_t width,
                     int64_t begin, int64_t end, Moments *all, T *memory) {
-  T *line = memory + kBeside * kPiece;
+  T *line = memory + kBeside * kPitch;
   for (int64_t k = 0; k < width; k++) all[k] = {0, 0, 0};
   r.spans(begin, end, [&](int64_t at, int64_t n, int64_t step) {
     for (int64_t i = 0; i < n; i += kPiece) {
       const int64_t m = least(kPiece, n - i);
       for (int64_t j = 0; j < m; j++) {
         const T *some = from.read(base + at + (i + j) * step, width, line);
-        for (int64_t k = 0; k < width; k++) memory[k * kPiece + j] = some[k];
+        for (int64_t k = 0; k < width; k++) memory[k * kPitch + j] = some[k];
       }
-      for (int64_t k = 0; k < width; k++) all[k].join(moments_of(memory + k * kPiece, m));
+      for (int64_t k = 0; k < width; k++) all[k].join(moments_of(memory + k * kPitch, m));
     }
   });
 }
@@ -72,7 +73,7 @@ plait_status moments(const plait_call *c, const Reduction &r, const Elements<T> 
   Workspace space;
   PLAIT_TRY(space.take(c, uint64_t(groups * pieces * most) * sizeof(Moments)));
   Moments *part = space.as<Moments>();
-  const int64_t memory = beside                                           ? kBeside * (kPiece + 1)
+  const int64_t memory = beside                                           ? kBeside * (kPitch + 1)
                          : from.widens() || r.reduced.inner_stride() != 1 ? kPiece
                                                                           : 0;
   const auto first = [&](int64_t g) { return g / parts * inner + g % parts * most; };
