@@ -5,6 +5,8 @@
 #include "reduction/reduce.h"
 #include "reduction/rows.h"
 
+#include <type_traits>
+
 namespace plait::core {
 namespace {
 
@@ -83,14 +85,35 @@ Best<T> locate_between(const Reduction &r, const Numbers<T> &from, int64_t base,
   return best;
 }
 
-constexpr int64_t kColumns = 512;
+// One long row where it lies: only the piece with the best element is searched for it.
+template <class Op, class T>
+plait_status locate_in_row(const plait_call *c, const T *row, int64_t n, Best<T> *found) {
+  const int64_t pieces = ceil_div(n, kPiece);
+  Workspace space;
+  PLAIT_TRY(space.take(c, uint64_t(pieces) * sizeof(T)));
+  T *best = space.as<T>();
+  parallel(c, pieces, [&](int64_t k) {
+    best[k] = reduce_contiguous<Op, T, T>(row + k * kPiece, least(kPiece, n - k * kPiece));
+  });
+  T top = best[0];
+  for (int64_t k = 1; k < pieces; k++) top = Op::step(top, best[k]);
+  const int64_t begin = find(best, pieces, top) * kPiece;
+  *found = {top, begin + find(row + begin, n - begin, top)};
+  return PLAIT_OK;
+}
 
-// Results side by side: rows are compared with a row of the best.
+constexpr int64_t kColumns = 512;
+constexpr int64_t kMostRows = INT32_MAX;
+// Positions of the size of an element are kept in as many registers as elements.
+template <class T>
+using Position = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+
+// Results side by side: rows, kMostRows at most, are compared with a row of the best.
 template <class Op, class T>
 void locate_columns(const Reduction &r, const Numbers<T> &from, int64_t base, int64_t columns,
-                    T *best, int64_t *at) {
+                    T *best, int64_t *indices) {
   T some[kColumns];
-  int64_t position = 0;
+  Position<T> at[kColumns], position = 0;
   r.spans(0, r.reduced.count, [&](int64_t offset, int64_t n, int64_t step) {
     for (int64_t i = 0; i < n; i++, position++) {
       const T *p = from.read(base + offset + i * step, columns, some);
@@ -108,12 +131,21 @@ void locate_columns(const Reduction &r, const Numbers<T> &from, int64_t base, in
       }
     }
   });
+  for (int64_t j = 0; j < columns; j++) indices[j] = at[j];
 }
 
 template <class Op, class T>
 plait_status locate_results(const plait_call *c, const Reduction &r, const Numbers<T> &from,
                             const Numbers<T> *values, int64_t *indices) {
   const int64_t n = r.reduced.count, results = r.kept.count;
+  if (results == 1 && n > 2 * kPiece && r.reduced.inner_size() == n &&
+      r.reduced.inner_stride() == 1 && !from.widens()) {
+    Best<T> found;
+    PLAIT_TRY((locate_in_row<Op, T>(c, from.read(0, n, nullptr), n, &found)));
+    indices[0] = found.at;
+    if (values) values->put(0, 1, 1, &found.value);
+    return PLAIT_OK;
+  }
   if (results == 1 && n > 2 * kPiece) {
     const int64_t pieces = ceil_div(n, kPiece);
     Workspace space;
@@ -128,8 +160,8 @@ plait_status locate_results(const plait_call *c, const Reduction &r, const Numbe
     return PLAIT_OK;
   }
   const int64_t width = r.kept.inner_size();
-  if (n > 1 && r.reduced.inner_stride() != 1 && r.kept.ndim && r.kept.inner_stride() == 1 &&
-      width >= 8) {
+  if (n > 1 && n <= kMostRows && r.reduced.inner_stride() != 1 && r.kept.ndim &&
+      r.kept.inner_stride() == 1 && width >= 8) {
     const int64_t parts = ceil_div(width, kColumns), beside = least(width, kColumns);
     parallel_ranges(
         c, results / width * parts, kPiece / (n * beside + 1) + 1, [&](int64_t begin, int64_t end) {
