@@ -15,6 +15,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from typing import Any
 
 import pytest
@@ -83,27 +84,39 @@ class _Watch:
             self._running = None
 
     def _run(self) -> None:
+        import pytest_timeout
+
         while True:
             time.sleep(1)
             # the lock is kept to the end: a test that goes on without its children cannot pass
             with self._lock:
-                if self._running is not None and self._running[0] < time.monotonic():
-                    self._end_run(*self._running[1:])
+                if self._running is None or self._running[0] > time.monotonic():
+                    continue
+                _, item, settings = self._running
+                if not settings.disable_debugger_detection and pytest_timeout.is_debugging():
+                    self._running = None
+                    continue
+                try:
+                    self._end_run(item, settings)
+                except BaseException:
+                    traceback.print_exc(file=sys.__stderr__)
+                finally:
+                    os._exit(1)
 
     def _end_run(self, item: Any, settings: Any) -> None:
         import pytest_timeout
 
         terminal = item.config.get_terminal_writer()
         capture = item.config.pluginmanager.getplugin("capturemanager")
-        capture.suspend_global_capture(item)
+        if capture is not None:
+            capture.suspend_global_capture(item)
         terminal.sep("+", title=f"{item.nodeid} is over its limit of {settings.timeout:g} s")
-        for text in capture.read_global_capture():
+        for text in capture.read_global_capture() if capture is not None else ():
             terminal.write(text)
         pytest_timeout.dump_stacks(terminal)
         terminal.flush()
         terminal.write(_end_children())
         terminal.flush()
-        os._exit(1)
 
 
 _watch = _Watch()

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -65,11 +66,12 @@ def test_a_group_that_does_not_come_to_its_end_fails(run, text: str) -> None:
     assert output.rstrip().endswith("\n0 passed, 1 failed, 0 skipped")
 
 
-def test_a_group_that_hangs_is_ended_with_its_stacks(run) -> None:
+def test_a_group_that_hangs_is_ended_with_its_stacks(run, tmp_path) -> None:
     text = (
-        "import subprocess, sys, time\n"
+        "import pathlib, subprocess, sys, time\n"
         "def test_a():\n"
-        "    subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(1000)'])\n"
+        "    child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(1000)'])\n"
+        "    pathlib.Path('child').write_text(str(child.pid))\n"
         "    wait_for_nothing()\n"
         "def wait_for_nothing():\n"
         "    time.sleep(1000)\n"
@@ -78,3 +80,8 @@ def test_a_group_that_hangs_is_ended_with_its_stacks(run) -> None:
     assert status == 1
     assert "hangs: not done after 5 s" in output
     assert "in wait_for_nothing" in output
+    child = Path("/proc", (tmp_path / "child").read_text(), "stat")
+    end = time.monotonic() + 10
+    while child.exists() and child.read_text().rpartition(") ")[2][0] not in "ZX":
+        assert time.monotonic() < end, "a process that the test started still runs"
+        time.sleep(0.05)

@@ -66,8 +66,8 @@ class Group:
         return False
 
     def kill(self) -> None:
-        """End the pytest and the processes that its tests have started."""
-        if self.process is not None and self.process.returncode is None:
+        """End the pytest, and the processes that its tests have started and that still run."""
+        if self.process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
@@ -141,6 +141,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="at once")
     parser.add_argument("--limit", type=float, default=3000, help="seconds of a group")
     chosen = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # ends the groups
     with tempfile.TemporaryDirectory() as folder:
         groups = [
             Group(name, words, pathlib.Path(folder) / str(i))

@@ -420,3 +420,13 @@ def test_persistent_workers_are_ended_by_setting_the_iterator_to_none():
     loader._iterator._shutdown_workers()
     with pytest.raises(ValueError, match="`_iterator` can be set to None only"):
         loader._iterator = 3
+
+
+@pytest.mark.parametrize("method", ["fork", "thread"])
+def test_an_iteration_whose_workers_were_ended_raises_each_time(method):
+    iterator = iter(DataLoader(range(8), num_workers=1, multiprocessing_context=method))
+    next(iterator)
+    iterator._shutdown_workers()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="workers of this iteration were ended"):
+            next(iterator)

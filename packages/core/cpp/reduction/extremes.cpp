@@ -125,8 +125,9 @@ void locate_columns(const Reduction &r, const Numbers<T> &from, int64_t base, in
         continue;
       }
       for (int64_t j = 0; j < columns; j++) {
-        const bool better = !matches(best[j], p[j]) & matches(Op::step(best[j], p[j]), p[j]);
-        best[j] = better ? p[j] : best[j];
+        const T next = Op::step(best[j], p[j]);
+        const bool better = (next != best[j]) & (best[j] == best[j]);
+        best[j] = better ? next : best[j];
         at[j] = better ? position : at[j];
       }
     }

@@ -142,6 +142,14 @@ class WorkerIterator(Iterator[Any]):
             )
         if self._ended is not None:
             raise self._ended()
+        if (
+            not self._pool.size
+            and not self._epoch.finished
+            and not getattr(self._pool, "_broken", None)
+        ):
+            raise RuntimeError(
+                "DataLoader: the workers of this iteration were ended; begin a new one"
+            )
         try:
             return self._following()
         except Exception:  # of a sample, or of what ended the iteration

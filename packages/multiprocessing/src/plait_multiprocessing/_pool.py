@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 import signal
+import time
 from collections.abc import Callable, Iterable
 from multiprocessing import pool as standard
 from multiprocessing import util
@@ -20,7 +21,7 @@ from plait_multiprocessing._pool_worker import serve
 __all__ = ["Pool"]
 
 _standard: Any = standard.Pool
-# seconds that workers have to end between SIGTERM and SIGKILL
+# seconds that all workers have to end between SIGTERM and SIGKILL
 _GRACE = 10.0
 
 
@@ -165,8 +166,9 @@ class Pool(_standard):  # type: ignore[misc]
         try:
             notifier.put(None)
             _join_worker_handler(worker_handler, unsent)
+            deadline: list[float] = []
             for process in pool:  # the standard method waits for them without a limit
-                process.join = functools.partial(_join_or_kill, process)
+                process.join = functools.partial(_join_or_kill, process, deadline)
             super()._terminate_pool(*args, **keywords)
             for process in pool:  # a process that refers to itself is freed late
                 vars(process).pop("join", None)
@@ -185,10 +187,15 @@ class Pool(_standard):  # type: ignore[misc]
         self._outqueue.close()
 
 
-def _join_or_kill(process: Any) -> None:
-    """Wait for the end of a worker that got SIGTERM; its program may ignore this signal."""
+def _join_or_kill(process: Any, deadline: list[float]) -> None:
+    """Wait for the end of a worker that got SIGTERM; its program may ignore this signal.
+
+    The first call notes the deadline, which is that of all workers.
+    """
     del process.join
-    process.join(_GRACE)
+    if not deadline:
+        deadline.append(time.monotonic() + _GRACE)
+    process.join(max(0.0, deadline[0] - time.monotonic()))
     if process.is_alive():
         process.kill()
         process.join()

@@ -97,7 +97,7 @@ def run_to_exit(run: Callable[[], int], signals: Iterable[int]) -> NoReturn:
     finally:
         while True:
             with suppress(BaseException):
-                os._exit(status)
+                os._exit(status & 0xFF)  # what the system keeps; a larger number is an error
 
 
 def _run(run: Callable[[], int], signals: Iterable[int]) -> int:
