@@ -139,8 +139,9 @@ template <class Op, class T>
 plait_status locate_results(const plait_call *c, const Reduction &r, const Numbers<T> &from,
                             const Numbers<T> *values, int64_t *indices) {
   const int64_t n = r.reduced.count, results = r.kept.count;
-  if (results == 1 && n > 2 * kPiece && r.reduced.inner_size() == n &&
-      r.reduced.inner_stride() == 1 && !from.widens()) {
+  const bool in_place =
+      r.reduced.inner_size() == n && r.reduced.inner_stride() == 1 && !from.widens();
+  if (results == 1 && n > 2 * kPiece && in_place) {
     Best<T> found;
     PLAIT_TRY((locate_in_row<Op, T>(c, from.read(0, n, nullptr), n, &found)));
     indices[0] = found.at;
@@ -178,7 +179,11 @@ plait_status locate_results(const plait_call *c, const Reduction &r, const Numbe
   }
   parallel_ranges(c, results, kPiece / (n + 1) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
-      const Best<T> best = locate_between<Op, T>(r, from, r.kept.offset(i), 0, n);
+      Best<T> best;
+      if (in_place)
+        best.at = locate<Op>(from.read(r.kept.offset(i), n, nullptr), n, &best.value);
+      else
+        best = locate_between<Op, T>(r, from, r.kept.offset(i), 0, n);
       indices[i] = best.at;
       if (values) values->put(i, 1, 1, &best.value);
     }
