@@ -125,7 +125,7 @@ over {FACTOR} times PyTorch's memory and {MARGIN:.0f} MB (they are listed), and 
 of PyTorch take that much more than ours.
 
 The operators of these folders of definitions were measured, those that can be called with tensors
-alone or with a dimension: {', '.join(f'`{each}`' for each in families)}.
+alone or with a dimension: {", ".join(f"`{each}`" for each in families)}.
 
 ```text
 {table}

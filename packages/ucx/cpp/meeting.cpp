@@ -335,7 +335,9 @@ class Visitor {
   Met run(std::vector<std::string> &all, std::string &why) {
     Met met = Met::failed;
     for (int i = 0; i < attempts && met == Met::failed; i++) {
-      if (i) wait_readable(-1, 100 << i);
+      const int milliseconds = i ? 50 << i : 0;
+      if (now() + milliseconds * 1e-3 >= limit_.deadline) break;  // the reason is what is told
+      if (i) wait_readable(-1, milliseconds);
       met = connect(why);
       if (met == Met::all) met = prove(why);
     }
