@@ -73,7 +73,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "page/page.*",
         "page/*.js",
     ),
-    "plait_torch": ("sobol_numbers.bin",),
+    "plait_torch": ("sobol_numbers.bin", "star_names.json"),
     "plait_ucx": ("lib/libplait_ucx.so",),
 }
 # the terms of what is not ours
