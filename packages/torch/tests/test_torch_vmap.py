@@ -85,6 +85,15 @@ def test_jacobians_and_hessians() -> None:
     assert close(vmap(hessian(lambda x: (x**3).sum()))(batch), plait.diag_embed(6 * batch))
 
 
+@pytest.mark.parametrize("way", [jacrev, jacfwd, hessian])
+def test_jacobians_of_complex_numbers_are_refused(way: Any) -> None:
+    with pytest.raises(RuntimeError, match="inputs must be real"):
+        way(lambda z: (z * z).real.sum())(plait.tensor([1 + 2j, 3 - 1j]))
+    if way is jacrev:
+        with pytest.raises(RuntimeError, match="outputs must be real"):
+            way(lambda x: plait.complex(x, 2 * x))(plait.ones(2))
+
+
 def test_derivatives_outside_inside_and_across() -> None:
     w, x = plait.randn(3), plait.randn(5, 3)
     outside = grad(lambda w: vmap(lambda a: (w * a).sum().sin())(x).sum())(w)

@@ -29,6 +29,9 @@ bool is_array(PyObject *o) {
   return PyObject_HasAttrString(type, "__dlpack__") || PyObject_HasAttrString(type, "__array__");
 }
 
+// Whether a key is a number that is no int, as NumPy's scalars are; an array is a sequence.
+bool is_scalar(PyObject *o) { return !is_tensor(o) && PyIndex_Check(o) && !PySequence_Check(o); }
+
 bool as_array(PyObject *o, plait_tensor **out) {
   if (is_tensor(o)) {
     plait_retain(handle_of(o));
@@ -38,7 +41,7 @@ bool as_array(PyObject *o, plait_tensor **out) {
     *out = list ? from_data(list.get(), nullptr) : nullptr;
   }
   if (!*out) return false;
-  if (uint8_masks && same((*out)->dl.dtype, dtype::uint8)) {
+  if (uint8_masks && same((*out)->dl.dtype, dtype::uint8) && !is_scalar(o)) {
     plait_tensor *mask = cast(*out, dtype::bool_);
     plait_release(*out);
     return (*out = mask);

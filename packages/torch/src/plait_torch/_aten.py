@@ -11,6 +11,7 @@ from typing import Any
 
 import plait
 from plait_abi import operator
+from plait_torch import _functions
 
 __all__ = ["Argument", "FunctionSchema", "OpOverload", "OpOverloadPacket", "of_call", "packet"]
 
@@ -225,6 +226,8 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "clone": lambda x, memory_format=plait.preserve_format: x.clone(memory_format=memory_format),
     "convolution": _convolution,
     "index": lambda x, indices: x[tuple(slice(None) if i is None else i for i in indices)],
+    "index_put": _functions.index_put,
+    "index_put_": _functions.index_put_,
     "lift_fresh": lambda x: x,
     "slice": lambda x, dim=0, start=None, end=None, step=1: operator("slice")(
         x, dim, start, end, step

@@ -162,6 +162,16 @@ def _outputs(name: str, value: Any) -> tuple[list[Any], Any]:
     return leaves, spec
 
 
+def _refuse_complex(name: str, what: str, tensors: list[Any]) -> None:
+    """Raise for complex tensors, of whose derivative a real row or column is only a part."""
+    for i, each in enumerate(tensors):
+        if each.is_complex():
+            raise RuntimeError(
+                f"{name}: all {what} must be real, got {_shown(each)} as {what[:-1]} {i}; use "
+                "view_as_real"
+            )
+
+
 def _like(name: str, argument: str, given: Any, wanted: Any, of: str) -> list[Any]:
     """Return the leaves of a tree of vectors, which must be like the tensors that they belong to.
 
@@ -436,6 +446,8 @@ def jacrev(
         level, result = _call("jacrev", func, args, argnums, kwargs)
         value, aux = _parts("jacrev", result, has_aux)
         outputs, spec = _outputs("jacrev", value)
+        _refuse_complex("jacrev", "inputs", level.leaves)
+        _refuse_complex("jacrev", "outputs", outputs)
         with plait.enable_grad():
             found = level.outside([level.like_trees(r) for r in _rows(level, outputs, chunk_size)])
         jacobians = [trees[0] if isinstance(argnums, int) else tuple(trees) for trees in found]
@@ -489,6 +501,7 @@ def jacfwd(
         numbers = _numbers("jacfwd", argnums, len(args))
         primals = tuple(args[number] for number in numbers)
         leaves, spec = _differentiable("jacfwd", primals)
+        _refuse_complex("jacfwd", "inputs", leaves)
         sizes = [leaf.numel() for leaf in leaves]
 
         def of(*chosen: Any) -> Any:

@@ -46,6 +46,8 @@ __all__ = [  # noqa: PLE0604 - names of a table
     "frobenius_norm",
     "get_device",
     "hspmm",
+    "index_put",
+    "index_put_",
     "is_neg",
     "is_signed",
     "is_storage",
@@ -98,6 +100,16 @@ def fill(input: Any, value: Any) -> Any:
     return plait.full_like(input, value) if not plait.is_tensor(value) else (
         plait.empty_like(input).fill_(value)
     )  # fmt: skip
+
+
+def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    """Return the method's result: the method takes indices of uint8 as masks."""
+    return input.index_put(indices, values, accumulate)
+
+
+def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    """Return the method's result, in place: the method takes indices of uint8 as masks."""
+    return input.index_put_(indices, values, accumulate)
 
 
 def is_signed(input: Any) -> bool:

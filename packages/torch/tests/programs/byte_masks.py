@@ -48,6 +48,13 @@ for name, key in (("mask", (mask,)), ("rows", (byte(1, 1, 0),)), ("index", (torc
     for accumulate in (True, False):
         print(name, x.index_put(key, values, accumulate).tolist())
         print(name, x.clone().index_put_(key, values, accumulate=accumulate).tolist())
+        print(name, torch.index_put(x, key, values, accumulate).tolist())
+        print(name, torch.index_put_(x.clone(), key, values, accumulate).tolist())
+        print(name, torch.ops.aten.index_put(x, key, values, accumulate).tolist())
+        print(name, torch.ops.aten.index_put_(x.clone(), key, values, accumulate).tolist())
+one = np.uint8(1)  # a number, as an int is
+print(x[one].tolist(), table[one].tolist(), table[one, np.uint8(0)].tolist())
+print(written(table, one, 7.0).tolist(), table[:, one].tolist(), shown(lambda: x[[one, one]]))
 leaf = torch.ones(3, requires_grad=True)
 (leaf[mask] * 2).sum().backward()
 print(leaf.grad.tolist())
