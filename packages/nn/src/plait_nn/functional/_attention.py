@@ -9,7 +9,6 @@ from plait_abi import ArgumentError
 from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
-from plait_nn import functional as F  # what a program puts there is called, too
 from plait_nn._all_samples import all_samples
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
@@ -160,11 +159,11 @@ def _projections(
     """Project query, key and value, in one product where they are one tensor."""
     if packed is not None:
         if query is key and key is value:
-            return list(F.linear(query, packed, bias).chunk(3, -1))
+            return list(operators.linear(query, packed, bias).chunk(3, -1))
         separate = tuple(packed.chunk(3, 0))  # type: ignore[assignment]
     biases = [None] * 3 if bias is None else bias.chunk(3, 0)
     return [
-        F.linear(x, w, b)  # type: ignore[arg-type]
+        operators.linear(x, w, b)  # type: ignore[arg-type]
         for x, w, b in zip((query, key, value), separate, biases, strict=True)
     ]
 
@@ -274,14 +273,14 @@ def multi_head_attention_forward(
     weights: Tensor | None = None
     if need_weights:
         scores = (q * math.sqrt(1.0 / q.shape[3])) @ k.transpose(2, 3)
-        weights = F.softmax(scores if mask is None else scores + mask, -1)
+        weights = pc.softmax(scores if mask is None else scores + mask, -1)
         if dropout > 0:
-            weights = F.dropout(weights, dropout, True)
+            weights = pc.dropout(weights, dropout, True)
         made = weights @ v
     else:
-        made = F.scaled_dot_product_attention(q, k, v, mask, dropout)
+        made = scaled_dot_product_attention(q, k, v, mask, dropout)
     joined = made.permute((2, 0, 1, 3)).reshape((length, batch, embed))
-    result = F.linear(joined, out_proj_weight, out_proj_bias)
+    result = operators.linear(joined, out_proj_weight, out_proj_bias)
     if weights is not None and average_attn_weights:
         weights = weights.mean(1)
     if single:
