@@ -81,7 +81,8 @@ def is_pole(info: Any, given: Any) -> bool:
         _, found, _ = gradients.theirs(info, at_joint(given, beside), 1)
     except Exception:  # outside of the domain
         return False
-    return any(bool((x.abs() > POLE).any()) for x in found if x is not None)
+    dense = [x for x in found if x is not None and x.layout == torch.strided]
+    return any(bool((x.abs() > POLE).any()) for x in dense)
 
 
 def disagreements(info: Any, point: str) -> Iterator[str]:
