@@ -48,15 +48,21 @@ int64_t locate(const T *p, int64_t n, T *best) {
   return at;
 }
 
-// Where the best element is: of equal ones the first. A NaN is better than all numbers.
+// Whether an element is better than the best before it, of which `next` is the better one. A NaN
+// is better than all numbers; of equal elements the first stays.
+template <class T>
+PLAIT_INLINE bool improves(T best, T next) {
+  return (next != best) & (best == best);
+}
+
+// Where the best element is.
 template <class T>
 struct Best {
   T value;
   int64_t at;
   template <class Op>
   PLAIT_INLINE void join(const Best &later) {
-    if (!matches(value, later.value) && matches(Op::step(value, later.value), later.value))
-      *this = later;
+    if (improves(value, Op::step(value, later.value))) *this = later;
   }
 };
 
@@ -126,7 +132,7 @@ void locate_columns(const Reduction &r, const Numbers<T> &from, int64_t base, in
       }
       for (int64_t j = 0; j < columns; j++) {
         const T next = Op::step(best[j], p[j]);
-        const bool better = (next != best[j]) & (best[j] == best[j]);
+        const bool better = improves(best[j], next);
         best[j] = better ? next : best[j];
         at[j] = better ? position : at[j];
       }
