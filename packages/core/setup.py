@@ -37,13 +37,7 @@ setup(
             ["python", "stubs/assemble.py", "{out}/stubs"],
             inputs=["stubs/*"],
             requires=["plait_ops"],
-            package_files={
-                "stubs/_core.pyi": "plait_core/_core.pyi",
-                "stubs/_operators.pyi": "plait_core/_operators.pyi",
-                "stubs/linalg.pyi": "plait_core/linalg.pyi",
-                "stubs/fft.pyi": "plait_core/fft.pyi",
-                "stubs/special.pyi": "plait_core/special.pyi",
-            },
+            package_files={"stubs": "plait_core"},
         ),
     ],
     libraries=[

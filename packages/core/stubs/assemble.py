@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import pathlib
 import subprocess
 import sys
@@ -32,7 +33,31 @@ def main(out: pathlib.Path) -> None:
             before, mark, after = template.partition("#operators\n")
             if not mark:
                 raise ValueError(f"{name}.pyi.in: a line `#operators` is required")
-            (out / f"{name}.pyi").write_text(HEADER + before.rstrip(" ") + text + after)
+            stub = before.rstrip(" ") + text + after
+            if name == "_core":
+                stub = stub.replace(
+                    "#results\n", pathlib.Path(folder, "return_types.pyi").read_text()
+                )
+            if name == "_operators":
+                stub += f"\n__all__ = {_exports(stub)}\n"
+            (out / f"{name}.pyi").write_text(HEADER + stub)
+
+
+def _exports(stub: str) -> list[str]:
+    """Return the names of functions that a stub defines, gives a second name or re-exports.
+
+    Pyright takes what ``__all__`` of plait_core names for its public names; it follows
+    ``__all__ += _operators.__all__``.
+    """
+    names: set[str] = set()
+    for node in ast.parse(stub).body:
+        if isinstance(node, ast.FunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            names.update(each.id for each in node.targets if isinstance(each, ast.Name))
+        elif isinstance(node, ast.ImportFrom):
+            names.update(each.asname for each in node.names if each.asname)
+    return sorted(names)
 
 
 if __name__ == "__main__":

@@ -83,20 +83,6 @@ PyObject *one(plait_value *v, const Bound *b) {
   return list;
 }
 
-struct Names {
-  const char *base, *first, *second, *third;
-};
-constexpr Names names[] = {
-    {"max", "values", "indices", nullptr},    {"min", "values", "indices", nullptr},
-    {"sort", "values", "indices", nullptr},   {"topk", "values", "indices", nullptr},
-    {"median", "values", "indices", nullptr}, {"nanmedian", "values", "indices", nullptr},
-    {"aminmax", "min", "max", nullptr},       {"histogram", "hist", "bin_edges", nullptr},
-    {"mode", "values", "indices", nullptr},   {"kthvalue", "values", "indices", nullptr},
-    {"cummax", "values", "indices", nullptr}, {"cummin", "values", "indices", nullptr}};
-
-}  // namespace
-
-namespace {
 PyTypeObject *make_named_results(const plait_op *op) {
   const char *dot = strchr(op->name, '.');
   const size_t n = dot ? size_t(dot - op->name) : strlen(op->name);
@@ -105,13 +91,6 @@ PyTypeObject *make_named_results(const plait_op *op) {
   for (int i = 0; i < op->n_results; i++) {
     fields[i].name = op->results[i].name;
     named = named && fields[i].name && *fields[i].name;
-  }
-  for (const Names &each : names) {
-    if (named) break;
-    if (strlen(each.base) != n || strncmp(each.base, op->name, n) != 0) continue;
-    const char *const known[] = {each.first, each.second, each.third};
-    for (int i = 0; i < op->n_results && i < 3; i++) fields[i].name = known[i];
-    named = true;
   }
   if (!named) return nullptr;
   const std::string base(op->name, n);

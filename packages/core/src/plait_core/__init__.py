@@ -169,7 +169,14 @@ from plait_core._unique import unique, unique_consecutive
 from plait_core._views import narrow_copy
 
 if _typing.TYPE_CHECKING:
+    from plait_core import _operators
+    from plait_core import accelerator as accelerator
+    from plait_core import array_api as array_api
+    from plait_core import cuda as cuda
+    from plait_core import testing as testing
     from plait_core._operators import *  # type: ignore[assignment]  # noqa: F403
+
+    default_generator: Generator
 
 __version__ = "0.2.0"
 
@@ -310,6 +317,8 @@ __all__ = [
     "unique",
     "unique_consecutive",
 ]
+if _typing.TYPE_CHECKING:  # the operators, which are bound below
+    __all__ += _operators.__all__
 
 
 def numel(input: Tensor) -> _typing.Any:
@@ -333,15 +342,17 @@ def __dir__() -> list[str]:
     )
 
 
-def __getattr__(name: str) -> _typing.Any:
-    if name in _LAZY:
-        return _import_module(f"plait_core.{name}")
-    if name == "default_generator":
-        return _binding.default_generator()
-    operator = None if _namespaces.in_namespace(name) else _namespaces.defined_later(name)
-    if operator is None:
-        raise AttributeError(f"module 'plait_core' has no attribute {name!r}")
-    return operator
+if not _typing.TYPE_CHECKING:  # a checker reports a name that is not defined
+
+    def __getattr__(name: str) -> _typing.Any:
+        if name in _LAZY:
+            return _import_module(f"plait_core.{name}")
+        if name == "default_generator":
+            return _binding.default_generator()
+        operator = None if _namespaces.in_namespace(name) else _namespaces.defined_later(name)
+        if operator is None:
+            raise AttributeError(f"module 'plait_core' has no attribute {name!r}")
+        return operator
 
 
 def _bind_operators() -> None:

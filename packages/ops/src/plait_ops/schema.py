@@ -68,11 +68,12 @@ class Argument:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """One result: ``Tensor`` or ``Tensor[]``."""
+    """One result: ``Tensor`` or ``Tensor[]``; `name` is empty if the schema gives it none."""
 
     type: str
     alias: str | None = None
     writes: bool = False
+    name: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,7 +203,10 @@ def _result(text: str, schema: str) -> Result:
     ):
         raise SchemaError(f"schema `{schema}`: cannot read the result `{text}`")
     return Result(
-        "Tensor[]" if match["list"] is not None else "Tensor", match["alias"], bool(match["writes"])
+        "Tensor[]" if match["list"] is not None else "Tensor",
+        match["alias"],
+        bool(match["writes"]),
+        text[match.end() :].strip(),
     )
 
 

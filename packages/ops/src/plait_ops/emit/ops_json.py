@@ -47,7 +47,8 @@ def _operator(operator: Operator) -> dict[str, Any]:
         "differentiable": list(operator.differentiable),
         "arguments": [_argument(argument) for argument in operator.schema.arguments],
         "results": [
-            {"type": r.type, "alias": r.alias, "writes": r.writes} for r in operator.schema.results
+            {"type": r.type, "alias": r.alias, "writes": r.writes, "name": r.name}
+            for r in operator.schema.results
         ],
         "internal": operator.internal,
         "doc": operator.doc,

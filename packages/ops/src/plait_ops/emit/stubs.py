@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from keyword import iskeyword
 from typing import TypeGuard
 
-from plait_ops.schema import Argument
+from plait_ops.schema import Argument, Result
 from plait_ops.spec import NAMESPACES, Operator
 
 __all__ = ["emit"]
@@ -99,14 +99,34 @@ def _usable(name: str | None) -> TypeGuard[str]:
     return name is not None and not iskeyword(name)
 
 
+def _kind(result: Result) -> str:
+    return "tuple[Tensor, ...]" if result.type == "Tensor[]" else "Tensor"
+
+
 def _result(operator: Operator) -> str:
-    kinds = [
-        "list[Tensor]" if result.type == "Tensor[]" else "Tensor"
-        for result in operator.schema.results
-    ]
-    if not kinds:
+    results = operator.schema.results
+    if not results:
         return "None"
-    return kinds[0] if len(kinds) == 1 else f"tuple[{', '.join(kinds)}]"
+    if len(results) == 1:
+        return _kind(results[0])
+    if all(result.name for result in results):
+        return f"return_types.{operator.schema.base}"
+    return f"tuple[{', '.join(map(_kind, results))}]"
+
+
+def _return_types(operators: Sequence[Operator]) -> str:
+    """Return the class that holds a NamedTuple for each operator of several results with names."""
+    fields = {
+        operator.schema.base: operator.schema.results
+        for operator in operators
+        if len(operator.schema.results) > 1 and all(each.name for each in operator.schema.results)
+    }
+    classes = [
+        f"    class {base}(NamedTuple):\n"
+        + "".join(f"        {result.name}: {_kind(result)}\n" for result in results)
+        for base, results in fields.items()
+    ]
+    return "class return_types:\n" + "\n".join(classes) + "\n"
 
 
 def _with_requires_grad(signature: Signature, operator: Operator) -> Signature:
@@ -167,5 +187,6 @@ def emit(operators: Sequence[Operator]) -> dict[str, str]:
     return {
         "functions.pyi": _text(operators, False),
         "methods.pyi": _text(operators, True),
+        "return_types.pyi": _return_types(operators),
         **spaces,
     }

@@ -160,7 +160,7 @@ def _(g):
 
 
 frexp = Composite(
-    "frexp(Tensor self) -> (Tensor, Tensor)",
+    "frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)",
     doc="""
     Mantissa and exponent: ``self = mantissa * 2 ** exponent``. The magnitude of the mantissa is in [0.5, 1), the exponent
     is int32. For 0, infinity and nan the mantissa is the number itself and the exponent is 0.

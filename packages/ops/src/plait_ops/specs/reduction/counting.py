@@ -141,7 +141,7 @@ def _(self, bins, min, max):
 INFINITY = float("inf")
 
 histogram = Composite(
-    "histogram(Tensor self|input, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor, Tensor)",
+    "histogram(Tensor self|input, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
     doc="""
     How many elements of `self` fall between each two neighbours of the ascending edges `bins`, and the edges. The last bin
     includes its upper edge. With `weight` the weights are summed; with `density` each number is divided by the total and by

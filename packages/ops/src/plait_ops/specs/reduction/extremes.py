@@ -50,7 +50,7 @@ min_ = _whole("min", "smallest", 1)
 
 def _along(name, what, example):
     operator = Operator(
-        f"{name}.dim(Tensor self, int dim|axis, bool keepdim|keepdims=False) -> (Tensor, Tensor)",
+        f"{name}.dim(Tensor self, int dim|axis, bool keepdim|keepdims=False) -> (Tensor values, Tensor indices)",
         doc=f"""
     The {what} elements along `dim`, and their indices as int64. Of equal elements the first counts; a nan counts before all
     numbers.
@@ -286,7 +286,7 @@ argmax = _arg("argmax", "largest", 1)
 argmin = _arg("argmin", "smallest", 0)
 
 aminmax = Composite(
-    "aminmax(Tensor self, *, int? dim|axis=None, bool keepdim|keepdims=False) -> (Tensor, Tensor)",
+    "aminmax(Tensor self, *, int? dim|axis=None, bool keepdim|keepdims=False) -> (Tensor min, Tensor max)",
     doc="""
     The smallest and the largest elements along `dim` (None: of all elements), as `amin` and `amax` return them.
 

@@ -22,7 +22,7 @@ _KERNEL = "out[1] is int64; `dim` may be negative; a 0-d input counts as one of 
 
 def _ranked(name, arguments, text, example, dtypes="all"):
     operator = Operator(
-        f"{name}(Tensor self, {arguments}, bool keepdim|keepdims=False) -> (Tensor, Tensor)",
+        f"{name}(Tensor self, {arguments}, bool keepdim|keepdims=False) -> (Tensor values, Tensor indices)",
         doc=f"""
     {text}
 

@@ -39,7 +39,7 @@ from plait_ops.words import result as made_like
 
 def _extreme(name, what, example):
     operator = Operator(
-        f"{name}(Tensor self, int dim|axis) -> (Tensor, Tensor)",
+        f"{name}(Tensor self, int dim|axis) -> (Tensor values, Tensor indices)",
         doc=f"""
     The {what} of all elements up to each one along `dim`, and its index as int64. Of equal elements the last counts; a nan
     counts before all numbers.

@@ -5,7 +5,7 @@ from plait_ops.spec import Composite, Operator
 from plait_ops.words import check, int64, require, result, wrap_dim
 
 sort = Operator(
-    "sort(Tensor self, int dim|axis=-1, bool descending=False, bool stable=False) -> (Tensor, Tensor)",
+    "sort(Tensor self, int dim|axis=-1, bool descending=False, bool stable=False) -> (Tensor values, Tensor indices)",
     doc="""
     The elements of `self` sorted along `dim`, and the indices that they had, as int64. Equal elements keep their order,
     also without `stable`. nan counts as larger than all numbers.
@@ -21,7 +21,7 @@ sort = Operator(
     variants="function method",
 )
 topk = Operator(
-    "topk(Tensor self, int k, int dim|axis=-1, bool largest=True, bool sorted=True) -> (Tensor, Tensor)",
+    "topk(Tensor self, int k, int dim|axis=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
     doc="""
     The `k` largest (or smallest) elements of `self` along `dim`, the largest (smallest) first, and their indices as int64.
     Of equal elements the first are taken; nan counts as larger than all numbers. The results are sorted also without
