@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,12 @@ from plait_data._html import Shown, array_text, name_and_size
 __all__ = ["ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "TensorDataset"]
 
 T_co = TypeVar("T_co", covariant=True)
+
+
+class Indexable(Protocol[T_co]):
+    """What has samples by index: a `Dataset`, a list, or an object of another class."""
+
+    def __getitem__(self, index: Any, /) -> T_co: ...
 
 
 class Dataset(Shown, Generic[T_co]):

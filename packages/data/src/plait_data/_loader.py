@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 from plait_data._arguments import check_order, check_workers, refuse
-from plait_data._dataset import IterableDataset
+from plait_data._dataset import Indexable, IterableDataset
 from plait_data._epoch import Epoch, Order
 from plait_data._fetch import Fetch, Stream, in_process
 from plait_data._html import Shown, name_and_size
@@ -86,7 +86,7 @@ class DataLoader(Shown, Generic[T_co]):
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: Indexable[T_co] | Iterable[T_co],
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Iterable[Any] | None = None,
@@ -120,18 +120,18 @@ class DataLoader(Shown, Generic[T_co]):
             warnings.warn(
                 "DataLoader: `pin_memory` has no effect without an accelerator", stacklevel=2
             )
+        self.dataset = cast("Any", dataset)
         if batch_sampler is not None:
             batch_size = None
         if sampler is None and iterable:
             sampler = EndlessSampler()
         elif sampler is None and shuffle:
-            sampler = RandomSampler(dataset, generator=generator)
+            sampler = RandomSampler(self.dataset, generator=generator)
         elif sampler is None:
-            sampler = SequentialSampler(dataset)
+            sampler = SequentialSampler(self.dataset)
         if batch_size is not None and batch_sampler is None:
             batch_sampler = BatchSampler(cast("Iterable[int]", sampler), batch_size, drop_last)
 
-        self.dataset = dataset
         self.batch_size = batch_size
         self.sampler = sampler
         self.batch_sampler = batch_sampler
@@ -201,14 +201,14 @@ class DataLoader(Shown, Generic[T_co]):
         if pool is not None:
             pool.close()
 
-    def __iter__(self) -> Iterator[T_co]:
+    def __iter__(self) -> Iterator[Any]:
         # not a generator, so that the sampler draws at iter()
         iterator = self._get_iterator()
         # not without kept workers: an iterator ends its workers when nothing refers to it
         self._latest = iterator if self.persistent_workers else None
         return iterator
 
-    def _get_iterator(self) -> Iterator[T_co]:
+    def _get_iterator(self) -> Iterator[Any]:
         sampler = self._index_sampler
         if self._iterable:
             if sampler is not self._stream_order:
@@ -223,7 +223,7 @@ class DataLoader(Shown, Generic[T_co]):
             return batches
         return PinnedIterator(batches, self.pin_memory_device)
 
-    def _in_process(self, epoch: Epoch, order: Iterator[Any] | None) -> Iterator[T_co]:
+    def _in_process(self, epoch: Epoch, order: Iterator[Any] | None) -> Iterator[Any]:
         exact = bool(self._exact_globals)
         seed_globals = reseed if exact else None
         if order is None:
@@ -247,7 +247,7 @@ class DataLoader(Shown, Generic[T_co]):
         make = fetch.batch if self._auto_collation else fetch.single
         return IndexIterator(in_process(make, exact), order, epoch)
 
-    def _from_workers(self, epoch: Epoch, order: Iterator[Any] | None) -> Iterator[T_co]:
+    def _from_workers(self, epoch: Epoch, order: Iterator[Any] | None) -> Iterator[Any]:
         # imported here, as not all programs use processes
         from plait_data._workers._pool import open_pool
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from plait_data._dataset import Dataset, T_co
+from plait_data._dataset import Dataset, Indexable, T_co
 from plait_data._fetch import batch_at, samples_at
 from plait_data._html import name_and_size
 from plait_data._randomness import RandomSource
 
 __all__ = ["Subset", "random_split"]
+
+T = TypeVar("T")
 
 
 class Subset(Dataset[T_co]):
@@ -31,8 +33,8 @@ class Subset(Dataset[T_co]):
         ['t', 'p']
     """
 
-    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
-        self.dataset = dataset
+    def __init__(self, dataset: Indexable[T_co], indices: Sequence[int]) -> None:
+        self.dataset: Any = dataset
         self.indices = indices
         self._array: npt.NDArray[np.intp] | None = None
 
@@ -61,8 +63,8 @@ class Subset(Dataset[T_co]):
 
 
 def random_split(
-    dataset: Any, lengths: Sequence[int | float], generator: Any = None
-) -> list[Subset[Any]]:
+    dataset: Indexable[T], lengths: Sequence[int | float], generator: Any = None
+) -> list[Subset[T]]:
     """Split a dataset at random into disjoint parts.
 
     Args:
@@ -83,12 +85,13 @@ def random_split(
     """
     if not hasattr(dataset, "__len__"):
         raise TypeError(f"random_split: `dataset` must have a length; got {type(dataset).__name__}")
-    counts = _counts(len(dataset), lengths)
-    order = RandomSource("random_split", generator).rng().permutation(len(dataset)).tolist()
+    sized: Any = dataset
+    counts = _counts(len(sized), lengths)
+    order = RandomSource("random_split", generator).rng().permutation(len(sized)).tolist()
     parts = []
     start = 0
     for count in counts:
-        parts.append(Subset[Any](dataset, order[start : start + count]))
+        parts.append(Subset[T](dataset, order[start : start + count]))
         start += count
     return parts
 
