@@ -59,4 +59,5 @@ class AveragedModel(Module):
 
     def update_parameters(self, model: Any) -> None:
         """Update the averages with the parameters of ``model``."""
-        swa_utils.AveragedModel.update_parameters(self, model)
+        updates: Any = swa_utils.AveragedModel.update_parameters  # it reads what both classes have
+        updates(self, model)

@@ -244,10 +244,10 @@ class TensorLikePair(Pair):
         return actual, expected
 
     def _compare_values(self, actual: Any, expected: Any) -> None:
-        plain = {"check_dtype": False, "check_layout": False, "check_device": False}
-        rules = {"rtol": self.rtol, "atol": self.atol, "equal_nan": self.equal_nan}
+        rules: dict[str, Any] = {"check_dtype": False, "check_layout": False, "check_device": False}
+        rules |= {"rtol": self.rtol, "atol": self.atol, "equal_nan": self.equal_nan}
         try:
-            assert_close(actual, expected, **rules, **plain)
+            assert_close(actual, expected, **rules)
         except AssertionError as error:
             text = str(error).partition(": ")[2]
             self._fail(AssertionError, f"Tensor-likes are not close!\n\n{text}")

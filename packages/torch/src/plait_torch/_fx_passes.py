@@ -182,7 +182,8 @@ def fuse(model: Any, inplace: bool = False, no_trace: bool = False) -> Any:
         before = node.args[0] if node.args else None
         if node.op != "call_module" or not isinstance(before, Node):
             continue
-        norm, conv = modules[node.target], modules.get(before.target)
+        norm: Any = modules[node.target]
+        conv: Any = modules.get(before.target)
         fits = before.op == "call_module" and _PAIRS.get(type(conv)) is type(norm)
         if not fits or len(before.users) > 1 or not norm.track_running_stats:
             continue

@@ -193,12 +193,13 @@ def _watch_modules() -> None:
         tracer = current.get()
         return value if tracer is None else tracer.read(name, value)
 
-    nn.Module.__call__ = traced_call
-    nn.Module.__getattr__ = traced_read
+    module_class: Any = nn.Module
+    module_class.__call__ = traced_call
+    module_class.__getattr__ = traced_read
 
     def restore() -> None:
-        nn.Module.__call__ = call
-        nn.Module.__getattr__ = read
+        module_class.__call__ = call
+        module_class.__getattr__ = read
         read_in_c(nn.Module, read, in_python)
 
     _undo.append(restore)

@@ -366,7 +366,7 @@ class Tracer(TracerBase):
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
         """Return a proxy for a parameter (for a buffer with `proxy_buffer_attributes`)."""
-        kinds = [(nn.Parameter, self._parameters)]
+        kinds: list[tuple[type[plait.Tensor], dict[int, str]]] = [(nn.Parameter, self._parameters)]
         if self.proxy_buffer_attributes:
             kinds.append((plait.Tensor, self._buffers))
         for kind, names in kinds:

@@ -99,9 +99,8 @@ def triplet_margin_loss(
     reduction: int = 1,
 ) -> Any:
     """`nn.functional.triplet_margin_loss` with a number for the reduction."""
-    options = {"margin": margin, "p": p, "eps": eps, "swap": swap}
     return F.triplet_margin_loss(
-        anchor, positive, negative, reduction=_reduction(reduction), **options
+        anchor, positive, negative, margin, p, eps, swap, reduction=_reduction(reduction)
     )
 
 
