@@ -41,6 +41,7 @@ BESIDE_TESTS = (
     "pretrained",
     "programs",
     "replay",
+    "typing",
 )  # folders with sessions of their own
 # files of tests/ in other groups than the rest (all_tests), by the group
 APART = {
@@ -115,6 +116,7 @@ GYMNASIUM = "gymnasium==1.4.0"
 TENSORBOARD = "tensorboard>=2.16"  # used by plait_torch's SummaryWriter
 RUFF = "ruff==0.17.5"
 MYPY = "mypy==2.4.1"
+PYRIGHT = "basedpyright==1.40.2"  # pyright as a wheel that needs no npm
 CLANG_FORMAT = "clang-format==23.1.5"
 TORCH = "torch==2.13.0"
 GCOVR = "gcovr==8.8"
@@ -355,7 +357,7 @@ def c_files() -> list[str]:
 
 @nox.session(reuse_venv=True)
 def types(session: nox.Session) -> None:
-    """Run mypy in strict mode over the packages, as their wheels ship them."""
+    """Run mypy in strict mode over the packages, as their wheels ship them; check programs."""
     wanted = closure(EVERYTHING, PACKAGES)
     wheels(session, wanted)
     builder = Builder(str(pathlib.Path(session.bin) / "python"))
@@ -370,6 +372,10 @@ def types(session: nox.Session) -> None:
         *[str(p) for p in sorted((ROOT / "tools").glob("*.py"))],
         env={"MYPYPATH": os.pathsep.join(["tools", path])},
     )
+    # as users check their programs: the packages are installed
+    install(session, ["plait"])
+    session.install(*PYTEST, PYRIGHT)
+    session.run("pytest", "-q", "tests/typing")
 
 
 @nox.session

@@ -28,7 +28,7 @@ __all__ = ["ALLOWED", "check", "main"]
 
 # The files of wheels other than Python files, by package; * matches within a folder.
 ALLOWED: dict[str, tuple[str, ...]] = {
-    "plait": (),
+    "plait": ("__init__.pyi", "utils/__init__.pyi"),
     "plait_abi": (
         "_binding.pyi",
         "_binding.cpython-*.so",
