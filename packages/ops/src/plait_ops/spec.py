@@ -106,6 +106,9 @@ class Operator:
             ``plait.nn.functional``.
         internal: a part of other operators: it has no variant, errors name the operator that calls
             it, and it has no place in the front page of the reference.
+        lapack: its kernels call LAPACK, so that results depend on the processor.
+        libm: the dtypes for which its kernels call functions of the C library, so that results
+            depend on the processor: "all", "wide" (float64 and complex) or "complex"; empty: none.
         widens: its decomposition computes halves in float32 and rounds each result once: float16
             and bfloat16 arguments are cast before it, results after it (docs/design/0007).
     """
@@ -128,8 +131,11 @@ class Operator:
         unpredictable: bool = False,
         auxiliary: Sequence[int] = (),
         widens: bool = False,
+        lapack: bool = False,
+        libm: str = "",
     ) -> None:
         self.schema = grammar.parse(schema)
+        self.lapack, self.libm = lapack, libm
         self.widens = self._checked_widens(widens)
         self.summary = inspect.cleandoc(doc)
         self.unpredictable, self.auxiliary = unpredictable or random, tuple(auxiliary)
@@ -148,6 +154,8 @@ class Operator:
         self.constants: set[str] = set()
         self.errors: list[ErrorFact] = []
         self.file = self._where()
+        if libm not in ("", "all", "wide", "complex"):
+            raise SpecError(f"{self.name}: `libm` must be all, wide or complex, got {libm!r}")
         if dtypes not in GROUPS:
             raise SpecError(f"{self.name}: `dtypes` must be one of {tuple(GROUPS)}, got {dtypes!r}")
         if self.name in REGISTRY:
@@ -366,6 +374,7 @@ class Pointwise(Operator):
         kernel: str = "",
         internal: bool = False,
         variants: str = "function",
+        libm: str = "",
     ) -> None:
         self.exact, self.unrounded = exact, tuple(unrounded)
         self.factor, self.bounded = factor, bounded
@@ -380,6 +389,7 @@ class Pointwise(Operator):
             kernel=kernel,
             internal=internal,
             variants=variants,
+            libm=libm,
         )
         modes = ("same", "float", "bool", "first", "number")
         if promote not in modes:

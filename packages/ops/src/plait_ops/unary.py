@@ -15,6 +15,7 @@ def float_function(
     domain: tuple[float, float] = (-3.0, 3.0),
     dtypes: str = "any",
     variants: str = "function",
+    libm: str = "",
 ) -> Pointwise:
     """Return a function of each element, whose documentation is `text` with its `value` at `at`.
 
@@ -33,6 +34,7 @@ def float_function(
         domain=domain,
         dtypes=dtypes,
         variants=variants,
+        libm=libm,
     )
 
 
@@ -43,6 +45,7 @@ def function_of_one(
     dtypes: str = "all",
     real: bool = False,
     variants: str = "function function_ method",
+    libm: str = "",
 ) -> Pointwise:
     """Return a function of each element, whose documentation is `text` with the values at -1.5 and
     2.5. The result has the dtype of the tensor, or with `real` that of its parts.
@@ -59,6 +62,7 @@ def function_of_one(
         dtypes=dtypes,
         real=real,
         variants=variants,
+        libm=libm,
     )
 
 
@@ -88,6 +92,7 @@ def special_function(
     at: tuple[str, float],
     domain: tuple[float, float] = (-3.0, 3.0),
     variants: str = "function",
+    libm: str = "",
 ) -> Pointwise:
     """Return a float function whose documentation shows its value at a number, rounded: `at` has
     both. With a name that begins with "special_" it stands in the namespace ``special`` alone.
@@ -106,4 +111,5 @@ def special_function(
         domain=domain,
         inplace="method" in variants,
         variants=variants,
+        libm=libm,
     )

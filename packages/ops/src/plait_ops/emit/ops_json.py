@@ -55,6 +55,10 @@ def _operator(operator: Operator) -> dict[str, Any]:
     }
     if isinstance(operator, Pointwise):
         entry["promote"] = operator.promote
+    if operator.lapack:
+        entry["lapack"] = True
+    if operator.libm:
+        entry["libm"] = operator.libm
     if operator.kernel:
         entry["kernel"] = operator.kernel
     return entry

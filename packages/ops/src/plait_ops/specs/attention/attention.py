@@ -72,6 +72,7 @@ attention_forward = Operator(
     internal=True,
     auxiliary=[1],
     kernel="optional; any strides, out[0] has those that the shape function gives; in[3] is bool or has the dtype of in[0].",
+    libm="wide",
 )
 attention_backward = Operator(
     "attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor? mask, Tensor output, Tensor lse, "
@@ -83,6 +84,7 @@ attention_backward = Operator(
     dtypes="floating",
     internal=True,
     kernel="optional; any strides, results have those that the shape function gives.",
+    libm="wide",
 )
 
 

@@ -101,6 +101,7 @@ def _steps(name, arguments, text, example, kernel):
     """,
         kernel=kernel,
         dtypes="arithmetic",
+        libm="" if bounded else "all",
     )
 
     @operator.shape
@@ -159,6 +160,7 @@ def _between_tensors(name, arguments):
     """,
         kernel="as that of numbers; tensors are 0-d, in float64, complex128 or int64.",
         dtypes="arithmetic",
+        libm="all" if name == "logspace" else "",
     )
 
     @operator.shape

@@ -27,6 +27,7 @@ linalg_cholesky_ = Operator(
     """,
     kernel="in[0] is (..., n, n) in any strides; results are in C order; reads one triangle of in[0], in[1] says which, and writes zeros to the other one of the result; a matrix that is not positive definite is an error that names it.",
     dtypes="inexact",
+    lapack=True,
 )
 linalg_cholesky_ex = Operator(
     "linalg_cholesky_ex(Tensor A, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
@@ -43,6 +44,7 @@ linalg_cholesky_ex = Operator(
     """,
     kernel="as for `linalg_cholesky`; out[1] is int32, 0 or the order of the leading minor that is not positive; an error only if in[2].",
     dtypes="inexact",
+    lapack=True,
 )
 cholesky = Operator(
     "cholesky(Tensor self, bool upper=False) -> Tensor",
@@ -60,6 +62,7 @@ cholesky = Operator(
     kernel="as for `linalg_cholesky`.",
     dtypes="inexact",
     variants="function method",
+    lapack=True,
 )
 
 
@@ -142,6 +145,7 @@ cholesky_solve = Operator(
     kernel="in[0] is (..., n, k), in[1] (..., n, n), of one dtype, any strides; their leading dimensions broadcast to those of the result, which is in C order; reads the triangle of in[1] that in[2] names.",
     dtypes="inexact",
     variants="function method",
+    lapack=True,
 )
 
 
@@ -187,6 +191,7 @@ cholesky_inverse = Operator(
     kernel="in[0] is (..., n, n) in any strides; results are in C order; reads the triangle of in[0] that in[1] names and writes the whole inverse.",
     dtypes="inexact",
     variants="function method",
+    lapack=True,
 )
 
 
@@ -225,6 +230,7 @@ linalg_solve_triangular_ = Operator(
     """,
     kernel="in[0] is (..., n, n), in[1] (..., n, k), or (..., k, n) without in[3] (left), of one dtype, any strides; leading dimensions broadcast to those of the result, which is in C order; reads the triangle that in[2] (upper) names, and no diagonal if in[4] (unitriangular).",
     dtypes="inexact",
+    lapack=True,
 )
 
 

@@ -52,6 +52,7 @@ linalg_det_ = Operator(
     """,
     kernel="in[0] is (..., n, n) in any strides, n may be 0; a singular matrix gives 0.",
     dtypes="inexact",
+    lapack=True,
 )
 
 
@@ -105,6 +106,7 @@ linalg_slogdet_ = Operator(
     """,
     kernel="in[0] is (..., n, n) in any strides, n may be 0; out[1] is real also of complex matrices; a singular matrix gives sign 0 and -inf.",
     dtypes="inexact",
+    lapack=True,
 )
 
 

@@ -48,6 +48,7 @@ linalg_eigh_ = Operator(
     """,
     kernel="in[0] is (..., n, n) in any strides; results are in C order; reads the triangle that in[1] names, in upper or lower case; out[0] is real, in ascending order, out[1] holds vectors in columns, of any sign; an error names the matrix that does not converge or that holds nan or infinities.",
     dtypes="inexact",
+    lapack=True,
 )
 linalg_eigvalsh = Operator(
     'linalg_eigvalsh(Tensor A, str UPLO="L") -> Tensor',
@@ -62,6 +63,7 @@ linalg_eigvalsh = Operator(
     """,
     kernel="as for `linalg_eigh`, without vectors.",
     dtypes="inexact",
+    lapack=True,
 )
 
 
@@ -125,6 +127,7 @@ linalg_eig = Operator(
     """,
     kernel="in[0] is (..., n, n) in any strides; results are in C order and complex; eigenvalues in any order, vectors in columns, of length 1; errors as for `linalg_eigh`.",
     dtypes="inexact",
+    lapack=True,
 )
 linalg_eigvals = Operator(
     "linalg_eigvals(Tensor A) -> Tensor",
@@ -137,6 +140,7 @@ linalg_eigvals = Operator(
     """,
     kernel="as for `linalg_eig`, without vectors.",
     dtypes="inexact",
+    lapack=True,
 )
 
 

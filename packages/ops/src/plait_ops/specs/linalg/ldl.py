@@ -24,6 +24,7 @@ def _factor(schema, results, example):
         """,
         kernel="in[0] is (..., n, n) in any strides, its lower triangle is read; results are in C order, zero above the diagonal of out[0]; out[1] is int32 with LAPACK's pivots, from 1, negative in pairs for blocks of two; of `linalg_ldl_factor_ex`, out[2] is int32, 0 or the place of a zero on the diagonal, from 1, which is an error only if in[2].",
         dtypes="inexact",
+        lapack=True,
     )
 
 
@@ -75,6 +76,7 @@ linalg_ldl_solve = Operator(
     """,
     kernel="in[0] and in[1], int32, are the results of `linalg_ldl_factor` (a kernel must check the pivots: numbers out of range are an error), in[2] is (..., n, k) of in[0]'s dtype; any strides; leading dimensions of in[0] and in[2] broadcast; the result is in C order.",
     dtypes="inexact",
+    lapack=True,
 )
 
 

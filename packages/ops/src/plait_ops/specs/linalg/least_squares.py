@@ -37,6 +37,7 @@ lstsq_parts_ = Operator(
     internal=True,
     dtypes="inexact",
     auxiliary=(3,),
+    lapack=True,
 )
 
 

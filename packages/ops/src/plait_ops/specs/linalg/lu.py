@@ -35,6 +35,7 @@ def _factor(name, schema, results, example):
         """,
         kernel="in[0] is (..., m, n) in any strides; results are in C order; L without its diagonal of ones and U share out[0]; out[1] is int32, the row that row i was exchanged with, from 1; in[1] is true; of `linalg_lu_factor_ex`, out[2] is int32, 0 or the place of the first zero on the diagonal of U, from 1, which is an error only if in[2].",
         dtypes="inexact",
+        lapack=True,
     )
 
 
@@ -214,6 +215,7 @@ linalg_lu_solve_ = Operator(
     """,
     kernel="optional: without a kernel other operators compute it; in[0] and in[1], int32, are what `linalg_lu_factor` gave (numbers outside 1 to n are refused), in[2] is (..., n, k), or (..., k, n) without in[3] (left), of in[0]'s dtype; leading dimensions of in[0] and in[2] broadcast; the result is in C order.",
     dtypes="inexact",
+    lapack=True,
 )
 
 

@@ -30,6 +30,7 @@ linalg_matrix_exp_ = Operator(
     """,
     kernel="in[0] is (..., n, n) in any strides; results are in C order; n may be 0.",
     dtypes="inexact",
+    lapack=True,
 )
 
 

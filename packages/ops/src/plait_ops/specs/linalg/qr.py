@@ -44,6 +44,7 @@ linalg_qr_ = Operator(
     """,
     kernel="in[0] is (..., m, n) in any strides; results are in C order; in[1] is reduced, complete or r; with r, out[0] has shape (0) and there is nothing to write to it; zeros below the diagonal of out[1].",
     dtypes="inexact",
+    lapack=True,
 )
 
 
@@ -154,6 +155,7 @@ geqrf = Operator(
     kernel="in[0] is (..., m, n) in any strides; results are in C order, as LAPACK's geqrf: R above, the reflections below the diagonal, their factors in out[1].",
     dtypes="inexact",
     variants="function method",
+    lapack=True,
 )
 
 
@@ -186,6 +188,7 @@ linalg_householder_product_ = Operator(
     """,
     kernel="optional: without a kernel other operators compute it; in[0] is (..., m, n) with m >= n, in[1] (..., k) with k <= n and the same leading dimensions and dtype, any strides; the result is in C order.",
     dtypes="inexact",
+    lapack=True,
 )
 orgqr = Composite(
     "orgqr(Tensor self, Tensor tau|input2) -> Tensor",

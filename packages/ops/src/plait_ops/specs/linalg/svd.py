@@ -37,6 +37,7 @@ linalg_svd_ = Operator(
     """,
     kernel="in[0] is (..., m, n) in any strides, m or n may be 0; results are in C order; out[1] is real, in descending order; in[1]: out[0] and out[2] are square; in[2] is None; errors as for `linalg_eigh`.",
     dtypes="inexact",
+    lapack=True,
 )
 linalg_svdvals_ = Operator(
     "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
@@ -52,6 +53,7 @@ linalg_svdvals_ = Operator(
     """,
     kernel="as for `linalg_svd`, without vectors; in[1] is None.",
     dtypes="inexact",
+    lapack=True,
 )
 
 

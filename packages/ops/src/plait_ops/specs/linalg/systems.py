@@ -34,6 +34,7 @@ linalg_inv_ = Operator(
     """,
     kernel="in[0] is (..., n, n) in any strides; results are in C order, n may be 0; a singular matrix is an error that names it.",
     dtypes="inexact",
+    lapack=True,
 )
 linalg_inv_ex = Operator(
     "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
@@ -51,6 +52,7 @@ linalg_inv_ex = Operator(
     """,
     kernel="as for `linalg_inv`; out[1] is int32, 0 or the column of the pivot that is 0, from 1; an error only if in[1].",
     dtypes="inexact",
+    lapack=True,
 )
 
 
@@ -122,6 +124,7 @@ linalg_solve_ = Operator(
     """,
     kernel="in[0] is (..., n, n), in[1] (..., n, k), or (..., k, n) without in[2] (left), of one dtype, any strides; in[1] holds vectors if it is 1-d, or has one dimension less than in[0] and so does the result; leading dimensions broadcast to those of the result, which is in C order; a singular matrix is an error that names it.",
     dtypes="inexact",
+    lapack=True,
 )
 linalg_solve_ex = Operator(
     "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
@@ -137,6 +140,7 @@ linalg_solve_ex = Operator(
     """,
     kernel="as for `linalg_solve`; out[1] is int32, one for each matrix, 0 or the column of the pivot that is 0, from 1; an error only if in[3].",
     dtypes="inexact",
+    lapack=True,
 )
 
 

@@ -20,6 +20,7 @@ bce_elements = Pointwise(
     internal=True,
     domain=(0.05, 0.95),
     bounded=("input", 0.0, 1.0),
+    libm="wide",
 )
 bce_backward = Pointwise(
     "bce_backward(Tensor grad, Tensor input, Tensor target) -> Tensor",

@@ -34,6 +34,7 @@ cross_entropy_forward = Operator(
     internal=True,
     auxiliary=[1],
     kernel="in[1] is int64; out[1] has its shape.",
+    libm="wide",
 )
 cross_entropy_backward = Operator(
     "cross_entropy_backward(Tensor grad, Tensor input, Tensor lse, Tensor target, Tensor? weight, str reduction, "
@@ -42,6 +43,7 @@ cross_entropy_backward = Operator(
     kernel="optional: without a kernel other operators compute it; in[2] is out[1] of `cross_entropy_forward`, of in[1]'s dtype as in[0] is, in[3] is int64, in[4] None or (c); any strides; rows that are ignored get zeros.",
     dtypes="floating",
     internal=True,
+    libm="wide",
 )
 
 

@@ -330,6 +330,7 @@ native_batch_norm_activation = Operator(
     dtypes="floating",
     internal=True,
     kernel="optional; out[0] is in C order; in[4] is one of the names in `batch_norm_activation`.",
+    libm="wide",
 )
 native_batch_norm_add_activation = Operator(
     "native_batch_norm_add_activation(Tensor input, Tensor residual, Tensor? weight, Tensor? bias, float eps,"
@@ -341,6 +342,7 @@ native_batch_norm_add_activation = Operator(
     dtypes="floating",
     internal=True,
     kernel="optional; out[0] is in C order; in[1] has the shape and dtype of in[0].",
+    libm="wide",
 )
 batch_norm_activation_backward = Operator(
     "batch_norm_activation_backward(Tensor grad, Tensor input, Tensor mean, Tensor var, Tensor? weight, Tensor? bias,"
@@ -352,6 +354,7 @@ batch_norm_activation_backward = Operator(
     dtypes="floating",
     internal=True,
     kernel="optional; out[1] and out[2] have shape (C), also without a weight.",
+    libm="wide",
 )
 batch_norm_add_activation_backward = Operator(
     "batch_norm_add_activation_backward(Tensor grad, Tensor made, Tensor input, Tensor mean, Tensor var, Tensor? weight,"
@@ -363,6 +366,7 @@ batch_norm_add_activation_backward = Operator(
     dtypes="floating",
     internal=True,
     kernel="optional; out[1] and out[2] have shape (C), also without a weight; out[3] has the shape of in[0].",
+    libm="wide",
 )
 
 

@@ -26,6 +26,7 @@ softmax = Operator(
     dtypes="floating",
     kernel="in[0] has the dtype of the result; `dim` may be negative; a 0-d input counts as one of shape (1,).",
     variants="function method",
+    libm="wide",
 )
 log_softmax = Operator(
     "log_softmax(Tensor self, int dim|axis, dtype? dtype=None) -> Tensor",
@@ -37,6 +38,7 @@ log_softmax = Operator(
     dtypes="floating",
     kernel="as for `softmax`.",
     variants="function method",
+    libm="wide",
 )
 
 
@@ -92,6 +94,7 @@ log_softmax_backward = Operator(
     dtypes="floating",
     internal=True,
     kernel="both operands have one shape and dtype, any strides.",
+    libm="wide",
 )
 
 

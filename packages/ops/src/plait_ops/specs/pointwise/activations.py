@@ -24,7 +24,9 @@ SELU_ALPHA = 1.6732632423543772
 FUNCTIONALS = {"log_sigmoid": "logsigmoid"}  # what has another name in nn.functional
 
 
-def _activation(name, text, example, parameters="", dtypes="floating", promote="same", variants=""):
+def _activation(
+    name, text, example, parameters="", dtypes="floating", promote="same", variants="", libm=""
+):
     """Declare an activation; `example` is an argument and its value.
 
     Most are functions of `plait.nn.functional` alone, and have no variant.
@@ -48,18 +50,20 @@ def _activation(name, text, example, parameters="", dtypes="floating", promote="
         dtypes=dtypes,
         promote=promote,
         variants=variants,
+        libm=libm,
     )
 
     return operator
 
 
-def _backward(name, parameters, text):
+def _backward(name, parameters, text, libm=""):
     """Declare the derivative of the activation `name`, linear in `grad`: `text` is its formula."""
     operator = Pointwise(
         f"{name}_backward(Tensor grad, Tensor self{parameters}) -> Tensor",
         doc=f"{text}: the derivative of `{name}`.",
         dtypes="floating",
         internal=True,
+        libm=libm,
     )
     return operator
 
@@ -114,23 +118,27 @@ elu = _activation(
     "`self` where it is positive, ``alpha * (exp(self) - 1)`` elsewhere (Clevert et al. 2016).",
     ("[0.0, 2.0]", "[0.0, 2.0]"),
     ", float alpha=1.0",
+    libm="wide",
 )
 elu_backward = Pointwise(
     "elu_backward(Tensor grad, Tensor self, float alpha=1.0) -> Tensor",
     doc="`grad` where `self` is positive, ``alpha * exp(self) * grad`` elsewhere: the derivative of `elu`.",
     dtypes="floating",
     internal=True,
+    libm="wide",
 )
 selu = _activation(
     "selu",
     "``1.0507 * elu(self, 1.6733)``: the constants keep mean 0 and variance 1 (Klambauer et al. 2017).",
     ("[0.0]", "[0.0]"),
     variants="function function_",
+    libm="wide",
 )
 selu_backward = _backward(
     "selu",
     "",
     "``1.0507 * grad`` where `self` is positive, ``1.7581 * exp(self) * grad`` elsewhere",
+    libm="wide",
 )
 celu = _activation(
     "celu",
@@ -138,11 +146,13 @@ celu = _activation(
     ("[0.0, 2.0]", "[0.0, 2.0]"),
     ", float alpha=1.0",
     variants="function function_",
+    libm="wide",
 )
 celu_backward = _backward(
     "celu",
     ", float alpha=1.0",
     "`grad` where `self` is positive, ``exp(self / alpha) * grad`` elsewhere",
+    libm="wide",
 )
 
 
@@ -204,54 +214,63 @@ silu = _activation(
     "``self * sigmoid(self)``, also called swish (Elfwing et al. 2018).",
     ("[0.0]", "[0.0]"),
     dtypes="inexact",
+    libm="wide",
 )
 silu_backward = Pointwise(
     "silu_backward(Tensor grad, Tensor self) -> Tensor",
     doc="``grad * s * (1 + self * (1 - s))`` with ``s = sigmoid(self)``: the derivative of `silu`.",
     dtypes="floating",
     internal=True,
+    libm="wide",
 )
 mish = _activation(
     "mish",
     "``self * tanh(softplus(self))`` (Misra 2019).",
     ("[0.0]", "[0.0]"),
+    libm="wide",
 )
 mish_backward = _backward(
     "mish",
     "",
     "``grad * (t + self * (1 - t ** 2) * sigmoid(self))`` with ``t = tanh(softplus(self))``",
+    libm="wide",
 )
 softplus = _activation(
     "softplus",
     "``log(1 + exp(beta * self)) / beta``, and `self` itself where ``beta * self`` is above `threshold`.",
     ("[0.0, 30.0]", "[0.6931471824645996, 30.0]"),
     ", float beta=1.0, float threshold=20.0",
+    libm="wide",
 )
 softplus_backward = _backward(
     "softplus",
     ", float beta=1.0, float threshold=20.0",
     "``grad * sigmoid(beta * self)``, and `grad` where ``beta * self`` is above `threshold`",
+    libm="wide",
 )
 log_sigmoid = _activation(
     "log_sigmoid",
     "``log(1 / (1 + exp(-self)))``, without overflow.",
     ("[0.0]", "[-0.6931471824645996]"),
+    libm="wide",
 )
-log_sigmoid_backward = _backward("log_sigmoid", "", "``grad * sigmoid(-self)``")
+log_sigmoid_backward = _backward("log_sigmoid", "", "``grad * sigmoid(-self)``", libm="wide")
 tanhshrink = _activation(
     "tanhshrink",
     "``self - tanh(self)``.",
     ("[0.0]", "[0.0]"),
     dtypes="any",
     promote="float",
+    libm="wide",
 )
-tanhshrink_backward = _backward("tanhshrink", "", "``grad * tanh(self) ** 2``")
+tanhshrink_backward = _backward("tanhshrink", "", "``grad * tanh(self) ** 2``", libm="wide")
 softsign = _activation(
     "softsign",
     "``self / (1 + abs(self))``.",
     ("[0.0, 1.0, -3.0]", "[0.0, 0.5, -0.75]"),
     dtypes="any",
     promote="float",
+    libm="complex",
 )
 softsign_backward = _backward("softsign", "", "``grad / (1 + abs(self)) ** 2``")
 
@@ -452,6 +471,7 @@ sigmoid = float_function(
     0.0,
     0.5,
     variants="function function_ method",
+    libm="wide",
 )
 
 

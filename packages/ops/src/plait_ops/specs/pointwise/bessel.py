@@ -9,23 +9,27 @@ j0 = special_function(
     "special_bessel_j0",
     "The Bessel function of the first kind of order 0.",
     ("0.0", 1.0),
+    libm="all",
 )
 j1 = special_function(
     "special_bessel_j1",
     "The Bessel function of the first kind of order 1.",
     ("1.0", 0.4401),
+    libm="all",
 )
 y0 = special_function(
     "special_bessel_y0",
     "The Bessel function of the second kind of order 0: -inf at 0, nan below.",
     ("1.0", 0.0883),
     (0.3, 3.0),
+    libm="all",
 )
 y1 = special_function(
     "special_bessel_y1",
     "The Bessel function of the second kind of order 1: -inf at 0, nan below.",
     ("1.0", -0.7812),
     (0.3, 3.0),
+    libm="all",
 )
 i0 = Pointwise(
     "i0(Tensor self) -> Tensor",
@@ -38,6 +42,7 @@ i0 = Pointwise(
     """,
     promote="float",
     variants="function function_ method",
+    libm="all",
 )
 i0e = special_function(
     "special_i0e",
@@ -48,6 +53,7 @@ i1 = special_function(
     "special_i1",
     "The modified Bessel function of the first kind of order 1.",
     ("1.0", 0.5652),
+    libm="all",
 )
 i1e = special_function(
     "special_i1e",
@@ -59,34 +65,40 @@ k0 = special_function(
     "The modified Bessel function of the second kind of order 0: inf at 0, nan below.",
     ("1.0", 0.421),
     (0.3, 3.0),
+    libm="all",
 )
 k1 = special_function(
     "special_modified_bessel_k1",
     "The modified Bessel function of the second kind of order 1: inf at 0, nan below.",
     ("1.0", 0.6019),
     (0.3, 3.0),
+    libm="all",
 )
 k0e = special_function(
     "special_scaled_modified_bessel_k0",
     "``exp(self) * modified_bessel_k0(self)``.",
     ("1.0", 1.1445),
     (0.3, 3.0),
+    libm="all",
 )
 k1e = special_function(
     "special_scaled_modified_bessel_k1",
     "``exp(self) * modified_bessel_k1(self)``.",
     ("1.0", 1.6362),
     (0.3, 3.0),
+    libm="all",
 )
 spherical_j0 = special_function(
     "special_spherical_bessel_j0",
     "``sin(self) / self``, 1 at 0.",
     ("0.0", 1.0),
+    libm="all",
 )
 airy_ai = special_function(
     "special_airy_ai",
     "Airy's function Ai: the solution of ``y'' = self * y`` that decays. No derivative.",
     ("0.0", 0.355),
+    libm="all",
 )
 
 

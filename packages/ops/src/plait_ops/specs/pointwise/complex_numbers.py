@@ -236,6 +236,7 @@ angle = Pointwise(
     real=True,
     inplace=False,
     variants="function method",
+    libm="complex",
 )
 
 

@@ -17,33 +17,39 @@ erfinv = special_function(
     ("0.5", 0.4769),
     (-0.9, 0.9),
     variants="function method",
+    libm="all",
 )
 erfcx = special_function(
     "special_erfcx",
     "``exp(self ** 2) * erfc(self)``, without overflow for large `self`.",
     ("0.0", 1.0),
+    libm="all",
 )
 ndtr = special_function(
     "special_ndtr",
     "The normal distribution's cumulative function: ``(1 + erf(self / sqrt(2))) / 2``.",
     ("0.0", 0.5),
+    libm="all",
 )
 ndtri = special_function(
     "special_ndtri",
     "The number whose `ndtr` is `self`: infinite at 0 and 1, nan outside.",
     ("0.5", 0.0),
     (0.1, 0.9),
+    libm="all",
 )
 log_ndtr = special_function(
     "special_log_ndtr",
     "``log(ndtr(self))``, exact far below 0.",
     ("0.0", -0.6931),
+    libm="all",
 )
 entr = special_function(
     "special_entr",
     "``-self * log(self)``: 0 at 0, -inf below.",
     ("1.0", -0.0),
     (0.2, 3.0),
+    libm="wide",
 )
 
 
@@ -85,6 +91,7 @@ erf = float_function(
     0.0,
     dtypes="all",
     variants="function function_ method",
+    libm="wide",
 )
 erfc = float_function(
     "erfc",
@@ -93,6 +100,7 @@ erfc = float_function(
     1.0,
     dtypes="all",
     variants="function function_ method",
+    libm="all",
 )
 
 

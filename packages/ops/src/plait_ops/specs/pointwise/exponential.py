@@ -4,9 +4,16 @@ from plait_ops.spec import Pointwise
 from plait_ops.unary import float_function
 from plait_ops.words import conjugate
 
-exp = float_function("exp", "``e ** self``.", 0.0, 1.0, variants="function function_ method")
+exp = float_function(
+    "exp", "``e ** self``.", 0.0, 1.0, variants="function function_ method", libm="wide"
+)
 expm1 = float_function(
-    "expm1", "``e ** self - 1``, exact near 0.", 0.0, 0.0, variants="function function_ method"
+    "expm1",
+    "``e ** self - 1``, exact near 0.",
+    0.0,
+    0.0,
+    variants="function function_ method",
+    libm="wide",
 )
 
 
@@ -34,6 +41,7 @@ exp2 = Pointwise(
     promote="float",
     dtypes="any",
     variants="function function_ method",
+    libm="wide",
 )
 
 

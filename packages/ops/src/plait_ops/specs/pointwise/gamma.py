@@ -20,6 +20,7 @@ lgamma = float_function(
     (0.3, 3),
     "all",
     "function method",
+    libm="all",
 )
 digamma = float_function(
     "digamma",
@@ -29,6 +30,7 @@ digamma = float_function(
     (0.3, 3),
     "all",
     "function method",
+    libm="all",
 )
 
 
@@ -48,6 +50,7 @@ polygamma_elements = Pointwise(
     promote="float",
     internal=True,
     domain=(0.3, 3),
+    libm="all",
 )
 
 
@@ -127,6 +130,7 @@ def _binary(name, text, example, first="self", second="other"):
         promote="float",
         domain=(1.2, 6.0),
         inplace=False,
+        libm="all",
     )
 
 

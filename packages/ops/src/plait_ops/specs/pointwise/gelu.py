@@ -18,24 +18,28 @@ gelu_erf = Pointwise(
     dtypes="floating",
     scalar="gelu",
     internal=True,
+    libm="wide",
 )
 gelu_tanh = Pointwise(
     "gelu_tanh(Tensor self) -> Tensor",
     doc='`gelu` with `approximate` "tanh".',
     dtypes="floating",
     internal=True,
+    libm="wide",
 )
 gelu_erf_backward = Pointwise(
     "gelu_erf_backward(Tensor grad, Tensor self) -> Tensor",
     doc="The derivative of `gelu_erf`: ``grad * (P(self) + self * p(self))``, P the normal distribution and p its density.",
     dtypes="floating",
     internal=True,
+    libm="wide",
 )
 gelu_tanh_backward = Pointwise(
     "gelu_tanh_backward(Tensor grad, Tensor self) -> Tensor",
     doc="The derivative of `gelu_tanh`.",
     dtypes="floating",
     internal=True,
+    libm="wide",
 )
 gelu = Composite(
     'gelu(Tensor self, *, str approximate="none") -> Tensor',

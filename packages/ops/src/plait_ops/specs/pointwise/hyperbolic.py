@@ -11,6 +11,7 @@ asinh = float_function(
     0.0,
     0.0,
     variants="function function_ method",
+    libm="wide",
 )
 acosh = float_function(
     "acosh",
@@ -19,6 +20,7 @@ acosh = float_function(
     0.0,
     (1.2, 9.0),
     variants="function function_ method",
+    libm="wide",
 )
 atanh = float_function(
     "atanh",
@@ -27,6 +29,7 @@ atanh = float_function(
     0.0,
     (-0.9, 0.9),
     variants="function function_ method",
+    libm="wide",
 )
 
 
@@ -46,7 +49,12 @@ def _(g, self):
 
 
 tanh = float_function(
-    "tanh", "The hyperbolic tangent.", 0.0, 0.0, variants="function function_ method"
+    "tanh",
+    "The hyperbolic tangent.",
+    0.0,
+    0.0,
+    variants="function function_ method",
+    libm="wide",
 )
 
 
@@ -76,10 +84,20 @@ def _(g, grad, result):
 
 
 sinh = float_function(
-    "sinh", "The hyperbolic sine.", 0.0, 0.0, variants="function function_ method"
+    "sinh",
+    "The hyperbolic sine.",
+    0.0,
+    0.0,
+    variants="function function_ method",
+    libm="wide",
 )
 cosh = float_function(
-    "cosh", "The hyperbolic cosine.", 0.0, 1.0, variants="function function_ method"
+    "cosh",
+    "The hyperbolic cosine.",
+    0.0,
+    1.0,
+    variants="function function_ method",
+    libm="wide",
 )
 
 

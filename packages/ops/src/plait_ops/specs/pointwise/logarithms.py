@@ -34,6 +34,7 @@ def _log_sum(name, text, value, dtypes="floating"):
         inplace=False,
         dtypes=dtypes,
         variants="function method",
+        libm="wide",
     )
 
     return operator
@@ -78,6 +79,7 @@ def _times_log(name, text, example, variants="function"):
         domain=(0.2, 3.0),
         inplace="method" in variants,
         variants=variants,
+        libm="wide",
     )
 
     return operator
@@ -115,6 +117,7 @@ log_odds = Pointwise(
     promote="float",
     internal=True,
     domain=(0.1, 0.9),
+    libm="wide",
 )
 
 
@@ -155,6 +158,7 @@ log = float_function(
     0.0,
     (0.2, 3.0),
     variants="function function_ method",
+    libm="wide",
 )
 log2 = float_function(
     "log2",
@@ -163,6 +167,7 @@ log2 = float_function(
     3.0,
     (0.2, 3.0),
     variants="function function_ method",
+    libm="wide",
 )
 log10 = float_function(
     "log10",
@@ -171,6 +176,7 @@ log10 = float_function(
     2.0,
     (0.2, 3.0),
     variants="function function_ method",
+    libm="wide",
 )
 log1p = float_function(
     "log1p",
@@ -179,6 +185,7 @@ log1p = float_function(
     0.0,
     (-0.8, 3.0),
     variants="function function_ method",
+    libm="wide",
 )
 
 

@@ -15,6 +15,7 @@ lerp = Pointwise(
     """,
     dtypes="inexact",
     variants="function method",
+    libm="complex",
 )
 
 

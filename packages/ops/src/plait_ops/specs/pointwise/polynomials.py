@@ -3,7 +3,7 @@
 from plait_ops.spec import Pointwise
 
 
-def _polynomial(name, text, example):
+def _polynomial(name, text, example, libm=""):
     operator = Pointwise(
         f"special_{name}(Tensor|Scalar self, Tensor|Scalar n) -> Tensor",
         doc=f"""
@@ -16,6 +16,7 @@ def _polynomial(name, text, example):
         promote="float",
         domain=(0.0, 2.5),
         inplace=False,
+        libm=libm,
     )
 
     return operator
@@ -25,41 +26,49 @@ chebyshev_t = _polynomial(
     "chebyshev_polynomial_t",
     "Chebyshev's polynomial of the first kind, ``T_n(self)``.",
     7.0,
+    libm="wide",
 )
 shifted_chebyshev_t = _polynomial(
     "shifted_chebyshev_polynomial_t",
     "Chebyshev's polynomial ``T_n(2 * self - 1)``.",
     17.0,
+    libm="wide",
 )
 chebyshev_u = _polynomial(
     "chebyshev_polynomial_u",
     "Chebyshev's polynomial of the second kind, ``U_n(self)``.",
     15.0,
+    libm="wide",
 )
 shifted_chebyshev_u = _polynomial(
     "shifted_chebyshev_polynomial_u",
     "Chebyshev's polynomial ``U_n(2 * self - 1)``.",
     35.0,
+    libm="wide",
 )
 chebyshev_v = _polynomial(
     "chebyshev_polynomial_v",
     "Chebyshev's polynomial of the third kind, ``V_n(self)``.",
     11.0,
+    libm="wide",
 )
 shifted_chebyshev_v = _polynomial(
     "shifted_chebyshev_polynomial_v",
     "Chebyshev's polynomial ``V_n(2 * self - 1)``.",
     29.0,
+    libm="wide",
 )
 chebyshev_w = _polynomial(
     "chebyshev_polynomial_w",
     "Chebyshev's polynomial of the fourth kind, ``W_n(self)``.",
     19.0,
+    libm="wide",
 )
 shifted_chebyshev_w = _polynomial(
     "shifted_chebyshev_polynomial_w",
     "Chebyshev's polynomial ``W_n(2 * self - 1)``.",
     41.0,
+    libm="wide",
 )
 hermite_polynomial_h = _polynomial(
     "hermite_polynomial_h",

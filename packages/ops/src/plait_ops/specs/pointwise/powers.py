@@ -35,6 +35,7 @@ sqrt = float_function(
     3.0,
     (0.2, 3.0),
     variants="function function_ method",
+    libm="complex",
 )
 rsqrt = float_function(
     "rsqrt",
@@ -43,6 +44,7 @@ rsqrt = float_function(
     0.5,
     (0.2, 3.0),
     variants="function function_ method",
+    libm="complex",
 )
 reciprocal = float_function(
     "reciprocal",
@@ -99,6 +101,7 @@ pow_ = Pointwise(
     dtypes="arithmetic",
     domain=(0.5, 2.5),
     variants="function method",
+    libm="wide",
 )
 
 

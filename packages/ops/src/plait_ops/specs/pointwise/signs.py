@@ -37,7 +37,7 @@ def _(g, self):
     return where(eq(self, 0), g, 0.0)
 
 
-abs_ = function_of_one("abs", "The magnitude.", "[1.5, 2.5]", "any", real=True)
+abs_ = function_of_one("abs", "The magnitude.", "[1.5, 2.5]", "any", real=True, libm="complex")
 sign = function_of_one(
     "sign",
     "-1, 0 or 1; nan for nan.",
@@ -105,6 +105,7 @@ sgn = Pointwise(
     """,
     dtypes="any",
     variants="function method",
+    libm="complex",
 )
 
 

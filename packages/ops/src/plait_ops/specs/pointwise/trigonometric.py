@@ -5,10 +5,20 @@ from plait_ops.spec import Pointwise
 from plait_ops.unary import float_function
 from plait_ops.words import conjugate
 
-sin = float_function("sin", "The sine.", 0.0, 0.0, variants="function function_ method")
-cos = float_function("cos", "The cosine.", 0.0, 1.0, variants="function function_ method")
+sin = float_function(
+    "sin", "The sine.", 0.0, 0.0, variants="function function_ method", libm="wide"
+)
+cos = float_function(
+    "cos", "The cosine.", 0.0, 1.0, variants="function function_ method", libm="wide"
+)
 tan = float_function(
-    "tan", "The tangent.", 0.0, 0.0, (-1.2, 1.2), variants="function function_ method"
+    "tan",
+    "The tangent.",
+    0.0,
+    0.0,
+    (-1.2, 1.2),
+    variants="function function_ method",
+    libm="wide",
 )
 asin = float_function(
     "asin",
@@ -17,6 +27,7 @@ asin = float_function(
     0.0,
     (-0.9, 0.9),
     variants="function function_ method",
+    libm="wide",
 )
 acos = float_function(
     "acos",
@@ -25,6 +36,7 @@ acos = float_function(
     0.0,
     (-0.9, 0.9),
     variants="function function_ method",
+    libm="wide",
 )
 atan = float_function(
     "atan",
@@ -32,6 +44,7 @@ atan = float_function(
     0.0,
     0.0,
     variants="function function_ method",
+    libm="wide",
 )
 
 
@@ -74,6 +87,7 @@ sinc = float_function(
     0.0,
     1.0,
     variants="function function_ method",
+    libm="wide",
 )
 deg2rad = float_function(
     "deg2rad",
@@ -123,6 +137,7 @@ atan2 = Pointwise(
     """,
     promote="float",
     variants="function method",
+    libm="wide",
 )
 hypot = Pointwise(
     "hypot(Tensor self, Tensor other) -> Tensor",
@@ -135,6 +150,7 @@ hypot = Pointwise(
     """,
     dtypes="floating",
     variants="function method",
+    libm="wide",
 )
 
 

@@ -14,7 +14,7 @@ def _zero(g):
     return zeros_like(g)
 
 
-def _fill(name, arguments, text, example, dtypes="floating"):
+def _fill(name, arguments, text, example, dtypes="floating", libm=""):
     operator = Operator(
         f"{name}(Tensor(a)! self{arguments}, *, Generator? generator=None) -> Tensor(a)!",
         doc=f"""
@@ -30,6 +30,7 @@ def _fill(name, arguments, text, example, dtypes="floating"):
         random=True,
         dtypes=dtypes,
         variants="method",
+        libm=libm,
     )
 
     @operator.cost
@@ -45,18 +46,21 @@ exponential = _fill(
     ", float lambd=1",
     "Write numbers drawn from the exponential distribution of rate `lambd`: density ``lambd * exp(-lambd * x)`` for x above 0.",
     "bool((pc.zeros(100).exponential_() > 0).all())",
+    libm="wide",
 )
 cauchy = _fill(
     "cauchy_",
     ", float median=0, float sigma=1",
     "Write numbers drawn from the Cauchy distribution: density ``sigma / (pi * (sigma ** 2 + (x - median) ** 2))``.",
     "bool(pc.zeros(100).cauchy_().isfinite().all())",
+    libm="wide",
 )
 normal_logarithm = _fill(
     "log_normal_",
     ", float mean=1, float std=2",
     "Write ``exp`` of numbers drawn from the normal distribution with this `mean` and standard deviation.",
     "bool((pc.zeros(100).log_normal_() > 0).all())",
+    libm="wide",
 )
 geometric = _fill(
     "geometric_",
@@ -64,6 +68,7 @@ geometric = _fill(
     "Write numbers drawn from the geometric distribution, the number of trials of probability `p` up to and including the first success: k with probability ``(1 - p) ** (k - 1) * p``.",
     "bool((pc.zeros(100).geometric_(0.5) >= 1).all())",
     "all",
+    libm="all",
 )
 
 

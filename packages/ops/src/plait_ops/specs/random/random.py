@@ -250,7 +250,7 @@ def _(g):
     return zeros_like(g)
 
 
-def _fill(name, arguments, text, example, dtypes):
+def _fill(name, arguments, text, example, dtypes, libm=""):
     operator = Operator(
         f"{name}(Tensor(a)! self, {arguments}, *, Generator? generator=None) -> Tensor(a)!",
         doc=f"""
@@ -266,6 +266,7 @@ def _fill(name, arguments, text, example, dtypes):
         random=True,
         dtypes=dtypes,
         variants="method",
+        libm=libm,
     )
 
     @operator.cost
@@ -293,6 +294,7 @@ normal = _fill(
     "Write numbers drawn from the normal distribution with this `mean` and standard deviation.",
     "(1, 0).tolist()",
     "floating",
+    libm="wide",
 )
 bernoulli_fill = _fill(
     "bernoulli_", "float p=0.5", "Write 1 with probability `p`, else 0.", "(1).tolist()", "all"

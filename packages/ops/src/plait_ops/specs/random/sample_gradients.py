@@ -22,6 +22,7 @@ gamma_sample_grad = Pointwise(
     dtypes="floating",
     internal=True,
     domain=(1.2, 6.0),
+    libm="all",
 )
 beta_sample_grad = Pointwise(
     "beta_sample_grad(Tensor x, Tensor alpha, Tensor beta) -> Tensor",
@@ -37,6 +38,7 @@ beta_sample_grad = Pointwise(
     dtypes="floating",
     internal=True,
     domain=(0.15, 0.85),
+    libm="all",
 )
 
 dirichlet_sample = Operator(

@@ -52,6 +52,7 @@ multinomial = Operator(
     dtypes="floating",
     kernel="without replacement the method of Efraimidis and Spirakis (2006), with replacement cumulative sums and bisection.",
     variants="function method",
+    libm="all",
 )
 
 
@@ -91,6 +92,7 @@ def _elementwise(name, arguments, text, example, internal=False):
         random=True,
         dtypes="floating",
         internal=internal,
+        libm="all",
     )
     return operator
 

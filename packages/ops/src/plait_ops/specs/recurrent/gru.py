@@ -54,6 +54,7 @@ gru_forward = Operator(
     internal=True,
     auxiliary=[2],
     kernel="optional; any strides, results in C order.",
+    libm="wide",
 )
 
 
@@ -64,6 +65,7 @@ gru_backward = Operator(
     dtypes="floating",
     internal=True,
     kernel="optional; any strides, results in C order; only the decomposition needs `gates` and `bias`.",
+    libm="wide",
 )
 
 

@@ -48,6 +48,7 @@ lstm_forward = Operator(
     internal=True,
     auxiliary=[3, 4],
     kernel="optional; any strides, results in C order.",
+    libm="wide",
 )
 
 
@@ -58,6 +59,7 @@ lstm_backward = Operator(
     dtypes="floating",
     internal=True,
     kernel="optional; any strides, results in C order; only the decomposition needs `gates`.",
+    libm="wide",
 )
 
 

@@ -204,6 +204,7 @@ logsumexp = Operator(
     dtypes="any",
     kernel="optional: without a kernel other operators compute it. in[0] has the dtype of the result.",
     variants="function method",
+    libm="wide",
 )
 
 
