@@ -24,6 +24,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import figures
 from hardware_peak import hardware_peak
 from models import MODELS, PAPER, fill
 
@@ -212,7 +213,6 @@ def picture(drawn: list[tuple[str, list[Group]]], peak: Any, path: Path) -> None
     """
     import matplotlib
 
-    matplotlib.rcParams["svg.hashsalt"] = "plait"  # the same figures give the same bytes
     matplotlib.use("svg")
     from matplotlib import pyplot
 
@@ -243,7 +243,7 @@ def picture(drawn: list[tuple[str, list[Group]]], peak: Any, path: Path) -> None
     for axis in axes.flat[len(drawn) :]:
         axis.set_visible(False)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, metadata={"Date": None})
+    figures.save(figure, path)
     pyplot.close(figure)
 
 

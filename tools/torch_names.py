@@ -106,8 +106,9 @@ def main(arguments: list[str]) -> int:
         print(__doc__)
         return 2
     version = str(importlib.import_module("torch").__version__).partition("+")[0]
-    text = json.dumps({"version": version, "names": names()}, indent=0)
-    pathlib.Path(arguments[0]).write_text(text + "\n", encoding="utf-8")
+    lines = [f"{json.dumps(module)}: {json.dumps(found)}" for module, found in names().items()]
+    text = f'{{\n"version": {json.dumps(version)},\n"names": {{\n' + ",\n".join(lines) + "\n}\n}\n"
+    pathlib.Path(arguments[0]).write_text(text, encoding="utf-8")
     return 0
 
 

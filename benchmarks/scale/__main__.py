@@ -18,7 +18,8 @@ HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parents[1] / "docs" / "benchmarks"
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from measure import measure  # noqa: E402 - found in the folders above
+from figures import to_json  # noqa: E402 - found in the folders above
+from measure import measure  # noqa: E402
 from page import draw, page  # noqa: E402
 
 
@@ -30,7 +31,7 @@ def main() -> None:
     flags = parser.parse_args()
     file = FOLDER / "scale.json"
     if flags.what == "measure":
-        file.write_text(json.dumps(measure(flags.provider), indent=1) + "\n")
+        file.write_text(to_json(measure(flags.provider)))
         return
     measured: dict[str, Any] = json.loads(file.read_text())
     (FOLDER / "scale.md").write_text(page(measured))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import figures
 from measure import again, cluster_of
 from model import ALGORITHMS, STRATEGIES, Cluster, Work, memory, play, program, seconds
 
@@ -263,7 +264,6 @@ def draw(measured: dict[str, Any], path: Path) -> None:
     """Write an SVG: seconds of a step by the number of ranks, a panel for each model and link."""
     import matplotlib
 
-    matplotlib.rcParams["svg.hashsalt"] = "plait"  # the same measurements give the same bytes
     matplotlib.use("svg")
     from matplotlib import pyplot
 
@@ -287,5 +287,5 @@ def draw(measured: dict[str, Any], path: Path) -> None:
             axis.set(xscale="log", yscale="log", xlabel="ranks", ylabel="seconds of a step")
             axis.set_title(f"{title}, {name}", fontsize="medium")
     axes[0, 0].legend(fontsize="small")
-    figure.savefig(path, metadata={"Date": None})
+    figures.save(figure, path)
     pyplot.close(figure)

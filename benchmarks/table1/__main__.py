@@ -22,6 +22,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+from figures import to_json  # noqa: E402
 from machine import description  # noqa: E402
 from models import MODELS, PAPER  # noqa: E402
 from page import markdown  # noqa: E402
@@ -154,7 +155,7 @@ def _write(path: Path, machine: dict[str, str], date: str, records: list[Record]
     path.parent.mkdir(parents=True, exist_ok=True)
     listed = [record.values() for record in records]
     values = {"machine": machine, "date": date, "records": listed}
-    path.write_text(json.dumps(values, indent=1) + "\n")
+    path.write_text(to_json(values))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import figures
 from models import MODELS
 from summary import by_case, ratio
 from turns import Record
@@ -21,8 +22,6 @@ def draw(records: Sequence[Record], path: Path) -> bool:
         import matplotlib
     except ImportError:
         return False
-    # the same records give the same bytes
-    matplotlib.rcParams["svg.hashsalt"] = "plait"
     matplotlib.use("svg")
     from matplotlib import pyplot
 
@@ -53,8 +52,9 @@ def draw(records: Sequence[Record], path: Path) -> bool:
         axis.set_xticks(range(len(cases)), names)
         axis.set_ylabel("throughput over PyTorch's")
         axis.set_title(title)
-    axes[0, 0].legend(ncols=min(len(peers), 7), fontsize="small")
+    bars, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(bars, labels, loc="outside upper center", ncols=7, fontsize="small")
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, metadata={"Date": None})
+    figures.save(figure, path)
     pyplot.close(figure)
     return True
