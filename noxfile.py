@@ -182,8 +182,8 @@ def test_folders(names: list[str]) -> list[str]:
 
 @nox.session(reuse_venv=True)
 def quickstart(session: nox.Session) -> None:
-    """Build the needed packages and train a small CNN on MNIST."""
-    install(session, ["plait"])
+    """Build the needed packages for this processor and train a small CNN on MNIST."""
+    install(session, ["plait"], flavour="native")
     install_digits(session)
     session.run("python", "examples/mnist.py", *session.posargs)
 

@@ -141,3 +141,12 @@ def test_extras_count_of_packages_that_others_need_too() -> None:
 
 def test_data_needs_no_other_strand() -> None:
     assert closure(["data"], load_all(), tests=True) == ["data"]
+
+
+def test_native_wheels_are_others_in_the_same_folder(tree: pathlib.Path) -> None:
+    every = Builder(sys.executable, "", tree)
+    native = Builder(sys.executable, "native", tree)
+    assert native.folder == every.folder  # a later build of all levels reuses the objects
+    before, after = _keys(tree), _keys(tree, "native")
+    compiled = {name for name, package in every.packages.items() if package.compiled}
+    assert {name for name in before if before[name] != after[name]} == compiled

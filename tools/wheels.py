@@ -23,6 +23,7 @@ import hashlib
 import os
 import pathlib
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -37,6 +38,9 @@ __all__ = ["BUILD_TOOLS", "FLAVOURS", "Builder", "build_wheels", "copy_sources",
 
 FLAVOURS = {
     "": "",
+    # Only the kernels that this machine runs. Objects and folders are those of "": a later build of
+    # all kernels goes on from them.
+    "native": "",
     # An uninitialised bool (`empty`) may be any byte, as in NumPy: computing with it must not
     # crash, which the address sanitizer detects, but its value is unspecified.
     "asan": "-UNDEBUG -fsanitize=address,undefined -fno-sanitize=bool"
@@ -71,7 +75,8 @@ class Builder:
         )
         self.tag, self.machine = said.split()
         machine = self.machine if self.machine != platform.machine() else ""
-        name = "-".join(filter(None, [self.tag, machine, self.flavour]))
+        self.levels = "native" if self.flavour == "native" else ""
+        name = "-".join(filter(None, [self.tag, machine, "" if self.levels else self.flavour]))
         self.folder = self.root / ".wheels" / name
         self.flags = " ".join(
             filter(None, [os.environ.get("PLAIT_BUILD_FLAGS", ""), FLAVOURS[self.flavour]])
@@ -99,7 +104,8 @@ class Builder:
         package = self.packages[name]
         key = hashlib.sha256(f"{self.tag} {self.machine}".encode())
         if package.compiled:
-            settings = [self.flags, os.environ.get("PLAIT_BUILD_WERROR", ""), *_compilers()]
+            werror = os.environ.get("PLAIT_BUILD_WERROR", "")
+            settings = [self.flags, self.levels, werror, *_compilers()]
             key.update(repr(settings).encode())
         for file in source_files(package.folder):
             relative = file.relative_to(package.folder).as_posix()
@@ -144,19 +150,13 @@ class Builder:
             PYTHONPATH=os.pathsep.join(seen),
             PLAIT_BUILD_DIR=str(self.folder / "objects"),
             PLAIT_BUILD_FLAGS=self.flags,
+            PLAIT_LEVELS=self.levels,
+            PYTHONUNBUFFERED="1",  # the log shows how far a build is
         )
         command = [str(self.tools()), "-m", "pip", "wheel", "--no-build-isolation", "--no-deps"]
         command += ["--no-index", "--no-cache-dir", "-w", str(unfinished), str(stage)]
         log = self.folder / f"{package.name}.log"
-        with log.open("w") as output:
-            result = subprocess.run(
-                [*command, "-v"],
-                env=environment,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                check=False,
-            )
-        if result.returncode != 0:
+        if _run_shown([*command, "-v"], environment, log, package.name) != 0:
             shutil.rmtree(unfinished, ignore_errors=True)
             sys.stderr.write(log.read_text(errors="replace"))
             raise SystemExit(f"wheels: building {package.distribution} failed; see {log}")
@@ -254,6 +254,32 @@ def copy_sources(source: pathlib.Path, files: Sequence[pathlib.Path], target: pa
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source / relative, path)
+
+
+def _run_shown(
+    command: Sequence[str], environment: dict[str, str], log: pathlib.Path, name: str
+) -> int:
+    """Run a build with its output in ``log``; print how many files it has compiled."""
+    shown = 0  # tenths
+    with (
+        log.open("w") as output,
+        subprocess.Popen(
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        ) as process,
+    ):
+        assert process.stdout is not None
+        for line in process.stdout:
+            output.write(line)
+            count = re.match(r"\s*\[(\d+)/(\d+)\] ", line)
+            if count and int(count[2]) >= 20 and 10 * int(count[1]) // int(count[2]) > shown:
+                shown = 10 * int(count[1]) // int(count[2])
+                print(f"wheels: {name} [{count[1]}/{count[2]}]", flush=True)
+    return process.returncode
 
 
 def _compilers() -> list[str]:

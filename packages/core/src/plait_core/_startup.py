@@ -49,9 +49,10 @@ def start() -> None:
     best = kernel_library()
     _load(paths("plait_ops").get("libplait_ops.so"), "plait-ops")
     _load(str(_LIBRARIES / "libplait_core.so"), "plait-core")
-    _kernels.append(str(_LIBRARIES / "libplait_cpu_base.so"))
-    faster = _LIBRARIES / f"lib{best}.so"
-    if best != "plait_cpu_base" and (faster.exists() or os.environ.get("PLAIT_CPU")):
+    base, faster = (_LIBRARIES / f"lib{name}.so" for name in ("plait_cpu_base", best))
+    if base.exists() or base == faster or not faster.exists():
+        _kernels.append(str(base))
+    if base != faster and (faster.exists() or os.environ.get("PLAIT_CPU")):
         _kernels.append(str(faster))
     for library in _kernels:
         _load(library, "plait-core")
@@ -74,7 +75,7 @@ def set_reproducible(mode: bool) -> None:
         >>> y = pc.softmax(x @ w, 1)  # the same bits with and without AVX2
         >>> pc.set_reproducible(False)
     """
-    if mode and len(_kernels) == 1:  # those of the baseline alone
+    if mode and _kernels[-1].endswith("libplait_cpu_base.so"):
         _load_exact()
     _core._set_reproducible(mode)
 
@@ -103,7 +104,8 @@ def _load(path: str | None, package: str) -> None:
         raise ImportError(
             f"plait_core: {package} is installed without its compiled library"
             + (f" {path}" if path else "")
-            + f"; install it again (pip install --force-reinstall {package})"
+            + "; it was built for this processor alone (PLAIT_LEVELS=native), or it is incomplete: "
+            f"install it again (pip install --force-reinstall {package})"
         )
     _binding.load(path)
 
