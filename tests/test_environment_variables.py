@@ -17,6 +17,7 @@ def sources() -> list[pathlib.Path]:
         for suffix in ("py", "cpp", "hpp", "h")
         for path in ROOT.glob(f"packages/*/{folder}/**/*.{suffix}")
     ]
+    found += ROOT.glob("packages/*/setup.py")
     assert len(found) > 300
     return found
 
