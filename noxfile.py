@@ -215,8 +215,9 @@ def all_tests() -> dict[str, list[str]]:
         groups.setdefault(name, []).extend(f"tests/{file}" for file in files)
     # Examples of docstrings. Those of operators stand in the specs, and core's tests run them; the
     # conformance kit holds tests, which have a session of their own; importing the preloaded module
-    # of plait_torch makes torch mean plait.
-    examples = ["--doctest-modules", "--ignore-glob=*/plait_torch/_preload.py", "--pyargs"]
+    # of plait_torch makes torch mean plait; the modules of plait are other packages'.
+    ignored = ("plait_torch/_preload.py", "site-packages/plait/[a-z]*")
+    examples = ["--doctest-modules", *(f"--ignore-glob=*/{path}" for path in ignored), "--pyargs"]
     modules = {n: PACKAGES[n].module for n in EVERYTHING if n not in ("ops", "conformance")}
     groups["examples of ray"] = [*examples, modules.pop("ray")]
     groups["examples"] = [*examples, *modules.values()]

@@ -53,7 +53,8 @@ def _add(made: dict[pathlib.Path, str], name: str, module: str) -> None:
     parts = [] if module in WITHOUT_PARTS else _public_parts(module)
     text = f"# {MARK} for tools; programs get the other module itself.\n"
     if module.startswith("plait_torch"):  # optional, and its names follow from PyTorch's
-        text += "from typing import Any\n\n\ndef __getattr__(name: str) -> Any: ...\n"
+        text += "from typing import Any\n\n\ndef __getattr__(name: str) -> Any:\n"
+        text += "    raise AttributeError(name)\n"
     else:
         exported = importlib.import_module(module).__all__
         text += "".join(
@@ -88,9 +89,9 @@ def files() -> dict[pathlib.Path, str]:
     modules = [name for name in _aliases.names() if name not in exported]
     top = "".join(f"from plait import {name} as {name}\n" for name in modules)
     top += "from plait.core import *\n"
-    top += "from plait_core import default_generator as default_generator\n"
     for module, names in own.items():
         top += "".join(f"from {module} import {name} as {name}\n" for name in names)
+    top += "from plait_core import default_generator as default_generator\n"
     made[ROOT / "__init__.pyi"] = f"{head}{top}\n__version__: str\n"
     return made
 

@@ -18,7 +18,6 @@ from plait import testing as testing
 from plait import torch as torch
 from plait import utils as utils
 from plait.core import *
-from plait_core import default_generator as default_generator
 from plait_abi import paths as paths
 from plait_abi import report as report
 from plait_abi import use as use
@@ -29,5 +28,6 @@ from plait_autograd import is_anomaly_enabled as is_anomaly_enabled
 from plait_autograd import is_grad_enabled as is_grad_enabled
 from plait_autograd import no_grad as no_grad
 from plait_autograd import set_grad_enabled as set_grad_enabled
+from plait_core import default_generator as default_generator
 
 __version__: str

@@ -2,4 +2,5 @@
 from typing import Any
 
 
-def __getattr__(name: str) -> Any: ...
+def __getattr__(name: str) -> Any:
+    raise AttributeError(name)
