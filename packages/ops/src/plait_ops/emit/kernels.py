@@ -1,4 +1,4 @@
-"""Write what kernel libraries compile: units of pointwise kernels, and what operators ask of others.
+"""Write C++ for kernel libraries: units of pointwise kernels, and which operators call libraries.
 
 A family of operators is in one of pointwise_<n>.cpp. The unit includes "pointwise/pointwise.h" of
 the library, which defines PLAIT_POINTWISE, and for each of its families, such as
