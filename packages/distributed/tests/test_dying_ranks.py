@@ -5,6 +5,7 @@ With a group's timeout that is longer than the test may take: nobody waits for t
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import secrets
@@ -46,8 +47,7 @@ def test_a_killed_rank_is_named_in_every_phase(
         assert (kind, ranks) == ("RankLost", (dying_ranks.VICTIM,)), (rank, text)
 
 
-def _come(answers: Any, where: str, rank: int, folder: pathlib.Path) -> None:
-    (folder / str(rank)).touch()
+def _come(answers: Any, where: str, rank: int) -> None:
     try:
         backend = os.environ.get("PLAIT_TEST_BACKEND", "gloo")
         dist.init_process_group(backend, where, TIMEOUT, 4, rank)
@@ -55,21 +55,51 @@ def _come(answers: Any, where: str, rank: int, folder: pathlib.Path) -> None:
         answers.send((type(error).__name__, getattr(error, "ranks", ()), str(error)))
 
 
+def _connections(pid: int) -> set[str]:
+    """Return the inodes of a process's sockets that are connected to another one."""
+    links, found = set(), set()
+    for path in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile
+            links.add(os.readlink(path))
+    for table, state, connected, inode in (
+        ("unix", 5, "03", 6),
+        ("tcp", 3, "01", 9),
+        ("tcp6", 3, "01", 9),
+    ):
+        lines = pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]
+        rows = [line.split() for line in lines]
+        found |= {f"socket:[{row[inode]}]" for row in rows if row[state] == connected}
+    return found & links
+
+
+def _is_asleep(pid: int) -> bool:
+    stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    return stat.rpartition(") ")[2].startswith("S")
+
+
+def _wait_until_met(pids: list[int]) -> None:
+    """Wait until the others are connected to the first process, and all wait for what comes."""
+    before = _connections(os.getpid())  # children have inherited these
+    while len(_connections(pids[0]) - before) < len(pids) - 1:
+        time.sleep(0.02)
+    for pid in (*pids[1:], pids[0]):  # who has connected says who it is before it sleeps
+        while not _is_asleep(pid):
+            time.sleep(0.02)
+
+
 @pytest.mark.parametrize("victim", [0, 1])
-def test_a_killed_rank_is_named_by_those_who_came(victim: int, tmp_path: pathlib.Path) -> None:
+def test_a_killed_rank_is_named_by_those_who_came(victim: int) -> None:
     """The fourth rank does not come, so that the others still wait."""
     context = mp.get_context("fork")
     where = f"shm:tests {secrets.token_hex(8)}"
     processes, ends = [], []
     for rank in range(3):
         receiver, sender = context.Pipe(False)
-        processes.append(context.Process(target=_come, args=(sender, where, rank, tmp_path)))
+        processes.append(context.Process(target=_come, args=(sender, where, rank)))
         processes[-1].start()
         sender.close()
         ends.append(receiver)
-    while len(list(tmp_path.iterdir())) < 3:
-        time.sleep(0.01)
-    time.sleep(1.0)  # they connect to rank 0
+    _wait_until_met([process.pid for process in processes])
     os.kill(processes[victim].pid, signal.SIGKILL)
     for rank in range(3):
         if rank != victim:
