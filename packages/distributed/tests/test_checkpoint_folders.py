@@ -9,6 +9,7 @@ import json
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -23,6 +24,9 @@ import plait_distributed.checkpoint as dcp
 from plait_distributed.checkpoint import CheckpointException, _boxes
 from plait_distributed.device_mesh import init_device_mesh
 from plait_distributed.tensor import Replicate, Shard, distribute_tensor
+
+sys.path.insert(0, str(Path(__file__).parent))
+import interrupted_ranks
 
 CALLS = ("open", "write", "fsync", "replace", "unlink", "close", "stat", "lstat", "fstat", "fchmod")
 
@@ -214,6 +218,31 @@ def test_an_interrupt_in_a_collective_of_a_save(
     found = outcomes(2, work)
     assert isinstance(found[in_rank], KeyboardInterrupt)
     assert shared_version(tmp_path) in (1, 2)
+    ranks(2, lambda rank: dcp.save(shared(rank, 3), checkpoint_id=tmp_path))
+    assert shared_version(tmp_path) == 3
+    assert sorted(os.listdir(tmp_path)) == files_of(tmp_path)
+
+
+@pytest.mark.parametrize("in_rank", [0, 1])
+@pytest.mark.parametrize("kind", interrupted_ranks.KINDS)
+def test_an_interrupt_at_any_line(
+    outcomes: Any, ranks: Any, tmp_path: Path, in_rank: int, kind: str
+) -> None:
+    """The rank goes on behind the interrupt, and the other one does not wait for it."""
+
+    def work(rank: int) -> int:
+        state = shared(rank, 2)
+        lines = interrupted_ranks.run(kind, state, tmp_path, rank == in_rank, 0)
+        for number in range(25):
+            at = 1 + lines * number // 25
+            interrupted_ranks.run(kind, state, tmp_path, rank == in_rank, at)
+            if rank == 0:
+                assert shared_version(tmp_path) in (1, 2)
+        return lines
+
+    ranks(2, lambda rank: dcp.save(shared(rank, 1), checkpoint_id=tmp_path))
+    found = outcomes(2, work)
+    assert found[0] == found[1] and found[0] > 50, found
     ranks(2, lambda rank: dcp.save(shared(rank, 3), checkpoint_id=tmp_path))
     assert shared_version(tmp_path) == 3
     assert sorted(os.listdir(tmp_path)) == files_of(tmp_path)
