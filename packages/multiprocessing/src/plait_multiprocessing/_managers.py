@@ -63,7 +63,7 @@ class BaseManager(managers.BaseManager):
         ctx = ctx or self.default_context()
         super().__init__(address, authkey, serializer, ctx, **options)
 
-    def get_server(self) -> Server:
+    def get_server(self) -> Any:
         """Return the server, to be run by `serve_forever` in this process."""
         server: Any = super().get_server()
         server.__class__ = Server  # it listens already
