@@ -26,7 +26,7 @@ import strangers
 def test_strangers_keep_nobody_out(kind: str, descriptors: int) -> None:
     with (
         strangers.server(kind, descriptors) as port,
-        strangers.Strangers(strangers.address_of(kind, port), 150),
+        strangers.Strangers(strangers.address_of(kind, port), 400),
     ):
         strangers.ask(kind, port)  # waits for 60 seconds at most
 
