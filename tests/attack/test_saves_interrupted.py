@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from functools import partial
@@ -17,6 +18,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from checkpoint_saves import KINDS, PARTS, check_what_is_left, in_child, save, version_of
+from test_busy_ranks import ENVIRONMENT, launcher
 
 import plait_core as pc
 import plait_distributed as dist
@@ -172,3 +174,41 @@ def test_ranks_that_save_together(rounds: Any, tmp_path: Path, number: int) -> N
             file.unlink()
     dcp.save({"x": 1}, checkpoint_id=folder, no_dist=True)
     assert len(os.listdir(folder)) == 2
+
+
+INTERRUPTED = f"""
+import os, random, sys
+sys.path.insert(0, {str(Path(__file__).parents[2] / "packages" / "distributed" / "tests")!r})
+import interrupted_ranks, plait_core as pc, plait_distributed as dist
+dist.init_process_group(sys.argv[1], timeout=60)
+folder, source, rank = sys.argv[2], random.Random(int(sys.argv[3])), dist.get_rank()
+state = {{"both": pc.ones(50), f"own {{rank}}": pc.zeros(9)}}
+lines = {{}}
+for kind in ("save", *(source.choice(interrupted_ranks.KINDS) for _ in range(20))):
+    victim = source.randrange(2)
+    if kind not in lines:
+        lines[kind] = interrupted_ranks.run(kind, state, folder, rank == victim, 0)
+    at = 1 + source.randrange(lines[kind])
+    interrupted_ranks.run(kind, state, folder, rank == victim, at)
+    dist.checkpoint.load(state, checkpoint_id=folder, no_dist=True)
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("provider", ["shared_memory", "ucx", "mpi"])
+def test_a_rank_is_interrupted_at_any_line(rounds: Any, provider: str, tmp_path: Path) -> None:
+    """It goes on; the other one does not wait for it, and the checkpoint can be loaded."""
+    program = tmp_path / "program.py"
+    program.write_text(INTERRUPTED)
+    for source in rounds:
+        folder = tmp_path / str(source.random())
+        command = [*launcher(provider), str(program), provider]
+        done = subprocess.run(
+            [*command, str(folder), str(source.randrange(1 << 30))],
+            env={**os.environ, **ENVIRONMENT},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr

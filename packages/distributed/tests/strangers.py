@@ -21,7 +21,7 @@ from plait_distributed.elastic._place import Place
 
 HOST = "127.0.0.1"
 SECRET = "of the job"
-KINDS = ("store", "local store", "launcher", "elastic")
+KINDS = ("store", "local store", "launcher", "elastic", "door")
 
 
 def serve(kind: str, port: int, descriptors: int) -> Any:
@@ -38,9 +38,22 @@ def serve(kind: str, port: int, descriptors: int) -> Any:
         coordinator.start()
         return coordinator
     place = _elastic_place(port)
-    made = Coordinator(place.listen(), place, Terms(1, 1, 0.0, 300.0), 300.0)
+    size = 2 if kind == "door" else 1
+    made = Coordinator(place.listen(), place, Terms(size, 1, 0.0, 300.0), 300.0)
     made.start()
+    if kind == "door":
+        ask(kind, port)  # the first meeting, of one rank of two
+        assert made.is_door()
+        threading.Thread(target=_meet_again_at, args=(made,), daemon=True).start()
     return made
+
+
+def _meet_again_at(door: Coordinator) -> None:
+    """Let in whoever waits at the door, as a rank does that commits; strangers do not wait."""
+    while door.is_alive():
+        if door.is_someone_waiting():
+            return door.meet_again(300.0)
+        time.sleep(0.02)
 
 
 def ask(kind: str, port: int) -> None:
@@ -60,7 +73,7 @@ def ask(kind: str, port: int) -> None:
     else:
         place = _elastic_place(port)
         place.is_here = False  # at the port, as from another host
-        me = Member(0, describe_self(), generation=-1, group=[])
+        me = Member(0, describe_self(), generation=-1, group=[], is_new=kind != "door")
         me.address = (HOST, 1)
         decision, deadline = None, time.monotonic() + 60
         while decision is None and time.monotonic() < deadline:

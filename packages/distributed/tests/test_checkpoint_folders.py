@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import functools
 import json
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -22,6 +24,9 @@ import plait_distributed.checkpoint as dcp
 from plait_distributed.checkpoint import CheckpointException, _boxes
 from plait_distributed.device_mesh import init_device_mesh
 from plait_distributed.tensor import Replicate, Shard, distribute_tensor
+
+sys.path.insert(0, str(Path(__file__).parent))
+import interrupted_ranks
 
 CALLS = ("open", "write", "fsync", "replace", "unlink", "close", "stat", "lstat", "fstat", "fchmod")
 
@@ -49,10 +54,21 @@ def files_of(folder: Path) -> list[str]:
 
 
 class Stopped:
-    """Raises at the n-th call of the operating system: before it is made, or after."""
+    """Raises at the n-th call of the operating system, or does something: before it is made, or
+    after.
+    """
 
-    def __init__(self, at: int, error: Callable[[], BaseException], after: bool) -> None:
+    def __init__(
+        self, at: int, error: Callable[[], BaseException], after: bool, act: Any = None
+    ) -> None:
         self.at, self.error, self.after, self.count = at, error, after, 0
+        self._act = act
+
+    def stop(self) -> None:
+        """Raise the error, or act."""
+        if self._act is None:
+            raise self.error()
+        self._act()
 
     def patch(self, patch: pytest.MonkeyPatch) -> None:
         for name in CALLS:
@@ -64,10 +80,10 @@ class Stopped:
             self.count += 1
             stop = self.count == self.at
             if stop and not self.after:
-                raise self.error()
+                self.stop()
             result = call(*args, **kwargs)
-            if stop:
-                raise self.error()
+            if stop and self.after:
+                self.stop()
             return result
 
         return counted
@@ -202,6 +218,31 @@ def test_an_interrupt_in_a_collective_of_a_save(
     found = outcomes(2, work)
     assert isinstance(found[in_rank], KeyboardInterrupt)
     assert shared_version(tmp_path) in (1, 2)
+    ranks(2, lambda rank: dcp.save(shared(rank, 3), checkpoint_id=tmp_path))
+    assert shared_version(tmp_path) == 3
+    assert sorted(os.listdir(tmp_path)) == files_of(tmp_path)
+
+
+@pytest.mark.parametrize("in_rank", [0, 1])
+@pytest.mark.parametrize("kind", interrupted_ranks.KINDS)
+def test_an_interrupt_at_any_line(
+    outcomes: Any, ranks: Any, tmp_path: Path, in_rank: int, kind: str
+) -> None:
+    """The rank goes on behind the interrupt, and the other one does not wait for it."""
+
+    def work(rank: int) -> int:
+        state = shared(rank, 2)
+        lines = interrupted_ranks.run(kind, state, tmp_path, rank == in_rank, 0)
+        for number in range(25):
+            at = 1 + lines * number // 25
+            interrupted_ranks.run(kind, state, tmp_path, rank == in_rank, at)
+            if rank == 0:
+                assert shared_version(tmp_path) in (1, 2)
+        return lines
+
+    ranks(2, lambda rank: dcp.save(shared(rank, 1), checkpoint_id=tmp_path))
+    found = outcomes(2, work)
+    assert found[0] == found[1] and found[0] > 50, found
     ranks(2, lambda rank: dcp.save(shared(rank, 3), checkpoint_id=tmp_path))
     assert shared_version(tmp_path) == 3
     assert sorted(os.listdir(tmp_path)) == files_of(tmp_path)
@@ -588,20 +629,50 @@ def test_an_error_that_names_a_path_of_any_bytes(ranks: Any, tmp_path: Path) -> 
     ranks(2, work)
 
 
-def test_checkpoints_of_version_1(tmp_path: Path) -> None:
-    """The index was a file of `save`; the next save removes its parts."""
+def save_as_version_1(version: int, folder: Path, more: tuple[str, ...] = ()) -> None:
+    """Save as plait did before: the index was a file of `save`, and named the parts."""
     part = "__0_0.0123456789abcdef.safetensors"
-    content = {"tensors": {"x0": pc.arange(4), "x1@2": pc.full((2,), 5)}, "values": {"step": 3}}
-    pc.save(content, tmp_path / part)
-    x0 = {"shape": [4], "dtype": "int64", "parts": [[[0], [4], part, "x0"]]}
-    x1 = {"shape": [2], "dtype": "int64", "parts": [[[0], [2], part, "x1@2"]]}
-    index = {"version": 1, "ranks": 1, "files": [part], "tensors": {"x0": x0, "x1": x1}}
-    pc.save({**index, "values": {"step": part}}, tmp_path / ".metadata")
-    found = {"x0": pc.zeros(4), "x1": pc.zeros(2), "step": 0}
-    dcp.load(found, checkpoint_id=tmp_path)
-    assert (found["x0"].tolist(), found["x1"].tolist(), found["step"]) == ([0, 1, 2, 3], [5, 5], 3)
+    entries = state(version)
+    values = {"version": entries.pop("version")}
+    content = {"tensors": {f"{name}@2": x for name, x in entries.items()}, "values": values}
+    pc.save(content, folder / part)
+    tensors = {
+        name: {"shape": [50], "dtype": "float32", "parts": [[[0], [50], part, f"{name}@2"]]}
+        for name in entries
+    }
+    index = {"version": 1, "ranks": 1, "files": [part, *more], "tensors": tensors}
+    pc.save({**index, "values": dict.fromkeys(values, part)}, folder / ".metadata")
+
+
+def test_checkpoints_of_version_1(tmp_path: Path) -> None:
+    """The next save removes the parts, and nothing else that the index names."""
+    mine = tmp_path / "__mine.safetensors"
+    mine.write_text("precious")
+    save_as_version_1(3, tmp_path, (mine.name,))
+    assert version_of(tmp_path) == 3
     save(4, tmp_path)
-    assert version_of(tmp_path) == 4 and sorted(os.listdir(tmp_path)) == files_of(tmp_path)
+    assert version_of(tmp_path) == 4 and mine.exists() and mine.read_text() == "precious"
+    mine.unlink()
+    assert sorted(os.listdir(tmp_path)) == files_of(tmp_path)
+
+
+@pytest.mark.parametrize("first", [save, save_as_version_1])
+@pytest.mark.parametrize("after", [False, True])
+def test_a_save_at_every_call_of_a_load(tmp_path: Path, first: Any, after: bool) -> None:
+    at = 0
+    while True:
+        at += 1
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        first(1, folder)
+        calls = Stopped(at, failed, after, functools.partial(save, 2, folder))
+        with pytest.MonkeyPatch.context() as patch:
+            calls.patch(patch)
+            found = version_of(folder)
+        if calls.count < at:
+            break
+        assert found in (1, 2) and version_of(folder) == 2
+    assert at >= 8
 
 
 def test_load_of_the_index_alone(tmp_path: Path) -> None:

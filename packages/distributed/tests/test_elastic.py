@@ -270,6 +270,30 @@ def test_a_late_rank_is_let_in_at_a_commit(several: bool, request: Any) -> None:
     assert max(counts) - min(counts) <= 1  # also in the epoch in which it came
 
 
+def test_strangers_do_not_stop_the_training() -> None:
+    """They wait where a rank that comes back would; ranks go on without a meeting for them."""
+
+    def work(place: int) -> Any:
+        session, strangers = elastic._session.current_session("test"), []
+
+        @elastic.run
+        def train(state: Any) -> int:
+            while state.step < 12:
+                if place == 2 and state.step == 2:
+                    die()
+                dist.barrier()
+                if place == 0 and session.generation > 0:
+                    strangers.append(socket.socket(socket.AF_UNIX))
+                    strangers[-1].connect(session._place._name)
+                state.step += 1
+                state.commit()
+            return session.generation
+
+        return train(elastic.State(step=0))
+
+    assert Job(3, work).answers() == [1, 1, None]
+
+
 def test_a_rank_that_throws_leaves_and_the_others_go_on() -> None:
     def fault(place: int, state: Any) -> None:
         if place == 1 and state.commits == 2:

@@ -26,7 +26,7 @@ import strangers
 def test_strangers_keep_nobody_out(kind: str, descriptors: int) -> None:
     with (
         strangers.server(kind, descriptors) as port,
-        strangers.Strangers(strangers.address_of(kind, port), 150),
+        strangers.Strangers(strangers.address_of(kind, port), 400),
     ):
         strangers.ask(kind, port)  # waits for 60 seconds at most
 
@@ -156,3 +156,17 @@ def test_a_closed_socket_ends_it(listening: socket.socket) -> None:
     listening.close()
     thread.join(10)
     assert not thread.is_alive()
+
+
+def test_strangers_at_the_door_are_not_let_in() -> None:
+    """Whoever connects to an elastic job while ranks are missing does not stop its training."""
+    with socket.socket() as probe:
+        probe.bind((strangers.HOST, 0))
+        port = probe.getsockname()[1]
+    door = strangers.serve("door", port, 0)
+    with strangers.Strangers((strangers.HOST, port), 300):
+        deadline = time.monotonic() + 1
+        while time.monotonic() < deadline:
+            assert not door.is_someone_waiting()
+            time.sleep(0.02)
+    door.close()

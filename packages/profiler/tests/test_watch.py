@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import socket
+import subprocess
+import sys
 import time
 import urllib.request
 
@@ -60,6 +64,45 @@ def test_the_page_for_prometheus() -> None:
     for line in page.splitlines():
         assert line.startswith("# ") or re.fullmatch(r"\w+(\{[^}]*\})? [-+.\de]+", line), line
     assert 'plait_events_total{kind="operator",name="exp"}' in page
+
+
+SERVER = """
+import os, resource, sys
+from plait_profiler import watch
+seen = watch(port=0)
+used = len(os.listdir("/proc/self/fd"))
+limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (used + int(sys.argv[1]), limits[1]))
+print(seen.address[1], flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("descriptors", [300, 20])
+def test_idle_connections_keep_nobody_from_the_page(descriptors: int) -> None:
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVER, str(descriptors)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with server, contextlib.ExitStack() as idle:
+        assert server.stdout is not None
+        address = "127.0.0.1", int(server.stdout.readline())
+        for number in range(400):
+            end = idle.enter_context(socket.socket())
+            end.setblocking(False)
+            end.connect_ex(address)
+            if number < 60:  # one by one, so that the server takes them
+                time.sleep(0.01)
+        page = b""
+        deadline = time.monotonic() + 60
+        while not page and time.monotonic() < deadline:
+            with contextlib.suppress(OSError), socket.create_connection(address, timeout=5) as end:
+                end.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                page = end.recv(100)
+        assert page.startswith(b"HTTP/1.0 200")
+        server.communicate("")
 
 
 def test_a_line_in_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:

@@ -177,7 +177,7 @@ def test_strangers_keep_nobody_out(descriptors: int, monkeypatch: pytest.MonkeyP
         monkeypatch.setenv(DESCRIPTORS, str(descriptors))
     name = fresh()
     with waiting_host(name) as host, contextlib.ExitStack() as strangers:
-        for number in range(150):
+        for number in range(400):
             end = strangers.enter_context(connect(name))
             with contextlib.suppress(OSError):
                 end.sendall(b"x" if number % 2 else b"")

@@ -105,12 +105,16 @@ class Listener:
         """
         with contextlib.suppress(OSError, ValueError):
             while True:
-                for heard in self.step(_LOOK):
-                    try:
-                        threading.Thread(target=welcome, args=(heard,), daemon=True).start()
-                    except RuntimeError:  # there are too many threads
-                        heard.close()
+                self.welcome(_LOOK, welcome)
         self.close()
+
+    def welcome(self, seconds: float, welcome: Callable[[Any], None]) -> None:
+        """As `step`; call a function for each that proves itself, in a thread of its own."""
+        for heard in self.step(seconds):
+            try:
+                threading.Thread(target=welcome, args=(heard,), daemon=True).start()
+            except RuntimeError:  # there are too many threads
+                heard.close()
 
     def close(self) -> None:
         """Close the connections of strangers."""

@@ -161,6 +161,9 @@ def _taken_over(end: Any) -> Connection:
 class Listener(connection.Listener):
     """`multiprocessing.connection.Listener` whose connections are this package's.
 
+    With an ``authkey`` it hears one connection at a time, as Python's does: `accept` waits for one
+    that says nothing. Where strangers reach the address, use a manager, or `plait.distributed`.
+
     Example:
         >>> import threading, plait_multiprocessing as mp
         >>> def greet(address):

@@ -6,6 +6,7 @@ from multiprocessing import managers
 from typing import Any, ClassVar
 
 from plait_multiprocessing._connections import Client, Listener
+from plait_multiprocessing._manager_server import Server
 
 __all__ = ["BaseManager", "SyncManager"]
 
@@ -31,7 +32,8 @@ def _channel() -> _Channel:
 class BaseManager(managers.BaseManager):
     """`multiprocessing.managers.BaseManager` over this package's connections.
 
-    On an address of the internet (``("host", port)``) tensors are sent by value.
+    On an address of the internet (``("host", port)``) tensors are sent by value. Connections there
+    that do not prove that they know the key are few, and are closed after 10 seconds.
 
     Example:
         >>> from plait_multiprocessing.managers import BaseManager
@@ -47,6 +49,7 @@ class BaseManager(managers.BaseManager):
 
     # The default context. `plait_multiprocessing.managers` sets it, as this module cannot import
     # contexts, which import it.
+    _Server = Server
     default_context: ClassVar[staticmethod[[], Any]]
 
     def __init__(
@@ -59,6 +62,12 @@ class BaseManager(managers.BaseManager):
     ) -> None:
         ctx = ctx or self.default_context()
         super().__init__(address, authkey, serializer, ctx, **options)
+
+    def get_server(self) -> Any:
+        """Return the server, to be run by `serve_forever` in this process."""
+        server: Any = super().get_server()
+        server.__class__ = Server  # it listens already
+        return server
 
 
 class SyncManager(BaseManager, managers.SyncManager):

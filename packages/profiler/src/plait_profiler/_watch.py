@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
+import socket
 import sys
 import threading
 import time
@@ -21,6 +23,9 @@ __all__ = ["Watch", "WatchedName", "watch"]
 _KINDS = 1 | 8 | 16 | 128  # operators, backward passes, ranges, waiting for data
 _CAPACITY = 1 << 16
 _MOST_NAMES = 1000
+_MOST_CONNECTIONS = 64  # to the page
+_REQUEST_TIME = 10.0  # seconds that a connection has to ask
+_PAUSE = 0.005  # seconds without new connections when there are no descriptors
 
 
 @dataclass
@@ -309,8 +314,53 @@ def _terminal_line() -> Callable[[str], None]:
     return update
 
 
-def _serve(watch: Watch, port: int) -> http.server.ThreadingHTTPServer:
+class _PageServer(http.server.ThreadingHTTPServer):
+    """Serves a page. If there are too many connections, or no descriptors, the oldest has to go."""
+
+    request_queue_size = 128
+
+    def __init__(self, *arguments: Any) -> None:
+        self._connections: dict[Any, None] = {}  # the oldest first
+        self._lock = threading.Lock()
+        super().__init__(*arguments)
+
+    def get_request(self) -> tuple[Any, Any]:
+        try:
+            return super().get_request()
+        except OSError:
+            self._end_oldest()
+            time.sleep(_PAUSE)  # its thread closes it
+            raise
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            self._connections[request] = None
+            too_many = len(self._connections) > _MOST_CONNECTIONS
+        if too_many:
+            self._end_oldest()
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._connections.pop(request, None)
+        super().shutdown_request(request)
+
+    def _end_oldest(self) -> None:
+        with self._lock:
+            for oldest in self._connections:
+                with contextlib.suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)
+                del self._connections[oldest]
+                return
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        pass  # the program's terminal is its own
+
+
+def _serve(watch: Watch, port: int) -> _PageServer:
     class Page(http.server.BaseHTTPRequestHandler):
+        timeout = _REQUEST_TIME
+
         def do_GET(self) -> None:
             body = watch.prometheus().encode()
             self.send_response(200)
@@ -322,6 +372,6 @@ def _serve(watch: Watch, port: int) -> http.server.ThreadingHTTPServer:
         def log_message(self, format: str, *args: Any) -> None:
             pass  # the program's terminal is its own
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Page)
+    server = _PageServer(("127.0.0.1", port), Page)
     threading.Thread(target=server.serve_forever, name="plait watch page", daemon=True).start()
     return server

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -25,11 +26,11 @@ from plait_core._checkpoints._layout import (
 from plait_core._checkpoints._leftovers import Save, write_part
 from plait_core._checkpoints._locations import Locations
 from plait_core._checkpoints._own import Checkpoint, taken_apart
-from plait_core._checkpoints._reading import failure_of, load
+from plait_core._checkpoints._reading import failure_of
 from plait_core._checkpoints._safe_globals import SafeGlobals
-from plait_core._checkpoints._source import Part, open_source
+from plait_core._checkpoints._source import Part, Source, open_source
 from plait_core._checkpoints._tree import decode
-from plait_core._checkpoints._weights import Builder, File, Options, is_file_name
+from plait_core._checkpoints._weights import Builder, File, Options, is_file_name, load_weights
 from plait_core._core import Tensor
 
 __all__ = [
@@ -47,6 +48,7 @@ _INDEX = ".metadata"
 VERSION = 2
 _STEM = "rank"
 _GONE = (errno.ENOENT, errno.ESTALE)
+_PART_OF_VERSION_1 = re.compile(r"__\d+_0\.[0-9a-f]{16}\.safetensors")
 
 
 class FolderSave:
@@ -160,10 +162,10 @@ def read_index(folder: str) -> tuple[bytes, dict[str, Any]]:
                 f"load: {path} must have at most {LARGEST_HEADER} bytes to be an index"
             )
         text = source.read(0, source.size)
+        if text[8:9] == b"{":
+            return text, _checked_version(_index_of_version_1(source), path, 1)
     finally:
         source.close()
-    if text[8:9] == b"{":  # of version 1: a file of `save`
-        return text, _checked_version(load(path, "cpu", True, False, True, ()), path, 1)
     index = parse_json(text, path)
     metadata = metadata_of(index, path)
     if not verify_marked(text, metadata, index, path, True):
@@ -179,19 +181,33 @@ def _checked_version(index: Any, path: str, version: int) -> dict[str, Any]:
     return index
 
 
+def _index_of_version_1(source: Source) -> Any:
+    """Return what an index of version 1 says: it was a file of `save`.
+
+    It is read from the open file: the path may have another index already.
+    """
+    options = Options(Locations("cpu"), True, False, True, SafeGlobals(()))
+    try:
+        return load_weights(source, options)
+    except Exception as error:
+        failure = failure_of(error, source.name, options)
+        if failure is error:
+            raise
+        raise failure from error
+
+
 def _files_of_version_1(path: str) -> list[str]:
     """Return the parts that an index of version 1 names, which only its own saves removed."""
     try:
         with contextlib.closing(open_source(path)) as source:  # does not wait for a pipe
             if source.size < 9 or source.read(8, 1) != b"{":
                 return []
-        index = load(path, "cpu", True, False, True, ())
+            index = _index_of_version_1(source)
         if not isinstance(index, dict) or index.get("version") != 1:
             return []
-        names = [name for name in index["files"] if is_file_name(name)]
+        return [name for name in index["files"] if _PART_OF_VERSION_1.fullmatch(name)]
     except (OSError, CheckpointError, KeyError, TypeError):
         return []
-    return [name for name in names if name.startswith("__") and name.endswith(".safetensors")]
 
 
 class FolderPart:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from plait_distributed._process_group import ProcessGroup
 
-__all__ = ["CheckpointException", "raise_together"]
+__all__ = ["CheckpointException", "Together"]
 
 
 class CheckpointException(RuntimeError):
@@ -26,24 +28,53 @@ class CheckpointException(RuntimeError):
         super().__init__(f"{message}: {told}" if told else message)
 
 
-def raise_together(
-    who: str, group: ProcessGroup | None, error: BaseException | None, said: str = ""
-) -> list[str]:
-    """Raise on every rank if any has an error, else return what each rank said; all ranks call it.
+class Together:
+    """The steps of ranks that save or load together, in each of which all call `agree`.
 
-    The errors of `CheckpointException.failures` are by the ranks of the group of all processes.
+    As a context it lets no other rank wait for this one when an interrupt ends the steps and the
+    others were not told of it: their groups are broken then, as by an interrupt in a collective.
+
+    Args:
+        who: the function that the program called.
+        group: the ranks; None: this process alone.
+        later: a group of the same ranks, to which `group` may be set between two steps.
     """
-    mine = f"+{said}" if error is None else f"-{type(error).__name__}: {error}"
-    try:
-        texts = [mine] if group is None else group.gather_texts(f"{who} result", mine)
-    except BaseException as other:
+
+    def __init__(
+        self, who: str, group: ProcessGroup | None, later: ProcessGroup | None = None
+    ) -> None:
+        self._who, self.group = who, group
+        self._groups = [each for each in (group, later) if each is not None]
+        self._told: BaseException | None = None
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if error is None or isinstance(error, Exception) or error is self._told:
+            return
+        for group in self._groups:
+            with contextlib.suppress(Exception):
+                group.abort(f"rank {group.rank()} was interrupted during {self._who}")
+
+    def agree(self, error: BaseException | None, said: str = "") -> list[str]:
+        """Raise on every rank if any has an error, else return what each rank said.
+
+        The errors of `CheckpointException.failures` are by the ranks of the group of all processes.
+        """
+        mine = f"+{said}" if error is None else f"-{type(error).__name__}: {error}"
+        group = self.group
+        try:
+            texts = [mine] if group is None else group.gather_texts(f"{self._who} result", mine)
+            self._told = error
+        except BaseException as other:
+            if error is not None and not isinstance(error, Exception):
+                raise error from other  # an interrupt, which the other ranks do not get to know
+            raise
+        ranks = (0,) if group is None else group.ranks
+        failures = {rank: t[1:] for rank, t in zip(ranks, texts, strict=True) if t[:1] != "+"}
         if error is not None and not isinstance(error, Exception):
-            raise error from other  # an interrupt, which the other ranks do not get to know
-        raise
-    ranks = (0,) if group is None else group.ranks
-    failures = {rank: text[1:] for rank, text in zip(ranks, texts, strict=True) if text[:1] != "+"}
-    if error is not None and not isinstance(error, Exception):
-        raise error
-    if failures:
-        raise CheckpointException(who, failures) from error
-    return [text[1:] for text in texts]
+            raise error
+        if failures:
+            raise CheckpointException(self._who, failures) from error
+        return [text[1:] for text in texts]

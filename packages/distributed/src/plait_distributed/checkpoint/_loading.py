@@ -8,7 +8,7 @@ from plait_abi.components import require
 from plait_distributed._objects import all_gather_object
 from plait_distributed._process_group import ProcessGroup
 from plait_distributed.checkpoint._boxes import common, first_hole, text_of
-from plait_distributed.checkpoint._errors import CheckpointException, raise_together
+from plait_distributed.checkpoint._errors import CheckpointException, Together
 from plait_distributed.checkpoint._files import FileSystemReader, folders
 from plait_distributed.checkpoint._plans import Entry, flattened, is_tensor, piece_of
 from plait_distributed.checkpoint._saving import group_of, states_of
@@ -61,7 +61,8 @@ def load(
     """
     group = group_of("load", process_group, no_dist)
     load_ = _Load(state_dict, group)
-    load_.run(checkpoint_id, storage_reader, planner)
+    with load_.together:
+        load_.run(checkpoint_id, storage_reader, planner)
     for name, value in state_dict.items():
         if isinstance(value, Stateful):
             value.load_state_dict(load_.filled[name])
@@ -90,6 +91,7 @@ class _Load:
 
     def __init__(self, state_dict: dict[str, Any], group: ProcessGroup | None) -> None:
         self.state_dict, self.group = state_dict, group
+        self.together = Together("load", group)
         self.filled: dict[str, Any] = {}
         self._entries: dict[str, Entry] = {}
 
@@ -108,7 +110,7 @@ class _Load:
                 told = self._index(reader, text, missing)
             except BaseException as caught:
                 error = caught
-            raise_together("load", self.group, error)
+            self.together.agree(error)
             text, index = self._shared(told)
             missing = self._fill_together(reader, index, planner)
             if not missing:
@@ -144,7 +146,7 @@ class _Load:
             missing = str(caught)
         except BaseException as caught:
             error = caught
-        said = raise_together("load", self.group, error, missing)
+        said = self.together.agree(error, missing)
         return next((text for text in said if text), "")
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import Future as BackgroundFuture
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
@@ -19,7 +20,7 @@ from plait_distributed._world import (
     new_group,
     open_groups,
 )
-from plait_distributed.checkpoint._errors import raise_together
+from plait_distributed.checkpoint._errors import Together
 from plait_distributed.checkpoint._files import FileSystemWriter, folders, index_of
 from plait_distributed.checkpoint._plans import Entry, Piece, flattened, owned, piece_of
 from plait_distributed.checkpoint.stateful import Stateful
@@ -61,14 +62,22 @@ class _Save:
         state_dict: dict[str, Any],
         checkpoint_id: Any,
         storage_writer: Any,
-        group: ProcessGroup | None,
+        together: Together,
     ) -> None:
-        self.who, self.group = who, group
-        self.rank = 0 if group is None else group.rank()
+        self.who, self.group = who, together.group
+        self.together = together
+        self._failure: BaseException | None = None  # of which the other ranks are not told yet
+        self.rank = 0 if self.group is None else self.group.rank()
         self._folder: Any = None  # the save in the folder, on the lowest rank
         self._encoded: Any = None
-        try:
+        with self.ended():
             self._begin(state_dict, checkpoint_id, storage_writer)
+
+    @contextlib.contextmanager
+    def ended(self) -> Iterator[None]:
+        """End the save in the folder after an error."""
+        try:
+            yield
         except BaseException as error:
             self.end(error)
             raise
@@ -87,7 +96,7 @@ class _Save:
                 names = self._folder.names(1 if self.group is None else self.group.size())
         except BaseException as caught:
             error = caught
-        raise_together(self.who, self.group, error)
+        self.together.agree(error)
         told: list[Any] = [(names, plan)]
         if self.group is not None:
             told *= self.group.size()
@@ -95,8 +104,17 @@ class _Save:
         self.index = folders().path_of_index(writer.path)
         self.names: list[str] = told[0][0]
         ranks = (0,) if self.group is None else self.group.ranks
-        self.plans = owned(self.who, [plan for _, plan in told], ranks)
         self._content: dict[str, Any] = {"tensors": {}, "values": {}}
+        try:
+            self.plans = owned(self.who, [plan for _, plan in told], ranks)
+            self._collect(entries)
+        except ValueError:  # every rank finds it
+            raise
+        except BaseException as caught:
+            self._failure = caught
+
+    def _collect(self, entries: dict[str, Entry]) -> None:
+        """Note what this rank writes."""
         for piece in self.plans[self.rank]:
             value = entries[piece.key].value
             if piece.shape is None:
@@ -108,16 +126,14 @@ class _Save:
 
     def stage(self) -> None:
         """Copy the state, so that the program may change it; an error of a rank is one of all."""
-        error: BaseException | None = None
-        try:
-            self._encode(True)
-        except BaseException as caught:
-            error = caught
-        try:
-            raise_together(self.who, self.group, error)
-        except BaseException as caught:
-            self.end(caught)
-            raise
+        with self.ended():
+            error = self._failure
+            try:
+                if error is None:
+                    self._encode(True)
+            except BaseException as caught:
+                error = caught
+            self.together.agree(error)
 
     def _encode(self, copy: bool) -> None:
         content, self._content = self._content, {}
@@ -125,26 +141,26 @@ class _Save:
             with require("autograd").no_grad():
                 self._encoded = folders().encode(content, copy)
 
-    def write(self, group: ProcessGroup | None) -> Any:
+    def write(self) -> Any:
         """Write this rank's file; then the lowest rank completes the checkpoint."""
-        try:
-            sizes = raise_together(self.who, group, *self._write_file())
-            index = index_of(self.names, self.plans)
+        with self.together, self.ended():
+            sizes = self.together.agree(*self._write_file())
+            index: Any = None
             error: BaseException | None = None
             try:
+                index = index_of(self.names, self.plans)
                 if self.rank == 0:
                     found = {n: int(s) for n, s in zip(self.names, sizes, strict=True) if s}
                     self._folder.commit(index, found)
             except BaseException as caught:
                 error = caught
-            raise_together(self.who, group, self.end(error))
-        except BaseException as error:
-            self.end(error)
-            raise
+            self.together.agree(self.end(error))
         return index if self.rank == 0 else None
 
     def _write_file(self) -> tuple[BaseException | None, str]:
         """Write this rank's file; return an error, or its size as a text."""
+        if self._failure is not None:
+            return self._failure, ""
         try:
             if self._content:
                 self._encode(False)
@@ -233,8 +249,10 @@ def save(
         (3, True)
     """
     group = group_of("save", process_group, no_dist)
-    _wait_for(checkpoint_id, storage_writer)
-    return _Save("save", state_dict, checkpoint_id, storage_writer, group).write(group)
+    together = Together("save", group)
+    with together:
+        _wait_for(checkpoint_id, storage_writer)
+        return _Save("save", state_dict, checkpoint_id, storage_writer, together).write()
 
 
 _background: weakref.WeakKeyDictionary[ProcessGroup, ProcessGroup] = weakref.WeakKeyDictionary()
@@ -302,19 +320,23 @@ def async_save(
         tensor([1., 1.])
     """
     group = group_of("async_save", process_group, no_dist)
-    saving = _Save("async_save", state_dict, checkpoint_id, storage_writer, group)
-    saving.stage()
-    try:
-        behind = _background_group(group)
-        write: Callable[[], Any] = lambda: saving.write(behind)  # noqa: E731
-        if os.getpid() not in _threads:
-            _threads.clear()
-            _pending.clear()
-            _threads[os.getpid()] = ThreadPoolExecutor(1, "plait checkpoint")
-        future = _threads[os.getpid()].submit(write)
-    except BaseException as error:
-        saving.end(error)
-        raise
+    behind = _background_group(group)
+    together = Together("async_save", group, behind)
+    with together:
+        saving = _Save("async_save", state_dict, checkpoint_id, storage_writer, together)
+        saving.stage()
+        with saving.ended():
+            together.group = behind
+            return _write_later(saving)
+
+
+def _write_later(saving: _Save) -> BackgroundFuture[Any]:
+    """Let the thread of this process write; return its future."""
+    if os.getpid() not in _threads:
+        _threads.clear()
+        _pending.clear()
+        _threads[os.getpid()] = ThreadPoolExecutor(1, "plait checkpoint")
+    future = _threads[os.getpid()].submit(saving.write)
     _pending[future] = saving.index
     future.add_done_callback(lambda done: _pending.pop(done, None))
     return future

@@ -19,6 +19,7 @@ from plait_distributed.elastic._place import Place
 __all__ = ["Coordinator", "Terms"]
 
 _PAUSE = 0.02  # seconds between looks at members that have not come
+_DOOR = 0.1  # seconds between looks whether the members of the group meet again
 _GRACE = 10.0  # seconds for a rank that left its group, but runs, to come
 
 
@@ -35,7 +36,8 @@ class Terms:
 class Coordinator(threading.Thread):
     """Serves the members that connect, until it has told them a decision.
 
-    If there are fewer then than at first, the sockets stay open, as a door at which others wait.
+    If there are fewer then than at first, it stays, as a door at which others wait for the next
+    meeting. Whoever has not proved that it knows the job's secret waits for nothing there.
 
     Args:
         listening: the sockets that have the job's address.
@@ -51,50 +53,77 @@ class Coordinator(threading.Thread):
     ) -> None:
         super().__init__(daemon=True, name="plait coordinator")
         self._listening = listening
-        self._stays_open = False
-        self._gave_up = False
+        self._is_asked_to_end = False
         self._is_over = False
         self._place = place
         self._terms = terms
-        self._alone = alone
         self._host = socket.gethostname()
         self._lock = threading.Lock()
         self._guests: list[tuple[Channel, Member]] = []
         self._watch = Watch()
-        self._network = HostWatch(place.port())
         self._end_mark = EndMark()
+        self._has_decided = threading.Event()
+        self._begin(alone)
+
+    def _begin(self, alone: float) -> None:
+        """Begin a meeting."""
+        self._alone = alone
+        self._stays_open = False
+        self._network = HostWatch(self._place.port())
         self._began = time.monotonic()
         self._occupied: float | None = None  # since when somebody is here
         self._settled: float | None = None  # since when nobody is waited for but new ranks
         self._reported: dict[str, float] = {}  # when a process was first said to be lost
+        self._has_decided.clear()
 
-    def give_up(self) -> None:
-        """Decide nothing any more: another one has."""
-        self._gave_up = True
+    def has_decided(self) -> bool:
+        """Return whether the meeting is over."""
+        return self._has_decided.is_set()
 
-    def door(self) -> list[socket.socket]:
-        """Wait for the end; return the sockets that stay open."""
+    def is_door(self) -> bool:
+        """Wait for the end of the meeting; return whether others can wait here for the next one."""
+        while self.is_alive() and not self._has_decided.wait(1.0):
+            pass
+        return self._stays_open
+
+    def meet_again(self, alone: float) -> None:
+        """Begin another meeting at the door; `alone` as for the first one."""
+        self._begin(alone)
+
+    def is_someone_waiting(self) -> bool:
+        """Return whether a process of the job waits for the next meeting."""
+        with self._lock:
+            return bool(self._guests)
+
+    def close(self) -> None:
+        """End: decide nothing, and let nobody wait here any more."""
+        self._is_asked_to_end = True
         self.join()
-        return self._listening if self._stays_open else []
 
     def run(self) -> None:
         """Serve, and close all sockets at the end."""
         strangers = Listener(self._listening, self._place.ask_for_proof)
         try:
-            while not self._gave_up and not self._decide():
-                for channel in strangers.step(_PAUSE):
-                    threading.Thread(target=self._serve, args=(channel,), daemon=True).start()
+            while not self._is_asked_to_end:
+                if not self._has_decided.is_set() and self._decide():
+                    self._network.close()
+                    self._has_decided.set()
+                    if not self._stays_open:
+                        break
+                strangers.welcome(_DOOR if self._has_decided.is_set() else _PAUSE, self._serve)
         finally:
             strangers.close()
             self._network.close()
+            self._stays_open = False
             self._stop_listening()
+            self._has_decided.set()
         with self._lock:
             self._is_over = True
             for channel, _ in self._guests:
                 channel.close()
 
     def _stop_listening(self) -> None:
-        for listening in () if self._stays_open else self._listening:
+        for listening in self._listening:
             listening.close()
 
     def _serve(self, channel: Channel) -> None:
@@ -103,7 +132,7 @@ class Coordinator(threading.Thread):
         try:
             guest = channel, Member(**receive(channel))
             with self._lock:
-                if self._is_over:  # it comes to the next coordinator, or the door
+                if self._is_over:  # it comes to the next coordinator
                     raise EOFError
                 self._guests.append(guest)
             channel.receive()  # nothing more comes
@@ -216,7 +245,8 @@ class Coordinator(threading.Thread):
 
     def _tell(self, present: list[Member], error: str = "") -> bool:
         self._stays_open = len(present) < self._terms.size and not error
-        self._stop_listening()  # whoever comes now finds the next coordinator, or the door
+        if not self._stays_open:
+            self._stop_listening()  # whoever comes now finds the next coordinator
         self._send(present, error)
         return True
 
@@ -227,8 +257,7 @@ class Coordinator(threading.Thread):
         told = {id(member) for member in present}
         with self._lock:
             guests = [guest for guest in self._guests if id(guest[1]) in told]
-            if is_elsewhere:
-                self._guests = [guest for guest in self._guests if guest not in guests]
+            self._guests = [guest for guest in self._guests if guest not in guests]
         for channel, _ in guests:
             with contextlib.suppress(OSError):
                 send(channel, decision)

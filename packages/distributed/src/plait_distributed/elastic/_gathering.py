@@ -25,11 +25,12 @@ class MeetingFailed(CollectiveTimeout):
 
 
 def gather(
-    place: Place, me: Member, terms: Terms, door: list[socket.socket]
-) -> tuple[Decision, list[socket.socket]]:
+    place: Place, me: Member, terms: Terms, door: Coordinator | None
+) -> tuple[Decision, Coordinator | None]:
     """Meet the other ranks of a job, and return who is in the next group, and the door.
 
-    If ranks are missing, one of the others has the door: sockets at which they wait to be let in.
+    If ranks are missing, one of the others has the door: a coordinator at which they wait to be let
+    in.
 
     Args:
         place: where.
@@ -47,32 +48,35 @@ def gather(
     # a rank is away from a coordinator for as long as it tries all other hosts
     alone = max(_ALONE, CONNECTING * (len(places) - 1) + 1.0)
 
-    # the door is on this host
-    own = next((each for each in places if each.is_here), place)
-    coordinator = _coordinate(door, own, terms, alone)
-    while time.monotonic() < deadline:
-        here = places[at]
-        if coordinator is not None and not coordinator.is_alive():  # it told others, and not me
-            coordinator = _coordinate(coordinator.door(), own, terms, alone)
-        end = here.reach()
-        if end is None and here.is_here:
-            coordinator = _coordinate(here.listen(), here, terms, alone) or coordinator
+    coordinator = _meet_again(door, alone)
+    try:
+        while time.monotonic() < deadline:
+            here = places[at]
+            if coordinator is not None and coordinator.has_decided():  # it told others, and not me
+                coordinator = _meet_again(coordinator, alone)
             end = here.reach()
-        decision = None
-        if end is not None:
-            with end:
-                decision = _ask(here, end, me, watch, deadline)
-        if decision is not None and not decision.is_elsewhere:
-            if decision.error:
-                raise MeetingFailed(f"elastic: {decision.error}")
-            return decision, _door(coordinator, here)
-        # All try the hosts in one order and stay at the first that answers, so that they meet.
-        if decision is not None:
-            reason, at = decision.error, 0
-        elif end is None and (reason or time.monotonic() - began > _FIRST):
-            at = (at + 1) % len(places)
-        time.sleep(_PAUSE)
-    raise MeetingFailed(f"elastic: {reason or _not_reached(place, me, terms)}")
+            if end is None and here.is_here:
+                coordinator = _coordinate(here.listen(), here, terms, alone) or coordinator
+                end = here.reach()
+            decision = None
+            if end is not None:
+                with end:
+                    decision = _ask(here, end, me, watch, deadline)
+            if decision is not None and not decision.is_elsewhere:
+                if decision.error:
+                    raise MeetingFailed(f"elastic: {decision.error}")
+                return decision, _door(coordinator, here)
+            # All try the hosts in one order and stay at the first that answers, so that they meet.
+            if decision is not None:
+                reason, at = decision.error, 0
+            elif end is None and (reason or time.monotonic() - began > _FIRST):
+                at = (at + 1) % len(places)
+            time.sleep(_PAUSE)
+        raise MeetingFailed(f"elastic: {reason or _not_reached(place, me, terms)}")
+    except BaseException:
+        if coordinator is not None:
+            coordinator.close()
+        raise
 
 
 def _coordinate(
@@ -86,6 +90,14 @@ def _coordinate(
     return made
 
 
+def _meet_again(door: Coordinator | None, alone: float) -> Coordinator | None:
+    """Return the coordinator that is the door, for another meeting, if there is one."""
+    if door is None or not door.is_door():
+        return None
+    door.meet_again(alone)
+    return door
+
+
 def _places(place: Place, me: Member) -> list[Place]:
     """Return where ranks meet: at the job's address, or if nobody is there, on another host."""
     hosts = dict.fromkeys(host for _, _, host in me.group if host)
@@ -93,13 +105,13 @@ def _places(place: Place, me: Member) -> list[Place]:
     return [place, *map(place.on, hosts)]
 
 
-def _door(coordinator: Coordinator | None, place: Place) -> list[socket.socket]:
-    """Return what the coordinator of this process keeps open, if it is the one that decided."""
+def _door(coordinator: Coordinator | None, place: Place) -> Coordinator | None:
+    """Return the coordinator of this process, if it is the one that decided, and stays."""
     if coordinator is None:
-        return []
+        return None
     if not place.is_here:
-        coordinator.give_up()
-    return coordinator.door()
+        coordinator.close()
+    return coordinator if coordinator.is_door() else None
 
 
 def _not_reached(place: Place, me: Member, terms: Terms) -> str:

@@ -19,10 +19,10 @@ from plait_distributed._meeting import Meeting, find_meeting
 from plait_distributed._peers import Peer, describe_self, process_state
 from plait_distributed._process_group import ProcessGroup
 from plait_distributed._work import seconds_of
-from plait_distributed.elastic._coordinator import Terms
+from plait_distributed.elastic._coordinator import Coordinator, Terms
 from plait_distributed.elastic._gathering import gather
 from plait_distributed.elastic._members import Member
-from plait_distributed.elastic._place import Place, readable
+from plait_distributed.elastic._place import Place
 from plait_distributed.elastic._record import Record
 
 __all__ = ["Session", "current_session", "init_process_group", "size_at_first"]
@@ -54,7 +54,7 @@ class Session:
         self._place = place
         self._backend = backend
         self._provider = provider
-        self._door: list[socket.socket] = []
+        self._door: Coordinator | None = None
         self._record = Record(place.job, meeting.rank)
         generation, group = self._record.read()
         self._me = Member(meeting.rank, describe_self(), generation=generation, group=group)
@@ -77,7 +77,7 @@ class Session:
 
     def is_someone_waiting(self) -> bool:
         """Return whether ranks wait at the door, if this rank has it."""
-        return bool(self._door and readable(self._door, 0))
+        return self._door is not None and self._door.is_someone_waiting()
 
     def end(self) -> None:
         """Remember nothing: all have come to the end of the training."""
@@ -86,9 +86,9 @@ class Session:
 
     def close_door(self) -> None:
         """Let nobody in any more."""
-        for end in self._door:
-            end.close()
-        self._door = []
+        if self._door is not None:
+            self._door.close()
+        self._door = None
 
     def meet(
         self,
@@ -105,7 +105,7 @@ class Session:
                 _world.destroy_process_group()
             me.address = self._place.own_address()
             me.lost += [text for _, text, _ in me.group if _stands_still(Peer.of(text))]
-            door, self._door = self._door, []
+            door, self._door = self._door, None
             decision, self._door = gather(self._place, me, self.terms, door)
             # from now on others may go on in this group, whether this process can open it or not
             me.generation, me.is_new = decision.generation, False
