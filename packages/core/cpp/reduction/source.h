@@ -19,6 +19,8 @@ struct Source {
   const char *data;
   int64_t size;  // bytes of a stored element
   Convert<T> convert;  // null: elements are stored as T
+  // null, or reduces n adjacent elements with the steps of reduce_converted, without copies
+  typename Collected<T>::type (*adjacent)(const char *from, int64_t n) = nullptr;
 
   const T *stored(int64_t at) const { return reinterpret_cast<const T *>(data) + at; }
   void get(T *to, int64_t at, int64_t n, int64_t step) const {
@@ -151,6 +153,40 @@ P reduce_converted(const Source<T> &from, int64_t at, int64_t n, int64_t step) {
     else
       result = Op::step(result, reduce_block<Op, T, P>(some, m));
   }
+  return result;
+}
+
+// The sum of squares of n adjacent elements, in float64.
+template <class S>
+double sum_of_squares(const char *from, int64_t n) {
+  constexpr int64_t w = kLanes<double>;
+  typedef S Some __attribute__((vector_size(w * sizeof(S)), aligned(sizeof(S)), may_alias));
+  const S *p = reinterpret_cast<const S *>(from);
+  const auto square = [](const S *q) {
+    const Vec<double> x = __builtin_convertvector(*reinterpret_cast<const Some *>(q), Vec<double>);
+    return x * x;
+  };
+  double result = 0;
+  while (n >= 4 * w) {
+    const int64_t m = n < kBlockOf ? n & ~(4 * w - 1) : kBlockOf;
+    Vec<double> a = square(p), b = square(p + w), c = square(p + 2 * w), d = square(p + 3 * w);
+    for (int64_t i = 4 * w; i < m; i += 4 * w) {
+      a += square(p + i);
+      b += square(p + i + w);
+      c += square(p + i + 2 * w);
+      d += square(p + i + 3 * w);
+    }
+    result += collect_lanes<Sum, double>((a + b) + (c + d));
+    p += m;
+    n -= m;
+  }
+  int64_t i = 0;
+  if (n >= w) {
+    Vec<double> some = square(p);
+    for (i = w; i + w <= n; i += w) some += square(p + i);
+    result += collect_lanes<Sum, double>(some);
+  }
+  for (; i < n; i++) result += double(p[i]) * double(p[i]);
   return result;
 }
 
