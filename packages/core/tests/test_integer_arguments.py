@@ -33,6 +33,7 @@ OWN_MEANING = {
     "floor_divide": "a division by zero gives 0",
     "remainder": "a division by zero gives 0",
     "fmod": "a division by zero gives 0",
+    "resample": "images of uint8 are rounded, as in PyTorch",
     "index_reduce": "a mean loses its fraction, as in PyTorch",
     "scatter_reduce": "a mean loses its fraction, as in PyTorch",
 }

@@ -47,6 +47,39 @@ void transpose_items(T *to, int64_t to_step, const T *from, int64_t from_step, i
                      columns - c < kSide ? columns - c : kSide);
 }
 
+typedef uint8_t Row16 __attribute__((vector_size(16), aligned(1), may_alias));
+
+// A block of 8 x 16 bytes: three rounds that interleave rows i and i + 4, which the registers hold.
+PLAIT_INLINE void transpose_8x16(uint8_t *to, int64_t to_step, const uint8_t *from,
+                                 int64_t from_step) {
+  Row16 a[8], b[8];
+  for (int i = 0; i < 8; i++) a[i] = *reinterpret_cast<const Row16 *>(from + i * from_step);
+  PLAIT_UNROLL for (int round = 0; round < 3; round++) {
+    PLAIT_UNROLL for (int i = 0; i < 4; i++) {
+      b[2 * i] = shuffled<0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23>(a[i], a[i + 4]);
+      b[2 * i + 1] =
+          shuffled<8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31>(a[i], a[i + 4]);
+    }
+    PLAIT_UNROLL for (int i = 0; i < 8; i++) a[i] = b[i];
+  }
+  for (int i = 0; i < 8; i++) {  // two columns each
+    memcpy(to + 2 * i * to_step, &a[i], 8);
+    memcpy(to + (2 * i + 1) * to_step, reinterpret_cast<const char *>(&a[i]) + 8, 8);
+  }
+}
+
+void transpose_bytes(uint8_t *to, int64_t to_step, const uint8_t *from, int64_t from_step,
+                     int64_t rows, int64_t columns) {
+  const int64_t whole_rows = rows & ~7, whole_columns = columns & ~15;
+  for (int64_t c = 0; c < whole_columns; c += 16)
+    for (int64_t r = 0; r < whole_rows; r += 8)
+      transpose_8x16(to + r + c * to_step, to_step, from + r * from_step + c, from_step);
+  transpose_items(to + whole_rows, to_step, from + whole_rows * from_step, from_step,
+                  rows - whole_rows, columns);
+  transpose_items(to + whole_columns * to_step, to_step, from + whole_columns, from_step,
+                  whole_rows, columns - whole_columns);
+}
+
 void transpose_words(uint32_t *to, int64_t to_step, const uint32_t *from, int64_t from_step,
                      int64_t rows, int64_t columns) {
   const int64_t whole_rows = rows & ~7, whole_columns = columns & ~7;
@@ -67,7 +100,9 @@ void transpose_block(char *to, int64_t to_step, const char *from, int64_t from_s
   transpose_items(reinterpret_cast<type *>(to), to_step, reinterpret_cast<const type *>(from), \
                   from_step, rows, columns)
   switch (item) {
-    case 1: return PLAIT_ITEMS(uint8_t);
+    case 1:
+      return transpose_bytes(reinterpret_cast<uint8_t *>(to), to_step,
+                             reinterpret_cast<const uint8_t *>(from), from_step, rows, columns);
     case 2: return PLAIT_ITEMS(uint16_t);
     case 4:
       return transpose_words(reinterpret_cast<uint32_t *>(to), to_step,

@@ -22,19 +22,37 @@ class Output {
 
   template <class P>
   PLAIT_INLINE void put(int64_t i, P value) const {
-    if constexpr (is_float<P>) {
-      const P x = root_ ? P(__builtin_sqrt(value)) : divisor_ == 1 ? value : value / P(divisor_);
-      if (kind_ == F64) return void(static_cast<double *>(data_)[i] = double(x));
-      const float y = float(x);
-      if (kind_ == F32) return void(static_cast<float *>(data_)[i] = y);
-      static_cast<uint16_t *>(data_)[i] =
-          kind_ == BF16 ? plait_bfloat16_of_float(y) : plait_float16_of_float(y);
+    put_run(i, &value, 1);
+  }
+  // Results i, i + 1, ...
+  template <class P>
+  PLAIT_INLINE void put_run(int64_t i, const P *values, int64_t n) const {
+    if constexpr (!is_float<P>) {
+      for (int64_t j = 0; j < n; j++) static_cast<P *>(data_)[i + j] = values[j];
+    } else if (kind_ == F64) {
+      finish(static_cast<double *>(data_) + i, values, n, [](P x) { return double(x); });
+    } else if (kind_ == F32) {
+      finish(static_cast<float *>(data_) + i, values, n, [](P x) { return float(x); });
     } else {
-      static_cast<P *>(data_)[i] = value;
+      uint16_t *to = static_cast<uint16_t *>(data_) + i;
+      if (kind_ == BF16)
+        finish(to, values, n, [](P x) { return plait_bfloat16_of_float(float(x)); });
+      else
+        finish(to, values, n, [](P x) { return plait_float16_of_float(float(x)); });
     }
   }
 
  private:
+  template <class R, class P, class Round>
+  PLAIT_INLINE void finish(R *to, const P *values, int64_t n, Round round) const {
+    if (root_)
+      for (int64_t j = 0; j < n; j++) to[j] = round(P(__builtin_sqrt(values[j])));
+    else if (divisor_ == 1)
+      for (int64_t j = 0; j < n; j++) to[j] = round(values[j]);
+    else
+      for (int64_t j = 0; j < n; j++) to[j] = round(values[j] / P(divisor_));
+  }
+
   void *data_;
   Kind kind_;
   int64_t divisor_;
@@ -57,25 +75,28 @@ plait_status reduce_rows(const plait_call *c, const Reduction &r, const Source<T
     P value = Op::template start<P>();
     const int64_t base = r.kept.offset(i);
     r.spans(begin, end, [&](int64_t at, int64_t m, int64_t step) {
-      value = Op::step(value, from.convert ? reduce_converted<Op>(from, base + at, m, step)
-                                           : reduce_run<Op>(from.stored(base + at), m, step));
+      if (from.adjacent && step == 1)
+        value = Op::step(value, from.adjacent(from.data + (base + at) * from.size, m));
+      else
+        value = Op::step(value, from.convert ? reduce_converted<Op>(from, base + at, m, step)
+                                             : reduce_run<Op>(from.stored(base + at), m, step));
     });
     return value;
   };
   if (pieces == 1) {
     parallel_ranges(c, results, kReducedPiece / (n + 1) + 1, [&](int64_t begin, int64_t end) {
-      if (!from.convert && n < short_of<T> && r.reduced.ndim == 1 && r.reduced.stride[0] == 1 &&
-          r.kept.ndim == 1) {
-        constexpr int64_t kBeside = 256;
-        P some[kBeside];
-        for (int64_t i = begin; i < end; i += kBeside) {
-          const int64_t rows = least(kBeside, end - i), apart = r.kept.stride[0];
+      constexpr int64_t kBeside = 256;
+      P some[kBeside];
+      const bool together = !from.convert && n < short_of<T> && r.reduced.ndim == 1 &&
+                            r.reduced.stride[0] == 1 && r.kept.ndim == 1;
+      for (int64_t i = begin; i < end; i += kBeside) {
+        const int64_t rows = least(kBeside, end - i), apart = r.kept.inner_stride();
+        if (together)
           reduce_short_rows<Op, T, P>(from.stored(i * apart), apart, n, rows, some);
-          for (int64_t j = 0; j < rows; j++) out.put(i + j, some[j]);
-        }
-        return;
+        else
+          for (int64_t j = 0; j < rows; j++) some[j] = piece(i + j, 0, n);
+        out.put_run(i, some, rows);
       }
-      for (int64_t i = begin; i < end; i++) out.put(i, piece(i, 0, n));
     });
     return PLAIT_OK;
   }
@@ -118,7 +139,9 @@ PLAIT_INLINE void add_rows(T *acc, const T *p, int64_t step, int64_t n) {
 template <class Op, class T, class P = typename Collected<T>::type>
 void reduce_columns_piece(const Reduction &r, const Source<T> &from, int64_t base, int64_t columns,
                           int64_t begin, int64_t end, P *out, T *memory) {
-  T acc[kColumns];
+  T own[kColumns];
+  T *acc = own;
+  if constexpr (!is_float<T>) acc = out;  // whole numbers go to the results in any order
   for (int64_t j = 0; j < columns; j++) out[j] = Op::template start<P>();
   const auto add_four = [&](int64_t at, int64_t step) {
     if (!from.convert) return add_rows<Op>(acc, from.stored(at), step, columns);
@@ -130,15 +153,18 @@ void reduce_columns_piece(const Reduction &r, const Source<T> &from, int64_t bas
     from.get(memory, at, columns, 1);
     add_row<Op>(acc, memory, columns);
   };
-  for (; begin < end; begin += kFlush) {
-    const int64_t stop = least(begin + kFlush, end);
-    for (int64_t j = 0; j < columns; j++) acc[j] = Op::template start<T>();
+  const int64_t flush = is_float<T> ? kFlush : most(end - begin, 1);
+  for (; begin < end; begin += flush) {
+    const int64_t stop = least(begin + flush, end);
+    if constexpr (is_float<T>)
+      for (int64_t j = 0; j < columns; j++) acc[j] = Op::template start<T>();
     r.spans(begin, stop, [&](int64_t at, int64_t m, int64_t step) {
       int64_t i = 0;
       for (; i + 4 <= m; i += 4) add_four(base + at + i * step, step);
       for (; i < m; i++) add_one(base + at + i * step);
     });
-    for (int64_t j = 0; j < columns; j++) out[j] = Op::step(out[j], P(acc[j]));
+    if constexpr (is_float<T>)
+      for (int64_t j = 0; j < columns; j++) out[j] = Op::step(out[j], P(acc[j]));
   }
 }
 
@@ -181,7 +207,7 @@ plait_status reduce_columns(const plait_call *c, const Reduction &r, const Sourc
                       for (int64_t k = 1; k < pieces; k++)
                         for (int64_t j = begin; j < end; j++)
                           p[j] = Op::step(p[j], p[k * beside + j]);
-                      for (int64_t j = begin; j < end; j++) out.put(first(o) + j, p[j]);
+                      out.put_run(first(o) + begin, p + begin, end - begin);
                     }
                   });
   return PLAIT_OK;

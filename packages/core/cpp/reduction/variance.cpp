@@ -1,5 +1,6 @@
 // Variance and standard deviation of real numbers: var, std, var_mean, std_mean.
 #include "kernel/settings.h"
+#include "kernel/transpose.h"
 #include "reduction/moments.h"
 #include "reduction/numbers.h"
 #include "reduction/reduce.h"
@@ -37,7 +38,11 @@ void moments_beside(const Reduction &r, const Elements<T> &from, int64_t base, i
   r.spans(begin, end, [&](int64_t at, int64_t n, int64_t step) {
     for (int64_t i = 0; i < n; i += kPiece) {
       const int64_t m = least(kPiece, n - i);
-      for (int64_t j = 0; j < m; j++) {
+      if (!from.widens())
+        transpose_block(reinterpret_cast<char *>(memory), kPitch,
+                        reinterpret_cast<const char *>(from.read(base + at + i * step, 1, line)),
+                        step, m, width, sizeof(T));
+      for (int64_t j = 0; from.widens() && j < m; j++) {
         const T *some = from.read(base + at + (i + j) * step, width, line);
         for (int64_t k = 0; k < width; k++) memory[k * kPitch + j] = some[k];
       }

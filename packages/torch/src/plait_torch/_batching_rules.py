@@ -241,10 +241,11 @@ _LEADING = frozenset(
     linalg_householder_product linalg_inv linalg_inv_ex linalg_ldl_factor linalg_ldl_factor_ex
     linalg_lu_factor linalg_lu_factor_ex linalg_matrix_exp linalg_slogdet linalg_svd
     linalg_svdvals linear_recurrence log_softmax log_softmax_backward logcumsumexp logsumexp
-    lu_unpack max.dim median.dim min.dim mode nanmedian.dim narrow ones_like pad_end real scatter
-    scatter.value scatter_add scatter_reduce select select_backward select_scatter slice
-    slice_backward slice_scatter softmax softmax_backward sort squeeze.dim topk transpose tril
-    triu unfold unfold_backward unsqueeze view_as_complex view_as_real zeros_like
+    lu_unpack max.dim median.dim min.dim mode nanmedian.dim narrow ones_like pad_end real resample
+    resample_backward scatter scatter.value scatter_add scatter_reduce select select_backward
+    select_scatter slice slice_backward slice_scatter softmax softmax_backward sort squeeze.dim
+    topk transpose tril triu unfold unfold_backward unsqueeze view_as_complex view_as_real
+    zeros_like
     """.split()  # noqa: SIM905 - readable
 )
 _DIMS = frozenset({"dim", "dim0", "dim1", "dim2", "dims"})
@@ -1007,6 +1008,6 @@ def _reduction_action(index: int, name: str) -> int:
 def _leading_action(argument: dict[str, Any]) -> int:
     if argument["name"] in _DIMS:
         return _DIM
-    if argument["name"] in _SIZES:
+    if argument["name"] in _SIZES and argument["type"].endswith("[]"):
         return _SIZE
     return _ALL
