@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 import plait_core as pc
 from plait_abi import ArgumentError
 from plait_core import Tensor
-from plait_nn.functional._pooling import adaptive_avg_pool2d
-from plait_nn.functional._pooling_dims import adaptive_avg_pool1d, adaptive_avg_pool3d
+from plait_nn.functional._package import F
 from plait_nn.functional._sizes import reserve
 
 __all__ = ["interpolate", "upsample"]
@@ -86,12 +85,8 @@ def interpolate(
             f"interpolate: sizes must be positive; got {tuple(new)} from {tuple(input.shape)}"
         )
     if mode == "area":
-        pools: dict[int, Callable[..., Tensor]] = {
-            1: adaptive_avg_pool1d,
-            2: adaptive_avg_pool2d,
-            3: adaptive_avg_pool3d,
-        }
-        return pools[dims](input, tuple(new))
+        pools = (F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d)
+        return pools[dims - 1](input, tuple(new))
     if factors is None:
         ratios = [n / m for n, m in zip(old, new, strict=True)]
     else:
@@ -322,4 +317,4 @@ def upsample(
         >>> F.upsample(pc.tensor([[[1.0, 2.0]]]), 4).flatten()
         tensor([1., 1., 2., 2.])
     """
-    return interpolate(input, size, scale_factor, mode, align_corners)
+    return F.interpolate(input, size, scale_factor, mode, align_corners)
