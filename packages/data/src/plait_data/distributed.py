@@ -30,6 +30,10 @@ class DistributedSampler(Sampler[int]):
 
     Call `set_epoch` before each epoch; otherwise all epochs have the same order, as in PyTorch.
 
+    Attributes:
+        num_samples: the number of indices of an iteration, the same in all processes.
+        total_size: the number of indices of all processes.
+
     Raises:
         ValueError: ``rank`` is out of range, or one of the two is missing.
         TypeError: one of the numbers is not an integer.
@@ -68,17 +72,9 @@ class DistributedSampler(Sampler[int]):
         self.seed = seed
         self.drop_last = drop_last
         self.epoch = 0
-
-    @property
-    def num_samples(self) -> int:
-        """The number of indices of an iteration, the same in all processes."""
-        size = len(self.dataset)
-        return size // self.num_replicas if self.drop_last else -(-size // self.num_replicas)
-
-    @property
-    def total_size(self) -> int:
-        """The total number of indices of all processes."""
-        return self.num_samples * self.num_replicas
+        size = len(dataset)
+        self.num_samples = size // num_replicas if drop_last else -(-size // num_replicas)
+        self.total_size = self.num_samples * num_replicas
 
     def __iter__(self) -> Iterator[int]:
         size = len(self.dataset)

@@ -86,7 +86,8 @@ def interpolate(
         )
     if mode == "area":
         pools = (F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d)
-        return pools[dims - 1](input, tuple(new))
+        pooled: Tensor = pools[dims - 1](input, tuple(new))
+        return pooled
     if factors is None:
         ratios = [n / m for n, m in zip(old, new, strict=True)]
     else:
@@ -317,4 +318,5 @@ def upsample(
         >>> F.upsample(pc.tensor([[[1.0, 2.0]]]), 4).flatten()
         tensor([1., 1., 2., 2.])
     """
-    return F.interpolate(input, size, scale_factor, mode, align_corners)
+    resized: Tensor = F.interpolate(input, size, scale_factor, mode, align_corners)
+    return resized

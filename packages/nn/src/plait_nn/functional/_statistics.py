@@ -232,5 +232,5 @@ def local_response_norm(
     squares = (input * input).reshape((shape[0], shape[1], math.prod(shape[2:])))
     before, after = size // 2, (size - 1) // 2
     padded = F.pad(squares, (0, 0, before, after)).unsqueeze(1)
-    means = F.avg_pool2d(padded, (size, 1), (1, 1)).reshape(shape)
+    means: Tensor = F.avg_pool2d(padded, (size, 1), (1, 1)).reshape(shape)
     return input / (means * alpha + k) ** beta
