@@ -464,6 +464,15 @@ class Optimizer:
         for after in list(self._optimizer_load_state_dict_post_hooks.values()):
             after(self)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes, without functions that were put in the place of methods."""
+        kind = type(self)
+        return {
+            name: value
+            for name, value in self.__dict__.items()
+            if not callable(getattr(kind, name, None))
+        }
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the attributes of a pickle, or a loaded ``state`` and ``param_groups``; subclasses
         may override it to add what old files lack.
