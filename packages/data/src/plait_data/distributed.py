@@ -30,8 +30,13 @@ class DistributedSampler(Sampler[int]):
 
     Call `set_epoch` before each epoch; otherwise all epochs have the same order, as in PyTorch.
 
+    Attributes:
+        num_samples: the number of indices of an iteration, the same in all processes.
+        total_size: the number of indices of all processes.
+
     Raises:
-        ValueError: ``rank`` is out of range, or one of the two is missing.
+        ValueError: ``rank`` is out of range, or one of the two is missing. From an iteration:
+            attributes were changed so that processes would get different numbers of indices.
         TypeError: one of the numbers is not an integer.
 
     Example:
@@ -68,25 +73,25 @@ class DistributedSampler(Sampler[int]):
         self.seed = seed
         self.drop_last = drop_last
         self.epoch = 0
-
-    @property
-    def num_samples(self) -> int:
-        """The number of indices of an iteration, the same in all processes."""
-        size = len(self.dataset)
-        return size // self.num_replicas if self.drop_last else -(-size // self.num_replicas)
-
-    @property
-    def total_size(self) -> int:
-        """The total number of indices of all processes."""
-        return self.num_samples * self.num_replicas
+        size = len(dataset)
+        self.num_samples = size // num_replicas if drop_last else -(-size // num_replicas)
+        self.total_size = self.num_samples * num_replicas
 
     def __iter__(self) -> Iterator[int]:
         size = len(self.dataset)
         order = np.arange(size)
         if self.shuffle:
             order = np.random.default_rng([self.seed, self.epoch]).permutation(size)
-        order = np.resize(order, self.total_size)  # cut, or repeated from its beginning
-        return iter(order[self.rank :: self.num_replicas].tolist())
+        total = self.total_size  # to which the order is cut, or repeated from its beginning
+        order = order[:total] if self.drop_last else np.resize(order, total)
+        mine = order[self.rank :: self.num_replicas].tolist()
+        if (len(order), len(mine)) != (total, self.num_samples):
+            raise ValueError(
+                "DistributedSampler: `num_samples` and `total_size` no longer fit the dataset and "
+                f"`num_replicas`; got {self.num_samples} and {total} for {size} samples "
+                f"and {self.num_replicas} replicas"
+            )
+        return iter(mine)
 
     def __len__(self) -> int:
         return self.num_samples

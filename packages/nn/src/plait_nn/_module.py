@@ -257,6 +257,11 @@ class Module:
                 refuse_assignment(self, "_buffers", name, value)
             self._assign_buffer(name, value, name not in self._non_persistent_buffers_set)
         else:
+            if name == "_call_impl":
+                raise NotImplementedError(
+                    f"{type(self).__name__}: a call would not look up `_call_impl` of a module; "
+                    "set `forward`, or override `_call_impl` in a subclass"
+                )
             super().__setattr__(name, value)
 
     def _assign_buffer(self, name: str, value: Any, persistent: bool) -> None:

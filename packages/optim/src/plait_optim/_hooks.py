@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,11 +13,14 @@ __all__ = [
     "Hooks",
     "RemovableHandle",
     "hooked",
+    "register",
     "register_optimizer_step_post_hook",
     "register_optimizer_step_pre_hook",
 ]
 
 _RANGE = 16  # PLAIT_EVENT_RANGE
+# PyTorch's names: optimizers that wrap another one put dicts there
+_BEFORE, _AFTER = "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"
 
 
 class RemovableHandle:
@@ -38,31 +42,28 @@ class RemovableHandle:
 
 
 class Hooks(dict[int, Callable[..., Any]]):
-    """Hooks of one kind by number, in the order of their calls."""
-
-    _next = 0
-
-    def register(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Add a hook at the end, or at the beginning with ``prepend``."""
-        number = self._next
-        self._next += 1
-        later = dict(self) if prepend else {}
-        if prepend:
-            self.clear()
-        self[number] = hook
-        self.update(later)
-        return RemovableHandle(self, number)
-
-    def in_order(self) -> list[Callable[..., Any]]:
-        """Return a copy of the list of hooks, as a hook may remove itself while it runs."""
-        return list(self.values())
+    """Hooks of one kind by number, in the order of their calls. A plain dict does as well."""
 
     # a copied or a loaded optimizer starts without hooks, as in PyTorch
     def __reduce__(self) -> tuple[type[Hooks], tuple[()]]:
         return Hooks, ()
 
 
+_numbers = itertools.count()
 _all_pre_hooks, _all_post_hooks = Hooks(), Hooks()
+
+
+def register(
+    hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any], prepend: bool = False
+) -> RemovableHandle:
+    """Add a hook at the end, or at the beginning with ``prepend``."""
+    number = next(_numbers)
+    later = dict(hooks) if prepend else {}
+    if prepend:
+        hooks.clear()
+    hooks[number] = hook
+    hooks.update(later)
+    return RemovableHandle(hooks, number)
 
 
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -78,7 +79,7 @@ def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
         ...     sgd.step(grads=[np.ones(2)])
         a step
     """
-    return _all_pre_hooks.register(hook)
+    return register(_all_pre_hooks, hook)
 
 
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -91,7 +92,7 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
         ...     sgd.step(grads=[np.ones(2)])
         done
     """
-    return _all_post_hooks.register(hook)
+    return register(_all_post_hooks, hook)
 
 
 def hooked(step: Callable[..., Any]) -> Callable[..., Any]:
@@ -106,7 +107,7 @@ def hooked(step: Callable[..., Any]) -> Callable[..., Any]:
     def with_hooks(self: Any, *args: Any, **kwargs: Any) -> Any:
         # an optimizer that wraps another may not have called `__init__`; then it has no hooks
         known = self.__dict__
-        before, after = known.get("_step_pre_hooks"), known.get("_step_post_hooks")
+        before, after = known.get(_BEFORE), known.get(_AFTER)
         if before is None or after is None or self._stepping:
             return step(self, *args, **kwargs)
         if not (before or after or _all_pre_hooks or _all_post_hooks or plait_abi.observed(_RANGE)):
@@ -115,12 +116,12 @@ def hooked(step: Callable[..., Any]) -> Callable[..., Any]:
         self._stepping = True
         try:
             with plait_abi.Range(f"Optimizer.step#{type(self).__name__}.step"):
-                for hook in (*_all_pre_hooks.in_order(), *before.in_order()):
+                for hook in (*_all_pre_hooks.values(), *before.values()):
                     changed = hook(self, args, kwargs)
                     if changed is not None:
                         args, kwargs = _checked(changed)
                 result = step(*args, **kwargs)
-                for hook in (*_all_post_hooks.in_order(), *after.in_order()):
+                for hook in (*_all_post_hooks.values(), *after.values()):
                     hook(self, args, kwargs)
             return result
         finally:

@@ -15,7 +15,7 @@ from plait_optim._arrays import exposed, mark_written, number, type_name
 from plait_optim._component import grad_mode
 from plait_optim._devices import by_device, norm_of, number_on
 from plait_optim._groups import ParamGroup, group_tensors
-from plait_optim._hooks import Hooks, RemovableHandle, hooked
+from plait_optim._hooks import Hooks, RemovableHandle, hooked, register
 from plait_optim._options import not_negative
 from plait_optim._state import State
 
@@ -86,6 +86,11 @@ class Optimizer:
 
     _group_tensors_by_device_and_dtype = staticmethod(group_tensors)
 
+    def _cuda_graph_capture_health_check(self) -> None:
+        """Do nothing: steps are not captured. Third-party optimizers call it in ``step``."""
+
+    _accelerator_graph_capture_health_check = _cuda_graph_capture_health_check
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "step" in cls.__dict__:
@@ -98,9 +103,12 @@ class Optimizer:
         self.defaults = defaults
         self.state: Any = State()  # or a mapping that the program puts there
         self.param_groups: list[ParamGroup] = []
-        self._step_pre_hooks, self._step_post_hooks = Hooks(), Hooks()
-        self._state_dict_pre_hooks, self._state_dict_post_hooks = Hooks(), Hooks()
-        self._load_state_dict_pre_hooks, self._load_state_dict_post_hooks = Hooks(), Hooks()
+        # PyTorch's names: optimizers that wrap another one put dicts there
+        self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks = Hooks(), Hooks()
+        self._optimizer_state_dict_pre_hooks = Hooks()
+        self._optimizer_state_dict_post_hooks = Hooks()
+        self._optimizer_load_state_dict_pre_hooks = Hooks()
+        self._optimizer_load_state_dict_post_hooks = Hooks()
         for group in _groups.split(params):
             self.add_param_group(group)
 
@@ -347,35 +355,35 @@ class Optimizer:
 
         ``args`` begins with the optimizer; a pair of new ``args`` and ``kwargs`` may be returned.
         """
-        return self._step_pre_hooks.register(hook)
+        return register(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: StepHook) -> RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` after each step."""
-        return self._step_post_hooks.register(hook)
+        return register(self._optimizer_step_post_hooks, hook)
 
     def register_state_dict_pre_hook(
         self, hook: Callable[[Optimizer], None], prepend: bool = False
     ) -> RemovableHandle:
         """Call ``hook(optimizer)`` at the beginning of `state_dict`."""
-        return self._state_dict_pre_hooks.register(hook, prepend)
+        return register(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(
         self, hook: Callable[[Optimizer, StateDict], StateDict | None], prepend: bool = False
     ) -> RemovableHandle:
         """Call ``hook(optimizer, state_dict)`` on the result, which it may change or replace."""
-        return self._state_dict_post_hooks.register(hook, prepend)
+        return register(self._optimizer_state_dict_post_hooks, hook, prepend)
 
     def register_load_state_dict_pre_hook(
         self, hook: Callable[[Optimizer, StateDict], StateDict | None], prepend: bool = False
     ) -> RemovableHandle:
         """Call ``hook(optimizer, state_dict)`` before loading; it may return another one."""
-        return self._load_state_dict_pre_hooks.register(hook, prepend)
+        return register(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
     def register_load_state_dict_post_hook(
         self, hook: Callable[[Optimizer], None], prepend: bool = False
     ) -> RemovableHandle:
         """Call ``hook(optimizer)`` after a state was loaded."""
-        return self._load_state_dict_post_hooks.register(hook, prepend)
+        return register(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
     # ---- saving and loading ---------------------------------------------------------------------
 
@@ -386,7 +394,7 @@ class Optimizer:
             ``{"state": {0: {...}}, "param_groups": [{"lr": ..., "params": [0, 1]}]}``. Arrays
             are the optimizer's own, not copies.
         """
-        for before in self._state_dict_pre_hooks.in_order():
+        for before in list(self._optimizer_state_dict_pre_hooks.values()):
             before(self)
         numbers: dict[int, int] = {}
         for param in self._all_params():
@@ -404,7 +412,7 @@ class Optimizer:
             if not (isinstance(value, dict) and not value)
         }
         result: StateDict = {"state": state, "param_groups": groups}
-        for after in self._state_dict_post_hooks.in_order():
+        for after in list(self._optimizer_state_dict_post_hooks.values()):
             changed = after(self, result)
             result = result if changed is None else changed
         return result
@@ -417,7 +425,7 @@ class Optimizer:
             KeyError: if it is not a state of an optimizer.
         """
         state_dict = dict(state_dict)
-        for before in self._load_state_dict_pre_hooks.in_order():
+        for before in list(self._optimizer_load_state_dict_pre_hooks.values()):
             changed = before(self, state_dict)
             state_dict = state_dict if changed is None else changed
         for name in ("param_groups", "state"):
@@ -453,8 +461,17 @@ class Optimizer:
             for name, default in self.defaults.items():
                 other.setdefault(name, default)
         self.__setstate__({"state": state, "param_groups": saved})
-        for after in self._load_state_dict_post_hooks.in_order():
+        for after in list(self._optimizer_load_state_dict_post_hooks.values()):
             after(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes, without functions that were put in the place of methods."""
+        kind = type(self)
+        return {
+            name: value
+            for name, value in self.__dict__.items()
+            if not callable(getattr(kind, name, None))
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the attributes of a pickle, or a loaded ``state`` and ``param_groups``; subclasses

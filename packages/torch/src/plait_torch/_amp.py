@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from types import ModuleType, TracebackType
@@ -245,15 +246,15 @@ class GradScaler:
                 f"GradScaler: `backoff_factor` must be in (0, 1); got {backoff_factor}"
             )
         self._enabled = enabled
-        self._scale = float(init_scale)
+        self._device = device
+        self._init_scale = float(init_scale)
+        self._scale: Any = None  # a tensor from the first `scale`
         self._growth_factor = growth_factor
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
-        self._growth_tracker = 0
-        # for each optimizer that was unscaled since the last update: whether its gradients are
-        # finite
-        self._finite: dict[int, bool] = {}
-        self._stepped: set[int] = set()
+        self._init_growth_tracker = 0
+        self._growth_tracker: Any = None
+        self._per_optimizer_states: dict[int, dict[str, Any]] = defaultdict(_new_state)
 
     def scale(self, outputs: Any) -> Any:
         """Return a tensor, or a sequence of tensors, times the scale."""
@@ -261,64 +262,118 @@ class GradScaler:
             return outputs
         if isinstance(outputs, (list, tuple)):
             return type(outputs)([self.scale(each) for each in outputs])
-        return outputs * self._scale
+        if self._scale is None:
+            self._lazy_init_scale_growth_tracker(outputs.device)
+        return outputs * float(self._scale)
 
     def unscale_(self, optimizer: Any) -> None:
         """Divide the gradients of an optimizer's parameters by the scale, once before its step."""
         if not self._enabled:
             return
-        key = id(optimizer)
-        if key in self._stepped:
+        self._check_scale_growth_tracker("unscale_")
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("GradScaler: unscale_() was called after step()")
-        if key in self._finite:
+        if state["stage"] is OptState.UNSCALED:
             raise RuntimeError("GradScaler: unscale_() was called twice since the last update()")
-        finite = True
-        with plait.no_grad():
-            for group in optimizer.param_groups:
-                for parameter in group["params"]:
-                    if parameter.grad is not None:
-                        gradient = parameter.grad.mul_(1.0 / self._scale)
-                        if isinstance(gradient, plait.SparseTensor):
-                            gradient = gradient._values()
-                        finite = finite and bool(plait.isfinite(gradient).all())
-        self._finite[key] = finite
+        inverse = plait.tensor(1.0 / float(self._scale), device=self._scale.device)
+        found = plait.zeros((), device=self._scale.device)
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, inverse, found, False)
+        state["stage"] = OptState.UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Step the optimizer, unless a gradient is infinite or NaN; return its step's result."""
+        """Step the optimizer, unless a gradient is infinite or NaN; return its step's result.
+
+        An optimizer whose `_step_supports_amp_scaling` is true does this itself: it gets the
+        scaler if its `step` takes `grad_scaler`, and else has `grad_scale` and `found_inf` while it
+        steps.
+        """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
             raise RuntimeError("GradScaler: a step with a closure cannot be scaled")
-        key = id(optimizer)
-        if key in self._stepped:
+        self._check_scale_growth_tracker("step")
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("GradScaler: step() was called twice since the last update()")
-        if key not in self._finite:
-            self.unscale_(optimizer)
-        self._stepped.add(key)
-        return optimizer.step(*args, **kwargs) if self._finite[key] else None
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            result = self._step_of_scaling(optimizer, state, args, kwargs)
+        else:
+            if state["stage"] is OptState.READY:
+                self.unscale_(optimizer)
+            if not state["found_inf_per_device"]:
+                raise RuntimeError("GradScaler: the optimizer has no gradients to check")
+            result = self._maybe_opt_step(optimizer, state, *args, **kwargs)
+        state["stage"] = OptState.STEPPED
+        return result
+
+    def _step_of_scaling(
+        self, optimizer: Any, state: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+            return optimizer.step(*args, **{**kwargs, "grad_scaler": self})
+        if state["stage"] is OptState.READY:
+            self._check_inf_per_device(optimizer)
+        found = list(state["found_inf_per_device"].values())
+        scale = self._get_scale_async()
+        optimizer.grad_scale = scale if state["stage"] is OptState.READY else None
+        optimizer.found_inf = sum(found[1:], found[0])
+        try:
+            return optimizer.step(*args, **kwargs)
+        finally:
+            del optimizer.grad_scale, optimizer.found_inf
 
     def update(self, new_scale: Any = None) -> None:
         """Reduce, grow or set the scale."""
         if not self._enabled:
             return
+        self._check_scale_growth_tracker("update")
+        states = self._per_optimizer_states.values()
+        found = [float(each) for state in states for each in state["found_inf_per_device"].values()]
         if new_scale is not None:
-            self._scale = float(new_scale)
-        elif not self._finite:
+            self._scale.fill_(float(new_scale))
+        elif not found:
             raise RuntimeError("GradScaler: update() needs a step() or unscale_() before it")
-        elif not all(self._finite.values()):
-            self._scale *= self._backoff_factor
-            self._growth_tracker = 0
+        elif any(found):
+            self._scale.mul_(self._backoff_factor)
+            self._growth_tracker.zero_()
         else:
-            self._growth_tracker += 1
-            if self._growth_tracker == self._growth_interval:
-                self._scale *= self._growth_factor
-                self._growth_tracker = 0
-        self._finite.clear()
-        self._stepped.clear()
+            self._growth_tracker.add_(1)
+            if int(self._growth_tracker) == self._growth_interval:
+                self._scale.mul_(self._growth_factor)
+                self._growth_tracker.zero_()
+        self._per_optimizer_states = defaultdict(_new_state)
 
     def get_scale(self) -> float:
         """Return the scale; 1 if disabled."""
-        return self._scale if self._enabled else 1.0
+        if not self._enabled:
+            return 1.0
+        scale = self._get_scale_async()
+        return self._init_scale if scale is None else float(scale)
+
+    def get_growth_factor(self) -> float:
+        """Return the factor by which the scale grows."""
+        return self._growth_factor
+
+    def set_growth_factor(self, new_factor: float) -> None:
+        """Set the factor by which the scale grows."""
+        self._growth_factor = new_factor
+
+    def get_backoff_factor(self) -> float:
+        """Return the factor of the scale after gradients that are not finite."""
+        return self._backoff_factor
+
+    def set_backoff_factor(self, new_factor: float) -> None:
+        """Set the factor of the scale after gradients that are not finite."""
+        self._backoff_factor = new_factor
+
+    def get_growth_interval(self) -> int:
+        """Return the number of finite steps after which the scale grows."""
+        return self._growth_interval
+
+    def set_growth_interval(self, new_interval: int) -> None:
+        """Set the number of finite steps after which the scale grows."""
+        self._growth_interval = new_interval
 
     def is_enabled(self) -> bool:
         """Return whether it scales."""
@@ -329,11 +384,11 @@ class GradScaler:
         if not self._enabled:
             return {}
         return {
-            "scale": self._scale,
+            "scale": self.get_scale(),
             "growth_factor": self._growth_factor,
             "backoff_factor": self._backoff_factor,
             "growth_interval": self._growth_interval,
-            "_growth_tracker": self._growth_tracker,
+            "_growth_tracker": self._get_growth_tracker(),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -342,11 +397,83 @@ class GradScaler:
             return
         if not state_dict:
             raise RuntimeError("GradScaler: the state is empty: it comes from a disabled scaler")
-        self._scale = float(state_dict["scale"])
+        self._init_scale = float(state_dict["scale"])
+        if self._scale is not None:
+            self._scale.fill_(self._init_scale)
         self._growth_factor = state_dict["growth_factor"]
         self._backoff_factor = state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]
-        self._growth_tracker = state_dict["_growth_tracker"]
+        self._init_growth_tracker = state_dict["_growth_tracker"]
+        if self._growth_tracker is not None:
+            self._growth_tracker.fill_(self._init_growth_tracker)
+
+    # The following have PyTorch's names and arguments: subclasses override them and call them.
+
+    def _lazy_init_scale_growth_tracker(self, dev: Any) -> None:
+        self._scale = plait.full((), self._init_scale, dtype=plait.float32, device=dev)
+        self._growth_tracker = plait.full(
+            (), self._init_growth_tracker, dtype=plait.int32, device=dev
+        )
+
+    def _check_scale_growth_tracker(self, funcname: str) -> tuple[Any, Any]:
+        if self._scale is None:
+            raise RuntimeError(f"GradScaler: {funcname}() was called before scale()")
+        return self._scale, self._growth_tracker
+
+    def _get_scale_async(self) -> Any:
+        return self._scale
+
+    def _get_growth_tracker(self) -> int:
+        if not self._enabled:
+            return 0
+        tracker = self._growth_tracker
+        return self._init_growth_tracker if tracker is None else int(tracker)
+
+    def _unscale_grads_(
+        self, optimizer: Any, inv_scale: Any, found_inf: Any, allow_fp16: bool
+    ) -> dict[Any, Any]:
+        """Multiply the gradients, and return for each device whether some are not finite."""
+        found: dict[Any, Any] = {}
+        with plait.no_grad():
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    if parameter.grad is None:
+                        continue
+                    if parameter.grad.dtype == plait.float16 and not allow_fp16:
+                        raise ValueError("GradScaler: gradients of float16 cannot be unscaled")
+                    gradient = parameter.grad.mul_(float(inv_scale))
+                    if isinstance(gradient, plait.SparseTensor):
+                        gradient = gradient._values()
+                    device = gradient.device
+                    infinite = 0.0 if bool(plait.isfinite(gradient).all()) else 1.0
+                    if device not in found:
+                        found[device] = found_inf.to(device, copy=True)
+                    found[device].clamp_(min=infinite)
+        return found
+
+    def _maybe_opt_step(
+        self, optimizer: Any, optimizer_state: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        if any(float(each) for each in optimizer_state["found_inf_per_device"].values()):
+            return None
+        return optimizer.step(*args, **kwargs)
+
+    def _check_inf_per_device(self, optimizer: Any) -> dict[Any, Any]:
+        scale, _ = self._check_scale_growth_tracker("_check_inf_per_device")
+        one, found = plait.ones((), device=scale.device), plait.zeros((), device=scale.device)
+        state = self._per_optimizer_states[id(optimizer)]
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, one, found, True)
+        found_infs: dict[Any, Any] = state["found_inf_per_device"]
+        return found_infs
+
+    def _found_inf_per_device(self, optimizer: Any) -> dict[Any, Any]:
+        state: dict[Any, Any] = self._per_optimizer_states[id(optimizer)]["found_inf_per_device"]
+        return state
+
+
+def _new_state() -> dict[str, Any]:
+    """Return what a scaler knows of an optimizer before its step."""
+    return {"stage": OptState.READY, "found_inf_per_device": {}}
 
 
 class _GradScalerOfCuda(GradScaler):

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import os  # programs replace its functions here
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from plait_data._loader import DataLoader
 from plait_data._sampler import EndlessSampler
 
 __all__ = [
@@ -112,6 +114,14 @@ class _Iterators(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Iterator)
 
+    def __setattr__(cls, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name in _REPLACEABLE:
+            replaced = _steps() != _PLAIN_STEPS
+            DataLoader._get_iterator = (  # type: ignore[method-assign]
+                _iterator_of_steps if replaced else _PLAIN_ITERATOR
+            )
+
 
 class _BaseDataLoaderIter(metaclass=_Iterators):
     """An iterator over the batches of an object with the attributes of a loader.
@@ -135,7 +145,8 @@ class _BaseDataLoaderIter(metaclass=_Iterators):
         self._auto_collation, self._drop_last = loader._auto_collation, loader.drop_last
         self._collate_fn, self._index_sampler = loader.collate_fn, loader._index_sampler
         self._num_workers = getattr(loader, "num_workers", 0)
-        self._reset(loader, first_iter=True)
+        self._sampler_iter = iter(self._index_sampler)  # not by `_reset`, as in PyTorch
+        self._num_yielded = 0
         self._dataset_fetcher = _DatasetKind.create_fetcher(
             self._dataset_kind, self._dataset, self._auto_collation, self._collate_fn,
             self._drop_last,
@@ -186,3 +197,29 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 f"{cls.__name__}: a subclass of _MultiProcessingDataLoaderIter must not override "
                 f"{', '.join(own)}: plait's loader has other steps, and would never call them"
             )
+
+
+# steps that a program may replace in the classes: loaders are then iterated over by them
+_REPLACEABLE = ("__init__", "__next__", "_reset", "_next_index", "_next_data")
+_PLAIN_ITERATOR = DataLoader._get_iterator
+
+
+def _steps() -> list[Any]:
+    kinds = (_BaseDataLoaderIter, _SingleProcessDataLoaderIter)
+    return [vars(kind).get(name) for kind in kinds for name in _REPLACEABLE]
+
+
+def _iterator_of_steps(loader: Any) -> Any:
+    """Return an iterator that calls the steps that a program has put into the classes."""
+    if loader.num_workers == 0:
+        return _SingleProcessDataLoaderIter(loader)
+    warnings.warn(
+        "plait_torch: a step of _BaseDataLoaderIter was replaced, which loaders with workers do "
+        "not call; num_workers=0 calls it",
+        UserWarning,
+        stacklevel=3,
+    )
+    return _PLAIN_ITERATOR(loader)
+
+
+_PLAIN_STEPS = _steps()

@@ -8,6 +8,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.metadata
 import importlib.util
+import inspect
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -99,6 +100,7 @@ class Facade(ModuleType):
         # the import system sets a module's name in its package
         if isinstance(value, ModuleType) and f"{self.__name__}.{name}" in _module_names.FUNCTIONS:
             return
+        original = self.__dict__.get(name)
         super().__setattr__(name, value)
         if self.__name__ == "torch.nn.functional" and not name.startswith("_"):
             # layers look functions up there when they are called: libraries that count operations
@@ -106,6 +108,12 @@ class Facade(ModuleType):
             layers = import_module("plait_nn.functional")
             if hasattr(layers, name):
                 setattr(layers, name, value)
+        elif self.__name__ == "torch" and callable(original) and _makes_tensors(name):
+            # layers make their parameters by it: libraries replace it for a while, to make
+            # parameters of another dtype or on another device
+            core = import_module("plait_core")
+            if getattr(core, name, None) is original:
+                setattr(core, name, value)
 
     def __dir__(self) -> list[str]:
         own = {name for name in self.__dict__ if not name.startswith("_")}
@@ -125,6 +133,15 @@ def _imported(name: str) -> ModuleType:
     """Return a torch module, also in a process without the finder."""
     install()
     return import_module(name)
+
+
+def _makes_tensors(name: str) -> bool:
+    """Return whether a function of plait makes a tensor of no other tensor, as `empty` does."""
+    try:
+        parameters = inspect.signature(getattr(import_module("plait"), name)).parameters
+    except (AttributeError, TypeError, ValueError):
+        return False
+    return "device" in parameters and "self" not in parameters
 
 
 def _is_import_from() -> bool:

@@ -1,4 +1,4 @@
-"""Subclasses that override a member of a module, optimizer or schedule: when it is called."""
+"""Members of modules, optimizers and schedules that are overridden or replaced: their calls."""
 
 import copy
 import inspect
@@ -6,6 +6,7 @@ import io
 import pickle
 import sys
 import warnings
+from functools import partial
 
 import torch
 from torch import nn
@@ -184,37 +185,77 @@ LAYERS = {
 }  # fmt: skip
 
 
-def prepared(package, kind, name):
-    """Return an instance of the subclass, and calls that use it."""
+def steps(package, kind, make):
+    """Return an instance of a class of the library or of a subclass, and a list of its uses."""
     if package == "nn":
         base = own_module() if kind == "Module" else getattr(nn, kind)
         arguments, inputs = ((), (x,)) if kind == "Module" else LAYERS[kind]
-        made = subclass(base, name)(*arguments)
-        return module_steps(made, inputs)
+        module = make(base)(*arguments)
+        return module, lambda: module_steps(module, inputs)
     parameters = [nn.Parameter(torch.ones(2))]
     parameters[0].grad = torch.ones(2)
     if hasattr(torch.optim, kind):
         base = OwnOptimizer if kind == "Optimizer" else getattr(torch.optim, kind)
-        return optimizer_steps(subclass(base, name)(parameters))
+        optimizer = make(base)(parameters)
+        return optimizer, lambda: optimizer_steps(optimizer)
     optimizer = torch.optim.SGD(parameters, lr=1.0)
     optimizer.step()
     seen.clear()
     base = OwnSchedule if kind == "LRScheduler" else getattr(lr_scheduler, kind)
-    schedule = subclass(base, name)(optimizer, *((1,) if kind == "StepLR" else ()))
-    return schedule_steps(schedule, optimizer, kind == "ReduceLROnPlateau")
+    schedule = make(base)(optimizer, *((1,) if kind == "StepLR" else ()))
+    return schedule, lambda: schedule_steps(schedule, optimizer, kind == "ReduceLROnPlateau")
 
 
-for key, names in NAMES.items():
-    for name in names.split():
+def replace(owner, name):
+    """Put a member that notes its calls into a class or an instance; return what undoes it."""
+    plain, static = getattr(owner, name, None), inspect.getattr_static(owner, name, None)
+    own = name in vars(owner)
+
+    def member(*args, **kwargs):
+        seen.append(name)
+        return plain(*args, **kwargs)
+
+    setattr(owner, name, staticmethod(member) if isinstance(static, staticmethod) else member)
+    return lambda: setattr(owner, name, static) if own else delattr(owner, name)
+
+
+def own(base):
+    sys.modules[__name__].Own = base  # for pickles
+    return base
+
+
+def calls_of(package, kind, name, way):
+    """Return what uses of an instance call a member that was replaced in one of three ways."""
+    seen.clear()
+    undo = None
+    if way == "class":
+        parts = [getattr(part, kind, None) for part in (nn, torch.optim, lr_scheduler)]
+        undo = replace(next(filter(None, parts)), name)
+    instance, uses = steps(package, kind, partial(subclass, name=name) if not way else own)
+    called = ["made"] if seen else []
+    if way == "instance":
+        replace(instance, name)
+    for i, call in enumerate(uses()):
         seen.clear()
-        calls = prepared(*key.split("."), name)
-        called = ["made"] if seen else []
-        for i, call in enumerate(calls):
-            seen.clear()
-            try:
-                call()
-            except (RuntimeError, TypeError, pickle.PicklingError, AttributeError):
-                called.append("refused")
-            if seen:
-                called.append(str(i))
-        print(key, name, *called)
+        try:
+            call()
+        except (RuntimeError, TypeError, pickle.PicklingError, AttributeError):
+            called.append("refused")
+        if seen:
+            called.append(str(i))
+    if undo:
+        undo()
+    return called
+
+
+# on instances: names of types, a step that PyTorch's schedules refuse, and one that the call of a
+# module does not look up
+DIFFERENT = {
+    "OptimizerPostHook", "OptimizerPreHook", "_process_value_according_to_param_policy", "step",
+    "_call_impl",
+}  # fmt: skip
+for way in ("", "class", "instance"):
+    for key, names in NAMES.items():
+        for name in names.split():
+            if way != "instance" or name not in DIFFERENT:
+                print(way, key, name, *calls_of(*key.split("."), name, way))

@@ -2,11 +2,15 @@
 
 import collections
 import copy
+import warnings
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import distributions, nn
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import checkpoint
+
+warnings.simplefilter("ignore")
 
 torch.manual_seed(0)
 x0, x1, x2 = torch.rand(2, 4), torch.rand(2, 4, 8), torch.rand(2, 4, 8, 8)
@@ -96,7 +100,7 @@ LAYERS = [
     ("GroupNorm", "group_norm", (2, 4), (x2,)),
     ("LayerNorm", "layer_norm", (8,), (x1,)),
     ("RMSNorm", "rms_norm", (8,), (x1,)),
-    ("LocalResponseNorm", "local_response_norm", (2,), (x2,)),
+    ("LocalResponseNorm", "local_response_norm", (2,), (x1,)),
     ("Upsample", "interpolate", (None, 2.0), (x2,)),
     ("PixelShuffle", "pixel_shuffle", (2,), (x2,)),
     ("PixelUnshuffle", "pixel_unshuffle", (2,), (x2,)),
@@ -138,7 +142,92 @@ LAYERS = [
     ("TransformerDecoderLayer", "linear", (8, 2, 16), (x1, x1)),
     ("Transformer", "linear", (8, 2, 1, 1, 16), (x1, x1)),
 ]
-NAMES = {name for _, name, _, _ in LAYERS}
+# the layers that consist of several functions in other ways, and layers without a function
+MORE = [
+    ("RNN", (8, 4), (x1,)), ("LSTM", (8, 4), (x1,)), ("GRU", (8, 4), (x1,)),
+    ("RNNCell", (4, 3), (x0,)), ("LSTMCell", (4, 3), (x0,)), ("GRUCell", (4, 3), (x0,)),
+    ("Flatten", (), (x2,)), ("Identity", (), (x0,)), ("CrossMapLRN2d", (2,), (x2,)),
+    ("AdaptiveLogSoftmaxWithLoss", (4, 6, [2, 4]), (x0, label)),
+    ("MaxUnpool2d", (2,), F.max_pool2d(x2, 2, return_indices=True)),
+    ("UpsamplingNearest2d", (None, 2), (x2,)), ("UpsamplingBilinear2d", (None, 2), (x2,)),
+    ("NLLLoss2d", (), (x2, torch.zeros(2, 8, 8, dtype=torch.long))),
+    ("SyncBatchNorm", (4,), (x2,)),
+]  # fmt: skip
+heads, w, numbers = torch.rand(2, 2, 3, 4), torch.rand(4, 4), torch.zeros(2, 8, 8).long()
+attention = nn.MultiheadAttention(8, 2)
+stick = distributions.StickBreakingTransform()
+CALLS = {
+    "attention with sizes": lambda: nn.MultiheadAttention(8, 2, kdim=4, vdim=4)(
+        x1, x1[..., :4], x1[..., :4]
+    ),
+    "attention of another": lambda: attention(x1, x1 + 1, x1 + 1),
+    "attention of two": lambda: attention(x1, (y := x1 + 1), y),
+    "attention without weights": lambda: attention(x1, x1, x1, need_weights=False),
+    "attention with a mask": lambda: nn.MultiheadAttention(8, 2, dropout=0.5)(
+        x1, x1, x1, key_padding_mask=torch.zeros(4, 2).bool()
+    ),
+    "attention with more keys": lambda: nn.MultiheadAttention(
+        8, 2, add_bias_kv=True, add_zero_attn=True
+    )(x1, x1, x1),
+    "scaled_dot_product_attention": lambda: F.scaled_dot_product_attention(heads, heads, heads),
+    "with dropout": lambda: F.scaled_dot_product_attention(heads, heads, heads, dropout_p=0.5),
+    "encoder": lambda: nn.TransformerEncoder(
+        nn.TransformerEncoderLayer(8, 2, 16, activation="gelu"), 1
+    )(x1),
+    "encoder with padding": lambda: nn.TransformerEncoder(
+        nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 1
+    ).eval()(x1, src_key_padding_mask=torch.zeros(2, 4).bool()),
+    "decoder": lambda: nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16), 1)(x1, x1),
+    "gumbel_softmax": lambda: F.gumbel_softmax(x0), "normalize": lambda: F.normalize(x0),
+    "relu in place": lambda: F.relu(x0 + 1, inplace=True), "softmin": lambda: F.softmin(x0, 0),
+    "elu in place": lambda: F.elu(x0 + 1, inplace=True), "relu6": lambda: F.relu6(x0),
+    "tanhshrink": lambda: F.tanhshrink(x0), "softsign": lambda: F.softsign(x0),
+    "threshold_": lambda: F.threshold_(x0 + 0, 0.1, 0.2), "pdist": lambda: F.pdist(x0),
+    "upsample": lambda: F.upsample(x2, scale_factor=2), "one_hot": lambda: F.one_hot(label),
+    "upsample_nearest": lambda: F.upsample_nearest(x2, scale_factor=2),
+    "upsample_bilinear": lambda: F.upsample_bilinear(x2, scale_factor=2),
+    "bilinear": lambda: F.interpolate(x2, scale_factor=2, mode="bilinear"),
+    "area 1": lambda: F.interpolate(x1, scale_factor=2, mode="area"),
+    "area 2": lambda: F.interpolate(x2, scale_factor=2, mode="area"),
+    "area 3": lambda: F.interpolate(x3, scale_factor=2, mode="area"),
+    "grid_sample": lambda: F.grid_sample(x2, torch.zeros(2, 3, 3, 2)),
+    "affine_grid": lambda: F.affine_grid(torch.zeros(2, 2, 3), (2, 1, 3, 3)),
+    "probabilities": lambda: F.cross_entropy(x0, x0.softmax(1)),
+    "label smoothing": lambda: F.cross_entropy(x0, label, label_smoothing=0.1),
+    "nll_loss of images": lambda: F.nll_loss(x2, numbers),
+    "swapped": lambda: F.triplet_margin_loss(x0, x0, x0, swap=True),
+    "distances": lambda: F.triplet_margin_with_distance_loss(x0, x0, x0, swap=True),
+    "own distance": lambda: F.triplet_margin_with_distance_loss(
+        x0, x0, x0, distance_function=nn.PairwiseDistance()
+    ),
+    "max_norm": lambda: F.embedding(label, w.clone(), max_norm=1.0),
+    "max_unpool1d": lambda: F.max_unpool1d(*F.max_pool1d(x1, 2, return_indices=True), 2),
+    "circular": lambda: nn.Conv2d(4, 4, 3, padding=1, padding_mode="circular")(x2),
+    "same": lambda: nn.Conv2d(4, 4, 3, padding="same", padding_mode="reflect")(x2),
+    "log_prob": lambda: nn.AdaptiveLogSoftmaxWithLoss(4, 6, [2, 4]).log_prob(x0),
+    "Bernoulli": lambda: distributions.Bernoulli(logits=x0).log_prob(ones),
+    "Categorical": lambda: distributions.Categorical(logits=x0).log_prob(label),
+    "its probabilities": lambda: distributions.Categorical(logits=x0).probs,
+    "Geometric": lambda: distributions.Geometric(logits=x0).log_prob(ones),
+    "Binomial": lambda: distributions.Binomial(3, logits=x0).log_prob(ones),
+    "SigmoidTransform": lambda: distributions.SigmoidTransform().log_abs_det_jacobian(x0, x0),
+    "TanhTransform": lambda: distributions.TanhTransform().log_abs_det_jacobian(x0, x0),
+    "SoftplusTransform": lambda: distributions.transforms.SoftplusTransform()(x0),
+    "StickBreaking": lambda: stick.log_abs_det_jacobian(x0, stick(x0)),
+    "spectral norm": lambda: nn.utils.spectral_norm(nn.Linear(4, 4))(x0),
+    "parametrized": lambda: nn.utils.parametrizations.spectral_norm(nn.Linear(4, 4))(x0),
+    "weight norm": lambda: nn.utils.weight_norm(nn.Linear(4, 4))(x0),
+    "checkpoint": lambda: checkpoint(nn.Linear(4, 4), x0, use_reentrant=False),
+}  # fmt: skip
+# plait computes maxima with and without indices in one function, and `avg_pool3d` by `avg_pool2d`
+HELPERS = {"assert_int_or_pair", "boolean_dispatch", "handle_torch_function"}
+NAMES = [
+    name
+    for name in dir(F)
+    if name.islower() and name[0] != "_" and callable(getattr(F, name))
+    and not isinstance(getattr(F, name), type) and name not in HELPERS
+    and not name.startswith("has_torch") and not name.endswith("with_indices")
+]  # fmt: skip
 counts = collections.Counter()
 
 
@@ -150,15 +239,22 @@ def counted(name, function):
     return call
 
 
+def show(what, call):
+    counts.clear()
+    call()
+    print(what, *(f"{name}:{count}" for name, count in sorted(counts.items())))
+
+
 originals = {name: getattr(F, name) for name in NAMES}
 for name, function in originals.items():
     setattr(F, name, counted(name, function))
-for kind, name, arguments, inputs in LAYERS:
+for kind, name, arguments, inputs in LAYERS + [(kind, "", *rest) for kind, *rest in MORE]:
     for training in (True, False):
         layer = getattr(nn, kind)(*arguments).train(training)
-        counts.clear()
-        layer(*inputs)
-        print(kind, training, name, counts[name] > 0)
+        show(f"{kind} {training}", lambda layer=layer, inputs=inputs: layer(*inputs))
+        assert not name or counts[name], f"{kind} does not call {name}"
+for what, call in CALLS.items():
+    show(what, call)
 
 model = nn.Sequential(
     nn.Conv2d(4, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 1), nn.ReLU(),

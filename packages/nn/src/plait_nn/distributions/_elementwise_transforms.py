@@ -9,6 +9,7 @@ from typing import Any
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn import _operators as operators
+from plait_nn import functional as F
 from plait_nn.distributions import constraints
 from plait_nn.distributions._transform import Transform, independent
 from plait_nn.distributions.constraints import Constraint
@@ -133,7 +134,7 @@ class SigmoidTransform(Fixed):
         return kept.log() - (-kept).log1p()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return -operators.softplus(-x) - operators.softplus(x)
+        return -F.softplus(-x) - F.softplus(x)
 
 
 class SoftplusTransform(Fixed):

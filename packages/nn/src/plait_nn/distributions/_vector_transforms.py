@@ -7,7 +7,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
-from plait_nn import _operators as operators
+from plait_nn import functional as F
 from plait_nn.distributions import constraints
 from plait_nn.distributions._elementwise_transforms import Fixed
 from plait_nn.distributions._transform import Transform
@@ -92,7 +92,7 @@ class StickBreakingTransform(Fixed):
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         pieces = self._pieces(x)
         shares = y.narrow(-1, 0, y.shape[-1] - 1)
-        return (-pieces + operators.log_sigmoid(pieces) + shares.log()).sum(-1)
+        return (-pieces + F.logsigmoid(pieces) + shares.log()).sum(-1)
 
     def forward_shape(self, shape: Sequence[int]) -> Sequence[int]:
         _at_least(self, shape, 1)

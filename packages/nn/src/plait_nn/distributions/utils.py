@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar, overload
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import functional as F
 
 __all__ = [
     "broadcast_all",
@@ -70,7 +71,7 @@ def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
         >>> utils.logits_to_probs(pc.tensor(0.0), is_binary=True)
         tensor(0.5000)
     """
-    return logits.sigmoid() if is_binary else logits.softmax(-1)
+    return logits.sigmoid() if is_binary else F.softmax(logits, -1)
 
 
 def clamp_probs(probs: Tensor) -> Tensor:

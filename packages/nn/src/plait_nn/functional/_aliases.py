@@ -15,7 +15,7 @@ from plait_nn.functional._adaptive_pooling import (
 )
 from plait_nn.functional._conv import Pair
 from plait_nn.functional._conv_dims import conv1d
-from plait_nn.functional._interpolate import interpolate
+from plait_nn.functional._package import F
 from plait_nn.functional._pooling import max_pool2d
 from plait_nn.functional._pooling_dims import max_pool1d, max_pool3d
 from plait_nn.functional._shuffle import channel_shuffle
@@ -155,7 +155,9 @@ def upsample_bilinear(
         >>> F.upsample_bilinear(pc.tensor([[[[0.0, 4.0]]]]), (1, 3)).flatten().tolist()
         [0.0, 2.0, 4.0]
     """
-    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+    options = {"mode": "bilinear", "align_corners": True}
+    resized: Tensor = F.interpolate(input, size, scale_factor, **options)
+    return resized
 
 
 def upsample_nearest(
@@ -170,7 +172,8 @@ def upsample_nearest(
         >>> F.upsample_nearest(pc.tensor([[[[0.0, 4.0]]]]), scale_factor=2).flatten().tolist()
         [0.0, 0.0, 4.0, 4.0, 0.0, 0.0, 4.0, 4.0]
     """
-    return interpolate(input, size, scale_factor, mode="nearest")
+    resized: Tensor = F.interpolate(input, size, scale_factor, mode="nearest")
+    return resized
 
 
 @unbound

@@ -10,6 +10,7 @@ from plait_abi._binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
 from plait_nn._all_samples import all_samples
+from plait_nn.functional._package import F
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
 
@@ -156,15 +157,19 @@ def _projections(
     separate: tuple[Tensor | None, Tensor | None, Tensor | None],
     bias: Tensor | None,
 ) -> list[Tensor]:
-    """Project query, key and value, in one product where they are one tensor."""
+    """Project query, key and value, in one product those of them that are one tensor."""
     if packed is not None:
         if query is key and key is value:
-            return list(operators.linear(query, packed, bias).chunk(3, -1))
+            return list(F.linear(query, packed, bias).chunk(3, -1))
+        if key is value:
+            sizes = [query.shape[-1], 2 * query.shape[-1]]
+            first, others = packed.split(sizes)
+            one, two = (None, None) if bias is None else bias.split(sizes)
+            return [F.linear(query, first, one), *F.linear(key, others, two).chunk(2, -1)]
         separate = tuple(packed.chunk(3, 0))  # type: ignore[assignment]
     biases = [None] * 3 if bias is None else bias.chunk(3, 0)
     return [
-        operators.linear(x, w, b)  # type: ignore[arg-type]
-        for x, w, b in zip((query, key, value), separate, biases, strict=True)
+        F.linear(x, w, b) for x, w, b in zip((query, key, value), separate, biases, strict=True)
     ]
 
 
@@ -273,14 +278,14 @@ def multi_head_attention_forward(
     weights: Tensor | None = None
     if need_weights:
         scores = (q * math.sqrt(1.0 / q.shape[3])) @ k.transpose(2, 3)
-        weights = pc.softmax(scores if mask is None else scores + mask, -1)
+        weights = F.softmax(scores if mask is None else scores + mask, -1)
         if dropout > 0:
-            weights = pc.dropout(weights, dropout, True)
+            weights = F.dropout(weights, dropout)
         made = weights @ v
     else:
-        made = scaled_dot_product_attention(q, k, v, mask, dropout)
+        made = F.scaled_dot_product_attention(q, k, v, mask, dropout)
     joined = made.permute((2, 0, 1, 3)).reshape((length, batch, embed))
-    result = operators.linear(joined, out_proj_weight, out_proj_bias)
+    result = F.linear(joined, out_proj_weight, out_proj_bias)
     if weights is not None and average_attn_weights:
         weights = weights.mean(1)
     if single:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import plait_core as pc
 from plait_abi import ArgumentError, operator
 from plait_core import Tensor
-from plait_nn.functional._pooling import adaptive_avg_pool2d
-from plait_nn.functional._pooling_dims import adaptive_avg_pool1d, adaptive_avg_pool3d
+from plait_nn.functional._package import F
 
 __all__ = ["interpolate", "upsample"]
 
@@ -83,12 +82,9 @@ def interpolate(
             f"interpolate: sizes must be positive; got {tuple(new)} from {tuple(input.shape)}"
         )
     if mode == "area":
-        pools: dict[int, Callable[..., Tensor]] = {
-            1: adaptive_avg_pool1d,
-            2: adaptive_avg_pool2d,
-            3: adaptive_avg_pool3d,
-        }
-        return pools[dims](input, tuple(new))
+        pools = (F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d)
+        pooled: Tensor = pools[dims - 1](input, tuple(new))
+        return pooled
     if factors is None:
         ratios = [n / m for n, m in zip(old, new, strict=True)]
     else:
@@ -180,4 +176,5 @@ def upsample(
         >>> F.upsample(pc.tensor([[[1.0, 2.0]]]), 4).flatten()
         tensor([1., 1., 2., 2.])
     """
-    return interpolate(input, size, scale_factor, mode, align_corners)
+    resized: Tensor = F.interpolate(input, size, scale_factor, mode, align_corners)
+    return resized

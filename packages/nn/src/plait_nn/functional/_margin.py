@@ -10,6 +10,7 @@ from plait_nn._all_samples import all_samples
 from plait_nn.functional._dtypes import require_floating
 from plait_nn.functional._likelihood import reduced
 from plait_nn.functional._loss import translate_reduction
+from plait_nn.functional._package import F
 
 __all__ = [
     "hinge_embedding_loss",
@@ -219,7 +220,7 @@ def multilabel_soft_margin_loss(
         tensor(0.6931)
     """
     reduction = translate_reduction(size_average, reduce, reduction)
-    values = -(target * operators.log_sigmoid(input) + (1 - target) * operators.log_sigmoid(-input))
+    values = -(target * F.logsigmoid(input) + (1 - target) * F.logsigmoid(-input))
     if weight is not None:
         values = values * weight
     return reduced(values.mean(-1), reduction, "multilabel_soft_margin_loss")

@@ -13,6 +13,7 @@ from plait_core import Tensor
 from plait_nn import _operators as operators
 from plait_nn.functional import _pooling as images
 from plait_nn.functional._dtypes import require_floating
+from plait_nn.functional._package import F
 from plait_nn.functional._sizes import Sizes, sizes_of
 
 __all__ = [
@@ -251,7 +252,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] |
 
 def _lp(means: Tensor, norm_type: float, count: int) -> Tensor:
     """Return the roots of sums from means of powers; negative sums keep their sign."""
-    powers: Tensor = pc.sign(means) * pc.relu(means.abs()) * count
+    powers: Tensor = pc.sign(means) * F.relu(means.abs()) * count
     return powers ** (1.0 / norm_type)
 
 
@@ -271,7 +272,7 @@ def lp_pool1d(
     """
     require_floating("lp_pool1d", "input", input)
     (size,) = sizes_of(kernel_size, 1, "kernel_size", "lp_pool1d")
-    return _lp(avg_pool1d(input**norm_type, size, stride, 0, ceil_mode), norm_type, size)
+    return _lp(F.avg_pool1d(input**norm_type, size, stride, 0, ceil_mode), norm_type, size)
 
 
 def lp_pool2d(
@@ -291,7 +292,7 @@ def lp_pool2d(
     require_floating("lp_pool2d", "input", input)
     _check("lp_pool2d", 2, input)
     kernel, step, _ = _windows("lp_pool2d", 2, kernel_size, stride, 0)
-    means = images.avg_pool2d(input**norm_type, kernel, step, 0, ceil_mode)  # type: ignore[arg-type]
+    means = F.avg_pool2d(input**norm_type, kernel, step, 0, ceil_mode)
     return _lp(means, norm_type, math.prod(kernel))
 
 
@@ -311,5 +312,5 @@ def lp_pool3d(
     """
     require_floating("lp_pool3d", "input", input)
     kernel = sizes_of(kernel_size, 3, "kernel_size", "lp_pool3d")
-    means = avg_pool3d(input**norm_type, kernel, stride, 0, ceil_mode)
+    means = F.avg_pool3d(input**norm_type, kernel, stride, 0, ceil_mode)
     return _lp(means, norm_type, math.prod(kernel))

@@ -11,7 +11,7 @@ from plait_core import Tensor
 from plait_nn._halves import in_float32, widened
 from plait_nn.functional._dtypes import require_floating
 from plait_nn.functional._normalization import is_mixed
-from plait_nn.functional._pooling import avg_pool2d
+from plait_nn.functional._package import F
 
 __all__ = ["group_norm", "instance_norm", "local_response_norm", "rms_norm"]
 
@@ -231,7 +231,6 @@ def local_response_norm(
     shape = tuple(input.shape)
     squares = (input * input).reshape((shape[0], shape[1], math.prod(shape[2:])))
     before, after = size // 2, (size - 1) // 2
-    borders = [squares.new_zeros((shape[0], width, squares.shape[2])) for width in (before, after)]
-    padded = pc.cat([borders[0], squares, borders[1]], 1)
-    means = avg_pool2d(padded.unsqueeze(1), (size, 1), (1, 1)).reshape(shape)
+    padded = F.pad(squares, (0, 0, before, after)).unsqueeze(1)
+    means: Tensor = F.avg_pool2d(padded, (size, 1), (1, 1)).reshape(shape)
     return input / (means * alpha + k) ** beta

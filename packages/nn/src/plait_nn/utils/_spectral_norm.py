@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import functional as F
 from plait_nn._halves import widened
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter
-from plait_nn.functional._normalization import normalize
 from plait_nn.utils._norm_hooks import NormHook
 
 __all__ = ["remove_spectral_norm", "spectral_norm"]
@@ -41,8 +41,8 @@ class _SpectralNormHook(NormHook):
         matrix = self.matrix(wide)
         fixed = matrix.detach()
         for _ in range(iterations):
-            v = normalize(fixed.t() @ u, dim=0, eps=self.eps)
-            u = normalize(fixed @ v, dim=0, eps=self.eps)
+            v = F.normalize(fixed.t() @ u, dim=0, eps=self.eps)
+            u = F.normalize(fixed @ v, dim=0, eps=self.eps)
         if iterations:
             kept[0].copy_(u)
             kept[1].copy_(v)
@@ -97,7 +97,7 @@ def spectral_norm(
     setattr(module, name, weight.detach())
     for label, size in zip(("_u", "_v"), sizes, strict=True):
         drawn = pc.randn(size, dtype=weight.dtype, device=weight.device)
-        module.register_buffer(name + label, normalize(drawn, dim=0, eps=eps))
+        module.register_buffer(name + label, F.normalize(drawn, dim=0, eps=eps))
     module.register_forward_pre_hook(hook)
     return module
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import functional as F
 from plait_nn._halves import in_float32, widened
 from plait_nn._module import Module
-from plait_nn.functional._normalization import normalize
 from plait_nn.utils._orthogonal import orthogonal
 from plait_nn.utils.parametrize import register_parametrization
 
@@ -94,7 +94,7 @@ class _SpectralNorm(Module):
             matrix = self._matrix(weight.detach())
             for label, size in zip(("_u", "_v"), matrix.shape, strict=True):
                 drawn = pc.randn(size, dtype=matrix.dtype, device=matrix.device)
-                self.register_buffer(label, normalize(drawn, dim=0, eps=eps))
+                self.register_buffer(label, F.normalize(drawn, dim=0, eps=eps))
             self._iterate(widened(matrix), 15)
 
     def _matrix(self, weight: Tensor) -> Tensor:
@@ -106,14 +106,14 @@ class _SpectralNorm(Module):
     def _iterate(self, matrix: Tensor, times: int) -> None:
         u, v = widened(self._u), widened(self._v)
         for _ in range(times):
-            u = normalize(matrix @ v, dim=0, eps=self.eps)
-            v = normalize(matrix.t() @ u, dim=0, eps=self.eps)
+            u = F.normalize(matrix @ v, dim=0, eps=self.eps)
+            v = F.normalize(matrix.t() @ u, dim=0, eps=self.eps)
         self._u.copy_(u)
         self._v.copy_(v)
 
     def forward(self, weight: Tensor) -> Tensor:
         if weight.ndim == 1:
-            return normalize(weight, dim=0, eps=self.eps)
+            return F.normalize(weight, dim=0, eps=self.eps)
         wide = widened(weight)
         matrix = self._matrix(wide)
         if self.training:

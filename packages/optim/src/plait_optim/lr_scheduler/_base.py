@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait_abi.arguments import name_constructor
@@ -38,6 +38,7 @@ class LRScheduler:
 
     # true during the first step in the constructor, in which there are no earlier rates
     _is_initial = False
+    _get_lr_called_within_step = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -94,11 +95,19 @@ class LRScheduler:
     def _update_lr(self, epoch: int | None = None) -> None:
         if epoch is None:
             self.last_epoch += 1
-            rates = self.get_lr()
+            rates = self._rates_of(self.get_lr)
         else:
             self.last_epoch = epoch
-            rates = getattr(self, "_get_closed_form_lr", self.get_lr)()
+            rates = self._rates_of(getattr(self, "_get_closed_form_lr", self.get_lr))
         self._set_rates(rates)
+
+    def _rates_of(self, function: Callable[[], list[float]]) -> list[float]:
+        """Call `get_lr` within a step: those that others write ask whether it is called so."""
+        self._get_lr_called_within_step = True
+        try:
+            return function()
+        finally:
+            self._get_lr_called_within_step = False
 
     def _set_rates(self, rates: Sequence[float]) -> None:
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):

@@ -128,7 +128,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         else:
             self._go_to(epoch)
         self.last_epoch = math.floor(epoch)
-        self._set_rates(self.get_lr())
+        self._set_rates(self._rates_of(self.get_lr))
 
     def _go_to(self, epoch: float) -> None:
         if epoch < self.T_0:

@@ -56,10 +56,6 @@ class ReduceLROnPlateau(LRScheduler):
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
         check_optimizer(optimizer)
-        if mode not in ("min", "max"):
-            raise ValueError(f"mode {mode} is unknown!")
-        if threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"threshold mode {threshold_mode} is unknown!")
         n = len(optimizer.param_groups)
         one_for_all = not isinstance(min_lr, (list, tuple))
         if not one_for_all and len(min_lr) != n:  # type: ignore[arg-type]
@@ -71,9 +67,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.patience = patience
         self.cooldown = cooldown
         self.eps = eps
-        self.mode = mode
-        self.threshold = threshold
-        self.threshold_mode = threshold_mode
+        self._init_is_better(mode=mode, threshold=threshold, threshold_mode=threshold_mode)
         self.last_epoch = 0
         self.cooldown_counter = 0
         self._last_lr = current_rates(optimizer)
@@ -105,13 +99,27 @@ class ReduceLROnPlateau(LRScheduler):
             self.num_bad_epochs = 0
         self._last_lr = current_rates(self.optimizer)
 
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Load a result of `state_dict`."""
+        super().load_state_dict(state_dict)
+        self._init_is_better(self.mode, self.threshold, self.threshold_mode)
+
     def _reset(self) -> None:
-        self.mode_worse = math.inf if self.mode == "min" else -math.inf
         self.best = self.mode_worse
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
     # The following have PyTorch's names and arguments: subclasses override them.
+
+    def _init_is_better(self, mode: str, threshold: float, threshold_mode: str) -> None:
+        if mode not in ("min", "max"):
+            raise ValueError(f"mode {mode} is unknown!")
+        if threshold_mode not in ("rel", "abs"):
+            raise ValueError(f"threshold mode {threshold_mode} is unknown!")
+        self.mode = mode
+        self.threshold = threshold
+        self.threshold_mode = threshold_mode
+        self.mode_worse = math.inf if mode == "min" else -math.inf
 
     def _is_better(self, a: float, best: float) -> bool:
         sign = 1 if self.mode == "max" else -1
