@@ -368,6 +368,87 @@ def test_checks_see_all_samples(name: str) -> None:
         assert type(all_.value) is type(one.value) and "vmap" not in str(all_.value)
 
 
+# ---- operators that read values -----------------------------------------------------------------
+
+COUNTS, SHAPED = plait.tensor([[1, 1, 1], [2, 0, 1], [0, 0, 3]]), "must not depend on values"
+THREE, SETS = plait.arange(9.0).reshape(3, 3), plait.tensor([[True, False, True], [True] * 3,
+                                                             [False] * 3])  # fmt: skip
+READERS: dict[str, tuple[Any, Any]] = {
+    "bincount": (lambda i: plait.bincount(i, minlength=4), (COUNTS,)),
+    "bincount of weights": (lambda i, x: plait.bincount(i, x, 4), (COUNTS, THREE)),
+    "histc": (lambda x: plait.histc(x, 4), (THREE,)),
+    "unravel_index": (lambda i: plait.unravel_index(i, (2, 2)), (COUNTS,)),
+    "repeat_interleave": (plait.repeat_interleave, (THREE, COUNTS)),
+    "repeat_interleave of a size": (
+        lambda x, c: x.repeat_interleave(c, output_size=3), (THREE, COUNTS),
+    ),
+    "repeat_interleave of counts": (plait.repeat_interleave, (COUNTS,)),
+    "masked_scatter": (plait.masked_scatter, (THREE, SETS, THREE * 2)),
+    "masked_scatter_": (lambda x, m, s: x.clone().masked_scatter_(m, s), (THREE, SETS, THREE * 2)),
+    "masked_scatter_ of zeros": (
+        lambda m, s: plait.zeros(3).masked_scatter_(m, s), (SETS, THREE * 2),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_operators_that_read_values(name: str) -> None:
+    """They are called for each sample, with every choice of mapped arguments."""
+    f, given = READERS[name]
+    for numbers in range(1, 2 ** len(given)):
+        dims = tuple(0 if numbers >> i & 1 else None for i in range(len(given)))
+        args = [x if d == 0 else x[1] for x, d in zip(given, dims, strict=True)]
+        rows = [[x[k] if d == 0 else x for x, d in zip(args, dims, strict=True)] for k in range(3)]
+        wanted = _stack([f(*row) for row in rows])
+        found = vmap(f, dims)(*args)
+        pairs = zip(found, wanted, strict=True) if isinstance(wanted, tuple) else [(found, wanted)]
+        assert all(close(x, y) for x, y in pairs)
+        for i, x in enumerate(args):
+            if not x.dtype.is_floating_point or name == "histc":
+                continue
+            derivative = grad(lambda *a: (f(*a) ** 2).sum(), i)
+            found = vmap(derivative, dims)(*args)
+            assert close(found, plait.stack([derivative(*row) for row in rows]))
+    if name == "repeat_interleave of a size":  # a sample of zeros has another one
+        return
+    empty = vmap(f)(*(x[:0] for x in given))
+    assert (empty if plait.is_tensor(empty) else empty[0]).shape[0] == 0
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        plait.bincount, plait.nonzero, plait.argwhere, plait.unique, lambda i: i[i > 1],
+        lambda i: plait.repeat_interleave(i), lambda i: plait.masked_select(i, i > 0),
+    ],
+)  # fmt: skip
+def test_a_shape_that_differs_between_samples_is_an_error(f: Any) -> None:
+    with pytest.raises(RuntimeError, match=SHAPED):
+        vmap(f)(plait.tensor([[1, 1, 1], [2, 0, 2]]))
+
+
+@pytest.mark.parametrize("draw", ["normal_", "uniform_", "exponential_", "bernoulli_", "random_"])
+def test_draws_into_a_tensor_of_an_outer_call(draw: str) -> None:
+    def f(inner: str) -> Any:
+        def outer(x: Any) -> Any:
+            return vmap(lambda i: getattr(x, draw)() + 0 * i, randomness=inner)(plait.zeros(2))
+
+        return outer
+
+    for outer in ("error", "different", "same"):
+        for inner in ("error", "different", "same"):
+            call = vmap(f(inner), randomness=outer)
+            if "error" in (outer, inner) or inner == "different":
+                text = "draws random numbers|cannot hold other random numbers"
+                with pytest.raises(RuntimeError, match=text):
+                    call(plait.zeros(3, 8))
+                continue
+            made = call(plait.zeros(3, 8))
+            assert close(made[:, 0], made[:, 1])
+            distinct = len({tuple(row) for row in made[:, 0].tolist()})
+            assert distinct == (1 if outer == "same" else 3)
+
+
 # ---- functions with many outputs ----------------------------------------------------------------
 
 

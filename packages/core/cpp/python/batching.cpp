@@ -144,7 +144,8 @@ plait_status rows_of(plait_thread *thread, const plait_tensor *t, const Batch &b
   if (s >= 0) marked(*out);
   return s;
 }
-plait::python::SharedReference serve_function, sum_function, enter_function, leave_function;
+plait::python::SharedReference serve_function, loop_function, sum_function, enter_function,
+    leave_function;
 
 // What a rule does with an argument.
 enum Action : uint8_t {
@@ -875,10 +876,32 @@ plait_status sum_shared(plait_call *c, const plait_engine *e, const std::vector<
   return kept;
 }
 
+bool has_samples(const plait_call *c) {
+  bool found = false;
+  each_tensor(c->in, c->n_in, [&](const plait_tensor *t) { found |= batch_of(t) != nullptr; });
+  return found;
+}
+
+// An operator that is made of others, of which one may need the values of each sample, or results
+// of a shape that depends on them: then it is called for each sample, with its history.
+plait_status taken_apart(plait_call *c) {
+  const plait_status s = c->thread->runtime->call_below(c);
+  if (s >= 0) return s;
+  {
+    const plait::python::Gil gil;
+    state.python->raise(c->thread, s);
+    if (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError))
+      return state.python->keep(c->thread);
+    PyErr_Clear();
+  }
+  return state.python->serve(c, [] { return loop_function.get(); }, sharing_bit);
+}
+
 // The layer above the engine's. A call that the engine takes apart comes again in its parts.
 plait_status share(plait_call *c) {
   const plait_engine *e = role<plait_engine>(c->thread->runtime);
   const plait_runtime *runtime = c->thread->runtime;
+  if (!c->op->def->vjp && c->op->def->decompose && has_samples(c)) return taken_apart(c);
   if (!e || !c->op->def->vjp || c->form == PLAIT_OUT || !e->enabled(e->ctx, c->thread))
     return runtime->call_below(c);
   Levels levels;
@@ -1132,9 +1155,9 @@ bool add_rule(Rules *to, PyObject *name, PyObject *actions, int kind) {
 }
 
 PyObject *set_batching(PyObject *, PyObject *args) {
-  PyObject *serve, *sum, *enter, *leave, *dict;
-  if (!PyArg_ParseTuple(args, "OOOOO!:_set_batching", &serve, &sum, &enter, &leave, &PyDict_Type,
-                        &dict))
+  PyObject *serve, *loop, *sum, *enter, *leave, *dict;
+  if (!PyArg_ParseTuple(args, "OOOOOO!:_set_batching", &serve, &loop, &sum, &enter, &leave,
+                        &PyDict_Type, &dict))
     return nullptr;
   auto *fresh = new Rules;
   PyObject *name, *rule;
@@ -1149,6 +1172,7 @@ PyObject *set_batching(PyObject *, PyObject *args) {
   }
   if (!layer_bit && !register_layer()) return nullptr;
   Py_XDECREF(serve_function.exchange(new_reference(serve)));
+  Py_XDECREF(loop_function.exchange(new_reference(loop)));
   Py_XDECREF(sum_function.exchange(new_reference(sum)));
   Py_XDECREF(enter_function.exchange(new_reference(enter)));
   Py_XDECREF(leave_function.exchange(new_reference(leave)));
@@ -1188,9 +1212,8 @@ PyObject *become(PyObject *, PyObject *const *args, Py_ssize_t n) {
 
 PyMethodDef functions[] = {
     {"_set_batching", entry<set_batching>, METH_VARARGS,
-     "_set_batching(serve, sum_gradients, enter, leave, rules, /)\n--\n\nSet who serves operators "
-     "on "
-     "batched tensors, and makes and reads those with history."},
+     "_set_batching(serve, loop, sum_gradients, enter, leave, rules, /)\n--\n\nSet who serves "
+     "operators on batched tensors, and makes and reads those with history."},
     {"_batch", function(entry<batch>), METH_FASTCALL,
      "_batch(value, level, /)\n--\n\nA tensor of one sample that stands for all of them."},
     {"_samples", entry<samples>, METH_O,
