@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import random
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,10 @@ from plait_abi import operator
 from plait_ops import specs
 from plait_ops.samples import draw
 from plait_torch import _func as func
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "packages/torch/tests"))
+
+from write_programs import program
 
 KEYS: list[Any] = [
     lambda i, j: i, lambda i, j: (i, j), lambda i, j: (i, slice(None), j), lambda i, j: (..., i),
@@ -300,6 +306,57 @@ def test_the_rule_of_a_function() -> None:
         ])  # fmt: skip
     for wanted, found in zip(*results, strict=True):
         assert np.allclose(found.numpy(), wanted.numpy())
+
+
+# ---- programs of writes -------------------------------------------------------------------------
+
+
+def _derivatives(library: Any, transforms: Any, p: Any) -> dict[str, Any]:
+    """Return what vmap and derivatives make of a program, as functions."""
+    a = library.tensor(np.linspace(0.2, 1.3, 18, dtype=np.float32).reshape(3, 2, 3))
+    w = library.tensor(np.array([0.5, 1.25, 0.75], np.float32))
+
+    def f(a: Any, w: Any) -> Any:
+        return p.run(library, a, w, scalar=False)
+
+    def number(a: Any, w: Any) -> Any:
+        return p.run(library, a, w, scalar=True)
+
+    t, vmap = transforms, transforms.vmap
+    return {
+        "vmap": lambda: [vmap(f, (0, None))(a, w)],
+        "vmap(grad)": lambda: vmap(t.grad(number, (0, 1)), (0, None))(a, w),
+        "grad(vmap)": lambda: t.grad(
+            lambda a, w: vmap(number, (0, None))(a, w).sum(), (0, 1)
+        )(a, w),
+        "jacrev": lambda: t.jacrev(f, (0, 1))(a[0], w),
+        "jacfwd": lambda: t.jacfwd(f, (0, 1))(a[0], w),
+        "vmap(jacfwd)": lambda: vmap(t.jacfwd(f, (0, 1)), (0, None))(a, w),
+        "hessian": lambda: [t.hessian(number)(a[0], w)],
+        "vmap(hessian)": lambda: [vmap(t.hessian(number), (0, None))(a, w)],
+    }  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch warns of what has no batching rule
+def test_derivatives_of_writes() -> None:
+    """Where PyTorch has a value, it is plait's, but for results that the second of two backward
+    passes needs: a forward derivative is these two passes here.
+    """
+    served = 0
+    for seed in range(20):
+        p = program(seed)
+        ours, theirs = _derivatives(plait, func, p), _derivatives(torch, torch.func, p)
+        for name, call in theirs.items():
+            wanted, found = _outcome(call), _outcome(ours[name])
+            if isinstance(wanted, Exception):
+                continue
+            if isinstance(found, Exception):
+                assert "jacfwd" in name and "was overwritten by" in str(found), (p, name, found)
+                continue
+            served += 1
+            for x, y in zip(found, wanted, strict=True):
+                assert np.allclose(x.detach().numpy(), y.detach().numpy(), 1e-4, 1e-5), (p, name)
+    assert served > 60
 
 
 # ---- random numbers -----------------------------------------------------------------------------

@@ -57,7 +57,7 @@ bool writable(const plait_tensor *t) {
 }
 
 Tensor sum(plait_thread *thread, Tensor a, Tensor b, bool record) {
-  if (record) return add(thread, a, b);
+  if (record || has_own_bytes(a.get()) != has_own_bytes(b.get())) return add(thread, a, b);
   if (!writable(a.get())) std::swap(a, b);
   if (!writable(a.get())) return add(thread, a, b);
   add_into(thread, a, b);

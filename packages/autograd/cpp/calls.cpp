@@ -12,12 +12,22 @@ namespace {
 
 LazyOperator op_add("add"), op_clone("clone"), op_cast("cast"), op_copy("copy_"), op_empty("empty"),
     op_zeros("zeros"), op_ones("ones"), op_sum("sum"), op_reshape("reshape"), op_arange("arange"),
-    op_as_strided("as_strided"), op_index_add("index_add");
+    op_as_strided("as_strided"), op_index_add("index_add"), op_scatter("scatter"),
+    op_expand("expand"), op_as_real("view_as_real"), op_as_complex("view_as_complex");
 
 Tensor run(plait_thread *thread, LazyOperator &op, const plait_value *in, size_t n) {
   plait_value out[PLAIT_MAX_RESULTS];
   call(thread, op.get(thread), in, n, out);
   return Tensor::steal(out[0].u.t);
+}
+
+Tensor as_real(plait_thread *thread, const Tensor &t) {
+  const plait_value in[] = {value(t)};
+  return run(thread, op_as_real, in, 1);
+}
+Tensor as_complex(plait_thread *thread, const Tensor &t) {
+  const plait_value in[] = {value(t)};
+  return run(thread, op_as_complex, in, 1);
 }
 
 Tensor filled(plait_thread *thread, LazyOperator &op, DType dtype, DLDevice device,
@@ -101,17 +111,99 @@ Tensor sum_to(plait_thread *thread, const Tensor &t, const int64_t *shape, int32
   return run(thread, op_reshape, reshaped, 2);
 }
 
+Tensor reshape(plait_thread *thread, const Tensor &t, const int64_t *shape, size_t ndim) {
+  const plait_value in[] = {value(t), ints(shape, ndim)};
+  return run(thread, op_reshape, in, 2);
+}
+
+Tensor flat(plait_thread *thread, const Tensor &t) {
+  const int64_t all = -1;
+  return reshape(thread, t, &all, 1);
+}
+
+Tensor expand(plait_thread *thread, const Tensor &t, const int64_t *shape, int32_t ndim) {
+  const plait_value in[] = {value(t), ints(shape, size_t(ndim))};
+  return run(thread, op_expand, in, 2);
+}
+
+namespace {
+
+Tensor window(plait_thread *thread, const Tensor &memory, int32_t ndim, const int64_t *shape,
+              const int64_t *strides, int64_t offset) {
+  const plait_value in[] = {value(memory), ints(shape, size_t(ndim)), ints(strides, size_t(ndim)),
+                            value(offset)};
+  return run(thread, op_as_strided, in, 4);
+}
+
+// The numbers in a memory of so many elements of those in a view, as a list.
+Tensor positions(plait_thread *thread, const Tensor &memory, int32_t ndim, const int64_t *shape,
+                 const int64_t *strides, int64_t offset) {
+  const plait_value range[] = {value(memory.numel()), value(dtype::int64), value(memory.device())};
+  return flat(thread,
+              window(thread, run(thread, op_arange, range, 3), ndim, shape, strides, offset));
+}
+
+// A view in the dtype that it and its memory have in common: that of the parts of complex numbers
+// if one of them is complex.
+class CommonWindow {
+ public:
+  CommonWindow(const Tensor &memory, const Window &w)
+      : complex_memory_(memory.dtype().code == kDLComplex && !same(memory.dtype(), w.dtype)),
+        complex_view_(w.dtype.code == kDLComplex && !same(memory.dtype(), w.dtype)),
+        shape(w.shape, w.shape + w.ndim),
+        strides(w.strides, w.strides + w.ndim),
+        offset(w.offset) {
+    if (!complex_view_) return;
+    for (int64_t &stride : strides) stride *= 2;
+    offset *= 2;
+    shape.push_back(2);
+    strides.push_back(1);
+  }
+  Tensor memory(plait_thread *thread, const Tensor &t) const {
+    return complex_memory_ ? as_real(thread, t) : t;
+  }
+  Tensor original(plait_thread *thread, const Tensor &memory) const {
+    const int64_t pairs[] = {-1, 2};
+    return complex_memory_ ? as_complex(thread, reshape(thread, memory, pairs, 2)) : memory;
+  }
+  Tensor to_view(plait_thread *thread, const Tensor &t) const {
+    return complex_view_ ? as_complex(thread, t) : t;
+  }
+  Tensor from_view(plait_thread *thread, const Tensor &t) const {
+    return complex_view_ ? as_real(thread, t) : t;
+  }
+  int32_t ndim() const { return int32_t(shape.size()); }
+
+ private:
+  bool complex_memory_, complex_view_;
+
+ public:
+  std::vector<int64_t> shape, strides;
+  int64_t offset;
+};
+
+}  // namespace
+
+Tensor strided(plait_thread *thread, const Tensor &memory, const Window &w) {
+  const CommonWindow c(memory, w);
+  return c.to_view(thread, window(thread, c.memory(thread, memory), c.ndim(), c.shape.data(),
+                                  c.strides.data(), c.offset));
+}
+
+Tensor with_strided(plait_thread *thread, const Tensor &memory, const Window &w,
+                    const Tensor &values) {
+  const CommonWindow c(memory, w);
+  const Tensor parts = flat(thread, c.memory(thread, memory));
+  const Tensor at = positions(thread, parts, c.ndim(), c.shape.data(), c.strides.data(), c.offset),
+               source = flat(thread, c.from_view(thread, values));
+  const plait_value in[] = {value(parts), value(0), value(at), value(source)};
+  return c.original(thread, run(thread, op_scatter, in, 4));
+}
+
 Tensor add_at(plait_thread *thread, const Tensor &memory, int32_t ndim, const int64_t *shape,
               const int64_t *strides, int64_t offset, const Tensor &values) {
-  const int64_t flat[] = {-1};
-  const plait_value range[] = {value(memory.numel()), value(dtype::int64), value(memory.device())};
-  const Tensor all = run(thread, op_arange, range, 3);
-  const plait_value window[] = {value(all), ints(shape, size_t(ndim)), ints(strides, size_t(ndim)),
-                                value(offset)};
-  const Tensor positions = run(thread, op_as_strided, window, 4);
-  const plait_value listed[] = {value(positions), ints(flat, 1)},
-                    given[] = {value(values), listed[1]};
-  const Tensor at = run(thread, op_reshape, listed, 2), added = run(thread, op_reshape, given, 2);
+  const Tensor at = positions(thread, memory, ndim, shape, strides, offset),
+               added = flat(thread, values);
   const plait_value in[] = {value(memory), value(0), value(at), value(added)};
   return run(thread, op_index_add, in, 4);
 }

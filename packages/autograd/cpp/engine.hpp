@@ -52,6 +52,10 @@ template <class... A>
   throw Error(engine.runtime->raise(thread, code, origin.c_str(), format, args...));
 }
 
+// Whether the elements of a tensor are in its own bytes. The layers below 16 give the bytes another
+// meaning (plait_runtime::tensor_alias): those of a batched tensor of `vmap` are not the samples.
+inline bool has_own_bytes(const plait_tensor *t) { return !(t->layers & 0xffff); }
+
 // Operators (calls.cpp). They are recorded if the thread's mode says so.
 Tensor add(plait_thread *, const Tensor &, const Tensor &);
 void add_into(plait_thread *, const Tensor &target, const Tensor &);
@@ -66,6 +70,20 @@ Tensor sum_to(plait_thread *, const Tensor &, const int64_t *shape, int32_t ndim
 // often each occurs there
 Tensor add_at(plait_thread *, const Tensor &memory, int32_t ndim, const int64_t *shape,
               const int64_t *strides, int64_t offset, const Tensor &values);
+// Where the elements of a view lie in a tensor. Strides and offset count elements of the view's
+// dtype; one of both dtypes may be complex and the other one that of its parts.
+struct Window {
+  DType dtype;
+  int32_t ndim;
+  const int64_t *shape, *strides;
+  int64_t offset;
+};
+Tensor strided(plait_thread *, const Tensor &, const Window &);
+// a new tensor with other values there, from one of one dimension without gaps
+Tensor with_strided(plait_thread *, const Tensor &memory, const Window &, const Tensor &values);
+Tensor reshape(plait_thread *, const Tensor &, const int64_t *shape, size_t ndim);
+Tensor flat(plait_thread *, const Tensor &);
+Tensor expand(plait_thread *, const Tensor &, const int64_t *shape, int32_t ndim);
 inline Tensor zeros(plait_thread *thread, const Layout &l) {
   return zeros(thread, l.dtype, l.device, l.shape, l.ndim);
 }

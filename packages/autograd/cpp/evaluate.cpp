@@ -40,8 +40,8 @@ void evaluate_op(const Evaluation &e, OpNode *n, uint64_t need, Gradients &gradi
 // derivative of the operator that wrote.
 void evaluate_assigned(const Evaluation &e, ViewNode *n, uint64_t need, Gradients &gradients,
                        Gradients &made) {
-  const BaseGradient base(e.thread, n, false);
-  copy_into(e.thread, base.whole(), gradients.take(0));
+  BaseGradient base(e.thread, n, false);
+  base.set_whole(gradients.take(0));
   const bool need_base = need & bit_of(0);
   if (!n->inner->n_edges || !n->inner->edges[0].node) need &= ~bit_of(0);
   {
@@ -52,7 +52,7 @@ void evaluate_assigned(const Evaluation &e, ViewNode *n, uint64_t need, Gradient
   Tensor own = made.take(0);
   if (!need_base) return;
   if (!own) own = zeros(e.thread, n->view);
-  copy_into(e.thread, base.part(n->view.shape), own);
+  base.set_part(own, n->view.shape);
   made.put(0, base.whole());
 }
 

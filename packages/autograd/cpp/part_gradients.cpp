@@ -23,9 +23,6 @@ Tensor part_of(plait_thread *thread, const OpNode *n, plait_tensor *tensor) {
   return Tensor::steal(out[0].u.t);
 }
 
-// The layers below 16, whose tensors' bytes mean something else (plait_runtime::tensor_alias).
-constexpr uint64_t layers_of_bytes = 0xffff;
-
 bool is_on_cpu(DLDevice d) { return d.device_type == kDLCPU; }
 
 }  // namespace
@@ -37,7 +34,7 @@ bool add_part(const Evaluation &e, Node *node, Gradients &gradients, const Layou
   const plait_tensor *g = gradients[0];
   if (!g || !is_part(e.thread, n) || whole.ndim < 0) return false;
   // zeros could not hold what is not in the gradient's own bytes, as the samples of `vmap` are not
-  if (g->layers & layers_of_bytes) return false;
+  if (!has_own_bytes(g)) return false;
   // on a device the slot belongs to another stream
   if (!is_on_cpu(g->dl.device) || !is_on_cpu(whole.device) || !same(g->dl.dtype, whole.dtype))
     return false;

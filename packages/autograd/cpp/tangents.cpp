@@ -93,6 +93,15 @@ bool complex_of(DType part, DType whole) {
          part.lanes == whole.lanes;
 }
 
+// Where the elements of a view lie in its base.
+Window window_of(const plait_tensor *view) {
+  const int64_t bytes = view->dl.data ? static_cast<const char *>(view->dl.data) -
+                                            static_cast<const char *>(view->base->dl.data)
+                                      : 0;
+  return {view->dl.dtype, view->dl.ndim, view->dl.shape, view->dl.strides,
+          bytes / itemsize(view->dl.dtype)};
+}
+
 // The view of the base's tangent that corresponds to a view of the base.
 Tensor view_of(plait_thread *thread, const plait_tensor *view, const Tensor &tangent) {
   const plait_tensor *base = view->base;
@@ -106,26 +115,21 @@ Tensor view_of(plait_thread *thread, const plait_tensor *view, const Tensor &tan
   if (!same(own, whole) && !parts && !pairs)
     raise(thread, PLAIT_NOT_IMPLEMENTED, "forward",
           "a view in another dtype (%s of %s) has no tangent", name(own), name(whole));
-  std::vector<int64_t> shape(view->dl.shape, view->dl.shape + view->dl.ndim),
-      strides(view->dl.strides, view->dl.strides + view->dl.ndim);
-  int64_t offset =
-      view->dl.data
-          ? (static_cast<const char *>(view->dl.data) - static_cast<const char *>(base->dl.data)) /
-                itemsize(own)
-          : 0;
-  static const Operator as_strided(engine.runtime, "as_strided"),
-      view_as_real(engine.runtime, "view_as_real"),
-      view_as_complex(engine.runtime, "view_as_complex");
-  if (pairs) {  // the real and imaginary part of an element are adjacent
-    for (int64_t &stride : strides) stride *= 2;
-    offset *= 2;
-    shape.push_back(2);
-    strides.push_back(1);
-  }
-  const Tensor from = parts ? view_as_real(thread, tangent) : tangent;
-  const Tensor placed = as_strided(thread, from, ints(shape.data(), shape.size()),
-                                   ints(strides.data(), strides.size()), offset);
-  return pairs ? view_as_complex(thread, placed) : placed;
+  return strided(thread, tangent, window_of(view));
+}
+
+// The base's tangent with another one for a view of the base, as a new tensor.
+Tensor with_view(plait_thread *thread, const plait_tensor *view, const Tensor &tangent,
+                 const Tensor &part) {
+  const plait_tensor *base = view->base;
+  if (!is_contiguous(base) || !same_layout(base, tangent.get()))
+    raise(thread, PLAIT_NOT_IMPLEMENTED, "forward",
+          "a view of a tensor of shape %s that is not in C order has no tangent of each sample; "
+          "use contiguous() on that tensor first",
+          shape_text(base).c_str());
+  const Tensor wide = expand(thread, part, view->dl.shape, view->dl.ndim);
+  const Tensor made = with_strided(thread, flat(thread, tangent), window_of(view), wide);
+  return reshape(thread, made, base->dl.shape, size_t(base->dl.ndim));
 }
 
 }  // namespace
@@ -223,8 +227,11 @@ void write_tangent(plait_thread *thread, plait_tensor *target, const Tensor &tan
   Tensor whole = !d                      ? zeros_like(thread, root)
                  : exclusive(d->tangent) ? Tensor::share(d->tangent)
                                          : clone(thread, Tensor::share(d->tangent));
-  copy_into(thread, view_of(thread, target, whole),
-            tangent ? tangent : zeros(thread, whole.dtype(), whole.device(), nullptr, 0));
+  const Tensor part = tangent ? tangent : zeros(thread, whole.dtype(), whole.device(), nullptr, 0);
+  if (has_own_bytes(whole.get()) && has_own_bytes(part.get()))
+    copy_into(thread, view_of(thread, target, whole), part);
+  else
+    whole = with_view(thread, target, whole, part);
   set_tangent(thread, root, std::move(whole));
 }
 

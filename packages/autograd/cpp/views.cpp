@@ -176,37 +176,55 @@ void write_view(plait_thread *thread, plait_tensor *view, Ref<Node> writer, uint
 BaseGradient::BaseGradient(plait_thread *thread, const ViewNode *n, bool zeroed)
     : thread_(thread), node_(n) {
   const Layout &base = n->kind == Kind::strided ? n->view : n->outs[0];
-  int64_t low = 0, high = 0;
-  bool empty = false;
+  int64_t low = 0, high = 0, count = 1;
   for (int32_t i = 0; i < base.ndim; i++) {
-    empty |= base.shape[i] == 0;
+    count *= base.shape[i];
     const int64_t span = (base.shape[i] - 1) * n->base_strides[i];
     (span < 0 ? low : high) += span;
   }
-  const int64_t size = empty ? 0 : high - low + 1;
-  first_ = empty ? 0 : -low;
-  if (zeroed)
+  const int64_t size = count ? high - low + 1 : 0;
+  first_ = count ? -low : 0;
+  if (zeroed || size > count)  // a view may have elements between those of the base
     memory_ = zeros(thread, base.dtype, base.device, &size, 1);
   else
     check(engine.runtime->tensor_new(thread, base.dtype, 1, &size, nullptr, base.device,
                                      memory_.out()));
 }
 
-Tensor BaseGradient::whole() const {
+Window BaseGradient::whole_window() const {
   const Layout &base = node_->kind == Kind::strided ? node_->view : node_->outs[0];
-  return view_of(thread_, memory_, base.dtype, base.ndim, base.shape, node_->base_strides,
-                 first_ * itemsize(base.dtype));
+  return {base.dtype, base.ndim, base.shape, node_->base_strides, first_};
 }
 
-Tensor BaseGradient::part(const int64_t *shape) const {
+Window BaseGradient::part_window(const int64_t *shape) const {
   const Layout &view = node_->kind == Kind::strided ? node_->outs[0] : node_->view;
-  return view_of(thread_, memory_, view.dtype, view.ndim, shape, node_->view_strides,
-                 first_ * itemsize(memory_.dtype()) + node_->offset);
+  const int64_t bytes = first_ * itemsize(memory_.dtype()) + node_->offset;
+  return {view.dtype, view.ndim, shape, node_->view_strides, bytes / itemsize(view.dtype)};
+}
+
+Tensor BaseGradient::at(const Window &w) const {
+  if (!has_own_bytes(memory_.get())) return strided(thread_, memory_, w);
+  return view_of(thread_, memory_, w.dtype, w.ndim, w.shape, w.strides,
+                 w.offset * itemsize(w.dtype));
+}
+
+void BaseGradient::set(const Window &w, const Tensor &values) {
+  if (has_own_bytes(memory_.get()) && has_own_bytes(values.get()))
+    copy_into(thread_, at(w), values);
+  else
+    memory_ = with_strided(thread_, memory_, w, values);
+}
+
+Tensor BaseGradient::whole() const { return at(whole_window()); }
+void BaseGradient::set_whole(const Tensor &values) { set(whole_window(), values); }
+Tensor BaseGradient::part(const int64_t *shape) const { return at(part_window(shape)); }
+void BaseGradient::set_part(const Tensor &values, const int64_t *shape) {
+  set(part_window(shape), values);
 }
 
 void BaseGradient::add(const Tensor &values, const int64_t *shape) {
-  memory_ = add_at(thread_, memory_, values.ndim(), shape, node_->view_strides,
-                   first_ + node_->offset / itemsize(memory_.dtype()), values);
+  const Window w = part_window(shape);
+  memory_ = add_at(thread_, memory_, w.ndim, w.shape, w.strides, w.offset, values);
 }
 
 Tensor spread(plait_thread *thread, const ViewNode *n, const Tensor &gradient) {
@@ -216,7 +234,7 @@ Tensor spread(plait_thread *thread, const ViewNode *n, const Tensor &gradient) {
   BaseGradient base(thread, n, true);
   const Tensor summed = sum_to(thread, gradient, shape, view.ndim);
   if (distinct(view.ndim, shape, n->view_strides))
-    copy_into(thread, base.part(shape), summed);
+    base.set_part(summed, shape);
   else if (same(view.dtype, n->view.dtype))
     base.add(summed, shape);
   else

@@ -15,17 +15,23 @@ void check_writable(plait_thread *, const plait_tensor *view);
 void write_view(plait_thread *, plait_tensor *view, Ref<Node> writer, uint32_t index);
 
 // A gradient with the base's layout, and the part of it that belongs to a view. Both track their
-// common memory.
+// common memory, or are made of it by operators if it holds what has not its own bytes.
 class BaseGradient {
  public:
   BaseGradient(plait_thread *, const ViewNode *, bool zeroed);
   Tensor whole() const;
-  Tensor part(
-      // with sizes of 1 for dimensions in which the view's elements share an address
-      const int64_t *shape) const;
+  void set_whole(const Tensor &);
+  // with sizes of 1 for dimensions in which the view's elements share an address
+  Tensor part(const int64_t *shape) const;
+  void set_part(const Tensor &, const int64_t *shape);
   void add(const Tensor &, const int64_t *shape);  // to a part whose elements share addresses
 
  private:
+  Window whole_window() const;
+  Window part_window(const int64_t *shape) const;
+  Tensor at(const Window &) const;
+  void set(const Window &, const Tensor &);
+
   plait_thread *thread_;
   const ViewNode *node_;
   Tensor memory_;

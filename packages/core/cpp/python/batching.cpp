@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <unordered_map>
 #include <vector>
 
@@ -22,12 +23,15 @@ namespace {
 // Most such storages are made for a result. Others held a tensor that a call of vmap had made, and
 // *grew* when a value that differs between samples was written to it: their value is rows of bytes,
 // one for each sample. Every handle on such a storage, views too, stands for the same part of all
-// rows.
+// rows. The value of a result becomes such rows when a view of it is taken: so views have a base,
+// from which engines find their histories after a write. A sample has the strides of the value,
+// without the common factor that they have where other samples lie between its elements.
 struct Batch {
   plait_tensor *value;  // all samples, along dimension 0
   int64_t level;  // the call of vmap that they belong to
   void *memory;
-  int64_t row = 0;  // of a storage that grew: the bytes of a row
+  int64_t scale = 1;  // strides of the value for one of a sample; 0: a sample is in C order instead
+  int64_t row = 0;  // the bytes from one row to the next one; 0 if the value is not rows of bytes
   const plait_allocator *allocator = nullptr;  // and who frees `memory`, with what it wants
   void *block = nullptr;
 };
@@ -57,10 +61,13 @@ const plait_allocator grown_memory{PLAIT_HEADER(plait_allocator),
                                    nullptr,
                                    nullptr};
 
+// Derivatives that run at the same time on several threads may see a value become rows.
+int64_t row_of(const Batch &b) { return __atomic_load_n(&b.row, __ATOMIC_ACQUIRE); }
+
 const Batch *batch_of(const plait_tensor *t) {
   if (__builtin_expect(t->storage->release != drop_batch, 1)) return nullptr;
   const auto *b = static_cast<const Batch *>(t->storage->block);
-  return b->row || t->dl.data == b->memory ? b : nullptr;
+  return row_of(*b) || t->dl.data == b->memory ? b : nullptr;
 }
 
 constexpr uint32_t position = 9;  // above "python", below "autograd" and "forward"
@@ -77,28 +84,68 @@ plait_tensor *marked(plait_tensor *t) {
   return t;
 }
 
-bool has_grown(const plait_tensor *t) {
+// Lets the value of a batched tensor be rows of bytes. Returns whether it is such rows then: it
+// is not if its samples lie in the same memory, or backwards.
+bool has_rows(const plait_tensor *t) {
+  constexpr uint64_t layers_of_bytes = 0xffff;  // those below 16: plait_runtime::tensor_alias
+  if (t->storage->release != drop_batch)
+    return !(t->layers & layers_of_bytes) && !t->slot[3] && t->dl.device.device_type == kDLCPU;
   const Batch *b = batch_of(t);
-  return b && b->row;
+  if (!b) return false;
+  if (row_of(*b)) return true;
+  const DLTensor &dl = b->value->dl;
+  if (!b->scale || !has_rows(b->value)) return false;
+  constexpr int64_t any = 16;  // of one sample or none: a multiple of all item sizes
+  const int64_t row = dl.shape[0] > 1 && numel(t) ? dl.strides[0] * itemsize(dl.dtype) : any;
+  if (row <= 0) return false;
+  __atomic_store_n(&const_cast<Batch *>(b)->row, row, __ATOMIC_RELEASE);
+  return true;
 }
 
-// All samples of a handle on a storage that grew: the same part of each row.
+// The layout of a sample of a value.
+struct SampleLayout {
+  int64_t count = 1, scale = 0;  // elements of its memory; see Batch
+  int64_t strides[PLAIT_MAX_DIMS];
+
+  explicit SampleLayout(const DLTensor &value) {
+    for (int i = 1; i < value.ndim; i++) count *= value.shape[i];
+    if (!value.strides || !count) return;
+    int64_t factor = 0;
+    for (int i = 1; i < value.ndim; i++) {
+      if (value.shape[i] == 1) continue;
+      if (value.strides[i] < 0) return;
+      factor = std::gcd(factor, value.strides[i]);
+    }
+    scale = std::max<int64_t>(factor, 1);
+    count = 1;
+    for (int i = value.ndim - 1; i > 0; i--) {
+      strides[i - 1] = value.shape[i] == 1 ? count : value.strides[i] / scale;
+      count += (value.shape[i] - 1) * strides[i - 1];
+    }
+  }
+};
+
+// All samples of a handle on a storage whose value is rows: the same part of each row.
 plait_status rows_of(plait_thread *thread, const plait_tensor *t, const Batch &b,
                      plait_tensor **out) {
   const DLTensor &dl = t->dl;
   int64_t shape[PLAIT_MAX_DIMS + 1], strides[PLAIT_MAX_DIMS + 1];
   shape[0] = b.value->dl.shape[0];
-  strides[0] = b.row / itemsize(dl.dtype);
-  std::copy(dl.shape, dl.shape + dl.ndim, shape + 1);
-  std::copy(dl.strides, dl.strides + dl.ndim, strides + 1);
+  strides[0] = row_of(b) / itemsize(dl.dtype);
+  for (int i = 0; i < dl.ndim; i++) {
+    shape[i + 1] = dl.shape[i];
+    strides[i + 1] = dl.strides[i] * b.scale;
+  }
   auto *first = static_cast<char *>(b.value->dl.data);
-  if (first && dl.data) first += static_cast<char *>(dl.data) - static_cast<char *>(b.memory);
+  if (first && dl.data)
+    first += (static_cast<char *>(dl.data) - static_cast<char *>(b.memory)) * b.scale;
   const plait_status s = thread->runtime->tensor_on(thread, b.value->storage, first, dl.dtype,
                                                     dl.ndim + 1, shape, strides, out);
   if (s >= 0) marked(*out);
   return s;
 }
-plait::python::SharedReference serve_function, sum_function, enter_function, leave_function;
+plait::python::SharedReference serve_function, loop_function, sum_function, enter_function,
+    leave_function;
 
 // What a rule does with an argument.
 enum Action : uint8_t {
@@ -188,7 +235,7 @@ class Rearranged {
     each_tensor(outer_->in, outer_->n_in, [&](plait_tensor *t) {
       const Batch *b = batch_of(t);
       plait_tensor *rows = nullptr;
-      if (s < 0 || !b || !b->row || b->level != samples_.level) return;
+      if (s < 0 || !b || !row_of(*b) || b->level != samples_.level) return;
       s = rows_of(outer_->thread, t, *b, &rows);
       if (s < 0) return;
       made_.push_back(rows);
@@ -528,10 +575,10 @@ class Rearranged {
   plait_tensor *samples_of(const plait_tensor *t) const {
     const Batch *b = batch_of(t);
     if (!b || b->level != samples_.level) return nullptr;
-    if (!b->row) return marked(b->value);
+    if (!row_of(*b)) return marked(b->value);
     for (const auto &[handle, rows] : grown_)
       if (handle == t) return rows;
-    return nullptr;
+    return marked(b->value);  // another thread has let it be rows since
   }
 
   plait_status fill() {
@@ -732,6 +779,7 @@ class Levels {
   bool has(int64_t level) const {
     return std::find(levels_.begin(), levels_.end(), level) != levels_.end();
   }
+  bool empty() const { return levels_.empty(); }
   bool within(const Levels &other) const {
     return std::all_of(levels_.begin(), levels_.end(), [&](int64_t l) { return other.has(l); });
   }
@@ -750,26 +798,22 @@ class Levels {
   std::vector<int64_t> levels_;
 };
 
-// Whether a tensor with history is one for all samples of a call on batched tensors.
-bool is_shared(const plait_tensor *t, const plait_engine *e, const Levels &levels) {
-  if (!t || !(t->layers >> e->layer & 1)) return false;
-  Levels own;
-  own.add(t);
-  return !levels.within(own);
-}
+bool has_history(const plait_tensor *t, const plait_engine *e) { return t->layers >> e->layer & 1; }
 
-// The shared inputs of a call: pairs of an index, as the derivative counts them, and the levels of
-// the tensor before the call, which may write to it. nullptr with an exception.
-Object shared_inputs(const plait_call *c, const plait_engine *e, const Levels &levels) {
-  Object found(PyList_New(0));
+// An input with history: its index, as the derivative counts inputs, and its levels before the
+// call, which may write to it. A view may have its history from a write to its base.
+struct Input {
+  long index;
+  Levels levels;
+};
+
+std::vector<Input> inputs_with_history(const plait_call *c, const plait_engine *e) {
+  std::vector<Input> found;
   long index = 0;
-  const auto see = [&](plait_tensor *t) {
-    if (found && is_shared(t, e, levels)) {
-      Levels own;
-      own.add(t);
-      const Object numbers(own.list());
-      const Object pair(numbers ? Py_BuildValue("lO", index, numbers.get()) : nullptr);
-      if (!pair || PyList_Append(found.get(), pair.get()) < 0) found = Object();
+  const auto see = [&](const plait_tensor *t) {
+    if (t && (has_history(t, e) || (t->base && has_history(t->base, e)))) {
+      found.push_back({index, {}});
+      found.back().levels.add(t);
     }
     index++;
   };
@@ -784,30 +828,44 @@ Object shared_inputs(const plait_call *c, const plait_engine *e, const Levels &l
   return found;
 }
 
+// The inputs that samples share: pairs of the index and the levels. nullptr with an exception.
+Object shared_inputs(const std::vector<Input> &inputs, const Levels &levels) {
+  Object found(PyList_New(0));
+  for (const Input &each : inputs) {
+    if (levels.within(each.levels)) continue;
+    const Object numbers(each.levels.list());
+    const Object pair(numbers ? Py_BuildValue("lO", each.index, numbers.get()) : nullptr);
+    if (!found || !pair || PyList_Append(found.get(), pair.get()) < 0) return Object();
+  }
+  return found;
+}
+
+// A tensor with the node that the call has recorded. A write to a view is recorded by its base.
 plait_tensor *first_recorded(const plait_call *c, const plait_engine *e) {
   plait_tensor *first = nullptr;
   each_tensor(c->out, c->n_out, [&](plait_tensor *t) {
-    if (!first && (t->layers >> e->layer & 1)) first = t;
+    if (first || !has_history(t, e)) return;
+    const bool view = t->base && !(c->op->flags & PLAIT_OP_VIEW) && has_history(t->base, e);
+    first = view ? t->base : t;
   });
   return first;
 }
 
 // The derivative of a call on batched tensors gives a gradient of each sample for inputs that the
-// samples share, too: Python sums these before they meet others of the same input.
-plait_status sum_shared(plait_call *c, const plait_engine *e, const Levels &levels) {
-  PyObject *list = nullptr;
-  {
-    const plait::python::Gil gil;
-    list = shared_inputs(c, e, levels).release();
-    if (!list) return state.python->keep(c->thread);
-  }
+// samples share, too: Python sums these before they meet others of the same input. `levels` are
+// those of all inputs; what is written may have more of them after the call.
+plait_status sum_shared(plait_call *c, const plait_engine *e, const std::vector<Input> &inputs,
+                        Levels levels) {
   const plait_status s = c->thread->runtime->call_below(c);
-  const plait::python::Gil gil;
-  const Object shared(list);
   plait_tensor *result = s < 0 ? nullptr : first_recorded(c, e);
   if (!result) return s;
+  each_tensor(c->out, c->n_out, [&](const plait_tensor *t) { levels.add(t); });
+  const auto is_single = [&](const Input &each) { return levels.within(each.levels); };
+  if (std::all_of(inputs.begin(), inputs.end(), is_single)) return s;
+  const plait::python::Gil gil;
   plait_retain(result);
-  const Object wrapped(wrap(result)), sum(sum_function.get());
+  const Object wrapped(wrap(result)), sum(sum_function.get()),
+      shared(shared_inputs(inputs, levels));
   const Object done(wrapped && shared ? PyObject_CallFunctionObjArgs(sum.get(), wrapped.get(),
                                                                      shared.get(), nullptr)
                                       : nullptr);
@@ -818,28 +876,51 @@ plait_status sum_shared(plait_call *c, const plait_engine *e, const Levels &leve
   return kept;
 }
 
+bool has_samples(const plait_call *c) {
+  bool found = false;
+  each_tensor(c->in, c->n_in, [&](const plait_tensor *t) { found |= batch_of(t) != nullptr; });
+  return found;
+}
+
+// An operator that is made of others, of which one may need the values of each sample, or results
+// of a shape that depends on them: then it is called for each sample, with its history.
+plait_status taken_apart(plait_call *c) {
+  const plait_status s = c->thread->runtime->call_below(c);
+  if (s >= 0) return s;
+  {
+    const plait::python::Gil gil;
+    state.python->raise(c->thread, s);
+    if (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError))
+      return state.python->keep(c->thread);
+    PyErr_Clear();
+  }
+  return state.python->serve(c, [] { return loop_function.get(); }, sharing_bit);
+}
+
 // The layer above the engine's. A call that the engine takes apart comes again in its parts.
 plait_status share(plait_call *c) {
   const plait_engine *e = role<plait_engine>(c->thread->runtime);
   const plait_runtime *runtime = c->thread->runtime;
+  if (!c->op->def->vjp && c->op->def->decompose && has_samples(c)) return taken_apart(c);
   if (!e || !c->op->def->vjp || c->form == PLAIT_OUT || !e->enabled(e->ctx, c->thread))
     return runtime->call_below(c);
   Levels levels;
-  bool shared = false;
   each_tensor(c->in, c->n_in, [&](const plait_tensor *t) { levels.add(t); });
-  each_tensor(c->in, c->n_in, [&](const plait_tensor *t) { shared |= is_shared(t, e, levels); });
-  return shared ? sum_shared(c, e, levels) : runtime->call_below(c);
+  if (levels.empty()) return runtime->call_below(c);
+  const std::vector<Input> inputs = inputs_with_history(c, e);
+  return inputs.empty() ? runtime->call_below(c) : sum_shared(c, e, inputs, std::move(levels));
 }
 
-// Whether others hold the memory that a batched tensor stands for: views of its samples, or what
-// these are views of.
+// Whether others hold the memory that a batched tensor stands for, as the caller of `vmap` does
+// with that of an argument.
 bool is_held_elsewhere(const Batch &b) {
-  const auto owners = [](plait_tensor *t) { return __atomic_load_n(&t->o.refs, __ATOMIC_ACQUIRE); };
-  return owners(b.value) > 1 || (b.value->base && owners(b.value->base) > 1);
+  const auto owners = [](const auto *o) { return __atomic_load_n(&o->o.refs, __ATOMIC_ACQUIRE); };
+  if (owners(b.value) > 1 || owners(b.value->storage) > 1) return true;
+  const Batch *outer = batch_of(b.value);
+  return outer && is_held_elsewhere(*outer);
 }
 
-// Views of batched tensors have no base here, from which the engine would find their histories
-// again after a write.
+// The engine would not find the histories of those again after a write.
 plait_status refuse_lost_history(plait_call *c) {
   const plait_engine *e = role<plait_engine>(c->thread->runtime);
   if (!e || !e->enabled(e->ctx, c->thread)) return PLAIT_OK;
@@ -850,13 +931,12 @@ plait_status refuse_lost_history(plait_call *c) {
     const bool written =
         (c->form == PLAIT_INPLACE && i == 0) || (plait_arg_at(c->op, i)->flags & PLAIT_ARG_WRITES);
     const Batch *b = written && c->in[i].tag == PLAIT_TENSOR ? batch_of(c->in[i].u.t) : nullptr;
-    // views of a storage that grew have a base
-    if (b && !b->row && is_held_elsewhere(*b))
+    if (b && is_held_elsewhere(*b))
       return c->thread->runtime->raise(
           c->thread, PLAIT_NOT_IMPLEMENTED, c->op->name,
-          "vmap: `%s` has views, or is a view, and would be written in place: the gradients of the "
-          "other tensors on its memory would not include the write; clone() it before, or use the "
-          "out-of-place form",
+          "vmap: `%s` shares its memory with a tensor outside of the function, or with a view that "
+          "has no base, and would be written in place: the gradients of the others would not "
+          "include the write; clone() it before, or use the out-of-place form",
           plait_arg_at(c->op, i)->name);
   }
   return PLAIT_OK;
@@ -923,21 +1003,28 @@ plait_status grow(plait_thread *thread, plait_storage *storage, const Scope &to,
   for (int64_t i = 0; i < shape[0] && nbytes; i++)
     std::memcpy(static_cast<char *>(value->dl.data) + i * shape[1], storage->data, size_t(nbytes));
   storage->block =
-      new Batch{value, to.level, storage->data, shape[1], storage->allocator, storage->block};
+      new Batch{value, to.level, storage->data, 1, shape[1], storage->allocator, storage->block};
   storage->allocator = &grown_memory;
   storage->release = drop_batch;
   *rows = value->storage;
   return PLAIT_OK;
 }
 
+bool has_ended(int64_t level) {
+  return std::none_of(scopes.begin(), scopes.end(),
+                      [&](const Scope &each) { return each.level == level && !each.ended; });
+}
+
 // Lets a tensor that a call of vmap has made stand for one of each sample, at this level and at
-// those within that it was made in. PLAIT_DECLINE if it was not made within the level.
+// those within that it was made in. PLAIT_DECLINE if it was not made within the level. Behind the
+// call only derivatives write what differs between its samples, to what their formulas have made.
 plait_status become_batched(plait_thread *thread, plait_tensor *t, const Scope &to) {
   const auto it = fresh.find(t->storage);
-  if (it == fresh.end() || it->second < to.level) return PLAIT_DECLINE;
+  const int64_t made_in = has_ended(to.level) ? to.level : it == fresh.end() ? -1 : it->second;
+  if (made_in < to.level) return PLAIT_DECLINE;
   std::vector<Scope> levels{to};
   for (const Scope &each : scopes)
-    if (each.level > levels.back().level && each.level <= it->second && each.level < growth_bound)
+    if (each.level > levels.back().level && each.level <= made_in && each.level < growth_bound)
       levels.push_back(each);
   plait_storage *storage = t->storage;
   for (; !levels.empty(); levels.pop_back()) {
@@ -959,7 +1046,7 @@ class Serving {
     const auto is_open = [&](const Scope &each) { return each.level == samples.level; };
     if (std::any_of(scopes.begin(), scopes.end(), is_open)) return;
     alone_ = true;
-    open_scope(samples.level, samples.size);
+    open_scope(samples.level, samples.size, true);
     thread->included |= layer_bit;
   }
   Serving(const Serving &) = delete;
@@ -990,17 +1077,27 @@ plait_status serve_in_python(plait_call *c) {
   return s;
 }
 
-// A view of a storage that grew is a view of the rows: it needs no rule.
-plait_status view_of_grown(plait_call *c) {
+// A view of a sample of a storage whose value is rows is a view of all rows: it needs no rule.
+// PLAIT_DECLINE if the rows do not begin at whole elements of the view's dtype.
+plait_status view_of_rows(plait_call *c) {
   const plait_status s = c->thread->runtime->call_below(c);
-  if (s >= 0) each_tensor(c->out, c->n_out, marked);
-  return s;
+  if (s < 0) return s;
+  bool whole = true;
+  each_tensor(c->out, c->n_out, [&](plait_tensor *t) {
+    const int64_t size = itemsize(t->dl.dtype);
+    for (const plait_tensor *each = marked(t); const Batch *b = batch_of(each); each = b->value)
+      whole &= row_of(*b) % size == 0 && (b->scale == 1 || size == itemsize(b->value->dl.dtype));
+  });
+  if (whole) return s;
+  for (uint16_t i = 0; i < c->n_out; i++) c->thread->runtime->release_value(c->out + i);
+  return PLAIT_DECLINE;
 }
 
 plait_status run_batched(plait_call *c, const Samples &samples) {
   if (const plait_status s = refuse_lost_history(c); s < 0) return s;
-  if ((c->op->flags & PLAIT_OP_VIEW) && c->in[0].tag == PLAIT_TENSOR && has_grown(c->in[0].u.t))
-    return view_of_grown(c);
+  if ((c->op->flags & PLAIT_OP_VIEW) && c->in[0].tag == PLAIT_TENSOR && has_rows(c->in[0].u.t) &&
+      is_batched(c->in[0].u.t))
+    if (const plait_status s = view_of_rows(c); s != PLAIT_DECLINE) return s;
   const Rules *known = __atomic_load_n(&rules, __ATOMIC_ACQUIRE);
   if (known && c->form == PLAIT_FUNCTION) {
     if (const auto it = known->find(c->op); it != known->end()) {
@@ -1058,9 +1155,9 @@ bool add_rule(Rules *to, PyObject *name, PyObject *actions, int kind) {
 }
 
 PyObject *set_batching(PyObject *, PyObject *args) {
-  PyObject *serve, *sum, *enter, *leave, *dict;
-  if (!PyArg_ParseTuple(args, "OOOOO!:_set_batching", &serve, &sum, &enter, &leave, &PyDict_Type,
-                        &dict))
+  PyObject *serve, *loop, *sum, *enter, *leave, *dict;
+  if (!PyArg_ParseTuple(args, "OOOOOO!:_set_batching", &serve, &loop, &sum, &enter, &leave,
+                        &PyDict_Type, &dict))
     return nullptr;
   auto *fresh = new Rules;
   PyObject *name, *rule;
@@ -1075,6 +1172,7 @@ PyObject *set_batching(PyObject *, PyObject *args) {
   }
   if (!layer_bit && !register_layer()) return nullptr;
   Py_XDECREF(serve_function.exchange(new_reference(serve)));
+  Py_XDECREF(loop_function.exchange(new_reference(loop)));
   Py_XDECREF(sum_function.exchange(new_reference(sum)));
   Py_XDECREF(enter_function.exchange(new_reference(enter)));
   Py_XDECREF(leave_function.exchange(new_reference(leave)));
@@ -1105,7 +1203,7 @@ PyObject *samples(PyObject *, PyObject *o) {
 PyObject *become(PyObject *, PyObject *const *args, Py_ssize_t n) {
   if (n != 3 || !is_tensor(args[0]))
     return PyErr_Format(PyExc_TypeError, "_become_batched: (tensor, level, size) is required");
-  const Scope to{PyLong_AsLongLong(args[1]), PyLong_AsLongLong(args[2])};
+  const Scope to{PyLong_AsLongLong(args[1]), PyLong_AsLongLong(args[2]), false};
   if (PyErr_Occurred()) return nullptr;
   plait_thread *thread = state.runtime->thread();
   const plait_status s = become_batched(thread, handle_of(args[0]), to);
@@ -1114,9 +1212,8 @@ PyObject *become(PyObject *, PyObject *const *args, Py_ssize_t n) {
 
 PyMethodDef functions[] = {
     {"_set_batching", entry<set_batching>, METH_VARARGS,
-     "_set_batching(serve, sum_gradients, enter, leave, rules, /)\n--\n\nSet who serves operators "
-     "on "
-     "batched tensors, and makes and reads those with history."},
+     "_set_batching(serve, loop, sum_gradients, enter, leave, rules, /)\n--\n\nSet who serves "
+     "operators on batched tensors, and makes and reads those with history."},
     {"_batch", function(entry<batch>), METH_FASTCALL,
      "_batch(value, level, /)\n--\n\nA tensor of one sample that stands for all of them."},
     {"_samples", entry<samples>, METH_O,
@@ -1131,10 +1228,9 @@ PyMethodDef functions[] = {
 plait_status make_batched(plait_thread *thread, plait_tensor *value, int64_t level,
                           plait_tensor **out) {
   const plait_runtime *runtime = thread->runtime;
-  int64_t count = 1;
-  for (int i = 1; i < value->dl.ndim; i++) count *= value->dl.shape[i];
-  const auto nbytes = uint64_t(count * itemsize(value->dl.dtype));
-  auto *b = new Batch{value, level, std::malloc(nbytes ? nbytes : 1)};
+  const SampleLayout layout(value->dl);
+  const auto nbytes = uint64_t(layout.count * itemsize(value->dl.dtype));
+  auto *b = new Batch{value, level, std::malloc(nbytes ? nbytes : 1), layout.scale};
   plait_storage *storage = nullptr;
   plait_status s = b->memory ? runtime->storage_wrap(thread, b->memory, nbytes, value->dl.device, 0,
                                                      drop_batch, b, &storage)
@@ -1144,13 +1240,13 @@ plait_status make_batched(plait_thread *thread, plait_tensor *value, int64_t lev
     return s;
   }
   s = runtime->tensor_on(thread, storage, b->memory, value->dl.dtype, value->dl.ndim - 1,
-                         value->dl.shape + 1, nullptr, out);
+                         value->dl.shape + 1, layout.scale ? layout.strides : nullptr, out);
   plait_release(storage);
   if (s >= 0) (*out)->layers |= layer_bit | sharing_bit;
   return s;
 }
 
-uint64_t batching_layer() { return layer_bit; }
+uint64_t batching_layers() { return layer_bit | sharing_bit; }
 
 PyObject *enter_recorded(PyObject *value, int64_t level) {
   const Object enter(enter_function.get());
@@ -1166,7 +1262,7 @@ PyObject *leave_recorded(PyObject *tensor, int64_t level, int64_t size) {
 plait_tensor *samples_at(const plait_tensor *t, int64_t level) {
   const Batch *b = batch_of(t);
   if (!b || b->level != level) return nullptr;
-  if (!b->row) {
+  if (!row_of(*b)) {
     plait_retain(b->value);
     return marked(b->value);
   }
@@ -1177,7 +1273,7 @@ plait_tensor *samples_at(const plait_tensor *t, int64_t level) {
   return made;
 }
 
-void open_scope(int64_t level, int64_t size) { scopes.push_back({level, size}); }
+void open_scope(int64_t level, int64_t size, bool ended) { scopes.push_back({level, size, ended}); }
 
 void close_scope() {
   const int64_t ended = scopes.back().level;

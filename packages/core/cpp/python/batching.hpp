@@ -12,8 +12,8 @@ namespace plait::core {
 bool refuse_batched(const plait_tensor *, const char *who);
 // Whether a tensor stands for those of all samples, so that its elements cannot be read.
 bool is_batched(const plait_tensor *);
-// The layer of batched tensors; 0: its rules are not set yet.
-uint64_t batching_layer();
+// The layers of batched tensors; 0: the rules are not set yet.
+uint64_t batching_layers();
 // All samples of a tensor that is batched at this level, a new reference; nullptr for others, and
 // with an exception.
 plait_tensor *samples_at(const plait_tensor *, int64_t level);
@@ -21,8 +21,9 @@ plait_tensor *samples_at(const plait_tensor *, int64_t level);
 // values that differ between samples are written to them.
 struct Scope {
   int64_t level, size;
+  bool ended;  // a call on batched tensors of a call of vmap that has ended
 };
-void open_scope(int64_t level, int64_t size);
+void open_scope(int64_t level, int64_t size, bool ended = false);
 void close_scope();
 // The thread is not in the calls from this level on, for a while.
 std::vector<Scope> leave_scopes(int64_t level);

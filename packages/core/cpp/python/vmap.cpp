@@ -32,22 +32,23 @@ std::vector<int64_t> open_calls;
 
 int64_t new_number() { return last_number.fetch_add(1, std::memory_order_relaxed) + 1; }
 
-// The layer sees every operator: those that draw random numbers, and what they make.
+// The layers see every operator: those that draw random numbers, what they make, and calls on
+// handles whose storage has become batched through another handle.
 void begin_level(int64_t number, int64_t size, Randomness randomness) {
   {
     const std::lock_guard<ProcessLock> lock(open_lock);
     open_calls.push_back(number);
   }
   plait_thread *thread = state.runtime->thread();
-  const uint64_t layer = batching_layer();
-  const bool seen = thread->included & layer;
+  const uint64_t layers = batching_layers();
+  const bool seen = thread->included & layers;
   levels.push_back({number, size, randomness, seen});
   open_scope(number, size);
-  watch_calls(thread, layer, true);
+  watch_calls(thread, layers, true);
 }
 
 void end_level() {
-  watch_calls(state.runtime->thread(), batching_layer(), levels.back().seen_before);
+  watch_calls(state.runtime->thread(), batching_layers(), levels.back().seen_before);
   {
     const std::lock_guard<ProcessLock> lock(open_lock);
     open_calls.erase(std::find(open_calls.begin(), open_calls.end(), levels.back().number));
@@ -141,7 +142,7 @@ class Outside {
     levels.erase(first, levels.end());
     scopes_ = leave_scopes(number);
     included_ = thread_->included;
-    watch_calls(thread_, batching_layer(), seen);
+    watch_calls(thread_, batching_layers(), seen);
     left_ = true;
   }
   Outside(const Outside &) = delete;
@@ -315,7 +316,7 @@ PyObject *vmap(PyObject *, PyObject *const *a, Py_ssize_t n) {
                         "results) is required");
   PyObject *func = a[0], *args = a[1], *kwargs = a[2], *in_dims = a[3], *out_dims = a[4];
   Entering entering{new_number()};
-  Object entered(batching_layer() ? changed(args, in_dims, entering) : nullptr);
+  Object entered(batching_layers() ? changed(args, in_dims, entering) : nullptr);
   if (PyErr_Occurred()) return nullptr;
   if (!entered || entering.size < 0)
     return PyObject_CallFunctionObjArgs(a[6], func, args, kwargs, in_dims, out_dims, a[5], nullptr);

@@ -10,7 +10,7 @@ from plait_core import _core
 from plait_torch._batched_tensor import enter, find_level, leave, level_of, samples_of, wrapped
 from plait_torch._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
-__all__ = ["VmapInfo", "serve_function"]
+__all__ = ["VmapInfo", "serve_function", "with_own_history"]
 
 
 class VmapInfo(NamedTuple):
@@ -41,7 +41,7 @@ def serve_function(function: type[Function], args: tuple[Any, ...], kwargs: dict
     size = samples.shape[0]
     entered = find_level(level)
     info = VmapInfo(size, "error" if entered is None else entered.randomness)
-    given = [_with_own_history(leaf, level, size) for leaf in leaves]
+    given = [with_own_history(leaf, level, size) for leaf in leaves]
     dims = [None if _samples(leaf, level) is None else 0 for leaf in given]
     values = [
         leaf if dim is None else leave(leaf, level, size)
@@ -64,7 +64,7 @@ def _samples(leaf: Any, level: int) -> Any:
     return samples_of(leaf, level) if plait.is_tensor(leaf) else None
 
 
-def _with_own_history(leaf: Any, level: int, size: int) -> Any:
+def with_own_history(leaf: Any, level: int, size: int) -> Any:
     """Return a tensor with a history that all samples share as one of each sample: within the call
     its gradient is that of each sample.
     """

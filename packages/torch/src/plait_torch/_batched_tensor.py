@@ -167,13 +167,19 @@ def _levels_of(tensor: Any) -> list[int]:
 
 def _summed(gradient: Any, kept: list[int]) -> Any:
     """Return a gradient without the levels whose calls have ended, but for those in `kept`."""
-    found = level_of(gradient)
-    if found is None:
-        return gradient
-    samples, level = found
-    if level not in kept and not _core._is_open_vmap(level):
-        return _summed(leave(gradient, level, 0).sum(0), kept)
-    if level_of(samples) is None:
-        return gradient
+    ended = [
+        level
+        for level in _levels_of(gradient)
+        if level not in kept and not _core._is_open_vmap(level)
+    ]
+    return _summed_over(gradient, ended) if ended else gradient
+
+
+def _summed_over(gradient: Any, ended: list[int]) -> Any:
+    _, level = level_of(gradient)  # type: ignore[misc]  # it is batched
     everything = leave(gradient, level, 0)
-    return enter(_summed(everything, kept), level)
+    if level in ended:
+        everything = everything.sum(0)
+    rest = [each for each in ended if each != level]
+    everything = _summed_over(everything, rest) if rest else everything
+    return everything if level in ended else enter(everything, level)

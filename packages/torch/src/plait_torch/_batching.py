@@ -11,7 +11,7 @@ from plait_autograd import _backward
 from plait_core import _core
 from plait_torch import _batched_tensor
 from plait_torch._batched_draws import serve_draw
-from plait_torch._batched_functions import serve_function
+from plait_torch._batched_functions import serve_function, with_own_history
 from plait_torch._batched_tensor import (
     enter,
     leave,
@@ -29,7 +29,9 @@ from plait_torch._batching_rules import (
     public_name,
     rearrangements,
     rule_of,
+    run_operator,
     selected_first,
+    stacked,
     with_samples,
 )
 
@@ -42,7 +44,7 @@ def within(size: int, randomness: str, func: Callable[[int], Any]) -> Any:
     """Call a function within a call of `vmap` of this thread, with the number of that call."""
     global _begun
     if not _begun:
-        _core._set_batching(serve, sum_gradients, enter, leave, rearrangements())
+        _core._set_batching(serve, serve_each, sum_gradients, enter, leave, rearrangements())
         Function._watcher, Function._batcher = watch_function, serve_function
         _backward.checks.append(_core._check_backward)
         _begun = True
@@ -79,6 +81,64 @@ def serve(name: str, form: int, args: Any, targets: Any) -> Any:
         return _into(call, targets, _function_of(call))
     made = _by_rule(call, rule)
     return _wrapped(made, level) if form == 0 else _into(call, targets, _wrapped(made, level))
+
+
+def serve_each(name: str, form: int, args: Any, targets: Any) -> Any:
+    """Call an operator for each sample, with its history: one that is made of others, of which one
+    has failed for all samples.
+    """
+    level, count = _innermost(args)
+    size = max(count, 1)  # in the place of none there is one of zeros
+    writes = form == 0 and name.partition(".")[0].endswith("_")
+    columns = [_column(each, level, size) for each in args[1:]]
+    columns.insert(0, (_targets if writes or form == 1 else _column)(args[0], level, size))
+    rows = [run_operator(name, row) for row in zip(*columns, strict=True)]
+    several = isinstance(rows[0], (tuple, list))
+    results = list(zip(*rows, strict=True)) if several else [tuple(rows)]
+    if any(_is_at(each, level) for column in results for each in column):
+        raise NotImplementedError(
+            f"vmap: {public_name(name)} draws random numbers for what must be computed for each "
+            "sample by itself"
+        )
+    made = [enter(stacked(name, column)[:count], level) for column in results]
+    for target, result in zip(args[:1] if writes else targets, made, strict=False):
+        target.copy_(result)
+    if writes or form != 0:
+        return args[0] if writes else tuple(targets)
+    return made if several else made[0]
+
+
+def _innermost(args: Any) -> tuple[int, int]:
+    """Return the largest level among arguments, and how many samples it has."""
+    found: list[tuple[Any, int]] = []
+    _find(args, found)
+    samples, level = max(found, key=_number)
+    return level, samples.shape[0]
+
+
+def _is_at(value: Any, level: int) -> bool:
+    found = level_of(value)
+    return found is not None and found[1] == level
+
+
+def _column(value: Any, level: int, size: int) -> list[Any]:
+    """Return an argument of each sample."""
+    if isinstance(value, (list, tuple)) and value:
+        return [list(row) for row in zip(*(_column(x, level, size) for x in value), strict=True)]
+    value = with_own_history(value, level, size)
+    if not _is_at(value, level):
+        return [value] * size
+    samples = leave(value, level, size)
+    return list((samples if len(samples) else samples.new_zeros((1, *value.shape))).unbind(0))
+
+
+def _targets(value: Any, level: int, size: int) -> list[Any]:
+    """Return copies of what is written of each sample."""
+    # of all samples at once: rows of the value itself would share memory with what is written then
+    value = with_own_history(value.clone(), level, size)
+    if _is_at(value, level):
+        return _column(value, level, size)
+    return [value.clone() for _ in range(size)]
 
 
 def _by_rule(call: Call, rule: Rule) -> Any:

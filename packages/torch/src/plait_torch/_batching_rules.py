@@ -37,6 +37,7 @@ __all__ = [
     "rule_of",
     "run_operator",
     "selected_first",
+    "stacked",
     "with_samples",
 ]
 
@@ -851,16 +852,17 @@ def by_loop(call: Call, before: Callable[[], None] | None = None) -> Any:
             before()
         made.append(call.run([one_of(call, each, i) for each in call.args]))
     if isinstance(made[0], (tuple, list)):
-        return tuple(_stacked(call, column) for column in zip(*made, strict=True))
-    return _stacked(call, made)
+        return tuple(stacked(call.name, column) for column in zip(*made, strict=True))
+    return stacked(call.name, made)
 
 
-def _stacked(call: Call, each: Any) -> Any:
+def stacked(name: str, each: Any) -> Any:
+    """Return results of an operator for each sample as one tensor."""
     shapes = {tuple(one.shape): None for one in each}
     if len(shapes) > 1:
         first, second, *_ = shapes
         raise RuntimeError(
-            f"vmap: the result of {public_name(call.name)} has shape {first} for one sample and "
+            f"vmap: the result of {public_name(name)} has shape {first} for one sample and "
             f"{second} for another: its shape must not depend on values; for a mask use where() or "
             "masked_fill()"
         )

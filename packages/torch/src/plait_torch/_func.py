@@ -55,6 +55,8 @@ class _Level:
 
     def gradients(self, outputs: Any, cotangents: Any = None) -> list[Any]:
         """Return the gradient of each leaf, zeros for unused ones."""
+        if plait.is_tensor(outputs) and not outputs.requires_grad:
+            return [plait.zeros_like(leaf) for leaf in self.leaves]
         found = plait.autograd.grad(
             outputs, self.leaves, cotangents, create_graph=True, allow_unused=True
         )

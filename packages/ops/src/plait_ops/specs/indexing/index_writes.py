@@ -12,7 +12,7 @@ from plait_ops.calls import (
     select,
     view,
 )
-from plait_ops.spec import Composite
+from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     broadcast,
     check,
@@ -25,9 +25,15 @@ from plait_ops.words import (
     wrap_dim,
 )
 
+_READS = "this operator takes no kernel, since it reads values; replace the operators that it calls instead."
 
-def _both(name, arguments, text, more, example):
-    """Define ``name_``, which writes, and ``name``, which writes a copy."""
+
+def _both(name, arguments, text, more, example, reads=False):
+    """Define ``name_``, which writes, and ``name``, which writes a copy. `reads`: what is written
+    depends on values of an argument, so layers see the whole.
+    """
+    kind = Operator if reads else Composite
+    kernel = _READS if reads else ""
     doc = f"""
     {text}
     {more}
@@ -36,16 +42,18 @@ def _both(name, arguments, text, more, example):
     >>> {example[0]}
     {example[1]}
     """
-    writes = Composite(
+    writes = kind(
         f"{name}_(Tensor(a)! self, {arguments}) -> Tensor(a)!",
         doc=doc.replace(f".{name}(", f".{name}_("),
         dtypes="any",
+        kernel=kernel,
         variants="method",
     )
-    return writes, Composite(
+    return writes, kind(
         f"{name}(Tensor self, {arguments}) -> Tensor",
         doc=doc,
         dtypes="any",
+        kernel=kernel,
         variants="function method",
     )
 
@@ -162,6 +170,7 @@ masked_scatter_, masked_scatter = _both(
         "pc.zeros(3).masked_scatter(pc.tensor([True, False, True]), pc.tensor([5.0, 6.0])).tolist()",
         "[5.0, 0.0, 6.0]",
     ),
+    reads=True,
 )
 
 

@@ -271,7 +271,7 @@ def _(g, indices, values, accumulate):
     return to_dtype(sum_to(picked, values.shape), values.dtype)
 
 
-unravel_index = Composite(
+unravel_index = Operator(
     "unravel_index(Tensor indices, int[] shape) -> Tensor[]",
     doc="""
     The coordinates of elements whose indices into the flattened tensor of the given `shape`, in C order, are `indices`. The
@@ -283,6 +283,7 @@ unravel_index = Composite(
     >>> [x.tolist() for x in pc.unravel_index(pc.tensor([0, 5]), (2, 3))]
     [[0, 1], [0, 2]]
     """,
+    kernel="this operator takes no kernel, since it reads values; replace the operators that it calls instead.",
 )
 
 

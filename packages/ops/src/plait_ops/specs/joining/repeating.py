@@ -13,7 +13,7 @@ from plait_ops.calls import (
     select,
     unsqueeze,
 )
-from plait_ops.spec import Composite
+from plait_ops.spec import Composite, Operator
 from plait_ops.words import check, int64, item, max_dims, numel, require, sizes, to_dtype, wrap_dim
 
 LARGEST = 2**31 - 1
@@ -131,7 +131,7 @@ def _(self, repeats, dim, output_size):
 
 
 # ---- repetition --------------------------------------------------------------------------------
-repeat_each = Composite(
+repeat_each = Operator(
     "repeat_interleave.tensor(Tensor self, Tensor repeats, int? dim|axis=None, *, int? output_size=None) -> Tensor",
     doc="""
     Element `i` of `self` along `dim` repeated ``repeats[i]`` times; with `dim` None the flattened tensor is meant.
@@ -146,8 +146,9 @@ repeat_each = Composite(
     """,
     dtypes="any",
     variants="function method",
+    kernel="this operator takes no kernel, since it reads values; replace the operators that it calls instead.",
 )
-repeat_counts = Composite(
+repeat_counts = Operator(
     "repeat_interleave.counts(Tensor repeats, *, int? output_size=None) -> Tensor",
     doc="""
     ``[0] * repeats[0] + [1] * repeats[1] + ...`` as int64.
@@ -156,6 +157,7 @@ repeat_counts = Composite(
     >>> pc.repeat_interleave(pc.tensor([1, 3])).tolist()
     [0, 1, 1, 1]
     """,
+    kernel="this operator takes no kernel, since it reads values; replace the operators that it calls instead.",
 )
 
 

@@ -25,7 +25,7 @@ from plait_ops.calls import (
     where,
     zeros,
 )
-from plait_ops.spec import Composite
+from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     check,
     float32,
@@ -40,7 +40,7 @@ from plait_ops.words import (
 
 PART = 65536  # elements of `bincount` that are counted at a time
 
-bincount = Composite(
+bincount = Operator(
     "bincount(Tensor self|input, Tensor? weights=None, int minlength=0) -> Tensor",
     doc="""
     How often each of 0, 1, 2, ... occurs in a vector of integers. The result has at least `minlength` elements. With
@@ -55,6 +55,7 @@ bincount = Composite(
     [1, 0, 2]
     """,
     variants="function method",
+    kernel="this operator takes no kernel, since it reads values; replace the operators that it calls instead.",
 )
 
 
@@ -87,7 +88,7 @@ def _(self, weights, minlength):
     )
 
 
-histc = Composite(
+histc = Operator(
     "histc(Tensor self|input, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
     doc="""
     How many elements of `self` fall into each of `bins` equal bins between `min` and `max`; the last bin includes `max`.
@@ -104,6 +105,7 @@ histc = Composite(
     dtypes="floating",
     variants="function method",
     widens=True,
+    kernel="this operator takes no kernel, since it reads values; replace the operators that it calls instead.",
 )
 
 
