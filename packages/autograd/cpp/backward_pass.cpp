@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "accumulate.hpp"
+#include "derivatives.hpp"
 #include "gradient_hooks.hpp"
 #include "gradient_places.hpp"
 #include "part_gradients.hpp"
@@ -172,6 +173,8 @@ void BackwardPass::execute(Node *n) {
   bool any = false;
   for (uint32_t i = 0; i < n->n_outs; i++) any |= gradients[i] != nullptr;
   const bool extra = n->extra.load(std::memory_order_acquire) != nullptr;
+  if (evaluation_.create && any && (extra || n->kind == Kind::leaf || is_captured(n)))
+    record_as_derivatives(thread(), gradients);  // the program may see them
   if (any && extra) {
     run_arrived_hooks(thread(), n, gradients);
     keep_retained(thread(), n, gradients);

@@ -46,6 +46,7 @@ class BackwardPass {
   // current where the pass was begun.
   plait_stream *stream_of(const Node *, DLDevice) const;
   void arrive(plait_tensor **slot, Tensor gradient);
+  bool is_captured(Node *n) { return !captures_.empty() && marks_.capture(n); }
   bool wants(const Edge &e) { return e.node && (captures_.empty() || marks_.needed(e.node)); }
 
   static uint64_t next_number() noexcept;

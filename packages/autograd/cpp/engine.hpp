@@ -55,6 +55,7 @@ template <class... A>
 // Operators (calls.cpp). They are recorded if the thread's mode says so.
 Tensor add(plait_thread *, const Tensor &, const Tensor &);
 void add_into(plait_thread *, const Tensor &target, const Tensor &);
+Tensor alias(plait_thread *, const Tensor &);
 Tensor clone(plait_thread *, const Tensor &);
 Tensor cast(plait_thread *, const Tensor &, DType);
 void copy_into(plait_thread *, const Tensor &target, const Tensor &source);

@@ -98,6 +98,12 @@ def gradients(
     return found
 
 
+def _varies(g: Any) -> bool:
+    """Return whether a recorded derivative leads to a tensor; that of a linear function does not."""
+    node = _autograd.grad_fn(g)
+    return _autograd.requires_grad(g) and (node is None or bool(node.next_functions))
+
+
 def finished(
     found: Tensors, like: Tensors, create: bool, strict: bool, name: str, what: str
 ) -> Tensors:
@@ -106,7 +112,7 @@ def finished(
     for i, (g, x) in enumerate(zip(found, like, strict=True)):
         if g is None and strict:
             raise RuntimeError(f"{name}: with strict=True {what} {i} must take part in the result")
-        if create and strict and not _autograd.requires_grad(g):
+        if create and strict and not _varies(g):
             raise RuntimeError(
                 f"{name}: with strict=True and create_graph=True the derivative for {what} {i} "
                 "must depend on the inputs"
