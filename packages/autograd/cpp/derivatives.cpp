@@ -30,7 +30,7 @@ Ref<Node> constant_node(plait_thread *thread, const plait_tensor *t) {
   *buffer = nullptr;
   lay_out(*out, dims, t);
   n->n_outs = 1;
-  n->derivative.store(true, std::memory_order_relaxed);
+  n->derivative.store(Derivative::yes, std::memory_order_relaxed);
   stamp(thread, n);
   return Ref<Node>::steal(n);
 }
@@ -52,19 +52,27 @@ Tensor recorded(plait_thread *thread, Tensor g) {
 
 }  // namespace
 
-void record_as_derivatives(plait_thread *thread, Gradients &gradients) {
+void record_as_derivatives(plait_thread *thread, Gradients &gradients, bool known) {
   for (uint32_t i = 0; i < gradients.size(); i++) {
     plait_tensor *g = gradients[i];
     if (!g || g->slot[3]) continue;  // the values of a sparse gradient have its history
     if (!requires_grad(g)) {
-      gradients.put(i, recorded(thread, gradients.take(i)));
+      if (known) gradients.put(i, recorded(thread, gradients.take(i)));
       continue;
     }
     if (is_leaf(g))  // that the program gave for a result, and that no operator changed
       gradients.put(i, alias(thread, Tensor::share(g)));
     const GradientEdge edge = history_of(thread, gradients[i]);
-    if (edge.node) edge.node->derivative.store(true, std::memory_order_relaxed);
+    if (edge.node)
+      edge.node->derivative.store(known ? Derivative::yes : Derivative::unknown,
+                                  std::memory_order_relaxed);
   }
+}
+
+Tensor without_constant(Tensor g) {
+  const Node *n = g && is_node(g->slot[0]) ? static_cast<const Node *>(g->slot[0]) : nullptr;
+  if (n && n->kind == Kind::constant) clear_history(g.get());
+  return g;
 }
 
 Tensor zero_derivative(plait_thread *thread, const plait_tensor *like, bool record) {
@@ -84,13 +92,16 @@ bool hold_derivatives(plait_thread *thread, plait_tensor *const *roots, uint32_t
     edges.push_back(history_of(thread, roots[i]));
     add(edges.back().node.get());
   }
+  bool any = false;
   while (!waiting.empty()) {
     Node *node = waiting.back();
     waiting.pop_back();
-    if (node->derivative.load(std::memory_order_relaxed)) return true;
+    const Derivative d = node->derivative.load(std::memory_order_relaxed);
+    if (d == Derivative::unknown) return false;
+    any |= d == Derivative::yes;
     for (uint32_t i = 0; i < node->n_edges; i++) add(node->edges[i].node);
   }
-  return false;
+  return any;
 }
 
 }  // namespace plait::autograd

@@ -168,7 +168,7 @@ void start(Node *n, Kind kind, size_t bytes) noexcept {
   n->extra.store(nullptr, std::memory_order_relaxed);
   n->code = nullptr;
   n->offset = 0;
-  n->derivative.store(false, std::memory_order_relaxed);
+  n->derivative.store(Derivative::no, std::memory_order_relaxed);
   n->stream = nullptr;
   n->bytes = uint32_t(bytes);
   n->n_edges = n->n_outs = n->pending = 0;

@@ -56,6 +56,10 @@ struct Cell {
   uint32_t spin, reserved;
 };
 
+// Whether a node's result is a gradient that a recorded pass handed out; unknown: functions of the
+// host language took part, and what they read may have no history.
+enum class Derivative : uint8_t { no, yes, unknown };
+
 struct Extra;  // hooks and other data that few nodes have (extra.hpp)
 
 enum : uint8_t { kHolding = 0, kReading = 1, kTaken = 2 };  // Node::values
@@ -74,8 +78,7 @@ struct Node {
   std::atomic<Extra *> extra;
   plait_object *code;  // where the call was made: the host's code object, or NULL
   int32_t offset;  // of the instruction within it
-  // what it computes is, or is computed from, a gradient of a pass that was recorded
-  std::atomic<bool> derivative;
+  std::atomic<Derivative> derivative;
   plait_stream *stream;  // of the forward call, on the device of the first output; owned, or NULL
   uint32_t bytes, n_edges, n_outs;
   uint32_t pending;  // edges whose gradients have not arrived

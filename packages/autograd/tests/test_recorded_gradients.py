@@ -100,15 +100,63 @@ def test_gradients_that_are_not_recorded_do_not_require_grad() -> None:
     assert not x.grad.requires_grad
 
 
-def test_gradients_in_leaves_hooks_and_results() -> None:
+def test_gradients_in_leaves_and_results() -> None:
     x = pc.ones(2, requires_grad=True)
-    seen: list[Any] = []
     y = x * 2
     y.retain_grad()
-    y.register_hook(seen.append)
     y.sum().backward(create_graph=True)
-    for g in (x.grad, y.grad, *seen):
+    for g in (x.grad, y.grad):
         assert pa.grad(g.sum(), x, retain_graph=True)[0].tolist() == [0.0, 0.0]
+
+
+def test_gradients_in_hooks() -> None:
+    """What a hook returns may depend on the input although nothing was recorded."""
+    x = pc.ones(2, requires_grad=True)
+    seen: list[Any] = []
+
+    def hook(g: Any) -> Any:
+        seen.append(g)
+        return x.detach() * g.detach()
+
+    y = x * 2
+    y.register_hook(hook)
+    (g,) = pa.grad(y.sum(), x, create_graph=True)
+    assert pa.grad(seen[0].sum(), x)[0].tolist() == [0.0, 0.0]
+    assert not g.requires_grad
+
+
+class Square(pa.Function):
+    """Its backward reads a value without a history."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.value = x.detach()
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return 2 * ctx.value * g
+
+
+def test_what_a_function_hides_is_not_taken_for_zero() -> None:
+    x, w = pc.ones(2, requires_grad=True), pc.ones(2, requires_grad=True)
+    (g,) = pa.grad((2 * Square.apply(x)).sum(), x, create_graph=True)
+    assert not g.requires_grad
+    (g,) = pa.grad((w * Square.apply(x)).sum(), x, create_graph=True)
+    assert pa.grad(g.sum(), w, retain_graph=True)[0].tolist() == [2.0, 2.0]
+    with pytest.raises(RuntimeError, match="not used"):
+        pa.grad(g.sum(), x)
+    y = Square.apply(x) + 3 * w  # the other input's gradient does not pass the function
+    (g,) = pa.grad(y.sum(), w, create_graph=True)
+    assert pa.grad(g.sum(), [x, w])[0].tolist() == [0.0, 0.0]
+
+
+def test_tangents_do_not_require_grad() -> None:
+    x, t = pc.eye(2), pc.ones(2, 2)
+    with pa.forward_ad.dual_level():
+        dual = pa.forward_ad.make_dual(x, t)
+        for y in (pc.linalg.inv(dual), dual.sum(), dual @ dual, pc.cumsum(dual, 0), dual.mT):
+            assert not pa.forward_ad.unpack_dual(y).tangent.requires_grad
 
 
 def test_a_recorded_gradient_keeps_nothing_that_it_does_not_need() -> None:
@@ -133,6 +181,13 @@ def test_strict_derivatives_tell_what_does_not_vary() -> None:
         pa.functional.vjp(linear, x, x, strict=True, create_graph=True)
     with pytest.raises(RuntimeError, match="must depend on the inputs"):
         pa.functional.hessian(lambda x: (x * x).sum(), x, strict=True, create_graph=True)
+
+
+def test_derivatives_of_linear_functions_are_constants_for_functional() -> None:
+    x = pc.ones(2, requires_grad=True)
+    for f in (pa.functional.jacobian, lambda *a, **k: pa.functional.vjp(*a, pc.ones(2), **k)[1]):
+        assert not f(lambda x: 3 * x, x, create_graph=True).requires_grad
+        assert f(lambda x: x * x, x, create_graph=True).requires_grad
 
 
 def test_hessians_of_linear_functions() -> None:

@@ -99,7 +99,7 @@ def gradients(
 
 
 def _varies(g: Any) -> bool:
-    """Return whether a recorded derivative leads to a tensor; that of a linear function does not."""
+    """Return whether a recorded derivative depends on tensors; a linear function's does not."""
     node = _autograd.grad_fn(g)
     return _autograd.requires_grad(g) and (node is None or bool(node.next_functions))
 
@@ -107,7 +107,7 @@ def _varies(g: Any) -> bool:
 def finished(
     found: Tensors, like: Tensors, create: bool, strict: bool, name: str, what: str
 ) -> Tensors:
-    """Replace None by zeros, and detach the results without create_graph."""
+    """Replace None by zeros, and detach the results without create_graph, and constants."""
     result = []
     for i, (g, x) in enumerate(zip(found, like, strict=True)):
         if g is None and strict:
@@ -120,7 +120,7 @@ def finished(
         if g is None:
             result.append(zeros_like(x))
         else:
-            result.append(g if create else _autograd.alias(g))
+            result.append(g if create and _varies(g) else _autograd.alias(g))
     return tuple(result)
 
 
