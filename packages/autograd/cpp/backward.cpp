@@ -1,5 +1,6 @@
 // The entry to a pass: checks roots, gradients and inputs, releases the GIL, and runs the pass.
 #include "backward_pass.hpp"
+#include "derivatives.hpp"
 #include "role.hpp"
 
 namespace plait::autograd {
@@ -79,12 +80,17 @@ void run(const Request &r) {
   for (uint32_t i = 0; i < r.n_inputs; i++) pass.capture(r.inputs[i], r.gx + i);
   pass.run();
   if (r.flags & PLAIT_BACKWARD_ALLOW_UNUSED) return;
-  for (uint32_t i = 0; i < r.n_inputs; i++)
-    if (!r.gx[i])
+  for (uint32_t i = 0; i < r.n_inputs; i++) {
+    if (r.gx[i]) continue;
+    // a derivative that does not depend on the input, as that of a linear function
+    if (hold_derivatives(r.thread, r.roots, r.n_roots))
+      r.gx[i] = zero_derivative(r.thread, r.inputs[i], create).release();
+    else
       raise(r.thread, PLAIT_ERROR, origin(r),
             "input %u of shape %s was not used to compute the results; pass allow_unused=True to "
             "get None for it",
             unsigned(i), shape_text(r.inputs[i]).c_str());
+  }
 }
 
 void run_unlocked(void *arg) {

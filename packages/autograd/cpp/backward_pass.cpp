@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "accumulate.hpp"
+#include "derivatives.hpp"
 #include "gradient_hooks.hpp"
 #include "gradient_places.hpp"
 #include "part_gradients.hpp"
@@ -172,6 +173,7 @@ void BackwardPass::execute(Node *n) {
   bool any = false;
   for (uint32_t i = 0; i < n->n_outs; i++) any |= gradients[i] != nullptr;
   const bool extra = n->extra.load(std::memory_order_acquire) != nullptr;
+  if (evaluation_.create && any) record(n, extra, gradients);
   if (any && extra) {
     run_arrived_hooks(thread(), n, gradients);
     keep_retained(thread(), n, gradients);
@@ -200,6 +202,19 @@ void BackwardPass::execute(Node *n) {
   }
   running_ = nullptr;
   marks_.give_up(n);
+}
+
+// Gradients that the program may see are recorded as derivatives. What functions of the host
+// language and hooks make of a gradient may depend on values that have no history.
+void BackwardPass::record(Node *n, bool extra, Gradients &gradients) {
+  const bool known = unknown_.empty() || !unknown_.count(n);
+  if (extra || n->kind == Kind::leaf || (!captures_.empty() && marks_.capture(n)))
+    record_as_derivatives(thread(), gradients, known);
+  const bool hooked = extra && (has_hooks(n, When::arrived) || has_hooks(n, When::before) ||
+                                has_hooks(n, When::after));
+  if (known && n->kind != Kind::host && !hooked) return;
+  for (uint32_t i = 0; i < n->n_edges; i++)
+    if (n->edges[i].node) unknown_.insert(n->edges[i].node);
 }
 
 void BackwardPass::capture_at(Node *n, Gradients &gradients) {

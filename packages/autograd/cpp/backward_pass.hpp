@@ -1,5 +1,7 @@
 // One backward pass.
 #pragma once
+#include <unordered_set>
+
 #include "evaluate.hpp"
 #include "parallel.hpp"
 #include "pass_marks.hpp"
@@ -36,6 +38,7 @@ class BackwardPass {
   void walk();
   void run_callbacks();
   void execute(Node *);
+  void record(Node *, bool extra, Gradients &);
   void capture_at(Node *, Gradients &);
   void evaluate_node(Node *, Gradients &gradients, Gradients &made);
   void evaluate_watched(Node *, Gradients &gradients, Gradients &made);
@@ -59,6 +62,7 @@ class BackwardPass {
   ReadyQueue ready_;
   ParallelDerivatives parallel_;
   Node *running_ = nullptr;
+  std::unordered_set<const Node *> unknown_;  // a recorded pass: see `record`
   std::vector<Ref<plait_object>> callbacks_;
 };
 

@@ -10,10 +10,11 @@ Engine engine;
 
 namespace {
 
-LazyOperator op_add("add"), op_clone("clone"), op_cast("cast"), op_copy("copy_"), op_empty("empty"),
-    op_zeros("zeros"), op_ones("ones"), op_sum("sum"), op_reshape("reshape"), op_arange("arange"),
-    op_as_strided("as_strided"), op_index_add("index_add"), op_scatter("scatter"),
-    op_expand("expand"), op_as_real("view_as_real"), op_as_complex("view_as_complex");
+LazyOperator op_add("add"), op_alias("alias"), op_clone("clone"), op_cast("cast"), op_copy("copy_"),
+    op_empty("empty"), op_zeros("zeros"), op_ones("ones"), op_sum("sum"), op_reshape("reshape"),
+    op_arange("arange"), op_as_strided("as_strided"), op_index_add("index_add"),
+    op_scatter("scatter"), op_expand("expand"), op_as_real("view_as_real"),
+    op_as_complex("view_as_complex");
 
 Tensor run(plait_thread *thread, LazyOperator &op, const plait_value *in, size_t n) {
   plait_value out[PLAIT_MAX_RESULTS];
@@ -52,6 +53,11 @@ const plait_op *LazyOperator::get(plait_thread *thread) {
 Tensor add(plait_thread *thread, const Tensor &a, const Tensor &b) {
   const plait_value in[] = {value(a), value(b)};
   return run(thread, op_add, in, 2);
+}
+
+Tensor alias(plait_thread *thread, const Tensor &t) {
+  const plait_value in[] = {value(t)};
+  return run(thread, op_alias, in, 1);
 }
 
 void add_into(plait_thread *thread, const Tensor &target, const Tensor &b) {

@@ -59,6 +59,7 @@ inline bool has_own_bytes(const plait_tensor *t) { return !(t->layers & 0xffff);
 // Operators (calls.cpp). They are recorded if the thread's mode says so.
 Tensor add(plait_thread *, const Tensor &, const Tensor &);
 void add_into(plait_thread *, const Tensor &target, const Tensor &);
+Tensor alias(plait_thread *, const Tensor &);
 Tensor clone(plait_thread *, const Tensor &);
 Tensor cast(plait_thread *, const Tensor &, DType);
 void copy_into(plait_thread *, const Tensor &target, const Tensor &source);

@@ -83,6 +83,7 @@ void evaluate(const Evaluation &e, Node *n, uint64_t need, Gradients &gradients,
       return evaluate_assigned(e, static_cast<ViewNode *>(n), need, gradients, made);
     case Kind::strided:
       return made.put(0, spread(e.thread, static_cast<ViewNode *>(n), gradients.take(0)));
+    case Kind::constant: return gradients.clear();
     case Kind::missing: {
       const auto *m = static_cast<MissingNode *>(n);
       raise(e.thread, PLAIT_NOT_IMPLEMENTED, written_name(m->op, m->form),

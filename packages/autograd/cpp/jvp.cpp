@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "derivatives.hpp"
+
 namespace plait::autograd {
 namespace {
 
@@ -163,7 +165,7 @@ std::vector<Tensor> transposed(const plait_call *c, const Tangents &tangents) {
                          (recording.before() ? PLAIT_BACKWARD_CREATE | PLAIT_BACKWARD_RETAIN : 0);
   check(e->backward(e->ctx, thread, roots.data(), seeds.data(), uint32_t(roots.size()),
                     wanted.data(), uint32_t(wanted.size()), flags, found.data()));
-  for (uint32_t i = 0; i < wanted.size(); i++) made[where[i]] = found.take(i);
+  for (uint32_t i = 0; i < wanted.size(); i++) made[where[i]] = without_constant(found.take(i));
   return made;
 }
 

@@ -53,7 +53,8 @@ void destroy(Node *n) noexcept {
       break;
     }
     case Kind::strided:
-    case Kind::missing: break;
+    case Kind::missing:
+    case Kind::constant: break;
   }
   deallocate(n, bytes);
 }
@@ -142,7 +143,11 @@ void stamp(plait_thread *thread, Node *n) noexcept {
   n->sequence = sequence.fetch_add(1, std::memory_order_relaxed);
   thread->node = n->sequence;
   const Watch *w = watch.load(std::memory_order_acquire);
-  if (w && !n->code) w->here(&n->code, &n->offset);
+  if (w && !n->code) {
+    int64_t offset = 0;
+    w->here(&n->code, &offset);
+    n->offset = int32_t(offset);
+  }
   if (watching()) note_site(n);
   if (is_accelerator(device_of(n))) {
     plait_stream *current = engine.runtime->stream(thread, device_of(n));
@@ -163,6 +168,7 @@ void start(Node *n, Kind kind, size_t bytes) noexcept {
   n->extra.store(nullptr, std::memory_order_relaxed);
   n->code = nullptr;
   n->offset = 0;
+  n->derivative.store(Derivative::no, std::memory_order_relaxed);
   n->stream = nullptr;
   n->bytes = uint32_t(bytes);
   n->n_edges = n->n_outs = n->pending = 0;
@@ -223,6 +229,7 @@ std::string node_name(const Node *n) {
     case Kind::assigned: return "CopySlices";
     case Kind::op: return camel(static_cast<const OpNode *>(n)->op->name);
     case Kind::missing: return camel(static_cast<const MissingNode *>(n)->op->name);
+    case Kind::constant: return "ConstantBackward";
   }
   return "Node";
 }

@@ -18,6 +18,7 @@ enum class Kind : uint8_t {
   leaf,       // where gradients end: slot[0] of a leaf
   host,       // a callable of the host language
   missing,    // an operator without a derivative: a gradient is an error
+  constant,   // a gradient that depends on nothing: its derivative is zero
   strided,    // a view of a base whose history changed after the view was made
   assigned,   // a base of which a view was written to
 };
@@ -55,6 +56,10 @@ struct Cell {
   uint32_t spin, reserved;
 };
 
+// Whether a node's result is a gradient that a recorded pass handed out; unknown: functions of the
+// host language took part, and what they read may have no history.
+enum class Derivative : uint8_t { no, yes, unknown };
+
 struct Extra;  // hooks and other data that few nodes have (extra.hpp)
 
 enum : uint8_t { kHolding = 0, kReading = 1, kTaken = 2 };  // Node::values
@@ -72,7 +77,8 @@ struct Node {
   plait_tensor **buffers;  // gradients that have arrived, one for each output; used by `owner`
   std::atomic<Extra *> extra;
   plait_object *code;  // where the call was made: the host's code object, or NULL
-  int64_t offset;  // of the instruction within it
+  int32_t offset;  // of the instruction within it
+  std::atomic<Derivative> derivative;
   plait_stream *stream;  // of the forward call, on the device of the first output; owned, or NULL
   uint32_t bytes, n_edges, n_outs;
   uint32_t pending;  // edges whose gradients have not arrived

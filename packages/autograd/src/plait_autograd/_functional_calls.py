@@ -98,15 +98,21 @@ def gradients(
     return found
 
 
+def _varies(g: Any) -> bool:
+    """Return whether a recorded derivative depends on tensors; a linear function's does not."""
+    node = _autograd.grad_fn(g)
+    return _autograd.requires_grad(g) and (node is None or bool(node.next_functions))
+
+
 def finished(
     found: Tensors, like: Tensors, create: bool, strict: bool, name: str, what: str
 ) -> Tensors:
-    """Replace None by zeros, and detach the results without create_graph."""
+    """Replace None by zeros, and detach the results without create_graph, and constants."""
     result = []
     for i, (g, x) in enumerate(zip(found, like, strict=True)):
         if g is None and strict:
             raise RuntimeError(f"{name}: with strict=True {what} {i} must take part in the result")
-        if create and strict and not _autograd.requires_grad(g):
+        if create and strict and not _varies(g):
             raise RuntimeError(
                 f"{name}: with strict=True and create_graph=True the derivative for {what} {i} "
                 "must depend on the inputs"
@@ -114,7 +120,7 @@ def finished(
         if g is None:
             result.append(zeros_like(x))
         else:
-            result.append(g if create else _autograd.alias(g))
+            result.append(g if create and _varies(g) else _autograd.alias(g))
     return tuple(result)
 
 

@@ -128,6 +128,9 @@ def grid_sample(
         made = _bicubic(pixels, places, sizes, padding_mode, bool(align_corners))
     elif mode == "nearest":
         made = _pixels(pixels, [p.detach().round() for p in places], sizes)
+        if grid.requires_grad:  # its gradient is zeros, not None
+            everywhere = pc.ones_like(places[0], dtype=pc.bool)
+            made = made + places[0].masked_fill(everywhere, 0).unsqueeze(1)
     else:
         lows = [p.detach().floor() for p in places]
         shares = [p - low for p, low in zip(places, lows, strict=True)]
