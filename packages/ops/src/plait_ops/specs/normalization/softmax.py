@@ -27,6 +27,7 @@ softmax = Operator(
     kernel="in[0] has the dtype of the result; `dim` may be negative; a 0-d input counts as one of shape (1,).",
     variants="function method",
 )
+softmax.slices(self="dim", result="dim")
 log_softmax = Operator(
     "log_softmax(Tensor self, int dim|axis, dtype? dtype=None) -> Tensor",
     doc=_DOC.format(
@@ -38,6 +39,7 @@ log_softmax = Operator(
     kernel="as for `softmax`.",
     variants="function method",
 )
+log_softmax.slices(self="dim", result="dim")
 
 
 @softmax.shape
@@ -86,6 +88,7 @@ softmax_backward = Operator(
     internal=True,
     kernel="both operands have one shape and dtype, any strides.",
 )
+softmax_backward.slices(grad="dim", result="dim", result0="dim")
 log_softmax_backward = Operator(
     "log_softmax_backward(Tensor grad, Tensor result, int dim) -> Tensor",
     doc="``grad - exp(result) * sum(grad)`` along `dim`: the derivative of `log_softmax`.",
@@ -93,6 +96,7 @@ log_softmax_backward = Operator(
     internal=True,
     kernel="both operands have one shape and dtype, any strides.",
 )
+log_softmax_backward.slices(grad="dim", result="dim", result0="dim")
 
 
 @softmax_backward.shape

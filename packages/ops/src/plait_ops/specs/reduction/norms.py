@@ -205,6 +205,7 @@ logsumexp = Operator(
     kernel="optional: without a kernel other operators compute it. in[0] has the dtype of the result.",
     variants="function method",
 )
+logsumexp.slices(self="dim", result="dim")
 
 
 @logsumexp.shape
