@@ -5,6 +5,9 @@
 #include "kernel/copy.h"
 #include "kernel/elementwise.h"
 #include "kernel/half.h"
+#include "kernel/integers.h"
+#include "kernel/slices.h"
+#include "reduction/reduce.h"
 
 namespace plait::core {
 namespace {
@@ -161,6 +164,223 @@ class Float32Call {
   uint64_t made_in_ = 0, made_out_ = 0;
 };
 
+plait_status run_in_float32(plait_call *c) {
+  Float32Call w(c);
+  PLAIT_TRY(w.widen());
+  PLAIT_TRY(w.run());
+  return w.narrow();
+}
+
+// Calls on slices.
+
+constexpr int64_t kSlice = 1 << 20;  // float32 numbers of the tensors that are cut, for one call
+constexpr int64_t kPiece = 64;  // adjacent elements that are worth a copy
+
+class Slices {
+ public:
+  Slices(plait_call *c, const char *text) : outer_(c), call_(*c) {
+    call_.size = sizeof call_;
+    call_.in = in_;
+    call_.out = out_;
+    for (int i = 0; i < c->n_in; i++) in_[i] = c->in[i];
+    for (int i = 0; i < c->n_out; i++) out_[i] = c->out[i];
+    read(text);
+  }
+  Slices(const Slices &) = delete;
+  Slices &operator=(const Slices &) = delete;
+  ~Slices() {
+    for (int i = 0; i < call_.n_in; i++)
+      if (in_[i].tag == PLAIT_TENSOR && in_[i].u.t != outer_->in[i].u.t) plait_release(in_[i].u.t);
+    for (int i = 0; i < call_.n_out; i++) {
+      if (out_[i].tag == PLAIT_TENSOR && out_[i].u.t != outer_->out[i].u.t)
+        plait_release(out_[i].u.t);
+      if (total_[i]) plait_release(total_[i]);
+      if (view_[i]) plait_release(view_[i]);
+    }
+  }
+  // Whether there are several slices.
+  bool many() const { return step_ < size_; }
+  plait_status run() {
+    PLAIT_TRY(widen_whole());
+    for (int64_t begin = 0; begin < size_; begin += step_) {
+      const int64_t n = least(step_, size_ - begin);
+      for (int i = 0; i < call_.n_in; i++)
+        PLAIT_TRY(cut(outer_->in[i], arg_[i], begin, n, in_ + i));
+      for (int i = 0; i < call_.n_out; i++) {
+        PLAIT_TRY(cut(outer_->out[i], res_[i], begin, n, out_ + i));
+        if (res_[i] >= 0) PLAIT_TRY(make_dense(i));
+      }
+      PLAIT_TRY(run_in_float32(&call_));
+      for (int i = 0; i < call_.n_out; i++) {
+        if (res_[i] == kSum) add(&total_[i]->dl, &out_[i].u.t->dl, begin == 0);
+        if (!view_[i]) continue;
+        PLAIT_TRY(copy(&call_, &view_[i]->dl, &out_[i].u.t->dl));
+        plait_release(view_[i]);
+        view_[i] = nullptr;
+      }
+    }
+    for (int i = 0; i < call_.n_out; i++)
+      if (res_[i] == kSum) PLAIT_TRY(copy(&call_, &outer_->out[i].u.t->dl, &total_[i]->dl));
+    return PLAIT_OK;
+  }
+
+ private:
+  enum : int { kWhole = -1, kSum = -2 };
+
+  void read(const char *text) {
+    const uint64_t excluded = excluded_dims();
+    int64_t all = 0;
+    for (int i = 0; i < call_.n_in; i++, text++) {
+      arg_[i] = *text == '.' ? kWhole : cut_dim(*text, outer_->in[i], excluded);
+      if (arg_[i] >= 0 && outer_->in[i].tag == PLAIT_TENSOR) all += numel(&outer_->in[i].u.t->dl);
+    }
+    text++;
+    for (int i = 0; i < call_.n_out; i++, text++) {
+      res_[i] = *text == '+' ? kSum : cut_dim(*text, outer_->out[i], excluded);
+      if (res_[i] >= 0) all += numel(&outer_->out[i].u.t->dl);
+    }
+    if (!first_ || at_ < 0 || at_ >= first_->ndim || !fits()) return;
+    int64_t adjacent = 1;
+    for (int d = at_ + 1; d < first_->ndim; d++) adjacent *= first_->shape[d];
+    size_ = first_->shape[at_];
+    step_ = all <= 2 * kSlice ? size_ : kSlice / ceil_div(all, size_);
+    const int64_t smallest = adjacent < 1 ? 1 : ceil_div(kPiece, adjacent);
+    if (step_ < smallest) step_ = smallest;
+  }
+  // Bits of the dimensions of the argument `dim`, which no slice cuts.
+  uint64_t excluded_dims() const {
+    for (int i = 0; i < call_.n_in; i++) {
+      if (strcmp(plait_arg_at(call_.op, i)->name, "dim") != 0) continue;
+      return outer_->in[0].tag == PLAIT_TENSOR ? dims_mask(outer_, i, outer_->in[0].u.t->dl.ndim)
+                                               : ~uint64_t(0);
+    }
+    return 0;
+  }
+  // The dimension of a value that is cut, kWhole if it has none.
+  int cut_dim(char letter, const plait_value &v, uint64_t excluded) {
+    if (v.tag == PLAIT_INTS) return letter - '0';
+    if (v.tag != PLAIT_TENSOR) return kWhole;
+    const DLTensor &t = v.u.t->dl;
+    if (letter != 'd') {
+      if (!first_) at_ = letter - '0';
+    } else if (first_) {
+      const uint64_t before = excluded & ((uint64_t(1) << (at_ < 0 ? 0 : at_)) - 1);
+      return t.ndim < first_->ndim ? at_ - __builtin_popcountll(before) : at_;
+    } else {
+      // the first that is long enough for all slices, else the longest
+      const int64_t slices = ceil_div(4 * numel(&t), kSlice);
+      for (int d = 0; d < t.ndim; d++)
+        if (!(excluded >> d & 1) &&
+            (at_ < 0 || (t.shape[at_] < slices && t.shape[d] > t.shape[at_])))
+          at_ = d;
+    }
+    if (!first_) first_ = &t;
+    return letter == 'd' ? at_ : letter - '0';
+  }
+  // Whether all that is cut has the same size there.
+  bool fits() const {
+    for (int i = 0; i < call_.n_in; i++)
+      if (!has_size(outer_->in[i], arg_[i])) return false;
+    for (int i = 0; i < call_.n_out; i++)
+      if (!has_size(outer_->out[i], res_[i])) return false;
+    return true;
+  }
+  bool has_size(const plait_value &v, int dim) const {
+    if (dim < 0) return true;
+    const int64_t n = first_->shape[at_];
+    if (v.tag == PLAIT_INTS) return uint32_t(dim) < v.n && v.u.is[dim] == n;
+    return dim < v.u.t->dl.ndim && v.u.t->dl.shape[dim] == n;
+  }
+  // What all slices see whole is widened once; what they sum begins as a tensor of its own.
+  plait_status widen_whole() {
+    for (int i = 0; i < call_.n_in; i++) {
+      const bool written = plait_arg_at(call_.op, i)->flags & PLAIT_ARG_WRITES;
+      if (in_[i].tag != PLAIT_TENSOR || arg_[i] >= 0 || written || !is_half(in_[i])) continue;
+      plait_tensor *made;
+      PLAIT_TRY(fresh(in_[i].u.t->dl, &made));
+      in_[i].u.t = made;
+      PLAIT_TRY(copy(&call_, &made->dl, &outer_->in[i].u.t->dl));
+    }
+    for (int i = 0; i < call_.n_out; i++) {
+      if (res_[i] != kSum) continue;
+      PLAIT_TRY(fresh(outer_->out[i].u.t->dl, &total_[i]));
+      plait_tensor *part;
+      PLAIT_TRY(fresh(outer_->out[i].u.t->dl, &part));
+      out_[i].u.t = part;
+    }
+    return PLAIT_OK;
+  }
+  plait_status fresh(const DLTensor &like, plait_tensor **made) const {
+    const DLDataType dtype = is_half(like) ? kFloat32 : like.dtype;
+    return runtime()->tensor_new(call_.thread, dtype, like.ndim, like.shape, nullptr, like.device,
+                                 made);
+  }
+  plait_status cut(const plait_value &from, int dim, int64_t begin, int64_t n, plait_value *to) {
+    if (dim < 0) return PLAIT_OK;
+    if (from.tag == PLAIT_INTS) {
+      memcpy(ints_, from.u.is, from.n * sizeof(int64_t));
+      ints_[dim] = n;
+      to->u.is = ints_;
+      return PLAIT_OK;
+    }
+    const DLTensor &t = from.u.t->dl;
+    int64_t shape[PLAIT_MAX_DIMS];
+    for (int d = 0; d < t.ndim; d++) shape[d] = d == dim ? n : t.shape[d];
+    char *data = static_cast<char *>(t.data) + begin * t.strides[dim] * size_of(kind(t.dtype));
+    plait_tensor *view;
+    PLAIT_TRY(runtime()->tensor_on(call_.thread, from.u.t->storage, data, t.dtype, t.ndim, shape,
+                                   t.strides, &view));
+    if (to->u.t != from.u.t) plait_release(to->u.t);
+    to->u.t = view;
+    return PLAIT_OK;
+  }
+  // Kernels take a fresh result to be dense: they get one, and it is copied to the slice. Halves
+  // have that anyway.
+  plait_status make_dense(int i) {
+    plait_tensor *slice = out_[i].u.t, *made;
+    if (is_half(slice->dl) || is_contiguous(&slice->dl)) return PLAIT_OK;
+    PLAIT_TRY(fresh(slice->dl, &made));
+    view_[i] = slice;
+    out_[i].u.t = made;
+    return PLAIT_OK;
+  }
+  // Both have one shape in C order and float32 numbers.
+  void add(DLTensor *total, const DLTensor *part, bool first) const {
+    float *to = data<float>(total);
+    const float *from = data<float>(part);
+    parallel_ranges(&call_, numel(total), kChunk, [&](int64_t begin, int64_t end) {
+      if (first) memcpy(to + begin, from + begin, size_t(end - begin) * sizeof(float));
+      for (int64_t i = begin; !first && i < end; i++) to[i] += from[i];
+    });
+  }
+  const plait_runtime *runtime() const { return call_.thread->runtime; }
+
+  plait_call *outer_;
+  plait_call call_;
+  plait_value in_[PLAIT_MAX_ARGS], out_[PLAIT_MAX_RESULTS];
+  plait_tensor *total_[PLAIT_MAX_RESULTS] = {};
+  plait_tensor *view_[PLAIT_MAX_RESULTS] = {};  // slices of results that a kernel fills elsewhere
+  int arg_[PLAIT_MAX_ARGS], res_[PLAIT_MAX_RESULTS];
+  int64_t ints_[PLAIT_MAX_DIMS];  // the sizes of a slice
+  const DLTensor *first_ = nullptr;  // what decides how many slices there are, and its dimension
+  int at_ = kWhole;
+  int64_t size_ = 0, step_ = 0;
+};
+
+bool is_large(const plait_call *c) {
+  int64_t all = 0;
+  for (int i = 0; i < c->n_in; i++)
+    if (c->in[i].tag == PLAIT_TENSOR) all += numel(&c->in[i].u.t->dl);
+  for (int i = 0; i < c->n_out; i++)
+    if (c->out[i].tag == PLAIT_TENSOR) all += numel(&c->out[i].u.t->dl);
+  return all > 2 * kSlice;
+}
+const char *letters_of(const char *op) {
+  for (const SliceLetters *s = kSliceLetters; s->op; s++)
+    if (strcmp(s->op, op) == 0) return s->letters;
+  return nullptr;
+}
+
 }  // namespace
 
 plait_status half_fallback(plait_call *c) {
@@ -168,10 +388,11 @@ plait_status half_fallback(plait_call *c) {
   for (int i = 0; i < c->n_in; i++) any |= c->in[i].tag != PLAIT_DTYPE && is_half(c->in[i]);
   for (int i = 0; i < c->n_out; i++) any |= is_half(c->out[i]);
   if (!any) return PLAIT_DECLINE;
-  Float32Call w(c);
-  PLAIT_TRY(w.widen());
-  PLAIT_TRY(w.run());
-  return w.narrow();
+  if (const char *letters = is_large(c) ? letters_of(c->op->name) : nullptr) {
+    Slices slices(c, letters);
+    if (slices.many()) return slices.run();
+  }
+  return run_in_float32(c);
 }
 
 }  // namespace plait::core

@@ -153,6 +153,7 @@ class Operator:
         self.vjps: list[Vjp] = []
         self.constants: set[str] = set()
         self.errors: list[ErrorFact] = []
+        self.slice_dims: dict[str, int | str] = {}
         self.file = self._where()
         if libm not in ("", "all", "wide", "complex"):
             raise SpecError(f"{self.name}: `libm` must be all, wide or complex, got {libm!r}")
@@ -255,6 +256,48 @@ class Operator:
         input's.
         """
         self.constants.update(self.schema.argument(name).name for name in inputs)
+
+    def slices(self, /, **dims: int | str) -> None:
+        """Declare that a call is the same as calls on slices of its tensors, one after the other: a
+        backend that computes halves in float32 then needs memory for a slice alone.
+
+        The names are those of arguments, and ``result`` or ``result0``. A value is the dimension
+        along which a tensor is cut, or the entry of a list of sizes that becomes the slice's;
+        "dim": any dimension but those that the argument `dim` names; "sum": the result is the sum
+        of those of the slices. Every slice sees what is not named whole. The first tensor that is
+        named decides how many slices there are.
+        """
+        names = [each.name for each in self.schema.arguments] + self._result_names()
+        for name, dim in dims.items():
+            if name not in names or not (isinstance(dim, int) or dim in ("dim", "sum")):
+                raise SpecError(f"{self.name}: cannot cut `{name}` along {dim!r}")
+            if dim == "sum" and name not in self._result_names():
+                raise SpecError(f"{self.name}: `{name}` is no result, so it is no sum")
+        self.slice_dims = dims
+
+    def _result_names(self) -> list[str]:
+        single = "result" not in [each.name for each in self.schema.arguments]
+        if len(self.schema.results) == 1 and single:
+            return ["result"]
+        return [f"result{i}" for i in range(len(self.schema.results))]
+
+    @property
+    def slice_letters(self) -> str:
+        """How calls are cut, a letter for each argument and after ">" for each result: a digit, "d"
+        for "dim", "+" for "sum", "." for what is not cut. Empty if nothing is.
+        """
+        if not self.slice_dims:
+            return ""
+        arguments = [each.name for each in self.schema.arguments]
+        letters = {"dim": "d", "sum": "+", ".": "."}
+        texts = [
+            "".join(
+                letters.get(str(dim), str(dim))
+                for dim in (self.slice_dims.get(name, ".") for name in names)
+            )
+            for names in (arguments, self._result_names())
+        ]
+        return ">".join(texts)
 
     def jvp(self, function: Function) -> Function:
         """Set the forward derivative, if a formula is faster than the transposed vjp. Its

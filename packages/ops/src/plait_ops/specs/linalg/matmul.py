@@ -80,6 +80,7 @@ bmm = Operator(
     kernel=_KERNEL,
     variants="function method",
 )
+bmm.slices(self=0, mat2=0, result=0)
 
 
 @bmm.shape

@@ -64,6 +64,7 @@ native_batch_norm = Operator(
     internal=True,
     kernel="optional; out[0] is in C order.",
 )
+native_batch_norm.slices(input=1, weight=0, bias=0, result0=1, result1=0, result2=0)
 batch_norm_backward = Operator(
     "batch_norm_backward(Tensor grad, Tensor input, Tensor mean, Tensor var, Tensor? weight, float eps)"
     " -> (Tensor, Tensor, Tensor)",
@@ -74,6 +75,9 @@ batch_norm_backward = Operator(
     dtypes="floating",
     internal=True,
     kernel="optional; out[1] and out[2] have shape (C), also without a weight.",
+)
+batch_norm_backward.slices(
+    grad=1, input=1, mean=0, var=0, weight=0, result0=1, result1=0, result2=0
 )
 
 
@@ -332,6 +336,7 @@ native_batch_norm_activation = Operator(
     kernel="optional; out[0] is in C order; in[4] is one of the names in `batch_norm_activation`.",
     libm="wide",
 )
+native_batch_norm_activation.slices(input=1, weight=0, bias=0, result0=1, result1=0, result2=0)
 native_batch_norm_add_activation = Operator(
     "native_batch_norm_add_activation(Tensor input, Tensor residual, Tensor? weight, Tensor? bias, float eps,"
     f" {_ACTIVATION}) -> (Tensor, Tensor, Tensor)",
@@ -343,6 +348,9 @@ native_batch_norm_add_activation = Operator(
     internal=True,
     kernel="optional; out[0] is in C order; in[1] has the shape and dtype of in[0].",
     libm="wide",
+)
+native_batch_norm_add_activation.slices(
+    input=1, residual=1, weight=0, bias=0, result0=1, result1=0, result2=0
 )
 batch_norm_activation_backward = Operator(
     "batch_norm_activation_backward(Tensor grad, Tensor input, Tensor mean, Tensor var, Tensor? weight, Tensor? bias,"
@@ -356,6 +364,9 @@ batch_norm_activation_backward = Operator(
     kernel="optional; out[1] and out[2] have shape (C), also without a weight.",
     libm="wide",
 )
+batch_norm_activation_backward.slices(
+    grad=1, input=1, mean=0, var=0, weight=0, bias=0, result0=1, result1=0, result2=0
+)
 batch_norm_add_activation_backward = Operator(
     "batch_norm_add_activation_backward(Tensor grad, Tensor made, Tensor input, Tensor mean, Tensor var, Tensor? weight,"
     f" float eps, {_ACTIVATION}) -> (Tensor, Tensor, Tensor, Tensor)",
@@ -367,6 +378,9 @@ batch_norm_add_activation_backward = Operator(
     internal=True,
     kernel="optional; out[1] and out[2] have shape (C), also without a weight; out[3] has the shape of in[0].",
     libm="wide",
+)
+batch_norm_add_activation_backward.slices(
+    grad=1, made=1, input=1, mean=0, var=0, weight=0, result0=1, result1=0, result2=0, result3=1
 )
 
 

@@ -41,6 +41,7 @@ layer_norm_backward = Operator(
     internal=True,
     kernel="optional; out[1] and out[2] have shape `normalized_shape`, also without a weight.",
 )
+layer_norm_backward.slices(grad=0, input=0, mean=0, rstd=0, result0=0, result1="sum", result2="sum")
 centre = Composite(
     "norm_centre(Tensor grad, Tensor normal, int[] dims) -> Tensor",
     doc="``grad - mean(grad) - normal * mean(grad * normal)`` over `dims`: the part of a gradient that passes through a normalisation.",

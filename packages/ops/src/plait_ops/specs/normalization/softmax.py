@@ -28,6 +28,7 @@ softmax = Operator(
     variants="function method",
     libm="wide",
 )
+softmax.slices(self="dim", result="dim")
 log_softmax = Operator(
     "log_softmax(Tensor self, int dim|axis, dtype? dtype=None) -> Tensor",
     doc=_DOC.format(
@@ -40,6 +41,7 @@ log_softmax = Operator(
     variants="function method",
     libm="wide",
 )
+log_softmax.slices(self="dim", result="dim")
 
 
 @softmax.shape
@@ -88,6 +90,7 @@ softmax_backward = Operator(
     internal=True,
     kernel="both operands have one shape and dtype, any strides.",
 )
+softmax_backward.slices(grad="dim", result="dim", result0="dim")
 log_softmax_backward = Operator(
     "log_softmax_backward(Tensor grad, Tensor result, int dim) -> Tensor",
     doc="``grad - exp(result) * sum(grad)`` along `dim`: the derivative of `log_softmax`.",
@@ -96,6 +99,7 @@ log_softmax_backward = Operator(
     kernel="both operands have one shape and dtype, any strides.",
     libm="wide",
 )
+log_softmax_backward.slices(grad="dim", result="dim", result0="dim")
 
 
 @softmax_backward.shape

@@ -206,6 +206,7 @@ logsumexp = Operator(
     variants="function method",
     libm="wide",
 )
+logsumexp.slices(self="dim", result="dim")
 
 
 @logsumexp.shape

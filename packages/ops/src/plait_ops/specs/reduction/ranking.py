@@ -36,6 +36,7 @@ def _ranked(name, arguments, text, example, dtypes="all"):
         kernel=_KERNEL,
         variants="function method",
     )
+    operator.slices(self="dim", result0="dim", result1="dim")
 
     @operator.vjp("self")
     def _(g0, self, result1, dim, keepdim):

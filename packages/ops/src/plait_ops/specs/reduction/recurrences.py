@@ -29,6 +29,7 @@ recurrence = Operator(
     dtypes="inexact",
     internal=True,
 )
+recurrence.slices(factors="dim", terms="dim", result="dim")
 
 
 @recurrence.shape
