@@ -206,35 +206,41 @@ class WeightedRandomSampler(_Drawing):
     ) -> None:
         _require_bool("WeightedRandomSampler", "replacement", replacement)
         _require_positive("WeightedRandomSampler", "num_samples", num_samples)
-        self.weights: npt.NDArray[np.float64] = np.array(weights, dtype=np.float64)
-        if self.weights.ndim != 1 or not self.weights.size:
-            raise ValueError(
-                "WeightedRandomSampler: `weights` must be a sequence of numbers; "
-                f"got shape {self.weights.shape}"
-            )
-        if not (np.isfinite(self.weights).all() and (self.weights >= 0).all()):
-            raise ValueError("WeightedRandomSampler: `weights` must be finite and >= 0")
-        usable = int(np.count_nonzero(self.weights))
-        if usable < (1 if replacement else num_samples):
-            raise ValueError(
-                "WeightedRandomSampler: `weights` must have "
-                f"{1 if replacement else num_samples} entries above zero; got {usable}"
-            )
+        self.weights: Any = np.array(weights, dtype=np.float64)
         self.num_samples = num_samples
         self.replacement = replacement
         self.generator = generator
+        self._checked_weights()
+
+    def _checked_weights(self) -> npt.NDArray[np.float64]:
+        """Return the weights, which may have been replaced, as may the other attributes."""
+        weights: npt.NDArray[np.float64] = np.asarray(self.weights, dtype=np.float64)
+        if weights.ndim != 1 or not weights.size:
+            raise ValueError(
+                "WeightedRandomSampler: `weights` must be a sequence of numbers; "
+                f"got shape {weights.shape}"
+            )
+        if not (np.isfinite(weights).all() and (weights >= 0).all()):
+            raise ValueError("WeightedRandomSampler: `weights` must be finite and >= 0")
+        least, usable = 1 if self.replacement else self.num_samples, int(np.count_nonzero(weights))
+        if usable < least:
+            raise ValueError(
+                f"WeightedRandomSampler: `weights` must have {least} entries above zero; "
+                f"got {usable}"
+            )
+        return weights
 
     def __iter__(self) -> Iterator[int]:
-        rng = self._random.rng()
+        weights, rng = self._checked_weights(), self._random.rng()
         if self.replacement:
-            bounds = np.cumsum(self.weights)
+            bounds = np.cumsum(weights)
             drawn = rng.random(self.num_samples) * bounds[-1]
             # A draw may round up to the last bound; the last index with a weight takes it.
-            last = int(np.flatnonzero(self.weights)[-1])
+            last = int(np.flatnonzero(weights)[-1])
             return _ints(np.minimum(np.searchsorted(bounds, drawn, side="right"), last))
         # Exponential clocks with these rates ring in the order of successive weighted draws.
         with np.errstate(divide="ignore"):
-            rings = rng.exponential(size=self.weights.size) / self.weights
+            rings = rng.exponential(size=weights.size) / weights
         return _ints(np.argsort(rings, kind="stable")[: self.num_samples])
 
     def __len__(self) -> int:

@@ -35,7 +35,8 @@ class DistributedSampler(Sampler[int]):
         total_size: the number of indices of all processes.
 
     Raises:
-        ValueError: ``rank`` is out of range, or one of the two is missing.
+        ValueError: ``rank`` is out of range, or one of the two is missing. From an iteration:
+            attributes were changed so that processes would get different numbers of indices.
         TypeError: one of the numbers is not an integer.
 
     Example:
@@ -81,8 +82,16 @@ class DistributedSampler(Sampler[int]):
         order = np.arange(size)
         if self.shuffle:
             order = np.random.default_rng([self.seed, self.epoch]).permutation(size)
-        order = np.resize(order, self.total_size)  # cut, or repeated from its beginning
-        return iter(order[self.rank :: self.num_replicas].tolist())
+        total = self.total_size  # to which the order is cut, or repeated from its beginning
+        order = order[:total] if self.drop_last else np.resize(order, total)
+        mine = order[self.rank :: self.num_replicas].tolist()
+        if (len(order), len(mine)) != (total, self.num_samples):
+            raise ValueError(
+                "DistributedSampler: `num_samples` and `total_size` no longer fit the dataset and "
+                f"`num_replicas`; got {self.num_samples} and {total} for {size} samples "
+                f"and {self.num_replicas} replicas"
+            )
+        return iter(mine)
 
     def __len__(self) -> int:
         return self.num_samples
