@@ -275,3 +275,11 @@ def test_a_replica_shares_the_tensors():
     replica = layer._replicate_for_data_parallel()
     assert replica._parameters == {} and replica.running_mean is layer.running_mean
     assert replica._is_replica and "running_mean" in replica._buffers
+
+
+def test_a_call_of_one_module_is_not_replaced_without_a_word() -> None:
+    layer = nn.Linear(2, 2)
+    with pytest.raises(NotImplementedError, match="set `forward`, or override `_call_impl`"):
+        layer._call_impl = lambda x: x
+    layer.forward = lambda x: "own"  # type: ignore[method-assign]
+    assert layer(1) == "own"

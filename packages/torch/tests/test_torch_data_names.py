@@ -154,6 +154,21 @@ def test_parts_of_the_loader(torch: Any) -> None:
         pass
 
 
+def test_a_replaced_step_of_iterators_and_workers(
+    torch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from torch.utils.data.dataloader import DataLoader, _BaseDataLoaderIter
+
+    plain = _BaseDataLoaderIter._next_index
+    monkeypatch.setattr(_BaseDataLoaderIter, "_next_index", lambda self: plain(self)[::-1])
+    assert list(DataLoader([1, 2], 2, collate_fn=list)) == [[2, 1]]
+    loader = DataLoader([1, 2], 2, collate_fn=list, num_workers=1)
+    with pytest.warns(UserWarning, match="which loaders with workers do not call"):
+        assert list(loader) == [[1, 2]]
+    monkeypatch.undo()
+    assert list(loader) == list(DataLoader([1, 2], 2, collate_fn=list)) == [[1, 2]]
+
+
 def test_hooks_of_all_modules_as_dicts(torch: Any) -> None:
     from torch.nn.modules import module
 

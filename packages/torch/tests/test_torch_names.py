@@ -166,9 +166,11 @@ def test_autocast_and_scaler(torch: Any) -> None:
 def test_a_scaler_says_what_is_out_of_order(torch: Any) -> None:
     w = torch.ones(1, requires_grad=True)
     optimizer, scaler = torch.optim.SGD([w], lr=1.0), torch.GradScaler("cpu", init_scale=4.0)
-    with pytest.raises(RuntimeError, match="needs a step"):
+    with pytest.raises(RuntimeError, match="before scale"):
         scaler.update()
     scaler.scale([w.sum()])[0].backward()
+    with pytest.raises(RuntimeError, match="needs a step"):
+        scaler.update()
     scaler.unscale_(optimizer)
     assert w.grad.tolist() == [1.0]
     with pytest.raises(RuntimeError, match="twice"):

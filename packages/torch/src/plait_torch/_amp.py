@@ -315,8 +315,8 @@ class GradScaler:
         if state["stage"] is OptState.READY:
             self._check_inf_per_device(optimizer)
         found = list(state["found_inf_per_device"].values())
-        scaled = state["stage"] is OptState.READY
-        optimizer.grad_scale = self._get_scale_async() if scaled else None
+        scale = self._get_scale_async()
+        optimizer.grad_scale = scale if state["stage"] is OptState.READY else None
         optimizer.found_inf = sum(found[1:], found[0])
         try:
             return optimizer.step(*args, **kwargs)

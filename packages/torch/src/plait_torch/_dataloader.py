@@ -145,7 +145,8 @@ class _BaseDataLoaderIter(metaclass=_Iterators):
         self._auto_collation, self._drop_last = loader._auto_collation, loader.drop_last
         self._collate_fn, self._index_sampler = loader.collate_fn, loader._index_sampler
         self._num_workers = getattr(loader, "num_workers", 0)
-        self._reset(loader, first_iter=True)
+        self._sampler_iter = iter(self._index_sampler)  # not by `_reset`, as in PyTorch
+        self._num_yielded = 0
         self._dataset_fetcher = _DatasetKind.create_fetcher(
             self._dataset_kind, self._dataset, self._auto_collation, self._collate_fn,
             self._drop_last,

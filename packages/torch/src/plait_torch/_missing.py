@@ -47,6 +47,8 @@ _WAYS = {
     "fx": _SCRIPT,
     "export": _SCRIPT,
     "package": _SCRIPT,
+    "jit": _SCRIPT,
+    "jit._get_trace_graph": "count operations with `torch.utils.flop_counter.FlopCounterMode`",
     "jit.load": _SCRIPT + "; load a `state_dict` into the module's class",
     "jit.mobile": _SCRIPT,
     "nested": _NESTED,

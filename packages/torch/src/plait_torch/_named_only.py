@@ -54,6 +54,11 @@ _OF_RPC = """
     PyRRef RRef TensorPipeRpcBackendOptions WorkerInfo get_worker_info init_rpc remote rpc_async
     rpc_sync shutdown
 """
+_OF_QUANTIZATION = """
+    FakeQuantize FakeQuantizeBase FusedMovingAvgObsFakeQuantize HistogramObserver MinMaxObserver
+    MovingAverageMinMaxObserver MovingAveragePerChannelMinMaxObserver ObserverBase
+    PerChannelMinMaxObserver PlaceholderObserver QConfig RecordingObserver
+"""
 _OF_RANGES = "mark range range_end range_pop range_push range_start"
 _OF_NCCL = "all_gather all_reduce broadcast init_rank reduce reduce_scatter unique_id version"
 
@@ -80,6 +85,7 @@ NAMES: dict[str, str] = {
         _validate_and_get_batch_size vmap_impl
     """,
     "_ops": "HigherOrderOperator OperatorBase",
+    "ao.quantization": _OF_QUANTIZATION,
     "_subclasses.functional_tensor": """
         FunctionalTensor FunctionalTensorMode disable_functional_mode
     """,
@@ -216,6 +222,8 @@ NAMES: dict[str, str] = {
     "cuda.sparse": """
         ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor
     """,
+    "jit": "_get_trace_graph",
+    "quantization": _OF_QUANTIZATION,
     "nn.utils._per_sample_grad": "call_for_per_sample_grads",
     "nested": """
         as_nested_tensor masked_select narrow nested_tensor nested_tensor_from_jagged
