@@ -168,3 +168,10 @@ def test_a_sequence_is_repeated_and_extended():
         model * 1.5
     with pytest.raises(ValueError, match="Sequential: it can be repeated once or more; got 0"):
         model * 0
+
+
+def test_names_of_modules_by_index_for_subclasses() -> None:
+    layers = nn.ModuleList([nn.ReLU(), nn.Tanh()])
+    assert [layers._get_abs_string_index(i) for i in (0, 1, -1)] == ["0", "1", "1"]
+    with pytest.raises(IndexError, match="ModuleList"):
+        layers._get_abs_string_index(2)

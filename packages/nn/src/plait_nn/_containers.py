@@ -220,6 +220,10 @@ class ModuleList(_Ordered):
             return type(self)(self._held()[index])
         return self._held()[position(index, len(self), type(self).__name__)]
 
+    def _get_abs_string_index(self, idx: int) -> str:
+        """Return the name of a module by its index, which may be negative; subclasses call it."""
+        return str(position(idx, len(self), type(self).__name__))
+
     def __add__(self, other: Iterable[Module]) -> ModuleList:
         return ModuleList(chain(self, other))
 

@@ -118,9 +118,8 @@ class _Iterators(type):
         super().__setattr__(name, value)
         if name in _REPLACEABLE:
             replaced = _steps() != _PLAIN_STEPS
-            DataLoader._get_iterator = (  # type: ignore[method-assign]
-                _iterator_of_steps if replaced else _PLAIN_ITERATOR
-            )
+            chosen: Any = _iterator_of_steps if replaced else _PLAIN_ITERATOR
+            DataLoader._get_iterator = chosen  # type: ignore[method-assign]
 
 
 class _BaseDataLoaderIter(metaclass=_Iterators):

@@ -16,7 +16,8 @@ warnings.simplefilter("ignore")
 torch.manual_seed(0)
 NAMES = {
     "nn.Module": (
-        "__call__ __getstate__ __repr__ __setstate__ _apply _call_impl "
+        "__call__ __delattr__ __dir__ __eq__ __getstate__ __hash__ __repr__ __setattr__ "
+        "__setstate__ _apply _call_impl "
         "_get_backward_hooks _get_backward_pre_hooks _get_name _load_from_state_dict "
         "_maybe_warn_non_full_backward_hook _named_members "
         "_register_load_state_dict_pre_hook _register_state_dict_hook "
@@ -76,6 +77,10 @@ NAMES = {
         "__add__ __delitem__ __getitem__ __iadd__ __imul__ __len__ __mul__ __rmul__ "
         "__setitem__ _get_item_by_idx append extend insert pop "
     ),
+    "nn.ModuleDict": (
+        "__contains__ __delitem__ __getitem__ __iter__ __len__ __setitem__ clear items keys pop "
+        "update values "
+    ),
     "nn.MultiheadAttention": ("_reset_parameters merge_masks "),
     "nn.Embedding": ("_fill_padding_idx_with_zero from_pretrained reset_parameters "),
     "nn.TransformerEncoderLayer": ("_ff_block _sa_block "),
@@ -130,6 +135,14 @@ class OwnSchedule(lr_scheduler.LRScheduler):
         return [group["lr"] * 0.5 for group in self.optimizer.param_groups]
 
 
+def dict_steps(m):
+    return [
+        lambda: list(m), lambda: len(m), lambda: m["a"], lambda: "a" in m, m.items, m.keys,
+        m.values, lambda: m.update({"c": nn.ReLU()}), lambda: m.pop("a"),
+        lambda: m.__setitem__("b", nn.ReLU()), lambda: m.__delitem__("b"), m.clear,
+    ]  # fmt: skip
+
+
 def module_steps(m, inputs):
     outer = nn.Sequential(m)
     return [
@@ -147,7 +160,8 @@ def module_steps(m, inputs):
         lambda: outer.load_state_dict(outer.state_dict()), outer.train, outer.double, outer.float,
         outer.zero_grad, lambda: list(outer.parameters()), lambda: outer.apply(id),
         lambda: repr(outer), lambda: torch.save(m.state_dict(), io.BytesIO()),
-    ]  # fmt: skip
+        lambda: delattr(m, "more"), lambda: dir(m), lambda: {m: 1}, lambda: m == outer,
+    ] + (dict_steps(m) if isinstance(m, nn.ModuleDict) else [])  # fmt: skip
 
 
 def optimizer_steps(o):
@@ -181,6 +195,7 @@ LAYERS = {
     "MultiheadAttention": ((4, 2), (torch.rand(2, 1, 4),) * 3),
     "Embedding": ((3, 2, 1), (torch.tensor([1]),)), "Dropout": ((), (x,)),
     "TransformerEncoderLayer": ((4, 2, 4), (torch.rand(2, 1, 4),)),
+    "ModuleDict": (({"a": nn.ReLU(), "b": nn.Linear(1, 1)},), (x,)),
     "CrossEntropyLoss": ((), (x, torch.tensor([0, 1]))),
 }  # fmt: skip
 
@@ -239,7 +254,7 @@ def calls_of(package, kind, name, way):
         seen.clear()
         try:
             call()
-        except (RuntimeError, TypeError, pickle.PicklingError, AttributeError):
+        except (RuntimeError, TypeError, LookupError, pickle.PicklingError, AttributeError):
             called.append("refused")
         if seen:
             called.append(str(i))

@@ -1,4 +1,4 @@
-"""Members of datasets, samplers, distributions and tracers that subclasses override: their calls."""
+"""Members of datasets, samplers, distributions and tracers that are overridden: their calls."""
 
 import copy
 import inspect

@@ -1,4 +1,4 @@
-"""The steps of a gradient scaler, which subclasses override, and optimizers that have their own."""
+"""Steps of a gradient scaler that subclasses override, and optimizers that scale by themselves."""
 
 import copy
 import pickle
