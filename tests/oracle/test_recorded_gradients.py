@@ -28,7 +28,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from test_gradients import SMALL, differentiable, tensors, wrapped
 from torch_database import DRAWS, INPLACE, convert, full_name, ours_of, samples_of
 
-SAMPLES = 6  # of each operator
+SAMPLES = 3  # of each operator
 
 
 def first(function: Any, sample: Any, arguments: Any, library: Any, drawn: bool) -> Any:
