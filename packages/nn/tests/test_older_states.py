@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 import plait_core as pc
@@ -104,9 +106,12 @@ def test_functional_call_with_names_that_the_module_does_not_have():
     model, x = Tied(), pc.ones(1, 2)
     plain = model(x)
     assert pc.equal(nn.functional_call(model, {"other": pc.ones(1)}, x), plain)
+    assert not hasattr(model, "other")
+    with pytest.raises(TypeError, match="`factor` is no tensor, but a float"):
+        nn.functional_call(model, {"factor": pc.tensor(4.0)}, x)
+    model.factor = own = pc.tensor(2.0)
     doubled = nn.functional_call(model, {"factor": pc.tensor(4.0)}, x)
-    assert pc.allclose(doubled - 11, 2 * (plain - 11))
-    assert model.factor == 2.0 and not hasattr(model, "other")
+    assert pc.allclose(doubled - 11, 2 * (plain - 11)) and model.factor is own
     layer = nn.Linear(2, 1, bias=False)
     biased = nn.functional_call(layer, {"bias": pc.ones(1)}, x)
     assert pc.equal(biased, layer(x) + 1) and layer.bias is None
@@ -121,3 +126,75 @@ def test_functional_call_with_names_that_the_module_does_not_have():
         nn.functional_call(layer, {"weight": 3}, x)
     with pytest.raises(ValueError, match="`weight` is given twice"):
         nn.functional_call(layer, ({"weight": x}, {"weight": x}), x)
+
+
+class Counting(nn.Module):
+    """Assigns to what it has, of every kind."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(pc.ones(1))
+        self.register_buffer("count", pc.zeros(1))
+        self.register_buffer("passing", pc.zeros(1), persistent=False)
+        self.register_buffer("none", None)
+        self.number, self.plain = 3, pc.zeros(1)
+
+    def forward(self, name):
+        owner = self.child if name.startswith("child.") else self
+        own = getattr(owner, name.rpartition(".")[2])
+        value = pc.ones(1) if own is None else own + 1
+        key = name.rpartition(".")[2]
+        setattr(owner, key, nn.Parameter(value.detach()) if key == "weight" else value)
+        if name == "plain":
+            raise KeyError(name)
+
+
+NAMES = ["weight", "count", "passing", "none", "plain", "child.count", "child.weight"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("strict", [False, True])
+def test_functional_call_returns_what_the_call_assigns(name, strict):
+    """In the mapping, also behind an error; several mappings and the module stay as they are."""
+    model = Counting()
+    model.child = Counting()
+    known = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    state = {**known, "plain": model.plain, "none": model.none}
+    given = dict(known) if strict else {}
+    given[name] = pc.full((1,), 30.0)
+    if strict and name not in known:
+        with pytest.raises(RuntimeError, match="unknown"):
+            nn.functional_call(model, given, (name,), strict=True)
+        return
+    for mapping in (given, [dict(given)], (dict(given), {})):
+        context = pytest.raises(KeyError) if name == "plain" else contextlib.nullcontext()
+        with context:
+            nn.functional_call(model, mapping, (name,), strict=strict)
+        seen = mapping if isinstance(mapping, dict) else mapping[0]
+        assert seen[name].item() == (31.0 if mapping is given else 30.0)
+        assert all(seen[key] is known[key] for key in seen if key != name)
+        given[name] = pc.full((1,), 30.0)
+        owner, key = (model.child, name[6:]) if name.startswith("child.") else (model, name)
+        assert getattr(owner, key) is (state.get(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("child", TypeError), ("number", TypeError), ("forward", TypeError),
+        ("training", TypeError), ("_buffers", TypeError), ("__class__", TypeError),
+        ("weight.x", TypeError), ("number.x", TypeError), ("child.number", TypeError),
+        ("", KeyError), (".", KeyError), ("child.", KeyError), ("other.x", AttributeError),
+        ("child.other.x", AttributeError),
+    ],
+)  # fmt: skip
+def test_functional_call_refuses_names_of_what_is_no_tensor(name, error):
+    model = Counting()
+    model.child = Counting()
+    before = list(model.state_dict().values())
+    with pytest.raises(error):
+        nn.functional_call(model, {name: pc.ones(1)}, ("count",))
+    with pytest.raises(RuntimeError, match="unknown"):
+        nn.functional_call(model, {name: pc.ones(1)}, ("count",), strict=True)
+    after = model.state_dict().values()
+    assert all(x is y or pc.equal(x, y) for x, y in zip(before, after, strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
 from plait_core import Tensor
@@ -23,7 +23,9 @@ def functional_call(
     """Call a module with other tensors instead of its parameters and buffers.
 
     Gradients flow to the given tensors. The module is unchanged after the call, except for buffers
-    that the call writes to, such as a running mean, if they were not replaced.
+    that the call writes to, such as a running mean, if they were not replaced. What the call
+    assigns to a replaced name, as in ``self.count = self.count + 1``, is in the mapping afterwards,
+    if one was given and not several.
 
     Args:
         module: The module.
@@ -37,9 +39,11 @@ def functional_call(
 
     Raises:
         AttributeError: A name's module does not exist.
+        KeyError: A name is empty, or ends with a dot.
         RuntimeError: ``strict``, and a name is not one of the module's, or is missing.
         ValueError: A name is given twice, or two names of one tensor have different tensors.
-        TypeError: A value is no tensor.
+        TypeError: A value is no tensor, or the module has something else under a name: a module, a
+            number, a method.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -59,12 +63,23 @@ def functional_call(
             members[key] = tensor
         return module(*positional, **(kwargs or {}))
     finally:
+        if isinstance(parameter_and_buffer_dicts, MutableMapping):
+            _write_back(parameter_and_buffer_dicts, owners)
         for name in wanted:
             members, key, own = owners[name]
             if own is _ABSENT:
                 members.pop(key, None)
             else:
                 members[key] = own
+
+
+def _write_back(given: MutableMapping[str, Tensor], owners: Mapping[str, _Owner]) -> None:
+    """Store what a call has assigned to the names in a mapping."""
+    for name, tensor in list(given.items()):
+        members, key, _ = owners[name]
+        now = members.get(key, tensor)
+        if now is not tensor:
+            given[name] = now
 
 
 _ABSENT: Any = object()
@@ -115,12 +130,10 @@ def _wanted(
     """Return what is replaced: the given tensors, under all names that their owners have."""
     unknown = sorted(given.keys() - owners.keys())
     own_names = list(owners)
+    wanted = _with_tied(owners, given) if tie_weights else given
     if not strict:
         for name in unknown:
             owners[name] = _owner_of(module, name)
-    wanted = given
-    if tie_weights:
-        wanted = _with_tied(owners, given)
     missing = [name for name in own_names if name not in wanted] if strict else []
     if strict and (unknown or missing):
         raise RuntimeError(
@@ -152,8 +165,19 @@ def _with_tied(owners: Mapping[str, _Owner], given: dict[str, Tensor]) -> dict[s
 def _owner_of(module: Module, name: str) -> _Owner:
     """Find where a name stands that is none of a parameter or buffer: there it is an attribute."""
     path, _, key = name.rpartition(".")
-    owner = module.get_submodule(path)
+    if not key:
+        raise KeyError(f"functional_call: {name!r} has no name of a tensor at its end")
+    owner: Any = module
+    for part in path.split(".") if path else ():
+        owner = getattr(owner, part) if part else owner
+        if not isinstance(owner, Module):
+            raise TypeError(
+                f"functional_call: `{name}`: `{part}` is no module, but a {type(owner).__name__}"
+            )
     for members in (owner._parameters, owner._buffers):
         if key in members:  # None, as the bias of a layer without one
             return members, key, members[key]
+    own = getattr(owner, key, None)
+    if own is not None and not isinstance(own, Tensor):
+        raise TypeError(f"functional_call: `{name}` is no tensor, but a {type(own).__name__}")
     return owner.__dict__, key, owner.__dict__.get(key, _ABSENT)
