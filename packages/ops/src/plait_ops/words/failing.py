@@ -131,9 +131,9 @@ def fits(argument: str, number: Operand, dtype: AnyDType) -> None:
 @word(on_call=True)
 def fits_as_factor(argument: str, number: Operand, dtype: AnyDType) -> None:
     """Fail unless a number, without its fraction, can multiply tensors of `dtype`. A negative one
-    can multiply unsigned integers, which wrap around.
+    can multiply unsigned integers, which wrap around. Tensors pass.
     """
-    if str(dtype) in promotion.COMPLEX:
+    if hasattr(number, "shape") or str(dtype) in promotion.COMPLEX:
         return
     if isinstance(number, complex):
         fail("DTypeError", f"`{argument}` must be a real number for {dtype}; got {number}")
