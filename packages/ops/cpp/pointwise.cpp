@@ -84,6 +84,8 @@ struct Operands {
     if (v.tag == PLAIT_BOOL && category(compute) > Category::boolean)
       fail(x, PLAIT_TYPE_ERROR,
            argument + " must be a number for " + name(compute) + " tensors; got " + show(v));
+    if (category(compute) == Category::integer)
+      fits_as_factor(x, plait_arg_at(x.op, rule.factor)->name, v, compute);
   }
   std::string names() const {
     std::string s;
@@ -192,7 +194,8 @@ plait_status pointwise_shape(plait_call *c) {
       number = std::max(number, v.tag);
     }
   }
-  if (plain && rule.factor >= 0) plain = c->in[rule.factor].tag == PLAIT_INT;
+  if (plain && rule.factor >= 0)
+    plain = c->in[rule.factor].tag == PLAIT_INT && c->in[rule.factor].u.i == 1;
   // a parameter may be a number that does not count in promotion
   for (uint32_t i = 0; i < c->n_in && plain; i++)
     plain = c->in[i].tag != PLAIT_COMPLEX || (first && first->dl.dtype.code == kDLComplex);

@@ -70,6 +70,16 @@ void fits(const Scope &x, const char *argument, const plait_value &v, DType dtyp
     fail(x, PLAIT_VALUE_ERROR,
          quoted(argument) + " must fit in " + name(dtype) + "; got " + show(v));
 }
+void fits_as_factor(const Scope &x, const char *argument, const plait_value &v, DType dtype) {
+  if (dtype.code != kDLUInt || (v.tag != PLAIT_INT && v.tag != PLAIT_FLOAT))
+    return fits(x, argument, v, dtype);
+  const double limit = std::ldexp(1.0, dtype.bits);
+  // to 2**53 an int is exact as a double; larger ones are below the limit of 64 bits alone
+  const double size = v.tag == PLAIT_INT ? std::fabs(double(v.u.i)) : std::fabs(std::trunc(v.u.f));
+  if (!(size < limit))
+    fail(x, PLAIT_VALUE_ERROR,
+         quoted(argument) + " must fit in " + name(dtype) + "; got " + show(v));
+}
 void in_range(const Scope &x, const char *argument, const plait_value &v, DType dtype) {
   fits(x, argument, v, dtype);
   if (v.tag == PLAIT_TENSOR || category(dtype) != Category::floating || dtype.bits == 64) return;

@@ -409,7 +409,9 @@ def test_operators_that_read_values(name: str) -> None:
             derivative = grad(lambda *a: (f(*a) ** 2).sum(), i)
             found = vmap(derivative, dims)(*args)
             assert close(found, plait.stack([derivative(*row) for row in rows]))
-    if name == "repeat_interleave of a size":  # a sample of zeros has another one
+    if name.startswith(("bincount", "repeat_interleave")):
+        with pytest.raises(NotImplementedError, match="0 samples"):
+            vmap(f)(*(x[:0] for x in given))
         return
     empty = vmap(f)(*(x[:0] for x in given))
     assert (empty if plait.is_tensor(empty) else empty[0]).shape[0] == 0

@@ -24,6 +24,7 @@ from plait_torch._batching_rules import (
     Call,
     Rule,
     by_loop,
+    check_shape,
     for_no_samples,
     is_random,
     public_name,
@@ -88,6 +89,8 @@ def serve_each(name: str, form: int, args: Any, targets: Any) -> Any:
     has failed for all samples.
     """
     level, count = _innermost(args)
+    if not count:
+        check_shape(name)
     size = max(count, 1)  # in the place of none there is one of zeros
     writes = form == 0 and name.partition(".")[0].endswith("_")
     columns = [_column(each, level, size) for each in args[1:]]

@@ -26,6 +26,7 @@ __all__ = [
     "Rule",
     "aligned",
     "by_loop",
+    "check_shape",
     "for_no_samples",
     "is_random",
     "kind_of",
@@ -869,6 +870,15 @@ def stacked(name: str, each: Any) -> Any:
     return plait.stack(list(each))
 
 
+def check_shape(name: str) -> None:
+    """Raise if there would have to be a sample to know the shape of an operator's result."""
+    if name in _SHAPED_BY_VALUES:
+        raise NotImplementedError(
+            f"vmap: the shape of the result of {name} depends on the values of a sample, and there "
+            "are 0 samples"
+        )
+
+
 def for_no_samples(rule: Rule) -> Rule:
     """Return a rule as it is for a batch without samples.
 
@@ -879,11 +889,7 @@ def for_no_samples(rule: Rule) -> Rule:
         return rule
 
     def none_of(call: Call) -> Any:
-        if call.name in _SHAPED_BY_VALUES:
-            raise NotImplementedError(
-                f"vmap: the shape of the result of {call.name} depends on the values of a sample, "
-                "and there are 0 samples"
-            )
+        check_shape(call.name)
         made = rule(call.single())
         if isinstance(made, (tuple, list)):
             return tuple(each[:0] for each in made)
@@ -903,7 +909,10 @@ def one_of(call: Call, value: Any, i: int) -> Any:
 
 _OF_ANY_SIZE = frozenset((leading, _on_matrices, pointwise, _solve))
 # operators whose decompositions end here, and for which rules are calls for each sample
-_SHAPED_BY_VALUES = frozenset({"index_columns", "nonzero", "nonzero_rows", "nonzero_list"})
+_SHAPED_BY_VALUES = frozenset(
+    {"index_columns", "nonzero", "nonzero_rows", "nonzero_list", "bincount",
+     "repeat_interleave.counts", "repeat_interleave.tensor"}
+)  # fmt: skip
 
 
 _RULES: dict[str, Rule] = {

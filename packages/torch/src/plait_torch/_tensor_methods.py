@@ -151,6 +151,31 @@ def _ufunc_method(plain: Any) -> Any:
     return functools.wraps(plain)(__array_ufunc__)
 
 
+def _with_numpy_keywords(name: str) -> Any:
+    """Return `max` or `min`, which NumPy's function of that name calls with `axis` and `out`, and
+    which then returns values without indices. Methods of PyTorch have no `out`.
+    """
+    plait = import_module("plait")
+
+    plain, values = getattr(plait.Tensor, name), getattr(plait.Tensor, f"a{name}")
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if "out" not in kwargs:
+            return plain(self, *args, **kwargs)
+        axis, out = kwargs.pop("axis", None), kwargs.pop("out")
+        result = values(self, () if axis is None else axis, *args, **kwargs)
+        if out is None:
+            return result
+        if tuple(out.shape) != tuple(result.shape):
+            raise ValueError(
+                f"{name}: `out` must have shape {tuple(result.shape)}; got {tuple(out.shape)}"
+            )
+        out[...] = result
+        return out
+
+    return functools.wraps(plain)(method)
+
+
 def _with_byte_masks(name: str) -> Any:
     """Return a method that takes indices of uint8 as masks, as ``x[mask]`` does."""
     plait = import_module("plait")
@@ -203,7 +228,8 @@ def bind() -> None:
     older = {name: _number_first(name, *each) for name, each in _FACTORS.items()}
     masked = {name: _with_byte_masks(name) for name in ("index_put", "index_put_")}
     ufuncs = {"__array_ufunc__": _ufunc_method(plait.Tensor.__array_ufunc__)}
-    for name, method in {**_METHODS, **older, **masked, **ufuncs}.items():
+    extremes = {name: _with_numpy_keywords(name) for name in ("max", "min")}
+    for name, method in {**_METHODS, **older, **masked, **ufuncs, **extremes}.items():
         _before[name] = plait.Tensor.__dict__.get(name, _MISSING)
         setattr(plait.Tensor, name, method)
     for name in _ABSENT:

@@ -13,6 +13,7 @@ __all__ = [
     "KINDS",
     "check",
     "fits",
+    "fits_as_factor",
     "in_range",
     "max_dims",
     "require",
@@ -124,6 +125,25 @@ def fits(argument: str, number: Operand, dtype: AnyDType) -> None:
     bits = int(group.lstrip("uint"))
     low, high = (0, 2**bits) if group[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1))
     if not math.isfinite(number) or not low <= math.trunc(number) < high:
+        fail("ValueError", f"`{argument}` must fit in {dtype}; got {number}")
+
+
+@word(on_call=True)
+def fits_as_factor(argument: str, number: Operand, dtype: AnyDType) -> None:
+    """Fail unless a number, without its fraction, can multiply tensors of `dtype`. A negative one
+    can multiply unsigned integers, which wrap around. Tensors pass.
+    """
+    if hasattr(number, "shape") or str(dtype) in promotion.COMPLEX:
+        return
+    if isinstance(number, complex):
+        fail("DTypeError", f"`{argument}` must be a real number for {dtype}; got {number}")
+    group = str(dtype)
+    if not group.startswith(("int", "uint")) or isinstance(number, bool):
+        return
+    bits = int(group.lstrip("uint"))
+    limit = 2**bits if group[0] == "u" else 2 ** (bits - 1)
+    low = -limit + (group[0] == "u")
+    if not math.isfinite(number) or not low <= math.trunc(number) < limit:
         fail("ValueError", f"`{argument}` must fit in {dtype}; got {number}")
 
 

@@ -18,6 +18,7 @@ from plait_ops.words import (
     cast_argument,
     check,
     conjugate,
+    fits_as_factor,
     gather_check,
     int64,
     itemsize,
@@ -96,7 +97,7 @@ index_add_ = Operator(
     of its addends are added.
 
     Raises: IndexError for a `dim` or an index out of range, ShapeError unless `source` has the shape of `self` with the
-    length of `index` along `dim`, DTypeError if dtypes differ.
+    length of `index` along `dim`, DTypeError if dtypes differ, ValueError if `alpha` does not fit in an integer dtype.
 
     >>> import plait_core as pc
     >>> pc.index_add(pc.zeros(3), 0, pc.tensor([0, 0]), pc.ones(2)).tolist()
@@ -110,11 +111,12 @@ index_add_ = Operator(
 
 
 @index_add_.shape
-def _(self, dim, index, source):
+def _(self, dim, index, source, alpha):
     at = wrap_dim("dim", dim, self.shape)
     check(index.ndim <= 1, f"`index` must have 1 dimension; got shape {index.shape}")
     require("index", index.dtype, "integer")
     require_same("self", self, "source", source)
+    fits_as_factor("alpha", alpha, self.dtype)
     cast_argument("index", int64)
     want = list(self.shape)
     if self.ndim > 0:

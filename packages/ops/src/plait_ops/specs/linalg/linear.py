@@ -8,6 +8,7 @@ from plait_ops.words import (
     check,
     conjugate,
     dtype_of,
+    fits_as_factor,
     is_complex,
     is_integral,
     numel,
@@ -54,11 +55,8 @@ def _(self, mat1, mat2, beta, alpha):
         f"`self` of shape {self.shape} must broadcast to {tuple(made)}",
     )
     require("self", self.dtype, "arithmetic")
-    check(
-        is_complex(self.dtype) or not (is_complex(dtype_of(alpha)) or is_complex(dtype_of(beta))),
-        f"`alpha` and `beta` must be real numbers for {self.dtype} tensors; got {alpha} and {beta}",
-        "DTypeError",
-    )
+    fits_as_factor("alpha", alpha, self.dtype)
+    fits_as_factor("beta", beta, self.dtype)
     require_same("self", self, "mat1", mat1)
     require_same("self", self, "mat2", mat2)
     return result(made, self.dtype)
@@ -91,13 +89,21 @@ def _(g, mat1, alpha):
     return mm(conjugate(t(mat1)), g) * conjugate(alpha)
 
 
+@part
+def scaled(self, factor):
+    """``factor * self`` for integers; the fraction of the factor is cut off."""
+    if is_integral(dtype_of(factor)):
+        return self * factor
+    return self * int(float(factor))
+
+
 baddbmm = Composite(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     doc="""
     ``beta * self + alpha * bmm(batch1, batch2)``. For integer dtypes the fractions of `beta` and `alpha` are cut off, as in
     PyTorch.
 
-    Raises: ShapeError if shapes do not fit.
+    Raises: ShapeError if shapes do not fit, ValueError if `beta` or `alpha` do not fit in an integer dtype.
 
     >>> import plait_core as pc
     >>> pc.baddbmm(pc.ones(2, 1, 1), pc.ones(2, 1, 3), pc.ones(2, 3, 1)).tolist()
@@ -117,8 +123,10 @@ def _(batch1, batch2):
 
 @baddbmm.decompose
 def _(self, batch1, batch2, beta, alpha):
+    fits_as_factor("alpha", alpha, self.dtype)
+    fits_as_factor("beta", beta, self.dtype)
     if is_integral(self.dtype):
-        return add(bmm(batch1, batch2) * int(float(alpha)), self * int(float(beta)))
+        return add(scaled(bmm(batch1, batch2), alpha), scaled(self, beta))
     product = bmm(batch1, batch2) * alpha
     if not is_complex(dtype_of(beta)) and float(beta) == 0.0:  # the values of `self` do not matter
         check(
@@ -206,7 +214,7 @@ def _(g):
 # ---- products that are added ---------------------------------------------------------------------
 _BETA = """With `beta` 0, `self` is not read, so that infinities and nan in it do not matter.
 
-    Dtypes: numbers, the same for all; for integer dtypes the fractions of `beta` and `alpha` are cut off, as in PyTorch. Raises: ShapeError for other shapes, DTypeError if dtypes differ."""
+    Dtypes: numbers, the same for all; for integer dtypes the fractions of `beta` and `alpha` are cut off, as in PyTorch. Raises: ShapeError for other shapes, DTypeError if dtypes differ, ValueError if `beta` or `alpha` do not fit in an integer dtype."""
 
 
 addmv = Composite(
@@ -256,9 +264,10 @@ addbmm = Composite(
 @part
 def weighted_sum(self, product, beta, alpha):
     """``beta * self + alpha * product``; with beta 0 what `self` holds is no matter."""
+    fits_as_factor("alpha", alpha, product.dtype)
+    fits_as_factor("beta", beta, product.dtype)
     if is_integral(self.dtype) and is_integral(product.dtype):
-        whole = product * int(float(alpha))
-        return whole + expand(self, product.shape) * int(float(beta))
+        return scaled(product, alpha) + scaled(expand(self, product.shape), beta)
     made = product * alpha
     if not is_complex(dtype_of(beta)) and float(beta) == 0.0:
         return made
@@ -280,10 +289,17 @@ def _(self, vec1, vec2, beta, alpha):
             f"`beta` and `alpha` must be integers for {product.dtype} tensors; got {beta} and {alpha}",
             "TypeError",
         )
-        whole = product * int(float(alpha)) + expand(self, product.shape) * int(float(beta))
+        fits_as_factor("alpha", alpha, product.dtype)
+        fits_as_factor("beta", beta, product.dtype)
+        whole = expand(self, product.shape)
         if self.dtype == bool_ and product.dtype == bool_:
-            return to_dtype(whole, bool_)
-        return whole
+            first, second = 0, 0
+            if float(beta) != 0.0:
+                first = 1
+            if float(alpha) != 0.0:
+                second = 1
+            return to_dtype(whole * first + product * second, bool_)
+        return scaled(whole, beta) + scaled(product, alpha)
     return weighted_sum(self, product, beta, alpha)
 
 
