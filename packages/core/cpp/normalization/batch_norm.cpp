@@ -6,6 +6,9 @@
 #include <type_traits>
 
 #include "kernel/dense.h"
+#include "kernel/half.h"
+#include "kernel/integers.h"
+#include "kernel/transpose.h"
 
 namespace plait::core {
 namespace {
@@ -35,6 +38,47 @@ void apply(const Affine<T> f, const A activation, const T *x, const T *residual,
   }
 }
 
+// Channels of short runs, as rows of numbers have: some of them are transposed at a time, so that
+// each lies in one run.
+class Group {
+ public:
+  explicit Group(const Channels &s) : all_(s), one(s) {
+    one.n = one.channels = 1;
+    one.run = s.count();
+    channels = least(s.channels, ceil_div(16, most(s.run, 1)));
+  }
+  static bool serves(const Channels &s) { return s.run < 8 && s.n > 1 && s.channels > 1; }
+  int64_t size() const { return channels * one.run; }  // elements of a copy
+  int64_t grain() const { return kSerial / 2 / (size() + 1) + 1; }
+  int64_t groups() const { return ceil_div(all_.channels, channels); }
+  // Calls f(channel, where it begins in copies) for the channels of group i.
+  template <class F>
+  void each(int64_t i, F &&f) const {
+    for (int64_t k = 0; k < width(i); k++) f(i * channels + k, k * one.run);
+  }
+  template <class T>
+  void copy(T *to, const T *from, int64_t i) const {
+    transpose_block(reinterpret_cast<char *>(to), all_.n,
+                    reinterpret_cast<const char *>(from + first(i)), all_.step(), all_.n,
+                    width(i) * all_.run, sizeof(T));
+  }
+  template <class T>
+  void copy_back(T *to, const T *from, int64_t i) const {
+    transpose_block(reinterpret_cast<char *>(to + first(i)), all_.step(),
+                    reinterpret_cast<const char *>(from), all_.n, width(i) * all_.run, all_.n,
+                    sizeof(T));
+  }
+
+ private:
+  int64_t width(int64_t i) const { return least(channels, all_.channels - i * channels); }
+  int64_t first(int64_t i) const { return i * channels * all_.run; }
+  Channels all_;
+
+ public:
+  Channels one;  // a channel of a copy
+  int64_t channels;
+};
+
 // (input, ..., eps, ...) -> (result, mean, biased variance)
 template <class T, class A>
 plait_status forward(const plait_call *c, const DLTensor *in, const DLTensor *other,
@@ -46,22 +90,40 @@ plait_status forward(const plait_call *c, const DLTensor *in, const DLTensor *ot
   if (other) PLAIT_TRY(residual.take(c, other));
   const T *x = input, *r = other ? static_cast<const T *>(residual) : nullptr;
   T *y = data<T>(result(c)), *mean = data<T>(result(c, 1)), *var = data<T>(result(c, 2));
+  const auto channel = [&](const Channels &v, int64_t k, const T *from, const T *more, T *to) {
+    const Moments m = channel_moments(v, from);
+    mean[k] = T(v.count() ? m.mean : __builtin_nan(""));
+    var[k] = T(m.squares / double(v.count()));
+    const Affine<T> f = affine(weight, bias, k, mean[k], double(var[k]), eps);
+    each_segment<true>(
+        v,
+        [&](int64_t at, int64_t n) {
+          apply(f, activation, from + at, more ? more + at : nullptr, to + at, n);
+        },
+        [&](int64_t at) {
+          if (more) fetch_run(v, more + at);
+        });
+  };
+  if (Group::serves(s)) {
+    const Group group(s);
+    return parallel_with_memory<T>(c, group.groups(), group.grain(), (r ? 2 : 1) * group.size(),
+                                   [&](int64_t begin, int64_t end, T *own) {
+                                     T *more = r ? own + group.size() : nullptr;
+                                     for (int64_t i = begin; i < end; i++) {
+                                       group.copy(own, x, i);
+                                       if (r) group.copy(more, r, i);
+                                       group.each(i, [&](int64_t k, int64_t at) {
+                                         channel(group.one, k, own + at, r ? more + at : nullptr,
+                                                 own + at);
+                                       });
+                                       group.copy_back(y, own, i);
+                                     }
+                                   });
+  }
   parallel_ranges(c, s.channels, s.grain(), [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; k++) {
       const int64_t first = k * s.run;
-      const Moments m = channel_moments(s, x + first);
-      mean[k] = T(s.count() ? m.mean : __builtin_nan(""));
-      var[k] = T(m.squares / double(s.count()));
-      const Affine<T> f = affine(weight, bias, k, mean[k], double(var[k]), eps);
-      each_segment<true>(
-          s,
-          [&](int64_t at, int64_t n) {
-            at += first;
-            apply(f, activation, x + at, r ? r + at : nullptr, y + at, n);
-          },
-          [&](int64_t at) {
-            if (r) fetch_run(s, r + first + at);
-          });
+      channel(s, k, x + first, r ? r + first : nullptr, y + first);
     }
   });
   return PLAIT_OK;
@@ -162,18 +224,37 @@ plait_status backward(const plait_call *c, const Inputs &in, const A &activation
   PLAIT_TRY(input.take(c, in.input));
   if (in.seen) PLAIT_TRY(seen.take(c, in.seen));
   T *gw = data<T>(result(c, 1)), *gb = data<T>(result(c, 2));
-  const Derivative<T, A> d(s, activation, grad, input,
-                           in.seen ? static_cast<const T *>(seen) : nullptr, data<T>(result(c)),
-                           in.seen ? data<T>(result(c, 3)) : nullptr);
+  T *gx = data<T>(result(c)), *g_residual = in.seen ? data<T>(result(c, 3)) : nullptr;
+  const T *g = grad, *x = input, *made = in.seen ? static_cast<const T *>(seen) : nullptr;
+  const auto channel = [&](const Derivative<T, A> &d, int64_t k, int64_t first) {
+    const double var = double(factor(in.var, k, T(1)));
+    const Affine<T> f = affine(in.weight, in.bias, k, factor(in.mean, k, T(0)), var, in.eps);
+    const double r = 1 / __builtin_sqrt(var + in.eps);
+    const GradientSums<T> sum = d.channel(first, f, r);
+    gw[k] = T(sum.product * r);
+    gb[k] = T(sum.grad);
+  };
+  if (Group::serves(s)) {
+    const Group group(s);
+    return parallel_with_memory<T>(
+        c, group.groups(), group.grain(), (made ? 3 : 2) * group.size(),
+        [&](int64_t begin, int64_t end, T *own) {
+          T *more = own + group.size(), *last = made ? more + group.size() : nullptr;
+          // gradients take the place of what they are computed from
+          const Derivative<T, A> d(group.one, activation, own, more, last, own, last);
+          for (int64_t i = begin; i < end; i++) {
+            group.copy(own, g, i);
+            group.copy(more, x, i);
+            if (made) group.copy(last, made, i);
+            group.each(i, [&](int64_t k, int64_t at) { channel(d, k, at); });
+            group.copy_back(gx, own, i);
+            if (made) group.copy_back(g_residual, last, i);
+          }
+        });
+  }
+  const Derivative<T, A> d(s, activation, g, x, made, gx, g_residual);
   parallel_ranges(c, s.channels, s.grain(), [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; k++) {
-      const double var = double(factor(in.var, k, T(1)));
-      const Affine<T> f = affine(in.weight, in.bias, k, factor(in.mean, k, T(0)), var, in.eps);
-      const double r = 1 / __builtin_sqrt(var + in.eps);
-      const GradientSums<T> sum = d.channel(k * s.run, f, r);
-      gw[k] = T(sum.product * r);
-      gb[k] = T(sum.grad);
-    }
+    for (int64_t k = begin; k < end; k++) channel(d, k, k * s.run);
   });
   return PLAIT_OK;
 }

@@ -139,7 +139,9 @@ PLAIT_INLINE void add_rows(T *acc, const T *p, int64_t step, int64_t n) {
 template <class Op, class T, class P = typename Collected<T>::type>
 void reduce_columns_piece(const Reduction &r, const Source<T> &from, int64_t base, int64_t columns,
                           int64_t begin, int64_t end, P *out, T *memory) {
-  T acc[kColumns];
+  T own[kColumns];
+  T *acc = own;
+  if constexpr (!is_float<T>) acc = out;  // whole numbers go to the results in any order
   for (int64_t j = 0; j < columns; j++) out[j] = Op::template start<P>();
   const auto add_four = [&](int64_t at, int64_t step) {
     if (!from.convert) return add_rows<Op>(acc, from.stored(at), step, columns);
@@ -151,15 +153,18 @@ void reduce_columns_piece(const Reduction &r, const Source<T> &from, int64_t bas
     from.get(memory, at, columns, 1);
     add_row<Op>(acc, memory, columns);
   };
-  for (; begin < end; begin += kFlush) {
-    const int64_t stop = least(begin + kFlush, end);
-    for (int64_t j = 0; j < columns; j++) acc[j] = Op::template start<T>();
+  const int64_t flush = is_float<T> ? kFlush : most(end - begin, 1);
+  for (; begin < end; begin += flush) {
+    const int64_t stop = least(begin + flush, end);
+    if constexpr (is_float<T>)
+      for (int64_t j = 0; j < columns; j++) acc[j] = Op::template start<T>();
     r.spans(begin, stop, [&](int64_t at, int64_t m, int64_t step) {
       int64_t i = 0;
       for (; i + 4 <= m; i += 4) add_four(base + at + i * step, step);
       for (; i < m; i++) add_one(base + at + i * step);
     });
-    for (int64_t j = 0; j < columns; j++) out[j] = Op::step(out[j], P(acc[j]));
+    if constexpr (is_float<T>)
+      for (int64_t j = 0; j < columns; j++) out[j] = Op::step(out[j], P(acc[j]));
   }
 }
 

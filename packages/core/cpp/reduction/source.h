@@ -143,30 +143,29 @@ P reduce_converted(const Source<T> &from, int64_t at, int64_t n, int64_t step) {
     }
     return Op::step(result, other);
   }
-  for (int64_t i = 0, m; i < n; i += m) {
-    m = n - i < kWhole ? n - i : least(kBlockOf, (n - i) / kWhole * kWhole);
+  for (int64_t i = 0; i < n; i += kBlockOf) {
+    const int64_t m = least(kBlockOf, n - i), whole = m / kWhole * kWhole;
     from.get(some, at + i, m, 1);
-    if (m < kWhole)
-      result = reduce_rest<Op, T, P>(result, some, m);
-    else if constexpr (is_float<T> && Op::kNanWins)
-      result = Op::step(result, extreme_block<Op, T, P>(some, m));
-    else
-      result = Op::step(result, reduce_block<Op, T, P>(some, m));
+    if (whole) {
+      if constexpr (is_float<T> && Op::kNanWins)
+        result = Op::step(result, extreme_block<Op, T, P>(some, whole));
+      else
+        result = Op::step(result, reduce_block<Op, T, P>(some, whole));
+    }
+    result = reduce_rest<Op, T, P>(result, some + whole, m - whole);
   }
   return result;
 }
 
-// The sum of squares of n adjacent elements, in float64.
+// Adds the squares of n adjacent elements to a sum in float64.
 template <class S>
-double sum_of_squares(const char *from, int64_t n) {
+double add_squares(double result, const S *p, int64_t n) {
   constexpr int64_t w = kLanes<double>;
   typedef S Some __attribute__((vector_size(w * sizeof(S)), aligned(sizeof(S)), may_alias));
-  const S *p = reinterpret_cast<const S *>(from);
   const auto square = [](const S *q) {
     const Vec<double> x = __builtin_convertvector(*reinterpret_cast<const Some *>(q), Vec<double>);
     return x * x;
   };
-  double result = 0;
   while (n >= 4 * w) {
     const int64_t m = n < kBlockOf ? n & ~(4 * w - 1) : kBlockOf;
     Vec<double> a = square(p), b = square(p + w), c = square(p + 2 * w), d = square(p + 3 * w);
@@ -187,6 +186,22 @@ double sum_of_squares(const char *from, int64_t n) {
     result += collect_lanes<Sum, double>(some);
   }
   for (; i < n; i++) result += double(p[i]) * double(p[i]);
+  return result;
+}
+
+template <class S>
+double sum_of_squares(const char *from, int64_t n) {
+  return add_squares(0.0, reinterpret_cast<const S *>(from), n);
+}
+template <class H>
+double sum_of_squares_of_halves(const char *from, int64_t n) {
+  float some[kBlockOf];
+  double result = 0;
+  for (int64_t i = 0; i < n; i += kBlockOf) {
+    const int64_t m = least(kBlockOf, n - i);
+    widen_run<H>(some, reinterpret_cast<const uint16_t *>(from) + i, m);
+    result = add_squares(result, some, m);
+  }
   return result;
 }
 
