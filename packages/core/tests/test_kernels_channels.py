@@ -23,6 +23,8 @@ SHAPES = [
     (1, 3, 8),
     (6, 1, 5, 5, 5),
     (40, 70),
+    (300, 37),
+    (9, 20, 3),
 ]
 TOLERANCES: dict[Any, float] = {np.float32: 2e-5, np.float64: 1e-12}
 NUMBERS = (-0.5, 1.5, 0.125)

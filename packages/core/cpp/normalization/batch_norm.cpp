@@ -42,7 +42,10 @@ void apply(const Affine<T> f, const A activation, const T *x, const T *residual,
 // each lies in one run.
 class Group {
  public:
-  explicit Group(const Channels &s) : all_(s), one(s) {
+  Channels one;  // a channel of a copy
+  int64_t channels;
+
+  explicit Group(const Channels &s) : one(s), all_(s) {
     one.n = one.channels = 1;
     one.run = s.count();
     channels = least(s.channels, ceil_div(16, most(s.run, 1)));
@@ -72,11 +75,7 @@ class Group {
  private:
   int64_t width(int64_t i) const { return least(channels, all_.channels - i * channels); }
   int64_t first(int64_t i) const { return i * channels * all_.run; }
-  Channels all_;
-
- public:
-  Channels one;  // a channel of a copy
-  int64_t channels;
+  const Channels all_;
 };
 
 // (input, ..., eps, ...) -> (result, mean, biased variance)

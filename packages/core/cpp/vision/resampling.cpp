@@ -496,6 +496,15 @@ plait_status sum_any(const plait_call *c, const Table &table, Layout v, const DL
   }
 }
 
+template <int inner, class T>
+PLAIT_INLINE void select_few(const int64_t *start, int64_t from, int64_t to, const T *in, T *out) {
+  for (int64_t i = from; i < to; i++) {
+    T some[inner];
+    memcpy(some, in + start[i] * inner, sizeof(some));
+    memcpy(out + i * inner, some, sizeof(some));
+  }
+}
+
 // Copies of elements, `inner` side by side.
 template <class T>
 void select(const plait_call *c, const Table &table, const Layout &v, const T *x, T *y) {
@@ -507,15 +516,15 @@ void select(const plait_call *c, const Table &table, const Layout &v, const T *x
       const int64_t to = least(from + rows, v.new_size);
       const T *in = x + o * v.old_size * v.inner;
       T *out = y + o * v.new_size * v.inner;
-      if (v.inner == 1) {
-        for (int64_t i = from; i < to; i++) out[i] = in[table.start[i]];
-      } else if (v.inner * int64_t(sizeof(T)) >= 32) {
-        for (int64_t i = from; i < to; i++)
-          memcpy(out + i * v.inner, in + table.start[i] * v.inner, size_t(v.inner) * sizeof(T));
-      } else {
-        for (int64_t i = from; i < to; i++)
-          for (int64_t j = 0; j < v.inner; j++)
-            out[i * v.inner + j] = in[table.start[i] * v.inner + j];
+      switch (v.inner) {
+        case 1: select_few<1>(table.start, from, to, in, out); break;
+        case 2: select_few<2>(table.start, from, to, in, out); break;
+        case 3: select_few<3>(table.start, from, to, in, out); break;
+        case 4: select_few<4>(table.start, from, to, in, out); break;
+        case 16: select_few<16>(table.start, from, to, in, out); break;
+        default:
+          for (int64_t i = from; i < to; i++)
+            memcpy(out + i * v.inner, in + table.start[i] * v.inner, size_t(v.inner) * sizeof(T));
       }
     }
   });
