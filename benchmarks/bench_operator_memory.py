@@ -379,7 +379,7 @@ of its calls. Forward and backward begin with {INPUT // MEGABYTE // 2} MB. An op
 does not have by that name is not here, and {reasons["Unfit: slow"] + reasons["Unfit: large"]} calls
 were left out because they would have taken seconds, or made far larger results than inputs.
 
-Families of definitions that were measured:
+Families of definitions that were measured (no others were in this run):
 {names}.
 
 {REASONS}
