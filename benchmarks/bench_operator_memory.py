@@ -1,59 +1,117 @@
 """How much memory one operator takes beside its input: plait and PyTorch.
 
     python benchmarks/bench_operator_memory.py [--families reduction/ sorting/] [--page PAGE.md]
+    python benchmarks/bench_operator_memory.py --keep FOLDER    goes on where a run has ended
 
-Every operator that can be called with large tensors alone, or with them and a dimension, is called
-on 64 MB in each dtype that both libraries take. A side runs in a process of its own. What a call
-takes is the largest resident size during the call less the one before it, by the kernel's own
-counter, so results count too. The page lists the calls that take over 1.25 times PyTorch's memory
-and 1 MB, and how many were compared.
+Every operator that PyTorch has by the same name is called on 8 MB in each dtype that both
+libraries take: the calls are those of the operators' test data, whose arrays are repeated. An
+operator is called as a function, in place and with ``out=``, and, if it has a derivative, forward
+and backward. What a call takes is the largest resident size during the call less the one before it,
+by the kernel's own counter, so results count too. A family of definitions is measured in a process
+of its own. The page lists the calls that take over 1.25 times PyTorch's memory and 1 MB, and how
+many were compared.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import dataclasses
 import gc
 import importlib
 import json
 import pathlib
+import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+import textwrap
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any
 
 __all__ = ["cases"]
 
 MEGABYTE = 1 << 20
-INPUT = 64 * MEGABYTE
-FAMILIES = ("reduction/", "normalization/", "sorting/", "pointwise/", "indexing/", "views/")
-DTYPES = ("float32", "bfloat16", "uint8", "bool")
-SIZES = {"float32": 4, "bfloat16": 2, "uint8": 1, "bool": 1}
-ROWS = 1024
+INPUT = 8 * MEGABYTE
+SIZES = {"float32": 4, "bfloat16": 2, "uint8": 1}
+FLOATING = ("float32", "bfloat16")
+SAMPLES, WAYS = 2, 1  # samples of an operator, ways to enlarge each
 FACTOR, MARGIN = 1.25, 1.0  # of PyTorch's peak; MB
-# Their results or steps are far larger than their inputs.
-SLOW = {"nonzero_static", "combinations", "cartesian_prod", "mode", "cdist", "pdist", "cov"}
+TRIALS = (1 << 8, 1 << 12, 1 << 15)  # elements, before the whole input
+SECONDS, LARGEST = 1.5, 128 * MEGABYTE  # that the whole call may be expected to take
+LIMIT = 12 << 30  # bytes of addresses
 
 
-def calls(families: tuple[str, ...]) -> Iterator[tuple[str, list[Any]]]:
-    """Yield names of functions, and arguments: "x" is a large tensor."""
-    from plait_ops import specs
+@dataclasses.dataclass
+class Call:
+    """A call of one library: the function, and its arguments for a number of elements."""
 
-    for spec in specs.all():
-        chosen = spec.family.startswith(families) and "function" in spec.variants
-        if not chosen or spec.schema.base in SLOW or spec.schema.base.endswith("_"):
-            continue
-        needed = [each for each in spec.schema.arguments if not each.has_default]
-        if any(each.type not in ("Tensor", "int", "int[]", "int[]?") for each in needed):
-            continue
-        numbers = [each.name for each in needed if each.type != "Tensor"]
-        if numbers not in ([], ["dim"]):
-            continue
-        if not numbers:
-            yield spec.schema.base, ["x"] * len(needed)
-            continue
-        for dim in (0, 1):
-            yield spec.schema.base, [dim if each.name == "dim" else "x" for each in needed]
+    library: Any
+    function: Callable[..., Any]
+    arguments: Callable[[Any, int], tuple[list[Any], dict[str, Any]]]
+    form: str
+
+
+class Unfit(Exception):
+    """A call that is not measured, with the reason."""
+
+
+def functions(library: Any, base: str, form: str) -> Iterator[Callable[..., Any]]:
+    """Yield what may be the operator in the library."""
+    name = base + "_" if form == "in place" else base
+    places = [(library, name)]
+    for space in ("linalg", "fft", "special"):
+        if name.startswith(space + "_"):
+            places.insert(0, (getattr(library, space), name.removeprefix(space + "_")))
+    places.append((library.nn.functional, name))
+    places.append((library.Tensor, name))
+    for holder, attribute in places:
+        found = getattr(holder, attribute, None)
+        if found is not None:
+            yield found
+
+
+def stored(array: Any, dtype: str) -> Any:
+    """Return an array's numbers in a dtype; bfloat16 begins as float32, which NumPy has."""
+    import numpy as np
+
+    if array.dtype.kind == "f" and dtype not in FLOATING:
+        array = np.nan_to_num(array, nan=0.0, posinf=1.0, neginf=0.0).clip(-100, 100)
+    if dtype in ("uint8", "bool"):
+        array = np.abs(array)
+    return np.array(array, "float32" if dtype == "bfloat16" else dtype)
+
+
+def arguments_of(sample: Any, how: Any, dtype: str) -> Callable[[Any, int], Any]:
+    """Return the function from a library and a number of elements to arguments."""
+    from plait_ops.promotion import ANY
+    from plait_ops.samples.large import as_dtype, repeat
+
+    small = as_dtype(sample, lambda array, chosen: stored(array, dtype) if chosen else array)
+
+    def arguments(library: Any, elements: int) -> tuple[list[Any], dict[str, Any]]:
+        def tensor(array: Any, chosen: bool) -> Any:
+            made = library.from_numpy(array)
+            return made.to(library.bfloat16) if chosen and dtype == "bfloat16" else made
+
+        def named(value: Any) -> Any:
+            return getattr(library, value) if isinstance(value, str) and value in ANY else value
+
+        call = as_dtype(repeat(small, how, elements), tensor)
+        return [named(x) for x in call.args], {k: named(x) for k, x in call.kwargs.items()}
+
+    return arguments
+
+
+def tensors(value: Any) -> list[Any]:
+    """Return the tensors in a result."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [tensor for each in value for tensor in tensors(each)]
+    return [value] if hasattr(value, "element_size") else []
 
 
 def resident(field: str) -> float:
@@ -62,74 +120,284 @@ def resident(field: str) -> float:
         return next(int(line.split()[1]) for line in file if line.startswith(field)) / 1024
 
 
-def taken(library: Any, function: Any, arguments: list[Any]) -> float:
-    """Megabytes that a call takes at most, with its result."""
-    gc.collect()
-    if library.__name__ == "plait":
-        library.empty_cache()
+def prepared(call: Call, elements: int) -> Callable[[], Any]:
+    """Return the call without arguments: those exist before it is measured."""
+    args, kwargs = call.arguments(call.library, elements)
+    if call.form == "out=":
+        made = call.function(*args, **kwargs)
+        kwargs["out"] = made if hasattr(made, "element_size") else tuple(made)
+    if call.form != "backward":
+        return lambda: call.function(*args, **kwargs)
+    leaves = [x for x in tensors([args, kwargs]) if x.is_floating_point()]
+    for leaf in leaves:
+        leaf.requires_grad_()
+    made = [x for x in tensors(call.function(*args, **kwargs)) if x.requires_grad]
+    if not made:
+        raise Unfit("no gradient")
+    factor = call.library.ones_like(made[0].detach())
+    del made
+
+    def both_passes() -> Any:
+        results = call.function(*args, **kwargs)
+        next(x for x in tensors(results) if x.requires_grad).backward(factor)
+        gradients = [leaf.grad for leaf in leaves]
+        for leaf in leaves:
+            leaf.grad = None
+        return gradients
+
+    return both_passes
+
+
+def taken(call: Call, elements: int) -> tuple[float, float, int, list[Any]]:
+    """Return the megabytes that a call takes at most, with its result; its seconds; the bytes and
+    the shapes of its results.
+    """
+    run = prepared(call, elements)
+    if elements > TRIALS[-1]:
+        gc.collect()
+    if call.library.__name__ == "plait":
+        call.library.empty_cache()
     ctypes.CDLL(None).malloc_trim(0)
     before = resident("VmRSS")
     pathlib.Path("/proc/self/clear_refs").write_text("5")  # the largest size begins anew
-    result = function(*arguments)
+    start = time.process_time()
+    result = run()
+    seconds = time.process_time() - start
     most = resident("VmHWM")
-    del result
-    return most - before
+    found = [x for x in tensors(result) if x is not None]
+    size = sum(x.numel() * x.element_size() for x in found)
+    return most - before, seconds, size, [tuple(x.shape) for x in found]
 
 
-def measure(side: str, families: tuple[str, ...]) -> None:
-    """Print a line for each call that the library takes."""
-    library = importlib.import_module(side)
-    library.set_num_threads(2)
-    for dtype in DTYPES:
-        columns = INPUT // SIZES[dtype] // ROWS
-        whole = library.ones(ROWS, columns, dtype=getattr(library, dtype))
-        small = library.ones(8, 8, dtype=getattr(library, dtype))
-        for name, pattern in dict.fromkeys((n, tuple(p)) for n, p in calls(families)):
-            function = getattr(library, name, None)
-            try:
-                for _ in range(2):  # the first call loads what it needs
-                    function(*[small if each == "x" else each for each in pattern])
-                used = taken(library, function, [whole if e == "x" else e for e in pattern])
-            except Exception as error:  # not for this dtype
-                print(json.dumps([dtype, name, pattern, None, str(error)[:80]]), flush=True)
+def compared(calls: list[Call], elements: int) -> list[float]:
+    """Return the megabytes of the same call in each library; `Unfit` with a reason."""
+    last: list[tuple[float, int]] = []
+    for trial in TRIALS:
+        figures = [taken(each, trial) for each in calls]
+        if figures[0][3] != figures[1][3]:
+            raise Unfit("other shapes")
+        now = [(max(seconds, 1e-5), max(size, 1)) for _, seconds, size, _ in figures]
+        for (seconds, size), (least, smallest) in zip(now, last, strict=False):
+            step = trial // TRIALS[TRIALS.index(trial) - 1]
+            left = elements / trial
+            speed = 2 if seconds > 0.05 and seconds > least * step * 3 else 1
+            if seconds > 0.002 and seconds * left**speed > SECONDS:
+                raise Unfit("slow")
+            growth = 2 if size > smallest * step * 4 else 1
+            if size * left**growth > LARGEST:
+                raise Unfit("large")
+        last = now
+    return [round(taken(each, elements)[0], 1) for each in calls]
+
+
+def pairs(base: str, form: str) -> Iterator[list[tuple[Any, Any]]]:
+    """Yield pairs of a library and its function."""
+    libraries = [importlib.import_module(side) for side in ("plait", "torch")]
+    ours, theirs = (list(functions(each, base, form)) for each in libraries)
+    for a in ours:
+        for b in theirs:
+            yield [(libraries[0], a), (libraries[1], b)]
+
+
+def measured(base: str, form: str, arguments: Any, elements: int) -> list[float]:
+    """Return the figures of both libraries, by the first functions that take the call."""
+    reason: Exception = Unfit("no such function")
+    for pair in pairs(base, form):
+        calls = [Call(library, function, arguments, form) for library, function in pair]
+        try:
+            for each in calls:
+                taken(each, TRIALS[0])  # the first call loads what it needs
+            return compared(calls, elements)
+        except Unfit as error:
+            if str(error) in ("slow", "large"):
+                raise
+            reason = error
+        except Exception as error:  # not for this dtype, or other parameters
+            reason = error
+    raise reason
+
+
+def forms(spec: Any) -> Iterator[str]:
+    """Yield the forms of an operator's calls."""
+    yield "function"
+    if spec.inplace:
+        yield "in place"
+    if spec.out:
+        yield "out="
+    if spec.differentiable or spec.composite:
+        yield "backward"
+
+
+def text_of(spec: Any, arguments: Any) -> str:
+    """Return the call with shapes, as the page shows it."""
+    import plait
+
+    def shown(value: Any) -> str:
+        if isinstance(value, (list, tuple)):
+            return "[" + ", ".join(map(shown, value)) + "]"
+        return "x".join(map(str, value.shape)) or "0-d" if hasattr(value, "shape") else repr(value)
+
+    args, kwargs = arguments(plait, INPUT // 4)
+    words = [shown(x) for x in args] + [f"{k}={shown(x)}" for k, x in kwargs.items()]
+    return f"{spec.schema.base}({', '.join(words)})"
+
+
+def measure_sample(spec: Any, sample: Any, first: bool) -> None:
+    """Print a line for each call of a sample that both libraries take."""
+    from plait_ops.promotion import group
+    from plait_ops.samples.large import enlargements
+
+    found = 0
+    for how in enlargements(sample):
+        fitted = False
+        text = ""
+        for dtype, itemsize in SIZES.items():
+            if dtype not in group(spec.dtypes):
                 continue
-            print(json.dumps([dtype, name, pattern, round(used, 1), ""]), flush=True)
+            arguments = arguments_of(sample, how, dtype)
+            for form in forms(spec):
+                if form in ("in place", "out=") and not (first and found == 0 and not fitted):
+                    continue
+                if form == "backward" and dtype not in FLOATING:
+                    continue
+                elements = INPUT // itemsize if how.arrays else INPUT // 4
+                if form == "backward":
+                    elements //= 2
+                try:
+                    used = measured(spec.schema.base, form, arguments, elements)
+                except Exception as error:
+                    reason = f"{type(error).__name__}: {error}".split("\n")[0][:100]
+                    line = [spec.name, "", dtype, form, None, reason]
+                    print(json.dumps(line), flush=True)
+                    if form == "function":
+                        break
+                    continue
+                text = text or text_of(spec, arguments)
+                print(json.dumps([spec.name, text, dtype, form, used, ""]), flush=True)
+            fitted = fitted or bool(text)
+        found += fitted
+        if found == (WAYS if len(how.arrays) > 1 and sum(how.arrays) < len(how.arrays) else 1):
+            return
 
 
-def figures(side: str, families: tuple[str, ...]) -> dict[tuple[str, str], float]:
-    """Megabytes by dtype and call, measured in a process of its own."""
-    command = [sys.executable, __file__, "--side", side, "--families", *families]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found = {}
-    for line in done.stdout.splitlines():
-        dtype, name, pattern, used, _ = json.loads(line)
-        if used is not None:
-            found[dtype, f"{name}({', '.join(map(str, pattern))})"] = used
-    return found
+def measure(family: str) -> None:
+    """Print a line for each call of a folder's or a family's operators."""
+    from plait_ops import specs
+    from plait_ops.samples import load
+    from plait_ops.samples.large import distinct_samples
+
+    warnings.simplefilter("ignore")
+    resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
+    for side in ("plait", "torch"):
+        importlib.import_module(side).set_num_threads(1)  # times decide what is measured
+    chosen = [each for each in specs.all() if each.family.startswith(family) and not each.internal]
+    load()
+    gc.freeze()  # collections look at what is made from here on
+    for spec in chosen:
+        if not any(pairs(spec.schema.base, "function")):
+            continue
+        for at, sample in enumerate(distinct_samples(spec, SAMPLES)):
+            measure_sample(spec, sample, at == 0)
 
 
-def page(families: tuple[str, ...]) -> str:
+Line = tuple[str, str, str, str, list[float] | None, str]
+
+
+def families() -> list[str]:
+    """Return the families of definitions, in the order of their folders."""
+    from plait_ops import specs
+
+    return sorted({each.family for each in specs.all() if not each.internal})
+
+
+def lines_of(family: str, kept: pathlib.Path | None) -> list[Line]:
+    """Return the lines of one family, measured in a process of its own unless they were kept."""
+    file = kept / f"{family.replace('/', '_')}.jsonl" if kept else None
+    if file and file.exists():
+        text = file.read_text()
+    else:
+        command = [sys.executable, __file__, "--only", family]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            print(f"{family}: exit status {done.returncode}\n{done.stderr}", file=sys.stderr)
+            return []
+        text = done.stdout
+        if file:
+            file.write_text(text)
+    return [tuple(json.loads(line)) for line in text.splitlines()]
+
+
+def table(rows: list[tuple[str, str, str, float, float]]) -> str:
+    """Return the table of calls, a row for the worst call of each operator."""
+    worst: dict[str, tuple[str, str, str, float, float]] = {}
+    dtypes: dict[str, set[str]] = {}
+    for row in rows:
+        name, _, dtype, ours, theirs = row
+        dtypes.setdefault(name, set()).add(dtype)
+        if name not in worst or ours - theirs > worst[name][3] - worst[name][4]:
+            worst[name] = row
+    lines = [f"{'operator':34}{'dtypes':26}{'plait MB':>9}{'torch MB':>9}  call"]
+    for key, (name, text, _, ours, theirs) in sorted(
+        worst.items(), key=lambda each: each[1][4] - each[1][3]
+    ):
+        kinds = " ".join(sorted(dtypes[key]))
+        lines.append(f"{name:34}{kinds:26}{ours:>9.1f}{theirs:>9.1f}  {text}")
+    return "\n".join(line.rstrip() for line in lines)
+
+
+FORMS = {
+    "function": "Functions",
+    "in place": "In place",
+    "out=": "With a target, `out=`",
+    "backward": "Forward and backward",
+}
+
+
+def page(chosen: list[str], kept: pathlib.Path | None) -> str:
     """Return the page: what takes more than PyTorch, and the counts."""
-    ours, theirs = (figures(side, families) for side in ("plait", "torch"))
-    both = [key for key in ours if key in theirs]
-    over = [key for key in both if ours[key] > FACTOR * theirs[key] + MARGIN]
-    less = [key for key in both if theirs[key] > FACTOR * ours[key] + MARGIN]
-    rows = [f"{'call':44}{'dtype':>10}{'plait MB':>10}{'torch MB':>10}"]
-    rows += [f"{k[1]:44}{k[0]:>10}{ours[k]:>10.1f}{theirs[k]:>10.1f}" for k in sorted(over)]
-    table = "\n".join(row.rstrip() for row in rows)
+    lines = [line for family in chosen for line in lines_of(family, kept)]
+    figures = [line for line in lines if line[4] is not None]
+    names = textwrap.fill(", ".join(chosen), 98)
+    parts = []
+    for form, title in FORMS.items():
+        of_form = [(n, t, d, *used) for n, t, d, f, used, _ in figures if f == form and used]
+        over = [row for row in of_form if row[3] > FACTOR * row[4] + MARGIN]
+        less = [row for row in of_form if row[4] > FACTOR * row[3] + MARGIN]
+        count = len({row[0] for row in of_form})
+        parts.append(
+            f"## {title}\n\n{len(of_form)} calls of {count} operators: {len(over)} take more than "
+            f"that limit, and {len(less)} of PyTorch take that much more than ours.\n\n"
+            f"```text\n{table(over)}\n```\n"
+        )
+    reasons = Counter(line[5] for line in lines if line[5].startswith("Unfit"))
     return f"""# Memory of single operators
 
-`benchmarks/bench_operator_memory.py` wrote this page: what a call on {INPUT // MEGABYTE} MB takes
-at most beside its input, its result included. {len(both)} calls were compared: {len(over)} take
-over {FACTOR} times PyTorch's memory and {MARGIN:.0f} MB (they are listed), and {len(less)} calls
-of PyTorch take that much more than ours.
+`benchmarks/bench_operator_memory.py` wrote the tables of this page: what a call on
+{INPUT // MEGABYTE} MB takes at most beside its input, its result included, with one thread. The
+limit is {FACTOR} times PyTorch's memory and {MARGIN:.0f} MB. A row is an operator, with the worst
+of its calls. Forward and backward begin with {INPUT // MEGABYTE // 2} MB. An operator that PyTorch
+does not have by that name is not here, and {reasons["Unfit: slow"] + reasons["Unfit: large"]} calls
+were left out because they would have taken seconds, or made far larger results than inputs.
 
-The operators of these folders of definitions were measured, those that can be called with tensors
-alone or with a dimension: {", ".join(f"`{each}`" for each in families)}.
+Families of definitions that were measured (no others were in this run):
+{names}.
 
-```text
-{table}
-```
+{REASONS}
+{chr(10).join(parts)}"""
+
+
+REASONS = """## Why they take more
+
+- *Composites* (losses, `histc`, `trapezoid`, `isin`, `cov`): each step makes a whole tensor.
+  PyTorch has one kernel for the whole.
+- *In place and `out=`*: a composite, and an operator that reads its first argument while it writes
+  (`scatter_add_`, `index_reduce_`), makes a new tensor and copies it into the target.
+- *Selection by masks* (`masked_select`, `masked_scatter`, `nonzero`): the places of all elements
+  are found first, as int64.
+- *bfloat16*: a row that cannot be cut is widened to float32 as a whole (one row of `softmax`,
+  `sort` of a vector), and so are operators whose definition does not say how calls are cut
+  (`nll_loss`, `index_add`).
+- *Gradients* of indexed reads and writes begin as zeros of the whole shape.
 """
 
 
@@ -139,18 +407,20 @@ def cases() -> Iterator[Any]:
 
 
 def main() -> None:
-    """Measure one side, or write the page."""
+    """Measure one family, or write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--side", choices=("plait", "torch"))
-    parser.add_argument("--families", nargs="*", default=FAMILIES)
+    parser.add_argument("--only", help="print the figures of one family or folder")
+    parser.add_argument("--families", nargs="*", default=[""], help="how their names begin")
+    parser.add_argument("--keep", type=pathlib.Path, help="a folder of figures, to go on with")
     parser.add_argument("--page", type=pathlib.Path)
-    chosen = parser.parse_args()
-    families = tuple(chosen.families)
-    if chosen.side:
-        return measure(chosen.side, families)
-    text = page(families)
-    if chosen.page:
-        chosen.page.write_text(text)
+    asked = parser.parse_args()
+    if asked.only:
+        return measure(asked.only)
+    if asked.keep:
+        asked.keep.mkdir(parents=True, exist_ok=True)
+    text = page([x for x in families() if x.startswith(tuple(asked.families))], asked.keep)
+    if asked.page:
+        asked.page.write_text(text)
     print(text)
 
 
