@@ -189,7 +189,14 @@ def _call(node: ir.Call) -> str:
 
 
 def _operator_call(node: ir.OperatorCall) -> str:
-    return f"{FORMS[node.form]}(x, Op::{node.operator}, {{{_list(node.arguments)}}})"
+    """Print a call. C++ keeps temporaries to the end of a statement, so a call of calls is a
+    function: what its arguments take is free when it returns.
+    """
+    text = f"{FORMS[node.form]}(x, Op::{node.operator}, {{{_list(node.arguments)}}})"
+    nested = any(isinstance(each, ir.OperatorCall) for each in ir.walk(node.arguments))
+    if node.form is ir.Form.ONE and nested:
+        return f"[&] {{ return {text}; }}()"
+    return text
 
 
 def _comprehension(node: ir.Comprehension) -> str:
