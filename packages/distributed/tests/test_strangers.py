@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import pathlib
+import signal
 import socket
 import sys
 import threading
@@ -29,6 +31,38 @@ def test_strangers_keep_nobody_out(kind: str, descriptors: int) -> None:
         strangers.Strangers(strangers.address_of(kind, port), 400),
     ):
         strangers.ask(kind, port)  # waits for 60 seconds at most
+
+
+@pytest.mark.parametrize("kind", strangers.KINDS)
+def test_a_child_does_not_keep_the_address_of_a_lost_process(kind: str) -> None:
+    """It has been forked, so it has had all descriptors."""
+    with strangers.process_of(kind) as (port, process):
+        address = strangers.address_of(kind, port)
+        family = socket.AF_INET if isinstance(address, tuple) else socket.AF_UNIX
+        with socket.socket(family) as before:
+            before.settimeout(20)
+            before.connect(address)
+            if kind != "local store":  # which says nothing before the other end does
+                assert before.recv(40).startswith(b"PLAITDS1")
+            process.stdin.write("fork\n")
+            process.stdin.flush()
+            child = int(process.stdout.readline())
+            try:
+                process.kill()
+                process.wait()
+                with contextlib.suppress(ConnectionResetError):
+                    assert before.recv(1) == b""
+                deadline = time.monotonic() + 20  # the child may just begin
+                while _listens(family, address):
+                    assert time.monotonic() < deadline
+                os.kill(child, 0)
+            finally:
+                os.kill(child, signal.SIGKILL)
+
+
+def _listens(family: int, address: Any) -> bool:
+    with socket.socket(family) as end:
+        return end.connect_ex(address) == 0
 
 
 class _Proof:
