@@ -18,6 +18,8 @@ import pytest
 
 from plait_distributed import _listener
 from plait_distributed._listener import Listener
+from plait_distributed.elastic._host_watch import HostWatch
+from plait_distributed.elastic._place import Place
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import strangers
@@ -190,6 +192,22 @@ def test_a_closed_socket_ends_it(listening: socket.socket) -> None:
     listening.close()
     thread.join(10)
     assert not thread.is_alive()
+
+
+def test_a_coordinator_elsewhere_waits_at_the_door() -> None:
+    """A rank that is started again on the first host meets there, where the others do not look."""
+    with socket.socket() as probe:
+        probe.bind((strangers.HOST, 0))
+        port = probe.getsockname()[1]
+    door = strangers.serve("door", port, 0)
+    watch = HostWatch(Place(f"strangers {port}", strangers.SECRET, (strangers.HOST, port)))
+    deadline = time.monotonic() + 20
+    assert not watch.is_cut_off(strangers.HOST)
+    while door.has_decided():  # the other thread of `serve` lets it in
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    watch.close()
+    door.close()
 
 
 def test_strangers_at_the_door_are_not_let_in() -> None:
