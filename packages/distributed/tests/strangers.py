@@ -144,6 +144,13 @@ class Strangers:
 @contextlib.contextmanager
 def server(kind: str, descriptors: int = 0) -> Iterator[int]:
     """Run a server; yield its port."""
+    with process_of(kind, descriptors) as (port, _):
+        yield port
+
+
+@contextlib.contextmanager
+def process_of(kind: str, descriptors: int = 0) -> Iterator[tuple[int, Any]]:
+    """Run a server; yield its port, and its process, which forks a child when it gets a line."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
@@ -155,7 +162,7 @@ def server(kind: str, descriptors: int = 0) -> Iterator[int]:
     )
     try:
         assert process.stdout is not None and process.stdout.readline() == "listens\n"
-        yield port
+        yield port, process
     finally:
         process.kill()
         process.communicate()
@@ -164,5 +171,9 @@ def server(kind: str, descriptors: int = 0) -> Iterator[int]:
 if __name__ == "__main__":  # a server in a process of its own, until its input ends
     kept = serve(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
     print("listens", flush=True)
-    sys.stdin.read()
+    if sys.stdin.readline():
+        if (child := os.fork()) == 0:
+            time.sleep(1000)
+        print(child, flush=True)
+        sys.stdin.read()
     os._exit(0)

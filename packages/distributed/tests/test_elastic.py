@@ -294,6 +294,42 @@ def test_strangers_do_not_stop_the_training() -> None:
     assert Job(3, work).answers() == [1, 1, None]
 
 
+def test_a_child_of_a_lost_rank_does_not_keep_its_door() -> None:
+    child = CONTEXT.Value("i", 0)
+
+    def work(place: int) -> Any:
+        session = elastic._session.current_session("test")
+
+        @elastic.run
+        def train(state: Any) -> int:
+            while state.step < 12:
+                dist.barrier()
+                if place == 2:
+                    die()
+                if session._door is not None and session.generation == 1:
+                    made = os.fork()
+                    if not made:
+                        time.sleep(1000)
+                    child.value = made
+                    die()
+                state.step += 1
+                state.commit()
+            return session.generation
+
+        return train(elastic.State(step=0))
+
+    job = Job(3, work)
+    try:
+        for process in job.processes.values():  # the child has their pipes, too
+            process.join()
+        (left,) = [place for place, process in job.processes.items() if process.exitcode == 0]
+        assert job._ends[left].recv() == 2
+        os.kill(child.value, 0)  # it has lived as long
+    finally:
+        if child.value:
+            os.kill(child.value, signal.SIGKILL)
+
+
 def test_a_rank_that_throws_leaves_and_the_others_go_on() -> None:
     def fault(place: int, state: Any) -> None:
         if place == 1 and state.commits == 2:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import pathlib
+import signal
 import socket
 import sys
 import threading
@@ -16,6 +18,8 @@ import pytest
 
 from plait_distributed import _listener
 from plait_distributed._listener import Listener
+from plait_distributed.elastic._host_watch import HostWatch
+from plait_distributed.elastic._place import Place
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import strangers
@@ -29,6 +33,38 @@ def test_strangers_keep_nobody_out(kind: str, descriptors: int) -> None:
         strangers.Strangers(strangers.address_of(kind, port), 400),
     ):
         strangers.ask(kind, port)  # waits for 60 seconds at most
+
+
+@pytest.mark.parametrize("kind", strangers.KINDS)
+def test_a_child_does_not_keep_the_address_of_a_lost_process(kind: str) -> None:
+    """It has been forked, so it has had all descriptors."""
+    with strangers.process_of(kind) as (port, process):
+        address = strangers.address_of(kind, port)
+        family = socket.AF_INET if isinstance(address, tuple) else socket.AF_UNIX
+        with socket.socket(family) as before:
+            before.settimeout(20)
+            before.connect(address)
+            if kind != "local store":  # which says nothing before the other end does
+                assert before.recv(40).startswith(b"PLAITDS1")
+            process.stdin.write("fork\n")
+            process.stdin.flush()
+            child = int(process.stdout.readline())
+            try:
+                process.kill()
+                process.wait()
+                with contextlib.suppress(ConnectionResetError):
+                    assert before.recv(1) == b""
+                deadline = time.monotonic() + 20  # the child may just begin
+                while _listens(family, address):
+                    assert time.monotonic() < deadline
+                os.kill(child, 0)
+            finally:
+                os.kill(child, signal.SIGKILL)
+
+
+def _listens(family: int, address: Any) -> bool:
+    with socket.socket(family) as end:
+        return end.connect_ex(address) == 0
 
 
 class _Proof:
@@ -156,6 +192,22 @@ def test_a_closed_socket_ends_it(listening: socket.socket) -> None:
     listening.close()
     thread.join(10)
     assert not thread.is_alive()
+
+
+def test_a_coordinator_elsewhere_waits_at_the_door() -> None:
+    """A rank that is started again on the first host meets there, where the others do not look."""
+    with socket.socket() as probe:
+        probe.bind((strangers.HOST, 0))
+        port = probe.getsockname()[1]
+    door = strangers.serve("door", port, 0)
+    watch = HostWatch(Place(f"strangers {port}", strangers.SECRET, (strangers.HOST, port)))
+    deadline = time.monotonic() + 20
+    assert not watch.is_cut_off(strangers.HOST)
+    while door.has_decided():  # the other thread of `serve` lets it in
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    watch.close()
+    door.close()
 
 
 def test_strangers_at_the_door_are_not_let_in() -> None:

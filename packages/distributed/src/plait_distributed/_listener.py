@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import select
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -29,6 +31,19 @@ _LOOK = 0.5  # seconds between looks whether the listener is closed
 # of accept: there is no room for a connection now
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _CLOSED = (errno.EBADF, errno.EINVAL, errno.ENOTSOCK)
+
+_sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()  # of all listeners
+
+
+def _close_in_child() -> None:
+    """Close the sockets in a forked child, which would keep address and connections when its parent
+    is lost: others would wait there for nobody.
+    """
+    for each in list(_sockets):
+        each.close()
+
+
+os.register_at_fork(after_in_child=_close_in_child)
 
 
 class Proof(Protocol):
@@ -65,6 +80,7 @@ class Listener:
         self._listening = list(listening)
         for each in self._listening:
             each.setblocking(False)
+        _sockets.update(self._listening)
         self._prove = prove
         self._strangers: list[_Stranger] = []  # the oldest first
         self._paused_until = 0.0
@@ -141,6 +157,7 @@ class Listener:
                 continue  # or it has gone already
             if is_full:
                 self._end(self._strangers[0])
+            _sockets.add(end)
             end.setblocking(False)
             proof = None
             with contextlib.suppress(OSError):

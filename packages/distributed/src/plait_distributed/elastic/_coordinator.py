@@ -60,6 +60,7 @@ class Coordinator(threading.Thread):
         self._host = socket.gethostname()
         self._lock = threading.Lock()
         self._guests: list[tuple[Channel, Member]] = []
+        self._callers: set[Channel] = set()  # who have not said yet who they are
         self._watch = Watch()
         self._end_mark = EndMark()
         self._has_decided = threading.Event()
@@ -69,7 +70,7 @@ class Coordinator(threading.Thread):
         """Begin a meeting."""
         self._alone = alone
         self._stays_open = False
-        self._network = HostWatch(self._place.port())
+        self._network = HostWatch(self._place)
         self._began = time.monotonic()
         self._occupied: float | None = None  # since when somebody is here
         self._settled: float | None = None  # since when nobody is waited for but new ranks
@@ -91,9 +92,9 @@ class Coordinator(threading.Thread):
         self._begin(alone)
 
     def is_someone_waiting(self) -> bool:
-        """Return whether a process of the job waits for the next meeting."""
+        """Return whether a rank waits for the next meeting, or a coordinator on another host."""
         with self._lock:
-            return bool(self._guests)
+            return bool(self._guests or self._callers)
 
     def close(self) -> None:
         """End: decide nothing, and let nobody wait here any more."""
@@ -119,7 +120,7 @@ class Coordinator(threading.Thread):
             self._has_decided.set()
         with self._lock:
             self._is_over = True
-            for channel, _ in self._guests:
+            for channel in [*self._callers, *(channel for channel, _ in self._guests)]:
                 channel.close()
 
     def _stop_listening(self) -> None:
@@ -130,15 +131,21 @@ class Coordinator(threading.Thread):
         """Hear one member, and notice when it is gone."""
         guest = None
         try:
-            guest = channel, Member(**receive(channel))
             with self._lock:
                 if self._is_over:  # it comes to the next coordinator
+                    raise EOFError
+                self._callers.add(channel)
+            guest = channel, Member(**receive(channel))
+            with self._lock:
+                self._callers.discard(channel)
+                if self._is_over:
                     raise EOFError
                 self._guests.append(guest)
             channel.receive()  # nothing more comes
         except (OSError, EOFError, ValueError, TypeError):
             pass
         with self._lock:
+            self._callers.discard(channel)
             if guest in self._guests:
                 self._guests.remove(guest)
         channel.close()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import socket
 import threading
 import time
+
+from plait_distributed._authentication import Channel
+from plait_distributed.elastic._place import Place
 
 __all__ = ["HostWatch"]
 
@@ -16,14 +20,17 @@ _ANSWERS = (0, errno.ECONNREFUSED)
 
 
 class HostWatch:
-    """Asks hosts again and again, each in a thread of its own, from the first question on.
+    """Asks hosts again and again, each in threads of its own, from the first question on.
+
+    It also waits at the door of each: ranks that train there may not know of this meeting.
 
     Args:
-        port: which no host hides; one that is there refuses, or takes, the connection.
+        place: whose port no host hides; one that is there refuses, or takes, the connection.
     """
 
-    def __init__(self, port: int) -> None:
-        self._port = port
+    def __init__(self, place: Place) -> None:
+        self._place, self._port = place, place.port()
+        self._channels: dict[str, Channel] = {}  # to the doors
         self._answered: dict[str, float] = {}  # when a host answered, or was first asked
         self._ends = threading.Event()
 
@@ -33,7 +40,8 @@ class HostWatch:
             return False
         if address not in self._answered:
             self._answered[address] = time.monotonic()
-            threading.Thread(target=self._ask, args=(address,), daemon=True).start()
+            for work in (self._ask, self._wait_at_door):
+                threading.Thread(target=work, args=(address,), daemon=True).start()
         return time.monotonic() - self._answered[address] > _SILENCE
 
     def _ask(self, address: str) -> None:
@@ -44,6 +52,21 @@ class HostWatch:
                 if probe.connect_ex((address, self._port)) in _ANSWERS:
                     self._answered[address] = time.monotonic()
 
+    def _wait_at_door(self, address: str) -> None:
+        place = self._place.on(address)
+        while not self._ends.wait(_PAUSE):
+            end = place.reach()
+            channel = None if end is None else place.prove(end)
+            if channel is None:
+                continue
+            self._channels[address] = channel
+            if not self._ends.is_set():
+                with contextlib.suppress(OSError, EOFError):
+                    channel.receive()  # until the other end closes, or `close`
+            channel.close()
+
     def close(self) -> None:
-        """Ask no more."""
+        """Ask no more, and wait nowhere."""
         self._ends.set()
+        for channel in list(self._channels.values()):
+            channel.close()
