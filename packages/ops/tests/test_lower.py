@@ -176,8 +176,8 @@ def test_operator_calls_and_tensor_arithmetic() -> None:
 
     text = decomposed(function)
     for piece in (
-        "run(x, Op::add, {value(run(x, Op::mul, {value(run(x, Op::neg, {value(self_)})), "
-        "value(double(2.0))})), other_})",
+        "[&] { return run(x, Op::add, {value([&] { return run(x, Op::mul, {value(run(x, Op::neg, "
+        "{value(self_)})), value(double(2.0))}); }()), other_}); }()",
         "if (!is_none(bias_)) {",
         "run_in_place(x, Op::add, {value(y_), value(int64_t(int64_t(1))), alpha_});",
         "run_all(x, Op::max_dim, {value(y_), value(int64_t((-int64_t(1)))), "
