@@ -6,6 +6,8 @@ import functools
 import warnings
 from typing import Any
 
+import numpy as np
+
 from plait_abi.imports import import_module
 
 __all__ = ["bind", "unbind"]
@@ -166,11 +168,17 @@ def _with_numpy_keywords(name: str) -> Any:
         result = values(self, () if axis is None else axis, *args, **kwargs)
         if out is None:
             return result
+        (out,) = out if isinstance(out, tuple) else (out,)
         if tuple(out.shape) != tuple(result.shape):
             raise ValueError(
                 f"{name}: `out` must have shape {tuple(result.shape)}; got {tuple(out.shape)}"
             )
-        out[...] = result
+        if not isinstance(out, plait.Tensor):
+            np.copyto(out, result.numpy(), casting="same_kind")  # as NumPy's `out` is written
+        elif plait.can_cast(result.dtype, out.dtype):
+            out[...] = result
+        else:
+            raise TypeError(f"{name}: `out` of {out.dtype} cannot take values of {result.dtype}")
         return out
 
     return functools.wraps(plain)(method)
