@@ -209,7 +209,7 @@ def _steps(kind: type) -> list[Any]:
     return [vars(each).get(name) for each in (_BaseDataLoaderIter, kind) for name in _REPLACEABLE]
 
 
-_PLAIN_STEPS = {
+_PLAIN_STEPS: dict[type, list[Any]] = {
     kind: _steps(kind) for kind in (_SingleProcessDataLoaderIter, _MultiProcessingDataLoaderIter)
 }
 
