@@ -6,8 +6,6 @@ import functools
 import warnings
 from typing import Any
 
-import numpy as np
-
 from plait_abi.imports import import_module
 
 __all__ = ["bind", "unbind"]
@@ -174,7 +172,8 @@ def _with_numpy_keywords(name: str) -> Any:
                 f"{name}: `out` must have shape {tuple(result.shape)}; got {tuple(out.shape)}"
             )
         if not isinstance(out, plait.Tensor):
-            np.copyto(out, result.numpy(), casting="same_kind")  # as NumPy's `out` is written
+            # as NumPy writes its `out`
+            import_module("numpy").copyto(out, result.numpy(), casting="same_kind")
         elif plait.can_cast(result.dtype, out.dtype):
             out[...] = result
         else:
