@@ -129,7 +129,9 @@ def test_functional_call_with_names_that_the_module_does_not_have():
 
 
 class Counting(nn.Module):
-    """Assigns to what it has, of every kind."""
+    """Assigns to what it has, of every kind; or deletes it first."""
+
+    deletes = False
 
     def __init__(self):
         super().__init__()
@@ -144,7 +146,10 @@ class Counting(nn.Module):
         own = getattr(owner, name.rpartition(".")[2])
         value = pc.ones(1) if own is None else own + 1
         key = name.rpartition(".")[2]
-        setattr(owner, key, nn.Parameter(value.detach()) if key == "weight" else value)
+        if self.deletes:
+            delattr(owner, key)
+        is_parameter = key == "weight" and not self.deletes
+        setattr(owner, key, nn.Parameter(value.detach()) if is_parameter else value)
         if name == "plain":
             raise KeyError(name)
 
@@ -154,10 +159,11 @@ NAMES = ["weight", "count", "passing", "none", "plain", "child.count", "child.we
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("strict", [False, True])
-def test_functional_call_returns_what_the_call_assigns(name, strict):
+@pytest.mark.parametrize("deletes", [False, True])
+def test_functional_call_returns_what_the_call_assigns(name, strict, deletes):
     """In the mapping, also behind an error; several mappings and the module stay as they are."""
     model = Counting()
-    model.child = Counting()
+    model.child, model.deletes = Counting(), deletes
     known = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     state = {**known, "plain": model.plain, "none": model.none}
     given = dict(known) if strict else {}

@@ -59,32 +59,38 @@ def functional_call(
     wanted = _wanted(module, owners, given, tie_weights, strict)
     try:
         for name, tensor in wanted.items():
-            members, key, _ = owners[name]
+            _, members, key, _ = owners[name]
             members[key] = tensor
         return module(*positional, **(kwargs or {}))
     finally:
         if isinstance(parameter_and_buffer_dicts, MutableMapping):
             _write_back(parameter_and_buffer_dicts, owners)
         for name in wanted:
-            members, key, own = owners[name]
-            if own is _ABSENT:
-                members.pop(key, None)
-            else:
+            owner, members, key, own = owners[name]
+            for each in _places(owner):  # the call may have deleted it, and assigned an attribute
+                if each is not members or own is _ABSENT:
+                    each.pop(key, None)
+            if own is not _ABSENT:
                 members[key] = own
+
+
+def _places(owner: Module) -> tuple[dict[str, Any], ...]:
+    """Return where a module has tensors: a name is in one of these."""
+    return owner._parameters, owner._buffers, owner.__dict__
 
 
 def _write_back(given: MutableMapping[str, Tensor], owners: Mapping[str, _Owner]) -> None:
     """Store what a call has assigned to the names in a mapping."""
     for name, tensor in list(given.items()):
-        members, key, _ = owners[name]
-        now = members.get(key, tensor)
+        owner, _, key, _ = owners[name]
+        now = next((each[key] for each in _places(owner) if key in each), tensor)
         if now is not tensor:
             given[name] = now
 
 
 _ABSENT: Any = object()
-# a module's dictionary of parameters, buffers or attributes, the name in it, and what is there
-_Owner = tuple[dict[str, Any], str, Any]
+# a module, its dictionary of parameters, buffers or attributes, the name in it, and what is there
+_Owner = tuple[Module, dict[str, Any], str, Any]
 
 
 def _given(dicts: Any) -> dict[str, Tensor]:
@@ -114,7 +120,7 @@ def _collect(module: Module, prefix: str, owners: dict[str, _Owner]) -> None:
     for members in (module._parameters, module._buffers):
         for name, member in members.items():
             if member is not None:
-                owners[prefix + name] = (members, name, member)
+                owners[prefix + name] = (module, members, name, member)
     for name, child in module._modules.items():
         if child is not None:
             _collect(child, f"{prefix}{name}.", owners)
@@ -146,7 +152,7 @@ def _wanted(
 def _with_tied(owners: Mapping[str, _Owner], given: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return the tensors under all names of the parameters and buffers that they replace."""
     names: dict[int, list[str]] = {}
-    for name, (_, _, own) in owners.items():
+    for name, (_, _, _, own) in owners.items():
         if own is not _ABSENT and own is not None:
             names.setdefault(id(own), []).append(name)
     wanted = dict(given)
@@ -176,8 +182,8 @@ def _owner_of(module: Module, name: str) -> _Owner:
             )
     for members in (owner._parameters, owner._buffers):
         if key in members:  # None, as the bias of a layer without one
-            return members, key, members[key]
+            return owner, members, key, members[key]
     own = getattr(owner, key, None)
     if own is not None and not isinstance(own, Tensor):
         raise TypeError(f"functional_call: `{name}` is no tensor, but a {type(own).__name__}")
-    return owner.__dict__, key, owner.__dict__.get(key, _ABSENT)
+    return owner, owner.__dict__, key, owner.__dict__.get(key, _ABSENT)
