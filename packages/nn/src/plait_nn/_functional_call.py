@@ -67,10 +67,12 @@ def functional_call(
             _write_back(parameter_and_buffer_dicts, owners)
         for name in wanted:
             owner, members, key, own = owners[name]
-            for each in _places(owner):  # the call may have deleted it, and assigned an attribute
-                if each is not members or own is _ABSENT:
+            if key not in members:  # the call deleted it, and may have assigned an attribute
+                for each in _places(owner):
                     each.pop(key, None)
-            if own is not _ABSENT:
+            if own is _ABSENT:
+                members.pop(key, None)
+            else:
                 members[key] = own
 
 
@@ -82,10 +84,11 @@ def _places(owner: Module) -> tuple[dict[str, Any], ...]:
 def _write_back(given: MutableMapping[str, Tensor], owners: Mapping[str, _Owner]) -> None:
     """Store what a call has assigned to the names in a mapping."""
     for name, tensor in list(given.items()):
-        owner, _, key, _ = owners[name]
-        now = next((each[key] for each in _places(owner) if key in each), tensor)
-        if now is not tensor:
-            given[name] = now
+        owner, members, key, _ = owners[name]
+        if members.get(key, _ABSENT) is not tensor:
+            now = [each[key] for each in _places(owner) if key in each]
+            if now:
+                given[name] = now[0]
 
 
 _ABSENT: Any = object()
