@@ -146,6 +146,7 @@ def others() -> None:
         print(name, parameter.numel(), parameter.requires_grad)
     activation: Callable[[Tensor], Tensor] = nn.ReLU()
     both = ConcatDataset([data, data])
+    DataLoader({0: 1.0}, sampler=[0])
     print(both[0][0].shape, checkpoint(model, activation(plait.randn(1, 3, 4, 4))))
     rnn = nn.LSTM(4, 8, num_layers=2, batch_first=True)
     output, (h, c) = rnn(plait.randn(2, 5, 4))

@@ -29,6 +29,7 @@ optim.Adam(nn.Linear(3, 4).parameters(), learning_rate=0.1)  # mistake: it is lr
 optim.Adm(nn.Linear(3, 4).parameters())  # mistake: a misspelled class
 DataLoader(TensorDataset(x), batch_size="8")  # mistake: a string for a size
 DataLoader(3)  # mistake: an int is no dataset
+DataLoader({1, 2})  # mistake: a set has no samples by index
 x + "1"  # mistake: a string is no operand
 x.shape.foo  # mistake: a Size has no such attribute
 with plait.no_gard():  # mistake: a misspelled context manager

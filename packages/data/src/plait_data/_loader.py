@@ -86,7 +86,7 @@ class DataLoader(Shown, Generic[T_co]):
 
     def __init__(
         self,
-        dataset: Indexable[T_co] | Iterable[T_co],
+        dataset: Indexable[T_co],
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Iterable[Any] | None = None,
