@@ -102,11 +102,17 @@ def test_weighted_without_replacement_follows_the_weights():
         ([[1.0]], 1, True, r"sequence of numbers; got shape \(1, 1\)"),
         ([], 1, True, r"got shape \(0,\)"),
         ([1.0], 0, True, "`num_samples` must be a positive int; got 0"),
+        ([1.0, 2.0], -1, False, "`num_samples` must be a positive int; got -1"),
     ],
 )
 def test_weighted_errors(weights, count, replacement, text):
+    """From the constructor, and from an iteration after the attributes were replaced."""
     with pytest.raises(ValueError, match=f"WeightedRandomSampler: .*{text}"):
         WeightedRandomSampler(weights, count, replacement)
+    sampler = WeightedRandomSampler([1.0], 1)
+    sampler.weights, sampler.num_samples, sampler.replacement = weights, count, replacement
+    with pytest.raises(ValueError, match=f"WeightedRandomSampler: .*{text}"):
+        iter(sampler)
 
 
 @pytest.mark.parametrize(

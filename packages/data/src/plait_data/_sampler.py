@@ -204,8 +204,6 @@ class WeightedRandomSampler(_Drawing):
         replacement: bool = True,
         generator: Any = None,
     ) -> None:
-        _require_bool("WeightedRandomSampler", "replacement", replacement)
-        _require_positive("WeightedRandomSampler", "num_samples", num_samples)
         self.weights: Any = np.array(weights, dtype=np.float64)
         self.num_samples = num_samples
         self.replacement = replacement
@@ -214,6 +212,8 @@ class WeightedRandomSampler(_Drawing):
 
     def _checked_weights(self) -> npt.NDArray[np.float64]:
         """Return the weights, which may have been replaced, as may the other attributes."""
+        _require_bool("WeightedRandomSampler", "replacement", self.replacement)
+        _require_positive("WeightedRandomSampler", "num_samples", self.num_samples)
         weights: npt.NDArray[np.float64] = np.asarray(self.weights, dtype=np.float64)
         if weights.ndim != 1 or not weights.size:
             raise ValueError(
