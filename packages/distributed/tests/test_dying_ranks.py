@@ -72,19 +72,33 @@ def _connections(pid: int) -> set[str]:
     return found & links
 
 
-def _is_asleep(pid: int) -> bool:
-    stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
-    return stat.rpartition(") ")[2].startswith("S")
+def _shared_memory(pid: int) -> set[str]:
+    """Return the inodes of the memory that a process shares with others."""
+    rows = [line.split() for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()]
+    return {row[4] for row in rows if row[1] == "rw-s"}
+
+
+def _state(pid: int) -> str:
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
 
 
 def _wait_until_met(pids: list[int]) -> None:
-    """Wait until the others are connected to the first process, and all wait for what comes."""
-    before = _connections(os.getpid())  # children have inherited these
-    while len(_connections(pids[0]) - before) < len(pids) - 1:
+    """Wait until all have joined, and wait for what comes.
+
+    Then they have a block of shared memory, or over UCX all are connected to one of them.
+    """
+    connected, shared = _connections(os.getpid()), _shared_memory(os.getpid())  # inherited
+    deadline = time.monotonic() + TIMEOUT / 2
+    while not (
+        set.intersection(*map(_shared_memory, pids)) - shared
+        or any(len(_connections(pid) - connected) >= len(pids) - 1 for pid in pids)
+    ):
+        assert time.monotonic() < deadline, "the ranks do not meet"
         time.sleep(0.02)
-    for pid in (*pids[1:], pids[0]):  # who has connected says who it is before it sleeps
-        while not _is_asleep(pid):
-            time.sleep(0.02)
+    for pid in pids:  # who has joined says who it is before it sleeps
+        while _state(pid) != "S":
+            assert time.monotonic() < deadline, f"{pid} does not wait"
+            time.sleep(0.002)
 
 
 @pytest.mark.parametrize("victim", [0, 1])
