@@ -20,7 +20,8 @@ from plait_ops.samples.large import as_dtype, distinct_samples, enlargements, re
 from plait_ops.spec import Operator
 
 MEGABYTE = 1 << 20
-INPUT, SCRATCH = MEGABYTE // 2, MEGABYTE
+INPUT = 2 * MEGABYTE
+SCRATCH = 3 * MEGABYTE  # constants, and a slab for small tensors that a call may need to map
 TRIALS = (1 << 8, 1 << 12)  # elements, to see whether results grow as the input
 DTYPES = ("float32", "bfloat16")
 FACTOR = 6.0
