@@ -1,6 +1,6 @@
 """Wherever plait listens, a test connects hundreds of times without a proof, with few descriptors.
 
-A file that begins to listen is not in the table below, and this test says so.
+The test fails for a file that listens and is in no table below.
 """
 
 from __future__ import annotations

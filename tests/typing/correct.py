@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -14,7 +14,15 @@ from plait.autograd import Function, grad
 from plait.distributions import Categorical, Normal
 from plait.nn.utils import clip_grad_norm_
 from plait.optim.lr_scheduler import CosineAnnealingLR, StepLR
-from plait.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, random_split
+from plait.utils.checkpoint import checkpoint
+from plait.utils.data import (
+    ConcatDataset,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    TensorDataset,
+    random_split,
+)
 
 
 class Net(nn.Module):
@@ -136,6 +144,9 @@ def others() -> None:
     for name, parameter in model.named_parameters():
         nn.init.zeros_(parameter)
         print(name, parameter.numel(), parameter.requires_grad)
+    activation: Callable[[Tensor], Tensor] = nn.ReLU()
+    both = ConcatDataset([data, data])
+    print(both[0][0].shape, checkpoint(model, activation(plait.randn(1, 3, 4, 4))))
     rnn = nn.LSTM(4, 8, num_layers=2, batch_first=True)
     output, (h, c) = rnn(plait.randn(2, 5, 4))
     attention = nn.MultiheadAttention(8, 2, batch_first=True)

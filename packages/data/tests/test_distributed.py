@@ -72,6 +72,21 @@ def test_numbers_are_integers(name):
         DistributedSampler(range(4), **numbers | {name: 1.5})
 
 
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("size", [7, 9, 10, 11, 30])
+def test_a_dataset_that_changed_its_size_loses_no_samples_silently(size, drop_last):
+    """The numbers of indices are those of the constructor, as in PyTorch."""
+    samples = list(range(9 if drop_last else 10))
+    sampler = DistributedSampler(samples, 3, 0, shuffle=False, drop_last=drop_last)
+    samples[:] = range(size)
+    fits = size >= sampler.total_size if drop_last else size <= sampler.total_size
+    if not fits:
+        with pytest.raises(ValueError, match="no longer fit the dataset"):
+            iter(sampler)
+    else:
+        assert len(list(sampler)) == len(sampler)
+
+
 def test_the_epoch_is_an_integer():
     sampler = DistributedSampler(range(4), 2, 0)
     with pytest.raises(TypeError, match="`epoch` must be an integer; got float"):

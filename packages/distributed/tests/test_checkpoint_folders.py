@@ -223,6 +223,24 @@ def test_an_interrupt_in_a_collective_of_a_save(
     assert sorted(os.listdir(tmp_path)) == files_of(tmp_path)
 
 
+class Refusing(pc.Tensor):
+    """A tensor that cannot be saved."""
+
+    def detach(self) -> Any:
+        raise ValueError("refused")
+
+
+def test_a_tensor_of_one_rank_that_raises(ranks: Any, tmp_path: Path) -> None:
+    def work(rank: int) -> None:
+        x = pc.ones(2)
+        state = {f"x{rank}": Refusing(x) if rank else x}
+        with pytest.raises(CheckpointException, match="rank 1: ValueError: refused"):
+            dcp.save(state, checkpoint_id=tmp_path)
+        dist.barrier()
+
+    ranks(2, work)
+
+
 @pytest.mark.parametrize("in_rank", [0, 1])
 @pytest.mark.parametrize("kind", interrupted_ranks.KINDS)
 def test_an_interrupt_at_any_line(

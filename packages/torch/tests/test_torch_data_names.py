@@ -169,6 +169,25 @@ def test_a_replaced_step_of_iterators_and_workers(
     assert list(loader) == list(DataLoader([1, 2], 2, collate_fn=list)) == [[1, 2]]
 
 
+def test_a_replaced_step_of_iterators_of_one_kind(torch: Any) -> None:
+    from torch.utils.data import dataloader
+
+    several = dataloader.DataLoader([1, 2], 2, collate_fn=list, num_workers=1)
+    plain = dataloader.DataLoader([1, 2], 2, collate_fn=list)
+    for step in ("__next__", "_try_get_data"):  # inherited, or a step that plait has not
+        setattr(dataloader._MultiProcessingDataLoaderIter, step, lambda self: [3])
+        with pytest.warns(UserWarning, match="which loaders with workers do not call"):
+            assert list(several) == [[1, 2]]
+        assert list(plain) == [[1, 2]]
+        delattr(dataloader._MultiProcessingDataLoaderIter, step)
+    dataloader._SingleProcessDataLoaderIter._next_data = lambda self: self._next_index()
+    try:
+        assert list(plain) == [[0, 1]] and list(several) == [[1, 2]]
+    finally:
+        del dataloader._SingleProcessDataLoaderIter._next_data
+    assert list(plain) == list(several) == [[1, 2]]
+
+
 def test_hooks_of_all_modules_as_dicts(torch: Any) -> None:
     from torch.nn.modules import module
 

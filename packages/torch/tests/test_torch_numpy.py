@@ -114,6 +114,11 @@ def test_extremes_along_an_axis_are_values(torch: Any) -> None:
     assert np.max(x, axis=0, out=out) is out and out.tolist() == [3, 5]
     with pytest.raises(ValueError, match=r"`out` must have shape \(2,\)"):
         np.max(x, axis=0, out=np.zeros(3))
+    for refused in (np.zeros(2, int), np.zeros(2, bool), torch.zeros(2, dtype=torch.int64)):
+        with pytest.raises(TypeError, match="float32"):
+            np.max(x, axis=0, out=refused)
+        assert not refused.any()
+    assert np.min(x, axis=0, out=(out,)) is out and out.tolist() == [2, 1]
     assert x.max(axis=0).indices.tolist() == [0, 1] and x.max(0)[1].tolist() == [0, 1]
     assert x.max().item() == 5 and x.max(torch.zeros(2)).tolist() == x.tolist()
     assert torch.max(x, 0).indices.tolist() == [0, 1]

@@ -164,7 +164,7 @@ class ConcatDataset(Dataset[T_co]):
         (3, 'c', 'a')
     """
 
-    def __init__(self, datasets: Iterable[Any]) -> None:
+    def __init__(self, datasets: Iterable[Indexable[T_co]]) -> None:
         if not hasattr(datasets, "__iter__") and not hasattr(datasets, "__getitem__"):
             raise TypeError(
                 "ConcatDataset: `datasets` must be a sequence of datasets; "
@@ -220,8 +220,8 @@ class ChainDataset(IterableDataset[T_co]):
         'plait'
     """
 
-    def __init__(self, datasets: Iterable[Any]) -> None:
-        self.datasets = datasets
+    def __init__(self, datasets: Iterable[Dataset[T_co]]) -> None:
+        self.datasets: Iterable[Any] = datasets
 
     def __iter__(self) -> Iterator[T_co]:
         for dataset in self._checked():

@@ -36,7 +36,8 @@ class DistributedSampler(Sampler[int]):
 
     Raises:
         ValueError: ``rank`` is out of range, or one of the two is missing. From an iteration:
-            attributes were changed so that processes would get different numbers of indices.
+            attributes, or the size of the dataset, were changed so that processes would get
+            different numbers of indices, or no process some of the samples.
         TypeError: one of the numbers is not an integer.
 
     Example:
@@ -82,8 +83,11 @@ class DistributedSampler(Sampler[int]):
         order = np.arange(size)
         if self.shuffle:
             order = np.random.default_rng([self.seed, self.epoch]).permutation(size)
-        total = self.total_size  # to which the order is cut, or repeated from its beginning
-        order = order[:total] if self.drop_last else np.resize(order, total)
+        total = self.total_size
+        if self.drop_last:
+            order = order[:total]
+        elif size < total:
+            order = np.resize(order, total)  # repeated from its beginning
         mine = order[self.rank :: self.num_replicas].tolist()
         if (len(order), len(mine)) != (total, self.num_samples):
             raise ValueError(

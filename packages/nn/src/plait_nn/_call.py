@@ -10,26 +10,18 @@ from plait_nn._backward_hooks import Passage, hook_result, operator_hooks
 from plait_nn._hooks import GLOBAL, is_hooked
 from plait_nn._trace import note_module
 
-__all__ = ["Call", "call_together", "call_with_hooks", "run_plainly"]
+__all__ = ["Forwards", "P", "R_co", "call_together", "call_with_hooks", "run_plainly"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
 
 
-class _Forwards(Protocol[P, R_co]):
+class Forwards(Protocol[P, R_co]):
+    """What has a ``forward``: for type checkers, to which a call has its arguments and result."""
+
     @property
     def forward(self) -> Callable[P, R_co]: ...
-
-
-class Call:
-    """A descriptor whose value is typed as the instance's ``forward``.
-
-    It is for type checkers only: at run time ``Module.__call__`` is an ordinary function.
-    """
-
-    def __get__(self, module: _Forwards[P, R_co], owner: object) -> Callable[P, R_co]:
-        return module.forward
 
 
 def call_with_hooks(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import plait_core as pc
 from plait_abi.arguments import name_constructor
 from plait_core import Tensor
-from plait_nn._call import Call, call_with_hooks
+from plait_nn._call import Forwards, P, R_co, call_with_hooks
 from plait_nn._convert import conversion, floating, without_grad
 from plait_nn._hooks import GLOBAL, RemovableHandle, WrappedHook, add_hook
 from plait_nn._members import (
@@ -182,7 +182,9 @@ class Module:
 
     if TYPE_CHECKING:
         forward: Callable[..., Any]
-        __call__: Call
+
+        def __call__(self: Forwards[P, R_co], *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
         _call_impl: Callable[..., Any]
 
         # names that the register_ methods made

@@ -257,11 +257,18 @@ class GradScaler:
         self._per_optimizer_states: dict[int, dict[str, Any]] = defaultdict(_new_state)
 
     def scale(self, outputs: Any) -> Any:
-        """Return a tensor, or a sequence of tensors, times the scale."""
+        """Return a tensor, or each of several tensors, times the scale."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, (list, tuple)):
             return type(outputs)([self.scale(each) for each in outputs])
+        if not plait.is_tensor(outputs):
+            if isinstance(outputs, Iterable):
+                return map(self.scale, outputs)
+            raise ValueError(
+                "GradScaler: `outputs` must be a tensor or an iterable of tensors; "
+                f"got {type(outputs).__name__}"
+            )
         if self._scale is None:
             self._lazy_init_scale_growth_tracker(outputs.device)
         return outputs * float(self._scale)
@@ -340,7 +347,9 @@ class GradScaler:
         else:
             self._growth_tracker.add_(1)
             if int(self._growth_tracker) == self._growth_interval:
-                self._scale.mul_(self._growth_factor)
+                grown = self._scale * self._growth_factor
+                if bool(plait.isfinite(grown)):  # else it would be infinite for ever
+                    self._scale.copy_(grown)
                 self._growth_tracker.zero_()
         self._per_optimizer_states = defaultdict(_new_state)
 

@@ -116,10 +116,11 @@ class _Iterators(type):
 
     def __setattr__(cls, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        if name in _REPLACEABLE:
-            replaced = _steps() != _PLAIN_STEPS
-            chosen: Any = _iterator_of_steps if replaced else _PLAIN_ITERATOR
-            DataLoader._get_iterator = chosen  # type: ignore[method-assign]
+        _choose_iterator()
+
+    def __delattr__(cls, name: str) -> None:
+        super().__delattr__(name)
+        _choose_iterator()
 
 
 class _BaseDataLoaderIter(metaclass=_Iterators):
@@ -199,26 +200,40 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
 
 # steps that a program may replace in the classes: loaders are then iterated over by them
-_REPLACEABLE = ("__init__", "__next__", "_reset", "_next_index", "_next_data")
+_REPLACEABLE = ("__init__", "__next__", "_reset", "_next_index", "_next_data", *sorted(_STEPS))
 _PLAIN_ITERATOR = DataLoader._get_iterator
 
 
-def _steps() -> list[Any]:
-    kinds = (_BaseDataLoaderIter, _SingleProcessDataLoaderIter)
-    return [vars(kind).get(name) for kind in kinds for name in _REPLACEABLE]
+def _steps(kind: type) -> list[Any]:
+    """Return the steps of iterators of one kind."""
+    return [vars(each).get(name) for each in (_BaseDataLoaderIter, kind) for name in _REPLACEABLE]
+
+
+_PLAIN_STEPS: dict[type, list[Any]] = {
+    kind: _steps(kind) for kind in (_SingleProcessDataLoaderIter, _MultiProcessingDataLoaderIter)
+}
+
+
+def _is_replaced(kind: type) -> bool:
+    return _steps(kind) != _PLAIN_STEPS[kind]
+
+
+def _choose_iterator() -> None:
+    """Let loaders call the steps that a program has put into the classes, if there are any."""
+    chosen: Any = _iterator_of_steps if any(map(_is_replaced, _PLAIN_STEPS)) else _PLAIN_ITERATOR
+    DataLoader._get_iterator = chosen  # type: ignore[method-assign]
 
 
 def _iterator_of_steps(loader: Any) -> Any:
     """Return an iterator that calls the steps that a program has put into the classes."""
-    if loader.num_workers == 0:
+    if loader.num_workers == 0 and _is_replaced(_SingleProcessDataLoaderIter):
         return _SingleProcessDataLoaderIter(loader)
-    warnings.warn(
-        "plait_torch: a step of _BaseDataLoaderIter was replaced, which loaders with workers do "
-        "not call; num_workers=0 calls it",
-        UserWarning,
-        stacklevel=3,
-    )
+    if loader.num_workers and _is_replaced(_MultiProcessingDataLoaderIter):
+        warnings.warn(
+            "plait_torch: a step of _BaseDataLoaderIter or _MultiProcessingDataLoaderIter was "
+            "replaced, which loaders with workers do not call; num_workers=0 calls those of "
+            "_BaseDataLoaderIter",
+            UserWarning,
+            stacklevel=3,
+        )
     return _PLAIN_ITERATOR(loader)
-
-
-_PLAIN_STEPS = _steps()

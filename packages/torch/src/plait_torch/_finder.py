@@ -51,6 +51,8 @@ class Facade(ModuleType):
     def __init__(self, name: str, sources: tuple[str, ...]) -> None:
         super().__init__(name, f"PyTorch's `{name}`, from {', '.join(sources)}.")
         self._sources = sources
+        # functions that a program has replaced: the module where layers read them, and what it had
+        self._replaced: dict[str, tuple[ModuleType, Any]] = {}
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
@@ -100,20 +102,23 @@ class Facade(ModuleType):
         # the import system sets a module's name in its package
         if isinstance(value, ModuleType) and f"{self.__name__}.{name}" in _module_names.FUNCTIONS:
             return
-        original = self.__dict__.get(name)
+        if not name.startswith("_"):
+            self._replace_for_layers(name, value)
         super().__setattr__(name, value)
-        if self.__name__ == "torch.nn.functional" and not name.startswith("_"):
-            # layers look functions up there when they are called: libraries that count operations
-            # replace them
-            layers = import_module("plait_nn.functional")
-            if hasattr(layers, name):
-                setattr(layers, name, value)
-        elif self.__name__ == "torch" and callable(original) and _makes_tensors(name):
-            # layers make their parameters by it: libraries replace it for a while, to make
-            # parameters of another dtype or on another device
-            core = import_module("plait_core")
-            if getattr(core, name, None) is original:
-                setattr(core, name, value)
+
+    def _replace_for_layers(self, name: str, value: Any) -> None:
+        if name not in self._replaced:
+            layers = _read_by_layers(self.__name__, name)
+            if layers is None:
+                return
+            self._replaced[name] = layers, getattr(layers, name)
+        setattr(self._replaced[name][0], name, value)
+
+    def __delattr__(self, name: str) -> None:
+        super().__delattr__(name)  # a name means again what it meant before it was replaced
+        if name in self._replaced:
+            layers, original = self._replaced.pop(name)
+            setattr(layers, name, original)
 
     def __dir__(self) -> list[str]:
         own = {name for name in self.__dict__ if not name.startswith("_")}
@@ -135,11 +140,28 @@ def _imported(name: str) -> ModuleType:
     return import_module(name)
 
 
-def _makes_tensors(name: str) -> bool:
-    """Return whether a function of plait makes a tensor of no other tensor, as `empty` does."""
+def _read_by_layers(module: str, name: str) -> ModuleType | None:
+    """Return the module where layers look a function of a torch module up when they call it.
+
+    Libraries replace functions for a while: those of `torch.nn.functional` to count operations, and
+    those that make tensors to make parameters of another dtype or on another device.
+    """
+    place = {"torch": "plait_core", "torch.nn.functional": "plait_nn.functional"}.get(module)
+    if place is None:
+        return None
+    found = import_module(place)
+    function = getattr(found, name, None)
+    is_read = function is not None if module != "torch" else _makes_tensors(function)
+    return found if is_read else None
+
+
+def _makes_tensors(function: Any) -> bool:
+    """Return whether a function makes a tensor of no other tensor, as `empty` does."""
+    if isinstance(function, type):
+        return False
     try:
-        parameters = inspect.signature(getattr(import_module("plait"), name)).parameters
-    except (AttributeError, TypeError, ValueError):
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
         return False
     return "device" in parameters and "self" not in parameters
 

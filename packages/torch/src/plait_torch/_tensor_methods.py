@@ -166,11 +166,18 @@ def _with_numpy_keywords(name: str) -> Any:
         result = values(self, () if axis is None else axis, *args, **kwargs)
         if out is None:
             return result
+        (out,) = out if isinstance(out, tuple) else (out,)
         if tuple(out.shape) != tuple(result.shape):
             raise ValueError(
                 f"{name}: `out` must have shape {tuple(result.shape)}; got {tuple(out.shape)}"
             )
-        out[...] = result
+        if not isinstance(out, plait.Tensor):
+            # as NumPy writes its `out`
+            import_module("numpy").copyto(out, result.numpy(), casting="same_kind")
+        elif plait.can_cast(result.dtype, out.dtype):
+            out[...] = result
+        else:
+            raise TypeError(f"{name}: `out` of {out.dtype} cannot take values of {result.dtype}")
         return out
 
     return functools.wraps(plain)(method)

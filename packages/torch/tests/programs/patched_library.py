@@ -2,6 +2,7 @@
 
 import warnings
 from collections import OrderedDict
+from unittest import mock
 
 import torch
 from torch import nn
@@ -25,6 +26,27 @@ def show(what, layers):
         found = sorted({(str(each.dtype), each.device.type) for each in state})
         print(what, type(layer).__name__, found)
 
+
+# ---- functions that were not used before, for the time of a context
+
+
+def refuse(*args, **kwargs):
+    raise LookupError
+
+
+for module, name, layer in (
+    (torch, "ones", lambda: nn.BatchNorm1d(2)), (torch, "empty", lambda: nn.Linear(2, 2)),
+    (nn.functional, "relu", lambda: nn.ReLU()(torch.tensor([1.0]))),
+    (nn.functional, "layer_norm", lambda: nn.LayerNorm(2)(torch.tensor([1.0, 2.0]))),
+):  # fmt: skip
+    called = False
+    with mock.patch.object(module, name, refuse):
+        try:
+            layer()
+        except LookupError:
+            called = True
+    layer()
+    print(name, called, getattr(module, name) is refuse)
 
 # ---- functions that make tensors, as for parameters of another dtype or without memory
 

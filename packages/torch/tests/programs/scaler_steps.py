@@ -96,3 +96,10 @@ print(pickle.loads(pickle.dumps(early)).state_dict(), copy.deepcopy(early).get_s
 half = torch.nn.Parameter(torch.ones(2, dtype=torch.float16))
 early.scale(half.sum()).backward()
 print(refused(lambda: early.unscale_(torch.optim.SGD([half], lr=0.1))))
+
+largest = GradScaler("cpu", init_scale=2.0**126, growth_interval=1)
+for _ in range(3):
+    step(largest, plain, 0.0)
+tiny = iter([torch.ones(1) / 2.0**126])
+print(largest.get_scale() == 2.0**127, [each.item() for each in largest.scale(tiny)])
+print(refused(lambda: largest.scale(3.0)))

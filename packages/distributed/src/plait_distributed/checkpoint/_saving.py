@@ -114,15 +114,18 @@ class _Save:
             self._failure = caught
 
     def _collect(self, entries: dict[str, Entry]) -> None:
-        """Note what this rank writes."""
-        for piece in self.plans[self.rank]:
-            value = entries[piece.key].value
-            if piece.shape is None:
-                self._content["values"][piece.key] = value
-            else:
-                local = value.detach()
-                local = local.local() if isinstance(local, DTensor) else local
-                self._content["tensors"][piece.name] = local
+        """Note what this rank writes, or its error, which the other ranks do not find."""
+        try:
+            for piece in self.plans[self.rank]:
+                value = entries[piece.key].value
+                if piece.shape is None:
+                    self._content["values"][piece.key] = value
+                else:
+                    local = value.detach()
+                    local = local.local() if isinstance(local, DTensor) else local
+                    self._content["tensors"][piece.name] = local
+        except BaseException as caught:
+            self._failure = caught
 
     def stage(self) -> None:
         """Copy the state, so that the program may change it; an error of a rank is one of all."""
