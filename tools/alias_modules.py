@@ -98,7 +98,8 @@ def files() -> dict[pathlib.Path, str]:
 
 def _written() -> dict[pathlib.Path, str]:
     """Return the text of each file that this tool has written."""
-    found = {path: path.read_text("utf-8") for path in ROOT.rglob("*.py*") if path.is_file()}
+    paths = (*ROOT.rglob("*.py"), *ROOT.rglob("*.pyi"))
+    found = {path: path.read_text("utf-8") for path in paths}
     return {path: text for path, text in found.items() if MARK in text[:200]}
 
 
