@@ -142,8 +142,8 @@ def _resampled(
     """Resize one dimension after the other."""
     old = list(input.shape[2:])
     linear = mode.endswith("linear")
-    # for any factor, as in PyTorch, linear modes and weights of integers keep a size
-    keeps = (linear and not antialias) or (input.dtype == pc.uint8 and mode in _DIMS)
+    # for any factor, as in PyTorch, these keep a size
+    keeps = linear or antialias or (input.dtype == pc.uint8 and mode in _DIMS)
     dims = [i for i in range(len(new)) if not (keeps and new[i] == old[i])]
     if mode == "nearest" and len(new) == 2 and sum(new) <= 128:
         # only PyTorch's kernel for small images ignores the factor for the same and the double size
