@@ -8,6 +8,7 @@ than their input are left to benchmarks/bench_operator_memory.py.
 from __future__ import annotations
 
 import gc
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -98,9 +99,13 @@ PUBLIC = [
 
 @pytest.mark.parametrize("spec", PUBLIC, ids=lambda spec: spec.name)
 def test_memory_is_bounded(spec: Operator) -> None:
+    factor = LARGER.get(spec.name, FACTOR)
+    measured = 0
     for dtype in DTYPES:
         for sample in distinct_samples(spec, 1):
             found = (taken(spec, sample, how, dtype) for how in enlargements(sample))
-            peak, whole = next((each for each in found if each), (0, 0))
-            factor = LARGER.get(spec.name, FACTOR)
-            assert peak <= factor * whole + SCRATCH, (dtype, peak / max(whole, 1))
+            for peak, whole in itertools.islice(filter(None, found), 1):
+                assert peak <= factor * whole + SCRATCH, (dtype, peak / max(whole, 1))
+                measured += 1
+    if not measured:
+        pytest.skip("no sample of it can grow")
