@@ -22,7 +22,7 @@ from plait import _aliases
 
 __all__ = ["files", "main"]
 
-ROOT = pathlib.Path(plait.__file__).parent
+ROOT = pathlib.Path(__file__).resolve().parents[1] / "packages/plait/src/plait"
 MARK = "Written by tools/alias_modules.py"
 # packages whose modules have other names below plait, or none that programs use
 WITHOUT_PARTS = ("plait_abi", "plait_conformance", "plait_core", "plait_ops", "plait_torch")
