@@ -264,8 +264,8 @@ class Operator:
         The names are those of arguments, and ``result`` or ``result0``. A value is the dimension
         along which a tensor is cut, or the entry of a list of sizes that becomes the slice's;
         "dim": any dimension but those that the argument `dim` names; "sum": the result is the sum
-        of those of the slices. All results are named. Every slice sees other arguments whole. The first tensor that is
-        named decides how many slices there are.
+        of those of the slices. All results are named. Every slice sees other arguments whole. The
+        first tensor that is named decides how many slices there are.
         """
         names = [each.name for each in self.schema.arguments] + self._result_names()
         for name, dim in dims.items():
