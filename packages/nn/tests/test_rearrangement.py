@@ -78,6 +78,15 @@ def test_errors_name_the_shapes():
         F.dropout1d(pc.ones(2))
 
 
+def test_sizes_are_whole_numbers():
+    image = pc.ones(1, 1, 4, 4)
+    for size in (3, np.int64(3), pc.tensor(3), (np.int32(3), pc.tensor(3))):
+        assert F.interpolate(image, size).shape == (1, 1, 3, 3)
+    for wrong in (2.7, (2.7, 3.0)):
+        with pytest.raises(TypeError):
+            F.interpolate(image, wrong)
+
+
 def test_smaller_without_aliasing():
     row = pc.tensor([[1.0, 2.0, 3.0, 4.0]])
     image = (row + pc.zeros(4, 1))[None, None]

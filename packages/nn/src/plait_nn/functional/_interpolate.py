@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from operator import index
 
 import plait_core as pc
 from plait_abi import ArgumentError, operator
@@ -76,7 +77,8 @@ def interpolate(
         if recompute_scale_factor:
             factors = None
     else:
-        new = [size] * dims if isinstance(size, int) else [int(n) for n in size or ()]
+        assert size is not None
+        new = [index(n) for n in (size if isinstance(size, Sequence) else [size] * dims)]
     if min(new) < 1 or min(old) < 1:
         raise ArgumentError(
             f"interpolate: sizes must be positive; got {tuple(new)} from {tuple(input.shape)}"
