@@ -22,7 +22,7 @@ from plait import _aliases
 
 __all__ = ["files", "main"]
 
-ROOT = pathlib.Path(plait.__file__).parent
+ROOT = pathlib.Path(__file__).resolve().parents[1] / "packages/plait/src/plait"
 MARK = "Written by tools/alias_modules.py"
 # packages whose modules have other names below plait, or none that programs use
 WITHOUT_PARTS = ("plait_abi", "plait_conformance", "plait_core", "plait_ops", "plait_torch")
@@ -98,7 +98,8 @@ def files() -> dict[pathlib.Path, str]:
 
 def _written() -> dict[pathlib.Path, str]:
     """Return the text of each file that this tool has written."""
-    found = {path: path.read_text("utf-8") for path in ROOT.rglob("*.py*") if path.is_file()}
+    paths = (*ROOT.rglob("*.py"), *ROOT.rglob("*.pyi"))
+    found = {path: path.read_text("utf-8") for path in paths}
     return {path: text for path, text in found.items() if MARK in text[:200]}
 
 

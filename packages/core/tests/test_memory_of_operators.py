@@ -8,6 +8,7 @@ than their input are left to benchmarks/bench_operator_memory.py.
 from __future__ import annotations
 
 import gc
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,7 +21,8 @@ from plait_ops.samples.large import as_dtype, distinct_samples, enlargements, re
 from plait_ops.spec import Operator
 
 MEGABYTE = 1 << 20
-INPUT, SCRATCH = MEGABYTE // 2, MEGABYTE
+INPUT = 2 * MEGABYTE
+SCRATCH = 3 * MEGABYTE  # constants, and a slab for small tensors that a call may need to map
 TRIALS = (1 << 8, 1 << 12)  # elements, to see whether results grow as the input
 DTYPES = ("float32", "bfloat16")
 FACTOR = 6.0
@@ -35,7 +37,7 @@ LARGER = {
     "nextafter": 30.0,  # of halves: integers of twice their size, step by step
 }
 COSTLY = ("linalg/", "vision/", "recurrent/", "attention/")
-UNKNOWN = {"empty_strided"}  # its strides say how much memory its result needs
+UNKNOWN = {"empty_strided", "tril_indices", "triu_indices"}  # numbers decide what they take
 
 
 @pytest.fixture(autouse=True)
@@ -98,9 +100,13 @@ PUBLIC = [
 
 @pytest.mark.parametrize("spec", PUBLIC, ids=lambda spec: spec.name)
 def test_memory_is_bounded(spec: Operator) -> None:
+    factor = LARGER.get(spec.name, FACTOR)
+    measured = 0
     for dtype in DTYPES:
         for sample in distinct_samples(spec, 1):
             found = (taken(spec, sample, how, dtype) for how in enlargements(sample))
-            peak, whole = next((each for each in found if each), (0, 0))
-            factor = LARGER.get(spec.name, FACTOR)
-            assert peak <= factor * whole + SCRATCH, (dtype, peak / max(whole, 1))
+            for peak, whole in itertools.islice(filter(None, found), 1):
+                assert peak <= factor * whole + SCRATCH, (dtype, peak / max(whole, 1))
+                measured += 1
+    if not measured:
+        pytest.skip("no sample of it can grow")

@@ -78,6 +78,15 @@ def test_errors_name_the_shapes():
         F.dropout1d(pc.ones(2))
 
 
+def test_sizes_are_whole_numbers():
+    image = pc.ones(1, 1, 4, 4)
+    for size in (3, np.int64(3), pc.tensor(3), (np.int32(3), pc.tensor(3))):
+        assert F.interpolate(image, size).shape == (1, 1, 3, 3)
+    for wrong in (2.7, (2.7, 3.0)):
+        with pytest.raises(TypeError):
+            F.interpolate(image, wrong)
+
+
 def test_smaller_without_aliasing():
     row = pc.tensor([[1.0, 2.0, 3.0, 4.0]])
     image = (row + pc.zeros(4, 1))[None, None]
@@ -92,6 +101,8 @@ def test_smaller_without_aliasing():
         np.testing.assert_allclose(
             F.interpolate(image, (4, 4), mode=mode, antialias=True).numpy(), image.numpy()
         )
+        kept = F.interpolate(image, scale_factor=(1.2, 1.0), mode=mode, antialias=True)
+        np.testing.assert_array_equal(kept.numpy(), image.numpy())  # for any factor
     half = F.interpolate(image.half(), (2, 2), mode="bilinear", antialias=True)
     assert half.dtype == pc.float16
     with pytest.raises(ValueError, match="`antialias` is for modes bilinear and bicubic"):

@@ -176,6 +176,14 @@ def test_spec_errors(scratch: None) -> None:
         Operator("fifth(int n) -> Tensor", doc="x").vjp("n")
     with pytest.raises(SpecError, match="`promote` must be"):
         Pointwise("sixth(Tensor self) -> Tensor", doc="x", promote="up")
+    pair = Operator("seventh(Tensor self) -> (Tensor, Tensor)", doc="x")
+    for dims, text in (
+        ({"self": 10, "result0": 0, "result1": 0}, "cannot cut `self` along 10"),
+        ({"self": "sum", "result0": 0, "result1": 0}, "`self` is no result"),
+        ({"self": 0, "result0": 0}, "how is `result1` made"),
+    ):
+        with pytest.raises(SpecError, match=text):
+            pair.slices(**dims)
 
 
 def test_find() -> None:

@@ -101,11 +101,13 @@ def load_devices(libraries: list[str]) -> None:
 
 def _load(path: str | None, package: str) -> None:
     if path is None or not os.path.exists(path):
+        why = ""
+        if path and os.path.basename(path).startswith("libplait_cpu_"):
+            why = "it was built for one kind of processor (PLAIT_LEVELS=native) or is incomplete: "
         raise ImportError(
             f"plait_core: {package} is installed without its compiled library"
             + (f" {path}" if path else "")
-            + "; it was built for this processor alone (PLAIT_LEVELS=native), or it is incomplete: "
-            f"install it again (pip install --force-reinstall {package})"
+            + f"; {why}install it again (pip install --force-reinstall {package})"
         )
     _binding.load(path)
 

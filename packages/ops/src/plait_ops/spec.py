@@ -264,15 +264,18 @@ class Operator:
         The names are those of arguments, and ``result`` or ``result0``. A value is the dimension
         along which a tensor is cut, or the entry of a list of sizes that becomes the slice's;
         "dim": any dimension but those that the argument `dim` names; "sum": the result is the sum
-        of those of the slices. Every slice sees what is not named whole. The first tensor that is
-        named decides how many slices there are.
+        of those of the slices. All results are named. Every slice sees other arguments whole. The
+        first tensor that is named decides how many slices there are.
         """
         names = [each.name for each in self.schema.arguments] + self._result_names()
         for name, dim in dims.items():
-            if name not in names or not (isinstance(dim, int) or dim in ("dim", "sum")):
+            if name not in names or dim not in (*range(10), "dim", "sum"):
                 raise SpecError(f"{self.name}: cannot cut `{name}` along {dim!r}")
             if dim == "sum" and name not in self._result_names():
                 raise SpecError(f"{self.name}: `{name}` is no result, so it is no sum")
+        for name in self._result_names():
+            if name not in dims:
+                raise SpecError(f"{self.name}: how is `{name}` made of those of the slices?")
         self.slice_dims = dims
 
     def _result_names(self) -> list[str]:

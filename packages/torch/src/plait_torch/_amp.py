@@ -448,8 +448,6 @@ class GradScaler:
                 for parameter in group["params"]:
                     if parameter.grad is None:
                         continue
-                    if parameter.grad.dtype == plait.float16 and not allow_fp16:
-                        raise ValueError("GradScaler: gradients of float16 cannot be unscaled")
                     gradient = parameter.grad.mul_(float(inv_scale))
                     if isinstance(gradient, plait.SparseTensor):
                         gradient = gradient._values()

@@ -93,9 +93,6 @@ early.set_growth_factor(3.0), early.set_backoff_factor(0.25), early.set_growth_i
 print(early.state_dict(), early._get_scale_async())
 early.load_state_dict(scaler.state_dict())
 print(pickle.loads(pickle.dumps(early)).state_dict(), copy.deepcopy(early).get_scale())
-half = torch.nn.Parameter(torch.ones(2, dtype=torch.float16))
-early.scale(half.sum()).backward()
-print(refused(lambda: early.unscale_(torch.optim.SGD([half], lr=0.1))))
 
 largest = GradScaler("cpu", init_scale=2.0**126, growth_interval=1)
 for _ in range(3):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from operator import index
 
 import plait_core as pc
 from plait_abi import ArgumentError, operator
@@ -76,7 +77,8 @@ def interpolate(
         if recompute_scale_factor:
             factors = None
     else:
-        new = [size] * dims if isinstance(size, int) else [int(n) for n in size or ()]
+        assert size is not None
+        new = [index(n) for n in (size if isinstance(size, Sequence) else [size] * dims)]
     if min(new) < 1 or min(old) < 1:
         raise ArgumentError(
             f"interpolate: sizes must be positive; got {tuple(new)} from {tuple(input.shape)}"
@@ -142,8 +144,8 @@ def _resampled(
     """Resize one dimension after the other."""
     old = list(input.shape[2:])
     linear = mode.endswith("linear")
-    # for any factor, as in PyTorch, linear modes and weights of integers keep a size
-    keeps = (linear and not antialias) or (input.dtype == pc.uint8 and mode in _DIMS)
+    # for any factor, as in PyTorch, these keep a size
+    keeps = linear or antialias or (input.dtype == pc.uint8 and mode in _DIMS)
     dims = [i for i in range(len(new)) if not (keeps and new[i] == old[i])]
     if mode == "nearest" and len(new) == 2 and sum(new) <= 128:
         # only PyTorch's kernel for small images ignores the factor for the same and the double size
