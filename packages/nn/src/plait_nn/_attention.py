@@ -127,12 +127,11 @@ class MultiheadAttention(Module):
         """Return result and weights; `functional.multi_head_attention_forward` has the shapes."""
         swap = self.batch_first and query.ndim == 3
         if swap:
-            one = query is key and key is value
-            query = query.transpose(0, 1)
-            if one:
-                key = value = query
-            else:
-                key, value = key.transpose(0, 1), value.transpose(0, 1)
+            # what is one tensor stays one, as it is then projected in one product
+            swapped = query.transpose(0, 1)
+            of_key = swapped if query is key else key.transpose(0, 1)
+            value = of_key if key is value else value.transpose(0, 1)
+            query, key = swapped, of_key
         result, weights = F.multi_head_attention_forward(
             query,
             key,

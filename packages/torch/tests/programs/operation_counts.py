@@ -162,6 +162,12 @@ CALLS = {
     ),
     "attention of another": lambda: attention(x1, x1 + 1, x1 + 1),
     "attention of two": lambda: attention(x1, (y := x1 + 1), y),
+    "attention of two in batches": lambda: nn.MultiheadAttention(8, 2, batch_first=True)(
+        x1, (y := x1 + 1), y
+    ),
+    "decoder in batches": lambda: nn.TransformerDecoder(
+        nn.TransformerDecoderLayer(8, 2, 16, batch_first=True), 1
+    )(x1, x1 + 1),
     "attention without weights": lambda: attention(x1, x1, x1, need_weights=False),
     "attention with a mask": lambda: nn.MultiheadAttention(8, 2, dropout=0.5)(
         x1, x1, x1, key_padding_mask=torch.zeros(4, 2).bool()
