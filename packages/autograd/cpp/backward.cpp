@@ -80,10 +80,14 @@ void run(const Request &r) {
   for (uint32_t i = 0; i < r.n_inputs; i++) pass.capture(r.inputs[i], r.gx + i);
   pass.run();
   if (r.flags & PLAIT_BACKWARD_ALLOW_UNUSED) return;
-  for (uint32_t i = 0; i < r.n_inputs; i++) {
+  uint32_t i = 0;
+  while (i < r.n_inputs && r.gx[i]) i++;
+  if (i == r.n_inputs) return;
+  const bool derivatives = hold_derivatives(r.thread, r.roots, r.n_roots);
+  for (; i < r.n_inputs; i++) {
     if (r.gx[i]) continue;
     // a derivative that does not depend on the input, as that of a linear function
-    if (hold_derivatives(r.thread, r.roots, r.n_roots))
+    if (derivatives)
       r.gx[i] = zero_derivative(r.thread, r.inputs[i], create).release();
     else
       raise(r.thread, PLAIT_ERROR, origin(r),

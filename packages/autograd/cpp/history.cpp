@@ -67,23 +67,35 @@ GradientEdge edge_in(const plait_tensor *t) {
   return {Ref<Node>::share(n), index};
 }
 
+// Fails if a view whose history is stale cannot get a new one.
+void check_renewable(plait_thread *thread, const plait_tensor *t) {
+  if (is_cut(t))
+    raise(thread, PLAIT_ERROR, "autograd",
+          "a tensor of shape %s shares its memory with one that was later written in place, and "
+          "one of them was returned by a Function's forward: such a write cannot be recorded; "
+          "return a clone() from forward, or clone() before the write",
+          shape_text(t).c_str());
+  if (has_leaf(t) && has_bit(t))
+    raise(thread, PLAIT_ERROR, "autograd",
+          "a leaf of shape %s is a view of a tensor that was later written by an operator with "
+          "history, so its value is a result now; use detach().clone().requires_grad_() to make "
+          "a leaf from a view",
+          shape_text(t).c_str());
+}
+
+// The node is made, and the old one freed, without the lock: both may wait for the host's global
+// lock, and the thread that has it may wait for this one.
 GradientEdge renewed(plait_thread *thread, plait_tensor *t) {
-  const std::lock_guard<ForkMutex> lock(view_lock(t));
-  if (stale(t)) {
-    if (is_cut(t))
-      raise(thread, PLAIT_ERROR, "autograd",
-            "a tensor of shape %s shares its memory with one that was later written in place, and "
-            "one of them was returned by a Function's forward: such a write cannot be recorded; "
-            "return a clone() from forward, or clone() before the write",
-            shape_text(t).c_str());
-    if (has_leaf(t) && has_bit(t))
-      raise(thread, PLAIT_ERROR, "autograd",
-            "a leaf of shape %s is a view of a tensor that was later written by an operator with "
-            "history, so its value is a result now; use detach().clone().requires_grad_() to make "
-            "a leaf from a view",
-            shape_text(t).c_str());
-    set_history(t, strided_node(thread, t, base_of(t)), 0);
+  GradientEdge old;
+  {
+    const std::lock_guard<ForkMutex> lock(view_lock(t));
+    old = edge_in(t);
+    if (!stale(t)) return old;
+    check_renewable(thread, t);
   }
+  Ref<Node> made = strided_node(thread, t, base_of(t));
+  const std::lock_guard<ForkMutex> lock(view_lock(t));
+  if (stale(t)) set_history(t, std::move(made), 0);  // another thread may have done it meanwhile
   return edge_in(t);
 }
 

@@ -14,8 +14,9 @@ void check_writable(plait_thread *, const plait_tensor *view);
 // After an operator wrote to `view`: updates the base's history, then the view's.
 void write_view(plait_thread *, plait_tensor *view, Ref<Node> writer, uint32_t index);
 
-// A gradient with the base's layout, and the part of it that belongs to a view. Both track their
-// common memory, or are made of it by operators if it holds what has not its own bytes.
+// A gradient with the base's layout, and the part of it that belongs to a view. Both are views of
+// one memory. Where its elements are not in its own bytes, as those of a batched tensor of `vmap`,
+// operators read and replace the part instead.
 class BaseGradient {
  public:
   BaseGradient(plait_thread *, const ViewNode *, bool zeroed);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
 import threading
 import time
@@ -168,3 +169,36 @@ def test_saved_hooks_in_many_threads() -> None:
 
     together(4, work)
     assert w.grad.tolist() == [1600.0, 1600.0]
+
+
+RENEWAL = """
+import threading
+import plait_autograd as pa
+import plait_core as pc
+
+
+def work(i):
+    x = pc.ones(4).requires_grad_()
+    for _ in range(8000):
+        y = x * 2
+        views = [y[k:] for k in range(4)]
+        y.mul_(x)  # now the views need other nodes
+        if i % 2:
+            for view in views:
+                view * 2
+        else:
+            y[1:].mul_(x[0])
+            pa.grad((y * y).sum(), x, create_graph=True)
+
+
+threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_threads_that_renew_histories_of_views_do_not_wait_for_each_other() -> None:
+    """A pass has no global lock while it makes nodes, other threads have it while they wait."""
+    subprocess.run([sys.executable, "-c", RENEWAL], check=True, timeout=120)

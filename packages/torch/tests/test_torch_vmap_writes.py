@@ -291,6 +291,8 @@ def test_derivatives_of_a_function_with_a_rule(way: Any) -> None:
         made = vmap(way(lambda x, w: Scaled.apply(x, w).pow(2).sum(), argnums))(X, w)
         wanted = vmap(way(lambda x, w: (x * w).pow(2).sum(), argnums))(X, w)
         assert close(made, wanted)
+    of_result = vmap(jacfwd(Scaled.apply))(X, w)
+    assert close(of_result, vmap(jacfwd(lambda x, w: x * w))(X, w))
     # of what the samples share: in the call that of each sample, outside the sum
     inner = vmap(lambda x: grad(lambda w: Scaled.apply(x, w).sum())(w[0]))(X)
     assert close(inner, X.sum(1))
@@ -407,6 +409,9 @@ def test_operators_that_read_values(name: str) -> None:
             if not x.dtype.is_floating_point or name == "histc":
                 continue
             derivative = grad(lambda *a: (f(*a) ** 2).sum(), i)
+            found = vmap(derivative, dims)(*args)
+            assert close(found, plait.stack([derivative(*row) for row in rows]))
+            derivative = jacfwd(f, i)  # of its result, without another operator
             found = vmap(derivative, dims)(*args)
             assert close(found, plait.stack([derivative(*row) for row in rows]))
     if name.startswith(("bincount", "repeat_interleave")):

@@ -7,10 +7,17 @@ from typing import Any, NamedTuple
 import plait
 from plait.autograd import Function
 from plait_core import _core
-from plait_torch._batched_tensor import enter, find_level, leave, level_of, samples_of, wrapped
+from plait_torch._batched_tensor import (
+    enter,
+    find_level,
+    leave,
+    level_of,
+    samples_of,
+    with_own_history,
+)
 from plait_torch._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
-__all__ = ["VmapInfo", "serve_function", "with_own_history"]
+__all__ = ["VmapInfo", "serve_function"]
 
 
 class VmapInfo(NamedTuple):
@@ -62,15 +69,6 @@ def serve_function(function: type[Function], args: tuple[Any, ...], kwargs: dict
 
 def _samples(leaf: Any, level: int) -> Any:
     return samples_of(leaf, level) if plait.is_tensor(leaf) else None
-
-
-def with_own_history(leaf: Any, level: int, size: int) -> Any:
-    """Return a tensor with a history that all samples share as one of each sample: within the call
-    its gradient is that of each sample.
-    """
-    if not plait.is_tensor(leaf) or not leaf.requires_grad or _samples(leaf, level) is not None:
-        return leaf
-    return leaf + wrapped(plait.zeros(size, dtype=leaf.dtype, device=leaf.device), level)
 
 
 def _entered(name: str, outputs: Any, out_dims: Any, level: int, size: int) -> Any:

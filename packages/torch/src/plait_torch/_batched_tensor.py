@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from plait import is_tensor, zeros
 from plait.autograd import Function
 from plait_core import _core
 
@@ -25,6 +26,7 @@ __all__ = [
     "sum_gradients",
     "unwrapped",
     "watch_function",
+    "with_own_history",
     "within",
     "wrapped",
 ]
@@ -76,6 +78,15 @@ def unwrapped(tensor: Any, level: int, size: int) -> Any:
     return tensor.unsqueeze(0).expand(size, *tensor.shape)
 
 
+def with_own_history(value: Any, level: int, size: int) -> Any:
+    """Return a tensor with a history that all samples share as one of each sample: within the call
+    its gradient is that of each sample.
+    """
+    if not is_tensor(value) or not value.requires_grad or samples_of(value, level) is not None:
+        return value
+    return value + wrapped(zeros(size, dtype=value.dtype, device=value.device), level)
+
+
 class _Enter(Function):
     @staticmethod
     def forward(ctx: Any, value: Any, level: int) -> Any:
@@ -84,7 +95,8 @@ class _Enter(Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> Any:
-        return leave(gradient, ctx.level, ctx.size), None
+        own = with_own_history(gradient, ctx.level, ctx.size)
+        return leave(own, ctx.level, ctx.size), None
 
 
 class _Leave(Function):

@@ -11,13 +11,14 @@ from plait_autograd import _backward
 from plait_core import _core
 from plait_torch import _batched_tensor
 from plait_torch._batched_draws import serve_draw
-from plait_torch._batched_functions import serve_function, with_own_history
+from plait_torch._batched_functions import serve_function
 from plait_torch._batched_tensor import (
     enter,
     leave,
     level_of,
     sum_gradients,
     watch_function,
+    with_own_history,
     wrapped,
 )
 from plait_torch._batching_rules import (
