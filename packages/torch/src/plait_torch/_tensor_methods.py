@@ -171,13 +171,10 @@ def _with_numpy_keywords(name: str) -> Any:
             raise ValueError(
                 f"{name}: `out` must have shape {tuple(result.shape)}; got {tuple(out.shape)}"
             )
-        if not isinstance(out, plait.Tensor):
-            # as NumPy writes its `out`
-            import_module("numpy").copyto(out, result.numpy(), casting="same_kind")
-        elif plait.can_cast(result.dtype, out.dtype):
-            out[...] = result
-        else:
-            raise TypeError(f"{name}: `out` of {out.dtype} cannot take values of {result.dtype}")
+        target = out if isinstance(out, plait.Tensor) else plait.from_numpy(out)
+        if not plait.can_cast(result.dtype, target.dtype):
+            raise TypeError(f"{name}: `out` of {target.dtype} cannot take values of {result.dtype}")
+        target[...] = result
         return out
 
     return functools.wraps(plain)(method)
