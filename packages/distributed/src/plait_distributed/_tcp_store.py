@@ -212,7 +212,8 @@ class _Server:
         self._listening.listen(1024)
         self.port: int = self._listening.getsockname()[1] if place.secret else place.port
         listener = Listener([self._listening], place.prove)
-        threading.Thread(target=listener.serve, args=(self._serve,), daemon=True).start()
+        self._accepting = threading.Thread(target=listener.serve, args=(self._serve,), daemon=True)
+        self._accepting.start()
 
     def _serve(self, accepted: _Local | _Remote) -> None:
         with contextlib.closing(accepted) as end:
@@ -233,6 +234,9 @@ class _Server:
         with contextlib.suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
         self._listening.close()
+        # the address is free once that thread waits no longer at the socket
+        if self._accepting is not threading.current_thread():
+            self._accepting.join(1.0)
 
 
 def _keys(fields: Sequence[bytes]) -> list[str]:
