@@ -6,7 +6,7 @@ import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -31,3 +31,14 @@ def in_new_process() -> Callable[..., str]:
         return done.stdout.strip()
 
     return run
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Let plait compute with one thread during a test: peaks of memory depend on their number."""
+    import plait_core as pc
+
+    before = pc.get_num_threads()
+    pc.set_num_threads(1)
+    yield
+    pc.set_num_threads(before)

@@ -20,6 +20,8 @@ from plait_ops import specs
 from plait_ops.sampling import Sampler
 from plait_ops.spec import Operator
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 MEGABYTE = 1 << 20
 SCRATCH = 14 * MEGABYTE  # a slice in float32, which kernels may copy once more
 
@@ -131,14 +133,6 @@ def assert_same(name: str, args: list[Any], kwargs: dict[str, Any]) -> list[Any]
         scale = float(np.abs(theirs).max())
         np.testing.assert_allclose(ours, theirs, rtol=2e-2, atol=scale * 5e-3)
     return got
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = pc.get_num_threads()
-    pc.set_num_threads(1)
-    yield
-    pc.set_num_threads(before)
 
 
 SLICED = [spec for spec in specs.all() if spec.slice_dims and spec.name not in AFTER]

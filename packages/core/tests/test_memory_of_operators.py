@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,6 +18,8 @@ from plait_abi import operator
 from plait_ops import specs
 from plait_ops.samples.large import as_dtype, distinct_samples, enlargements, repeat
 from plait_ops.spec import Operator
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 MEGABYTE = 1 << 20
 INPUT = 2 * MEGABYTE
@@ -38,14 +39,6 @@ LARGER = {
 }
 COSTLY = ("linalg/", "vision/", "recurrent/", "attention/")
 UNKNOWN = {"empty_strided", "tril_indices", "triu_indices"}  # numbers decide what they take
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = pc.get_num_threads()
-    pc.set_num_threads(1)
-    yield
-    pc.set_num_threads(before)
 
 
 def tensors(value: Any) -> list[Any]:

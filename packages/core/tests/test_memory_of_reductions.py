@@ -18,6 +18,8 @@ from plait_ops import specs
 from plait_ops.promotion import group
 from plait_ops.spec import Operator
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 FAMILIES = ("reduction/reductions", "reduction/extremes", "reduction/scans", "reduction/variance")
 FAMILIES += ("reduction/norms", "reduction/counting")
 MEGABYTE = 1 << 20
@@ -52,14 +54,6 @@ CASES = [
     if (spec.family, dtype) not in CAST
     if dtype in group(spec.dtypes) or (dtype == "bfloat16" and "float16" in group(spec.dtypes))
 ]
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = pc.get_num_threads()
-    pc.set_num_threads(1)
-    yield
-    pc.set_num_threads(before)
 
 
 def stat(name: str) -> int:

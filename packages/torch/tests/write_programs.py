@@ -91,7 +91,7 @@ def _index(source: Source, *numbers: int) -> Any:
     return source.library.tensor(numbers)
 
 
-# These are for all views.
+# Writes to a view `v` of any shape; a source `s` makes what is written.
 WRITES: dict[str, Callable[[Any, Source], Any]] = {
     "copy_": lambda v, s: v.copy_(s.tensor(v)), "add_": lambda v, s: v.add_(s.value(v)),
     "sub_": lambda v, s: v.sub_(s.value(v), alpha=2), "mul_": lambda v, s: v.mul_(s.value(v)),
@@ -108,7 +108,7 @@ WRITES: dict[str, Callable[[Any, Source], Any]] = {
     "masked_fill_": lambda v, s: v.masked_fill_(v.detach() > 1, 0.25),
     "masked_fill_ of a": lambda v, s: v.masked_fill_(v.detach() > 1, s.a.sum()),
 }  # fmt: skip
-# These need a dimension, and elements.
+# Writes to a part of a view that has a dimension, and elements along it.
 WRITES_OF_ROWS: dict[str, Callable[[Any, Source], Any]] = {
     "[:]": lambda v, s: _set(v, slice(None), s.value(v)),
     "[int]": lambda v, s: _set(v, -1, s.tensor(v[-1])),

@@ -112,26 +112,9 @@ def require(argument: str, dtype: AnyDType, group: str) -> None:
     fail("DTypeError", f"`{argument}` must be {what}; got {dtype}")
 
 
-@word(on_call=True)
-def fits(argument: str, number: Operand, dtype: AnyDType) -> None:
-    """Fail unless a number, without its fraction, can be stored in `dtype`; tensors pass."""
-    if hasattr(number, "shape") or str(dtype) in promotion.COMPLEX:
-        return
-    if isinstance(number, complex):
-        fail("DTypeError", f"`{argument}` must be a real number for {dtype}; got {number}")
-    group = str(dtype)
-    if not group.startswith(("int", "uint")) or isinstance(number, bool):
-        return
-    bits = int(group.lstrip("uint"))
-    low, high = (0, 2**bits) if group[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1))
-    if not math.isfinite(number) or not low <= math.trunc(number) < high:
-        fail("ValueError", f"`{argument}` must fit in {dtype}; got {number}")
-
-
-@word(on_call=True)
-def fits_as_factor(argument: str, number: Operand, dtype: AnyDType) -> None:
-    """Fail unless a number, without its fraction, can multiply tensors of `dtype`. A negative one
-    can multiply unsigned integers, which wrap around. Tensors pass.
+def _check_fits(argument: str, number: Operand, dtype: AnyDType, wraps: bool) -> None:
+    """Fail unless a number fits in `dtype`; with `wraps`, negative ones may also be of unsigned
+    integers.
     """
     if hasattr(number, "shape") or str(dtype) in promotion.COMPLEX:
         return
@@ -140,11 +123,27 @@ def fits_as_factor(argument: str, number: Operand, dtype: AnyDType) -> None:
     group = str(dtype)
     if not group.startswith(("int", "uint")) or isinstance(number, bool):
         return
-    bits = int(group.lstrip("uint"))
-    limit = 2**bits if group[0] == "u" else 2 ** (bits - 1)
-    low = -limit + (group[0] == "u")
-    if not math.isfinite(number) or not low <= math.trunc(number) < limit:
+    unsigned, bits = group[0] == "u", int(group.lstrip("uint"))
+    limit = 2**bits if unsigned else 2 ** (bits - 1)
+    least = -limit
+    if unsigned:
+        least = 1 - limit if wraps else 0
+    if not math.isfinite(number) or not least <= math.trunc(number) < limit:
         fail("ValueError", f"`{argument}` must fit in {dtype}; got {number}")
+
+
+@word(on_call=True)
+def fits(argument: str, number: Operand, dtype: AnyDType) -> None:
+    """Fail unless a number, without its fraction, can be stored in `dtype`; tensors pass."""
+    _check_fits(argument, number, dtype, False)
+
+
+@word(on_call=True)
+def fits_as_factor(argument: str, number: Operand, dtype: AnyDType) -> None:
+    """Fail unless a number, without its fraction, can multiply tensors of `dtype`. A negative one
+    can multiply unsigned integers, which wrap around. Tensors pass.
+    """
+    _check_fits(argument, number, dtype, True)
 
 
 LARGEST = {
