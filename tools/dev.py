@@ -3,8 +3,11 @@
     python tools/dev.py              all packages
     python tools/dev.py core nn      these, and what they need
     python tools/dev.py -k core      go on after an error, to see all of them
+    python tools/dev.py --levels all core    kernels for all processors, not for this one alone
 
 A package that this Python cannot import yet is first installed editable; after that no pip runs.
+Objects lie where builds of wheels keep theirs (tools/wheels.py), so each uses what the other has
+compiled.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ import sys
 
 from package_graph import Package, build_order, closure, load_all
 
+from wheels import Builder
+
 __all__ = ["main"]
 
 
@@ -28,11 +33,13 @@ def _installed(package: Package) -> bool:
     return True
 
 
-def _environment(packages: dict[str, Package]) -> dict[str, str]:
+def _environment(packages: dict[str, Package], levels: str) -> dict[str, str]:
     """Return an environment in which this tree's sources come before installed packages."""
+    objects = str(Builder(sys.executable).folder / "objects")
     path = [str(package.folder / "src") for package in packages.values()]
     path += filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
-    return dict(os.environ, PYTHONPATH=os.pathsep.join(path))
+    chosen = {"PYTHONPATH": os.pathsep.join(path), "PLAIT_LEVELS": levels}
+    return {"PLAIT_BUILD_DIR": objects, **os.environ, **chosen}
 
 
 def _install(package: Package, environment: dict[str, str]) -> int:
@@ -53,6 +60,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("package", nargs="*", help="short names, such as core; default: all")
     parser.add_argument("-j", "--jobs", type=int, help="compilers at once")
     parser.add_argument("-k", "--keep-going", action="store_true", help="go on after an error")
+    parser.add_argument("--levels", choices=["native", "all"], default="native", help="of kernels")
     parser.add_argument("--no-install", action="store_true", help="never call pip")
     chosen = parser.parse_args(arguments)
     packages = load_all()
@@ -62,7 +70,7 @@ def main(arguments: list[str]) -> int:
     wanted = closure(chosen.package or list(packages), packages)
     options = [f"--jobs={chosen.jobs}"] if chosen.jobs else []
     options += ["--keep-going"] if chosen.keep_going else []
-    environment = _environment(packages)
+    environment = _environment(packages, chosen.levels)
     failed = []
     for name in [name for name in build_order(packages) if name in wanted]:
         package = packages[name]

@@ -51,6 +51,7 @@ FLAVOURS = {
     # added. The counters contain the paths of sources, which other builds hide.
     "coverage": "--coverage -O0 -g1 -fprofile-update=atomic -fprofile-prefix-map=/=/",
 }
+NATIVE = ("native", "tsan")  # these flavours build the kernels of this processor alone
 BUILD_TOOLS = ("setuptools>=77", "pybind11>=2.13", "numpy")
 # The parts of abi that other packages' builds use; changes of its runtime do not rebuild them.
 ABI_SHARED = ("src/plait_abi/include/", "src/plait_abi/build/")
@@ -75,8 +76,9 @@ class Builder:
         )
         self.tag, self.machine = said.split()
         machine = self.machine if self.machine != platform.machine() else ""
-        self.levels = "native" if self.flavour == "native" else ""
-        name = "-".join(filter(None, [self.tag, machine, "" if self.levels else self.flavour]))
+        self.levels = "native" if self.flavour in NATIVE else ""
+        apart = "" if self.flavour == "native" else self.flavour
+        name = "-".join(filter(None, [self.tag, machine, apart]))
         self.folder = self.root / ".wheels" / name
         self.flags = " ".join(
             filter(None, [os.environ.get("PLAIT_BUILD_FLAGS", ""), FLAVOURS[self.flavour]])

@@ -69,7 +69,7 @@ def levels() -> list[Library]:
     """Return the libraries of kernels: one for each level of processors.
 
     With PLAIT_LEVELS=native in the environment only the one that this machine runs is built, which
-    takes a third of the time.
+    takes a third of the time. Libraries of other levels, of an earlier build in place, are removed.
     """
     wanted = os.environ.get("PLAIT_LEVELS", "")
     if wanted not in ("", "all", "native"):
@@ -78,6 +78,9 @@ def levels() -> list[Library]:
     if wanted == "native":
         native = "plait_cpu_avx2" if has_avx2() else "plait_cpu_base"
         libraries = [each for each in LEVELS if each.name == native]
+        for each in LEVELS:
+            if each.name != native:
+                pathlib.Path(f"src/plait_core/lib/lib{each.name}.so").unlink(missing_ok=True)
     return libraries
 
 

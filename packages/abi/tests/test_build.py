@@ -168,6 +168,20 @@ def test_objects_can_lie_elsewhere(
     assert not (trial.root / "build").exists()
 
 
+def test_a_copy_of_the_sources_uses_the_same_objects(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    monkeypatch.setenv("PLAIT_BUILD_DIR", str(tmp_path / "objects"))
+    other = Trial(tmp_path / "copy" / trial.root.name)
+    assert trial.build() == ["first.cpp", "second.cpp", "third.c"]
+    assert other.build() == []
+    assert other.load().plait_first(3) == 42
+    other.write("cpp/answer.h", HEADER.replace("41", "6"))
+    assert other.build() == ["first.cpp"]
+    assert trial.build() == ["first.cpp"]
+    assert (other.load().plait_first(1), trial.load().plait_first(1)) == (7, 42)
+
+
 def test_a_removed_source_leaves_the_library(trial: Trial) -> None:
     trial.build()
     (trial.root / "cpp/second.cpp").unlink()

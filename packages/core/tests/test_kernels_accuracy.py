@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import plait_core as pc
+from plait_core._startup import kernel_levels
 
 RNG = np.random.default_rng(11)
 BAR = 30
@@ -85,7 +86,7 @@ def worst_blas(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(library)
 
 
-@pytest.mark.parametrize("level", ["", "base"])
+@pytest.mark.parametrize("level", kernel_levels())
 def test_products_by_the_worst_blas(worst_blas: str, level: str) -> None:
     found = errors(PLAIT_BLAS_LIBRARY=worst_blas, PLAIT_CPU=level)
     assert {name: value for name, value in found.items() if not value <= BAR} == {}
@@ -163,7 +164,7 @@ def test_infinite_factors_of_complex_scans() -> None:
     assert pc.cumprod(pc.from_numpy(x), 0)[0].item() == complex(np.inf, 0)
 
 
-@pytest.mark.parametrize("level", ["", "base"])
+@pytest.mark.parametrize("level", kernel_levels())
 def test_unusable_blas(tmp_path: pathlib.Path, level: str) -> None:
     """A library that cannot be used is an error when the package starts."""
     (tmp_path / "text.so").write_text("not a library")

@@ -9,9 +9,10 @@ import sys
 
 import pytest
 
-from plait_core._startup import kernel_library
+from plait_core._startup import kernel_levels, kernel_library
 
 HERE = pathlib.Path(__file__).parent
+needs_base = pytest.mark.skipif("base" not in kernel_levels(), reason="built for one processor")
 PROVIDER = """
 import plait_core
 from plait_abi import _binding
@@ -32,9 +33,14 @@ def run(arguments: list[str], level: str) -> str:
 
 def test_the_library_in_use() -> None:
     assert run(["-c", PROVIDER], "") == kernel_library()
+
+
+@needs_base
+def test_the_library_that_was_asked_for() -> None:
     assert run(["-c", PROVIDER], "base") == "plait_cpu_base"
 
 
+@needs_base
 @pytest.mark.parametrize(
     "pattern", ["test_kernels_[oprs]*.py", "test_kernels_[cm]*.py", "test_specs.py"]
 )

@@ -13,6 +13,7 @@ import pytest
 
 import plait_core as pc
 import plait_optim as optim
+from plait_core._startup import kernel_levels
 from plait_optim._component import operator
 
 Array = npt.NDArray[Any]
@@ -187,7 +188,7 @@ for dtype in (pc.float16, pc.bfloat16):
 """
 
 
-@pytest.mark.parametrize("instructions", ["base", ""])
+@pytest.mark.parametrize("instructions", kernel_levels())
 def test_rounding_is_to_nearest_and_to_even(instructions: str) -> None:
     rng = np.random.default_rng(3)
     halves = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float32)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import plait_core._core as _core
 from plait_abi import _binding, paths
 
-__all__ = ["device_setup", "kernel_library", "set_reproducible", "start"]
+__all__ = ["device_setup", "kernel_levels", "kernel_library", "set_reproducible", "start"]
 
 _LIBRARIES = pathlib.Path(__file__).parent / "lib"
 _kernels: list[str] = []  # the libraries of kernels that are loaded
@@ -31,6 +31,12 @@ def kernel_library() -> str:
     if wanted:
         return f"plait_cpu_{wanted}"
     return "plait_cpu_avx2" if _core._cpu_supports_avx2() else "plait_cpu_base"
+
+
+def kernel_levels() -> list[str]:
+    """Return the values of ``PLAIT_CPU`` that this processor and this installation can run."""
+    levels = ["base", "avx2"] if _core._cpu_supports_avx2() else ["base"]
+    return [name for name in levels if (_LIBRARIES / f"libplait_cpu_{name}.so").exists()]
 
 
 def _check_numbers() -> None:

@@ -2,6 +2,8 @@
 
 An object is named by a key of its command line and compiler; beside it is a record of every header
 it read, with size, time and content hash. A file whose time alone changed is not compiled again.
+Folders stand under short names in keys and records, so that two copies of a package (the tree, and
+the sources that a wheel is built from) use one object while the files are equal.
 """
 
 from __future__ import annotations
@@ -23,6 +25,29 @@ from plait_abi.build._errors import BuildError
 __all__ = ["Compile", "compile_all", "content_hash", "job_count"]
 
 
+class Folders:
+    """Short names of folders of a build, for paths that do not depend on where these lie."""
+
+    def __init__(self, folders: Sequence[pathlib.Path]) -> None:
+        named = [(f"{folder}/", f"<{number}>/") for number, folder in enumerate(folders)]
+        # the innermost folder of a path names it
+        self._named = sorted(named, key=lambda pair: len(pair[0]), reverse=True)
+
+    def shorten(self, path: str) -> str:
+        """Return ``path`` with the name of the folder that it lies in."""
+        for folder, name in self._named:
+            if path.startswith(folder):
+                return name + path[len(folder) :]
+        return path
+
+    def resolve(self, path: str) -> pathlib.Path:
+        """Return the path that `shorten` was given."""
+        for folder, name in self._named:
+            if path.startswith(name):
+                return pathlib.Path(folder, path[len(name) :])
+        return pathlib.Path(path)
+
+
 @dataclasses.dataclass(frozen=True)
 class Compile:
     """One source file and the command that compiles it, without its outputs."""
@@ -31,6 +56,7 @@ class Compile:
     command: tuple[str, ...]
     object: pathlib.Path
     label: str
+    folders: Folders
 
     @property
     def record(self) -> pathlib.Path:
@@ -65,7 +91,7 @@ def is_current(job: Compile) -> bool:
         return False
     try:
         inputs: dict[str, list[object]] = json.loads(job.record.read_text())["inputs"]
-        return all(_unchanged(pathlib.Path(path), seen) for path, seen in inputs.items())
+        return all(_unchanged(job.folders.resolve(path), seen) for path, seen in inputs.items())
     except (OSError, ValueError, KeyError):
         return False
 
@@ -99,11 +125,15 @@ def _compile(job: Compile, folder: pathlib.Path) -> tuple[str, str]:
         return "", f"{' '.join(job.command)} {job.source}\n{text}"
     inputs = {}
     for name in read_depfile(depfile.read_text()):
-        path = folder / name
+        path = pathlib.Path(os.path.normpath(folder / name))  # ccache writes ../
         status = path.stat()
         # A file saved while the compiler read it must not count as compiled.
         stamp = status.st_mtime_ns if status.st_mtime_ns < begun else 0
-        inputs[str(path)] = [status.st_size, stamp, content_hash(path) if stamp else ""]
+        inputs[job.folders.shorten(str(path))] = [
+            status.st_size,
+            stamp,
+            content_hash(path) if stamp else "",
+        ]
     depfile.unlink()
     unfinished.replace(job.object)
     record = {"inputs": inputs, "seconds": round(time.monotonic() - clock, 2)}

@@ -124,43 +124,43 @@ class Project:
                 f"{list(target.sources)} names none below {self.root}"
             )
         headers = self._headers(target)
+        folders = _objects.Folders([self.root, *headers])
         jobs = []
         for source in sources:
-            command = (
-                *toolchain.compiler(source),
-                *toolchain.standard(source),
-                f"-ffile-prefix-map={self.root}/={self.package}/",
-                *headers,
-                *flags_for(target.flags, source, self.root),
-                *toolchain.extra,
-            )
+            before = (*toolchain.compiler(source), *toolchain.standard(source))
+            after = (*flags_for(target.flags, source, self.root), *toolchain.extra)
+            # Texts of assertions contain the paths of headers, which must not be this machine's.
+            paths = [f"-ffile-prefix-map={self.root}/={self.package}/"]
+            for folder, (option, name) in headers.items():
+                paths += [f"{option}{folder}", f"-ffile-prefix-map={folder}={name}"]
             identity = _toolchain.identity(toolchain.compiler(source))
-            key = hashlib.sha256(f"{command}{identity}{source}".encode()).hexdigest()[:12]
+            place = folders.shorten(str(source))
+            known = f"{before}{after}{list(headers.values())}{identity}{place}"
+            key = hashlib.sha256(known.encode()).hexdigest()[:12]
             inside = source.is_relative_to(self.root)
             label = source.relative_to(self.root).as_posix() if inside else source.name
             name = f"{source.parent.name}.{source.stem}-{key}.o"
             path = self.build_dir / "objects" / target.name / name
-            jobs.append(_objects.Compile(source, command, path, f"{target.name}: {label}"))
+            command = (*before, *paths, *after)
+            label = f"{target.name}: {label}"
+            jobs.append(_objects.Compile(source, command, path, label, folders))
         return jobs
 
-    def _headers(self, target: Target) -> list[str]:
+    def _headers(self, target: Target) -> dict[pathlib.Path, tuple[str, str]]:
+        """Return the folders of headers, each with its option and its name in the objects."""
         folders = [_toolchain.plait_headers()]
         for name in target.include_dirs:
             folders.append(pathlib.Path(name.replace("{generated}", str(self.generated))))
         folders += [_toolchain.headers_of(package) for package in target.requires]
-        flags = []
+        headers = {}
         for folder in (self.root / folder for folder in folders):
-            # Texts of assertions contain the paths of headers, which must not be this machine's.
-            short = f"{folder.parent.name}/{folder.name}"
-            flags += [f"-I{folder}", f"-ffile-prefix-map={folder}={short}"]
+            headers[folder] = ("-I", f"{folder.parent.name}/{folder.name}")
         if isinstance(target, Extension):
-            others = {"python": _toolchain.python_headers()}
+            # -isystem hides warnings of other projects' headers
+            headers[_toolchain.python_headers()] = ("-isystem", "python")
             if target.pybind11:
-                others["pybind11"] = _toolchain.pybind11_headers()
-            for name, folder in others.items():
-                # -isystem hides warnings of other projects' headers
-                flags += [f"-isystem{folder}", f"-ffile-prefix-map={folder}={name}"]
-        return flags
+                headers[_toolchain.pybind11_headers()] = ("-isystem", "pybind11")
+        return headers
 
     def _link(
         self,
