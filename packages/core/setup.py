@@ -24,7 +24,7 @@ NOTHING_FUSED = [
     *(f"!cpp/linalg/{name}.cpp" for name in ("ldl", "least_squares", "lu", "matrix_functions")),
     *(f"!cpp/linalg/{name}.cpp" for name in ("qr", "svd", "systems")),
     "!cpp/loss/nll_loss.cpp",
-    *(f"!cpp/reduction/{name}.cpp" for name in ("extremes", "ranking", "reductions")),
+    *(f"!cpp/reduction/{name}.cpp" for name in ("bounds", "extremes", "ranking", "reductions")),
     "!cpp/reduction/scans_extremes.cpp",
 ]
 

@@ -1,6 +1,6 @@
 // The index of the largest or smallest element: argmax, argmin, max.dim, min.dim. The first of
 // equal elements is taken; NaN counts as largest and as smallest. The elements themselves, amax,
-// amin, max and min, are in reductions.cpp.
+// amin, max and min, are in bounds.cpp.
 #include "reduction/numbers.h"
 #include "reduction/reduce.h"
 #include "reduction/rows.h"

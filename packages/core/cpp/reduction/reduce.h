@@ -31,10 +31,11 @@ struct Reduction {
   template <class F>
   PLAIT_INLINE void spans(int64_t begin, int64_t end, F &&f) const {
     const int64_t n = reduced.inner_size(), step = reduced.inner_stride();
-    if (reduced.ndim <= 1 && begin < end) return f(begin * step, end - begin, step);
-    while (begin < end) {
-      const int64_t at = begin % n, m = end - begin < n - at ? end - begin : n - at;
-      f(reduced.offset(begin), m, step);
+    const bool one_run = reduced.ndim <= 1;
+    while (begin < end) {  // one call of f in the source, as it is inlined
+      const int64_t rest = one_run ? end - begin : n - begin % n;
+      const int64_t m = end - begin < rest ? end - begin : rest;
+      f(one_run ? begin * step : reduced.offset(begin), m, step);
       begin += m;
     }
   }

@@ -1,16 +1,9 @@
-// Reductions of numbers that may be stored in another dtype than they are reduced in: sum, mean,
-// prod, amax, amin, max, min, any, all, count_nonzero.
+// Sums, products and conditions of numbers that may be stored in another dtype than they are
+// reduced in: sum, mean, prod, any, all, count_nonzero.
 #include "reduction/reductions.h"
 
 namespace plait::core {
 namespace {
-
-template <class Op, class T>
-plait_status reduce_as(const plait_call *c, const Reduction &r, Convert<T> convert, bool mean) {
-  const DLTensor *in = tensor(c, 0);
-  const Source<T> from = {r.data, size_of(kind(in->dtype)), convert};
-  return reduce_source<Op>(c, r, from, Output(result(c), mean ? r.reduced.count : 1));
-}
 
 // Sums and products wrap around: signed integers are treated as the unsigned ones of their size.
 template <class Op>
@@ -33,23 +26,11 @@ plait_status reduce_arithmetic(const plait_call *c, uint64_t mask, bool mean) {
     case I32:
     case U32: return reduce_as<Op, uint32_t>(c, r, nullptr, mean);
     case I16:
-    case U16: return reduce_as<Op, uint16_t>(c, r, nullptr, mean);
+    case U16:
     case I8:
-    case U8: return reduce_as<Op, uint8_t>(c, r, nullptr, mean);
+    case U8: return reduce_as<Op, uint32_t>(c, r, converter_of_integers<uint32_t, AsIs>(k), mean);
     default: return PLAIT_DECLINE;
   }
-}
-
-template <class Op>
-plait_status reduce_order(const plait_call *c, uint64_t mask) {
-  const Kind k = kind(result(c)->dtype);
-  Reduction r;
-  describe(tensor(c, 0), mask, &r);
-  if (k == Bool) return reduce_as<Op, uint8_t>(c, r, nullptr, false);
-  if (k == F16) return reduce_as<Op, float>(c, r, widen_halves<F16>, false);
-  if (k == BF16) return reduce_as<Op, float>(c, r, widen_halves<BF16>, false);
-  PLAIT_NUMERIC(k, return (reduce_as<Op, T>(c, r, nullptr, false)))
-  return PLAIT_OK;
 }
 
 template <class T>
@@ -72,39 +53,29 @@ plait_status reduce_truth(const plait_call *c, uint64_t mask) {
   return reduce_as<Op, uint8_t>(c, r, own == Bool ? nullptr : is_not_zero<uint8_t>(own), false);
 }
 
-uint64_t dims(const plait_call *c) { return dims_mask(c, 1, tensor(c, 0)->ndim); }
-
 plait_status sum(plait_call *c) {
-  if (kind(result(c)->dtype) == Bool) return reduce_truth<Max>(c, dims(c));
-  return reduce_arithmetic<Sum>(c, dims(c), false);
+  if (kind(result(c)->dtype) == Bool) return reduce_truth<Max>(c, reduced_dims(c));
+  return reduce_arithmetic<Sum>(c, reduced_dims(c), false);
 }
-plait_status mean(plait_call *c) { return reduce_arithmetic<Sum>(c, dims(c), true); }
+plait_status mean(plait_call *c) { return reduce_arithmetic<Sum>(c, reduced_dims(c), true); }
 plait_status prod(plait_call *c) {
   if (kind(result(c)->dtype) == Bool) return reduce_truth<Min>(c, all_dims(tensor(c, 0)->ndim));
   return reduce_arithmetic<Product>(c, all_dims(tensor(c, 0)->ndim), false);
 }
 plait_status prod_dim(plait_call *c) {
-  if (kind(result(c)->dtype) == Bool) return reduce_truth<Min>(c, dims(c));
-  return reduce_arithmetic<Product>(c, dims(c), false);
+  if (kind(result(c)->dtype) == Bool) return reduce_truth<Min>(c, reduced_dims(c));
+  return reduce_arithmetic<Product>(c, reduced_dims(c), false);
 }
-plait_status amax(plait_call *c) { return reduce_order<Max>(c, dims(c)); }
-plait_status amin(plait_call *c) { return reduce_order<Min>(c, dims(c)); }
-plait_status max(plait_call *c) { return reduce_order<Max>(c, all_dims(tensor(c, 0)->ndim)); }
-plait_status min(plait_call *c) { return reduce_order<Min>(c, all_dims(tensor(c, 0)->ndim)); }
 
 PLAIT_KERNEL("sum", sum);
 PLAIT_KERNEL("mean", mean);
 PLAIT_KERNEL("prod", prod);
 PLAIT_KERNEL("prod.dim", prod_dim);
-PLAIT_KERNEL("amax", amax);
-PLAIT_KERNEL("amin", amin);
-PLAIT_KERNEL("max", max);
-PLAIT_KERNEL("min", min);
 
 plait_status any(plait_call *c) { return reduce_truth<Max>(c, all_dims(tensor(c, 0)->ndim)); }
 plait_status all(plait_call *c) { return reduce_truth<Min>(c, all_dims(tensor(c, 0)->ndim)); }
-plait_status any_dim(plait_call *c) { return reduce_truth<Max>(c, dims(c)); }
-plait_status all_dim(plait_call *c) { return reduce_truth<Min>(c, dims(c)); }
+plait_status any_dim(plait_call *c) { return reduce_truth<Max>(c, reduced_dims(c)); }
+plait_status all_dim(plait_call *c) { return reduce_truth<Min>(c, reduced_dims(c)); }
 PLAIT_KERNEL("any", any);
 PLAIT_KERNEL("all", all);
 PLAIT_KERNEL("any.dim", any_dim);
@@ -114,7 +85,7 @@ plait_status count_nonzero(plait_call *c) {
   const Kind own = kind(tensor(c, 0)->dtype);
   if (own == Unknown) return PLAIT_DECLINE;
   Reduction r;
-  describe(tensor(c, 0), dims(c), &r);
+  describe(tensor(c, 0), reduced_dims(c), &r);
   return reduce_as<Sum, uint64_t>(c, r, is_not_zero<uint64_t>(own), false);
 }
 PLAIT_KERNEL("count_nonzero", count_nonzero);

@@ -14,7 +14,8 @@ constexpr int64_t kFewResults = 64;       // with fewer results, long reductions
 constexpr int64_t kColumns = 2048;        // results side by side: long runs of each row
 constexpr int64_t kFlush = 128;  // rows that are summed in T before the sums go to the wider type
 
-// Where results go: divided (a mean), or their square root, rounded to the dtype once.
+// Where results go: divided (a mean), or their square root, rounded to the dtype once. Integers
+// that are wider than the dtype lose their upper bits.
 class Output {
  public:
   explicit Output(DLTensor *t, int64_t divisor = 1, bool root = false)
@@ -26,9 +27,15 @@ class Output {
   }
   // Results i, i + 1, ...
   template <class P>
-  PLAIT_INLINE void put_run(int64_t i, const P *values, int64_t n) const {
+  PLAIT_NOINLINE void put_run(int64_t i, const P *values, int64_t n) const {
     if constexpr (!is_float<P>) {
-      for (int64_t j = 0; j < n; j++) static_cast<P *>(data_)[i + j] = values[j];
+      const int size = size_of(kind_);
+      if (size == sizeof(P))
+        copy<P>(i, values, n);
+      else if (size == 2)
+        copy<uint16_t>(i, values, n);
+      else
+        copy<uint8_t>(i, values, n);
     } else if (kind_ == F64) {
       finish(static_cast<double *>(data_) + i, values, n, [](P x) { return double(x); });
     } else if (kind_ == F32) {
@@ -43,6 +50,10 @@ class Output {
   }
 
  private:
+  template <class R, class P>
+  PLAIT_INLINE void copy(int64_t i, const P *values, int64_t n) const {
+    for (int64_t j = 0; j < n; j++) static_cast<R *>(data_)[i + j] = R(values[j]);
+  }
   template <class R, class P, class Round>
   PLAIT_INLINE void finish(R *to, const P *values, int64_t n, Round round) const {
     if (root_)
@@ -71,9 +82,13 @@ plait_status reduce_rows(const plait_call *c, const Reduction &r, const Source<T
   const int64_t results = r.kept.count, n = r.reduced.count;
   const bool few = results < kFewResults || batch_invariant();
   const int64_t pieces = few && n > kReducedPiece ? ceil_div(n, kReducedPiece) : 1;
+  const bool one_run = r.reduced.ndim <= 1 && n > 0;
+  const int64_t run = r.reduced.inner_stride();
   auto piece = [&](int64_t i, int64_t begin, int64_t end) {
     P value = Op::template start<P>();
     const int64_t base = r.kept.offset(i);
+    if (one_run && !from.convert)
+      return Op::step(value, reduce_run<Op>(from.stored(base + begin * run), end - begin, run));
     r.spans(begin, end, [&](int64_t at, int64_t m, int64_t step) {
       if (from.adjacent && step == 1)
         value = Op::step(value, from.adjacent(from.data + (base + at) * from.size, m));
@@ -144,14 +159,16 @@ void reduce_columns_piece(const Reduction &r, const Source<T> &from, int64_t bas
   if constexpr (!is_float<T>) acc = out;  // whole numbers go to the results in any order
   for (int64_t j = 0; j < columns; j++) out[j] = Op::template start<P>();
   const auto add_four = [&](int64_t at, int64_t step) {
-    if (!from.convert) return add_rows<Op>(acc, from.stored(at), step, columns);
-    for (int64_t k = 0; k < 4; k++) from.get(memory + k * kColumns, at + k * step, columns, 1);
-    add_rows<Op>(acc, memory, kColumns, columns);
+    const T *rows = memory;
+    if (from.convert)
+      for (int64_t k = 0; k < 4; k++) from.get(memory + k * kColumns, at + k * step, columns, 1);
+    else
+      rows = from.stored(at);
+    add_rows<Op>(acc, rows, from.convert ? kColumns : step, columns);
   };
   const auto add_one = [&](int64_t at) {
-    if (!from.convert) return add_row<Op>(acc, from.stored(at), columns);
-    from.get(memory, at, columns, 1);
-    add_row<Op>(acc, memory, columns);
+    if (from.convert) from.get(memory, at, columns, 1);
+    add_row<Op>(acc, from.convert ? memory : from.stored(at), columns);
   };
   const int64_t flush = is_float<T> ? kFlush : most(end - begin, 1);
   for (; begin < end; begin += flush) {
@@ -221,6 +238,16 @@ plait_status reduce_source(const plait_call *c, const Reduction &r, const Source
                        r.kept.inner_stride() == 1 && r.kept.inner_size() >= 8;
   return columns ? reduce_columns<Op>(c, r, from, out) : reduce_rows<Op>(c, r, from, out);
 }
+
+template <class Op, class T>
+plait_status reduce_as(const plait_call *c, const Reduction &r, Convert<T> convert, bool mean) {
+  const DLTensor *in = tensor(c, 0);
+  const Source<T> from = {r.data, size_of(kind(in->dtype)), convert};
+  return reduce_source<Op>(c, r, from, Output(result(c), mean ? r.reduced.count : 1));
+}
+
+// Bits of the dimensions that argument 1 of a call names.
+inline uint64_t reduced_dims(const plait_call *c) { return dims_mask(c, 1, tensor(c, 0)->ndim); }
 
 }  // namespace plait::core
 #endif  // PLAIT_CORE_REDUCTIONS_H
