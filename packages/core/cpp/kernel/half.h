@@ -6,6 +6,10 @@
 
 #include "kernel/vec.h"
 
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+
 namespace plait::core {
 
 // float64 to float32 such that rounding the result to fewer bits equals rounding the float64 once.

@@ -5,10 +5,6 @@
 #include "kernel/fused.h"
 #include "kernel/kernel.h"
 
-#if defined(__AVX__)
-#include <immintrin.h>
-#endif
-
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wpsabi"  // vectors pass only between functions that are inlined
 #endif
@@ -46,23 +42,6 @@ PLAIT_INLINE Vec<T> splat(T x) {
 }
 PLAIT_INLINE Vec<float> splat(float x) { return Vec<float>{x, x, x, x, x, x, x, x}; }
 PLAIT_INLINE Vec<double> splat(double x) { return Vec<double>{x, x, x, x}; }
-
-// A vector whose halves are read from two places.
-template <class T>
-PLAIT_INLINE Vec<T> halves(const T *low, const T *high) {
-#if defined(__AVX__)
-  const __m128 a = _mm_loadu_ps(reinterpret_cast<const float *>(low)),
-               b = _mm_loadu_ps(reinterpret_cast<const float *>(high));
-  return Vec<T>(_mm256_insertf128_ps(_mm256_castps128_ps256(a), b, 1));
-#else
-  Vec<T> v;
-  for (int64_t i = 0; i < kLanes<T> / 2; i++) {
-    v[i] = low[i];
-    v[i + kLanes<T> / 2] = high[i];
-  }
-  return v;
-#endif
-}
 
 // Elements I... of a and b side by side; of 4 bytes each, and of 8.
 template <int... I, class V>

@@ -7,6 +7,10 @@
 #include "linalg/gemm.h"
 #include "linalg/tile.h"
 
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+
 namespace plait::core {
 namespace {
 
@@ -50,11 +54,28 @@ int64_t most_rows(const FewRows<T> &f) {
   return f.many.columns == 1 ? kFewRows : f.many.rows == 1 ? 4 : 0;
 }
 
+// A vector whose halves are read from two places.
+template <class T>
+PLAIT_INLINE Vec<T> read_halves(const T *low, const T *high) {
+#if defined(__AVX__)
+  const __m128 a = _mm_loadu_ps(reinterpret_cast<const float *>(low)),
+               b = _mm_loadu_ps(reinterpret_cast<const float *>(high));
+  return Vec<T>(_mm256_insertf128_ps(_mm256_castps128_ps256(a), b, 1));
+#else
+  Vec<T> v;
+  for (int64_t i = 0; i < kLanes<T> / 2; i++) {
+    v[i] = low[i];
+    v[i + kLanes<T> / 2] = high[i];
+  }
+  return v;
+#endif
+}
+
 // kHalf columns of kLanes rows that begin at `low` and, for the second half of them, at `high`.
 template <class T>
 PLAIT_INLINE void columns_of(const T *low, const T *high, int64_t stride, Vec<T> *column) {
   Vec<T> row[kHalf<T>];
-  for (int i = 0; i < kHalf<T>; i++) row[i] = halves(low + i * stride, high + i * stride);
+  for (int i = 0; i < kHalf<T>; i++) row[i] = read_halves(low + i * stride, high + i * stride);
   if constexpr (kLanes<T> == 8) {
     const Vec<T> a = shuffled<0, 8, 1, 9, 4, 12, 5, 13>(row[0], row[1]),
                  b = shuffled<2, 10, 3, 11, 6, 14, 7, 15>(row[0], row[1]),
