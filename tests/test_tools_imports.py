@@ -46,6 +46,32 @@ def test_this_repository_keeps_the_layering() -> None:
 @pytest.mark.parametrize(
     "code",
     [
+        "import plait_abi._record",
+        "from plait_abi import _record",
+        "from plait_abi._record import name",
+        "from plait_abi.build._objects import compile_all",
+        "importlib.import_module('plait_abi._record')",
+    ],
+)
+def test_a_private_module_of_another_package_is_found(tree: pathlib.Path, code: str) -> None:
+    (tree / "packages/abi/src/plait_abi/own.py").write_text(code)
+    assert check_imports.check(tree) == []
+    (tree / "packages/optim/src/plait_optim/extra.py").write_text(f"import importlib\n{code}\n")
+    (found,) = check_imports.check(tree)
+    assert "which is private to another package" in found
+
+
+def test_an_entry_for_a_private_module_in_vain_is_found(
+    tree: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(check_imports.PRIVATE, "optim", {"plait_abi._record"})
+    (found,) = check_imports.check(tree)
+    assert "optim no longer imports plait_abi._record" in found
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
         "import plait_abi",
         "from plait_abi import paths",
         "def later():\n    import plait_abi.build\n",

@@ -5,8 +5,9 @@
 Reads every import in ``packages/*/src`` and ``packages/*/tests`` (also inside functions, and
 ``import_module`` of a constant) and every ``pyproject.toml``. The table below is the layering of
 the design; docs/design has the reasons. It also fails for imports inside functions that do not use
-`plait_abi.imports`, as an interrupt or a fork could break them, and for circles of imports and
-imports upward within a package (see import_circles.py).
+`plait_abi.imports`, as an interrupt or a fork could break them, for imports of another package's
+private modules, and for circles of imports and imports upward within a package (see
+import_circles.py).
 """
 
 from __future__ import annotations
@@ -68,6 +69,38 @@ PARTS: dict[str, set[str]] = {
     "plait_torch/_torchvision_images.py": {"numpy", "PIL"},
 }
 
+# Private modules that another package imports, each for a reason; the lists may only get shorter.
+PRIVATE: dict[str, set[str]] = {
+    # functions of core's extension that are no operators, and operators with sparse gradients
+    "nn": {"plait_core._core", "plait_core._sparse_gradients"},
+    # the one writer of checkpoints in several files
+    "distributed": {"plait_core._checkpoints._folders"},
+    # names for type checkers
+    "plait": {"plait_core._operators"},
+    # what programs take from private modules of torch, under the names that it has there
+    "torch": {
+        "plait_autograd._backward",
+        "plait_core._checkpoints._atomic",
+        "plait_core._checkpoints._safe_globals",
+        "plait_core._checkpoints._table",
+        "plait_core._checkpoints._torch_read",
+        "plait_core._checkpoints._zip",
+        "plait_core._core",
+        "plait_core._repr",
+        "plait_data._default_context",
+        "plait_data._loader",
+        "plait_data._sampler",
+        "plait_nn._batch_norm",
+        "plait_nn._conv",
+        "plait_nn._dropout",
+        "plait_nn._hooks",
+        "plait_nn._lazy",
+        "plait_nn._loss",
+        "plait_nn._state_dict",
+        "plait_optim._groups",
+    },
+}
+
 
 # Packages that run in programs and may import plait_abi. plait_data and plait_nn only import their
 # own pure Python modules at first use, which Python imports again after a failure; specs and the
@@ -87,6 +120,7 @@ SHIELDED = {
 }
 UNSHIELDED_PARTS = ("plait_abi/imports.py", "plait_abi/build/")
 _AT_USE = re.compile(r"(plait|plait_\w+|numpy|ml_dtypes|cloudpickle|scipy_openblas32)(\.|$)")
+_PRIVATE = re.compile(r"plait_\w+(\.[a-z]\w*)*(\._(?!_)\w+)+")
 _IN_CPP = re.compile(r'PyImport_ImportModule\("([\w.]+)"\)')
 
 
@@ -126,6 +160,38 @@ def _check_sources(package: Package, packages: dict[str, Package]) -> Iterator[s
         tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
         rule = f"{package.distribution} may import {', '.join(sorted(allowed)) or 'nothing'}"
         yield from _foreign(path, tree, allowed, rule)
+
+
+def _private_imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of each private module that a module imports, by constants."""
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            # a name of a public module may be a module
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            if _PRIVATE.fullmatch(node.module):
+                names = [node.module]
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if called.lstrip("_") == "import_module":
+                names = [str(node.args[0].value)]
+        yield from ((node.lineno, name) for name in names if _PRIVATE.fullmatch(name))
+
+
+def _check_private(package: Package) -> Iterator[str]:
+    """Yield errors for private modules of other packages, and for entries of PRIVATE in vain."""
+    allowed, used = PRIVATE.get(package.name, set()), set()
+    for path in sorted((package.folder / "src").rglob("*.py")):
+        for line, name in _private_imports(ast.parse(path.read_text(encoding="utf-8"))):
+            if name.split(".")[0] == package.module:
+                continue
+            used.add(name)
+            if name not in allowed:
+                yield f"{path}:{line}: imports {name}, which is private to another package"
+    for name in sorted(allowed - used):
+        yield f"check_imports: {package.name} no longer imports {name}; remove it from PRIVATE"
 
 
 def _check_first_uses(package: Package) -> Iterator[str]:
@@ -239,6 +305,7 @@ def check(root: pathlib.Path = ROOT) -> list[str]:
     for package in packages.values():
         found += _check_declared(package, packages)
         found += _check_sources(package, packages)
+        found += _check_private(package)
         found += _check_first_uses(package)
         found += import_circles.check(package.folder / "src")
         found += _check_tests(package, packages)
