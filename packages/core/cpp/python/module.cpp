@@ -295,7 +295,7 @@ void add_functions(py::module_ &m) {
         "Let matrix products give each row the same bits whatever other rows there are.\n\n"
         "    A product is cut by its sizes, so row i of a batch of 7 may differ in the last bit\n"
         "    from row i of a batch of 8. In this mode it doesn't; the products take longer\n"
-        "    (docs/guides/performance.md has figures). All else is invariant anyway.\n\n"
+        "    (docs/benchmarks/operators.md has figures). All else is invariant anyway.\n\n"
         "    Example:\n"
         "        >>> import plait_core as pc\n"
         "        >>> pc.set_batch_invariant(True)\n"
