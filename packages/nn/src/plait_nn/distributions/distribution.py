@@ -97,8 +97,8 @@ class Distribution:
         """Return whether elements are checked: off the CPU only where ``validate_args=True`` was
         given.
         """
-        asked = self.__dict__.get("_validate_args", False)
-        return asked or all(getattr(value, "is_cpu", True) for value in values)
+        requested = self.__dict__.get("_validate_args", False)
+        return requested or all(getattr(value, "is_cpu", True) for value in values)
 
     @property
     def batch_shape(self) -> Size:
@@ -149,8 +149,8 @@ class Distribution:
         for name, constraint in self._all_constraints().items():
             value = self.__dict__.get(name)
             if isinstance(value, Tensor):
-                kept = value.shape[value.ndim - constraint.event_dim :]
-                new.__dict__[name] = value.expand(*batch_shape, *kept)
+                event = value.shape[value.ndim - constraint.event_dim :]
+                new.__dict__[name] = value.expand(*batch_shape, *event)
         new._batch_shape = Size(batch_shape)
         return new
 
@@ -172,10 +172,10 @@ class Distribution:
         """Return the constraints of the class and its base classes, whose parameters an instance
         may have.
         """
-        found: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         for cls in reversed(type(self).__mro__):
-            found.update(cls.__dict__.get("arg_constraints", {}))
-        return found
+            arguments.update(cls.__dict__.get("arg_constraints", {}))
+        return arguments
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples of ``sample_shape + batch_shape + event_shape`` without gradients."""
@@ -219,8 +219,8 @@ class Distribution:
 
     def _enumerated(self, values: Tensor, expand: bool) -> Tensor:
         """Return ``values`` along a new first dimension before the batch."""
-        made = values.reshape(-1, *[1] * len(self._batch_shape))
-        return made.expand(-1, *self._batch_shape) if expand else made
+        result = values.reshape(-1, *[1] * len(self._batch_shape))
+        return result.expand(-1, *self._batch_shape) if expand else result
 
     def _validate_sample(self, value: Any) -> None:
         name = type(self).__name__
@@ -253,9 +253,9 @@ class Distribution:
 
     def __repr__(self) -> str:
         names = [name for name in self.arg_constraints if name in self.__dict__]
-        given = []
+        parameters = []
         for name in names:
             value = self.__dict__[name]
             scalar = not isinstance(value, Tensor) or value.ndim == 0
-            given.append(f"{name}: {float(value) if scalar else tuple(value.shape)}")
-        return f"{type(self).__name__}({', '.join(given)})"
+            parameters.append(f"{name}: {float(value) if scalar else tuple(value.shape)}")
+        return f"{type(self).__name__}({', '.join(parameters)})"
