@@ -345,7 +345,7 @@ void add_functions(py::module_ &m) {
       "set_winograd", set_winograd, py::arg("mode"),
       "Choose which convolutions are computed by Winograd's algorithm, in this process.\n\n"
       "    It computes tiles of m x m results from (m + 2)^2 products a channel instead of\n"
-      "    9 m^2, and rounds a little more; docs/guides/convolutions.md has times and errors.\n"
+      "    9 m^2, and rounds a little more; docs/benchmarks/convolution_errors.md has errors.\n"
       "    It is for windows of 3 x 3 elements, stride 1 and dilation 1, and for both\n"
       "    derivatives; and for windows of 5 x 5, with tiles two less a side.\n\n"
       "    Args:\n"
