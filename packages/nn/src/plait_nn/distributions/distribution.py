@@ -97,8 +97,8 @@ class Distribution:
         """Return whether elements are checked: off the CPU only where ``validate_args=True`` was
         given.
         """
-        requested = self.__dict__.get("_validate_args", False)
-        return requested or all(getattr(value, "is_cpu", True) for value in values)
+        asked = self.__dict__.get("_validate_args", False)
+        return asked or all(getattr(value, "is_cpu", True) for value in values)
 
     @property
     def batch_shape(self) -> Size:
@@ -149,8 +149,8 @@ class Distribution:
         for name, constraint in self._all_constraints().items():
             value = self.__dict__.get(name)
             if isinstance(value, Tensor):
-                event = value.shape[value.ndim - constraint.event_dim :]
-                new.__dict__[name] = value.expand(*batch_shape, *event)
+                kept = value.shape[value.ndim - constraint.event_dim :]
+                new.__dict__[name] = value.expand(*batch_shape, *kept)
         new._batch_shape = Size(batch_shape)
         return new
 
@@ -172,10 +172,10 @@ class Distribution:
         """Return the constraints of the class and its base classes, whose parameters an instance
         may have.
         """
-        arguments: dict[str, Any] = {}
+        found: dict[str, Any] = {}
         for cls in reversed(type(self).__mro__):
-            arguments.update(cls.__dict__.get("arg_constraints", {}))
-        return arguments
+            found.update(cls.__dict__.get("arg_constraints", {}))
+        return found
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples of ``sample_shape + batch_shape + event_shape`` without gradients."""
@@ -219,8 +219,8 @@ class Distribution:
 
     def _enumerated(self, values: Tensor, expand: bool) -> Tensor:
         """Return ``values`` along a new first dimension before the batch."""
-        result = values.reshape(-1, *[1] * len(self._batch_shape))
-        return result.expand(-1, *self._batch_shape) if expand else result
+        made = values.reshape(-1, *[1] * len(self._batch_shape))
+        return made.expand(-1, *self._batch_shape) if expand else made
 
     def _validate_sample(self, value: Any) -> None:
         name = type(self).__name__
@@ -253,9 +253,9 @@ class Distribution:
 
     def __repr__(self) -> str:
         names = [name for name in self.arg_constraints if name in self.__dict__]
-        parameters = []
+        given = []
         for name in names:
             value = self.__dict__[name]
             scalar = not isinstance(value, Tensor) or value.ndim == 0
-            parameters.append(f"{name}: {float(value) if scalar else tuple(value.shape)}")
-        return f"{type(self).__name__}({', '.join(parameters)})"
+            given.append(f"{name}: {float(value) if scalar else tuple(value.shape)}")
+        return f"{type(self).__name__}({', '.join(given)})"
