@@ -720,13 +720,13 @@ def library_tests(session: nox.Session) -> None:
 
     CHECKOUT is a folder with the library's repository at the installed version. The tests run on
     PyTorch for 30 minutes, those that passed then on plait, and the table of
-    docs/guides/library_tests.md and its records are written. Options are those of
+    docs/guides/programs.md and its records are written. Options are those of
     tests/programs/library_tests.py, as --seconds and --seed.
     """
     install(session, ["plait", "torch", "distributed", "multiprocessing"])
     folder = ROOT / ".nox" / "programs-pytorch"
     session.run("python", "tests/programs/environments.py", str(folder), "test_requirements.txt")
-    page = ["--page", "docs/guides/library_tests.md", "--json", "docs/guides/library_tests.json"]
+    page = ["--page", "docs/guides/programs.md", "--json", "docs/guides/library_tests.json"]
     python = ["--pytorch", str(folder / "bin" / "python")]
     session.run("python", "tests/programs/library_tests.py", *python, *page, *session.posargs)
 

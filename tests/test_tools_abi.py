@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -39,6 +41,21 @@ def test_the_header_of_todays_version_is_stored(tmp_path: pathlib.Path) -> None:
     assert check_abi.check(tmp_path) == []
     names = sorted(path.name for path in (tmp_path / version / "plait").iterdir())
     assert names == ["abi.h", "dlpack.h"]
+
+
+def test_each_function_and_struct_of_the_header_has_a_block() -> None:
+    text = (INCLUDE / "plait" / "abi.h").read_text(encoding="utf-8")
+    declaration = re.compile(
+        r"typedef |enum \w+ \{|static inline |const plait_runtime |  [a-z][\w ]*\*?\(\*\w+\)\("
+    )
+    lines = text.splitlines()
+    bare = [
+        line
+        for before, line in itertools.pairwise(lines)
+        if declaration.match(line) and not before.endswith("*/") and "/**<" not in line
+    ]
+    assert sum(bool(declaration.match(line)) for line in lines) > 150
+    assert bare == []
 
 
 def test_a_field_at_the_end_is_no_break() -> None:

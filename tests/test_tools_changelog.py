@@ -22,8 +22,7 @@ What users notice, by version and package. New versions are above.
 - Added the umbrella.
 
 ### plait-data
-- Added a loader, which reads
-  with threads.
+- Added a loader, which reads with threads.
 - Fixed a hang.
 
 ### Documentation
@@ -65,6 +64,46 @@ def test_without_fragments_nothing_changes(tree: pathlib.Path) -> None:
     changelog.gather(tree, date="2026-01-31")
     assert "has no fragments" in changelog.gather(tree, date="2026-02-01")
     assert (tree / "CHANGELOG.md").read_text() == FIRST
+
+
+def test_long_fragments_are_wrapped(tree: pathlib.Path) -> None:
+    (tree / "changes" / "data.long.md").write_text("word " * 60)
+    changelog.gather(tree, date="2026-01-31")
+    text = (tree / "CHANGELOG.md").read_text()
+    assert max(map(len, text.splitlines())) <= changelog.WIDTH
+    assert text.count("word") == 60
+
+
+def test_the_summary_and_general_headings_stay(tree: pathlib.Path) -> None:
+    summary = "The summary,\nof two lines.\n\n### Changed\n- A name.\n\n### plait\n"
+    first = FIRST.replace("### plait\n", summary, 1)
+    (tree / "CHANGELOG.md").write_text(first)
+    changelog.gather(tree, date="2026-01-31")
+    assert (tree / "CHANGELOG.md").read_text() == first
+    assert list(changelog.violations(first)) == []
+
+
+def test_a_section_that_is_too_long_is_not_written(tree: pathlib.Path) -> None:
+    for number in range(changelog.LINES):
+        (tree / "changes" / f"data.row{number}.md").write_text(f"Row {number}.")
+    with pytest.raises(ValueError, match=r"0\.2\.0: at most 150 lines are allowed; it has 161"):
+        changelog.gather(tree)
+    assert not (tree / "CHANGELOG.md").exists()
+    assert (tree / "changes" / "data.row0.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("summary", "said"),
+    [
+        ("", "a summary of 1 to 10 lines below the title is required; it has 0"),
+        ("line\n" * 11, "is required; it has 11"),
+        ("x" * 101, "a line has more than 100 characters"),
+        ("line\n\n### plait\n" + "- item\n" * 150, "at most 150 lines are allowed; it has 155"),
+    ],
+)
+def test_limits_of_a_section(summary: str, said: str) -> None:
+    (violation,) = changelog.violations(f"# Changelog\n\n## 0.2.0 (2026-01-31)\n\n{summary}")
+    assert said in violation
 
 
 def test_a_preview_changes_nothing(tree: pathlib.Path) -> None:

@@ -36,6 +36,7 @@ def test_a_tree_in_form_passes(tree: pathlib.Path) -> None:
         ("changes/loader.md", "Added.", "a name <package>.<what>.md is required"),
         ("changes/dat.loader.md", "Added.", "a name <package>.<what>.md is required"),
         ("changes/data.empty.md", "\n", "one or two sentences are required"),
+        ("CHANGELOG.md", "## 0.2.0 (2026-01-31)\n\n### plait\n- A.", "0.2.0: a summary of 1 to 10"),
         ("docs/design/loader.md", "Rejected", "of four digits>-<what>.md is required"),
         ("docs/design/0002-queue.md", "**Decision.**", "what was rejected, and why"),
     ],

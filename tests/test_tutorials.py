@@ -79,7 +79,7 @@ def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
     if page.stem == "native":
         compile_tvm_functions(tmp_path)
     path = [os.environ.get("PYTHONPATH", "")]
-    if page.stem == "profiling_gpt":
+    if page.stem == "profiling":
         path.insert(0, str(ROOT / "examples"))
     if page.stem == "second-engine":
         path.insert(0, str(build_engine(tmp_path)))

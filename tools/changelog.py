@@ -5,6 +5,11 @@
 
 The first section of CHANGELOG.md may have the packages' version already: until it is released, that
 is until git has a tag ``v<version>``, further fragments are added to it, and its date is renewed.
+
+A section has at most LINES lines of WIDTH characters. It begins with a summary of at most SUMMARY
+lines, which a person writes below the section's title; this tool leaves it as it is. Where the
+fragments make a section too long, nothing is written: shorten or join them first, and remove those
+about faults that no release had.
 """
 
 from __future__ import annotations
@@ -15,15 +20,19 @@ import pathlib
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
 
 from package_graph import ROOT, load_all
 from versions import version
 
-__all__ = ["fragments", "gather", "main", "merged"]
+__all__ = ["fragments", "gather", "main", "merged", "violations"]
 
 TITLE = "# Changelog\nWhat users notice, by version and package. New versions are above.\n"
 DOCUMENTATION = "docs"
+LINES = 150  # limit of a version's section
+SUMMARY = 10  # limit of the summary's lines
+WIDTH = 100  # limit of a line's characters
 _SECTION = re.compile(r"(?m)^## ")
 _PACKAGE = re.compile(r"(?m)^### (.*)$")
 
@@ -42,26 +51,62 @@ def _heading(path: pathlib.Path, root: pathlib.Path) -> str:
 
 
 def _item(text: str) -> str:
-    """Return a fragment as an item of a list: further lines are indented."""
-    lines = text.strip().splitlines()
-    return "\n".join(["- " + lines[0], *[f"  {line}".rstrip() for line in lines[1:]]])
+    """Return a fragment as an item of a list, in lines of at most WIDTH characters."""
+    return textwrap.fill(
+        " ".join(text.split()),
+        WIDTH,
+        initial_indent="- ",
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
-def _read(section: str) -> Entries:
-    """Return the entries of a section that this file has written."""
-    _, *parts = _PACKAGE.split(section)
-    return {
+def _read(section: str) -> tuple[str, Entries]:
+    """Return the summary and the entries of a section, without its title."""
+    head, *parts = _PACKAGE.split(section)
+    entries = {
         heading: re.split(r"\n(?=- )", body.strip())
         for heading, body in zip(parts[::2], parts[1::2], strict=True)
     }
+    return head.partition("\n")[2].strip(), entries
 
 
-def _written(new: str, date: str, entries: Entries) -> str:
+def _order(heading: str) -> tuple[bool, bool, str]:
+    """Return the sort key of a heading: general ones, packages, documentation."""
+    return heading == "Documentation", heading.startswith("plait"), heading
+
+
+def _write(new: str, date: str, summary: str, entries: Entries) -> str:
     lines = [f"## {new} ({date})"]
-    ordered = sorted(entries, key=lambda heading: (heading == "Documentation", heading))
-    for heading in ordered:
+    if summary:
+        lines += ["", summary]
+    for heading in sorted(entries, key=_order):
         lines += ["", f"### {heading}", *entries[heading]]
     return "\n".join(lines) + "\n"
+
+
+def violations(text: str) -> Iterator[str]:
+    """Yield a line for each limit that a section of CHANGELOG.md exceeds."""
+    _, *sections = _SECTION.split(text)
+    for section in sections:
+        title = section.partition(" ")[0]
+        lines = section.strip().splitlines()
+        summary, _ = _read(section)
+        rows = len(summary.splitlines())
+        if not 0 < rows <= SUMMARY:
+            yield (
+                f"CHANGELOG.md: {title}: a summary of 1 to {SUMMARY} lines below the title is "
+                f"required; it has {rows}"
+            )
+        if len(lines) > LINES:
+            yield (
+                f"CHANGELOG.md: {title}: at most {LINES} lines are allowed; it has {len(lines)}. "
+                "Shorten or join entries, and remove those about faults that no release had"
+            )
+        for line in lines:
+            if len(line) > WIDTH:
+                yield f"CHANGELOG.md: {title}: a line has more than {WIDTH} characters: {line}"
 
 
 def merged(old: str, new: str, date: str, added: Entries) -> str:
@@ -74,14 +119,15 @@ def merged(old: str, new: str, date: str, added: Entries) -> str:
         added: heading to items.
     """
     _, *sections = _SECTION.split(old)
+    summary = ""
     entries: Entries = {}
     if sections and sections[0].startswith(f"{new} "):
-        entries = _read(sections.pop(0))
+        summary, entries = _read(sections.pop(0))
     for heading, items in added.items():
         known = entries.setdefault(heading, [])
         known += [item for item in items if item not in known]
     rest = "".join(f"\n## {section.rstrip()}\n" for section in sections)
-    return f"{TITLE}\n{_written(new, date, entries)}{rest}"
+    return f"{TITLE}\n{_write(new, date, summary, entries)}{rest}"
 
 
 def _is_released(root: pathlib.Path, new: str) -> bool:
@@ -101,7 +147,8 @@ def gather(root: pathlib.Path = ROOT, *, keep: bool = False, date: str | None = 
         date: that of the section; today by default.
 
     Raises:
-        ValueError: the version is released, and there are fragments.
+        ValueError: the version is released, and there are fragments; or its section would be too
+            long.
     """
     new = version(root=root)
     files = fragments(root)
@@ -121,6 +168,9 @@ def gather(root: pathlib.Path = ROOT, *, keep: bool = False, date: str | None = 
     text = merged(old, new, date or datetime.date.today().isoformat(), added)
     if keep:
         return text
+    length = [line for line in violations(text) if f" {new}: at most" in line]
+    if length:
+        raise ValueError(length[0])
     target.write_text(text, encoding="utf-8")
     for path in files:
         path.unlink()
@@ -128,7 +178,7 @@ def gather(root: pathlib.Path = ROOT, *, keep: bool = False, date: str | None = 
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Gather from the command line; return 1 where the version is released already."""
+    """Gather from the command line; return 1 where nothing can be written."""
     parser = argparse.ArgumentParser("tools/changelog.py")
     parser.add_argument("--keep", action="store_true", help="print, and change nothing")
     parser.add_argument("--date", help="of the section, as 2026-01-31; default: today")

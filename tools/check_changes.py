@@ -2,8 +2,8 @@
 
     python tools/check_changes.py
 
-It checks the files of ``changes/`` and ``docs/design/`` and, in a git checkout, the subjects of the
-last commits.
+It checks CHANGELOG.md, the files of ``changes/`` and ``docs/design/`` and, in a git checkout, the
+subjects of the last commits.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+from changelog import violations
 from package_graph import ROOT, load_all
 
 __all__ = ["check", "main"]
@@ -33,6 +34,12 @@ def _check_fragments(root: pathlib.Path) -> Iterator[str]:
             yield f"{path}: a name <package>.<what>.md is required; see changes/README.md"
         elif not path.read_text(encoding="utf-8").strip():
             yield f"{path}: one or two sentences are required"
+
+
+def _check_changelog(root: pathlib.Path) -> Iterator[str]:
+    path = root / "CHANGELOG.md"
+    if path.exists():
+        yield from violations(path.read_text(encoding="utf-8"))
 
 
 def _check_notes(root: pathlib.Path) -> Iterator[str]:
@@ -56,16 +63,16 @@ def _check_subjects(root: pathlib.Path) -> Iterator[str]:
 
 def check(root: pathlib.Path = ROOT) -> list[str]:
     """Return a line for every file or commit with a wrong form."""
-    found = [*_check_fragments(root), *_check_notes(root), *_check_subjects(root)]
-    return [line.replace(f"{root}/", "") for line in found]
+    checks = (_check_changelog, _check_fragments, _check_notes, _check_subjects)
+    return [line.replace(f"{root}/", "") for check in checks for line in check(root)]
 
 
 def main() -> int:
     """Print files and commits with a wrong form; return 1 if there are any."""
-    found = check()
-    for line in found:
+    lines = check()
+    for line in lines:
         print(line, file=sys.stderr)
-    return 1 if found else 0
+    return 1 if lines else 0
 
 
 if __name__ == "__main__":

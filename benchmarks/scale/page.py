@@ -224,7 +224,7 @@ in one comparison a shorter queue of what each connection sends changed nothing.
 last of about ten runs: its set-up (the rate, the burst, the barrier at the end of a step, the
 answers of the tree, the queue of packets) was changed after misses, and every layout uses a table
 of messages that was measured in its own run.
-The note 0036 compares all-reduce with gloo: both had nice -10 beside other programs, and at
+{{doc}}`decisions` compares all-reduce with gloo: both had nice -10 beside other programs, and at
 normal priority under load plait took 1.1 to 3.7 of gloo's time from 256 KB to 4 MB.
 
 {check}

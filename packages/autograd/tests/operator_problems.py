@@ -47,10 +47,10 @@ def doubled(value: Any, complex_: bool) -> Any:
         dtype = "complex128" if complex_ or value.dtype.kind == "c" else "float64"
         if 0 in value.strides:  # what varies alone must lie alone
             value = np.array(value, order="C")
-        made = copy_layout(value, dtype)
+        result = copy_layout(value, dtype)
         if complex_ and value.dtype.kind == "f":
-            made += 1j * np.random.default_rng(value.size).uniform(-1, 1, value.shape)
-        return pc.from_numpy(made).requires_grad_()
+            result += 1j * np.random.default_rng(value.size).uniform(-1, 1, value.shape)
+        return pc.from_numpy(result).requires_grad_()
     if isinstance(value, np.ndarray):
         return pc.from_numpy(value.copy())
     if isinstance(value, (list, tuple)):
@@ -88,9 +88,9 @@ def problem(
     values = spec.schema.bind(sample.args, sample.kwargs)
     if values.get("dtype") not in (None, "float64", "complex128") or not sample.gradient:
         return None
-    wanted = names(spec).difference(held)
+    expected = names(spec).difference(held)
     wide = {name: doubled(v, complex_) for name, v in values.items()}
-    bound = {name: v if name in wanted else fixed(v) for name, v in wide.items()}
+    bound = {name: v if name in expected else fixed(v) for name, v in wide.items()}
     varied = [x for value in bound.values() for x in inputs(value)]
     if not 0 < sum(x.numel() for x in varied) <= limit:
         return None
@@ -111,9 +111,9 @@ def problem(
             if arguments[name] is not None:
                 arguments[name] = arguments[name].clone()
         positional = [arguments.pop(a.name) for a in spec.schema.arguments if not a.keyword_only]
-        made = operator(spec.name)(*positional, **arguments)
-        made = made if isinstance(made, (tuple, list)) else [made]
-        kept = [x for i, x in enumerate(made) if i not in spec.auxiliary]
+        result = operator(spec.name)(*positional, **arguments)
+        result = result if isinstance(result, (tuple, list)) else [result]
+        kept = [x for i, x in enumerate(result) if i not in spec.auxiliary]
         return [x for x in kept if x.dtype.name in ("float64", "complex128")]
 
     return function, varied

@@ -126,11 +126,11 @@ def test_backward_with_inputs_leaves_the_others_alone():
 
 def test_derivatives_of_derivatives():
     x = pc.tensor(2.0, dtype=pc.float64, requires_grad=True)
-    y, found = x * x * x * x, []
+    y, result = x * x * x * x, []
     for _ in range(4):
         (y,) = pa.grad(y, x, create_graph=True)
-        found.append(y.item())
-    assert found == [32, 48, 48, 24]
+        result.append(y.item())
+    assert result == [32, 48, 48, 24]
 
 
 def test_create_graph_records_the_gradient_of_a_leaf():
@@ -314,19 +314,19 @@ def test_only_inputs_is_what_grad_does():
 
 def test_the_angle_of_the_origin_has_the_gradient_zero():
     y, x = leaf(0, 0, 1, dtype=pc.float64), leaf(0, 1, 0, dtype=pc.float64)
-    found = pa.grad(pc.atan2(y, x).sum(), (y, x), create_graph=True)
-    assert [g.tolist() for g in found] == [[0, 1, 0], [0, 0, -1]]
-    second = pa.grad((found[0] + 2 * found[1]).sum(), (y, x))
+    result = pa.grad(pc.atan2(y, x).sum(), (y, x), create_graph=True)
+    assert [g.tolist() for g in result] == [[0, 1, 0], [0, 0, -1]]
+    second = pa.grad((result[0] + 2 * result[1]).sum(), (y, x))
     assert [g.tolist() for g in second] == [[0, -2, 2], [0, -1, 1]]
 
 
 def test_inputs_and_results_may_come_from_any_iterable():
     parameters = {"x": leaf(1, 2), "w": leaf(3)}
     y = (parameters["x"] * parameters["w"]).sum()
-    found = pa.grad(y, parameters.values(), retain_graph=True)
-    assert [g.tolist() for g in found] == [[3, 3], [3]]
-    found = pa.grad((y * k for k in (1, 2)), (p for p in parameters.values()))
-    assert [g.tolist() for g in found] == [[9, 9], [9]]
+    result = pa.grad(y, parameters.values(), retain_graph=True)
+    assert [g.tolist() for g in result] == [[3, 3], [3]]
+    result = pa.grad((y * k for k in (1, 2)), (p for p in parameters.values()))
+    assert [g.tolist() for g in result] == [[9, 9], [9]]
     with pytest.raises(TypeError, match="`outputs` must be a tensor or a sequence of tensors"):
         pa.grad({"y": y}, parameters)
 
@@ -334,13 +334,13 @@ def test_inputs_and_results_may_come_from_any_iterable():
 def test_a_dict_of_inputs_gives_a_dict():
     inputs = {"x": leaf(1, 2), "w": leaf(3), "unused": leaf(4)}
     y = (inputs["x"] * inputs["w"]).sum()
-    found = pa.grad(y, inputs, create_graph=True, materialize_grads=True)
-    assert {name: g.tolist() for name, g in found.items()} == {
+    result = pa.grad(y, inputs, create_graph=True, materialize_grads=True)
+    assert {name: g.tolist() for name, g in result.items()} == {
         "x": [3, 3],
         "w": [3],
         "unused": [0],
     }
-    assert found["x"].requires_grad
+    assert result["x"].requires_grad
     with pytest.raises(ValueError, match="`inputs` must not be empty"):
         pa.grad(y, {})
 

@@ -37,17 +37,17 @@ def test_values_gradients_and_random_numbers_are_the_same() -> None:
 
 def test_without_rng_state_random_numbers_differ() -> None:
     x = double(1.0)
-    seen: list[float] = []
+    calls: list[float] = []
 
     def f(x: pc.Tensor) -> pc.Tensor:
         noise = pc.rand(1, dtype=pc.float64)
-        seen.append(noise.item())
+        calls.append(noise.item())
         return x.exp() * noise
 
     pa.checkpoint(f, x, preserve_rng_state=False).backward()
     pa.checkpoint(f, x).backward()
-    assert seen[0] != seen[1]
-    assert seen[2] == seen[3]
+    assert calls[0] != calls[1]
+    assert calls[2] == calls[3]
 
 
 def test_nested_and_differentiated_twice() -> None:
@@ -196,9 +196,9 @@ def test_a_pass_within_the_function() -> None:
         return g * t.exp()
 
     for function in (force, once):
-        (wanted,) = pa.grad(function(x).sum(), x)
-        (found,) = pa.grad(pa.checkpoint(function, x).sum(), x)
-        assert found.tolist() == wanted.tolist()
+        (expected,) = pa.grad(function(x).sum(), x)
+        (result,) = pa.grad(pa.checkpoint(function, x).sum(), x)
+        assert result.tolist() == expected.tolist()
     calls.clear()
     y = pa.checkpoint(force, x)
     assert len(calls) == 2  # the pass within needed what it had just computed

@@ -19,8 +19,8 @@ def leaf(*values: complex, dtype: str = "complex128") -> Any:
 def test_the_gradient_of_a_holomorphic_function_is_g_times_the_conjugate_of_its_slope() -> None:
     z = leaf(1 + 2j, -0.5j)
     g = pc.tensor([2 - 1j, 3j], dtype=pc.complex128)
-    (found,) = pa.grad(z * z * z, z, g)
-    np.testing.assert_allclose(found.numpy(), g.numpy() * np.conj(3 * z.detach().numpy() ** 2))
+    (result,) = pa.grad(z * z * z, z, g)
+    np.testing.assert_allclose(result.numpy(), g.numpy() * np.conj(3 * z.detach().numpy() ** 2))
 
 
 def test_the_gradient_of_a_real_loss_points_where_it_grows() -> None:
@@ -33,8 +33,8 @@ def test_the_gradient_of_a_real_loss_points_where_it_grows() -> None:
 
 def test_conj_alone_takes_the_other_half() -> None:
     z, g = leaf(1 + 2j), pc.tensor([3 + 1j], dtype=pc.complex128)
-    (found,) = pa.grad(pc.conj(z), z, g)
-    assert found.tolist() == [3 - 1j]
+    (result,) = pa.grad(pc.conj(z), z, g)
+    assert result.tolist() == [3 - 1j]
 
 
 def test_real_inputs_of_complex_results_take_the_real_part() -> None:

@@ -27,82 +27,82 @@ def hooked(hook: Callable[[], Any]) -> tuple[Any, Any]:
 
 
 def test_they_run_once_in_order_when_all_gradients_are_there() -> None:
-    seen: list[Any] = []
+    calls: list[Any] = []
 
     def hook() -> None:
-        at_end(lambda: seen.append(("first", x.grad.tolist(), threading.get_ident())))
-        at_end(lambda: (seen.append("second"), at_end(lambda: seen.append("last"))))
-        at_end(lambda: seen.append("third"))
-        seen.append("hook")
+        at_end(lambda: calls.append(("first", x.grad.tolist(), threading.get_ident())))
+        at_end(lambda: (calls.append("second"), at_end(lambda: calls.append("last"))))
+        at_end(lambda: calls.append("third"))
+        calls.append("hook")
 
     x, y = hooked(hook)
     y.sum().backward()
     first = ("first", [2.0, 2.0], threading.get_ident())
-    assert seen == ["hook", first, "second", "third", "last"]
+    assert calls == ["hook", first, "second", "third", "last"]
     (y * y).sum().backward()
-    assert seen.count("third") == 2
+    assert calls.count("third") == 2
 
 
 def test_a_gradient_of_inputs_is_there_already() -> None:
-    x, y = hooked(lambda: at_end(lambda: seen.append((z.grad.tolist(), x.grad))))
-    seen: list[Any] = []
+    x, y = hooked(lambda: at_end(lambda: calls.append((z.grad.tolist(), x.grad))))
+    calls: list[Any] = []
     z = y * 3
     w = z * 1
-    w.register_hook(lambda g: at_end(lambda: seen.append((z.grad.tolist(), x.grad))))
+    w.register_hook(lambda g: at_end(lambda: calls.append((z.grad.tolist(), x.grad))))
     pa.backward(w.sum(), inputs=[z])
-    assert seen == [([1.0, 1.0], None)]
+    assert calls == [([1.0, 1.0], None)]
     w = z * 1
-    w.register_hook(lambda g: at_end(lambda: seen.append((z.grad.tolist(), x.grad))))
+    w.register_hook(lambda g: at_end(lambda: calls.append((z.grad.tolist(), x.grad))))
     w.sum().backward(inputs=[z])
-    assert seen[1:] == [([2.0, 2.0], None)]
+    assert calls[1:] == [([2.0, 2.0], None)]
 
 
 def test_they_have_the_mode_of_the_pass() -> None:
-    seen: list[bool] = []
-    x, y = hooked(lambda: at_end(lambda: seen.append(pa.is_grad_enabled())))
+    calls: list[bool] = []
+    x, y = hooked(lambda: at_end(lambda: calls.append(pa.is_grad_enabled())))
     pa.grad(y.sum(), x, retain_graph=True)
     pa.grad(y.sum(), x, create_graph=True)
-    assert seen == [False, True]
+    assert calls == [False, True]
 
 
 def test_an_inner_pass_has_its_own() -> None:
-    seen: list[str] = []
+    calls: list[str] = []
 
     def hook() -> None:
-        at_end(lambda: seen.append("outer"))
+        at_end(lambda: calls.append("outer"))
         with pa.enable_grad():
-            _, inner = hooked(lambda: at_end(lambda: seen.append("inner")))
+            _, inner = hooked(lambda: at_end(lambda: calls.append("inner")))
             inner.sum().backward()
-        seen.append("hook")
+        calls.append("hook")
 
     hooked(hook)[1].sum().backward()
-    assert seen == ["inner", "hook", "outer"]
+    assert calls == ["inner", "hook", "outer"]
 
 
 def test_a_pass_within_a_callback() -> None:
-    seen: list[Any] = []
+    calls: list[Any] = []
 
     def callback() -> None:
         with pa.enable_grad():
-            z, inner = hooked(lambda: at_end(lambda: seen.append("inner")))
+            z, inner = hooked(lambda: at_end(lambda: calls.append("inner")))
             inner.sum().backward()
-        seen.append(z.grad.tolist())
-        at_end(lambda: seen.append("outer"))
+        calls.append(z.grad.tolist())
+        at_end(lambda: calls.append("outer"))
 
     hooked(lambda: at_end(callback))[1].sum().backward()
-    assert seen == ["inner", [2.0, 2.0], "outer"]
+    assert calls == ["inner", [2.0, 2.0], "outer"]
 
 
 def test_an_error_ends_the_pass_and_leaves_the_gradients() -> None:
-    seen: list[str] = []
+    calls: list[str] = []
 
     def fail() -> None:
         raise KeyError("from the callback")
 
-    x, y = hooked(lambda: (at_end(fail), at_end(lambda: seen.append("after"))))
+    x, y = hooked(lambda: (at_end(fail), at_end(lambda: calls.append("after"))))
     with pytest.raises(KeyError, match="from the callback"):
         y.sum().backward()
-    assert x.grad.tolist() == [2.0, 2.0] and not seen
+    assert x.grad.tolist() == [2.0, 2.0] and not calls
     assert pa.graph.running_pass() == 0
 
 
@@ -150,11 +150,11 @@ def test_the_running_node() -> None:
             assert pa.graph.running_node() is ctx
             return gradient * 2
 
-    seen: list[Any] = []
+    calls: list[Any] = []
 
     def note(what: str) -> None:
         node = pa.graph.running_node()
-        seen.append((what, None if node is None else node.name()))
+        calls.append((what, None if node is None else node.name()))
 
     def unpack(tensor: Any) -> Any:
         note("unpack")
@@ -171,15 +171,20 @@ def test_the_running_node() -> None:
     z.register_hook(lambda g: at_end(lambda: note("end")))
     z.backward()
     own = [(what, "ExpBackward") for what in ("tensor", "before", "unpack", "after")]
-    assert seen == [("function", "DoubleBackward"), *own, ("leaf", "AccumulateGrad"), ("end", None)]
+    assert calls == [
+        ("function", "DoubleBackward"),
+        *own,
+        ("leaf", "AccumulateGrad"),
+        ("end", None),
+    ]
     assert pa.graph.running_node() is None
 
 
 def test_hooks_of_a_leaf_s_node_come_after_those_of_its_gradient() -> None:
     x = leaf(1.0)
-    seen: list[str] = []
-    x.register_post_accumulate_grad_hook(lambda p: seen.append("gradient"))
+    calls: list[str] = []
+    x.register_post_accumulate_grad_hook(lambda p: calls.append("gradient"))
     node = pa.graph.get_gradient_edge(x).node
-    node.register_hook(lambda g, h: seen.append("node"))
+    node.register_hook(lambda g, h: calls.append("node"))
     (x * 2).backward()
-    assert seen == ["gradient", "node"]
+    assert calls == ["gradient", "node"]

@@ -25,8 +25,8 @@ def dual(values: Any, tangent: Any) -> Any:
 
 
 def tangent(x: Any) -> Any:
-    found = forward_ad.unpack_dual(x).tangent
-    return None if found is None else found.tolist()
+    result = forward_ad.unpack_dual(x).tangent
+    return None if result is None else result.tolist()
 
 
 @pytest.fixture
@@ -129,19 +129,19 @@ def test_a_thread_that_ends_within_a_level_leaves_it() -> None:
 
 def test_levels_belong_to_threads(level: int) -> None:
     x = dual([1.0, 2.0], [1.0, 1.0])
-    found: list[Any] = []
+    result: list[Any] = []
 
     def run() -> None:
-        found.append(_autograd.level())
-        found.append(tangent(x * 2))
+        result.append(_autograd.level())
+        result.append(tangent(x * 2))
         with forward_ad.dual_level() as own:
-            found.append(own != level)
-            found.append(tangent(x * dual([1.0, 1.0], [5.0, 5.0])))
+            result.append(own != level)
+            result.append(tangent(x * dual([1.0, 1.0], [5.0, 5.0])))
 
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    assert found == [0, None, True, [5.0, 10.0]]
+    assert result == [0, None, True, [5.0, 10.0]]
     assert tangent(x * 2) == [2.0, 2.0]
 
 
@@ -190,8 +190,8 @@ def test_without_a_level_nothing_is_carried() -> None:
 def test_make_and_unpack(level: int) -> None:
     given, direction = double([1.0, 2.0]), double([3.0, 4.0])
     x = forward_ad.make_dual(given, direction)
-    primal, found = forward_ad.unpack_dual(x)
-    assert primal.tolist() == [1.0, 2.0] and found.tolist() == [3.0, 4.0]
+    primal, result = forward_ad.unpack_dual(x)
+    assert primal.tolist() == [1.0, 2.0] and result.tolist() == [3.0, 4.0]
     assert tangent(primal) is None and tangent(given) is None and tangent(direction) is None
     x.mul_(2)  # neither of the given tensors is written
     assert given.tolist() == [1.0, 2.0] and direction.tolist() == [3.0, 4.0]
@@ -245,8 +245,8 @@ def test_no_grad_does_not_stop_tangents(level: int) -> None:
 def test_casts(level: int) -> None:
     x = dual([1.0, 2.0], [1.0, 3.0])
     for dtype in (pc.float32, pc.float16, pc.bfloat16, pc.complex64):
-        made = forward_ad.unpack_dual(x.to(dtype)).tangent
-        assert made.dtype is dtype and made.real.tolist() == [1.0, 3.0]
+        result = forward_ad.unpack_dual(x.to(dtype)).tangent
+        assert result.dtype is dtype and result.real.tolist() == [1.0, 3.0]
 
 
 def test_complex(level: int) -> None:
@@ -461,9 +461,9 @@ def test_the_collector_sees_what_was_packed_with_a_tangent() -> None:
 
 def test_hooks_see_tangents(level: int) -> None:
     x = forward_ad.make_dual(double([1.0, 2.0], requires_grad=True), double([1.0, -1.0]))
-    seen = []
+    calls = []
     y = x * x
-    y.register_hook(lambda g: seen.append(tangent(g)) or g * 2)
+    y.register_hook(lambda g: calls.append(tangent(g)) or g * 2)
     y.exp().sum().backward(inputs=[x])
-    assert len(seen) == 1 and seen[0] is not None
-    np.testing.assert_allclose(seen[0], [2 * np.e, -4 * np.exp(4.0)])
+    assert len(calls) == 1 and calls[0] is not None
+    np.testing.assert_allclose(calls[0], [2 * np.e, -4 * np.exp(4.0)])

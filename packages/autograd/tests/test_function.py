@@ -53,12 +53,12 @@ def test_setup_context_style():
 
 
 def test_several_outputs_and_needs_input_grad():
-    seen = []
+    calls = []
 
     class Both(pa.Function):
         @staticmethod
         def forward(ctx, x, y):
-            seen.append(ctx.needs_input_grad)
+            calls.append(ctx.needs_input_grad)
             return x + y, x * 2
 
         @staticmethod
@@ -69,7 +69,7 @@ def test_several_outputs_and_needs_input_grad():
     x = leaf(1, 2)
     total, _ = Both.apply(x, pc.ones(2, dtype=pc.float64))
     total.sum().backward()
-    assert seen == [(True, False)]
+    assert calls == [(True, False)]
     np.testing.assert_array_equal(x.grad.numpy(), [1, 1])
 
 

@@ -158,7 +158,7 @@ def test_once_differentiable():
 
 
 def test_outputs_without_gradients_give_zeros_to_backward():
-    seen = []
+    calls = []
 
     class Largest(pa.Function):
         @staticmethod
@@ -169,7 +169,7 @@ def test_outputs_without_gradients_give_zeros_to_backward():
 
         @staticmethod
         def backward(ctx, g, g_index, g_twice, g_text):
-            seen.append((g_index, g_twice, g_text))
+            calls.append((g_index, g_twice, g_text))
             return g + g_twice
 
     class Sparse(Largest):
@@ -180,17 +180,17 @@ def test_outputs_without_gradients_give_zeros_to_backward():
 
         @staticmethod
         def backward(ctx, g, *others):
-            seen.append(others)
+            calls.append(others)
             return g
 
     x = leaf(1, 2)
     Largest.apply(x)[0].sum().backward()
-    index, twice, text = seen.pop()
+    index, twice, text = calls.pop()
     assert (index.shape, index.dtype, index.tolist()) == ((), pc.int64, 0)
     assert (twice.dtype, twice.tolist(), text) == (pc.float64, [0.0, 0.0], None)
     assert x.grad.tolist() == [1.0, 1.0]
     Sparse.apply(x)[0].sum().backward()
-    assert seen == [(None, None, None)]
+    assert calls == [(None, None, None)]
 
 
 def test_vjp_is_another_name_for_backward():

@@ -17,8 +17,8 @@ def double(values: Any, **options: Any) -> Any:
 
 
 def tangent(x: Any) -> Any:
-    found = forward_ad.unpack_dual(x).tangent
-    return None if found is None else found.tolist()
+    result = forward_ad.unpack_dual(x).tangent
+    return None if result is None else result.tolist()
 
 
 class Cube(pa.Function):

@@ -46,19 +46,19 @@ def test_it_is_the_context():
 
 
 def test_backward_gets_the_same_object():
-    seen = []
+    calls = []
 
     class Seen(Scaled):
         @staticmethod
         def backward(ctx, g):
-            seen.append(ctx)
+            calls.append(ctx)
             assert ctx.next_functions[0][0].name() == "AccumulateGrad"
             return g, None
 
     y = Seen.apply(leaf(1), 2)
     fn = y.grad_fn
     y.backward()
-    assert seen == [fn]
+    assert calls == [fn]
 
 
 def test_functions_have_classes_of_their_own():

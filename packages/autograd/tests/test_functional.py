@@ -21,9 +21,9 @@ A = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
 
 def test_jacobian_of_a_linear_map_is_its_matrix() -> None:
     matrix = pc.tensor(A)
-    found = F.jacobian(lambda x: matrix @ x, t(1.0, 2.0))
-    assert found.tolist() == A.tolist()
-    assert not found.requires_grad
+    result = F.jacobian(lambda x: matrix @ x, t(1.0, 2.0))
+    assert result.tolist() == A.tolist()
+    assert not result.requires_grad
 
 
 def test_several_inputs_and_results() -> None:
@@ -205,8 +205,8 @@ def test_strategies_agree() -> None:
 
 def test_a_forward_jacobian_can_be_differentiated_and_be_empty() -> None:
     x = t(2.0, 3.0).requires_grad_()
-    found = F.jacobian(lambda x: x**3, x, create_graph=True, strategy="forward-mode")
-    assert pa.grad(found.sum(), x)[0].tolist() == [12.0, 18.0]
+    result = F.jacobian(lambda x: x**3, x, create_graph=True, strategy="forward-mode")
+    assert pa.grad(result.sum(), x)[0].tolist() == [12.0, 18.0]
     empty = pc.zeros(0, dtype=pc.float64)
     assert F.jacobian(lambda x: x.sum(), empty, strategy="forward-mode").shape == (0,)
     with pytest.raises(RuntimeError, match="exclude each other"):

@@ -62,8 +62,8 @@ def test_grad_and_recorded_passes_leave_places_alone() -> None:
     a, b = leaves()
     place = pc.full((N, N), 7.0)
     pa.graph.set_gradient_place(a, place)
-    (found,) = pa.grad((a @ b).sum(), [a])
-    assert found.data_ptr() != place.data_ptr()
+    (result,) = pa.grad((a @ b).sum(), [a])
+    assert result.data_ptr() != place.data_ptr()
     (a @ b).square().sum().backward(create_graph=True)
     assert a.grad.requires_grad
     assert place.tolist() == pc.full((N, N), 7.0).tolist()

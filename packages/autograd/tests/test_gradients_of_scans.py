@@ -11,7 +11,7 @@ import plait_core as pc
 
 @pytest.mark.parametrize("zeros", [[], [500], [500, 70_000]])
 def test_gradients_of_long_products(zeros: list[int]) -> None:
-    """Products of what is before times sums that run from the end: both rounded once."""
+    """The reference: products of earlier elements times reversed sums, each rounded once."""
     rng = np.random.default_rng(7)
     x = np.exp(0.01 * rng.standard_normal(100_000)).astype(np.float32)
     x[zeros] = 0

@@ -38,9 +38,9 @@ def run(spec: Operator, values: dict[str, Any]) -> list[Any]:
     """The floating results, without phases and signs, which may be arbitrary: squares of sizes."""
     values = dict(values)
     positional = [values.pop(a.name) for a in spec.schema.arguments if not a.keyword_only]
-    made = operator(spec.name)(*positional, **values)
-    made = made if isinstance(made, (tuple, list)) else [made]
-    kept = [x for i, x in enumerate(made) if i not in spec.auxiliary]
+    result = operator(spec.name)(*positional, **values)
+    result = result if isinstance(result, (tuple, list)) else [result]
+    kept = [x for i, x in enumerate(result) if i not in spec.auxiliary]
     return [
         operator("real")(x * operator("conj")(x))
         for x in kept
@@ -57,7 +57,7 @@ def as_tensors(values: dict[str, Any]) -> dict[str, Any]:
 
 def widened(values: dict[str, Any], complex_: bool) -> dict[str, Any]:
     """The arguments in float64 or complex128, with definite matrices for square ones."""
-    rng, made = np.random.default_rng(0), {}
+    rng, result = np.random.default_rng(0), {}
     for name, value in values.items():
         if isinstance(value, np.ndarray) and value.dtype.kind in "fc":
             drawn = rng.standard_normal(value.shape)
@@ -66,8 +66,8 @@ def widened(values: dict[str, Any], complex_: bool) -> dict[str, Any]:
             if is_square(value):
                 drawn = drawn @ adjoint(drawn) / 2 + np.eye(value.shape[-1])
             value = drawn
-        made[name] = value
-    return made
+        result[name] = value
+    return result
 
 
 def changed(matrix: Array, upper: bool) -> Array:
@@ -127,13 +127,13 @@ EACH = pytest.mark.parametrize("spec", DIFFERENTIABLE, ids=lambda spec: spec.nam
 
 
 def test_they_are_found() -> None:
-    found = {spec.name for spec in SPECS}
+    result = {spec.name for spec in SPECS}
     said = {
         spec.name
         for spec in specs.all()
         if "triangle" in spec.kernel and spec.family.startswith("linalg") and not spec.internal
     }
-    assert said and found >= said
+    assert said and result >= said
 
 
 def gradients(spec: Operator, values: dict[str, Any], name: str, order: int) -> Array:
@@ -143,11 +143,11 @@ def gradients(spec: Operator, values: dict[str, Any], name: str, order: int) -> 
     outputs = run(spec, tensors)
     rng = np.random.default_rng(2)
     seeds = [pc.from_numpy(np.asarray(rng.standard_normal(tuple(x.shape)))) for x in outputs]
-    (found,) = pa.grad(outputs, [matrix], seeds, create_graph=order == 2)
+    (result,) = pa.grad(outputs, [matrix], seeds, create_graph=order == 2)
     if order == 2:
-        weights = pc.from_numpy(np.asarray(rng.standard_normal(tuple(found.shape))))
-        (found,) = pa.grad([operator("real")(found * weights).sum()], [matrix])
-    return np.asarray(found.detach().numpy())
+        weights = pc.from_numpy(np.asarray(rng.standard_normal(tuple(result.shape))))
+        (result,) = pa.grad([operator("real")(result * weights).sum()], [matrix])
+    return np.asarray(result.detach().numpy())
 
 
 @KINDS
@@ -156,9 +156,9 @@ def test_what_is_not_read_does_not_matter(spec: Operator, complex_: bool) -> Non
     for values, name, upper in calls(spec, complex_):
         other = {**values, name: changed(values[name], upper)}
         for order in (1, 2):
-            wanted = gradients(spec, values, name, order)
-            found = gradients(spec, other, name, order)
-            np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+            expected = gradients(spec, values, name, order)
+            result = gradients(spec, other, name, order)
+            np.testing.assert_allclose(result, expected, rtol=1e-9, atol=1e-9)
 
 
 def along_symmetric_steps(
@@ -200,6 +200,6 @@ def test_forward_mode_agrees_with_reverse_mode(spec: Operator, complex_: bool) -
         outputs = function(step)
         back = pa.grad(outputs, [step], [pc.ones_like(x.detach()) for x in outputs])[0]
         with forward_ad.dual_level():
-            made = function(forward_ad.make_dual(step.detach(), tangent))
-            forth = sum(float(forward_ad.unpack_dual(x).tangent.sum()) for x in made)
+            result = function(forward_ad.make_dual(step.detach(), tangent))
+            forth = sum(float(forward_ad.unpack_dual(x).tangent.sum()) for x in result)
         assert forth == pytest.approx(float((back.numpy() * direction).sum().real), rel=1e-8)

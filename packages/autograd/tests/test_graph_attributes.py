@@ -69,8 +69,8 @@ def test_copies_of_duals_keep_their_tangents():
     with forward_ad.dual_level():
         x = forward_ad.make_dual(pc.tensor([1.0, 2.0]), pc.tensor([3.0, 4.0]))
         deep, (twin, same) = copy.deepcopy(x), copy.deepcopy([x, x])
-        for found in (deep, copy.copy(x), twin):
-            assert forward_ad.unpack_dual(found).tangent.tolist() == [3.0, 4.0]
+        for result in (deep, copy.copy(x), twin):
+            assert forward_ad.unpack_dual(result).tangent.tolist() == [3.0, 4.0]
         assert twin is same
         deep.mul_(2)
         assert forward_ad.unpack_dual(deep).tangent.tolist() == [6.0, 8.0]

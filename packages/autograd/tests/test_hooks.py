@@ -40,12 +40,12 @@ def test_the_order_of_all_hooks_is_that_of_pytorch() -> None:
 
 
 def test_a_hook_sees_the_complete_gradient_once() -> None:
-    seen: list[list[float]] = []
+    calls: list[list[float]] = []
     x = leaf(1.0)
     y = x * 2
-    y.register_hook(lambda g: seen.append(g.tolist()))
+    y.register_hook(lambda g: calls.append(g.tolist()))
     (y * 3 + y * 4).backward()
-    assert seen == [[7.0]]
+    assert calls == [[7.0]]
 
 
 def test_hooks_act_on_what_grad_returns() -> None:
@@ -70,13 +70,13 @@ def test_hooks_of_results_beyond_the_first() -> None:
 
 
 def test_an_in_place_operator_leaves_the_hook_with_the_old_value() -> None:
-    seen: list[list[float]] = []
+    calls: list[list[float]] = []
     x = leaf(1.0, 2.0)
     y = x * 1
-    y.register_hook(lambda g: seen.append(g.tolist()))
+    y.register_hook(lambda g: calls.append(g.tolist()))
     y.mul_(5)
     y.sum().backward()
-    assert seen == [[5.0, 5.0]]
+    assert calls == [[5.0, 5.0]]
 
 
 def test_a_removed_hook_is_not_called_and_keeps_nothing_alive() -> None:
@@ -142,12 +142,12 @@ def test_hooks_are_recorded_with_create_graph_and_only_then() -> None:
 
 
 def test_node_hooks_get_none_where_no_gradient_goes() -> None:
-    seen: list[Any] = []
+    calls: list[Any] = []
     x = leaf(1.0)
     y = x * pc.tensor([2.0])
-    y.grad_fn.register_hook(lambda gi, go: seen.append([g is None for g in gi]))
+    y.grad_fn.register_hook(lambda gi, go: calls.append([g is None for g in gi]))
     y.backward()
-    assert seen[0][0] is False
+    assert calls[0][0] is False
     assert x.grad.tolist() == [2.0]
 
 
@@ -166,18 +166,18 @@ def test_post_accumulate_hook_may_take_the_gradient_away() -> None:
 
 
 def test_backward_inputs_accumulates_with_hooks_into_leaves_and_others() -> None:
-    seen: list[list[float]] = []
+    calls: list[list[float]] = []
     x, w = leaf(1.0, 2.0), leaf(3.0, 4.0)
-    w.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.tolist()))
+    w.register_post_accumulate_grad_hook(lambda p: calls.append(p.grad.tolist()))
     for _ in range(2):
         h = x * w
         (h * h).sum().backward(inputs=[w, h])
         assert h.grad.tolist() == [6.0, 16.0]
     assert x.grad is None
-    assert seen == [[6.0, 32.0], [12.0, 64.0]]
+    assert calls == [[6.0, 32.0], [12.0, 64.0]]
     h = x * w
     pa.backward((h * h).sum(), inputs=[w])
-    assert len(seen) == 3
+    assert len(calls) == 3
 
 
 @pytest.mark.parametrize(

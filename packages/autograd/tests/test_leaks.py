@@ -242,18 +242,18 @@ def test_the_collector_leaves_what_is_in_use_alone() -> None:
 
 
 def test_hooks_survive_when_only_the_graph_holds_them() -> None:
-    seen: list[list[float]] = []
+    calls: list[list[float]] = []
 
     def result() -> pc.Tensor:
         y = pc.ones(2, requires_grad=True) * 2
-        y.register_hook(lambda g: seen.append((g * y).tolist()))
+        y.register_hook(lambda g: calls.append((g * y).tolist()))
         return (y * 3).sum()
 
     loss = result()
     for _ in range(3):
         gc.collect()
     loss.backward()
-    assert seen == [[6.0, 6.0]]
+    assert calls == [[6.0, 6.0]]
 
 
 def test_a_step_leaves_nothing() -> None:

@@ -45,8 +45,8 @@ def spanned(vectors: Any) -> Any:
 
 
 def residuals_and_solution(a: Any, b: Any) -> Any:
-    made = la.lstsq(a, b, driver="gelsd")
-    return pc.cat([made.residuals.flatten().to(a.dtype), made.solution.flatten()])
+    result = la.lstsq(a, b, driver="gelsd")
+    return pc.cat([result.residuals.flatten().to(a.dtype), result.solution.flatten()])
 
 
 def distinct(x: Any) -> Any:
@@ -178,11 +178,11 @@ def test_equal_values_have_gradients_where_vectors_do_not_count(
         "eig": lambda a: la.eig(a)[0],
     }[kind]
     alone = {"eigh": la.eigvalsh, "svd": la.svdvals, "eig": la.eigvals}[kind]
-    found = []
+    result = []
     for function in (values, alone):
         a = matrix.to(dtype).requires_grad_()
         total = function(a).sum()
         (total.real if total.is_complex() else total).backward()
-        found.append(a.grad.numpy())
-    assert np.isfinite(found[0]).all()
-    np.testing.assert_allclose(*found, atol=1e-12)
+        result.append(a.grad.numpy())
+    assert np.isfinite(result[0]).all()
+    np.testing.assert_allclose(*result, atol=1e-12)

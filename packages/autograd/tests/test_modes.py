@@ -99,12 +99,12 @@ def test_inference_mode_can_be_off():
 
 
 def test_modes_belong_to_their_thread():
-    seen = []
+    calls = []
     with pa.no_grad():
-        thread = threading.Thread(target=lambda: seen.append(recorded()))
+        thread = threading.Thread(target=lambda: calls.append(recorded()))
         thread.start()
         thread.join()
-    assert seen == [True]
+    assert calls == [True]
 
 
 def test_one_object_may_be_entered_again():

@@ -22,52 +22,52 @@ def texts(gradients: Any) -> list[Any]:
 
 def test_all_waits_for_the_last_and_gives_none_for_what_the_pass_does_not_reach() -> None:
     x, y, z = leaf(1.0), leaf(2.0), leaf(3.0)
-    seen: list[Any] = []
+    calls: list[Any] = []
     hidden = x * 5
     handle = pa.graph.register_multi_grad_hook(
-        (x, hidden, y, z), lambda gradients: seen.append(texts(gradients))
+        (x, hidden, y, z), lambda gradients: calls.append(texts(gradients))
     )
     (hidden * y).backward()
     (x * 2).backward()
-    assert seen == [[[10.0], [2.0], [5.0], None], [[2.0], None, None, None]]
+    assert calls == [[[10.0], [2.0], [5.0], None], [[2.0], None, None, None]]
     handle.remove()
     handle.remove()
     (y * 2).backward()
-    assert len(seen) == 2
+    assert len(calls) == 2
 
 
 def test_only_what_grad_was_asked_for_counts() -> None:
     x, y = leaf(1.0), leaf(2.0)
-    seen: list[Any] = []
-    pa.graph.register_multi_grad_hook((x, y), lambda gradients: seen.append(texts(gradients)))
+    calls: list[Any] = []
+    pa.graph.register_multi_grad_hook((x, y), lambda gradients: calls.append(texts(gradients)))
     pa.grad((x * y).sum(), x)
-    assert seen == [[[2.0], None]]
+    assert calls == [[[2.0], None]]
 
 
 def test_any_is_called_once_a_pass() -> None:
     x, y = leaf(1.0), leaf(2.0)
-    seen: list[Any] = []
-    pa.graph.register_multi_grad_hook((x, y), lambda g: seen.append(g.tolist()), mode="any")
+    calls: list[Any] = []
+    pa.graph.register_multi_grad_hook((x, y), lambda g: calls.append(g.tolist()), mode="any")
     for _ in range(100):
         (x * y).backward()
-    assert len(seen) == 100
+    assert len(calls) == 100
 
 
 def test_a_pass_within_a_pass_counts_for_itself() -> None:
     x, y = leaf(1.0), leaf(2.0)
-    seen: list[Any] = []
-    pa.graph.register_multi_grad_hook((x, y), lambda gradients: seen.append(texts(gradients)))
+    calls: list[Any] = []
+    pa.graph.register_multi_grad_hook((x, y), lambda gradients: calls.append(texts(gradients)))
     inner = x * 7 + y * 8
     outer = x * y
     outer.register_hook(lambda g: inner.backward())
     outer.backward()
-    assert sorted(seen) == [[[2.0], [1.0]], [[7.0], [8.0]]]
+    assert sorted(calls) == [[[2.0], [1.0]], [[7.0], [8.0]]]
 
 
 def test_passes_of_several_threads_do_not_mix() -> None:
     x, y = leaf(1.0), leaf(2.0)
-    seen: list[Any] = []
-    pa.graph.register_multi_grad_hook((x, y), lambda gradients: seen.append(texts(gradients)))
+    calls: list[Any] = []
+    pa.graph.register_multi_grad_hook((x, y), lambda gradients: calls.append(texts(gradients)))
 
     def run(k: int) -> None:
         for _ in range(50):
@@ -78,8 +78,8 @@ def test_passes_of_several_threads_do_not_mix() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(seen) == 150
-    assert all(b == [a[0] * 100] for a, b in seen)
+    assert len(calls) == 150
+    assert all(b == [a[0] * 100] for a, b in calls)
 
 
 def test_passes_that_fail_leave_a_bounded_number_of_gradients() -> None:

@@ -52,11 +52,11 @@ def test_the_whole_is_used_beside_its_parts() -> None:
 def test_a_gradient_that_somebody_holds_is_not_written() -> None:
     x = pc.ones(2, 2, requires_grad=True)
     y = x * 3
-    seen = []
-    y.register_hook(lambda g: seen.append(g))
+    calls = []
+    y.register_hook(lambda g: calls.append(g))
     y.retain_grad()
     (y[0].sum() + y[1].sum() * 2).backward()
-    assert seen[0].tolist() == y.grad.tolist() == [[1, 1], [2, 2]]
+    assert calls[0].tolist() == y.grad.tolist() == [[1, 1], [2, 2]]
 
 
 def test_a_given_gradient_stays_as_it_is() -> None:

@@ -32,8 +32,8 @@ def number(x: Any) -> Any:
 def test_gradients_of_all_operators_have_gradients(spec: Operator, drawn: bool) -> None:
     """For constant gradients of the results, and for some that require grad themselves."""
     held = DERIVED_ONCE.get(spec.name, ())
-    found = (problem(spec, each, False, held) for each in samples.draw(spec))
-    for function, varied in [each for each in found if each is not None][:SAMPLES]:
+    result = (problem(spec, each, False, held) for each in samples.draw(spec))
+    for function, varied in [each for each in result if each is not None][:SAMPLES]:
         outputs = [y for y in function(*varied) if y.requires_grad]
         if not outputs:
             continue
@@ -112,16 +112,16 @@ def test_gradients_in_leaves_and_results() -> None:
 def test_gradients_in_hooks() -> None:
     """What a hook returns may depend on the input although nothing was recorded."""
     x = pc.ones(2, requires_grad=True)
-    seen: list[Any] = []
+    calls: list[Any] = []
 
     def hook(g: Any) -> Any:
-        seen.append(g)
+        calls.append(g)
         return x.detach() * g.detach()
 
     y = x * 2
     y.register_hook(hook)
     (g,) = pa.grad(y.sum(), x, create_graph=True)
-    assert pa.grad(seen[0].sum(), x)[0].tolist() == [0.0, 0.0]
+    assert pa.grad(calls[0].sum(), x)[0].tolist() == [0.0, 0.0]
     assert not g.requires_grad
 
 

@@ -141,11 +141,11 @@ class Square(pa.Function):
 @pytest.mark.parametrize("function", [Square.apply, lambda x: x.exp() * x])
 def test_arguments_are_packed_as_they_are_and_results_without_history(function: Any) -> None:
     x = pc.tensor([3.0], requires_grad=True)
-    seen: list[Any] = []
-    with hooks(lambda t: (seen.append(t), t)[1], lambda t: t):
+    calls: list[Any] = []
+    with hooks(lambda t: (calls.append(t), t)[1], lambda t: t):
         y = function(x)
-    assert any(t is x for t in seen) and not any(t is y for t in seen)
-    assert any(not t.requires_grad for t in seen)
+    assert any(t is x for t in calls) and not any(t is y for t in calls)
+    assert any(not t.requires_grad for t in calls)
     (g,) = pa.grad(y, x, create_graph=True)
     assert g.requires_grad and x.grad is None and x.grad_fn is None
     y.backward()

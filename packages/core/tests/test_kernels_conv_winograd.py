@@ -159,7 +159,7 @@ LAYERS = [
 @pytest.mark.parametrize("case", LAYERS)
 @pytest.mark.parametrize("positive", [True, False])
 def test_errors_are_near_those_of_the_direct_algorithm(case: Case, positive: bool) -> None:
-    """What docs/guides/convolutions.md promises: 8 times of it for numbers that are not negative.
+    """What docs/guides/performance.md promises: 8 times of it for numbers that are not negative.
     Normal ones have 60 times, and twice as much for the 25 elements of larger windows."""
 
     def some(*shape: int) -> Any:

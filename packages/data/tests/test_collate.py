@@ -194,9 +194,9 @@ def test_convert_argument_goes_before_the_registered_one():
 
 
 def test_converter_shares_memory():
-    seen = []
-    batch = default_collate([np.zeros(2)], convert=lambda a: seen.append(a) or a)
-    assert batch is seen[0]
+    calls = []
+    batch = default_collate([np.zeros(2)], convert=lambda a: calls.append(a) or a)
+    assert batch is calls[0]
 
 
 def test_registered_types(monkeypatch):

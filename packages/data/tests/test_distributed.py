@@ -31,12 +31,12 @@ def test_shares_are_disjoint_and_of_one_length(size, drop_last, shuffle):
 def test_an_epoch_has_its_order():
     def orders(seed):
         sampler = DistributedSampler(range(50), 2, 1, seed=seed)
-        found = []
+        result = []
         for epoch in range(3):
             sampler.set_epoch(epoch)
-            found.append(list(sampler))
-            assert found[-1] == list(sampler)
-        return found
+            result.append(list(sampler))
+            assert result[-1] == list(sampler)
+        return result
 
     assert orders(0) == orders(0)
     assert len({tuple(order) for seed in (0, 1) for order in orders(seed)}) == 6

@@ -218,8 +218,8 @@ def test_getbatch_may_decline():
 
 def test_datasets_of_datasets():
     first, second = random_split(TensorDataset(Y), [7, 3], generator=0)
-    seen = [y for (ys,) in values(DataLoader(ConcatDataset([first, second]), 4)) for y in ys]
-    assert sorted(seen) == list(range(10))
+    calls = [y for (ys,) in values(DataLoader(ConcatDataset([first, second]), 4)) for y in ys]
+    assert sorted(calls) == list(range(10))
     assert values(DataLoader(Subset(TensorDataset(Y), range(3, 6)), 2)) == [[[3, 4]], [[5]]]
     assert next(iter(DataLoader(X, batch_size=2))).tolist() == X[:2].tolist()
 

@@ -21,9 +21,9 @@ class Tensor:
         self.pinned = None
 
     def pin_memory(self, device=None):
-        made = Tensor()
-        made.pinned = device or "current"
-        return made
+        result = Tensor()
+        result.pinned = device or "current"
+        return result
 
 
 @pytest.fixture
@@ -41,14 +41,14 @@ def test_containers_keep_their_types():
         "tuple": (Tensor(), None),
         "array": np.zeros(2),
     }
-    found = pinned(batch)
-    assert isinstance(found["pair"], Pair)
-    assert found["pair"].x.pinned == found["list"][0].pinned == "current"
-    assert found["list"][1:] == ["text", b"bytes"]
-    assert isinstance(found["ordered"], OrderedDict)
-    assert found["ordered"]["a"].pinned == found["tuple"][0].pinned == "current"
-    assert found["tuple"][1] is None
-    assert found["array"] is batch["array"]
+    result = pinned(batch)
+    assert isinstance(result["pair"], Pair)
+    assert result["pair"].x.pinned == result["list"][0].pinned == "current"
+    assert result["list"][1:] == ["text", b"bytes"]
+    assert isinstance(result["ordered"], OrderedDict)
+    assert result["ordered"]["a"].pinned == result["tuple"][0].pinned == "current"
+    assert result["tuple"][1] is None
+    assert result["array"] is batch["array"]
     assert batch["list"][0].pinned is None
 
 

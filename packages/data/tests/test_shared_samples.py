@@ -213,16 +213,16 @@ def test_private_memory_does_not_grow_with_the_items(workers):
     data = Indexed(ITEMS)  # copies of what they touch would be seen: 20 MB of Python objects
     loader = DataLoader(data, 500, num_workers=workers, shuffle=True, generator=0)
     before, after = {}, {}  # a worker's memory with its first batch, and with its last but few
-    seen = 0
+    calls = 0
     batches = iter(loader)
     for count, (_, label, _, pid) in enumerate(batches):
-        seen += len(label)
+        calls += len(label)
         first = int(pid[0])
         if first not in before:
             before[first] = private_megabytes(first)
         if count == ITEMS // 500 - 5:  # all still live
             after = {pid: private_megabytes(pid) for pid in batches._pool.pids}
-    assert seen == ITEMS
+    assert calls == ITEMS
     assert len(after) == workers
     assert all(after[pid] - before[pid] < 5 for pid in after), (before, after)
 

@@ -32,11 +32,13 @@ def chunk(request, monkeypatch):
 def test_lines_are_those_of_the_file(tmp_path, content, chunk):
     path = tmp_path / "lines.txt"
     path.write_bytes(content)
-    wanted = content.decode().split("\n")
-    wanted = [line.removesuffix("\r") for line in (wanted[:-1] if wanted[-1] == "" else wanted)]
+    expected = content.decode().split("\n")
+    expected = [
+        line.removesuffix("\r") for line in (expected[:-1] if expected[-1] == "" else expected)
+    ]
     lines = TextLines(path)
-    assert [lines[i] for i in range(len(lines))] == wanted
-    assert [lines[i - len(lines)] for i in range(len(lines))] == wanted
+    assert [lines[i] for i in range(len(lines))] == expected
+    assert [lines[i - len(lines)] for i in range(len(lines))] == expected
 
 
 def test_lines_in_a_loader_and_in_another_process(tmp_path):

@@ -38,11 +38,11 @@ def left():
     """Descriptors of sockets, pipes, memory and processes, and children of this process."""
     gc.collect()
     kinds = ("socket:", "pipe:", "/memfd:", "anon_inode:[pidfd]", "/dev/shm", "/dev/null")
-    found = []
+    result = []
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
-            found.append(os.readlink(f"/proc/self/fd/{name}"))
-    descriptors = sum(target.startswith(kinds) for target in found)
+            result.append(os.readlink(f"/proc/self/fd/{name}"))
+    descriptors = sum(target.startswith(kinds) for target in result)
     with open(f"/proc/self/task/{os.getpid()}/children") as file:
         return descriptors, len(file.read().split())
 
@@ -123,12 +123,12 @@ def test_a_hang_shows_the_stack():
 
 def test_a_hanging_thread_shows_the_stack():
     data = Broken("SIGUSR1", 5)
-    seen = threading.Event()
-    data.break_down = lambda: seen.wait(LATE)
+    calls = threading.Event()
+    data.break_down = lambda: calls.wait(LATE)
     loader = DataLoader(data, 3, num_workers=2, timeout=HANGS, multiprocessing_context="thread")
     with pytest.raises(WorkerTimeout, match="worker thread 1 is at"):
         list(loader)
-    seen.set()
+    calls.set()
 
 
 def test_a_worker_whose_program_gave_up_ends_without_a_word():

@@ -408,7 +408,7 @@ def test_a_forked_child_leaves_the_workers_alone():
 def test_a_forked_child_keeps_the_batches_it_has_seen():
     before = len(os.listdir("/proc/self/fd"))
     go, started = os.pipe()
-    answer, told = os.pipe()
+    answer, messages = os.pipe()
     loader = DataLoader(Sized([50_000] * 40), num_workers=1, persistent_workers=True)
     batches = iter(loader)
     batch = next(batches)
@@ -418,7 +418,7 @@ def test_a_forked_child_keeps_the_batches_it_has_seen():
         child = os.fork()
     if child == 0:
         os.read(go, 1)  # the parent has dropped it, and made all the others
-        os.write(told, b"1" if (batch == expected).all() else b"0")
+        os.write(messages, b"1" if (batch == expected).all() else b"0")
         os._exit(0)
     del batch
     for _ in batches:
@@ -431,7 +431,7 @@ def test_a_forked_child_keeps_the_batches_it_has_seen():
     assert not _slot_holders._children, "the child is gone, and with it what it held"
     loader = batches = _ = None
     gc.collect()
-    for descriptor in (go, started, answer, told):
+    for descriptor in (go, started, answer, messages):
         os.close(descriptor)
     assert len(os.listdir("/proc/self/fd")) == before
 

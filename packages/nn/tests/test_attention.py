@@ -43,8 +43,8 @@ def test_few_queries_and_many(draw, queries, heads):
 
 def test_a_row_that_sees_nothing_is_zero_and_has_a_gradient(draw):
     q, k, v = (pc.tensor(draw(3, 4)).requires_grad_() for _ in range(3))
-    seen = pc.tensor([[True] * 3, [False] * 3, [True] * 3])
-    for mask in (seen, pc.zeros(3, 3, dtype=pc.float64).masked_fill(~seen, -math.inf)):
+    calls = pc.tensor([[True] * 3, [False] * 3, [True] * 3])
+    for mask in (calls, pc.zeros(3, 3, dtype=pc.float64).masked_fill(~calls, -math.inf)):
         result = F.scaled_dot_product_attention(q, k, v, mask)
         assert result[1].tolist() == [0.0] * 4
         result.sum().backward()
@@ -141,8 +141,8 @@ def test_gradients_of_gradients_and_of_masks(draw):
 
 def test_dropout_of_weights_keeps_their_mean():
     q, v = pc.zeros(1, 1, 4), pc.ones(1, 4000, 1)
-    made = F.scaled_dot_product_attention(q, pc.zeros(1, 4000, 4), v, dropout_p=0.5)
-    assert 0.9 < made.item() < 1.1 and made.item() != 1.0
+    result = F.scaled_dot_product_attention(q, pc.zeros(1, 4000, 4), v, dropout_p=0.5)
+    assert 0.9 < result.item() < 1.1 and result.item() != 1.0
     with pytest.raises(pc.ShapeError, match=r"attention: .*\(1, 2\)"):
         F.scaled_dot_product_attention(q, pc.ones(1, 2), v, dropout_p=0.5)
 

@@ -14,11 +14,11 @@ class Scale(nn.Module):
 
 
 def test_the_hook_sees_both_ends():
-    layer, seen = Scale(), []
-    layer.register_full_backward_hook(lambda *given: seen.append(given))
+    layer, calls = Scale(), []
+    layer.register_full_backward_hook(lambda *given: calls.append(given))
     x = pc.ones(2, requires_grad=True)
     (layer(x, 5.0) * 7).sum().backward()
-    ((module, grad_input, grad_output),) = seen
+    ((module, grad_input, grad_output),) = calls
     assert module is layer
     assert (grad_input[0].tolist(), grad_input[1]) == ([35.0, 35.0], None)
     assert grad_output[0].tolist() == [7.0, 7.0]
@@ -34,11 +34,11 @@ def test_pre_hook_then_hook_change_the_gradient():
 
 
 def test_each_call_has_its_own_gradients():
-    layer, seen = Scale(), []
-    layer.register_full_backward_hook(lambda m, i, o: seen.append((i[0].item(), o[0].item())))
+    layer, calls = Scale(), []
+    layer.register_full_backward_hook(lambda m, i, o: calls.append((i[0].item(), o[0].item())))
     x = pc.ones(1, requires_grad=True)
     layer(layer(x)).backward()
-    assert seen == [(3.0, 1.0), (9.0, 3.0)]
+    assert calls == [(3.0, 1.0), (9.0, 3.0)]
 
 
 def test_hooks_do_not_change_values_or_gradients_of_parameters():
@@ -50,8 +50,8 @@ def test_hooks_do_not_change_values_or_gradients_of_parameters():
     assert (model(x) == hooked(x)).all()
     model(x).sum().backward()
     hooked(x).sum().backward()
-    for mine, other in zip(model.parameters(), hooked.parameters(), strict=True):
-        assert (mine.grad == other.grad).all()
+    for own, other in zip(model.parameters(), hooked.parameters(), strict=True):
+        assert (own.grad == other.grad).all()
 
 
 def test_a_result_of_no_tensor_is_warned_of():

@@ -39,8 +39,8 @@ def test_the_transposed_convolution_is_the_transpose(draw, dims):
     (y * g).sum().backward()
     least = getattr(F, f"conv_transpose{dims}d")(g, w, **conv)
     extra = tuple(a - b for a, b in zip(size[2:], least.shape[2:], strict=True))
-    made = getattr(F, f"conv_transpose{dims}d")(g, w, output_padding=extra, **conv)
-    np.testing.assert_allclose(made.numpy(), x.grad.numpy(), atol=1e-12)
+    result = getattr(F, f"conv_transpose{dims}d")(g, w, output_padding=extra, **conv)
+    np.testing.assert_allclose(result.numpy(), x.grad.numpy(), atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_the_transposed_convolution_is_the_transpose(draw, dims):
 )
 def test_elements_of_a_transposed_convolution(draw, options):
     x, w, b = draw(2, 4, 5, 4), draw(4, 3, 3, 2), draw(3 * options.get("groups", 1))
-    made = F.conv_transpose2d(*map(pc.tensor, (x, w, b)), **options).numpy()
+    result = F.conv_transpose2d(*map(pc.tensor, (x, w, b)), **options).numpy()
     (s, r), (p, q), (d, e), (m, n) = (
         np.broadcast_to(options.get(name, default), 2)
         for name, default in (("stride", 1), ("padding", 0), ("dilation", 1), ("output_padding", 0))
@@ -73,8 +73,8 @@ def test_elements_of_a_transposed_convolution(draw, options):
                     u * d : u * d + 5 * s - s + 1 : s,
                     v * e : v * e + 4 * r - r + 1 : r,
                 ] += part
-    wanted = wide[:, :, p : wide.shape[2] - p, q : wide.shape[3] - q] + b.reshape(-1, 1, 1)
-    np.testing.assert_allclose(made, wanted, atol=1e-12)
+    expected = wide[:, :, p : wide.shape[2] - p, q : wide.shape[3] - q] + b.reshape(-1, 1, 1)
+    np.testing.assert_allclose(result, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("dims", [1, 2, 3])
@@ -82,15 +82,15 @@ def test_transposed_convolutions_of_integers_and_complex_numbers(draw, dims):
     x, w = draw(2, 2, *(4, 3, 3)[:dims]), draw(2, 3, *(2, 3, 2)[:dims])
     function = getattr(F, f"conv_transpose{dims}d")
     x, w = np.round(9 * x), np.round(9 * w)
-    made = function(pc.tensor(x.astype("int64")), pc.tensor(w.astype("int64")), stride=2)
-    assert made.dtype == pc.int64
+    result = function(pc.tensor(x.astype("int64")), pc.tensor(w.astype("int64")), stride=2)
+    assert result.dtype == pc.int64
     whole = function(pc.tensor(x), pc.tensor(w), stride=2).numpy()
-    np.testing.assert_array_equal(made.numpy(), whole)
+    np.testing.assert_array_equal(result.numpy(), whole)
     a, b = pc.tensor(x * (1 + 2j)).requires_grad_(), pc.tensor(w * 1j).requires_grad_()
-    made = function(a, b, stride=2)
-    np.testing.assert_allclose(made.detach().numpy(), whole * (1j - 2), atol=1e-9)
+    result = function(a, b, stride=2)
+    np.testing.assert_allclose(result.detach().numpy(), whole * (1j - 2), atol=1e-9)
     g = draw(*whole.shape)
-    made.backward(pc.tensor(g * 1j))
+    result.backward(pc.tensor(g * 1j))
     c, d = pc.tensor(x).requires_grad_(), pc.tensor(w).requires_grad_()
     function(c, d, stride=2).backward(pc.tensor(g))
     np.testing.assert_allclose(a.grad.numpy(), c.grad.numpy(), atol=1e-9)  # 1j * conj(1j)

@@ -16,8 +16,8 @@ import plait_nn.functional as F
 def test_embedding_bag_without_bags(mode: str) -> None:
     table, none = pc.ones(3, 2), pc.zeros(0, dtype=pc.int64)
     ends = pc.tensor([0])
-    made = F.embedding_bag(none, table, ends, mode=mode, include_last_offset=True)
-    assert tuple(made.shape) == (0, 2)
+    result = F.embedding_bag(none, table, ends, mode=mode, include_last_offset=True)
+    assert tuple(result.shape) == (0, 2)
     assert tuple(F.embedding_bag(none, table, none, mode=mode).shape) == (0, 2)
     one = pc.tensor([1])
     with pytest.raises(ValueError, match="begin with 0"):
@@ -27,8 +27,8 @@ def test_embedding_bag_without_bags(mode: str) -> None:
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 def test_embedding_bag_of_empty_bags(mode: str) -> None:
     none, starts = pc.zeros(0, dtype=pc.int64), pc.tensor([0, 0])
-    made = F.embedding_bag(none, pc.ones(3, 2), starts, mode=mode)
-    assert made.tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    result = F.embedding_bag(none, pc.ones(3, 2), starts, mode=mode)
+    assert result.tolist() == [[0.0, 0.0], [0.0, 0.0]]
 
 
 def test_the_last_offset_is_the_end_of_the_input() -> None:
@@ -45,10 +45,13 @@ def test_a_dilated_window_that_sees_nothing() -> None:
     value.backward(pc.ones_like(value))
     assert x.grad is not None and x.grad.tolist() == [[[0.0]]]
     volume = pc.arange(2.0).reshape(1, 1, 2, 1, 1)
-    made, indices = F.max_pool3d(
+    result, indices = F.max_pool3d(
         volume, (1, 2, 1), (1, 3, 1), (0, 1, 0), (1, 2, 1), return_indices=True
     )
-    assert made.flatten().tolist() == [float("-inf")] * 2 and indices.flatten().tolist() == [-1, -1]
+    assert result.flatten().tolist() == [float("-inf")] * 2 and indices.flatten().tolist() == [
+        -1,
+        -1,
+    ]
 
 
 def test_interpolate_nearest_to_the_same_and_the_double_size() -> None:

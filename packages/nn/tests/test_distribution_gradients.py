@@ -294,9 +294,9 @@ def test_divergences_of_others_exponential_families():
             return -(-x).log()
 
     p, q = pc.tensor([2.0, 0.5]), pc.tensor([0.7, 0.5])
-    made = d.kl_divergence(Rate(p), Rate(q))
+    result = d.kl_divergence(Rate(p), Rate(q))
     expected = d.kl_divergence(d.Exponential(p), d.Exponential(q))
-    np.testing.assert_allclose(made.numpy(), expected.numpy(), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(result.numpy(), expected.numpy(), rtol=1e-6, atol=1e-7)
     with pytest.raises(NotImplementedError, match="Rate and Exponential"):
         d.kl_divergence(Rate(p), d.Exponential(q))
 
@@ -312,8 +312,12 @@ def test_others_distributions_expand_as_pytorchs_do():
         def __init__(self):
             super().__init__(0.0, 1.0)
 
-    made = Shifted(pc.zeros(3), 1.0).expand((2, 3))
-    assert made.note == "expanded" and made.batch_shape == (2, 3) and made.sample().shape == (2, 3)
+    result = Shifted(pc.zeros(3), 1.0).expand((2, 3))
+    assert (
+        result.note == "expanded"
+        and result.batch_shape == (2, 3)
+        and result.sample().shape == (2, 3)
+    )
     with pytest.raises(NotImplementedError, match=r"Custom\.expand: a subclass of Shifted"):
         Custom().expand((2,))
 

@@ -243,5 +243,5 @@ def test_the_factor_has_pytorchs_name():
         def _unbroadcasted_scale_tril(self, value):
             pass
 
-    made = Own(pc.zeros(2), covariance_matrix=pc.eye(2))
-    assert made.variance.tolist() == [4, 4]
+    result = Own(pc.zeros(2), covariance_matrix=pc.eye(2))
+    assert result.variance.tolist() == [4, 4]

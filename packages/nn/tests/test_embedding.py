@@ -66,8 +66,8 @@ def test_rows_are_scaled_down_to_the_largest_norm():
     layer = nn.Embedding.from_pretrained(
         pc.tensor([[3.0, 4.0], [0.3, 0.4], [6.0, 8.0]]), max_norm=1.0
     )
-    found = layer(pc.tensor([0, 1, 0]))
-    assert pc.allclose(found, pc.tensor([[0.6, 0.8], [0.3, 0.4], [0.6, 0.8]]))
+    result = layer(pc.tensor([0, 1, 0]))
+    assert pc.allclose(result, pc.tensor([[0.6, 0.8], [0.3, 0.4], [0.6, 0.8]]))
     assert pc.allclose(layer.weight[2], pc.tensor([6.0, 8.0]))  # it was not looked up
 
 

@@ -36,12 +36,12 @@ def model(conv: Any = nn.Conv2d, norm: Any = nn.BatchNorm2d, **options: Any) -> 
 
 def check(layers: nn.Sequential, x: pc.Tensor, apart: bool = False) -> None:
     """Compare with the layers one by one, which are asked for by their gradients."""
-    wanted = x
+    expected = x
     for layer in layers:
-        wanted = layer(wanted)
+        expected = layer(expected)
     with ag.no_grad():
         for _ in range(3):
-            assert pc.allclose(layers(x), wanted.detach(), rtol=1e-4, atol=1e-5)
+            assert pc.allclose(layers(x), expected.detach(), rtol=1e-4, atol=1e-5)
     assert (layers[0] in folded._kept) is not apart
 
 
@@ -89,9 +89,9 @@ def test_arrays_that_share_memory() -> None:
     array = layers[1].running_mean.numpy()
     for _ in range(2):
         array += 1
-        wanted = layers(x).detach()
+        expected = layers(x).detach()
         with ag.no_grad():
-            assert pc.equal(layers(x), wanted)
+            assert pc.equal(layers(x), expected)
 
 
 APART: list[Callable[[nn.Sequential], object]] = [
@@ -164,15 +164,15 @@ JOINED: dict[str, Callable[[], nn.Module]] = {
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the activations that ran together with a convolution."""
-    made: list[str] = []
+    result: list[str] = []
     operator = folded.conv2d_activation
 
     def watched(*args: Any) -> pc.Tensor:
-        made.append(args[7])
+        result.append(args[7])
         return operator(*args)
 
     monkeypatch.setattr(folded, "conv2d_activation", watched)
-    return made
+    return result
 
 
 @pytest.mark.parametrize("name", JOINED)
@@ -183,15 +183,15 @@ def test_activations_join(name: str, normed: bool, calls: list[str]) -> None:
     x = pc.randn(2, 4, 9, 9)
     before = x.clone()
     with ag.no_grad():
-        made = layers.eval()(x)
+        result = layers.eval()(x)
         assert len(calls) == 1
         pc.set_fusion(False)
         try:
-            assert pc.equal(layers(x), made)
+            assert pc.equal(layers(x), result)
         finally:
             pc.set_fusion(True)
     assert len(calls) == 1
-    assert pc.allclose(layers(x).detach(), made, rtol=1e-4, atol=1e-5)  # with gradients: apart
+    assert pc.allclose(layers(x).detach(), result, rtol=1e-4, atol=1e-5)  # with gradients: apart
     assert len(calls) == 1
     assert pc.equal(x, before)
 
@@ -212,22 +212,22 @@ def test_activations_that_somebody_sees(number: int, calls: list[str]) -> None:
     SEEN[number](layers)
     x = pc.randn(2, 4, 6, 6, dtype=layers[0].weight.dtype)
     with ag.no_grad():
-        wanted = x
+        expected = x
         for layer in layers:
-            wanted = layer(wanted)
-        assert pc.allclose(layers(x), wanted, rtol=1e-4, atol=1e-5)
+            expected = layer(expected)
+        assert pc.allclose(layers(x), expected, rtol=1e-4, atol=1e-5)
     assert len(calls) == (number == 3)  # float64 has the same kernels
 
 
 def test_hooks_that_only_watch_see_all_joined_layers(calls: list[str]) -> None:
-    layers, seen = model(), []
+    layers, records = model(), []
     enter = nn.register_module_forward_pre_hook(
-        lambda m, args: seen.append(type(m).__name__), only_watches=True
+        lambda m, args: records.append(type(m).__name__), only_watches=True
     )
     leave = nn.register_module_forward_hook(
-        lambda m, args, out: seen.append("end"), only_watches=True
+        lambda m, args, out: records.append("end"), only_watches=True
     )
     with enter, leave, ag.no_grad():
         layers(pc.randn(2, 4, 6, 6))
-    assert seen == ["Sequential", "Conv2d", "end", "BatchNorm2d", "end", "ReLU", "end", "end"]
+    assert records == ["Sequential", "Conv2d", "end", "BatchNorm2d", "end", "ReLU", "end", "end"]
     assert calls == ["relu"]

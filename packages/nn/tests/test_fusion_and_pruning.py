@@ -163,10 +163,10 @@ def test_prunings_that_are_refused():
 
 def test_skip_init_draws_nothing():
     pc.manual_seed(5)
-    wanted = pc.rand(3).tolist()
+    expected = pc.rand(3).tolist()
     pc.manual_seed(5)
     layer = nn.utils.skip_init(nn.Conv2d, 2, 3, kernel_size=3, dtype=pc.float64)
-    assert pc.rand(3).tolist() == wanted
+    assert pc.rand(3).tolist() == expected
     assert (layer.weight.dtype, layer.weight.requires_grad) == (pc.float64, True)
     with pytest.raises(RuntimeError, match="must take `device`"):
         nn.utils.skip_init(nn.ReLU)

@@ -11,17 +11,17 @@ def test_the_identity_samples_the_image_itself(draw, mode, align):
     image = pc.tensor(draw(1, 2, 3, 4))
     same = pc.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]], dtype=pc.float64)
     grid = F.affine_grid(same, (1, 2, 3, 4), align)
-    made = F.grid_sample(image, grid, mode, align_corners=align)
-    np.testing.assert_allclose(made.numpy(), image.numpy(), atol=1e-12)
+    result = F.grid_sample(image, grid, mode, align_corners=align)
+    np.testing.assert_allclose(result.numpy(), image.numpy(), atol=1e-12)
 
 
 def test_outside():
     image = pc.tensor([[[[1.0, 2.0, 4.0]]]])
     grid = pc.tensor([[[[-3.0, 0.0], [1.5, 0.0], [0.5, 0.0]]]])
-    wanted = {"zeros": [0.0, 2.0, 3.0], "border": [1.0, 4.0, 3.0], "reflection": [4.0, 3.0, 3.0]}
-    for padding, values in wanted.items():
-        made = F.grid_sample(image, grid, padding_mode=padding, align_corners=True)
-        assert made.flatten().tolist() == values
+    expected = {"zeros": [0.0, 2.0, 3.0], "border": [1.0, 4.0, 3.0], "reflection": [4.0, 3.0, 3.0]}
+    for padding, values in expected.items():
+        result = F.grid_sample(image, grid, padding_mode=padding, align_corners=True)
+        assert result.flatten().tolist() == values
 
 
 def test_errors_name_the_shapes():
@@ -42,22 +42,22 @@ def test_bicubic_places_of_a_grid_resize(draw, align):
     image = pc.tensor(draw(1, 2, 4, 5))
     same = pc.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]], dtype=pc.float64)
     grid = F.affine_grid(same, (1, 2, 7, 9), align)
-    made = F.grid_sample(image, grid, "bicubic", "border", align)
-    wanted = F.interpolate(image, (7, 9), mode="bicubic", align_corners=align)
-    np.testing.assert_allclose(made.numpy(), wanted.numpy(), atol=1e-12)
+    result = F.grid_sample(image, grid, "bicubic", "border", align)
+    expected = F.interpolate(image, (7, 9), mode="bicubic", align_corners=align)
+    np.testing.assert_allclose(result.numpy(), expected.numpy(), atol=1e-12)
 
 
 def test_bicubic_outside():
     image = pc.tensor([[[[1.0, 2.0, 4.0]]]])
     grid = pc.tensor([[[[0.5, 0.0], [1.5, 0.0], [-3.0, 0.0]]]])
-    wanted = {  # by PyTorch
+    expected = {  # by PyTorch
         "zeros": [3.46875, 2.1875, 0.0],
         "border": [3.09375, 4.1875, 1.0],
         "reflection": [3.28125, 3.28125, 4.0],
     }
-    for padding, values in wanted.items():
-        made = F.grid_sample(image, grid, "bicubic", padding, align_corners=True)
-        np.testing.assert_allclose(made.flatten().numpy(), values, atol=1e-6)
+    for padding, values in expected.items():
+        result = F.grid_sample(image, grid, "bicubic", padding, align_corners=True)
+        np.testing.assert_allclose(result.flatten().numpy(), values, atol=1e-6)
 
 
 def test_bicubic_gradients(draw):

@@ -14,15 +14,15 @@ class Add(nn.Module):
 
 
 def test_forward_hook_sees_and_changes_the_output():
-    layer, seen = Add(), []
+    layer, calls = Add(), []
 
     def hook(module, args, output):
-        seen.append((module, args, output))
+        calls.append((module, args, output))
         return output * 10
 
     handle = layer.register_forward_hook(hook)
     assert layer(1) == 20
-    assert seen == [(layer, (1,), 2)]
+    assert calls == [(layer, (1,), 2)]
     handle.remove()
     handle.remove()
     assert layer(1) == 2

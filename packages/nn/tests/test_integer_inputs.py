@@ -227,9 +227,9 @@ def test_images_of_bytes(
     mode: str, antialias: bool, corners: bool, size: tuple[int, int], row: list[int]
 ) -> None:
     image = (pc.arange(30) * 37 % 256).to(pc.uint8).reshape(1, 1, 5, 6)
-    made = F.interpolate(image, size, mode=mode, antialias=antialias, align_corners=corners)
-    assert made.dtype == pc.uint8 and made.shape == (1, 1, *size)
-    assert made[0, 0, 0].tolist() == row
+    result = F.interpolate(image, size, mode=mode, antialias=antialias, align_corners=corners)
+    assert result.dtype == pc.uint8 and result.shape == (1, 1, *size)
+    assert result[0, 0, 0].tolist() == row
 
 
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
@@ -240,8 +240,8 @@ def test_bytes_are_the_rounded_floats(mode: str, antialias: bool) -> None:
     for height, width, size in ((9, 7, (4, 12)), (5, 24, (20, 5)), (3, 3, (3, 8)), (1, 5, (4, 1))):
         image = pc.from_numpy(generator.integers(60, 196, (2, 5, height, width)).astype("uint8"))
         options: dict[str, Any] = {"size": size, "mode": mode, "antialias": antialias}
-        made = F.interpolate(image, **options).double()
+        result = F.interpolate(image, **options).double()
         exact = F.interpolate(image.double(), **options)
-        assert float((made - exact).abs().max()) <= 1.6
+        assert float((result - exact).abs().max()) <= 1.6
         flat = F.interpolate(pc.full_like(image, 255), **options)
         assert bool((flat == 255).all())

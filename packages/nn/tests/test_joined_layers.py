@@ -63,12 +63,12 @@ def test_the_numbers_are_those_of_single_layers(name: str, dtype: Any, options: 
             nn.init.normal_(p)
         x, g = pc.randn(*shape, dtype=dtype) * 2, pc.randn(*shape, dtype=dtype)
         other = copy.deepcopy(net)
-        made = run(net, x, g)
+        result = run(net, x, g)
         pc.set_fusion(False)
         apart = run(other, x, g)
         pc.set_fusion(True)
         at = 1e-5 if dtype is pc.float32 else 1e-12
-        for one, two in zip(made, apart, strict=True):
+        for one, two in zip(result, apart, strict=True):
             np.testing.assert_allclose(one, two, rtol=at, atol=at)
 
 
@@ -76,9 +76,9 @@ def test_relu_has_the_same_bits() -> None:
     net = nn.Sequential(nn.BatchNorm2d(8), nn.ReLU())
     other = copy.deepcopy(net)
     x, g = pc.randn(4, 8, 14, 14), pc.randn(4, 8, 14, 14)
-    made = run(net, x, g)
+    result = run(net, x, g)
     pc.set_fusion(False)
-    for one, two in zip(made, run(other, x, g), strict=True):
+    for one, two in zip(result, run(other, x, g), strict=True):
         np.testing.assert_array_equal(one, two)
 
 
@@ -112,16 +112,16 @@ def test_hooks_keep_them_apart() -> None:
 
 def test_hooks_that_only_watch_see_both() -> None:
     net = nn.Sequential(nn.BatchNorm2d(3), nn.ReLU())
-    seen: list[str] = []
+    calls: list[str] = []
     enter = nn.register_module_forward_pre_hook(
-        lambda m, args: seen.append(type(m).__name__), only_watches=True
+        lambda m, args: calls.append(type(m).__name__), only_watches=True
     )
     leave = nn.register_module_forward_hook(
-        lambda m, args, out: seen.append("end"), only_watches=True
+        lambda m, args, out: calls.append("end"), only_watches=True
     )
     with enter, leave:
         assert joins(net)
-    assert seen == ["Sequential", "BatchNorm2d", "end", "ReLU", "end", "end"]
+    assert calls == ["Sequential", "BatchNorm2d", "end", "ReLU", "end", "end"]
 
 
 def test_a_forward_of_ones_own_keeps_them_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,10 +187,10 @@ def test_the_output_may_be_overwritten() -> None:
 def test_half_precision() -> None:
     net = nn.Sequential(nn.BatchNorm2d(3), nn.ReLU())
     x = pc.randn(4, 3, 6, 5).to(pc.bfloat16)
-    made = net(x)
+    result = net(x)
     pc.set_fusion(False)
-    assert made.dtype is pc.bfloat16
-    np.testing.assert_array_equal(made.detach().float().numpy(), net(x).detach().float().numpy())
+    assert result.dtype is pc.bfloat16
+    np.testing.assert_array_equal(result.detach().float().numpy(), net(x).detach().float().numpy())
 
 
 def test_no_values() -> None:
@@ -233,10 +233,10 @@ def test_in_place_activations(make: Any) -> None:
     out = make()(leaf)
     out.backward(g)
     held = other * 1
-    made = make(inplace=True)(held)
-    assert made is held
-    made.backward(g)
-    np.testing.assert_array_equal(made.detach().numpy(), out.detach().numpy())
+    result = make(inplace=True)(held)
+    assert result is held
+    result.backward(g)
+    np.testing.assert_array_equal(result.detach().numpy(), out.detach().numpy())
     np.testing.assert_array_equal(other.grad.numpy(), leaf.grad.numpy())
     with pytest.raises(RuntimeError, match="leaf"):
         make(inplace=True)(leaf)

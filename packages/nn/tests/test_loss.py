@@ -186,8 +186,8 @@ def test_weights_of_elements(draw, name):
     }[name]
     a, b, weight = (pc.tensor(each) for each in (x, y, w))
     function = getattr(F, name)
-    made = function(a, b, reduction="none", weight=weight)
-    np.testing.assert_allclose(made.numpy(), losses * w, rtol=1e-12)
+    result = function(a, b, reduction="none", weight=weight)
+    np.testing.assert_allclose(result.numpy(), losses * w, rtol=1e-12)
     total = (losses * w).sum()
     assert np.isclose(function(a, b, reduction="sum", weight=weight).item(), total)
     by = w.size if name == "huber_loss" else w.sum()  # as PyTorch has it

@@ -208,10 +208,10 @@ def test_modes():
 
 
 def test_apply_visits_children_first():
-    seen = []
+    calls = []
     net = Net()
-    assert net.apply(lambda module: seen.append(type(module).__name__)) is net
-    assert seen == ["Scale", "Linear", "ReLU", "Sequential", "Net"]
+    assert net.apply(lambda module: calls.append(type(module).__name__)) is net
+    assert calls == ["Scale", "Linear", "ReLU", "Sequential", "Net"]
 
 
 def test_conversion_keeps_the_parameters_identity():
@@ -398,17 +398,17 @@ def test_calls_see_what_is_assigned_later():
 
 
 def test_calls_run_hooks_that_come_and_go():
-    module, seen = _Adds(), []
-    handle = module.register_forward_hook(lambda *each: seen.append(each[-1]))
+    module, calls = _Adds(), []
+    handle = module.register_forward_hook(lambda *each: calls.append(each[-1]))
     assert module(1, 2) == 3
     handle.remove()
-    assert module(3, 4) == 7 and seen == [3]
-    for_all = nn.register_module_forward_hook(lambda *each: seen.append(each[-1]))
+    assert module(3, 4) == 7 and calls == [3]
+    for_all = nn.register_module_forward_hook(lambda *each: calls.append(each[-1]))
     try:
         assert module(5) == 5
     finally:
         for_all.remove()
-    assert module(6) == 6 and seen == [3, 5]
+    assert module(6) == 6 and calls == [3, 5]
     nn.Module.__call__(module, 1)
 
 

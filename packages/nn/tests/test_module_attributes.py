@@ -199,10 +199,10 @@ def test_a_state_with_one_name_twice():
 
 
 def test_a_parameter_is_a_leaf():
-    made = nn.Parameter(pc.ones(1), requires_grad=False)
-    made.mul_(pc.ones(1, requires_grad=True))
+    result = nn.Parameter(pc.ones(1), requires_grad=False)
+    result.mul_(pc.ones(1, requires_grad=True))
     with pytest.raises(ValueError, match="Cannot assign non-leaf Tensor to parameter 'w'"):
-        nn.Module().w = made
+        nn.Module().w = result
 
 
 class Slow(nn.Module):

@@ -88,14 +88,14 @@ def test_hooks_of_all_modules_by_hand():
 
 
 def test_backward_hooks_by_hand_need_their_kind():
-    layer, seen = nn.Identity(), []
-    layer._backward_hooks[3] = lambda *given: seen.append(len(given))
+    layer, calls = nn.Identity(), []
+    layer._backward_hooks[3] = lambda *given: calls.append(len(given))
     x = pc.ones(1, requires_grad=True)
     layer(x).backward()
-    assert seen == []
+    assert calls == []
     layer._is_full_backward_hook = True
     layer(x).backward()
-    assert seen == [3]
+    assert calls == [3]
 
 
 def test_handles_of_dicts_of_a_library():
@@ -165,13 +165,13 @@ def test_loading_one_module_by_itself():
 
 
 def test_a_child_gets_its_part_of_the_state():
-    layer, seen = nn.Sequential(nn.Sequential(nn.Linear(1, 1)), nn.Linear(1, 1)), []
-    layer[0]._register_load_state_dict_pre_hook(lambda state, *rest: seen.append(list(state)))
+    layer, calls = nn.Sequential(nn.Sequential(nn.Linear(1, 1)), nn.Linear(1, 1)), []
+    layer[0]._register_load_state_dict_pre_hook(lambda state, *rest: calls.append(list(state)))
     state = layer.state_dict()
     layer._modules["a.b"] = nn.Linear(1, 1, bias=False)
     state["a.b.weight"] = pc.ones(1, 1)
     layer.load_state_dict(state, strict=False)
-    assert seen == [["0.0.weight", "0.0.bias"]]
+    assert calls == [["0.0.weight", "0.0.bias"]]
     assert layer._modules["a.b"].weight.item() == 1.0
     assert not hasattr(layer.state_dict()._metadata, "assign_to_params_buffers")
 
@@ -203,9 +203,9 @@ def test_a_register_buffer_without_persistent():
 
 
 def test_buffers_are_marked_tensors():
-    made = nn.Buffer(pc.ones(2), persistent=False)
-    assert type(made) is pc.Tensor and isinstance(made, nn.Buffer) and not made.persistent
-    assert not isinstance(pc.ones(2), nn.Buffer) and isinstance(copy.deepcopy(made), nn.Buffer)
+    result = nn.Buffer(pc.ones(2), persistent=False)
+    assert type(result) is pc.Tensor and isinstance(result, nn.Buffer) and not result.persistent
+    assert not isinstance(pc.ones(2), nn.Buffer) and isinstance(copy.deepcopy(result), nn.Buffer)
     assert nn.Buffer(pc.ones(1, requires_grad=True)).requires_grad
 
 

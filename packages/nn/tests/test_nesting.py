@@ -139,9 +139,9 @@ def test_a_replaced_method_of_module_is_called_for_each(monkeypatch: pytest.Monk
 
 def test_modules_that_are_replaced_while_they_are_listed() -> None:
     module = nn.Sequential(nn.Linear(1, 1), nn.Linear(1, 1))
-    seen = []
+    calls = []
     for name, each in module.named_modules():
-        seen.append(type(each).__name__)
+        calls.append(type(each).__name__)
         if name == "0":
             module[1] = nn.ReLU()
-    assert seen == ["Sequential", "Linear", "ReLU"]
+    assert calls == ["Sequential", "Linear", "ReLU"]

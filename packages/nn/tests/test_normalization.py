@@ -63,8 +63,8 @@ def test_batch_norm_takes_the_statistics_first() -> None:
     x = pc.tensor([[1.0, 10.0], [3.0, 30.0]])
     mean, var, weight, bias = pc.zeros(2), pc.ones(2), pc.tensor([2.0, 1.0]), pc.tensor([0.0, 5.0])
     assert F.batch_norm(x, mean, var, weight, bias, eps=0.0).tolist() == [[2.0, 15.0], [6.0, 35.0]]
-    made = F.batch_norm(x, mean, var, weight, bias, True, 0.5, 0.0)
-    assert made.tolist() == [[-2.0, 4.0], [2.0, 6.0]]
+    result = F.batch_norm(x, mean, var, weight, bias, True, 0.5, 0.0)
+    assert result.tolist() == [[-2.0, 4.0], [2.0, 6.0]]
     assert mean.tolist() == [1.0, 10.0]
     assert var.tolist() == [1.5, 100.5]
     operator = pc.batch_norm(x, weight, bias, mean, var, eps=0.0)
@@ -87,23 +87,25 @@ def test_halves_in_a_layer_of_singles(draw, layer, dtype, training):
     x = pc.tensor(draw(3, 4, 5)).to(dtype)
     layer.train(training)
     before = {name: each.clone() for name, each in layer.state_dict().items()}
-    wanted = layer(x.float())
+    expected = layer(x.float())
     after = {name: each.clone() for name, each in layer.state_dict().items()}
     layer.load_state_dict(before)
-    made = layer(x.requires_grad_())
-    assert made.dtype == dtype
-    np.testing.assert_allclose(made.detach().float().numpy(), wanted.detach().numpy(), atol=2e-2)
+    result = layer(x.requires_grad_())
+    assert result.dtype == dtype
+    np.testing.assert_allclose(
+        result.detach().float().numpy(), expected.detach().numpy(), atol=2e-2
+    )
     for name, each in layer.state_dict().items():
         assert (each == after[name]).all(), name
-    made.sum().backward()
+    result.sum().backward()
     assert x.grad.dtype == dtype and layer.weight.grad.dtype == pc.float32
 
 
 def test_a_batch_of_nothing_teaches_nothing():
     layer = nn.BatchNorm2d(3)
-    made = layer(pc.zeros(0, 3, 4, 4))
-    made.sum().backward()
-    assert made.shape == (0, 3, 4, 4)
+    result = layer(pc.zeros(0, 3, 4, 4))
+    result.sum().backward()
+    assert result.shape == (0, 3, 4, 4)
     assert layer.weight.grad.tolist() == [0, 0, 0] == layer.bias.grad.tolist()
     assert layer.running_mean.tolist() == [0, 0, 0] and layer.running_var.tolist() == [1, 1, 1]
 
@@ -111,8 +113,8 @@ def test_a_batch_of_nothing_teaches_nothing():
 def test_instance_norm_without_members_takes_any_channels(draw):
     x = pc.tensor(draw(2, 3, 5))
     with pytest.warns(UserWarning, match=r"InstanceNorm1d: .* 7 channels; got shape \(2, 3, 5\)"):
-        made = nn.InstanceNorm1d(7)(x)
-    assert (made == nn.InstanceNorm1d(3)(x)).all()
+        result = nn.InstanceNorm1d(7)(x)
+    assert (result == nn.InstanceNorm1d(3)(x)).all()
     with pytest.raises(pc.ShapeError, match="InstanceNorm1d: `input` must have `num_features` 7"):
         nn.InstanceNorm1d(7, affine=True)(x.float())
 

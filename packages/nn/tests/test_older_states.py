@@ -176,9 +176,9 @@ def test_functional_call_returns_what_the_call_assigns(name, strict, deletes):
         context = pytest.raises(KeyError) if name == "plain" else contextlib.nullcontext()
         with context:
             nn.functional_call(model, mapping, (name,), strict=strict)
-        seen = mapping if isinstance(mapping, dict) else mapping[0]
-        assert seen[name].item() == (31.0 if mapping is given else 30.0)
-        assert all(seen[key] is known[key] for key in seen if key != name)
+        calls = mapping if isinstance(mapping, dict) else mapping[0]
+        assert calls[name].item() == (31.0 if mapping is given else 30.0)
+        assert all(calls[key] is known[key] for key in calls if key != name)
         given[name] = pc.full((1,), 30.0)
         owner, key = (model.child, name[6:]) if name.startswith("child.") else (model, name)
         assert getattr(owner, key) is (state.get(name))

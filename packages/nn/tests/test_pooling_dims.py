@@ -8,21 +8,21 @@ from plait_nn import functional as F
 
 def windows(x, size, stride):
     """All windows of the last three dimensions; the last axis runs over a window."""
-    seen = np.lib.stride_tricks.sliding_window_view(x, (size,) * 3, (-3, -2, -1))
-    return seen[..., ::stride, ::stride, ::stride, :, :, :].reshape(
-        *seen[..., ::stride, ::stride, ::stride, 0, 0, 0].shape, -1
+    calls = np.lib.stride_tricks.sliding_window_view(x, (size,) * 3, (-3, -2, -1))
+    return calls[..., ::stride, ::stride, ::stride, :, :, :].reshape(
+        *calls[..., ::stride, ::stride, ::stride, 0, 0, 0].shape, -1
     )
 
 
 def test_three_dimensions(draw):
     x = draw(2, 3, 5, 6, 7)
-    seen = windows(x, 3, 2)
+    calls = windows(x, 3, 2)
     for function, expected in (
-        (F.max_pool3d, seen.max(-1)),
-        (F.avg_pool3d, seen.mean(-1)),
+        (F.max_pool3d, calls.max(-1)),
+        (F.avg_pool3d, calls.mean(-1)),
     ):
         np.testing.assert_allclose(function(pc.tensor(x), 3, 2).numpy(), expected, atol=1e-12)
-    powers = np.sqrt((seen**2).sum(-1))
+    powers = np.sqrt((calls**2).sum(-1))
     np.testing.assert_allclose(F.lp_pool3d(pc.tensor(x), 2, 3, 2).numpy(), powers, atol=1e-12)
 
 
@@ -35,8 +35,8 @@ def test_maxima_go_back_to_their_places(draw, dims):
     assert back.shape == x.shape
     assert ((back == x) | (back == 0)).all().item()
     assert (back != 0).sum().item() == maxima.numel()
-    found, at = getattr(F, f"adaptive_max_pool{dims}d")(x, maxima.shape[2:], True)
-    assert pc.equal(found, maxima) and pc.equal(at, indices)
+    result, at = getattr(F, f"adaptive_max_pool{dims}d")(x, maxima.shape[2:], True)
+    assert pc.equal(result, maxima) and pc.equal(at, indices)
 
 
 def test_adaptive_windows_overlap():
@@ -62,9 +62,9 @@ def test_means_of_integer_volumes_lose_their_fractions():
     x = pc.arange(-30, 30).reshape(1, 1, 3, 4, 5)
     for options in [{}, {"padding": 1}, {"padding": 1, "count_include_pad": False}]:
         exact = F.avg_pool3d(x.double(), 3, 2, ceil_mode=False, **options)
-        made = F.avg_pool3d(x, 3, 2, ceil_mode=False, **options)
-        assert made.dtype == pc.int64
-        assert made.tolist() == (exact + 1e-9 * exact.sign()).trunc().long().tolist()
+        result = F.avg_pool3d(x, 3, 2, ceil_mode=False, **options)
+        assert result.dtype == pc.int64
+        assert result.tolist() == (exact + 1e-9 * exact.sign()).trunc().long().tolist()
     assert F.avg_pool3d(x, (3, 4, 5), divisor_override=7).tolist() == [[[[[-4]]]]]
 
 

@@ -117,9 +117,9 @@ def test_a_norm_above_float16_is_finite() -> None:
 
 
 def layer(weight: pc.Tensor, cls: Any = nn.Linear) -> Any:
-    made = cls(weight.shape[1], weight.shape[0], bias=False).to(weight.dtype)
-    made.weight.detach().copy_(weight)
-    return made
+    result = cls(weight.shape[1], weight.shape[0], bias=False).to(weight.dtype)
+    result.weight.detach().copy_(weight)
+    return result
 
 
 @over_halves
@@ -131,9 +131,9 @@ def test_weight_norm(dtype: pc.dtype) -> None:
         for dim in (0, 1, None):
             by_hook = nn.utils.weight_norm(layer(weight), dim=dim)
             by_parametrization = nn.utils.parametrizations.weight_norm(layer(weight), dim=dim)
-            for made in (by_hook.weight, by_parametrization.weight):
-                assert made.dtype is dtype
-                assert_close(made, weight, EPS[dtype])
+            for result in (by_hook.weight, by_parametrization.weight):
+                assert result.dtype is dtype
+                assert_close(result, weight, EPS[dtype])
 
 
 @over_halves
@@ -147,21 +147,21 @@ def test_spectral_norm(dtype: pc.dtype) -> None:
         hooked = nn.utils.spectral_norm(layer(weight), n_power_iterations=30)
         hooked(pc.zeros(1, 6, dtype=dtype))
         new = nn.utils.parametrizations.spectral_norm(layer(weight), n_power_iterations=30)
-        for made in (hooked.weight, new.weight):
-            assert made.dtype is dtype
-            assert_close(made, want, 2 * EPS[dtype])
+        for result in (hooked.weight, new.weight):
+            assert result.dtype is dtype
+            assert_close(result, want, 2 * EPS[dtype])
 
 
 @over_halves
 @pytest.mark.parametrize("orthogonal_map", ["matrix_exp", "cayley", "householder"])
 def test_orthogonal(orthogonal_map: str, dtype: pc.dtype) -> None:
-    made = nn.utils.parametrizations.orthogonal(
+    result = nn.utils.parametrizations.orthogonal(
         layer(drawn(6, 4).to(dtype)), "weight", orthogonal_map
     )
-    free = made.parametrizations.weight.original.detach()
+    free = result.parametrizations.weight.original.detach()
     free.copy_(drawn(6, 4).tril(-1) * 30 + free.double().triu())
-    q = made.weight.detach().to(pc.float64)
-    assert made.weight.dtype is dtype
+    q = result.weight.detach().to(pc.float64)
+    assert result.weight.dtype is dtype
     assert_close(q.T @ q, pc.eye(4, dtype=pc.float64), 8 * EPS[dtype])
 
 

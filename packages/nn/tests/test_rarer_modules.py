@@ -112,15 +112,15 @@ def test_parts_of_a_batch_give_the_same_loss_and_gradients():
 
 def test_grouped_products():
     a, b = pc.randn(7, 4), pc.randn(3, 4, 5)
-    made = F.grouped_mm(a, b, offs=pc.tensor([2, 2, 6]))
-    assert near(made, pc.cat([a[:2] @ b[0], a[2:6] @ b[2], pc.zeros(1, 5)]))
+    result = F.grouped_mm(a, b, offs=pc.tensor([2, 2, 6]))
+    assert near(result, pc.cat([a[:2] @ b[0], a[2:6] @ b[2], pc.zeros(1, 5)]))
     left = pc.randn(2, 6, 4)
     right = pc.randn(4, 9)
-    made = F.grouped_mm(left, right, offs=pc.tensor([4, 9]))
-    assert near(made, pc.cat([left[0] @ right[:, :4], left[1] @ right[:, 4:]], 1))
+    result = F.grouped_mm(left, right, offs=pc.tensor([4, 9]))
+    assert near(result, pc.cat([left[0] @ right[:, :4], left[1] @ right[:, 4:]], 1))
     first, second = pc.randn(3, 8), pc.randn(8, 2)
-    made = F.grouped_mm(first, second, offs=pc.tensor([3, 8]), out_dtype=pc.float64)
-    assert near(made, pc.stack([first[:, :3] @ second[:3], first[:, 3:] @ second[3:]]).double())
+    result = F.grouped_mm(first, second, offs=pc.tensor([3, 8]), out_dtype=pc.float64)
+    assert near(result, pc.stack([first[:, :3] @ second[:3], first[:, 3:] @ second[3:]]).double())
     assert near(F.grouped_mm(left, pc.ones(2, 4, 1)), left @ pc.ones(2, 4, 1))
     for bad in ([2, 1, 7], [1, 2], [1, 2, 8]):
         with pytest.raises(ValueError, match="`offs` must be 3 ends that rise to at most 7"):
@@ -140,11 +140,11 @@ def test_grouped_products():
 def test_conv_tbc():
     x, w = np.random.default_rng(0).standard_normal((6, 2, 3)), np.ones((2, 3, 4))
     padded = np.concatenate([np.zeros((1, 2, 3)), x, np.zeros((1, 2, 3))])
-    wanted = np.einsum("tbc,cd->tbd", padded[:-1], w[0]) + np.einsum(
+    expected = np.einsum("tbc,cd->tbd", padded[:-1], w[0]) + np.einsum(
         "tbc,cd->tbd", padded[1:], w[1]
     )
-    made = F.conv_tbc(pc.tensor(x), pc.tensor(w), pc.ones(4, dtype=pc.float64), pad=1)
-    assert np.allclose(made.numpy(), wanted + 1)
+    result = F.conv_tbc(pc.tensor(x), pc.tensor(w), pc.ones(4, dtype=pc.float64), pad=1)
+    assert np.allclose(result.numpy(), expected + 1)
     with pytest.raises(pc.ShapeError, match="conv_tbc: `input` must be"):
         F.conv_tbc(pc.ones(3, 2), pc.tensor(w), pc.ones(4))
 

@@ -8,10 +8,10 @@ from plait_nn import functional as F
 
 def test_pixels_and_channels(draw):
     x = pc.tensor(draw(2, 12, 3, 4))
-    made = F.pixel_shuffle(x, 2)
-    assert made.shape == (2, 3, 6, 8)
-    assert made[1, 2, 3, 5].item() == x[1, 2 * 4 + 1 * 2 + 1, 1, 2].item()
-    assert pc.equal(F.pixel_unshuffle(made, 2), x)
+    result = F.pixel_shuffle(x, 2)
+    assert result.shape == (2, 3, 6, 8)
+    assert result[1, 2, 3, 5].item() == x[1, 2 * 4 + 1 * 2 + 1, 1, 2].item()
+    assert pc.equal(F.pixel_unshuffle(result, 2), x)
     dealt = F.channel_shuffle(x, 3)
     assert pc.equal(dealt[:, :3], x[:, ::4]) and pc.equal(F.channel_shuffle(dealt, 4), x)
 
@@ -90,8 +90,8 @@ def test_sizes_are_whole_numbers():
 def test_smaller_without_aliasing():
     row = pc.tensor([[1.0, 2.0, 3.0, 4.0]])
     image = (row + pc.zeros(4, 1))[None, None]
-    made = F.interpolate(image, (2, 2), mode="bilinear", antialias=True)
-    np.testing.assert_allclose(made[0, 0].numpy(), [[12 / 7, 23 / 7]] * 2, rtol=1e-6)
+    result = F.interpolate(image, (2, 2), mode="bilinear", antialias=True)
+    np.testing.assert_allclose(result[0, 0].numpy(), [[12 / 7, 23 / 7]] * 2, rtol=1e-6)
     np.testing.assert_allclose(  # across, the image is even
         F.interpolate(image, (3, 4), mode="bicubic", antialias=True)[0, 0].numpy(),
         row.expand(3, 4).numpy(),

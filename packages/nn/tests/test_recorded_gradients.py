@@ -52,5 +52,5 @@ def test_a_gradient_penalty_of_a_network_with_pooling():
     (g,) = autograd.grad(y.sum(), x, create_graph=True)
     penalty = (g.flatten(1).norm(dim=1) - 1).square().mean()
     parameters = [*convolution.parameters(), *linear.parameters()]
-    found = autograd.grad(penalty, [x, *parameters])
-    assert [bool(each.any()) for each in found] == [False, True, False, True, False]
+    result = autograd.grad(penalty, [x, *parameters])
+    assert [bool(each.any()) for each in result] == [False, True, False, True, False]

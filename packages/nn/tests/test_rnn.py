@@ -41,8 +41,8 @@ def test_lstm_computes_its_formula(draw):
     layer = nn.LSTM(4, 3, dtype=pc.float64)
     x = draw(5, 2, 4)
     output, (h, c) = layer(pc.tensor(x))
-    for mine, expected in zip((output, h[0], c[0]), lstm(x, *parts(layer)), strict=True):
-        np.testing.assert_allclose(mine.detach().numpy(), expected, atol=1e-12)
+    for own, expected in zip((output, h[0], c[0]), lstm(x, *parts(layer)), strict=True):
+        np.testing.assert_allclose(own.detach().numpy(), expected, atol=1e-12)
 
 
 def test_gru_runs_both_ways_through_two_layers(draw):
@@ -65,9 +65,9 @@ def test_packed_sequences_are_run_each_by_itself(draw, kind):
     sequences = [pc.tensor(draw(n, 4)) for n in (2, 5, 3)]
     output, last = layer(rnn.pack_sequence(sequences, enforce_sorted=False))
     states = last if kind == "LSTM" else (last,)
-    for i, made in enumerate(rnn.unpack_sequence(output)):
+    for i, result in enumerate(rnn.unpack_sequence(output)):
         alone, own = layer(sequences[i])
-        np.testing.assert_allclose(made.detach().numpy(), alone.detach().numpy(), atol=1e-12)
+        np.testing.assert_allclose(result.detach().numpy(), alone.detach().numpy(), atol=1e-12)
         for s, o in zip(states, own if kind == "LSTM" else (own,), strict=True):
             np.testing.assert_allclose(s[:, i].detach().numpy(), o.detach().numpy(), atol=1e-12)
 
@@ -162,16 +162,16 @@ def test_one_operator_equals_the_steps_and_their_gradients(draw, kind, packed):
         states = last if kind == "LSTM" else (last,)
         total = (output * output).sum() + sum((s * s * s).sum() for s in states)
         total.backward()
-        found = [output.detach().numpy(), *(s.detach().numpy() for s in states)]
-        return found + [p.grad.numpy() for p in layer.parameters()]
+        result = [output.detach().numpy(), *(s.detach().numpy() for s in states)]
+        return result + [p.grad.numpy() for p in layer.parameters()]
 
     fast = results()
     patched, module, slowly = composed(layer)
     with patched as patch:
         patch.setattr(module, "run_whole", slowly)
         slow = results()
-    for mine, wanted in zip(fast, slow, strict=True):
-        np.testing.assert_allclose(mine, wanted, atol=1e-12)
+    for own, expected in zip(fast, slow, strict=True):
+        np.testing.assert_allclose(own, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU"])
@@ -200,9 +200,9 @@ def test_blocks_of_units_and_sequences(draw, kind, batch, hidden):
     with patched as patch:
         patch.setattr(module, "run_whole", slowly)
         slow = results()
-    for mine, other, wanted in zip(alone, together, slow, strict=True):
-        np.testing.assert_array_equal(mine, other)
-        np.testing.assert_allclose(mine, wanted, rtol=1e-9, atol=1e-9)
+    for own, other, expected in zip(alone, together, slow, strict=True):
+        np.testing.assert_array_equal(own, other)
+        np.testing.assert_allclose(own, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU"])
@@ -214,8 +214,8 @@ def test_gradients_of_gradients_and_tangents(draw, kind):
     tangent = pc.tensor(draw(4, 2, 2))
     with autograd.forward_ad.dual_level():
         dual = autograd.forward_ad.make_dual(x.detach(), tangent)
-        made = autograd.forward_ad.unpack_dual(layer(dual)[0]).tangent
+        result = autograd.forward_ad.unpack_dual(layer(dual)[0]).tangent
     step = 1e-6
     ahead, back = (layer(x.detach() + sign * step * tangent)[0].detach() for sign in (1, -1))
-    wanted = ((ahead - back) / (2 * step)).numpy()
-    np.testing.assert_allclose(made.detach().numpy(), wanted, atol=1e-8)
+    expected = ((ahead - back) / (2 * step)).numpy()
+    np.testing.assert_allclose(result.detach().numpy(), expected, atol=1e-8)

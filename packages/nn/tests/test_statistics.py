@@ -95,6 +95,6 @@ def test_errors_name_the_shapes():
 
 def test_neighbours_of_integers_are_averaged_without_fractions():
     x = pc.tensor([[[3], [4], [5]]])
-    made = F.local_response_norm(x, 2, alpha=1.0, beta=1.0, k=1.0)
+    result = F.local_response_norm(x, 2, alpha=1.0, beta=1.0, k=1.0)
     # means of the squares 9, 16 and 25 with those before, fractions cut off: 4, 12 and 20
-    assert np.allclose(made.numpy()[0, :, 0], [3 / 5, 4 / 13, 5 / 21])
+    assert np.allclose(result.numpy()[0, :, 0], [3 / 5, 4 / 13, 5 / 21])

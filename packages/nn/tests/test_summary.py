@@ -19,13 +19,13 @@ def test_the_numbers_of_a_small_convolutional_network():
     )
     model[5].bias.requires_grad_(False)
     result = nn.summary(model, (2, 3, 8, 8))
-    found = rows(result)
-    assert found["0"].output_shapes == [(2, 8, 8, 8)]
-    assert found["3"].output_shapes == [(2, 8, 4, 4)]
-    assert found[""].output_shapes == [(2, 10)]
-    assert found["0"].parameters == 8 * 3 * 9 + 8
-    assert found["0"].multiply_adds == 2 * 8 * 64 * 27
-    assert found["5"].multiply_adds == 2 * 128 * 10
+    output = rows(result)
+    assert output["0"].output_shapes == [(2, 8, 8, 8)]
+    assert output["3"].output_shapes == [(2, 8, 4, 4)]
+    assert output[""].output_shapes == [(2, 10)]
+    assert output["0"].parameters == 8 * 3 * 9 + 8
+    assert output["0"].multiply_adds == 2 * 8 * 64 * 27
+    assert output["5"].multiply_adds == 2 * 128 * 10
     assert result.multiply_adds == 2 * 8 * 64 * 27 + 2 * 128 * 10
     assert result.parameters == sum(p.numel() for p in model.parameters())
     assert result.trainable == result.parameters - 10
@@ -89,8 +89,8 @@ def test_the_shapes_are_those_of_a_real_call(draw):
     model(pc.tensor(draw(4, 3, 8), dtype=pc.float32))
     real = dict(shapes)
     shapes.clear()
-    found = rows(nn.summary(model, (4, 3, 8)))
-    called = {name: row.output_shapes for name, row in found.items() if row.calls}
+    result = rows(nn.summary(model, (4, 3, 8)))
+    called = {name: row.output_shapes for name, row in result.items() if row.calls}
     assert called == real
 
 
@@ -99,10 +99,10 @@ def test_the_model_is_as_before():
     before = {name: value.clone() for name, value in model.state_dict().items()}
     own = list(model.parameters())
     pc.manual_seed(3)
-    wanted = pc.rand(4).tolist()
+    expected = pc.rand(4).tolist()
     pc.manual_seed(3)
     nn.summary(model, (5, 3))
-    assert pc.rand(4).tolist() == wanted  # no random number was drawn
+    assert pc.rand(4).tolist() == expected  # no random number was drawn
     assert all((model.state_dict()[name] == value).all() for name, value in before.items())
     assert all(a is b for a, b in zip(own, model.parameters(), strict=True))
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
@@ -127,9 +127,9 @@ def test_shared_and_unused_modules():
             return self.tied(self.layer(self.layer(x)))
 
     result = nn.summary(Twice(), (2, 3))
-    found = rows(result)
-    assert (found["layer"].calls, found["layer"].multiply_adds) == (2, 2 * 18)
-    assert found["unused"].calls == 0
+    output = rows(result)
+    assert (output["layer"].calls, output["layer"].multiply_adds) == (2, 2 * 18)
+    assert output["unused"].calls == 0
     assert result.parameters == 9 + 3 + 3 + 90
     assert "not called" in str(result)
     assert "x 2 calls" in str(result)

@@ -129,12 +129,12 @@ def test_decompositions_follow_their_kernel(name: str, dtype: str) -> None:
     kind, rtol = DTYPES[dtype]
     for _ in range(8):
         options, clips = OPTIONS[name](rng), chosen(rng, [False, True])
-        *wanted, state = trained(name, options, kind, clips)
+        *expected, state = trained(name, options, kind, clips)
         with decomposed():
             *params, kept = trained(name, options, kind, clips)
-        for mine, want in zip(params, wanted, strict=True):
+        for own, want in zip(params, expected, strict=True):
             np.testing.assert_allclose(
-                values(mine), values(want), rtol=rtol, atol=rtol, err_msg=f"{options}"
+                values(own), values(want), rtol=rtol, atol=rtol, err_msg=f"{options}"
             )
         assert kept.keys() == state.keys()
         for key, want in state.items():
@@ -179,23 +179,23 @@ def test_norms_and_averages(dtype: str) -> None:
                 operator("average_step")(averages, grads, weight=weight)
         results.append((norm.item(), [values(a) for a in averages]))
     np.testing.assert_allclose(results[1][0], results[0][0], rtol=1e-12)
-    for mine, want in zip(results[1][1], results[0][1], strict=True):
-        np.testing.assert_allclose(mine, want, rtol=rtol, atol=rtol)
+    for own, want in zip(results[1][1], results[0][1], strict=True):
+        np.testing.assert_allclose(own, want, rtol=rtol, atol=rtol)
 
 
 def test_state_is_made_and_loaded() -> None:
     for dtype, _ in DTYPES.values():
         like = pc.ones(2, 3, 4, dtype=dtype).permute(2, 0, 1)[:, ::-1]
-        wanted = operator("optimizer_state")(like, 0.5)
+        expected = operator("optimizer_state")(like, 0.5)
         source = pc.from_numpy(np.arange(24.0).reshape(4, 2, 3))
         with decomposed():
-            made = operator("optimizer_state")(like, 0.5)
-            assert made.stride() == wanted.stride() and made.dtype is wanted.dtype
-            assert made.tolist() == wanted.tolist()
-            operator("optimizer_state_load")(made, source)
-            assert made.tolist() == source.tolist()
+            result = operator("optimizer_state")(like, 0.5)
+            assert result.stride() == expected.stride() and result.dtype is expected.dtype
+            assert result.tolist() == expected.tolist()
+            operator("optimizer_state_load")(result, source)
+            assert result.tolist() == source.tolist()
             with pytest.raises(ValueError, match=r"`value` must have the shape of `state`"):
-                operator("optimizer_state_load")(made, source[0])
+                operator("optimizer_state_load")(result, source[0])
 
 
 def test_what_kernels_refuse_decompositions_refuse() -> None:
@@ -225,9 +225,9 @@ def test_what_kernels_refuse_decompositions_refuse() -> None:
         assert p.tolist() == [1.0] * 3
         return texts
 
-    wanted = refusals()
+    expected = refusals()
     with decomposed():
-        assert refusals() == wanted
+        assert refusals() == expected
 
 
 def test_the_factor_of_gradients_may_be_a_tensor() -> None:

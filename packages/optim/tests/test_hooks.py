@@ -30,11 +30,11 @@ class HalveTwice(Halve):
 def test_hooks_run_once_around_an_overridden_step(make: Any, times: int) -> None:
     p = np.ones(1)
     optimizer = make([p], {})
-    seen: list[Any] = []
-    optimizer.register_step_pre_hook(lambda o, args, kwargs: seen.append((o, args, kwargs)))
-    optimizer.register_step_post_hook(lambda o, args, kwargs: seen.append(p[0]))
+    calls: list[Any] = []
+    optimizer.register_step_pre_hook(lambda o, args, kwargs: calls.append((o, args, kwargs)))
+    optimizer.register_step_post_hook(lambda o, args, kwargs: calls.append(p[0]))
     optimizer.step(None, factor=0.5)
-    assert seen == [(optimizer, (optimizer, None), {"factor": 0.5}), 0.5**times]
+    assert calls == [(optimizer, (optimizer, None), {"factor": 0.5}), 0.5**times]
 
 
 def test_a_hook_may_change_the_arguments() -> None:
@@ -55,15 +55,15 @@ def test_a_hook_may_change_the_arguments() -> None:
 
 def test_hooks_run_in_order_and_may_be_put_in_front() -> None:
     optimizer = optim.SGD([np.ones(1)])
-    seen: list[str] = []
-    optimizer.register_state_dict_pre_hook(lambda o: seen.append("a"))
-    optimizer.register_state_dict_pre_hook(lambda o: seen.append("b"))
-    front = optimizer.register_state_dict_pre_hook(lambda o: seen.append("c"), prepend=True)
+    calls: list[str] = []
+    optimizer.register_state_dict_pre_hook(lambda o: calls.append("a"))
+    optimizer.register_state_dict_pre_hook(lambda o: calls.append("b"))
+    front = optimizer.register_state_dict_pre_hook(lambda o: calls.append("c"), prepend=True)
     optimizer.state_dict()
     front.remove()
     front.remove()
     optimizer.state_dict()
-    assert "".join(seen) == "cabab"
+    assert "".join(calls) == "cabab"
 
 
 def test_a_copy_starts_without_hooks() -> None:
@@ -74,9 +74,9 @@ def test_a_copy_starts_without_hooks() -> None:
 
 def test_a_step_that_failed_lets_hooks_run_again() -> None:
     optimizer = optim.SGD([np.ones(1)], lr=1.0)
-    seen: list[int] = []
-    optimizer.register_step_pre_hook(lambda o, args, kwargs: seen.append(1))
+    calls: list[int] = []
+    optimizer.register_step_pre_hook(lambda o, args, kwargs: calls.append(1))
     with pytest.raises(ValueError, match="`grads` must hold"):
         optimizer.step(grads=[])
     optimizer.step(grads=[np.ones(1)])
-    assert seen == [1, 1]
+    assert calls == [1, 1]

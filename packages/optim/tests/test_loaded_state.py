@@ -181,9 +181,9 @@ def test_other_state_takes_the_dtype_of_floating_parameters(parameter: str, dtyp
     other = Keeps([param])
     other.load_state_dict(optimizer.state_dict())
     kept = other.state[param]
-    wanted = dtype if parameter == "int64" else parameter
+    expected = dtype if parameter == "int64" else parameter
     for loaded in (kept["kept"], kept["many"][0]):
-        assert loaded.dtype is getattr(pc, wanted)
+        assert loaded.dtype is getattr(pc, expected)
         assert loaded.tolist() == [0, 1, 1, 0]
         assert loaded is not value
     assert kept["many"][1]["step"].dtype is value.dtype
@@ -219,22 +219,22 @@ def test_state_without_a_parameter_is_kept() -> None:
 
 
 def test_setstate_is_called_with_what_was_loaded() -> None:
-    seen = []
+    calls = []
 
     class Upgrades(optim.SGD):
         def __setstate__(self, state: dict[str, Any]) -> None:
             super().__setstate__(state)
-            seen.append(sorted(state))
+            calls.append(sorted(state))
             for group in self.param_groups:
                 group.setdefault("warmup", 5)
 
     param = np.ones(2)
     optimizer = Upgrades([param])
     optimizer.load_state_dict(optim.SGD([param]).state_dict())
-    assert seen == [["param_groups", "state"]]
+    assert calls == [["param_groups", "state"]]
     assert optimizer.param_groups[0]["warmup"] == 5
     assert copy.deepcopy(optimizer).param_groups[0]["warmup"] == 5
-    assert len(seen) == 2
+    assert len(calls) == 2
 
 
 def test_a_program_may_replace_the_state() -> None:

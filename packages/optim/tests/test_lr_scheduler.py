@@ -69,8 +69,8 @@ def test_rates(make: Any, rate: Any) -> None:
     o = optimizer()
     schedule = make(o)
     for t in range(13):
-        wanted = [rate(2.0, t), rate(0.5, t)]
-        np.testing.assert_allclose(schedule.get_last_lr(), wanted, rtol=1e-12, atol=1e-15)
+        expected = [rate(2.0, t), rate(0.5, t)]
+        np.testing.assert_allclose(schedule.get_last_lr(), expected, rtol=1e-12, atol=1e-15)
         assert schedule.get_last_lr() == [group["lr"] for group in o.param_groups]
         schedule.step()
 

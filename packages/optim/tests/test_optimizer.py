@@ -70,8 +70,8 @@ def test_state_dict_goes_on_where_it_was(make: Any) -> None:
     for _ in range(3):
         optimizer.step(grads=grads)
         other.step(grads=grads)
-    for mine, theirs in zip(params, copies, strict=True):
-        np.testing.assert_array_equal(mine, theirs)
+    for own, theirs in zip(params, copies, strict=True):
+        np.testing.assert_array_equal(own, theirs)
 
 
 def test_loaded_state_is_a_copy_in_the_dtype_of_the_parameter() -> None:

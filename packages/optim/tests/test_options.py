@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import plait_optim as optim
-from plait_optim._options import COMMON, checked, document_common_options
+from plait_optim._options import COMMON, default_options, document_common_options
 
 # in PyTorch's order, which is not everywhere that of its signatures
 GROUPS = {
@@ -89,7 +89,7 @@ def test_a_line_that_goes_on_stays_whole() -> None:
         """
 
         def __init__(self, params: Any, lr: float = 1.0, width: int = 1) -> None:
-            super().__init__(params, checked(self, locals()))
+            super().__init__(params, default_options(self, locals()))
 
     assert inspect.getdoc(Wide) == (
         "Wide.\n\nArgs:\n    params: arrays.\n    lr: learning rate, at least 0.\n"
@@ -108,7 +108,7 @@ def test_an_option_without_a_line_and_a_line_without_an_option() -> None:
         """
 
         def __init__(self, params: Any, width: int = 1) -> None:
-            super().__init__(params, checked(self, locals()))
+            super().__init__(params, default_options(self, locals()))
 
     words = r"Odd: options without a line in its docstring: \['width'\]; .*: \['height'\]"
     with pytest.raises(TypeError, match=words):

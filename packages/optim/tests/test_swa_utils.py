@@ -28,24 +28,24 @@ def test_averages_of_lists(library: str, decay: float | None) -> None:
     weights = arrays(library)
     step = None if decay is None else swa_utils.get_ema_multi_avg_fn(decay)
     average = swa_utils.AveragedModel(weights, multi_avg_fn=step)
-    wanted: list[Any] = []
+    expected: list[Any] = []
     for t in range(4):
         for w in weights:
             w *= t + 1
         average.update_parameters(weights)
         now = numbers(weights)
         part = 1 / (t + 1) if decay is None else 1 - decay
-        wanted = [w + part * (n - w) for w, n in zip(wanted, now, strict=True)] if t else now
-        for mine, want in zip(average.module, wanted, strict=True):
-            assert type(mine) is type(weights[0])
-            np.testing.assert_allclose(np.from_dlpack(mine), want, rtol=1e-6)
+        expected = [w + part * (n - w) for w, n in zip(expected, now, strict=True)] if t else now
+        for own, want in zip(average.module, expected, strict=True):
+            assert type(own) is type(weights[0])
+            np.testing.assert_allclose(np.from_dlpack(own), want, rtol=1e-6)
     assert average.n_averaged == 4
     other = swa_utils.AveragedModel(arrays(library))
     other.load_state_dict(average.state_dict())
     assert other.n_averaged == 4
-    for mine, theirs in zip(other.module, average.module, strict=True):
-        assert mine is not theirs
-        np.testing.assert_array_equal(np.from_dlpack(mine), np.from_dlpack(theirs))
+    for own, theirs in zip(other.module, average.module, strict=True):
+        assert own is not theirs
+        np.testing.assert_array_equal(np.from_dlpack(own), np.from_dlpack(theirs))
 
 
 def test_an_average_stays_within_its_ends() -> None:

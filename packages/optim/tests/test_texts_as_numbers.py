@@ -60,8 +60,8 @@ def used_in_steps() -> Iterator[Any]:
 @pytest.mark.parametrize(("kind", "option", "default"), list(used_in_steps()))
 def test_a_changed_group_is_not_read_as_numbers(kind: Any, option: str, default: Any) -> None:
     """A step with a text has no effect, or raises."""
-    wanted, got = parameters(), parameters()
-    plain, changed = kind(wanted, lr=0.5), kind(got, lr=0.5)
+    expected, got = parameters(), parameters()
+    plain, changed = kind(expected, lr=0.5), kind(got, lr=0.5)
     plain.step(grads=[np.ones((2, 2), "float32")])
     changed.param_groups[0][option] = text(
         (0.25,) * len(default) if isinstance(default, tuple) else 0.25
@@ -70,7 +70,7 @@ def test_a_changed_group_is_not_read_as_numbers(kind: Any, option: str, default:
         changed.step(grads=[np.ones((2, 2), "float32")])
     except TypeError:
         return
-    np.testing.assert_array_equal(got[0], wanted[0])
+    np.testing.assert_array_equal(got[0], expected[0])
 
 
 SCHEDULERS: dict[str, dict[str, Any]] = {

@@ -33,8 +33,8 @@ class Page:
         self._session: str | None = None
         self.errors: list[str] = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        found = self.call("Target.attachToTarget", targetId=target, flatten=True)
-        self._session = found["sessionId"]
+        result = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = result["sessionId"]
         for domain in ("Page", "Runtime"):
             self.call(f"{domain}.enable")
 

@@ -25,8 +25,8 @@ class Builder:
     def signature(self, name: str, kind: Kind = Kind.OP, **fields: Any) -> int:
         key = (name, kind, repr(fields))
         if key not in self.signatures:
-            made = Signature(name, kind, **fields)
-            self.signatures[key] = (len(self.signatures), made)
+            result = Signature(name, kind, **fields)
+            self.signatures[key] = (len(self.signatures), result)
         return self.signatures[key][0]
 
     def context(self, module: str = "", *stack: tuple[str, int, str]) -> int:
@@ -62,19 +62,19 @@ class Builder:
                 row[key] = value
         order = np.lexsort([rows[key] for key in ("depth", "start", "thread", "process")])
         options.setdefault("end", int((rows["start"]).max(initial=0)))
-        signatures = [made for _, made in self.signatures.values()]
+        signatures = [result for _, result in self.signatures.values()]
         return Recording(rows[order], signatures, self.contexts, **options)
 
 
 def nested(seed: int, size: int = 60) -> Recording:
     """Random nestings on several threads and processes, with equal times and empty events."""
     chance = random.Random(seed)
-    made = Builder()
+    result = Builder()
     for process in range(1, chance.randint(2, 4)):
         for thread in range(1, chance.randint(2, 4)):
             where = {"process": process, "thread": thread}
-            _fill(made, chance, 0, size, chance.choice([0, 0, 2]), where)
-    return made.build()
+            _fill(result, chance, 0, size, chance.choice([0, 0, 2]), where)
+    return result.build()
 
 
 def _fill(

@@ -39,7 +39,7 @@ def test_sums_are_those_of_a_loop_over_events(seed: int) -> None:
         sums[3] += event.self_cpu_memory_usage
         sums[4] += 0 if within else event.cpu_memory_usage
     averages = key_averages(recording)
-    found = {
+    result = {
         (a.key.removesuffix(" (backward)"), a.category, a.key.endswith(" (backward)")): [
             a.count,
             a.self_cpu_time_total,
@@ -49,28 +49,28 @@ def test_sums_are_those_of_a_loop_over_events(seed: int) -> None:
         ]
         for a in averages
     }
-    assert found.keys() == expected.keys()
+    assert result.keys() == expected.keys()
     for key, sums in expected.items():
-        assert found[key] == pytest.approx(sums), key
+        assert result[key] == pytest.approx(sums), key
 
 
 def training_step() -> Recording:
-    made = Builder()
+    result = Builder()
     lines = [("/x/site-packages/plait_nn/linear.py", 9, "forward"), ("net.py", 12, "forward")]
     main = ("train.py", 3, "main")
-    net, head = made.context("Net", lines[1], main), made.context("Net.head", *lines, main)
-    loop = made.context("", main)
+    net, head = result.context("Net", lines[1], main), result.context("Net.head", *lines, main)
+    loop = result.context("", main)
     shape: dict[str, Any] = {"inputs": (("float32", (4, 4), None), 2)}
-    made.op("mul", 0, 10, context=net, link=1, operations=16, read=100, written=50, **shape)
-    made.op("linear", 20, 60, context=head, link=2, operations=999, composite=True, **shape)
-    made.op("mm", 25, 45, 1, context=head, link=2, operations=200, read=30, written=10)
-    made.op("add", 46, 50, 1, context=head, operations=20)
-    made.add(Kind.BACKWARD, "backward", 100, 200, context=loop)
-    made.add(Kind.NODE, "MmBackward", 110, 150, depth=1, link=2)
-    made.op("mm", 120, 140, 2, operations=400)
-    made.add(Kind.NODE, "MulBackward", 150, 160, depth=1, link=1, status=-1)
-    made.op("mul", 151, 155, 2, operations=16, status=-1, **shape)
-    return made.build()
+    result.op("mul", 0, 10, context=net, link=1, operations=16, read=100, written=50, **shape)
+    result.op("linear", 20, 60, context=head, link=2, operations=999, composite=True, **shape)
+    result.op("mm", 25, 45, 1, context=head, link=2, operations=200, read=30, written=10)
+    result.op("add", 46, 50, 1, context=head, operations=20)
+    result.add(Kind.BACKWARD, "backward", 100, 200, context=loop)
+    result.add(Kind.NODE, "MmBackward", 110, 150, depth=1, link=2)
+    result.op("mm", 120, 140, 2, operations=400)
+    result.add(Kind.NODE, "MulBackward", 150, 160, depth=1, link=1, status=-1)
+    result.op("mul", 151, 155, 2, operations=16, status=-1, **shape)
+    return result.build()
 
 
 def test_forward_and_backward_are_apart() -> None:
@@ -100,22 +100,22 @@ def test_operations_of_a_composite_are_those_of_what_it_called() -> None:
 
 
 def test_an_operator_that_says_what_it_does_is_not_counted_with_what_it_calls() -> None:
-    made = Builder()
-    made.add(Kind.RANGE, "step", 0, 20)
-    made.op("attention", 1, 10, 1, operations=100)
-    made.op("mm", 2, 5, 2, operations=60)
-    averages = by_key(key_averages(made.build()))
+    result = Builder()
+    result.add(Kind.RANGE, "step", 0, 20)
+    result.op("attention", 1, 10, 1, operations=100)
+    result.op("mm", 2, 5, 2, operations=60)
+    averages = by_key(key_averages(result.build()))
     assert [averages[key].flops for key in ("step", "attention", "mm")] == [100, 100, 60]
 
 
 def test_by_shape_and_by_stack() -> None:
-    made = Builder()
-    where = [made.context("", ("a.py", line, "f"), ("b.py", line // 2, "g")) for line in (2, 3)]
+    result = Builder()
+    where = [result.context("", ("a.py", line, "f"), ("b.py", line // 2, "g")) for line in (2, 3)]
     for start, size, context in ((0, 4, 0), (10, 8, 0), (20, 8, 1), (30, 8, 1)):
-        made.op(
+        result.op(
             "exp", start, start + 5, context=where[context], inputs=(("float32", (size,), None),)
         )
-    recording = made.build()
+    recording = result.build()
     assert [a.count for a in key_averages(recording)] == [4]
     shaped = key_averages(recording, group_by_input_shape=True)
     assert [(a.count, a.input_shapes) for a in shaped] == [(1, [[4]]), (3, [[8]])]
@@ -154,21 +154,21 @@ def test_by_module_and_by_line() -> None:
 
 
 def test_a_module_that_ran_only_others() -> None:
-    made = Builder()
-    made.op("mul", 0, 4, context=made.context("Net.a.b"))
-    modules = by_key(key_averages(made.build(), by="module"))
+    result = Builder()
+    result.op("mul", 0, 4, context=result.context("Net.a.b"))
+    modules = by_key(key_averages(result.build(), by="module"))
     assert {key: a.cpu_time_total for key, a in modules.items()} == dict.fromkeys(
         ("Net.a.b", "Net", "Net.a"), 0.004
     )
 
 
 def test_work_on_devices() -> None:
-    made = Builder()
-    made.op("linear", 0, 9, composite=True)
-    made.op("mm", 1, 5, 1, a=1, operations=50, device=ACCELERATOR)
-    made.alloc(2, 1, 64, 2, device=ACCELERATOR)
-    made.add(Kind.DEVICE, "mm", 4, 104, a=1, device=ACCELERATOR)
-    recording = made.build()
+    result = Builder()
+    result.op("linear", 0, 9, composite=True)
+    result.op("mm", 1, 5, 1, a=1, operations=50, device=ACCELERATOR)
+    result.alloc(2, 1, 64, 2, device=ACCELERATOR)
+    result.add(Kind.DEVICE, "mm", 4, 104, a=1, device=ACCELERATOR)
+    recording = result.build()
     averages = by_key(key_averages(recording))
     assert averages["mm"].self_device_time_total == averages["linear"].device_time_total == 0.1
     assert averages["linear"].self_device_time_total == 0
@@ -181,11 +181,11 @@ def test_work_on_devices() -> None:
 
 
 def test_steps_take_no_time_of_their_own() -> None:
-    made = Builder()
-    made.add(Kind.STEP, "ProfilerStep#1", 0, 60)
-    made.add(Kind.STEP, "ProfilerStep#2", 60, 100)
-    made.op("mul", 10, 20)
-    averages = key_averages(made.build())
+    result = Builder()
+    result.add(Kind.STEP, "ProfilerStep#1", 0, 60)
+    result.add(Kind.STEP, "ProfilerStep#2", 60, 100)
+    result.op("mul", 10, 20)
+    averages = key_averages(result.build())
     assert averages[0].category == "step" and averages[0].cpu_time_total == 0.1
     assert (averages[0].key, averages[0].count) == ("ProfilerStep*", 2)
     assert averages[0].self_cpu_time_total == 0
@@ -231,9 +231,9 @@ def test_what_was_dropped_is_said() -> None:
 
 
 def test_html_escapes_and_says_the_names_in_full() -> None:
-    made = Builder()
-    made.add(Kind.RANGE, "<b>", 0, 5)
-    text = key_averages(made.build())._repr_html_()
+    result = Builder()
+    result.add(Kind.RANGE, "<b>", 0, 5)
+    text = key_averages(result.build())._repr_html_()
     assert "&lt;b&gt;" in text and "<b>" not in text
 
 

@@ -98,17 +98,17 @@ def test_arrows(tmp_path: Path) -> None:
     for event in of_phase(trace, "X"):
         at[event["pid"], event["tid"], event["ts"]].append(event)
     starts = {(e["cat"], e["id"]): e for e in of_phase(trace, "s")}
-    seen = Counter()
+    calls = Counter()
     for arrow in of_phase(trace, "f"):
         source = starts.pop((arrow["cat"], arrow["id"]))
         ends = [at[e["pid"], e["tid"], e["ts"]] for e in (source, arrow)]
         key = {"fwdbwd": "Sequence number", "ac2g": "External id"}[arrow["cat"]]
         assert any(a["args"][key] == b["args"].get(key) for a in ends[0] for b in ends[1])
-        seen[arrow["cat"]] += 1
+        calls[arrow["cat"]] += 1
     assert not starts
     nodes = int((recording.rows["kind"] == Kind.NODE).sum())
     works = int((recording.rows["kind"] == Kind.DEVICE).sum())
-    assert seen == {"fwdbwd": nodes, "ac2g": works}
+    assert calls == {"fwdbwd": nodes, "ac2g": works}
 
 
 def test_the_memory_is_a_counter(tmp_path: Path) -> None:

@@ -28,31 +28,31 @@ def categories(recording: Recording) -> dict[int, str]:
 
 def training_step() -> Recording:
     """Parameters from before, a forward and a backward pass, an optimizer's step."""
-    made = Builder()
-    made.context(
+    result = Builder()
+    result.context(
         "Net", ("/site-packages/plait_nn/linear.py", 3, "forward"), ("net.py", 12, "forward")
     )
-    made.context("Net.head", ("train.py", 40, "main"))
-    made.mark(0, 0x1000, Category.PARAMETER, 1000)
-    made.mark(0, 0x2000, Category.INPUT, 200)
-    made.op("linear", 10, 20, context=1, link=3)
-    made.alloc(11, 0x3000, 300, 1, context=1)  # activation
-    made.alloc(12, 0x4000, 400, 1, context=1)  # temporary
-    made.free(15, 0x4000, 400, 1)
-    made.add(Kind.BACKWARD, "backward", 30, 60)
-    made.add(Kind.NODE, "LinearBackward", 31, 50, depth=1, link=3)
-    made.op("mm", 32, 40, depth=2)
-    made.alloc(33, 0x4000, 1001, 3)  # gradient
-    made.op("mul", 41, 45, depth=2)
-    made.alloc(42, 0x5000, 50, 3)  # freed within the node
-    made.free(49, 0x5000, 50, 2)
-    made.alloc(51, 0x7000, 70, 1)  # in the backward pass, kept
-    made.free(55, 0x3000, 300, 1)
-    made.mark(56, 0x4000, Category.GRADIENT, 1001)
-    made.op("step", 70, 80, context=2)
-    made.alloc(71, 0x6000, 1002, 1, context=2)
-    made.mark(75, 0x6000, Category.OPTIMIZER_STATE)
-    return made.build(end=100)
+    result.context("Net.head", ("train.py", 40, "main"))
+    result.mark(0, 0x1000, Category.PARAMETER, 1000)
+    result.mark(0, 0x2000, Category.INPUT, 200)
+    result.op("linear", 10, 20, context=1, link=3)
+    result.alloc(11, 0x3000, 300, 1, context=1)  # activation
+    result.alloc(12, 0x4000, 400, 1, context=1)  # temporary
+    result.free(15, 0x4000, 400, 1)
+    result.add(Kind.BACKWARD, "backward", 30, 60)
+    result.add(Kind.NODE, "LinearBackward", 31, 50, depth=1, link=3)
+    result.op("mm", 32, 40, depth=2)
+    result.alloc(33, 0x4000, 1001, 3)  # gradient
+    result.op("mul", 41, 45, depth=2)
+    result.alloc(42, 0x5000, 50, 3)  # freed within the node
+    result.free(49, 0x5000, 50, 2)
+    result.alloc(51, 0x7000, 70, 1)  # in the backward pass, kept
+    result.free(55, 0x3000, 300, 1)
+    result.mark(56, 0x4000, Category.GRADIENT, 1001)
+    result.op("step", 70, 80, context=2)
+    result.alloc(71, 0x6000, 1002, 1, context=2)
+    result.mark(75, 0x6000, Category.OPTIMIZER_STATE)
+    return result.build(end=100)
 
 
 def test_categories_of_a_training_step() -> None:
@@ -124,7 +124,7 @@ def test_leaks_are_what_was_made_between_and_is_still_there() -> None:
 def test_blocks_of_random_calls(seed: int) -> None:
     """Against a loop; some rows of the recording are missing, as in a ring that was full."""
     chance = random.Random(seed)
-    made = Builder()
+    result = Builder()
     held: dict[tuple[int, int], int] = {}
     total, totals = 0, {}
     for time in range(1, 200):
@@ -132,33 +132,33 @@ def test_blocks_of_random_calls(seed: int) -> None:
         key = (process, address)
         if key in held:
             size = held.pop(key)
-            made.free(time, address, size, process=process, thread=chance.randint(1, 2))
+            result.free(time, address, size, process=process, thread=chance.randint(1, 2))
             total -= size
         else:
             held[key] = chance.randint(1, 100)
-            made.alloc(time, address, held[key], process=process, thread=chance.randint(1, 2))
+            result.alloc(time, address, held[key], process=process, thread=chance.randint(1, 2))
             total += held[key]
         totals[time / 1e3] = total
-    timeline = memory_timeline(made.build())
+    timeline = memory_timeline(result.build())
     assert dict(zip(timeline.times.tolist(), timeline.totals.tolist(), strict=True)) == totals
-    made.rows = [row for row in made.rows if chance.random() < 0.8]
-    blocks = blocks_of(made.build())
+    result.rows = [row for row in result.rows if chance.random() < 0.8]
+    blocks = blocks_of(result.build())
     assert (blocks.end >= blocks.begin).all()
-    assert (memory_timeline(made.build()).totals >= 0).all()
-    frees = sum(row["kind"] == Kind.FREE for row in made.rows)
+    assert (memory_timeline(result.build()).totals >= 0).all()
+    frees = sum(row["kind"] == Kind.FREE for row in result.rows)
     assert (blocks.freed_by >= 0).sum() == frees
 
 
 def test_blocks_without_their_rows() -> None:
-    made = Builder()
-    made.free(5, 1, 10)  # from before
-    made.free(9, 1, 20)  # its ALLOC row is missing
-    made.alloc(11, 1, 30)
-    made.alloc(15, 1, 40)  # the FREE row of the one before is missing
-    made.mark(16, 7, Category.PARAMETER)  # nobody knows how large it is
-    made.mark(16, 8, Category.PARAMETER)  # its FREE row says how large
-    made.free(17, 8, 80)
-    blocks = blocks_of(made.build(begin=2))
+    result = Builder()
+    result.free(5, 1, 10)  # from before
+    result.free(9, 1, 20)  # its ALLOC row is missing
+    result.alloc(11, 1, 30)
+    result.alloc(15, 1, 40)  # the FREE row of the one before is missing
+    result.mark(16, 7, Category.PARAMETER)  # nobody knows how large it is
+    result.mark(16, 8, Category.PARAMETER)  # its FREE row says how large
+    result.free(17, 8, 80)
+    blocks = blocks_of(result.build(begin=2))
     spans = list(zip(blocks.size.tolist(), blocks.begin.tolist(), blocks.end.tolist(), strict=True))
     assert spans[:3] == [(10, 2, 5), (20, 5, 9), (30, 11, 15)]
     assert spans[3][:2] == (40, 15)
@@ -167,10 +167,10 @@ def test_blocks_without_their_rows() -> None:
 
 
 def test_devices_are_told_apart() -> None:
-    made = Builder()
-    made.alloc(1, 1, 10)
-    made.alloc(2, 1 << 20, 200, device=ACCELERATOR + 1)
-    recording = made.build()
+    result = Builder()
+    result.alloc(1, 1, 10)
+    result.alloc(2, 1 << 20, 200, device=ACCELERATOR + 1)
+    recording = result.build()
     assert MemoryProfile(recording).peak_bytes == 210
     assert MemoryProfile(recording, "cpu").peak_bytes == 10
     assert MemoryProfile(recording, "cuda:1").peak_bytes == 200
@@ -181,9 +181,9 @@ def test_devices_are_told_apart() -> None:
 
 
 def test_without_memory_there_is_nothing() -> None:
-    made = Builder()
-    made.op("mul", 1, 2)
-    memory = MemoryProfile(made.build())
+    result = Builder()
+    result.op("mul", 1, 2)
+    memory = MemoryProfile(result.build())
     assert (memory.peak_bytes, memory.peak_time, len(memory.at_peak())) == (0, 0.0, 0)
     assert "profile(profile_memory=True)" in str(memory.at_peak())
 
@@ -217,7 +217,7 @@ def test_the_picture(tmp_path: Path) -> None:
     assert page.count("<title>") == 1 + 7  # of the page, and of each category
     export_memory_timeline(many(40_000), tmp_path / "many.html")
     assert (tmp_path / "many.html").stat().st_size < 300_000
-    made = Builder()
-    made.op("mul", 1, 2)
-    export_memory_timeline(made.build(), tmp_path / "none.html")
+    result = Builder()
+    result.op("mul", 1, 2)
+    export_memory_timeline(result.build(), tmp_path / "none.html")
     assert "Peak: 0 B" in (tmp_path / "none.html").read_text()

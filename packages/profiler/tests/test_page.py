@@ -50,7 +50,7 @@ def test_the_columns(tmp_path: Path) -> None:
     rows = recording.rows
     spans = rows[(rows["kind"] & (Kind.ALLOC | Kind.FREE | Kind.MARK)) == 0]
     assert len(columns["gap"]) == len(spans) == sum(track["count"] for track in facts["tracks"])
-    found = []
+    result = []
     first = 0
     for track in facts["tracks"]:
         here = slice(first, first + track["count"])
@@ -58,14 +58,14 @@ def test_the_columns(tmp_path: Path) -> None:
         names = [facts["signatures"][number]["name"] for number in columns["signature"][here]]
         kinds = [facts["kinds"][str(kind)] for kind in columns["kind"][here]]
         lengths = columns["duration"][here].tolist()
-        found += list(zip(starts.tolist(), lengths, names, kinds, strict=True))
+        result += list(zip(starts.tolist(), lengths, names, kinds, strict=True))
         first += track["count"]
     expected = [
         (int(row["start"]), int(row["duration"]), name, Kind(row["kind"]).name.lower())
         for row in spans
         for name in [recording.signatures[row["signature"]].name]
     ]
-    assert sorted(found) == sorted(expected)
+    assert sorted(result) == sorted(expected)
     assert len(columns["backwardFrom"]) == len(backward_arrows(recording)[0])
 
 
@@ -184,8 +184,8 @@ def test_averages_by_name(page: chromium.Page, recording: Recording) -> None:
             )
             outer = parents[outer]
         own[2] += 0 if inside else int(row["duration"])
-    found = page.value("shown.profile.averages('')")
-    assert {row["name"]: [row["calls"], row["self"], row["total"]] for row in found} == expected
+    result = page.value("shown.profile.averages('')")
+    assert {row["name"]: [row["calls"], row["self"], row["total"]] for row in result} == expected
     names = page.value(
         "[...document.querySelectorAll('#averages tbody tr')].map((r) => r.cells[0].textContent)"
     )

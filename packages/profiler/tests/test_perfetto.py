@@ -46,10 +46,10 @@ def members(data: bytes) -> Iterator[tuple[int, Any]]:
 
 
 def fields(data: bytes) -> dict[int, list[Any]]:
-    found = defaultdict(list)
+    result = defaultdict(list)
     for number, value in members(data):
-        found[number].append(value)
-    return found
+        result[number].append(value)
+    return result
 
 
 @dataclass
@@ -103,9 +103,9 @@ def read(path: Path) -> Trace:
             new = Slice(uuid, interned[2][event[10][0]], time, depth=len(open_[uuid]))
             new.category, new.flows = interned[1][event[3][0]], event[47]
             for annotation in event[4]:
-                found = fields(annotation)
-                text = [interned[29][iid] for iid in found[17]]
-                new.args[interned[3][found[1][0]]] = [*found[2], *found[3], *text][0]
+                result = fields(annotation)
+                text = [interned[29][iid] for iid in result[17]]
+                new.args[interned[3][result[1][0]]] = [*result[2], *result[3], *text][0]
             open_[uuid].append(new)
             trace.slices.append(new)
     assert not any(open_.values())
@@ -121,10 +121,10 @@ def test_every_event_is_there(tmp_path: Path, seed: int) -> None:
     by_track = defaultdict(list)
     for each in trace.slices:
         by_track[each.track].append(each)
-    found = tracks(recording)
-    assert len(by_track) == len(found)
+    result = tracks(recording)
+    assert len(by_track) == len(result)
     in_order = sorted(by_track, key=lambda uuid: (uuid >> 32, uuid))
-    for track, uuid in zip(found, in_order, strict=True):
+    for track, uuid in zip(result, in_order, strict=True):
         slices = by_track[uuid]
         rows = recording.rows[track.rows]
         assert [s.start for s in slices] == rows["start"].tolist()
@@ -252,8 +252,8 @@ def test_perfettos_sql(tmp_path: Path) -> None:
     with package.TraceProcessor(str(tmp_path / "trace.pftrace"), config=config) as processor:
         rows = recording.rows
         spans = rows[(rows["kind"] & (Kind.ALLOC | Kind.FREE | Kind.MARK)) == 0]
-        found = sorted((r.ts, r.dur) for r in processor.query("select ts, dur from slice"))
+        result = sorted((r.ts, r.dur) for r in processor.query("select ts, dur from slice"))
         columns = spans["start"].tolist(), spans["duration"].tolist()
-        assert found == sorted(zip(*columns, strict=True))
+        assert result == sorted(zip(*columns, strict=True))
         [errors] = processor.query("select sum(value) as n from stats where severity = 'error'")
         assert not errors.n

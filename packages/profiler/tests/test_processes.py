@@ -134,10 +134,10 @@ def test_threads_that_profile_at_once() -> None:
                 with profile(record_shapes=True) as prof:
                     for _ in range(5):
                         x + x
-                found = prof.recording()
+                result = prof.recording()
                 own = [
-                    found.signatures[row["signature"]].name
-                    for row in found.rows
+                    result.signatures[row["signature"]].name
+                    for row in result.rows
                     if row["thread"] == threading.get_native_id()
                 ]
                 assert own == ["add"] * 5, own

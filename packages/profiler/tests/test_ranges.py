@@ -116,10 +116,10 @@ def test_a_full_ring_drops_the_oldest() -> None:
                 pass
         with record_function("last"):
             pass
-    found = names(prof)
-    assert found[-1] == "last"
+    result = names(prof)
+    assert result[-1] == "last"
     dropped = prof.events().dropped
-    assert dropped == count + 1 - len(found) > 0
+    assert dropped == count + 1 - len(result) > 0
     assert f"{dropped} events were dropped" in prof.key_averages().table()
 
 
@@ -161,13 +161,13 @@ def test_what_began_before_or_ends_after_is_left_out() -> None:
 
 
 def test_a_profile_is_used_again_and_calls_back() -> None:
-    seen: list[Any] = []
-    prof = profile(on_trace_ready=seen.append, activities=[ProfilerActivity.CPU])
+    calls: list[Any] = []
+    prof = profile(on_trace_ready=calls.append, activities=[ProfilerActivity.CPU])
     for name in ("first", "second"):
         with prof, record_function(name):
             pass
     assert names(prof) == ["second"]
-    assert seen == [prof, prof]
+    assert calls == [prof, prof]
 
 
 def test_the_table() -> None:

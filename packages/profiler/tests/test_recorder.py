@@ -19,8 +19,8 @@ def names(recording: Recording, kind: Kind = Kind.OP) -> list[str]:
 
 
 def signature(recording: Recording, name: str) -> Any:
-    [found] = [each for each in recording.signatures if each.name == name]
-    return found
+    [result] = [each for each in recording.signatures if each.name == name]
+    return result
 
 
 def test_rows_are_nested_in_time() -> None:

@@ -26,18 +26,18 @@ def ranges(prof: profile) -> list[str]:
 
 
 def test_each_cycle_is_a_recording() -> None:
-    seen: list[list[str]] = []
+    calls: list[list[str]] = []
     plan = schedule(wait=1, warmup=1, active=2, repeat=2)
-    with profile(schedule=plan, on_trace_ready=lambda p: seen.append(ranges(p))) as prof:
+    with profile(schedule=plan, on_trace_ready=lambda p: calls.append(ranges(p))) as prof:
         for i in range(10):
             with record_function(f"work {i}"):
                 pass
             prof.step()
-    assert seen == [
+    assert calls == [
         ["ProfilerStep#2", "work 2", "ProfilerStep#3", "work 3"],
         ["ProfilerStep#6", "work 6", "ProfilerStep#7", "work 7"],
     ]
-    assert ranges(prof) == seen[1]
+    assert ranges(prof) == calls[1]
 
 
 def test_a_recording_that_the_block_ends() -> None:

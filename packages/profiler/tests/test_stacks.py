@@ -14,17 +14,17 @@ from plait_profiler._tree import tree_of
 
 
 def with_stacks() -> Recording:
-    made = Builder()
+    result = Builder()
     main = ("train.py", 3, "main")
-    here = made.context("Net", ("my net.py", 12, "for;ward"), main)
-    there = made.context("", main)
-    made.op("mul", 0, 5_000, context=here, link=1, a=1)
-    made.op("mul", 5_000, 9_500, context=here)
-    made.op("add", 10_000, 10_900, context=there)  # less than a microsecond
-    made.op("sub", 20_000, 22_000)  # without a stack
-    made.add(Kind.NODE, "MulBackward", 30_000, 32_000, link=1)
-    made.add(Kind.DEVICE, "mul", 0, 7_000, a=1, device=ACCELERATOR)
-    return made.build()
+    here = result.context("Net", ("my net.py", 12, "for;ward"), main)
+    there = result.context("", main)
+    result.op("mul", 0, 5_000, context=here, link=1, a=1)
+    result.op("mul", 5_000, 9_500, context=here)
+    result.op("add", 10_000, 10_900, context=there)  # less than a microsecond
+    result.op("sub", 20_000, 22_000)  # without a stack
+    result.add(Kind.NODE, "MulBackward", 30_000, 32_000, link=1)
+    result.add(Kind.DEVICE, "mul", 0, 7_000, a=1, device=ACCELERATOR)
+    return result.build()
 
 
 def test_a_file_in_pytorchs_format(tmp_path: Path) -> None:
@@ -65,11 +65,11 @@ def test_without_stacks_there_are_the_names_of_events(seed: int) -> None:
 
 
 def test_a_flame_graph(tmp_path: Path) -> None:
-    made = Builder()
-    made.add(Kind.RANGE, "<step>", 0, 1000)
-    made.op("mul", 0, 300, 1)
-    made.op("mul", 400, 500, 1)
-    export_flame_graph(made.build(), tmp_path / "flames.html")
+    result = Builder()
+    result.add(Kind.RANGE, "<step>", 0, 1000)
+    result.op("mul", 0, 300, 1)
+    result.op("mul", 400, 500, 1)
+    export_flame_graph(result.build(), tmp_path / "flames.html")
     page = (tmp_path / "flames.html").read_text()
     assert "&lt;step&gt;: 1.000us, 100.0%" in page and "<step>" not in page
     assert "mul: 0.400us, 40.0%" in page

@@ -25,33 +25,33 @@ class Clock:
 
 def test_a_sample_is_a_mean_of_its_runs() -> None:
     clock = Clock()
-    found = Timer("work(0.5)", globals={"work": clock.work}, timer=clock).timeit(10)
-    assert found.times == [pytest.approx(0.5)]
-    assert found.number_per_run == 10
-    assert found.stmt == "work(0.5)"
+    result = Timer("work(0.5)", globals={"work": clock.work}, timer=clock).timeit(10)
+    assert result.times == [pytest.approx(0.5)]
+    assert result.number_per_run == 10
+    assert result.stmt == "work(0.5)"
 
 
 def test_code_of_several_lines_and_its_setup_share_names() -> None:
-    seen: list[int] = []
+    calls: list[int] = []
     code = "for i in range(2):\n    seen.append(i + start)\n"
-    Timer(code, "start = 3", globals={"seen": seen}).timeit(1)
-    assert seen[:2] == [3, 4]
+    Timer(code, "start = 3", globals={"seen": calls}).timeit(1)
+    assert calls[:2] == [3, 4]
 
 
 def test_samples_are_long_enough_for_the_clock() -> None:
     clock = Clock()
     timer = Timer(lambda: clock.work(1e-5), timer=clock)
-    found = timer.blocked_autorange(0.05)
-    assert found.number_per_run == pytest.approx(200, abs=1)
-    assert sum(found.times) * found.number_per_run >= 0.05
+    result = timer.blocked_autorange(0.05)
+    assert result.number_per_run == pytest.approx(200, abs=1)
+    assert sum(result.times) * result.number_per_run >= 0.05
     assert len(timer.adaptive_autorange().times) == 5
 
 
 def test_a_long_statement_runs_once_a_sample() -> None:
     clock = Clock()
-    found = Timer(lambda: clock.work(2.0), timer=clock).blocked_autorange(3.0)
-    assert found.number_per_run == 1
-    assert found.times == [2.0, 2.0]
+    result = Timer(lambda: clock.work(2.0), timer=clock).blocked_autorange(3.0)
+    assert result.number_per_run == 1
+    assert result.times == [2.0, 2.0]
 
 
 def test_in_turns_both_have_as_many_samples() -> None:
@@ -83,13 +83,13 @@ def test_significance(
 
 def test_settings_are_as_before() -> None:
     threads = pc.get_num_threads()
-    seen = []
+    calls = []
 
     def look() -> None:
-        seen.append((pc.get_num_threads(), gc.isenabled()))
+        calls.append((pc.get_num_threads(), gc.isenabled()))
 
     Timer(look, num_threads=1).timeit(1)
-    assert set(seen) == {(1, False)}
+    assert set(calls) == {(1, False)}
     assert pc.get_num_threads() == threads
     assert gc.isenabled()
     with pytest.raises(ZeroDivisionError):
@@ -110,12 +110,12 @@ def test_what_cannot_be_timed() -> None:
 
 
 def test_code_may_be_indented_or_empty() -> None:
-    seen: list[int] = []
+    calls: list[int] = []
     code = """
         seen.append(1)
         seen.append(2)
     """
-    Timer(code, setup="  seen.append(0)", globals={"seen": seen}).timeit(1)
-    assert seen == [0, 1, 2, 1, 2]  # one run is the warm-up
+    Timer(code, setup="  seen.append(0)", globals={"seen": calls}).timeit(1)
+    assert calls == [0, 1, 2, 1, 2]  # one run is the warm-up
     assert Timer("").timeit(1).number_per_run == 1
     assert len(Timer().blocked_autorange(0).times) == 1

@@ -29,23 +29,23 @@ def test_the_synthetic_recording_is_nested(threads: int) -> None:
 
 def test_each_event_is_on_one_track() -> None:
     recording = synthetic.recording(3000, processes=2)
-    found = tracks(recording)
+    result = tracks(recording)
     rows = recording.rows
     instants = (rows["kind"] & (Kind.ALLOC | Kind.FREE | Kind.MARK)) != 0
-    on_tracks = np.sort(np.concatenate([track.rows for track in found]))
+    on_tracks = np.sort(np.concatenate([track.rows for track in result]))
     assert on_tracks.tolist() == np.flatnonzero(~instants).tolist()
-    for track in found:
+    for track in result:
         assert (rows["process"][track.rows] == track.process).all()
         assert (np.diff(rows["start"][track.rows].astype(np.int64)) >= 0).all()
-    names = [track.name for track in found]
+    names = [track.name for track in result]
     assert names == 2 * ["steps", "main", "backward", "cuda:0 stream 7"]
 
 
 def test_threads_without_a_name() -> None:
     rows = np.zeros(2, ROW)
     rows["kind"], rows["process"], rows["thread"] = Kind.RANGE, 7, [7, 3]
-    found = tracks(Recording(rows, [Signature("r", Kind.RANGE)]))
-    assert [track.name for track in found] == ["main thread", "thread 3"]
+    result = tracks(Recording(rows, [Signature("r", Kind.RANGE)]))
+    assert [track.name for track in result] == ["main thread", "thread 3"]
 
 
 def test_device_names() -> None:
@@ -69,11 +69,11 @@ def test_arrows_are_what_loops_find() -> None:
             nodes.append((process, link, index))
         if row["kind"] == Kind.DEVICE:
             works.append((process, number, index))
-    for found, sources, targets in (
+    for result, sources, targets in (
         (backward_arrows(recording), forward, nodes),
         (launch_arrows(recording), launched, works),
     ):
-        pairs = set(zip(*(side.tolist() for side in found), strict=True))
+        pairs = set(zip(*(side.tolist() for side in result), strict=True))
         assert pairs == {(sources[process, n], index) for process, n, index in targets}
 
 

@@ -13,7 +13,7 @@ from plait_profiler._tree import contexts_of, tree_of
 def naive_parents(recording: Recording) -> list[int]:
     """The last event that began before, on the thread, one less deep, and ended no earlier."""
     rows, span = recording.rows, is_span(recording.rows["kind"])
-    found = []
+    result = []
     for i, row in enumerate(rows):
         end = int(row["start"]) + (int(row["duration"]) if span[i] else 0)
         parent = -1
@@ -26,8 +26,8 @@ def naive_parents(recording: Recording) -> list[int]:
                     if int(other["start"]) + int(other["duration"]) >= end:
                         parent = k
                     break
-        found.append(parent)
-    return found
+        result.append(parent)
+    return result
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -67,11 +67,11 @@ def test_own_times_add_up_to_those_of_the_outermost(seed: int) -> None:
 
 
 def test_an_event_whose_outer_one_is_missing_has_no_parent() -> None:
-    made = Builder()
-    made.op("before", 0, 10, depth=0)
-    made.op("touches", 10, 15, depth=1)  # what it was in began before the recording
-    made.op("inner", 11, 12, depth=2)
-    assert made.build().parents().tolist() == [-1, -1, 1]
+    result = Builder()
+    result.op("before", 0, 10, depth=0)
+    result.op("touches", 10, 15, depth=1)  # what it was in began before the recording
+    result.op("inner", 11, 12, depth=2)
+    assert result.build().parents().tolist() == [-1, -1, 1]
 
 
 def test_a_recording_without_events() -> None:
@@ -82,35 +82,35 @@ def test_a_recording_without_events() -> None:
 
 
 def test_work_on_a_device_belongs_to_the_operator_that_launched_it() -> None:
-    made = Builder()
-    made.op("mm", 0, 5, a=1)
-    made.op("mm", 0, 5, a=1, process=2)
-    made.op("add", 6, 7, a=2)
-    made.add(Kind.DEVICE, "mm", 3, 53, a=1)
-    made.add(Kind.DEVICE, "mm", 60, 61, a=1)
-    made.add(Kind.DEVICE, "mm", 3, 10, a=1, process=2)
-    made.add(Kind.DEVICE, "lost", 3, 10, a=9)
-    tree = tree_of(made.build())
+    result = Builder()
+    result.op("mm", 0, 5, a=1)
+    result.op("mm", 0, 5, a=1, process=2)
+    result.op("add", 6, 7, a=2)
+    result.add(Kind.DEVICE, "mm", 3, 53, a=1)
+    result.add(Kind.DEVICE, "mm", 60, 61, a=1)
+    result.add(Kind.DEVICE, "mm", 3, 10, a=1, process=2)
+    result.add(Kind.DEVICE, "lost", 3, 10, a=9)
+    tree = tree_of(result.build())
     ops = np.flatnonzero(tree.kind == Kind.OP)
     assert tree.device_time[ops].tolist() == [51, 0, 7]
 
 
 def test_a_node_has_the_context_of_the_call_that_recorded_it() -> None:
-    made = Builder()
-    net, other = made.context("Net"), made.context("Other")
-    made.op("linear", 0, 9, link=4, context=net)
-    made.op("mm", 1, 8, depth=1, link=4, context=net)
-    made.op("mm", 0, 9, link=4, context=other, process=2)
+    result = Builder()
+    net, other = result.context("Net"), result.context("Other")
+    result.op("linear", 0, 9, link=4, context=net)
+    result.op("mm", 1, 8, depth=1, link=4, context=net)
+    result.op("mm", 0, 9, link=4, context=other, process=2)
     where = {"thread": 2, "context": 0}
-    made.add(Kind.BACKWARD, "backward", 10, 99, thread=2)
-    made.add(Kind.NODE, "MmBackward", 20, 40, depth=1, link=4, **where)
-    made.op("t", 21, 30, depth=2, link=8, **where)  # for a gradient of the gradient
-    made.op("mul", 22, 23, depth=3, **where)
-    made.add(Kind.NODE, "TBackward", 50, 60, depth=1, link=8, **where)
-    made.op("t", 51, 52, depth=2, **where)
-    made.add(Kind.NODE, "Unknown", 70, 80, depth=1, link=77, thread=2, context=other)
-    made.op("add", 71, 72, depth=2, **where)
-    recording = made.build()
+    result.add(Kind.BACKWARD, "backward", 10, 99, thread=2)
+    result.add(Kind.NODE, "MmBackward", 20, 40, depth=1, link=4, **where)
+    result.op("t", 21, 30, depth=2, link=8, **where)  # for a gradient of the gradient
+    result.op("mul", 22, 23, depth=3, **where)
+    result.add(Kind.NODE, "TBackward", 50, 60, depth=1, link=8, **where)
+    result.op("t", 51, 52, depth=2, **where)
+    result.add(Kind.NODE, "Unknown", 70, 80, depth=1, link=77, thread=2, context=other)
+    result.op("add", 71, 72, depth=2, **where)
+    recording = result.build()
     modules = [recording.contexts[i].module for i in contexts_of(recording)]
     assert modules == ["Net"] * 2 + [""] + ["Net"] * 5 + ["Other"] * 3
 

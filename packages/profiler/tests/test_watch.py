@@ -27,37 +27,37 @@ def work(seen: Watch, windows: int = 1) -> None:
 
 
 def test_windows_add_up_to_a_summary() -> None:
-    with watch(every=0.03, window=0.01) as seen:
-        work(seen, 3)
-    part, exp = seen.names["part"], seen.names["exp"]
+    with watch(every=0.03, window=0.01) as calls:
+        work(calls, 3)
+    part, exp = calls.names["part"], calls.names["exp"]
     assert (part.kind, exp.kind) == ("range", "operator")
     assert exp.self_seconds == exp.seconds > 0
     assert 0 < part.self_seconds < part.seconds
     # a range that a window's end cuts is not counted, though the operator within it may be
-    assert abs(part.count - exp.count) <= seen.windows + 1
+    assert abs(part.count - exp.count) <= calls.windows + 1
     assert exp.operations == exp.count * 64
-    assert seen.seconds >= 3 * 0.01
-    assert "exp" in seen.table()
-    assert "operators/s" in seen.line()
+    assert calls.seconds >= 3 * 0.01
+    assert "exp" in calls.table()
+    assert "operators/s" in calls.line()
 
 
 def test_names_are_bounded() -> None:
-    with watch(every=0.2, window=0.19) as seen:
+    with watch(every=0.2, window=0.19) as calls:
         count = 0
-        while not seen.windows:
+        while not calls.windows:
             for i in range(100):
                 with record_function(f"name {count + i}"):
                     pass
             count += 100
     assert count > 1000
-    assert len(seen.names) <= 1001
+    assert len(calls.names) <= 1001
 
 
 def test_the_page_for_prometheus() -> None:
-    with watch(every=0.03, window=0.01, port=0) as seen:
-        work(seen)
-        assert seen.address is not None
-        host, port = seen.address
+    with watch(every=0.03, window=0.01, port=0) as calls:
+        work(calls)
+        assert calls.address is not None
+        host, port = calls.address
         with urllib.request.urlopen(f"http://{host}:{port}/metrics", timeout=10) as answer:
             assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
             page = answer.read().decode()
@@ -106,8 +106,8 @@ def test_idle_connections_keep_nobody_from_the_page(descriptors: int) -> None:
 
 
 def test_a_line_in_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
-    with watch(every=0.03, window=0.01, line=True) as seen:
-        work(seen)
+    with watch(every=0.03, window=0.01, line=True) as calls:
+        work(calls)
     text = capfd.readouterr()
     assert "operators/s" in text.out + text.err
 

@@ -281,7 +281,7 @@ def test_flex_attention_changes_scores(torch: Any) -> None:
     scores = q @ k.repeat_interleave(2, 1).mT - slopes[:, None, None] * distance
     plait.testing.assert_close(out, scores.softmax(-1) @ v.repeat_interleave(2, 1))
     plait.testing.assert_close(lse, scores.logsumexp(-1))
-    # a query that sees nothing
+    # the mask lets this query see no key
     mask = create_block_mask(lambda b, h, q, kv: q > kv, 1, 1, 3, 5)
     hidden, aux = flex_attention(
         q, k, v, block_mask=mask, enable_gqa=True, return_aux=AuxRequest(lse=True)
@@ -388,7 +388,7 @@ def test_a_step_of_an_optimizer_around_another(torch: Any) -> None:
     assert weight.tolist() == [0.5]
 
 
-# ---- writes past all histories
+# ---- writes that no history records
 
 
 def test_a_function_that_fills_a_table_row_by_row(torch: Any) -> None:

@@ -218,13 +218,13 @@ def find_nan(
 def _history(tensor: Any) -> list[Node]:
     """Return the nodes of a tensor's history, leaves included."""
     waiting = [_autograd.gradient_edge(tensor)[0]]
-    seen: set[Node] = set()
+    visited: set[Node] = set()
     while waiting:
         node = waiting.pop()
-        if node is not None and node not in seen:
-            seen.add(node)
+        if node is not None and node not in visited:
+            visited.add(node)
             waiting += [to for to, _ in _autograd.edges(node)]
-    return list(seen)
+    return list(visited)
 
 
 def _nan(node: Node) -> int:

@@ -62,16 +62,16 @@ def backward(
     if inputs is None:
         run_pass(roots, gradients, None, flags)
         return
-    wanted = _tensors(inputs, "backward", "inputs")
+    targets = _tensors(inputs, "backward", "inputs")
     # they get their gradients, and leaves run their hooks, during the pass
-    leaves = [grad_fn(tensor) is None for tensor in wanted]
-    for tensor, leaf in zip(wanted, leaves, strict=True):
+    leaves = [grad_fn(tensor) is None for tensor in targets]
+    for tensor, leaf in zip(targets, leaves, strict=True):
         if not leaf:
             tensor.retain_grad()
-    results = run_pass(roots, gradients, wanted, flags | ACCUMULATE)
-    for tensor, leaf, found in zip(wanted, leaves, results, strict=True):
-        if leaf and found is not None:  # of an engine that does not know the flag
-            accumulate(tensor, found, create_graph)
+    results = run_pass(roots, gradients, targets, flags | ACCUMULATE)
+    for tensor, leaf, result in zip(targets, leaves, results, strict=True):
+        if leaf and result is not None:  # of an engine that does not know the flag
+            accumulate(tensor, result, create_graph)
 
 
 def grad(
@@ -132,21 +132,21 @@ def grad(
     if materialize_grads and allow_unused is False:
         raise ValueError("grad: `allow_unused` must not be False with materialize_grads=True")
     roots = _tensors(outputs, "grad", "outputs")
-    wanted = _tensors(inputs, "grad", "inputs")
+    targets = _tensors(inputs, "grad", "inputs")
     gradients = _gradients(grad_outputs, len(roots), "grad", "grad_outputs")
     flags = _flags(retain_graph, create_graph)
     if allow_unused or materialize_grads:
         flags |= ALLOW_UNUSED
     if is_grads_batched:
-        found = _batched(roots, gradients, wanted, flags)
+        result = _batched(roots, gradients, targets, flags)
     else:
-        found = run_pass(roots, gradients, wanted, flags)
+        result = run_pass(roots, gradients, targets, flags)
     if not materialize_grads:
-        return found
+        return result
     n = (int(_batch(gradients)),) if is_grads_batched else ()
     return tuple(
         operator("zeros")((*n, *x.shape), dtype=x.dtype, device=x.device) if g is None else g
-        for x, g in zip(wanted, found, strict=True)
+        for x, g in zip(targets, result, strict=True)
     )
 
 

@@ -76,8 +76,8 @@ def gradcheck(
         >>> pa.gradcheck(pc.tanh, pc.tensor([0.5, -1.0], dtype=pc.float64, requires_grad=True))
         True
     """
-    args, wanted = _arguments(inputs)
-    if not wanted:
+    args, positions = _arguments(inputs)
+    if not positions:
         raise ValueError("gradcheck: at least one input must be a tensor that requires grad")
     if check_batched_grad or check_batched_forward_grad:
         raise NotImplementedError(
@@ -87,13 +87,13 @@ def gradcheck(
     try:
         # this comes first, because perturbing an input counts as a write
         way: type[Differences] = Directions if fast_mode else Elements
-        differences = way(fn, args, wanted, eps, (atol, rtol))
+        differences = way(fn, args, positions, eps, (atol, rtol))
         if check_forward_ad:
-            for i in wanted:
+            for i in positions:
                 differences.compare_tangents(i)
         if check_backward_ad:
             _check_gradients(fn, args, differences)
-            _check_passes(fn, args, wanted, nondet_tol, check_grad_dtypes)
+            _check_passes(fn, args, positions, nondet_tol, check_grad_dtypes)
     except GradcheckError:
         if raise_exception:
             raise
@@ -204,24 +204,24 @@ def gradgradcheck(
         raise NotImplementedError(
             "gradgradcheck: gen_non_contig_grad_outputs must be False; give `grad_outputs`"
         )
-    args, wanted = _arguments(inputs)
+    args, positions = _arguments(inputs)
     given = () if grad_outputs is None else grad_outputs
     seeds = (given,) if _autograd.is_tensor(given) else tuple(given)
 
     def gradients(*values: Any) -> tuple[Any, ...]:
         with enable_grad():
-            for i in wanted:
+            for i in positions:
                 if not _autograd.requires_grad(values[i]):  # a dual tensor
                     values[i].requires_grad_()
             outputs = [
                 y for y in outputs_of(fn(*values[: len(args)])) if _autograd.requires_grad(y)
             ]
             weights = list(values[len(args) :]) or [_weights(y) for y in outputs]
-            chosen = [values[i] for i in wanted]
-            found: tuple[Any, ...] = grad(
+            chosen = [values[i] for i in positions]
+            result: tuple[Any, ...] = grad(
                 outputs, chosen, weights, create_graph=True, materialize_grads=True
             )
-        return found
+        return result
 
     return gradcheck(
         gradients,

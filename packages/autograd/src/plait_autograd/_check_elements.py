@@ -40,8 +40,8 @@ class Elements(Differences):
         for n, (j, part) in enumerate(_directions(output)):
             one = _autograd.zeros_like(output)
             _autograd.set_element(one, j, part)
-            found = grad(output, chosen, one, retain_graph=True, allow_unused=True)
-            for i, gradient in zip(self._wanted, found, strict=True):
+            result = grad(output, chosen, one, retain_graph=True, allow_unused=True)
+            for i, gradient in zip(self._wanted, result, strict=True):
                 rows = self._slopes[i]
                 numbers = [0.0] * len(rows) if gradient is None else numbers_of(gradient)
                 for at, (got, row) in enumerate(zip(numbers, rows, strict=True)):

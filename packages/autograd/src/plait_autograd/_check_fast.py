@@ -31,14 +31,14 @@ class Directions(Differences):
         tensor = self._args[i]
         direction = _elements(tensor, self._directions[i])
         before = [_autograd.element(tensor, j) for j in range(len(direction))]
-        found = []
+        result = []
         for sign in (1, -1):
             for j, (value, step) in enumerate(zip(before, direction, strict=True)):
                 _autograd.set_element(tensor, j, value + sign * self._eps * step)
-            found.append(self._values())
+            result.append(self._values())
         for j, value in enumerate(before):
             _autograd.set_element(tensor, j, value)
-        above, below = found
+        above, below = result
         return slopes(above, below, self._eps)
 
     def changes(self, k: int) -> bool:
@@ -51,8 +51,8 @@ class Directions(Differences):
         if not u:
             return
         chosen = [self._args[i] for i in self._wanted]
-        found = grad(output, chosen, _filled(output, u), retain_graph=True, allow_unused=True)
-        for i, gradient in zip(self._wanted, found, strict=True):
+        result = grad(output, chosen, _filled(output, u), retain_graph=True, allow_unused=True)
+        for i, gradient in zip(self._wanted, result, strict=True):
             v = self._directions[i]
             row = [0.0] * len(v) if gradient is None else numbers_of(gradient)
             got = sum(a * b for a, b in zip(row, v, strict=True))
@@ -93,7 +93,7 @@ def _elements(tensor: Any, numbers: list[float]) -> list[complex]:
 
 def _filled(tensor: Any, numbers: list[float]) -> Any:
     """Return a tensor with the shape and dtype of another one, filled with given numbers."""
-    made = _autograd.zeros_like(tensor)
+    result = _autograd.zeros_like(tensor)
     for j, value in enumerate(_elements(tensor, numbers)):
-        _autograd.set_element(made, j, value)
-    return made
+        _autograd.set_element(result, j, value)
+    return result

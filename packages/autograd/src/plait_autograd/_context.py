@@ -102,10 +102,10 @@ class FunctionContext:
 
     def __getattr__(self, name: str) -> Any:
         """Return an output that was set as an attribute: a new tensor with its history."""
-        kept = self.__dict__.get("_results", {}).get(name)
-        if kept is None:
+        copy = self.__dict__.get("_results", {}).get(name)
+        if copy is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return self._as_output(*kept)
+        return self._as_output(*copy)
 
     def _as_output(self, tensor: Any, index: int) -> Any:
         return _with_tangent(tensor, _autograd.as_output(tensor, index, self))
@@ -194,21 +194,21 @@ class FunctionContext:
                 ``retain_graph`` has freed them.
         """
         if self._for_jvp is not None:
-            given = self._for_jvp
+            tensors = self._for_jvp
             if self._forms is None or self._to_carry is not None:
-                return given
-            return _put_together(given, self._forms)
+                return tensors
+            return _put_together(tensors, self._forms)
         if self._between is not None and self._runs_backward and _autograd.is_grad_enabled():
             self._warn_of_lost_derivative(self._between)
         if self._saved is None:
-            made = _autograd.account(None, 0)[1]
+            result = _autograd.account(None, 0)[1]
             raise RuntimeError(
                 f"{self._name}: backward came a second time, but the tensors that "
                 "save_for_backward kept were freed after the first; call the first backward "
-                "with retain_graph=True" + (f" (the call was made{made})" if made else "")
+                "with retain_graph=True" + (f" (the call was made{result})" if result else "")
             )
-        found = tuple(self._unpack(i, entry) for i, entry in enumerate(self._saved))
-        return found if self._forms is None else _put_together(found, self._forms)
+        value = tuple(self._unpack(i, entry) for i, entry in enumerate(self._saved))
+        return value if self._forms is None else _put_together(value, self._forms)
 
     def _warn_of_lost_derivative(self, i: int) -> None:
         warnings.warn(
@@ -239,16 +239,16 @@ class FunctionContext:
         return tensor if saved.output is None else self._as_output(tensor, saved.output)
 
     def _overwritten(self, i: int, tensor: Any, version: int) -> str:
-        by, made = _autograd.account(tensor, version)
+        by, result = _autograd.account(tensor, version)
         text = (
             f"{self._name}: saved tensor {i} ({_autograd.describe(tensor)}) was overwritten by "
             f"{by or 'an in-place operator'} after it was saved"
-            + (f" by the call{made}" if made else "")
+            + (f" by the call{result}" if result else "")
             + f" (modified by an inplace operation: it is at version {_autograd.version(tensor)}, "
             f"saved at version {version}); use the out-of-place form of the operator that wrote "
             "it, or clone() the tensor first"
         )
-        if by and made:
+        if by and result:
             return text
         return f"{text} (with set_detect_anomaly(True) this message names the lines of both)"
 
@@ -265,8 +265,8 @@ class FunctionContext:
                 saved.append(_Kept(None, 0, None, None, None, None))
                 continue
             position = positions.get(id(tensor))
-            known = position is not None or id(tensor) in arguments or id(tensor) in constants
-            if not known and _is_inexact(tensor):
+            is_saved = position is not None or id(tensor) in arguments or id(tensor) in constants
+            if not is_saved and _is_inexact(tensor):
                 self._between = len(saved)
             if _saved.active():
                 own = position is None and id(tensor) in arguments
@@ -277,8 +277,8 @@ class FunctionContext:
                 dual = None if tangent is None else (level, tangent)
                 saved.append(_Kept(None, 0, position, argument, packed, dual))
                 continue
-            kept = tensor if position is None else _alias(tensor)
-            saved.append(_Kept(kept, _autograd.version(tensor), position, None, None, None))
+            copy = tensor if position is None else _alias(tensor)
+            saved.append(_Kept(copy, _autograd.version(tensor), position, None, None, None))
         self._saved = saved
         self._to_save = self._dirty = self._constant = ()
         attributes = vars(self)
@@ -311,8 +311,8 @@ def _taken_apart(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[tuple[i
     parts: list[Any] = []
     forms: list[tuple[int, Any]] = []
     for value in values:
-        made = getattr(value, "__plait_parts__", None)
-        own, build = ((value,), None) if made is None else made()
+        result = getattr(value, "__plait_parts__", None)
+        own, build = ((value,), None) if result is None else result()
         parts += own
         forms.append((len(own), build))
     return tuple(parts), forms

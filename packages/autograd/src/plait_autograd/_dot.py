@@ -53,15 +53,15 @@ def to_dot(tensors: Any, params: Mapping[str, Any] | None = None) -> str:
         if node is None:
             raise RuntimeError(f"to_dot: result {i} must require grad")
         waiting.append(node)
-    seen: dict[Node, tuple[tuple[Node | None, int], ...]] = {}
+    visited: dict[Node, tuple[tuple[Node | None, int], ...]] = {}
     while waiting:
         node = waiting.pop()
-        if node in seen:
+        if node in visited:
             continue
-        seen[node] = _autograd.edges(node)
-        waiting += [to for to, _ in reversed(seen[node]) if to is not None]
+        visited[node] = _autograd.edges(node)
+        waiting += [to for to, _ in reversed(visited[node]) if to is not None]
     # the latest first; leaves all have the same number and keep the order in which they were found
-    order = sorted(seen, key=lambda node: (node.name() == "AccumulateGrad", -node.sequence))
+    order = sorted(visited, key=lambda node: (node.name() == "AccumulateGrad", -node.sequence))
     number = {node: i for i, node in enumerate(order)}
     lines = ["digraph {"]
     for node in order:
@@ -70,5 +70,7 @@ def to_dot(tensors: Any, params: Mapping[str, Any] | None = None) -> str:
         style = " style=rounded" if leaf else ""
         lines.append(f'  n{number[node]} [label="{label}" shape=box{style}];')
     for node in order:
-        lines += [f"  n{number[node]} -> n{number[to]};" for to, _ in seen[node] if to is not None]
+        lines += [
+            f"  n{number[node]} -> n{number[to]};" for to, _ in visited[node] if to is not None
+        ]
     return "\n".join([*lines, "}"])

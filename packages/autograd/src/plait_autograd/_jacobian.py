@@ -32,27 +32,27 @@ def _strategy(value: str, name: str, argument: str) -> bool:
 
 def _forward_jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool) -> Any:
     stack, reshape = operator("stack"), operator("reshape")
-    many_in, given = as_tuple(inputs, "jacobian", "`inputs`")
+    many_in, values = as_tuple(inputs, "jacobian", "`inputs`")
     blocks = []  # for each input the derivatives of each result
     with enable_grad():
-        if not any(x.numel() for x in given):  # the input has no elements
+        if not any(x.numel() for x in values):  # the input has no elements
             many_out, outputs = run(func, inputs, create_graph, "jacobian")[2:]
-        for i, x in enumerate(given):
+        for i, x in enumerate(values):
             columns = []
             for j in range(int(x.numel())):
-                vectors = tuple(zeros_like(each) for each in given)
+                vectors = tuple(zeros_like(each) for each in values)
                 _autograd.set_element(vectors[i], j, 1.0)
-                many_out, outputs, found = run_forward(
+                many_out, outputs, value = run_forward(
                     func, inputs, vectors, create_graph, "jacobian"
                 )
-                columns.append(finished(found, outputs, create_graph, False, "jacobian", "result"))
+                columns.append(finished(value, outputs, create_graph, False, "jacobian", "result"))
             blocks.append(columns)
         result = tuple(
             tuple(
                 reshape(stack([c[k] for c in columns], dim=-1), (*y.shape, *x.shape))
                 if columns
                 else operator("zeros")((*y.shape, *x.shape), dtype=y.dtype, device=y.device)
-                for columns, x in zip(blocks, given, strict=True)
+                for columns, x in zip(blocks, values, strict=True)
             )
             for k, y in enumerate(outputs)
         )
@@ -105,8 +105,8 @@ def jacobian(
             rows = []
             flat = reshape(y, (-1,))
             for j in range(int(y.numel())):
-                found = gradients((flat[j],), fresh, None, create_graph, True)
-                rows.append(finished(found, fresh, create_graph, strict, "jacobian", "input"))
+                value = gradients((flat[j],), fresh, None, create_graph, True)
+                rows.append(finished(value, fresh, create_graph, strict, "jacobian", "input"))
             result.append(
                 tuple(
                     reshape(stack([row[i] for row in rows]), (*y.shape, *x.shape))

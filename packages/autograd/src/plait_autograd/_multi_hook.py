@@ -48,19 +48,19 @@ class _All:
         self._passes = threading.local()
 
     def __call__(self, i: int, gradient: Any) -> None:
-        found: dict[int, tuple[list[Any], list[int]]] = self._passes.__dict__.setdefault("of", {})
+        result: dict[int, tuple[list[Any], list[int]]] = self._passes.__dict__.setdefault("of", {})
         number = _autograd.running_pass()
-        entry = found.get(number)
+        entry = result.get(number)
         if entry is None:
-            while len(found) >= _KEPT:
-                del found[min(found)]
+            while len(result) >= _KEPT:
+                del result[min(result)]
             coming = sum(node is not None and _autograd.will_run(node) for node in self._nodes)
-            entry = found[number] = ([None] * len(self._nodes), [coming])
+            entry = result[number] = ([None] * len(self._nodes), [coming])
         gradients, left = entry
         gradients[i] = gradient
         left[0] -= 1
         if left[0] <= 0:
-            del found[number]
+            del result[number]
             self._fn(gradients)
 
 

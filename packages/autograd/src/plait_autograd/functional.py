@@ -50,10 +50,10 @@ def vjp(
     with enable_grad():
         many_in, fresh, many_out, outputs = run(func, inputs, create_graph, "vjp")
         vectors = vector_for(v, outputs, "vjp", "the result of `func`")
-        found = gradients(outputs, fresh, vectors, create_graph)
-        found = finished(found, fresh, create_graph, strict, "vjp", "input")
+        result = gradients(outputs, fresh, vectors, create_graph)
+        result = finished(result, fresh, create_graph, strict, "vjp", "input")
         values = outputs if create_graph else tuple(_autograd.alias(y) for y in outputs)
-    return one_or_all(many_out, values), one_or_all(many_in, found)
+    return one_or_all(many_out, values), one_or_all(many_in, result)
 
 
 def _double(
@@ -62,14 +62,18 @@ def _double(
     r"""Return :math:`J v`: the derivative of :math:`u^T J` with respect to :math:`u`, times v."""
     dummies = tuple(zeros_like(y).requires_grad_() for y in outputs)
     rows = gradients(outputs, fresh, dummies, True)
-    kept = [i for i, row in enumerate(rows) if row is not None]
-    if not kept:
+    positions = [i for i, row in enumerate(rows) if row is not None]
+    if not positions:
         return (None,) * len(outputs)
-    if strict and len(kept) < len(rows):
+    if strict and len(positions) < len(rows):
         missing = next(i for i, row in enumerate(rows) if row is None)
         raise RuntimeError(f"jvp: with strict=True input {missing} must take part in the result")
     return gradients(
-        tuple(rows[i] for i in kept), dummies, tuple(vectors[i] for i in kept), create, True
+        tuple(rows[i] for i in positions),
+        dummies,
+        tuple(vectors[i] for i in positions),
+        create,
+        True,
     )
 
 
@@ -106,13 +110,13 @@ def jvp(
         try:
             if strict or _autograd.level():  # a tangent does not tell which inputs it depends on
                 raise NotImplementedError
-            many_out, outputs, found = run_forward(func, inputs, vectors, create_graph, "jvp")
+            many_out, outputs, result = run_forward(func, inputs, vectors, create_graph, "jvp")
         except NotImplementedError:
             _, fresh, many_out, outputs = run(func, inputs, create_graph, "jvp")
-            found = _double(outputs, fresh, vectors, create_graph, strict)
-        found = finished(found, outputs, create_graph, strict, "jvp", "result")
+            result = _double(outputs, fresh, vectors, create_graph, strict)
+        result = finished(result, outputs, create_graph, strict, "jvp", "result")
         values = outputs if create_graph else tuple(_autograd.alias(y) for y in outputs)
-    return one_or_all(many_out, values), one_or_all(many_out, found)
+    return one_or_all(many_out, values), one_or_all(many_out, result)
 
 
 def vhp(
@@ -169,14 +173,14 @@ def _hessian_product(
         many_in, fresh, _, outputs = run(of_one_number(func, name), inputs, create_graph, name)
         vectors = vector_for(v, fresh, name, "the inputs")
         first = gradients(outputs, fresh, None, True)
-        kept = [i for i, g in enumerate(first) if g is not None]
-        if strict and len(kept) != len(first):
+        positions = [i for i, g in enumerate(first) if g is not None]
+        if strict and len(positions) != len(first):
             missing = next(i for i, g in enumerate(first) if g is None)
             raise RuntimeError(f"{name}: with strict=True input {missing} must take part")
-        found: Tensors = (None,) * len(fresh)
-        if kept:
-            rows, given = tuple(first[i] for i in kept), tuple(vectors[i] for i in kept)
-            found = gradients(rows, fresh, given, create_graph)
-        found = finished(found, fresh, create_graph, strict, name, "input")
+        result: Tensors = (None,) * len(fresh)
+        if positions:
+            rows, seeds = tuple(first[i] for i in positions), tuple(vectors[i] for i in positions)
+            result = gradients(rows, fresh, seeds, create_graph)
+        result = finished(result, fresh, create_graph, strict, name, "input")
         value = outputs[0] if create_graph else _autograd.alias(outputs[0])
-    return value, one_or_all(many_in, found)
+    return value, one_or_all(many_in, result)

@@ -84,8 +84,8 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
     node, output = _autograd.gradient_edge(tensor)
     if node is None:
         raise RuntimeError("get_gradient_edge: the tensor must require grad")
-    shown = _autograd.shown(node)
-    return GradientEdge(shown, output, None if isinstance(shown, Node) else node)
+    description = _autograd.shown(node)
+    return GradientEdge(description, output, None if isinstance(description, Node) else node)
 
 
 def increment_version(tensor: Any) -> None:

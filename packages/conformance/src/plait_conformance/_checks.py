@@ -81,14 +81,14 @@ def as_arrays(results: Any) -> Arrays:
 
 def arrays_of(value: Any) -> Arrays:
     """Collect the NumPy arrays within arguments, in order."""
-    found: Arrays = []
+    result: Arrays = []
 
     def note(array: Any) -> Any:
-        found.append(array)
+        result.append(array)
         return array
 
     map_arrays(note, value)
-    return found
+    return result
 
 
 def expected(case: Case) -> Arrays:
@@ -145,7 +145,7 @@ def check_unpredictable(case: Case, where: Host = HOST) -> None:
     """Results have the reference's shapes and dtypes; what is random repeats from the same seed,
     whatever the memory that it is written to held before.
     """
-    want, found = expected(case), []
+    want, result = expected(case), []
     for fill in (None, 0):
         sample = case.fresh()
         bound = case.operator.schema.bind(sample.args, sample.kwargs)
@@ -154,8 +154,8 @@ def check_unpredictable(case: Case, where: Host = HOST) -> None:
                 bound[argument.name][...] = fill
         plait_abi.default_generator().manual_seed(0)
         args, kwargs = map_arrays(where.put, sample.args), map_arrays(where.put, sample.kwargs)
-        found.append(where.take(where.call(case.operator, args, kwargs)))
-    for number, (a, b, c) in enumerate(zip(*found, want, strict=True)):
+        result.append(where.take(where.call(case.operator, args, kwargs)))
+    for number, (a, b, c) in enumerate(zip(*result, want, strict=True)):
         place = f"{case}: result {number}"
         assert a.shape == c.shape, f"{place}: shape {a.shape}, expected {c.shape}"
         assert a.dtype == c.dtype, f"{place}: dtype {a.dtype}, expected {c.dtype}"

@@ -27,12 +27,12 @@ PATIENCE = 60.0
 
 def devices_in_force() -> dict[str, int]:
     """Map the names of devices, ``"ext"``, to their types."""
-    found = {}
+    result = {}
     for device_type in range(MAX_DEVICE_TYPES):
         table = table_in_force(DeviceTable, "device", device_type)
         if table is not None and device_type != CPU:
-            found[table.name.decode()] = device_type
-    return found
+            result[table.name.decode()] = device_type
+    return result
 
 
 class Device(Host):
@@ -61,9 +61,9 @@ class Device(Host):
 
     def put(self, array: Any) -> Any:
         """Return a copy on the device."""
-        made = self.empty_like(array)
-        plait_abi.operator("copy_")(made, array)
-        return made
+        result = self.empty_like(array)
+        plait_abi.operator("copy_")(result, array)
+        return result
 
     def relayouts(self) -> dict[str, Callable[[Any], Any]]:
         """Copies on the device in column order, and with gaps."""

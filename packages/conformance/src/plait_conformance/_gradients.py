@@ -64,12 +64,12 @@ def varied(operator: Operator, sample: Sample) -> set[str]:
     if not sample.gradient or values.get("dtype") not in (None, "float64", "complex128"):
         return set()
     if operator.vjps:
-        wanted = set(operator.differentiable)
+        names = set(operator.differentiable)
     else:
-        wanted = {argument.name for argument in operator.schema.arguments if argument.is_tensor}
+        names = {argument.name for argument in operator.schema.arguments if argument.is_tensor}
     if operator.name in CLASS_WEIGHTS:
-        wanted.discard("weight")
-    return {name for name in wanted if any(a.size for a in floating(values.get(name)))}
+        names.discard("weight")
+    return {name for name in names if any(a.size for a in floating(values.get(name)))}
 
 
 def floating(value: Any) -> list[Any]:
@@ -111,10 +111,10 @@ class Call:
         positional = [
             arguments.pop(a.name) for a in self.operator.schema.arguments if not a.keyword_only
         ]
-        made = plait_abi.operator(self.operator.name)(*positional, **arguments)
-        results = made if isinstance(made, (tuple, list)) else [made]
-        kept = [x for i, x in enumerate(results) if i not in self.operator.auxiliary]
-        return [x for x in kept if x.dtype.name in WIDE.values()]
+        result = plait_abi.operator(self.operator.name)(*positional, **arguments)
+        results = result if isinstance(result, (tuple, list)) else [result]
+        differentiable = [x for i, x in enumerate(results) if i not in self.operator.auxiliary]
+        return [x for x in differentiable if x.dtype.name in WIDE.values()]
 
 
 def widened(array: Any) -> Any:

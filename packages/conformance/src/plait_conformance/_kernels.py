@@ -35,13 +35,13 @@ class Registered:
 
 def registered(provider: str | None = None) -> Iterator[Registered]:
     """Watch the kernels for the CPU of a provider, or (None) those that are asked first."""
-    found = {
+    result = {
         record.name: record.provider
         for record in plait_abi.records()
         if record.kind == "kernel"
         and (record.active if provider is None else record.provider == provider)
     }
-    for name, owner in found.items():
+    for name, owner in result.items():
         try:
             probe = plait_abi.Probe(name, owner)
         except ValueError:  # it has none for the CPU

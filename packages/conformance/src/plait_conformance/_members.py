@@ -442,8 +442,8 @@ def opening_alone(
     """Open groups with wrong numbers; then one that nobody else comes to."""
     name = where.format(f"kit-incomplete-{os.getpid()}")
     open_ = functools.partial(plait_abi.Communicator.open, provider)
-    found = []
+    result = []
     for rank, size in ((2, 2), (-1, 2), (0, 0), (0, 2)):
         error = caught(functools.partial(open_, name, rank, size, 0.3))
-        found.append(((rank, size), error))
-    return found
+        result.append(((rank, size), error))
+    return result

@@ -56,9 +56,9 @@ class Pool:
         """Return what the allocator counts, if it does."""
         if not self.table.stats:
             return None
-        found = Statistics(ctypes.sizeof(Statistics))
-        self.table.stats(self.table.ctx, self.handle, ctypes.byref(found))
-        return found
+        result = Statistics(ctypes.sizeof(Statistics))
+        self.table.stats(self.table.ctx, self.handle, ctypes.byref(result))
+        return result
 
     def reset_peak(self) -> None:
         """Let the peak that it counts begin at what is live."""

@@ -36,8 +36,8 @@ class Problem:
 
     def gradients(self) -> list[Array | None]:
         """Return the gradients as arrays of NumPy."""
-        given = [np.asarray(self.sign * g) for g in self._differences()]
-        return [None if i in self.left_out else g for i, g in enumerate(given)]
+        gradients = [np.asarray(self.sign * g) for g in self._differences()]
+        return [None if i in self.left_out else g for i, g in enumerate(gradients)]
 
     def _differences(self) -> list[Array]:
         values = self.values()

@@ -251,8 +251,8 @@ def pointer_of(capsule: Any) -> int:
     pointer.restype, pointer.argtypes = c_void_p, (ctypes.py_object, c_char_p)
     named = ctypes.pythonapi.PyCapsule_GetName
     named.restype, named.argtypes = c_char_p, (ctypes.py_object,)
-    found: int = pointer(capsule, named(capsule))
-    return found
+    result: int = pointer(capsule, named(capsule))
+    return result
 
 
 def address_of(tensor: Any) -> int:
@@ -319,7 +319,7 @@ def table_in_force(kind: type[Table], role: str, device_type: int = 0) -> Table 
     slot = runtime().plain("role", role.encode(), device_type)
     if not slot or not slot[0]:
         return None
-    found = kind()
+    result = kind()
     size = Header.from_address(slot[0]).size
-    ctypes.memmove(ctypes.byref(found), slot[0], min(size, ctypes.sizeof(kind)))
-    return found
+    ctypes.memmove(ctypes.byref(result), slot[0], min(size, ctypes.sizeof(kind)))
+    return result

@@ -182,11 +182,11 @@ def device_under_test(config: pytest.Config) -> Device:
     load(config)
     from plait_conformance._device import Device, devices_in_force
 
-    found = list(devices_in_force())
-    name = config.getoption("--device") or (found[0] if found else "")
-    if name.partition(":")[0] not in found:
+    result = list(devices_in_force())
+    name = config.getoption("--device") or (result[0] if result else "")
+    if name.partition(":")[0] not in result:
         raise pytest.UsageError(
-            f"there is no device {name!r}, only {['cpu', *found]}: load one with --load PATH"
+            f"there is no device {name!r}, only {['cpu', *result]}: load one with --load PATH"
         )
     config.stash[DEVICE] = Device(name)
     if config.getoption("--role") == "device":
@@ -313,8 +313,8 @@ def parametrize_calls(metafunc: pytest.Metafunc, fixture: str) -> None:
         ]
         metafunc.parametrize(("operator", "fact", "sample"), facts)
         return
-    found = list(cases(names, unpredictable=fixture == "draw_case"))
-    metafunc.parametrize(fixture, found, ids=str)
+    result = list(cases(names, unpredictable=fixture == "draw_case"))
+    metafunc.parametrize(fixture, result, ids=str)
 
 
 @pytest.hookimpl(wrapper=True)

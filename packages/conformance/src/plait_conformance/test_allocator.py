@@ -72,9 +72,9 @@ def test_large_blocks_can_be_used_to_the_end(pool: Pool) -> None:
 
 
 def test_blocks_are_freed_on_other_threads(pool: Pool) -> None:
-    found: list[BaseException] = []
-    given: list[tuple[Block, int]] = [(pool.take(1000), number) for number in range(50)]
-    for block, number in given:
+    result: list[BaseException] = []
+    blocks: list[tuple[Block, int]] = [(pool.take(1000), number) for number in range(50)]
+    for block, number in blocks:
         fill(block, number)
 
     def work(mine: list[tuple[Block, int]]) -> None:
@@ -87,14 +87,14 @@ def test_blocks_are_freed_on_other_threads(pool: Pool) -> None:
                 check(fresh, number)
                 fresh.free()
         except BaseException as error:
-            found.append(error)
+            result.append(error)
 
-    threads = [threading.Thread(target=work, args=(given[part::4],)) for part in range(4)]
+    threads = [threading.Thread(target=work, args=(blocks[part::4],)) for part in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert not found, found
+    assert not result, result
 
 
 def test_statistics_add_up(pool: Pool) -> None:

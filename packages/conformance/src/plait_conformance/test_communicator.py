@@ -48,20 +48,20 @@ def provider(pytestconfig: pytest.Config) -> m.Provider:
 @pytest.fixture(scope="session")
 def members(provider: m.Provider, pytestconfig: pytest.Config) -> Iterator[m.Members]:
     """The processes."""
-    made = m.Members(provider, pytestconfig.getoption("--members"))
-    yield made
-    made.close()
+    result = m.Members(provider, pytestconfig.getoption("--members"))
+    yield result
+    result.close()
 
 
 def results(members: m.Members, size: int, task: Any, *arguments: Any, **options: Any) -> list[Any]:
     """Run a task in all members; skip the test if the provider lacks a kind."""
-    found = members.run(size, task, *arguments, **options)
-    for rank, result in enumerate(found):
+    value = members.run(size, task, *arguments, **options)
+    for rank, result in enumerate(value):
         if isinstance(result, m.Failure):
             if result.kind == "NotImplementedError":
                 pytest.skip(f"{members.provider.name} lacks it: {result.text}")
             pytest.fail(f"{members.provider.name}, rank {rank}: {result.kind}: {result.text}")
-    return found
+    return value
 
 
 def expected(kind: str, rank: int, size: int, count: int, dtype: str, reduction: str) -> list[Any]:
@@ -89,11 +89,11 @@ def check_calls(
     members: m.Members, size: int, kind: str, calls: list[tuple[int, str, str]]
 ) -> None:
     """Compare the outputs of calls with those of NumPy; equal reductions have equal bits."""
-    found = results(members, size, m.many_of_one_kind, kind, calls)
+    result = results(members, size, m.many_of_one_kind, kind, calls)
     for number, call in enumerate(calls):
         for rank in range(size):
             where = f"{members.provider.name}: {kind}{call}, rank {rank} of {size}"
-            got, want = found[rank][number], expected(kind, rank, size, *call)
+            got, want = result[rank][number], expected(kind, rank, size, *call)
             assert len(got) == len(want), where
             for a, b in zip(got, want, strict=True):
                 assert a.dtype == b.dtype, where
@@ -103,7 +103,7 @@ def check_calls(
                 else:
                     np.testing.assert_array_equal(a, b, err_msg=where)
         if kind == "all_reduce":
-            bits = {found[rank][number][0].tobytes() for rank in range(size)}
+            bits = {result[rank][number][0].tobytes() for rank in range(size)}
             assert len(bits) == 1, f"{kind}{call}: the same bits in all members are required"
 
 
@@ -144,14 +144,14 @@ def test_the_output_may_be_the_input(members: m.Members, size: int, kind: str) -
 
 
 def test_the_bits_do_not_depend_on_who_comes_first(members: m.Members, size: int) -> None:
-    found = {bits for all_bits in results(members, size, m.late_ones) for bits in all_bits}
-    assert len(found) == 1
+    result = {bits for all_bits in results(members, size, m.late_ones) for bits in all_bits}
+    assert len(result) == 1
 
 
 def test_works_are_waited_for_in_any_order(members: m.Members, size: int) -> None:
     counts = (10, 300_007, 1, 5000, 1000, 3)
-    for found in results(members, size, m.asynchronous):
-        for count, got in zip(counts, found, strict=True):
+    for result in results(members, size, m.asynchronous):
+        for count, got in zip(counts, result, strict=True):
             want = np.sum([m.given(rank, count, "float64") for rank in range(size)], 0)
             np.testing.assert_allclose(got, want)
 
@@ -167,8 +167,8 @@ def test_messages_around(members: m.Members, several: int, count: int) -> None:
 
 
 def test_messages_of_a_tag_arrive_in_order(members: m.Members, several: int) -> None:
-    found = results(members, several, m.tagged)
-    assert found[1] == [20, -30, 10, 11, 21, -29, -28, 22, 12]
+    result = results(members, several, m.tagged)
+    assert result[1] == [20, -30, 10, 11, 21, -29, -28, 22, 12]
 
 
 def test_parts_work_at_once(members: m.Members, size: int) -> None:
@@ -186,9 +186,9 @@ def test_different_calls_fail_everywhere(members: m.Members, several: int, how: 
 
 @pytest.mark.parametrize("asynchronously", [False, True])
 def test_who_does_not_come_is_named(members: m.Members, several: int, asynchronously: bool) -> None:
-    found = members.run(several, m.absent, asynchronously)
-    waiting = [error for rank, error in enumerate(found) if rank != 1]
-    assert all(isinstance(error, m.Failure) for error in waiting), found
+    result = members.run(several, m.absent, asynchronously)
+    waiting = [error for rank, error in enumerate(result) if rank != 1]
+    assert all(isinstance(error, m.Failure) for error in waiting), result
     assert "TimeoutError" in [error.kind for error in waiting]
     for error in waiting:
         assert error.kind in ("TimeoutError", "PlaitError")
@@ -197,9 +197,9 @@ def test_who_does_not_come_is_named(members: m.Members, several: int, asynchrono
 
 @pytest.mark.parametrize("kind", ["all_reduce", "recv"])
 def test_who_dies_is_named(members: m.Members, several: int, kind: str) -> None:
-    found = members.run(several, m.dying, kind)
-    assert found[1] is None
-    for rank, error in enumerate(found):
+    result = members.run(several, m.dying, kind)
+    assert result[1] is None
+    for rank, error in enumerate(result):
         if rank == 1:
             continue
         assert isinstance(error, m.Failure), f"rank {rank}: the death of rank 1 went unnoticed"
@@ -237,8 +237,8 @@ def test_a_group_needs_all(members: m.Members, provider: m.Provider) -> None:
 def test_serves(members: m.Members, provider: m.Provider) -> None:
     lacking = []
     for kind in KINDS:
-        (found,) = members.run(1, m.many_of_one_kind, kind, [(3, "float32", "sum")])
-        if isinstance(found, m.Failure):
-            assert found.kind == "NotImplementedError", found.text
+        (result,) = members.run(1, m.many_of_one_kind, kind, [(3, "float32", "sum")])
+        if isinstance(result, m.Failure):
+            assert result.kind == "NotImplementedError", result.text
             lacking.append(kind)
     assert len(lacking) < len(KINDS), f"{provider.name} lacks every kind"

@@ -32,10 +32,10 @@ def numbers(shape: tuple[int, ...], dtype: str = "float32") -> Any:
 
 @pytest.fixture
 def stream(device: Device) -> Iterator[Stream]:
-    made = device.stream()
-    yield made
+    result = device.stream()
+    yield result
     device.synchronize()
-    made.close()
+    result.close()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

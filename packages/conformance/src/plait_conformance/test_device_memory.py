@@ -22,10 +22,10 @@ ELEMENTS = 1024
 
 @pytest.fixture
 def streams(device: Device) -> Iterator[tuple[Stream, Stream]]:
-    made = (device.stream(), device.stream())
-    yield made
+    result = (device.stream(), device.stream())
+    yield result
     device.synchronize()
-    for stream in made:
+    for stream in result:
         stream.close()
 
 

@@ -38,16 +38,16 @@ def filled(pool: Pool, size: int, letter: bytes) -> Block:
 def test_another_process_reads_and_writes_it(device: Device, opener: Opener) -> None:
     pool = Pool(device)
     # blocks that lie beside one another, of which the other process has every second one
-    kept = [filled(pool, size, b"k") for size in SIZES for _ in range(2)]
-    given = [filled(pool, size, b"g") for size in SIZES for _ in range(2)]
-    for block in given:
+    neighbours = [filled(pool, size, b"k") for size in SIZES for _ in range(2)]
+    freed = [filled(pool, size, b"g") for size in SIZES for _ in range(2)]
+    for block in freed:
         memory = shared_memory(device, block.address, block.nbytes)
         assert opener.exchange(memory, block.nbytes, b"w" * block.nbytes) == b"g" * block.nbytes
-    for block in given:
+    for block in freed:
         assert block.read() == b"w" * block.nbytes, "what was written there is not seen here"
-    for block in kept:
+    for block in neighbours:
         assert block.read() == b"k" * block.nbytes, "the other process wrote to another block"
-    for block in (*kept, *given):
+    for block in (*neighbours, *freed):
         block.free()
 
 

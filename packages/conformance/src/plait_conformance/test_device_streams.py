@@ -65,9 +65,9 @@ class Track:
 
 @pytest.fixture
 def track(device: Device) -> Iterator[Track]:
-    made = Track(device)
-    yield made
-    made.close()
+    result = Track(device)
+    yield result
+    result.close()
 
 
 def test_work_in_a_stream_is_done_in_order(track: Track) -> None:
@@ -209,7 +209,7 @@ def test_streams_serve_several_threads(track: Track) -> None:
     streams = [track.stream() for _ in range(4)]
     values = [track.device.put(np.zeros(ELEMENTS, np.float32)) for _ in streams]
     track.device.synchronize()
-    found: list[float | BaseException] = []
+    result: list[float | BaseException] = []
 
     def work(stream: Stream, value: Any) -> None:
         try:
@@ -218,9 +218,9 @@ def test_streams_serve_several_threads(track: Track) -> None:
                     plait_abi.operator("add_")(value, 1)
             stream.synchronize()
             with stream.current():
-                found.extend(set(track.device.take(value)[0].tolist()))
+                result.extend(set(track.device.take(value)[0].tolist()))
         except BaseException as error:
-            found.append(error)
+            result.append(error)
 
     threads = [
         threading.Thread(target=work, args=pair) for pair in zip(streams, values, strict=True)
@@ -229,7 +229,7 @@ def test_streams_serve_several_threads(track: Track) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [20.0] * 4
+    assert result == [20.0] * 4
 
 
 def test_priorities_are_taken(track: Track) -> None:

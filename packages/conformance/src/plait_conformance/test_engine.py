@@ -236,16 +236,16 @@ def test_unused_inputs_are_an_error_or_none() -> None:
     x, y = leaf([1.0]), leaf([2.0])
     with pytest.raises(RuntimeError, match=r"unused|not used"):
         gradients((x * 2).sum(), x, y)
-    found = gradients((x * 2).sum(), x, y, flags=ALLOW_UNUSED)
-    assert found[0].tolist() == [2] and found[1] is None
+    result = gradients((x * 2).sum(), x, y, flags=ALLOW_UNUSED)
+    assert result[0].tolist() == [2] and result[1] is None
 
 
 def test_branches_that_lead_to_no_input_are_left_alone() -> None:
     x, w = leaf([1.0]), leaf([2.0])
     y = w.exp()
     z = y * x
-    (found,) = gradients(z.sum(), x)
-    assert found.tolist() == pytest.approx([np.exp(2.0)])
+    (result,) = gradients(z.sum(), x)
+    assert result.tolist() == pytest.approx([np.exp(2.0)])
     backward(y.sum())  # nothing of y was freed on the way
     assert w.grad.tolist() == pytest.approx([np.exp(2.0)])
 
@@ -298,19 +298,19 @@ def test_a_pass_runs_within_no_grad_and_its_results_are_constants() -> None:
     y = (x * x).sum()
     with no_grad():
         backward(y, flags=RETAIN)
-    (found,) = gradients(y, x)
+    (result,) = gradients(y, x)
     assert x.grad.tolist() == [6]
-    assert not x.grad.requires_grad and not found.requires_grad
+    assert not x.grad.requires_grad and not result.requires_grad
 
 
 def test_modes_belong_to_threads() -> None:
     x = leaf([1.0])
-    seen = []
+    modes = []
     with no_grad():
-        thread = threading.Thread(target=lambda: seen.append((x * 2).requires_grad))
+        thread = threading.Thread(target=lambda: modes.append((x * 2).requires_grad))
         thread.start()
         thread.join()
-    assert seen == [True]
+    assert modes == [True]
 
 
 def test_a_failing_pass_leaves_the_mode_as_it_was() -> None:

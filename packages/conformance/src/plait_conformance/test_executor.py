@@ -68,10 +68,10 @@ def test_nested_calls_run_in_their_caller(executor: Executor) -> None:
     def piece(i: int) -> None:
         outer.note(i)
         widths.append(executor.width)
-        mine = Tally()
-        executor.parallel(5, mine.note)
-        mine.check(5)
-        assert mine.threads == {threading.get_ident()}, "a nested call left its thread"
+        tally = Tally()
+        executor.parallel(5, tally.note)
+        tally.check(5)
+        assert tally.threads == {threading.get_ident()}, "a nested call left its thread"
         for k in range(5):
             inner.note(5 * i + k)
 
@@ -150,14 +150,14 @@ def test_results_do_not_depend_on_the_width(executor: Executor) -> None:
         "exp": (x,),
         "sort": (x,),
     }
-    found: dict[str, list[bytes]] = {name: [] for name in calls}
+    value: dict[str, list[bytes]] = {name: [] for name in calls}
     for threads in (1, 2, 3):
         with executor.of_width(threads):
             for name, args in calls.items():
                 result = plait_abi.operator(name)(*args)
                 first = result[0] if isinstance(result, tuple) else result
-                found[name].append(np.from_dlpack(first).tobytes())
-    for name, (one, *others) in found.items():
+                value[name].append(np.from_dlpack(first).tobytes())
+    for name, (one, *others) in value.items():
         assert all(other == one for other in others), f"{name} depends on the number of threads"
 
 

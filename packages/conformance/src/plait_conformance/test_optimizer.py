@@ -30,9 +30,9 @@ def distance(problem: Problem) -> float:
 
 def test_the_loss_falls(optimizer: Case) -> None:
     problem = optimizer.problem(*SHAPES)
-    before, made = problem.loss(), optimizer.make(problem.params)
+    before, result = problem.loss(), optimizer.make(problem.params)
     for _ in range(20):
-        optimizer.step(made, problem)
+        optimizer.step(result, problem)
     assert problem.loss() < before
 
 
@@ -40,10 +40,10 @@ def test_parameters_are_written_in_place_and_keep_their_dtype(optimizer: Case) -
     for dtype in ("float32", "float64"):
         problem = optimizer.problem(*SHAPES, dtype=dtype)
         before = problem.values()
-        made = optimizer.make(problem.params)
-        optimizer.step(made, problem)
+        result = optimizer.make(problem.params)
+        optimizer.step(result, problem)
         for p, kept, old in zip(
-            made.param_groups[0]["params"], problem.params, before, strict=True
+            result.param_groups[0]["params"], problem.params, before, strict=True
         ):
             assert p is kept
             now = np.from_dlpack(p)
@@ -55,19 +55,19 @@ def test_parameters_are_written_in_place_and_keep_their_dtype(optimizer: Case) -
 def test_single_and_double_agree(optimizer: Case) -> None:
     problems = [optimizer.problem(*SHAPES, dtype=dtype) for dtype in ("float32", "float64")]
     for problem in problems:
-        made = optimizer.make(problem.params)
+        result = optimizer.make(problem.params)
         for _ in range(3):
-            optimizer.step(made, problem)
+            optimizer.step(result, problem)
     for a, b in zip(*[p.values() for p in problems], strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
 
 
 def test_state_is_in_the_dtype_of_its_parameter(optimizer: Case) -> None:
     problem = optimizer.problem(*SHAPES, dtype="float64")
-    made = optimizer.make(problem.params)
+    result = optimizer.make(problem.params)
     for _ in range(2):
-        optimizer.step(made, problem)
-    for state in made.state_dict()["state"].values():
+        optimizer.step(result, problem)
+    for state in result.state_dict()["state"].values():
         for value in state.values():
             if hasattr(value, "__dlpack__"):
                 assert np.from_dlpack(value).dtype == np.float64
@@ -75,30 +75,30 @@ def test_state_is_in_the_dtype_of_its_parameter(optimizer: Case) -> None:
 
 def test_a_saved_state_goes_on_where_it_was(optimizer: Case) -> None:
     first, second = optimizer.problem(*SHAPES), optimizer.problem(*SHAPES)
-    made = optimizer.make(first.params)
+    result = optimizer.make(first.params)
     for _ in range(3):
-        optimizer.step(made, first)
-    saved = copy.deepcopy(made.state_dict())
+        optimizer.step(result, first)
+    saved = copy.deepcopy(result.state_dict())
     second = Problem([optimizer.array(v) for v in first.values()], first.aims)
     other = optimizer.make(second.params)
     other.load_state_dict(saved)
     for _ in range(3):
-        optimizer.step(made, first)
+        optimizer.step(result, first)
         optimizer.step(other, second)
     assert_equal(first, second)
 
 
 def test_layout_of_a_saved_state(optimizer: Case) -> None:
     problem = optimizer.problem(*SHAPES)
-    made = optimizer.make(problem.params)
+    result = optimizer.make(problem.params)
     # of all parameters, if it is made before the first step
-    assert set(made.state_dict()["state"]) in (set(), {0, 1, 2})
-    optimizer.step(made, problem)
-    saved = made.state_dict()
+    assert set(result.state_dict()["state"]) in (set(), {0, 1, 2})
+    optimizer.step(result, problem)
+    saved = result.state_dict()
     assert sorted(saved) == ["param_groups", "state"]
     assert set(saved["state"]) <= {0, 1, 2}
     assert [group["params"] for group in saved["param_groups"]] == [[0, 1, 2]]
-    assert set(made.defaults) <= set(saved["param_groups"][0])
+    assert set(result.defaults) <= set(saved["param_groups"][0])
 
 
 def test_a_state_of_another_size_is_refused(optimizer: Case) -> None:
@@ -110,12 +110,12 @@ def test_a_state_of_another_size_is_refused(optimizer: Case) -> None:
 
 def test_an_optimizer_is_copied_with_its_parameters(optimizer: Case) -> None:
     problem = optimizer.problem(*SHAPES)
-    made = optimizer.make(problem.params)
-    optimizer.step(made, problem)
-    copies = [copy.deepcopy(made)]
+    result = optimizer.make(problem.params)
+    optimizer.step(result, problem)
+    copies = [copy.deepcopy(result)]
     if optimizer.library == "numpy":
-        copies.append(pickle.loads(pickle.dumps(made)))
-    optimizer.step(made, problem)
+        copies.append(pickle.loads(pickle.dumps(result)))
+    optimizer.step(result, problem)
     for other in copies:
         theirs = Problem(other.param_groups[0]["params"], problem.aims)
         optimizer.step(other, theirs)
@@ -126,7 +126,7 @@ def test_groups_are_stepped_with_their_own_options(optimizer: Case) -> None:
     both, one, two = (optimizer.problem(*SHAPES) for _ in range(3))
     groups = [{"params": both.params[:1]}, {"params": both.params[1:], "lr": 0.5}]
     try:
-        made = optimizer.make(groups, lr=0.25)
+        result = optimizer.make(groups, lr=0.25)
     except ValueError as error:
         assert "group" in str(error)  # optimizers with one group only must raise
         return
@@ -134,23 +134,23 @@ def test_groups_are_stepped_with_their_own_options(optimizer: Case) -> None:
     one, two = Problem(one.params[:1], one.aims[:1]), Problem(two.params[1:], two.aims[1:])
     singles = [optimizer.make(one.params, lr=0.25), optimizer.make(two.params, lr=0.5)]
     for _ in range(3):
-        optimizer.step(made, both)
+        optimizer.step(result, both)
         for single, problem in zip(singles, (one, two), strict=True):
             optimizer.step(single, problem)
     for a, b in zip(both.values(), one.values() + two.values(), strict=True):
         np.testing.assert_array_equal(a, b)
-    assert [g["params"] for g in made.state_dict()["param_groups"]] == [[0], [1, 2]]
+    assert [g["params"] for g in result.state_dict()["param_groups"]] == [[0], [1, 2]]
 
 
 def test_a_group_may_be_added_later(optimizer: Case) -> None:
     problem = optimizer.problem(*SHAPES)
-    made = optimizer.make(problem.params[:1])
+    result = optimizer.make(problem.params[:1])
     assert problem.aims is not None
-    optimizer.step(made, Problem(problem.params[:1], problem.aims[:1]))
+    optimizer.step(result, Problem(problem.params[:1], problem.aims[:1]))
     before = problem.values()
     try:
-        made.add_param_group({"params": problem.params[1:]})
-        optimizer.step(made, problem)
+        result.add_param_group({"params": problem.params[1:]})
+        optimizer.step(result, problem)
     except ValueError as error:  # raises at once or at the next step
         assert "group" in str(error)
         return
@@ -160,7 +160,7 @@ def test_a_group_may_be_added_later(optimizer: Case) -> None:
 
 def test_closures_are_called_and_their_loss_returned(optimizer: Case) -> None:
     problem = optimizer.problem(*SHAPES)
-    made = optimizer.make(problem.params)
+    result = optimizer.make(problem.params)
     calls = []
     inner = optimizer.closure(problem)
 
@@ -169,9 +169,9 @@ def test_closures_are_called_and_their_loss_returned(optimizer: Case) -> None:
         return inner()
 
     if optimizer.library == "numpy" and not optimizer.needs_closure:
-        loss = made.step(lambda: closure()[0], grads=problem.gradients())
+        loss = result.step(lambda: closure()[0], grads=problem.gradients())
     else:
-        loss = made.step(closure)
+        loss = result.step(closure)
     assert calls
     if isinstance(loss, tuple):
         loss = loss[0]
@@ -200,20 +200,20 @@ def test_weight_decay_alone_makes_weights_smaller(optimizer: Case) -> None:
         with pytest.raises(TypeError, match="weight_decay"):
             optimizer.make(problem.params, weight_decay=0.1)
         return
-    made = optimizer.make(problem.params, weight_decay=0.1)
+    result = optimizer.make(problem.params, weight_decay=0.1)
     before = distance(problem)
     for _ in range(2):
-        optimizer.step(made, problem)
+        optimizer.step(result, problem)
     assert distance(problem) < before
 
 
 def test_nothing_moves_without_gradients_and_decay(optimizer: Case) -> None:
     problem = optimizer.problem(*SHAPES, aim=False)
     options = {name: 0.0 for name in ("weight_decay", "lambd") if optimizer.has(name)}
-    made = optimizer.make(problem.params, **options)
+    result = optimizer.make(problem.params, **options)
     before = problem.values()
     for _ in range(2):
-        optimizer.step(made, problem)
+        optimizer.step(result, problem)
     for now, old in zip(problem.values(), before, strict=True):
         np.testing.assert_array_equal(now, old)
 
@@ -221,87 +221,87 @@ def test_nothing_moves_without_gradients_and_decay(optimizer: Case) -> None:
 def test_a_parameter_without_gradient_is_left_alone(optimizer: Case) -> None:
     problem = optimizer.problem(*SHAPES)
     problem.left_out = {1}
-    made = optimizer.make(problem.params)
-    begun = made.state_dict()["state"].get(1)
+    result = optimizer.make(problem.params)
+    begun = result.state_dict()["state"].get(1)
     before = problem.values()
-    optimizer.step(made, problem)
+    optimizer.step(result, problem)
     now = problem.values()
     np.testing.assert_array_equal(now[1], before[1])
     assert not np.array_equal(now[0], before[0])
-    state = made.state_dict()["state"].get(1)
+    state = result.state_dict()["state"].get(1)
     assert state is begun is None or (set(state) == set(begun) and state.get("step", 0) == 0)
 
 
 def test_parameters_of_no_elements(optimizer: Case) -> None:
     problem = optimizer.problem((4, 3), (0, 3), (2, 0))
-    made = optimizer.make(problem.params)
+    result = optimizer.make(problem.params)
     before = problem.loss()
     for _ in range(3):
-        optimizer.step(made, problem)
+        optimizer.step(result, problem)
     assert problem.loss() < before
-    made.load_state_dict(copy.deepcopy(made.state_dict()))
-    optimizer.step(made, problem)
+    result.load_state_dict(copy.deepcopy(result.state_dict()))
+    optimizer.step(result, problem)
     assert [v.shape for v in problem.values()] == [(4, 3), (0, 3), (2, 0)]
 
 
 def test_parameters_of_other_dimensions(optimizer: Case) -> None:
     problem = optimizer.problem((), (3,), (2, 3, 2))
     try:
-        made = optimizer.make(problem.params)
+        result = optimizer.make(problem.params)
     except ValueError as error:
         # optimizers for matrices only must raise
         assert "2D" in str(error) or "shape" in str(error)
         return
     before = problem.loss()
     for _ in range(20):
-        optimizer.step(made, problem)
+        optimizer.step(result, problem)
     assert problem.loss() < before
 
 
 def test_hooks_run_around_a_step(optimizer: Case) -> None:
     problem = optimizer.problem(*SHAPES)
-    made = optimizer.make(problem.params)
+    result = optimizer.make(problem.params)
     start = problem.loss()
-    seen: list[tuple[str, bool]] = []
-    before = made.register_step_pre_hook(
-        lambda o, args, kwargs: seen.append(("pre", problem.loss() == start))
+    calls: list[tuple[str, bool]] = []
+    before = result.register_step_pre_hook(
+        lambda o, args, kwargs: calls.append(("pre", problem.loss() == start))
     )
-    made.register_step_post_hook(
-        lambda o, args, kwargs: seen.append(("post", problem.loss() == start))
+    result.register_step_post_hook(
+        lambda o, args, kwargs: calls.append(("post", problem.loss() == start))
     )
-    optimizer.step(made, problem)
-    assert seen == [("pre", True), ("post", False)]
+    optimizer.step(result, problem)
+    assert calls == [("pre", True), ("post", False)]
     before.remove()
-    optimizer.step(made, problem)
-    assert [name for name, _ in seen] == ["pre", "post", "post"]
+    optimizer.step(result, problem)
+    assert [name for name, _ in calls] == ["pre", "post", "post"]
 
 
 def test_hooks_run_around_saving_and_loading(optimizer: Case) -> None:
     problem = optimizer.problem(*SHAPES)
-    made = optimizer.make(problem.params)
-    seen: list[str] = []
-    made.register_state_dict_pre_hook(lambda o: seen.append("save"))
-    made.register_state_dict_post_hook(lambda o, state: {**state, "note": 1})
-    made.register_load_state_dict_pre_hook(
+    result = optimizer.make(problem.params)
+    calls: list[str] = []
+    result.register_state_dict_pre_hook(lambda o: calls.append("save"))
+    result.register_state_dict_post_hook(lambda o, state: {**state, "note": 1})
+    result.register_load_state_dict_pre_hook(
         lambda o, state: {k: v for k, v in state.items() if k != "note"}
     )
-    made.register_load_state_dict_post_hook(lambda o: seen.append("loaded"))
-    saved = made.state_dict()
+    result.register_load_state_dict_post_hook(lambda o: calls.append("loaded"))
+    saved = result.state_dict()
     assert saved["note"] == 1
-    made.load_state_dict(saved)
+    result.load_state_dict(saved)
     assert "note" in saved
-    assert seen == ["save", "loaded"]
+    assert calls == ["save", "loaded"]
 
 
 def test_a_rate_may_be_changed_between_steps(optimizer: Case) -> None:
     problem = optimizer.problem(*SHAPES)
-    made = optimizer.make(problem.params, lr=0.1)
-    optimizer.step(made, problem)
-    for group in made.param_groups:
+    result = optimizer.make(problem.params, lr=0.1)
+    optimizer.step(result, problem)
+    for group in result.param_groups:
         group["lr"] = group["lr"] * 0.5
-    optimizer.step(made, problem)
-    assert made.state_dict()["param_groups"][0]["lr"] == 0.05
-    assert repr(made).startswith(type(made).__name__)
+    optimizer.step(result, problem)
+    assert result.state_dict()["param_groups"][0]["lr"] == 0.05
+    assert repr(result).startswith(type(result).__name__)
 
 
 def test_gradients_are_forgotten(optimizer: Case) -> None:
@@ -309,10 +309,10 @@ def test_gradients_are_forgotten(optimizer: Case) -> None:
         optimizer.make(optimizer.problem(*SHAPES).params).zero_grad()
         return
     problem = optimizer.problem(*SHAPES)
-    made = optimizer.make(problem.params)
-    optimizer.step(made, problem)
+    result = optimizer.make(problem.params)
+    optimizer.step(result, problem)
     assert problem.params[0].grad is not None
-    made.zero_grad()
+    result.zero_grad()
     assert [p.grad for p in problem.params] == [None, None, None]
 
 

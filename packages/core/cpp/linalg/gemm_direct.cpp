@@ -45,8 +45,8 @@ PLAIT_NOINLINE void last_strip(const Product<T> &p, int64_t i, int64_t j) {
   });
 }
 
-// R rows of results: twice four where one vector of each is computed, as four sums alone would wait
-// for each other.
+// R rows of results. Where each row is a single vector, two groups of four are computed together:
+// the additions of four sums alone would wait for each other.
 template <class T, int R>
 PLAIT_INLINE void strips(const Product<T> &p, int64_t i) {
   constexpr int kRows = R < 4 ? R : 4;
@@ -72,7 +72,7 @@ PLAIT_INLINE void rows_of_strips(const Product<T> &p) {
   }
 }
 
-// The product with N columns, fewer than a vector has: b's are copied behind as many of zeros.
+// The product with N columns, fewer than a vector has: rows of b are copied behind zeros.
 template <class T, int N>
 PLAIT_NOINLINE void narrow(const Product<T> &p) {
   constexpr int64_t first = kLanes<T> - N;
@@ -111,7 +111,7 @@ PLAIT_NOINLINE bool gemm_narrow(const Product<T> &p, const Batch &batch) {
   return false;
 }
 
-// In blocks of kDepth products, which are added to c one after the other.
+// Computes blocks of kDepth products and adds them to c one after the other.
 template <class T>
 PLAIT_INLINE void blocks(const Product<T> &p) {
   if (p.k <= kDepth<T>) return rows_of_strips(p);

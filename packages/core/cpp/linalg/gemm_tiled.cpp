@@ -13,16 +13,16 @@ namespace plait::core {
 namespace {
 
 constexpr int64_t kUnit = 1 << 19;  // multiplications for one unit of parallel work
-constexpr int64_t kShared = 1 << 22;  // from so many on, operands are packed once for all units
+constexpr int64_t kShared = 1 << 22;  // multiplications from which operands are packed once
 constexpr int64_t kHigh = 192, kWide = 256;  // largest tile, with which panels stay in a cache
 constexpr int64_t kLow = 24, kNarrow = 32;  // smallest tile
 constexpr int64_t kPacked = 12 << 20;  // bytes of an operand that is packed for all units
 constexpr int64_t kNear = 1 << 18;  // bytes of columns that are read where they lie
 constexpr int64_t kGroup = 16;  // rows that are packed at once, at least those of a tile's group
-constexpr int64_t kFewResults = 1 << 13, kFewUnits = 4;  // below, units divide sums
+constexpr int64_t kFewResults = 1 << 13, kFewUnits = 4;  // with fewer, units divide sums
 
 template <class T>
-constexpr int64_t kStride = kDepth<T> + 64 / int64_t(sizeof(T));  // of packed rows
+constexpr int64_t kStride = kDepth<T> + 64 / int64_t(sizeof(T));  // distance of packed rows
 
 enum class Source { kInPlace, kByUnit, kByAll };
 
@@ -35,7 +35,7 @@ struct Tiling {
   int64_t ldc;
   bool turned;  // result (i, j) is c[j * ldc + i]
   Source from_rows, from_columns;
-  int64_t high, wide;  // of a unit's tile
+  int64_t high, wide;  // rows and columns of a unit's tile
 
   int64_t down() const { return ceil_div(m, high); }
   int64_t across() const { return ceil_div(n, wide); }

@@ -295,7 +295,7 @@ void add_functions(py::module_ &m) {
         "Let matrix products give each row the same bits whatever other rows there are.\n\n"
         "    A product is cut by its sizes, so row i of a batch of 7 may differ in the last bit\n"
         "    from row i of a batch of 8. In this mode it doesn't; the products take longer\n"
-        "    (docs/guides/performance.md has figures). All else is invariant anyway.\n\n"
+        "    (docs/benchmarks/operators.md has figures). All else is invariant anyway.\n\n"
         "    Example:\n"
         "        >>> import plait_core as pc\n"
         "        >>> pc.set_batch_invariant(True)\n"
@@ -345,7 +345,7 @@ void add_functions(py::module_ &m) {
       "set_winograd", set_winograd, py::arg("mode"),
       "Choose which convolutions are computed by Winograd's algorithm, in this process.\n\n"
       "    It computes tiles of m x m results from (m + 2)^2 products a channel instead of\n"
-      "    9 m^2, and rounds a little more; docs/guides/convolutions.md has times and errors.\n"
+      "    9 m^2, and rounds a little more; docs/benchmarks/convolution_errors.md has errors.\n"
       "    It is for windows of 3 x 3 elements, stride 1 and dilation 1, and for both\n"
       "    derivatives; and for windows of 5 x 5, with tiles two less a side.\n\n"
       "    Args:\n"

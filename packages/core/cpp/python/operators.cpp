@@ -7,7 +7,7 @@ namespace {
 struct Named {
   const char *name;
   bool in_place;
-  // the attributes of Tensor that a Python operator stands for when somebody is asked about it
+  // the attributes of Tensor that overrides see when a program uses the Python operator
   const char *method = nullptr, *reflected = nullptr, *in_place_method = nullptr;
 };
 constexpr Named operator_names[op_count] = {

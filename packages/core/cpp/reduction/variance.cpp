@@ -10,8 +10,8 @@ namespace {
 
 constexpr int64_t kPiece = kMomentsPiece;
 constexpr int64_t kUnit = 4 * kPiece;  // elements that make a unit of parallel work
-constexpr int64_t kBeside = 16;  // results that are computed at once where they lie side by side
-constexpr int64_t kPitch = kPiece + 16;  // between their copies: not all in one set of the cache
+constexpr int64_t kBeside = 16;  // adjacent results that are computed at once
+constexpr int64_t kPitch = kPiece + 16;  // distance of their copies, to use several cache sets
 
 // Elements as T: where they lie, or copies in `memory` of kPiece numbers.
 template <class T>
@@ -28,8 +28,8 @@ Moments moments_between(const Reduction &r, const Elements<T> &from, int64_t bas
   return all;
 }
 
-// The same for `width` results side by side, whose elements are gathered line by line into
-// `memory`, kPiece numbers for each result and a line.
+// The same for `width` adjacent results. Their elements are copied into `memory`: kPiece numbers of
+// each result, and then a cache line of space.
 template <class T>
 void moments_beside(const Reduction &r, const Elements<T> &from, int64_t base, int64_t width,
                     int64_t begin, int64_t end, Moments *all, T *memory) {

@@ -17,14 +17,14 @@ __all__ = ["METHODS", "PROPERTIES"]
 
 
 def _is_on(kind: str) -> property:
-    shown = example(f">>> pc.zeros(2).is_{kind}\n{kind == 'cpu'}")
-    doc = f"Whether the device is {kind}.\n\n{shown}"
+    example_text = example(f">>> pc.zeros(2).is_{kind}\n{kind == 'cpu'}")
+    doc = f"Whether the device is {kind}.\n\n{example_text}"
     return property(lambda self: self.device.type == kind, doc=doc)
 
 
 def _never(name: str, what: str) -> property:
-    shown = example(f">>> pc.zeros(2).{name}\nFalse")
-    doc = f"False: plait has no {what} tensors of this class.\n\n{shown}"
+    example_text = example(f">>> pc.zeros(2).{name}\nFalse")
+    doc = f"False: plait has no {what} tensors of this class.\n\n{example_text}"
     return property(lambda self: False, doc=doc)
 
 

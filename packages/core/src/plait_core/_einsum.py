@@ -63,13 +63,13 @@ def _output(terms: list[list[Label]], right: str | None, whole: str) -> list[Lab
     if right is None:
         return dots + sorted(x for x in set(every) if x[0] != "." and every.count(x) == 1)
     before, after, has_dots = _parts(right, whole)
-    wanted = [*before, *(dots if has_dots else []), *after]
-    for label in wanted:
+    expected = [*before, *(dots if has_dots else []), *after]
+    for label in expected:
         if label not in every:
             raise _fail(f"the output of {whole!r} names {label!r}, which no operand has")
-        if wanted.count(label) > 1:
+        if expected.count(label) > 1:
             raise _fail(f"the output of {whole!r} names {label!r} twice")
-    return wanted
+    return expected
 
 
 def _diagonals(tensor: Any, labels: list[Label]) -> Term:
@@ -93,12 +93,12 @@ def _sizes(terms: list[Term]) -> dict[Label, int]:
     sizes: dict[Label, int] = {}
     for at, (tensor, labels) in enumerate(terms):
         for label, size in zip(labels, tensor.shape, strict=True):
-            known = sizes.setdefault(label, size)
-            if known == 1:
+            old_size = sizes.setdefault(label, size)
+            if old_size == 1:
                 sizes[label] = size
-            elif size not in (known, 1):
+            elif size not in (old_size, 1):
                 raise _fail(
-                    f"the dimensions called {label.lstrip('.')!r} have sizes {known} and, in "
+                    f"the dimensions called {label.lstrip('.')!r} have sizes {old_size} and, in "
                     f"operand {at} of shape {tuple(tensor.shape)}, {size}"
                 )
     return sizes
@@ -124,7 +124,7 @@ def _pair(a: Term, b: Term, kept: set[Label], sizes: dict[Label, int]) -> Term:
     both = [x for x in a[1] if x in b[1]]
     batch, inner = [x for x in both if x in kept], [x for x in both if x not in kept]
     left, right = [x for x in a[1] if x not in both], [x for x in b[1] if x not in both]
-    made = batch + left + right
+    result = batch + left + right
 
     def size(labels: Sequence[Label]) -> list[int]:
         return [sizes[label] for label in labels]
@@ -139,13 +139,13 @@ def _pair(a: Term, b: Term, kept: set[Label], sizes: dict[Label, int]) -> Term:
         x = _arranged(a, batch + left)
         y = _arranged(b, batch + right)
         middle = list(y.shape[: len(batch)]) + [1] * len(left) + list(y.shape[len(batch) :])
-        return x.reshape(list(x.shape) + [1] * len(right)) * y.reshape(middle), made
+        return x.reshape(list(x.shape) + [1] * len(right)) * y.reshape(middle), result
     x, y = whole(a, batch + left + inner), whole(b, batch + inner + right)
     n, m, k = math.prod(size(batch)), math.prod(size(inner)), len(batch)
     rows = list(x.shape[k : k + len(left)])
     columns = list(y.shape[k + len(inner) :])
     product = x.reshape(n, math.prod(rows), m).bmm(y.reshape(n, m, math.prod(columns)))
-    return product.reshape(size(batch) + rows + columns), made
+    return product.reshape(size(batch) + rows + columns), result
 
 
 def _cheapest(terms: list[Term], output: list[Label], sizes: dict[Label, int]) -> tuple[int, int]:
@@ -220,8 +220,8 @@ def einsum(*args: Any) -> Tensor:
         i, j = _cheapest(terms, output, sizes)
         a, b = terms[i], terms[j]
         terms = [term for k, term in enumerate(terms) if k not in (i, j)]
-        kept = {x for _, labels in terms for x in labels} | set(output)
-        terms.append(_pair(a, b, kept, sizes))
+        used = {x for _, labels in terms for x in labels} | set(output)
+        terms.append(_pair(a, b, used, sizes))
     result: Tensor = _arranged(_summed(terms[0], set(output)), output)
     return result
 

@@ -88,28 +88,28 @@ def segment_reduce(
 
 def _ends(data: Tensor, axis: int, lengths: Any, offsets: Any, unsafe: bool) -> Tensor:
     """Return the end of each run, after a check."""
-    given = lengths if lengths is not None else offsets
+    sizes = lengths if lengths is not None else offsets
     name = "lengths" if lengths is not None else "offsets"
-    if (lengths is None) == (offsets is None) or not is_tensor(given):
+    if (lengths is None) == (offsets is None) or not is_tensor(sizes):
         raise ArgumentError("segment_reduce: one of `lengths` and `offsets` must be a tensor")
-    if given.dtype.name not in ("int32", "int64"):
-        raise DTypeError(f"segment_reduce: `{name}` must hold integers, got {given.dtype.name}")
-    if not 0 <= axis < data.ndim or tuple(given.shape[:-1]) != tuple(data.shape[:axis]):
+    if sizes.dtype.name not in ("int32", "int64"):
+        raise DTypeError(f"segment_reduce: `{name}` must hold integers, got {sizes.dtype.name}")
+    if not 0 <= axis < data.ndim or tuple(sizes.shape[:-1]) != tuple(data.shape[:axis]):
         raise ShapeError(
             f"segment_reduce: `{name}` must have the shape {(*data.shape[:axis], 'n')} for `data` "
-            f"of shape {tuple(data.shape)} and axis {axis}, got {tuple(given.shape)}"
+            f"of shape {tuple(data.shape)} and axis {axis}, got {tuple(sizes.shape)}"
         )
-    given = given.long()
+    sizes = sizes.long()
     if name == "offsets":
-        return given.narrow(-1, 1, given.shape[-1] - 1).contiguous()  # type: ignore[no-any-return]
-    if not unsafe and given.numel() and given.min().item() < 0:
+        return sizes.narrow(-1, 1, sizes.shape[-1] - 1).contiguous()  # type: ignore[no-any-return]
+    if not unsafe and sizes.numel() and sizes.min().item() < 0:
         raise ArgumentError("segment_reduce: `lengths` must not be negative")
-    if not unsafe and (given.sum(-1) != data.shape[axis]).any():
+    if not unsafe and (sizes.sum(-1) != data.shape[axis]).any():
         raise ArgumentError(
             f"segment_reduce: `lengths` must add up to {data.shape[axis]}, the size of `data` of "
             f"shape {tuple(data.shape)} along {axis}"
         )
-    return given.cumsum(-1)  # type: ignore[no-any-return]
+    return sizes.cumsum(-1)  # type: ignore[no-any-return]
 
 
 def _reduced(
@@ -125,16 +125,16 @@ def _reduced(
         shape, nothing if initial is None or extreme else initial, dtype=data.dtype,
         device=data.device,
     )  # fmt: skip
-    made = _operator("scatter_reduce")(start, axis, wide, data, word).narrow(axis, 0, count)
+    result = _operator("scatter_reduce")(start, axis, wide, data, word).narrow(axis, 0, count)
     if extreme and initial is not None:  # elements that equal it share the gradient without it
-        made = made.clamp(min=initial) if reduce == "max" else made.clamp(max=initial)
+        result = result.clamp(min=initial) if reduce == "max" else result.clamp(max=initial)
     if reduce != "mean":
-        return made  # type: ignore[no-any-return]
+        return result  # type: ignore[no-any-return]
     first = _operator("zeros")((*ends.shape[:-1], 1), dtype=ends.dtype, device=ends.device)
     sizes = _operator("diff")(_operator("cat")([first, ends], -1))
     if initial is not None:
         sizes = sizes.clamp(min=1)
-    return made / sizes.reshape((*sizes.shape, *[1] * rest))  # type: ignore[no-any-return]
+    return result / sizes.reshape((*sizes.shape, *[1] * rest))  # type: ignore[no-any-return]
 
 
 def histogramdd(
@@ -207,14 +207,14 @@ def _counted(
         bin_index = bin_index - (values == edge[-1])
         mass = mass * ((values >= edge[0]) & (values <= edge[-1]))
         at = at * shape[d] + bin_index.clamp(0, shape[d] - 1)
-    made = points.new_zeros(math.prod(shape)).scatter_add(0, at, mass.to(points.dtype))
-    made = made.reshape(shape)
+    result = points.new_zeros(math.prod(shape)).scatter_add(0, at, mass.to(points.dtype))
+    result = result.reshape(shape)
     if density:
-        made = made / made.sum()
+        result = result / result.sum()
         for d, edge in enumerate(edges):
             widths = _operator("diff")(edge)
-            made = made / widths.reshape([-1] + [1] * (len(shape) - 1 - d))
-    return made
+            result = result / widths.reshape([-1] + [1] * (len(shape) - 1 - d))
+    return result
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

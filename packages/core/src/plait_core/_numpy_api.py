@@ -32,16 +32,16 @@ def __array_function__(  # noqa: N807
         return by_numpy(func, args, kwargs)
     values = [mapped(value, np.ndarray, from_numpy) for value in args]
     named = {key: mapped(value, np.ndarray, from_numpy) for key, value in kwargs.items()}
-    out, given = named.pop("out", None), kwargs.get("out")
+    out, kwarg_out = named.pop("out", None), kwargs.get("out")
     try:
         inspect.signature(ours).bind(*values, **named)
     except TypeError:  # an argument that plait's version does not have
         return by_numpy(func, args, kwargs)
     result = ours(*values, **named)
-    if given is None:
+    if kwarg_out is None:
         return result
     out.copy_(result)
-    return given
+    return kwarg_out
 
 
 METHODS: dict[str, Callable[..., Any]] = {"__array_function__": __array_function__}

@@ -34,9 +34,9 @@ def by_numpy(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], method: s
                 f"np.{name}: NumPy computes it, not an operator of plait, so there is no gradient; "
                 "the tensor must not require grad: call detach() first"
             )
-        made = value.numpy()
-        arrays[id(made)] = value
-        return made
+        result = value.numpy()
+        arrays[id(result)] = value
+        return result
 
     values = [mapped(value, Tensor, array_of) for value in args]
     named = {key: mapped(value, Tensor, array_of) for key, value in kwargs.items()}
@@ -47,12 +47,12 @@ def by_numpy(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], method: s
             if is_tensor(each):
                 each._bump_version()
     np = import_module("numpy")
-    given = {id(value) for value in _each(kwargs.get("out"))}
+    identities = {id(value) for value in _each(kwargs.get("out"))}
 
     def tensor_of(value: Any) -> Any:
         if id(value) in arrays:
             return arrays[id(value)]
-        if id(value) in given or value.dtype.kind not in _KINDS:
+        if id(value) in identities or value.dtype.kind not in _KINDS:
             return value
         return from_numpy(np.asarray(value))
 

@@ -242,8 +242,8 @@ def _outer(a: Any, b: Any) -> Tensor:
 
 def _at_least(name: str) -> Callable[..., Any]:
     def function(*arys: Any) -> Any:
-        made = tuple(_op(name)(_tensor(each)) for each in arys)
-        return made[0] if len(made) == 1 else made
+        result = tuple(_op(name)(_tensor(each)) for each in arys)
+        return result[0] if len(result) == 1 else result
 
     return function
 

@@ -84,9 +84,9 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
                 f"`tensors[{at - 1}]` of shape {tuple(tensors[at - 1].shape)}"
             )
     sizes = [chain[0].shape[0], *(x.shape[1] for x in chain)]
-    made = _chain(chain, _best_splits(sizes), 0, len(chain) - 1)
-    kept = [n for n, gone in zip(made.shape, (first, last), strict=True) if not gone]
-    return _written(made.reshape(kept), out)
+    result = _chain(chain, _best_splits(sizes), 0, len(chain) - 1)
+    kept = [n for n, gone in zip(result.shape, (first, last), strict=True) if not gone]
+    return _written(result.reshape(kept), out)
 
 
 def _shape_error(text: str) -> Exception:
@@ -102,8 +102,8 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
         >>> tuple(pc.chain_matmul(pc.ones(1, 2), pc.ones(2, 3), pc.ones(3, 4)).shape)
         (1, 4)
     """
-    given = matrices[0] if len(matrices) == 1 and not is_tensor(matrices[0]) else matrices
-    chain: list[Any] = list(given)
+    arrays = matrices[0] if len(matrices) == 1 and not is_tensor(matrices[0]) else matrices
+    chain: list[Any] = list(arrays)
     if len(chain) == 1:
         return _written(chain[0].clone(), out)
     return multi_dot(chain, out=out)
@@ -123,9 +123,9 @@ def block_diag(*tensors: Tensor) -> Tensor:
         >>> pc.block_diag(pc.tensor([[1, 2]]), pc.tensor(3)).tolist()
         [[1, 2, 0], [0, 0, 3]]
     """
-    given = tensors[0] if len(tensors) == 1 and not is_tensor(tensors[0]) else tensors
+    arrays = tensors[0] if len(tensors) == 1 and not is_tensor(tensors[0]) else tensors
     blocks: list[Any] = []
-    for at, x in enumerate(given):
+    for at, x in enumerate(arrays):
         if x.ndim > 2:
             raise ArgumentError(
                 f"block_diag: `tensors[{at}]` must have at most 2 dimensions; got shape "
@@ -176,10 +176,10 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, out: Tensor | None = None)
         if len(dims) != 2:
             raise ArgumentError(f"tensordot: `dims` must be an int or two lists; got {dims!r}")
         first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
-        made = _operator("tensordot_over")(a, b, first, second)
+        result = _operator("tensordot_over")(a, b, first, second)
     else:
-        made = _operator("tensordot")(a, b, dims)
-    return _written(made, out)
+        result = _operator("tensordot")(a, b, dims)
+    return _written(result, out)
 
 
 FUNCTIONS: dict[str, Any] = {

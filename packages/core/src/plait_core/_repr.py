@@ -156,8 +156,8 @@ def notes_of(self: Tensor) -> list[str]:
     plain = {"int64", "bool", _core.get_default_dtype().name}
     if self.dtype.name == "complex64" and "float32" in plain:
         plain.add("complex64")
-    shown = self.numel() == 0 and self.dtype.name != _core.get_default_dtype().name
-    if self.dtype.name not in plain or shown:
+    shows_dtype = self.numel() == 0 and self.dtype.name != _core.get_default_dtype().name
+    if self.dtype.name not in plain or shows_dtype:
         notes.append(f"dtype={self.dtype.name}")
     node = self.grad_fn
     if node is not None:
@@ -172,8 +172,8 @@ def text_of_elements(data: Tensor, indent: int) -> str:
     if data.numel() == 0:
         return "[]"
     cut = data.numel() > _options.threshold
-    shown, write = shown_elements(data, [cut] * data.ndim)
-    return _nest(shown, write, indent)
+    elements, write = shown_elements(data, [cut] * data.ndim)
+    return _nest(elements, write, indent)
 
 
 def shown_elements(data: Tensor, cut: list[bool]) -> tuple[Any, Callable[[Any], str]]:
@@ -188,8 +188,8 @@ def shown_elements(data: Tensor, cut: list[bool]) -> tuple[Any, Callable[[Any], 
         data = _edges(data, long)
     if data.dtype.name == "bfloat16":
         data = data._cast(_binding.dtype("float32"))
-    shown = _shown(data.cpu().numpy(), long)
-    return shown, _formatter(list(_leaves(shown)), data.dtype)
+    elements = _shown(data.cpu().numpy(), long)
+    return elements, _formatter(list(_leaves(elements)), data.dtype)
 
 
 def _edges(data: Tensor, long: tuple[bool, ...]) -> Tensor:
@@ -241,12 +241,12 @@ def _complex_text(
 
 def _float_formatter(values: list[float]) -> Callable[[float], str]:
     digits = _options.precision
-    told = [value for value in values if math.isfinite(value) and value != 0]
-    sizes = [abs(value) for value in told]
+    finite = [value for value in values if math.isfinite(value) and value != 0]
+    sizes = [abs(value) for value in finite]
     whole = all(size == math.ceil(size) for size in sizes)
     low, high = (min(sizes), max(sizes)) if sizes else (1.0, 1.0)
     scientific = high / low > 1000 or high > 1e8 or (low < 1e-4 and not whole)
-    if _options.sci_mode is not None and told:
+    if _options.sci_mode is not None and finite:
         scientific = _options.sci_mode
 
     def write(value: float) -> str:
@@ -256,7 +256,7 @@ def _float_formatter(values: list[float]) -> Callable[[float], str]:
             return f"{value:.{digits}e}"
         return f"{value:.0f}." if whole else f"{value:.{digits}f}"
 
-    width = max((len(write(value)) for value in told), default=1)
+    width = max((len(write(value)) for value in finite), default=1)
     return lambda value: write(value).rjust(width)
 
 

@@ -86,8 +86,8 @@ def sparse_coo_tensor(
     shape = _checked_shape(positions, stored, size)
     if requires_grad:
         stored = stored.detach().requires_grad_()
-    known = positions.shape[1] < 2 if is_coalesced is None else is_coalesced
-    return SparseTensor(positions, stored, shape, known)
+    is_known = positions.shape[1] < 2 if is_coalesced is None else is_coalesced
+    return SparseTensor(positions, stored, shape, is_known)
 
 
 def _checked_shape(
@@ -129,10 +129,10 @@ def to_coordinates(self: Tensor, sparse_dim: int | None = None) -> SparseTensor:
         stored = self.reshape((0, *block))
         positions = _operator("empty")((n, 0), dtype="int64", device=self.device)
         return SparseTensor(positions, stored, tuple(self.shape), True)
-    held = self.detach()
+    dense = self.detach()
     if block:
-        held = (held != 0).reshape((*self.shape[:n], -1)).any(-1)
-    positions = _operator("nonzero")(held).t().contiguous()
+        dense = (dense != 0).reshape((*self.shape[:n], -1)).any(-1)
+    positions = _operator("nonzero")(dense).t().contiguous()
     flat = SparseTensor(positions, positions[0], tuple(self.shape[:n]))._flat()
     stored = self.reshape((-1, *block)).index_select(0, flat)
     return SparseTensor(positions, stored, tuple(self.shape), True)

@@ -21,13 +21,13 @@ def _recorded(
     gradient: Callable[[Tensor], SparseTensor],
 ) -> Tensor:
     """Return the result of an operator whose gradient `gradient` computes."""
-    wanted = input.requires_grad
+    expected = input.requires_grad
     before = _binding.set_grad_enabled(False)
     try:
         result = run()
     finally:
         _binding.set_grad_enabled(before)
-    if not (before and wanted and result.dtype.is_floating_point):
+    if not (before and expected and result.dtype.is_floating_point):
         return result
     version = index._version
 

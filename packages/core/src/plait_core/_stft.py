@@ -65,8 +65,8 @@ def stft(
     """
     _require_signal("stft", input)
     hop, width = _lengths("stft", n_fft, hop_length, win_length)
-    made = _window("stft", window, width, n_fft, input)
-    is_complex = input.dtype.is_complex or made.dtype.is_complex
+    result = _window("stft", window, width, n_fft, input)
+    is_complex = input.dtype.is_complex or result.dtype.is_complex
     if return_complex is None:
         if not is_complex:
             raise ArgumentError(
@@ -84,7 +84,7 @@ def stft(
             f"stft: the signal must have `n_fft` = {n_fft} samples at least, got {x.shape[-1]} of "
             f"`input` of shape {tuple(input.shape)}"
         )
-    frames = x.unfold(-1, n_fft, hop) * made
+    frames = x.unfold(-1, n_fft, hop) * result
     transform = _operator("fft_rfft" if half else "fft_fft")
     spectrum: Tensor = transform(frames, norm="ortho" if normalized else None).transpose(1, 2)
     if input.ndim == 1:
@@ -146,23 +146,23 @@ def istft(
     hop, width = _lengths("istft", n_fft, hop_length, win_length)
     x = input if input.ndim == 3 else input.unsqueeze(0)
     half = x.shape[1] != n_fft if onesided is None else onesided
-    wanted = n_fft // 2 + 1 if half else n_fft
-    if x.shape[1] != wanted:
+    expected = n_fft // 2 + 1 if half else n_fft
+    if x.shape[1] != expected:
         raise ShapeError(
-            f"istft: `input` must have {wanted} frequencies for `n_fft` = {n_fft}, got shape "
+            f"istft: `input` must have {expected} frequencies for `n_fft` = {n_fft}, got shape "
             f"{tuple(input.shape)}"
         )
     if return_complex and half:
         raise ArgumentError("istft: `return_complex` needs all frequencies, with onesided=False")
-    made = _window("istft", window, width, n_fft, input.real)
+    result = _window("istft", window, width, n_fft, input.real)
     # for real signals the other half is the conjugate, as in PyTorch
     if not half and not return_complex:
         x, half = x[:, : n_fft // 2 + 1], True
     frames = _operator("fft_irfft" if half else "fft_ifft")(
         x.transpose(1, 2), n_fft, norm="ortho" if normalized else None
     )
-    signal = _overlapped(frames * made, hop)
-    weight = _overlapped((made * made).expand(1, frames.shape[1], n_fft), hop)
+    signal = _overlapped(frames * result, hop)
+    weight = _overlapped((result * result).expand(1, frames.shape[1], n_fft), hop)
     begin = n_fft // 2 if center else 0
     end = signal.shape[-1] - begin if length is None else min(begin + length, signal.shape[-1])
     signal, weight = signal[:, begin:end], weight[:, begin:end]

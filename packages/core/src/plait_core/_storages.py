@@ -59,8 +59,8 @@ class UntypedStorage:
         return values
 
     def __getitem__(self, index: Any) -> Any:
-        found = self._bytes[index]
-        return found.item() if found.ndim == 0 else found.tolist()
+        result = self._bytes[index]
+        return result.item() if result.ndim == 0 else result.tolist()
 
     def untyped(self) -> UntypedStorage:
         """Return the storage itself, which is untyped."""
@@ -183,10 +183,10 @@ class UntypedStorage:
         return _filled, (data,) if self.device.type == "cpu" else (data, str(self.device))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> UntypedStorage:
-        found = memo.get(id(self))
-        if found is None:
-            found = memo[id(self)] = UntypedStorage(self._bytes.clone())
-        return found
+        result = memo.get(id(self))
+        if result is None:
+            result = memo[id(self)] = UntypedStorage(self._bytes.clone())
+        return result
 
     def tensor(
         self,
@@ -213,8 +213,8 @@ class _FileBytes(UntypedStorage):
 
 
 def _filled(data: bytes, device: str = "cpu") -> UntypedStorage:
-    made = _core._from_bytes(data, _binding.dtype("uint8"), (len(data),))
-    return UntypedStorage(made.to(device))
+    result = _core._from_bytes(data, _binding.dtype("uint8"), (len(data),))
+    return UntypedStorage(result.to(device))
 
 
 def _empty(nbytes: int) -> UntypedStorage:
@@ -270,11 +270,11 @@ def storage_of(tensor: Tensor) -> UntypedStorage:
     extent = tensor._storage_extent()
     if not extent[0]:
         return UntypedStorage(tensor)
-    found = _known.get(extent)
-    if found is None:
-        found = UntypedStorage(tensor)
-        _known.add(extent, found)
-    return found
+    result = _known.get(extent)
+    if result is None:
+        result = UntypedStorage(tensor)
+        _known.add(extent, result)
+    return result
 
 
 def rebuild_on(

@@ -253,18 +253,18 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
         >>> pc.ones(2, 3).sum_to_size(1, 3)
         tensor([[2., 2., 2.]])
     """
-    wanted = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
-    extra = self.ndim - len(wanted)
+    expected = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
+    extra = self.ndim - len(expected)
     fits = extra >= 0 and all(
-        n in (1, m) for n, m in zip(wanted, tuple(self.shape)[max(extra, 0) :], strict=False)
+        n in (1, m) for n, m in zip(expected, tuple(self.shape)[max(extra, 0) :], strict=False)
     )
     if not fits:
         raise _binding.ShapeError(
-            f"sum_to_size: `size` must broadcast to the shape {tuple(self.shape)}, got {wanted}"
+            f"sum_to_size: `size` must broadcast to the shape {tuple(self.shape)}, got {expected}"
         )
-    inner = [i + extra for i, n in enumerate(wanted) if n == 1 and self.shape[i + extra] != 1]
+    inner = [i + extra for i, n in enumerate(expected) if n == 1 and self.shape[i + extra] != 1]
     dims = [*range(extra), *inner]
-    return self.sum(dims, keepdim=True).reshape(wanted) if dims else self
+    return self.sum(dims, keepdim=True).reshape(expected) if dims else self
 
 
 # ---- functions of Python, one element after the other --------------------------------------------
@@ -273,8 +273,8 @@ def _numbers(self: Tensor) -> list[Any]:
 
 
 def _write(self: Tensor, values: list[Any]) -> Tensor:
-    made = import_module("plait_core._creation").tensor(values, dtype=self.dtype, device="cpu")
-    return self.copy_(made.reshape(tuple(self.shape)))
+    result = import_module("plait_core._creation").tensor(values, dtype=self.dtype, device="cpu")
+    return self.copy_(result.reshape(tuple(self.shape)))
 
 
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:

@@ -101,15 +101,15 @@ def unique(
     at = _check("unique", input, dim)
     if at is None:
         values, order = input.reshape(-1).sort(0, False, True)
-        made, inverse, counts = _grouped(values, order, return_inverse, return_counts)
-        return _results(made, None if inverse is None else inverse.reshape(input.shape), counts)
+        result, inverse, counts = _grouped(values, order, return_inverse, return_counts)
+        return _results(result, None if inverse is None else inverse.reshape(input.shape), counts)
     lines = input.movedim(at, 0)
     rows = lines.reshape(lines.shape[0], lines.numel() // max(lines.shape[0], 1))
     order = _operator("argsort_rows")(rows.detach())
-    made, inverse, counts = _grouped(
+    result, inverse, counts = _grouped(
         lines.index_select(0, order), order, return_inverse, return_counts
     )
-    return _results(made.movedim(0, at), inverse, counts)
+    return _results(result.movedim(0, at), inverse, counts)
 
 
 def unique_consecutive(
@@ -137,10 +137,10 @@ def unique_consecutive(
     """
     at = _check("unique_consecutive", input, dim)
     if at is None:
-        made, inverse, counts = _grouped(input.reshape(-1), None, return_inverse, return_counts)
-        return _results(made, None if inverse is None else inverse.reshape(input.shape), counts)
-    made, inverse, counts = _grouped(input.movedim(at, 0), None, return_inverse, return_counts)
-    return _results(made.movedim(0, at), inverse, counts)
+        result, inverse, counts = _grouped(input.reshape(-1), None, return_inverse, return_counts)
+        return _results(result, None if inverse is None else inverse.reshape(input.shape), counts)
+    result, inverse, counts = _grouped(input.movedim(at, 0), None, return_inverse, return_counts)
+    return _results(result.movedim(0, at), inverse, counts)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

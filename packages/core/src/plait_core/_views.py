@@ -47,8 +47,8 @@ def _reinterpreted(self: Tensor, dtype: Any) -> Tensor:
     if old != new:
         shape, strides, offset = _scaled(self, kind, shape, strides, offset)
     if self.device.type == "meta":
-        made: Tensor = _operator("empty_strided")(shape, strides, dtype=kind, device="meta")
-        return made
+        output: Tensor = _operator("empty_strided")(shape, strides, dtype=kind, device="meta")
+        return output
     result = storage_of(self).tensor(kind, offset, tuple(shape), tuple(strides))
     return result if type(self) is Tensor else Tensor._make_subclass(type(self), result, False)
 

@@ -193,8 +193,8 @@ def memory_stats(device: Any = None, /) -> dict[str, int]:
         >>> if pc.accelerator.is_available():
         ...     assert pc.accelerator.memory_stats()["allocated_bytes.all.current"] >= 0
     """
-    found = _core.memory_stats(_chosen("memory_stats", device))
-    return {name: sum(found[each] for each in parts) for name, parts in _COUNTERS.items()}
+    result = _core.memory_stats(_chosen("memory_stats", device))
+    return {name: sum(result[each] for each in parts) for name, parts in _COUNTERS.items()}
 
 
 def memory_allocated(device: Any = None, /) -> int:
@@ -278,10 +278,10 @@ def _chosen(name: str, device: Any) -> _binding.device:
             raise ValueError(f"{name}: there is no device {kind}:{device}: {kind} has {count}")
         return _binding.device(current.type, device)
     try:
-        found = _binding.device(device)
+        result = _binding.device(device)
     except TypeError:
         raise TypeError(f"{name}: `device` must be a device, int or None, got {device!r}") from None
-    if found.type in ("cpu", "meta"):
-        raise ValueError(f"{name}: `device` must be an accelerator, got {str(found)!r}")
-    _binding.check_device(name, found)
-    return found
+    if result.type in ("cpu", "meta"):
+        raise ValueError(f"{name}: `device` must be an accelerator, got {str(result)!r}")
+    _binding.check_device(name, result)
+    return result

@@ -26,10 +26,10 @@ def part(name: str) -> Any:
         True
     """
     package = require("autograd")
-    found = getattr(package, name, None)
-    if found is None:
+    result = getattr(package, name, None)
+    if result is None:
         raise NotImplementedError(f"{name}: the engine {package.__name__} has none")
-    return found
+    return result
 
 
 def loaded_part(name: str) -> Any:

@@ -187,8 +187,8 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
     kept = _operator("nonzero")(inside.reshape(-1)).reshape(-1)
     parts = [each.reshape(-1).index_select(0, kept) for each in (rows, columns, lines)]
     positions = _operator("stack")(parts[:2], 0)
-    made = SparseTensor(positions, parts[2], tuple(shape))
-    return made if layout is None else made.coalesce().to_sparse(layout=layout)
+    result = SparseTensor(positions, parts[2], tuple(shape))
+    return result if layout is None else result.coalesce().to_sparse(layout=layout)
 
 
 def sum(input: Any, dim: int | tuple[int, ...] | None = None, dtype: Any = None) -> Any:
@@ -233,8 +233,8 @@ def log_softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTe
                 [0., 0.]])
     """
     input = input if dtype is None else input.to(dtype)
-    here, made = _log_sums(input, _dim("log_softmax", dim, input.ndim))
-    return here._with(made)
+    here, result = _log_sums(input, _dim("log_softmax", dim, input.ndim))
+    return here._with(result)
 
 
 def softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTensor:
@@ -256,5 +256,5 @@ def softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTensor
         tensor([[0.0000, 1.0000],
                 [0.5000, 0.5000]])
     """
-    made = log_softmax(input, dim, dtype=dtype)
-    return made._with(made._values().exp())
+    result = log_softmax(input, dim, dtype=dtype)
+    return result._with(result._values().exp())

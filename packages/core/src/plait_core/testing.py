@@ -167,8 +167,8 @@ def _compare_tensors(actual: Any, expected: Any, rules: _Rules, path: str) -> No
     if rules.stride and a.stride() != b.stride():
         _fail(path, f"strides differ: {a.stride()} and {b.stride()}")
     if rules.rtol is None or rules.atol is None:
-        known = [_TOLERANCES.get(each.dtype.name, (0.0, 0.0)) for each in (a, b)]
-        rtol, atol = (max(pair) for pair in zip(*known, strict=True))
+        tolerances = [_TOLERANCES.get(each.dtype.name, (0.0, 0.0)) for each in (a, b)]
+        rtol, atol = (max(pair) for pair in zip(*tolerances, strict=True))
     else:
         rtol, atol = rules.rtol, rules.atol
     if a.numel():

@@ -54,9 +54,9 @@ def check_order(
 ) -> None:
     """Raise for arguments about the order that exclude each other, as PyTorch does."""
     if iterable:
-        given = {"shuffle": bool(shuffle), "sampler": sampler is not None}
-        given["batch_sampler"] = batch_sampler is not None
-        for name, is_given in given.items():
+        arguments = {"shuffle": bool(shuffle), "sampler": sampler is not None}
+        arguments["batch_sampler"] = batch_sampler is not None
+        for name, is_given in arguments.items():
             if is_given:
                 refuse(f"`{name}` must not be given for an IterableDataset, which has no indices")
     if sampler is not None and shuffle:

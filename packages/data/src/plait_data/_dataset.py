@@ -232,8 +232,8 @@ class ChainDataset(IterableDataset[T_co]):
 
     def _facts(self) -> Iterable[tuple[str, str]]:
         # an iterator is not touched: it could give its datasets only once
-        known = self.datasets if isinstance(self.datasets, (list, tuple)) else ()
-        for position, dataset in enumerate(known):
+        datasets = self.datasets if isinstance(self.datasets, (list, tuple)) else ()
+        for position, dataset in enumerate(datasets):
             yield f"datasets[{position}]", name_and_size(dataset)
 
     def _checked(self) -> Iterator[Any]:

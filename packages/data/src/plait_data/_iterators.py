@@ -160,11 +160,11 @@ class WorkerIterator(Iterator[Any]):
 
     def _following(self) -> Any:
         while True:
-            found = self._take()
-            if found is None:
+            answer = self._take()
+            if answer is None:
                 self._finish()
                 raise StopIteration
-            worker, message = found
+            worker, message = answer
             self._top_up()
             if message.kind == _END:
                 continue
@@ -193,8 +193,8 @@ class WorkerIterator(Iterator[Any]):
                 return self._done.pop(next(iter(self._done)))
             if not self._owners:
                 return None
-            wanted = self._given if self._in_order else next(iter(self._owners))
-            worker, message = self._receive(self._owners[wanted])
+            task = self._given if self._in_order else next(iter(self._owners))
+            worker, message = self._receive(self._owners[task])
             del self._owners[message.number]
             self._loads[worker] -= 1
             if message.kind == _END:

@@ -14,8 +14,8 @@ _LIBRARIES = ("plait_core", "torch")  # those whose tensors have `pin_memory`
 
 def has_accelerator() -> bool:
     """Whether a library of tensors that the program has loaded has an accelerator."""
-    found = (getattr(sys.modules.get(name), "accelerator", None) for name in _LIBRARIES)
-    return any(each is not None and each.is_available() for each in found)
+    accelerators = (getattr(sys.modules.get(name), "accelerator", None) for name in _LIBRARIES)
+    return any(each is not None and each.is_available() for each in accelerators)
 
 
 def pinned(value: Any, device: str = "") -> Any:
@@ -46,10 +46,10 @@ def pinned(value: Any, device: str = "") -> Any:
 def _refilled(container: Any, items: dict[Any, Any]) -> Any:
     """A copy of the container with these items; the container's type is kept if it can be."""
     try:
-        made = copy.copy(container)
+        clone = copy.copy(container)
         for key, item in items.items():
-            made[key] = item
-        return made
+            clone[key] = item
+        return clone
     except TypeError:  # one that cannot be written to
         return dict(items) if isinstance(container, Mapping) else list(items.values())
 

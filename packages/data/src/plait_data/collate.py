@@ -187,10 +187,10 @@ def _stacked(samples: Sequence[Any], where: str) -> Any:
             f"got {', '.join(kinds)}"
         ) from None
     if len(shapes) > 1:
-        shown = ", ".join(map(str, sorted(shapes)[:4]))
+        text = ", ".join(map(str, sorted(shapes)[:4]))
         raise ValueError(
             f"default_collate: {where} must have one shape in all samples of a batch; "
-            f"got {shown} (a `collate_fn` can pad them)"
+            f"got {text} (a `collate_fn` can pad them)"
         )
     return stack(samples)
 
@@ -256,10 +256,10 @@ def _mapping(samples: Sequence[Any], convert: Converter | None, where: str) -> A
 
 
 def _unequal_keys(first: Any, other: Any, where: str) -> ValueError:
-    got = list(other) if isinstance(other, Mapping) else type(other).__name__
+    keys = list(other) if isinstance(other, Mapping) else type(other).__name__
     return ValueError(
         f"default_collate: {where} must have the same keys in all samples of a batch; "
-        f"got {list(first)} and {got}"
+        f"got {list(first)} and {keys}"
     )
 
 
@@ -293,10 +293,10 @@ def _columns(samples: Sequence[Any], where: str) -> Iterable[Sequence[Any]]:
         # Transposed before the first column is collated, so that the errors here are of lengths.
         return list(zip(*samples, strict=True))
     except (TypeError, ValueError):
-        shown = {len(s) if isinstance(s, Sequence) else type(s).__name__ for s in samples}
+        lengths = {len(s) if isinstance(s, Sequence) else type(s).__name__ for s in samples}
         raise ValueError(
             f"default_collate: {where} must have one length in all samples of a batch; "
-            f"got {', '.join(sorted(map(str, shown)))}"
+            f"got {', '.join(sorted(map(str, lengths)))}"
         ) from None
 
 

@@ -88,14 +88,14 @@ class DistributedSampler(Sampler[int]):
             order = order[:total]
         elif size < total:
             order = np.resize(order, total)  # repeated from its beginning
-        mine = order[self.rank :: self.num_replicas].tolist()
-        if (len(order), len(mine)) != (total, self.num_samples):
+        indices = order[self.rank :: self.num_replicas].tolist()
+        if (len(order), len(indices)) != (total, self.num_samples):
             raise ValueError(
                 "DistributedSampler: `num_samples` and `total_size` no longer fit the dataset and "
                 f"`num_replicas`; got {self.num_samples} and {total} for {size} samples "
                 f"and {self.num_replicas} replicas"
             )
-        return iter(mine)
+        return iter(indices)
 
     def __len__(self) -> int:
         return self.num_samples

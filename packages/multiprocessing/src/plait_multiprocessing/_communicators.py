@@ -99,9 +99,9 @@ class _Errors:
         return f"`{name.format(index) if isinstance(name, str) else name[index]}`"
 
 
-def _integer(value: Any, who: str, name: str) -> int:
+def _integer(value: Any, operation: str, name: str) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{who}: `{name}` must be an int, got {type(value).__name__}")
+        raise TypeError(f"{operation}: `{name}` must be an int, got {type(value).__name__}")
     return int(value.__index__())
 
 
@@ -186,10 +186,10 @@ class Endpoint:
             )
         self._raw.abort(why)
 
-    def _rank(self, rank: int, who: str, name: str) -> int:
-        rank = _integer(rank, who, name)
+    def _rank(self, rank: int, operation: str, name: str) -> int:
+        rank = _integer(rank, operation, name)
         if not 0 <= rank < self.size:
-            raise ValueError(f"{who}: `{name}` must be in [0, {self.size - 1}], got {rank}")
+            raise ValueError(f"{operation}: `{name}` must be in [0, {self.size - 1}], got {rank}")
         return rank
 
     def _begin(

@@ -74,19 +74,19 @@ class Connection(connection.Connection):
     def recv(self) -> Any:
         """Receive an object."""
         self._check("readable")
-        found = _shared.receive_message(self.fileno(), -1)
-        assert found is not None
-        return loads(*found)
+        message = _shared.receive_message(self.fileno(), -1)
+        assert message is not None
+        return loads(*message)
 
     def recv_bytes(self, maxlength: int | None = None) -> bytes:
         """Receive the bytes of one message."""
         self._check("readable")
         if maxlength is not None and maxlength < 0:
             raise ValueError("negative maxlength")
-        found = _shared.receive_message(self.fileno(), -1 if maxlength is None else maxlength)
-        if found is None:
+        message = _shared.receive_message(self.fileno(), -1 if maxlength is None else maxlength)
+        if message is None:
             self._refuse_length()
-        data, pins = found
+        data, pins = message
         if not pins:
             return data
         received = _Received(data)
@@ -98,11 +98,11 @@ class Connection(connection.Connection):
         _shared.send_message(self.fileno(), buf, tickets)
 
     def _recv_bytes(self, maxsize: int | None = None) -> io.BytesIO | None:
-        found = _shared.receive_message(self.fileno(), -1 if maxsize is None else maxsize)
-        if found is None:
+        message = _shared.receive_message(self.fileno(), -1 if maxsize is None else maxsize)
+        if message is None:
             return None
         file = io.BytesIO()
-        file.write(found[0])
+        file.write(message[0])
         return file
 
 

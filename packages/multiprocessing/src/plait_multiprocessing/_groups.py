@@ -177,11 +177,11 @@ class Member(Endpoint):
     ) -> Work[list[TensorType] | None]: ...
     def gather(self, tensor: TensorType, root: int = 0, async_op: bool = False) -> Any:
         """Return the tensors of all ranks on the rank `root`, None on the others."""
-        mine = self._rank(root, "gather", "root") == self.rank
-        results = [_like(tensor, "gather") for _ in range(self.size if mine else 0)]
+        is_root = self._rank(root, "gather", "root") == self.rank
+        results = [_like(tensor, "gather") for _ in range(self.size if is_root else 0)]
         return self._run(
             "gather",
-            results if mine else None,
+            results if is_root else None,
             (tensor,),
             results,
             peer=root,
@@ -216,10 +216,10 @@ class Member(Endpoint):
         peer = self._rank(root, "scatter", "root")
         if peer == self.rank:
             self._check_list("scatter", tensors or ())
-        given = tensors if peer == self.rank and tensors is not None else ()
+        inputs = tensors if peer == self.rank and tensors is not None else ()
         names = "tensors[{}]", "tensor"
         return self._run(
-            "scatter", tensor, given, (tensor,), peer=peer, async_op=async_op, names=names
+            "scatter", tensor, inputs, (tensor,), peer=peer, async_op=async_op, names=names
         )
 
     @overload
@@ -264,18 +264,18 @@ class Member(Endpoint):
         results = [_like(tensor, "all_to_all") for tensor in tensors]
         return self._run("all_to_all", results, tensors, results, async_op=async_op)
 
-    def _check_list(self, who: str, tensors: Sequence[Any]) -> None:
+    def _check_list(self, operation: str, tensors: Sequence[Any]) -> None:
         shapes = [tuple(getattr(tensor, "shape", ())) for tensor in tensors]
         if len(tensors) != self.size or len(set(shapes)) != 1:
             raise ValueError(
-                f"{who}: `tensors` must be {self.size} tensors of one shape, one for each "
+                f"{operation}: `tensors` must be {self.size} tensors of one shape, one for each "
                 f"rank; got {len(tensors)} of the shapes {shapes}"
             )
 
-    def _in_place(self, kind: str, given: Any, op: str, root: int, async_op: bool) -> Any:
-        several = isinstance(given, (list, tuple))
+    def _in_place(self, kind: str, tensors: Any, op: str, root: int, async_op: bool) -> Any:
+        several = isinstance(tensors, (list, tuple))
         by_dtype: dict[str, dict[str, Any]] = {}
-        for index, tensor in enumerate(given if several else (given,)):
+        for index, tensor in enumerate(tensors if several else (tensors,)):
             name = f"tensors[{index}]" if several else "tensors"
             by_dtype.setdefault(str(getattr(tensor, "dtype", None)), {})[name] = tensor
         works = []
@@ -286,12 +286,12 @@ class Member(Endpoint):
                 kind, some, outputs, op, root, async_op=async_op, names=(names, names)
             )
             works.append(work)
-        return Work([work for work in works if work is not None], given) if async_op else given
+        return Work([work for work in works if work is not None], tensors) if async_op else tensors
 
 
-def _like(tensor: Any, who: str) -> Any:
+def _like(tensor: Any, operation: str) -> Any:
     if _shared.kind(tensor) < 0:
-        raise TypeError(f"{who}: a tensor of plait is required, got {type(tensor).__name__}")
+        raise TypeError(f"{operation}: a tensor of plait is required, got {type(tensor).__name__}")
     cls = type(tensor)
     base = next(c for c in reversed(cls.__mro__) if "__plait_tensor__" in vars(c))
     code, bits, _, shape, _ = _shared.layout(tensor)

@@ -1,8 +1,9 @@
-"""The server of a manager, at whose address strangers keep no process out.
+"""The server of a manager, which limits connections of unknown processes.
 
-Who has connected is a stranger until it has proved that it knows the key. Each has a thread, which
-waits for its proof as the standard server does. Strangers are few and have little time: of too
-many, or when there are no descriptors left, the oldest one has to go.
+A connection is unknown until the process behind it has proved that it knows the key. Each has a
+thread, which waits for the proof as the standard server does. The number of unknown connections
+and their time are limited: when there are too many, or no descriptors are left, the oldest one is
+closed.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class _Visitor(Connection):
 
 
 class _Strangers:
-    """Connections behind which nobody has proved anything; the oldest first."""
+    """Connections that have not proved that they know the key; the oldest first."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -324,9 +324,9 @@ def _unreadable(worker: Worker, good: bool, text: str, error: BaseException) -> 
     """Return the error for an answer that cannot be unpickled."""
     reason = f"{type(error).__name__}: {error}"
     if good:
-        sent: Exception = _pool.MaybeEncodingError(error, text)
-        sent.__cause__ = error
-        return sent
+        substitute: Exception = _pool.MaybeEncodingError(error, text)
+        substitute.__cause__ = error
+        return substitute
     raised = ProcessRaisedException(
         f"Pool: the exception of a task cannot be unpickled here ({reason}). It was:\n\n{text}",
         worker.number,

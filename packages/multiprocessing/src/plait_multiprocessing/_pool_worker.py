@@ -62,8 +62,8 @@ def _answer(task: Task, wrap: bool) -> bytes:
         value = _unsendable(error, value)
         good, pickled = False, dumps((False, value))
         text = value.tb
-    shown = text.encode(errors="replace")
-    message = Message(HEAD.pack(task.job, task.index, good, len(shown)) + shown + pickled)
+    encoded = text.encode(errors="replace")
+    message = Message(HEAD.pack(task.job, task.index, good, len(encoded)) + encoded + pickled)
     if isinstance(pickled, Message):
         message.tickets = pickled.tickets
     return message
@@ -93,8 +93,8 @@ def _unsendable(error: Exception, value: Any) -> Any:
         repr(subject)
     except Exception:
         subject = object.__repr__(subject)
-    sent = _pool.MaybeEncodingError(error, subject)
-    found = _pool.ExceptionWithTraceback(sent, error.__traceback__)
+    substitute = _pool.MaybeEncodingError(error, subject)
+    result = _pool.ExceptionWithTraceback(substitute, error.__traceback__)
     if raised:
-        found.tb = value.tb
-    return found
+        result.tb = value.tb
+    return result

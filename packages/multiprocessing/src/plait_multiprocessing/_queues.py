@@ -176,14 +176,14 @@ class SimpleQueue(queues.SimpleQueue):  # type: ignore[type-arg]
     def put(self, obj: Any) -> None:
         """Send an object."""
         message = dumps(obj)
-        held = False
+        acquired = False
         try:
-            while not held:
+            while not acquired:
                 with uninterrupted():  # an interrupt as soon as it is taken would leave it held
-                    held = self._wlock.acquire(True, _SLICE)
+                    acquired = self._wlock.acquire(True, _SLICE)
             self._writer.send_bytes(message)
         finally:
-            if held:
+            if acquired:
                 self._wlock.release()
 
     def get(self) -> Any:

@@ -147,8 +147,8 @@ class Pickler(reduction.ForkingPickler):
         return self._block(_shared.block(tensor))
 
     def _block(self, block: _shared.Block) -> _Reference:
-        found = self._references.get(block.key)
-        if found is None:
+        entry = self._references.get(block.key)
+        if entry is None:
             ticket = self._ticket(block)
             if block.on_device:
                 _, *other = ticket.descriptors
@@ -156,8 +156,8 @@ class Pickler(reduction.ForkingPickler):
                 reference = _Reference(borrow, (ticket.name, position))
             else:
                 reference = _Reference(receive, ticket.name)
-            found = self._references[block.key] = reference, block
-        return found[0]
+            entry = self._references[block.key] = reference, block
+        return entry[0]
 
     def _ticket(self, block: _shared.Block) -> _shared.Ticket:
         ticket = block.ticket()
@@ -238,8 +238,8 @@ def _open(table: list[tuple[_shared.Name, int]], pickled: bytes) -> Any:
 
 
 def _opened_region(index: int) -> tuple[_shared.Block, int]:
-    found: tuple[_shared.Block, int] = _opening.regions[index]
-    return found
+    entry: tuple[_shared.Block, int] = _opening.regions[index]
+    return entry
 
 
 def rebuild(

@@ -84,10 +84,10 @@ def is_shared(tensor: Any) -> bool:
     return _kind(tensor, "is_shared") == SHARED
 
 
-def _kind(tensor: Any, who: str) -> int:
+def _kind(tensor: Any, operation: str) -> int:
     kind = _shared.kind(tensor)
     if kind < 0:
-        raise TypeError(f"{who}: `tensor` must be a tensor, got {type(tensor).__name__}")
+        raise TypeError(f"{operation}: `tensor` must be a tensor, got {type(tensor).__name__}")
     return kind
 
 

@@ -132,9 +132,9 @@ class ProcessContext:
     def _cause(self, failed: list[int]) -> int:
         """Return the process that failed first; errors of other members may be seen earlier."""
         deadline = time.monotonic() + _CAUSE
-        seen = failed
+        indices = failed
         while True:
-            for index in seen:
+            for index in indices:
                 text = self._text(index)
                 if text is None or not text[0]:
                     return index
@@ -142,7 +142,7 @@ class ProcessContext:
             ready = connection.wait(list(self._running), rest) if self._running else []
             if not ready:
                 return failed[0]
-            seen = self._ended(ready)
+            indices = self._ended(ready)
 
     def _error(self, index: int) -> ProcessException:
         process = self.processes[index]

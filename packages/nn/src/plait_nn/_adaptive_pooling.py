@@ -109,8 +109,8 @@ class _MaxUnpool(_Windowed):
         super().__init__()
         name = type(self).__name__
         self.kernel_size = sizes_of(kernel_size, self._dims, "kernel_size", name)
-        given = kernel_size if stride is None else stride
-        self.stride = sizes_of(given, self._dims, "stride", name)
+        size = kernel_size if stride is None else stride
+        self.stride = sizes_of(size, self._dims, "stride", name)
         self.padding = sizes_of(padding, self._dims, "padding", name)
 
     def forward(

@@ -68,30 +68,30 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     ) -> None:
         super().__init__()
         check_sizes("AdaptiveLogSoftmaxWithLoss", in_features=in_features, n_classes=n_classes)
-        given = list(cutoffs)
-        rises = given == sorted(set(given)) and all(isinstance(c, int) for c in given)
-        if not given or not rises or given[0] <= 0 or given[-1] > n_classes - 1:
+        bounds = list(cutoffs)
+        rises = bounds == sorted(set(bounds)) and all(isinstance(c, int) for c in bounds)
+        if not bounds or not rises or bounds[0] <= 0 or bounds[-1] > n_classes - 1:
             raise ValueError(
                 f"AdaptiveLogSoftmaxWithLoss: `cutoffs` must be rising integers between 1 and "
-                f"n_classes - 1 = {n_classes - 1}; got {given}"
+                f"n_classes - 1 = {n_classes - 1}; got {bounds}"
             )
         self.in_features = in_features
         self.n_classes = n_classes
-        self.cutoffs = [*given, n_classes]
+        self.cutoffs = [*bounds, n_classes]
         self.div_value = div_value
         self.head_bias = head_bias
-        self.shortlist_size = given[0]
-        self.n_clusters = len(given)
+        self.shortlist_size = bounds[0]
+        self.n_clusters = len(bounds)
         self.head_size = self.shortlist_size + self.n_clusters
-        made = {"device": device, "dtype": dtype}
-        self.head = Linear(in_features, self.head_size, bias=head_bias, **made)
+        options = {"device": device, "dtype": dtype}
+        self.head = Linear(in_features, self.head_size, bias=head_bias, **options)
         self.tail = ModuleList()
-        for i, (low, high) in enumerate(zip(given, self.cutoffs[1:], strict=True)):
+        for i, (low, high) in enumerate(zip(bounds, self.cutoffs[1:], strict=True)):
             inner = int(in_features // div_value ** (i + 1))
             self.tail.append(
                 Sequential(
-                    Linear(in_features, inner, bias=False, **made),
-                    Linear(inner, high - low, bias=False, **made),
+                    Linear(in_features, inner, bias=False, **options),
+                    Linear(inner, high - low, bias=False, **options),
                 )
             )
 
@@ -105,7 +105,10 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def forward(self, input_: Tensor, target_: Tensor) -> ASMoutput:
         samples, targets = self._checked(input_, target_)
         # the index of every target in the head: its own, or its cluster's
-        index, found = targets, pc.zeros(targets.shape, dtype=samples.dtype, device=samples.device)
+        index, own_scores = (
+            targets,
+            pc.zeros(targets.shape, dtype=samples.dtype, device=samples.device),
+        )
         bounds = zip(self.cutoffs[:-1], self.cutoffs[1:], strict=True)
         for i, (low, high) in enumerate(bounds):
             within = (targets >= low) & (targets < high)
@@ -115,9 +118,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 continue
             scores = F.log_softmax(self.tail[i](samples.index_select(0, rows)), 1)
             own = (targets.index_select(0, rows) - low).unsqueeze(1)
-            found = found.index_copy(0, rows, scores.gather(1, own).squeeze(1))
+            own_scores = own_scores.index_copy(0, rows, scores.gather(1, own).squeeze(1))
         head = F.log_softmax(self.head(samples), 1)
-        output = found + head.gather(1, index.unsqueeze(1)).squeeze(1)
+        output = own_scores + head.gather(1, index.unsqueeze(1)).squeeze(1)
         loss = -output.mean()
         return ASMoutput(output.squeeze(0) if target_.ndim == 0 else output, loss)
 
@@ -130,9 +133,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
         samples = input if input.ndim == 2 else input.unsqueeze(0)
         targets = target if target.ndim else target.unsqueeze(0)
-        seen = all_samples(targets)
-        if seen.numel() and seen.is_cpu:  # a device finds them by itself
-            low, high = int(seen.min()), int(seen.max())
+        values = all_samples(targets)
+        if values.numel() and values.is_cpu:  # the host would wait for another device
+            low, high = int(values.min()), int(values.max())
             if low < 0 or high >= self.n_classes:
                 raise RuntimeError(
                     f"AdaptiveLogSoftmaxWithLoss: `target` must be in [0, {self.n_classes - 1}]; "

@@ -21,8 +21,8 @@ class Affine(Module):
     def _add_affine(
         self, shape: int | tuple[int, ...], weight: bool, bias: bool, device: Any, dtype: Any
     ) -> None:
-        for name, wanted in (("weight", weight), ("bias", bias)):
-            empty = pc.empty(shape, device=device, dtype=dtype) if wanted else None
+        for name, present in (("weight", weight), ("bias", bias)):
+            empty = pc.empty(shape, device=device, dtype=dtype) if present else None
             self.register_parameter(name, None if empty is None else Parameter(empty))
 
     def reset_parameters(self) -> None:

@@ -46,11 +46,11 @@ def operator_hooks(module: Any) -> list[Callable[..., Any]]:
 
 
 def _of_kind(module: Any, full: bool) -> list[Callable[..., Any]]:
-    found: list[Callable[..., Any]] = []
+    result: list[Callable[..., Any]] = []
     for owner in (GLOBAL, module):
         if owner._is_full_backward_hook is full:
-            found += owner._backward_hooks.values()
-    return found
+            result += owner._backward_hooks.values()
+    return result
 
 
 class Passage:
@@ -145,13 +145,13 @@ class Passage:
                 )
 
     def _checked(self, changed: Any, n: int, what: str, name: str) -> Gradients:
-        given = changed if isinstance(changed, tuple) else (changed,)
-        if len(given) != n:
+        gradients = changed if isinstance(changed, tuple) else (changed,)
+        if len(gradients) != n:
             raise RuntimeError(
                 f"{type(self.module).__name__}: a {what} must return None or as many gradients as "
-                f"`{name}` has, {n}; got {len(given)}"
+                f"`{name}` has, {n}; got {len(gradients)}"
             )
-        return given
+        return gradients
 
 
 def _through(

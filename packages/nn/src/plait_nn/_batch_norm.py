@@ -78,9 +78,9 @@ class _Norm(Affine):
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim not in self._ndims:
-            wanted = " or ".join(str(n) for n in self._ndims)
+            dimensions = " or ".join(str(n) for n in self._ndims)
             raise ValueError(
-                f"{type(self).__name__}: `input` must have {wanted} dimensions; "
+                f"{type(self).__name__}: `input` must have {dimensions} dimensions; "
                 f"got shape {tuple(input.shape)}"
             )
 
@@ -130,8 +130,8 @@ class _BatchNorm(_Norm):
             return batch_norm(
                 input, mean, var, self.weight, self.bias, by_batch, momentum, self.eps
             )
-        # The plain average over all batches. Their number is not read, so that nobody waits for a
-        # device: with the momentum 1.0 the batch's own statistics come to the clones.
+        # The plain average over all batches. Reading their number would wait for a device. So the
+        # momentum 1.0 writes the statistics of the batch to clones.
         new = mean.clone(), var.clone()
         result = batch_norm(input, *new, self.weight, self.bias, by_batch, 1.0, self.eps)
         wide = pc.float64 if mean.dtype is pc.float64 else pc.float32

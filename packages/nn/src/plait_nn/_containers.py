@@ -57,12 +57,12 @@ class _Ordered(Module):
         setattr(self, self._name(index), module)
 
     def __delitem__(self, index: int | slice) -> None:
-        kept = self._held()
+        modules = self._held()
         if isinstance(index, slice):
-            del kept[index]
+            del modules[index]
         else:
-            del kept[position(index, len(kept), type(self).__name__)]
-        self._hold(kept)
+            del modules[position(index, len(modules), type(self).__name__)]
+        self._hold(modules)
 
 
 # (layers, of which the first is of this type and not the last one, input) -> what some of them make
@@ -108,8 +108,8 @@ class Sequential(_Ordered):
         while i <= last:
             layer: Any = layers[i]
             together = _TOGETHER.get(type(layer)) if i < last else None
-            made = together(layers[i : i + 3], input) if together is not None else None
-            input, count = (layer(input), 1) if made is None else made
+            result = together(layers[i : i + 3], input) if together is not None else None
+            input, count = (layer(input), 1) if result is None else result
             i += count
         return input
 
@@ -129,8 +129,8 @@ class Sequential(_Ordered):
             super().__delitem__(index)
         else:
             names = list(self._modules)
-            gone = names[index] if isinstance(index, slice) else [self._name(index)]
-            for name in gone:
+            removed = names[index] if isinstance(index, slice) else [self._name(index)]
+            for name in removed:
                 del self._modules[name]
 
     def __add__(self: S, other: Sequential) -> S:
@@ -178,13 +178,13 @@ class Sequential(_Ordered):
 
     def insert(self: S, index: int, module: Module) -> S:
         """Insert a module before another one; return the container."""
-        held = self._held()
-        if not -len(held) <= index <= len(held):
+        modules = self._held()
+        if not -len(modules) <= index <= len(modules):
             raise IndexError(
-                f"Sequential: index must be in [{-len(held)}, {len(held)}]; got {index}"
+                f"Sequential: index must be in [{-len(modules)}, {len(modules)}]; got {index}"
             )
-        held.insert(index, module)
-        self._hold(held)
+        modules.insert(index, module)
+        self._hold(modules)
         return self
 
     def pop(self, key: int) -> Module:
@@ -247,9 +247,9 @@ class ModuleList(_Ordered):
 
     def insert(self, index: int, module: Module) -> None:
         """Insert a module before another one, as ``list.insert`` does."""
-        held = self._held()
-        held.insert(index, module)
-        self._hold(held)
+        modules = self._held()
+        modules.insert(index, module)
+        self._hold(modules)
 
     def pop(self, key: int = -1) -> Module:
         """Remove a module and return it."""

@@ -342,7 +342,7 @@ class _ConvTransposeNd(_Conv):
 
     def _extra(self, input: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
         name, dims = type(self).__name__, self._dims
-        wanted = tuple(output_size)[-dims:]
+        targets = tuple(output_size)[-dims:]
         if len(output_size) not in (dims, input.ndim):
             raise ValueError(
                 f"{name}: `output_size` must have {dims} or {input.ndim} elements; "
@@ -353,12 +353,12 @@ class _ConvTransposeNd(_Conv):
             side = 0 if isinstance(self.padding, str) else self.padding[i]
             least = (size - 1) * self.stride[i] - 2 * side
             least += self.dilation[i] * (self.kernel_size[i] - 1) + 1
-            if not least <= wanted[i] < least + self.stride[i]:
+            if not least <= targets[i] < least + self.stride[i]:
                 raise ValueError(
                     f"{name}: `output_size` must be in [{least}, {least + self.stride[i] - 1}] in "
-                    f"dimension {i} for input {tuple(input.shape)}; got {wanted}"
+                    f"dimension {i} for input {tuple(input.shape)}; got {targets}"
                 )
-            extra.append(wanted[i] - least)
+            extra.append(targets[i] - least)
         return tuple(extra)
 
 

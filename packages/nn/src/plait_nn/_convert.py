@@ -58,8 +58,8 @@ def conversion(*args: Any, **kwargs: Any) -> Callable[[Tensor], Tensor]:
 
 
 def _non_blocking(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    given = [value for value in args[1:] if isinstance(value, bool)]
-    return bool(kwargs.pop("non_blocking", given[-1] if given else False))
+    flags = [value for value in args[1:] if isinstance(value, bool)]
+    return bool(kwargs.pop("non_blocking", flags[-1] if flags else False))
 
 
 def _device_and_dtype(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:

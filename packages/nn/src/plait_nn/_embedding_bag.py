@@ -80,7 +80,7 @@ class EmbeddingBag(Vectors):
     ) -> EmbeddingBag:
         """Make a layer of given vectors, shape (num_embeddings, embedding_dim)."""
         rows, columns = embeddings.shape
-        made = cls(
+        result = cls(
             rows,
             columns,
             max_norm,
@@ -92,8 +92,8 @@ class EmbeddingBag(Vectors):
             include_last_offset,
             padding_idx,
         )
-        made.weight.requires_grad_(not freeze)
-        return made
+        result.weight.requires_grad_(not freeze)
+        return result
 
     def forward(
         self,

@@ -49,8 +49,8 @@ def call_folded(layers: Sequence[Any], input: Tensor) -> tuple[Tensor, int] | No
 
     Return the result and the number of layers that ran, or None: each runs on its own. The batch
     norm or the activation may be missing. They run together without gradients, if the running
-    statistics are used and nobody can see what is between them. The folded weights are kept until
-    one of the tensors that they were made of is written or replaced.
+    statistics are used and no hook or override can see the intermediate tensors. The cache keeps
+    the folded weights until one of their source tensors is written or replaced.
     """
     conv, *behind = layers
     norm = behind.pop(0) if type(behind[0]) is _NORMS[type(conv)] else None
@@ -95,7 +95,7 @@ def _described(activation: Any) -> tuple[Any, ...]:
 
 
 def _weights(conv: Any, norm: Any, input: Tensor) -> tuple[Tensor, Tensor | None] | None:
-    """Return weight and bias of the convolution with the batch norm, or None: they run apart."""
+    """Return the folded weight and bias, or None if both layers must run one after the other."""
     own = conv._parameters
     weight, bias = own["weight"], own["bias"]
     if norm is None:
@@ -108,10 +108,10 @@ def _weights(conv: Any, norm: Any, input: Tensor) -> tuple[Tensor, Tensor | None
     state = _weights_state(sources)
     if state is None or mean is None or var is None or not _fit(conv, input, sources):
         return None
-    kept = _kept.get(conv)
-    if kept is None or kept.state != state or kept.eps != norm.eps:
-        kept = _kept[conv] = _fold(state, norm.eps, sources)
-    return kept.weight, kept.bias
+    folded = _kept.get(conv)
+    if folded is None or folded.state != state or folded.eps != norm.eps:
+        folded = _kept[conv] = _fold(state, norm.eps, sources)
+    return folded.weight, folded.bias
 
 
 def _fit(conv: Any, input: Any, sources: Sequence[Tensor | None]) -> bool:

@@ -52,20 +52,20 @@ def functional_call(
         >>> nn.functional_call(layer, given, pc.tensor([3.0]))
         tensor([7.])
     """
-    given = _given(parameter_and_buffer_dicts)
+    tensors = _given(parameter_and_buffer_dicts)
     positional = args if isinstance(args, tuple) else () if args is None else (args,)
     owners: dict[str, _Owner] = {}
     _collect(module, "", owners)
-    wanted = _wanted(module, owners, given, tie_weights, strict)
+    replaced = _wanted(module, owners, tensors, tie_weights, strict)
     try:
-        for name, tensor in wanted.items():
+        for name, tensor in replaced.items():
             _, members, key, _ = owners[name]
             members[key] = tensor
         return module(*positional, **(kwargs or {}))
     finally:
         if isinstance(parameter_and_buffer_dicts, MutableMapping):
             _write_back(parameter_and_buffer_dicts, owners)
-        for name in wanted:
+        for name in replaced:
             owner, members, key, own = owners[name]
             if key not in members:  # the call deleted it, and may have assigned an attribute
                 for each in _places(owner):
@@ -98,7 +98,7 @@ _Owner = tuple[Module, dict[str, Any], str, Any]
 
 def _given(dicts: Any) -> dict[str, Tensor]:
     """Return the tensors of one mapping, or of several."""
-    given: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     several = [dicts] if isinstance(dicts, Mapping) else dicts
     if not isinstance(several, (list, tuple)):
         raise ValueError(
@@ -106,16 +106,16 @@ def _given(dicts: Any) -> dict[str, Tensor]:
             f"dicts; got {type(dicts).__name__}"
         )
     for each in several:
-        twice = given.keys() & each.keys()
+        twice = tensors.keys() & each.keys()
         if twice:
             raise ValueError(f"functional_call: `{min(twice)}` is given twice")
-        given.update(each)
-    for name, tensor in given.items():
+        tensors.update(each)
+    for name, tensor in tensors.items():
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
                 f"functional_call: `{name}` must be a Tensor; got {type(tensor).__name__}"
             )
-    return given
+    return tensors
 
 
 def _collect(module: Module, prefix: str, owners: dict[str, _Owner]) -> None:
@@ -139,17 +139,17 @@ def _wanted(
     """Return what is replaced: the given tensors, under all names that their owners have."""
     unknown = sorted(given.keys() - owners.keys())
     own_names = list(owners)
-    wanted = _with_tied(owners, given) if tie_weights else given
+    replaced = _with_tied(owners, given) if tie_weights else given
     if not strict:
         for name in unknown:
             owners[name] = _owner_of(module, name)
-    missing = [name for name in own_names if name not in wanted] if strict else []
+    missing = [name for name in own_names if name not in replaced] if strict else []
     if strict and (unknown or missing):
         raise RuntimeError(
             f"functional_call: names must be those of {type(module).__name__}; unknown: "
             f"{unknown}, missing: {missing}"
         )
-    return wanted
+    return replaced
 
 
 def _with_tied(owners: Mapping[str, _Owner], given: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -158,7 +158,7 @@ def _with_tied(owners: Mapping[str, _Owner], given: dict[str, Tensor]) -> dict[s
     for name, (_, _, _, own) in owners.items():
         if own is not _ABSENT and own is not None:
             names.setdefault(id(own), []).append(name)
-    wanted = dict(given)
+    replaced = dict(given)
     for tied in names.values():
         several = [name for name in tied if name in given]
         if len({id(given[name]) for name in several}) > 1:
@@ -167,8 +167,8 @@ def _with_tied(owners: Mapping[str, _Owner], given: dict[str, Tensor]) -> dict[s
                 "tensors; use tie_weights=False"
             )
         if several:
-            wanted.update(dict.fromkeys(tied, given[several[0]]))
-    return wanted
+            replaced.update(dict.fromkeys(tied, given[several[0]]))
+    return replaced
 
 
 def _owner_of(module: Module, name: str) -> _Owner:

@@ -108,9 +108,9 @@ class RemovableHandle:
     def remove(self) -> None:
         """Remove the hook. Calling it again does nothing."""
         for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
-            found = ref()
-            if found is not None:
-                found.pop(self.id, None)
+            result = ref()
+            if result is not None:
+                result.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
         return self
@@ -125,8 +125,8 @@ class RemovableHandle:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         hooks, self.id, *extra = state
         self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
-        found = (extra[0] or ()) if extra else ()
-        self.extra_dict_ref = tuple(weakref.ref(each) for each in found if each is not None)
+        result = (extra[0] or ()) if extra else ()
+        self.extra_dict_ref = tuple(weakref.ref(each) for each in result if each is not None)
         with _numbering:
             RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
 

@@ -56,7 +56,8 @@ def call_joined(layers: Sequence[Any], input: Tensor) -> tuple[Tensor, int] | No
     """Call a batch norm and the activation behind it by one operator, if they are the first layers.
 
     Return the result and the number of layers that ran, or None: each runs on its own. They run
-    together if nobody can see what is between them. In evaluation they run one by one.
+    together if no hook or override can see the tensor between them. In evaluation they run one
+    after the other.
     """
     norm, activation = layers[:2]
     options = ACTIVATIONS.get(type(activation))

@@ -50,9 +50,9 @@ class UninitializedParameter(Parameter):
     def __new__(
         cls, requires_grad: bool = True, device: Any = None, dtype: Any = None
     ) -> UninitializedParameter:
-        made = Parameter.__new__(cls, pc.empty(0, device=device, dtype=dtype), requires_grad)
-        assert isinstance(made, UninitializedParameter)
-        return made
+        parameter = Parameter.__new__(cls, pc.empty(0, device=device, dtype=dtype), requires_grad)
+        assert isinstance(parameter, UninitializedParameter)
+        return parameter
 
     def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
         """Accept the arguments of `__new__`, which has made the object."""
@@ -69,8 +69,8 @@ class UninitializedParameter(Parameter):
     def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedParameter:
         if id(self) not in memo:
             memo[id(self)] = type(self)(*self._arguments())
-        found: UninitializedParameter = memo[id(self)]
-        return found
+        copy: UninitializedParameter = memo[id(self)]
+        return copy
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return type(self), self._arguments()
@@ -95,9 +95,9 @@ class UninitializedBuffer(Buffer):
         persistent: bool = True,
     ) -> UninitializedBuffer:
         empty = pc.empty(0, device=device, dtype=dtype, requires_grad=requires_grad)
-        made = Buffer.__new__(cls, empty, persistent=persistent)
-        assert isinstance(made, UninitializedBuffer)
-        return made
+        parameter = Buffer.__new__(cls, empty, persistent=persistent)
+        assert isinstance(parameter, UninitializedBuffer)
+        return parameter
 
     def __init__(
         self,
@@ -120,8 +120,8 @@ class UninitializedBuffer(Buffer):
     def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedBuffer:
         if id(self) not in memo:
             memo[id(self)] = type(self)(*self._arguments())
-        found: UninitializedBuffer = memo[id(self)]
-        return found
+        copy: UninitializedBuffer = memo[id(self)]
+        return copy
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return type(self), self._arguments()

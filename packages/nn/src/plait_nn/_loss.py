@@ -35,9 +35,9 @@ class _Loss(Module):
         super().__init__()
         self.reduction = translate_reduction(size_average, reduce, reduction)
         if self.reduction not in self._reductions:
-            wanted = f"{', '.join(self._reductions[:-1])} or {self._reductions[-1]}"
+            choices = f"{', '.join(self._reductions[:-1])} or {self._reductions[-1]}"
             raise ValueError(
-                f"{type(self).__name__}: `reduction` must be {wanted}; got {reduction!r}"
+                f"{type(self).__name__}: `reduction` must be {choices}; got {reduction!r}"
             )
 
 

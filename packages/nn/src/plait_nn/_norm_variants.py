@@ -83,7 +83,7 @@ class SyncBatchNorm(_BatchNorm):
         """
         result = module
         if isinstance(module, _BatchNorm) and not isinstance(module, cls):
-            made = cls(
+            output = cls(
                 module.num_features,
                 module.eps,
                 module.momentum,
@@ -93,11 +93,11 @@ class SyncBatchNorm(_BatchNorm):
                 bias=module.bias is not None,
             )
             for name, parameter in module._parameters.items():
-                setattr(made, name, parameter)
+                setattr(output, name, parameter)
             for name, buffer in module._buffers.items():
-                setattr(made, name, buffer)
-            made.training = module.training
-            result = made
+                setattr(output, name, buffer)
+            output.training = module.training
+            result = output
         for name, child in list(module.named_children()):
             result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
         return result

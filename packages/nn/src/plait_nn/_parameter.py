@@ -49,8 +49,8 @@ class Parameter(Tensor, metaclass=ParameterType):
         become = getattr(data, "__plait_parameter__", None)
         if become is not None and cls is Parameter:
             # a class of tensors whose parameters are of a class of their own
-            made: Parameter = become(requires_grad)
-            return made
+            result: Parameter = become(requires_grad)
+            return result
         try:
             self: Parameter = Tensor._make_subclass(cls, data, requires_grad)
         except (
@@ -64,15 +64,15 @@ class Parameter(Tensor, metaclass=ParameterType):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         if id(self) in memo:
-            found: Parameter = memo[id(self)]
-            return found
+            result: Parameter = memo[id(self)]
+            return result
         copy = type(self)(self.detach().clone(), self.requires_grad)
         memo[id(self)] = copy
         return copy
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        made = _rebuild, (type(self), self.detach(), self.requires_grad)
-        return (*made, self.__dict__) if self.__dict__ else made
+        result = _rebuild, (type(self), self.detach(), self.requires_grad)
+        return (*result, self.__dict__) if self.__dict__ else result
 
     def __repr__(self) -> str:
         plain = self.detach()
@@ -132,16 +132,16 @@ class Buffer(Tensor, metaclass=_BufferType):
             data = pc.empty(0)
         elif not isinstance(data, Tensor):
             raise TypeError(f"Buffer: `data` must be a Tensor; got {type(data).__name__}")
-        made: Any
+        result: Any
         if cls is Buffer:
-            made = data.detach()
+            result = data.detach()
             if data.requires_grad:
-                made.requires_grad = True
+                result.requires_grad = True
         else:
-            made = Tensor._make_subclass(cls, data, data.requires_grad)
-        made.persistent = persistent
-        made._is_buffer = True
-        return made
+            result = Tensor._make_subclass(cls, data, data.requires_grad)
+        result.persistent = persistent
+        result._is_buffer = True
+        return result
 
     def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None:
         """Accept the arguments of `__new__`, which has made the object."""

@@ -216,9 +216,9 @@ class ParameterDict(Module):
             self[item[0]] = item[1]
 
     def __or__(self, other: ParameterDict) -> ParameterDict:
-        made = self.copy()
-        made.update(other)
-        return made
+        result = self.copy()
+        result.update(other)
+        return result
 
     def __ior__(self, other: ParameterDict) -> ParameterDict:
         self.update(other)

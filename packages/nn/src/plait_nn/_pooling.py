@@ -100,7 +100,7 @@ class AvgPool2d(_Windowed):
         self.divisor_override = divisor_override
 
     def forward(self, input: Tensor) -> Tensor:
-        made: Tensor = type(self)._pool(
+        result: Tensor = type(self)._pool(
             input,
             self.kernel_size,
             self.stride,
@@ -109,7 +109,7 @@ class AvgPool2d(_Windowed):
             self.count_include_pad,
             self.divisor_override,
         )
-        return made
+        return result
 
 
 class _AdaptivePool(Module):
@@ -127,8 +127,8 @@ class _AdaptivePool(Module):
 
 class _AdaptiveAvgPool(_AdaptivePool):
     def forward(self, input: Tensor) -> Tensor:
-        made: Tensor = type(self)._pool(input, self.output_size)
-        return made
+        result: Tensor = type(self)._pool(input, self.output_size)
+        return result
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):

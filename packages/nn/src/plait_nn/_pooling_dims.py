@@ -63,8 +63,8 @@ class AvgPool1d(_Windowed):
     ) -> None:
         super().__init__()
         self.kernel_size = sizes_of(kernel_size, 1, "kernel_size", "AvgPool1d")
-        given = kernel_size if stride is None else stride
-        self.stride = sizes_of(given, 1, "stride", "AvgPool1d")
+        size = kernel_size if stride is None else stride
+        self.stride = sizes_of(size, 1, "stride", "AvgPool1d")
         self.padding = sizes_of(padding, 1, "padding", "AvgPool1d")
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad

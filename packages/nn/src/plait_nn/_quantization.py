@@ -77,8 +77,8 @@ class QuantizedLinear(Module):
         shape = out_features, in_features
         self.register_buffer("weight", pc.zeros(shape, device=device, dtype=pc.int8))
         self.register_buffer("scale", pc.ones(out_features, device=device, dtype=pc.float32))
-        made = pc.zeros(out_features, device=device, dtype=dtype) if bias else None
-        self.register_buffer("bias", made)
+        result = pc.zeros(out_features, device=device, dtype=dtype) if bias else None
+        self.register_buffer("bias", result)
         self.eval()
 
     @classmethod
@@ -101,12 +101,12 @@ class QuantizedLinear(Module):
                 f"{weight.dtype}"
             )
         q, scale = _quantized(weight)
-        made = cls(0, 0, bias is not None, activations, device=weight.device)
-        made.in_features, made.out_features = linear.in_features, linear.out_features
-        made.weight, made.scale = q, scale
+        result = cls(0, 0, bias is not None, activations, device=weight.device)
+        result.in_features, result.out_features = linear.in_features, linear.out_features
+        result.weight, result.scale = q, scale
         if bias is not None:
-            made.bias = bias.detach().clone()
-        return made
+            result.bias = bias.detach().clone()
+        return result
 
     def forward(self, input: Tensor) -> Tensor:
         if self.training:
@@ -216,14 +216,14 @@ def quantize_(
             "quantize_: `model` is a Linear, which cannot be replaced in place; use "
             "QuantizedLinear.from_float"
         )
-    made: dict[int, QuantizedLinear] = {}
+    result: dict[int, QuantizedLinear] = {}
     places: list[tuple[Module, str, QuantizedLinear]] = []
     for owner, key, name, linear in _linears(model):
         if filter_fn is not None and not filter_fn(linear, name):
             continue
-        if id(linear) not in made:
-            made[id(linear)] = _replacement(name, linear, activations)
-        places.append((owner, key, made[id(linear)]))
+        if id(linear) not in result:
+            result[id(linear)] = _replacement(name, linear, activations)
+        places.append((owner, key, result[id(linear)]))
     if not places:
         raise ValueError(f"quantize_: {type(model).__name__} has no Linear to replace")
     for owner, key, layer in places:

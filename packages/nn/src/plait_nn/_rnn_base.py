@@ -204,16 +204,16 @@ class RNNBase(Module):
         if self.mode == "LSTM":
             if not isinstance(hx, (tuple, list)) or len(hx) != 2:
                 raise TypeError(f"{name}: `hx` must be (h_0, c_0); got {type(hx).__name__}")
-            given = tuple(hx)
+            states = tuple(hx)
         else:
-            given = (hx,)
-        for each, shape in zip(given, shapes, strict=True):
-            wanted = (shape[0], shape[2]) if single else shape
-            if tuple(each.shape) != wanted:
+            states = (hx,)
+        for each, shape in zip(states, shapes, strict=True):
+            expected = (shape[0], shape[2]) if single else shape
+            if tuple(each.shape) != expected:
                 raise pc.ShapeError(
-                    f"{name}: `hx` must have shape {wanted}; got {tuple(each.shape)}"
+                    f"{name}: `hx` must have shape {expected}; got {tuple(each.shape)}"
                 )
-        return tuple(s.unsqueeze(1) for s in given) if single else given
+        return tuple(s.unsqueeze(1) for s in states) if single else states
 
     def _layers(
         self, x: Tensor, sizes: list[int] | None, state: tuple[Tensor, ...]
@@ -224,8 +224,8 @@ class RNNBase(Module):
             outputs = []
             for suffix in self._suffixes(layer):
                 first = tuple(s[len(last)] for s in state)
-                made, final = self._direction(x, sizes, first, suffix)
-                outputs.append(made)
+                result, final = self._direction(x, sizes, first, suffix)
+                outputs.append(result)
                 last.append(final)
             x = outputs[0] if len(outputs) == 1 else pc.cat(outputs, -1)
             if self.dropout and layer < self.num_layers - 1:
@@ -281,9 +281,9 @@ _STEPS = [
 def _refuse_steps(kind: type) -> None:
     """Raise for a subclass that overrides what would never be called, unless it calls it itself."""
     own = [base for base in kind.__mro__ if not base.__module__.startswith("plait_nn.")]
-    found = [name for name in _STEPS if any(name in vars(base) for base in own)]
-    if found and not any("forward" in vars(base) for base in own):
+    steps = [name for name in _STEPS if any(name in vars(base) for base in own)]
+    if steps and not any("forward" in vars(base) for base in own):
         raise NotImplementedError(
-            f"{kind.__name__}: {', '.join(found)} would not be called: plait's recurrent layers "
+            f"{kind.__name__}: {', '.join(steps)} would not be called: plait's recurrent layers "
             "have no such steps; override `forward`"
         )

@@ -82,8 +82,8 @@ class RNNCellBase(Module):
         if single:
             state = tuple(s.unsqueeze(0) for s in state)
         gates = operators.linear(rows, self.weight_ih, self.bias_ih)
-        made = STEPS[mode](gates, state, self.weight_hh.t(), self.bias_hh)
-        return tuple(s.squeeze(0) for s in made) if single else made
+        result = STEPS[mode](gates, state, self.weight_hh.t(), self.bias_hh)
+        return tuple(s.squeeze(0) for s in result) if single else result
 
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"

@@ -138,7 +138,10 @@ _loading = _Loading()
 
 
 def load(module: _Module, state: Any, strict: bool, assign: bool) -> IncompatibleKeys:
-    """Compare the state with the module and write it: all of it before, where nobody looks."""
+    """Compare the state with the module and write it.
+
+    Unless code of the program runs in between, everything is compared before anything is written.
+    """
     if not isinstance(state, Mapping):
         raise TypeError(f"load_state_dict: Expected state_dict to be dict-like, got {type(state)}.")
     versions = getattr(state, "_metadata", None)
@@ -227,17 +230,17 @@ def _below(
     values: dict[str, Any], prefix: str, modules: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
     """Divide a state by the submodules whose names its keys have after the prefix."""
-    found: dict[str, dict[str, Any]] = {}
+    result: dict[str, dict[str, Any]] = {}
     for key, value in values.items():
         if key.startswith(prefix):
             name, dot, _ = key[len(prefix) :].partition(".")
             if dot:
-                found.setdefault(name, {})[key] = value
+                result.setdefault(name, {})[key] = value
     for name in modules:
         if "." in name:  # put there by hand
             start = f"{prefix}{name}."
-            found[name] = {key: value for key, value in values.items() if key.startswith(start)}
-    return found
+            result[name] = {key: value for key, value in values.items() if key.startswith(start)}
+    return result
 
 
 def _raise_all(module: _Module, errors: list[str]) -> None:
@@ -355,13 +358,13 @@ def _copy(member: Tensor, value: Tensor) -> Callable[[], object]:
 
 def _assignment(module: _Module, name: str, member: Tensor, value: Tensor) -> Callable[[], object]:
     def write() -> None:
-        given = value
+        source = value
         if isinstance(member, Parameter):
-            if isinstance(given, Parameter):
-                given.requires_grad_(member.requires_grad)
+            if isinstance(source, Parameter):
+                source.requires_grad_(member.requires_grad)
             else:
-                given = Parameter(given.detach(), member.requires_grad)
-        setattr(module, name, given)
+                source = Parameter(source.detach(), member.requires_grad)
+        setattr(module, name, source)
 
     return write
 

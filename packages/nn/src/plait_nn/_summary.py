@@ -110,11 +110,11 @@ class _Watch:
 
     def after(self, module: Module, args: Any, output: Any) -> None:
         row = self.rows[module]
-        found: list[Tensor] = []
-        map_tensors(output, found.append)
+        tensors: list[Tensor] = []
+        map_tensors(output, tensors.append)
         if not row.calls:
-            row.output_shapes = [tuple(tensor.shape) for tensor in found]
-        size = sum(_bytes(tensor) for tensor in found)
+            row.output_shapes = [tuple(tensor.shape) for tensor in tensors]
+        size = sum(_bytes(tensor) for tensor in tensors)
         row.calls += 1
         row.multiply_adds += self.counter.total - self.started.pop()
         row.output_bytes += size
@@ -193,8 +193,8 @@ def summary(
     watch = _Watch(rows)
     with watch.on():
         try:
-            given = {name: without_bytes(member) for name, member in members}
-            functional_call(model, given, args, map_tensors(kwargs or {}, without_bytes))
+            empty = {name: without_bytes(member) for name, member in members}
+            functional_call(model, empty, args, map_tensors(kwargs or {}, without_bytes))
         except (RuntimeError, ValueError) as error:
             if "meta" not in str(error):
                 raise
@@ -202,8 +202,8 @@ def summary(
                 "summary: the model must work from shapes alone, of registered parameters and "
                 f"buffers; it asked for values: {error}"
             ) from error
-    found: list[Tensor] = []
-    map_tensors((inputs, kwargs or {}), found.append)
+    tensors: list[Tensor] = []
+    map_tensors((inputs, kwargs or {}), tensors.append)
     total = next(iter(rows.values()))
     return Summary(
         rows=list(rows.values()),
@@ -211,7 +211,7 @@ def summary(
         trainable=total.trainable,
         parameter_bytes=sum(map(_bytes, model.parameters())),
         buffer_bytes=sum(map(_bytes, model.buffers())),
-        input_bytes=sum(map(_bytes, found)),
+        input_bytes=sum(map(_bytes, tensors)),
         activation_bytes=watch.activation_bytes,
         multiply_adds=total.multiply_adds,
     )

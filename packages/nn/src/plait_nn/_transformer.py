@@ -32,10 +32,10 @@ Activation = str | Callable[[Tensor], Tensor]
 def _activation(given: Activation) -> Callable[[Tensor], Tensor]:
     if not isinstance(given, str):
         return given
-    known: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
-    if given not in known:
+    functions: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+    if given not in functions:
         raise ValueError(f"Transformer: `activation` must be relu or gelu; got {given!r}")
-    return known[given]
+    return functions[given]
 
 
 class _Layer(Module):
@@ -59,7 +59,7 @@ class _Layer(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        made = {"bias": bias, "device": device, "dtype": dtype}
+        options = {"bias": bias, "device": device, "dtype": dtype}
         for name in self._attentions:
             attention = MultiheadAttention(
                 d_model, nhead, dropout, bias, batch_first=batch_first, device=device, dtype=dtype
@@ -70,13 +70,13 @@ class _Layer(Module):
         self.linear2 = Linear(dim_feedforward, d_model, bias, device, dtype)
         self.norm_first = norm_first
         for number in range(1, self._blocks + 1):
-            self.add_module(f"norm{number}", LayerNorm(d_model, layer_norm_eps, **made))
+            self.add_module(f"norm{number}", LayerNorm(d_model, layer_norm_eps, **options))
         for number in range(1, self._blocks + 1):
             self.add_module(f"dropout{number}", Dropout(dropout))
         if self._blocks == 2:  # of encoder layers only, as in PyTorch
-            known: dict[Any, int] = {"relu": 1, "gelu": 2}
+            numbers: dict[Any, int] = {"relu": 1, "gelu": 2}
             named = getattr(activation, "__name__", activation)
-            self.activation_relu_or_gelu = known.get(named, 0)
+            self.activation_relu_or_gelu = numbers.get(named, 0)
         self.activation = _activation(activation)
 
     def _residual(self, x: Tensor, number: int, block: Callable[[Tensor], Tensor]) -> Tensor:
@@ -96,10 +96,10 @@ class _Layer(Module):
         key_padding_mask: Tensor | None,
         is_causal: bool = False,
     ) -> Tensor:
-        made: Tensor = self.self_attn(
+        result: Tensor = self.self_attn(
             x, x, x, key_padding_mask, False, attn_mask, is_causal=is_causal
         )[0]
-        return self.dropout1(made)  # type: ignore[no-any-return]
+        return self.dropout1(result)  # type: ignore[no-any-return]
 
     def _ff_block(self, x: Tensor) -> Tensor:
         hidden: Tensor = self.activation(self.linear1(x))
@@ -190,10 +190,10 @@ class TransformerDecoderLayer(_Layer):
         key_padding_mask: Tensor | None,
         is_causal: bool = False,
     ) -> Tensor:
-        made: Tensor = self.multihead_attn(
+        result: Tensor = self.multihead_attn(
             x, mem, mem, key_padding_mask, False, attn_mask, is_causal=is_causal
         )[0]
-        return self.dropout2(made)  # type: ignore[no-any-return]
+        return self.dropout2(result)  # type: ignore[no-any-return]
 
 
 class _Stack(Module):
@@ -343,18 +343,18 @@ class Transformer(Module):
     ) -> None:
         super().__init__()
         shape = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
-        made = (batch_first, norm_first, bias, device, dtype)
+        options = (batch_first, norm_first, bias, device, dtype)
 
         def norm() -> LayerNorm:
             return LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype)
 
         if custom_encoder is None:
-            layer = TransformerEncoderLayer(*shape, *made)
+            layer = TransformerEncoderLayer(*shape, *options)
             self.encoder = TransformerEncoder(layer, num_encoder_layers, norm())
         else:
             self.encoder = custom_encoder
         if custom_decoder is None:
-            other = TransformerDecoderLayer(*shape, *made)
+            other = TransformerDecoderLayer(*shape, *options)
             self.decoder = TransformerDecoder(other, num_decoder_layers, norm())
         else:
             self.decoder = custom_decoder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plait_optim._elementwise import Elementwise
-from plait_optim._options import checked, document_common_options
+from plait_optim._options import default_options, document_common_options
 
 __all__ = ["Adadelta"]
 
@@ -62,7 +62,7 @@ class Adadelta(Elementwise):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        defaults = checked(self, locals(), first=_FIRST_IN_GROUPS)
+        defaults = default_options(self, locals(), first=_FIRST_IN_GROUPS)
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
         super().__init__(params, defaults)

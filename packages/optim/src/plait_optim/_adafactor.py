@@ -17,7 +17,7 @@ from plait_optim._arrays import filled_like, load
 from plait_optim._devices import number_on
 from plait_optim._groups import ParamGroup
 from plait_optim._optimizer import Optimizer
-from plait_optim._options import checked, document_common_options, not_negative, number_of
+from plait_optim._options import default_options, document_common_options, not_negative, number_of
 from plait_optim._powers import power
 from plait_optim._state import whole_number
 
@@ -93,7 +93,7 @@ class Adafactor(Optimizer):
         foreach: bool | None = None,
         maximize: bool = False,
     ) -> None:
-        defaults = checked(self, locals(), own=("eps",))
+        defaults = default_options(self, locals(), own=("eps",))
         not_negative("epsilon1", 0.0 if eps[0] is None else eps[0])
         not_negative("epsilon2", eps[1])
         if not beta2_decay <= 0:
@@ -110,9 +110,9 @@ class Adafactor(Optimizer):
         """Return the stored form of a loaded value: see `Optimizer.load_value`."""
         if name not in _FACTORS:
             return super().load_value(param, name, value)
-        made = zeros(param, tuple(value.shape))
-        load(made, value)
-        return made
+        zero = zeros(param, tuple(value.shape))
+        load(zero, value)
+        return zero
 
     def update(
         self,
@@ -122,10 +122,10 @@ class Adafactor(Optimizer):
         states: list[dict[str, Any]],
     ) -> None:
         """Update one group: see `Optimizer.update`."""
-        given = own_gradients(self, params, grads)
+        gradients = own_gradients(self, params, grads)
         sign = -1.0 if group["maximize"] else 1.0
         lr, decay = number_of(group, "lr"), number_of(group, "weight_decay")
-        for param, grad, state in zip(params, given, states, strict=True):
+        for param, grad, state in zip(params, gradients, states, strict=True):
             _start(param, state)
             state["step"] = whole_number("step", state["step"]) + 1
             count = math.prod(param.shape)
@@ -135,8 +135,8 @@ class Adafactor(Optimizer):
             eps1, eps2 = group["eps"]
             eps1 = _EPSILON[dtype_name(param)] if eps1 is None else float(eps1)
             rho = min(lr, 1 / math.sqrt(state["step"]))
-            kept = [state[name] for name in _MOMENTS if name in state]
-            with widened(param, *kept) as [values, *moments]:
+            arrays = [state[name] for name in _MOMENTS if name in state]
+            with widened(param, *arrays) as [values, *moments]:
                 alpha = _root_mean_square(values, count).clip(float(eps2)) * rho
                 update = grad * _scale(
                     grad, moments, power(state["step"], group["beta2_decay"]), eps1

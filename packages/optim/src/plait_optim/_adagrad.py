@@ -8,7 +8,7 @@ from plait_optim import _sparse
 from plait_optim._arrays import filled_like
 from plait_optim._elementwise import Elementwise
 from plait_optim._groups import ParamGroup
-from plait_optim._options import checked, document_common_options, not_negative, number_of
+from plait_optim._options import default_options, document_common_options, not_negative, number_of
 from plait_optim._state import whole_number
 
 __all__ = ["Adagrad"]
@@ -68,7 +68,7 @@ class Adagrad(Elementwise):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        defaults = checked(self, locals(), first=_FIRST_IN_GROUPS)
+        defaults = default_options(self, locals(), first=_FIRST_IN_GROUPS)
         not_negative("lr_decay value", lr_decay)
         not_negative("initial_accumulator_value value", initial_accumulator_value)
         super().__init__(params, defaults)

@@ -1,4 +1,4 @@
-"""Adam, and AdamW, which decays weights apart from the gradient."""
+"""Adam, and AdamW, whose weight decay is not a part of the gradient."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from plait_optim._elementwise import Elementwise
 from plait_optim._groups import ParamGroup
-from plait_optim._options import checked, document_common_options, given
+from plait_optim._options import default_options, document_common_options, init_options
 
 __all__ = ["Adam", "AdamW"]
 
@@ -71,9 +71,9 @@ class Adam(Elementwise):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        super().__init__(params, checked(self, locals(), first=_FIRST_IN_GROUPS))
+        super().__init__(params, default_options(self, locals(), first=_FIRST_IN_GROUPS))
 
-    def kept(self, group: ParamGroup) -> list[str]:
+    def state_names(self, group: ParamGroup) -> list[str]:
         """Return the names of the operator's lists."""
         return ["exp_avg", "exp_avg_sq", "max_exp_avg_sq" if group["amsgrad"] else ""]
 
@@ -110,4 +110,4 @@ class AdamW(Adam):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        super().__init__(params, **given(locals()), decoupled_weight_decay=True)
+        super().__init__(params, **init_options(locals()), decoupled_weight_decay=True)

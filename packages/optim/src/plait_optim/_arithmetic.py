@@ -77,10 +77,10 @@ def widened(*arrays: Any) -> Iterator[list[Any]]:
     """A context manager with arrays to change in place; copies of halves are written back at its
     end.
     """
-    [mine] = exposed(list(arrays))
-    given = [wide(array) for array in mine]
-    yield given
-    for array, changed in zip(mine, given, strict=True):
+    [own] = exposed(list(arrays))
+    wide_arrays = [wide(array) for array in own]
+    yield wide_arrays
+    for array, changed in zip(own, wide_arrays, strict=True):
         if changed is not array:
             load(array, changed)
 

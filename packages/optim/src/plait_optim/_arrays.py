@@ -67,8 +67,8 @@ def mark_written(arrays: list[Any]) -> None:
     its own.
     """
     if _any_torch(arrays):
-        theirs = [a for a in arrays if sort_of(type(a)) == "torch"]
-        sys.modules["torch"].autograd.graph.increment_version(theirs)
+        tensors = [a for a in arrays if sort_of(type(a)) == "torch"]
+        sys.modules["torch"].autograd.graph.increment_version(tensors)
 
 
 def _any_torch(arrays: Iterable[Any]) -> bool:
@@ -88,9 +88,9 @@ def filled_like(param: Any, fill: float = 0.0) -> Any:
 
 def _library_function(cls: type, name: str) -> Any:
     for base in cls.__mro__:
-        found = getattr(sys.modules.get(base.__module__.partition(".")[0]), name, None)
-        if found is not None:
-            return found
+        module = getattr(sys.modules.get(base.__module__.partition(".")[0]), name, None)
+        if module is not None:
+            return module
     return None
 
 
@@ -120,8 +120,8 @@ def moved_to(value: Any, array: Any) -> Any:
 
 def load(array: Any, value: Any) -> None:
     """Copy ``value``, which may be on another device, into an array, cast to its dtype."""
-    [[target, given]] = exposed([array, value])
-    operator("optimizer_state_load")(target, moved_to(given, target))
+    [[target, source]] = exposed([array, value])
+    operator("optimizer_state_load")(target, moved_to(source, target))
 
 
 def load_into(param: Any, value: Any) -> Any:

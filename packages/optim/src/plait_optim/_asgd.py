@@ -6,7 +6,7 @@ from typing import Any
 
 from plait_optim._elementwise import Elementwise
 from plait_optim._groups import ParamGroup
-from plait_optim._options import checked, document_common_options, number_of
+from plait_optim._options import default_options, document_common_options, number_of
 from plait_optim._powers import power
 
 __all__ = ["ASGD"]
@@ -67,7 +67,7 @@ class ASGD(Elementwise):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        super().__init__(params, checked(self, locals()))
+        super().__init__(params, default_options(self, locals()))
 
     def fill(self, group: ParamGroup, name: str) -> float:
         """Return the initial value of a state."""

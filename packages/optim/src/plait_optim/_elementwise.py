@@ -19,7 +19,7 @@ class Elementwise(Optimizer):
     state, step numbers and options.
 
     A subclass names the operator, its state and the options that the operator takes; if names are
-    not enough, it overrides `kept`, `options`, `fill`, `numbers` and `count`.
+    not enough, it overrides `state_names`, `options`, `fill`, `numbers` and `count`.
     """
 
     scales_gradients = True
@@ -30,24 +30,24 @@ class Elementwise(Optimizer):
     operator_options: ClassVar[tuple[str, ...]] = ()
     """The options that the operator takes, except ``maximize``."""
 
-    def kept(self, group: ParamGroup) -> list[str]:
+    def state_names(self, group: ParamGroup) -> list[str]:
         """Return the names of the state's arrays in the operator's order; "" for an absent one."""
         return list(self.arrays)
 
     def options(self, group: ParamGroup) -> dict[str, Any]:
         """Return the operator's options, except ``maximize`` and ``grad_scale``."""
-        found: dict[str, Any] = {}
+        state: dict[str, Any] = {}
         for name in self.operator_options:
             value = group[name]
             if name == "betas":
                 refuse_text("step", name, value)
                 beta1, beta2 = value
-                found["beta1"], found["beta2"] = float(beta1), float(beta2)
+                state["beta1"], state["beta2"] = float(beta1), float(beta2)
             elif name == "decoupled_weight_decay":
-                found["decoupled"] = bool(value)
+                state["decoupled"] = bool(value)
             else:
-                found[name] = number_of(group, name)
-        return found
+                state[name] = number_of(group, name)
+        return state
 
     def fill(self, group: ParamGroup, name: str) -> float:
         """Return the initial value of the state ``name``."""
@@ -69,13 +69,13 @@ class Elementwise(Optimizer):
         states: list[dict[str, Any]],
     ) -> None:
         """Update one group: see `Optimizer.update`."""
-        names = self.kept(group)
+        names = self.state_names(group)
         try:
-            steps, kept = _gathered(states, names)
+            steps, buffers = _gathered(states, names)
         except KeyError:
             for param, state in zip(params, states, strict=True):
                 self.start(group, param, state)
-            steps, kept = _gathered(states, names)
+            steps, buffers = _gathered(states, names)
         numbers: list[list[float]] = []
         if self.scalars:
             pairs = zip(states, steps, strict=True)
@@ -84,7 +84,7 @@ class Elementwise(Optimizer):
         operator(self.operator)(
             params,
             grads,
-            *kept,
+            *buffers,
             steps,
             *numbers,
             maximize=bool(group["maximize"]),
@@ -100,7 +100,7 @@ class Elementwise(Optimizer):
         state.setdefault("step", 0)
         for name in self.scalars:
             state.setdefault(name, self.fill(group, name))
-        for name in self.kept(group):
+        for name in self.state_names(group):
             if name and name not in state:
                 state[name] = filled_like(param, self.fill(group, name))
 

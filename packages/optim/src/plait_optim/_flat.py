@@ -21,8 +21,8 @@ __all__ = [
 def joined(arrays: list[Any]) -> Any:
     """Return a copy of all elements as a vector."""
     join = library_function(type(arrays[0]), "concatenate")
-    [given] = exposed(arrays)
-    return join([wide(array).reshape(-1) for array in given])
+    [own] = exposed(arrays)
+    return join([wide(array).reshape(-1) for array in own])
 
 
 def total(params: list[Any]) -> int:

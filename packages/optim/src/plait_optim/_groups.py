@@ -96,8 +96,8 @@ def _check_param(param: Any) -> None:
 
 
 def _check_distinct(group: ParamGroup, others: list[ParamGroup]) -> None:
-    mine = {id(param) for param in group["params"]}
-    if len(mine) != len(group["params"]):
+    identities = {id(param) for param in group["params"]}
+    if len(identities) != len(group["params"]):
         warnings.warn(
             "optimizer contains a parameter group with duplicate parameters; each appearance "
             "is a step of its own",
@@ -110,7 +110,7 @@ def _check_distinct(group: ParamGroup, others: list[ParamGroup]) -> None:
                 "all optimizer param groups should be with/without names. "
                 f"cannot add param group {which} to the optimizer"
             )
-        if not mine.isdisjoint(map(id, other["params"])):
+        if not identities.isdisjoint(map(id, other["params"])):
             raise ValueError("some parameters appear in more than one parameter group")
 
 

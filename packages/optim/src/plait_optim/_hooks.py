@@ -106,8 +106,8 @@ def hooked(step: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(step)
     def with_hooks(self: Any, *args: Any, **kwargs: Any) -> Any:
         # an optimizer that wraps another may not have called `__init__`; then it has no hooks
-        known = self.__dict__
-        before, after = known.get(_BEFORE), known.get(_AFTER)
+        attributes = self.__dict__
+        before, after = attributes.get(_BEFORE), attributes.get(_AFTER)
         if before is None or after is None or self._stepping:
             return step(self, *args, **kwargs)
         if not (before or after or _all_pre_hooks or _all_post_hooks or plait_abi.observed(_RANGE)):

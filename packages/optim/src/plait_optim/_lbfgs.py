@@ -12,7 +12,7 @@ from plait_optim._component import grad_mode
 from plait_optim._groups import ParamGroup
 from plait_optim._line_search import Point, strong_wolfe
 from plait_optim._optimizer import Optimizer
-from plait_optim._options import checked, document_common_options, number_of
+from plait_optim._options import default_options, document_common_options, number_of
 
 __all__ = ["LBFGS"]
 
@@ -82,7 +82,7 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ) -> None:
-        defaults = checked(self, locals())
+        defaults = default_options(self, locals())
         if line_search_fn not in (None, "strong_wolfe"):
             raise ValueError(f"only 'strong_wolfe' is supported; got {line_search_fn!r}")
         if max_eval is None:
@@ -197,9 +197,9 @@ class LBFGS(Optimizer):
                 )
             grads = [p.grad for p in params]
         grads = [g.to_dense() if _sparse.is_sparse(g) else g for g in grads]
-        given = [filled_like(p) if g is None else g for p, g in zip(params, grads, strict=True)]
+        gradients = [filled_like(p) if g is None else g for p, g in zip(params, grads, strict=True)]
         value = float(loss.detach() if hasattr(loss, "detach") else loss)
-        return loss, value, _flat.joined(given)
+        return loss, value, _flat.joined(gradients)
 
     def load_value(self, param: Any, name: str, value: Any) -> Any:
         """Return the stored form of a loaded value: see `Optimizer.load_value`."""
@@ -225,8 +225,8 @@ def _direction(state: dict[str, Any], grad: Any, group: ParamGroup) -> Any:
     curvature = _flat.dot(y, s)
     if curvature > 1e-10:
         if len(ys) == group["history_size"]:
-            for kept in (ys, steps, rho):
-                del kept[0]
+            for history in (ys, steps, rho):
+                del history[0]
         ys.append(narrowed(group["params"][0], y))
         steps.append(narrowed(group["params"][0], s))
         rho.append(1.0 / curvature)

@@ -10,7 +10,7 @@ from plait_optim._arrays import filled_like
 from plait_optim._devices import number_on
 from plait_optim._groups import ParamGroup
 from plait_optim._optimizer import Optimizer
-from plait_optim._options import checked, document_common_options, number_of
+from plait_optim._options import default_options, document_common_options, number_of
 
 __all__ = ["Muon"]
 
@@ -78,7 +78,7 @@ class Muon(Optimizer):
         ns_steps: int = 5,
         adjust_lr_fn: str | None = None,
     ) -> None:
-        defaults = checked(self, locals(), own=("eps",))
+        defaults = default_options(self, locals(), own=("eps",))
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
             raise ValueError(
                 "Muon: adjust_lr_fn must be 'original', 'match_rms_adamw' or None; "
@@ -108,10 +108,10 @@ class Muon(Optimizer):
         states: list[dict[str, Any]],
     ) -> None:
         """Update one group: see `Optimizer.update`."""
-        given = own_gradients(self, params, grads)
+        gradients = own_gradients(self, params, grads)
         lr, mu = number_of(group, "lr"), number_of(group, "momentum")
         iteration = group["ns_coefficients"], group["ns_steps"], group["eps"]
-        for param, grad, state in zip(params, given, states, strict=True):
+        for param, grad, state in zip(params, gradients, states, strict=True):
             grad *= number_on(self.gradient_factor, grad)
             if "momentum_buffer" not in state:
                 state["momentum_buffer"] = filled_like(param)

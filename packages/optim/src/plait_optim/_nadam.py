@@ -6,7 +6,7 @@ from typing import Any
 
 from plait_optim._elementwise import Elementwise
 from plait_optim._groups import ParamGroup
-from plait_optim._options import checked, document_common_options, not_negative, number_of
+from plait_optim._options import default_options, document_common_options, not_negative, number_of
 from plait_optim._powers import power
 
 __all__ = ["NAdam"]
@@ -85,7 +85,7 @@ class NAdam(Elementwise):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        defaults = checked(self, locals(), first=_FIRST_IN_GROUPS)
+        defaults = default_options(self, locals(), first=_FIRST_IN_GROUPS)
         not_negative("momentum_decay value", momentum_decay)
         super().__init__(params, defaults)
 

@@ -230,23 +230,25 @@ class Optimizer:
                     f"parameters; got {len(grads)}"
                 )
         start = 0
-        found = []
+        groups = []
         for group in self.param_groups:
             params = group["params"]
             if grads is None:
-                given = _own_gradients(params)
+                gradients = _own_gradients(params)
             else:
-                given = list(grads[start : start + len(params)])
+                gradients = list(grads[start : start + len(params)])
                 start += len(params)
-            kinds = {*map(type, given)}
+            kinds = {*map(type, gradients)}
             if _sparse.any_sparse(kinds):
                 self._check_sparse()
             if type(None) in kinds:
-                pairs = [pair for pair in zip(params, given, strict=True) if pair[1] is not None]
-                params, given = [p for p, _ in pairs], [g for _, g in pairs]
+                pairs = [
+                    pair for pair in zip(params, gradients, strict=True) if pair[1] is not None
+                ]
+                params, gradients = [p for p, _ in pairs], [g for _, g in pairs]
             if params:
-                found.append((group, params, given))
-        return found
+                groups.append((group, params, gradients))
+        return groups
 
     def _check_sparse(self) -> None:
         """Raise before anything is written if this optimizer does not take sparse gradients."""
@@ -278,16 +280,16 @@ class Optimizer:
                 params, grads = self._split(group, params, grads)
                 if not params:
                     continue
-            mine, given = exposed(params, grads)
+            arrays, gradients = exposed(params, grads)
             states = self._states(params)
             try:
-                self.update(group, mine, given, states)
+                self.update(group, arrays, gradients, states)
             except ValueError:
                 # the error of operators on several devices; looking for them first takes longer
-                if not self.all_or_nothing or len(parts := by_device(mine)) < 2:
+                if not self.all_or_nothing or len(parts := by_device(arrays)) < 2:
                     raise
-                self._update_parts(parts, group, mine, given, states)
-            if mine is not params:
+                self._update_parts(parts, group, arrays, gradients, states)
+            if arrays is not params:
                 mark_written(params)
 
     def _states(self, params: list[Any]) -> list[dict[str, Any]]:
@@ -321,7 +323,7 @@ class Optimizer:
                 f"{type(self).__name__}: step(max_norm=...) needs an update that scales "
                 "gradients; clip them before the step"
             )
-        grads = [grad for _, _, given in groups for grad in given]
+        grads = [grad for _, _, gradients in groups for grad in gradients]
         if _sparse.any_sparse({*map(type, grads)}):
             raise NotImplementedError(
                 f"{type(self).__name__}: step(max_norm=...) needs dense gradients; got a sparse one"
@@ -487,10 +489,10 @@ class Optimizer:
         the dtype of a floating-point ``param``, unless ``name`` is "step", and its device.
         """
         if isinstance(value, dict):
-            made = copy.copy(value)
+            clone = copy.copy(value)
             for key, each in value.items():
-                made[key] = self.load_value(param, key, each)
-            return made
+                clone[key] = self.load_value(param, key, each)
+            return clone
         if isinstance(value, (list, tuple)):
             items = [self.load_value(param, "", each) for each in value]
             return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)

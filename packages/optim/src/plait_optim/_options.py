@@ -5,7 +5,7 @@ Everything else follows from the name:
 
 - the check and the line of documentation of an option that many have (`lr`, `betas`, `eps`,
   `maximize`, ...) stand in `COMMON`; an optimizer checks only its own options in `__init__`;
-- the defaults of its groups are the arguments of `__init__`: `checked(self, locals())`;
+- the defaults of its groups are the arguments of `__init__`: `default_options(self, locals())`;
 - the class decorator `document_common_options` adds the lines of common options to the section
   ``Args`` of the docstring, which has the lines of the optimizer's own options; a line there takes
   precedence.
@@ -14,7 +14,7 @@ Everything else follows from the name:
 
 PyTorch's groups list options in another order than its signatures do, and saved files contain this
 order: an optimizer whose two orders differ passes the options that come first in its groups to
-`checked`.
+`default_options`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from typing import Any, NamedTuple, TypeVar
 __all__ = [
     "COMMON",
     "Option",
-    "checked",
+    "default_options",
     "document_common_options",
-    "given",
+    "init_options",
     "has_text",
     "is_numeric",
     "not_negative",
@@ -146,7 +146,7 @@ COMMON = {
 """The options that several optimizers have, by name."""
 
 
-def given(local: dict[str, Any]) -> dict[str, Any]:
+def init_options(local: dict[str, Any]) -> dict[str, Any]:
     """Return the options among the ``locals()`` of an `__init__` that has bound nothing yet."""
     return {
         name: value
@@ -155,7 +155,7 @@ def given(local: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def checked(
+def default_options(
     optimizer: object,
     local: dict[str, Any],
     *,
@@ -175,7 +175,7 @@ def checked(
         TypeError, ValueError: if a common option is out of its range.
         NotImplementedError: if an unsupported flag is true.
     """
-    options = given(local)
+    options = init_options(local)
     parameters = inspect.signature(type(optimizer)).parameters
     for name, value in options.items():
         option = None if name in own else COMMON.get(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plait_optim._elementwise import Elementwise
-from plait_optim._options import checked, document_common_options
+from plait_optim._options import default_options, document_common_options
 
 __all__ = ["RAdam"]
 
@@ -67,4 +67,4 @@ class RAdam(Elementwise):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        super().__init__(params, checked(self, locals(), first=_FIRST_IN_GROUPS))
+        super().__init__(params, default_options(self, locals(), first=_FIRST_IN_GROUPS))

@@ -6,7 +6,7 @@ from typing import Any
 
 from plait_optim._elementwise import Elementwise
 from plait_optim._groups import ParamGroup
-from plait_optim._options import checked, document_common_options, not_negative
+from plait_optim._options import default_options, document_common_options, not_negative
 
 __all__ = ["RMSprop"]
 
@@ -68,11 +68,11 @@ class RMSprop(Elementwise):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        defaults = checked(self, locals(), first=_FIRST_IN_GROUPS)
+        defaults = default_options(self, locals(), first=_FIRST_IN_GROUPS)
         not_negative("alpha value", alpha)
         super().__init__(params, defaults)
 
-    def kept(self, group: ParamGroup) -> list[str]:
+    def state_names(self, group: ParamGroup) -> list[str]:
         """Return the names of the operator's lists."""
         return [
             "square_avg",

@@ -6,7 +6,7 @@ from typing import Any
 
 from plait_optim._elementwise import Elementwise
 from plait_optim._groups import ParamGroup
-from plait_optim._options import checked, document_common_options, number_of
+from plait_optim._options import default_options, document_common_options, number_of
 
 __all__ = ["Rprop"]
 
@@ -62,7 +62,7 @@ class Rprop(Elementwise):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        defaults = checked(self, locals(), first=_FIRST_IN_GROUPS)
+        defaults = default_options(self, locals(), first=_FIRST_IN_GROUPS)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
         super().__init__(params, defaults)

@@ -9,7 +9,7 @@ from plait_optim._arrays import filled_like
 from plait_optim._component import operator
 from plait_optim._groups import ParamGroup
 from plait_optim._optimizer import Optimizer
-from plait_optim._options import checked, document_common_options, number_of
+from plait_optim._options import default_options, document_common_options, number_of
 
 __all__ = ["SGD"]
 
@@ -68,7 +68,7 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        defaults = checked(self, locals())
+        defaults = default_options(self, locals())
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         super().__init__(params, defaults)

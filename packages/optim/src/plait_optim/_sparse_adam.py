@@ -8,7 +8,7 @@ from plait_optim import _sparse
 from plait_optim._arrays import filled_like
 from plait_optim._groups import ParamGroup
 from plait_optim._optimizer import Optimizer
-from plait_optim._options import checked, document_common_options, number_of
+from plait_optim._options import default_options, document_common_options, number_of
 from plait_optim._state import whole_number
 
 __all__ = ["SparseAdam"]
@@ -64,7 +64,7 @@ class SparseAdam(Optimizer):
         eps: float = 1e-8,
         maximize: bool = False,
     ) -> None:
-        defaults = checked(self, locals())
+        defaults = default_options(self, locals())
         if not float(lr) > 0.0:
             raise ValueError(f"Invalid learning rate: {lr}")
         if not float(eps) > 0.0:
@@ -112,12 +112,12 @@ class SparseAdam(Optimizer):
         if not values.shape[0]:
             return
         moved = []
-        for name, beta, wanted in (
+        for name, beta, expected in (
             ("exp_avg", beta1, values),
             ("exp_avg_sq", beta2, values * values),
         ):
             old = _sparse.at(state[name], grad)
-            change = (wanted - old) * (1 - beta)
+            change = (expected - old) * (1 - beta)
             state[name].add_(_sparse.like(grad, change))
             moved.append(old + change)
         mean, square = moved

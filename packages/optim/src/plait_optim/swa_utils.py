@@ -272,8 +272,8 @@ def update_bn(loader: Iterable[Any], model: Any, device: Any = None) -> None:
             norm.momentum = None
         with grad_mode(False):
             for batch in loader:
-                given = batch[0] if isinstance(batch, (list, tuple)) else batch
-                model(given if device is None else given.to(device))
+                input = batch[0] if isinstance(batch, (list, tuple)) else batch
+                model(input if device is None else input.to(device))
     finally:
         for norm, momentum in zip(norms, momenta, strict=True):
             norm.momentum = momentum
@@ -375,8 +375,10 @@ def _average(averages: list[Any], values: list[Any], weight: float) -> None:
     pairs = list(zip(averages, values, strict=True))
     real = [pair for pair in pairs if _is_averaged_by_operator(pair[0])]
     for places in by_device([a for a, _ in real]).values():
-        mine = [real[i] for i in places]
-        operator("average_step")([a for a, _ in mine], [v for _, v in mine], weight=float(weight))
+        states = [real[i] for i in places]
+        operator("average_step")(
+            [a for a, _ in states], [v for _, v in states], weight=float(weight)
+        )
     for average, value in pairs:  # integers, and other arrays without a fused step
         if not _is_averaged_by_operator(average):
             average[...] = average * (1 - weight) + value * weight

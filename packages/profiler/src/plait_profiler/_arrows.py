@@ -35,5 +35,5 @@ def _pairs(
     """Return the sources and targets of one process that have the same number in a column."""
     process, number = recording.rows["process"], recording.rows[column]
     keys = process[sources], number[sources]
-    found = matching(keys, (process[targets], number[targets]), sources)
-    return found[found >= 0], targets[found >= 0]
+    matches = matching(keys, (process[targets], number[targets]), sources)
+    return matches[matches >= 0], targets[matches >= 0]

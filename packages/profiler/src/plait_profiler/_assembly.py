@@ -28,7 +28,7 @@ def assemble(
     threads: dict[tuple[int, int], str],
     clock: int,
 ) -> Recording:
-    """Return the events of a session that was stopped, and of the processes beside it.
+    """Return the events of a session that was stopped, and those of its child processes.
 
     Args:
         session: a `plait_profiler._observer.Session`.
@@ -84,8 +84,8 @@ class _Tables:
 
         def text(letter: str, number: int) -> str:
             table = tables[letter]
-            found = own.get(letter, {}).get(number)
-            return found or (table[number] if number < len(table) else "")
+            result = own.get(letter, {}).get(number)
+            return result or (table[number] if number < len(table) else "")
 
         def signature(number: int) -> int:
             key = text("s", number)
@@ -95,16 +95,18 @@ class _Tables:
             return self._signatures[key]
 
         def context(number: int) -> int:
-            found = Context()
+            result = Context()
             if pair := text("c", number):
                 module, stack = json.loads(pair)
                 path, kind = json.loads(text("m", module) or '["", ""]')
                 lines = json.loads(text("k", stack) or "[]")
-                found = Context(path, kind, tuple((file, line, name) for file, line, name in lines))
-            if found not in self._contexts:
-                self._contexts[found] = len(self.contexts)
-                self.contexts.append(found)
-            return self._contexts[found]
+                result = Context(
+                    path, kind, tuple((file, line, name) for file, line, name in lines)
+                )
+            if result not in self._contexts:
+                self._contexts[result] = len(self.contexts)
+                self.contexts.append(result)
+            return self._contexts[result]
 
         context(0)  # it is the first one
         rows = rows.copy()
@@ -133,8 +135,8 @@ def _renumbered(numbers: Array, number: Callable[[int], int]) -> Array:
     used = np.flatnonzero(np.bincount(numbers))
     table = np.zeros(used[-1] + 1, np.uint32)
     table[used] = [number(int(each)) for each in used]
-    found: Array = table[numbers]
-    return found
+    result: Array = table[numbers]
+    return result
 
 
 def _signature(text: str) -> Signature:

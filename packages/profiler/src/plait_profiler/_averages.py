@@ -314,13 +314,13 @@ class EventList(Sequence[Item], Generic[Item]):
             raise ValueError(f"table: `time_unit` must be s, ms or us; got {time_unit!r}")
         items = self._sorted(sort_by, top_level_events_only)
         notes = [f"Self CPU time total: {time_text(self.self_cpu_time_total, time_unit)}"]
-        shown = items if row_limit < 0 else items[:row_limit]
-        if len(shown) < len(items):
-            notes.append(f"{len(items) - len(shown)} more rows: row_limit")
+        part = items if row_limit < 0 else items[:row_limit]
+        if len(part) < len(items):
+            notes.append(f"{len(items) - len(part)} more rows: row_limit")
         widths = (max_name_column_width, max_shapes_column_width, max_src_column_width)
         columns = self._columns(widths, time_unit)
         notes += dropped_notes(self._recording)
-        return Table(columns, self._rows(shown, columns), title=header or "", notes=notes).text(-1)
+        return Table(columns, self._rows(part, columns), title=header or "", notes=notes).text(-1)
 
     def _sorted(self, sort_by: str | None, top_level_events_only: bool) -> list[Any]:
         items = [item for item in self if item.top_level or not top_level_events_only]

@@ -115,15 +115,15 @@ def marked_blocks(recording: Recording, device: str | int | None = None) -> Bloc
     kind = rows["kind"][at]
     other = np.ones(len(at), bool)
     other[1:] = (address[1:] != address[:-1]) | (process[1:] != process[:-1])
-    freed, made = kind == Kind.FREE, kind == Kind.ALLOC
-    first = other | made
+    freed, allocated = kind == Kind.FREE, kind == Kind.ALLOC
+    first = other | allocated
     first[1:] |= freed[:-1]
     head = np.flatnonzero(first)
     tail = np.append(head[1:], len(at))[: len(head)] - 1
     segment = np.cumsum(first) - 1
 
     began = recording.begin or (int(rows["start"].min()) if len(rows) else 0)
-    has_row, is_freed = made[head], freed[tail]
+    has_row, is_freed = allocated[head], freed[tail]
     before = np.where(other[head], began, start[head - 1])
     begin = np.where(has_row, start[head], before)
     reused = np.append(~other[head][1:], False)[: len(head)]
@@ -132,10 +132,10 @@ def marked_blocks(recording: Recording, device: str | int | None = None) -> Bloc
     marks = np.flatnonzero(kind == Kind.MARK)
     marked_size = np.zeros(len(head), np.int64)
     np.maximum.at(marked_size, segment[marks], rows["duration"][at[marks]].astype(np.int64))
-    told = rows["a"][at].astype(np.int64)
-    size = np.where(has_row, told[head], np.where(is_freed, told[tail], marked_size))
+    values = rows["a"][at].astype(np.int64)
+    size = np.where(has_row, values[head], np.where(is_freed, values[tail], marked_size))
     category = np.full(len(head), -1, np.int64)
-    category[segment[marks]] = told[marks]  # in order: the last one counts
+    category[segment[marks]] = values[marks]  # in order: the last one counts
     row = np.where(has_row, at[head], -1)
     freed_by = np.where(is_freed, at[tail], -1)
     keep = size > 0

@@ -1,4 +1,4 @@
-"""What storages are for, in a profile of memory: told at steps of optimizers and of the profile."""
+"""Categories of storages in a profile of memory, which steps of optimizers and profiles record."""
 
 from __future__ import annotations
 

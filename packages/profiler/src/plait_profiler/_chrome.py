@@ -169,10 +169,10 @@ def _write_spans(recording: Recording, lanes: _Lanes, offset: np.uint64, file: B
                 (b'"External id":', rows["a"], launches),
                 (b'"Sequence number":', rows["link"], nodes),
             ):
-                shown = has_one & (numbers != 0)
-                if shown.any():
-                    digits = decimals(np.where(shown, numbers, np.uint64(0)))
-                    pieces.append(fields(name, digits, b",", shown=shown))
+                mask = has_one & (numbers != 0)
+                if mask.any():
+                    digits = decimals(np.where(mask, numbers, np.uint64(0)))
+                    pieces.append(fields(name, digits, b",", shown=mask))
             end = fields(
                 b'"Ev Idx":',
                 decimals(at),
@@ -187,9 +187,9 @@ def _write_spans(recording: Recording, lanes: _Lanes, offset: np.uint64, file: B
 
 def _texts(texts: Iterable[bytes]) -> Array:
     """Return texts as an array of objects, of which rows are taken faster than from a list."""
-    found = list(texts)
-    table = np.empty(len(found), object)
-    table[:] = found
+    items = list(texts)
+    table = np.empty(len(items), object)
+    table[:] = items
     return table
 
 

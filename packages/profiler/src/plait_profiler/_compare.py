@@ -95,8 +95,8 @@ def _recording_of(source: Any, argument: str) -> Recording:
     if isinstance(source, Recording):
         return source
     if not isinstance(source, Recorded):
-        got = type(source).__name__
-        raise TypeError(f"compare: `{argument}` must be a profile or a Recording; got {got}")
+        kind = type(source).__name__
+        raise TypeError(f"compare: `{argument}` must be a profile or a Recording; got {kind}")
     return source.recording()
 
 

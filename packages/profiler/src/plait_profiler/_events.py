@@ -1,4 +1,4 @@
-"""Events as objects, which are made from the columns of a recording when somebody looks at them."""
+"""Events as objects, created from the columns of a recording at the first access."""
 
 from __future__ import annotations
 
@@ -207,14 +207,14 @@ class Event(Rates):
     def kernels(self) -> list[Kernel]:
         """The work on accelerators that it launched itself."""
         recording = self._all.recording
-        found = self._all.tree.works[self._all.tree.launched_by == self.id]
+        rows = self._all.tree.works[self._all.tree.launched_by == self.id]
         return [
             Kernel(
                 recording.signatures[row["signature"]].name,
                 int(row["device"]) & 255,
                 float(row["duration"]) / 1e3,
             )
-            for row in recording.rows[found]
+            for row in recording.rows[rows]
         ]
 
     @property
@@ -338,8 +338,8 @@ class _Events(Sequence[Event]):
         """Return the rows of the events directly within one."""
         inner, parents = self._by_parent
         first, last = np.searchsorted(parents, [row, row + 1])
-        found: list[int] = inner[first:last].tolist()
-        return found
+        rows: list[int] = inner[first:last].tolist()
+        return rows
 
 
 def events(recording: Recording) -> EventList[Event]:

@@ -54,8 +54,8 @@ class MemoryTimeline:
     def at(self, time: float) -> dict[Category, int]:
         """Return the bytes of each category at a time; all 0 before the first one."""
         index = int(np.searchsorted(self.times, time, side="right")) - 1
-        held = self.bytes[index] if index >= 0 else np.zeros(len(Category), np.int64)
-        return {category: int(held[category]) for category in Category}
+        sizes = self.bytes[index] if index >= 0 else np.zeros(len(Category), np.int64)
+        return {category: int(sizes[category]) for category in Category}
 
 
 def memory_timeline(recording: Recording, device: str | int | None = None) -> MemoryTimeline:
@@ -126,11 +126,11 @@ class MemoryProfile:
         category = np.concatenate([blocks.category, blocks.category[ended]])
         times, index = np.unique(time, return_inverse=True)
         index = index.reshape(-1)
-        held = np.zeros((len(times), len(Category)), np.int64)
+        sizes = np.zeros((len(times), len(Category)), np.int64)
         for each in np.unique(category):
             here = category == each
-            held[:, each] = np.bincount(index[here], change[here], len(times))
-        return MemoryTimeline(times / 1e3, np.cumsum(held, axis=0))
+            sizes[:, each] = np.bincount(index[here], change[here], len(times))
+        return MemoryTimeline(times / 1e3, np.cumsum(sizes, axis=0))
 
     @functools.cached_property
     def _peak(self) -> tuple[float, int]:
@@ -151,11 +151,11 @@ class MemoryProfile:
         return self._peak[0]
 
     def at_peak(self, by: str = "line") -> Table:
-        """Return who held how much when most was held; see `live_at`."""
+        """Return the holders of memory at its peak; see `live_at`."""
         return self._table(self._live(self.peak_time), by, "Memory at its peak", self.peak_time)
 
     def live_at(self, time: float, by: str = "line") -> Table:
-        """Return who holds how much memory at a time, largest first.
+        """Return the holders of memory at a time, largest first.
 
         Args:
             time: microseconds of the monotonic clock.
@@ -174,8 +174,8 @@ class MemoryProfile:
             raise ValueError(f"leaks: `end` must not be before `begin`; got {begin} and {end}")
         first, last = _nanoseconds(begin), _nanoseconds(end)
         blocks = self.blocks
-        kept = (blocks.row >= 0) & (blocks.begin >= first) & (blocks.begin <= last)
-        which = np.flatnonzero(kept & (blocks.end > last))
+        mask = (blocks.row >= 0) & (blocks.begin >= first) & (blocks.begin <= last)
+        which = np.flatnonzero(mask & (blocks.end > last))
         return self._table(which, by, "Memory allocated and not freed", end)
 
     def _live(self, time: float) -> Array:
@@ -224,10 +224,10 @@ class MemoryProfile:
         else:
             number, names = self._owners(by)
             number = number[which]
-        found, index = np.unique(number * len(Category) + category, return_inverse=True)
+        result, index = np.unique(number * len(Category) + category, return_inverse=True)
         index = index.reshape(-1)
-        amounts = np.bincount(index, size, len(found)).astype(np.int64)
-        blocks = np.bincount(index, minlength=len(found))
+        amounts = np.bincount(index, size, len(result)).astype(np.int64)
+        blocks = np.bincount(index, minlength=len(result))
         return [
             {
                 "key": names[key // len(Category)],
@@ -235,17 +235,17 @@ class MemoryProfile:
                 "bytes": int(amount),
                 "blocks": int(count),
             }
-            for key, amount, count in zip(found.tolist(), amounts, blocks, strict=True)
+            for key, amount, count in zip(result.tolist(), amounts, blocks, strict=True)
         ]
 
     def _each(self, which: Array) -> list[dict[str, Any]]:
         owners = {by: self._owners(by) for by in ("operator", "module", "line")}
         rows = self._recording.rows
-        found = []
+        result = []
         for block in which.tolist():
             row = max(self.blocks.row[block], self.blocks.freed_by[block])
             address = hex(int(rows["b"][row])) if row >= 0 else "(before the recording)"
-            found.append(
+            result.append(
                 {
                     "key": address,
                     "category": _named(Category(int(self.blocks.category[block]))),
@@ -254,7 +254,7 @@ class MemoryProfile:
                     **{by: names[number[block]] for by, (number, names) in owners.items()},
                 }
             )
-        return found
+        return result
 
     def _owners(self, by: str) -> tuple[Array, list[str]]:
         """Return for each block the number of its owner, and the owners' names."""

@@ -62,8 +62,8 @@ def held_bytes(recording: Recording) -> dict[tuple[int, int], tuple[Array, Array
     """Return by process and device: the times of changes, and the bytes held from each on."""
     changes = _changes(marked_blocks(recording))
     group = (changes.process.astype(np.int64) << 16) + changes.device
-    held = {}
+    sizes = {}
     for key in np.unique(group).tolist():
         here = group == key
-        held[key >> 16, key & 0xFFFF] = changes.time[here], np.cumsum(changes.change[here])
-    return held
+        sizes[key >> 16, key & 0xFFFF] = changes.time[here], np.cumsum(changes.change[here])
+    return sizes

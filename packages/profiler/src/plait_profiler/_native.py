@@ -165,12 +165,12 @@ def _encoded(column: tuple[str, Array]) -> bytes:
 def _unpacked(data: bytes, most: int) -> bytes:
     """Return what was compressed; it is an error, and takes no memory, if it is longer."""
     unpacking = zlib.decompressobj()
-    found = unpacking.decompress(data, max(most, 0) + 1)
-    if len(found) > most:
+    content = unpacking.decompress(data, max(most, 0) + 1)
+    if len(content) > most:
         raise _Damaged(f"is damaged: a block has more than {most} bytes")
     if not unpacking.eof or unpacking.unused_data:
         raise _Damaged("is damaged: a block does not end where it should")
-    return found
+    return content
 
 
 def _decode_into(block: tuple[str, bytes, Array]) -> None:

@@ -26,7 +26,7 @@ def overlap(recording: Recording) -> Table:
     - ``device_idle``: the time in which no accelerator worked for the process, between its first
       and its last work in the recording: the device waited until the host had prepared this.
 
-    Both are bounds from above of what running others beside would save.
+    Both are upper bounds of the time that more parallel work would save.
 
     Args:
         recording: of a profile.

@@ -94,12 +94,12 @@ class _Columns:
 
 def _facts(recording: Recording, columns: _Columns) -> dict[str, Any]:
     """Add columns, and return the rest of what the page needs, which becomes JSON."""
-    found = tracks(recording)
-    order = np.concatenate([np.zeros(0, np.int64), *[track.rows for track in found]])
+    tracks_shown = tracks(recording)
+    order = np.concatenate([np.zeros(0, np.int64), *[track.rows for track in tracks_shown]])
     rows = recording.rows[order]
     starts = recording.rows["start"]
     begin = min([recording.begin, *starts.min(keepdims=True).tolist()]) if len(starts) else 0
-    _add_events(recording, columns, found, rows, begin)
+    _add_events(recording, columns, tracks_shown, rows, begin)
     _add_arrows(recording, columns, order)
     end = max(recording.end, int((rows["start"] + rows["duration"]).max(initial=0)), begin)
     return {
@@ -107,7 +107,7 @@ def _facts(recording: Recording, columns: _Columns) -> dict[str, Any]:
         "length": end - begin,
         "tracks": [
             {"name": t.name, "process": t.process, "device": t.device != 0, "count": len(t.rows)}
-            for t in found
+            for t in tracks_shown
         ],
         "kinds": {kind.bit_length(): kind.name.lower() for kind in Kind},
         "signatures": [

@@ -99,8 +99,8 @@ def far_from_peak(recording: Recording, peak: Peak | None = None, *, device: str
     """Return which operators lose most time against the peak of the machine.
 
     An operator needs at least the time of its operations at the peak's rate, and of its bytes at
-    the peak's bandwidth; the longer of the two is what it can reach (the roofline model). Its share
-    is that time of its own, and what it loses is the rest. Bytes are those of arguments and
+    the peak's bandwidth; the longer of the two is its floor (the roofline model). Its share is the
+    floor divided by its own time; its loss is the difference. Bytes are those of arguments and
     results: tensors that are in the processor's cache can be faster than the peak, and have shares
     above 1. Numbers other than float32 have other peaks.
 

@@ -77,14 +77,14 @@ def export_perfetto_trace(recording: Recording, path: str | os.PathLike[str]) ->
     """
     with open(path, "wb") as file:
         file.write(_clocks(recording))
-        found = tracks(recording)
-        file.write(_descriptors(recording, found))
+        track_list = tracks(recording)
+        file.write(_descriptors(recording, track_list))
         texts = _Texts(recording)
         file.write(texts.packet())
         flows = [_flows(recording, 1, *backward_arrows(recording))]
         flows.append(_flows(recording, 2, *launch_arrows(recording)))
-        for number, track in enumerate(found):
-            _write_track(recording, texts, flows, track, _uuid(found, number), file)
+        for number, track in enumerate(track_list):
+            _write_track(recording, texts, flows, track, _uuid(track_list, number), file)
         _write_counters(recording, file)
 
 
@@ -351,12 +351,12 @@ def _fixed(numbers: Array) -> Array:
 
 def _optional(pieces: list[list[bytes]], numbers: Array, *parts: bytes | Array) -> Array:
     """Add the parts to `pieces` where a number is not 0; return how many bytes these are."""
-    shown = numbers != 0
-    if not shown.any():
+    mask = numbers != 0
+    if not mask.any():
         return np.zeros(len(numbers), np.int64)
-    pieces.append(fields(*parts, shown=shown))
+    pieces.append(fields(*parts, shown=mask))
     width = sum(len(part) if isinstance(part, bytes) else part.shape[1] for part in parts)
-    return np.where(shown, width, 0)
+    return np.where(mask, width, 0)
 
 
 def _write_counters(recording: Recording, file: BinaryIO) -> None:

@@ -58,26 +58,26 @@ def timeline_figure(
     """
     new_figure = _figure_class("timeline_figure")
     begin, end = _borders(recording, first_step, steps)
-    shown = [(track, _within(recording, track, begin, end)) for track in tracks(recording)]
-    shown = [(track, rows) for track, rows in shown if len(rows)]
-    if not shown:
+    visible = [(track, _within(recording, track, begin, end)) for track in tracks(recording)]
+    visible = [(track, rows) for track, rows in visible if len(rows)]
+    if not visible:
         raise ValueError(
             f"timeline_figure: the recording has no events in {steps} steps from {first_step}"
         )
-    depths = [_depths(recording, rows) for _, rows in shown]
+    depths = [_depths(recording, rows) for _, rows in visible]
     heights = [int(depth.max()) + 1 for depth in depths]
-    lanes = sum(heights) + len(shown)
+    lanes = sum(heights) + len(visible)
     figure = new_figure(figsize=(width, 0.9 + 0.2 * lanes), layout="constrained")
     axes = figure.add_subplot()
     unit, name = _time_unit(end - begin)
     axes.set(xlim=(0, (end - begin) / unit), ylim=(lanes, 0), xlabel=f"time ({name})")
     top, ticks = 0.0, []
-    for (_, rows), depth, height in zip(shown, depths, heights, strict=True):
+    for (_, rows), depth, height in zip(visible, depths, heights, strict=True):
         _draw_band(axes, recording, rows, depth, top, begin, end, unit)
         ticks.append(top + height / 2)
         top += height + 1
-    several = len({track.process for track, _ in shown}) > 1
-    labels = [f"{t.name}\nprocess {t.process}" if several else t.name for t, _ in shown]
+    several = len({track.process for track, _ in visible}) > 1
+    labels = [f"{t.name}\nprocess {t.process}" if several else t.name for t, _ in visible]
     axes.set_yticks(ticks, labels)
     axes.tick_params(axis="y", length=0)
     for side in ("left", "right", "top"):
@@ -171,8 +171,8 @@ def _borders(recording: Recording, first_step: int, steps: int) -> tuple[int, in
 
 def _within(recording: Recording, track: Track, begin: int, end: int) -> Array:
     rows = recording.rows[track.rows]
-    shown = (rows["start"] < end) & (rows["start"] + rows["duration"] > begin)
-    return np.asarray(track.rows[shown])
+    visible = (rows["start"] < end) & (rows["start"] + rows["duration"] > begin)
+    return np.asarray(track.rows[visible])
 
 
 def _depths(recording: Recording, rows: Array) -> Array:
@@ -198,17 +198,17 @@ def _draw_band(
     right = (columns["start"] + columns["duration"]).astype(np.int64) - begin
     right = np.minimum(right, end - begin)
     names = [recording.signatures[number].name for number in columns["signature"].tolist()]
-    known = {
+    places = {
         name: number for number, name in enumerate(sorted({s.name for s in recording.signatures}))
     }
     grey = (columns["kind"] & (Kind.RANGE | Kind.STEP | Kind.BACKWARD)) != 0
-    kept = _visible(left, right, depth, (end - begin) * SHORTEST)
+    visible = _visible(left, right, depth, (end - begin) * SHORTEST)
     boxes, colours = [], []
-    for at in kept.tolist():
+    for at in visible.tolist():
         x0, x1, y = left[at] / unit, right[at] / unit, top + depth[at]
         x1 = max(x1, x0 + (end - begin) * SHORTEST / unit)
         boxes.append([(x0, y + 0.06), (x1, y + 0.06), (x1, y + 0.94), (x0, y + 0.94)])
-        colours.append(GREY if grey[at] else COLOURS[known[names[at]] % len(COLOURS)])
+        colours.append(GREY if grey[at] else COLOURS[places[names[at]] % len(COLOURS)])
         room = int(130 * (right[at] - left[at]) / (end - begin))  # letters that fit
         if room >= 3:
             text = names[at] if len(names[at]) <= room else names[at][: room - 1] + "…"
@@ -229,12 +229,12 @@ def _visible(left: Array, right: Array, depth: Array, least: float) -> Array:
 def _stacked(timeline: MemoryTimeline, begin: int, edges: Array) -> Array:
     """Return for each category and edge the bytes that are held when most are, until the next."""
     time = timeline.times * 1e3 - begin
-    held: Array = np.concatenate([np.zeros((1, len(Category)), np.int64), timeline.bytes])
-    total = held.sum(1)
+    sizes: Array = np.concatenate([np.zeros((1, len(Category)), np.int64), timeline.bytes])
+    total = sizes.sum(1)
     first = np.searchsorted(time, edges, "right")
     last = np.append(first[1:], len(time))
     at = [a + int(np.argmax(total[a : b + 1])) for a, b in zip(first, last, strict=True)]
-    return np.asarray(held[at].T, np.float64)
+    return np.asarray(sizes[at].T, np.float64)
 
 
 def _time_unit(nanoseconds: int) -> tuple[float, str]:

@@ -113,8 +113,8 @@ def _remove_abandoned() -> None:
     with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for path in [entry.path for entry in entries if entry.name.startswith(_PREFIX)]:
             with contextlib.suppress(OSError):  # it is in use, another user's, or gone
-                found = os.lstat(path)
-                if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid():
+                status = os.lstat(path)
+                if stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid():
                     with open(os.path.join(path, _HOLD), "rb") as holder:
                         fcntl.flock(holder, fcntl.LOCK_EX | fcntl.LOCK_NB)
                         shutil.rmtree(path)

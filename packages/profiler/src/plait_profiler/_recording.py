@@ -232,9 +232,9 @@ class Recording:
             inner = here[nested[here]]
             if len(outer) and len(inner):
                 at = np.searchsorted(outer, inner) - 1
-                found = outer[at]
-                within = (at >= 0) & (thread[found] == thread[inner]) & (end[inner] <= end[found])
-                parents[inner[within]] = found[within]
+                parent = outer[at]
+                within = (at >= 0) & (thread[parent] == thread[inner]) & (end[inner] <= end[parent])
+                parents[inner[within]] = parent[within]
             outer = here
         return parents
 

@@ -16,8 +16,8 @@ GROUP = 10**4
 def _groups_of_digits() -> Array:
     """Return the texts of 0 to 9999 as 4 bytes: zero-filled; padded; padded with 0 as a digit."""
     filled = b"".join(b"%04d" % number for number in range(GROUP))
-    shown = b"".join(b"%4d" % number for number in range(GROUP))
-    return np.frombuffer(filled + b"    " + shown[4:] + shown, np.uint32)
+    digits = b"".join(b"%4d" % number for number in range(GROUP))
+    return np.frombuffer(filled + b"    " + digits[4:] + digits, np.uint32)
 
 
 _DIGITS = _groups_of_digits()
@@ -81,7 +81,7 @@ def fields(*parts: bytes | Array, shown: Array | None = None) -> list[bytes]:
     if shown is None:
         texts: list[bytes] = whole.view(f"V{at}").ravel().tolist()
     else:
-        whole[~shown] = 0  # zeros at the end are no part of a NumPy string
+        whole[~shown] = 0  # NumPy removes zero bytes at the end of a string
         texts = whole.view(f"S{at}").ravel().tolist()
     return texts
 

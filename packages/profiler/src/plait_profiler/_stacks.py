@@ -70,13 +70,13 @@ def folded_stacks(
     key = context[rows].astype(np.int64) * len(chains) + chain[rows]
     present, index = np.unique(key, return_inverse=True)
     sums = np.bincount(index.reshape(-1), value[rows], len(present)) / 1e3
-    found: dict[tuple[str, ...], float] = {}
+    totals: dict[tuple[str, ...], float] = {}
     for number, time in zip(present.tolist(), sums.tolist(), strict=True):
         at, events = divmod(number, len(chains))
         stack = (lines[at] if with_lines else ()) + chains[events]
         if stack:
-            found[stack] = found.get(stack, 0.0) + time
-    return found
+            totals[stack] = totals.get(stack, 0.0) + time
+    return totals
 
 
 def _chains(recording: Recording, tree: Tree) -> tuple[Array, list[tuple[str, ...]]]:

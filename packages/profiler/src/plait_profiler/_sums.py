@@ -48,7 +48,7 @@ _OF_PLAIT = re.compile(
 
 @dataclass(frozen=True)
 class Label:
-    """What the events of one sum have in common; `apart` if there may be a forward one too."""
+    """What the events of one sum have in common; `apart`: forward events may have a sum too."""
 
     name: str
     category: str
@@ -153,9 +153,9 @@ def work_of(recording: Recording, amount: Callable[[Signature], int]) -> Work:
     of_others = np.zeros(len(tree), bool)
     of_others[inner] = True
     of_others &= composite[tree.signature]
-    known = np.where(calls & ~of_others, each[tree.signature], 0)
-    own = np.where(tree.nearest(known != 0) < 0, known, 0)
-    return Work(tree.totals(known, known_first=True), own)
+    operations = np.where(calls & ~of_others, each[tree.signature], 0)
+    own = np.where(tree.nearest(operations != 0) < 0, operations, 0)
+    return Work(tree.totals(operations, known_first=True), own)
 
 
 def sums_of(recording: Recording, by: str, shapes: bool = False, stack: int = 0) -> Sums:
@@ -305,7 +305,7 @@ def _totals(tree: Tree, values: Array) -> Array:
 
 
 def _with_modules_within(sums: Sums) -> Sums:
-    """Return totals of modules that are those of it and of the modules within it."""
+    """Return the totals of each module, including the modules within it."""
     at = {(label.name, label.apart): i for i, label in enumerate(sums.labels)}
     labels = list(sums.labels)
     for label in sums.labels:

@@ -92,15 +92,15 @@ class Table(Sequence[dict[str, Any]]):
 
     def text(self, row_limit: int = 100) -> str:
         """Return the table as text, with at most so many rows; -1 gives all."""
-        shown = self.rows if row_limit < 0 else self.rows[:row_limit]
+        rows = self.rows if row_limit < 0 else self.rows[:row_limit]
         lines = [[column.title for column in self.columns]]
-        lines += [[column.text(row[column.key]) for column in self.columns] for row in shown]
+        lines += [[column.text(row[column.key]) for column in self.columns] for row in rows]
         widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
         rule = "  ".join("-" * width for width in widths)
         text = [self._line(cells, widths) for cells in lines]
         notes = list(self.notes)
-        if len(shown) < len(self.rows):
-            notes.append(f"{len(self.rows) - len(shown)} more rows: row_limit")
+        if len(rows) < len(self.rows):
+            notes.append(f"{len(self.rows) - len(rows)} more rows: row_limit")
         head = [self.title] if self.title else []
         return "\n".join([*head, rule, text[0], rule, *text[1:], rule, *notes])
 
@@ -118,15 +118,15 @@ class Table(Sequence[dict[str, Any]]):
 
     def to_html(self, row_limit: int = 100) -> str:
         """Return the table as HTML, with at most so many rows; -1 gives all."""
-        shown = self.rows if row_limit < 0 else self.rows[:row_limit]
+        rows = self.rows if row_limit < 0 else self.rows[:row_limit]
         head = "".join(f"<th>{html.escape(column.title)}</th>" for column in self.columns)
         lines = [
             "<tr>" + "".join(_cell(column, row[column.key]) for column in self.columns) + "</tr>"
-            for row in shown
+            for row in rows
         ]
         notes = list(self.notes)
-        if len(shown) < len(self.rows):
-            notes.append(f"{len(self.rows) - len(shown)} more rows")
+        if len(rows) < len(self.rows):
+            notes.append(f"{len(self.rows) - len(rows)} more rows")
         title = f"<caption>{html.escape(self.title)}</caption>" if self.title else ""
         under = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
         body = f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody>"

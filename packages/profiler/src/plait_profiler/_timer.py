@@ -255,11 +255,11 @@ class Timer:
             times: list[float] = []
             while True:
                 times.append(self._run(number))
-                found = self._measurement(times, number)
-                taken = sum(times) * number
-                steady = len(times) >= 5 and found.iqr <= threshold * found.median
-                if taken >= max_run_time or (steady and taken >= min_run_time):
-                    return found
+                measurement = self._measurement(times, number)
+                duration = sum(times) * number
+                steady = len(times) >= 5 and measurement.iqr <= threshold * measurement.median
+                if duration >= max_run_time or (steady and duration >= min_run_time):
+                    return measurement
 
     def compare(self, other: Timer, min_run_time: float = 2.0) -> TimerComparison:
         """Time this statement and another one in turns, for about ``min_run_time`` seconds.

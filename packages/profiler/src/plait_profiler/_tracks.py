@@ -68,28 +68,28 @@ def tracks(recording: Recording) -> list[Track]:
     Work on a device that overlaps other work of the same stream is put onto further tracks.
     """
     rows = recording.rows
-    found = []
+    result = []
     spans = is_span(rows["kind"])
     for process in np.unique(rows["process"]).tolist():
         here = rows["process"] == process
         steps = np.flatnonzero(here & (rows["kind"] == Kind.STEP))
         if len(steps):
             steps = steps[np.argsort(rows["start"][steps], kind="stable")]
-            found.append(Track("steps", process, 0, 0, steps))
+            result.append(Track("steps", process, 0, 0, steps))
         hosts = np.flatnonzero(here & spans)
         threads = rows["thread"][hosts]
         for thread in sorted(np.unique(threads).tolist(), key=lambda t: (t != process, t)):
             name = thread_name(recording, process, thread)
-            found.append(Track(name, process, thread, 0, hosts[threads == thread]))
-        found += _device_tracks(recording, process, here)
-    return found
+            result.append(Track(name, process, thread, 0, hosts[threads == thread]))
+        result += _device_tracks(recording, process, here)
+    return result
 
 
 def _device_tracks(recording: Recording, process: int, here: Array) -> list[Track]:
     rows = recording.rows
     work = np.flatnonzero(here & (rows["kind"] == Kind.DEVICE))
     work = work[np.argsort(rows["start"][work], kind="stable")]
-    found = []
+    result = []
     for device in np.unique(rows["device"][work]).tolist():
         on_device = work[rows["device"][work] == device]
         streams = rows["b"][on_device]
@@ -98,8 +98,8 @@ def _device_tracks(recording: Recording, process: int, here: Array) -> list[Trac
             lanes = _lanes(recording, on_device[streams == stream])
             for number, lane in enumerate(lanes):
                 suffix = f" ({number + 1})" if number else ""
-                found.append(Track(name + suffix, process, 0, device, lane))
-    return found
+                result.append(Track(name + suffix, process, 0, device, lane))
+    return result
 
 
 def _lanes(recording: Recording, work: Array) -> list[Array]:

@@ -40,10 +40,10 @@ def tree_of(recording: Recording) -> Tree:
 
 def is_any_of(kind: Array, *kinds: Kind) -> Array:
     """Return which rows are of one of these kinds."""
-    wanted = 0
+    bits = 0
     for each in kinds:
-        wanted |= each
-    return np.asarray((kind & np.uint16(wanted)) != 0)
+        bits |= each
+    return np.asarray((kind & np.uint16(bits)) != 0)
 
 
 class Tree:
@@ -79,8 +79,8 @@ class Tree:
         self.backward = passes | (self.nearest(passes) >= 0)
         self.works, self.launched_by = self._launches(rows)
         self.device_time = np.zeros(len(rows), np.int64)
-        known = self.launched_by >= 0
-        np.add.at(self.device_time, self.launched_by[known], self.duration[self.works[known]])
+        launched = self.launched_by >= 0
+        np.add.at(self.device_time, self.launched_by[launched], self.duration[self.works[launched]])
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -128,19 +128,19 @@ class Tree:
 
     def nearest(self, mask: Array) -> Array:
         """Return for each row the innermost row around it for which the mask is true, or -1."""
-        found = np.full(len(self), -1, np.int64)
+        result = np.full(len(self), -1, np.int64)
         for rows in self._levels:
             around = self.parents[rows]
-            found[rows] = np.where(mask[around], around, found[around])
-        return found
+            result[rows] = np.where(mask[around], around, result[around])
+        return result
 
     def outermost(self, mask: Array) -> Array:
         """Return the outermost row, of this and those around, with a true mask, or -1."""
-        found = np.where(mask, np.arange(len(self)), -1)
+        result = np.where(mask, np.arange(len(self)), -1)
         for rows in self._levels:
-            further = found[self.parents[rows]]
-            found[rows] = np.where(further >= 0, further, found[rows])
-        return found
+            further = result[self.parents[rows]]
+            result[rows] = np.where(further >= 0, further, result[rows])
+        return result
 
     def within_the_same(self, group: Array) -> Array:
         """Return which rows are within another one of their group."""
@@ -167,8 +167,8 @@ def matching(keys: tuple[Array, Array], wanted: tuple[Array, Array], values: Arr
     new[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
     head = order[np.flatnonzero(new)][np.cumsum(new) - 1]
     result = np.full(len(order), -1, np.int64)
-    known = head < len(values)
-    result[order[known]] = values[head[known]]
+    inside = head < len(values)
+    result[order[inside]] = values[head[inside]]
     return result[len(values) :]
 
 

@@ -168,12 +168,12 @@ class Watch:
                 name = each.name
                 if name not in self.names and len(self.names) >= _MOST_NAMES:
                     name = "(other names)"
-                seen = self.names.setdefault(name, WatchedName(kinds.get(each.kind, "range")))
-                seen.count += int(counts[i])
-                seen.seconds += float(totals[i]) * 1e-9
-                seen.self_seconds += float(own[i]) * 1e-9
-                seen.operations += int(counts[i]) * each.operations
-                seen.moved += int(counts[i]) * (each.read + each.written)
+                summary = self.names.setdefault(name, WatchedName(kinds.get(each.kind, "range")))
+                summary.count += int(counts[i])
+                summary.seconds += float(totals[i]) * 1e-9
+                summary.self_seconds += float(own[i]) * 1e-9
+                summary.operations += int(counts[i]) * each.operations
+                summary.moved += int(counts[i]) * (each.read + each.written)
             self.windows += 1
             self.seconds += (recording.end - recording.begin) * 1e-9
             self.dropped += sum(recording.dropped.values())
@@ -197,13 +197,13 @@ class Watch:
         with self._lock:
             seconds = max(self.seconds, 1e-9)
             heavy = sorted(self.names.items(), key=lambda item: -item[1].self_seconds)
-            for name, seen in heavy[:row_limit]:
-                time_ = max(seen.seconds, 1e-12)
-                mean = seen.seconds / seen.count * 1e6
+            for name, summary in heavy[:row_limit]:
+                time_ = max(summary.seconds, 1e-12)
+                mean = summary.seconds / summary.count * 1e6
                 lines.append(
-                    f"{name[:40]:40} {seen.count / seconds:9.1f} "
-                    f"{mean:7.1f} us {seen.self_seconds / seconds:10.1%} "
-                    f"{seen.operations / time_ * 1e-9:8.2f} {seen.moved / time_ * 1e-9:.2f}"
+                    f"{name[:40]:40} {summary.count / seconds:9.1f} "
+                    f"{mean:7.1f} us {summary.self_seconds / seconds:10.1%} "
+                    f"{summary.operations / time_ * 1e-9:8.2f} {summary.moved / time_ * 1e-9:.2f}"
                 )
         lines.append(
             f"{self.windows} windows, {self.seconds:.1f} s recorded, {self.dropped} events dropped"
@@ -214,13 +214,21 @@ class Watch:
         """Return the summary as one line."""
         with self._lock:
             seconds = max(self.seconds, 1e-9)
-            calls = sum(seen.count for seen in self.names.values() if seen.kind == "operator")
-            waits = sum(seen.seconds for seen in self.names.values() if seen.kind == "data")
+            calls = sum(
+                summary.count for summary in self.names.values() if summary.kind == "operator"
+            )
+            waits = sum(
+                summary.seconds for summary in self.names.values() if summary.kind == "data"
+            )
             steps = sum(
-                seen.count for name, seen in self.names.items() if name.startswith("Optimizer.step")
+                summary.count
+                for name, summary in self.names.items()
+                if name.startswith("Optimizer.step")
             )
             heavy = sorted(self.names.items(), key=lambda item: -item[1].self_seconds)[:3]
-            top = ", ".join(f"{name} {seen.self_seconds / seconds:.0%}" for name, seen in heavy)
+            top = ", ".join(
+                f"{name} {summary.self_seconds / seconds:.0%}" for name, summary in heavy
+            )
         return (
             f"{time.monotonic() - self._begun:.0f} s: {steps / seconds:.3g} steps/s, "
             f"{calls / seconds:.3g} operators/s, waits for data {waits / seconds:.0%}, "
@@ -260,8 +268,8 @@ class Watch:
                 ("operations", "event_operations_total", "Floating-point operations."),
             ):
                 values = [
-                    (f'{{kind="{seen.kind}",name="{_escaped(name)}"}}', getattr(seen, field))
-                    for name, seen in self.names.items()
+                    (f'{{kind="{summary.kind}",name="{_escaped(name)}"}}', getattr(summary, field))
+                    for name, summary in self.names.items()
                 ]
                 figures.append((f"plait_{unit}", "counter", text, values))
         lines = []

@@ -88,9 +88,9 @@ class Agent:
     def _make_mailbox(self) -> None:
         ray = library()
         about = "\t".join(map(str, (self.me.name, self.rank, self.size, *self._place())))
-        made = ray.remote(num_cpus=0, max_concurrency=_AT_ONCE)(Mailbox)
+        result = ray.remote(num_cpus=0, max_concurrency=_AT_ONCE)(Mailbox)
         try:
-            self.me.mailbox = made.options(
+            self.me.mailbox = result.options(
                 name=f"{self._job}/{self.rank}", namespace=_NAMESPACE
             ).remote(about)
         except ValueError:
@@ -209,10 +209,10 @@ class Agent:
         while not self._stopped.is_set():
             self.flush()
             try:
-                found = ray.get(self.me.mailbox.take.remote(_POLL))
+                result = ray.get(self.me.mailbox.take.remote(_POLL))
             except (ray.exceptions.RayError, RuntimeError, AttributeError):
                 return  # Ray or the mailbox has ended
-            for number, message in found:
+            for number, message in result:
                 if number:
                     threading.Thread(
                         target=self._answer, args=(number, message), daemon=True

@@ -17,8 +17,8 @@ _KEPT = 2  # the newest, and the one before it
 
 def _numbers(folder: str) -> list[int]:
     with contextlib.suppress(FileNotFoundError):
-        found = (_NAME.fullmatch(name) for name in os.listdir(folder))
-        return sorted(int(match[1]) for match in found if match)
+        result = (_NAME.fullmatch(name) for name in os.listdir(folder))
+        return sorted(int(match[1]) for match in result if match)
     return []
 
 

@@ -78,9 +78,9 @@ class Context:
             if which:
                 anchor = require("core").empty(0, requires_grad=True)
                 with pa.enable_grad():
-                    found = _Received.apply(anchor, name, [tensors[i] for i in which])
-                self.edges[name] = [pa.graph.get_gradient_edge(tensor) for tensor in found]
-                for i, tensor in zip(which, found, strict=True):
+                    result = _Received.apply(anchor, name, [tensors[i] for i in which])
+                self.edges[name] = [pa.graph.get_gradient_edge(tensor) for tensor in result]
+                for i, tensor in zip(which, result, strict=True):
                     tensors[i] = tensor
         return tensors
 
@@ -94,8 +94,8 @@ def enter() -> Context:
     """Return a new context of this process."""
     with _lock:
         number = (_rank[0] << 40) + next(_numbers)
-        made = _contexts[number] = Context(number)
-    return made
+        result = _contexts[number] = Context(number)
+    return result
 
 
 def joined(number: int) -> Context:

@@ -45,12 +45,12 @@ class Mailbox:
     async def take(self, seconds: float) -> list[tuple[int, Any]]:
         """Return the messages that have come; if there is none, wait for one so long."""
         try:
-            found = [await asyncio.wait_for(self._calls.get(), seconds)]
+            result = [await asyncio.wait_for(self._calls.get(), seconds)]
         except asyncio.TimeoutError:
             return []
         while not self._calls.empty():
-            found.append(self._calls.get_nowait())
-        return found
+            result.append(self._calls.get_nowait())
+        return result
 
     async def answer(self, number: int, message: Any) -> None:
         """Finish the call of that number."""

@@ -66,9 +66,9 @@ def _discover(context_id: int, first: Name) -> dict[Part, list[Part]]:
             for rank, names in by_rank.items()
         ]
         for rank, names, call in calls:
-            for name, found in zip(names, call.wait(), strict=True):
-                uses[rank, name] = [(message[0], message) for message in found]
-        reached = dict.fromkeys(part for found in uses.values() for part in found)
+            for name, parts in zip(names, call.wait(), strict=True):
+                uses[rank, name] = [(message[0], message) for message in parts]
+        reached = dict.fromkeys(part for parts in uses.values() for part in parts)
         new = [part for part in reached if part not in uses]
     return uses
 
@@ -83,8 +83,8 @@ def _by_rank(parts: Sequence[Part]) -> dict[int, list[Name]]:
 def _run_in_order(context_id: int, first: Name, uses: dict[Part, list[Part]]) -> None:
     here = agent("backward")
     missing: dict[Part, int] = defaultdict(int)
-    for found in uses.values():
-        for part in found:
+    for parts in uses.values():
+        for part in parts:
             missing[part] += 1
     ready: list[Part] = [(here.rank, first)]
     while ready:
@@ -107,13 +107,13 @@ def _run_in_order(context_id: int, first: Name, uses: dict[Part, list[Part]]) ->
 
 def _walk(tensors: Sequence[Any]) -> tuple[list[Any], list[Name]]:
     """Return the nodes of leaves and the messages that tensors were computed from."""
-    leaves, messages, seen = [], list[Name](), set()
+    leaves, messages, visited = [], list[Name](), set()
     nodes = [pa.graph.get_gradient_edge(tensor).node for tensor in tensors]
     while nodes:
         node = nodes.pop()
-        if node is None or node in seen:
+        if node is None or node in visited:
             continue
-        seen.add(node)
+        visited.add(node)
         message = getattr(node, "plait_message", None)
         if message is not None:
             messages.append(message)
@@ -134,8 +134,8 @@ def _evaluate(context_id: int, names: Sequence[Name]) -> None:
     context = _contexts.known("backward", context_id)
     outputs, gradients = [], []
     for name in names:
-        found = _fetched(context, name)
-        for tensor, gradient in zip(context.kept[name], found, strict=True):
+        parts = _fetched(context, name)
+        for tensor, gradient in zip(context.kept[name], parts, strict=True):
             if gradient is not None:
                 outputs.append(tensor)
                 gradients.append(gradient)
@@ -170,8 +170,8 @@ def _fetched(context: Context, name: Name) -> list[Any]:
         return _take(context.number, name)
     here = agent("backward")
     receiver = here.peers[context.receivers[name]]
-    found: list[Any] = here.call(receiver, _take, (context.number, name), {}, 0).wait()
-    return found
+    parts: list[Any] = here.call(receiver, _take, (context.number, name), {}, 0).wait()
+    return parts
 
 
 def _take(context_id: int, name: Name) -> list[Any]:

@@ -19,10 +19,10 @@ class Places:
 
     def __init__(self, group: Any) -> None:
         self.group = group
-        found = library().util.placement_group_table(group)["bundles_to_node_id"]
-        hosts = list(dict.fromkeys(found[i] for i in sorted(found)))
-        self.bundles = sorted(found, key=lambda i: (hosts.index(found[i]), i))
-        self.hosts = [hosts.index(found[i]) for i in self.bundles]
+        result = library().util.placement_group_table(group)["bundles_to_node_id"]
+        hosts = list(dict.fromkeys(result[i] for i in sorted(result)))
+        self.bundles = sorted(result, key=lambda i: (hosts.index(result[i]), i))
+        self.hosts = [hosts.index(result[i]) for i in self.bundles]
 
     def __len__(self) -> int:
         return len(self.bundles)
@@ -47,9 +47,9 @@ def reserve(fewest: int, most: int, resources: Mapping[str, float], timeout: flo
     size = most
     while True:
         wait = max(0.0, deadline - time.monotonic())
-        found = _try(size, resources, wait if size == fewest else min(_TRY, wait))
-        if found is not None:
-            return Places(found)
+        result = _try(size, resources, wait if size == fewest else min(_TRY, wait))
+        if result is not None:
+            return Places(result)
         if size == fewest:
             break
         size = max(fewest, min(size - 1, _estimate(resources)))
@@ -77,7 +77,7 @@ def _try(size: int, resources: Mapping[str, float], seconds: float) -> Any:
 
 def has_room(resources: Mapping[str, float]) -> bool:
     """Return whether there is room for one more worker."""
-    found = _try(1, resources, 1.0) if _estimate(resources) >= 1 else None
-    if found is not None:
-        library().util.remove_placement_group(found)
-    return found is not None
+    result = _try(1, resources, 1.0) if _estimate(resources) >= 1 else None
+    if result is not None:
+        library().util.remove_placement_group(result)
+    return result is not None

@@ -40,10 +40,10 @@ def forget_all() -> None:
 
 def _value(key: Key) -> Any:
     with _lock:
-        held = _held.get(key)
-    if held is None:
+        entry = _held.get(key)
+    if entry is None:
         raise RuntimeError(f"RRef: the value {key} is not in this process any more")
-    return held.future.wait()
+    return entry.future.wait()
 
 
 def _fork(key: Key) -> None:
@@ -53,20 +53,20 @@ def _fork(key: Key) -> None:
 
 def _drop(key: Key) -> None:
     with _lock:
-        held = _held.get(key)
-        if held is None:
+        entry = _held.get(key)
+        if entry is None:
             return
-        held.references -= 1
-        if held.references == 0:
+        entry.references -= 1
+        if entry.references == 0:
             del _held[key]
     # the value's own finalizers run here, without the lock
 
 
 def _begin(key: Key, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
     """Compute a value in a thread of its own, in this thread's context."""
-    held, context = _Held(), _contexts.current()
+    entry, context = _Held(), _contexts.current()
     with _lock:
-        _held[key] = held
+        _held[key] = entry
 
     def run() -> None:
         with _contexts.inside(context):
@@ -74,9 +74,9 @@ def _begin(key: Key, function: Callable[..., Any], args: Any, kwargs: Any) -> No
                 value = function(*args, **kwargs)
                 value = value.wait() if getattr(function, "_plait_async", False) else value
             except BaseException as error:
-                held.future.set_exception(error)
+                entry.future.set_exception(error)
             else:
-                held.future.set_result(value)
+                entry.future.set_result(value)
 
     threading.Thread(target=run, daemon=True).start()
 
@@ -104,10 +104,10 @@ class RRef(Generic[T]):
     def __init__(self, value: T, type_hint: Any = None) -> None:
         here = agent("RRef")
         self._begin(here, here.rank, (here.rank, next(_numbers)))
-        held = _Held()
-        held.future.set_result(value)
+        entry = _Held()
+        entry.future.set_result(value)
         with _lock:
-            _held[self._key] = held
+            _held[self._key] = entry
 
     def _begin(self, here: Agent, owner: int, key: Key, accepted: Any = None) -> None:
         self._agent, self._owner, self._key, self._accepted = here, owner, key, accepted
@@ -156,8 +156,8 @@ class RRef(Generic[T]):
         self._confirm()
         peer = self._agent.peers[self._owner]
         seconds = None if timeout < 0 else timeout
-        found: T = self._agent.call(peer, _value, (self._key,), {}, seconds).wait()
-        return found
+        result: T = self._agent.call(peer, _value, (self._key,), {}, seconds).wait()
+        return result
 
     def local_value(self) -> T:
         """Return the value itself, in the process that owns it.
@@ -171,8 +171,8 @@ class RRef(Generic[T]):
                 "to_here() copies it"
             )
         self._confirm()
-        found: T = _value(self._key)
-        return found
+        result: T = _value(self._key)
+        return result
 
     def rpc_sync(self, timeout: float = -1.0) -> Any:
         """Return a stand-in for the value, whose methods are called at the owner."""
@@ -241,11 +241,11 @@ class _RemoteStandIn:
 
 def create(here: Agent, owner: int, function: Any, args: Any, kwargs: Any) -> RRef[Any]:
     """Return a reference to what a function will return in a process."""
-    made: RRef[Any] = RRef.__new__(RRef)
+    result: RRef[Any] = RRef.__new__(RRef)
     key = (here.rank, next(_numbers))
     peer = here.peers[owner]
-    made._begin(here, owner, key, here.call(peer, _begin, (key, function, args, kwargs), {}))
-    return made
+    result._begin(here, owner, key, here.call(peer, _begin, (key, function, args, kwargs), {}))
+    return result
 
 
 def _describe(here: Agent, thing: Any) -> Any:
@@ -262,9 +262,9 @@ def _describe(here: Agent, thing: Any) -> Any:
 
 
 def _replace(here: Agent, name: Any) -> RRef[Any]:
-    made: RRef[Any] = RRef.__new__(RRef)
-    made._begin(here, name[1], name[2])
-    return made
+    result: RRef[Any] = RRef.__new__(RRef)
+    result._begin(here, name[1], name[2])
+    return result
 
 
 def _release(here: Agent) -> None:

@@ -64,23 +64,23 @@ def report(metrics: Mapping[str, Any], state: Any = None) -> None:
         Traceback (most recent call last):
         RuntimeError: report: this process is not a worker of a plait_ray.Trainer
     """
-    mine = _session("report")
-    if state is not None and mine.folder is None:
+    session = _session("report")
+    if state is not None and session.folder is None:
         raise RuntimeError("report: `state` needs a Trainer with `checkpoint`, a folder")
     if dist.get_rank() == 0:
-        if state is not None and mine.folder is not None:
-            _checkpoints.save(mine.folder, state)
-        mine.reports.append({name: _plain(value) for name, value in metrics.items()})
-    if state is not None and _agreed_to_stop(mine):
+        if state is not None and session.folder is not None:
+            _checkpoints.save(session.folder, state)
+        session.reports.append({name: _plain(value) for name, value in metrics.items()})
+    if state is not None and _agreed_to_stop(session):
         raise Resized
 
 
 def _agreed_to_stop(mine: Session) -> bool:
     """Wait until rank 0 has saved; return whether the job is to begin anew from there."""
     new = require("core")
-    told = new.tensor([int(mine.elastic and mine.stop)])
-    dist.broadcast(told, 0)
-    return bool(told.item())
+    votes = new.tensor([int(mine.elastic and mine.stop)])
+    dist.broadcast(votes, 0)
+    return bool(votes.item())
 
 
 def _plain(value: Any) -> Any:

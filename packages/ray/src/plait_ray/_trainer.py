@@ -207,15 +207,15 @@ class _Attempt:
 
     def _prepare(self) -> None:
         trainer, places = self._trainer, self._places
-        found = self._all([actor.place.remote() for actor in self._actors])
-        self._where = [f"(host {host}, pid {pid})" for host, pid, _ in found]
+        result = self._all([actor.place.remote() for actor in self._actors])
+        self._where = [f"(host {host}, pid {pid})" for host, pid, _ in result]
         address = "127.0.0.1" if len(set(places.hosts)) == 1 else self._address()
         start = _checkpoints.newest(trainer.checkpoint)
         common = {
             "WORLD_SIZE": len(places),
             "GROUP_WORLD_SIZE": max(places.hosts) + 1,
             "MASTER_ADDR": address,
-            "MASTER_PORT": found[0][2],
+            "MASTER_PORT": result[0][2],
             "TORCHELASTIC_RUN_ID": secrets.token_hex(8),
             "TORCHELASTIC_RESTART_COUNT": self._restarts,
             "TORCHELASTIC_MAX_RESTARTS": trainer.max_failures,
@@ -256,17 +256,17 @@ class _Attempt:
     def _first_of(self, calls: Sequence[Any]) -> _Failure:
         """Return the failure that is no consequence of another."""
         self._collect()
-        deadline, found = time.monotonic() + _SECOND_LOOK, dict[int, BaseException]()
+        deadline, result = time.monotonic() + _SECOND_LOOK, dict[int, BaseException]()
         while True:
             done, _ = library().wait(list(calls), num_returns=len(calls), timeout=_TICK)
             for each in done:
                 error = _error_of(each)
                 if error is not None:
-                    found[calls.index(each)] = error
-            rank = min(found, key=lambda r: (_is_consequence(found[r]), r))
-            if not _is_consequence(found[rank]) or time.monotonic() > deadline:
+                    result[calls.index(each)] = error
+            rank = min(result, key=lambda r: (_is_consequence(result[r]), r))
+            if not _is_consequence(result[rank]) or time.monotonic() > deadline:
                 break
-        error, name = found[rank], f"rank {rank} {self._where[rank]}"
+        error, name = result[rank], f"rank {rank} {self._where[rank]}"
         if isinstance(error, library().exceptions.RayActorError):
             return _Failure(f"{name} died: {reason(error)}", error)
         text = "".join(traceback.format_exception_only(error)).strip()
@@ -274,9 +274,9 @@ class _Attempt:
 
     def _collect(self) -> None:
         """Take what rank 0 has reported."""
-        ray, known = library(), len(self._history) - self._before
+        ray, count = library(), len(self._history) - self._before
         try:
-            self._history += ray.get(self._actors[0].reports.remote(known), timeout=_SECOND_LOOK)
+            self._history += ray.get(self._actors[0].reports.remote(count), timeout=_SECOND_LOOK)
         except ray.exceptions.RayError:
             return  # rank 0 is busy, or has died, which `_watch` finds
 

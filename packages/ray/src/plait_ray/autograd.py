@@ -50,12 +50,12 @@ def context() -> Iterator[int]:
     agent("context")
     if _contexts.current() is not None:
         raise RuntimeError("context: this thread is in another context")
-    made = _contexts.enter()
+    result = _contexts.enter()
     try:
-        with _contexts.inside(made):
-            yield made.number
+        with _contexts.inside(result):
+            yield result.number
     finally:
-        _drop(made.number)
+        _drop(result.number)
 
 
 def _drop(number: int) -> None:
@@ -97,10 +97,10 @@ class _Gradients(Mapping[Any, Any]):
         self._by_node = by_node
 
     def __getitem__(self, tensor: Any) -> Any:
-        found = self.get(tensor)
-        if found is None:
+        result = self.get(tensor)
+        if result is None:
             raise KeyError(f"get_gradients: no gradient for a tensor of shape {tensor.shape}")
-        return found
+        return result
 
     def get(self, tensor: Any, default: Any = None) -> Any:
         """Return the gradient of a tensor, or the default."""
@@ -143,6 +143,6 @@ def get_gradients(context_id: int) -> Mapping[Any, Any]:
         Traceback (most recent call last):
         RuntimeError: get_gradients: there is no context 1 in this process
     """
-    found = _contexts.known("get_gradients", context_id)
-    with found.lock:
-        return _Gradients(dict(found.gradients))
+    result = _contexts.known("get_gradients", context_id)
+    with result.lock:
+        return _Gradients(dict(result.gradients))

@@ -259,8 +259,8 @@ def get_worker_info(worker_name: str | None = None) -> WorkerInfo:
         RuntimeError: get_worker_info: there is no RPC agent; call init_rpc first
     """
     here = agent("get_worker_info")
-    found = here.me if worker_name is None else here.peer("get_worker_info", worker_name)
-    return WorkerInfo(found.name, found.id)
+    result = here.me if worker_name is None else here.peer("get_worker_info", worker_name)
+    return WorkerInfo(result.name, result.id)
 
 
 def rpc_async(
@@ -326,8 +326,8 @@ def rpc_sync(
         Traceback (most recent call last):
         RuntimeError: rpc_sync: there is no RPC agent; call init_rpc first
     """
-    found: T = _begin("rpc_sync", to, func, args, kwargs, timeout).wait()
-    return found
+    result: T = _begin("rpc_sync", to, func, args, kwargs, timeout).wait()
+    return result
 
 
 def remote(

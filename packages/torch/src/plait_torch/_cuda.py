@@ -1,4 +1,4 @@
-"""`torch.cuda` without CUDA: questions have answers, and orders raise."""
+"""`torch.cuda` without CUDA: queries return an answer, and calls that need a device raise."""
 
 from __future__ import annotations
 

@@ -74,17 +74,17 @@ def _level() -> int:
 
 
 def _is_torch_function_enabled() -> bool:
-    """Return whether the classes of arguments are asked in this thread."""
+    """Return whether ``__torch_function__`` of arguments is called in this thread."""
     return _level() == 0
 
 
 def _is_torch_function_all_disabled() -> bool:
-    """Return whether nobody is asked in this thread."""
+    """Return whether neither modes nor classes are called in this thread."""
     return _level() > 1
 
 
 def _is_torch_function_mode_enabled() -> bool:
-    """Return whether this thread has a mode that is asked."""
+    """Return whether this thread has a mode that is called."""
     return bool(_torch_function.modes()) and not _is_torch_function_all_disabled()
 
 

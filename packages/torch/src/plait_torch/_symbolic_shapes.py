@@ -1,4 +1,4 @@
-"""`torch.fx.experimental.symbolic_shapes`: questions about sizes, which are always numbers here."""
+"""`torch.fx.experimental.symbolic_shapes`: sizes are always numbers here, never symbols."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class GuardOnDataDependentSymNode(RuntimeError):
-    """The error of a condition on an unknown size; nothing raises it."""
+    """The error of a condition on a symbolic size; plait never raises it."""
 
 
 def guard_bool(a: Any) -> bool:
@@ -71,7 +71,7 @@ def hint_int(a: Any, fallback: int | None = None) -> int:
 
 
 def free_symbols(val: Any) -> set[Any]:
-    """Return the unknowns in a value: none."""
+    """Return the free symbols in a value: none."""
     return set()
 
 
@@ -79,7 +79,7 @@ free_unbacked_symbols = free_symbols
 
 
 def has_free_symbols(val: Any) -> bool:
-    """Return whether a value has unknowns: False."""
+    """Return whether a value has free symbols: False."""
     return False
 
 

@@ -62,7 +62,7 @@ def _stamp(path: pathlib.Path) -> list[int]:
 
 def _known(record: pathlib.Path) -> list[object] | None:
     try:
-        known: list[object] = json.loads(record.read_text())
+        entries: list[object] = json.loads(record.read_text())
     except (OSError, ValueError):
         return None
-    return known
+    return entries

@@ -103,13 +103,13 @@ def _found_setuptools() -> str:
 
 
 def _only_package(root: pathlib.Path) -> str:
-    found = sorted(path.parent.name for path in (root / "src").glob("*/__init__.py"))
-    if len(found) != 1:
+    result = sorted(path.parent.name for path in (root / "src").glob("*/__init__.py"))
+    if len(result) != 1:
         raise BuildError(
             f"setup: `package` is required unless src/ holds exactly one package; {root / 'src'} "
-            f"holds {found}"
+            f"holds {result}"
         )
-    return found[0]
+    return result[0]
 
 
 def _build(project: Project, command: str, arguments: Sequence[str]) -> int:

@@ -100,11 +100,11 @@ def find_toolchain() -> Toolchain:
 
 
 def _command(variable: str, candidates: Sequence[str]) -> tuple[str, ...]:
-    given = shlex.split(os.environ.get(variable, ""))
-    if given:
-        return tuple(given)
-    found = next((name for name in candidates if shutil.which(name)), candidates[0])
-    return (found,)
+    command = shlex.split(os.environ.get(variable, ""))
+    if command:
+        return tuple(command)
+    compiler = next((name for name in candidates if shutil.which(name)), candidates[0])
+    return (compiler,)
 
 
 def target_machine() -> str:
@@ -147,8 +147,8 @@ def _probe(command: tuple[str, ...], c: bool) -> None:
         )
     source = C_PROBE if c else CXX_PROBE
     key = hashlib.sha256(f"{command}{identity(command)}{source}".encode()).hexdigest()[:16]
-    known = pathlib.Path(tempfile.gettempdir()) / f"plait-compiler-{os.getuid()}-{key}"
-    if known.exists():
+    cache = pathlib.Path(tempfile.gettempdir()) / f"plait-compiler-{os.getuid()}-{key}"
+    if cache.exists():
         return
     result = subprocess.run(
         [*command, "-x", "c" if c else "c++", f"-std={standard}", "-fsyntax-only", "-"],
@@ -163,7 +163,7 @@ def _probe(command: tuple[str, ...], c: bool) -> None:
             f"standard headers is required; {' '.join(command)!r} cannot compile a small file:\n"
             f"{result.stderr.strip()}\n{remedy[0].upper()}{remedy[1:]}."
         )
-    known.touch()
+    cache.touch()
 
 
 def python_headers() -> pathlib.Path:
@@ -182,8 +182,8 @@ def python_headers() -> pathlib.Path:
 def pybind11_headers() -> pathlib.Path:
     """Return pybind11's header folder, from the Python package or from the system's."""
     spec = importlib.util.find_spec("pybind11")
-    found = [pathlib.Path(where) / "include" for where in _locations(spec)]
-    for folder in [*found, *map(pathlib.Path, SYSTEM_INCLUDE)]:
+    folders = [pathlib.Path(where) / "include" for where in _locations(spec)]
+    for folder in [*folders, *map(pathlib.Path, SYSTEM_INCLUDE)]:
         if (folder / "pybind11" / "pybind11.h").is_file():
             return folder
     raise BuildError(

@@ -167,18 +167,18 @@ class Replacement:
             waiting = self._discard()
         if isinstance(error, OSError) and not isinstance(error, CheckpointError):
             if self.is_in_place:
-                said = (
+                text = (
                     f"is written and in its place, but its folder was not synchronised ({error}): "
                     "a power failure may bring back what was there before"
                 )
             elif waiting or self._is_part:
-                said = f"could not be written ({error}); {self._kept}"
+                text = f"could not be written ({error}); {self._kept}"
             else:
-                said = (
+                text = (
                     f"was not completed ({error}): another save or program replaced or removed "
                     "the new file"
                 )
-            raise system_error(f"save: {self.path} {said}", error) from error
+            raise system_error(f"save: {self.path} {text}", error) from error
 
     def _discard(self) -> bool:
         """Remove the file unless it was renamed, and close it; return whether it was removed.
@@ -199,8 +199,8 @@ class Replacement:
     def _is_there(self) -> bool:
         """Return whether the temporary name exists and is this file."""
         try:
-            found = os.lstat(self._temporary)
-            return self._file is None or os.path.samestat(found, os.fstat(self._file.fileno()))
+            status = os.lstat(self._temporary)
+            return self._file is None or os.path.samestat(status, os.fstat(self._file.fileno()))
         except (OSError, ValueError):  # no such name, or closed
             return False
 

@@ -71,8 +71,8 @@ class FolderSave:
     def _check_new(self, path: str) -> None:
         if not self._overwrite and os.path.lexists(path):
             error = FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-            said = f"save: {os.path.dirname(path)} has a checkpoint, and `overwrite` is False"
-            raise system_error(said, error)
+            text = f"save: {os.path.dirname(path)} has a checkpoint, and `overwrite` is False"
+            raise system_error(text, error)
 
     def names(self, count: int) -> list[str]:
         """Return the names of the parts of all ranks."""
@@ -82,13 +82,13 @@ class FolderSave:
         """Check that the parts are there, in their sizes, and put the index in its place."""
         for name, size in sizes.items():
             try:
-                found = os.stat(os.path.join(os.path.dirname(self.path), name)).st_size
+                result = os.stat(os.path.join(os.path.dirname(self.path), name)).st_size
             except FileNotFoundError:
-                found = -1
-            if found != size:
+                result = -1
+            if result != size:
                 raise CheckpointError(
                     f"save: {name} was written by its rank and "
-                    + ("is not" if found < 0 else f"has {found} bytes instead of {size}")
+                    + ("is not" if result < 0 else f"has {result} bytes instead of {size}")
                     + f" in {os.path.dirname(self.path)} where the index is written: all ranks "
                     "must see the same folder; what was there is unchanged"
                 )
@@ -127,11 +127,11 @@ def _make_folder(folder: str) -> None:
 
 def encode(content: dict[str, Any], copy: bool) -> Checkpoint:
     """Return the content of a part as it is written; `copy`: in memory of its own."""
-    found = taken_apart(content, True)
+    result = taken_apart(content, True)
     if copy:
-        entries = [entry._replace(data=entry.data.copy()) for entry in found.entries]
-        found = found._replace(entries=entries)
-    return found
+        entries = [entry._replace(data=entry.data.copy()) for entry in result.entries]
+        result = result._replace(entries=entries)
+    return result
 
 
 def path_of_index(folder: str | os.PathLike[Any]) -> str:
@@ -145,10 +145,10 @@ def write_file(index: str, name: str, content: Checkpoint) -> int:
     try:
         sync_folder(os.path.dirname(index))
     except OSError as error:
-        said = (
+        text = (
             f"the folder of {name} was not synchronised ({error}); what was at {index} is unchanged"
         )
-        raise system_error(f"save: {said}", error) from error
+        raise system_error(f"save: {text}", error) from error
     return size
 
 

@@ -128,9 +128,9 @@ def verify_marked(
     """
     if not _is_marked(metadata, content):
         return False
-    found = metadata.get(_MARK, "")
-    blank = text.replace(f'"{_MARK}":"{found}"'.encode(), f'"{_MARK}":"{_BLANK}"'.encode(), 1)
-    if len(found) == len(_BLANK) and _digest(blank) == found:
+    result = metadata.get(_MARK, "")
+    blank = text.replace(f'"{_MARK}":"{result}"'.encode(), f'"{_MARK}":"{_BLANK}"'.encode(), 1)
+    if len(result) == len(_BLANK) and _digest(blank) == result:
         return True
     if verify is False:
         return False
@@ -169,21 +169,21 @@ def header_bytes(
 
 
 def _no_second(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    result = dict(pairs)
+    if len(result) != len(pairs):
         raise ValueError("a key occurs twice")
-    return found
+    return result
 
 
 def parse_json(text: bytes, name: str) -> dict[str, Any]:
     """Return the JSON object in `text`."""
     try:
-        found = json.loads(text.decode("utf-8"), object_pairs_hook=_no_second)
+        result = json.loads(text.decode("utf-8"), object_pairs_hook=_no_second)
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"load: the header of {name} is damaged ({error})") from error
-    if not isinstance(found, dict):
+    if not isinstance(result, dict):
         raise CheckpointError(f"load: the header of {name} must be a JSON object")
-    return found
+    return result
 
 
 def metadata_of(content: dict[str, Any], name: str) -> dict[str, str]:

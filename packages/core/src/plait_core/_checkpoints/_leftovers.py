@@ -127,8 +127,8 @@ def remove_leftovers(folder: str, target: str, stem: str) -> None:
             if not tokens:
                 return
             if name not in parts:
-                known = name == target or name.endswith(".json")
-                tokens -= _mentioned(os.path.join(folder, name), tokens, known)
+                is_index = name == target or name.endswith(".json")
+                tokens -= _mentioned(os.path.join(folder, name), tokens, is_index)
         if tokens:
             sync_folder(folder)
         for name, token in parts.items():
@@ -139,8 +139,8 @@ def remove_leftovers(folder: str, target: str, stem: str) -> None:
 def _locked_tokens(folder: str) -> set[str]:
     """Return the tokens of temporary files that are in use."""
     matches = [re.search(rf"\.({TOKEN})\.partial$", name) for name in os.listdir(folder)]
-    found = [(match[1], os.path.join(folder, match.string)) for match in matches if match]
-    return {token for token, path in found if not is_free(path)}
+    result = [(match[1], os.path.join(folder, match.string)) for match in matches if match]
+    return {token for token, path in result if not is_free(path)}
 
 
 def _mentioned(path: str, tokens: set[str], known: bool) -> set[str]:
@@ -156,19 +156,19 @@ def _mentioned(path: str, tokens: set[str], known: bool) -> set[str]:
             return set()
         raise
     try:
-        found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST_HEADER:
+        result = os.fstat(file)
+        if not stat.S_ISREG(result.st_mode) or result.st_size > LARGEST_HEADER:
             return set()
         start = os.pread(file, len(INDEX_START), 0)
         if not (start.startswith(b"{") if known else start == INDEX_START):
             return set()
-        state = _state(found)
+        state = _state(result)
         if _no_indexes.get(path) == state:
             return set()
         if _found(file, [_KEY]):
             words = {f"-{token}-".encode(): token for token in tokens}
             return {words[word] for word in _found(file, words)}
-        if _state(os.fstat(file)) == state and _is_settled(found):
+        if _state(os.fstat(file)) == state and _is_settled(result):
             if len(_no_indexes) >= _MOST_KNOWN:
                 _no_indexes.clear()
             _no_indexes[path] = state
@@ -182,20 +182,20 @@ def _found(file: int, words: Iterable[bytes]) -> set[bytes]:
 
     The file is read in blocks into the same memory, each after the end of the one before.
     """
-    found: set[bytes] = set()
-    rest, kept, offset = set(words), 0, 0
+    result: set[bytes] = set()
+    rest, tail, offset = set(words), 0, 0
     memory = bytearray(len(_KEY) + _BLOCK)
     while rest:
-        count = os.preadv(file, [memoryview(memory)[kept:]], offset)
-        end = kept + count
+        count = os.preadv(file, [memoryview(memory)[tail:]], offset)
+        end = tail + count
         if not count or (not offset and not _OBJECT.match(memory, 0, end)):
             break
-        found |= {word for word in rest if memory.find(word, 0, end) >= 0}
-        rest -= found
+        result |= {word for word in rest if memory.find(word, 0, end) >= 0}
+        rest -= result
         offset += count
-        kept = min(end, len(_KEY))
-        memory[:kept] = memory[end - kept : end]
-    return found
+        tail = min(end, len(_KEY))
+        memory[:tail] = memory[end - tail : end]
+    return result
 
 
 def _state(found: os.stat_result) -> tuple[int, ...]:

@@ -45,16 +45,16 @@ class Locations:
         """Return the bytes of a storage on their device."""
         if self._function is not None:
             try:
-                found = self._function(UntypedStorage(data), location)
+                result = self._function(UntypedStorage(data), location)
             except Exception as error:
                 self.failure = error
                 raise
-            if isinstance(found, UntypedStorage):
-                return found._bytes
-            if found is not None:
+            if isinstance(result, UntypedStorage):
+                return result._bytes
+            if result is not None:
                 self.failure = TypeError(
                     "load: `map_location` must return the storage or None, got "
-                    f"{type(found).__name__}"
+                    f"{type(result).__name__}"
                 )
                 raise self.failure
         target = self.target(location)

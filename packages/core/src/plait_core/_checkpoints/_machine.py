@@ -85,9 +85,9 @@ class Machine:
         end = self.position + count
         if count < 0 or end > len(self.data):
             raise CheckpointError("load: the pickle is cut off")
-        found = self.data[self.position : end]
+        result = self.data[self.position : end]
         self.position = end
-        return found
+        return result
 
     def number(self, count: int) -> int:
         """Return an unsigned number of `count` bytes."""
@@ -98,9 +98,9 @@ class Machine:
         end = self.data.find(b"\n", self.position)
         if end < 0:
             raise CheckpointError("load: the pickle is cut off")
-        found = self.data[self.position : end]
+        result = self.data[self.position : end]
         self.position = end + 1
-        return found
+        return result
 
     # ---- the stack
     def push(self, value: Any) -> None:

@@ -48,11 +48,11 @@ class Checkpoint(NamedTuple):
 
     def said(self, entries: list[Stored], whole: bool = True) -> dict[str, Any]:
         """Return the metadata that is written with these entries."""
-        said: dict[str, Any] = {"version": VERSION, "digest": ALGORITHM}
-        said["digests"] = {entry.name: digest_of(entry.data) for entry in entries}
+        metadata: dict[str, Any] = {"version": VERSION, "digest": ALGORITHM}
+        metadata["digests"] = {entry.name: digest_of(entry.data) for entry in entries}
         if whole:
-            said |= {"tensors": self.table, "tree": self.tree}
-        return said
+            metadata |= {"tensors": self.table, "tree": self.tree}
+        return metadata
 
     def write(self, writer: Writer, entries: list[Stored], whole: bool = True) -> None:
         """Write some of the entries as a file; without `whole`, a part of a sharded checkpoint."""
@@ -67,7 +67,7 @@ def taken_apart(value: Any, weights_only: bool) -> Checkpoint:
     encoder = Encoder()
     tree = encoder.encode(value) if weights_only else {"pickle": _pickled(value, encoder)}
     names = _unique([path or "tensor" for path, _ in encoder.found])
-    numbers = [i for i, (_, found) in enumerate(encoder.found) if is_tensor(found)]
+    numbers = [i for i, (_, result) in enumerate(encoder.found) if is_tensor(result)]
     tensors = [encoder.found[i][1] for i in numbers]
     regions, views = regions_of(tensors)
     entries = _entries_of(regions, views, tensors, [names[i] for i in numbers])
@@ -75,9 +75,9 @@ def taken_apart(value: Any, weights_only: bool) -> Checkpoint:
     for i, view, tensor in zip(numbers, views, tensors, strict=True):
         entry = entries[view.region] if view.region >= 0 else None
         table[i] = _row(view, tensor, entry) | _facts(encoder.found[i][1])
-    for i, (_, found) in enumerate(encoder.found):
-        if not is_tensor(found):
-            entry, table[i] = _array_entry(found, names[i])
+    for i, (_, result) in enumerate(encoder.found):
+        if not is_tensor(result):
+            entry, table[i] = _array_entry(result, names[i])
             entries.append(entry)
     # sorted so that all are aligned in a mapped file
     entries.sort(key=lambda entry: -entry.alignment)
@@ -85,15 +85,15 @@ def taken_apart(value: Any, weights_only: bool) -> Checkpoint:
 
 
 def _unique(paths: list[str]) -> list[str]:
-    seen = {"__metadata__"}
+    names_used = {"__metadata__"}
     names = []
     for path in paths:
         path = path.encode("utf-8", "backslashreplace").decode()
         name, count = path, 1
-        while name in seen:
+        while name in names_used:
             count += 1
             name = f"{path}#{count}"
-        seen.add(name)
+        names_used.add(name)
         names.append(name)
     return names
 

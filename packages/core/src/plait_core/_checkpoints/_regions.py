@@ -44,8 +44,8 @@ def _span(tensor: Tensor) -> tuple[int, int]:
 
 
 def _bytes_of(tensor: Tensor, low: int, high: int) -> np.ndarray[Any, Any]:
-    found: np.ndarray[Any, Any] = tensor.detach()._storage_bytes()[low:high].cpu().numpy()
-    return found
+    result: np.ndarray[Any, Any] = tensor.detach()._storage_bytes()[low:high].cpu().numpy()
+    return result
 
 
 def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:

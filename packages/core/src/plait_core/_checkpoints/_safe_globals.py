@@ -36,8 +36,8 @@ class SafeGlobals:
     ) -> None:
         self._names: dict[str, Any] = {}
         for value in objects:
-            name, found = _named(value)
-            self._names[name] = found
+            name, result = _named(value)
+            self._names[name] = result
         # the objects are in `_names`, so that their identities stay theirs
         self._listed = {id(value) for value in self._names.values()}
         self._elsewhere = elsewhere
@@ -58,9 +58,9 @@ class SafeGlobals:
         module, name = full_name(module, name)
         if not self._names or module in BLOCKED:
             return None
-        found = self._names.get(f"{module}.{name}")
-        if found is not None:
-            return found
+        result = self._names.get(f"{module}.{name}")
+        if result is not None:
+            return result
         candidates = [_held(module, name)]
         if self._elsewhere is not None:
             candidates.append(self._elsewhere(module, name))
@@ -90,7 +90,7 @@ def _named(value: Any) -> tuple[str, Any]:
 
 def _held(module: str, name: str) -> Any:
     """Return what an imported module holds under a dotted name, without running its code."""
-    found: Any = sys.modules.get(module)
+    result: Any = sys.modules.get(module)
     for part in name.split("."):
-        found = getattr(found, "__dict__", {}).get(part)
-    return found
+        result = getattr(result, "__dict__", {}).get(part)
+    return result

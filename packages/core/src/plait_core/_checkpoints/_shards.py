@@ -18,12 +18,12 @@ def bytes_in(size: int | str) -> int:
     """Return the number of bytes in a size like "5GB"."""
     if isinstance(size, int) and not isinstance(size, bool) and size > 0:
         return size
-    found = re.fullmatch(r"([0-9]+) ?([KMG]I?B)?", size.upper()) if isinstance(size, str) else None
-    if not found or not int(found[1]):
+    match = re.fullmatch(r"([0-9]+) ?([KMG]I?B)?", size.upper()) if isinstance(size, str) else None
+    if not match or not int(match[1]):
         raise ValueError(
             f'save: `max_shard_size` must be a number of bytes or like "5GB", got {size!r}'
         )
-    return int(found[1]) * _UNITS[found[2] or ""]
+    return int(match[1]) * _UNITS[match[2] or ""]
 
 
 def write_shards(checkpoint: Checkpoint, path: str, largest: int) -> None:
@@ -59,7 +59,7 @@ def _parts(entries: list[Stored], largest: int) -> list[list[Stored]]:
 
 
 def _index(checkpoint: Checkpoint, names: list[str], parts: list[list[Stored]]) -> bytes:
-    said = {"version": VERSION, "tensors": checkpoint.table, "tree": checkpoint.tree}
+    metadata = {"version": VERSION, "tensors": checkpoint.table, "tree": checkpoint.tree}
     content = {
         "metadata": {"total_size": sum(entry.data.size for entry in checkpoint.entries)},
         "weight_map": {
@@ -68,4 +68,4 @@ def _index(checkpoint: Checkpoint, names: list[str], parts: list[list[Stored]]) 
             for entry in entries
         },
     }
-    return checked_size(marked(content, said, pad=False))
+    return checked_size(marked(content, metadata, pad=False))

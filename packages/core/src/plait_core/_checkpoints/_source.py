@@ -71,9 +71,9 @@ class _File(Source):
         self._read(begin, target, "")
 
     def read_checked(self, begin: int, target: np.ndarray[Any, Any], kind: str) -> str | int:
-        found = self._read(begin, target, kind)
-        assert found is not None
-        return found
+        result = self._read(begin, target, kind)
+        assert result is not None
+        return result
 
     def _read(self, begin: int, target: np.ndarray[Any, Any], kind: str) -> str | int | None:
         position = self._base + begin

@@ -51,10 +51,10 @@ class Stored(NamedTuple):
 
 def _sizes(value: Any) -> tuple[int, ...]:
     """Return sizes or strides; raise unless they are ints."""
-    found = tuple(value)
-    if not all(type(n) is int for n in found):
+    result = tuple(value)
+    if not all(type(n) is int for n in result):
         raise TypeError("sizes and strides must be ints")
-    return found
+    return result
 
 
 def _on(storage: Any, dtype: str, offset: Any, size: Any, stride: Any) -> Tensor:
@@ -167,10 +167,10 @@ class ArrayState:
 def _np_dtype(name: Any, align: Any = False, copy: Any = True) -> np.dtype[Any]:
     if type(name) is not str:
         raise TypeError("the name of a dtype is required")
-    found = np.dtype(name)
-    if found.hasobject or found.names or found.subdtype:
+    result = np.dtype(name)
+    if result.hasobject or result.names or result.subdtype:
         raise CheckpointError(f"load: an array of {name} (Python objects or records) is refused")
-    return found
+    return result
 
 
 def _np_scalar(dtype: Any, data: Any = b"") -> Any:
@@ -354,10 +354,10 @@ class RefusedName(CheckpointError, UnpicklingError):
 
 def find(module: str, name: str, safe: SafeGlobals | None = None) -> Any:
     """Return the table's entry for a name, or the listed object; raise if there is none."""
-    found = named(module, name)
-    if found is None and safe:
-        found = safe.find(module, name)
-    if found is None:
+    result = named(module, name)
+    if result is None and safe:
+        result = safe.find(module, name)
+    if result is None:
         run = "nothing that is not listed was executed" if safe else "nothing was executed"
         raise RefusedName(
             f"load: the file asks for `{module}.{name}`, which is not one of the names "
@@ -367,7 +367,7 @@ def find(module: str, name: str, safe: SafeGlobals | None = None) -> Any:
             module,
             name,
         )
-    return found
+    return result
 
 
 def finding(safe: SafeGlobals) -> Callable[[str, str], Any]:

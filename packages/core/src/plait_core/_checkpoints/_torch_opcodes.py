@@ -66,9 +66,9 @@ class Emitter:
             raise CheckpointError(refusal(path or "the object", value))
 
     def _emit_tensor(self, value: Tensor, path: str, depth: int) -> None:
-        known = self._memo.get(id(value))
-        if known is not None:
-            self.parts.append(b"j" + struct.pack("<I", known[0]))
+        entry = self._memo.get(id(value))
+        if entry is not None:
+            self.parts.append(b"j" + struct.pack("<I", entry[0]))
             return
         try:
             is_parameter(value)

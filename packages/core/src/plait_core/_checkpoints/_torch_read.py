@@ -54,9 +54,9 @@ class _File(io.RawIOBase):
 
     def read(self, count: int = -1) -> bytes:
         rest = max(self._source.size - self._position, 0)
-        found = self._source.read(self._position, rest if count < 0 else min(count, rest))
-        self._position += len(found)
-        return found
+        result = self._source.read(self._position, rest if count < 0 else min(count, rest))
+        self._position += len(result)
+        return result
 
 
 def _described(reference: Any) -> tuple[str, str, str, int, Any]:
@@ -87,11 +87,11 @@ class _Unpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if module.split(".")[0] == "torch":
-            found = named(module, name)
-            if type(found) is Named and name not in STORAGES:
-                return _without_elements(found) if self.late else found.call
-            if found is not None:
-                return found
+            result = named(module, name)
+            if type(result) is Named and name not in STORAGES:
+                return _without_elements(result) if self.late else result.call
+            if result is not None:
+                return result
         try:
             return super().find_class(module, name)
         except (ImportError, AttributeError) as error:
@@ -378,12 +378,12 @@ def _dry(safe: SafeGlobals) -> Callable[[str, str], Any]:
     """Return a function like `find`, whose entries build nothing, or an empty container."""
 
     def dry(module: str, name: str) -> Any:
-        found = find(module, name, safe)
-        if safe.lists(found):
+        result = find(module, name, safe)
+        if safe.lists(result):
             return Named(name, lambda *args: _Nothing())
-        if type(found) is not Named or name in STORAGES or module == "collections":
-            return found
-        return Named(found.name, lambda *args: None)
+        if type(result) is not Named or name in STORAGES or module == "collections":
+            return result
+        return Named(result.name, lambda *args: None)
 
     return dry
 

@@ -29,7 +29,7 @@ class TorchZip:
         if weights_only:
             encoder = Encoder()
             encoder.encode(value)
-            tensors = [found for _, found in encoder.found if is_tensor(found)]
+            tensors = [result for _, result in encoder.found if is_tensor(result)]
             self._place(tensors)
             self._pickle = self._emitted(value)
             return

@@ -271,8 +271,8 @@ def load_index(source: Source, options: Options, path: str) -> Any:
     index = parse_json(text, source.name)
     metadata = metadata_of(index, source.name)
     ours = verify_marked(text, metadata, index, source.name, options.verify)
-    said = _said(metadata, source.name) if ours else {}
-    if ours and "tree" not in said:
+    description = _said(metadata, source.name) if ours else {}
+    if ours and "tree" not in description:
         raise CheckpointError(
             f"load: {source.name} is the index of a checkpoint that several ranks wrote into a "
             "folder; plait.distributed.checkpoint.load reads it"
@@ -293,7 +293,7 @@ def load_index(source: Source, options: Options, path: str) -> Any:
                     )
             if not ours:
                 return _flat(files, options)
-            return _restored(said, files, options, source.name)
+            return _restored(description, files, options, source.name)
     except FileNotFoundError as error:
         if error.filename and os.path.basename(error.filename) in part_of.values():
             _check_index(path, text, error)

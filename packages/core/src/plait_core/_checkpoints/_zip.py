@@ -31,8 +31,8 @@ class Zip:
         extra = struct.pack("<HHQQ", 1, 16, size, size) if large else b""
         padding = -(offset + 30 + len(text) + len(extra) + 4) % _ALIGNMENT
         padded = extra + struct.pack("<2sH", b"FB", padding) + b"Z" * padding
-        shown = _MANY if large else size
-        facts = (0, 0, 0, _DATE, crc, shown, shown, len(text))
+        field = _MANY if large else size
+        facts = (0, 0, 0, _DATE, crc, field, field, len(text))
         version = 45 if large else 20
         self._writer.write(
             struct.pack("<4s5H3L2H", b"PK\x03\x04", version, *facts, len(padded)) + text + padded
@@ -60,7 +60,7 @@ class Zip:
                 "<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, count, count, size, offset
             )
             self._writer.write(wide + struct.pack("<4sLQL", b"PK\x06\x07", 0, end, 1))
-        shown = min(count, 0xFFFF)
+        field = min(count, 0xFFFF)
         self._writer.write(
-            struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, shown, shown, size, min(offset, _MANY), 0)
+            struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, field, field, size, min(offset, _MANY), 0)
         )

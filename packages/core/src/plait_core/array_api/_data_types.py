@@ -50,14 +50,14 @@ class _Info:
 
 def finfo(type: Any, /) -> Any:
     """Return the range and precision of a floating-point dtype, or of the dtype of an array."""
-    found = _dtypes.finfo(type.dtype if is_tensor(type) else type)
-    return _Info(found, ("bits", "eps", "max", "min", "smallest_normal"))
+    info = _dtypes.finfo(type.dtype if is_tensor(type) else type)
+    return _Info(info, ("bits", "eps", "max", "min", "smallest_normal"))
 
 
 def iinfo(type: Any, /) -> Any:
     """Return the range of an integer dtype, or of the dtype of an array."""
-    found = _dtypes.iinfo(type.dtype if is_tensor(type) else type)
-    return _Info(found, ("bits", "max", "min"))
+    info = _dtypes.iinfo(type.dtype if is_tensor(type) else type)
+    return _Info(info, ("bits", "max", "min"))
 
 
 def _named(name: str) -> DType:

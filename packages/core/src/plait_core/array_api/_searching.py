@@ -67,8 +67,8 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
 
 def _extreme(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     if axis is None:
-        found = call(name, x.reshape(-1), 0)
-        return found.reshape((1,) * x.ndim) if keepdims else found
+        result = call(name, x.reshape(-1), 0)
+        return result.reshape((1,) * x.ndim) if keepdims else result
     return call(name, x, wrap_axis(name, axis, x.ndim), keepdims)
 
 
@@ -189,14 +189,14 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 
 def unique_counts(x: Tensor, /) -> UniqueCounts:
     """Return the distinct elements and their counts."""
-    found = unique_all(x)
-    return UniqueCounts(found.values, found.counts)
+    result = unique_all(x)
+    return UniqueCounts(result.values, result.counts)
 
 
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
     """Return the distinct elements and the index of each element's value among them."""
-    found = unique_all(x)
-    return UniqueInverse(found.values, found.inverse_indices)
+    result = unique_all(x)
+    return UniqueInverse(result.values, result.inverse_indices)
 
 
 def unique_values(x: Tensor, /) -> Tensor:

@@ -126,22 +126,24 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Te
     """Return norms of matrices."""
     if x.ndim < 2:
         raise ShapeError(f"matrix_norm: at least 2 dimensions are required, got {tuple(x.shape)}")
-    kept = (*x.shape[:-2], 1, 1)
+    large = (*x.shape[:-2], 1, 1)
     if ord in (2, -2, "nuc"):
         values = svdvals(x)
         if ord == "nuc" or values.shape[-1] == 0:
-            found = call("sum", values, (-1,))
+            result = call("sum", values, (-1,))
         else:
-            found = call("amax" if ord == 2 else "amin", values, (-1,))
+            result = call("amax" if ord == 2 else "amin", values, (-1,))
     elif ord in ("fro", None):
-        found = vector_norm(x, axis=(-2, -1))
+        result = vector_norm(x, axis=(-2, -1))
     elif ord in (1, -1, math.inf, -math.inf):
         along = -2 if abs(ord) == 1 else -1
         sums = call("sum", call("abs", x), (along,))
-        found = call("amax" if ord > 0 else "amin", sums, (-1,)) if sums.shape[-1] else sums.sum(-1)
+        result = (
+            call("amax" if ord > 0 else "amin", sums, (-1,)) if sums.shape[-1] else sums.sum(-1)
+        )
     else:
         raise ValueError(f"matrix_norm: `ord` must be 1, 2, inf, 'fro' or 'nuc', got {ord!r}")
-    return found.reshape(kept) if keepdims else found
+    return result.reshape(large) if keepdims else result
 
 
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
@@ -188,8 +190,8 @@ def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
     if 0 in x.shape:
         return call("zeros", (*x.shape[:-2], x.shape[-1], x.shape[-2]), dtype=x.dtype)
     u, s, vh = svd(x, full_matrices=False)
-    kept = s > _limit("pinv", s, x, rtol)
-    inverse = call("where", kept, 1 / s, call("zeros_like", s)).unsqueeze(-2).to(x.dtype)
+    large = s > _limit("pinv", s, x, rtol)
+    inverse = call("where", large, 1 / s, call("zeros_like", s)).unsqueeze(-2).to(x.dtype)
     return call("matmul", conj(vh.mT) * inverse, conj(u.mT))
 
 

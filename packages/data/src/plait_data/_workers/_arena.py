@@ -122,7 +122,7 @@ class Arena:
 
     def dump_file(self) -> int:
         """A descriptor that writes to the dump region from its beginning."""
-        # Opened anew: a duplicate would share its position with the file's other descriptors.
+        # Opened again: a duplicate would share the position of the file's other descriptors.
         descriptor = os.open(f"/proc/self/fd/{self._descriptor}", os.O_RDWR | os.O_CLOEXEC)
         os.lseek(descriptor, _DUMP, os.SEEK_SET)
         return descriptor
@@ -221,9 +221,9 @@ class Arena:
             raise self._full(f"{size} more bytes cannot be allocated ({error.strerror})") from None
 
     def _full(self, reason: str) -> MemoryError:
-        taken = sum(slot.capacity for slot in self._slots if slot.resident)
+        resident = sum(slot.capacity for slot in self._slots if slot.resident)
         return MemoryError(
-            f"DataLoader: the shared memory of worker {self._worker} is full at {taken} bytes: "
+            f"DataLoader: the shared memory of worker {self._worker} is full at {resident} bytes: "
             f"{reason}. Keep fewer batches at a time, make them smaller, lower num_workers or "
             "prefetch_factor, or raise the limit of memory (ulimit -f, the container's)"
         )

@@ -79,17 +79,17 @@ class Channel:
         """Send more of the rest. OSError: the system call fails although the worker is alive."""
         while self._unsent:
             try:
-                sent = self._socket.send(self._unsent[0])
+                count = self._socket.send(self._unsent[0])
             except BlockingIOError:
                 return
             # the worker is gone; the reader will see the end of the connection
             except ConnectionError:
                 self._unsent.clear()
                 return
-            if sent == len(self._unsent[0]):
+            if count == len(self._unsent[0]):
                 self._unsent.popleft()
             else:
-                self._unsent[0] = self._unsent[0][sent:]
+                self._unsent[0] = self._unsent[0][count:]
 
     def messages(self) -> list[bytes]:
         """The complete messages so far; sets ``ended`` at the end of the connection.

@@ -194,7 +194,7 @@ class Worker:
     def _begin(self, epoch: int, seed: int, skip: int, convert: bool) -> None:
         job, hello = self._job, self._hello
         if job is None:
-            return  # the job could not be loaded; the parent was told
+            return  # the job could not be loaded; the parent has the error
         self._epoch = epoch
         number, count = hello.worker, hello.workers
         set_worker_info(WorkerInfo(number, count, seed + number, job.dataset))

@@ -123,8 +123,8 @@ def _tracked(value: Any) -> str | None:
 def of_parent(tracked: str, name: str) -> Any:
     """The program's class for a class that it had sent by value."""
     classes = getattr(sys.modules.get("cloudpickle.cloudpickle"), _BY_IDENTITY, {})
-    found = classes.get(tracked)
-    return of_main(name) if found is None else found
+    cls = classes.get(tracked)
+    return of_main(name) if cls is None else cls
 
 
 def dumps(value: Any, keep: Callable[[pickle.PickleBuffer], Any] | None = None) -> bytes:

@@ -80,12 +80,12 @@ def require_descriptors(workers: int) -> None:
         OSError: fewer are left than ``workers`` need.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    taken = len(os.listdir("/proc/self/fd"))
+    descriptors = len(os.listdir("/proc/self/fd"))
     needed = _DESCRIPTORS_EACH * workers + _DESCRIPTORS_ELSE
-    if limit != resource.RLIM_INFINITY and taken + needed > limit:
+    if limit != resource.RLIM_INFINITY and descriptors + needed > limit:
         raise OSError(
             errno.EMFILE,
-            f"DataLoader: {workers} workers need {needed} file descriptors and {taken} are "
+            f"DataLoader: {workers} workers need {needed} file descriptors and {descriptors} are "
             f"open; the limit of this process is {limit} (RLIMIT_NOFILE). Raise it (ulimit -n "
             "4096, resource.setrlimit), close files, or use fewer workers",
         )

@@ -47,14 +47,14 @@ def _pickled(error: BaseException) -> bytes:
 
 
 def _plain(attributes: dict[str, Any]) -> dict[str, Any]:
-    kept = {}
+    plain = {}
     for name, value in attributes.items():
         try:
             dumps(value)
         except Exception:
             continue
-        kept[name] = value
-    return kept
+        plain[name] = value
+    return plain
 
 
 def _bare(kind: type[BaseException], arguments: tuple[Any, ...], state: dict[str, Any]) -> Any:

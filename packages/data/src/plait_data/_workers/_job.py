@@ -43,10 +43,10 @@ class _Sharing:
         if (kind is not list and kind is not tuple and kind is not dict) or len(value) < LEAST:
             return None
         # stored with the value, so that its id is not used again
-        known = self._packed.get(id(value))
-        if known is None:
-            known = self._packed[id(value)] = (value, shared(value))
-        return known[1]
+        entry = self._packed.get(id(value))
+        if entry is None:
+            entry = self._packed[id(value)] = (value, shared(value))
+        return entry[1]
 
     def reducer_override(self, value: Any) -> Any:
         kind = type(value)
@@ -108,10 +108,10 @@ def _has_no_address(value: Any) -> bool:
         return True
     if module is None or module == "builtins":
         return False
-    found: Any = sys.modules.get(module)
+    member: Any = sys.modules.get(module)
     for part in value.__qualname__.split("."):
-        found = getattr(found, part, None)
-    return found is not value
+        member = getattr(member, part, None)
+    return member is not value
 
 
 class Segment:

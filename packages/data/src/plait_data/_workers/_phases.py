@@ -58,6 +58,6 @@ def where(phase: int, batch: int, position: int, indices: Any) -> str:
         return f"at sample {sample!r} (position {max(position, 0)} of batch {batch})"
     if not isinstance(indices, Sequence) or isinstance(indices, str):  # batch_size=None: one sample
         return f"while it {what} sample {indices!r} (batch {batch})"
-    shown = list(indices[:_SHOWN])
+    first = list(indices[:_SHOWN])
     more = f" and {len(indices) - _SHOWN} more" if len(indices) > _SHOWN else ""
-    return f"while it {what} batch {batch} of samples {shown}{more}"
+    return f"while it {what} batch {batch} of samples {first}{more}"

@@ -67,8 +67,8 @@ def collect() -> None:
     poll = select.poll()
     for reader, _ in list(_children):
         poll.register(reader, 0)
-    gone = {reader for reader, _ in poll.poll(0)}
-    for child in [child for child in _children if child[0] in gone]:
+    ended = {reader for reader, _ in poll.poll(0)}
+    for child in [child for child in _children if child[0] in ended]:
         try:
             _children.remove(child)
         except ValueError:

@@ -30,7 +30,7 @@ def end_with_parent(shared: int) -> int:
     Returns:
         The descriptor to keep open.
     """
-    # Opened anew: whom the kernel signals is noted in the open file, which all workers share.
+    # Opened again: the receiver of the signal belongs to the open file, which workers would share.
     lifeline = os.open(f"/proc/self/fd/{shared}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     os.close(shared)
     fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())

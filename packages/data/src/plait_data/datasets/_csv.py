@@ -84,7 +84,7 @@ class CSVRows(Dataset[Any]):
         self._convert: dict[int, Convert] = {}
         self._convert_all = types if callable(types) else None
         if types is not None and not callable(types):
-            self._convert = {self._index_of(name): made for name, made in types.items()}
+            self._convert = {self._index_of(name): convert for name, convert in types.items()}
 
     def _first_row(self) -> list[str]:
         with open(self.records.path, encoding=self.encoding, newline="") as file:
@@ -111,11 +111,11 @@ class CSVRows(Dataset[Any]):
                 f"as many as there are names; got {len(values)}"
             )
         indices = range(len(values)) if self._chosen is None else self._chosen
-        made = [self._value(values, at, index) for at in indices]
-        sample: Any = tuple(made)
+        items = [self._value(values, at, index) for at in indices]
+        sample: Any = tuple(items)
         if self.names is not None:
             keys = [self.names[at] for at in indices]
-            sample = dict(zip(keys, made, strict=True))
+            sample = dict(zip(keys, items, strict=True))
         return sample if self.transform is None else self.transform(sample)
 
     def _lines(self, text: str) -> list[str]:

@@ -113,28 +113,28 @@ class ImageFolder(Dataset[tuple[Any, Any]]):
         if not self.classes:
             raise FileNotFoundError(f"ImageFolder: {root} must hold a folder for each class")
         self.class_to_idx = {name: i for i, name in enumerate(self.classes)}
-        found = [self._paths(name, endings) for name in self.classes]
-        empty = [name for name, paths in zip(self.classes, found, strict=True) if not paths]
+        groups = [self._paths(name, endings) for name in self.classes]
+        empty = [name for name, paths in zip(self.classes, groups, strict=True) if not paths]
         if empty:
             raise FileNotFoundError(
                 f"ImageFolder: every class must have a file that ends in {', '.join(endings)}; "
                 f"{', '.join(empty)} of {root} has none"
             )
-        counts = [len(paths) for paths in found]
+        counts = [len(paths) for paths in groups]
         self.targets: npt.NDArray[np.int64] = np.repeat(np.arange(len(counts)), counts)
-        names = [os.fsencode(path) for paths in found for path in paths]
+        names = [os.fsencode(path) for paths in groups for path in paths]
         self._ends = np.cumsum([len(name) for name in names])
         self._names = np.frombuffer(b"".join(names), np.uint8)
 
     def _paths(self, name: str, endings: tuple[str, ...]) -> list[str]:
         """The images of a class, relative to the root, in order."""
-        found = []
+        paths = []
         for folder, _, files in os.walk(self.root / name, followlinks=True):
             relative = os.path.relpath(folder, self.root)
-            found += [
+            paths += [
                 os.path.join(relative, file) for file in files if file.lower().endswith(endings)
             ]
-        return sorted(found)
+        return sorted(paths)
 
     def path(self, index: int) -> str:
         """Return the path of an image."""

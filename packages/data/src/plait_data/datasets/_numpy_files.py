@@ -83,16 +83,16 @@ class NumPyArrays(Dataset[Any]):
         return self._arrays
 
     def __getitem__(self, index: int) -> Any:
-        found = {name: _element(array, index) for name, array in self.arrays.items()}
-        sample: Any = found.get("", found)
+        elements = {name: _element(array, index) for name, array in self.arrays.items()}
+        sample: Any = elements.get("", elements)
         return sample if self.transform is None else self.transform(sample)
 
     def __getbatch__(self, indices: npt.NDArray[np.intp]) -> Any:
         """The samples at ``indices``; NotImplemented with a transform, which needs each sample."""
         if self.transform is not None:
             return NotImplemented
-        found = {name: np.asarray(array[indices]) for name, array in self.arrays.items()}
-        return found.get("", found)
+        elements = {name: np.asarray(array[indices]) for name, array in self.arrays.items()}
+        return elements.get("", elements)
 
     def __len__(self) -> int:
         return self._length

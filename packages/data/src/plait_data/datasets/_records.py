@@ -49,10 +49,12 @@ class RecordFile:
             raise IndexError(f"{self.kind}: index must be in [{-n}, {n - 1}]; got {index}")
         at %= n
         start, end = int(self.starts[at]), int(self.starts[at + 1])
-        found = os.pread(self._opened(), end - start, start)
-        if len(found) != end - start:
+        content = os.pread(self._opened(), end - start, start)
+        if len(content) != end - start:
             raise OSError(f"{self.kind}: {self.path} was cut short since it was opened")
-        return found[: -2 if found.endswith(b"\r\n") else -1 if found.endswith(b"\n") else None]
+        return content[
+            : -2 if content.endswith(b"\r\n") else -1 if content.endswith(b"\n") else None
+        ]
 
     def drop_blank_end(self) -> None:
         """Drop empty records at the end."""
@@ -62,8 +64,8 @@ class RecordFile:
     def _opened(self) -> int:
         if self._descriptor is None:
             descriptor = os.open(self.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-            known = getattr(self, "_identity", None)
-            if known is not None and known != _identity(os.fstat(descriptor)):
+            identity = getattr(self, "_identity", None)
+            if identity is not None and identity != _identity(os.fstat(descriptor)):
                 os.close(descriptor)
                 raise OSError(f"{self.kind}: {self.path} was changed since its records were found")
             self._descriptor = descriptor
@@ -89,7 +91,7 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
 
 def _starts(descriptor: int, quote: int | None) -> npt.NDArray[np.int64]:
     """The offset of each record, and of the end."""
-    found = [np.zeros(1, np.int64)]
+    offsets = [np.zeros(1, np.int64)]
     at, within = 0, False
     while chunk := os.pread(descriptor, _CHUNK, at):
         data = np.frombuffer(chunk, np.uint8)
@@ -98,9 +100,9 @@ def _starts(descriptor: int, quote: int | None) -> npt.NDArray[np.int64]:
             odd = np.logical_xor.accumulate(data == quote) ^ within
             ends &= ~odd
             within = bool(odd[-1])
-        found.append(np.flatnonzero(ends) + (at + 1))
+        offsets.append(np.flatnonzero(ends) + (at + 1))
         at += len(chunk)
-    starts = np.concatenate(found)
+    starts = np.concatenate(offsets)
     if starts[-1] != at:  # the last line has no end
         starts = np.append(starts, at)
     return starts.astype(np.int64)

@@ -154,8 +154,8 @@ def encode(array: npt.ArrayLike) -> bytes:
     values = np.asarray(array)
     code = _CODES.get(values.dtype.newbyteorder("="))
     if code is None:
-        known = ", ".join(str(dtype) for dtype in _CODES)
-        raise TypeError(f"idx.write: the dtype must be one of {known}; got {values.dtype}")
+        dtypes = ", ".join(str(dtype) for dtype in _CODES)
+        raise TypeError(f"idx.write: the dtype must be one of {dtypes}; got {values.dtype}")
     if not 1 <= values.ndim <= 255 or any(size >= 2**32 for size in values.shape):
         raise ValueError(
             "idx.write: the array must have 1 to 255 dimensions with sizes below 2**32; "

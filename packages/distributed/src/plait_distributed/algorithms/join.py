@@ -14,7 +14,7 @@ __all__ = ["Join", "JoinHook", "Joinable"]
 
 
 class JoinHook:
-    """What a rank that has used up its batches does for the ranks that have not.
+    """The work of a rank without further batches for the ranks that continue.
 
     Example:
         >>> from plait_distributed.algorithms.join import JoinHook
@@ -140,7 +140,7 @@ class Join:
 
     @staticmethod
     def notify_join_context(joinable: Joinable) -> None:
-        """Tell that this rank begins an iteration. The first joinable of a context counts."""
+        """Tell the other ranks that this rank begins an iteration."""
         context = joinable._join
         if context is None or context._joinables[0] is not joinable:
             return

@@ -47,8 +47,8 @@ class Constraint:
         return {}
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{name}={value}" for name, value in self._settings().items())
-        return f"{type(self).__name__.lstrip('_')}({given})"
+        settings = ", ".join(f"{name}={value}" for name, value in self._settings().items())
+        return f"{type(self).__name__.lstrip('_')}({settings})"
 
 
 class Dependent(Constraint):
@@ -110,14 +110,14 @@ class Independent(Constraint):
         self.event_dim = base_constraint.event_dim + reinterpreted_batch_ndims
 
     def check(self, value: Tensor) -> Tensor:
-        made = self.base_constraint.check(value)
+        result = self.base_constraint.check(value)
         ndims = self.reinterpreted_batch_ndims
-        if made.ndim < ndims:
+        if result.ndim < ndims:
             raise ValueError(
                 f"check: a value of at least {self.event_dim} dimensions is required; "
                 f"got shape {tuple(value.shape)}"
             )
-        return made.flatten(-ndims).all(-1) if ndims else made
+        return result.flatten(-ndims).all(-1) if ndims else result
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -141,8 +141,8 @@ class MixtureSameFamilyConstraint(Constraint):
         self.is_discrete, self.event_dim = base_constraint.is_discrete, base_constraint.event_dim
 
     def check(self, value: Tensor) -> Tensor:
-        made = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
-        return made.all(-1)
+        result = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
+        return result.all(-1)
 
     def _settings(self) -> dict[str, Any]:
         return {"base_constraint": self.base_constraint}

@@ -173,8 +173,8 @@ for _first in (MultivariateNormal, LowRankMultivariateNormal):
 @register_kl(Pareto, Pareto)
 def _pareto(p: Any, q: Any) -> Tensor:
     scales, ratio = p.scale / q.scale, q.alpha / p.alpha
-    made = q.alpha * scales.log() - ratio.log() + ratio - 1
-    return pc.where(p.scale < q.scale, math.inf, made)
+    result = q.alpha * scales.log() - ratio.log() + ratio - 1
+    return pc.where(p.scale < q.scale, math.inf, result)
 
 
 @register_kl(Poisson, Poisson)
@@ -184,8 +184,8 @@ def _poisson(p: Any, q: Any) -> Tensor:
 
 @register_kl(Uniform, Uniform)
 def _uniform(p: Any, q: Any) -> Tensor:
-    made = ((q.high - q.low) / (p.high - p.low)).log()
-    return pc.where((q.low > p.low) | (q.high < p.high), math.inf, made)
+    result = ((q.high - q.low) / (p.high - p.low)).log()
+    return pc.where((q.low > p.low) | (q.high < p.high), math.inf, result)
 
 
 # ---- of what is made of others
@@ -259,8 +259,8 @@ def _gumbel_normal(p: Any, q: Any) -> Tensor:
 
 @register_kl(Beta, Uniform)
 def _beta_uniform(p: Any, q: Any) -> Tensor:
-    made = -p.entropy() + (q.high - q.low).log()
-    return pc.where((q.high < 1) | (q.low > 0), math.inf, made)
+    result = -p.entropy() + (q.high - q.low).log()
+    return pc.where((q.high < 1) | (q.low > 0), math.inf, result)
 
 
 @register_kl(Uniform, Beta)
@@ -269,8 +269,8 @@ def _uniform_beta(p: Any, q: Any) -> Tensor:
     upper = pc.xlogy(p.high, p.high) - pc.xlogy(p.low, p.low) - width
     lower = pc.xlogy(1 - p.high, 1 - p.high) - pc.xlogy(1 - p.low, 1 - p.low) + width
     normalizer = a.lgamma() + b.lgamma() - (a + b).lgamma()
-    made = (1 - a) * upper / width - (1 - b) * lower / width + normalizer - width.log()
-    return pc.where((p.high > 1) | (p.low < 0), math.inf, made)
+    result = (1 - a) * upper / width - (1 - b) * lower / width + normalizer - width.log()
+    return pc.where((p.high > 1) | (p.low < 0), math.inf, result)
 
 
 # ---- of the moments of the first
@@ -370,8 +370,8 @@ def _uniform_pareto(p: Any, q: Any) -> Tensor:
 
 @register_kl(ContinuousBernoulli, Uniform)
 def _continuous_bernoulli_uniform(p: Any, q: Any) -> Tensor:
-    made = -p.entropy() + (q.high - q.low).log()
-    return pc.where((q.high < 1) | (q.low > 0), math.inf, made)
+    result = -p.entropy() + (q.high - q.low).log()
+    return pc.where((q.high < 1) | (q.low > 0), math.inf, result)
 
 
 @register_kl(ExponentialFamily, ExponentialFamily)

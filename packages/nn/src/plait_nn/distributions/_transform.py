@@ -62,10 +62,10 @@ class Transform:
         if cache_size not in (0, 1):
             raise ValueError(f"{type(self).__name__}: `cache_size` must be 0 or 1")
         self._cache_size = cache_size
-        self._inv: Any = None  # the inverse, when it was asked for
-        # the last argument and its result; others' transforms read it under PyTorch's name
+        self._inv: Any = None  # the inverse, after its first use
+        # the last argument and its result; transforms of other packages read PyTorch's name
         self._cached_x_y: tuple[Tensor | None, Tensor | None] = (None, None)
-        super().__init__()  # of a class beside this one: a module, often
+        super().__init__()  # of another base class, often a module
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_inv": None}
@@ -262,10 +262,10 @@ class ComposeTransform(Transform):
 
     @property
     def sign(self) -> Any:
-        made: Any = 1
+        result: Any = 1
         for part in self.parts:
-            made = made * part.sign
-        return made
+            result = result * part.sign
+        return result
 
     @property
     def inv(self) -> Transform:

@@ -237,15 +237,15 @@ class CatTransform(_Several):
         return pc.cat(parts, self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        made = []
+        result = []
         parts = zip(self.transforms, self._split(x), self._split(y), strict=True)
         for each, before, after in parts:
             own = each.log_abs_det_jacobian(before, after)
             gap = self.event_dim - each.event_dim
-            made.append(own.sum(tuple(range(-gap, 0))) if gap else own)
+            result.append(own.sum(tuple(range(-gap, 0))) if gap else own)
         dim = self.dim - x.ndim if self.dim >= 0 else self.dim
         dim += self.event_dim
-        return pc.cat(made, dim) if dim < 0 else sum(made[1:], made[0])
+        return pc.cat(result, dim) if dim < 0 else sum(result[1:], result[0])
 
 
 class StackTransform(_Several):
@@ -289,5 +289,5 @@ class StackTransform(_Several):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         parts = zip(self.transforms, self._split(x), self._split(y), strict=True)
-        made = [each.log_abs_det_jacobian(before, after) for each, before, after in parts]
-        return pc.stack(made, self.dim)
+        result = [each.log_abs_det_jacobian(before, after) for each, before, after in parts]
+        return pc.stack(result, self.dim)

@@ -79,8 +79,8 @@ class Bernoulli(BinaryParameter, ExponentialFamily):
 
     @property
     def mode(self) -> Tensor:
-        made = (self.probs >= 0.5).to(self.probs.dtype)
-        return made.masked_fill(self.probs == 0.5, pc.nan)
+        result = (self.probs >= 0.5).to(self.probs.dtype)
+        return result.masked_fill(self.probs == 0.5, pc.nan)
 
     @property
     def variance(self) -> Tensor:

@@ -43,8 +43,8 @@ class Categorical(ProbsOrLogits, Distribution):
         logits: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        given: Tensor = self._require_one(probs, logits)
-        if given.ndim < 1:
+        parameter: Tensor = self._require_one(probs, logits)
+        if parameter.ndim < 1:
             raise ValueError(
                 f"{type(self).__name__}: `{'logits' if probs is None else 'probs'}` must have "
                 "a dimension of categories; got shape ()"
@@ -52,9 +52,9 @@ class Categorical(ProbsOrLogits, Distribution):
         if probs is not None:
             self.probs = probs / probs.sum(-1, True)
         else:
-            self.logits = given.log_softmax(-1)
-        self._num_events = given.shape[-1]
-        super().__init__(given.shape[:-1], validate_args=validate_args)
+            self.logits = parameter.log_softmax(-1)
+        self._num_events = parameter.shape[-1]
+        super().__init__(parameter.shape[:-1], validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:

@@ -275,8 +275,8 @@ class _Square(Constraint):
     event_dim = 2
 
     def check(self, value: Tensor) -> Tensor:
-        made = value.shape[-2] == value.shape[-1]
-        return pc.full(value.shape[:-2], made, dtype=pc.bool_, device=value.device)
+        result = value.shape[-2] == value.shape[-1]
+        return pc.full(value.shape[:-2], result, dtype=pc.bool_, device=value.device)
 
 
 class _Symmetric(_Square):
@@ -339,8 +339,8 @@ class _Cat(_Several):
 
     def check(self, value: Tensor) -> Tensor:
         parts = value.split(self.lengths, self.dim)
-        made = [each.check(part) for each, part in zip(self.cseq, parts, strict=True)]
-        return pc.cat(made, self.dim)
+        result = [each.check(part) for each, part in zip(self.cseq, parts, strict=True)]
+        return pc.cat(result, self.dim)
 
 
 class _Stack(_Several):
@@ -360,8 +360,8 @@ class _Stack(_Several):
                 f"stack: size {len(self.cseq)} in dimension {self.dim} is required; "
                 f"got shape {tuple(value.shape)}"
             )
-        made = [each.check(part) for each, part in zip(self.cseq, parts, strict=True)]
-        return pc.stack(made, self.dim)
+        result = [each.check(part) for each, part in zip(self.cseq, parts, strict=True)]
+        return pc.stack(result, self.dim)
 
 
 dependent = Dependent()

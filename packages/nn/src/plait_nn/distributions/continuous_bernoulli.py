@@ -104,13 +104,13 @@ class ContinuousBernoulli(BinaryParameter, Distribution):
             self._validate_sample(value)
         p = self._cut()
         closed = (p.pow(value) * (1.0 - p).pow(1.0 - value) + p - 1.0) / (2.0 * p - 1.0)
-        made = self._chosen(closed, value)
-        return pc.where(value <= 0.0, 0.0, pc.where(value >= 1.0, 1.0, made))
+        result = self._chosen(closed, value)
+        return pc.where(value <= 0.0, 0.0, pc.where(value >= 1.0, 1.0, result))
 
     def icdf(self, value: Tensor) -> Tensor:
         p = self._cut()
-        made = (-p + value * (2.0 * p - 1.0)).log1p() - (-p).log1p()
-        return self._chosen(made / (p.log() - (-p).log1p()), value)
+        result = (-p + value * (2.0 * p - 1.0)).log1p() - (-p).log1p()
+        return self._chosen(result / (p.log() - (-p).log1p()), value)
 
     def entropy(self) -> Tensor:
         low, high = (-self.probs).log1p(), self.probs.log()

@@ -40,14 +40,14 @@ class FisherSnedecor(Distribution):
 
     @property
     def mode(self) -> Tensor:
-        made = (self.df1 - 2) / self.df1 * self.df2 / (self.df2 + 2)
-        return pc.where(self.df1 > 2, made, math.nan)
+        result = (self.df1 - 2) / self.df1 * self.df2 / (self.df2 + 2)
+        return pc.where(self.df1 > 2, result, math.nan)
 
     @property
     def variance(self) -> Tensor:
         m, n = self.df1, self.df2
-        made = 2 * n.square() * (m + n - 2) / (m * (n - 2).square() * (n - 4))
-        return pc.where(n > 4, made, math.nan)
+        result = 2 * n.square() * (m + n - 2) / (m * (n - 2).square() * (n - 4))
+        return pc.where(n > 4, result, math.nan)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)

@@ -60,8 +60,8 @@ class GeneralizedPareto(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        made = self.loc + self.scale / (1 - self.concentration)
-        return pc.where(self.concentration < 1, made, math.nan)
+        result = self.loc + self.scale / (1 - self.concentration)
+        return pc.where(self.concentration < 1, result, math.nan)
 
     @property
     def mode(self) -> Tensor:
@@ -70,8 +70,8 @@ class GeneralizedPareto(Distribution):
     @property
     def variance(self) -> Tensor:
         c = self.concentration
-        made = self.scale.square() / ((1 - c).square() * (1 - 2 * c))
-        return pc.where(c < 0.5, made, math.nan)
+        result = self.scale.square() / ((1 - c).square() * (1 - 2 * c))
+        return pc.where(c < 0.5, result, math.nan)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         waits = self.loc.new_empty(self._extended_shape(sample_shape)).exponential_()

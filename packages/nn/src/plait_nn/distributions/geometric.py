@@ -66,8 +66,8 @@ class Geometric(BinaryParameter, Distribution):
         if self._validate_args:
             self._validate_sample(value)
         value, probs = broadcast_all(value, self.probs)
-        kept = probs.masked_fill((probs == 1) & (value == 0), 0.0)  # 0 times infinity is 0 here
-        return value * (-kept).log1p() + self.probs.log()
+        safe = probs.masked_fill((probs == 1) & (value == 0), 0.0)  # 0 times infinity is 0 here
+        return value * (-safe).log1p() + self.probs.log()
 
     def entropy(self) -> Tensor:
         return binary_entropy(self.logits, self.probs) / self.probs

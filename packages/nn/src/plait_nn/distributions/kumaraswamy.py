@@ -38,8 +38,8 @@ class Kumaraswamy(_TwoConcentrations):
     @property
     def mode(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
-        made = ((a - 1) / (a * b - 1)).pow(a.reciprocal())
-        return made.masked_fill((a < 1) | (b < 1), pc.nan)
+        result = ((a - 1) / (a * b - 1)).pow(a.reciprocal())
+        return result.masked_fill((a < 1) | (b < 1), pc.nan)
 
     @property
     def variance(self) -> Tensor:

@@ -122,5 +122,5 @@ class LowRankMultivariateNormal(Centered):
         return -0.5 * self._distance(value - self.loc) - shared - self._log_determinant()
 
     def entropy(self) -> Tensor:
-        made = self._log_determinant() + 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi))
-        return made.expand(*self._batch_shape)
+        result = self._log_determinant() + 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi))
+        return result.expand(*self._batch_shape)

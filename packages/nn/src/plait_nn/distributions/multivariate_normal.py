@@ -120,10 +120,10 @@ class MultivariateNormal(Centered):
         return -0.5 * distance - shared - self._log_determinant()
 
     def entropy(self) -> Tensor:
-        made = self._log_determinant() + 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi))
-        return made.expand(*self._batch_shape)
+        result = self._log_determinant() + 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi))
+        return result.expand(*self._batch_shape)
 
     def __repr__(self) -> str:
         shapes = {"loc": self.loc.shape, self._given: self.__dict__[self._given].shape}
-        given = ", ".join(f"{name}: {tuple(shape)}" for name, shape in shapes.items())
-        return f"{type(self).__name__}({given})"
+        shapes_text = ", ".join(f"{name}: {tuple(shape)}" for name, shape in shapes.items())
+        return f"{type(self).__name__}({shapes_text})"

@@ -110,8 +110,8 @@ class OneHotCategorical(OverCategories):
     def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self._event_shape[0]
         values = pc.eye(n, dtype=self.param.dtype, device=self.param.device)
-        made = values.reshape(n, *[1] * len(self._batch_shape), n)
-        return made.expand(n, *self._batch_shape, n) if expand else made
+        result = values.reshape(n, *[1] * len(self._batch_shape), n)
+        return result.expand(n, *self._batch_shape, n) if expand else result
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):

@@ -52,14 +52,14 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
             first = first if first is not None else value
         elif not isinstance(value, Number):
             raise TypeError(f"parameters must be tensors or numbers; got {type(value).__name__}")
-    kept: dict[str, Any] = {"dtype": pc.get_default_dtype()}
+    options: dict[str, Any] = {"dtype": pc.get_default_dtype()}
     if first is not None:
-        kept = {"dtype": first.dtype, "device": first.device}
-    made = [v if isinstance(v, Tensor) else pc.tensor(v, **kept) for v in values]
-    shape = made[0].shape
-    if all(each.shape == shape for each in made):
-        return tuple(made)
-    return tuple(pc.broadcast_tensors(*made))
+        options = {"dtype": first.dtype, "device": first.device}
+    result = [v if isinstance(v, Tensor) else pc.tensor(v, **options) for v in values]
+    shape = result[0].shape
+    if all(each.shape == shape for each in result):
+        return tuple(result)
+    return tuple(pc.broadcast_tensors(*result))
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
@@ -96,8 +96,8 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
         >>> utils.probs_to_logits(pc.tensor(0.5), is_binary=True)
         tensor(0.)
     """
-    kept = clamp_probs(probs)
-    return kept.log() - (-kept).log1p() if is_binary else kept.log()
+    clamped = clamp_probs(probs)
+    return clamped.log() - (-clamped).log1p() if is_binary else clamped.log()
 
 
 def sum_last(value: Tensor, count: int) -> Tensor:

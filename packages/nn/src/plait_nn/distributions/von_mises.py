@@ -69,8 +69,8 @@ class VonMises(Centered):
             f = (1 + r * z) / (r + z)
             c = k * (r - f)
             accepted = (c * (2 - c) - u[1] > 0) | ((c / u[1]).log() + 1 - c >= 0)
-            made = (u[2] - 0.5).sign() * f.clamp(min=-1, max=1).acos()
-            angles = pc.where(left & accepted, made, angles)
+            result = (u[2] - 0.5).sign() * f.clamp(min=-1, max=1).acos()
+            angles = pc.where(left & accepted, result, angles)
             left = left & ~accepted
         loc = self.loc.detach().to(pc.float64)
         whole = (angles.reshape(shape) + math.pi + loc) % (2 * math.pi) - math.pi

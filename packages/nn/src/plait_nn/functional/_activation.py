@@ -50,8 +50,8 @@ tanhshrink = operators.tanhshrink
 
 @functools.cache
 def _in_place(name: str) -> Callable[..., Tensor]:
-    made: Callable[..., Tensor] = operator(f"{name}_")
-    return made
+    result: Callable[..., Tensor] = operator(f"{name}_")
+    return result
 
 
 def _run(function: Callable[..., Tensor], inplace: bool, input: Tensor, *args: float) -> Tensor:

@@ -27,22 +27,21 @@ Output = int | Sequence[int | None] | None
 def _adaptive(operator: str, dims: int, input: Tensor, output: Output, indices: bool) -> Any:
     """Reduce one dimension after the other, with the index of each maximum."""
     many = isinstance(output, (tuple, list))
-    wanted: tuple[Any, ...] = tuple(output) if many else (output,) * dims  # type: ignore[arg-type]
-    if len(wanted) != dims or input.ndim not in (dims + 1, dims + 2):
+    sizes: tuple[Any, ...] = tuple(output) if many else (output,) * dims  # type: ignore[arg-type]
+    if len(sizes) != dims or input.ndim not in (dims + 1, dims + 2):
         raise pc.ShapeError(
             f"{operator}: `input` must have {dims + 1} or {dims + 2} dimensions and `output_size` "
-            f"{dims}; got shape {tuple(input.shape)} and {wanted}"
+            f"{dims}; got shape {tuple(input.shape)} and {sizes}"
         )
     spatial = tuple(input.shape[-dims:])
     least = math.prod(
-        size if count is None else max(count, 0)
-        for size, count in zip(spatial, wanted, strict=True)
+        size if count is None else max(count, 0) for size, count in zip(spatial, sizes, strict=True)
     )
     reserve(least * math.prod(input.shape[:-dims]) * (input.element_size() + 8), input)
     positions = pc.arange(math.prod(spatial), device=input.device).reshape(spatial)
     values, at = input, positions.expand(tuple(input.shape))
     for dim in reversed(range(-dims, 0)):
-        size, count = input.shape[dim], wanted[dim]
+        size, count = input.shape[dim], sizes[dim]
         if count is None:
             continue
         index, longest = _windows(operator, size, count, values)
@@ -131,19 +130,19 @@ def _unpool(
     spatial = tuple(input.shape[-dims:])
     size = [(n - 1) * s - 2 * p + k for n, s, p, k in zip(spatial, step, side, kernel, strict=True)]
     if output_size is not None:
-        given = list(output_size)[-dims:]
-        if any(abs(g - d) >= s for g, d, s in zip(given, size, step, strict=True)):
+        sizes = list(output_size)[-dims:]
+        if any(abs(g - d) >= s for g, d, s in zip(sizes, size, step, strict=True)):
             raise ArgumentError(
                 f"{operator}: `output_size` must differ from {tuple(size)} by less than the stride "
                 f"{step}; got {tuple(output_size)}"
             )
-        size = given
+        size = sizes
     lead = tuple(input.shape[:-dims])
     total = math.prod(size)
     flat = indices.reshape((*lead, math.prod(spatial)))
-    seen = all_samples(indices)
-    known = seen.numel() and seen.is_cpu  # the host would wait for another device
-    if known and not 0 <= int(seen.min()) <= int(seen.max()) < total:
+    values = all_samples(indices)
+    readable = values.numel() and values.is_cpu  # the host would wait for another device
+    if readable and not 0 <= int(values.min()) <= int(values.max()) < total:
         raise ArgumentError(
             f"{operator}: `indices` must be in [0, {total - 1}] for size {tuple(size)}"
         )

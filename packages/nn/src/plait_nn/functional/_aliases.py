@@ -202,5 +202,5 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
             f"conv_tbc: `input` must be (T, B, C) and `weight` (k, C, D); "
             f"got shapes {tuple(input.shape)} and {tuple(weight.shape)}"
         )
-    made = conv1d(input.permute((1, 2, 0)), weight.permute((2, 1, 0)), bias, padding=pad)
-    return made.permute((2, 0, 1))
+    result = conv1d(input.permute((1, 2, 0)), weight.permute((2, 1, 0)), bias, padding=pad)
+    return result.permute((2, 0, 1))

@@ -281,10 +281,10 @@ def multi_head_attention_forward(
         weights = F.softmax(scores if mask is None else scores + mask, -1)
         if dropout > 0:
             weights = F.dropout(weights, dropout)
-        made = weights @ v
+        output = weights @ v
     else:
-        made = F.scaled_dot_product_attention(q, k, v, mask, dropout)
-    joined = made.permute((2, 0, 1, 3)).reshape((length, batch, embed))
+        output = F.scaled_dot_product_attention(q, k, v, mask, dropout)
+    joined = output.permute((2, 0, 1, 3)).reshape((length, batch, embed))
     result = F.linear(joined, out_proj_weight, out_proj_bias)
     if weights is not None and average_attn_weights:
         weights = weights.mean(1)

@@ -73,8 +73,8 @@ def conv2d(
         return conv2d(images, weight, bias, stride, padding, dilation, groups).squeeze(0)
     if not input.is_floating_point() and input.dtype == weight.dtype:
         require_bias("conv2d", input, bias)
-        made = _conv2d_of_others(input, weight, stride, padding, dilation, groups)
-        return made if bias is None else made + bias.reshape((-1, 1, 1))
+        output = _conv2d_of_others(input, weight, stride, padding, dilation, groups)
+        return output if bias is None else output + bias.reshape((-1, 1, 1))
     if not isinstance(padding, str):
         return pc.conv2d(input, weight, bias, stride, padding, dilation, groups)
     if padding == "valid":

@@ -94,8 +94,8 @@ def conv1d(
     (step,) = sizes_of(stride, 1, "stride", "conv1d")
     (spread,) = sizes_of(dilation, 1, "dilation", "conv1d")
     rows, filters = input.unsqueeze(-2), weight.unsqueeze(2)
-    made = conv2d(rows, filters, bias, (1, step), (0, after), (1, spread), groups)
-    return made.squeeze(-2)
+    result = conv2d(rows, filters, bias, (1, step), (0, after), (1, spread), groups)
+    return result.squeeze(-2)
 
 
 @unbound
@@ -142,8 +142,8 @@ def conv3d(
     _check("conv3d", 3, input, weight, groups)
     require_bias("conv3d", input, bias)
     if input.ndim == 4:
-        made = conv3d(input.unsqueeze(0), weight, bias, stride, padding, dilation, groups)
-        return made.squeeze(0)
+        result = conv3d(input.unsqueeze(0), weight, bias, stride, padding, dilation, groups)
+        return result.squeeze(0)
     filters, channels, depth, *image = weight.shape
     borders = _borders("conv3d", padding, stride, dilation, (depth, *image))
     uneven = any(before != after for before, after in borders[1:])
@@ -165,14 +165,14 @@ def conv3d(
             f"got shape {tuple(input.shape)} with dilation {spreads}"
         )
     indices = [o * steps[0] + k * spreads[0] for o in range(slices) for k in range(depth)]
-    seen = input.index_select(2, pc.tensor(indices, device=input.device))
+    windows = input.index_select(2, pc.tensor(indices, device=input.device))
     batch, height, width = input.shape[0], input.shape[3], input.shape[4]
-    seen = seen.reshape((batch, input.shape[1], slices, depth, height, width))
-    images = seen.permute((0, 2, 1, 3, 4, 5)).reshape(
+    windows = windows.reshape((batch, input.shape[1], slices, depth, height, width))
+    images = windows.permute((0, 2, 1, 3, 4, 5)).reshape(
         (batch * slices, input.shape[1] * depth, height, width)
     )
     kernel = weight.reshape((filters, channels * depth, *image))
     sides = (borders[1][0], borders[2][0])
-    made = conv2d(images, kernel, bias, steps[1:], sides, spreads[1:], groups)  # type: ignore[arg-type]
-    made = made.reshape((batch, slices, *made.shape[1:]))
-    return made.transpose(1, 2)
+    result = conv2d(images, kernel, bias, steps[1:], sides, spreads[1:], groups)  # type: ignore[arg-type]
+    result = result.reshape((batch, slices, *result.shape[1:]))
+    return result.transpose(1, 2)

@@ -65,13 +65,13 @@ def _geometry(
             f"got {tuple(bias.shape)}"
         )
     names = ("stride", "padding", "output_padding", "dilation")
-    made = [sizes_of(value, dims, n, operator) for n, value in zip(names, options, strict=True)]
-    for name, sizes, least in zip(names, made, (1, 0, 0, 1), strict=True):
+    result = [sizes_of(value, dims, n, operator) for n, value in zip(names, options, strict=True)]
+    for name, sizes, least in zip(names, result, (1, 0, 0, 1), strict=True):
         if min(sizes) < least:
             raise ArgumentError(f"{operator}: `{name}` must be at least {least}; got {sizes}")
         if max(sizes) >= 2**31:
             raise ArgumentError(f"{operator}: `{name}` must be less than 2**31; got {sizes}")
-    stride, padding, extra, dilation = made
+    stride, padding, extra, dilation = result
     if any(e >= max(s, d) for e, s, d in zip(extra, stride, dilation, strict=True)):
         raise ArgumentError(
             f"{operator}: `output_padding` must be less than stride or dilation; got {extra} with "
@@ -98,7 +98,7 @@ def _images(input: Tensor, weight: Tensor, geometry: _Geometry) -> Tensor:
     # a stride
     fits = all(e < s for e, s in zip(extra, stride, strict=True)) and min(size) > 0
     cuts = not fits or 0 in input.shape[2:]
-    made: Tensor = _backward_input(
+    result: Tensor = _backward_input(
         input,
         weight,
         leading + (whole if cuts else size),
@@ -107,7 +107,7 @@ def _images(input: Tensor, weight: Tensor, geometry: _Geometry) -> Tensor:
         dilation,
         groups,
     )
-    return _cut(made, padding, extra) if cuts else made
+    return _cut(result, padding, extra) if cuts else result
 
 
 def _images_of_others(input: Tensor, weight: Tensor, geometry: _Geometry) -> Tensor:
@@ -144,8 +144,8 @@ def _volumes(input: Tensor, weight: Tensor, geometry: _Geometry) -> Tensor:
     pieces = pieces.reshape((batch, filters, slices * taps, *size))
     indices = [i * stride[0] + k * dilation[0] for i in range(slices) for k in range(taps)]
     blank = pieces.new_zeros((batch, filters, geometry.extent(input, weight, 0), *size))
-    made = blank.index_add(2, pc.tensor(indices, device=input.device), pieces)
-    return _cut(made, (padding[0], 0, 0), (extra[0], 0, 0))
+    result = blank.index_add(2, pc.tensor(indices, device=input.device), pieces)
+    return _cut(result, (padding[0], 0, 0), (extra[0], 0, 0))
 
 
 def _transposed(
@@ -162,8 +162,8 @@ def _transposed(
         batch = input.unsqueeze(0)
         return _transposed(operator, compute, batch, weight, bias, groups, options).squeeze(0)
     require_bias(operator, input, bias)
-    made = compute(input, weight, _geometry(operator, input, weight, bias, groups, options))
-    return made if bias is None else made + bias.reshape((-1,) + (1,) * (made.ndim - 2))
+    result = compute(input, weight, _geometry(operator, input, weight, bias, groups, options))
+    return result if bias is None else result + bias.reshape((-1,) + (1,) * (result.ndim - 2))
 
 
 @unbound

@@ -60,13 +60,13 @@ def ctc_loss(
     if not 0 <= blank < classes:
         raise ArgumentError(f"ctc_loss: `blank` must be in [0, {classes - 1}]; got {blank}")
     inputs = _Lengths(input_lengths, batch, times, "input_lengths", steps.device)
-    wanted = _Lengths(target_lengths, batch, None, "target_lengths", steps.device)
-    labels = _padded(targets, wanted, blank, classes)
-    losses = _losses(steps, labels, inputs.there, wanted.there, blank)
+    label_counts = _Lengths(target_lengths, batch, None, "target_lengths", steps.device)
+    labels = _padded(targets, label_counts, blank, classes)
+    losses = _losses(steps, labels, inputs.there, label_counts.there, blank)
     if zero_infinity:
         losses = losses.masked_fill(losses.detach() == float("inf"), 0)
     if reduction == "mean":
-        return (losses / wanted.there.clamp(min=1).to(losses.dtype)).mean()
+        return (losses / label_counts.there.clamp(min=1).to(losses.dtype)).mean()
     return reduced(losses[0] if single and reduction == "none" else losses, reduction, "ctc_loss")
 
 
@@ -137,8 +137,8 @@ def _padded(targets: Tensor, lengths: _Lengths, blank: int, classes: int) -> Ten
     within = pc.arange(longest, device=device) < lengths.there.unsqueeze(1)
     labels = labels.masked_fill(~within, blank)
     if device.type == "cpu":  # elsewhere the device finds them, without a wait
-        seen = all_samples(labels)
-        wrong = seen[(seen < 0) | (seen >= classes)]
+        values = all_samples(labels)
+        wrong = values[(values < 0) | (values >= classes)]
         if wrong.shape[0]:
             raise ArgumentError(
                 f"ctc_loss: `targets` must be in [0, {classes - 1}]; got {wrong[0].item()}"

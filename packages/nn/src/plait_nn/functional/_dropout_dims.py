@@ -60,10 +60,10 @@ def _alpha(input: Tensor, p: float, shape: tuple[int, ...], inplace: bool) -> Te
         result = input * 0
     else:
         keep = 1 - p
-        kept = pc.rand(shape, dtype=input.dtype, device=input.device) < keep
+        mask = pc.rand(shape, dtype=input.dtype, device=input.device) < keep
         a = (keep * (1 + p * _ALPHA**2)) ** -0.5
         dropped = pc.full((), _ALPHA, dtype=input.dtype, device=input.device)
-        result = pc.where(kept, input, dropped) * a - a * p * _ALPHA
+        result = pc.where(mask, input, dropped) * a - a * p * _ALPHA
     return input.copy_(result) if inplace else result
 
 

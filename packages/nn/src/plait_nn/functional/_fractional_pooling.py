@@ -69,12 +69,12 @@ def _pool(
     batched = input if input.ndim == dims + 2 else input.unsqueeze(0)
     spatial = tuple(batched.shape[2:])
     kernel = sizes_of(kernel_size, dims, "kernel_size", operator)
-    wanted = _wanted(operator, dims, spatial, output_size, output_ratio)
-    sizes = zip(kernel, wanted, spatial, strict=True)
+    targets = _wanted(operator, dims, spatial, output_size, output_ratio)
+    sizes = zip(kernel, targets, spatial, strict=True)
     if not all(k >= 1 and o >= 1 and k + o - 1 <= n for k, o, n in sizes):
         raise ArgumentError(
             f"{operator}: kernel + output - 1 must be at most the input's size {spatial}; "
-            f"got kernel {kernel} and output {wanted}"
+            f"got kernel {kernel} and output {targets}"
         )
     planes = tuple(batched.shape[:2])
     if samples is None:
@@ -85,13 +85,13 @@ def _pool(
             f"{operator}: `_random_samples` must have shape {(*planes, dims)}; "
             f"got {tuple(samples.shape)}"
         )
-    positions = _window_indices(samples, spatial, wanted, kernel)
-    count, window = math.prod(wanted), math.prod(kernel)
+    positions = _window_indices(samples, spatial, targets, kernel)
+    count, window = math.prod(targets), math.prod(kernel)
     flat = batched.reshape((*planes, math.prod(spatial)))
     values = flat.gather(2, positions.reshape((*planes, count * window)))
     best, where = values.reshape((*planes, count, window)).max(3)
     at = positions.reshape((*planes, count, window)).gather(3, where.unsqueeze(3)).squeeze(3)
-    shape = (*planes, *wanted)
+    shape = (*planes, *targets)
     pooled, indices = best.reshape(shape), at.reshape(shape)
     return (pooled, indices) if batched is input else (pooled.squeeze(0), indices.squeeze(0))
 
@@ -186,8 +186,8 @@ def fractional_max_pool2d(
         >>> tuple(F.fractional_max_pool2d(pc.randn(1, 2, 9, 7), 2, output_ratio=0.6).shape)
         (1, 2, 5, 4)
     """
-    found = _pool(2, input, kernel_size, output_size, output_ratio, _random_samples)
-    return found if return_indices else found[0]
+    result = _pool(2, input, kernel_size, output_size, output_ratio, _random_samples)
+    return result if return_indices else result[0]
 
 
 def fractional_max_pool3d(
@@ -213,5 +213,5 @@ def fractional_max_pool3d(
         >>> tuple(F.fractional_max_pool3d(pc.randn(1, 2, 5, 6, 7), 2, (2, 3, 4)).shape)
         (1, 2, 2, 3, 4)
     """
-    found = _pool(3, input, kernel_size, output_size, output_ratio, _random_samples)
-    return found if return_indices else found[0]
+    result = _pool(3, input, kernel_size, output_size, output_ratio, _random_samples)
+    return result if return_indices else result[0]

@@ -125,16 +125,16 @@ def grid_sample(
         places.append(x)
     pixels = input.flatten(2)
     if mode == "bicubic":
-        made = _bicubic(pixels, places, sizes, padding_mode, bool(align_corners))
+        result = _bicubic(pixels, places, sizes, padding_mode, bool(align_corners))
     elif mode == "nearest":
-        made = _pixels(pixels, [p.detach().round() for p in places], sizes)
+        result = _pixels(pixels, [p.detach().round() for p in places], sizes)
         if grid.requires_grad:  # its gradient is zeros, not None
             everywhere = pc.ones_like(places[0], dtype=pc.bool)
-            made = made + places[0].masked_fill(everywhere, 0).unsqueeze(1)
+            result = result + places[0].masked_fill(everywhere, 0).unsqueeze(1)
     else:
         lows = [p.detach().floor() for p in places]
         shares = [p - low for p, low in zip(places, lows, strict=True)]
-        made = pixels.new_zeros((*pixels.shape[:2], flat.shape[1]))
+        result = pixels.new_zeros((*pixels.shape[:2], flat.shape[1]))
         for corner in itertools.product((0, 1), repeat=dims):
             weight: Tensor | None = None
             for bit, share in zip(corner, shares, strict=True):
@@ -142,8 +142,8 @@ def grid_sample(
                 weight = part if weight is None else weight * part
             assert weight is not None
             at = [low + bit for bit, low in zip(corner, lows, strict=True)]
-            made = made + _pixels(pixels, at, sizes) * weight.unsqueeze(1)
-    return made.reshape((*input.shape[:2], *grid.shape[1:-1]))
+            result = result + _pixels(pixels, at, sizes) * weight.unsqueeze(1)
+    return result.reshape((*input.shape[:2], *grid.shape[1:-1]))
 
 
 def _bicubic(
@@ -159,15 +159,15 @@ def _bicubic(
     for place, low in zip(places, lows, strict=True):
         t = place - low
         weights.append([_far(t + 1), _near(t), _near(1 - t), _far(2 - t)])
-    made = pixels.new_zeros((*pixels.shape[:2], places[0].shape[1]))
+    result = pixels.new_zeros((*pixels.shape[:2], places[0].shape[1]))
     for row, column in itertools.product(range(4), repeat=2):
         at = [
             _inside(low + (k - 1), size, padding_mode, align_corners)
             for low, k, size in zip(lows, (row, column), sizes, strict=True)
         ]
         weight = weights[0][row] * weights[1][column]
-        made = made + _pixels(pixels, at, sizes) * weight.unsqueeze(1)
-    return made
+        result = result + _pixels(pixels, at, sizes) * weight.unsqueeze(1)
+    return result
 
 
 def _near(x: Tensor) -> Tensor:
@@ -181,15 +181,15 @@ def _far(x: Tensor) -> Tensor:
 def _pixels(pixels: Tensor, at: list[Tensor], sizes: tuple[int, ...]) -> Tensor:
     """Return the pixels (N, C, P) at integer coordinates, each (N, Q); 0 outside of the image."""
     index: Tensor | None = None
-    known: Tensor | None = None
+    inside: Tensor | None = None
     for place, size in zip(at, sizes, strict=True):
         there = (place >= 0) & (place <= size - 1)
         number = place.masked_fill(~there, 0).long()
-        known = there if known is None else known & there
+        inside = there if inside is None else inside & there
         index = number if index is None else index * size + number
-    assert index is not None and known is not None
-    wanted = index.unsqueeze(1).expand((index.shape[0], pixels.shape[1], index.shape[1]))
-    return pixels.gather(2, wanted).masked_fill(~known.unsqueeze(1), 0)
+    assert index is not None and inside is not None
+    indices = index.unsqueeze(1).expand((index.shape[0], pixels.shape[1], index.shape[1]))
+    return pixels.gather(2, indices).masked_fill(~inside.unsqueeze(1), 0)
 
 
 def _inside(x: Tensor, size: int, padding_mode: str, align_corners: bool) -> Tensor:
@@ -201,9 +201,9 @@ def _inside(x: Tensor, size: int, padding_mode: str, align_corners: bool) -> Ten
         if span == 0:
             return x * 0
         # a triangle wave between the borders, with twice the span as period
-        known = (x.detach() - low).abs()
-        turns = (known / span).floor()
-        rest = known - turns * span
+        distance = (x.detach() - low).abs()
+        turns = (distance / span).floor()
+        rest = distance - turns * span
         falls = pc.remainder(turns, 2) == 1
         sign = pc.where(x.detach() - low < 0, -1.0, 1.0).to(x.dtype)
         slope = pc.where(falls, -sign, sign)

@@ -105,20 +105,20 @@ def _check(
     if mode not in _MODES:
         raise ArgumentError(f"interpolate: `mode` must be one of {', '.join(_MODES)}; got {mode!r}")
     if dims not in (1, 2, 3) or _DIMS.get(mode, dims) != dims:
-        wanted = _DIMS[mode] + 2 if mode in _DIMS else "3 to 5"
+        dimensions = _DIMS[mode] + 2 if mode in _DIMS else "3 to 5"
         raise ArgumentError(
-            f"interpolate: `input` must have {wanted} dimensions for mode {mode!r}; "
+            f"interpolate: `input` must have {dimensions} dimensions for mode {mode!r}; "
             f"got shape {tuple(input.shape)}"
         )
     if (size is None) == (factor is None):
         raise ArgumentError("interpolate: exactly one of `size` and `scale_factor` must be given")
     if align_corners is not None and mode not in _DIMS:
         raise ArgumentError(f"interpolate: `align_corners` must be None for mode {mode!r}")
-    for name, given in (("size", size), ("scale_factor", factor)):
-        if isinstance(given, (tuple, list)) and len(given) != dims:
+    for name, value in (("size", size), ("scale_factor", factor)):
+        if isinstance(value, (tuple, list)) and len(value) != dims:
             raise ArgumentError(
                 f"interpolate: `{name}` must have {dims} elements for input {tuple(input.shape)}; "
-                f"got {tuple(given)}"
+                f"got {tuple(value)}"
             )
 
 

@@ -145,18 +145,18 @@ def gaussian_nll_loss(
         all_samples(var.detach() < 0).any()
     ):  # elsewhere the host would have to wait
         raise ArgumentError("gaussian_nll_loss: `var` must not be negative; some elements are")
-    shape, given = tuple(input.shape), tuple(var.shape)
-    if given != shape:
-        if given == shape[:-1]:
+    shape, var_shape = tuple(input.shape), tuple(var.shape)
+    if var_shape != shape:
+        if var_shape == shape[:-1]:
             var = var.unsqueeze(-1)
         elif not (
-            len(given) == len(shape)
-            and sum(g != s for g, s in zip(given, shape, strict=True)) == 1
-            and all(g in (1, s) for g, s in zip(given, shape, strict=True))
+            len(var_shape) == len(shape)
+            and sum(g != s for g, s in zip(var_shape, shape, strict=True)) == 1
+            and all(g in (1, s) for g, s in zip(var_shape, shape, strict=True))
         ):
             raise ArgumentError(
                 f"gaussian_nll_loss: `var` must have the shape of `input` {shape}, or be 1 or "
-                f"absent in one dimension; got {given}"
+                f"absent in one dimension; got {var_shape}"
             )
     known = var.detach()
     var = pc.where(known < eps, var + (eps - known), var)

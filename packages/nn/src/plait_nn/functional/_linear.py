@@ -52,9 +52,9 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
             f"shape {tuple(tensor.shape)}"
         )
     rows: Tensor = operators.one_hot(tensor, num_classes)  # checks the dtype
-    seen = all_samples(tensor)
-    if seen.numel() and seen.is_cpu:  # the host would wait for another device
-        low, high = int(seen.min()), int(seen.max())
+    values = all_samples(tensor)
+    if values.numel() and values.is_cpu:  # the host would wait for another device
+        low, high = int(values.min()), int(values.max())
         if low < 0:
             raise ArgumentError(f"one_hot: `tensor` must hold no negative classes, got {low}")
         if high >= rows.shape[-1]:
@@ -143,8 +143,8 @@ def embedding(
         return _embedding_with_sparse_gradient(input, weight, padding_idx, scale_grad_by_freq)
     if padding_idx is None:
         return scaled_by_frequency(pc.embedding(weight, input), input, rows, scale_grad_by_freq)
-    found = pc.embedding(weight, input, padding_idx=_padding_row(weight, padding_idx))
-    return scaled_by_frequency(found, input, rows, scale_grad_by_freq)
+    result = pc.embedding(weight, input, padding_idx=_padding_row(weight, padding_idx))
+    return scaled_by_frequency(result, input, rows, scale_grad_by_freq)
 
 
 def _padding_row(weight: Tensor, padding_idx: int) -> int:

@@ -95,21 +95,23 @@ def margin_ranking_loss(
 def _rows(input: Tensor, target: Tensor, labels: bool, operator: str) -> tuple[Tensor, Tensor]:
     """Return input as (N, C) and target as (N) or, for ``labels``, (N, C); () is one class."""
     require_floating(operator, "input", input)
-    shape, given = tuple(input.shape), tuple(target.shape)
+    shape, target_shape = tuple(input.shape), tuple(target.shape)
     fits = input.ndim <= 2 and (
-        given == shape if labels else given == shape[:-1] or (len(shape) < 2 and given == (1,))
+        target_shape == shape
+        if labels
+        else target_shape == shape[:-1] or (len(shape) < 2 and target_shape == (1,))
     )
     if not fits:
-        wanted = "like it" if labels else "(N) or ()"
+        expected = "like it" if labels else "(N) or ()"
         raise ArgumentError(
-            f"{operator}: `input` must be (N, C) or (C) and `target` {wanted}; "
-            f"got shapes {shape} and {given}"
+            f"{operator}: `input` must be (N, C) or (C) and `target` {expected}; "
+            f"got shapes {shape} and {target_shape}"
         )
     classes = shape[-1] if shape else 1
     # a list of labels ends with a number below 0; elsewhere such numbers would count from the end
-    seen = all_samples(target)
-    if seen.numel() and seen.is_cpu:  # the host would wait for another device
-        low, high = (0 if labels else int(seen.min())), int(seen.max())
+    values = all_samples(target)
+    if values.numel() and values.is_cpu:  # the host would wait for another device
+        low, high = (0 if labels else int(values.min())), int(values.max())
         if low < 0 or high >= classes:
             raise IndexError(
                 f"{operator}: `target` must hold classes in [0, {classes}); "

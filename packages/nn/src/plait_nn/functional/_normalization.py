@@ -20,8 +20,8 @@ def is_mixed(input: Tensor, *members: Tensor | None) -> bool:
     """
     if input.dtype not in HALVES:
         return False
-    given = [each for each in members if each is not None]
-    return bool(given) and all(each.dtype == pc.float32 for each in given)
+    present = [each for each in members if each is not None]
+    return bool(present) and all(each.dtype == pc.float32 for each in present)
 
 
 def batch_norm(
@@ -167,15 +167,15 @@ def layer_norm(
         >>> nn.functional.layer_norm(pc.tensor([[1.0, 3.0]]), (2,), eps=0.0).tolist()
         [[-1.0, 1.0]]
     """
-    wanted = tuple(normalized_shape)
-    if not wanted or input.shape[-len(wanted) :] != wanted:
+    expected = tuple(normalized_shape)
+    if not expected or input.shape[-len(expected) :] != expected:
         raise pc.ShapeError(
-            f"layer_norm: `input` must end in the dimensions `normalized_shape` {wanted}; "
+            f"layer_norm: `input` must end in the dimensions `normalized_shape` {expected}; "
             f"got shape {tuple(input.shape)}"
         )
     if is_mixed(input, weight, bias):
-        return pc.layer_norm(input.float(), wanted, weight, bias, eps).to(input.dtype)
-    return pc.layer_norm(input, wanted, weight, bias, eps)
+        return pc.layer_norm(input.float(), expected, weight, bias, eps).to(input.dtype)
+    return pc.layer_norm(input, expected, weight, bias, eps)
 
 
 def normalize(

@@ -156,10 +156,10 @@ def adaptive_avg_pool2d(
         >>> tuple(nn.functional.adaptive_avg_pool2d(pc.ones(1, 3, 8, 6), 2).shape)
         (1, 3, 2, 2)
     """
-    wanted = output_size if isinstance(output_size, (tuple, list)) else (output_size, output_size)
-    if len(wanted) != 2:
+    sizes = output_size if isinstance(output_size, (tuple, list)) else (output_size, output_size)
+    if len(sizes) != 2:
         raise ArgumentError(
-            f"adaptive_avg_pool2d: `output_size` must be an int or two; got {tuple(wanted)}"
+            f"adaptive_avg_pool2d: `output_size` must be an int or two; got {tuple(sizes)}"
         )
-    size = tuple(s if w is None else w for w, s in zip(wanted, input.shape[-2:], strict=True))
+    size = tuple(s if w is None else w for w, s in zip(sizes, input.shape[-2:], strict=True))
     return operators.adaptive_avg_pool2d(input, size)

@@ -70,7 +70,7 @@ def max_pool1d(
     _check("max_pool1d", 1, input)
     (size,), (step,), (side,) = _windows("max_pool1d", 1, kernel_size, stride, padding)
     (spread,) = sizes_of(dilation, 1, "dilation", "max_pool1d")
-    made = images.max_pool2d(
+    result = images.max_pool2d(
         input.unsqueeze(-2),
         (1, size),
         (1, step),
@@ -79,7 +79,7 @@ def max_pool1d(
         ceil_mode,
         return_indices,
     )
-    return tuple(m.squeeze(-2) for m in made) if return_indices else made.squeeze(-2)
+    return tuple(m.squeeze(-2) for m in result) if return_indices else result.squeeze(-2)
 
 
 def max_pool3d(
@@ -117,18 +117,18 @@ def max_pool3d(
     )
     size = tuple(flat.shape[2:])
     columns = flat.reshape((rows, 1, depth, math.prod(size)))
-    made, at = images.max_pool2d(
+    result, at = images.max_pool2d(
         columns, (kernel[0], 1), (step[0], 1), (side[0], 0), (spread[0], 1), ceil_mode, True
     )
-    shape = (*lead, made.shape[2], *size)
+    shape = (*lead, result.shape[2], *size)
     if not return_indices:
-        return made.reshape(shape)
+        return result.reshape(shape)
     # a column's index is d * (H' W') + column, for column `column` of slice d
     at = at.reshape((rows, -1))
     within = spatial.reshape((rows, -1)).gather(1, at.clamp(min=0))
-    found = at // max(math.prod(size), 1) * (height * width) + within
-    found = found.masked_fill((at < 0) | (within < 0), -1)  # a window outside of the image
-    return made.reshape(shape), found.reshape(shape)
+    indices = at // max(math.prod(size), 1) * (height * width) + within
+    indices = indices.masked_fill((at < 0) | (within < 0), -1)  # a window outside of the image
+    return result.reshape(shape), indices.reshape(shape)
 
 
 @unbound
@@ -150,8 +150,8 @@ def avg_pool1d(
     _check("avg_pool1d", 1, input)
     (size,), (step,), (side,) = _windows("avg_pool1d", 1, kernel_size, stride, padding)
     rows = input.unsqueeze(-2)
-    made = images.avg_pool2d(rows, (1, size), (1, step), (0, side), ceil_mode, count_include_pad)
-    return made.squeeze(-2)
+    result = images.avg_pool2d(rows, (1, size), (1, step), (0, side), ceil_mode, count_include_pad)
+    return result.squeeze(-2)
 
 
 @unbound
@@ -198,7 +198,7 @@ def avg_pool3d(
     )
     size = tuple(flat.shape[2:])
     columns = flat.reshape((math.prod(lead), 1, depth, math.prod(size)))
-    made = images.avg_pool2d(
+    result = images.avg_pool2d(
         columns,
         (kernel[0], 1),
         (step[0], 1),
@@ -207,7 +207,7 @@ def avg_pool3d(
         count_include_pad,
         divisor_override,
     )
-    return made.reshape((*lead, made.shape[2], *size))
+    return result.reshape((*lead, result.shape[2], *size))
 
 
 @unbound
@@ -234,12 +234,12 @@ def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] |
     """
     _check("adaptive_avg_pool3d", 3, input)
     *lead, depth, height, width = input.shape
-    wanted = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * 3
-    if len(wanted) != 3:
+    targets = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * 3
+    if len(targets) != 3:
         raise ArgumentError(
-            f"adaptive_avg_pool3d: `output_size` must be an int or three; got {wanted}"
+            f"adaptive_avg_pool3d: `output_size` must be an int or three; got {targets}"
         )
-    size = [s if w is None else w for w, s in zip(wanted, (depth, height, width), strict=True)]
+    size = [s if w is None else w for w, s in zip(targets, (depth, height, width), strict=True)]
     slices = input.reshape((math.prod(lead), depth, height, width))
     flat = operators.adaptive_avg_pool2d(slices, size[1:])
     if flat.numel() == 0:

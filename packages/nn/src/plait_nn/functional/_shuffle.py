@@ -39,8 +39,8 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
         )
     *lead, channels, height, width = input.shape
     parts = input.reshape((math.prod(lead), channels // (r * r), r, r, height, width))
-    made = parts.permute((0, 1, 4, 2, 5, 3))
-    return made.reshape((*lead, channels // (r * r), height * r, width * r))
+    result = parts.permute((0, 1, 4, 2, 5, 3))
+    return result.reshape((*lead, channels // (r * r), height * r, width * r))
 
 
 @unbound
@@ -60,8 +60,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
         )
     *lead, channels, height, width = input.shape
     parts = input.reshape((math.prod(lead), channels, height // r, r, width // r, r))
-    made = parts.permute((0, 1, 3, 5, 2, 4))
-    return made.reshape((*lead, channels * r * r, height // r, width // r))
+    result = parts.permute((0, 1, 3, 5, 2, 4))
+    return result.reshape((*lead, channels * r * r, height // r, width // r))
 
 
 @unbound
@@ -162,10 +162,10 @@ def unfold(
     if any(side):
         input = pad(input, (side[1], side[1], side[0], side[0]))
     rows, columns = positions
-    seen = input.index_select(-2, rows).index_select(-1, columns)
-    seen = seen.reshape((-1, channels, window[0], counts[0], window[1], counts[1]))
-    made = seen.permute((0, 1, 2, 4, 3, 5))
-    return made.reshape((*lead, channels * math.prod(window), math.prod(counts)))
+    pixels = input.index_select(-2, rows).index_select(-1, columns)
+    pixels = pixels.reshape((-1, channels, window[0], counts[0], window[1], counts[1]))
+    result = pixels.permute((0, 1, 2, 4, 3, 5))
+    return result.reshape((*lead, channels * math.prod(window), math.prod(counts)))
 
 
 def fold(
@@ -218,8 +218,8 @@ def fold(
     parts = parts.reshape((-1, channels, window[0] * counts[0], window[1] * counts[1]))
     rows, columns = positions
     wide = (parts.shape[0], channels, parts.shape[2], width + 2 * side[1])
-    made = parts.new_zeros(wide).index_add(3, columns, parts)
+    result = parts.new_zeros(wide).index_add(3, columns, parts)
     full = (parts.shape[0], channels, height + 2 * side[0], width + 2 * side[1])
-    made = parts.new_zeros(full).index_add(2, rows, made)
-    made = made.narrow(2, side[0], height).narrow(3, side[1], width)
-    return made.reshape((*lead, channels, height, width))
+    result = parts.new_zeros(full).index_add(2, rows, result)
+    result = result.narrow(2, side[0], height).narrow(3, side[1], width)
+    return result.reshape((*lead, channels, height, width))

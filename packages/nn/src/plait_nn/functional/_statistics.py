@@ -132,13 +132,13 @@ def instance_norm(
             f"instance_norm: a channel must have more than one element; got shape {shape}"
         )
     if running_mean is not None and running_var is not None and input.numel():
-        seen = input.detach()
+        values = input.detach()
         dims = tuple(range(2, input.ndim))
-        for kept, fresh in (
-            (running_mean, seen.mean(dims).mean(0)),
-            (running_var, seen.var(dims).mean(0)),
+        for running, fresh in (
+            (running_mean, values.mean(dims).mean(0)),
+            (running_var, values.var(dims).mean(0)),
         ):
-            kept.detach().mul_(1 - momentum).add_(fresh.to(kept.dtype), alpha=momentum)
+            running.detach().mul_(1 - momentum).add_(fresh.to(running.dtype), alpha=momentum)
     rows = input.reshape((*shape[:2], size))
     result = pc.layer_norm(rows, (size,), None, None, eps).reshape(shape)
     if weight is not None:
@@ -173,20 +173,20 @@ def rms_norm(
         tensor([[ 1.,  1., -1.]])
     """
     require_floating("rms_norm", "input", input, complex=True)
-    wanted = tuple(normalized_shape)
-    if not wanted or tuple(input.shape[-len(wanted) :]) != wanted:
+    expected = tuple(normalized_shape)
+    if not expected or tuple(input.shape[-len(expected) :]) != expected:
         raise pc.ShapeError(
-            f"rms_norm: `input` must end in the dimensions `normalized_shape` {wanted}; "
+            f"rms_norm: `input` must end in the dimensions `normalized_shape` {expected}; "
             f"got shape {tuple(input.shape)}"
         )
-    if weight is not None and tuple(weight.shape) != wanted:
+    if weight is not None and tuple(weight.shape) != expected:
         raise pc.ShapeError(
-            f"rms_norm: `weight` must have shape {wanted}; got {tuple(weight.shape)}"
+            f"rms_norm: `weight` must have shape {expected}; got {tuple(weight.shape)}"
         )
     wide = widened(input)
     if eps is None:
         eps = float(pc.finfo(wide.dtype).eps)
-    dims = tuple(range(-len(wanted), 0))
+    dims = tuple(range(-len(expected), 0))
     result = wide * pc.rsqrt((wide * wide).mean(dims, True) + eps)
     if weight is None:
         return result.to(input.dtype)

@@ -23,7 +23,7 @@ __all__ = [
 def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Any]:
     tensors = [parameters] if isinstance(parameters, Tensor) else parameters
     gradients: list[Any] = [tensor.grad for tensor in tensors]
-    # a sparse one is written by itself: detach() gives another one on the same elements
+    # a sparse gradient is written directly: its detach() is another object
     return [
         gradient if isinstance(gradient, pc.SparseTensor) else gradient.detach()
         for gradient in gradients
@@ -62,11 +62,13 @@ def get_total_norm(
         >>> nn.utils.get_total_norm([pc.tensor([3.0]), pc.tensor([4.0])]).item()
         5.0
     """
-    given = _dense("get_total_norm", [tensors] if isinstance(tensors, Tensor) else list(tensors))
-    if not given:
+    gradients = _dense(
+        "get_total_norm", [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    )
+    if not gradients:
         return pc.tensor(0.0)
     p = float(norm_type)
-    each = [_norm(tensor, p) for tensor in given]
+    each = [_norm(tensor, p) for tensor in gradients]
     wide = functools.reduce(pc.promote_types, (norm.dtype for norm in each))
     total = _norm(pc.stack([norm.to(each[0].device, wide) for norm in each]), p)
     if error_if_nonfinite and not math.isfinite(total.item()):

@@ -89,8 +89,8 @@ def _fused(operator: str, layer: M, bn: Module, transpose: bool) -> M:
         bn.bias,
         transpose,
     )
-    made: M = result
-    return made
+    output: M = result
+    return output
 
 
 def fuse_conv_bn_weights(

@@ -35,11 +35,11 @@ class NormHook(abc.ABC):
     @classmethod
     def of(cls: type[H], module: Module, name: str) -> tuple[int, H]:
         """Return the number and the hook of a parameter that must have one."""
-        found = cls._find(module, name)
-        if found is None:
+        hook = cls._find(module, name)
+        if hook is None:
             function = "remove_" + cls.what.replace(" ", "_")
             raise ValueError(f"{function}: `{name}` must have a {cls.what}; it has none")
-        return found
+        return hook
 
     @classmethod
     def parameter(cls, module: Module, name: str) -> Parameter:

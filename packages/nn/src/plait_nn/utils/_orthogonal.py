@@ -165,5 +165,5 @@ def orthogonal(
         )
     if orthogonal_map == "householder" and weight.is_complex():
         raise ValueError("orthogonal: the map 'householder' must have real numbers; got complex")
-    made = _Orthogonal(weight, orthogonal_map, use_trivialization)
-    return register_parametrization(module, name, made, unsafe=True)
+    result = _Orthogonal(weight, orthogonal_map, use_trivialization)
+    return register_parametrization(module, name, result, unsafe=True)

@@ -144,8 +144,8 @@ class BasePruningMethod:
     def remove(self, module: Module) -> None:
         """Make the pruned parameter an ordinary one, with zeros where it was pruned."""
         name = self._tensor_name
-        found = pruning_of(module, name)
-        if found is None or found[1] is not self:
+        method = pruning_of(module, name)
+        if method is None or method[1] is not self:
             raise ValueError(f"prune.remove: `{name}` must be pruned by this method; it is not")
         original = getattr(module, name + "_orig")
         value = self.apply_mask(module).detach()
@@ -153,7 +153,7 @@ class BasePruningMethod:
             delattr(module, name + label)
         original.data = value
         module.register_parameter(name, original)
-        del module._forward_pre_hooks[found[0]]
+        del module._forward_pre_hooks[method[0]]
 
 
 def pruning_of(module: Module, name: str) -> tuple[int, BasePruningMethod] | None:
@@ -191,8 +191,8 @@ class PruningContainer(BasePruningMethod):
     def __init__(self, *args: BasePruningMethod | Iterable[BasePruningMethod]) -> None:
         self._pruning_methods: tuple[BasePruningMethod, ...] = ()
         self._tensor_name = ""
-        for given in args:
-            for method in [given] if isinstance(given, BasePruningMethod) else given:
+        for argument in args:
+            for method in [argument] if isinstance(argument, BasePruningMethod) else argument:
                 self._tensor_name = self._tensor_name or method._tensor_name
                 self.add_pruning_method(method)
 
@@ -227,8 +227,8 @@ class PruningContainer(BasePruningMethod):
             left: Any = default_mask != 0
         elif method.PRUNING_TYPE == "structured":
             others = tuple(d for d in range(t.ndim) if d != method.dim % t.ndim)
-            kept = default_mask.sum(others) != 0 if others else default_mask != 0
-            left = (*[slice(None)] * (method.dim % t.ndim), kept)
+            unpruned = default_mask.sum(others) != 0 if others else default_mask != 0
+            left = (*[slice(None)] * (method.dim % t.ndim), unpruned)
         else:
             left = slice(None)
         mask = default_mask.clone()
@@ -321,11 +321,11 @@ class _Structured(BasePruningMethod):
         number = _count(self.amount, t.shape[self.dim])
         if number == 0:
             return default_mask.clone()
-        kept = pc.ones(t.shape[self.dim], dtype=default_mask.dtype, device=t.device)
-        kept[self._channels(t).topk(number, largest=False)[1]] = 0
+        unpruned = pc.ones(t.shape[self.dim], dtype=default_mask.dtype, device=t.device)
+        unpruned[self._channels(t).topk(number, largest=False)[1]] = 0
         shape = [1] * t.ndim
         shape[self.dim] = -1
-        return default_mask * kept.reshape(shape)
+        return default_mask * unpruned.reshape(shape)
 
 
 class RandomStructured(_Structured):

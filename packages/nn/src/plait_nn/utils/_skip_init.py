@@ -44,8 +44,8 @@ def skip_init(module_cls: Callable[..., M], *args: Any, **kwargs: Any) -> M:
             f"skip_init: the constructor of {module_cls.__name__} must take `device`; it does not"
         )
     device = kwargs.pop("device", "cpu")
-    made: Any = module_cls(*args, **kwargs, device="meta")
-    return made.to_empty(device=device)  # type: ignore[no-any-return]
+    result: Any = module_cls(*args, **kwargs, device="meta")
+    return result.to_empty(device=device)  # type: ignore[no-any-return]
 
 
 def convert_conv2d_weight_memory_format(module: M, memory_format: Any) -> M:

@@ -34,9 +34,9 @@ class _SpectralNormHook(NormHook):
 
     def compute(self, module: Module, iterations: int) -> Tensor:
         weight: Tensor = getattr(module, self.name + "_orig")
-        kept = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
+        vectors = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
         # copies, as the next iteration writes to the buffers
-        u, v = widened(kept[0].clone()), widened(kept[1].clone())
+        u, v = widened(vectors[0].clone()), widened(vectors[1].clone())
         wide = widened(weight)
         matrix = self.matrix(wide)
         fixed = matrix.detach()
@@ -44,8 +44,8 @@ class _SpectralNormHook(NormHook):
             v = F.normalize(fixed.t() @ u, dim=0, eps=self.eps)
             u = F.normalize(fixed @ v, dim=0, eps=self.eps)
         if iterations:
-            kept[0].copy_(u)
-            kept[1].copy_(v)
+            vectors[0].copy_(u)
+            vectors[1].copy_(v)
         return (wide / (u * (matrix @ v)).sum()).to(weight.dtype)
 
     def __call__(self, module: Module, args: Any) -> None:

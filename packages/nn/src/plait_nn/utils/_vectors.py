@@ -38,10 +38,10 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     if not isinstance(vec, Tensor):
         raise TypeError(f"vector_to_parameters: `vec` must be a Tensor; got {type(vec).__name__}")
     targets = list(parameters)
-    wanted = sum(parameter.numel() for parameter in targets)
-    if vec.ndim != 1 or vec.numel() != wanted:
+    count = sum(parameter.numel() for parameter in targets)
+    if vec.ndim != 1 or vec.numel() != count:
         raise ValueError(
-            f"vector_to_parameters: `vec` must have shape ({wanted},); got {tuple(vec.shape)}"
+            f"vector_to_parameters: `vec` must have shape ({count},); got {tuple(vec.shape)}"
         )
     values, start = vec.detach(), 0
     for parameter in targets:

@@ -73,9 +73,9 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
         >>> tuple(layer.parametrizations.weight.original0.shape)
         (40, 1)
     """
-    made = register_parametrization(module, name, WeightNormMap(dim), unsafe=True)
-    made._register_load_state_dict_pre_hook(_OlderNames(name))
-    return made
+    result = register_parametrization(module, name, WeightNormMap(dim), unsafe=True)
+    result._register_load_state_dict_pre_hook(_OlderNames(name))
+    return result
 
 
 class _SpectralNorm(Module):
@@ -159,5 +159,5 @@ def spectral_norm(
         raise ValueError(f"spectral_norm: `{name}` must be a parameter of {type(module).__name__}")
     if dim is None:
         dim = 1 if type(module).__name__.startswith("ConvTranspose") else 0
-    made = _SpectralNorm(weight, n_power_iterations, dim, eps)
-    return register_parametrization(module, name, made)
+    result = _SpectralNorm(weight, n_power_iterations, dim, eps)
+    return register_parametrization(module, name, result)

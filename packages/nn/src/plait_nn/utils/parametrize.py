@@ -79,19 +79,19 @@ class ParametrizationList(ModuleList):
     def __init__(self, modules: list[Module], original: Tensor, unsafe: bool = False) -> None:
         super().__init__(modules)
         self.unsafe = unsafe
-        made: Any = original
+        result: Any = original
         for module in reversed(modules):
             inverse = getattr(module, "right_inverse", None)
             if inverse is not None:
-                made = inverse(made)
-        self.is_tensor = isinstance(made, Tensor)
+                result = inverse(result)
+        self.is_tensor = isinstance(result, Tensor)
         if self.is_tensor:  # the same object, so that existing optimizers refer to it
             self.ntensors = 1
-            if made is not original:
-                original.data = made.detach()
+            if result is not original:
+                original.data = result.detach()
             _register(self, "original", original)
             return
-        parts = list(made)
+        parts = list(result)
         self.ntensors = len(parts)
         for number, part in enumerate(parts):
             own = part.detach()
@@ -107,21 +107,21 @@ class ParametrizationList(ModuleList):
     def forward(self) -> Tensor:
         """Compute the tensor."""
         first, *rest = self
-        made: Tensor = first(*self._originals())
+        result: Tensor = first(*self._originals())
         for module in rest:
-            made = module(made)
-        return made
+            result = module(result)
+        return result
 
     def right_inverse(self, value: Tensor) -> None:
         """Set the originals so that the tensor becomes ``value``."""
-        made: Any = value
+        result: Any = value
         for module in reversed(list(self)):
             if getattr(module, "right_inverse", None) is None:
                 raise NotImplementedError(
                     f"{type(module).__name__}: `right_inverse` must be defined to assign a value"
                 )
-            made = module.right_inverse(made)
-        parts = [made] if self.is_tensor else list(made)
+            result = module.right_inverse(result)
+        parts = [result] if self.is_tensor else list(result)
         if not all(isinstance(part, Tensor) for part in parts):
             kinds = ", ".join(type(part).__name__ for part in parts)
             raise ValueError(
@@ -135,11 +135,11 @@ def _property(name: str) -> property:
     def read(self: Any) -> Any:
         if not _cache_enabled:
             return self.parametrizations[name]()
-        made = self.parametrizations[name]
-        if id(made) not in _cache:
+        result = self.parametrizations[name]
+        if id(result) not in _cache:
             # stored with its owner, as ids of objects are used again
-            _cache[id(made)] = (made, made())
-        return _cache[id(made)][1]
+            _cache[id(result)] = (result, result())
+        return _cache[id(result)][1]
 
     def write(self: Any, value: Tensor) -> None:
         self.parametrizations[name].right_inverse(value)
@@ -180,10 +180,10 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
         >>> nn.utils.parametrize.is_parametrized(nn.Linear(2, 3))
         False
     """
-    found = getattr(module, "parametrizations", None)
-    if not isinstance(found, ModuleDict):
+    parametrizations = getattr(module, "parametrizations", None)
+    if not isinstance(parametrizations, ModuleDict):
         return False
-    return len(found) > 0 if tensor_name is None else tensor_name in found
+    return len(parametrizations) > 0 if tensor_name is None else tensor_name in parametrizations
 
 
 def register_parametrization(
@@ -215,11 +215,11 @@ def register_parametrization(
         True
     """
     if is_parametrized(module, tensor_name):
-        found: Any = module.parametrizations[tensor_name]
-        value = found().detach()
-        found.append(parametrization)
+        parametrizations: Any = module.parametrizations[tensor_name]
+        value = parametrizations().detach()
+        parametrizations.append(parametrization)
         if getattr(parametrization, "right_inverse", None) is not None:
-            found.right_inverse(value)
+            parametrizations.right_inverse(value)
         return module
     if tensor_name not in module._buffers and tensor_name not in module._parameters:
         tensor = None
@@ -231,12 +231,12 @@ def register_parametrization(
             f"{type(module).__name__}"
         )
     before = tensor.detach()
-    made = ParametrizationList([parametrization], tensor, unsafe)
-    if not unsafe and tuple(made().shape) != tuple(before.shape):
+    result = ParametrizationList([parametrization], tensor, unsafe)
+    if not unsafe and tuple(result().shape) != tuple(before.shape):
         tensor.data = before
         raise ValueError(
             f"register_parametrization: {type(parametrization).__name__} must keep the shape "
-            f"{tuple(before.shape)} of `{tensor_name}`; got {tuple(made().shape)}"
+            f"{tuple(before.shape)} of `{tensor_name}`; got {tuple(result().shape)}"
         )
     delattr(module, tensor_name)
     if hasattr(module, tensor_name):
@@ -249,7 +249,7 @@ def register_parametrization(
         module.__class__ = type(f"Parametrized{kind.__name__}", (kind,), _members_of_class(kind))
         module.parametrizations = ModuleDict()
     setattr(type(module), tensor_name, _property(tensor_name))
-    module.parametrizations[tensor_name] = made
+    module.parametrizations[tensor_name] = result
     return module
 
 
@@ -278,14 +278,14 @@ def remove_parametrizations(
             f"remove_parametrizations: {type(module).__name__} has no parametrization of "
             f"`{tensor_name}`"
         )
-    found: Any = module.parametrizations[tensor_name]
-    if not leave_parametrized and not found.is_tensor:
+    entry: Any = module.parametrizations[tensor_name]
+    if not leave_parametrized and not entry.is_tensor:
         raise ValueError(
-            f"remove_parametrizations: `{tensor_name}` is made of {found.ntensors} originals; "
+            f"remove_parametrizations: `{tensor_name}` is made of {entry.ntensors} originals; "
             f"`leave_parametrized` must be True"
         )
-    first = found._originals()[0]
-    if found.is_tensor:
+    first = entry._originals()[0]
+    if entry.is_tensor:
         value = first
         if leave_parametrized:
             value.data = getattr(module, tensor_name).detach()
@@ -344,7 +344,7 @@ def transfer_parametrizations_and_params(
             setattr(to_module, name, Parameter(getattr(from_module, name).detach()))
         for parametrization in lists[name]:
             register_parametrization(to_module, name, parametrization)
-        made: Any = to_module.parametrizations
+        result: Any = to_module.parametrizations
         for label, original in lists[name]._parameters.items():
-            setattr(made[name], label, original)
+            setattr(result[name], label, original)
     return to_module

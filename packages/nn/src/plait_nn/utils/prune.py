@@ -222,12 +222,12 @@ def remove(module: M, name: str) -> M:
         >>> sorted(prune.remove(layer, "weight").state_dict()), int((layer.weight == 0).sum())
         (['bias', 'weight'], 2)
     """
-    found = pruning_of(module, name)
-    if found is None:
+    method = pruning_of(module, name)
+    if method is None:
         raise ValueError(
             f"prune.remove: `{name}` of {type(module).__name__} must be pruned; it is not"
         )
-    found[1].remove(module)
+    method[1].remove(module)
     return module
 
 

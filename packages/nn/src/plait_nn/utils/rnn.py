@@ -249,19 +249,19 @@ def pad_sequence(
         tensor([[1, 2],
                 [3, 0]])
     """
-    given = list(sequences)
-    if not given:
+    items = list(sequences)
+    if not items:
         raise ValueError("pad_sequence: `sequences` must hold at least one tensor; got none")
     if padding_side not in ("left", "right"):
         raise ValueError(f"pad_sequence: `padding_side` must be left or right; got {padding_side}")
-    longest = max(each.shape[0] for each in given)
-    rest = tuple(given[0].shape[1:])
+    longest = max(each.shape[0] for each in items)
+    rest = tuple(items[0].shape[1:])
     padded = []
-    for each in given:
+    for each in items:
         if tuple(each.shape[1:]) != rest:
             raise ValueError(
                 f"pad_sequence: `sequences` must differ in their first size only; got shapes "
-                f"{[tuple(s.shape) for s in given]}"
+                f"{[tuple(s.shape) for s in items]}"
             )
         missing = longest - each.shape[0]
         if missing:

@@ -1,4 +1,4 @@
-/* Memory for a result that is about to be made: where the engine wants a gradient to lie. */
+/* Memory that a caller provides for a later result, such as a gradient in a buffer. */
 #ifndef PLAIT_PLACE_H
 #define PLAIT_PLACE_H
 #include "abi.h"
@@ -7,14 +7,16 @@
 extern "C" {
 #endif
 
-/* plait_thread::slot[2] points to the first of a list, or is NULL. The next tensor in C order on
- * the CPU that tensor_new makes on this thread, and that has as many bytes as a place, lies there,
- * and the place is taken from the list. Who set the list owns it, keeps the storages, sets the
- * former list again, and looks afterwards what lies in them: it may be another result of that size.
- */
+/** Memory for the result of a later call.
+ *
+ * plait_thread::slot[2] is the first entry of a list, or NULL. The next tensor in C order on the
+ * CPU that tensor_new creates on this thread, and that has `nbytes` bytes, gets this memory, and
+ * the entry leaves the list. The code that set the list owns it, keeps the storages alive, and
+ * restores the former list. It then checks what the memory holds: it may be another result of
+ * that size. */
 typedef struct plait_place {
-  plait_storage *storage; /* on the CPU */
-  void *data;             /* in the storage; a multiple of 64 */
+  plait_storage *storage; /**< on the CPU */
+  void *data;             /**< in the storage; a multiple of 64 */
   uint64_t nbytes;
   struct plait_place *next;
 } plait_place;

@@ -1,5 +1,5 @@
 /* clang-format off */
-/* Sparse tensors as handles, which is how gradients of embeddings pass through an engine; docs/design/0035 */
+/* Sparse tensors as tensor handles, such as gradients of embeddings; docs/design/0035 */
 #ifndef PLAIT_SPARSE_H
 #define PLAIT_SPARSE_H
 #include "abi.h"
@@ -8,18 +8,20 @@
 extern "C" {
 #endif
 
-/* What slot[3] of a tensor holds that stands for a sparse one: it has some elements, and all others are 0. Its shape and
- * dtype are the whole tensor's; its bytes are a single element, seen with strides of 0, which nobody reads or writes. Its
- * `layers` have the bit of a layer that gives it to operators as a dense tensor, unless they can do better: who only
- * calls operators needs to know nothing of it. Who reads bytes, or adds in place, looks for it: slot[3] is NULL for all
- * other tensors */
+/** A sparse tensor in slot[3] of a ::plait_tensor: some elements are stored, all others are 0.
+ *
+ * Shape and dtype of the tensor are those of the whole sparse tensor. Its memory is one element
+ * with strides of 0, which nobody reads or writes. Its `layers` have the bit of a layer that
+ * gives operators a dense tensor, unless an operator takes sparse ones: code that only calls
+ * operators needs to know nothing of it. Code that reads memory, or adds in place, tests
+ * slot[3], which is NULL for all other tensors. */
 typedef struct plait_sparse {
   plait_object o;
-  uint32_t size;         /* sizeof on the maker's side */
-  uint32_t coalesced;    /* whether the indices are sorted and occur once */
-  uint64_t layer;        /* the layer, as a bit of plait_tensor::layers */
-  plait_tensor *indices; /* int64, (dimensions, n); owned */
-  plait_tensor *values;  /* (n, ...) with the dimensions that are left; owned. An index that is there twice: the sum */
+  uint32_t size;         /**< sizeof, as the component that created it was compiled */
+  uint32_t coalesced;    /**< 1: the indices are sorted, and each occurs once */
+  uint64_t layer;        /**< bit of the layer in plait_tensor::layers */
+  plait_tensor *indices; /**< int64, (dimensions, n); owned */
+  plait_tensor *values;  /**< (n, ...) with the other dimensions; owned; equal indices are added */
 } plait_sparse;
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-"""Which iterations average parameters over the ranks."""
+"""Averagers: they average parameters over the ranks in some iterations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ModelAverager:
         self.step = 0
 
     def average_parameters(self, params: Iterable[Any]) -> None:
-        """Average parameters, if it is time."""
+        """Average parameters if this iteration is one of the averaging ones."""
         raise NotImplementedError(f"{type(self).__name__}: define average_parameters")
 
 
@@ -69,7 +69,7 @@ class PeriodicModelAverager(ModelAverager):
         self.warmup_steps = warmup_steps
 
     def average_parameters(self, params: Iterable[Any]) -> None:
-        """Average parameters, or those of an optimizer's groups, if it is time."""
+        """Average parameters, or those of an optimizer's groups, in every `period`-th call."""
         due = self.step >= self.warmup_steps
         if due and (self.step - self.warmup_steps) % self.period == 0:
             found = [q for p in params for q in (p["params"] if isinstance(p, dict) else [p])]

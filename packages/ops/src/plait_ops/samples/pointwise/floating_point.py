@@ -16,7 +16,7 @@ from plait_ops.specs.pointwise.floating_point import (
 HALVES = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 6e-8, -6e-8, 6.1e-5, 0.3, 65504.0]
 
 nextafter_elements.reference(np.nextafter)
-nextafter_elements.special_values = False  # for halves, which `half_nextafter` is for
+nextafter_elements.special_values = False  # `half_nextafter` is the reference for halves
 
 
 @half_nextafter_.reference
