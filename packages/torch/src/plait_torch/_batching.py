@@ -29,7 +29,6 @@ from plait_torch._batching_rules import (
     for_no_samples,
     is_random,
     public_name,
-    rearrangements,
     rule_of,
     run_operator,
     selected_first,
@@ -46,7 +45,7 @@ def within(size: int, randomness: str, func: Callable[[int], Any]) -> Any:
     """Call a function within a call of `vmap` of this thread, with the number of that call."""
     global _begun
     if not _begun:
-        _core._set_batching(serve, serve_each, sum_gradients, enter, leave, rearrangements())
+        _core._set_batching(serve, serve_each, sum_gradients, enter, leave)
         Function._watcher, Function._batcher = watch_function, serve_function
         _backward.checks.append(_core._check_backward)
         _begun = True
