@@ -59,7 +59,7 @@ def names_of_operators(root: pathlib.Path = ROOT) -> set[str]:
 
 
 def _strings(node: ast.AST) -> Iterator[str]:
-    """Yield the strings in a collection; of a dict the keys, but not those of functions so named."""
+    """Yield the strings in a collection; of a dict the keys, without functions of that name."""
     if isinstance(node, ast.Dict):
         parts: list[ast.expr | None] = [
             key
