@@ -213,11 +213,11 @@ def _reduction(call: Call) -> Any:
     name = _WHOLE.get(call.name, call.name)
     names, _ = _parameters(name)
     args = [flat if n == "self" else call.at(n) if n in call.names else None for n in names]
-    at = list(names).index
-    args[at("dim")] = (-1,) if "[]" in names["dim"] else -1
+    place = list(names).index
+    args[place("dim")] = (-1,) if "[]" in names["dim"] else -1
     keeps = "keepdim" in names
     if keeps:
-        args[at("keepdim")] = False
+        args[place("keepdim")] = False
     results = call.run(args, name)
     if keeps and "keepdim" in call.names and call.at("keepdim"):
         shape = (call.size, *(1,) * x.ndim)
@@ -898,5 +898,7 @@ def rule_of(name: str) -> Rule | None:
     """
     letters = batching_of(name)
     if letters:
-        return _CODE[name] if letters[0].isupper() else _BY_KIND.get(letters[0], leading)
+        if letters[0].isupper():
+            return _CODE.get(name, by_loop)  # code for an operator of a plug-in is not here
+        return _BY_KIND.get(letters[0], leading)
     return None if has_flag(name, "composite") else by_loop
