@@ -897,8 +897,8 @@ def rule_of(name: str) -> Rule | None:
     What has neither is called for each sample.
     """
     letters = batching_of(name)
-    if letters:
-        if letters[0].isupper():
-            return _CODE.get(name, by_loop)  # code for an operator of a plug-in is not here
-        return _BY_KIND.get(letters[0], leading)
-    return None if has_flag(name, "composite") else by_loop
+    if not letters:
+        return None if has_flag(name, "composite") else by_loop
+    # the code for an operator of a plug-in is not here
+    rule: Rule = by_loop if letters[0].isupper() else leading
+    return _CODE.get(name, _BY_KIND.get(letters[0], rule))
