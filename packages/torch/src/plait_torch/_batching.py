@@ -27,9 +27,8 @@ from plait_torch._batching_rules import (
     by_loop,
     check_shape,
     for_no_samples,
-    is_random,
+    has_flag,
     public_name,
-    rearrangements,
     rule_of,
     run_operator,
     selected_first,
@@ -46,7 +45,7 @@ def within(size: int, randomness: str, func: Callable[[int], Any]) -> Any:
     """Call a function within a call of `vmap` of this thread, with the number of that call."""
     global _begun
     if not _begun:
-        _core._set_batching(serve, serve_each, sum_gradients, enter, leave, rearrangements())
+        _core._set_batching(serve, serve_each, sum_gradients, enter, leave)
         Function._watcher, Function._batcher = watch_function, serve_function
         _backward.checks.append(_core._check_backward)
         _begun = True
@@ -70,7 +69,7 @@ def serve(name: str, form: int, args: Any, targets: Any) -> Any:
     _find(args, found)
     if targets:
         _find(targets, found)
-    if is_random(name):
+    if has_flag(name, "random"):
         return serve_draw(name, form, list(args), targets, found)
     samples, level = max(found, key=_number)
     call = Call(name, args, level, samples.shape[0])

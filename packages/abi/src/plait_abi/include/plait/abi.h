@@ -31,7 +31,7 @@ extern "C" {
 
 /** Version of this header. A major version may break what was compiled for another one. */
 #define PLAIT_ABI_MAJOR 0
-#define PLAIT_ABI_MINOR 4
+#define PLAIT_ABI_MINOR 5
 
 /** The version that a component is compiled for.
  *
@@ -352,6 +352,7 @@ typedef struct plait_call {
   /** The current stream of the thread on `device`. A kernel puts its work there and returns. */
   plait_stream *stream;
   uint32_t form; /**< plait_form */
+  /** 0, or bits of inputs that the caller reads no more: the result may be written over one. */
   uint32_t reserved;
   DLDevice device; /**< where the call runs; set before shape functions and kernels run */
   uint64_t owned;  /**< used by the runtime: bits of the inputs that plait_runtime::cast replaced */
@@ -421,6 +422,9 @@ enum {
   PLAIT_OP_FUNCTION = 256,  /**< a function of the package: plait.name */
   PLAIT_OP_METHOD = 512,    /**< a method of tensors, and so is name_; the first argument is one */
   PLAIT_OP_FUNCTION_INPLACE = 1024, /**< name_ is a function of the package too */
+  PLAIT_OP_ZERO_PRESERVING = 2048,  /**< maps each element of one tensor, and 0 to 0; since 0.5 */
+  /** The output may be exactly the first input: a kernel starts with a copy, or goes in order. */
+  PLAIT_OP_OVERWRITES = 1 << 30,
 };
 
 /** What a derivative reads. plait_op_def::saves answers it before the call is recorded.
@@ -479,12 +483,28 @@ typedef struct plait_op_def {
    * `in` has the arguments, then as many tangents (PLAIT_NONE where zero), then the results;
    * `out` gets the tangents of the results. */
   plait_kernel jvp;
-  /** Or NULL, there is a shape function: compute the operator by calls of others. */
+  /** Or NULL, there is a shape function: compute the operator by calls of others.
+   *
+   * The form is FUNCTION. If the only result has a target, out[0] is PLAIT_NONE, its `n` is the
+   * form of the caller and its `u.t` the target, where the last call may write it. */
   plait_kernel decompose;
-  /** Reserved for batching rules; must be NULL. */
+  /** Or NULL: the rule of vmap in code. Reserved, and NULL, before 0.5.
+   *
+   * Each tensor of `in` has all samples along one more dimension in front. The rule calls other
+   * operators and gives results that have this dimension, too. `batching` is the same as data. */
   plait_kernel batch;
   /** Or NULL: correct what plait_runtime::cost counts from the sizes of the tensors. */
   void (*cost)(const plait_call *, plait_cost *);
+#if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
+  /** Or NULL: how one call computes all samples of a batch. Since 0.5.
+   *
+   * A letter for the kind of the rule, then one for each argument (docs/design/0043). */
+  const char *batching;
+  /** Or NULL: the result of a call on the parts of tensors that several ranks hold. Since 0.5.
+   *
+   * A letter for the kind of the rule, then one for each argument (docs/design/0039). */
+  const char *sharding;
+#endif
 } plait_op_def;
 
 /** A defined operator.
