@@ -23,7 +23,7 @@ TESTS = {
         "multiprocessing/tests/test_manager_servers.py"
     ),
     "profiler/src/plait_profiler/_watch.py": "profiler/tests/test_watch.py",
-    "ucx/cpp/meeting.cpp": "ucx/tests/test_meeting.py",
+    "ucx/src/plait_ucx/_meeting.py": "ucx/tests/test_meeting.py",
 }
 # no sockets at which others than the caller's peers are awaited, with the reason
 OTHERS = {

@@ -15,10 +15,10 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-__all__ = ["Listener", "Proof"]
+__all__ = ["HasFileno", "Listener", "Proof"]
 
 _MOST = 256  # strangers at once; all ranks of a job may come together
 _TIME = 10.0  # seconds that a stranger has for its proof
@@ -44,6 +44,14 @@ def _close_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_close_in_child)
+
+
+class HasFileno(Protocol):
+    """What `select.poll` takes: sockets, channels."""
+
+    def fileno(self) -> int:
+        """Return the descriptor."""
+        ...
 
 
 class Proof(Protocol):
@@ -85,8 +93,12 @@ class Listener:
         self._strangers: list[_Stranger] = []  # the oldest first
         self._paused_until = 0.0
 
-    def step(self, seconds: float) -> list[Any]:
+    def step(self, seconds: float, others: Iterable[HasFileno] = ()) -> list[Any]:
         """Wait so long at most; return what `Proof.take` returned for those who proved themselves.
+
+        Args:
+            seconds: how long.
+            others: what ends the waiting too when something can be read from it.
 
         Raises:
             OSError: the sockets were closed.
@@ -98,6 +110,7 @@ class Listener:
             by_descriptor[each.fileno()] = each
         for stranger in self._strangers:
             by_descriptor[stranger.end.fileno()] = stranger
+        by_descriptor.update((each.fileno(), None) for each in others)
         if -1 in by_descriptor or any(each.fileno() < 0 for each in self._listening):
             raise OSError(errno.EBADF, "the listening socket is closed")
         for descriptor in by_descriptor:
@@ -108,6 +121,8 @@ class Listener:
         found = []
         for descriptor, _ in poll.poll(max(0.0, until - now) * 1000):
             ready = by_descriptor[descriptor]
+            if ready is None:
+                continue
             if not isinstance(ready, _Stranger):
                 self._accept(ready)
             elif (heard := self._hear(ready)) is not None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import hmac
+import math
 import os
 import random
 import secrets
@@ -19,14 +20,23 @@ import stat
 import struct
 import time
 from collections.abc import Callable, Mapping
+from multiprocessing import AuthenticationError
 
-from plait_distributed._errors import DistNetworkError
-
-__all__ = ["Channel", "SecretProof", "connect", "exactly", "job_secret", "reach"]
+__all__ = [
+    "Channel",
+    "SecretProof",
+    "connect",
+    "exactly",
+    "is_of_this_user",
+    "job_secret",
+    "process_and_user",
+    "reach",
+]
 
 _GREETING = b"PLAITDS1"
 _DIGEST = 32  # bytes
 _LENGTH = struct.Struct("<I")
+_CREDENTIALS = struct.Struct("3i")  # of a process: its number, its user's, its group's
 _MOST = 64 << 20  # bytes of a frame
 _HANDSHAKE = 10.0  # seconds
 _ATTEMPTS = 6
@@ -72,6 +82,18 @@ def exactly(end: socket.socket, size: int) -> bytes:
     return bytes(data)
 
 
+def process_and_user(end: socket.socket) -> tuple[int, int]:
+    """Return the numbers of the process that has the other end of a local socket, and its user."""
+    data = end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    process, user, _ = _CREDENTIALS.unpack(data)
+    return process, user
+
+
+def is_of_this_user(end: socket.socket) -> bool:
+    """Return whether a process of this user has the other end of a local socket."""
+    return process_and_user(end)[1] == os.getuid()
+
+
 class Channel:
     """One end of a connection, behind the proofs."""
 
@@ -80,6 +102,10 @@ class Channel:
         self._key = key
         self._mine, self._theirs = mine, theirs
         self._sent = self._received = 0
+
+    def fileno(self) -> int:
+        """Return the descriptor, at which something can be waited for."""
+        return self._end.fileno()
 
     def settimeout(self, seconds: float | None) -> None:
         """Let sending and receiving raise TimeoutError after so long."""
@@ -140,7 +166,10 @@ class SecretProof:
 
 
 def reach(
-    connect_once: Callable[[], socket.socket | None], secret: str, who: str
+    connect_once: Callable[[], socket.socket | None],
+    secret: str,
+    who: str,
+    deadline: float = math.inf,
 ) -> Channel | None:
     """Return the channel with who listens; None if nobody does.
 
@@ -151,32 +180,34 @@ def reach(
         connect_once: returns a new connection, or None.
         secret: of the job.
         who: the listener, for errors.
+        deadline: when attempts end, in the seconds of `time.monotonic`.
 
     Raises:
-        DistNetworkError: it is no process of this job.
+        AuthenticationError: it is no process of this job, or did not answer in time.
     """
     for attempt in range(_ATTEMPTS):
         end = connect_once()
         if end is None:
             return None
         try:
-            return connect(end, secret, who)
-        except DistNetworkError:
-            if attempt + 1 == _ATTEMPTS:
+            return connect(end, secret, who, deadline)
+        except AuthenticationError:
+            pause = _PAUSE * 2**attempt * random.uniform(0.5, 1.5)
+            if attempt + 1 == _ATTEMPTS or time.monotonic() + pause > deadline:
                 raise
-            time.sleep(_PAUSE * 2**attempt * random.uniform(0.5, 1.5))
+            time.sleep(pause)
     return None
 
 
-def connect(end: socket.socket, secret: str, who: str) -> Channel:
+def connect(end: socket.socket, secret: str, who: str, deadline: float = math.inf) -> Channel:
     """Return the channel with who listens.
 
     Raises:
-        DistNetworkError: it is no process of this job.
+        AuthenticationError: it is no process of this job, or did not answer in time.
     """
     key = secret.encode()
     try:
-        end.settimeout(_HANDSHAKE)
+        end.settimeout(min(_HANDSHAKE, max(0.01, deadline - time.monotonic())))
         greeting = exactly(end, len(_GREETING) + _DIGEST)
         if greeting.startswith(_GREETING):
             mine = secrets.token_bytes(_DIGEST)
@@ -188,7 +219,7 @@ def connect(end: socket.socket, secret: str, who: str) -> Channel:
     except (OSError, EOFError):
         pass
     end.close()
-    raise DistNetworkError(
+    raise AuthenticationError(
         f"{who} is not a process of this job, or has another secret: PLAIT_JOB_SECRET must be the "
         "same in all processes"
     )
