@@ -49,6 +49,11 @@ def job_secret(environment: Mapping[str, str] | None = None) -> str:
 
     Raises:
         ValueError: the file cannot be used.
+
+    Example:
+        >>> from plait_multiprocessing.authentication import job_secret
+        >>> job_secret({"PLAIT_JOB_SECRET": "of the job"})
+        'of the job'
     """
     environ = os.environ if environment is None else environment
     text, path = environ.get("PLAIT_JOB_SECRET", ""), environ.get("PLAIT_JOB_SECRET_FILE", "")
@@ -72,7 +77,17 @@ def _mac(key: bytes, *parts: bytes) -> bytes:
 
 
 def exactly(end: socket.socket, size: int) -> bytes:
-    """Return so many bytes; EOFError if the other end closes before."""
+    """Return so many bytes; EOFError if the other end closes before.
+
+    Example:
+        >>> import socket
+        >>> from plait_multiprocessing.authentication import exactly
+        >>> left, right = socket.socketpair()
+        >>> with left, right:
+        ...     left.sendall(b"abcd")
+        ...     exactly(right, 3)
+        b'abc'
+    """
     data = bytearray()
     while len(data) < size:
         part = end.recv(min(size - len(data), 1 << 20))
@@ -83,19 +98,43 @@ def exactly(end: socket.socket, size: int) -> bytes:
 
 
 def process_and_user(end: socket.socket) -> tuple[int, int]:
-    """Return the numbers of the process that has the other end of a local socket, and its user."""
+    """Return the numbers of the process that has the other end of a local socket, and of its user.
+
+    Example:
+        >>> import os, socket
+        >>> from plait_multiprocessing.authentication import process_and_user
+        >>> left, right = socket.socketpair()
+        >>> with left, right:
+        ...     process_and_user(left) == (os.getpid(), os.getuid())
+        True
+    """
     data = end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     process, user, _ = _CREDENTIALS.unpack(data)
     return process, user
 
 
 def is_of_this_user(end: socket.socket) -> bool:
-    """Return whether a process of this user has the other end of a local socket."""
+    """Return whether a process of this user has the other end of a local socket.
+
+    Example:
+        >>> import socket
+        >>> from plait_multiprocessing.authentication import is_of_this_user
+        >>> left, right = socket.socketpair()
+        >>> with left, right:
+        ...     is_of_this_user(left)
+        True
+    """
     return process_and_user(end)[1] == os.getuid()
 
 
 class Channel:
-    """One end of a connection, behind the proofs."""
+    """One end of a connection, behind the proofs: `connect` and `SecretProof.take` return it.
+
+    Example:
+        >>> from plait_multiprocessing.authentication import Channel
+        >>> hasattr(Channel, "send"), hasattr(Channel, "receive")
+        (True, True)
+    """
 
     def __init__(self, end: socket.socket, key: bytes, mine: bytes, theirs: bytes) -> None:
         self._end = end
@@ -146,6 +185,21 @@ class SecretProof:
     Args:
         end: the connection, which does not wait; the greeting is sent.
         secret: of the job.
+
+    Example:
+        >>> import socket, threading
+        >>> from plait_multiprocessing.authentication import SecretProof, connect, exactly
+        >>> left, right = socket.socketpair()
+        >>> proof = SecretProof(left, "of the job")
+        >>> def other() -> None:
+        ...     connect(right, "of the job", "the other").send(b"a message")
+        >>> thread = threading.Thread(target=other)
+        >>> thread.start()
+        >>> channel = proof.take(exactly(left, proof.wanted))
+        >>> channel.receive()
+        b'a message'
+        >>> thread.join()
+        >>> channel.close(); right.close()
     """
 
     wanted = 2 * _DIGEST
@@ -184,6 +238,11 @@ def reach(
 
     Raises:
         AuthenticationError: it is no process of this job, or did not answer in time.
+
+    Example:
+        >>> from plait_multiprocessing.authentication import reach
+        >>> reach(lambda: None, "of the job", "rank 0") is None  # nobody listens
+        True
     """
     for attempt in range(_ATTEMPTS):
         end = connect_once()
@@ -204,6 +263,18 @@ def connect(end: socket.socket, secret: str, who: str, deadline: float = math.in
 
     Raises:
         AuthenticationError: it is no process of this job, or did not answer in time.
+
+    Example:
+        >>> import socket
+        >>> from multiprocessing import AuthenticationError
+        >>> from plait_multiprocessing.authentication import connect
+        >>> left, right = socket.socketpair()
+        >>> left.close()
+        >>> try:
+        ...     connect(right, "of the job", "the other")
+        ... except AuthenticationError as error:
+        ...     print(str(error)[:39])
+        the other is not a process of this job,
     """
     key = secret.encode()
     try:

@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-__all__ = ["HasFileno", "Listener", "Proof"]
+__all__ = ["Listener", "Proof"]
 
 _MOST = 256  # strangers at once; all ranks of a job may come together
 _TIME = 10.0  # seconds that a stranger has for its proof
@@ -46,7 +46,7 @@ def _close_in_child() -> None:
 os.register_at_fork(after_in_child=_close_in_child)
 
 
-class HasFileno(Protocol):
+class _HasFileno(Protocol):
     """What `select.poll` takes: sockets, channels."""
 
     def fileno(self) -> int:
@@ -55,7 +55,13 @@ class HasFileno(Protocol):
 
 
 class Proof(Protocol):
-    """What a stranger has to send; a new one for each connection."""
+    """What a stranger has to send; a new one for each connection.
+
+    Example:
+        >>> from plait_multiprocessing.authentication import SecretProof
+        >>> SecretProof.wanted  # a nonce and an HMAC
+        64
+    """
 
     wanted: int
     """The number of bytes that it sends."""
@@ -78,6 +84,18 @@ class Listener:
         listening: the sockets. They stay open when the listener is closed.
         prove: called with a socket that was accepted; returns what the stranger has to send, or
             None if it may not connect. It must not wait.
+
+    Example:
+        >>> import socket
+        >>> from plait_multiprocessing.authentication import SecretProof
+        >>> from plait_multiprocessing.listener import Listener
+        >>> with socket.create_server(("127.0.0.1", 0)) as listening:
+        ...     listener = Listener([listening], lambda end: SecretProof(end, "of the job"))
+        ...     with socket.create_connection(listening.getsockname()) as stranger:
+        ...         heard = listener.step(0.1)  # it has proved nothing
+        ...     listener.close()
+        >>> heard
+        []
     """
 
     def __init__(
@@ -93,7 +111,7 @@ class Listener:
         self._strangers: list[_Stranger] = []  # the oldest first
         self._paused_until = 0.0
 
-    def step(self, seconds: float, others: Iterable[HasFileno] = ()) -> list[Any]:
+    def step(self, seconds: float, others: Iterable[_HasFileno] = ()) -> list[Any]:
         """Wait so long at most; return what `Proof.take` returned for those who proved themselves.
 
         Args:
