@@ -14,7 +14,7 @@ import os
 import select
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from multiprocessing import AuthenticationError
 from typing import Any
 
@@ -140,6 +140,17 @@ def _ranks_text(ranks: list[int]) -> str:
     return text + (f" and {len(ranks) - _NAMED} more" if len(ranks) > _NAMED else "")
 
 
+def _failed(text: str, lost: Iterable[Sequence[int]] = ()) -> PlaitError:
+    error = PlaitError(text)
+    error.lost = tuple((rank, process, pid) for rank, process, pid in lost)
+    return error
+
+
+def _lost(rank: int, place: Place) -> PlaitError:
+    text = f"open: rank {rank} ended while the processes met at {place.text}"
+    return _failed(text, [(rank, rank, 0)])
+
+
 def _pack(header: Any, *parts: bytes) -> bytes:
     return b"\n".join([json.dumps(header).encode(), b"".join(parts)])
 
@@ -163,7 +174,10 @@ class _Host:
     def run(self) -> list[bytes]:
         with contextlib.closing(self._listen()) as listening:
             listener = Listener([listening], self._prove)
-            answer: dict[str, Any] = {"error": "rank 0 was interrupted while the processes met"}
+            answer: dict[str, Any] = {
+                "error": "rank 0 was interrupted while the processes met",
+                "lost": [(0, 0, 0)],
+            }
             data = b""
             try:
                 self._gather(listener)
@@ -174,7 +188,7 @@ class _Host:
                 answer = {"late": str(error)}
                 raise
             except PlaitError as error:
-                answer = {"error": str(error)}
+                answer = {"error": str(error), "lost": error.lost}
                 raise
             finally:
                 listener.close()
@@ -226,9 +240,7 @@ class _Host:
         """Take what a process says that has proved the secret."""
         rank = self._channels[channel]
         if rank >= 0:  # it only waits
-            raise PlaitError(
-                f"open: rank {rank} ended while the processes met at {self._place.text}"
-            )
+            raise _lost(rank, self._place)
         try:
             said, address = _unpack(channel.receive())
             wrong = self._refuse(said, address)
@@ -295,13 +307,11 @@ def _visit(place: Place, own: _Own) -> list[bytes]:
         except TimeoutError:
             raise _late(place, own) from None
         except (OSError, EOFError, ValueError):
-            raise PlaitError(
-                f"open: rank 0 ended while the processes met at {place.text}"
-            ) from None
+            raise _lost(0, place) from None
     if "late" in answer:
         raise TimeoutError(answer["late"])
     if "error" in answer:
-        raise PlaitError(answer["error"])
+        raise _failed(answer["error"], answer.get("lost", ()))
     found, at = [], 0
     for size in answer["sizes"]:
         found.append(data[at : at + size])
