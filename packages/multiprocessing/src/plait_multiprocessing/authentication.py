@@ -131,9 +131,15 @@ class Channel:
     """One end of a connection, behind the proofs: `connect` and `SecretProof.take` return it.
 
     Example:
+        >>> import socket
         >>> from plait_multiprocessing.authentication import Channel
-        >>> hasattr(Channel, "send"), hasattr(Channel, "receive")
-        (True, True)
+        >>> left, right = socket.socketpair()
+        >>> host = Channel(left, b"key", b"host", b"guest")
+        >>> guest = Channel(right, b"key", b"guest", b"host")
+        >>> guest.send(b"a message")
+        >>> host.receive()
+        b'a message'
+        >>> host.close(); guest.close()
     """
 
     def __init__(self, end: socket.socket, key: bytes, mine: bytes, theirs: bytes) -> None:

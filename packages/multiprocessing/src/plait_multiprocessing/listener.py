@@ -55,13 +55,7 @@ class _HasFileno(Protocol):
 
 
 class Proof(Protocol):
-    """What a stranger has to send; a new one for each connection.
-
-    Example:
-        >>> from plait_multiprocessing.authentication import SecretProof
-        >>> SecretProof.wanted  # a nonce and an HMAC
-        64
-    """
+    """What a stranger has to send; a new one for each connection."""
 
     wanted: int
     """The number of bytes that it sends."""
