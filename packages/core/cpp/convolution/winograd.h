@@ -4,7 +4,7 @@
 #ifndef PLAIT_CORE_WINOGRAD_H
 #define PLAIT_CORE_WINOGRAD_H
 #include "convolution/convolution.h"
-#include "kernel/tuning.h"
+#include "convolution/algorithm.h"
 
 namespace plait::core {
 
