@@ -3,8 +3,8 @@
 // channels, one for each of the (m + r - 1)^2 points.
 #ifndef PLAIT_CORE_WINOGRAD_H
 #define PLAIT_CORE_WINOGRAD_H
-#include "convolution/convolution.h"
 #include "convolution/algorithm.h"
+#include "convolution/convolution.h"
 
 namespace plait::core {
 
