@@ -664,17 +664,6 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session(reuse_venv=True)
-def tune(session: nox.Session) -> None:
-    """Measure where kernels choose a slow algorithm, and write this family's table of exceptions.
-
-    `-- --check` writes nothing. Takes half an hour on one core; PLAIT_CPU=avx2 tunes the family
-    with narrower vectors.
-    """
-    install(session, ["core"])
-    session.run("python", "benchmarks/tune.py", *session.posargs)
-
-
-@nox.session(reuse_venv=True)
 def table1(session: nox.Session) -> None:
     """Measure whole models with plait, PyTorch and others in turns: nox -s table1 -- --quick.
 

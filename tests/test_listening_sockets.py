@@ -22,8 +22,9 @@ TESTS = {
     "multiprocessing/src/plait_multiprocessing/_manager_server.py": (
         "multiprocessing/tests/test_manager_servers.py"
     ),
+    "multiprocessing/src/plait_multiprocessing/listener.py": "distributed/tests/test_strangers.py",
     "profiler/src/plait_profiler/_watch.py": "profiler/tests/test_watch.py",
-    "ucx/cpp/meeting.cpp": "ucx/tests/test_meeting.py",
+    "ucx/src/plait_ucx/_meeting.py": "ucx/tests/test_meeting.py",
 }
 # no sockets at which others than the caller's peers are awaited, with the reason
 OTHERS = {

@@ -35,7 +35,7 @@ RUN_TIME: dict[str, tuple[set[str], set[str]]] = {
     "multiprocessing": ({"abi"}, set()),
     "profiler": ({"abi"}, {"numpy"}),
     "mpi": ({"abi"}, {"mpi4py"}),
-    "ucx": ({"abi"}, set()),
+    "ucx": ({"abi", "multiprocessing"}, set()),
     "distributed": ({"abi", "core", "autograd", "nn", "multiprocessing"}, set()),
     "ray": ({"abi", "core", "autograd", "distributed"}, {"numpy", "ray"}),
     "conformance": ({"abi", "ops"}, {"numpy", "pytest"}),

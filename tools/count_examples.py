@@ -3,7 +3,8 @@
     python tools/count_examples.py --least 100
 
 A name is a function, a class or an operator in the `__all__` of a public module of a package, and a
-public method or property of `plait.Tensor`. An example is a line that begins with `>>>`; the tests
+public method or property of `plait.Tensor`. Exceptions and protocols need none: a sentence says
+when they are raised, or what they are for. An example is a line that begins with `>>>`; the tests
 run them. The exit status is 1 if less than `--least` percent of the names have one.
 """
 
@@ -18,7 +19,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-__all__ = ["main", "names_of", "public_modules"]
+__all__ = ["main", "names_of", "needs_example", "public_modules"]
 
 PACKAGES = (
     "plait_abi",
@@ -54,12 +55,20 @@ def _is_ours(value: Any) -> bool:
     return module.startswith("plait")
 
 
+def needs_example(value: Any) -> bool:
+    """Return whether an example is wanted: of exceptions and protocols a sentence says all."""
+    is_error = inspect.isclass(value) and issubclass(value, BaseException)
+    return not is_error and not getattr(value, "_is_protocol", False)
+
+
 def names_of(package: str) -> Iterator[tuple[str, Any]]:
     """Yield the public names of a package with their objects."""
     for module in public_modules(package):
         for name in getattr(module, "__all__", ()):
             value = getattr(module, name)
-            if not inspect.ismodule(value) and callable(value) and _is_ours(value):
+            if inspect.ismodule(value) or not callable(value) or not _is_ours(value):
+                continue
+            if needs_example(value):
                 yield f"{module.__name__}.{name}", value
     if package == "plait_core":
         tensor = importlib.import_module("plait_core").Tensor

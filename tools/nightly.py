@@ -50,7 +50,6 @@ BY_HAND = {
     "nightly": "is this one",
     "quickstart": "is for newcomers; `tests` runs its program",
     "bench": "measures",
-    "tune": "measures",
     "table1": "measures",
     "library-tests": "needs a checkout of the library that is meant",
 }

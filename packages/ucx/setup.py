@@ -1,4 +1,4 @@
-"""Build libplait_ucx: the meeting of a job's processes, and their messages over UCX."""
+"""Build libplait_ucx: messages between processes over UCX."""
 
 from plait_abi.build import Library, setup
 

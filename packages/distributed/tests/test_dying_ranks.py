@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+import plait_abi
+import plait_core as pc
 import plait_distributed as dist
 import plait_multiprocessing as mp
 
@@ -45,6 +47,58 @@ def test_a_killed_rank_is_named_in_every_phase(
     for rank in (0, 2):
         kind, ranks, text = found[rank]
         assert (kind, ranks) == ("RankLost", (dying_ranks.VICTIM,)), (rank, text)
+
+
+@pytest.mark.parametrize("way", ["kill", "leave"])
+def test_a_killed_rank_is_a_field_of_the_error(outcomes: Any, way: str) -> None:
+    """For each call in which a rank may wait, and each that comes after the loss."""
+    x = pc.ones(3)
+
+    def all_calls(group: Any) -> list[Any]:
+        return [
+            lambda: group.start("all_reduce", [x], [x]),
+            lambda: group.start("broadcast", [], [x], peer=1),
+            lambda: group.start("recv", [], [x], peer=1),
+            lambda: group.start("send", [x], [], peer=1),
+            lambda: group.start("barrier", asynchronous=True).wait(),
+            lambda: group.split(0),
+        ]
+
+    def work(rank: int) -> Any:
+        group = dist.get_default_group()
+        pids = [peer.pid for peer in group.peers]
+        dist.barrier()
+        raw = group._raw
+        if rank == 1:
+            for other in (0, 2):  # they have ended the barrier
+                raw.start("recv", [], [x], peer=other, tag=1)
+            if way == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            raw.close()
+            time.sleep(1)
+            return None
+        raw.start("send", [x], [], peer=1, tag=1)
+        found = []
+        for call in all_calls(raw):
+            try:
+                call()
+                found.append("no error")
+            except plait_abi.PlaitError as error:
+                found.append([(lost, pid == pids[1]) for lost, _, pid in error.lost])
+        return found
+
+    first, _, last = outcomes(3, work, timeout=TIMEOUT)
+    assert first == last == [[(1, True)]] * 6
+
+
+def test_a_text_that_reads_like_a_loss_is_none(outcomes: Any) -> None:
+    def work(rank: int) -> Any:
+        if rank == 0:
+            dist.get_default_group().abort("rank 1 (pid 7) died, says the program")
+        dist.barrier()
+
+    for error in outcomes(2, work):
+        assert type(error) is dist.DistBackendError and "says the program" in str(error)
 
 
 def _come(answers: Any, where: str, rank: int) -> None:

@@ -105,3 +105,19 @@ def test_a_tcp_store_that_cannot_be_reached() -> None:
         dist.TCPStore("localhost", master.port, is_master=True)
     with pytest.raises(dist.DistStoreError, match="for 2 processes, 1 came"):
         dist.TCPStore("localhost", 0, 2, True, timeout=0.1)
+
+
+def test_a_store_that_other_hosts_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    # an address of the loopback that no name says is one
+    monkeypatch.setattr(
+        "plait_distributed._tcp_store._resolved", lambda host: [(0, 0, 0, "", (host, 0))]
+    )
+    host = "::ffff:127.0.0.1"
+    monkeypatch.setenv("PLAIT_JOB_SECRET", "of the store")
+    master = dist.TCPStore(host, 0, is_master=True, timeout=5)
+    other = dist.TCPStore(host, master.port, timeout=5)
+    other.set("a", b"\0" * 1000)
+    assert master.get("a") == b"\0" * 1000 and other.add("n", 2) == 2
+    monkeypatch.setenv("PLAIT_JOB_SECRET", "another")
+    with pytest.raises(dist.DistNetworkError, match="another secret"):
+        dist.TCPStore(host, master.port, timeout=5)

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from plait_distributed import _listener
-from plait_distributed._listener import Listener
 from plait_distributed.elastic._host_watch import HostWatch
 from plait_distributed.elastic._place import Place
+from plait_multiprocessing import listener as listeners
+from plait_multiprocessing.listener import Listener
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import strangers
@@ -114,7 +114,7 @@ def test_a_proof_in_parts_is_heard(listening: socket.socket) -> None:
 def test_a_slow_stranger_has_to_go(
     listening: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_listener, "_TIME", 0.2)
+    monkeypatch.setattr(listeners, "_TIME", 0.2)
     listener = Listener([listening], _Proof)
     with socket.create_connection(listening.getsockname()) as end:
         end.settimeout(5)
@@ -129,8 +129,8 @@ def test_a_slow_stranger_has_to_go(
 def test_the_oldest_stranger_has_to_go(
     listening: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_listener, "_MOST", 3)
-    monkeypatch.setattr(_listener, "_SAFE", 0.0)
+    monkeypatch.setattr(listeners, "_MOST", 3)
+    monkeypatch.setattr(listeners, "_SAFE", 0.0)
     listener = Listener([listening], _Proof)
     ends = [socket.create_connection(listening.getsockname()) for _ in range(8)]
     for _ in range(8):
@@ -145,7 +145,7 @@ def test_the_oldest_stranger_has_to_go(
 def test_many_ranks_may_be_slow_at_the_same_time(
     listening: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_listener, "_SAFE", 0.0)
+    monkeypatch.setattr(listeners, "_SAFE", 0.0)
     listener = Listener([listening], _Proof)
     with contextlib.ExitStack() as closing:
         ends = [
@@ -171,7 +171,7 @@ def test_without_descriptors_it_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
             Full.tries += 1
             raise OSError(errno.EMFILE, "there are no descriptors")
 
-    monkeypatch.setattr(_listener, "_PAUSE", 0.5)
+    monkeypatch.setattr(listeners, "_PAUSE", 0.5)
     with Full() as listening:
         listening.bind((strangers.HOST, 0))
         listening.listen()

@@ -18,7 +18,7 @@ uint64_t parts(uint64_t n, uint64_t each) { return n ? (n - 1) / each + 1 : 1; }
 
 class Run {
  public:
-  Run(Group &group, const Collective &c, const Patience &patience, std::string &why)
+  Run(Group &group, const Collective &c, const Patience &patience, Why &why)
       : group_(group),
         call_(c),
         patience_(patience),
@@ -276,7 +276,7 @@ class Run {
   Group &group_;
   const Collective &call_;
   const Patience &patience_;
-  std::string &why_;
+  Why &why_;
   Stream in_, out_;
   bool by_slices_ = false, met_ = false;
   uint64_t item_ = 1, first_ = 0;
@@ -285,7 +285,7 @@ class Run {
 
 }  // namespace
 
-Outcome run(Group &group, const Collective &call, const Patience &patience, std::string &why) {
+Outcome run(Group &group, const Collective &call, const Patience &patience, Why &why) {
   return Run(group, call, patience, why).run();
 }
 

@@ -4,6 +4,6 @@
 
 namespace plait::multiprocessing {
 
-Outcome run(Group &, const Collective &, const Patience &, std::string &why);
+Outcome run(Group &, const Collective &, const Patience &, Why &why);
 
 }  // namespace plait::multiprocessing

@@ -76,7 +76,7 @@ plait_status join_block(plait_thread *thread, const plait_block_name &name, uint
     return thread->runtime->raise(thread, PLAIT_VALUE_ERROR, "join",
                                   "the block of a group is required, which this process holds");
   auto group = std::make_unique<Group>(s.get(), rank);
-  std::string why;
+  Why why;
   if (rank >= group->size())
     return thread->runtime->raise(thread, PLAIT_VALUE_ERROR, "join",
                                   "`rank` must be in [0, %u], got %u", group->size() - 1, rank);
@@ -113,7 +113,7 @@ std::shared_ptr<Member> find_opened(const std::string &name) {
 plait_status open_by_name(plait_thread *thread, const char *who, const Meeting &meeting,
                           double timeout, plait_communicator **out) {
   Outcome o = Outcome::done;
-  std::string why;
+  Why why;
   plait_status status = PLAIT_OK;
   auto group = meet_by_name(thread, meeting, timeout, o, why, status);
   if (status < 0) return status;
@@ -147,11 +147,13 @@ plait_status open(void *, plait_thread *thread, const char *where, uint32_t rank
     if (!(timeout > 0) || std::isinf(timeout))
       return fail("`timeout` must be positive, got %g", timeout);
     Signals signals(thread);
-    const auto lost = [&](uint32_t r, std::string &why) {
+    const auto lost = [&](uint32_t r, Why &why) {
       Group &parent = *of.parent->group;
-      return of.by_all ? parent.check(
-                             of.ranks[r], [] { return false; }, why) != Outcome::done
-                       : parent.find_loss(of.ranks[r], why);
+      const bool found = of.by_all ? parent.check(
+                                         of.ranks[r], [] { return false; }, why) != Outcome::done
+                                   : parent.find_loss(of.ranks[r], why);
+      why.lost = in_subgroup(why.lost, of.ranks);
+      return found;
     };
     Meeting meeting{of.name, rank, size, signals.patience(timeout), nullptr};
     if (!of.ranks.empty()) meeting.lost = lost;
@@ -182,7 +184,7 @@ plait_status exchange(plait_thread *thread, Member &member, Signals &signals, in
   tensors[size].data<int64_t>()[2] = member.splits++;
   const Collective c{split_kind,   0, 0, 1, size, handles.data() + size, handles.data(),
                      dtype::int64, 3, 0};
-  std::string why;
+  Why why;
   const Outcome o = member.run_now(c, member.group->timeout(), signals, why);
   if (o != Outcome::done) return status_of(thread, "split", o, why);
   for (uint32_t r = 0; r < size; r++) {
@@ -212,8 +214,10 @@ plait_status split(void *, plait_thread *thread, plait_communicator *c, int64_t 
     // the same text in all members, and in no other group
     const std::string name = std::to_string(group.id()) + "/" + std::to_string(all[0].number) +
                              "/" + std::to_string(color);
-    const auto lost = [&](uint32_t r, std::string &why) {
-      return group.check(ranks[r], [] { return false; }, why) != Outcome::done;
+    const auto lost = [&](uint32_t r, Why &why) {
+      const bool found = group.check(ranks[r], [] { return false; }, why) != Outcome::done;
+      why.lost = in_subgroup(why.lost, ranks);
+      return found;
     };
     const Meeting meeting{name, rank, uint32_t(ranks.size()), signals.patience(group.timeout()),
                           lost};
@@ -241,7 +245,7 @@ std::shared_ptr<Transfer> new_transfer(const Collective &c, int64_t tag, double 
 plait_status run_now(plait_thread *thread, Member &member, const Collective &c, int64_t tag,
                      double timeout) {
   Signals signals(thread);
-  std::string why;
+  Why why;
   Outcome o = Outcome::done;
   if (c.kind == PLAIT_SEND || c.kind == PLAIT_RECEIVE) {
     const auto transfer = new_transfer(c, tag, timeout);

@@ -18,7 +18,7 @@
 namespace plait::multiprocessing {
 namespace {
 
-constexpr uint64_t group_magic = 0x33307072676c7070;
+constexpr uint64_t group_magic = 0x34307072676c7070;
 constexpr uint64_t control_bytes = 512;
 constexpr int spins = 2000;          // number of spins, some microseconds, before sleeping
 constexpr long slice = 50'000'000;   // nanoseconds between checks of the other process
@@ -137,7 +137,7 @@ std::string Group::name(uint32_t r) const {
   return "rank " + std::to_string(r) + " (pid " + std::to_string(slot(r).pid.load()) + ")";
 }
 
-bool Group::take(std::string &why) {
+bool Group::take(Why &why) {
   Slot &mine = slot(rank_);
   uint32_t expected = SLOT_FREE;
   if (!mine.state.compare_exchange_strong(expected, SLOT_TAKEN)) {
@@ -159,12 +159,13 @@ void Group::leave() {
   for (uint32_t r = 0; r < size(); r++) ring(r);
 }
 
-void Group::abort(const char *text) {
+void Group::abort(const Why &text) {
   if (slot(rank_).pid.load() != getpid()) return;
   uint32_t nobody = 0;
   if (control_->broken.load() || !control_->aborting.compare_exchange_strong(nobody, 1)) return;
-  std::snprintf(control_->aborted, sizeof control_->aborted, "%s", text);
-  std::string why;
+  std::snprintf(control_->aborted, sizeof control_->aborted, "%s", text.c_str());
+  if (!text.lost.empty()) control_->lost = text.lost[0];
+  Why why;
   give_up(Outcome::broken, {rank_, rank_, CAUSE_ABORTED}, 0, why, "");
 }
 
@@ -177,7 +178,7 @@ void Group::listen(uint32_t seen) const { sleep_on(outbox(rank_).bell, seen); }
 
 void Group::announce(const Call &call) { slot(rank_).call[operations & 1] = call; }
 
-bool Group::agreed(std::string &why) const {
+bool Group::agreed(Why &why) const {
   const Call &mine = slot(rank_).call[operations & 1];
   bool same = true;
   for (uint32_t r = 0; r < size(); r++) same &= slot(r).call[operations & 1] == mine;
@@ -189,8 +190,8 @@ bool Group::agreed(std::string &why) const {
   return false;
 }
 
-Outcome Group::give_up(Outcome outcome, const Reason &reason, double waited, std::string &why,
-                       const std::string &text) {
+Outcome Group::give_up(Outcome outcome, const Reason &reason, double waited, Why &why,
+                       const Why &text) {
   slot(rank_).waited = waited;
   uint64_t whole = 0;
   control_->broken.compare_exchange_strong(whole, reason.packed());
@@ -236,15 +237,19 @@ bool Group::is_lost(uint32_t r, Cause &cause) {
 }
 
 // The error text, which names the missing rank and not only the one that gave up first.
-std::string Group::broken_text() const {
+Why Group::broken_text() const {
   const Reason reason(control_->broken.load());
-  std::string text = "the group is broken: ";
+  const std::string text = "the group is broken: ";
   switch (reason.cause) {
-    case CAUSE_LEFT: return text + name(reason.of) + " left it";
-    case CAUSE_DIED: return text + name(reason.of) + " died";
-    case CAUSE_STOPPED: return text + name(reason.of) + " is stopped";
-    case CAUSE_INTERRUPTED: return text + name(reason.by) + " was interrupted";
-    case CAUSE_ABORTED: return name(reason.by) + " aborted the group: " + control_->aborted;
+    case CAUSE_LEFT: return loss_of(reason.of, text + name(reason.of) + " left it");
+    case CAUSE_DIED: return loss_of(reason.of, text + name(reason.of) + " died");
+    case CAUSE_STOPPED: return loss_of(reason.of, text + name(reason.of) + " is stopped");
+    case CAUSE_INTERRUPTED: return loss_of(reason.by, text + name(reason.by) + " was interrupted");
+    case CAUSE_ABORTED: {
+      Why why = name(reason.by) + " aborted the group: " + control_->aborted;
+      if (control_->lost.pid) why.lost = {control_->lost};
+      return why;
+    }
     case CAUSE_TIMED_OUT: break;
   }
   return text + name(reason.by) + " waited " + seconds(slot(reason.by).waited) + " s for " +
@@ -265,7 +270,7 @@ std::string Group::missing(uint32_t step, uint32_t &first) const {
   return who;
 }
 
-Outcome Group::check(uint32_t r, const std::function<bool()> &came, std::string &why,
+Outcome Group::check(uint32_t r, const std::function<bool()> &came, Why &why,
                      const std::function<bool()> &ends_alone) {
   Cause cause;
   const bool lost = is_lost(r, cause);
@@ -274,16 +279,21 @@ Outcome Group::check(uint32_t r, const std::function<bool()> &came, std::string 
   if ((!lost && !broken) || came()) return Outcome::done;  // or the rank did its part before
   why = broken ? broken_text() : loss_text(r, cause);
   if (broken || (cause == CAUSE_LEFT && ends_alone())) return Outcome::broken;
-  return give_up(Outcome::broken, {rank_, r, cause}, 0, why, std::string(why));
+  return give_up(Outcome::broken, {rank_, r, cause}, 0, why, Why(why));
 }
 
-std::string Group::loss_text(uint32_t r, Cause cause) const {
-  return name(r) + (cause == CAUSE_LEFT   ? " left the group"
-                    : cause == CAUSE_DIED ? " died"
-                                          : " is stopped");
+Why Group::loss_of(uint32_t r, const std::string &text) const {
+  const bool joined = slot(r).state.load() != SLOT_FREE;
+  return {text, {{r, -1, joined ? slot(r).pid.load() : 0}}};
 }
 
-bool Group::find_loss(uint32_t r, std::string &why) {
+Why Group::loss_text(uint32_t r, Cause cause) const {
+  return loss_of(r, name(r) + (cause == CAUSE_LEFT   ? " left the group"
+                               : cause == CAUSE_DIED ? " died"
+                                                     : " is stopped"));
+}
+
+bool Group::find_loss(uint32_t r, Why &why) {
   Cause cause;
   if (!is_lost(r, cause)) return false;
   why = loss_text(r, cause);
@@ -291,7 +301,7 @@ bool Group::find_loss(uint32_t r, std::string &why) {
 }
 
 // Looks at all who have not made this step: one that computes does not hide the loss of another.
-Outcome Group::check_all(uint32_t step, std::string &why) {
+Outcome Group::check_all(uint32_t step, Why &why) {
   for (uint32_t r = 0; r < size(); r++) {
     const auto came = [&] {
       return int32_t(slot(r).step.load(std::memory_order_acquire) - step) >= 0;
@@ -303,7 +313,7 @@ Outcome Group::check_all(uint32_t step, std::string &why) {
 }
 
 Outcome Group::wait_for(uint32_t r, uint32_t step, double deadline, const Patience &patience,
-                        std::string &why) {
+                        Why &why) {
   std::atomic<uint32_t> &word = slot(r).step;
   const auto came = [&] { return int32_t(word.load(std::memory_order_acquire) - step) >= 0; };
   for (int i = 0;; i++) {
@@ -331,7 +341,7 @@ Outcome Group::wait_for(uint32_t r, uint32_t step, double deadline, const Patien
   }
 }
 
-Outcome Group::meet(const Patience &patience, std::string &why, uint32_t slack) {
+Outcome Group::meet(const Patience &patience, Why &why, uint32_t slack) {
   if (control_->broken.load()) {
     why = broken_text();
     return Outcome::broken;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <plait/collectives/call.hpp>
+#include <plait/collectives/lost.hpp>
 #include <plait/collectives/signals.hpp>
 
 #include "borrowed.hpp"
@@ -80,7 +81,8 @@ struct Control {
   std::atomic<uint32_t> aborting;  // a rank writes `aborted`
   // the first failure, a Reason: the rank that gave up, why, and because of which rank; or 0
   std::atomic<uint64_t> broken;
-  char aborted[456];  // the text of an abort
+  LostRank lost;          // of an abort because a process was lost; its pid is 0 otherwise
+  char aborted[424];  // the text of an abort
 };
 
 enum Cause : uint32_t {
@@ -123,39 +125,39 @@ class Group {
   char *part_of(uint32_t r, uint32_t lane, uint32_t number) const;  // two parts in turns
   std::string name(uint32_t r) const;
 
-  bool take(std::string &why);  // this rank's slot
+  bool take(Why &why);  // this rank's slot
   void leave();
-  void abort(const char *why);
+  void abort(const Why &why);
   // makes one step, and waits until each other rank has made it, or all but its last `slack` steps
-  Outcome meet(const Patience &, std::string &why, uint32_t slack = 0);
+  Outcome meet(const Patience &, Why &why, uint32_t slack = 0);
   // Whether a wait for this rank must end though it has not come; looks at the other process. If it
   // must, the group breaks, unless the rank left in order and `ends_alone` says that only this wait
   // ends.
   Outcome check(
-      uint32_t r, const std::function<bool()> &came, std::string &why,
+      uint32_t r, const std::function<bool()> &came, Why &why,
       const std::function<bool()> &ends_alone = [] { return false; });
   // As `check`, and the group stays as it is: whether the rank is lost, and not whether the group
   // is broken.
-  bool find_loss(uint32_t r, std::string &why);
+  bool find_loss(uint32_t r, Why &why);
   // breaks the group
-  Outcome give_up(Outcome, const Reason &, double waited, std::string &why,
-                  const std::string &text);
+  Outcome give_up(Outcome, const Reason &, double waited, Why &why, const Why &text);
   void ring(uint32_t r) const;  // its bell
   void listen(uint32_t seen) const;  // waits for the own bell, some milliseconds at most
   void announce(const Call &);
-  bool agreed(std::string &why) const;
+  bool agreed(Why &why) const;
   uint64_t operations = 0, chunks = 0;  // so far; they choose slots and areas
   Borrowed borrowed;                    // memory of the other ranks
   bool cannot_borrow = false;           // a rank cannot use the others' memory
 
  private:
-  Outcome wait_for(uint32_t r, uint32_t step, double deadline, const Patience &, std::string &why);
-  Outcome check_all(uint32_t step, std::string &why);
+  Outcome wait_for(uint32_t r, uint32_t step, double deadline, const Patience &, Why &why);
+  Outcome check_all(uint32_t step, Why &why);
   bool is_lost(uint32_t r, Cause &cause);
   bool is_stopped_too_long(uint32_t r, bool stopped);
   std::string missing(uint32_t step, uint32_t &first) const;
-  std::string broken_text() const;
-  std::string loss_text(uint32_t r, Cause cause) const;
+  Why broken_text() const;
+  Why loss_of(uint32_t r, const std::string &text) const;
+  Why loss_text(uint32_t r, Cause cause) const;
   plait_storage *storage_;
   Control *control_;
   Slot *slots_;

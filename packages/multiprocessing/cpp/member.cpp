@@ -15,7 +15,7 @@ bool ask_for_end(void *) { return process_ends.load(); }
 
 std::atomic<int64_t> unfinished{0};
 
-Outcome Member::run_observed(const Collective &c, const Patience &patience, std::string &why) {
+Outcome Member::run_observed(const Collective &c, const Patience &patience, Why &why) {
   if (!(__atomic_load_n(runtime->observed, __ATOMIC_RELAXED) & PLAIT_EVENT_COLLECTIVE))
     return run(*group, c, patience, why);
   plait_event e{};
@@ -32,7 +32,7 @@ Outcome Member::run_observed(const Collective &c, const Patience &patience, std:
 }
 
 // Without memory the others must not wait for this member.
-Outcome Member::run_safely(const Collective &c, const Patience &patience, std::string &why) {
+Outcome Member::run_safely(const Collective &c, const Patience &patience, Why &why) {
   try {
     return run_observed(c, patience, why);
   } catch (const std::bad_alloc &) {
@@ -42,7 +42,7 @@ Outcome Member::run_safely(const Collective &c, const Patience &patience, std::s
 }
 
 // Behind all that was started before.
-Outcome Member::run_now(const Collective &c, double timeout, Signals &signals, std::string &why) {
+Outcome Member::run_now(const Collective &c, double timeout, Signals &signals, Why &why) {
   {
     Held lock(mutex);
     while (busy || !queue.empty()) {

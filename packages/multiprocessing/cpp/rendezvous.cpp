@@ -18,7 +18,7 @@
 namespace plait::multiprocessing {
 namespace {
 
-constexpr uint64_t hello_magic = 0x31306f6c6c656870;
+constexpr uint64_t hello_magic = 0x32306f6c6c656870;
 constexpr uint64_t chunk_bytes = 256 << 10;
 constexpr int pause_ms = 5;
 constexpr size_t most_silent = 64;       // connections on which nothing has come
@@ -33,6 +33,7 @@ struct Answer {
   plait_block_name block;
   uint32_t accepted;
   char text[256];  // why not
+  LostRank lost;       // because of this process; its pid is 0 otherwise
 };
 
 class Socket {
@@ -115,7 +116,7 @@ class Comer {
   Comer(plait_thread *thread, const Meeting &m, double timeout)
       : thread_(thread), meeting_(m), timeout_(timeout), deadline_(now() + m.patience.timeout) {}
 
-  std::unique_ptr<Group> come(Outcome &o, std::string &why, plait_status &status) {
+  std::unique_ptr<Group> come(Outcome &o, Why &why, plait_status &status) {
     std::unique_ptr<Group> group;
     if (meeting_.rank == 0)
       o = make(group, why);
@@ -135,11 +136,9 @@ class Comer {
 
  private:
   bool late() const { return now() > deadline_; }
-  bool is_lost(uint32_t r, std::string &why) const {
-    return meeting_.lost && meeting_.lost(r, why);
-  }
+  bool is_lost(uint32_t r, Why &why) const { return meeting_.lost && meeting_.lost(r, why); }
   std::string waited() const { return "waited " + seconds(meeting_.patience.timeout) + " s "; }
-  Outcome failed(const char *what, std::string &why) const {
+  Outcome failed(const char *what, Why &why) const {
     why = std::string(what) + " failed: " + std::strerror(errno);
     return Outcome::broken;
   }
@@ -149,7 +148,7 @@ class Comer {
     return !meeting_.patience.ended();
   }
 
-  Outcome enter(std::unique_ptr<Group> &group, plait_storage *s, std::string &why) const {
+  Outcome enter(std::unique_ptr<Group> &group, plait_storage *s, Why &why) const {
     group = std::make_unique<Group>(s, meeting_.rank);
     if (group->take(why)) return Outcome::done;
     group.reset();
@@ -158,7 +157,7 @@ class Comer {
 
   // Rank 0.
 
-  Outcome make(std::unique_ptr<Group> &group, std::string &why) {
+  Outcome make(std::unique_ptr<Group> &group, Why &why) {
     Socket listening(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (listening.fd() < 0) return failed("socket", why);
     Outcome o = meeting_.size > 1 ? bind_to_name(listening.fd(), why) : Outcome::done;
@@ -175,9 +174,10 @@ class Comer {
   }
 
   // tells those who are connecting that the group is not made
-  static void refuse_all(int fd, const std::string &why) {
+  static void refuse_all(int fd, const Why &why) {
     Answer answer{};
     std::snprintf(answer.text, sizeof answer.text, "%s", why.c_str());
+    if (!why.lost.empty()) answer.lost = why.lost[0];
     for (;;) {
       const Socket end(accept4(fd, nullptr, nullptr, SOCK_CLOEXEC));
       if (end.fd() < 0) return;
@@ -185,7 +185,7 @@ class Comer {
     }
   }
 
-  Outcome bind_to_name(int fd, std::string &why) const {
+  Outcome bind_to_name(int fd, Why &why) const {
     sockaddr_un address;
     const socklen_t size = address_of(meeting_.name, address);
     while (bind(fd, reinterpret_cast<const sockaddr *>(&address), size) != 0) {
@@ -199,13 +199,13 @@ class Comer {
     return listen(fd, int(meeting_.size)) == 0 ? Outcome::done : failed("listen", why);
   }
 
-  Outcome interrupted(std::string &why) const {
+  Outcome interrupted(Why &why) const {
     why = "interrupted";
     return Outcome::interrupted;
   }
 
   // Until all have joined; a member that has come and ends is an error.
-  Outcome serve(int fd, const plait_storage *s, Group &group, std::string &why) {
+  Outcome serve(int fd, const plait_storage *s, Group &group, Why &why) {
     for (;;) {
       uint32_t first = 0, count = 0;
       std::string missing;
@@ -217,7 +217,7 @@ class Comer {
           continue;
         }
         if (is_lost(r, why)) {
-          group.abort(why.c_str());  // tells those who have come
+          group.abort(why);  // tells those who have come
           return Outcome::broken;
         }
         if (!count++) first = r;
@@ -234,7 +234,7 @@ class Comer {
                              "interrupted");
       accept_all(fd);
       if (answer_all(s, group, why)) continue;
-      group.abort(why.c_str());  // tells those who have come
+      group.abort(why);  // tells those who have come
       return Outcome::broken;
     }
   }
@@ -256,7 +256,7 @@ class Comer {
     }
   }
   // false: the group cannot become complete
-  bool answer_all(const plait_storage *s, const Group &group, std::string &why) {
+  bool answer_all(const plait_storage *s, const Group &group, Why &why) {
     for (auto it = silent_.begin(); it != silent_.end();) {
       const bool speaks = arrives(it->end.fd(), 0);
       if (speaks && !answer(it->end.fd(), s, group, why)) return false;
@@ -266,7 +266,7 @@ class Comer {
   }
 
   // false: the group cannot become complete
-  bool answer(int fd, const plait_storage *s, const Group &group, std::string &why) const {
+  bool answer(int fd, const plait_storage *s, const Group &group, Why &why) const {
     Hello hello{};
     if (recv(fd, &hello, sizeof hello, MSG_DONTWAIT) != ssize_t(sizeof hello)) return true;
     Answer answer{};
@@ -297,7 +297,7 @@ class Comer {
 
   // The other ranks.
 
-  Outcome find(std::unique_ptr<Group> &group, std::string &why) {
+  Outcome find(std::unique_ptr<Group> &group, Why &why) {
     sockaddr_un address;
     const socklen_t size = address_of(meeting_.name, address);
     for (;;) {
@@ -322,7 +322,7 @@ class Comer {
   }
 
   // Looks at rank 0 and, in turns, at some of the others.
-  bool is_anyone_lost(std::string &why) {
+  bool is_anyone_lost(Why &why) {
     constexpr uint32_t at_once = 8;
     if (!meeting_.lost) return false;
     if (is_lost(0, why)) return true;
@@ -343,7 +343,7 @@ class Comer {
     return true;
   }
   // Whether the rank 0 that listened has died, and no other one came in its place.
-  bool is_rank_0_lost(std::string &why) {
+  bool is_rank_0_lost(Why &why) {
     char state = 0;
     uint64_t started = 0;
     if (!rank_0_ || !rank_0_started_) return false;
@@ -352,7 +352,8 @@ class Comer {
       return false;
     if (died_at_ == 0) died_at_ = now();
     if (now() - died_at_ < second_rank_0) return false;
-    why = "rank 0 (pid " + std::to_string(rank_0_) + ") died while the members met";
+    why = {"rank 0 (pid " + std::to_string(rank_0_) + ") died while the members met",
+           {{0, -1, rank_0_}}};
     return true;
   }
 
@@ -360,17 +361,17 @@ class Comer {
   bool ask(int fd) {
     const Hello hello{hello_magic, meeting_.rank, meeting_.size};
     if (send(fd, &hello, sizeof hello, MSG_NOSIGNAL) != ssize_t(sizeof hello)) return false;
-    std::string why;  // the caller asks again
+    Why why;  // the caller asks again
     while (!arrives(fd, pause_ms))
       if (late() || meeting_.patience.ended() || is_anyone_lost(why)) return false;
     return true;
   }
 
-  Outcome adopt(std::unique_ptr<Group> &group, const Answer &answer, int descriptor,
-                std::string &why) {
+  Outcome adopt(std::unique_ptr<Group> &group, const Answer &answer, int descriptor, Why &why) {
     if (!answer.accepted || descriptor < 0) {
       if (descriptor >= 0) close(descriptor);
       why = answer.text[0] ? answer.text : "rank 0 could not share the group's memory";
+      if (answer.lost.pid) why.lost = {answer.lost};
       return Outcome::broken;
     }
     void *pin = nullptr;
@@ -405,7 +406,7 @@ class Comer {
 }  // namespace
 
 std::unique_ptr<Group> meet_by_name(plait_thread *thread, const Meeting &meeting, double timeout,
-                                    Outcome &o, std::string &why, plait_status &status) {
+                                    Outcome &o, Why &why, plait_status &status) {
   return Comer(thread, meeting, timeout).come(o, why, status);
 }
 

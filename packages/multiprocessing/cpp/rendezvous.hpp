@@ -12,13 +12,13 @@ struct Meeting {
   uint32_t rank, size;
   Patience patience;
   // or empty: why the member of this rank, if it has not come, never will
-  std::function<bool(uint32_t rank, std::string &why)> lost;
+  std::function<bool(uint32_t rank, Why &why)> lost;
 };
 constexpr size_t most_name = 80;  // bytes
 
 // Joins the group that all processes call by this name, when all have come. nullptr with an outcome
 // and its text; `status` is negative where the thread has the error.
 std::unique_ptr<Group> meet_by_name(plait_thread *, const Meeting &, double timeout, Outcome &,
-                                    std::string &why, plait_status &status);
+                                    Why &why, plait_status &status);
 
 }  // namespace plait::multiprocessing

@@ -30,7 +30,7 @@ void Transfers::add(const std::shared_ptr<Transfer> &t) {
   group_.ring(group_.rank());  // whoever drives looks again
 }
 
-void Transfers::finish(Transfer &t, Outcome outcome, std::string why) {
+void Transfers::finish(Transfer &t, Outcome outcome, Why why) {
   t.outcome = outcome;
   t.why = std::move(why);
   t.done = true;
@@ -187,7 +187,7 @@ bool Transfers::withdraw(Transfer &t) {
 
 // Ends a transfer that cannot go on, or whose time is over.
 void Transfers::examine(Transfer &t, bool interrupted) {
-  std::string why;
+  Why why;
   const auto is_done = [&] {
     advance_all();
     return t.done;

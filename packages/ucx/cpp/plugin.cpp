@@ -11,8 +11,7 @@
 #include <plait/collectives/provider.hpp>
 #include <plait/fork.hpp>
 
-#include "meeting.hpp"
-#include "secret.hpp"
+#include "interface.hpp"
 #include "ucx_transport.hpp"
 
 namespace plait::ucx {
@@ -33,8 +32,17 @@ struct Used {
   ~Used();
 };
 
+// A process that meets the others: its worker, and the world when all have told their addresses.
+struct Preparation {
+  std::string where;
+  uint32_t rank = 0;
+  std::unique_ptr<UcxTransport> transport;
+  std::shared_ptr<Used> used;
+};
+
 struct Registry {
   ForkMutex mutex;
+  std::set<Preparation *> prepared;
   std::map<std::string, std::weak_ptr<Used>> worlds;  // by `where` of their first group
   // those that end; whoever waits for them at the end of the process waits for these
   std::map<World *, std::shared_ptr<World>> ending;
@@ -95,60 +103,31 @@ bool is_child_of_user() {
   return !r.ending.empty();
 }
 
+// The world that `plait_ucx_join` made for this member.
+std::shared_ptr<Used> prepared_world(const std::string &where, uint32_t rank) {
+  Registry &r = registry();
+  const std::lock_guard<ForkMutex> lock(r.mutex);
+  for (const Preparation *p : r.prepared)
+    if (p->used && p->where == where && p->rank == rank) return p->used;
+  return nullptr;
+}
+
 class Ucx : public collectives::Provider {
  public:
   Ucx() : Provider("ucx") {}
 
-  plait_status find(plait_thread *thread, const char *where, uint32_t rank, uint32_t size,
-                    double timeout, Place &out) override {
+  plait_status find(plait_thread *thread, const char *where, uint32_t rank, uint32_t, double,
+                    Place &out) override {
     std::shared_ptr<Used> used = known_world(where);
-    if (!used) {
-      const plait_status s = make_world(thread, where, rank, size, timeout, used);
-      if (s < 0) return s;
-    }
+    if (!used) used = prepared_world(where, rank);
+    if (!used)
+      return thread->runtime->raise(
+          thread, PLAIT_ERROR, "open",
+          "the processes have not met at \"%s\"; plait_ucx_begin and plait_ucx_join come first",
+          where);
     out.name = where;
     World *world = used->world.get();
     out.world = std::shared_ptr<World>(std::move(used), world);
-    return PLAIT_OK;
-  }
-
- private:
-  static plait_status make_world(plait_thread *thread, const char *where, uint32_t rank,
-                                 uint32_t size, double timeout, std::shared_ptr<Used> &out) {
-    const auto fail = [&](plait_status s, const std::string &why) {
-      return thread->runtime->raise(thread, s, "open", "%s", why.c_str());
-    };
-    if (size > most_ranks)
-      return fail(PLAIT_VALUE_ERROR, "`size` must be at most " + std::to_string(most_ranks) +
-                                         ", got " + std::to_string(size));
-    std::string why;
-    ucx::Place place;
-    if (!parse_place(where, place, why)) return fail(PLAIT_VALUE_ERROR, why);
-    if (is_child_of_user())
-      return fail(PLAIT_ERROR,
-                  "this process is a fork of one that used UCX at that time, which UCX does not "
-                  "allow; start processes with the method \"spawn\"");
-    Guest self{rank, size, "", ""};
-    if (!job_secret(self.secret, why)) return fail(PLAIT_ERROR, why);
-    auto transport = UcxTransport::open(devices_towards(place), why);
-    if (!transport) return fail(PLAIT_ERROR, why);
-    self.brought = transport->address();
-    collectives::Signals signals(thread);
-    const std::function<bool()> interrupted = [&] { return signals.asked(); };
-    std::vector<std::string> all;
-    switch (meet(place, self, timeout, interrupted, all, why)) {
-      case Met::all: break;
-      case Met::failed: return fail(PLAIT_ERROR, why);
-      case Met::timed_out: return fail(PLAIT_TIMEOUT_ERROR, why);
-      case Met::interrupted:
-        return collectives::status_of(thread, "open", Outcome::interrupted, why);
-    }
-    transport->join(rank, all);
-    out = std::make_shared<Used>(World::start(std::move(transport), runtime, true));
-    Registry &r = registry();
-    const std::lock_guard<ForkMutex> lock(r.mutex);
-    r.pid = getpid();
-    r.worlds[where] = out;
     return PLAIT_OK;
   }
 };
@@ -162,6 +141,61 @@ plait_status init(const plait_runtime *given, const plait_plugin *self) {
   runtime = given;
   return runtime->provide(runtime->thread(), "communicator", kDLCPU, &provider().table.h, self,
                           nullptr);
+}
+
+// The text of an error of this thread, until its next one.
+const char *keep_text(const std::string &text) {
+  static thread_local std::string kept;
+  kept = text;
+  return kept.c_str();
+}
+
+Preparation *begin(const char *where, uint32_t rank, const char *devices, const char *&why) try {
+  if (is_child_of_user()) {
+    why =
+        "this process is a fork of one that used UCX at that time, which UCX does not allow; start "
+        "processes with the method \"spawn\"";
+    return nullptr;
+  }
+  std::string text;
+  auto p = std::make_unique<Preparation>();
+  p->where = where;
+  p->rank = rank;
+  p->transport = UcxTransport::open(devices, text);
+  why = keep_text(text);
+  if (!p->transport) return nullptr;
+  Registry &r = registry();
+  const std::lock_guard<ForkMutex> lock(r.mutex);
+  r.prepared.insert(p.get());
+  return p.release();
+} catch (const std::exception &error) {
+  why = keep_text(error.what());
+  return nullptr;
+}
+
+const char *join(Preparation &p, uint32_t size, const char *const *addresses,
+                 const size_t *bytes) try {
+  std::vector<std::string> all;
+  for (uint32_t i = 0; i < size; i++) all.emplace_back(addresses[i], bytes[i]);
+  p.transport->join(p.rank, all);
+  auto used = std::make_shared<Used>(World::start(std::move(p.transport), runtime, true));
+  Registry &r = registry();
+  const std::lock_guard<ForkMutex> lock(r.mutex);
+  r.pid = getpid();
+  r.worlds[p.where] = used;
+  p.used = std::move(used);
+  return nullptr;
+} catch (const std::exception &error) {
+  return keep_text(error.what());
+}
+
+void end(Preparation *p) {
+  {
+    Registry &r = registry();
+    const std::lock_guard<ForkMutex> lock(r.mutex);
+    r.prepared.erase(p);
+  }
+  delete p;
 }
 
 // Threads must not use UCX any more when the process ends, as the library's own end does not wait
@@ -204,6 +238,51 @@ PLAIT_EXPORT const char *plait_ucx_version(unsigned *numbers) {
   if (!f) return why.c_str();
   for (int i = 0; i < 3; i++) numbers[i] = f->version[i];
   return nullptr;
+}
+
+// ---- the meeting -------------------------------------------------------------------------------
+// UCX has no way for processes to find each other. The host language brings them together before
+// `open` of the role: each begins, all exchange their addresses, each joins, opens, and ends.
+// `plait_ucx` does that in Python; another host may use MPI, files or a launcher of its own.
+
+// Whether `where` is the name of an open group with '/' or '!' and more behind it: then its
+// processes have met already, and `open` needs no preparation.
+PLAIT_EXPORT int plait_ucx_is_open(const char *where) {
+  return plait::ucx::known_world(where) != nullptr;
+}
+
+// Prepares a member of the group that `open` will name by `where` and `rank`, on devices that UCX
+// knows by these names. NULL, with a text that is valid until the thread's next call, if it fails.
+PLAIT_EXPORT void *plait_ucx_begin(const char *where, uint32_t rank, const char *devices,
+                                   const char **why) {
+  return plait::ucx::begin(where, rank, devices, *why);
+}
+
+// What the other members need of this one.
+PLAIT_EXPORT const char *plait_ucx_address(const void *preparation, size_t *bytes) {
+  const std::string &address =
+      static_cast<const plait::ucx::Preparation *>(preparation)->transport->address();
+  *bytes = address.size();
+  return address.data();
+}
+
+// Takes the addresses of all members, by rank. NULL, or why it fails.
+PLAIT_EXPORT const char *plait_ucx_join(void *preparation, uint32_t size,
+                                        const char *const *addresses, const size_t *bytes) {
+  return plait::ucx::join(*static_cast<plait::ucx::Preparation *>(preparation), size, addresses,
+                          bytes);
+}
+
+// The member has opened its group, or does not open it.
+PLAIT_EXPORT void plait_ucx_end(void *preparation) {
+  plait::ucx::end(static_cast<plait::ucx::Preparation *>(preparation));
+}
+
+// The name of the interface that has an address; empty if none has.
+PLAIT_EXPORT const char *plait_ucx_interface(const char *ip) {
+  static thread_local std::string name;
+  name = plait::ucx::interface_of(ip);
+  return name.c_str();
 }
 
 // Finishes what was begun, and tells the others that this process ends.

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <utility>
 
-#include "wire.hpp"
+#include <plait/collectives/call.hpp>
 
 namespace plait::ucx {
 namespace {
@@ -359,10 +359,11 @@ void UcxTransport::close(double seconds) {
     void letter(uint32_t, const char *, size_t) override {}
     void lost(uint32_t, const std::string &) override {}
   } nobody;
-  const double deadline = now() + seconds;
+  const double deadline = collectives::now() + seconds;
   const auto pass = [&](const auto &until) {
-    while (!until() && now() < deadline)
-      if (!progress(nobody)) wait(std::min(0.02, std::max(0.0, deadline - now())), true);
+    while (!until() && collectives::now() < deadline)
+      if (!progress(nobody))
+        wait(std::min(0.02, std::max(0.0, deadline - collectives::now())), true);
   };
   pass([&] { return leaving_.empty(); });
   for (const auto &a : active_)

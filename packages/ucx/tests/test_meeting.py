@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import hmac
+import json
 import multiprocessing
 import os
 import resource
 import socket
-import struct
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -18,6 +17,8 @@ import pytest
 
 import plait_abi
 import plait_ucx
+from plait_multiprocessing.authentication import Channel
+from plait_multiprocessing.authentication import connect as authenticate
 
 pytestmark = pytest.mark.usefixtures("ucx")
 assert plait_ucx
@@ -163,7 +164,7 @@ def test_strangers_are_not_heard() -> None:
     with waiting_host(name) as host:
         for sent in (b"\0" * 64, b"GET / HTTP/1.1\r\n" * 8, b"x", b""):
             with connect(name) as end:
-                assert end.recv(8) == b"PLAITUX1" and len(end.recv(32)) == 32
+                assert end.recv(8) == b"PLAITDS1" and len(end.recv(32)) == 32
                 end.sendall(sent)
                 end.shutdown(socket.SHUT_WR)
                 with contextlib.suppress(ConnectionResetError):
@@ -185,30 +186,56 @@ def test_strangers_keep_nobody_out(descriptors: int, monkeypatch: pytest.MonkeyP
         assert host.poll(20) and host.recv() == "met"
 
 
-def test_who_knows_the_secret_and_then_sends_nonsense_is_not_heard() -> None:
+@contextlib.contextmanager
+def member(name: str) -> Iterator[Channel]:
+    """Yield the channel to rank 0, of a process that knows the secret."""
+    with contextlib.closing(authenticate(connect(name), "s", "rank 0")) as channel:
+        channel.settimeout(10)
+        yield channel
+
+
+def said(name: str, rank: int, size: int) -> bytes:
+    """Return what a process says of itself, with the address ``abc``."""
+    return (
+        json.dumps({"place": f"{name}/{name[6:]}", "rank": rank, "size": size}).encode() + b"\nabc"
+    )
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [b"\xff" * 76, b"{}\n", b"[]\n", b'{"rank": "x"}\n', b""],
+    ids=["no text", "no rank", "no facts", "no number", "nothing"],
+)
+def test_who_knows_the_secret_and_then_sends_nonsense_is_not_heard(nonsense: bytes) -> None:
     name = fresh()
     with waiting_host(name) as host:
-        with connect(name) as end:
-            nonces = end.recv(40)[8:] + b"n" * 32
-            end.sendall(b"n" * 32 + hmac.digest(b"s", b"guest" + nonces, "sha256"))
-            assert end.recv(32) == hmac.digest(b"s", b"host" + nonces, "sha256")
-            end.sendall(b"\xff" * 76)
-            with contextlib.suppress(ConnectionResetError):
-                assert end.recv(1) == b""
+        with member(name) as channel:
+            channel.send(nonsense)
+            with pytest.raises((EOFError, ConnectionResetError)):
+                channel.receive()
+        assert not host.poll(0.1)
+
+
+def test_a_forged_message_is_not_heard() -> None:
+    name = fresh()
+    with waiting_host(name, 3) as host:
+        with member(name) as channel:
+            channel._key = b"another"
+            channel.send(said(name, 1, 3))
+            with pytest.raises((EOFError, ConnectionResetError)):
+                channel.receive()
         assert not host.poll(0.1)
 
 
 def test_a_process_that_dies_while_others_meet_is_named() -> None:
     name = fresh()
-    place = hashlib.sha256(f"{name}/{name[6:]}".encode()).digest()
     with waiting_host(name, 3) as host:
-        with connect(name) as end:
-            nonces = end.recv(40)[8:] + b"n" * 32
-            end.sendall(b"n" * 32 + hmac.digest(b"s", b"guest" + nonces, "sha256"))
-            end.recv(32)
-            key = hmac.digest(b"s", b"key" + nonces, "sha256")
-            request = place + struct.pack("<III", 1, 3, 3)
-            for label, data in ((b"request", request), (b"brought", b"abc")):
-                end.sendall(data + hmac.digest(key, label + data, "sha256"))
+        with member(name) as channel:
+            channel.send(said(name, 1, 3))
         assert host.poll(20)
         assert "rank 1 ended while the processes met" in host.recv()
+
+
+def test_who_opens_a_group_without_a_meeting_is_told_so() -> None:
+    with pytest.raises(plait_abi.PlaitError, match="plait_ucx_begin and plait_ucx_join come first"):
+        plait_abi._binding.open_communicator("ucx", "cpu", fresh(), 0, 2, 1.0)

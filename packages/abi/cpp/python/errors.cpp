@@ -2,6 +2,8 @@
 // through C++ unchanged.
 #include "binding.hpp"
 
+#include <plait/collectives/lost.hpp>
+
 namespace plait::python {
 namespace {
 
@@ -19,6 +21,20 @@ PyObject *class_of(plait_status code) {
   }
 }
 
+// Sets the attribute `lost`: a tuple of (rank, process, pid) for each lost process.
+bool add_lost(PyObject *exception, const collectives::LostRanks &lost) {
+  Object all(PyTuple_New(Py_ssize_t(lost.count)));
+  for (uint64_t i = 0; all && i < lost.count; i++) {
+    const collectives::LostRank &each = lost.all[i];
+    PyObject *one =
+        Py_BuildValue("(LLL)", static_cast<long long>(each.rank),
+                      static_cast<long long>(each.process), static_cast<long long>(each.pid));
+    if (!one) return false;
+    PyTuple_SET_ITEM(all.get(), Py_ssize_t(i), one);
+  }
+  return all && PyObject_SetAttrString(exception, "lost", all.get()) == 0;
+}
+
 // a new exception object, with its causes
 PyObject *exception_of(const plait_error *e) {
   if (e->host)
@@ -27,7 +43,13 @@ PyObject *exception_of(const plait_error *e) {
   if (!text) return nullptr;
   PyObject *exception = PyObject_CallOneArg(class_of(e->code), text);
   Py_DECREF(text);
-  if (exception && e->cause) {
+  if (!exception) return nullptr;
+  if (const collectives::LostRanks *lost = collectives::lost_ranks(e->cause)) {
+    if (!add_lost(exception, *lost)) {
+      Py_DECREF(exception);
+      return nullptr;
+    }
+  } else if (e->cause) {
     PyObject *cause = exception_of(reinterpret_cast<const plait_error *>(e->cause));
     if (!cause) {
       Py_DECREF(exception);
@@ -84,7 +106,10 @@ plait_status keep(plait_thread *thread) {
 
 bool add_errors(PyObject *module) {
   return add_error(module, "PlaitError",
-                   "What goes wrong in plait and has no kind of its own; a RuntimeError."
+                   "What goes wrong in plait and has no kind of its own; a RuntimeError.\n\n"
+                   "`lost` has (rank, process, pid) of each process that a group of processes\n"
+                   "lost: its rank in the group of the call, or -1; its number in the job, or\n"
+                   "-1; its process, or 0."
                    "\n\nExample:\n"
                    "    >>> import plait_core as pc\n"
                    "    >>> try:\n"
@@ -93,6 +118,7 @@ bool add_errors(PyObject *module) {
                    "    ...     print(isinstance(error, RuntimeError))\n"
                    "    True",
                    PyExc_RuntimeError, nullptr, &state.plait_error) &&
+         PyObject_SetAttrString(state.plait_error, "lost", Object(PyTuple_New(0)).get()) == 0 &&
          add_error(module, "ArgumentError",
                    "An argument with a value that is refused; a ValueError and a RuntimeError."
                    "\n\nExample:\n"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 from plait_abi import _binding
 
@@ -23,6 +24,7 @@ KINDS = {
     "recv": 10,
     "barrier": 11,
 }
+Preparation = Callable[[str, int, int, float], contextlib.AbstractContextManager[object]]
 REDUCTIONS = {"sum": 0, "mean": 1, "product": 2, "min": 3, "max": 4, "and": 5, "or": 6, "xor": 7}
 
 
@@ -67,8 +69,21 @@ class Communicator:
         array([1., 1.], dtype=float32)
     """
 
+    _preparations: ClassVar[dict[str, Preparation]] = {}
+
     def __init__(self, raw: _binding.Communicator) -> None:
         self._raw = raw
+
+    @classmethod
+    def prepare_with(cls, provider: str, prepare: Preparation) -> None:
+        """Let `open` call a function before it asks a provider: one whose processes meet in Python.
+
+        Args:
+            provider: its name.
+            prepare: called with `where`, `rank`, `size` and `timeout`. It returns a context
+                manager, which is left when the group is open, or cannot be opened.
+        """
+        cls._preparations[provider] = prepare
 
     @classmethod
     def open(
@@ -89,7 +104,10 @@ class Communicator:
         """
         if not (0 <= rank < size):
             raise ValueError(f"open: `rank` must be in [0, {size - 1}], got {rank}")
-        return cls(_binding.open_communicator(provider, device, where, rank, size, timeout))
+        with contextlib.ExitStack() as stack:
+            if (prepare := cls._preparations.get(provider)) is not None:
+                stack.enter_context(prepare(where, rank, size, timeout))
+            return cls(_binding.open_communicator(provider, device, where, rank, size, timeout))
 
     @property
     def rank(self) -> int:

@@ -16,13 +16,7 @@ Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 
 
 class CheckpointError(RuntimeError):
-    """The function of a `checkpoint` behaved differently when it was called again.
-
-    Example:
-        >>> import plait_autograd as pa
-        >>> issubclass(pa.checkpointing.CheckpointError, RuntimeError)
-        True
-    """
+    """The function of a `checkpoint` behaved differently when it was called again."""
 
 
 def noop_context_fn() -> Contexts:

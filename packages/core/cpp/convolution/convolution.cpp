@@ -220,14 +220,14 @@ bool all_finite(const T *p, int64_t n) {
   return sum == 0;
 }
 
-// What the family's table has, for square windows and images without groups; where results may not
-// depend on the batch, for one image.
+// Where results may not depend on the batch, the algorithm for one image.
 template <class T>
 Algorithm asked_for(const Conv &v, ConvolutionPass pass) {
   const bool plain = v.groups == 1 && v.kh == v.kw && v.sh == v.sw && v.dh == 1 && v.dw == 1;
   if (sizeof(T) != 4 || !plain) return Algorithm::ByRule;
   if (winograd_mode() != WinogradMode::Auto) return Algorithm::ByRule;
-  return tuned(ConvolutionClass(pass, v.kh, v.sh, batch_invariant() ? 1 : v.n, v.c, v.oc, v.h));
+  const int64_t images = batch_invariant() ? 1 : v.n;
+  return exception_of(pass, v.kh, v.sh, images, v.c, v.oc, v.oh * v.ow);
 }
 
 // An operand in C order, or, for convolutions of single elements, with its channels side by side.

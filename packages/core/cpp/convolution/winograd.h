@@ -3,8 +3,8 @@
 // channels, one for each of the (m + r - 1)^2 points.
 #ifndef PLAIT_CORE_WINOGRAD_H
 #define PLAIT_CORE_WINOGRAD_H
+#include "convolution/algorithm.h"
 #include "convolution/convolution.h"
-#include "kernel/tuning.h"
 
 namespace plait::core {
 

@@ -16,11 +16,6 @@ class WorkerError(RuntimeError):
         signal: the number of the signal that ended it, or None.
         status: its exit status, or None.
         index: the index of the sample that it was making, or None.
-
-    Example:
-        >>> from plait_data import WorkerError
-        >>> issubclass(WorkerError, RuntimeError)
-        True
     """
 
     worker: int
@@ -31,10 +26,4 @@ class WorkerError(RuntimeError):
 
 
 class WorkerTimeout(WorkerError, TimeoutError):
-    """No batch came within the loader's ``timeout``; the text shows the worker's stack.
-
-    Example:
-        >>> from plait_data import WorkerTimeout
-        >>> issubclass(WorkerTimeout, TimeoutError)
-        True
-    """
+    """No batch came within the loader's ``timeout``; the text shows the worker's stack."""

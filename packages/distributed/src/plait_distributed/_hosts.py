@@ -16,11 +16,12 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from multiprocessing import AuthenticationError
 from typing import Any
 
-from plait_distributed import _authentication
 from plait_distributed._errors import DistNetworkError
-from plait_distributed._listener import Listener
+from plait_multiprocessing import authentication
+from plait_multiprocessing.listener import Listener
 
 __all__ = ["Attempt", "Coordinator", "Guest", "Hosts", "Link", "Outcome", "Terms"]
 
@@ -70,7 +71,7 @@ class Outcome:
 class Link:
     """A channel with another launcher; a thread reads it, and another shows that this one lives."""
 
-    def __init__(self, channel: _authentication.Channel, heard: Callable[[Any], None]) -> None:
+    def __init__(self, channel: authentication.Channel, heard: Callable[[Any], None]) -> None:
         self._channel = channel
         self._heard = heard
         self._sending = threading.Lock()
@@ -151,11 +152,11 @@ class Coordinator(threading.Thread):
             ) from None
         self._listening.listen(1024)
         listener = Listener(
-            [self._listening], lambda end: _authentication.SecretProof(end, self._secret)
+            [self._listening], lambda end: authentication.SecretProof(end, self._secret)
         )
         threading.Thread(target=listener.serve, args=(self._welcome,), daemon=True).start()
 
-    def _welcome(self, channel: _authentication.Channel) -> None:
+    def _welcome(self, channel: authentication.Channel) -> None:
         guest = Guest()
         with self._changed:
             self._guests.append(guest)
@@ -290,17 +291,19 @@ class Hosts:
         self._address, self._secret = address, secret
         self._link = Link(self._connect(), self._hear)
 
-    def _connect(self) -> _authentication.Channel:
+    def _connect(self) -> authentication.Channel:
         deadline = time.monotonic() + self._patience
         while True:
             try:
-                channel = _authentication.reach(
+                channel = authentication.reach(
                     lambda: socket.create_connection(self._address, timeout=5.0),
                     self._secret,
                     f"who listens at {self._place}",
                 )
                 assert channel is not None
                 return channel
+            except AuthenticationError as error:
+                raise DistNetworkError(str(error)) from None
             except OSError as error:
                 if time.monotonic() > deadline:
                     raise DistNetworkError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import plait_abi
@@ -24,17 +24,14 @@ from plait_distributed._work import Part, Work
 
 __all__ = ["ProcessGroup", "open_communicator"]
 
+# of `PlaitError.lost`: (rank, process, pid)
+Lost = Sequence[tuple[int, int, int]]
 _TEXT_BYTES = 512  # of a call that is told to the other ranks
 _PATIENCE = 5.0  # seconds that a rank waits for the others' descriptions of their calls
 # of errors after which the others are not asked what they called
 _ENDED = re.compile(r"\b(broken|aborted|interrupted)\b")
 # what a provider says when the ranks' calls differ
 _DIFFERENT = "the same call on all ranks is required"
-# how a provider names a rank that is lost
-_LOST = re.compile(
-    r"\b(?:rank (\d+)|process (\d+) of the job)(?: \((?:host [^()]*, )?(?:pid (\d+)|[^()]*)\))? "
-    r"(?:left|died|ended|is stopped|was interrupted|was lost)"
-)
 
 
 def open_communicator(
@@ -45,6 +42,7 @@ def open_communicator(
     timeout: float,
     who: str = "init_process_group",
     parent: ProcessGroup | None = None,
+    members: Sequence[int] = (),
 ) -> plait_abi.Communicator:
     """Join the processes that meet at `where`, on a provider of the role `communicator`.
 
@@ -52,6 +50,7 @@ def open_communicator(
         provider, where, rank, size, timeout: as of `Communicator.open`.
         who: the function that the program called, for errors.
         parent: a group that the processes are in, of which errors name the ranks.
+        members: the ranks of the processes there.
 
     Raises:
         RankLost: a process of the group was lost meanwhile.
@@ -64,26 +63,39 @@ def open_communicator(
     except TimeoutError as error:
         raise CollectiveTimeout(f"{who}: {error}") from None
     except plait_abi.PlaitError as error:
-        raise _opening_failed(who, str(error), rank, parent) from None
+        raise _opening_failed(who, error, rank, parent, members) from None
 
 
-def _opening_failed(who: str, text: str, own: int, parent: ProcessGroup | None) -> DistBackendError:
+def _opening_failed(
+    who: str,
+    error: BaseException,
+    own: int,
+    parent: ProcessGroup | None = None,
+    members: Sequence[int] = (),
+) -> DistBackendError:
     """Return the error that a program gets where a group is not made."""
-    left = {int(found[1] or found[2]): int(found[3] or 0) for found in _LOST.finditer(text)}
+    lost: Lost = getattr(error, "lost", ())
     if parent is None:
-        ranks = [rank for rank in sorted(left) if rank != own]
+        numbers = {rank if rank >= 0 else process for rank, process, _ in lost}
+        ranks = sorted(numbers - {own, -1})
         names = [f"rank {rank}" for rank in ranks]
-    else:  # the provider's numbers may be those of either group, but a process is the same
-        pids = set(left.values())
+    else:
         everybody = [r for r in range(parent.size()) if r != parent.rank()]
-        here = [r for r in everybody if r < len(parent.peers) and parent.peers[r].pid in pids]
-        if len(here) > len(left):  # of several hosts
-            here = [r for r in here if r in left] or here
-        here = here or [r for r in everybody if parent.peers[r].is_gone()]
-        names, ranks = [parent.name_of(r) for r in here], [parent.ranks[r] for r in here]
+        here = set(_ranks_in(parent, lost, members)).intersection(everybody)
+        found = sorted(here) or [r for r in everybody if parent.peers[r].is_gone()]
+        names, ranks = [parent.name_of(r) for r in found], [parent.ranks[r] for r in found]
     if not ranks:
-        return DistBackendError(f"{who}: {text}")
-    return RankLost(f"{', '.join(names)} {_verb(names)} during {who}; {text}", ranks)
+        return DistBackendError(f"{who}: {error}")
+    return RankLost(f"{', '.join(names)} {_verb(names)} during {who}; {error}", ranks)
+
+
+def _ranks_in(parent: ProcessGroup, lost: Lost, members: Sequence[int]) -> Iterator[int]:
+    """Yield the ranks that lost processes have in the group of which another one is made."""
+    for rank, _, pid in lost:
+        if 0 <= rank < len(members):
+            yield members[rank]
+        else:  # it is none of the new group's, or its rank is not known
+            yield from (r for r, peer in enumerate(parent.peers) if peer.pid == pid)
 
 
 class ProcessGroup:
@@ -325,7 +337,7 @@ class ProcessGroup:
         who = "init_process_group"
         if isinstance(error, TimeoutError):
             return CollectiveTimeout(f"{who}: {error}")
-        return _opening_failed(who, str(error), self._rank, None)
+        return _opening_failed(who, error, self._rank)
 
     def _explained(self, call: Call, error: BaseException) -> BaseException:
         """Return the error that a program gets for an error of the provider."""
@@ -334,7 +346,7 @@ class ProcessGroup:
             return CollectiveTimeout(f"{call}: {self._global(text)}")
         if not isinstance(error, plait_abi.PlaitError):
             return error
-        left = {int(found[1]) for found in _LOST.finditer(text) if found[1]} - {self._rank}
+        left = {rank for rank, _, _ in error.lost if rank >= 0} - {self._rank}
         if not left:  # one that has ended since, because of the loss, is not named beside it
             everybody = enumerate(self._peers)
             left = {r for r, peer in everybody if r != self._rank and peer.is_gone()}

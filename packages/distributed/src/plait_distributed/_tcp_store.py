@@ -14,19 +14,19 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
+from multiprocessing import AuthenticationError
 from typing import Any
 
-from plait_distributed import _authentication
 from plait_distributed._errors import DistNetworkError, DistStoreError
-from plait_distributed._listener import Listener, Proof
 from plait_distributed._meeting import is_here
 from plait_distributed._store import HashStore, Store
 from plait_distributed._work import seconds_of
+from plait_multiprocessing import authentication
+from plait_multiprocessing.listener import Listener, Proof
 
 __all__ = ["TCPStore"]
 
 _NUMBER = struct.Struct("<I")
-_CREDENTIALS = struct.Struct("3i")  # of a process: its number, its user's, its group's
 _LOCAL_GREETING = b"PLAITST1"
 _GREETING_TIME = 10.0  # seconds
 _MOST_FIELDS = 1 << 16
@@ -36,11 +36,6 @@ _PAUSE = 0.02  # seconds between attempts to reach the master
 def _address(port: int) -> str:
     """Return the socket's address, which is in no folder: with the user's number in it."""
     return f"\0plait-store/{os.getuid()}/{port}"
-
-
-def _is_of_this_user(end: socket.socket) -> bool:
-    data = end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    return bool(_CREDENTIALS.unpack(data)[1] == os.getuid())
 
 
 def _pack(fields: Sequence[bytes]) -> bytes:
@@ -62,13 +57,13 @@ class _Local:
 
     def receive(self) -> list[bytes]:
         """Return the fields of a message; EOFError if there are no more messages."""
-        (count,) = _NUMBER.unpack(_authentication.exactly(self._end, _NUMBER.size))
+        (count,) = _NUMBER.unpack(authentication.exactly(self._end, _NUMBER.size))
         if count > _MOST_FIELDS:
             raise EOFError
         fields = []
         for _ in range(count):
-            (size,) = _NUMBER.unpack(_authentication.exactly(self._end, _NUMBER.size))
-            fields.append(_authentication.exactly(self._end, size))
+            (size,) = _NUMBER.unpack(authentication.exactly(self._end, _NUMBER.size))
+            fields.append(authentication.exactly(self._end, size))
         return fields
 
     def close(self) -> None:
@@ -79,7 +74,7 @@ class _Local:
 class _Remote:
     """A channel with a process that has proved that it knows the job's secret."""
 
-    def __init__(self, channel: _authentication.Channel) -> None:
+    def __init__(self, channel: authentication.Channel) -> None:
         self._channel = channel
 
     def send(self, fields: Sequence[bytes]) -> None:
@@ -119,7 +114,7 @@ class _LocalProof:
         return _Local(self._end)
 
 
-class _RemoteProof(_authentication.SecretProof):
+class _RemoteProof(authentication.SecretProof):
     """A proof that the process knows the job's secret."""
 
     def take(self, data: bytes) -> Any:
@@ -135,7 +130,7 @@ class _Place:
         self.host, self.port = host, port
         found = {str(i[4][0]) for i in _resolved(host)}
         outside = not all(each.startswith("127.") or each == "::1" for each in found)
-        self.secret = _authentication.job_secret() if outside else ""
+        self.secret = authentication.job_secret() if outside else ""
         if not self.secret and not is_here(host):
             raise ValueError(
                 f"TCPStore: `host_name` {host!r} is of another host, so the environment variable "
@@ -156,22 +151,25 @@ class _Place:
         """Return what who has come has to send; None if it may not connect."""
         if self.secret:
             return _RemoteProof(end, self.secret)
-        return _LocalProof(end) if _is_of_this_user(end) else None
+        return _LocalProof(end) if authentication.is_of_this_user(end) else None
 
     def connect(self) -> _Local | _Remote | None:
         """Return a connection; None if nobody listens."""
         if self.secret:
             who = f"TCPStore: who listens at {self.host}:{self.port}"
-            channel = _authentication.reach(self._reach, self.secret, who)
+            try:
+                channel = authentication.reach(self._reach, self.secret, who)
+            except AuthenticationError as error:
+                raise DistNetworkError(str(error)) from None
             return None if channel is None else _Remote(channel)
         end = self._reach()
         if end is None:
             return None
         with contextlib.suppress(OSError, EOFError):
-            if _is_of_this_user(end):
+            if authentication.is_of_this_user(end):
                 end.settimeout(_GREETING_TIME)
                 end.sendall(_LOCAL_GREETING)
-                if _authentication.exactly(end, len(_LOCAL_GREETING)) == _LOCAL_GREETING:
+                if authentication.exactly(end, len(_LOCAL_GREETING)) == _LOCAL_GREETING:
                     end.settimeout(None)
                     return _Local(end)
         end.close()

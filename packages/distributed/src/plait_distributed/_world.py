@@ -479,7 +479,9 @@ def new_group(
     rank = members.index(world.rank())
     # the provider sees by the list which processes it waits for (plait/collectives/subgroup.hpp)
     listed = f"{where}{'&' if use_local_synchronization else '@'}{','.join(map(str, members))}"
-    raw = open_communicator(provider, listed, rank, len(members), seconds, "new_group", world)
+    raw = open_communicator(
+        provider, listed, rank, len(members), seconds, "new_group", world, members
+    )
     if use_local_synchronization:
         _world.made_locally[members] = number
     peers = [world.peers[each] for each in members]

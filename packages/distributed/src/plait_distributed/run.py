@@ -24,12 +24,12 @@ import socket
 import sys
 from collections.abc import Sequence
 
-from plait_distributed._authentication import job_secret
 from plait_distributed._elastic_hosts import ElasticCoordinator, ElasticHosts
 from plait_distributed._errors import DistNetworkError
 from plait_distributed._hosts import Attempt, Coordinator, Hosts, Terms
 from plait_distributed._launcher import Job
 from plait_distributed._meeting import is_here
+from plait_multiprocessing.authentication import job_secret
 
 __all__ = ["main", "parser"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 import plait_abi
@@ -24,6 +24,9 @@ REDUCTIONS = ("sum", "mean", "product", "min", "max", "and", "or", "xor")
 class GroupError(RuntimeError):
     """A member died, left, aborted the group, or called a different collective; the text names it.
 
+    Attributes:
+        ranks: the members that died, left, are stopped or were interrupted.
+
     Example:
         >>> import plait_multiprocessing as mp
         >>> group = mp.Group(2)
@@ -31,9 +34,13 @@ class GroupError(RuntimeError):
         >>> try:
         ...     group.join(0).barrier()
         ... except mp.GroupError as error:
-        ...     print("left the group" in str(error))
-        True
+        ...     print("left the group" in str(error), error.ranks)
+        True (1,)
     """
+
+    def __init__(self, text: str = "", ranks: Iterable[int] = ()) -> None:
+        super().__init__(text)
+        self.ranks = tuple(ranks)
 
 
 class Work(Generic[Result]):
@@ -86,7 +93,7 @@ class _Errors:
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if type(error) is plait_abi.PlaitError:
-            raise GroupError(str(error)) from None
+            raise GroupError(str(error), (r for r, _, _ in error.lost if r >= 0)) from None
         refused = (ValueError, plait_abi.ArgumentError)
         if type(error) in refused and self._names is not None:
             text = _PLACE.sub(self._argument, str(error))

@@ -6,33 +6,15 @@ __all__ = ["RemoteError", "TrainingError", "WorkerLost", "reason"]
 
 
 class RemoteError(RuntimeError):
-    """A remote call failed, and its error is of a type that cannot be made here.
-
-    Example:
-        >>> import plait_ray
-        >>> issubclass(plait_ray.RemoteError, RuntimeError)
-        True
-    """
+    """A remote call failed, and its error is of a type that cannot be made here."""
 
 
 class WorkerLost(RemoteError):
-    """The process that a remote call went to died, or left before it answered; the text names it.
-
-    Example:
-        >>> import plait_ray
-        >>> issubclass(plait_ray.WorkerLost, plait_ray.RemoteError)
-        True
-    """
+    """The process of a remote call died, or left before it answered; the text names it."""
 
 
 class TrainingError(RuntimeError):
-    """A job of `Trainer` failed more often than it may; the text has each failure.
-
-    Example:
-        >>> import plait_ray
-        >>> issubclass(plait_ray.TrainingError, RuntimeError)
-        True
-    """
+    """A job of `Trainer` failed more often than it may; the text has each failure."""
 
 
 def reason(error: BaseException) -> str:

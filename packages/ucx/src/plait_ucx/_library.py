@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib.util
 import os
+import pathlib
 import sys
+from collections.abc import Iterator
 from multiprocessing import util
 
 import plait_abi
+from plait_ucx._meeting import MOST_RANKS, Place, exchange
 
 __all__ = ["is_available", "library_version"]
 
@@ -24,6 +28,27 @@ _library.plait_ucx_version.argtypes = (ctypes.POINTER(ctypes.c_uint),)
 _library.plait_ucx_version.restype = ctypes.c_char_p
 _library.plait_ucx_disconnect.argtypes = ()
 _library.plait_ucx_disconnect.restype = None
+_library.plait_ucx_is_open.argtypes = (ctypes.c_char_p,)
+_library.plait_ucx_begin.argtypes = (
+    ctypes.c_char_p,
+    ctypes.c_uint32,
+    ctypes.c_char_p,
+    ctypes.POINTER(ctypes.c_char_p),
+)
+_library.plait_ucx_begin.restype = ctypes.c_void_p
+_library.plait_ucx_address.argtypes = (ctypes.c_void_p, ctypes.POINTER(ctypes.c_size_t))
+_library.plait_ucx_address.restype = ctypes.c_void_p  # of bytes that may have zeros
+_library.plait_ucx_join.argtypes = (
+    ctypes.c_void_p,
+    ctypes.c_uint32,
+    ctypes.POINTER(ctypes.c_char_p),
+    ctypes.POINTER(ctypes.c_size_t),
+)
+_library.plait_ucx_join.restype = ctypes.c_char_p
+_library.plait_ucx_end.argtypes = (ctypes.c_void_p,)
+_library.plait_ucx_end.restype = None
+_library.plait_ucx_interface.argtypes = (ctypes.c_char_p,)
+_library.plait_ucx_interface.restype = ctypes.c_char_p
 
 
 class _Watch:
@@ -52,6 +77,51 @@ def _of_wheel() -> str | None:
             return path
     return None
 
+
+def _devices_towards(place: Place) -> str:
+    """Return the names, as UCX calls them, of the interface that leads to a place and of the RDMA
+    adapters, which carry data only between processes that exchanged keys.
+    """
+    if not place.addresses:
+        return "lo"
+    name: bytes = _library.plait_ucx_interface(place.own_ip().encode())
+    adapters = sorted(pathlib.Path("/sys/class/infiniband").glob("*/ports/*"))
+    ports = [f"{port.parts[-3]}:{port.name}" for port in adapters]
+    return ",".join([*filter(None, [name.decode()]), *ports])
+
+
+@contextlib.contextmanager
+def _prepare(where: str, rank: int, size: int, timeout: float) -> Iterator[None]:
+    """Bring the processes of a new group together, before `Communicator.open` asks the provider."""
+    name = where.encode()
+    if not (timeout > 0 and size <= MOST_RANKS) or _library.plait_ucx_is_open(name):
+        if size > MOST_RANKS:
+            raise ValueError(f"open: `size` must be at most {MOST_RANKS}, got {size}")
+        yield
+        return
+    place = Place.parse(where)
+    why = ctypes.c_char_p()
+    own = _library.plait_ucx_begin(name, rank, _devices_towards(place).encode(), ctypes.byref(why))
+    if not own:
+        raise plait_abi.PlaitError(f"open: {(why.value or b'').decode(errors='replace')}")
+    try:
+        length = ctypes.c_size_t()
+        address = _library.plait_ucx_address(own, ctypes.byref(length))
+        all_of_them = exchange(place, rank, size, ctypes.string_at(address, length.value), timeout)
+        failed = _library.plait_ucx_join(
+            own,
+            size,
+            (ctypes.c_char_p * size)(*all_of_them),
+            (ctypes.c_size_t * size)(*map(len, all_of_them)),
+        )
+        if failed is not None:
+            raise plait_abi.PlaitError(f"open: {failed.decode(errors='replace')}")
+        yield
+    finally:
+        _library.plait_ucx_end(own)
+
+
+plait_abi.Communicator.prepare_with("ucx", _prepare)
 
 _wheel = _of_wheel()
 if _wheel is not None:

@@ -8,13 +8,13 @@ import threading
 import time
 from collections.abc import Collection
 
-from plait_distributed._authentication import Channel
 from plait_distributed._end_mark import EndMark
-from plait_distributed._listener import Listener
 from plait_distributed._peers import Peer, Watch, end_process
 from plait_distributed.elastic._host_watch import HostWatch
 from plait_distributed.elastic._members import Decision, Member, receive, send
 from plait_distributed.elastic._place import Place
+from plait_multiprocessing.authentication import Channel
+from plait_multiprocessing.listener import Listener
 
 __all__ = ["Coordinator", "Terms"]
 

@@ -8,8 +8,8 @@ import socket
 import threading
 import time
 
-from plait_distributed._authentication import Channel
 from plait_distributed.elastic._place import Place
+from plait_multiprocessing.authentication import Channel
 
 __all__ = ["HostWatch"]
 

@@ -6,7 +6,7 @@ import dataclasses
 import json
 from typing import Any
 
-from plait_distributed._authentication import Channel
+from plait_multiprocessing.authentication import Channel
 
 __all__ = ["Decision", "Member", "receive", "send"]
 

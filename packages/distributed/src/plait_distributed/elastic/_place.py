@@ -6,20 +6,18 @@ import contextlib
 import os
 import select
 import socket
-import struct
 from collections.abc import Sequence
+from multiprocessing import AuthenticationError
 from typing import Any
 
-from plait_distributed import _authentication
-from plait_distributed._authentication import Channel
-from plait_distributed._errors import DistNetworkError
-from plait_distributed._listener import Proof
 from plait_distributed._meeting import is_here
+from plait_multiprocessing import authentication
+from plait_multiprocessing.authentication import Channel
+from plait_multiprocessing.listener import Proof
 
 __all__ = ["CONNECTING", "Place", "readable"]
 
 CONNECTING = 2.0  # seconds that an attempt to reach a host takes at most
-_CREDENTIALS = struct.Struct("3i")  # of a process: its number, its user's, its group's
 # a host that is cut off or gone is noticed after about five seconds
 _ALIVE = (("TCP_KEEPIDLE", 1), ("TCP_KEEPINTVL", 1), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 5000))
 
@@ -100,9 +98,9 @@ class Place:
         """Return what who has connected has to send; None if it is of another user."""
         if end.family != socket.AF_UNIX:
             _keep_alive(end)
-        elif _other_end(end)[1] != os.getuid():
+        elif not authentication.is_of_this_user(end):
             return None
-        return _authentication.SecretProof(end, self._secret)
+        return authentication.SecretProof(end, self._secret)
 
     def reach(self) -> socket.socket | None:
         """Return a connection to the coordinator, before any proof; None if there is none."""
@@ -123,13 +121,13 @@ class Place:
 
     def process_behind(self, end: socket.socket) -> int:
         """Return the number of the coordinator's process; 0 if it is on another host."""
-        return _other_end(end)[0] if end.family == socket.AF_UNIX else 0
+        return authentication.process_and_user(end)[0] if end.family == socket.AF_UNIX else 0
 
     def prove(self, end: socket.socket) -> Channel | None:
         """Return the channel to the coordinator; None if it ends, or is no process of the job."""
         try:
-            return _authentication.connect(end, self._secret, "the coordinator of the job")
-        except DistNetworkError:
+            return authentication.connect(end, self._secret, "the coordinator of the job")
+        except AuthenticationError:
             return None
 
     def own_address(self) -> tuple[str, int] | None:
@@ -147,13 +145,6 @@ class Place:
 
 def _family(address: tuple[str, int]) -> int:
     return socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-
-
-def _other_end(end: socket.socket) -> tuple[int, int, int]:
-    """Return the number of the process at the other end, and its user's and group's."""
-    data = end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    process, user, group = _CREDENTIALS.unpack(data)
-    return process, user, group
 
 
 def _keep_alive(end: socket.socket) -> None:

@@ -12,7 +12,6 @@ import time
 from typing import Any
 
 from plait_distributed import _world
-from plait_distributed._authentication import job_secret
 from plait_distributed._backends import general_provider, provider_of
 from plait_distributed._errors import DistBackendError, DistError, RankLost
 from plait_distributed._meeting import Meeting, find_meeting
@@ -24,6 +23,7 @@ from plait_distributed.elastic._gathering import gather
 from plait_distributed.elastic._members import Member
 from plait_distributed.elastic._place import Place
 from plait_distributed.elastic._record import Record
+from plait_multiprocessing.authentication import job_secret
 
 __all__ = ["Session", "current_session", "init_process_group", "size_at_first"]
 

@@ -18,13 +18,7 @@ __all__ = ["NewRanks", "State", "StateLost"]
 
 
 class StateLost(DistError):
-    """Shards were lost with all their copies: the training must begin again from a checkpoint.
-
-    Example:
-        >>> from plait_distributed.elastic import StateLost
-        >>> issubclass(StateLost, RuntimeError)
-        True
-    """
+    """Shards were lost with all their copies: the training must begin again from a checkpoint."""
 
 
 class NewRanks(Exception):

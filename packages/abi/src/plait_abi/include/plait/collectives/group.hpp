@@ -96,12 +96,14 @@ class Group : public Members {
   uint64_t group_of(uint32_t rank) const { return members_[rank].group; }
 
   // Why, and who was lost since.
-  std::string broken_text() const {
-    std::string text = reason_text();
+  Why broken_text() const {
+    Why why = reason_text();
     for (uint32_t r = 0; r < size_; r++)
-      if (members_[r].lost && !(broken_->cause == CAUSE_DIED && broken_->of == r))
-        text += ", " + name_of(r) + " died";
-    return text;
+      if (members_[r].lost && !(broken_->cause == CAUSE_DIED && broken_->of == r)) {
+        why += ", " + name_of(r) + " died";
+        why.lost.push_back(lost_member(r));
+      }
+    return why;
   }
 
   // ---- what the program asks for
@@ -129,7 +131,7 @@ class Group : public Members {
     give_up({rank_, rank_, CAUSE_ABORTED}, Outcome::broken, "");
   }
   void close() { closing_ = true; }
-  void say_goodbye(const std::string &why) {
+  void say_goodbye(const Why &why) {
     if (owes() && !broken_)  // the others wait for what does not come any more
       give_up({rank_, rank_, CAUSE_LEFT}, Outcome::broken, why);
     else
@@ -177,7 +179,7 @@ class Group : public Members {
       if (members_[r].peer != peer || !members_[r].joined || r == rank_) continue;
       members_[r].lost = true;
       if (!members_[r].left && !broken_)
-        give_up({rank_, r, CAUSE_DIED}, Outcome::broken, name_of(r) + " died");
+        give_up({rank_, r, CAUSE_DIED}, Outcome::broken, loss_of(r, " died"));
       else
         check_left(r);
     }
@@ -212,7 +214,7 @@ class Group : public Members {
     if (o == Outcome::timed_out)
       give_up({rank_, r, CAUSE_TIMED_OUT, 0, waited}, o, why);
     else
-      give_up({rank_, r, CAUSE_DIED}, o, name_of(r) + " died");
+      give_up({rank_, r, CAUSE_DIED}, o, loss_of(r, " died"));
   }
 
  private:
@@ -314,7 +316,7 @@ class Group : public Members {
       }
     } else if (run_->schedule->failed()) {
       const uint32_t r = run_->schedule->failed_rank();
-      give_up({rank_, r, CAUSE_DIED}, Outcome::broken, name_of(r) + " died");
+      give_up({rank_, r, CAUSE_DIED}, Outcome::broken, loss_of(r, " died"));
       return true;
     } else {
       run_->schedule->pump();
@@ -364,7 +366,7 @@ class Group : public Members {
     return move(t);
   }
 
-  bool finish(Outcome o, const std::string &why) {
+  bool finish(Outcome o, const Why &why) {
     for (Called &c : calls()) c = {};
     turn().all_share = true;
     turn().round = turn().sent = 0;
@@ -374,7 +376,7 @@ class Group : public Members {
     end_run(o, why);
     return true;
   }
-  void end_run(Outcome o, const std::string &why) {
+  void end_run(Outcome o, const Why &why) {
     const std::shared_ptr<Operation> op = run_->op;
     if (run_->schedule && run_->schedule->running()) {
       run_->schedule->abandon();
@@ -541,7 +543,7 @@ class Group : public Members {
   // the group; of messages only its own fail.
   void check_left(uint32_t rank) {
     if (broken_) return;
-    const std::string why = name_of(rank) + " left the group";
+    const Why why = loss_of(rank, " left the group");
     if (run_ && !run_->schedule && !calls()[rank].here && members_[rank].began <= count_)
       give_up({rank_, rank, CAUSE_LEFT}, Outcome::broken, why);
     else
@@ -549,7 +551,7 @@ class Group : public Members {
   }
 
   // This member breaks the group: what it waits for fails with the text, and the others are told.
-  void give_up(const Reason &reason, Outcome o, const std::string &text) {
+  void give_up(const Reason &reason, Outcome o, const Why &text) {
     broken_ = reason;
     write_to_all(LETTER_BREAK, &reason, sizeof reason, abort_text_);
     fail_all(o, text.empty() ? broken_text() : text);
@@ -561,7 +563,7 @@ class Group : public Members {
     abort_text_ = letter.text();
     fail_all(Outcome::broken, broken_text());
   }
-  void fail_all(Outcome o, const std::string &why) {
+  void fail_all(Outcome o, const Why &why) {
     if (run_) end_run(o, why);
     while (!queue_.empty()) {
       const auto op = queue_.front();
@@ -571,15 +573,25 @@ class Group : public Members {
     messages_.fail_all(o, why);
   }
 
-  std::string reason_text() const {
+  LostRank lost_member(uint32_t r) const {
+    const Member &m = members_[r];
+    if (!m.joined) return {r, -1, 0};
+    return {r, m.peer, m.pid};
+  }
+  Why loss_of(uint32_t r, const char *what) const { return {name_of(r) + what, {lost_member(r)}}; }
+
+  Why reason_text() const {
     const Reason &reason = *broken_;
-    std::string text = "the group is broken: ";
+    const std::string text = "the group is broken: ";
+    const auto loss = [&](uint32_t r, const char *what) -> Why {
+      return {text + name_of(r) + what, {lost_member(r)}};
+    };
     switch (reason.cause) {
-      case CAUSE_LEFT: return text + name_of(reason.of) + " left it";
-      case CAUSE_DIED: return text + name_of(reason.of) + " died";
+      case CAUSE_LEFT: return loss(reason.of, " left it");
+      case CAUSE_DIED: return loss(reason.of, " died");
       case CAUSE_INTERRUPTED:
         if (!expelled_.empty()) return text + expelled_;
-        return text + name_of(reason.by) + " was interrupted";
+        return loss(reason.by, " was interrupted");
       case CAUSE_ABORTED: return name_of(reason.by) + " aborted the group: " + abort_text_;
       case CAUSE_TIMED_OUT: break;
     }

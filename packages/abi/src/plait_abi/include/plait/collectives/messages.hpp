@@ -102,7 +102,7 @@ class Messages {
   }
   // A member does not send, or answer, any more. Bytes that are on their way come though it has
   // left meanwhile: its goodbye is a letter, and may overtake them.
-  void fail_those_of(uint32_t rank, const std::string &why) {
+  void fail_those_of(uint32_t rank, const Why &why) {
     for (auto it = open_.begin(); it != open_.end();) {
       const auto m = it++;
       if (m->rank == rank && !m->schedule) finish(m, Outcome::broken, why);
@@ -161,7 +161,7 @@ class Messages {
     return false;
   }
 
-  void fail_all(Outcome o, const std::string &why) {
+  void fail_all(Outcome o, const Why &why) {
     while (!open_.empty()) finish(open_.begin(), o, why);
   }
 
@@ -275,7 +275,7 @@ class Messages {
     members_.write_to(m.rank, LETTER_TAKE_BACK, nullptr, &reply, {});
   }
 
-  void finish(std::list<Open>::iterator it, Outcome o, std::string why) {
+  void finish(std::list<Open>::iterator it, Outcome o, Why why) {
     Open m = std::move(*it);
     open_.erase(it);
     if (m.schedule && m.schedule->running()) {

@@ -36,9 +36,9 @@ struct Operation {
   std::condition_variable changed;
   bool done = false;
   Outcome outcome = Outcome::done;
-  std::string why;
+  Why why;
 
-  void finish(Outcome o, std::string text) {
+  void finish(Outcome o, Why text) {
     const std::lock_guard<std::mutex> lock(mutex);
     outcome = o;
     why = std::move(text);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "../plait.hpp"
+#include "lost.hpp"
 
 namespace plait::collectives {
 
@@ -39,13 +40,14 @@ class Signals {
 };
 
 // The status of an outcome, with its text as the thread's error.
-inline plait_status status_of(plait_thread *thread, const char *who, Outcome o,
-                              const std::string &why) {
+inline plait_status status_of(plait_thread *thread, const char *who, Outcome o, const Why &why) {
   if (o == Outcome::done) return PLAIT_OK;
   // the exception of a signal's handler
   if (o == Outcome::interrupted && thread->error && thread->error->host) return PLAIT_HOST_ERROR;
-  return thread->runtime->raise(thread, o == Outcome::timed_out ? PLAIT_TIMEOUT_ERROR : PLAIT_ERROR,
-                                who, "%s", why.c_str());
+  const plait_status s = thread->runtime->raise(
+      thread, o == Outcome::timed_out ? PLAIT_TIMEOUT_ERROR : PLAIT_ERROR, who, "%s", why.c_str());
+  add_lost_ranks(thread, why);
+  return s;
 }
 
 inline plait_status refuse_child(plait_thread *thread, int64_t pid, const char *who) {

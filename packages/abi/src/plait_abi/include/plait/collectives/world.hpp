@@ -485,7 +485,7 @@ class World : private Listener {
     p.opening->finish(Outcome::done, "");
   }
 
-  void fail(const Pending &pending, Outcome o, const std::string &why) {
+  void fail(const Pending &pending, Outcome o, const Why &why) {
     const Pending p = pending;
     pending_.remove_if([&](const Pending &x) { return x.opening == p.opening; });
     groups_.erase(p.group->number());
@@ -507,7 +507,8 @@ class World : private Listener {
     for (const Pending &p : std::list<Pending>(pending_))
       if (p.mine.size > 1 && p.peers.empty())
         fail(p, Outcome::broken,
-             name_of(peer) + " died while the group was made: " + peers_[peer].why);
+             {name_of(peer) + " died while the group was made: " + peers_[peer].why,
+              {{-1, peer, peers_[peer].pid}}});
     for (auto it = announced_.begin(); it != announced_.end();) {
       it->second.remove_if([&](const Entry &e) { return e.peer == peer; });
       it = it->second.empty() ? announced_.erase(it) : std::next(it);
@@ -518,33 +519,38 @@ class World : private Listener {
       if (p.mine.size == 1 || !(p.name == name)) continue;
       for (const Entry &e : first_entries(p.name))
         if (e.peer == peer) {
-          fail(p, Outcome::broken,
-               "rank " + std::to_string(e.announce.rank) + " (pid " +
-                   std::to_string(e.announce.pid) + ")" + what);
+          fail(p, Outcome::broken, loss_of(e.announce.rank, peer, e.announce.pid, what));
           break;
         }
     }
   }
 
+  static Why loss_of(uint32_t r, uint32_t peer, int64_t pid, const char *what) {
+    return {"rank " + std::to_string(r) + " (pid " + std::to_string(pid) + ")" + what,
+            {{r, peer, pid}}};
+  }
+
   // Why a group that is being made waits for a member that does not come; '' if there is no reason.
-  std::string absence(const Pending &p) {
+  Why absence(const Pending &p) {
     std::set<uint32_t> here{rank()};
     for (const Entry &e : first_entries(p.name)) here.insert(e.peer);
     for (uint32_t r = 0; r < p.peers.size(); r++) {
       const Peer &peer = peers_[p.peers[r]];
       const bool left = peer.gone || p.parent.parent->has_left(p.parent.ranks[r]);
       if (here.count(p.peers[r]) || (!peer.lost && !left)) continue;
-      return "rank " + std::to_string(r) + " (pid " + std::to_string(peer.pid) + ") " +
-             (peer.lost ? "died" : "left");
+      return loss_of(r, p.peers[r], peer.pid, peer.lost ? " died" : " left");
     }
     // some of its members may hear of that in the other group, and not come
-    return p.parent.by_all && p.parent.parent->broken() ? p.parent.parent->broken_text() : "";
+    if (!p.parent.by_all || !p.parent.parent->broken()) return {};
+    Why why = p.parent.parent->broken_text();
+    why.lost = in_subgroup(why.lost, p.parent.ranks);
+    return why;
   }
 
   void give_up_late(double t) {
     for (const Pending &p : std::list<Pending>(pending_))
       if (p.parent.parent)
-        if (const std::string why = absence(p); !why.empty()) fail(p, Outcome::broken, why);
+        if (const Why why = absence(p); !why.empty()) fail(p, Outcome::broken, why);
     for (const Pending &p : std::list<Pending>(pending_)) {
       if (t <= p.opening->deadline) continue;
       std::set<uint32_t> here{p.mine.rank};

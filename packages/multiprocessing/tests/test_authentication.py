@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-import plait_distributed as dist
-from plait_distributed import _authentication as authentication
+from plait_multiprocessing import AuthenticationError, authentication
 
 
 def accept(end: socket.socket, secret: str) -> Any:
@@ -37,7 +36,7 @@ def both(secrets: tuple[str, str]) -> tuple[Any, Any]:
     thread.start()
     try:
         found[1] = authentication.connect(right, secrets[1], "the other")
-    except dist.DistNetworkError as error:
+    except AuthenticationError as error:
         found[1] = error
     thread.join()
     return found[0], found[1]
@@ -57,7 +56,7 @@ def test_who_knows_the_secret_is_heard() -> None:
 def test_who_does_not_is_not() -> None:
     host, guest = both(("a", "b"))
     assert host is None
-    assert isinstance(guest, dist.DistNetworkError) and "another secret" in str(guest)
+    assert isinstance(guest, AuthenticationError) and "another secret" in str(guest)
 
 
 @pytest.mark.parametrize("sent", [b"\0" * 64, b"GET / HTTP/1.1\r\n" * 8, b""])
@@ -99,19 +98,3 @@ def test_the_file_of_the_secret(tmp_path: pathlib.Path) -> None:
     with pytest.raises(ValueError, match="is empty"):
         authentication.job_secret(names)
     assert authentication.job_secret({}) == ""
-
-
-def test_a_store_that_other_hosts_reach(monkeypatch: pytest.MonkeyPatch) -> None:
-    # an address of the loopback that no name says is one
-    monkeypatch.setattr(
-        "plait_distributed._tcp_store._resolved", lambda host: [(0, 0, 0, "", (host, 0))]
-    )
-    host = "::ffff:127.0.0.1"
-    monkeypatch.setenv("PLAIT_JOB_SECRET", "of the store")
-    master = dist.TCPStore(host, 0, is_master=True, timeout=5)
-    other = dist.TCPStore(host, master.port, timeout=5)
-    other.set("a", b"\0" * 1000)
-    assert master.get("a") == b"\0" * 1000 and other.add("n", 2) == 2
-    monkeypatch.setenv("PLAIT_JOB_SECRET", "another")
-    with pytest.raises(dist.DistNetworkError, match="another secret"):
-        dist.TCPStore(host, master.port, timeout=5)

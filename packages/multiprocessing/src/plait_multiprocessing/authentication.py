@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import hmac
+import math
 import os
 import random
 import secrets
@@ -19,14 +20,23 @@ import stat
 import struct
 import time
 from collections.abc import Callable, Mapping
+from multiprocessing import AuthenticationError
 
-from plait_distributed._errors import DistNetworkError
-
-__all__ = ["Channel", "SecretProof", "connect", "exactly", "job_secret", "reach"]
+__all__ = [
+    "Channel",
+    "SecretProof",
+    "connect",
+    "exactly",
+    "is_of_this_user",
+    "job_secret",
+    "process_and_user",
+    "reach",
+]
 
 _GREETING = b"PLAITDS1"
 _DIGEST = 32  # bytes
 _LENGTH = struct.Struct("<I")
+_CREDENTIALS = struct.Struct("3i")  # of a process: its number, its user's, its group's
 _MOST = 64 << 20  # bytes of a frame
 _HANDSHAKE = 10.0  # seconds
 _ATTEMPTS = 6
@@ -39,6 +49,11 @@ def job_secret(environment: Mapping[str, str] | None = None) -> str:
 
     Raises:
         ValueError: the file cannot be used.
+
+    Example:
+        >>> from plait_multiprocessing.authentication import job_secret
+        >>> job_secret({"PLAIT_JOB_SECRET": "of the job"})
+        'of the job'
     """
     environ = os.environ if environment is None else environment
     text, path = environ.get("PLAIT_JOB_SECRET", ""), environ.get("PLAIT_JOB_SECRET_FILE", "")
@@ -62,7 +77,17 @@ def _mac(key: bytes, *parts: bytes) -> bytes:
 
 
 def exactly(end: socket.socket, size: int) -> bytes:
-    """Return so many bytes; EOFError if the other end closes before."""
+    """Return so many bytes; EOFError if the other end closes before.
+
+    Example:
+        >>> import socket
+        >>> from plait_multiprocessing.authentication import exactly
+        >>> left, right = socket.socketpair()
+        >>> with left, right:
+        ...     left.sendall(b"abcd")
+        ...     exactly(right, 3)
+        b'abc'
+    """
     data = bytearray()
     while len(data) < size:
         part = end.recv(min(size - len(data), 1 << 20))
@@ -72,14 +97,60 @@ def exactly(end: socket.socket, size: int) -> bytes:
     return bytes(data)
 
 
+def process_and_user(end: socket.socket) -> tuple[int, int]:
+    """Return the numbers of the process that has the other end of a local socket, and of its user.
+
+    Example:
+        >>> import os, socket
+        >>> from plait_multiprocessing.authentication import process_and_user
+        >>> left, right = socket.socketpair()
+        >>> with left, right:
+        ...     process_and_user(left) == (os.getpid(), os.getuid())
+        True
+    """
+    data = end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    process, user, _ = _CREDENTIALS.unpack(data)
+    return process, user
+
+
+def is_of_this_user(end: socket.socket) -> bool:
+    """Return whether a process of this user has the other end of a local socket.
+
+    Example:
+        >>> import socket
+        >>> from plait_multiprocessing.authentication import is_of_this_user
+        >>> left, right = socket.socketpair()
+        >>> with left, right:
+        ...     is_of_this_user(left)
+        True
+    """
+    return process_and_user(end)[1] == os.getuid()
+
+
 class Channel:
-    """One end of a connection, behind the proofs."""
+    """One end of a connection, behind the proofs: `connect` and `SecretProof.take` return it.
+
+    Example:
+        >>> import socket
+        >>> from plait_multiprocessing.authentication import Channel
+        >>> left, right = socket.socketpair()
+        >>> host = Channel(left, b"key", b"host", b"guest")
+        >>> guest = Channel(right, b"key", b"guest", b"host")
+        >>> guest.send(b"a message")
+        >>> host.receive()
+        b'a message'
+        >>> host.close(); guest.close()
+    """
 
     def __init__(self, end: socket.socket, key: bytes, mine: bytes, theirs: bytes) -> None:
         self._end = end
         self._key = key
         self._mine, self._theirs = mine, theirs
         self._sent = self._received = 0
+
+    def fileno(self) -> int:
+        """Return the descriptor, at which something can be waited for."""
+        return self._end.fileno()
 
     def settimeout(self, seconds: float | None) -> None:
         """Let sending and receiving raise TimeoutError after so long."""
@@ -120,6 +191,21 @@ class SecretProof:
     Args:
         end: the connection, which does not wait; the greeting is sent.
         secret: of the job.
+
+    Example:
+        >>> import socket, threading
+        >>> from plait_multiprocessing.authentication import SecretProof, connect, exactly
+        >>> left, right = socket.socketpair()
+        >>> proof = SecretProof(left, "of the job")
+        >>> def other() -> None:
+        ...     connect(right, "of the job", "the other").send(b"a message")
+        >>> thread = threading.Thread(target=other)
+        >>> thread.start()
+        >>> channel = proof.take(exactly(left, proof.wanted))
+        >>> channel.receive()
+        b'a message'
+        >>> thread.join()
+        >>> channel.close(); right.close()
     """
 
     wanted = 2 * _DIGEST
@@ -140,7 +226,10 @@ class SecretProof:
 
 
 def reach(
-    connect_once: Callable[[], socket.socket | None], secret: str, who: str
+    connect_once: Callable[[], socket.socket | None],
+    secret: str,
+    who: str,
+    deadline: float = math.inf,
 ) -> Channel | None:
     """Return the channel with who listens; None if nobody does.
 
@@ -151,32 +240,51 @@ def reach(
         connect_once: returns a new connection, or None.
         secret: of the job.
         who: the listener, for errors.
+        deadline: when attempts end, in the seconds of `time.monotonic`.
 
     Raises:
-        DistNetworkError: it is no process of this job.
+        AuthenticationError: it is no process of this job, or did not answer in time.
+
+    Example:
+        >>> from plait_multiprocessing.authentication import reach
+        >>> reach(lambda: None, "of the job", "rank 0") is None  # nobody listens
+        True
     """
     for attempt in range(_ATTEMPTS):
         end = connect_once()
         if end is None:
             return None
         try:
-            return connect(end, secret, who)
-        except DistNetworkError:
-            if attempt + 1 == _ATTEMPTS:
+            return connect(end, secret, who, deadline)
+        except AuthenticationError:
+            pause = _PAUSE * 2**attempt * random.uniform(0.5, 1.5)
+            if attempt + 1 == _ATTEMPTS or time.monotonic() + pause > deadline:
                 raise
-            time.sleep(_PAUSE * 2**attempt * random.uniform(0.5, 1.5))
+            time.sleep(pause)
     return None
 
 
-def connect(end: socket.socket, secret: str, who: str) -> Channel:
+def connect(end: socket.socket, secret: str, who: str, deadline: float = math.inf) -> Channel:
     """Return the channel with who listens.
 
     Raises:
-        DistNetworkError: it is no process of this job.
+        AuthenticationError: it is no process of this job, or did not answer in time.
+
+    Example:
+        >>> import socket
+        >>> from multiprocessing import AuthenticationError
+        >>> from plait_multiprocessing.authentication import connect
+        >>> left, right = socket.socketpair()
+        >>> left.close()
+        >>> try:
+        ...     connect(right, "of the job", "the other")
+        ... except AuthenticationError as error:
+        ...     print(str(error)[:39])
+        the other is not a process of this job,
     """
     key = secret.encode()
     try:
-        end.settimeout(_HANDSHAKE)
+        end.settimeout(min(_HANDSHAKE, max(0.01, deadline - time.monotonic())))
         greeting = exactly(end, len(_GREETING) + _DIGEST)
         if greeting.startswith(_GREETING):
             mine = secrets.token_bytes(_DIGEST)
@@ -188,7 +296,7 @@ def connect(end: socket.socket, secret: str, who: str) -> Channel:
     except (OSError, EOFError):
         pass
     end.close()
-    raise DistNetworkError(
+    raise AuthenticationError(
         f"{who} is not a process of this job, or has another secret: PLAIT_JOB_SECRET must be the "
         "same in all processes"
     )

@@ -15,7 +15,7 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 __all__ = ["Listener", "Proof"]
@@ -46,6 +46,14 @@ def _close_in_child() -> None:
 os.register_at_fork(after_in_child=_close_in_child)
 
 
+class _HasFileno(Protocol):
+    """What `select.poll` takes: sockets, channels."""
+
+    def fileno(self) -> int:
+        """Return the descriptor."""
+        ...
+
+
 class Proof(Protocol):
     """What a stranger has to send; a new one for each connection."""
 
@@ -70,6 +78,18 @@ class Listener:
         listening: the sockets. They stay open when the listener is closed.
         prove: called with a socket that was accepted; returns what the stranger has to send, or
             None if it may not connect. It must not wait.
+
+    Example:
+        >>> import socket
+        >>> from plait_multiprocessing.authentication import SecretProof
+        >>> from plait_multiprocessing.listener import Listener
+        >>> with socket.create_server(("127.0.0.1", 0)) as listening:
+        ...     listener = Listener([listening], lambda end: SecretProof(end, "of the job"))
+        ...     with socket.create_connection(listening.getsockname()) as stranger:
+        ...         heard = listener.step(0.1)  # it has proved nothing
+        ...     listener.close()
+        >>> heard
+        []
     """
 
     def __init__(
@@ -85,8 +105,12 @@ class Listener:
         self._strangers: list[_Stranger] = []  # the oldest first
         self._paused_until = 0.0
 
-    def step(self, seconds: float) -> list[Any]:
+    def step(self, seconds: float, others: Iterable[_HasFileno] = ()) -> list[Any]:
         """Wait so long at most; return what `Proof.take` returned for those who proved themselves.
+
+        Args:
+            seconds: how long.
+            others: what ends the waiting too when something can be read from it.
 
         Raises:
             OSError: the sockets were closed.
@@ -98,6 +122,7 @@ class Listener:
             by_descriptor[each.fileno()] = each
         for stranger in self._strangers:
             by_descriptor[stranger.end.fileno()] = stranger
+        by_descriptor.update((each.fileno(), None) for each in others)
         if -1 in by_descriptor or any(each.fileno() < 0 for each in self._listening):
             raise OSError(errno.EBADF, "the listening socket is closed")
         for descriptor in by_descriptor:
@@ -108,6 +133,8 @@ class Listener:
         found = []
         for descriptor, _ in poll.poll(max(0.0, until - now) * 1000):
             ready = by_descriptor[descriptor]
+            if ready is None:
+                continue
             if not isinstance(ready, _Stranger):
                 self._accept(ready)
             elif (heard := self._hear(ready)) is not None:

@@ -1,0 +1,44 @@
+#include "convolution/algorithm.h"
+
+#include "kernel/settings.h"
+
+namespace plait::core {
+namespace {
+
+// An algorithm for all convolutions, for tests.
+constexpr int kByException = -2;
+int forced = kByException;
+
+}  // namespace
+
+Algorithm exception_of(ConvolutionPass pass, int64_t window, int64_t stride, int64_t images,
+                       int64_t channels, int64_t filters, int64_t results) {
+  if (reproducible()) return Algorithm::ByRule;
+  const int asked = __atomic_load_n(&forced, __ATOMIC_RELAXED);
+  if (asked != kByException) return Algorithm(asked);
+  if (stride != 1) return Algorithm::ByRule;
+  const bool picture = (channels == 3 || channels == 4) && results >= 64 * 64;
+  switch (pass) {
+    case ConvolutionPass::Forward:
+      // so few channels fill no panel
+      if (picture && (window == 3 || window == 5)) return Algorithm::Columns;
+      break;
+    case ConvolutionPass::ByInput:
+      // each element is the sum of few products; columns divide images among threads
+      if (window == 1 && filters <= 32 && results >= 28 * 28 && images >= 4)
+        return Algorithm::Columns;
+      break;
+    case ConvolutionPass::ByWeight:
+      if (picture && window == 3) return Algorithm::Tiles4;
+      break;
+  }
+  return Algorithm::ByRule;
+}
+
+}  // namespace plait::core
+
+// For tests: an Algorithm for all convolutions that can be computed by it; -1: the counts of
+// operations for all; -2: as at first.
+extern "C" __attribute__((visibility("default"))) void plait_core_force_algorithm(int algorithm) {
+  __atomic_store_n(&plait::core::forced, algorithm, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,357 @@
+"""How the processes of a job meet: rank 0 listens at a place, each of the others comes, both prove
+that they know the job's secret, and all get the address of each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import hashlib
+import ipaddress
+import json
+import os
+import select
+import socket
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from multiprocessing import AuthenticationError
+from typing import Any
+
+from plait_abi import PlaitError
+from plait_multiprocessing.authentication import (
+    Channel,
+    SecretProof,
+    is_of_this_user,
+    job_secret,
+    reach,
+)
+from plait_multiprocessing.listener import Listener, Proof
+
+__all__ = ["Place", "exchange"]
+
+MOST_RANKS = 4096
+_MOST_BYTES = 64 << 10  # of the address of a process
+_ANSWERING = 10.0  # seconds that a process has to take or to send a message
+_CONNECTING = 5.0  # seconds that an attempt to reach rank 0 takes at most
+_BINDING = 2.0  # seconds in which another meeting at the place may end
+_LATER = 2.0  # seconds that rank 0 has to say who is missing
+_PAUSE = 0.02  # seconds between attempts
+_NAMED = 16  # ranks that an error names
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where processes meet: ``tcp://HOST:PORT/NAME``, or ``local:NAME`` on one host.
+
+    Attributes:
+        text: the place, without the name.
+        name: of the group that meets there.
+        addresses: of the network; none if a socket that only this host has leads there.
+    """
+
+    text: str
+    name: str
+    addresses: tuple[tuple[Any, Any], ...] = ()
+
+    @classmethod
+    def parse(cls, where: str) -> Place:
+        """Return the place of a text.
+
+        Raises:
+            ValueError: the text names no place.
+        """
+        wrong = f'open: `where` must be "tcp://HOST:PORT/NAME" or "local:NAME", got "{where}"'
+        scheme, _, rest = where.partition(":")
+        if scheme == "local" and rest:
+            return cls(where, rest)
+        base, _, name = rest.removeprefix("//").partition("/")
+        host, _, port = base.rpartition(":")
+        is_number = port.isascii() and port.isdigit() and 1 <= int(port) <= 65535
+        if scheme != "tcp" or not rest.startswith("//") or not host or not is_number:
+            raise ValueError(wrong)
+        bare = host[1:-1] if host.startswith("[") else host
+        try:
+            found = socket.getaddrinfo(bare, int(port), type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise ValueError(f"open: the host {bare} is not known: {error.strerror}") from None
+        ips = [ipaddress.ip_address(str(each[4][0]).partition("%")[0]) for each in found]
+        if any(ip.is_unspecified for ip in ips):
+            raise ValueError(f'open: `where` must have an address of one interface, got "{where}"')
+        is_local = all(ip.is_loopback for ip in ips)
+        addresses = () if is_local else tuple((each[0], each[4]) for each in found)
+        return cls(f"tcp://{base}", name, addresses)
+
+    def candidates(self) -> tuple[tuple[Any, Any], ...]:
+        """Return families and addresses of sockets."""
+        if self.addresses:
+            return self.addresses
+        digest = hashlib.sha256(self.text.encode()).hexdigest()  # the length is limited
+        return ((socket.AF_UNIX, f"\0plait-ucx/{os.getuid()}/{digest}"),)
+
+    def own_ip(self) -> str:
+        """Return the address that packets from here to the place have; '' if there is none."""
+        family, address = self.addresses[0]
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect(address)  # nothing is sent
+            except OSError:
+                return ""
+            return str(probe.getsockname()[0])
+
+
+@dataclasses.dataclass(frozen=True)
+class _Own:
+    """What this process says of itself."""
+
+    rank: int
+    size: int
+    address: bytes
+    secret: str
+    timeout: float
+    deadline: float
+
+
+def exchange(place: Place, rank: int, size: int, address: bytes, timeout: float) -> list[bytes]:
+    """Meet the other processes; return the addresses of all, by rank.
+
+    Raises:
+        TimeoutError: not all came in time; the text names who is missing.
+        PlaitError: a process ended meanwhile, or is not of this job or group.
+    """
+    try:
+        secret = job_secret()
+    except ValueError as error:
+        raise PlaitError(f"open: {error}") from None
+    if place.addresses and not secret and size > 1:
+        raise PlaitError(
+            f"open: the processes meet at {place.text}, which other hosts reach, so "
+            "PLAIT_JOB_SECRET must be set to a secret text, the same in all of them, or "
+            "PLAIT_JOB_SECRET_FILE to the path of a file that has it"
+        )
+    if size == 1:
+        return [address]
+    own = _Own(rank, size, address, secret, timeout, time.monotonic() + timeout)
+    return _Host(place, own).run() if rank == 0 else _visit(place, own)
+
+
+def _ranks_text(ranks: list[int]) -> str:
+    text = ", ".join(f"rank {rank}" for rank in ranks[:_NAMED])
+    return text + (f" and {len(ranks) - _NAMED} more" if len(ranks) > _NAMED else "")
+
+
+def _failed(text: str, lost: Iterable[Sequence[int]] = ()) -> PlaitError:
+    error = PlaitError(text)
+    error.lost = tuple((rank, process, pid) for rank, process, pid in lost)
+    return error
+
+
+def _lost(rank: int, place: Place) -> PlaitError:
+    text = f"open: rank {rank} ended while the processes met at {place.text}"
+    return _failed(text, [(rank, rank, 0)])
+
+
+def _pack(header: Any, *parts: bytes) -> bytes:
+    return b"\n".join([json.dumps(header).encode(), b"".join(parts)])
+
+
+def _unpack(message: bytes) -> tuple[Any, bytes]:
+    header, _, data = message.partition(b"\n")
+    return json.loads(header), data
+
+
+# ---- rank 0 --------------------------------------------------------------------------------------
+
+
+class _Host:
+    """Rank 0: it listens until all have come."""
+
+    def __init__(self, place: Place, own: _Own) -> None:
+        self._place, self._own = place, own
+        self._brought = {0: own.address}
+        self._channels: dict[Channel, int] = {}  # with the rank; -1: it has not said it
+
+    def run(self) -> list[bytes]:
+        with contextlib.closing(self._listen()) as listening:
+            listener = Listener([listening], self._prove)
+            answer: dict[str, Any] = {
+                "error": "rank 0 was interrupted while the processes met",
+                "lost": [(0, 0, 0)],
+            }
+            data = b""
+            try:
+                self._gather(listener)
+                found = [self._brought[rank] for rank in range(self._own.size)]
+                answer, data = {"sizes": [len(each) for each in found]}, b"".join(found)
+                return found
+            except TimeoutError as error:
+                answer = {"late": str(error)}
+                raise
+            except PlaitError as error:
+                answer = {"error": str(error), "lost": error.lost}
+                raise
+            finally:
+                listener.close()
+                for channel in self._channels:
+                    _tell(channel, answer, data)
+                    channel.close()
+
+    def _listen(self) -> socket.socket:
+        until = min(self._own.deadline, time.monotonic() + _BINDING)
+        while True:
+            for family, address in self._place.candidates():
+                end = socket.socket(family, socket.SOCK_STREAM)
+                try:
+                    if family != socket.AF_UNIX:
+                        end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    end.bind(address)
+                    end.listen(1024)
+                    return end
+                except OSError as error:
+                    end.close()
+                    why = error
+            if why.errno != errno.EADDRINUSE or time.monotonic() > until:
+                raise PlaitError(
+                    f"open: rank 0 cannot listen at {self._place.text}: {why.strerror}"
+                )
+            time.sleep(_PAUSE)  # a meeting that has just ended may not have closed its socket yet
+
+    def _prove(self, end: socket.socket) -> Proof | None:
+        if end.family == socket.AF_UNIX and not is_of_this_user(end):
+            return None
+        return SecretProof(end, self._own.secret)
+
+    def _gather(self, listener: Listener) -> None:
+        while len(self._brought) < self._own.size:
+            left = self._own.deadline - time.monotonic()
+            if left < 0:
+                missing = [r for r in range(self._own.size) if r not in self._brought]
+                raise TimeoutError(
+                    f"open: waited {self._own.timeout:g} s for {_ranks_text(missing)} at "
+                    f"{self._place.text}"
+                )
+            for channel in listener.step(left, self._channels):
+                channel.settimeout(_ANSWERING)
+                self._channels[channel] = -1
+            for channel in _readable(self._channels):
+                self._hear(channel)
+
+    def _hear(self, channel: Channel) -> None:
+        """Take what a process says that has proved the secret."""
+        rank = self._channels[channel]
+        if rank >= 0:  # it only waits
+            raise _lost(rank, self._place)
+        try:
+            said, address = _unpack(channel.receive())
+            wrong = self._refuse(said, address)
+        except (
+            OSError,
+            EOFError,
+            ValueError,
+            TypeError,
+            KeyError,
+        ):  # it has gone, or sent nonsense
+            wrong = None
+        else:
+            if wrong is None:
+                self._channels[channel] = int(said["rank"])
+                self._brought[int(said["rank"])] = address
+                return
+            _tell(channel, {"error": wrong})
+        del self._channels[channel]
+        channel.close()
+        if wrong is not None and said["place"] == self._place.text + "/" + self._place.name:
+            raise PlaitError(wrong)  # a process of another group does not end this one's meeting
+
+    def _refuse(self, said: Any, address: bytes) -> str | None:
+        """Return why a process is not of this group; None if it is."""
+        rank, size, own = int(said["rank"]), said["size"], self._own
+        if said["place"] != self._place.text + "/" + self._place.name:
+            return f'open: another group than "{self._place.name}" meets at {self._place.text}'
+        if size != own.size:
+            return (
+                f"open: rank {rank} says that the group has {size} members, rank 0 says {own.size}"
+            )
+        if not 0 <= rank < own.size or rank in self._brought:
+            return f"open: rank {rank} is there already"
+        return f"open: rank {rank} brings too much" if len(address) > _MOST_BYTES else None
+
+
+def _readable(channels: dict[Channel, int]) -> Iterator[Channel]:
+    poll, by_descriptor = select.poll(), {each.fileno(): each for each in channels}
+    for descriptor in by_descriptor:
+        poll.register(descriptor, select.POLLIN)
+    for descriptor, _ in poll.poll(0):
+        yield by_descriptor[descriptor]
+
+
+def _tell(channel: Channel, answer: Any, data: bytes = b"") -> None:
+    with contextlib.suppress(OSError):
+        channel.send(_pack(answer, data))
+
+
+# ---- the others ----------------------------------------------------------------------------------
+
+
+def _visit(place: Place, own: _Own) -> list[bytes]:
+    channel = _connect(place, own)
+    with contextlib.closing(channel):
+        said = {"place": place.text + "/" + place.name, "rank": own.rank, "size": own.size}
+        channel.settimeout(_ANSWERING)
+        with contextlib.suppress(OSError):  # a process that is refused is told why
+            channel.send(_pack(said, own.address))
+        # rank 0 knows who is missing, and tells it when its time is over
+        channel.settimeout(max(0.0, own.deadline - time.monotonic()) + _LATER)
+        try:
+            answer, data = _unpack(channel.receive())
+        except TimeoutError:
+            raise _late(place, own) from None
+        except (OSError, EOFError, ValueError):
+            raise _lost(0, place) from None
+    if "late" in answer:
+        raise TimeoutError(answer["late"])
+    if "error" in answer:
+        raise _failed(answer["error"], answer.get("lost", ()))
+    found, at = [], 0
+    for size in answer["sizes"]:
+        found.append(data[at : at + size])
+        at += size
+    return found
+
+
+def _late(place: Place, own: _Own, why: str = "") -> TimeoutError:
+    reason = f": {why}" if why else ""
+    return TimeoutError(f"open: waited {own.timeout:g} s for rank 0 at {place.text}{reason}")
+
+
+def _connect(place: Place, own: _Own) -> Channel:
+    """Return the channel to rank 0, as soon as it listens."""
+    why = ""
+
+    def connect_once() -> socket.socket | None:
+        nonlocal why
+        for family, address in place.candidates():
+            end = socket.socket(family, socket.SOCK_STREAM)
+            end.settimeout(_CONNECTING)
+            try:
+                end.connect(address)
+                if family != socket.AF_UNIX or is_of_this_user(end):
+                    return end
+                why = "a process of another user listens there"
+            except OSError as error:
+                why = error.strerror or str(error)
+            end.close()
+        return None
+
+    while True:
+        try:
+            channel = reach(connect_once, own.secret, f"who listens at {place.text}", own.deadline)
+        except AuthenticationError as error:
+            if time.monotonic() > own.deadline:
+                raise _late(place, own) from None
+            raise PlaitError(f"open: {error}") from None
+        if channel is not None:
+            return channel
+        if time.monotonic() > own.deadline:
+            raise _late(place, own, why)
+        time.sleep(_PAUSE)
