@@ -15,6 +15,7 @@ def float_function(
     domain: tuple[float, float] = (-3.0, 3.0),
     dtypes: str = "any",
     variants: str = "function",
+    widens: bool = False,
     libm: str = "",
 ) -> Pointwise:
     """Return a function of each element, whose documentation is `text` with its `value` at `at`.
@@ -34,6 +35,7 @@ def float_function(
         domain=domain,
         dtypes=dtypes,
         variants=variants,
+        widens=widens,
         libm=libm,
     )
 
@@ -111,5 +113,6 @@ def special_function(
         domain=domain,
         inplace="method" in variants,
         variants=variants,
+        widens=True,
         libm=libm,
     )

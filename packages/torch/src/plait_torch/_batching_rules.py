@@ -553,6 +553,7 @@ def _layer_norm_backward(call: Call) -> Any:
         m_full, r_full = m, r
     through = g * ((data - m_full) * r_full)
     of_weight, of_bias = (through.sum(rows), g.sum(rows)) if rows else (through, g)
+    of_weight = of_weight.to(g.dtype)  # statistics of halves are float32
     if call.is_batched(weight):
         g, weight = g * aligned(call, weight, x.ndim), None
     of_input = call.run([g, data, m, r, weight, shape])[0]

@@ -55,6 +55,7 @@ remainder = Pointwise(
     """,
     dtypes="numeric",
     variants="function method",
+    widens=True,
 )
 fmod = Pointwise(
     "fmod(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
@@ -67,6 +68,7 @@ fmod = Pointwise(
     """,
     dtypes="numeric",
     variants="function method",
+    widens=True,
 )
 
 

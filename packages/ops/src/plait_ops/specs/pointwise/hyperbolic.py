@@ -11,6 +11,7 @@ asinh = float_function(
     0.0,
     0.0,
     variants="function function_ method",
+    widens=True,
     libm="wide",
 )
 acosh = float_function(
@@ -20,6 +21,7 @@ acosh = float_function(
     0.0,
     (1.2, 9.0),
     variants="function function_ method",
+    widens=True,
     libm="wide",
 )
 atanh = float_function(
@@ -29,6 +31,7 @@ atanh = float_function(
     0.0,
     (-0.9, 0.9),
     variants="function function_ method",
+    widens=True,
     libm="wide",
 )
 
