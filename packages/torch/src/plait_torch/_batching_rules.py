@@ -12,8 +12,10 @@ from __future__ import annotations
 import copy
 import functools
 import importlib.resources
+import inspect
 import json
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -40,6 +42,7 @@ __all__ = [
     "selected_first",
     "stacked",
     "with_samples",
+    "written_by_plugin",
 ]
 
 Rule = Callable[["Call"], Any]
@@ -69,6 +72,10 @@ def is_random(name: str) -> bool:
 @functools.cache
 def _parameters(name: str) -> tuple[tuple[str, ...], int]:
     """Return the names of the parameters, and how many may be given by position."""
+    if name not in _definitions():  # an operator of a plug-in
+        parameters = inspect.signature(_binding.operator(name)).parameters
+        kinds = [each.kind for each in parameters.values()]
+        return tuple(parameters), len(kinds) - kinds.count(inspect.Parameter.KEYWORD_ONLY)
     definition = _definitions()[name]
     names = tuple(each["name"] for each in definition["arguments"])
     inside = definition["schema"].partition("(")[2].rpartition(") ->")[0]
@@ -76,10 +83,17 @@ def _parameters(name: str) -> tuple[tuple[str, ...], int]:
     return names, len(names) - (behind.count(", ") + 1 if star else 0)
 
 
+@functools.cache
+def written_by_plugin(name: str) -> tuple[int, ...]:
+    """Return which arguments an operator of a plug-in writes in place."""
+    if name in _definitions():
+        return ()
+    written = re.findall(r"Tensor(?:\[\])?!\??(?:\[\])? (\w+)", _binding.operator(name).schemas[0])
+    return tuple(map(_parameters(name)[0].index, written))
+
+
 def run_operator(name: str, args: Any) -> Any:
     """Call an operator with all arguments in the order of its schema."""
-    if name not in _definitions():
-        return _binding.operator(name)(*args)
     names, count = _parameters(name)
     keywords = dict(zip(names[count:], args[count:], strict=False))
     return _binding.operator(name)(*args[:count], **keywords)
@@ -90,7 +104,7 @@ class Call:
 
     def __init__(self, name: str, args: Any, level: int, size: int) -> None:
         self.name, self.args, self.level, self.size = name, list(args), level, size
-        self.names = _parameters(name)[0] if name in _definitions() else ()
+        self.names = _parameters(name)[0]
 
     def single(self) -> Call:
         """Return the call for one sample of zeros, in the place of none."""
