@@ -24,7 +24,7 @@ class Pareto(TransformedDistribution):
     """
 
     arg_constraints: ClassVar = {"alpha": constraints.positive, "scale": constraints.positive}
-    has_rsample = True  # type: ignore[assignment]
+    has_rsample = True
 
     def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
         self.scale, self.alpha = broadcast_all(scale, alpha)

@@ -30,7 +30,7 @@ class Weibull(TransformedDistribution):
         "concentration": constraints.positive,
     }
     support = constraints.positive
-    has_rsample = True  # type: ignore[assignment]
+    has_rsample = True
 
     def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.scale, self.concentration = broadcast_all(scale, concentration)
