@@ -150,3 +150,16 @@ def test_native_wheels_are_others_in_the_same_folder(tree: pathlib.Path) -> None
     before, after = _keys(tree), _keys(tree, "native")
     compiled = {name for name, package in every.packages.items() if package.compiled}
     assert {name for name in before if before[name] != after[name]} == compiled
+
+
+def test_native_wheels_of_another_processor_are_built_anew(
+    tree: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every, native = _keys(tree), _keys(tree, "native")
+    monkeypatch.setattr("wheels._processor", lambda: "flags : fpu sse2")
+    assert _keys(tree) == every
+    assert {name for name in native if native[name] == _keys(tree, "native")[name]} == {
+        name
+        for name, package in Builder(sys.executable, "", tree).packages.items()
+        if not package.compiled
+    }

@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import fcntl
+import functools
 import hashlib
 import os
 import pathlib
@@ -107,7 +108,8 @@ class Builder:
         key = hashlib.sha256(f"{self.tag} {self.machine}".encode())
         if package.compiled:
             werror = os.environ.get("PLAIT_BUILD_WERROR", "")
-            settings = [self.flags, self.levels, werror, *_compilers()]
+            level = _processor() if self.levels else ""
+            settings = [self.flags, self.levels, level, werror, *_compilers()]
             key.update(repr(settings).encode())
         for file in source_files(package.folder):
             relative = file.relative_to(package.folder).as_posix()
@@ -282,6 +284,16 @@ def _run_shown(
                 shown = 10 * int(count[1]) // int(count[2])
                 print(f"wheels: {name} [{count[1]}/{count[2]}]", flush=True)
     return process.returncode
+
+
+@functools.cache
+def _processor() -> str:
+    """Return the instructions that this machine has: kernels of its level alone depend on them."""
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return ""
+    return next((line for line in lines if line.startswith(("flags", "Features"))), "")
 
 
 def _compilers() -> list[str]:

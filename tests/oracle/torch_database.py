@@ -38,7 +38,6 @@ WRAPPED: dict[str, Callable[..., Any]] = {
         plait_nn.functional.embedding_bag(indices, weight, **options)
     ),
     "linalg.lstsq.grad_oriented": lambda a, b, driver: pc.linalg.lstsq(a, b, driver=driver)[:2],
-    "native_layer_norm": operator("native_layer_norm"),
     "slice": operator("slice"),
     "linalg.pinv.singular": lambda a, b: pc.linalg.pinv(a @ b.mT),
 }

@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 from nn_reference import erf, log_softmax, sigmoid, softmax
@@ -169,3 +171,14 @@ def test_hardtanh_has_the_old_names_of_its_ends():
 def test_glu_of_a_number_is_refused():
     with pytest.raises(pc.ShapeError, match=r"glu: `input` must have a dimension"):
         F.glu(pc.tensor(1.0))
+
+
+@pytest.mark.parametrize("bounds", [(math.nan, 1.0), (-1.0, math.nan), (math.nan, math.nan)])
+def test_hardtanh_with_a_bound_that_is_nan_is_nan(bounds: tuple[float, float]) -> None:
+    x = pc.tensor([-3.0, 0.0, 3.0])
+    for made in (
+        F.hardtanh(x, *bounds),
+        F.hardtanh(x.clone(), *bounds, inplace=True),
+        nn.Hardtanh(*bounds)(x),
+    ):
+        assert made.isnan().all()

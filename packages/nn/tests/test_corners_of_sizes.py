@@ -145,3 +145,66 @@ def test_numbers_that_nobody_can_hold(name: str) -> None:
     except (MemoryError, ValueError, RuntimeError) as error:
         assert str(error)
     assert time.monotonic() - begin < 20
+
+
+IMAGES, VOLUMES = (3, 6, 8), (2, 3, 6, 5)
+OF_BATCHES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
+    "bilinear": (lambda x, y: F.bilinear(x, y, pc.ones(2, 3, 4)), [(3,), (4,)]),
+    "linear": (lambda x: F.linear(x, pc.ones(2, 3)), [(3,)]),
+    "grid_sample": (lambda x, g: F.grid_sample(x, g, align_corners=False), [IMAGES, (4, 5, 2)]),
+    "grid_sample 3d": (
+        lambda x, g: F.grid_sample(x, g, align_corners=False),
+        [VOLUMES, (2, 4, 5, 3)],
+    ),
+    "max_pool1d": (lambda x: F.max_pool1d(x, 2, return_indices=True), [(3, 6)]),
+    "max_pool2d": (lambda x: F.max_pool2d(x, 2, return_indices=True), [IMAGES]),
+    "max_pool3d": (lambda x: F.max_pool3d(x, 2, return_indices=True), [VOLUMES]),
+    "avg_pool2d": (lambda x: F.avg_pool2d(x, 2), [IMAGES]),
+    "avg_pool3d": (lambda x: F.avg_pool3d(x, 2), [VOLUMES]),
+    "lp_pool2d": (lambda x: F.lp_pool2d(x, 2, 2), [IMAGES]),
+    "adaptive_max_pool2d": (
+        lambda x: F.adaptive_max_pool2d(x, 2, return_indices=True),
+        [IMAGES],
+    ),
+    "adaptive_max_pool3d": (
+        lambda x: F.adaptive_max_pool3d(x, 2, return_indices=True),
+        [VOLUMES],
+    ),
+    "adaptive_avg_pool3d": (lambda x: F.adaptive_avg_pool3d(x, 2), [VOLUMES]),
+    "conv1d": (lambda x: F.conv1d(x, pc.ones(4, 3, 3)), [(3, 6)]),
+    "conv2d": (lambda x: F.conv2d(x, pc.ones(4, 3, 3, 3), padding=1), [IMAGES]),
+    "conv3d": (lambda x: F.conv3d(x, pc.ones(4, 2, 3, 3, 3)), [VOLUMES]),
+    "conv_transpose2d": (lambda x: F.conv_transpose2d(x, pc.ones(3, 4, 3, 3)), [IMAGES]),
+    "unfold": (lambda x: F.unfold(x, 2), [IMAGES]),
+    "fold": (lambda x: F.fold(x, (4, 4), 2), [(8, 9)]),
+    "interpolate": (lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), [IMAGES]),
+    "interpolate bicubic": (lambda x: F.interpolate(x, (5, 7), mode="bicubic"), [IMAGES]),
+    "pad": (lambda x: F.pad(x, (1, 1, 1, 1), "reflect"), [IMAGES]),
+    "pixel_shuffle": (lambda x: F.pixel_shuffle(x, 2), [(4, 3, 3)]),
+    "affine_grid": (lambda x: F.affine_grid(x, [x.shape[0], 1, 3, 4], False), [(2, 3)]),
+    "layer_norm": (lambda x: F.layer_norm(x, (6, 8)), [IMAGES]),
+    "group_norm": (lambda x: F.group_norm(x, 3), [IMAGES]),
+    "local_response_norm": (lambda x: F.local_response_norm(x, 2), [IMAGES]),
+    "glu": (lambda x: F.glu(x, -1), [IMAGES]),
+    "cosine_similarity": (lambda x, y: F.cosine_similarity(x, y), [(3,), (3,)]),
+    "scaled_dot_product_attention": (
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v),
+        [(2, 4, 8), (2, 5, 8), (2, 5, 8)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(OF_BATCHES))
+def test_a_batch_of_nothing_gives_nothing(name: str) -> None:
+    """Of a batch of 0 the results have 0 samples of the sizes that others have."""
+    function, shapes = OF_BATCHES[name]
+    sizes = []
+    for batch in (2, 0):
+        inputs = [pc.ones(batch, *shape).requires_grad_() for shape in shapes]
+        made = function(*inputs)
+        made = made if isinstance(made, tuple) else (made,)
+        made[0].sum().backward()
+        assert all(x.grad is not None and x.grad.shape == x.shape for x in inputs)
+        sizes.append([tuple(each.shape)[1:] for each in made])
+        assert all(each.shape[0] == batch for each in made)
+    assert sizes[0] == sizes[1]

@@ -3,6 +3,7 @@ distribution functions.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -315,3 +316,38 @@ def test_independent_sums_over_its_dimensions():
     assert tuple(rows.expand((4, 2)).rsample((5,)).shape) == (5, 4, 2, 3)
     with pytest.raises(ValueError, match="reinterpreted_batch_ndims"):
         d.Independent(base, 3)
+
+
+@pytest.mark.parametrize("name", ["Gumbel", "Pareto", "Weibull", "Kumaraswamy"])
+def test_subclasses_of_transformed_distributions_diverge_and_expand(name: str) -> None:
+    base = getattr(d, name)
+
+    class Own(base):  # type: ignore[misc, valid-type]
+        pass
+
+    one, two = pc.tensor([1.5, 2.0]), pc.tensor([2.5, 3.0])
+    p, q = Own(one, two), base(one, two)
+    assert isinstance(p, d.TransformedDistribution)
+    assert pc.allclose(d.kl_divergence(p, q), pc.zeros(2), atol=1e-6)
+    wide = p.expand((3, 2))
+    value = p.sample()
+    assert type(wide) is Own and wide.sample().shape == (3, 2)
+    assert pc.allclose(wide.log_prob(value), p.log_prob(value).expand(3, 2))
+    # the parts give what the closed forms give
+    by_parts = d.TransformedDistribution(p.base_dist, p.transforms)
+    assert pc.allclose(by_parts.log_prob(value), p.log_prob(value), rtol=1e-3, atol=1e-3)
+
+
+def test_constraints_of_a_subclass_may_be_a_property() -> None:
+    class Above(d.Distribution):
+        @property
+        def arg_constraints(self) -> Any:
+            return {"high": d.constraints.greater_than(self.low)}
+
+        def __init__(self, low: Any, high: Any) -> None:
+            self.low, self.high = low, high
+            super().__init__(low.shape)
+
+    assert Above(pc.zeros(2), pc.ones(2)).expand((3, 2)).high.shape == (3, 2)
+    with pytest.raises(ValueError, match="high"):
+        Above(pc.ones(2), pc.zeros(2))

@@ -66,6 +66,9 @@ DType complex_dtype(DType d) {
   return same(d, dtype::float64) || same(d, dtype::complex128) ? dtype::complex128
                                                                : dtype::complex64;
 }
+DType wide_dtype(DType d) {
+  return same(d, dtype::float16) || same(d, dtype::bfloat16) ? dtype::float32 : d;
+}
 
 DType number_dtype(const plait_value &number) {
   switch (number.tag) {

@@ -61,6 +61,7 @@ using plait::itemsize;
 inline bool is_complex(DType dtype) { return dtype.code == kDLComplex; }
 DType real_dtype(DType dtype);
 DType complex_dtype(DType dtype);
+DType wide_dtype(DType dtype);
 DType dtype_of(const plait_value &number);
 inline DType default_dtype(const Scope &x) { return *x.thread->runtime->default_dtype; }
 DType accumulated(DType dtype);

@@ -25,10 +25,11 @@ plait_status guarded(plait_call *c) {
 }
 
 // Runs a decomposition on a call whose float16 and bfloat16 arguments are cast to float32, and
-// rounds its results once.
+// rounds its results once. Derivatives likewise: results that they read are computed again.
 void run_widened(plait_call *c, void (*decomposition)(const Scope &, plait_call *));
-template <void (*F)(const Scope &, plait_call *)>
-void widened(const Scope &, plait_call *c) {
+void run_widened(plait_vjp *v, void (*derivatives)(const Scope &, plait_vjp *));
+template <auto F, class Call>
+void widened(const Scope &, Call *c) {
   run_widened(c, F);
 }
 

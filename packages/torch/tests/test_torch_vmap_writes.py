@@ -527,3 +527,53 @@ def test_convolutions_of_mapped_weights(name: str, shapes: Any) -> None:
                     vmap(call, dims)(*given)
                 continue
             assert close(vmap(call, dims)(*given), wanted)
+
+
+# ---- steps of optimizers ------------------------------------------------------------------------
+
+
+def _trained(a: Any, name: str, options: dict[str, Any]) -> Any:
+    p, q = (a * 0 + 1).detach().requires_grad_(), plait.ones(2, requires_grad=True)
+    optimizer = getattr(plait.optim, name)([p, q], lr=0.1, **options)
+    for _ in range(3):
+        loss = (p * a).sum() ** 2 + (q * a[0]).sum()
+        p.grad, q.grad = plait.autograd.grad(loss, [p, q])
+        optimizer.step()
+    return plait.cat([p.detach(), q.detach()])
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *(("SGD", {}), ("SGD", {"momentum": 0.9, "nesterov": True}), ("Adam", {})),
+        *(("AdamW", {"amsgrad": True}), ("RMSprop", {}), ("Adadelta", {}), ("Adamax", {})),
+        *(("NAdam", {}), ("RAdam", {}), ("Rprop", {}), ("ASGD", {})),
+        *(("Adagrad", {}), ("Adafactor", {})),
+    ],
+)
+def test_optimizers_step_for_each_sample_or_say_that_they_do_not(
+    name: str, options: dict[str, Any]
+) -> None:
+    if name == "Adagrad":  # its step is taken apart, and a part of it is refused
+        with pytest.raises(NotImplementedError, match=r"outside of vmap"):
+            vmap(lambda a: _trained(a, name, options))(X)
+        return
+    got = vmap(lambda a: _trained(a, name, options))(X)
+    want = plait.stack([_trained(a, name, options) for a in X])
+    assert plait.allclose(got, want)
+
+
+def test_a_write_into_a_sample_of_an_outer_call_says_what_to_do() -> None:
+    def outer(a: Any, b: Any) -> Any:
+        def refused(c: Any) -> Any:
+            return (a * 1).add_(c)
+
+        def advised(c: Any) -> Any:
+            return (a + plait.zeros_like(c)).add_(c)
+
+        with pytest.raises(RuntimeError, match=r"a sample of the inner call of vmap first"):
+            vmap(refused)(b)
+        return vmap(advised)(b)
+
+    got = vmap(outer, (0, None))(X, X)
+    assert plait.equal(got, X[:, None] + X[None])

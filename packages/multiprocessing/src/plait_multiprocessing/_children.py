@@ -5,6 +5,8 @@ child runs its process object, leaves the block that ends the child: it returns 
 frames. On the main thread it is a second copy of the program. On another thread the thread ends,
 and with it the child, by libc's exit: this runs destructors of the parent's libraries, which may
 wait for threads that the child lacks.
+
+`plait_data` does the same in Python: it needs no other package of plait, so it cannot share this.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ class Hardtanh(Module):
         super().__init__()
         min_val = min_val if min_value is None else min_value
         max_val = max_val if max_value is None else max_value
-        if not min_val < max_val:
+        if min_val >= max_val:
             raise ValueError(
                 f"Hardtanh: `min_val` must be less than `max_val`; got {min_val} and {max_val}"
             )

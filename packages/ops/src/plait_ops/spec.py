@@ -109,8 +109,9 @@ class Operator:
         lapack: its kernels call LAPACK, so that results depend on the processor.
         libm: the dtypes for which its kernels call functions of the C library, so that results
             depend on the processor: "all", "wide" (float64 and complex) or "complex"; empty: none.
-        widens: its decomposition computes halves in float32 and rounds each result once: float16
-            and bfloat16 arguments are cast before it, results after it (docs/design/0007).
+        widens: its decomposition and its derivatives compute halves in float32 and round each
+            result once: float16 and bfloat16 arguments are cast before them, results after them
+            (docs/design/0007). Results that a derivative reads are computed again, not rounded.
     """
 
     kind = "structured"
@@ -468,6 +469,7 @@ class Pointwise(Operator):
         kernel: str = "",
         internal: bool = False,
         variants: str = "function",
+        widens: bool = False,
         libm: str = "",
         zero_preserving: bool = False,
     ) -> None:
@@ -484,6 +486,7 @@ class Pointwise(Operator):
             kernel=kernel,
             internal=internal,
             variants=variants,
+            widens=widens,
             libm=libm,
         )
         self.zero_preserving = zero_preserving

@@ -15,6 +15,7 @@ def float_function(
     domain: tuple[float, float] = (-3.0, 3.0),
     dtypes: str = "any",
     variants: str = "function",
+    widens: bool = False,
     libm: str = "",
     zero_preserving: bool = False,
 ) -> Pointwise:
@@ -35,6 +36,7 @@ def float_function(
         domain=domain,
         dtypes=dtypes,
         variants=variants,
+        widens=widens,
         libm=libm,
         zero_preserving=zero_preserving,
     )
@@ -119,6 +121,7 @@ def special_function(
         domain=domain,
         inplace="method" in variants,
         variants=variants,
+        widens=True,
         libm=libm,
         zero_preserving=zero_preserving,
     )

@@ -28,12 +28,14 @@ from plait_torch._batching_rules import (
     check_shape,
     for_no_samples,
     has_flag,
+    one_of,
     public_name,
     rule_of,
     run_operator,
     selected_first,
     stacked,
     with_samples,
+    written_arguments,
 )
 
 __all__ = ["serve", "within"]
@@ -73,6 +75,8 @@ def serve(name: str, form: int, args: Any, targets: Any) -> Any:
         return serve_draw(name, form, list(args), targets, found)
     samples, level = max(found, key=_number)
     call = Call(name, args, level, samples.shape[0])
+    if written_arguments(name):
+        return _write_arguments(call)
     if form == 0 and name.partition(".")[0].endswith("_"):
         return _write(call)
     rule = rule_of(name)
@@ -92,6 +96,11 @@ def serve_each(name: str, form: int, args: Any, targets: Any) -> Any:
     if not count:
         check_shape(name)
     size = max(count, 1)  # in the place of none there is one of zeros
+    if written_arguments(name):  # what has failed may have written some of them
+        raise NotImplementedError(
+            f"vmap: {name} writes its arguments in place, and cannot do so for each sample: a step "
+            "of an optimizer belongs outside of vmap"
+        )
     writes = form == 0 and name.partition(".")[0].endswith("_")
     columns = [_column(each, level, size) for each in args[1:]]
     columns.insert(0, (_targets if writes or form == 1 else _column)(args[0], level, size))
@@ -196,10 +205,12 @@ def _assign(call: Call, target: Any, result: Any) -> None:
 def _become_batched(call: Call, target: Any) -> None:
     """Let a tensor that the function has made become one of each sample."""
     if not _core._become_batched(target, call.level, call.size):
+        advice = "a sample first, as in x + zeros, or in the function"
+        if level_of(target) is not None:  # one of each sample of an outer call
+            advice = "a sample of the inner call of vmap first, as in x + zeros"
         raise RuntimeError(
             f"vmap: {public_name(call.name)}: a tensor that all samples share cannot be written in "
-            "place, or as `out`, with values that differ between samples; make it of a sample "
-            "first, as in x + zeros, or in the function"
+            f"place, or as `out`, with values that differ between samples; make it of {advice}"
         )
 
 
@@ -215,6 +226,19 @@ def _write(call: Call) -> Any:
     else:
         raise NotImplementedError(f"vmap: there is no batching rule for {call.name}")
     return target
+
+
+def _write_arguments(call: Call) -> None:
+    """Serve an operator that writes its arguments, as a step of an optimizer does: it writes into
+    the memory of each sample.
+    """
+    for at in written_arguments(call.name):
+        value = call.args[at]
+        for target in value if isinstance(value, (list, tuple)) else [value]:
+            if not call.is_batched(target):
+                _become_batched(call, target)
+    for i in range(call.size):
+        call.run([one_of(call, each, i) for each in call.args])
 
 
 def _put(call: Call) -> None:

@@ -37,6 +37,7 @@ __all__ = [
     "selected_first",
     "stacked",
     "with_samples",
+    "written_arguments",
 ]
 
 Rule = Callable[["Call"], Any]
@@ -70,6 +71,14 @@ def _parameters(name: str) -> tuple[dict[str, str], int]:
     positional = "" if inside.startswith("*, ") else inside.partition(", *, ")[0]
     types = {name: kind for kind, name in _PARAMETER.findall(inside)}
     return types, len(_PARAMETER.findall(positional))
+
+
+@functools.cache
+def written_arguments(name: str) -> tuple[int, ...]:
+    """Return the positions of the arguments that an operator without a rule writes in place."""
+    if batching_of(name) or public_name(name).endswith("_"):
+        return ()
+    return tuple(at for at, kind in enumerate(_parameters(name)[0].values()) if "!" in kind)
 
 
 def run_operator(name: str, args: Any) -> Any:
@@ -508,6 +517,7 @@ def _layer_norm_backward(call: Call) -> Any:
         m_full, r_full = m, r
     through = g * ((data - m_full) * r_full)
     of_weight, of_bias = (through.sum(rows), g.sum(rows)) if rows else (through, g)
+    of_weight = of_weight.to(g.dtype)  # statistics of halves are float32
     if call.is_batched(weight):
         g, weight = g * aligned(call, weight, x.ndim), None
     of_input = call.run([g, data, m, r, weight, shape])[0]

@@ -4,6 +4,8 @@ What the handler of a signal raises in a child of `os.fork`, before the child ru
 object, leaves the standard module's block that ends the child: it returns into its parent's frames,
 and may end by libc's exit. This runs destructors of the parent's libraries, which may wait for
 threads that the child lacks. Here signals wait until the child has a block around it.
+
+`plait_multiprocessing` does the same in C, which this package, without others of plait, cannot use.
 """
 
 from __future__ import annotations

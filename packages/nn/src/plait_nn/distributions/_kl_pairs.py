@@ -93,7 +93,7 @@ def _cauchy(p: Any, q: Any) -> Tensor:
 def _continuous_bernoulli(p: Any, q: Any) -> Tensor:
     mean = p.mean * (p.logits - q.logits)
     ends = (-p.probs).log1p() - (-q.probs).log1p()
-    return mean + p._log_normalizer() - q._log_normalizer() + ends
+    return mean + p._log_constant() - q._log_constant() + ends
 
 
 @register_kl(Dirichlet, Dirichlet)
@@ -292,7 +292,7 @@ def _to_gamma(p: Any, q: Any) -> Tensor:
 
 
 def _to_continuous_bernoulli(p: Any, q: Any) -> Tensor:
-    return -p.entropy() - p.mean * q.logits - (-q.probs).log1p() - q._log_normalizer()
+    return -p.entropy() - p.mean * q.logits - (-q.probs).log1p() - q._log_constant()
 
 
 def _to_gumbel(p: Any, q: Any) -> Tensor:

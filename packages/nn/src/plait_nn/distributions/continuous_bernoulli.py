@@ -10,13 +10,13 @@ import plait_core as pc
 from plait_core import Tensor
 from plait_nn.distributions import constraints
 from plait_nn.distributions.bernoulli import BinaryParameter
-from plait_nn.distributions.distribution import Distribution
+from plait_nn.distributions.exp_family import ExponentialFamily
 from plait_nn.distributions.utils import broadcast_all, clamp_probs
 
 __all__ = ["ContinuousBernoulli"]
 
 
-class ContinuousBernoulli(BinaryParameter, Distribution):
+class ContinuousBernoulli(BinaryParameter, ExponentialFamily):
     """Numbers from 0 to 1 with density proportional to ``p**x * (1 - p)**(1 - x)``.
 
     Loaiza-Ganem and Cunningham 2019, "The continuous Bernoulli": the likelihood for grey pixels.
@@ -53,6 +53,19 @@ class ContinuousBernoulli(BinaryParameter, Distribution):
         if probs is not None:
             self.probs = clamp_probs(own)
 
+    _mean_carrier_measure = 0
+
+    @property
+    def _natural_params(self) -> tuple[Tensor]:
+        return (self.logits,)
+
+    def _log_normalizer(self, x: Tensor) -> Tensor:
+        near = x.abs() < 0.1  # where the closed form is 0 / 0, the series at 0
+        half = x.masked_fill(near, 1.0) / 2
+        far = half.abs() + (-(-2 * half.abs()).expm1() / (2 * half.abs())).log()
+        series = x.square() / 24 - x.square().square() / 2880
+        return x / 2 + pc.where(near, series, far)
+
     def _outside(self) -> Tensor:
         """Return where the closed forms are accurate."""
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
@@ -64,7 +77,7 @@ class ContinuousBernoulli(BinaryParameter, Distribution):
     def _chosen(self, closed: Tensor, series: Tensor) -> Tensor:
         return pc.where(self._outside(), closed, series)
 
-    def _log_normalizer(self) -> Tensor:
+    def _log_constant(self) -> Tensor:
         p = self._cut()
         odds = ((-p).log1p() - p.log()).abs().log()
         closed = odds - (1 - 2 * p).abs().log()
@@ -97,7 +110,7 @@ class ContinuousBernoulli(BinaryParameter, Distribution):
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
         own = pc.binary_cross_entropy_with_logits(logits, value, reduction="none")
-        return self._log_normalizer() - own
+        return self._log_constant() - own
 
     def cdf(self, value: Tensor) -> Tensor:
         if self._validate_args:
@@ -114,4 +127,4 @@ class ContinuousBernoulli(BinaryParameter, Distribution):
 
     def entropy(self) -> Tensor:
         low, high = (-self.probs).log1p(), self.probs.log()
-        return self.mean * (low - high) - self._log_normalizer() - low
+        return self.mean * (low - high) - self._log_constant() - low

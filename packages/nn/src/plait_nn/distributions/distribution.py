@@ -174,7 +174,8 @@ class Distribution:
         """
         found: dict[str, Any] = {}
         for cls in reversed(type(self).__mro__):
-            found.update(cls.__dict__.get("arg_constraints", {}))
+            own = cls.__dict__.get("arg_constraints", {})
+            found.update(own.__get__(self) if isinstance(own, property) else own)
         return found
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
+import plait_core as pc
 from plait_core import Tensor
 from plait_nn.distributions._location_scale import LocationScale
-from plait_nn.distributions.utils import open_uniform
+from plait_nn.distributions.distribution import Distribution
+from plait_nn.distributions.transformed_distribution import TransformedDistribution
+from plait_nn.distributions.transforms import AffineTransform, ExpTransform
+from plait_nn.distributions.uniform import Uniform
+from plait_nn.distributions.utils import broadcast_all, open_uniform
 
 __all__ = ["Gumbel"]
 
 EULER = 0.57721566490153286
 
 
-class Gumbel(LocationScale):
+class Gumbel(LocationScale, TransformedDistribution):
     """Gumbel's distribution of largest values: ``cdf(x) = exp(-exp(-(x - loc) / scale))``.
 
     Example:
@@ -22,6 +28,18 @@ class Gumbel(LocationScale):
         >>> round(Gumbel(0.0, 1.0).mean.item(), 4)
         0.5772
     """
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = broadcast_all(loc, scale)
+        limits = pc.finfo(self.loc.dtype)
+        low, high = (pc.full_like(self.loc, x) for x in (limits.tiny, 1 - limits.eps))
+        log, minus = ExpTransform().inv, AffineTransform(0, -pc.ones_like(self.scale))
+        TransformedDistribution.__init__(
+            self,
+            Uniform(low, high, validate_args=False),
+            [log, minus, log, AffineTransform(self.loc, -self.scale)],
+            validate_args=validate_args,
+        )
 
     @property
     def mean(self) -> Tensor:
@@ -34,6 +52,8 @@ class Gumbel(LocationScale):
     @property
     def variance(self) -> Tensor:
         return self.stddev.square()
+
+    sample = Distribution.sample  # of `rsample`, which avoids numbers of which the logarithm is inf
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         u = open_uniform(self.loc, self._extended_shape(sample_shape))

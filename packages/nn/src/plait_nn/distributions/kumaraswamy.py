@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn.distributions.beta import _TwoConcentrations
+from plait_nn.distributions.distribution import Distribution
 from plait_nn.distributions.gumbel import EULER
-from plait_nn.distributions.utils import open_uniform
+from plait_nn.distributions.transformed_distribution import TransformedDistribution
+from plait_nn.distributions.transforms import AffineTransform, PowerTransform
+from plait_nn.distributions.uniform import Uniform
+from plait_nn.distributions.utils import broadcast_all, open_uniform
 
 __all__ = ["Kumaraswamy"]
 
 
-class Kumaraswamy(_TwoConcentrations):
+class Kumaraswamy(_TwoConcentrations, TransformedDistribution):
     """Kumaraswamy's distribution: ``cdf(x) = 1 - (1 - x**a)**b``; close to the beta distribution.
 
     Args:
@@ -25,6 +30,22 @@ class Kumaraswamy(_TwoConcentrations):
         >>> Kumaraswamy(1.0, 1.0).mean
         tensor(0.5000)
     """
+
+    def __init__(
+        self, concentration1: Any, concentration0: Any, validate_args: bool | None = None
+    ) -> None:
+        a, b = broadcast_all(concentration1, concentration0)
+        self.concentration1, self.concentration0 = a, b
+        TransformedDistribution.__init__(
+            self,
+            Uniform(pc.zeros_like(b), pc.ones_like(b), validate_args=False),
+            [
+                PowerTransform(exponent=b.reciprocal()),
+                AffineTransform(1, -1),
+                PowerTransform(exponent=a.reciprocal()),
+            ],
+            validate_args=validate_args,
+        )
 
     def _moment(self, order: int) -> Tensor:
         a, b = self.concentration1, self.concentration0
@@ -44,6 +65,8 @@ class Kumaraswamy(_TwoConcentrations):
     @property
     def variance(self) -> Tensor:
         return self._moment(2) - self._moment(1).square()
+
+    sample = Distribution.sample  # of `rsample`, which avoids numbers of which the logarithm is inf
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.icdf(open_uniform(self.concentration1, self._extended_shape(sample_shape)))

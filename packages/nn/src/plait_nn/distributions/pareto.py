@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from plait_core import Tensor
 from plait_nn.distributions import constraints
-from plait_nn.distributions.distribution import Distribution
+from plait_nn.distributions.exponential import Exponential
+from plait_nn.distributions.transformed_distribution import TransformedDistribution
+from plait_nn.distributions.transforms import AffineTransform, ExpTransform
 from plait_nn.distributions.utils import broadcast_all
 
 __all__ = ["Pareto"]
 
 
-class Pareto(Distribution):
+class Pareto(TransformedDistribution):
     """Pareto's distribution: density ``alpha * scale**alpha / x**(alpha + 1)`` from `scale` on.
 
     Example:
@@ -27,7 +28,11 @@ class Pareto(Distribution):
 
     def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
         self.scale, self.alpha = broadcast_all(scale, alpha)
-        super().__init__(self.scale.shape, validate_args=validate_args)
+        super().__init__(
+            Exponential(self.alpha, validate_args=False),
+            [ExpTransform(), AffineTransform(0, self.scale)],
+            validate_args=validate_args,
+        )
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
@@ -46,11 +51,6 @@ class Pareto(Distribution):
     def variance(self) -> Tensor:
         a = self.alpha.clamp(min=2)
         return self.scale.square() * a / ((a - 1).square() * (a - 2))
-
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        shape = self._extended_shape(sample_shape)
-        waits = self.scale.new_empty(shape).exponential_()
-        return self.scale * (waits / self.alpha).exp()
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import plait_core as pc
 from plait_core import Tensor
 from plait_nn.distributions import constraints
-from plait_nn.distributions.distribution import Distribution
+from plait_nn.distributions.exponential import Exponential
 from plait_nn.distributions.gumbel import EULER
+from plait_nn.distributions.transformed_distribution import TransformedDistribution
+from plait_nn.distributions.transforms import AffineTransform, PowerTransform
 from plait_nn.distributions.utils import broadcast_all
 
 __all__ = ["Weibull"]
 
 
-class Weibull(Distribution):
+class Weibull(TransformedDistribution):
     """Weibull's distribution: ``cdf(x) = 1 - exp(-(x / scale)**concentration)`` for positive x.
 
     Example:
@@ -32,7 +34,15 @@ class Weibull(Distribution):
 
     def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.scale, self.concentration = broadcast_all(scale, concentration)
-        super().__init__(self.scale.shape, validate_args=validate_args)
+        self.concentration_reciprocal = self.concentration.reciprocal()
+        super().__init__(
+            Exponential(pc.ones_like(self.scale), validate_args=False),
+            [
+                PowerTransform(exponent=self.concentration_reciprocal),
+                AffineTransform(0, self.scale),
+            ],
+            validate_args=validate_args,
+        )
 
     def _moment(self, order: int) -> Tensor:
         return (1 + order / self.concentration).lgamma().exp()
@@ -49,11 +59,6 @@ class Weibull(Distribution):
     @property
     def variance(self) -> Tensor:
         return self.scale.square() * (self._moment(2) - self._moment(1).square())
-
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        shape = self._extended_shape(sample_shape)
-        waits = self.scale.new_empty(shape).exponential_()
-        return self.scale * waits.pow(self.concentration.reciprocal())
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

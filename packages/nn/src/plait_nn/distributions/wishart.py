@@ -11,14 +11,14 @@ from plait_core import Tensor
 from plait_nn._all_samples import all_samples
 from plait_nn.distributions import constraints
 from plait_nn.distributions._covariance import factor_of, the_given
-from plait_nn.distributions.distribution import Distribution
+from plait_nn.distributions.exp_family import ExponentialFamily
 from plait_nn.distributions.gamma import Gamma
 from plait_nn.distributions.utils import lazy_property, normal_noise
 
 __all__ = ["Wishart"]
 
 
-class Wishart(Distribution):
+class Wishart(ExponentialFamily):
     """The distribution of ``X @ X.T``, where X has `df` columns from ``Normal(0, V)``.
 
     Args:
@@ -140,6 +140,17 @@ class Wishart(Distribution):
             - trace / 2
         )
         return found
+
+    _mean_carrier_measure = 0
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, Tensor]:
+        return -self.precision_matrix / 2, (self.df - self._event_shape[-1] - 1) / 2
+
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
+        size = self._event_shape[-1]
+        half = y + (size + 1) / 2
+        return pc.mvlgamma(half, size) - half * pc.linalg.slogdet(-x)[1]
 
     def entropy(self) -> Tensor:
         size, df = self._event_shape[-1], self.df

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -151,7 +152,8 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
-    """Clip to ``[min_val, max_val]``; for integers the bounds are truncated.
+    """Clip to ``[min_val, max_val]``; for integers the bounds are truncated. A bound that is nan
+    makes all elements nan.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -165,6 +167,8 @@ def hardtanh(
     if not (input.is_floating_point() or input.is_complex() or input.dtype == pc.bool):
         run = pc.clamp_ if inplace else pc.clamp
         return run(input, int(min_val), int(max_val))
+    if math.isnan(min_val) or math.isnan(max_val):
+        return (pc.clamp_ if inplace else pc.clamp)(input, min_val, max_val)  # all are nan
     return _run(operators.hardtanh, inplace, input, min_val, max_val)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
 import plait_core as pc
@@ -115,7 +116,7 @@ def grid_sample(
             f"grid_sample: `padding_mode` must be zeros, border or reflection; got {padding_mode!r}"
         )
     sizes = tuple(input.shape[2:])
-    flat = grid.reshape((grid.shape[0], -1, dims))
+    flat = grid.reshape((grid.shape[0], math.prod(grid.shape[1:-1]), dims))
     places = []  # coordinates in pixels, in the order of the dimensions
     for i, size in enumerate(sizes):
         x = flat[:, :, dims - 1 - i]

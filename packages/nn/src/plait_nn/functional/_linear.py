@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import plait_core as pc
@@ -95,8 +96,9 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     require_bias("bilinear", input1, bias)
     out, in1, in2 = weight.shape
     leading = tuple(input1.shape[:-1])
-    left = linear(input1.reshape((-1, in1)), weight.permute((0, 2, 1)).reshape((out * in2, in1)))
-    products = left.reshape((-1, out, in2)) * input2.reshape((-1, 1, in2))
+    rows = math.prod(leading)
+    left = linear(input1.reshape((rows, in1)), weight.permute((0, 2, 1)).reshape((out * in2, in1)))
+    products = left.reshape((rows, out, in2)) * input2.reshape((rows, 1, in2))
     result = products.sum(2, dtype=products.dtype).reshape((*leading, out))
     return result if bias is None else result + bias
 

@@ -124,8 +124,8 @@ def max_pool3d(
     if not return_indices:
         return result.reshape(shape)
     # a column's index is d * (H' W') + column, for column `column` of slice d
-    at = at.reshape((rows, -1))
-    within = spatial.reshape((rows, -1)).gather(1, at.clamp(min=0))
+    at = at.reshape((rows, at.shape[2] * at.shape[3]))
+    within = spatial.reshape((rows, spatial.numel() // max(rows, 1))).gather(1, at.clamp(min=0))
     indices = at // max(math.prod(size), 1) * (height * width) + within
     indices = indices.masked_fill((at < 0) | (within < 0), -1)  # a window outside of the image
     return result.reshape(shape), indices.reshape(shape)

@@ -99,6 +99,7 @@ def _saves(operator: Operator, derivatives: Sequence[ir.Function]) -> str:
     ]
     for each, derivative in zip(operator.vjps, derivatives, strict=True):
         read = lower.reads_values(derivative) - set(each.meta)
+        results = {p.variable.name for p in derivative.parameters if p.source is ir.Source.RESULT}
         lines.append(f"  if (need & ({_mask(operator, each, 'c')})) {{")
         for parameter in derivative.parameters:
             name = parameter.variable.name
@@ -114,6 +115,9 @@ def _saves(operator: Operator, derivatives: Sequence[ir.Function]) -> str:
                 if argument.is_tensor:
                     field = "in" if name in read else "meta"
                     lines.append(f"    n->{field} |= {_bits(operator, argument, 'c')};")
+        if operator.widens and results:  # halves compute them again
+            tensors = [argument for argument in operator.schema.arguments if argument.is_tensor]
+            lines += [f"    n->in |= {_bits(operator, each, 'c')};" for each in tensors]
         lines.append("  }")
     if isinstance(operator, Pointwise):
         lines.append("  n->meta |= broadcast_bits(c, need);")
@@ -200,7 +204,7 @@ def _operator(operator: Operator) -> tuple[list[str], list[str]]:
                 f"{{\n{lower.printed(translate(operator))}\n}}"
             )
             if kind == "decompose" and operator.widens:
-                inner = f"widened<{inner}>"
+                inner = f"widened<{inner}, plait_call>"
             if kind == "decompose" and "shape" in functions:
                 inner = f"shape_{operator.identifier}_body, {inner}"
             outside.append(_public(operator, kind, inner))
@@ -218,7 +222,10 @@ def _operator(operator: Operator) -> tuple[list[str], list[str]]:
         derivatives = [lower.vjp(operator, each) for each in operator.vjps]
         inside.append(_gradients(operator, derivatives))
         outside.append(_saves(operator, derivatives))
-        outside.append(_public(operator, "vjp", f"gradients_{operator.identifier}"))
+        inner = f"gradients_{operator.identifier}"
+        outside.append(
+            _public(operator, "vjp", f"widened<{inner}, plait_vjp>" if operator.widens else inner)
+        )
     return inside, outside
 
 

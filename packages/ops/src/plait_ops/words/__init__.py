@@ -39,6 +39,7 @@ from plait_ops.words.dtypes import (
     real_dtype,
     require_common,
     uint8,
+    wide_dtype,
 )
 from plait_ops.words.failing import (
     KINDS,
@@ -140,6 +141,7 @@ __all__ = [
     "sum_to",
     "to_dtype",
     "uint8",
+    "wide_dtype",
     "view",
     "view_parts",
     "view_strides",

@@ -31,6 +31,7 @@ __all__ = [
     "real_dtype",
     "require_common",
     "uint8",
+    "wide_dtype",
 ]
 
 
@@ -68,6 +69,14 @@ def real_dtype(dtype: AnyDType) -> AnyDType:
 def complex_dtype(dtype: AnyDType) -> AnyDType:
     """Return the complex dtype with parts of float32, or of float64 if `dtype` is that wide."""
     return "complex128" if str(dtype) in ("float64", "complex128") else "complex64"
+
+
+@word()
+def wide_dtype(dtype: AnyDType) -> AnyDType:
+    """Return float32 for float16 and bfloat16: what numbers of theirs are computed in, and what
+    results for a derivative are kept in. Other dtypes are returned as they are.
+    """
+    return "float32" if str(dtype) in ("float16", "bfloat16") else dtype
 
 
 @word()

@@ -5,6 +5,7 @@ import numpy as np
 from plait_ops.specs.attention.attention import (
     attention_backward,
     attention_forward,
+    attention_mask_backward,
     scaled_dot_product_attention,
 )
 
@@ -44,6 +45,16 @@ def _(grad, query, key, value, mask, output, lse, is_causal, scale):
     gk = np.swapaxes(by_scores, -1, -2) @ query * scale
     made = gq, gk, np.swapaxes(weights, -1, -2) @ grad
     return tuple(each.astype(grad.dtype) for each in made)
+
+
+@attention_mask_backward.reference
+def _(grad, query, key, value, mask, is_causal, scale):
+    weights, _ = _weights(_scores(query, key, mask, is_causal, scale))
+    by_weights = grad @ np.swapaxes(value, -1, -2).astype("float64")
+    made = weights * (by_weights - (weights * by_weights).sum(-1, keepdims=True))
+    lead = tuple(range(made.ndim - mask.ndim))
+    single = tuple(i for i, n in enumerate(mask.shape) if n == 1)
+    return made.sum(lead).sum(single, keepdims=True).astype(grad.dtype)
 
 
 @scaled_dot_product_attention.reference
@@ -140,6 +151,18 @@ def _(s):
     yield s(g, q, k, v, None, made, lse, False, 0.3).loosely(16).without_gradient()
 
 
+@attention_mask_backward.samples
+def _(s):
+    for shape, is_causal in (
+        ((5, 7), False),
+        ((2, 5, 7), False),
+        ((2, 1, 7), False),
+        ((1, 7), True),
+    ):
+        q, k, v = _heads(s, 2)
+        yield s(s.array(2, 5, 3), q, k, v, s.array(*shape), is_causal, 0.5).loosely(16)
+
+
 # ---- errors --------------------------------------------------------------------------------------
 for each, rest in (
     (scaled_dot_product_attention, ()),
@@ -213,4 +236,11 @@ attention_backward.error(
     "ShapeError",
     lambda s: s(*[s.array(2, 3)] * 4, None, s.array(2, 3), s.array(3), False, 1.0),
     contains=["lse", "(2,)", "(3,)"],
+)
+attention_mask_backward.error(
+    "ShapeError",
+    lambda s: s(
+        s.array(2, 3), s.array(2, 4), s.array(5, 3), s.array(5, 3), s.array(2, 5), False, 1.0
+    ),
+    contains=["(2, 4)", "(3, 5)"],
 )

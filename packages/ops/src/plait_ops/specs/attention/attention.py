@@ -19,13 +19,10 @@ from plait_ops.calls import (
 )
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
-    bfloat16,
     bool_,
     broadcast,
     check,
     dense_strides,
-    float16,
-    float32,
     numel,
     part,
     require,
@@ -33,6 +30,7 @@ from plait_ops.words import (
     result,
     result_as,
     sum_to,
+    wide_dtype,
 )
 
 NOTHING = -math.inf  # the score of keys that do not count
@@ -89,6 +87,15 @@ attention_backward = Operator(
 )
 attention_backward.batch("code")
 
+attention_mask_backward = Composite(
+    "attention_mask_backward(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor mask, bool is_causal, "
+    "float scale) -> Tensor",
+    doc="The derivative of `attention_forward` with respect to a mask of numbers.",
+    dtypes="floating",
+    internal=True,
+    widens=True,
+)
+
 
 # ---- shapes --------------------------------------------------------------------------------------
 @part
@@ -134,9 +141,7 @@ def _(query, key, value, mask):
     if mask is not None:
         check_mask(mask, query, key.shape[-2])
     rows = list(query.shape[:-1])
-    wide = query.dtype
-    if wide in (float16, bfloat16):
-        wide = float32
+    wide = wide_dtype(query.dtype)
     made = rows + [value.shape[-1]]
     strides = dense_strides(query)
     if value.shape[-1] != query.shape[-1]:
@@ -163,9 +168,7 @@ def _(grad, query, key, value, mask, output, lse):
         f"`grad` and `output` must have shape {tuple(made)}; got {grad.shape} and {output.shape}",
     )
     check(lse.shape == rows, f"`lse` must have shape {tuple(rows)}; got {lse.shape}")
-    wide = query.dtype
-    if wide in (float16, bfloat16):
-        wide = float32
+    wide = wide_dtype(query.dtype)
     check(
         lse.dtype == wide or lse.dtype == query.dtype,
         f"`lse` must be {wide}; got {lse.dtype}",
@@ -226,9 +229,14 @@ def _(g0, query, key, value, mask, result0, result1, is_causal, scale):
 
 @attention_forward.vjp("mask")
 def _(g0, query, key, value, mask, is_causal, scale):
+    return attention_mask_backward(g0, query, key, value, mask, is_causal, scale)
+
+
+@attention_mask_backward.decompose
+def _(grad, query, key, value, mask, is_causal, scale):
     # of the shape of the scores, as a mask of numbers may be itself
     weights = attention_weights(attention_scores(query, key, mask, is_causal, scale))
-    return sum_to(softmax_backward(g0 @ transpose(value, -2, -1), weights, -1), mask.shape)
+    return sum_to(softmax_backward(grad @ transpose(value, -2, -1), weights, -1), mask.shape)
 
 
 @attention_backward.decompose

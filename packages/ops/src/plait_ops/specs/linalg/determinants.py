@@ -52,6 +52,7 @@ linalg_det_ = Operator(
     """,
     kernel="in[0] is (..., n, n) in any strides, n may be 0; a singular matrix gives 0.",
     dtypes="inexact",
+    widens=True,
     lapack=True,
 )
 linalg_det_.batch("matrices")

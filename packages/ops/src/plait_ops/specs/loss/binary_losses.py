@@ -20,6 +20,7 @@ bce_elements = Pointwise(
     internal=True,
     domain=(0.05, 0.95),
     bounded=("input", 0.0, 1.0),
+    widens=True,
     libm="wide",
 )
 bce_backward = Pointwise(
@@ -28,6 +29,7 @@ bce_backward = Pointwise(
     dtypes="floating",
     internal=True,
     domain=(0.05, 0.95),
+    widens=True,
 )
 
 

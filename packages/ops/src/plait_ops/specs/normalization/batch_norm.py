@@ -28,7 +28,16 @@ from plait_ops.calls import (
     var,
 )
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import check, numel, part, require, require_same, result
+from plait_ops.words import (
+    check,
+    numel,
+    part,
+    require,
+    require_same,
+    result,
+    to_dtype,
+    wide_dtype,
+)
 
 # what may follow in the same pass, and the numbers that some of the activations have
 _ACTIVATION = "str activation, float min_val, float max_val, float negative_slope"
@@ -57,8 +66,8 @@ batch_norm = Composite(
 native_batch_norm = Operator(
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
     doc="""
-    `batch_norm` with the statistics of the batch: the result, and mean and biased variance of each channel. No gradient
-    flows through mean and variance.
+    `batch_norm` with the statistics of the batch: the result, and mean and biased variance of each channel, which are float32 for
+    halves. No gradient flows through mean and variance.
     """,
     dtypes="floating",
     internal=True,
@@ -104,6 +113,16 @@ def check_batch(input, weight, bias):
 
 
 @part
+def require_saved(grad, name, given):
+    """Fail unless a statistic has the dtype that the forward pass saves, or that of `grad`."""
+    check(
+        given.dtype == wide_dtype(grad.dtype) or given.dtype == grad.dtype,
+        f"`{name}` must be {wide_dtype(grad.dtype)} for `grad` of {grad.dtype}; got {given.dtype}",
+        "DTypeError",
+    )
+
+
+@part
 def check_gradient(grad, input, mean, var, weight):
     require("grad", grad.dtype, "floating")
     require_same("grad", grad, "input", input)
@@ -113,8 +132,8 @@ def check_gradient(grad, input, mean, var, weight):
         f"`grad` of shape {grad.shape} must have the shape of `input`, {input.shape}",
     )
     c = input.shape[1]
-    require_same("grad", grad, "mean", mean)
-    require_same("grad", grad, "var", var)
+    require_saved(grad, "mean", mean)
+    require_saved(grad, "var", var)
     check(
         mean.shape == [c] and var.shape == [c],
         f"`mean` and `var` must have shape ({c},) for `input` of shape {input.shape}; got {mean.shape} and {var.shape}",
@@ -128,7 +147,8 @@ def check_gradient(grad, input, mean, var, weight):
 def _(input, weight, bias):
     check_batch(input, weight, bias)
     c = input.shape[1]
-    return result(input.shape, input.dtype), result([c], input.dtype), result([c], input.dtype)
+    wide = wide_dtype(input.dtype)
+    return result(input.shape, input.dtype), result([c], wide), result([c], wide)
 
 
 @native_batch_norm.cost
@@ -141,14 +161,15 @@ def _(input, bias):
 def _(input, weight, bias, eps):
     dims = [i for i in range(input.ndim) if i != 1]
     wide = [1, input.shape[1]] + [1] * (input.ndim - 2)
-    m = mean(input, dims)
-    v = var(input, dims, correction=0)
+    x = to_dtype(input, wide_dtype(input.dtype))
+    m = mean(x, dims)
+    v = var(x, dims, correction=0)
     r = rsqrt(v + eps)
     scale = r if weight is None else r * weight
-    made = (input - reshape(m, wide)) * reshape(scale, wide)
+    made = (x - reshape(m, wide)) * reshape(scale, wide)
     if bias is not None:
         made = made + reshape(bias, wide)
-    return made, m, v
+    return to_dtype(made, input.dtype), m, v
 
 
 @native_batch_norm.vjp("input", "weight", "bias")
@@ -178,7 +199,8 @@ def _(grad, input, mean, var, weight, eps):
     normal = (input - reshape(mean, wide)) * reshape(r, wide)
     scale = r if weight is None else r * weight
     gx = norm_centre(grad, normal, dims) * reshape(scale, wide)
-    return gx, sum(grad * normal, dims), sum(grad, dims)
+    gw = sum(grad * normal, dims)
+    return to_dtype(gx, grad.dtype), to_dtype(gw, grad.dtype), sum(grad, dims)
 
 
 # the gradient through the statistics is part of the gradient of input
@@ -202,7 +224,8 @@ def _(g0, g1, g2, grad, input, mean, var, weight, eps):
     by_r = sum(g0 * norm_centre(scaled, normal, dims), dims, True) / n
     gx = r * norm_centre(by_normal, normal, dims) - by_r * r * r * normal
     gg = (q if weight is None else q * reshape(weight, wide)) + v1 * normal + reshape(g2, wide)
-    return gg, gx, sum(q * grad, dims)
+    gw = sum(q * grad, dims)
+    return to_dtype(gg, grad.dtype), to_dtype(gx, grad.dtype), to_dtype(gw, grad.dtype)
 
 
 # the running statistics are written in training alone, so halves are widened in an operator that
@@ -442,7 +465,8 @@ def _(input, weight, bias, activation):
     check_batch(input, weight, bias)
     check_activation(activation)
     c = input.shape[1]
-    return result(input.shape, input.dtype), result([c], input.dtype), result([c], input.dtype)
+    wide = wide_dtype(input.dtype)
+    return result(input.shape, input.dtype), result([c], wide), result([c], wide)
 
 
 @native_batch_norm_activation.cost
@@ -533,7 +557,8 @@ def _(input, residual, weight, bias, activation, negative_slope):
     )
     check_result_tells(activation, negative_slope)
     c = input.shape[1]
-    return result(input.shape, input.dtype), result([c], input.dtype), result([c], input.dtype)
+    wide = wide_dtype(input.dtype)
+    return result(input.shape, input.dtype), result([c], wide), result([c], wide)
 
 
 @native_batch_norm_add_activation.cost

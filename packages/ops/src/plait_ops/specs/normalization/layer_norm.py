@@ -2,7 +2,17 @@
 
 from plait_ops.calls import detach, mean, norm_mean, norm_var, rsqrt, sum, var
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import check, numel, require, require_same, result, sizes
+from plait_ops.specs.normalization.batch_norm import require_saved
+from plait_ops.words import (
+    check,
+    numel,
+    require,
+    require_same,
+    result,
+    sizes,
+    to_dtype,
+    wide_dtype,
+)
 
 layer_norm = Composite(
     "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor",
@@ -25,7 +35,7 @@ native_layer_norm = Operator(
     " -> (Tensor, Tensor, Tensor)",
     doc="""
     `layer_norm` with what its derivative needs: the result, the mean and ``1 / sqrt(var + eps)``, both with size 1 in the
-    normalised dimensions. No gradient flows through the last two.
+    normalised dimensions and float32 for halves. No gradient flows through the last two.
     """,
     dtypes="floating",
     internal=True,
@@ -100,7 +110,8 @@ def _(input, normalized_shape, weight, bias):
             f"`bias` must have shape `normalized_shape` {normalized_shape}; got {bias.shape}",
         )
     small = list(input.shape[:lead]) + [1] * len(normalized_shape)
-    return result(input.shape, input.dtype), result(small, input.dtype), result(small, input.dtype)
+    wide = wide_dtype(input.dtype)
+    return result(input.shape, input.dtype), result(small, wide), result(small, wide)
 
 
 @layer_norm.cost
@@ -115,14 +126,15 @@ def _(input, weight, bias):
 def _(input, normalized_shape, weight, bias, eps):
     lead = input.ndim - len(normalized_shape)
     dims = [i for i in range(lead, input.ndim)]
-    m = mean(input, dims, True)
-    r = rsqrt(var(input, dims, correction=0, keepdim=True) + eps)
-    made = (input - m) * r
+    x = to_dtype(input, wide_dtype(input.dtype))
+    m = mean(x, dims, True)
+    r = rsqrt(var(x, dims, correction=0, keepdim=True) + eps)
+    made = (x - m) * r
     if weight is not None:
         made = made * weight
     if bias is not None:
         made = made + bias
-    return made, m, r
+    return to_dtype(made, input.dtype), m, r
 
 
 @native_layer_norm.vjp("input", "weight", "bias")
@@ -149,8 +161,8 @@ def _(grad, input, mean, rstd, weight, normalized_shape):
         mean.shape == small and rstd.shape == small,
         f"`mean` and `rstd` must have shape {tuple(small)}; got {mean.shape} and {rstd.shape}",
     )
-    require_same("grad", grad, "mean", mean)
-    require_same("grad", grad, "rstd", rstd)
+    require_saved(grad, "mean", mean)
+    require_saved(grad, "rstd", rstd)
     if weight is not None:
         require_same("grad", grad, "weight", weight)
         check(
@@ -177,11 +189,11 @@ def _(grad, input, mean, rstd, weight, normalized_shape):
     dims = [i for i in range(lead, input.ndim)]
     normal = (input - mean) * rstd
     scaled = grad * 1.0 if weight is None else grad * weight
-    gx = rstd * centre(scaled, normal, dims)
+    gx = to_dtype(rstd * centre(scaled, normal, dims), grad.dtype)
     if lead == 0:
-        return gx, grad * normal, grad * 1.0
+        return gx, to_dtype(grad * normal, grad.dtype), grad * 1.0
     rows = [i for i in range(lead)]
-    return gx, sum(grad * normal, rows), sum(grad, rows)
+    return gx, to_dtype(sum(grad * normal, rows), grad.dtype), sum(grad, rows)
 
 
 # the gradient through the statistics is part of the gradient of input
@@ -204,8 +216,8 @@ def _(g0, g1, g2, grad, input, mean, rstd, weight, normalized_shape):
     by_r = sum(g0 * centre(scaled, normal, dims), dims, True) / numel(normalized_shape)
     gx = r * centre(by_normal, normal, dims) - by_r * r * r * normal
     gg = (q if weight is None else q * weight) + g1 * normal + g2
-    gw = q * grad
-    return gg, gx, gw if lead == 0 else sum(gw, rows)
+    gw = q * grad if lead == 0 else sum(q * grad, rows)
+    return to_dtype(gg, grad.dtype), to_dtype(gx, grad.dtype), to_dtype(gw, grad.dtype)
 
 
 @centre.decompose

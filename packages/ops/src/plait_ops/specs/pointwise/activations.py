@@ -72,6 +72,7 @@ def _backward(name, parameters, text, libm=""):
         doc=f"{text}: the derivative of `{name}`.",
         dtypes="floating",
         internal=True,
+        widens=True,
         libm=libm,
     )
     return operator
@@ -137,6 +138,7 @@ elu_backward = Pointwise(
     doc="`grad` where `self` is positive, ``alpha * exp(self) * grad`` elsewhere: the derivative of `elu`.",
     dtypes="floating",
     internal=True,
+    widens=True,
     libm="wide",
 )
 selu = _activation(
@@ -236,6 +238,7 @@ silu_backward = Pointwise(
     doc="``grad * s * (1 + self * (1 - s))`` with ``s = sigmoid(self)``: the derivative of `silu`.",
     dtypes="floating",
     internal=True,
+    widens=True,
     libm="wide",
 )
 mish = _activation(

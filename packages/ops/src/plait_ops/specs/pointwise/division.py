@@ -56,6 +56,7 @@ remainder = Pointwise(
     """,
     dtypes="numeric",
     variants="function method",
+    widens=True,
 )
 fmod = Pointwise(
     "fmod(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
@@ -68,6 +69,7 @@ fmod = Pointwise(
     """,
     dtypes="numeric",
     variants="function method",
+    widens=True,
 )
 
 

@@ -2,7 +2,16 @@
 
 import math
 
-from plait_ops.calls import exp, log, mul, square
+from plait_ops.calls import (
+    exp,
+    log,
+    logical_not,
+    lt,
+    masked_fill,
+    mul,
+    square,
+    where,
+)
 from plait_ops.calls import exp as exp_
 from plait_ops.unary import float_function, special_function
 
@@ -77,7 +86,11 @@ def _(g, result):
 
 @log_ndtr.vjp("self")
 def _(g, self, result):
-    return g * exp(square(self) * -0.5 - result) * DENSITY
+    # far below 0 the difference has no digits left: there Laplace's continued fraction
+    far = lt(self, -30.0)
+    x = masked_fill(-self, logical_not(far), 30.0)
+    tail = x + 1.0 / (x + 2.0 / (x + 3.0 / (x + 4.0 / (x + 5.0 / x))))
+    return g * where(far, tail, exp(square(self) * -0.5 - result) * DENSITY)
 
 
 @entr.vjp("self")
@@ -93,6 +106,7 @@ erf = float_function(
     0.0,
     dtypes="all",
     variants="function function_ method",
+    widens=True,
     libm="wide",
     zero_preserving=True,
 )
@@ -103,6 +117,7 @@ erfc = float_function(
     1.0,
     dtypes="all",
     variants="function function_ method",
+    widens=True,
     libm="all",
 )
 

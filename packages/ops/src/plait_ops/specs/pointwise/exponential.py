@@ -1,5 +1,6 @@
 """Exponential functions."""
 
+from plait_ops.calls import exp as exp_
 from plait_ops.spec import Pointwise
 from plait_ops.unary import float_function
 from plait_ops.words import conjugate
@@ -24,8 +25,9 @@ def _(g, result):
 
 
 @expm1.vjp("self")
-def _(g, result):
-    return g * conjugate(result + 1.0)
+def _(g, self):
+    # not the result + 1, which is 0 or rounded where the result is near -1
+    return g * conjugate(exp_(self))
 
 
 LOG_2 = 0.6931471805599453

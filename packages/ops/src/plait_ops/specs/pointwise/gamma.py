@@ -104,6 +104,7 @@ mvlgamma = Composite(
     """,
     inplace=True,
     variants="function method",
+    widens=True,
 )
 
 
@@ -130,6 +131,7 @@ def _binary(name, text, example, first="self", second="other"):
         promote="float",
         domain=(1.2, 6.0),
         inplace=False,
+        widens=True,
         libm="all",
     )
 

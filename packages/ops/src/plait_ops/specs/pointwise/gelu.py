@@ -2,7 +2,7 @@
 
 import math
 
-from plait_ops.calls import exp
+from plait_ops.calls import exp, sigmoid
 from plait_ops.calls import tanh as tanh_
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.words import check
@@ -34,6 +34,7 @@ gelu_erf_backward = Pointwise(
     doc="The derivative of `gelu_erf`: ``grad * (P(self) + self * p(self))``, P the normal distribution and p its density.",
     dtypes="floating",
     internal=True,
+    widens=True,
     libm="wide",
 )
 gelu_tanh_backward = Pointwise(
@@ -41,6 +42,7 @@ gelu_tanh_backward = Pointwise(
     doc="The derivative of `gelu_tanh`.",
     dtypes="floating",
     internal=True,
+    widens=True,
     libm="wide",
 )
 gelu = Composite(
@@ -106,7 +108,11 @@ def _(g, self):
 @gelu_tanh_backward.vjp("self")
 def _(g, grad, self):
     square = self * self
-    t = tanh_((square * GELU_CUBE + 1.0) * self * GELU_SCALE)
+    inside = (square * GELU_CUBE + 1.0) * self * GELU_SCALE
+    t = tanh_(inside)
+    bell = (
+        sigmoid(inside * 2.0) * sigmoid(inside * -2.0) * 4.0
+    )  # 1 - t * t, exact where it is small
     slope = (square * (3.0 * GELU_CUBE) + 1.0) * GELU_SCALE
     bend = self * (6.0 * GELU_CUBE * GELU_SCALE)
-    return g * grad * (1.0 - t * t) * (slope + self * (bend - t * slope * slope * 2.0) * 0.5)
+    return g * grad * bell * (slope + self * (bend - t * slope * slope * 2.0) * 0.5)

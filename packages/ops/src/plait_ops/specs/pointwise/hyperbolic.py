@@ -11,6 +11,7 @@ asinh = float_function(
     0.0,
     0.0,
     variants="function function_ method",
+    widens=True,
     libm="wide",
     zero_preserving=True,
 )
@@ -21,6 +22,7 @@ acosh = float_function(
     0.0,
     (1.2, 9.0),
     variants="function function_ method",
+    widens=True,
     libm="wide",
 )
 atanh = float_function(
@@ -30,6 +32,7 @@ atanh = float_function(
     0.0,
     (-0.9, 0.9),
     variants="function function_ method",
+    widens=True,
     libm="wide",
     zero_preserving=True,
 )

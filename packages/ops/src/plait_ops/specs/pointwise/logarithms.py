@@ -34,6 +34,7 @@ def _log_sum(name, text, value, dtypes="floating"):
         inplace=False,
         dtypes=dtypes,
         variants="function method",
+        widens=True,
         libm="wide",
     )
 

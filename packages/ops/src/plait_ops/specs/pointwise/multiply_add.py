@@ -61,6 +61,7 @@ addcdiv = Pointwise(
     dtypes="inexact",
     domain=(0.5, 2.5),
     variants="function method",
+    widens=True,
 )
 
 

@@ -1,6 +1,18 @@
 """Trigonometric functions; angles are in radians."""
 
-from plait_ops.calls import div, eq, masked_fill, mul, ne, rsqrt, square, true_divide, where
+from plait_ops.calls import abs as abs_
+from plait_ops.calls import (
+    div,
+    eq,
+    logical_not,
+    lt,
+    masked_fill,
+    mul,
+    rsqrt,
+    square,
+    true_divide,
+    where,
+)
 from plait_ops.spec import Pointwise
 from plait_ops.unary import float_function
 from plait_ops.words import conjugate
@@ -34,6 +46,7 @@ asin = float_function(
     0.0,
     (-0.9, 0.9),
     variants="function function_ method",
+    widens=True,
     libm="wide",
     zero_preserving=True,
 )
@@ -44,6 +57,7 @@ acos = float_function(
     0.0,
     (-0.9, 0.9),
     variants="function function_ method",
+    widens=True,
     libm="wide",
 )
 atan = float_function(
@@ -52,6 +66,7 @@ atan = float_function(
     0.0,
     0.0,
     variants="function function_ method",
+    widens=True,
     libm="wide",
     zero_preserving=True,
 )
@@ -96,6 +111,7 @@ sinc = float_function(
     0.0,
     1.0,
     variants="function function_ method",
+    widens=True,
     libm="wide",
 )
 deg2rad = float_function(
@@ -120,11 +136,17 @@ rad2deg = float_function(
 
 @sinc.vjp("self")
 def _(g, self):
-    # at 0 the first terms of its series, for the derivatives of the derivative
-    away = masked_fill(self, eq(self, 0.0), 1.0)
+    # near 0 its series in x = pi * self, as the difference would lose all digits
+    near = lt(abs_(self), 0.15)
+    away = masked_fill(self, near, 1.0)
     slope = div(cos(mul(self, PI)) - sinc(self), away)
-    series = self * (square(self) * (PI**4 / 30.0) - PI**2 / 3.0)
-    return g * conjugate(where(ne(self, 0.0), slope, series))
+    x2 = square(mul(masked_fill(self, logical_not(near), 0.0), PI))
+    series = x2 * (-1.0 / 518918400.0) + 1.0 / 3991680.0
+    series = x2 * series - 1.0 / 45360.0
+    series = x2 * series + 1.0 / 840.0
+    series = x2 * series - 1.0 / 30.0
+    series = (x2 * series + 1.0 / 3.0) * self * -(PI**2)
+    return g * conjugate(where(near, series, slope))
 
 
 @deg2rad.vjp("self")
@@ -148,6 +170,7 @@ atan2 = Pointwise(
     """,
     promote="float",
     variants="function method",
+    widens=True,
     libm="wide",
 )
 hypot = Pointwise(

@@ -22,6 +22,7 @@ gamma_sample_grad = Pointwise(
     dtypes="floating",
     internal=True,
     domain=(1.2, 6.0),
+    widens=True,
     libm="all",
 )
 beta_sample_grad = Pointwise(

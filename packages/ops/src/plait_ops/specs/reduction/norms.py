@@ -206,6 +206,7 @@ logsumexp = Operator(
     dtypes="any",
     kernel="optional: without a kernel other operators compute it. in[0] has the dtype of the result.",
     variants="function method",
+    widens=True,
     libm="wide",
 )
 logsumexp.batch("dimensions")
@@ -239,7 +240,12 @@ def _(self, dim, keepdim):
 
 @logsumexp.vjp("self")
 def _(g, self, result, dim):
-    small = reduced(self.shape, reduce_dims("dim", dim, self.shape), True)
+    dims = reduce_dims("dim", dim, self.shape)
+    small = reduced(self.shape, dims, True)
     total = reshape(result, small)
     parts = masked_fill(exp(self - total), eq(total, -INFINITY), 0.0)
-    return reshape(g, small) * conjugate(parts)
+    if is_complex(g.dtype):
+        return reshape(g, small) * conjugate(parts)
+    # `result` is rounded, by several units where numbers are large: the sum of `parts` is not 1
+    whole = sum(parts, dims, True)
+    return reshape(g, small) / where(whole > 0, whole, 1.0) * parts

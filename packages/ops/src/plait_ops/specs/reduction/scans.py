@@ -91,6 +91,7 @@ running_logsumexp = Operator(
     kernel="in[0] has the dtype of the result, any strides; `dim` may be negative; a 0-d input counts as one of shape (1,).",
     dtypes="inexact",
     variants="function method",
+    widens=True,
     libm="all",
 )
 running_logsumexp.batch("dimensions")
