@@ -177,7 +177,7 @@ def test_operator_calls_and_tensor_arithmetic() -> None:
     text = decomposed(function)
     for piece in (
         "[&] { return run(x, Op::add, {value([&] { return run(x, Op::mul, {value(run(x, Op::neg, "
-        "{value(self_)})), value(double(2.0))}); }()), other_}); }()",
+        "{value(self_)})), value(double(2.0))}, 0x1); }()), other_}, 0x1); }()",
         "if (!is_none(bias_)) {",
         "run_in_place(x, Op::add, {value(y_), value(int64_t(int64_t(1))), alpha_});",
         "run_all(x, Op::max_dim, {value(y_), value(int64_t((-int64_t(1)))), "
@@ -401,4 +401,4 @@ def test_names_of_the_functions_around_are_seen() -> None:
         return function
 
     text = decomposed(around(mul, 2.0))
-    assert "run(x, Op::mul, {value(self_), value(double(2.0))})" in text
+    assert "give_last(x, Op::mul, {value(self_), value(double(2.0))})" in text
