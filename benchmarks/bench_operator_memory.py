@@ -281,8 +281,8 @@ def measure_sample(spec: Any, sample: Any, first: bool) -> None:
             return
 
 
-def measure(family: str) -> None:
-    """Print a line for each call of a folder's or a family's operators."""
+def measure(family: str, names: list[str]) -> None:
+    """Print a line for each call of the operators of a folder or a family, or of those named."""
     from plait_ops import specs
     from plait_ops.samples import load
     from plait_ops.samples.large import distinct_samples
@@ -293,6 +293,7 @@ def measure(family: str) -> None:
     for side in ("plait", "torch"):
         importlib.import_module(side).set_num_threads(1)  # times decide what is measured
     chosen = [each for each in specs.all() if each.family.startswith(family) and not each.internal]
+    chosen = [each for each in chosen if not names or each.name in names]
     load()
     gc.freeze()  # collections look at what is made from here on
     for spec in chosen:
@@ -412,12 +413,13 @@ def main() -> None:
     """Measure one family, or write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", help="print the figures of one family or folder")
+    parser.add_argument("--operators", nargs="*", default=[], help="of those, the ones to measure")
     parser.add_argument("--families", nargs="*", default=[""], help="how their names begin")
     parser.add_argument("--keep", type=pathlib.Path, help="a folder of figures, to go on with")
     parser.add_argument("--page", type=pathlib.Path)
     asked = parser.parse_args()
-    if asked.only:
-        return measure(asked.only)
+    if asked.only is not None:
+        return measure(asked.only, asked.operators)
     if asked.keep:
         asked.keep.mkdir(parents=True, exist_ok=True)
     text = page([x for x in families() if x.startswith(tuple(asked.families))], asked.keep)

@@ -147,14 +147,16 @@ plait_status into_target(Frame *f, uint32_t i, DLDataType dtype, int32_t ndim, c
   return s;
 }
 
+// Smaller memory is had sooner than it is known that it may be used again.
+constexpr uint64_t kLeastReuse = 16 << 10;
+
 plait_tensor *overwritable(const Frame *f, DLDataType dtype, int32_t ndim, const int64_t *shape,
                            const int64_t *strides) {
   const uint64_t spare = (f->owned | f->reserved) & ((uint64_t(1) << f->n_in) - 1);
-  if (f->device.device_type == PLAIT_META) return nullptr;
   for (uint16_t i = 0; i < f->n_in; i++) {
     plait_tensor *t = f->in[i].tag == PLAIT_TENSOR ? f->in[i].u.t : nullptr;
-    if (!(spare >> i & 1) || !may_be_result(f->op, i) || !t || t->dl.ndim != ndim || !t->dl.data)
-      continue;
+    if (!(spare >> i & 1) || !t || t->storage->nbytes < kLeastReuse || !t->dl.data) continue;
+    if (!may_be_result(f->op, i) || t->dl.ndim != ndim) continue;
     if (!std::equal(shape, shape + ndim, t->dl.shape) || !laid_out(t, strides)) continue;
     if (!same(t->dl.device, f->device) || !unshared(t) || !direct(f, t, dtype, strides)) continue;
     // caches compare all of a version; derivatives compare its low half

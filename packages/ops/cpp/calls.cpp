@@ -21,11 +21,11 @@ bool has_target(const plait_op *op, std::initializer_list<plait_value> in, const
                                same(in.begin()->u.t->dl.device, to.u.t->dl.device));
 }
 
-void call_sparing(const Scope &x, const plait_op *op, std::initializer_list<plait_value> in,
-                  uint32_t spare, plait_value *out, uint32_t form) {
+inline void call_sparing(const Scope &x, const plait_op *op, std::initializer_list<plait_value> in,
+                         uint32_t spare, plait_value *out, uint32_t form) {
   plait_value full[PLAIT_MAX_ARGS];
-  std::copy(in.begin(), in.end(), full);
-  for (size_t i = in.size(); i < op->n_args; i++) full[i] = plait_arg_at(op, i)->value;
+  for (size_t i = 0; i < op->n_args; i++)
+    full[i] = i < in.size() ? in.begin()[i] : plait_arg_at(op, i)->value;
   plait_call c{};
   c.size = sizeof c;
   c.n_in = op->n_args;
@@ -42,7 +42,8 @@ void call_sparing(const Scope &x, const plait_op *op, std::initializer_list<plai
 }  // namespace
 
 Tensor run(const Scope &x, Op op, std::initializer_list<plait_value> in, uint32_t spare) {
-  plait_value out[PLAIT_MAX_RESULTS] = {none()};
+  plait_value out[PLAIT_MAX_RESULTS];
+  out[0] = none();
   call_sparing(x, find(op), in, spare, out, PLAIT_FUNCTION);
   return Tensor::steal(out[0].u.t);
 }
@@ -86,7 +87,8 @@ void give_last(const Scope &x, Op op, std::initializer_list<plait_value> in, uin
   const plait_op *o = find(op);
   plait_value &to = x.call->out[0];
   if (!has_target(o, in, to)) return give(x, 0, run(x, op, in, spare));
-  plait_value out[PLAIT_MAX_RESULTS] = {value(to.u.t)};
+  plait_value out[PLAIT_MAX_RESULTS];
+  out[0] = value(to.u.t);
   call_sparing(x, o, in, spare, out, to.n);
   plait_retain(out[0].u.t);
   to = out[0];
