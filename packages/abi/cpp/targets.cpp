@@ -50,7 +50,7 @@ bool laid_out(const plait_tensor *target, const int64_t *strides) {
 
 // Whether the operator's result may be exactly its argument `i`.
 bool may_be_result(const plait_op *op, uint16_t i) {
-  return op->flags & PLAIT_OP_POINTWISE || (op->flags & PLAIT_OP_INPLACE && i == 0);
+  return op->flags & PLAIT_OP_POINTWISE || (op->flags & PLAIT_OP_OVERWRITES && i == 0);
 }
 
 // Whether the kernel may write to `target` itself: only if it is like a new result.

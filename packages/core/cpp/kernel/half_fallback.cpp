@@ -142,8 +142,8 @@ class Float32Call {
   }
   // Whether the kernel may write the first result over the widened first argument.
   bool is_over_first() const {
-    return (call_.op->flags & PLAIT_OP_INPLACE) && (made_in_ & 1) && in_[0].tag == PLAIT_TENSOR &&
-           same_shape(in_[0].u.t->dl, out_[0].u.t->dl);
+    return (call_.op->flags & PLAIT_OP_OVERWRITES) && (made_in_ & 1) &&
+           in_[0].tag == PLAIT_TENSOR && same_shape(in_[0].u.t->dl, out_[0].u.t->dl);
   }
   static bool same_shape(const DLTensor &a, const DLTensor &b) {
     return a.ndim == b.ndim && !memcmp(a.shape, b.shape, size_t(a.ndim) * sizeof(int64_t));

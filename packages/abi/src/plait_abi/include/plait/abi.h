@@ -229,7 +229,7 @@ typedef struct plait_call { /* one operator call: inputs borrowed, outputs owned
   uint64_t todo;                  /* layers still to run */
   plait_stream *stream; /* the thread's current one on `device`; a kernel puts its work there and returns */
   uint32_t form; /* plait_form */
-  uint32_t reserved;
+  uint32_t reserved; /* 0, or bits of inputs that its maker reads no more: the result may be written over one */
   DLDevice device; /* where the call runs; set before shape functions and kernels see the call */
   uint64_t owned;  /* bits of the inputs that runtime->cast replaced; the runtime's own */
   uint64_t launch; /* number of the call on a device that isn't the CPU; its errors are told with it (take_error) */
@@ -283,6 +283,7 @@ enum { /* plait_op_def::flags */
   PLAIT_OP_FUNCTION = 256,  /* a function of the package: plait.name */
   PLAIT_OP_METHOD = 512,    /* a method of tensors: its first argument is one. The form name_ is a method too */
   PLAIT_OP_FUNCTION_INPLACE = 1024, /* name_ is a function of the package too */
+  PLAIT_OP_OVERWRITES = 1 << 30, /* the output may be exactly the first input: kernels begin with a copy, or go in order */
 };
 
 typedef struct plait_needs { /* what a derivative will read, answered before the call is recorded */
@@ -320,7 +321,9 @@ typedef struct plait_op_def { /* all that an operator is, kernels apart; must ou
   void (*saves)(const plait_call *, uint64_t need, plait_needs *); /* NULL if and only if vjp is */
   plait_status (*vjp)(plait_vjp *); /* or NULL: not differentiable, or only through its decomposition */
   plait_kernel jvp;       /* or NULL. in: primals, then as many tangents (NONE where zero), then results; out: tangents */
-  plait_kernel decompose; /* or NULL if it has a shape function: the operator as calls of others */
+  /* or NULL if it has a shape function: the operator as calls of others. The form is FUNCTION; if the only result has a
+   * target, out[0] is none, its `n` is the caller's form and its `u.t` the target, where the last call may write it */
+  plait_kernel decompose;
   /* or NULL: the call with arguments that have a batch dimension more; its form is settled with vectorised mapping, until
    * then a definition that sets it is refused */
   plait_kernel batch;
