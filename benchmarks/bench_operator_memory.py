@@ -2,6 +2,7 @@
 
     python benchmarks/bench_operator_memory.py [--families reduction/ sorting/] [--page PAGE.md]
     python benchmarks/bench_operator_memory.py --keep FOLDER    goes on where a run has ended
+    python benchmarks/bench_operator_memory.py --only "" --operators fmin cat    figures of some
 
 Every operator that PyTorch has by the same name is called on 8 MB in each dtype that both
 libraries take: the calls are those of the operators' test data, whose arrays are repeated. An
@@ -42,6 +43,7 @@ FACTOR, MARGIN = 1.25, 1.0  # of PyTorch's peak; MB
 TRIALS = (1 << 8, 1 << 12, 1 << 15)  # elements, before the whole input
 SECONDS, LARGEST = 1.5, 128 * MEGABYTE  # that the whole call may be expected to take
 LIMIT = 12 << 30  # bytes of addresses
+M_MMAP_THRESHOLD = -3  # of malloc.h
 
 
 @dataclasses.dataclass
@@ -280,17 +282,19 @@ def measure_sample(spec: Any, sample: Any, first: bool) -> None:
             return
 
 
-def measure(family: str) -> None:
-    """Print a line for each call of a folder's or a family's operators."""
+def measure(family: str, names: list[str]) -> None:
+    """Print a line for each call of the operators of a folder or a family, or of those named."""
     from plait_ops import specs
     from plait_ops.samples import load
     from plait_ops.samples.large import distinct_samples
 
     warnings.simplefilter("ignore")
     resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
+    ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 1 << 16)  # malloc gives back what is freed
     for side in ("plait", "torch"):
         importlib.import_module(side).set_num_threads(1)  # times decide what is measured
     chosen = [each for each in specs.all() if each.family.startswith(family) and not each.internal]
+    chosen = [each for each in chosen if not names or each.name in names]
     load()
     gc.freeze()  # collections look at what is made from here on
     for spec in chosen:
@@ -353,11 +357,41 @@ FORMS = {
 }
 
 
+def left_out(chosen: list[str], lines: list[Line]) -> str:
+    """Return the public operators without figures, by reason."""
+    from plait_ops import specs
+
+    seen = {line[0] for line in lines}
+    measured = {line[0] for line in lines if line[4] is not None}
+    reasons: dict[str, list[str]] = {}
+    for spec in specs.all():
+        if spec.internal or spec.family not in chosen or spec.name in measured:
+            continue
+        if spec.name not in seen:
+            reason = "PyTorch has no function of that name, or no sample can grow"
+        elif any(line[0] == spec.name and line[5].startswith("Unfit") for line in lines):
+            reason = "results that are far larger than inputs, or seconds"
+        else:
+            reason = (
+                "a sample that is repeated is no valid call of both (sizes among the arguments, "
+                "singular matrices, other parameters)"
+            )
+        reasons.setdefault(reason, []).append(f"`{spec.name}`")
+    text = [f"- {reason}: {', '.join(names)}." for reason, names in reasons.items()]
+    return "\n".join(
+        textwrap.fill(each, 98, subsequent_indent="  ", break_on_hyphens=False) for each in text
+    )
+
+
 def page(chosen: list[str], kept: pathlib.Path | None) -> str:
     """Return the page: what takes more than PyTorch, and the counts."""
     lines = [line for family in chosen for line in lines_of(family, kept)]
     figures = [line for line in lines if line[4] is not None]
-    names = textwrap.fill(", ".join(chosen), 98)
+    if chosen == families():
+        scope = f"All {len(chosen)} families of definitions were measured."
+    else:
+        names = ", ".join(chosen)
+        scope = textwrap.fill(f"Families that were measured (no others): {names}.", 98)
     parts = []
     for form, title in FORMS.items():
         of_form = [(n, t, d, *used) for n, t, d, f, used, _ in figures if f == form and used]
@@ -378,26 +412,38 @@ limit is {FACTOR} times PyTorch's memory and {MARGIN:.0f} MB. A row is an operat
 of its calls. Forward and backward begin with {INPUT // MEGABYTE // 2} MB. An operator that PyTorch
 does not have by that name is not here, and {reasons["Unfit: slow"] + reasons["Unfit: large"]} calls
 were left out because they would have taken seconds, or made far larger results than inputs.
-
-Families of definitions that were measured (no others were in this run):
-{names}.
+{scope}
 
 {REASONS}
+## Without figures
+
+{left_out(chosen, lines)}
+
 {chr(10).join(parts)}"""
 
 
 REASONS = """## Why they take more
 
-- *Composites* (losses, `histc`, `trapezoid`, `isin`, `cov`): each step makes a whole tensor.
-  PyTorch has one kernel for the whole.
-- *In place and `out=`*: a composite, and an operator that reads its first argument while it writes
-  (`scatter_add_`, `index_reduce_`), makes a new tensor and copies it into the target.
-- *Selection by masks* (`masked_select`, `masked_scatter`, `nonzero`): the places of all elements
-  are found first, as int64.
-- *bfloat16*: a row that cannot be cut is widened to float32 as a whole (one row of `softmax`,
-  `sort` of a vector), and so are operators whose definition does not say how calls are cut
-  (`nll_loss`, `index_add`).
-- *Gradients* of indexed reads and writes begin as zeros of the whole shape.
+- *Composites* (losses, `histc`, `histogram`, `trapezoid`, `isin`, `cov`, `quantile`, windows,
+  `logit`, `pairwise_distance`, `nansum`): steps make whole tensors, one or two at a time. PyTorch
+  has one kernel for the whole.
+- *bfloat16*: what cannot be cut into slices is widened to float32 as a whole: one row of `softmax`
+  or `median`, matrix products (`addmm`, `bmm`, `vdot`), draws (`normal_`, `dropout`),
+  `batch_norm`, `var` and its gradient, and additions to places (`put`, `index_reduce`), which are
+  rounded once. So is one block of rows at a time where they can be cut.
+- *Fourier transforms* of real numbers: the input is cast to complex first, and each dimension has a
+  result of its own. Integers are transformed in float64.
+- *In place, comparisons*: the bool result is made, then cast into the target.
+- *With `out=`*: a result whose memory is laid out otherwise, or that is made in several steps
+  (decompositions of matrices, `nonzero`, `index_copy`, sums of another dtype), is copied.
+- *Gradients of views, `cat`, `stack` and `repeat`*: a leaf's gradient has memory of its own.
+  PyTorch's is a view of the gradient that the caller gave, which a later write changes too.
+- *Gradients of `index_put`, `index_copy`, `index_fill`, `put` and `scatter`*: of several values for
+  one place only the last has a gradient; which one that was needs an int32 for each place. PyTorch
+  gives all of them one.
+- *Gradients of losses, `glu`, `logit`, `prod`, scans, attention*: a factor of the shape of the
+  input is made beside the result.
+- *Linear algebra*: copies in the order of LAPACK, and results that the caller does not ask for.
 """
 
 
@@ -410,12 +456,13 @@ def main() -> None:
     """Measure one family, or write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", help="print the figures of one family or folder")
+    parser.add_argument("--operators", nargs="*", default=[], help="of those, the ones to measure")
     parser.add_argument("--families", nargs="*", default=[""], help="how their names begin")
     parser.add_argument("--keep", type=pathlib.Path, help="a folder of figures, to go on with")
     parser.add_argument("--page", type=pathlib.Path)
     asked = parser.parse_args()
-    if asked.only:
-        return measure(asked.only)
+    if asked.only is not None:
+        return measure(asked.only, asked.operators)
     if asked.keep:
         asked.keep.mkdir(parents=True, exist_ok=True)
     text = page([x for x in families() if x.startswith(tuple(asked.families))], asked.keep)

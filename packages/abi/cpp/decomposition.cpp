@@ -122,7 +122,13 @@ plait_status decomposed(plait_call *c, Layers layers, bool kept) {
   inner.out = out;
   for (uint16_t i = 0; i < c->n_out; i++) out[i] = none();
   inner.form = PLAIT_FUNCTION;
+  inner.reserved = 0;
   const uint64_t excluded = c->thread->excluded;
+  const bool unseen = layers == Layers::off || (!kept && !(c->thread->included & ~excluded));
+  if (c->form != PLAIT_FUNCTION && c->n_out == 1 && unseen) {
+    out[0].n = c->form;  // the last call may write into the target
+    out[0].u.t = c->out[0].u.t;
+  }
   if (layers == Layers::off) c->thread->excluded = ~uint64_t(0);
   const plait_error *before = c->thread->error;
   plait_status s = judged(c, c->op->def->decompose(&inner), before);
@@ -133,6 +139,7 @@ plait_status decomposed(plait_call *c, Layers layers, bool kept) {
         s = fail(c, PLAIT_ERROR, "its decomposition gave no result %u", i);
         break;
       }
+      if (out[i].u.t == target) continue;
       const DLTensor &made = out[i].u.t->dl;
       s = accept(c, target, made.dtype, made.ndim, made.shape);
       plait_value in[] = {c->out[i], out[i]}, ignored[PLAIT_MAX_RESULTS];

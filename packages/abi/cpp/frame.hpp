@@ -79,6 +79,10 @@ plait_status accept(const plait_call *, plait_tensor *target, DLDataType, int32_
 // (NULL: C order).
 plait_status into_target(Frame *, uint32_t i, DLDataType, int32_t ndim, const int64_t *shape,
                          const int64_t *strides);
+// The input that the result may be written over: a temporary of its shape, dtype and strides that
+// nobody reads afterwards. NULL: none.
+plait_tensor *overwritable(const Frame *, DLDataType, int32_t ndim, const int64_t *shape,
+                           const int64_t *strides);
 // Copies results of the in-place and out= forms from temporaries to their targets.
 plait_status deliver(Frame *, plait_call *);
 // Checks the arguments that the operator writes and makes copies of sources that overlap them;

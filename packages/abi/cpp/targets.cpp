@@ -1,4 +1,6 @@
 // The tensors that a call writes to: targets of the in-place and out= forms, and arguments marked !
+#include <algorithm>
+
 #include "frame.hpp"
 
 namespace plait::abi {
@@ -46,15 +48,31 @@ bool laid_out(const plait_tensor *target, const int64_t *strides) {
   return true;
 }
 
+// Whether the operator's result may be exactly its argument `i`.
+bool may_be_result(const plait_op *op, uint16_t i) {
+  return op->flags & PLAIT_OP_POINTWISE || (op->flags & PLAIT_OP_OVERWRITES && i == 0);
+}
+
 // Whether the kernel may write to `target` itself: only if it is like a new result.
 bool direct(const Frame *f, const plait_tensor *target, DLDataType dtype, const int64_t *strides) {
   const bool pointwise = f->op->flags & PLAIT_OP_POINTWISE;
   if (!same(target->dl.dtype, dtype) || (!pointwise && !laid_out(target, strides))) return false;
   bool clean = true;
-  each_tensor(f->in, f->n_in, [&](const plait_tensor *t, const plait_value *) {
-    if (overlap(t, target) && !(pointwise && same_elements(t, target))) clean = false;
+  each_tensor(f->in, f->n_in, [&](const plait_tensor *t, const plait_value *at) {
+    if (overlap(t, target) &&
+        !(may_be_result(f->op, uint16_t(at - f->in)) && same_elements(t, target)))
+      clean = false;
   });
   return clean;
+}
+
+// Whether nobody but the caller has the tensor and its bytes.
+bool unshared(const plait_tensor *t) {
+  const auto sole = [](const plait_object &o) {
+    return __atomic_load_n(&o.refs, __ATOMIC_ACQUIRE) == 1;
+  };
+  return sole(t->o) && sole(t->storage->o) && !t->base && !t->layers && !t->flags &&
+         !t->storage->flags && std::all_of(t->slot, t->slot + 4, [](void *p) { return !p; });
 }
 
 // Whether the target's memory has room for the shape in C order, from its first element on.
@@ -127,6 +145,25 @@ plait_status into_target(Frame *f, uint32_t i, DLDataType dtype, int32_t ndim, c
   const plait_status s = tensor_new(f->thread, dtype, ndim, shape, strides, f->device, &t);
   if (s >= 0) f->out[i] = value(t);
   return s;
+}
+
+// Smaller memory is had sooner than it is known that it may be used again.
+constexpr uint64_t kLeastReuse = 16 << 10;
+
+plait_tensor *overwritable(const Frame *f, DLDataType dtype, int32_t ndim, const int64_t *shape,
+                           const int64_t *strides) {
+  const uint64_t spare = (f->owned | f->reserved) & ((uint64_t(1) << f->n_in) - 1);
+  for (uint16_t i = 0; i < f->n_in; i++) {
+    plait_tensor *t = f->in[i].tag == PLAIT_TENSOR ? f->in[i].u.t : nullptr;
+    if (!(spare >> i & 1) || !t || t->storage->nbytes < kLeastReuse || !t->dl.data) continue;
+    if (!may_be_result(f->op, i) || t->dl.ndim != ndim) continue;
+    if (!std::equal(shape, shape + ndim, t->dl.shape) || !laid_out(t, strides)) continue;
+    if (!same(t->dl.device, f->device) || !unshared(t) || !direct(f, t, dtype, strides)) continue;
+    // caches compare all of a version; derivatives compare its low half
+    __atomic_fetch_add(&t->storage->version, uint64_t(1) << 32, __ATOMIC_RELAXED);
+    return t;
+  }
+  return nullptr;
 }
 
 plait_status deliver(Frame *f, plait_call *c) {

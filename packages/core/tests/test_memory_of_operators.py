@@ -1,8 +1,9 @@
-"""What an operator takes beside its input and result: a bounded multiple of them.
+"""What an operator takes beside its input and result: a bounded multiple of them, and in place
+nothing.
 
-Every public operator is called on 512 KB in float32 and bfloat16, with one thread, if its sample
-can grow to that. Counted is what the allocator of the CPU gave. Families whose cost grows faster
-than their input are left to benchmarks/bench_operator_memory.py.
+Every public operator is called on 2 MB in float32 and bfloat16, with one thread, if its sample can
+grow to that; on less, if its cost grows faster than its input. Counted is what the allocator of
+the CPU gave. benchmarks/bench_operator_memory.py compares with PyTorch.
 """
 
 from __future__ import annotations
@@ -29,15 +30,14 @@ DTYPES = ("float32", "bfloat16")
 FACTOR = 6.0
 # What they take is known, and more: the limit holds where they get better.
 LARGER = {
-    "histc": 12.0,  # a composite of about ten steps
+    "histc": 8.0,  # places are int64, and a composite of about ten steps
     "histogram": 30.0,
     "msort": 10.0,  # indices are int64
     "nanquantile": 20.0,
-    "nonzero_static": 30.0,  # places are int64, a column for each dimension
     "quantile": 20.0,
-    "nextafter": 30.0,  # of halves: integers of twice their size, step by step
 }
 COSTLY = ("linalg/", "vision/", "recurrent/", "attention/")
+FEW = 1 << 15  # elements, of those
 UNKNOWN = {"empty_strided", "tril_indices", "triu_indices"}  # numbers decide what they take
 
 
@@ -65,7 +65,8 @@ def taken(spec: Operator, sample: Any, how: Any, dtype: str) -> tuple[int, int] 
     """Bytes that a call takes at most, and those of its input and result; None if it cannot be
     made large.
     """
-    for elements in (*TRIALS, INPUT // 4):
+    whole = FEW if spec.family.startswith(COSTLY) else INPUT // 4
+    for elements in (*TRIALS, whole):
         call = as_dtype(repeat(sample, how, elements), convert(dtype))
         given = size([list(call.args), call.kwargs])
         gc.collect(0)
@@ -77,7 +78,7 @@ def taken(spec: Operator, sample: Any, how: Any, dtype: str) -> tuple[int, int] 
         except Exception:  # not a call of this operator when it is enlarged so
             return None
         peak = int(pc.memory_stats()["peak_bytes"]) - before
-        if elements < INPUT // 4 and size(made) > 32 * (given + 64):
+        if elements < whole and size(made) > 32 * (given + 64):
             return None
         del call
     return peak, given + size(made)
@@ -86,7 +87,7 @@ def taken(spec: Operator, sample: Any, how: Any, dtype: str) -> tuple[int, int] 
 PUBLIC = [
     spec
     for spec in specs.all()
-    if not (spec.internal or spec.unpredictable or spec.family.startswith(COSTLY))
+    if not (spec.internal or spec.unpredictable)
     if spec.name not in UNKNOWN
 ]
 
@@ -103,3 +104,40 @@ def test_memory_is_bounded(spec: Operator) -> None:
                 measured += 1
     if not measured:
         pytest.skip("no sample of it can grow")
+
+
+IN_PLACE = [
+    spec
+    for spec in PUBLIC
+    if spec.inplace and hasattr(pc.Tensor, spec.schema.base + "_")
+    if not spec.family.startswith(COSTLY)
+]
+LARGE = MEGABYTE  # elements of float32: a copy is larger than SCRATCH
+# They compute in float64, or need an intermediate beside the last one.
+WITH_TEMPORARY = {"float_power", "ldexp", "mvlgamma", "renorm"}
+
+
+@pytest.mark.parametrize("spec", IN_PLACE, ids=lambda spec: spec.name)
+def test_in_place_takes_no_copy(spec: Operator) -> None:
+    """A result that has no other dtype than its target is written there."""
+    write = getattr(pc.Tensor, spec.schema.base + "_")
+    if spec.name in WITH_TEMPORARY:
+        pytest.skip("it has a temporary")
+    for sample in distinct_samples(spec, 1):
+        for how in enlargements(sample):
+            call = as_dtype(repeat(sample, how, LARGE), convert("float32"))
+            target, *args = call.args
+            if not isinstance(target, pc.Tensor) or size(target) < LARGE:
+                continue
+            gc.collect(0)
+            pc.empty_cache()
+            pc.reset_peak_memory_stats("cpu")
+            before = int(pc.memory_stats()["live_bytes"])
+            try:
+                write(target, *args, **call.kwargs)
+            except Exception:  # not a call of this operator when it is enlarged so
+                continue
+            peak = int(pc.memory_stats()["peak_bytes"]) - before
+            assert peak <= SCRATCH, peak / MEGABYTE
+            return
+    pytest.skip("no sample of it can grow")

@@ -8,7 +8,8 @@ namespace plait::ops {
 
 const plait_op *find(Op op);
 
-Tensor run(const Scope &x, Op op, std::initializer_list<plait_value> in);
+// `spare`: bits of the inputs that nobody reads afterwards, so the result may be written into one.
+Tensor run(const Scope &x, Op op, std::initializer_list<plait_value> in, uint32_t spare = 0);
 Tensor run_in_place(const Scope &x, Op op, std::initializer_list<plait_value> in);
 Bag run_list(const Scope &x, Op op, std::initializer_list<plait_value> in);
 
@@ -58,6 +59,9 @@ inline void give(const Scope &x, uint32_t i, Tensor t) {
   t.release();
 }
 void give(const Scope &x, const Pending &call);
+// Gives the result of a decomposition's last call. If the caller wants it in a target, the operator
+// writes it there.
+void give_last(const Scope &x, Op op, std::initializer_list<plait_value> in, uint32_t spare = 0);
 void give_list(const Scope &x, uint32_t i, const Bag &list);
 
 }  // namespace plait::ops

@@ -203,6 +203,7 @@ NOTHING_COMPUTED = {
     *("linspace", "logspace", "linspace.tensors", "logspace.tensors", "pad_end"),
     *("sort", "topk", "argsort_rows", "kthvalue", "median", "nanmedian", "median.dim"),
     *("nanmedian.dim", "mode", "search_sorted", "nonzero", "nonzero_rows", "lu_unpack"),
+    *("masked_values", "masked_write_"),
     *("embedding", "gather", "index_select", "index_tensors", "scatter", "scatter.value"),
     *("multinomial", "poisson", "_standard_gamma", "binomial_draw", "diag_embed"),
     *("select_scatter", "slice_scatter", "diagonal_scatter"),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plait_ops import lower, specs
-from plait_ops.calls import add_, cat, max_dim, mul, split
+from plait_ops.calls import add, add_, cat, max_dim, mul, split
 from plait_ops.spec import REGISTRY, Composite, Operator, SpecError
 from plait_ops.words import (
     bool_,
@@ -177,7 +177,7 @@ def test_operator_calls_and_tensor_arithmetic() -> None:
     text = decomposed(function)
     for piece in (
         "[&] { return run(x, Op::add, {value([&] { return run(x, Op::mul, {value(run(x, Op::neg, "
-        "{value(self_)})), value(double(2.0))}); }()), other_}); }()",
+        "{value(self_)})), value(double(2.0))}, 0x1); }()), other_}, 0x1); }()",
         "if (!is_none(bias_)) {",
         "run_in_place(x, Op::add, {value(y_), value(int64_t(int64_t(1))), alpha_});",
         "run_all(x, Op::max_dim, {value(y_), value(int64_t((-int64_t(1)))), "
@@ -401,4 +401,41 @@ def test_names_of_the_functions_around_are_seen() -> None:
         return function
 
     text = decomposed(around(mul, 2.0))
-    assert "run(x, Op::mul, {value(self_), value(double(2.0))})" in text
+    assert "give_last(x, Op::mul, {value(self_), value(double(2.0))})" in text
+
+
+def test_temporaries_end_after_their_last_reader() -> None:
+    def function(self, other):  # type: ignore[no-untyped-def]
+        y = mul(self, 2)
+        z = add(y, 1)
+        if self.ndim == 0:
+            return mul(z, z)
+        w = mul(y, z)
+        return add(w, mul(self, z))
+
+    text = decomposed(function)
+    for piece in (
+        # `y` is read again, `z` twice by one call: neither may be overwritten there
+        "z_ = run(x, Op::add, {value(y_), value(int64_t(int64_t(1)))});",
+        "give_last(x, Op::mul, {value(z_), value(z_)});",
+        "w_ = [&] { return run(x, Op::mul, {value(Tensor(std::move(y_))), value(z_)}, 0x1); }();",
+        "y_ = Tensor();",
+        # `z` ends in the inner call, which runs first; the outer one may overwrite both
+        "give_last(x, Op::add, {value(Tensor(std::move(w_))), "
+        "value([&] { return run(x, Op::mul, {value(self_), value(Tensor(std::move(z_)))}, 0x2); "
+        "}())}, 0x3);",
+    ):
+        assert piece in text, text
+
+
+def test_a_variable_of_a_loop_is_kept() -> None:
+    def function(self, dims):  # type: ignore[no-untyped-def]
+        y = mul(self, 2)
+        z = mul(y, 3)
+        for _d in range(len(dims)):
+            z = add(z, y)
+        return z
+
+    text = decomposed(function)
+    assert "z_ = run(x, Op::add, {value(z_), value(y_)});" in text, text
+    assert text.index("y_ = Tensor();") > text.index("Op::add"), text

@@ -1,5 +1,5 @@
 // nonzero_rows(self, count): the coordinates of the elements that are not 0, of which there are
-// `count`.
+// `count`; nonzero_static(self, size, fill_value): of the first `size` of them.
 #include "kernel/copy.h"
 
 namespace plait::core {
@@ -18,15 +18,14 @@ int64_t nonzero_positions(const uint8_t *p, int64_t n, int64_t *to) {
   return found;
 }
 
-plait_status nonzero_rows(plait_call *c) {
+plait_status write_rows(plait_call *c, int64_t fill) {
   const DLTensor *self = tensor(c, 0);
   DLTensor *out = result(c);
   const int64_t n = numel(self), rows = out->shape[0];
   const int ndim = self->ndim;
   int64_t *to = data<int64_t>(out), *const end = to + rows * ndim;
-  memset(to, 0,
-         // self may have changed since its elements were counted
-         size_t(numel(out)) * sizeof(int64_t));
+  // self may have changed since its elements were counted
+  for (int64_t *p = to; p < end; p++) *p = fill;
   if (n == 0 || ndim == 0) return PLAIT_OK;
   Workspace space;
   const uint8_t *p = data<uint8_t>(self);
@@ -46,7 +45,7 @@ plait_status nonzero_rows(plait_call *c) {
   }
   const int64_t width = self->shape[ndim - 1];
   int64_t at[PLAIT_MAX_DIMS] = {}, found[kRun];
-  for (int64_t row = 0; row < n / width; row++) {
+  for (int64_t row = 0; row < n / width && to < end; row++) {
     for (int64_t j = 0; j < width; j += kRun) {
       const int64_t m = width - j < kRun ? width - j : kRun,
                     count = nonzero_positions(p + row * width + j, m, found);
@@ -62,7 +61,12 @@ plait_status nonzero_rows(plait_call *c) {
   }
   return PLAIT_OK;
 }
+
+plait_status nonzero_rows(plait_call *c) { return write_rows(c, 0); }
+plait_status nonzero_static(plait_call *c) { return write_rows(c, integer(c, 2)); }
+
 PLAIT_KERNEL("nonzero_rows", nonzero_rows);
+PLAIT_KERNEL("nonzero_static", nonzero_static);
 
 }  // namespace
 }  // namespace plait::core

@@ -5,7 +5,7 @@
 
 namespace plait::core {
 
-// from broadcasts to to's shape; dtypes may differ; the memory doesn't overlap.
+// from broadcasts to to's shape; dtypes may differ; the memory doesn't overlap, or is the same.
 plait_status copy(const plait_call *c, const DLTensor *to, const DLTensor *from);
 
 // The same dtype (elements of `item` bytes) with given strides in elements.

@@ -85,6 +85,9 @@ class Float32Call {
       if ((result.flags & PLAIT_ARG_WRITES) && result.alias_arg >= 0) {
         made = in_[result.alias_arg];  // the result is the argument that is written to
         plait_retain(made.u.t);
+      } else if (i == 0 && is_over_first()) {
+        made = in_[0];
+        plait_retain(made.u.t);
       } else {
         PLAIT_TRY(one(out_[i].u.t, false, &made));
       }
@@ -136,6 +139,14 @@ class Float32Call {
     const plait_status s = read ? copy(&call_, &fresh->dl, &from) : PLAIT_OK;
     if (s != PLAIT_OK) plait_release(fresh);
     return s;
+  }
+  // Whether the kernel may write the first result over the widened first argument.
+  bool is_over_first() const {
+    return (call_.op->flags & PLAIT_OP_OVERWRITES) && (made_in_ & 1) &&
+           in_[0].tag == PLAIT_TENSOR && same_shape(in_[0].u.t->dl, out_[0].u.t->dl);
+  }
+  static bool same_shape(const DLTensor &a, const DLTensor &b) {
+    return a.ndim == b.ndim && !memcmp(a.shape, b.shape, size_t(a.ndim) * sizeof(int64_t));
   }
   plait_status list(const plait_value &v, plait_value *made) {
     Workspace space;

@@ -3,7 +3,7 @@
 It goes in two steps. From Python's syntax tree, `expressions.py` and `statements.py` make a
 representation of typed nodes (`ir.py`): they infer the type of every expression, add conversions
 (`conversions.py`), and raise an error with file and line, at build time, for code that cannot be
-translated. `cpp.py` prints the nodes.
+translated. `lifetimes.py` ends temporaries after their last reader. `cpp.py` prints the nodes.
 
 It supports assignments, `if`, `while`, `for` over ranges and lists, `return`, arithmetic,
 comparisons, conditional expressions, list comprehensions, f-strings in `check`, the words of
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plait_ops.lower import ir
+from plait_ops.lower import ir, lifetimes
 from plait_ops.lower.cpp import function as printed
 from plait_ops.lower.expressions import Context, type_of
 from plait_ops.lower.source import read
@@ -91,7 +91,8 @@ def _translate(
                 f"{list(known)}"
             )
     parameters = tuple(known[name] for name in source.parameters)
-    return Statements(operator, context, source, inputs).function(parameters)
+    made = Statements(operator, context, source, inputs).function(parameters)
+    return made if context in ("shape", "cost") else lifetimes.shorten(made)
 
 
 def shape(operator: Operator) -> ir.Function:

@@ -61,6 +61,7 @@ FORMS = {
     ir.Form.IN_PLACE: "run_in_place",
     ir.Form.LIST: "run_list",
     ir.Form.SEVERAL: "run_all",
+    ir.Form.LAST: "give_last",
 }
 STANDARD = {  # helpers from the standard library
     "abs": "std::abs",
@@ -188,12 +189,19 @@ def _call(node: ir.Call) -> str:
     return f"{name}({', '.join((['x'] if node.on_call else []) + arguments)})"
 
 
+def _move(node: ir.Move) -> str:
+    text = f"std::move({expression(node.value)})"
+    return f"Tensor({text})" if node.type.kind is Kind.OWNED else text
+
+
 def _operator_call(node: ir.OperatorCall) -> str:
-    """Print a call. C++ keeps temporaries to the end of a statement, so a call of calls is a
-    function: what its arguments take is free when it returns.
+    """Print a call. C++ keeps temporaries to the end of a statement, so a call of calls,
+    or of a tensor that is moved out of its variable, is a function: what its arguments take is free
+    when it returns.
     """
-    text = f"{FORMS[node.form]}(x, Op::{node.operator}, {{{_list(node.arguments)}}})"
-    nested = any(isinstance(each, ir.OperatorCall) for each in ir.walk(node.arguments))
+    spare = f", {sum(1 << each for each in node.spare):#x}" if node.spare else ""
+    text = f"{FORMS[node.form]}(x, Op::{node.operator}, {{{_list(node.arguments)}}}{spare})"
+    nested = any(isinstance(each, (ir.OperatorCall, ir.Move)) for each in ir.walk(node.arguments))
     if node.form is ir.Form.ONE and nested:
         return f"[&] {{ return {text}; }}()"
     return text
@@ -229,7 +237,7 @@ EXPRESSIONS: dict[type, Callable[[Any], str]] = {
     ir.Cast: lambda node: f"{SPELLINGS[node.type.kind]}({expression(node.value)})",
     ir.Present: _present,
     ir.Argument: _argument,
-    ir.Move: lambda node: f"std::move({expression(node.value)})",
+    ir.Move: _move,
     ir.Not: _not,
     ir.IsNone: lambda node: f"is_none({expression(node.value)})",
     ir.Logic: lambda node: f"({f' {node.sign} '.join(map(expression, node.values))})",
@@ -331,6 +339,7 @@ STATEMENTS: dict[type, Callable[[Any, int], list[str]]] = {
     ir.For: _for,
     ir.Break: _line(lambda node: "break"),
     ir.Continue: _line(lambda node: "continue"),
+    ir.Release: _line(lambda node: f"{_name(node.variable)} = Tensor()"),
     ir.Return: _line(
         lambda node: "return" if node.value is None else f"return {expression(node.value)}"
     ),

@@ -162,7 +162,7 @@ class Argument(Expression):
 
 @dataclasses.dataclass(frozen=True)
 class Move(Expression):
-    """A list whose ownership is passed on."""
+    """A list or a tensor whose ownership is passed on."""
 
     value: Expression
 
@@ -271,17 +271,21 @@ class Form(enum.Enum):
     IN_PLACE = "in place"
     LIST = "for the list of its results"
     SEVERAL = "for several results"
+    LAST = "for the result of a decomposition, which may be written into its target"
 
 
 @dataclasses.dataclass(frozen=True)
 class OperatorCall(Expression):
-    """A call of an operator with a number of results."""
+    """A call of an operator with a number of results. It may write its result into the arguments
+    at the positions `spare`: nothing reads them afterwards.
+    """
 
     operator: str
     form: Form
     arguments: tuple[Expression, ...]
     type: Type
     results: int = 1
+    spare: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -413,6 +417,13 @@ class Break(Statement):
 @dataclasses.dataclass(frozen=True)
 class Continue(Statement):
     pass
+
+
+@dataclasses.dataclass(frozen=True)
+class Release(Statement):
+    """The end of the last reader of a variable: its tensor is no longer kept."""
+
+    variable: Variable
 
 
 @dataclasses.dataclass(frozen=True)

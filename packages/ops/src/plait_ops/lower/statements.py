@@ -396,6 +396,8 @@ class Statements(Expressions):
     def _return_value(self, item: ast.expr, i: int, n: int) -> None:
         value = self.expression(item)
         results = self.operator.schema.results
+        if n == len(results) == 1 and results[0].type == "Tensor":
+            return self._return_only_value(item, value)
         at = ir.Position(i)
         if value.type.kind is Kind.RESULTS and n == 1:
             call = ir.Call("give", (value,), NONE, on_call=True)
@@ -406,6 +408,20 @@ class Statements(Expressions):
             tensor = self.converted(item, value, OWNED)
             call = ir.Call("give", (at, tensor), NONE, on_call=True)
         self.emit(ir.Do(call))
+
+    def _return_only_value(self, item: ast.expr, value: ir.Expression) -> None:
+        """Emit what gives the only result: the last call of an operator may write into a target."""
+        if isinstance(value, ir.Choice):
+            with self.emitted() as body:
+                self._return_only_value(item, value.a)
+            with self.emitted() as orelse:
+                self._return_only_value(item, value.b)
+            self.emit(ir.If(value.test, tuple(body), tuple(orelse)))
+        elif isinstance(value, ir.OperatorCall) and value.form is ir.Form.ONE:
+            self.emit(ir.Do(dataclasses.replace(value, form=ir.Form.LAST)))
+        else:
+            tensor = self.converted(item, value, OWNED)
+            self.emit(ir.Do(ir.Call("give", (ir.Position(0), tensor), NONE, on_call=True)))
 
 
 class Part(Statements):

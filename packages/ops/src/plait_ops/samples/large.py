@@ -25,8 +25,8 @@ COLUMNS = 1024
 @dataclasses.dataclass(frozen=True)
 class Enlargement:
     """Which arrays of a call grow (True for each), and along which dimensions: "last", "first",
-    "both" (to rows of some 1024) or "square" (by the same factor); or, in a call without arrays,
-    the position of the argument that is multiplied.
+    "both" (to rows of some 1024), "square" (by the same factor) or "batch" (a new first one); or,
+    in a call without arrays, the position of the argument that is multiplied.
     """
 
     arrays: tuple[bool, ...]
@@ -88,6 +88,8 @@ def enlargements(sample: Sample) -> Iterator[Enlargement]:
         Enlargement(chosen, dims) for chosen in (first, alike) for dims in ("last", "first")
     )
     yield from (Enlargement(every, dims) for dims in ("last", "first"))
+    if all(x.ndim > 1 for x in arrays):
+        yield Enlargement(every, "batch")
 
 
 def repeat(sample: Sample, how: Enlargement, elements: int) -> Sample:
@@ -110,6 +112,8 @@ def _tiled(x: npt.NDArray[Any], dims: str, factor: int) -> npt.NDArray[Any]:
 
     if x.ndim == 0:
         return x.copy()
+    if dims == "batch":
+        return np.tile(x, (factor, *(1,) * x.ndim))
     if dims == "both" and x.ndim > 1:
         columns = min(factor, max(1, COLUMNS // x.shape[-1]))
         return np.tile(x, (factor // columns, *(1,) * (x.ndim - 2), columns))

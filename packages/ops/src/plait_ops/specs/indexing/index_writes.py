@@ -3,13 +3,13 @@
 from plait_ops.calls import (
     clone,
     copy_,
+    count_nonzero,
     expand,
     index_put_,
     index_put_tensors_,
+    masked_write_,
     narrow,
-    nonzero,
     reshape,
-    select,
     view,
 )
 from plait_ops.spec import Composite, Operator
@@ -18,6 +18,7 @@ from plait_ops.words import (
     check,
     fits,
     is_tensor,
+    item,
     numel,
     require,
     require_same,
@@ -180,18 +181,14 @@ def _(self, mask, source):
     require_same("self", self, "source", source)
     shape = broadcast("self", self.shape, "mask", mask.shape)
     check(self.shape == shape, f"`mask` of shape {mask.shape} must broadcast to shape {self.shape}")
-    flat = view(self, [1]) if self.ndim == 0 else self
-    wide = reshape(expand(mask, shape), flat.shape)
-    rows = nonzero(wide)
+    wide = expand(mask, shape)
+    count = item(count_nonzero(wide))
     have = numel(source.shape)
     check(
-        rows.shape[0] <= have,
-        f"`source` must have at least {rows.shape[0]} elements, one for each True of `mask`; got {have}",
+        count <= have,
+        f"`source` must have at least {count} elements, one for each True of `mask`; got {have}",
     )
-    places = []
-    for d in range(flat.ndim):
-        places.append(select(rows, 1, d))
-    index_put_tensors_(flat, places, narrow(reshape(source, [-1]), 0, 0, rows.shape[0]))
+    masked_write_(self, wide, narrow(reshape(source, [-1]), 0, 0, count))
     return self
 
 

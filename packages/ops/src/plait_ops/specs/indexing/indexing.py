@@ -3,7 +3,6 @@
 from plait_ops.calls import (
     amax,
     amin,
-    arange,
     clone,
     eq,
     floor_divide,
@@ -12,13 +11,13 @@ from plait_ops.calls import (
     index_tensors,
     nonzero,
     remainder,
-    reshape,
     select,
     where,
     zeros,
 )
 from plait_ops.costs import nbytes
 from plait_ops.spec import Composite, Operator
+from plait_ops.specs.indexing.scattering import ordinals
 from plait_ops.words import (
     bool_,
     broadcast,
@@ -267,8 +266,9 @@ def _(g, indices, values, accumulate):
     picked = index_tensors(g, indices)
     # of several values for one index the last one is kept, and only it has a gradient
     if not accumulate:
-        order = reshape(arange(numel(picked.shape), device=g.device), picked.shape)
-        last = index_put_tensors_(zeros(g.shape, dtype=int64, device=g.device), indices, order)
+        order = ordinals(picked.shape, g.device)
+        last = zeros(g.shape, dtype=order.dtype, device=g.device)
+        last = index_put_tensors_(last, indices, order)
         picked = where(eq(index_tensors(last, indices), order), picked, 0.0)
     return to_dtype(sum_to(picked, values.shape), values.dtype)
 

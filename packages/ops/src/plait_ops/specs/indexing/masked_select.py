@@ -1,8 +1,15 @@
 """Elements selected by a mask, or by their position in C order."""
 
-from plait_ops.calls import expand, index, reshape
-from plait_ops.spec import Composite
-from plait_ops.words import broadcast, require
+from plait_ops.calls import (
+    count_nonzero,
+    expand,
+    masked_fill,
+    masked_values,
+    masked_write_,
+    zeros,
+)
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import broadcast, check, item, numel, require, require_same, result
 
 masked_select = Composite(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
@@ -24,6 +31,53 @@ masked_select = Composite(
 def _(self, mask):
     require("mask", mask.dtype, "bool")
     shape = broadcast("self", self.shape, "mask", mask.shape)
-    if len(shape) == 0:
-        return index(reshape(self, [1]), [reshape(mask, [1])])
-    return index(expand(self, shape), [expand(mask, shape)])
+    wide = expand(mask, shape)
+    return masked_values(expand(self, shape), wide, item(count_nonzero(wide)))
+
+
+values = Operator(
+    "masked_values(Tensor self, Tensor mask, int count) -> Tensor",
+    doc="`masked_select` of a mask of the same shape, with the number of its elements that are True.",
+    dtypes="any",
+    internal=True,
+    kernel="in[1] has the shape of in[0]; in[2] is the number of its elements that are True.",
+)
+write = Operator(
+    "masked_write_(Tensor(a)! self, Tensor mask, Tensor source) -> Tensor(a)!",
+    doc="`masked_scatter_` of a mask of the same shape and a vector with an element for each True.",
+    dtypes="any",
+    internal=True,
+    kernel="in[1] has the shape of in[0]; in[2] is a vector of as many elements as in[1] has True ones.",
+)
+
+
+@values.shape
+def _(self, mask, count):
+    check(count >= 0, f"`count` must not be negative; got {count}", "ValueError")
+    require("mask", mask.dtype, "bool")
+    check(mask.shape == self.shape, f"`mask` must have shape {self.shape}; got {mask.shape}")
+    return result([count], self.dtype)
+
+
+@values.vjp("self")
+def _(g, self, mask):
+    return masked_write_(zeros(self.shape, dtype=g.dtype, device=g.device), mask, g)
+
+
+@write.shape
+def _(self, mask, source):
+    require("mask", mask.dtype, "bool")
+    check(mask.shape == self.shape, f"`mask` must have shape {self.shape}; got {mask.shape}")
+    check(source.ndim == 1, f"`source` must have 1 dimension; got shape {source.shape}")
+    require_same("self", self, "source", source)
+    return self
+
+
+@write.vjp("self")
+def _(g, mask):
+    return masked_fill(g, mask, 0)
+
+
+@write.vjp("source")
+def _(g, mask, source):
+    return masked_values(g, mask, numel(source.shape))

@@ -19,9 +19,11 @@ from plait_ops.words import (
     check,
     fits,
     gather_check,
+    int32,
     int64,
     itemsize,
     numel,
+    part,
     require_same,
     result,
 )
@@ -139,11 +141,20 @@ def _(g):
     return g
 
 
+@part
+def ordinals(shape, device):
+    """The positions 0, 1, ... of a shape in C order, in the smallest dtype that holds them."""
+    count = numel(shape)
+    return reshape(
+        arange(count, dtype=int32 if count <= 2147483647 else int64, device=device), shape
+    )
+
+
 @scatter_.vjp("src")
 def _(g, dim, index, src):
     # of several elements for one index the last one is kept; the others have no gradient
-    order = reshape(arange(numel(index.shape), device=g.device), index.shape)
-    last = scatter_(zeros(g.shape, dtype=int64, device=g.device), dim, index, order)
+    order = ordinals(index.shape, g.device)
+    last = scatter_(zeros(g.shape, dtype=order.dtype, device=g.device), dim, index, order)
     picked = where(eq(gather(last, dim, index), order), gather(g, dim, index), 0.0)
     if picked.shape == src.shape:
         return picked

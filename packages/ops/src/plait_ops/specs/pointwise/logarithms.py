@@ -3,7 +3,7 @@
 import math
 
 from plait_ops.calls import (
-    clamp,
+    clamp_between,
     eq,
     isfinite,
     logical_and,
@@ -148,7 +148,7 @@ inverse_sigmoid = Composite(
 def _(self, eps):
     if eps is None:
         return log_odds(self)
-    return log_odds(clamp(self * 1.0, eps, 1.0 - eps))
+    return log_odds(clamp_between(self * 1.0, eps, 1.0 - eps))
 
 
 LOG_10 = math.log(10.0)

@@ -7,7 +7,7 @@ from plait_ops.calls import (
     bitwise_and,
     bitwise_not,
     cast,
-    clamp,
+    clamp_between,
     eq,
     expand,
     floor,
@@ -134,7 +134,7 @@ def _(self, bins, min, max):
         )
     inside = bitwise_and(ge(values, start), le(values, end))
     place = floor((masked_fill(values - start, bitwise_not(inside), 0)) * bins / (end - start))
-    at = clamp(cast(place, int64), 0, bins - 1)
+    at = clamp_between(cast(place, int64), 0, bins - 1)
     return scatter_add(
         zeros([bins], dtype=self.dtype, device=self.device), 0, at, cast(inside, self.dtype)
     )
@@ -188,7 +188,7 @@ def _(self, bins, weight, density):
         )
         mass = where(inside, to_dtype(reshape(weight, [-1]), self.dtype), 0.0)
     made = scatter_add(
-        zeros([n], dtype=self.dtype, device=self.device), 0, clamp(place, 0, n - 1), mass
+        zeros([n], dtype=self.dtype, device=self.device), 0, clamp_between(place, 0, n - 1), mass
     )
     if density:
         made = made / sum(made) / (narrow(bins, 0, 1, n) - narrow(bins, 0, 0, n))

@@ -115,7 +115,8 @@ def _(y, dx, dim):
     n = max(y.shape[at], 1)
     samples = as_floats(y)
     ends = narrow(samples, at, 0, n - 1) + narrow(samples, at, 1, n - 1)
-    return cumsum(ends, at, dtype=ends.dtype) * dx / 2.0
+    kind = ends.dtype  # so that `cumsum` reads `ends` last
+    return cumsum(ends, at, dtype=kind) * dx / 2.0
 
 
 @cumulative_trapezoid_x_.decompose
@@ -125,4 +126,5 @@ def _(y, x, dim):
     n = max(y.shape[at], 1)
     samples = as_floats(y)
     ends = (narrow(samples, at, 0, n - 1) + narrow(samples, at, 1, n - 1)) * steps
-    return cumsum(ends, at - y.ndim, dtype=ends.dtype) / 2.0
+    kind = ends.dtype
+    return cumsum(ends, at - y.ndim, dtype=kind) / 2.0

@@ -3,7 +3,7 @@
 from plait_ops.calls import (
     bitwise_not,
     cast,
-    clamp,
+    clamp_between,
     eq,
     full,
     gather,
@@ -157,6 +157,6 @@ def _(elements, test_elements, assume_unique, invert):
     if n == 0:
         return full(x.shape, invert, dtype=bool_, device=x.device)
     ordered, _places = sort(reshape(tests, [-1]), 0)
-    at = clamp(search_sorted(ordered, x, False), 0, n - 1)
+    at = clamp_between(search_sorted(ordered, x, False), 0, n - 1)
     found = eq(reshape(index_select(ordered, 0, reshape(at, [-1])), x.shape), x)
     return bitwise_not(found) if invert else found
