@@ -74,7 +74,11 @@ def files() -> dict[pathlib.Path, str]:
     """Return the text of each file by its path."""
     made: dict[pathlib.Path, str] = {}
     ours = vars(plait)
-    own = {"plait_abi": ours["__all__"], "plait_autograd": sorted(ours["_FROM_AUTOGRAD"])}
+    own = {
+        "plait_abi": ours["__all__"],
+        "plait_autograd": sorted(ours["_FROM_AUTOGRAD"]),
+        "plait_func": sorted(ours["_FROM_FUNC"]),
+    }
     inner = ("utils.checkpoint", "utils.data", "utils.tensorboard")
     for name in (*_aliases.names(), *inner):
         module = _aliases.target(f"plait.{name}")

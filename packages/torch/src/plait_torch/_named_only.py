@@ -14,8 +14,8 @@ from enum import Enum
 from types import ModuleType, SimpleNamespace
 from typing import Any, Protocol, runtime_checkable
 
+from plait.func.pytree import register_dataclass
 from plait_torch._missing import advice
-from plait_torch._pytree import register_dataclass
 from plait_torch._refusal import refusing
 
 __all__ = ["Dim", "ENUMS", "ERRORS", "NAMES", "VALUES", "Stateful", "places", "reason"]

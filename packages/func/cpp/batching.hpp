@@ -4,14 +4,15 @@
 
 #include <vector>
 
-#include "tensor.hpp"
+#include "binding.hpp"
 
-namespace plait::core {
+namespace plait::func {
 
-// True unless the tensor is batched: its elements are those of no sample. False with an exception.
-bool refuse_batched(const plait_tensor *, const char *who);
 // Whether a tensor stands for those of all samples, so that its elements cannot be read.
 bool is_batched(const plait_tensor *);
+// All samples of a batched tensor, a new reference, and its level; nullptr for others, and with an
+// exception.
+plait_tensor *all_samples(const plait_tensor *, int64_t *level);
 // The layers of batched tensors; 0: the rules are not set yet.
 uint64_t batching_layers();
 // All samples of a tensor that is batched at this level, a new reference; nullptr for others, and
@@ -39,7 +40,7 @@ PyObject *leave_recorded(PyObject *tensor, int64_t level, int64_t size);
 bool add_batching(PyObject *module);
 // From vmap.cpp.
 // False, with an exception, within a call of vmap: gradients of samples would stay in `.grad`.
-bool refuse_backward_in_vmap();
+bool refuse_backward();
 bool add_vmap(PyObject *module);
 
-}  // namespace plait::core
+}  // namespace plait::func

@@ -12,9 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "overriding.hpp"
 
-namespace plait::core {
+namespace plait::func {
 namespace {
 
 // What a batched tensor's storage stands for. Its own memory has the size of a sample, and nobody
@@ -1156,7 +1155,7 @@ bool add_rule(Rules *to, PyObject *name, PyObject *actions, int kind) {
 
 PyObject *set_batching(PyObject *, PyObject *args) {
   PyObject *serve, *loop, *sum, *enter, *leave, *dict;
-  if (!PyArg_ParseTuple(args, "OOOOOO!:_set_batching", &serve, &loop, &sum, &enter, &leave,
+  if (!PyArg_ParseTuple(args, "OOOOOO!:set_batching", &serve, &loop, &sum, &enter, &leave,
                         &PyDict_Type, &dict))
     return nullptr;
   auto *fresh = new Rules;
@@ -1182,7 +1181,7 @@ PyObject *set_batching(PyObject *, PyObject *args) {
 
 PyObject *batch(PyObject *, PyObject *const *args, Py_ssize_t n) {
   if (n != 2 || !is_tensor(args[0]) || handle_of(args[0])->dl.ndim < 1 || !layer_bit)
-    return PyErr_Format(PyExc_TypeError, "_batch: (tensor with a dimension, level) is required");
+    return PyErr_Format(PyExc_TypeError, "batch: (tensor with a dimension, level) is required");
   const int64_t level = PyLong_AsLongLong(args[1]);
   if (level == -1 && PyErr_Occurred()) return nullptr;
   plait_thread *thread = state.runtime->thread();
@@ -1193,16 +1192,16 @@ PyObject *batch(PyObject *, PyObject *const *args, Py_ssize_t n) {
 }
 
 PyObject *samples(PyObject *, PyObject *o) {
-  const Batch *b = is_tensor(o) ? batch_of(handle_of(o)) : nullptr;
-  if (!b) Py_RETURN_NONE;
-  plait_tensor *all = samples_at(handle_of(o), b->level);
-  Object value(all ? wrap(all) : nullptr), level(PyLong_FromLongLong(b->level));
+  int64_t number = 0;
+  plait_tensor *all = is_tensor(o) ? all_samples(handle_of(o), &number) : nullptr;
+  if (!all) return PyErr_Occurred() ? nullptr : new_reference(Py_None);
+  const Object value(wrap(all)), level(PyLong_FromLongLong(number));
   return value && level ? PyTuple_Pack(2, value.get(), level.get()) : nullptr;
 }
 
 PyObject *become(PyObject *, PyObject *const *args, Py_ssize_t n) {
   if (n != 3 || !is_tensor(args[0]))
-    return PyErr_Format(PyExc_TypeError, "_become_batched: (tensor, level, size) is required");
+    return PyErr_Format(PyExc_TypeError, "become_batched: (tensor, level, size) is required");
   const Scope to{PyLong_AsLongLong(args[1]), PyLong_AsLongLong(args[2]), false};
   if (PyErr_Occurred()) return nullptr;
   plait_thread *thread = state.runtime->thread();
@@ -1211,15 +1210,15 @@ PyObject *become(PyObject *, PyObject *const *args, Py_ssize_t n) {
 }
 
 PyMethodDef functions[] = {
-    {"_set_batching", entry<set_batching>, METH_VARARGS,
-     "_set_batching(serve, loop, sum_gradients, enter, leave, rules, /)\n--\n\nSet who serves "
+    {"set_batching", entry<set_batching>, METH_VARARGS,
+     "set_batching(serve, loop, sum_gradients, enter, leave, rules, /)\n--\n\nSet who serves "
      "operators on batched tensors, and makes and reads those with history."},
-    {"_batch", function(entry<batch>), METH_FASTCALL,
-     "_batch(value, level, /)\n--\n\nA tensor of one sample that stands for all of them."},
-    {"_samples", entry<samples>, METH_O,
-     "_samples(tensor, /)\n--\n\n(value, level) of a batched tensor; None for others."},
-    {"_become_batched", function(entry<become>), METH_FASTCALL,
-     "_become_batched(tensor, level, size, /)\n--\n\nLet a tensor that a call of vmap has made "
+    {"batch", function(entry<batch>), METH_FASTCALL,
+     "batch(value, level, /)\n--\n\nA tensor of one sample that stands for all of them."},
+    {"samples", entry<samples>, METH_O,
+     "samples(tensor, /)\n--\n\n(value, level) of a batched tensor; None for others."},
+    {"become_batched", function(entry<become>), METH_FASTCALL,
+     "become_batched(tensor, level, size, /)\n--\n\nLet a tensor that a call of vmap has made "
      "stand for one of each sample; False if it was not made within the call."},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -1273,6 +1272,12 @@ plait_tensor *samples_at(const plait_tensor *t, int64_t level) {
   return made;
 }
 
+plait_tensor *all_samples(const plait_tensor *t, int64_t *level) {
+  const Batch *b = batch_of(t);
+  if (b) *level = b->level;
+  return b ? samples_at(t, b->level) : nullptr;
+}
+
 void open_scope(int64_t level, int64_t size, bool ended) { scopes.push_back({level, size, ended}); }
 
 void close_scope() {
@@ -1301,16 +1306,6 @@ void note_fresh(const plait_tensor *t) {
 
 bool is_batched(const plait_tensor *t) { return batch_of(t) != nullptr; }
 
-bool refuse_batched(const plait_tensor *t, const char *who) {
-  if (!is_batched(t)) return true;
-  PyErr_Format(PyExc_RuntimeError,
-               "vmap: %s: the function reads the elements of a sample in Python (item(), float(), "
-               "bool(), tolist() or numpy(), as in `if x > 0`); that is not possible for all "
-               "samples at once: use where() and other operators",
-               who);
-  return false;
-}
-
 bool add_batching(PyObject *module) { return PyModule_AddFunctions(module, functions) == 0; }
 
-}  // namespace plait::core
+}  // namespace plait::func

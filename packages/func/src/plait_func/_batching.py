@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import plait
-from plait.autograd import Function
+import plait_core as pc
+from plait_abi.components import require
 from plait_autograd import _backward
-from plait_core import _core
-from plait_torch import _batched_tensor
-from plait_torch._batched_draws import serve_draw
-from plait_torch._batched_functions import serve_function
-from plait_torch._batched_tensor import (
+from plait_func import _batched_tensor, _layer
+from plait_func._batched_draws import serve_draw
+from plait_func._batched_functions import serve_function
+from plait_func._batched_tensor import (
     enter,
     leave,
     level_of,
@@ -21,7 +20,7 @@ from plait_torch._batched_tensor import (
     with_own_history,
     wrapped,
 )
-from plait_torch._batching_rules import (
+from plait_func._batching_rules import (
     Call,
     Rule,
     by_loop,
@@ -46,9 +45,10 @@ def within(size: int, randomness: str, func: Callable[[int], Any]) -> Any:
     """Call a function within a call of `vmap` of this thread, with the number of that call."""
     global _begun
     if not _begun:
-        _core._set_batching(serve, serve_each, sum_gradients, enter, leave, rearrangements())
-        Function._watcher, Function._batcher = watch_function, serve_function
-        _backward.checks.append(_core._check_backward)
+        _layer.set_batching(serve, serve_each, sum_gradients, enter, leave, rearrangements())
+        function = require("autograd").Function
+        function._watcher, function._batcher = watch_function, serve_function
+        _backward.checks.append(_layer.check_backward)
         _begun = True
     return _batched_tensor.within(size, randomness, func)
 
@@ -196,7 +196,7 @@ def _assign(call: Call, target: Any, result: Any) -> None:
 
 def _become_batched(call: Call, target: Any) -> None:
     """Let a tensor that the function has made become one of each sample."""
-    if not _core._become_batched(target, call.level, call.size):
+    if not _layer.become_batched(target, call.level, call.size):
         raise RuntimeError(
             f"vmap: {public_name(call.name)}: a tensor that all samples share cannot be written in "
             "place, or as `out`, with values that differ between samples; make it of a sample "
@@ -224,6 +224,6 @@ def _put(call: Call) -> None:
         _become_batched(call, target)
         call.run(call.args)
         return
-    if plait.is_tensor(values):
+    if pc.is_tensor(values):
         values = selected_first(call, values, indices, target.ndim)
     call.run([call.some(target), with_samples(call, indices), values, accumulate])

@@ -17,9 +17,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import plait
+import plait_core as plait
 from plait_abi import _binding
-from plait_torch._batched_tensor import samples_of
+from plait_func._batched_tensor import samples_of
 
 __all__ = [
     "Call",
