@@ -77,6 +77,7 @@ def files() -> dict[pathlib.Path, str]:
     own = {
         "plait_abi": ours["__all__"],
         "plait_autograd": sorted(ours["_FROM_AUTOGRAD"]),
+        "plait_core": ["default_generator"],
         "plait_func": sorted(ours["_FROM_FUNC"]),
     }
     inner = ("utils.checkpoint", "utils.data", "utils.tensorboard")
@@ -95,7 +96,6 @@ def files() -> dict[pathlib.Path, str]:
     top += "from plait.core import *\n"
     for module, names in own.items():
         top += "".join(f"from {module} import {name} as {name}\n" for name in names)
-    top += "from plait_core import default_generator as default_generator\n"
     made[ROOT / "__init__.pyi"] = f"{head}{top}\n__version__: str\n"
     return made
 

@@ -90,7 +90,7 @@ def with_own_history(value: Any, level: int, size: int) -> Any:
 _Function: Any = require("autograd").Function
 
 
-class _Enter(_Function):
+class _Enter(_Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx: Any, value: Any, level: int) -> Any:
         ctx.level, ctx.size = level, value.shape[0]
@@ -102,7 +102,7 @@ class _Enter(_Function):
         return leave(own, ctx.level, ctx.size), None
 
 
-class _Leave(_Function):
+class _Leave(_Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx: Any, tensor: Any, level: int) -> Any:
         ctx.level = level

@@ -29,7 +29,7 @@ from plait_autograd import is_anomaly_enabled as is_anomaly_enabled
 from plait_autograd import is_grad_enabled as is_grad_enabled
 from plait_autograd import no_grad as no_grad
 from plait_autograd import set_grad_enabled as set_grad_enabled
-from plait_func import vmap as vmap
 from plait_core import default_generator as default_generator
+from plait_func import vmap as vmap
 
 __version__: str
