@@ -1,7 +1,7 @@
 // plait_func._layer: batched tensors, the layer that serves operators on them, and calls of vmap.
 #include <plait/batched.h>
 
-#include "batching.hpp"
+#include "batched.hpp"
 
 namespace plait::func {
 
@@ -33,15 +33,16 @@ bool find_tensor_type() {
   return type;
 }
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT,
-                          "plait_func._layer",
-                          "Batched tensors, the layer that serves operators on them, calls of vmap.",
-                          -1,
-                          nullptr,
-                          nullptr,
-                          nullptr,
-                          nullptr,
-                          nullptr};
+PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    "plait_func._layer",
+    "Batched tensors, the layer that serves operators on them, calls of vmap.",
+    -1,
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr};
 
 PyObject *make() {
   state.python = plait_python_import();
@@ -49,7 +50,7 @@ PyObject *make() {
   state.runtime = state.python->runtime;
   Object module(PyModule_Create(&definition));
   if (!module || plait_needs_no_lock(module.get()) < 0 || !find_tensor_type() ||
-      !add_batching(module.get()) || !add_vmap(module.get()) || !connect_core())
+      !add_layer(module.get()) || !add_vmap(module.get()) || !connect_core())
     return nullptr;
   return module.release();
 }

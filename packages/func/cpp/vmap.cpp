@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "batching.hpp"
+#include "batched.hpp"
 
 namespace plait::func {
 namespace {
@@ -354,7 +354,7 @@ PyObject *vmap(PyObject *, PyObject *const *a, Py_ssize_t n) {
                                static_cast<long long>(entering.size));
 }
 
-PyMethodDef functions[] = {
+PyMethodDef methods[] = {
     {"within", function(entry<within>), METH_FASTCALL,
      "within(size, randomness, func, /)\n--\n\nfunc(number) within a call of vmap of this "
      "thread, which has this number."},
@@ -388,10 +388,10 @@ bool refuse_backward() {
   PyErr_SetString(PyExc_RuntimeError,
                   "backward: it was called in a function that vmap calls for all samples at once; "
                   "the `.grad` of a tensor has no room for the gradients of each sample: use "
-                  "torch.func.grad or autograd.grad there, or call backward() after vmap");
+                  "func.grad or autograd.grad there, or call backward() after vmap");
   return false;
 }
 
-bool add_vmap(PyObject *module) { return PyModule_AddFunctions(module, functions) == 0; }
+bool add_vmap(PyObject *module) { return PyModule_AddFunctions(module, methods) == 0; }
 
 }  // namespace plait::func
