@@ -10,8 +10,6 @@ They compose: `vmap` of `grad` gives the gradients of single samples, `hessian` 
             [27., 48.]])
 """
 
-from __future__ import annotations
-
 from plait_func._func import (
     grad,
     grad_and_value,

@@ -575,7 +575,7 @@ def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         >>> from plait_func import stack_module_state
         >>> parameters, buffers = stack_module_state([plait_nn.Linear(2, 1) for _ in range(3)])
         >>> parameters["weight"].shape, buffers
-        (pc.Size([3, 1, 2]), {})
+        (plait.Size([3, 1, 2]), {})
     """
     models = list(models)
     if not models:
