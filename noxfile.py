@@ -318,6 +318,7 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "format", "--check", ".")
     session.run("clang-format", "--dry-run", "-Werror", *c_files())
     session.run("python", "tools/check_imports.py")
+    session.run("python", "tools/check_lists.py")
     session.run("python", "tools/check_changes.py")
     session.run("python", "tools/check_abi.py")
     session.run("python", "tools/versions.py")

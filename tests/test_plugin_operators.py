@@ -13,6 +13,7 @@ import pytest
 import plait_abi
 import plait_autograd as pa
 import plait_core as pc
+import plait_torch
 from plait_autograd import forward_ad
 
 SOURCE = Path(__file__).resolve().parents[1] / "examples" / "plugins" / "operator.c"
@@ -87,3 +88,26 @@ def test_what_it_does_not_take(operators: tuple[Any, Any]) -> None:
     cube, _ = operators
     with pytest.raises(TypeError, match="example_cube: `self` must be float32 or float64"):
         cube(pc.tensor([1]))
+
+
+def test_vmap_calls_an_operator_once_by_the_rule_that_it_brings(operators: tuple[Any, Any]) -> None:
+    """`example_cube` has a rule that is data, `example_tent` one in C."""
+    from plait.profiler import profile
+
+    with plait_torch.installed():
+        from torch import vmap
+    cube, tent = operators
+    assert (cube.batching, cube.sharding) == (("ps",), ("ee",))
+    assert (tent.batching, tent.sharding) == ((None,), (None,))
+    x = pc.arange(12, dtype=pc.float64).reshape(4, 3) / 6
+    for operator in (cube, tent):
+        with profile() as recorded:
+            made = vmap(operator)(x)
+        assert made.tolist() == operator(x).tolist()
+        assert [e.name for e in recorded.events()].count(operator.__name__) <= 2
+        assert vmap(vmap(operator))(x).tolist() == operator(x).tolist()
+        assert vmap(operator)(pc.zeros(0, 3)).shape == (0, 3)
+    # derivatives are calls of other operators, which have rules of their own
+    samples = x.clone().requires_grad_()
+    vmap(cube)(samples).sum().backward()
+    assert pc.allclose(samples.grad, 3 * x * x)

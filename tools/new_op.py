@@ -47,6 +47,7 @@ def _(g, self):
 POINTWISE = f"""NAME = Pointwise(
     "NAME(Tensor self) -> Tensor",
 {DOC}    dtypes="floating",
+    zero_preserving=True,  # EDIT: leave it out unless the value at 0 is 0
 )
 {VJP}"""
 POINTWISE_DATA = """# EDIT: NumPy's word for it. Samples and errors come by themselves.
@@ -54,7 +55,10 @@ NAME.reference(lambda x: np.square(x))
 """
 COMPOSITE = f"""NAME = Composite(
     "NAME(Tensor self) -> Tensor",
-{DOC})
+{DOC}    zero_preserving=True,  # EDIT: leave it out unless the value at 0 is 0
+)
+# EDIT: what it computes on parts of tensors that several ranks hold; without it that is an error
+NAME.shard("elements")
 
 
 @NAME.decompose
@@ -79,6 +83,10 @@ STRUCTURED = f"""NAME = Operator(
     "NAME(Tensor self) -> Tensor",
 {DOC}    dtypes="floating",
 )
+# EDIT: how one call computes all samples of `vmap`; without it each sample is a call
+NAME.batch("leading")
+# EDIT: what it computes on parts of tensors that several ranks hold; without it that is an error
+NAME.shard("elements")
 
 
 @NAME.shape

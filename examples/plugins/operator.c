@@ -86,17 +86,26 @@ static plait_status cube_vjp(plait_vjp *v) {
   return s;
 }
 
-static const plait_op_def cube_def = {PLAIT_HEADER(plait_op_def),
-                                      "example_cube(Tensor self) -> Tensor",
-                                      "The cube of each element.",
-                                      PLAIT_OP_FUNCTION,
-                                      like_input,
-                                      cube_saves,
-                                      cube_vjp,
-                                      NULL,
-                                      NULL,
-                                      NULL,
-                                      NULL};
+/* The rule of vmap in code: the samples of a function of each element are more elements. */
+static plait_status tent_batch(plait_call *call) { return runtime->call(call); }
+
+static const plait_op_def cube_def = {
+    PLAIT_HEADER(plait_op_def),
+    "example_cube(Tensor self) -> Tensor",
+    "The cube of each element.",
+    PLAIT_OP_FUNCTION,
+    like_input,
+    cube_saves,
+    cube_vjp,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+#if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
+    "ps", /* a pointwise operator: vmap aligns the samples */
+    "ee"  /* a part of the result belongs to a part of `self` */
+#endif
+};
 static const plait_op_def tent_def = {PLAIT_HEADER(plait_op_def),
                                       "example_tent(Tensor self) -> Tensor",
                                       "max(0, 1 - |x|) of each element.",
@@ -106,8 +115,13 @@ static const plait_op_def tent_def = {PLAIT_HEADER(plait_op_def),
                                       NULL,
                                       NULL,
                                       NULL,
+                                      tent_batch,
                                       NULL,
-                                      NULL};
+#if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
+                                      NULL,
+                                      NULL
+#endif
+};
 
 /* An operator stays defined when its plug-in is detached; its kernel goes. */
 static plait_status bring(plait_thread *thread, const plait_plugin *self, const char *name,

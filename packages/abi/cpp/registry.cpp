@@ -2,6 +2,7 @@
 // immutable: a change builds a new one and publishes it. Old ones are kept, because a call may
 // still use them.
 #include <algorithm>
+#include <cstring>
 
 #include "runtime.hpp"
 
@@ -87,9 +88,25 @@ bool is_sound(plait_thread *thread, const plait_op_def *def) {
   const char *wrong = nullptr;
   if (!def->shape && !def->decompose) wrong = "a shape function or a decomposition is required";
   if (!def->saves != !def->vjp) wrong = "`saves` and `vjp` are given together";
-  if (def->batch) wrong = "`batch` is reserved and must be NULL";
   if (wrong) raise(thread, PLAIT_VALUE_ERROR, "define", "%s: %s", def->schema, wrong);
   return !wrong;
+}
+
+// A rule that is data has a letter for its kind and one for each argument.
+bool has_letters(plait_thread *thread, const Op &op, const char *field, const char *rule) {
+  if (strlen(rule) == 1u + op.n_args) return true;
+  raise(thread, PLAIT_VALUE_ERROR, "define",
+        "%s: `%s` must have a letter for its kind and one for each of %d arguments, got \"%s\"",
+        op.schema, field, op.n_args, rule);
+  return false;
+}
+
+bool rules_fit(plait_thread *thread, const Op &op) {
+  const plait_op_def *def = op.def;
+  return (!PLAIT_HAS(plait_op_def, def, batching) ||
+          has_letters(thread, op, "batching", def->batching)) &&
+         (!PLAIT_HAS(plait_op_def, def, sharding) ||
+          has_letters(thread, op, "sharding", def->sharding));
 }
 
 // Takes an operator out of the lists. Calls that hold it go on: it is never freed.
@@ -127,6 +144,7 @@ plait_status define(plait_thread *thread, const plait_op_def *def, const plait_o
     static_cast<plait_op &>(*op) = plait_op{};
     parse_schema(def->schema, op->parsed);
     name_op(op.get(), def);
+    if (!rules_fit(thread, *op)) return PLAIT_VALUE_ERROR;
     op->who = initialising();
     const int first = op->n_args ? op->args[0].kind : 0;
     if ((op->flags & PLAIT_OP_METHOD) && first != PLAIT_KIND_TENSOR && first != PLAIT_KIND_OPERAND)

@@ -209,6 +209,8 @@ plait_op_def define(const char *schema, uint64_t flags, plait_kernel shape, cons
           nullptr,
           nullptr,
           nullptr,
+          nullptr,
+          nullptr,
           nullptr};
 }
 const Definition definitions[] = {

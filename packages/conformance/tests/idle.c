@@ -24,6 +24,8 @@ static const plait_op_def own = {PLAIT_HEADER(plait_op_def),
                                  NULL,
                                  NULL,
                                  NULL,
+                                 NULL,
+                                 NULL,
                                  NULL};
 
 static plait_status init(const plait_runtime *given, const plait_plugin *self) {

@@ -131,8 +131,6 @@ class Serving {
 
 // Calls the operator on all samples; PLAIT_DECLINE: a rule in Python has to do it.
 plait_status rearrange(plait_call *, const Samples &);
-// The rules, by name: the action for each argument as bytes, and the kind. False with an exception.
-bool set_rules(PyObject *dict);
 
 // From sharing.cpp: the layer above the engine's, which sums gradients over samples.
 plait_status share(plait_call *);

@@ -116,9 +116,8 @@ bool register_layer() {
 }
 
 PyObject *set_batching(PyObject *, PyObject *args) {
-  PyObject *serve, *loop, *sum, *enter, *leave, *dict;
-  if (!PyArg_ParseTuple(args, "OOOOOO!:set_batching", &serve, &loop, &sum, &enter, &leave,
-                        &PyDict_Type, &dict))
+  PyObject *serve, *loop, *sum, *enter, *leave;
+  if (!PyArg_ParseTuple(args, "OOOOO:set_batching", &serve, &loop, &sum, &enter, &leave))
     return nullptr;
   if (!layer_bit && !register_layer()) return nullptr;
   Py_XDECREF(functions.serve.exchange(new_reference(serve)));
@@ -126,7 +125,6 @@ PyObject *set_batching(PyObject *, PyObject *args) {
   Py_XDECREF(functions.sum.exchange(new_reference(sum)));
   Py_XDECREF(functions.enter.exchange(new_reference(enter)));
   Py_XDECREF(functions.leave.exchange(new_reference(leave)));
-  if (!set_rules(dict)) return nullptr;
   Py_RETURN_NONE;
 }
 
@@ -162,7 +160,7 @@ PyObject *become(PyObject *, PyObject *const *args, Py_ssize_t n) {
 
 PyMethodDef methods[] = {
     {"set_batching", entry<set_batching>, METH_VARARGS,
-     "set_batching(serve, loop, sum_gradients, enter, leave, rules, /)\n--\n\nSet who serves "
+     "set_batching(serve, loop, sum_gradients, enter, leave, /)\n--\n\nSet who serves "
      "operators on batched tensors, and makes and reads those with history."},
     {"batch", function(entry<batch>), METH_FASTCALL,
      "batch(value, level, /)\n--\n\nA tensor of one sample that stands for all of them."},

@@ -1,58 +1,67 @@
-// Rules that only rearrange arguments: they are data, and run here without Python and without the
-// GIL (docs/design/0043).
+// Rules that are data: they stand in operators' definitions and run here, without Python and
+// without the GIL, as do a plug-in's rules in C (docs/design/0043).
 #include <plait/layer.hpp>
 
 #include <algorithm>
 #include <cstring>
-#include <unordered_map>
+#include <vector>
 
 #include "batched.hpp"
 
 namespace plait::func {
 namespace {
 
-// What a rule does with an argument.
-enum Action : uint8_t {
-  action_none,  // as it is; a batched tensor there is left to Python
-  action_some,  // all samples if it is batched, aligned with the dimensions of a sample
-  action_all,  // all samples along dimension 0, repeated if it is not batched
-  action_dims,  // dimensions of a sample; negative ones stay
-  action_size,  // the sizes of a sample
-  action_reduced,  // as `dims`; None or an empty list: all dimensions of a sample
-  action_rows,  // the rows of all samples, which are dimension 0 of a sample, as one list of rows
-  action_row_size,  // the sizes of a sample whose dimension 0 are rows
+// What a rule does with an argument: a letter of plait_op_def::batching.
+enum Action : char {
+  action_none = '.',  // as it is; a batched tensor there is left to Python
+  action_some = 's',  // all samples if it is batched, aligned with the dimensions of a sample
+  action_all = 'a',  // all samples along dimension 0, repeated if it is not batched
+  action_dims = 'd',  // dimensions of a sample; negative ones stay
+  action_size = 'z',  // the sizes of a sample
+  action_reduced = 'x',  // as `dims`; None or an empty list: all dimensions of a sample
+  action_rows = 'r',  // the rows of all samples, dimension 0 of a sample, as one list of rows
+  action_row_size = 'q',  // the sizes of a sample whose dimension 0 are rows
+  action_python = '!',  // the call is left to Python
 };
-// What kind of rule it is: most call the operator itself.
-enum Kind : uint8_t {
-  kind_same,
-  kind_rows,  // so is dimension 0 of each result
-  kind_of_dimensions,  // the first argument must have dimensions
-  kind_matmul,  // matrices: `matmul` of all samples
-  kind_mv,
-  kind_dot,
-  kind_view,
-  kind_expand,
-  kind_permute,
-  kind_t,
-  kind_loss,  // of one row with one class: input, target, weight, reduction, ignored class
-  kind_loss_backward,  // grad, input, lse, target, weight, reduction, ignored class
-  kind_linear,  // of rows, or a product of matrices where weights differ
-  kind_bmm,
-  kind_of_matrices,  // the first argument must have two dimensions
-  kind_new_dimension,  // dimensions count one more than the first argument has
+// What kind of rule it is: the first letter. Most rules call the operator itself. Capital letters
+// are rules in code: one of plait's own operators.
+enum Kind : char {
+  kind_pointwise = 'p',
+  kind_reduction = 'x',
+  kind_leading = 's',  // the samples are one more dimension in front
+  kind_rows = 'r',  // so is dimension 0 of each result
+  kind_of_dimensions = 'd',  // the first argument must have dimensions
+  kind_of_matrices = 'm',  // the first argument must have two dimensions
+  kind_new_dimension = 'n',  // dimensions count one more than the first argument has
+  kind_code = 'C',  // in Python alone
+  kind_code_too = 'S',  // what the letters are not enough for is left to code
+  kind_matmul = 'M',  // matrices: `matmul` of all samples
+  kind_bmm = 'B',
+  kind_mv = 'V',
+  kind_dot = 'D',
+  kind_view = 'W',
+  kind_expand = 'E',
+  kind_permute = 'P',
+  kind_t = 'T',
+  kind_loss = 'L',  // of one row with one class: input, target, weight, reduction, ignored class
+  kind_loss_backward = 'K',  // grad, input, lse, target, weight, reduction, ignored class
+  kind_linear = 'N',  // of rows, or a product of matrices where weights differ
 };
-struct Rule {
-  Action action[PLAIT_MAX_ARGS];
-  Kind kind;
-};
-using Rules = std::unordered_map<const plait_op *, Rule>;
-const Rules *rules;  // replaced, never changed or freed: calls on other threads may read it
+// The rule of an operator's definition that is data; nullptr if there is none.
+const char *rule_of(const plait_op *op) {
+  const plait_op_def *def = op->def;
+  return PLAIT_HAS(plait_op_def, def, batching) ? def->batching : nullptr;
+}
 
 // A call on all samples, by a rule that is data.
 class Rearranged {
  public:
-  Rearranged(plait_call *c, const Rule &rule, const Samples &samples)
-      : outer_(c), rule_(rule), samples_(samples) {}
+  // `rule`: nullptr for an operator with a rule in C
+  Rearranged(plait_call *c, const char *rule, const Samples &samples)
+      : outer_(c),
+        kind_(rule ? *rule : 0),
+        actions_(rule ? rule + 1 : nullptr),
+        samples_(samples) {}
   Rearranged(const Rearranged &) = delete;
   Rearranged &operator=(const Rearranged &) = delete;
   ~Rearranged() {
@@ -62,9 +71,9 @@ class Rearranged {
 
   // PLAIT_DECLINE: Python has to do it
   plait_status run() {
-    if (samples_.size == 0) return PLAIT_DECLINE;
+    if (samples_.size == 0 || kind_ == kind_code) return PLAIT_DECLINE;
     plait_status s = take_grown();
-    if (s == PLAIT_OK) s = computed();
+    if (s == PLAIT_OK) s = actions_ ? computed() : computed_in_c();
     return s == PLAIT_OK ? give() : s;
   }
 
@@ -85,7 +94,7 @@ class Rearranged {
   }
 
   plait_status computed() {
-    switch (rule_.kind) {
+    switch (kind_) {
       case kind_matmul: return matmul(2);
       case kind_bmm: return matmul(3);
       case kind_mv: return mv();
@@ -99,15 +108,34 @@ class Rearranged {
         break;
       case kind_loss: return loss();
       case kind_loss_backward: return loss_backward();
-      default: break;
+      case kind_pointwise:
+      case kind_reduction:
+      case kind_leading:
+      case kind_code_too:
+      case kind_rows:
+      case kind_of_dimensions:
+      case kind_of_matrices:
+      case kind_new_dimension: break;
+      default: return PLAIT_DECLINE;  // a kind of a later version
     }
     plait_status s = fill();
     if (s == PLAIT_OK) s = call(outer_->op);
-    return s == PLAIT_OK && rule_.kind == kind_rows ? apart() : s;
+    return s == PLAIT_OK && kind_ == kind_rows ? apart() : s;
   }
 
-  // Calls an operator with `in_`, which has all its arguments.
-  plait_status call(const plait_op *op) {
+  // The operator's own rule, which gets all samples of each tensor.
+  plait_status computed_in_c() {
+    for (uint16_t i = 0; i < outer_->n_in; i++) {
+      const plait_value &v = in_[i] = outer_->in[i];
+      const plait_status s = v.tag == PLAIT_TENSOR ? all(v.u.t, in_ + i) : plain(v);
+      if (s != PLAIT_OK) return s;
+    }
+    plait_call c = inner_call(outer_->op);
+    const InsideLayer inside(c.thread, layer_bit);
+    return outer_->op->def->batch(&c);
+  }
+
+  plait_call inner_call(const plait_op *op) {
     plait_call c{};
     c.size = sizeof c;
     c.op = op;
@@ -116,6 +144,13 @@ class Rearranged {
     c.in = in_;
     c.out = out_;
     c.thread = outer_->thread;
+    c.device = outer_->device;
+    return c;
+  }
+
+  // Calls an operator with `in_`, which has all its arguments.
+  plait_status call(const plait_op *op) {
+    plait_call c = inner_call(op);
     const InsideLayer inside(c.thread, layer_bit);
     return c.thread->runtime->call(&c);
   }
@@ -426,9 +461,9 @@ class Rearranged {
     for (uint16_t i = 0; i < outer_->n_out; i++)
       if (plait_result_at(op, i)->kind != PLAIT_KIND_TENSOR) return PLAIT_DECLINE;
     if (outer_->in[0].tag == PLAIT_TENSOR) first_ = outer_->in[0].u.t->dl.ndim;
-    const bool has_rows = rule_.kind == kind_of_dimensions || rule_.kind == kind_linear;
+    const bool has_rows = kind_ == kind_of_dimensions || kind_ == kind_linear;
     if (has_rows && first_ < 1) return PLAIT_DECLINE;
-    if (rule_.kind == kind_of_matrices && first_ < 2) return PLAIT_DECLINE;
+    if (kind_ == kind_of_matrices && first_ < 2) return PLAIT_DECLINE;
     if (const plait_status s = align(); s != PLAIT_OK) return s;
     for (uint16_t i = 0; i < outer_->n_in; i++)
       if (const plait_status s = fill_one(i); s != PLAIT_OK) return s;
@@ -441,7 +476,7 @@ class Rearranged {
     DLDataType dtype{};
     bool several = false, number = false, has = false;
     for (uint16_t i = 0; i < outer_->n_in; i++) {
-      if (rule_.action[i] != action_some || outer_->in[i].tag != PLAIT_TENSOR) continue;
+      if (actions_[i] != action_some || outer_->in[i].tag != PLAIT_TENSOR) continue;
       const DLTensor &dl = outer_->in[i].u.t->dl;
       if (dl.ndim > ndim_) ndim_ = dl.ndim;
       if (dl.dtype.code == kDLBool) continue;
@@ -456,7 +491,7 @@ class Rearranged {
   plait_status fill_one(uint16_t i) {
     const plait_value &v = outer_->in[i];
     in_[i] = v;
-    switch (rule_.action[i]) {
+    switch (actions_[i]) {
       case action_some: return v.tag == PLAIT_TENSOR ? some(v.u.t, in_ + i) : plain(v);
       case action_all: return v.tag == PLAIT_TENSOR ? all(v.u.t, in_ + i) : plain(v);
       case action_dims:
@@ -464,7 +499,8 @@ class Rearranged {
       case action_size: return size(i);
       case action_rows: return v.tag == PLAIT_TENSOR ? rows(v.u.t, in_ + i) : plain(v);
       case action_row_size: return row_size(i);
-      default: return plain(v);
+      case action_none: return plain(v);
+      default: return PLAIT_DECLINE;
     }
   }
 
@@ -552,9 +588,9 @@ class Rearranged {
   // calls.
   int counted() const {
     for (uint16_t i = 0; i < outer_->n_in; i++)
-      if (rule_.action[i] == action_size && outer_->in[i].tag == PLAIT_INTS)
+      if (actions_[i] == action_size && outer_->in[i].tag == PLAIT_INTS)
         return int(outer_->in[i].n);
-    return first_ + (rule_.kind == kind_new_dimension);
+    return first_ + (kind_ == kind_new_dimension);
   }
 
   plait_status dims(uint16_t i) {
@@ -562,7 +598,7 @@ class Rearranged {
     const auto shifted = [](int64_t dim) { return dim >= 0 ? dim + 1 : dim; };
     const int n = counted();
     const auto is_dimension = [n](int64_t dim) { return dim >= -n && dim < n; };
-    const bool reduces = rule_.action[i] == action_reduced;
+    const bool reduces = actions_[i] == action_reduced;
     if (v.tag == PLAIT_NONE || (v.tag == PLAIT_INTS && v.n == 0)) {
       if (!reduces) return PLAIT_OK;
       if (plait_arg_at(outer_->op, i)->kind != PLAIT_KIND_INTS || first_ < 1) return PLAIT_DECLINE;
@@ -600,7 +636,8 @@ class Rearranged {
   }
 
   plait_call *outer_;
-  const Rule &rule_;
+  const char kind_;
+  const char *const actions_;
   const Samples &samples_;
   int first_ = -1, ndim_ = 0;
   plait_value in_[PLAIT_MAX_ARGS], out_[PLAIT_MAX_RESULTS]{};
@@ -609,42 +646,14 @@ class Rearranged {
   std::vector<std::vector<int64_t>> lists_;
 };
 
-bool add_rule(Rules *to, PyObject *name, PyObject *actions, int kind) {
-  const char *text = PyUnicode_AsUTF8(name);
-  if (!text || !PyBytes_Check(actions)) return false;
-  const plait_op *op = state.runtime->op(text);
-  if (!op) return true;  // of a package that is not loaded
-  Rule rule{};
-  rule.kind = Kind(kind);
-  for (Py_ssize_t i = 0; i < PyBytes_GET_SIZE(actions) && i < op->n_args; i++)
-    rule.action[i] = Action(PyBytes_AS_STRING(actions)[i]);
-  (*to)[op] = rule;
-  return true;
-}
-
 }  // namespace
 
 plait_status rearrange(plait_call *c, const Samples &samples) {
-  const Rules *known = __atomic_load_n(&rules, __ATOMIC_ACQUIRE);
-  if (!known || c->form != PLAIT_FUNCTION) return PLAIT_DECLINE;
-  const auto it = known->find(c->op);
-  return it == known->end() ? PLAIT_DECLINE : Rearranged(c, it->second, samples).run();
-}
-
-bool set_rules(PyObject *dict) {
-  auto *read = new Rules;
-  PyObject *name, *rule;
-  Py_ssize_t at = 0;
-  while (PyDict_Next(dict, &at, &name, &rule)) {
-    PyObject *actions;
-    int kind;
-    if (PyArg_ParseTuple(rule, "Oi", &actions, &kind) && add_rule(read, name, actions, kind))
-      continue;
-    delete read;
-    return false;
-  }
-  __atomic_store_n(&rules, read, __ATOMIC_RELEASE);
-  return true;
+  // what draws is Python's: `randomness` decides
+  if (c->form != PLAIT_FUNCTION || c->op->flags & PLAIT_OP_RANDOM) return PLAIT_DECLINE;
+  const bool in_c = c->op->def->batch != nullptr;
+  const char *rule = in_c ? nullptr : rule_of(c->op);
+  return rule || in_c ? Rearranged(c, rule, samples).run() : PLAIT_DECLINE;
 }
 
 }  // namespace plait::func

@@ -16,6 +16,7 @@ import plait_ops
 from plait_ops import specs
 from plait_ops.emit import (
     derivatives,
+    facts,
     functions,
     header,
     kernels,
@@ -156,6 +157,24 @@ def test_the_table_of_derivatives() -> None:
         assert ("vjp" in made) == (back == "spec")
         assert ("jvp" in made) == (forth == "spec")
         assert ("decompose" in made) or back != "parts"
+
+
+def test_the_table_of_facts(tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "packages" / "core" / "cpp" / "normalization"
+    folder.mkdir(parents=True)
+    (folder / "softmax.cpp").write_text('PLAIT_KERNEL("softmax", softmax);\n')
+    rows = {
+        line.split("|")[1].strip(" `"): [cell.strip() for cell in line.split("|")[2:-1]]
+        for line in facts.emit(OPERATORS, tmp_path)["facts.md"].splitlines()
+        if line.startswith("| `")
+    }
+    assert set(rows) == {operator.name for operator in OPERATORS}
+    kernel = "normalization/softmax.cpp"
+    assert rows["softmax"] == ["spec", "data", "data", "formula", "", "", kernel]
+    assert rows["sin"][1:6] == ["data", "data", "elements", "yes", ""]
+    assert rows["sin"][6] == "pointwise/trigonometric.h"
+    assert rows["linear"][1:3] == ["code", "code"] and rows["matmul"][1] == "parts"
+    assert rows["nonzero"][1:3] == ["each sample", ""]
 
 
 def test_pages_name_every_operator() -> None:

@@ -11,6 +11,8 @@
 #ifndef PLAIT_OPTIM_ELEMENTWISE_HPP
 #define PLAIT_OPTIM_ELEMENTWISE_HPP
 #include <initializer_list>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "blocks.hpp"
@@ -124,10 +126,25 @@ void elementwise_cost(const plait_call *call, plait_cost *out) noexcept {
   }
 }
 
+// The rule for tensors that several ranks hold: the tensors of each list lie alike, and a step acts
+// on each element by itself.
+inline std::string elementwise_sharding(std::string_view schema) {
+  std::string letters = "e";
+  const size_t first = schema.find('(') + 1, end = schema.rfind(") ->");
+  for (size_t at = first; at < end; at = schema.find(", ", at) + 2) {
+    if (schema.substr(at, 3) == "*, ") at += 3;
+    letters += schema.substr(at, 8) == "Tensor[]" ? 'e' : '.';
+    if (schema.find(", ", at) == schema.npos) break;
+  }
+  return letters;
+}
+
 template <class Spec>
-constexpr Step elementwise(const char *schema, const char *doc) {
+Step elementwise(const char *schema, const char *doc) {
+  static const std::string sharding = elementwise_sharding(schema);
   return {{PLAIT_HEADER(plait_op_def), schema, doc, 0, elementwise_shape<Spec>, nullptr, nullptr,
-           nullptr, elementwise_decomposed<Spec>, nullptr, elementwise_cost<Spec>},
+           nullptr, elementwise_decomposed<Spec>, nullptr, elementwise_cost<Spec>, nullptr,
+           sharding.c_str()},
           elementwise_kernel<Spec>};
 }
 

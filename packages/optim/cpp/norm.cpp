@@ -118,7 +118,7 @@ const Step grad_norm = {
      "\n"
      "sqrt(sum g^2), added up in double; float16, bfloat16, float32 and float64, any "
      "strides.",
-     0, shape, nullptr, nullptr, nullptr, decomposed, nullptr, cost},
+     0, shape, nullptr, nullptr, nullptr, decomposed, nullptr, cost, nullptr, nullptr},
     kernel};
 
 }  // namespace plait::optim

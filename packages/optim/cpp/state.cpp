@@ -138,13 +138,13 @@ const Step state_like = {
     {PLAIT_HEADER(plait_op_def), "optimizer_state(Tensor param, float fill=0) -> Tensor",
      "Copies of `fill` with the shape, dtype, device and order of dimensions "
      "of `param`: what a step keeps between calls.",
-     0, like_shape, nullptr, nullptr, nullptr, like_decomposed, nullptr, like_cost},
+     0, like_shape, nullptr, nullptr, nullptr, like_decomposed, nullptr, like_cost, nullptr, "ee."},
     like_kernel};
 
 const Step state_load = {
     {PLAIT_HEADER(plait_op_def), "optimizer_state_load(Tensor! state, Tensor value) -> ()",
      "Copies `value` of a saved state into `state`, cast to its dtype.", 0, load_shape, nullptr,
-     nullptr, nullptr, load_decomposed, nullptr, load_cost},
+     nullptr, nullptr, load_decomposed, nullptr, load_cost, nullptr, "eee"},
     load_kernel};
 
 }  // namespace plait::optim

@@ -127,3 +127,28 @@ def test_formulas_of_a_program(torch: Any) -> None:
         del flop_registry[aten.tanh], flop_registry[aten.exp]
     with pytest.raises(NotImplementedError, match="get_raw"):
         register_flop_formula(aten.tanh, get_raw=True)
+
+
+def test_formulas_agree_with_the_costs_in_definitions(torch: Any) -> None:
+    """The formulas are PyTorch's, by its names; what they count is what definitions say."""
+    functional = torch.nn.functional
+
+    def ones(*shape: int) -> Any:
+        return torch.ones(*shape, requires_grad=True)
+
+    x, weight = ones(2, 4, 9, 8), ones(6, 2, 3, 3)
+    query, key = ones(2, 4, 5, 8), ones(2, 4, 6, 8)
+    for function in (
+        lambda: ones(3, 4) @ ones(4, 5),
+        lambda: ones(2, 3, 4) @ ones(2, 4, 5),
+        lambda: torch.addmm(ones(5), ones(3, 4), ones(4, 5)),
+        lambda: functional.linear(ones(2, 3, 4), ones(5, 4), ones(5)),
+        lambda: functional.conv2d(x, weight, stride=2, padding=1, groups=2),
+        lambda: functional.conv1d(x[..., 0], weight[..., 0], groups=2),
+        lambda: functional.conv_transpose2d(ones(2, 3, 4, 4), ones(3, 5, 3, 3), stride=2),
+        lambda: functional.scaled_dot_product_attention(query, key, key),
+    ):
+        with torch.profiler.profile() as recorded:
+            function()
+        outer = [each for each in recorded.events() if each.cpu_parent is None]
+        assert sum(each.flops for each in outer) == sum(counted(torch, function)["Global"].values())

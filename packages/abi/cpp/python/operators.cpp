@@ -282,6 +282,27 @@ PyObject *get_schemas(PyObject *self, void *) {
                      PyUnicode_FromString(self_of(self)->overloads[i].op->schema));
   return list;
 }
+// What the definition of each overload says in a rule that is data: a text, or None.
+template <class F>
+PyObject *rule_texts(PyObject *self, F &&text_of) {
+  PyObject *list = PyTuple_New(Py_ssize_t(self_of(self)->n));
+  for (size_t i = 0; list && i < self_of(self)->n; i++) {
+    const char *text = text_of(self_of(self)->overloads[i].op->def);
+    PyTuple_SET_ITEM(list, Py_ssize_t(i),
+                     text ? PyUnicode_FromString(text) : new_reference(Py_None));
+  }
+  return list;
+}
+PyObject *get_batching(PyObject *self, void *) {
+  return rule_texts(self, [](const plait_op_def *def) -> const char * {
+    return PLAIT_HAS(plait_op_def, def, batching) ? def->batching : nullptr;
+  });
+}
+PyObject *get_sharding(PyObject *self, void *) {
+  return rule_texts(self, [](const plait_op_def *def) -> const char * {
+    return PLAIT_HAS(plait_op_def, def, sharding) ? def->sharding : nullptr;
+  });
+}
 // `inspect` reads the text of methods alone, as of functions it knows only Python's own types.
 PyObject *get_signature_object(PyObject *self, void *) {
   if (Py_TYPE(self) == state.method_type)
@@ -302,6 +323,10 @@ PyGetSetDef getters[] = {
     {"__text_signature__", entry<get_signature>, nullptr, nullptr, nullptr},
     {"__signature__", entry<get_signature_object>, nullptr, nullptr, nullptr},
     {"schemas", entry<get_schemas>, nullptr, "the schema of each overload", nullptr},
+    {"batching", entry<get_batching>, nullptr,
+     "the rule of vmap of each overload, as plait_op_def has it, or None", nullptr},
+    {"sharding", entry<get_sharding>, nullptr,
+     "the rule for parts of tensors of each overload, as plait_op_def has it, or None", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {
     {"plain", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry<plain>)),
@@ -398,6 +423,12 @@ PyObject *operator_method(PyObject *, PyObject *name) {
   return operator_named(state.method_type, "operator_method", name);
 }
 
+// "function method": how an operator, or its form in place, is called.
+const char *variants_of(uint64_t flags, uint64_t function) {
+  const char *words[] = {"", "function", "method", "function method"};
+  return words[(flags & function ? 1 : 0) + (flags & PLAIT_OP_METHOD ? 2 : 0)];
+}
+
 // (name, variants) of every base name and form; overloads share a name, and each may add a variant
 PyObject *operator_names(PyObject *, PyObject *) {
   const uint64_t n = state.runtime->ops(nullptr, 0);
@@ -418,12 +449,36 @@ PyObject *operator_names(PyObject *, PyObject *) {
   }
   Object list(PyList_New(Py_ssize_t(names.size())));
   for (size_t i = 0; list && i < names.size(); i++) {
-    const char *words[] = {"", "function", "method", "function method"};
-    const uint32_t flags = variants[names[i]];
-    const int at = (flags & PLAIT_OP_FUNCTION ? 1 : 0) + (flags & PLAIT_OP_METHOD ? 2 : 0);
-    PyObject *item = Py_BuildValue("ss", names[i].c_str(), words[at]);
+    const char *words = variants_of(variants[names[i]], PLAIT_OP_FUNCTION);
+    PyObject *item = Py_BuildValue("ss", names[i].c_str(), words);
     if (!item) return nullptr;
     PyList_SET_ITEM(list.get(), Py_ssize_t(i), item);
+  }
+  return list.release();
+}
+
+constexpr std::pair<const char *, uint64_t> named_flags[] = {
+    {"view", PLAIT_OP_VIEW},
+    {"pointwise", PLAIT_OP_POINTWISE},
+    {"composite", PLAIT_OP_COMPOSITE},
+    {"random", PLAIT_OP_RANDOM},
+    {"zero_preserving", PLAIT_OP_ZERO_PRESERVING},
+};
+
+PyObject *operators_with(PyObject *, PyObject *flag) {
+  uint64_t wanted = 0;
+  for (const auto &[name, bit] : named_flags)
+    if (PyUnicode_Check(flag) && PyUnicode_CompareWithASCIIString(flag, name) == 0) wanted = bit;
+  if (!wanted) return PyErr_Format(PyExc_ValueError, "operators_with: there is no flag %R", flag);
+  std::vector<const plait_op *> ops(state.runtime->ops(nullptr, 0));
+  state.runtime->ops(ops.data(), ops.size());
+  Object list(PyList_New(0));
+  for (const plait_op *op : ops) {
+    if (!list) return nullptr;
+    if (!(op->flags & wanted)) continue;
+    const char *words = variants_of(op->flags, PLAIT_OP_FUNCTION);
+    const Object item(Py_BuildValue("ss", op->name, words));
+    if (!item || PyList_Append(list.get(), item.get()) < 0) return nullptr;
   }
   return list.release();
 }
@@ -462,6 +517,15 @@ PyMethodDef functions[] = {{"operator", entry<operator_function>, METH_O,
                             "Example:\n"
                             "    >>> import plait_abi, plait_core\n"
                             "    >>> dict(plait_abi.operator_names())['exp']\n"
+                            "    'function method'"},
+                           {"operators_with", entry<operators_with>, METH_O,
+                            "operators_with(flag, /)\n--\n\n(name, variants) of every operator "
+                            "whose definition has a flag: view, pointwise, composite, random or "
+                            "zero_preserving.\n\n"
+                            "Example:\n"
+                            "    >>> import plait_core\n"
+                            "    >>> from plait_abi import _binding\n"
+                            "    >>> dict(_binding.operators_with('zero_preserving'))['sin']\n"
                             "    'function method'"},
                            {"extend", entry<extend>, METH_VARARGS,
                             "extend(name, keyword, function, /)\n--\n\nLet a function serve the "

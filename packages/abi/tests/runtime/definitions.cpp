@@ -54,9 +54,13 @@ TEST(definitions_that_contradict_themselves_are_refused) {
   REQUIRE(rt->define(th, &def, nullptr) == PLAIT_OK);
   plait_op_def other = def;
   other.schema = "odder(Tensor self) -> Tensor";
-  other.batch = like_shape;
-  REQUIRE(rt->define(th, &other, nullptr) == PLAIT_VALUE_ERROR && error_has({"odder", "`batch`"}));
-  other.batch = nullptr;
+  other.batching = "s";
+  REQUIRE(rt->define(th, &other, nullptr) == PLAIT_VALUE_ERROR &&
+          error_has({"odder", "`batching`", "each of 1 arguments", "\"s\""}));
+  other.batching = nullptr, other.sharding = "ee.";
+  REQUIRE(rt->define(th, &other, nullptr) == PLAIT_VALUE_ERROR &&
+          error_has({"odder", "`sharding`", "\"ee.\""}));
+  other.sharding = nullptr;
   other.vjp = [](plait_vjp *) -> plait_status { return PLAIT_OK; };
   REQUIRE(rt->define(th, &other, nullptr) == PLAIT_VALUE_ERROR && error_has({"odder", "`saves`"}));
   other.vjp = nullptr, other.shape = nullptr;

@@ -51,6 +51,7 @@ from plait_core import (
     _promotion,
     _protocols,
     _resizing,
+    _sparse,
     _sparse_compressed,
     _sparse_creation,
     _sparse_gradients,
@@ -421,6 +422,8 @@ _bind_operators()
 _bind_fallbacks()
 _fft_kernels.register()
 _sparse_gradients.register()
+_sparse.bind()
+_sparse_compressed.bind()
 
 from plait_core import fft, linalg, special  # noqa: E402, they are filled from the registry
 

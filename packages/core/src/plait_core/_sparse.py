@@ -13,37 +13,7 @@ from plait_core._core import Size, Tensor, is_tensor
 from plait_core._functional import broadcast_shapes
 from plait_core._memory_formats import layout, sparse_coo
 
-__all__ = ["CASTS", "KEEPING_ZERO", "SparseTensor", "cat", "text_of"]
-
-KEEPING_ZERO = [
-    "abs",
-    "asin",
-    "asinh",
-    "atan",
-    "atanh",
-    "ceil",
-    "deg2rad",
-    "erf",
-    "erfinv",
-    "expm1",
-    "floor",
-    "log1p",
-    "nan_to_num",
-    "neg",
-    "rad2deg",
-    "relu",
-    "round",
-    "sgn",
-    "sign",
-    "sin",
-    "sinh",
-    "sqrt",
-    "square",
-    "tan",
-    "tanh",
-    "trunc",
-]
-"""Unary operators whose value at 0 is 0: they run on the stored elements."""
+__all__ = ["CASTS", "SparseTensor", "bind", "cat", "text_of", "zero_preserving"]
 
 
 def _operator(name: str) -> Any:
@@ -857,9 +827,20 @@ def _elementwise(name: str) -> Callable[..., SparseTensor]:
     return method
 
 
-for _name in KEEPING_ZERO:
-    setattr(SparseTensor, _name, _elementwise(_name))
-    setattr(SparseTensor, f"{_name}_", _in_place(_name))
+def zero_preserving() -> list[str]:
+    """Return the methods of tensors whose value at 0 is 0: they run on the stored elements."""
+    named = _binding.operators_with("zero_preserving")
+    return [name for name, variants in named if "method" in variants and "." not in name]
+
+
+def bind() -> None:
+    """Make the functions that keep zeros methods, once operators are defined."""
+    for name in zero_preserving():
+        setattr(SparseTensor, name, _elementwise(name))
+        setattr(SparseTensor, f"{name}_", _in_place(name))
+        _CALLS[name] = _method(name)
+
+
 SparseTensor.__abs__ = _elementwise("abs")  # type: ignore[attr-defined]
 
 
@@ -1007,10 +988,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "true_divide": _div,
     "cat": cat,
     "index_select": _index_select,
-    **{
-        name: _method(name)
-        for name in ("clone", "detach", "mv", "norm", "pow", "t", "transpose", *KEEPING_ZERO)
-    },
+    **{name: _method(name) for name in ("clone", "detach", "mv", "norm", "pow", "t", "transpose")},
 }
 
 

@@ -19,19 +19,20 @@ from plait_core._memory_formats import (
 )
 from plait_core._sparse import (
     CASTS,
-    KEEPING_ZERO,
     SparseTensor,
     _is_number,
     _operator,
     ask_values,
     shown_class,
     text_of,
+    zero_preserving,
 )
 from plait_core._sparse_creation import to_coordinates
 
 __all__ = [
     "METHODS",
     "CompressedTensor",
+    "bind",
     "compress",
     "sparse_bsc_tensor",
     "sparse_bsr_tensor",
@@ -426,11 +427,16 @@ def _on_values(name: str, operator: bool) -> Callable[..., CompressedTensor]:
 
 
 ask_values(CompressedTensor)
-for _name in KEEPING_ZERO:
-    setattr(CompressedTensor, _name, _on_values(_name, True))
 for _name in CASTS:
     setattr(CompressedTensor, _name, _on_values(_name, False))
 CompressedTensor.__abs__ = _on_values("abs", True)  # type: ignore[attr-defined]
+
+
+def bind() -> None:
+    """Make the functions that keep zeros methods, once operators are defined."""
+    for name in zero_preserving():
+        setattr(CompressedTensor, name, _on_values(name, True))
+        _METHODS[name] = name
 
 
 def _run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -466,7 +472,6 @@ _METHODS = {
     "divide": "div",
     "true_divide": "div",
     **{name: name for name in ("add", "mul", "div", "sum", "t", "transpose", "clone", "detach")},
-    **{name: name for name in KEEPING_ZERO},
 }
 
 

@@ -16,6 +16,7 @@ from plait_func._batched_tensor import Level, level_of, samples_of, wrapped
 from plait_func._batching_rules import (
     Call,
     aligned,
+    batching_of,
     by_loop,
     for_no_samples,
     kind_of,
@@ -87,7 +88,7 @@ def _drawn(name: str, args: Any, levels: list[Level]) -> Any:
         return run_operator(name, args)
     call, level = _Draw(name, args, levels), levels[-1]
     if level.randomness == "different":
-        rule = _RULES.get(name, leading if "size" in call.names else by_loop)
+        rule = _rule_of(name)
     elif not call.has_batched(call.args):
         return call.run(args)
     elif name in _UNREAD:
@@ -222,11 +223,14 @@ def _dropout(call: _Draw) -> Any:
 
 # operators that only look at the shape and the dtype of a tensor
 _UNREAD = frozenset({"bernoulli.p", "rand_like", "randn_like", "randint_like", "randint_like.high"})
-# rules for different numbers; others are called for each sample
-_RULES: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(_UNREAD, leading),
-    **dict.fromkeys(
-        ("_standard_gamma", "bernoulli", "binomial_draw", "normal.std", "poisson"), leading),
-    "dirichlet_sample": _dirichlet,
-    "multinomial": _multinomial, "native_dropout": _dropout, "normal": _normal,
+# of those whose definitions say that their rule for different numbers is code
+_CODE: dict[str, Callable[[Any], Any]] = {
+    "dirichlet_sample": _dirichlet, "multinomial": _multinomial, "native_dropout": _dropout,
+    "normal": _normal,
 }  # fmt: skip
+
+
+def _rule_of(name: str) -> Callable[[Any], Any]:
+    """Return the rule for different numbers; without one an operator is called for each sample."""
+    letters = batching_of(name)
+    return _CODE[name] if letters[:1] == "C" else leading if letters else by_loop

@@ -28,7 +28,6 @@ from plait_func._batching_rules import (
     for_no_samples,
     is_random,
     public_name,
-    rearrangements,
     rule_of,
     run_operator,
     selected_first,
@@ -45,7 +44,7 @@ def within(size: int, randomness: str, func: Callable[[int], Any]) -> Any:
     """Call a function within a call of `vmap` of this thread, with the number of that call."""
     global _begun
     if not _begun:
-        _layer.set_batching(serve, serve_each, sum_gradients, enter, leave, rearrangements())
+        _layer.set_batching(serve, serve_each, sum_gradients, enter, leave)
         function = require("autograd").Function
         function._watcher, function._batcher = watch_function, serve_function
         _backward.checks.append(_layer.check_backward)

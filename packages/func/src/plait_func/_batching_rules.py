@@ -1,10 +1,9 @@
 """Batching rules: how one call of an operator computes it for all samples of a batch.
 
 A rule gets the arguments of a call, of which some are batched, and returns results with the samples
-along dimension 0. What an operator's definition says gives most rules: pointwise operators align
-the dimensions of a sample, reductions shift `dim`. Many others take batch dimensions in front by
-themselves (`_LEADING`), or treat their own dimension 0 as independent rows, which the samples are
-folded into (`_FOLDED`).
+along dimension 0. Most rules are data: a letter for their kind and one for each argument, which
+stand in the operator's definition (`plait_ops.rules`). the layer in C++ follows them by itself; here is
+what it leaves over. `_CODE` has the operators whose definitions say that their rule is code.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ __all__ = [
     "Call",
     "Rule",
     "aligned",
+    "batching_of",
     "by_loop",
     "check_shape",
     "for_no_samples",
@@ -34,7 +34,6 @@ __all__ = [
     "one_of",
     "pointwise",
     "public_name",
-    "rearrangements",
     "rule_of",
     "run_operator",
     "selected_first",
@@ -54,6 +53,12 @@ def _definitions() -> dict[str, Any]:
 def kind_of(name: str) -> str:
     """Return the kind of an operator's definition; empty for those of plug-ins."""
     return str(_definitions().get(name, {}).get("kind", ""))
+
+
+@functools.cache
+def batching_of(name: str) -> str:
+    """Return the batching rule in an operator's definition; empty if it has none."""
+    return str(_binding.operator(name).batching[0] or "")
 
 
 def public_name(name: str) -> str:
@@ -91,6 +96,7 @@ class Call:
     def __init__(self, name: str, args: Any, level: int, size: int) -> None:
         self.name, self.args, self.level, self.size = name, list(args), level, size
         self.names = _parameters(name)[0] if name in _definitions() else ()
+        self.actions = (batching_of(name) or " ")[1:]  # a letter for each argument
 
     def single(self) -> Call:
         """Return the call for one sample of zeros, in the place of none."""
@@ -127,6 +133,15 @@ class Call:
     def at(self, name: str) -> Any:
         """Return an argument by the name of its parameter."""
         return self.args[self.names.index(name)]
+
+    @property
+    def kind(self) -> str:
+        """The letter of the rule's kind."""
+        return batching_of(self.name)[:1]
+
+    def acted(self, action: str) -> list[Any]:
+        """Return the arguments with which the rule does this."""
+        return [x for x, letter in zip(self.args, self.actions, strict=False) if letter == action]
 
     def run(self, args: Any, name: str = "") -> Any:
         """Call an operator with all arguments in the order of its schema."""
@@ -234,41 +249,6 @@ def _median(call: Call) -> Any:
 
 # ---- operators that take batch dimensions in front ----------------------------------------------
 
-_LEADING = frozenset(
-    """
-    alias attention_backward attention_forward cast cholesky cholesky_inverse clone cummax cummin
-    cumprod cumsum dense detach diag_embed diagonal diagonal_backward diagonal_scatter empty_like
-    fft_c2c fft_c2r fft_r2c flip_view full_like gather geqrf imag kthvalue linalg_cholesky
-    linalg_cholesky_ex linalg_det linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
-    linalg_householder_product linalg_inv linalg_inv_ex linalg_ldl_factor linalg_ldl_factor_ex
-    linalg_lu_factor linalg_lu_factor_ex linalg_matrix_exp linalg_slogdet linalg_svd
-    linalg_svdvals linear_recurrence log_softmax log_softmax_backward logcumsumexp logsumexp
-    lu_unpack max.dim median.dim min.dim mode nanmedian.dim narrow ones_like pad_end real resample
-    resample_backward scatter scatter.value scatter_add scatter_reduce select select_backward
-    select_scatter slice slice_backward slice_scatter softmax softmax_backward sort squeeze.dim
-    topk transpose tril triu unfold unfold_backward unsqueeze view_as_complex view_as_real
-    zeros_like
-    """.split()  # noqa: SIM905 - readable
-)
-_DIMS = frozenset({"dim", "dim0", "dim1", "dim2", "dims"})
-_SIZES = frozenset({"size", "input_size"})
-# dimensions that count one more than those of the input have
-_NEW_DIMS = frozenset({"diag_embed", "unsqueeze"})
-# of a tensor without dimensions these leave it as it is
-_OF_NUMBERS = frozenset(
-    """
-    cummax cummin cumprod cumsum gather kthvalue linear_recurrence log_softmax
-    log_softmax_backward logcumsumexp logsumexp max.dim median.dim min.dim mode nanmedian.dim
-    scatter scatter.value scatter_add scatter_reduce softmax softmax_backward sort squeeze.dim
-    topk transpose unfold
-    """.split()  # noqa: SIM905 - readable
-)
-_OF_MATRICES = frozenset(
-    name
-    for name in _LEADING
-    if name.startswith(("cholesky", "linalg_")) or name in ("geqrf", "lu_unpack", "tril", "triu")
-)
-
 
 def leading(call: Call) -> Any:
     """Call an operator with the samples as one more dimension in front.
@@ -278,34 +258,34 @@ def leading(call: Call) -> Any:
     if not _is_right_for_samples(call):
         return by_loop(call)
     args = [call.all(each) for each in call.args]
-    for i, name in enumerate(call.names):
-        if name in _DIMS:
+    for i, action in enumerate(call.actions):
+        if action == "d":
             args[i] = _shifted(args[i])
-        elif name in _SIZES and isinstance(args[i], (tuple, list)):
+        elif action == "z" and args[i] is not None:
             args[i] = (call.size, *args[i])
     if "memory_format" in call.names:
         args[call.names.index("memory_format")] = "preserve_format"
     return call.run(args)
 
 
+# how many dimensions the first argument must have, by the letter of the rule's kind
+_LEAST_DIMS = {"d": 1, "m": 2}
 # memory formats of tensors with so many dimensions
 _FORMATS = {"channels_last": 4, "channels_last_3d": 5}
 
 
 def _is_right_for_samples(call: Call) -> bool:
-    dims = [call.at(name) for name in call.names if name in _DIMS]
-    sizes = [call.at(name) for name in call.names if name in _SIZES]
+    dims, sizes = call.acted("d"), call.acted("z")
     if not call.args or not plait.is_tensor(call.args[0]):
         return True
     wanted = call.at("memory_format") if "memory_format" in call.names else ""
     if _FORMATS.get(wanted, call.args[0].ndim) != call.args[0].ndim:
         return False
     # of a derivative: those of the input whose gradient it gives
-    of_input = bool(dims and sizes and isinstance(sizes[0], (list, tuple)))
-    ndim = len(sizes[0]) if of_input else call.args[0].ndim
-    if (call.name in _OF_NUMBERS and not ndim) or (call.name in _OF_MATRICES and ndim < 2):
+    ndim = len(sizes[0]) if dims and sizes else call.args[0].ndim
+    if ndim < _LEAST_DIMS.get(call.kind, 0):
         return False
-    return _has_dims(ndim + (call.name in _NEW_DIMS), *dims)
+    return _has_dims(ndim + (call.kind == "n"), *dims)
 
 
 def _view(call: Call) -> Any:
@@ -415,19 +395,6 @@ def _linear(call: Call) -> Any:
 
 # ---- rows that are independent -------------------------------------------------------------------
 
-_FOLDED = frozenset(
-    """
-    avg_pool2d avg_pool2d_backward conv2d conv2d_activation conv2d_backward_input deform_sample
-    deform_scatter max_pool2d_backward max_pool2d_with_indices native_max_pool2d
-    native_max_pool2d_backward
-    """.split()  # noqa: SIM905 - readable
-)
-# parameters that all rows share
-_SHARED = {
-    "conv2d": ("weight", "bias"), "conv2d_activation": ("weight", "bias"),
-    "conv2d_backward_input": ("weight",),
-}  # fmt: skip
-
 
 def _rows(data: Any) -> Any:
     """Return samples of rows as one list of rows."""
@@ -439,14 +406,13 @@ def _samples(call: Call, rows: Any) -> Any:
 
 
 def _folded(call: Call) -> Any:
-    shared = _SHARED.get(call.name, ())
-    if any(call.is_batched(call.at(name)) for name in shared):
+    if any(call.is_batched(each) for each in call.acted(".")):
         return _GROUPED[call.name](call) if call.name in _GROUPED else by_loop(call)
     args = list(call.args)
-    for i, name in enumerate(call.names):
-        if plait.is_tensor(args[i]) and name not in shared:
+    for i, action in enumerate(call.actions):
+        if action == "r" and plait.is_tensor(args[i]):
             args[i] = _rows(call.all(args[i]))
-        elif name in _SIZES:
+        elif action == "q":
             args[i] = (call.size * args[i][0], *args[i][1:])
     results = call.run(args)
     if isinstance(results, (tuple, list)):
@@ -915,26 +881,24 @@ _SHAPED_BY_VALUES = frozenset(
 )  # fmt: skip
 
 
-_RULES: dict[str, Rule] = {
-    **dict.fromkeys(_FOLDED, _folded),
-    **dict.fromkeys(_LEADING, leading),
-    "addmm": _addmm, "as_strided": _as_strided, "attention_backward": _attention,
-    "attention_forward": _attention, "batch_norm_backward": _batch_norm_backward,
-    "conv2d_backward_weight": _conv2d_weight,
+# operators whose definitions say that their rule is code
+_CODE: dict[str, Rule] = {
+    "addmm": _addmm, "as_strided": _as_strided, "batch_norm_backward": _batch_norm_backward,
     "bmm": _mm, "cat": _cat, "cholesky_solve": _on_matrices,
-    "linalg_solve_triangular": _on_matrices,
-    "cross_entropy_backward": _cross_entropy_backward, "cross_entropy_forward": _cross_entropy,
-    "dot": _dot, "embedding": _embedding, "embedding_backward": _embedding_backward,
-    "expand": _expand, "index_add": _index_add, "index_select": _index_select,
-    "index_tensors": _index_tensors, "index_tensors_backward": _index_tensors_backward,
-    "layer_norm_backward": _layer_norm_backward, "linalg_qr": _qr, "linalg_solve": _solve,
-    "linalg_solve_ex": _solve, "median": _median, "nanmedian": _median,
-    "linear": _linear, "mm": _mm, "mv": _mv, "native_batch_norm": _batch_norm,
+    "conv2d_backward_weight": _conv2d_weight, "cross_entropy_backward": _cross_entropy_backward,
+    "attention_backward": _attention, "attention_forward": _attention,
+    "cross_entropy_forward": _cross_entropy, "dot": _dot, "embedding": _embedding,
+    "embedding_backward": _embedding_backward, "expand": _expand, "index_add": _index_add,
+    "index_select": _index_select, "index_tensors": _index_tensors,
+    "index_tensors_backward": _index_tensors_backward, "layer_norm_backward": _layer_norm_backward,
+    "linalg_qr": _qr, "linalg_solve": _solve, "linalg_solve_ex": _solve,
+    "linalg_solve_triangular": _on_matrices, "linear": _linear, "median": _median, "mm": _mm,
+    "mv": _mv, "nanmedian": _median, "native_batch_norm": _batch_norm,
     "native_layer_norm": _layer_norm, "nll_loss": _nll_loss,
     "nll_loss_backward": _nll_loss_backward, "permute": _permute, "squeeze": _squeeze, "t": _t,
     "view": _view,
-    **dict.fromkeys(("argmax", "argmin", "norm", "var_mean"), _reduction),
 }  # fmt: skip
+_BY_KIND: dict[str, Rule] = {"p": pointwise, "x": _reduction, "r": _folded}
 
 
 @functools.cache
@@ -943,82 +907,7 @@ def rule_of(name: str) -> Rule | None:
 
     What has neither is called for each sample.
     """
-    if name in _RULES:
-        return _RULES[name]
-    kind = kind_of(name)
-    if kind == "pointwise":
-        return pointwise
-    if kind == "reduction":
-        return _reduction
-    return None if kind == "composite" else by_loop
-
-
-# ---- rules that only rearrange arguments ---------------------------------------------------------
-
-# what plait's core does with an argument (packages/core/cpp/python/batching.cpp)
-_AS_IT_IS, _SOME, _ALL, _DIM, _SIZE, _REDUCED, _ROWS, _ROW_SIZE = range(8)
-_SAME, _FOLDED_ROWS, _OF_DIMENSIONS, _MATMUL, _MV, _DOT, _VIEW, _EXPAND, _PERMUTE, _T = range(10)
-_LOSS, _LOSS_BACKWARD, _LINEAR, _BMM, _OF_MATRIX, _NEW_DIMENSION = range(10, 16)
-# operators of rows, with parameters that samples share
-_OF_ROWS = {"embedding": (_AS_IT_IS, _ALL, _AS_IT_IS), "linear": (_ALL, _AS_IT_IS, _AS_IT_IS),
-            "native_layer_norm": (_ALL, *(_AS_IT_IS,) * 4)}  # fmt: skip
-_KINDS = {"bmm": _BMM, "dot": _DOT, "expand": _EXPAND, "mm": _MATMUL, "mv": _MV,
-          "permute": _PERMUTE, "t": _T, "view": _VIEW,
-          "cross_entropy_forward": _LOSS, "nll_loss": _LOSS,
-          "cross_entropy_backward": _LOSS_BACKWARD, "linear": _LINEAR}  # fmt: skip
-_MEMORY = frozenset({"clone", "empty_like", "full_like", "ones_like", "zeros_like"})
-
-
-def rearrangements() -> dict[str, tuple[bytes, int]]:
-    """Return the rules that plait's core follows itself: what happens to each argument of an
-    operator, and the kind of the rule.
-
-    Calls that such a rule is not enough for arrive at `rule_of`, as those of other operators do.
-    """
-    found = {}
-    for name, definition in _definitions().items():
-        rule = rule_of(name)
-        arguments = definition["arguments"]
-        if rule is pointwise:
-            actions = [_SOME] * len(arguments)
-        elif rule is _reduction and any(each["name"] == "dim" for each in arguments):
-            actions = [_reduction_action(i, each["name"]) for i, each in enumerate(arguments)]
-        elif rule is leading and name not in _MEMORY:
-            actions = [_leading_action(each) for each in arguments]
-        elif rule is _folded:
-            actions = [_row_action(name, each) for each in arguments]
-        elif name in _OF_ROWS or name in _KINDS:
-            actions = list(_OF_ROWS.get(name, ()))
-        else:
-            continue
-        found[name] = bytes(actions), _kind(name, rule)
-    return found
-
-
-def _kind(name: str, rule: Rule | None) -> int:
-    if rule is _folded:
-        return _FOLDED_ROWS
-    if rule is leading and name in _OF_NUMBERS:
-        return _OF_DIMENSIONS
-    if rule is leading and (name in _OF_MATRICES or name in _NEW_DIMS):
-        return _NEW_DIMENSION if name in _NEW_DIMS else _OF_MATRIX
-    return _KINDS.get(name, _SAME)
-
-
-def _row_action(name: str, argument: dict[str, Any]) -> int:
-    if argument["name"] in _SIZES:
-        return _ROW_SIZE
-    shared = argument["name"] in _SHARED.get(name, ())
-    return _ROWS if argument["type"].startswith("Tensor") and not shared else _AS_IT_IS
-
-
-def _reduction_action(index: int, name: str) -> int:
-    return _ALL if index == 0 else _REDUCED if name == "dim" else _AS_IT_IS
-
-
-def _leading_action(argument: dict[str, Any]) -> int:
-    if argument["name"] in _DIMS:
-        return _DIM
-    if argument["name"] in _SIZES and argument["type"].endswith("[]"):
-        return _SIZE
-    return _ALL
+    letters = batching_of(name)
+    if letters:
+        return _CODE[name] if letters[0].isupper() else _BY_KIND.get(letters[0], leading)
+    return None if kind_of(name) == "composite" else by_loop

@@ -9,7 +9,6 @@ def set_batching(
     sum_gradients: Callable[[Tensor, list[tuple[int, list[int]]]], None],
     enter: Callable[[Tensor, int], Tensor],
     leave: Callable[[Tensor, int, int], Tensor],
-    rules: dict[str, tuple[bytes, int]],
     /,
 ) -> None: ...
 def batch(value: Tensor, level: int, /) -> Tensor: ...

@@ -48,6 +48,8 @@ def alias(
         inplace=of.inplace and "method" in variants.split() if inplace is None else inplace,
         dtypes=of.dtypes,
         variants=variants,
+        zero_preserving=of.zero_preserving,
     )
+    made.sharding = of.sharding
     made.decompose(_function(name, of))
     return made

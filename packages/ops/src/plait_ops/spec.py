@@ -12,7 +12,7 @@ import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from plait_ops import promotion
+from plait_ops import promotion, rules
 from plait_ops import schema as grammar
 from plait_ops.promotion import GROUPS
 from plait_ops.sampling import Sample, Sampler
@@ -154,6 +154,8 @@ class Operator:
         self.constants: set[str] = set()
         self.errors: list[ErrorFact] = []
         self.slice_dims: dict[str, int | str] = {}
+        self.batching, self.sharding = "", ""  # rules as texts, see `plait_ops.rules`
+        self.zero_preserving = False
         self.file = self._where()
         if libm not in ("", "all", "wide", "complex"):
             raise SpecError(f"{self.name}: `libm` must be all, wide or complex, got {libm!r}")
@@ -302,6 +304,51 @@ class Operator:
         ]
         return ">".join(texts)
 
+    def batch(self, kind: str, /, **actions: str) -> None:
+        """Declare how one call computes all samples of a batch, if its kind of operator does not
+        say it.
+
+        Args:
+            kind: "leading": the samples are one more dimension in front, for arguments that have
+                one ("dimensions"), are matrices ("matrices"), or count a dimension that the result
+                has ("new dimension"). "rows": dimension 0 is a list of independent rows, which the
+                samples become part of. "pointwise" and "reduction": as the operators of that name.
+                "code": a function in Python of the package that has vmap. `rules.BATCHING` has
+                those in C++.
+            actions: what is done with an argument, by its name, if its type and name do not say it:
+                "same": nothing, samples share it; "all": it gets the samples in front; "dims" and
+                "sizes": dimensions and sizes of a sample become those of all.
+        """
+        self.batching = self._rule(rules.batching, kind, actions)
+
+    def shard(
+        self,
+        kind: str,
+        /,
+        *,
+        linear: Sequence[str] = (),
+        nonlinear: Sequence[str] = (),
+        dims: Sequence[str] = (),
+    ) -> None:
+        """Declare what a call on parts of tensors, which several ranks hold, computes of the whole.
+
+        Args:
+            kind: "elements": an element of the result depends on those at its place in the tensors,
+                which broadcast. "sum", "mean", "max", "min": the result for the whole is that of
+                the results for the parts. "code": a function in Python of distributed tensors.
+            linear: tensors in which the results are linear, together: a sum of parts gives the sum
+                of results.
+            nonlinear: arguments that must be None for that.
+            dims: arguments that name dimensions whose elements depend on each other.
+        """
+        self.sharding = self._rule(rules.sharding, kind, linear, nonlinear, dims)
+
+    def _rule(self, write: Callable[..., str], *facts: Any) -> str:
+        try:
+            return write(self.schema, *facts)
+        except ValueError as error:
+            raise SpecError(f"{self.name}: {error}") from None
+
     def jvp(self, function: Function) -> Function:
         """Set the forward derivative, if a formula is faster than the transposed vjp. Its
         parameters are the tangents ``d_<name>`` (None for a missing one), and results as ``result``
@@ -394,6 +441,7 @@ class Pointwise(Operator):
             where that holds integers.
         bounded: a floating-point operand, and the least and the largest value that its elements may
             have; the kernel raises a ValueError for another one, and for nan.
+        zero_preserving: its value at 0 is 0: it runs on the stored elements of a sparse tensor.
         unrounded: operands that count as numbers if they are 0-d, on the CPU, and wider than the
             half of the other operands; they are not rounded before the computation.
     """
@@ -421,6 +469,7 @@ class Pointwise(Operator):
         internal: bool = False,
         variants: str = "function",
         libm: str = "",
+        zero_preserving: bool = False,
     ) -> None:
         self.exact, self.unrounded = exact, tuple(unrounded)
         self.factor, self.bounded = factor, bounded
@@ -437,6 +486,9 @@ class Pointwise(Operator):
             variants=variants,
             libm=libm,
         )
+        self.zero_preserving = zero_preserving
+        self.batch("pointwise")
+        self.shard("elements")
         modes = ("same", "float", "bool", "first", "number")
         if promote not in modes:
             raise SpecError(f"{self.name}: `promote` must be one of {modes}, got {promote!r}")
@@ -526,6 +578,7 @@ class Reduction(Operator):
         if result not in ("same", "sum", "float", "real", "bool", "int64"):
             raise SpecError(f"{self.name}: unknown `result` {result!r}")
         self.result, self.identity = result, identity
+        self.batch("reduction")
         self.cost_function = _one_for_each_element
 
     @property
@@ -577,9 +630,17 @@ class View(Operator):
 
 
 class Composite(Operator):
-    """An operator made of calls of other operators; layers such as autograd see these calls."""
+    """An operator made of calls of other operators; layers such as autograd see these calls.
+
+    Args:
+        zero_preserving: see `Pointwise`.
+    """
 
     kind = "composite"
+
+    def __init__(self, schema: str, *, zero_preserving: bool = False, **options: Any) -> None:
+        super().__init__(schema, **options)
+        self.zero_preserving = zero_preserving
 
     @property
     def doc(self) -> str:

@@ -16,6 +16,7 @@ def float_function(
     dtypes: str = "any",
     variants: str = "function",
     libm: str = "",
+    zero_preserving: bool = False,
 ) -> Pointwise:
     """Return a function of each element, whose documentation is `text` with its `value` at `at`.
 
@@ -35,6 +36,7 @@ def float_function(
         dtypes=dtypes,
         variants=variants,
         libm=libm,
+        zero_preserving=zero_preserving,
     )
 
 
@@ -46,6 +48,7 @@ def function_of_one(
     real: bool = False,
     variants: str = "function function_ method",
     libm: str = "",
+    zero_preserving: bool = False,
 ) -> Pointwise:
     """Return a function of each element, whose documentation is `text` with the values at -1.5 and
     2.5. The result has the dtype of the tensor, or with `real` that of its parts.
@@ -63,10 +66,13 @@ def function_of_one(
         real=real,
         variants=variants,
         libm=libm,
+        zero_preserving=zero_preserving,
     )
 
 
-def predicate(name: str, text: str, example: str, dtypes: str = "all") -> Pointwise:
+def predicate(
+    name: str, text: str, example: str, dtypes: str = "all", zero_preserving: bool = False
+) -> Pointwise:
     """Return a test of each element, with a bool result, whose documentation is `text` with the
     values at minus infinity and 1.
     """
@@ -83,6 +89,7 @@ def predicate(name: str, text: str, example: str, dtypes: str = "all") -> Pointw
         dtypes=dtypes,
         inplace=False,
         variants="function method",
+        zero_preserving=zero_preserving,
     )
 
 
@@ -93,6 +100,7 @@ def special_function(
     domain: tuple[float, float] = (-3.0, 3.0),
     variants: str = "function",
     libm: str = "",
+    zero_preserving: bool = False,
 ) -> Pointwise:
     """Return a float function whose documentation shows its value at a number, rounded: `at` has
     both. With a name that begins with "special_" it stands in the namespace ``special`` alone.
@@ -112,4 +120,5 @@ def special_function(
         inplace="method" in variants,
         variants=variants,
         libm=libm,
+        zero_preserving=zero_preserving,
     )

@@ -1,13 +1,18 @@
 """What operators compute on tensors that ranks hold together.
 
-A rule is right or there is none: an operator without one is an error that says so.
+A rule is right or there is none: an operator without one is an error that says so. Most rules are
+data: a letter for their kind and one for each argument, which stand in the operator's definition
+(docs/design/0039). `_CODE` has the operators whose definitions say that their rule is code.
 """
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from plait_abi import _binding
 from plait_distributed._arguments import core
 from plait_distributed._reduce_op import ReduceOp
 from plait_distributed.device_mesh import DeviceMesh
@@ -17,28 +22,38 @@ from plait_distributed.tensor.placement_types import Partial, Placement, Replica
 
 __all__: list[str] = []
 
-# element by element: what holds for the whole holds for each part
-_POINTWISE = frozenset((
-    "abs", "add", "addcdiv", "addcmul", "alias", "bitwise_and", "bitwise_not", "bitwise_or",
-    "cast", "ceil", "clamp", "clamp_max", "clamp_min", "clone", "contiguous", "copy", "cos",
-    "detach", "div", "empty_like", "eq", "erf", "exp", "expm1", "fill", "floor", "full_like",
-    "ge", "gelu", "greater", "gt", "isfinite", "isinf", "isnan", "le", "leaky_relu", "less",
-    "lerp", "log", "log1p", "logical_and", "logical_not", "logical_or", "lt", "maximum",
-    "minimum", "mul", "multiply", "nan_to_num", "ne", "neg", "ones_like", "pow", "reciprocal",
-    "relu", "round", "rsqrt", "rsub", "sigmoid", "sign", "silu", "sin", "softplus", "sqrt",
-    "square", "sub", "subtract", "tanh", "to", "true_divide", "where", "zero", "zeros_like",
-))  # fmt: skip
-# steps of optimizers, and their state
-_OPTIMIZERS = (
-    "adadelta", "adagrad", "adam", "adamax", "asgd", "nadam", "radam", "rmsprop", "rprop", "sgd",
-)  # fmt: skip
-_STEPS = frozenset([*(f"{name}_step" for name in _OPTIMIZERS), "optimizer_state_load"])
-# drawn for the whole on every rank, whose generators are alike
-_RANDOM = frozenset(["bernoulli_", "exponential_", "normal_", "uniform_", "trunc_normal_"])
-_LINEAR = frozenset({"add", "alias", "clone", "detach", "neg", "sub"})  # in all tensors together
-_SCALED = frozenset({"mul", "div", "multiply", "true_divide"})  # in the first one
-_SUMS = {"sum": "sum", "mean": "avg"}
-_EXTREMES = {"max": ReduceOp.MAX, "min": ReduceOp.MIN, "amax": ReduceOp.MAX, "amin": ReduceOp.MIN}
+# reductions of all elements, by the letter of the rule's kind
+_EXTREMES = {"^": ReduceOp.MAX, "v": ReduceOp.MIN}
+
+
+def _rule(operator: Any) -> str:
+    """Return the sharding rule in the definition of an operator; empty without one."""
+    return getattr(operator, "sharding", ("",))[0] or ""
+
+
+def _arguments(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call by the names in the operator's schema."""
+    names = _parameters(operator.schemas[0])
+    found = dict(zip((name for name, _ in names), args, strict=False))
+    second = {other: name for name, other in names}
+    return found | {second.get(name, name): value for name, value in kwargs.items()}
+
+
+_PARAMETER = re.compile(r" ([A-Za-z_]\w*)(?:\|(\w+))?(?=[=,]|$)")
+
+
+@functools.cache
+def _parameters(schema: str) -> list[tuple[str, str]]:
+    """Return both names of each argument of a schema; the second may be empty."""
+    inside = schema.partition("(")[2].rpartition(") ->")[0]
+    return _PARAMETER.findall(inside)
+
+
+def _acted(operator: Any, found: dict[str, Any], letter: str) -> list[Any]:
+    """Return the arguments of a call that have a letter in the operator's rule; None if absent."""
+    names = [name for name, _ in _parameters(operator.schemas[0])]
+    letters = zip(names, _rule(operator)[1:], strict=True)
+    return [found.get(name) for name, each in letters if each == letter]
 
 
 def _parts(value: Any) -> Iterator[DTensor]:
@@ -73,25 +88,27 @@ def call(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     mesh = given[0].device_mesh
     if any(x.device_mesh != mesh for x in given):
         raise NotImplementedError(f"{name}: DTensors must be on one mesh, got several")
-    if name in _STEPS:
+    kind = _rule(operator)[:1]
+    if kind == "e" and operator.schemas[0].endswith("-> ()"):
         return _step(operator, args, kwargs)
-    if name == "optimizer_state":
-        x = given[0]
-        result = operator(*_map(args, _local), **kwargs)
-        return made(result, mesh, x.placements, x.shape)
-    base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
-    if base == "copy" and not isinstance(args[1], DTensor):
+    if name == "copy_" and not isinstance(args[1], DTensor):
         return _copy_whole(operator, args, kwargs)
-    if name in _RANDOM:
+    if name.endswith("_") and name in _draws():
         return _draw(operator, args, kwargs)
-    if base in _POINTWISE:
-        return _pointwise(operator, base, args, kwargs, given)
+    if kind == "e":
+        return _pointwise(operator, args, kwargs, given)
     if all(isinstance(p, Replicate) for x in given for p in x.placements):
         return _wrapped(operator(*_map(args, _local), **_map(kwargs, _local)), mesh)
-    rule = _RULES.get(name)
+    rule = _CODE.get(name) or _BY_KIND.get(kind)
     if rule is None:
         raise _absent(name, given)
     return rule(operator, args, kwargs)
+
+
+@functools.cache
+def _draws() -> frozenset[str]:
+    """Return the operators that draw random numbers."""
+    return frozenset(name for name, _ in _binding.operators_with("random"))
 
 
 def _absent(name: str, given: list[DTensor]) -> NotImplementedError:
@@ -134,6 +151,7 @@ def _own(whole: Any, x: DTensor) -> Any:
 
 
 def _draw(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Draw for the whole on every rank, whose generators are alike, and keep this rank's part."""
     x = args[0]
     whole = core().empty(x.shape, dtype=x.dtype)
     operator(whole, *args[1:], **kwargs)
@@ -151,8 +169,9 @@ def _dropout(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 
 def _pointwise(
-    operator: Any, base: str, args: tuple[Any, ...], kwargs: dict[str, Any], given: list[DTensor]
+    operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], given: list[DTensor]
 ) -> Any:
+    """Compute element by element: what holds for the whole holds for each part."""
     name, mesh = operator.__name__, given[0].device_mesh
     whole = _broadcast(given)
     first = next((x for x in given if tuple(x.shape) == whole), given[0])
@@ -165,11 +184,12 @@ def _pointwise(
         raise NotImplementedError(
             f"{name}: DTensors and plain tensors together; make them DTensors by distribute_tensor"
         )
-    if any(isinstance(p, Partial) for p in places):
-        scales = base in _SCALED and len(given) == 1 and given[0] is args[0]
-        numbers = all(isinstance(x, DTensor) for x in args if x is not args[-1])
-        if not (scales or (base in _LINEAR and len(given) == len(plain) and numbers)):
-            raise _absent(name, given)
+    found = _arguments(operator, args, kwargs)
+    partial = any(isinstance(p, Partial) for p in places)
+    if partial and not _is_linear(operator, found, given):
+        raise _absent(name, given)
+    if not _keeps_dims(operator, found, places, len(whole)):
+        raise _absent(name, given)
 
     def change(x: DTensor) -> Any:
         local = x.local()
@@ -183,6 +203,26 @@ def _pointwise(
         raise _absent(name, given)
     result = operator(*_map(args, change), **_map(kwargs, change))
     return args[0] if into else made(result, mesh, places, whole)
+
+
+def _is_linear(operator: Any, found: dict[str, Any], given: list[DTensor]) -> bool:
+    """Return whether the results of terms of sums are the terms of the sum of results: all DTensors
+    are such terms, and so is each argument in which the operator is linear with others.
+    """
+    terms = _acted(operator, found, "l")
+    others = _acted(operator, found, "n")
+    linear = bool(terms) and all(isinstance(x, DTensor) for x in terms)
+    return linear and len(terms) == len(given) and all(x is None for x in others)
+
+
+def _keeps_dims(
+    operator: Any, found: dict[str, Any], places: tuple[Placement, ...], ndim: int
+) -> bool:
+    """Return whether every rank has the dimensions whole along which elements meet."""
+    for dim in _acted(operator, found, "d"):
+        if dim is None or any(p == Shard(dim % ndim) for p in places):
+            return False
+    return True
 
 
 def _broadcast(given: list[DTensor]) -> tuple[int, ...]:
@@ -223,7 +263,7 @@ def _sum(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     x = args[0]
     if _dims(args, {k: v for k, v in kwargs.items() if k != "dtype"}):
         return _sum_of_dims(operator, args, kwargs)
-    if operator.__name__ == "mean":
+    if _rule(operator)[0] == "a":
         total = _sum(core().sum, args[:1], kwargs)
         return total / x.numel()
     local = operator(x.local(), **kwargs)
@@ -265,7 +305,7 @@ def _extreme(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         raise NotImplementedError(
             f"{name}: the derivative is not supported for a DTensor; detach() it"
         )
-    op, local = _EXTREMES[name], x.local()
+    op, local = _EXTREMES[_rule(operator)[0]], x.local()
     if local.numel():
         found = operator(local).reshape(())
     else:  # this rank's part is empty
@@ -412,27 +452,19 @@ def _layer_norm(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return made(operator(**{**found, "input": x}), mesh, at_x, whole)
 
 
-def _softmax(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    x = args[0]
-    dim = args[1] if len(args) > 1 else kwargs.get("dim")
-    if dim is None or any(isinstance(p, Partial) or p == Shard(dim % x.ndim) for p in x.placements):
-        raise _absent(operator.__name__, [x])
-    result = operator(x.local(), *args[1:], **kwargs)
-    return made(result, x.device_mesh, x.placements, x.shape)
-
-
-_RULES: dict[str, Callable[..., Any]] = {
+_BY_KIND: dict[str, Callable[..., Any]] = {
+    "+": _sum,
+    "a": _sum,
+    **dict.fromkeys(_EXTREMES, _extreme),
+}
+# operators whose definitions say that their rule is code
+_CODE: dict[str, Callable[..., Any]] = {
     "dropout": _dropout,
     "embedding": _embedding,
     "layer_norm": _layer_norm,
     "linear": _linear,
     "linalg_vector_norm": _norm,
-    "log_softmax": _softmax,
     "norm": _norm,
-    "softmax": _softmax,
-    "vector_norm": _norm,
-    **dict.fromkeys(_SUMS, _sum),
-    **dict.fromkeys(_EXTREMES, _extreme),
 }
 
 set_rules(call)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from plait_ops.emit import (
     derivatives,
+    facts,
     functions,
     header,
     kernels,
@@ -18,6 +19,7 @@ from plait_ops.emit import (
 
 __all__ = [
     "derivatives",
+    "facts",
     "functions",
     "header",
     "kernels",

@@ -8,6 +8,7 @@ import pathlib
 from plait_ops import specs
 from plait_ops.emit import (
     derivatives,
+    facts,
     functions,
     header,
     kernels,
@@ -41,6 +42,7 @@ def main() -> None:
         files = stubs.emit(operators)
     elif asked.pages:
         files = pages.emit(operators) | derivatives.emit(operators) | words_page.emit()
+        files |= facts.emit(operators)
     else:
         files = {}
         for emitter in (register.emit, functions.emit, header.emit, ops_json.emit):

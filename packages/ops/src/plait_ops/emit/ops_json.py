@@ -59,6 +59,10 @@ def _operator(operator: Operator) -> dict[str, Any]:
         entry["lapack"] = True
     if operator.libm:
         entry["libm"] = operator.libm
+    if operator.batching:
+        entry["batching"] = operator.batching
+    if operator.sharding:
+        entry["sharding"] = operator.sharding
     if operator.kernel:
         entry["kernel"] = operator.kernel
     return entry

@@ -110,10 +110,11 @@ def emit(operators: Sequence[Operator], root: pathlib.Path | None = None) -> dic
         files[f"{family}.md"] = f"# {title}\n\n{_files(family, root)}{entries}"
         names = ", ".join(f"`{_shown(operator)}`" for operator in members if not operator.internal)
         rows.append(f"| [{title}]({family}.md) | {names} |")
-    toc = "\n".join([*sorted(families), "derivatives", "words"])
+    toc = "\n".join([*sorted(families), "derivatives", "facts", "words"])
     files["index.md"] = (
         "# Operators\n\n"
-        "[A table](derivatives.md) shows where the derivatives of each operator come from.\n"
+        "[A table](derivatives.md) shows where the derivatives of each operator come from,\n"
+        "[another one](facts.md) which rules, costs and kernels there are.\n"
         "[Words](words.md) are the functions with which shape functions and derivatives are\n"
         "written.\n\n"
         f"{COSTS}\n\n"

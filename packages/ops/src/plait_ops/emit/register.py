@@ -27,6 +27,7 @@ def flags(operator: Operator) -> list[str]:
         "PLAIT_OP_FUNCTION": "function" in operator.variants,
         "PLAIT_OP_METHOD": "method" in operator.variants,
         "PLAIT_OP_FUNCTION_INPLACE": "function_" in operator.variants,
+        "PLAIT_OP_ZERO_PRESERVING": operator.zero_preserving,
     }
     return [name for name, on in chosen.items() if on]
 
@@ -73,6 +74,10 @@ def _definition(operator: Operator) -> str:
         *(functions.get(name, "nullptr") for name in ("shape", "saves", "vjp", "jvp", "decompose")),
         "nullptr",
         functions.get("cost", "nullptr"),
+        *(
+            json.dumps(rule) if rule else "nullptr"
+            for rule in (operator.batching, operator.sharding)
+        ),
     ]
     return f"    {{{{{', '.join(fields)}}},\n     {_pointwise(operator)}, {_reduction(operator)}}},"
 

@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 #define PLAIT_ABI_MAJOR 0
-#define PLAIT_ABI_MINOR 4
+#define PLAIT_ABI_MINOR 5
 
 /* The version that a component is compiled for: that of this header, or an older one (-DPLAIT_TARGET='PLAIT_VERSION(1,0)'),
  * whose structs it then sees. The component runs on runtimes of that version and of later ones. */
@@ -283,6 +283,7 @@ enum { /* plait_op_def::flags */
   PLAIT_OP_FUNCTION = 256,  /* a function of the package: plait.name */
   PLAIT_OP_METHOD = 512,    /* a method of tensors: its first argument is one. The form name_ is a method too */
   PLAIT_OP_FUNCTION_INPLACE = 1024, /* name_ is a function of the package too */
+  PLAIT_OP_ZERO_PRESERVING = 2048,  /* a function of each element of one tensor, whose value at 0 is 0 */
 };
 
 typedef struct plait_needs { /* what a derivative will read, answered before the call is recorded */
@@ -321,10 +322,18 @@ typedef struct plait_op_def { /* all that an operator is, kernels apart; must ou
   plait_status (*vjp)(plait_vjp *); /* or NULL: not differentiable, or only through its decomposition */
   plait_kernel jvp;       /* or NULL. in: primals, then as many tangents (NONE where zero), then results; out: tangents */
   plait_kernel decompose; /* or NULL if it has a shape function: the operator as calls of others */
-  /* or NULL: the call with arguments that have a batch dimension more; its form is settled with vectorised mapping, until
-   * then a definition that sets it is refused */
+  /* or NULL: the rule of vmap in code. Each tensor of `in` has all samples along one more dimension in front; the rule
+   * calls other operators and gives results that have them, too. `batching` says the same without code */
   plait_kernel batch;
   void (*cost)(const plait_call *, plait_cost *); /* or NULL: corrects what runtime->cost counts by itself */
+#if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
+  /* or NULL: how one call computes all samples of a batch. A letter for the kind of the rule, then one for each argument;
+   * docs/design/0043 lists them */
+  const char *batching;
+  /* or NULL: what a call on the parts of tensors that several ranks hold gives. A letter for the kind of the rule, then
+   * one for each argument; docs/design/0039 lists them */
+  const char *sharding;
+#endif
 } plait_op_def;
 
 typedef struct plait_op { /* looked up once, at load; its tables are immutable and republished on change */

@@ -74,6 +74,7 @@ attention_forward = Operator(
     kernel="optional; any strides, out[0] has those that the shape function gives; in[3] is bool or has the dtype of in[0].",
     libm="wide",
 )
+attention_forward.batch("code")
 attention_backward = Operator(
     "attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor? mask, Tensor output, Tensor lse, "
     "bool is_causal, float scale) -> (Tensor, Tensor, Tensor)",
@@ -86,6 +87,7 @@ attention_backward = Operator(
     kernel="optional; any strides, results have those that the shape function gives.",
     libm="wide",
 )
+attention_backward.batch("code")
 
 
 # ---- shapes --------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ conv2d = Operator(
     dtypes="floating",
     kernel="in[0] is (n, c, h, w), in[1] (o, c / groups, kh, kw), in[2] None or (o,), of one floating dtype, any strides; stride, padding and dilation are two ints each; the result is in C order and every element of it is written; arguments fit one another, n or c may be 0.",
 )
+conv2d.batch("rows", weight="same", bias="same")
 conv2d.slices(input=0, result=0)
 conv2d_activation = Operator(
     "conv2d_activation(Tensor input, Tensor weight, Tensor? bias, int[2] stride, int[2] padding, int[2] dilation, "
@@ -37,6 +38,7 @@ conv2d_activation = Operator(
     internal=True,
     kernel="optional; the arguments are those of `conv2d`, then in[7], one of the names in `batch_norm_activation`, and its numbers; the result is in C order.",
 )
+conv2d_activation.batch("rows", weight="same", bias="same")
 conv2d_activation.slices(input=0, result=0)
 conv2d_backward_input = Operator(
     "conv2d_backward_input(Tensor grad, Tensor weight, int[] size, int[2] stride, int[2] padding, int[2] dilation, "
@@ -46,6 +48,7 @@ conv2d_backward_input = Operator(
     internal=True,
     kernel="in[0] is (n, o, oh, ow) as `conv2d` gives it, in[1] (o, c / groups, kh, kw), of one floating dtype, any strides; stride, padding and dilation are two ints each; the result is in C order and every element of it is written, zeros included; in[2] is its shape (n, c, h, w).",
 )
+conv2d_backward_input.batch("rows", weight="same")
 conv2d_backward_input.slices(grad=0, size=0, result=0)
 conv2d_backward_weight = Operator(
     "conv2d_backward_weight(Tensor grad, Tensor input, int[] size, int[2] stride, int[2] padding, int[2] dilation, "
@@ -55,6 +58,7 @@ conv2d_backward_weight = Operator(
     internal=True,
     kernel="in[0] is (n, o, oh, ow) as `conv2d` gives it, in[1] (n, c, h, w), of one floating dtype, any strides; stride, padding and dilation are two ints each; the result is in C order and every element of it is written; in[2] is its shape (o, c / groups, kh, kw), and the images are summed over.",
 )
+conv2d_backward_weight.batch("code")
 conv2d_backward_weight.slices(grad=0, input=0, result="sum")
 
 

@@ -26,6 +26,7 @@ unfold = View(
     """,
     variants="method",
 )
+unfold.batch("dimensions")
 unfold_backward = Operator(
     "unfold_backward(Tensor grad, int[] input_size, int dim, int size, int step) -> Tensor",
     doc="Windows added up where they came from: the derivative of `unfold`.",
@@ -33,6 +34,7 @@ unfold_backward = Operator(
     dtypes="floating",
     internal=True,
 )
+unfold_backward.batch("leading")
 
 
 @unfold.shape

@@ -32,6 +32,8 @@ clone = Operator(
     dtypes="any",
     variants="function method",
 )
+clone.shard("elements", linear=["self"])
+clone.batch("leading")
 
 
 @clone.shape
@@ -60,6 +62,7 @@ contiguous = Composite(
     dtypes="any",
     variants="method",
 )
+contiguous.shard("elements")
 dense = Operator(
     "dense(Tensor self) -> Tensor",
     doc="A copy of `self` in C order.",
@@ -67,6 +70,7 @@ dense = Operator(
     kernel="copies, like clone; the result is in C order.",
     internal=True,
 )
+dense.batch("leading")
 
 
 @dense.shape
@@ -108,6 +112,8 @@ cast = Operator(
     kernel="all pairs of dtypes; the result is dense in the order of dimensions of in[0].",
     variants="",
 )
+cast.shard("elements")
+cast.batch("leading")
 
 
 @cast.shape
@@ -139,6 +145,7 @@ copy_ = Operator(
     kernel="in[0] and in[1] have any strides and dtypes and are on one device; in[1] broadcasts to in[0].",
     variants="method",
 )
+copy_.shard("elements")
 
 
 @copy_.shape
@@ -179,6 +186,7 @@ fill_ = Operator(
     kernel="in[0] has any strides.",
     variants="function method",
 )
+fill_.shard("elements")
 fill_tensor = Composite(
     "fill_.tensor(Tensor(a)! self, Tensor value) -> Tensor(a)!",
     doc="""
@@ -207,6 +215,7 @@ zero_ = Operator(
     dtypes="any",
     variants="function method",
 )
+zero_.shard("elements")
 
 
 @fill_.shape

@@ -52,6 +52,8 @@ empty_like = View(
     """,
     fresh=True,
 )
+empty_like.shard("elements")
+empty_like.batch("leading")
 
 
 @empty_like.shape
@@ -98,6 +100,8 @@ full_like = Operator(
     dtypes="any",
     kernel="writes in[1] to every element; the result may be dense in another order of dimensions.",
 )
+full_like.shard("elements")
+full_like.batch("leading")
 
 
 @full_like.shape
@@ -179,6 +183,8 @@ zeros_like = Operator(
     kernel="optional: without a kernel other operators compute it; the result is dense, in the order of dimensions that `memory_format` names; in[0] is not read.",
     dtypes="any",
 )
+zeros_like.shard("elements")
+zeros_like.batch("leading")
 ones_like = Operator(
     "ones_like(Tensor self, *, dtype? dtype=None, device? device=None, "
     'str memory_format="preserve_format") -> Tensor',
@@ -192,6 +198,8 @@ ones_like = Operator(
     kernel="optional: without a kernel other operators compute it; the result is dense, in the order of dimensions that `memory_format` names; in[0] is not read.",
     dtypes="any",
 )
+ones_like.shard("elements")
+ones_like.batch("leading")
 
 
 @zeros_like.shape

@@ -35,6 +35,8 @@ def _triangle(name, text, example):
 
 tril = _triangle("tril", "lower triangle with the diagonal", "[[1, 0], [3, 4]]")
 triu = _triangle("triu", "upper triangle with the diagonal", "[[1, 2], [0, 4]]")
+tril.batch("matrices")
+triu.batch("matrices")
 
 
 @tril.vjp("self")

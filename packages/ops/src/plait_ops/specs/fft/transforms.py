@@ -28,6 +28,7 @@ fft_c2c = Operator(
     dtypes="inexact",
     kernel=_KERNEL,
 )
+fft_c2c.batch("leading")
 fft_r2c = Operator(
     "fft_r2c(Tensor self, int[] dim, str norm, bool onesided) -> Tensor",
     doc="""
@@ -40,6 +41,7 @@ fft_r2c = Operator(
     dtypes="floating",
     kernel=_KERNEL,
 )
+fft_r2c.batch("leading")
 fft_c2r = Operator(
     "fft_c2r(Tensor self, int[] dim, str norm, int last) -> Tensor",
     doc="""
@@ -52,6 +54,7 @@ fft_c2r = Operator(
     dtypes="inexact",
     kernel=_KERNEL,
 )
+fft_c2r.batch("leading")
 
 
 @fft_c2c.shape

@@ -24,6 +24,8 @@ embedding = Operator(
     dtypes="any",
     kernel="indices are int64; a value outside [-n, n) is an IndexError that names it and n.",
 )
+embedding.shard("code")
+embedding.batch("leading, code", indices="all")
 embedding_backward = Operator(
     "embedding_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx) -> Tensor",
     doc="Rows of `grad` added up at `indices` in zeros of `num_weights` rows: the derivative of `embedding`.",
@@ -31,6 +33,7 @@ embedding_backward = Operator(
     internal=True,
     kernel="indices are int64; rows are added in order.",
 )
+embedding_backward.batch("code")
 
 
 @embedding.shape

@@ -48,6 +48,7 @@ index_select_ = Operator(
     kernel=_KERNEL,
     variants="function method",
 )
+index_select_.batch("code")
 
 
 @index_select_.shape
@@ -108,6 +109,7 @@ index_add_ = Operator(
     kernel=_KERNEL + " Addends of one place are added in order.",
     variants="function method",
 )
+index_add_.batch("code")
 
 
 @index_add_.shape
@@ -162,6 +164,7 @@ gather_ = Operator(
     kernel=_KERNEL,
     variants="function method",
 )
+gather_.batch("dimensions")
 
 
 @gather_.shape

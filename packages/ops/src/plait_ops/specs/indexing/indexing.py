@@ -113,6 +113,7 @@ index_tensors_ = Operator(
     internal=True,
     kernel="indices are int64 or None; they broadcast; values in [-n, n), else an IndexError that names the value and n.",
 )
+index_tensors_.batch("code")
 
 
 @index_.decompose
@@ -154,6 +155,7 @@ index_tensors_backward = Operator(
     dtypes="floating",
     internal=True,
 )
+index_tensors_backward.batch("code")
 
 
 @index_tensors_backward.shape

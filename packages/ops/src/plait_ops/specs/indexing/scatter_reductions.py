@@ -66,6 +66,7 @@ scatter_reduce_ = Operator(
     kernel=_KERNEL + " Combined in order.",
     variants="function method",
 )
+scatter_reduce_.batch("dimensions")
 
 
 @scatter_reduce_.shape

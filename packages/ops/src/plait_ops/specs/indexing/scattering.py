@@ -51,6 +51,7 @@ scatter_ = Operator(
     kernel=_KERNEL + " Written in order.",
     variants="function method",
 )
+scatter_.batch("dimensions")
 scatter_value_ = Operator(
     "scatter.value(Tensor self, int dim|axis, Tensor index, Scalar value) -> Tensor",
     doc="""
@@ -65,6 +66,7 @@ scatter_value_ = Operator(
     kernel=_KERNEL,
     variants="function method",
 )
+scatter_value_.batch("dimensions")
 scatter_add_ = Operator(
     "scatter_add(Tensor self, int dim|axis, Tensor index, Tensor src) -> Tensor",
     doc=_SCATTER.format(
@@ -78,6 +80,7 @@ scatter_add_ = Operator(
     kernel=_KERNEL + " Added in order.",
     variants="function method",
 )
+scatter_add_.batch("dimensions")
 
 
 @scatter_.shape
@@ -162,6 +165,7 @@ pad_end = Operator(
     dtypes="floating",
     internal=True,
 )
+pad_end.batch("leading")
 
 
 @pad_end.shape

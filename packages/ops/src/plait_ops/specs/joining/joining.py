@@ -31,6 +31,7 @@ cat = Operator(
     dtypes="any",
     kernel="all tensors have the dtype of the result; those of shape (0,) among others are to be skipped.",
 )
+cat.batch("code")
 
 
 @cat.shape

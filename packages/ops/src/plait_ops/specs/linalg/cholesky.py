@@ -29,6 +29,7 @@ linalg_cholesky_ = Operator(
     dtypes="inexact",
     lapack=True,
 )
+linalg_cholesky_.batch("matrices")
 linalg_cholesky_ex = Operator(
     "linalg_cholesky_ex(Tensor A, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
     doc="""
@@ -46,6 +47,7 @@ linalg_cholesky_ex = Operator(
     dtypes="inexact",
     lapack=True,
 )
+linalg_cholesky_ex.batch("matrices")
 cholesky = Operator(
     "cholesky(Tensor self, bool upper=False) -> Tensor",
     doc=f"""
@@ -64,6 +66,7 @@ cholesky = Operator(
     variants="function method",
     lapack=True,
 )
+cholesky.batch("matrices")
 
 
 @linalg_cholesky_.shape
@@ -147,6 +150,7 @@ cholesky_solve = Operator(
     variants="function method",
     lapack=True,
 )
+cholesky_solve.batch("code")
 
 
 @cholesky_solve.shape
@@ -193,6 +197,7 @@ cholesky_inverse = Operator(
     variants="function method",
     lapack=True,
 )
+cholesky_inverse.batch("matrices")
 
 
 @cholesky_inverse.shape
@@ -232,6 +237,7 @@ linalg_solve_triangular_ = Operator(
     dtypes="inexact",
     lapack=True,
 )
+linalg_solve_triangular_.batch("code")
 
 
 @linalg_solve_triangular_.shape

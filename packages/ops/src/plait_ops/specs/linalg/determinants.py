@@ -54,6 +54,7 @@ linalg_det_ = Operator(
     dtypes="inexact",
     lapack=True,
 )
+linalg_det_.batch("matrices")
 
 
 @linalg_det_.shape
@@ -108,6 +109,7 @@ linalg_slogdet_ = Operator(
     dtypes="inexact",
     lapack=True,
 )
+linalg_slogdet_.batch("matrices")
 
 
 @linalg_slogdet_.shape

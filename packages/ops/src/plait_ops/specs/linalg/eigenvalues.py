@@ -50,6 +50,7 @@ linalg_eigh_ = Operator(
     dtypes="inexact",
     lapack=True,
 )
+linalg_eigh_.batch("matrices")
 linalg_eigvalsh = Operator(
     'linalg_eigvalsh(Tensor A, str UPLO="L") -> Tensor',
     doc=f"""
@@ -65,6 +66,7 @@ linalg_eigvalsh = Operator(
     dtypes="inexact",
     lapack=True,
 )
+linalg_eigvalsh.batch("matrices")
 
 
 @linalg_eigh_.shape
@@ -129,6 +131,7 @@ linalg_eig = Operator(
     dtypes="inexact",
     lapack=True,
 )
+linalg_eig.batch("matrices")
 linalg_eigvals = Operator(
     "linalg_eigvals(Tensor A) -> Tensor",
     doc=f"""
@@ -142,6 +145,7 @@ linalg_eigvals = Operator(
     dtypes="inexact",
     lapack=True,
 )
+linalg_eigvals.batch("matrices")
 
 
 @linalg_eig.vjp("A")

@@ -34,12 +34,14 @@ linalg_ldl_factor = _factor(
     "pc.linalg.ldl_factor(pc.tensor([[2.0, 1.0], [1.0, 3.0]])).LD.tolist()\n"
     "        [[2.0, 0.0], [0.5, 2.5]]",
 )
+linalg_ldl_factor.batch("matrices")
 linalg_ldl_factor_ex = _factor(
     "linalg_ldl_factor_ex(Tensor A, *, bool hermitian=False, bool check_errors=False)"
     " -> (Tensor LD, Tensor pivots, Tensor info)",
     "; `info` is (...), int32: the first zero on the diagonal of D, counted from 1, or 0",
     "pc.linalg.ldl_factor_ex(pc.zeros(2, 2)).info.item()\n        1",
 )
+linalg_ldl_factor_ex.batch("matrices")
 
 
 @linalg_ldl_factor.shape

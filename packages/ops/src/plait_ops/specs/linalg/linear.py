@@ -37,6 +37,7 @@ addmm = Operator(
     kernel="in[0] broadcasts to the result; with beta 0 it is not read (it may hold nan).",
     variants="function method",
 )
+addmm.batch("code")
 
 
 @addmm.shape
@@ -153,6 +154,8 @@ linear = Operator(
     kernel="in[0] has any number of leading dimensions; in[2] may be None.",
     variants="",
 )
+linear.shard("code")
+linear.batch("linear", input="all")
 
 
 @linear.shape

@@ -46,12 +46,14 @@ linalg_lu_factor_ = _factor(
     "pc.linalg.lu_factor(pc.tensor([[2.0, 1.0], [4.0, 3.0]])).LU.tolist()\n"
     "        [[4.0, 3.0], [0.5, -0.5]]",
 )
+linalg_lu_factor_.batch("matrices")
 linalg_lu_factor_ex = _factor(
     "lu_factor_ex",
     "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)",
     "; `info` is (...), int32: the first zero on the diagonal of U, counted from 1, or 0",
     "pc.linalg.lu_factor_ex(pc.zeros(2, 2)).info.item()\n        1",
 )
+linalg_lu_factor_ex.batch("matrices")
 
 
 @linalg_lu_factor_.shape
@@ -147,6 +149,7 @@ lu_unpack_ = Operator(
     kernel="in[0] and in[1], int32, are what `linalg_lu_factor` gave, any strides; a kernel must check the pivots: numbers outside 1 to m are an error; results are in C order, out[0] is the permutation as a matrix.",
     dtypes="inexact",
 )
+lu_unpack_.batch("matrices")
 
 
 @lu_unpack_.shape

@@ -23,6 +23,7 @@ mm = Operator(
     kernel=_KERNEL,
     variants="function method",
 )
+mm.batch("mm")
 
 
 @mm.shape
@@ -80,6 +81,7 @@ bmm = Operator(
     kernel=_KERNEL,
     variants="function method",
 )
+bmm.batch("bmm")
 bmm.slices(self=0, mat2=0, result=0)
 
 
@@ -142,6 +144,7 @@ mv = Operator(
     kernel=_KERNEL,
     variants="function method",
 )
+mv.batch("mv")
 
 
 @mv.shape
@@ -195,6 +198,7 @@ dot = Operator(
     kernel=_KERNEL,
     variants="function method",
 )
+dot.batch("dot")
 
 
 @dot.shape

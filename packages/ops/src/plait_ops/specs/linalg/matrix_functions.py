@@ -32,6 +32,7 @@ linalg_matrix_exp_ = Operator(
     dtypes="inexact",
     lapack=True,
 )
+linalg_matrix_exp_.batch("matrices")
 
 
 @linalg_matrix_exp_.shape

@@ -55,6 +55,7 @@ linalg_vector_norm_ = Composite(
     """,
     dtypes="inexact",
 )
+linalg_vector_norm_.shard("code")
 
 
 @linalg_vector_norm_.decompose

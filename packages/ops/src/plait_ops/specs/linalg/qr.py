@@ -46,6 +46,7 @@ linalg_qr_ = Operator(
     dtypes="inexact",
     lapack=True,
 )
+linalg_qr_.batch("code")
 
 
 @linalg_qr_.shape
@@ -157,6 +158,7 @@ geqrf = Operator(
     variants="function method",
     lapack=True,
 )
+geqrf.batch("matrices")
 
 
 @geqrf.shape
@@ -190,6 +192,7 @@ linalg_householder_product_ = Operator(
     dtypes="inexact",
     lapack=True,
 )
+linalg_householder_product_.batch("matrices")
 orgqr = Composite(
     "orgqr(Tensor self, Tensor tau|input2) -> Tensor",
     doc="""

@@ -39,6 +39,7 @@ linalg_svd_ = Operator(
     dtypes="inexact",
     lapack=True,
 )
+linalg_svd_.batch("matrices")
 linalg_svdvals_ = Operator(
     "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
     doc=f"""
@@ -55,6 +56,7 @@ linalg_svdvals_ = Operator(
     dtypes="inexact",
     lapack=True,
 )
+linalg_svdvals_.batch("matrices")
 
 
 @linalg_svd_.shape

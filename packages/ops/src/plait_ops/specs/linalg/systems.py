@@ -36,6 +36,7 @@ linalg_inv_ = Operator(
     dtypes="inexact",
     lapack=True,
 )
+linalg_inv_.batch("matrices")
 linalg_inv_ex = Operator(
     "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
     doc="""
@@ -54,6 +55,7 @@ linalg_inv_ex = Operator(
     dtypes="inexact",
     lapack=True,
 )
+linalg_inv_ex.batch("matrices")
 
 
 @linalg_inv_.shape
@@ -126,6 +128,7 @@ linalg_solve_ = Operator(
     dtypes="inexact",
     lapack=True,
 )
+linalg_solve_.batch("code")
 linalg_solve_ex = Operator(
     "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
     doc=f"""
@@ -142,6 +145,7 @@ linalg_solve_ex = Operator(
     dtypes="inexact",
     lapack=True,
 )
+linalg_solve_ex.batch("code")
 
 
 @part

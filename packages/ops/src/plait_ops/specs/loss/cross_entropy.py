@@ -36,6 +36,7 @@ cross_entropy_forward = Operator(
     kernel="in[1] is int64; out[1] has its shape.",
     libm="wide",
 )
+cross_entropy_forward.batch("loss")
 cross_entropy_backward = Operator(
     "cross_entropy_backward(Tensor grad, Tensor input, Tensor lse, Tensor target, Tensor? weight, str reduction, "
     "int ignore_index) -> Tensor",
@@ -45,6 +46,7 @@ cross_entropy_backward = Operator(
     internal=True,
     libm="wide",
 )
+cross_entropy_backward.batch("loss_backward")
 
 
 @cross_entropy_forward.shape

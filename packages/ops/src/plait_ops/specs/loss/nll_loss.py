@@ -48,6 +48,7 @@ nll_loss = Operator(
     dtypes="floating",
     variants="",
 )
+nll_loss.batch("loss")
 nll_loss_backward = Operator(
     "nll_loss_backward(Tensor grad, Tensor target, Tensor? weight, int[] size, str reduction, int ignore_index) -> Tensor",
     doc="The derivative of `nll_loss` with respect to its input, which has shape `size`.",
@@ -55,6 +56,7 @@ nll_loss_backward = Operator(
     dtypes="floating",
     internal=True,
 )
+nll_loss_backward.batch("code")
 
 
 @part

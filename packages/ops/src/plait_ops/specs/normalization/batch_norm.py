@@ -64,6 +64,7 @@ native_batch_norm = Operator(
     internal=True,
     kernel="optional; out[0] is in C order.",
 )
+native_batch_norm.batch("code")
 native_batch_norm.slices(input=1, weight=0, bias=0, result0=1, result1=0, result2=0)
 batch_norm_backward = Operator(
     "batch_norm_backward(Tensor grad, Tensor input, Tensor mean, Tensor var, Tensor? weight, float eps)"
@@ -76,6 +77,7 @@ batch_norm_backward = Operator(
     internal=True,
     kernel="optional; out[1] and out[2] have shape (C), also without a weight.",
 )
+batch_norm_backward.batch("code")
 batch_norm_backward.slices(
     grad=1, input=1, mean=0, var=0, weight=0, result0=1, result1=0, result2=0
 )

@@ -19,6 +19,7 @@ layer_norm = Composite(
     """,
     dtypes="floating",
 )
+layer_norm.shard("code")
 native_layer_norm = Operator(
     "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps)"
     " -> (Tensor, Tensor, Tensor)",
@@ -30,6 +31,7 @@ native_layer_norm = Operator(
     internal=True,
     kernel="optional; the statistics have as many dimensions as in[0].",
 )
+native_layer_norm.batch("leading, code", input="all")
 layer_norm_backward = Operator(
     "layer_norm_backward(Tensor grad, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int[] normalized_shape)"
     " -> (Tensor, Tensor, Tensor)",
@@ -41,6 +43,7 @@ layer_norm_backward = Operator(
     internal=True,
     kernel="optional; out[1] and out[2] have shape `normalized_shape`, also without a weight.",
 )
+layer_norm_backward.batch("code")
 layer_norm_backward.slices(grad=0, input=0, mean=0, rstd=0, result0=0, result1="sum", result2="sum")
 centre = Composite(
     "norm_centre(Tensor grad, Tensor normal, int[] dims) -> Tensor",

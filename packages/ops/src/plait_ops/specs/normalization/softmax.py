@@ -28,6 +28,8 @@ softmax = Operator(
     variants="function method",
     libm="wide",
 )
+softmax.shard("elements", dims=["dim"])
+softmax.batch("dimensions")
 softmax.slices(self="dim", result="dim")
 log_softmax = Operator(
     "log_softmax(Tensor self, int dim|axis, dtype? dtype=None) -> Tensor",
@@ -41,6 +43,8 @@ log_softmax = Operator(
     variants="function method",
     libm="wide",
 )
+log_softmax.shard("elements", dims=["dim"])
+log_softmax.batch("dimensions")
 log_softmax.slices(self="dim", result="dim")
 
 
@@ -90,6 +94,7 @@ softmax_backward = Operator(
     internal=True,
     kernel="both operands have one shape and dtype, any strides.",
 )
+softmax_backward.batch("dimensions")
 softmax_backward.slices(grad="dim", result="dim", result0="dim")
 log_softmax_backward = Operator(
     "log_softmax_backward(Tensor grad, Tensor result, int dim) -> Tensor",
@@ -99,6 +104,7 @@ log_softmax_backward = Operator(
     kernel="both operands have one shape and dtype, any strides.",
     libm="wide",
 )
+log_softmax_backward.batch("dimensions")
 log_softmax_backward.slices(grad="dim", result="dim", result0="dim")
 
 

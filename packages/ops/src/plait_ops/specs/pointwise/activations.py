@@ -25,7 +25,15 @@ FUNCTIONALS = {"log_sigmoid": "logsigmoid"}  # what has another name in nn.funct
 
 
 def _activation(
-    name, text, example, parameters="", dtypes="floating", promote="same", variants="", libm=""
+    name,
+    text,
+    example,
+    parameters="",
+    dtypes="floating",
+    promote="same",
+    variants="",
+    libm="",
+    zero_preserving=False,
 ):
     """Declare an activation; `example` is an argument and its value.
 
@@ -51,6 +59,7 @@ def _activation(
         promote=promote,
         variants=variants,
         libm=libm,
+        zero_preserving=zero_preserving,
     )
 
     return operator
@@ -80,6 +89,7 @@ relu = Pointwise(
     """,
     dtypes="numeric",
     variants="function function_ method",
+    zero_preserving=True,
 )
 relu_backward = Pointwise(
     "relu_backward(Tensor grad, Tensor result) -> Tensor",
@@ -106,6 +116,7 @@ leaky_relu = _activation(
     "`self` where it is positive, ``negative_slope * self`` elsewhere (Maas et al. 2013).",
     ("[-100.0, 2.0]", "[-1.0, 2.0]"),
     ", float negative_slope=0.01",
+    zero_preserving=True,
 )
 leaky_relu_backward = Pointwise(
     "leaky_relu_backward(Tensor grad, Tensor self, float negative_slope=0.01) -> Tensor",
@@ -119,6 +130,7 @@ elu = _activation(
     ("[0.0, 2.0]", "[0.0, 2.0]"),
     ", float alpha=1.0",
     libm="wide",
+    zero_preserving=True,
 )
 elu_backward = Pointwise(
     "elu_backward(Tensor grad, Tensor self, float alpha=1.0) -> Tensor",
@@ -133,6 +145,7 @@ selu = _activation(
     ("[0.0]", "[0.0]"),
     variants="function function_",
     libm="wide",
+    zero_preserving=True,
 )
 selu_backward = _backward(
     "selu",
@@ -147,6 +160,7 @@ celu = _activation(
     ", float alpha=1.0",
     variants="function function_",
     libm="wide",
+    zero_preserving=True,
 )
 celu_backward = _backward(
     "celu",
@@ -215,6 +229,7 @@ silu = _activation(
     ("[0.0]", "[0.0]"),
     dtypes="inexact",
     libm="wide",
+    zero_preserving=True,
 )
 silu_backward = Pointwise(
     "silu_backward(Tensor grad, Tensor self) -> Tensor",
@@ -228,6 +243,7 @@ mish = _activation(
     "``self * tanh(softplus(self))`` (Misra 2019).",
     ("[0.0]", "[0.0]"),
     libm="wide",
+    zero_preserving=True,
 )
 mish_backward = _backward(
     "mish",
@@ -262,6 +278,7 @@ tanhshrink = _activation(
     dtypes="any",
     promote="float",
     libm="wide",
+    zero_preserving=True,
 )
 tanhshrink_backward = _backward("tanhshrink", "", "``grad * tanh(self) ** 2``", libm="wide")
 softsign = _activation(
@@ -271,6 +288,7 @@ softsign = _activation(
     dtypes="any",
     promote="float",
     libm="complex",
+    zero_preserving=True,
 )
 softsign_backward = _backward("softsign", "", "``grad / (1 + abs(self)) ** 2``")
 
@@ -402,6 +420,7 @@ relu6 = _activation(
     "`self` clamped to [0, 6].",
     ("[-1.0, 3.0, 9.0]", "[0.0, 3.0, 6.0]"),
     dtypes="numeric",
+    zero_preserving=True,
 )
 hardsigmoid = _activation(
     "hardsigmoid",
@@ -415,6 +434,7 @@ hardswish = _activation(
     "hardswish",
     "``self * relu6(self + 3) / 6``: straight lines in place of `silu` (Howard et al. 2019).",
     ("[0.0, 3.0]", "[0.0, 3.0]"),
+    zero_preserving=True,
 )
 hardswish_backward = _backward(
     "hardswish",

@@ -19,6 +19,7 @@ add = Pointwise(
     dtypes="any",
     variants="function method",
 )
+add.shard("elements", linear=["self", "other"])
 sub = Pointwise(
     "sub(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
     doc="""
@@ -32,6 +33,7 @@ sub = Pointwise(
     dtypes="arithmetic",
     variants="function method",
 )
+sub.shard("elements", linear=["self", "other"])
 mul = Pointwise(
     "mul(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     doc="""
@@ -45,6 +47,7 @@ mul = Pointwise(
     unrounded=("self", "other"),
     variants="function method",
 )
+mul.shard("elements", linear=["self"])
 
 
 # ---- derivatives ---------------------------------------------------------------------------------
@@ -80,12 +83,14 @@ subtract = Composite(
     inplace=True,
     variants="function method",
 )
+subtract.shard("elements", linear=["self", "other"])
 multiply = Composite(
     "multiply(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     doc=under_another_name("`mul` under NumPy's name.", "multiply", mul),
     inplace=True,
     variants="function method",
 )
+multiply.shard("elements", linear=["self"])
 
 
 @subtract.decompose
@@ -128,6 +133,7 @@ rsub = Composite(
     """,
     dtypes="arithmetic",
 )
+rsub.shard("elements")
 
 
 @rsub.decompose
@@ -145,8 +151,13 @@ lcm = _divisors(
 
 
 neg = function_of_one(
-    "neg", "``-self``; unsigned integers wrap around.", "[1.5, -2.5]", "arithmetic"
+    "neg",
+    "``-self``; unsigned integers wrap around.",
+    "[1.5, -2.5]",
+    "arithmetic",
+    zero_preserving=True,
 )
+neg.shard("elements", linear=["self"])
 
 
 @neg.vjp("self")

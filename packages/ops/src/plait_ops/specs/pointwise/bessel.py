@@ -16,6 +16,7 @@ j1 = special_function(
     "The Bessel function of the first kind of order 1.",
     ("1.0", 0.4401),
     libm="all",
+    zero_preserving=True,
 )
 y0 = special_function(
     "special_bessel_y0",
@@ -54,11 +55,13 @@ i1 = special_function(
     "The modified Bessel function of the first kind of order 1.",
     ("1.0", 0.5652),
     libm="all",
+    zero_preserving=True,
 )
 i1e = special_function(
     "special_i1e",
     "``exp(-abs(self)) * i1(self)``.",
     ("1.0", 0.2079),
+    zero_preserving=True,
 )
 k0 = special_function(
     "special_modified_bessel_k0",

@@ -87,6 +87,7 @@ clamp = Composite(
     dtypes="numeric",
     variants="function function_ method",
 )
+clamp.shard("elements")
 clip = Composite(
     "clip(Tensor self, Tensor|Scalar? min=None, Tensor|Scalar? max=None) -> Tensor",
     doc=under_another_name("`clamp` under NumPy's name.", "clip", clamp),

@@ -44,6 +44,7 @@ real_ = View(
     [1.0, 3.0]
     """,
 )
+real_.batch("leading")
 imag = View(
     "imag(Tensor(a) self) -> Tensor(a)",
     doc="""
@@ -57,6 +58,7 @@ imag = View(
     [2.0, -4.0]
     """,
 )
+imag.batch("leading")
 view_as_real = View(
     "view_as_real(Tensor(a) self) -> Tensor(a)",
     doc="""
@@ -70,6 +72,7 @@ view_as_real = View(
     [[1.0, 2.0], [3.0, -4.0]]
     """,
 )
+view_as_real.batch("leading")
 view_as_complex = View(
     "view_as_complex(Tensor(a) self) -> Tensor(a)",
     doc="""
@@ -84,6 +87,7 @@ view_as_complex = View(
     [(1+2j), (3-4j)]
     """,
 )
+view_as_complex.batch("leading")
 
 
 @real_.shape
@@ -206,6 +210,7 @@ conj_ = Pointwise(
     inplace=False,
     dtypes="any",
     variants="function method",
+    zero_preserving=True,
 )
 conj_physical = Composite(
     "conj_physical(Tensor self) -> Tensor",
@@ -237,6 +242,7 @@ angle = Pointwise(
     inplace=False,
     variants="function method",
     libm="complex",
+    zero_preserving=True,
 )
 
 

@@ -22,6 +22,7 @@ true_divide = Pointwise(
     unrounded=("other",),
     variants="function method",
 )
+true_divide.shard("elements", linear=["self"])
 div_trunc = Pointwise(
     "div_trunc(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     doc="The quotient rounded towards 0; an integer divided by 0 gives 0.",
@@ -118,6 +119,7 @@ div = Composite(
     inplace=True,
     variants="function method",
 )
+div.shard("elements", linear=["self"], nonlinear=["rounding_mode"])
 
 
 @div.decompose

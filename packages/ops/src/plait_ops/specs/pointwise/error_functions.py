@@ -18,6 +18,7 @@ erfinv = special_function(
     (-0.9, 0.9),
     variants="function method",
     libm="all",
+    zero_preserving=True,
 )
 erfcx = special_function(
     "special_erfcx",
@@ -50,6 +51,7 @@ entr = special_function(
     ("1.0", -0.0),
     (0.2, 3.0),
     libm="wide",
+    zero_preserving=True,
 )
 
 
@@ -92,6 +94,7 @@ erf = float_function(
     dtypes="all",
     variants="function function_ method",
     libm="wide",
+    zero_preserving=True,
 )
 erfc = float_function(
     "erfc",

@@ -14,6 +14,7 @@ expm1 = float_function(
     0.0,
     variants="function function_ method",
     libm="wide",
+    zero_preserving=True,
 )
 
 

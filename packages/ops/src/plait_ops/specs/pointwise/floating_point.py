@@ -140,12 +140,14 @@ frexp_mantissa = Pointwise(
     doc="The first result of `frexp`.",
     dtypes="floating",
     internal=True,
+    zero_preserving=True,
 )
 frexp_exponent = Pointwise(
     "frexp_exponent(Tensor self) -> Tensor",
     doc="The second result of `frexp`, as a floating-point number.",
     dtypes="floating",
     internal=True,
+    zero_preserving=True,
 )
 
 

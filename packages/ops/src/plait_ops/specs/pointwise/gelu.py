@@ -19,6 +19,7 @@ gelu_erf = Pointwise(
     scalar="gelu",
     internal=True,
     libm="wide",
+    zero_preserving=True,
 )
 gelu_tanh = Pointwise(
     "gelu_tanh(Tensor self) -> Tensor",
@@ -26,6 +27,7 @@ gelu_tanh = Pointwise(
     dtypes="floating",
     internal=True,
     libm="wide",
+    zero_preserving=True,
 )
 gelu_erf_backward = Pointwise(
     "gelu_erf_backward(Tensor grad, Tensor self) -> Tensor",
@@ -58,7 +60,9 @@ gelu = Composite(
     inplace=True,
     dtypes="floating",
     variants="",
+    zero_preserving=True,
 )
+gelu.shard("elements")
 
 
 @gelu.decompose

@@ -12,6 +12,7 @@ asinh = float_function(
     0.0,
     variants="function function_ method",
     libm="wide",
+    zero_preserving=True,
 )
 acosh = float_function(
     "acosh",
@@ -30,6 +31,7 @@ atanh = float_function(
     (-0.9, 0.9),
     variants="function function_ method",
     libm="wide",
+    zero_preserving=True,
 )
 
 
@@ -55,6 +57,7 @@ tanh = float_function(
     0.0,
     variants="function function_ method",
     libm="wide",
+    zero_preserving=True,
 )
 
 
@@ -90,6 +93,7 @@ sinh = float_function(
     0.0,
     variants="function function_ method",
     libm="wide",
+    zero_preserving=True,
 )
 cosh = float_function(
     "cosh",

@@ -186,6 +186,7 @@ log1p = float_function(
     (-0.8, 3.0),
     variants="function function_ method",
     libm="wide",
+    zero_preserving=True,
 )
 
 

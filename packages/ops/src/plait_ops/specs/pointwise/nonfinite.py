@@ -9,8 +9,12 @@ LARGEST_64, LARGEST_32 = 1.7976931348623157e308, 3.4028234663852886e38
 LARGEST_BFLOAT16, LARGEST_16 = 3.3895313892515355e38, 65504.0
 
 
-isposinf = predicate("isposinf", "Whether an element is +inf.", "[False, False]")
-isneginf = predicate("isneginf", "Whether an element is -inf.", "[True, False]")
+isposinf = predicate(
+    "isposinf", "Whether an element is +inf.", "[False, False]", zero_preserving=True
+)
+isneginf = predicate(
+    "isneginf", "Whether an element is -inf.", "[True, False]", zero_preserving=True
+)
 
 
 replace_nonfinite = Pointwise(
@@ -18,6 +22,7 @@ replace_nonfinite = Pointwise(
     doc="`self` with the given numbers in place of nan, inf and -inf: a part of `nan_to_num`.",
     internal=True,
     dtypes="floating",
+    zero_preserving=True,
 )
 
 
@@ -42,7 +47,9 @@ nan_to_num = Composite(
     inplace=True,
     dtypes="any",
     variants="function function_ method",
+    zero_preserving=True,
 )
+nan_to_num.shard("elements")
 
 
 @nan_to_num.decompose
@@ -67,7 +74,7 @@ def _(self, nan, posinf, neginf):
     )
 
 
-def _predicate(name, text, example):
+def _predicate(name, text, example, zero_preserving=False):
     operator = Pointwise(
         f"{name}(Tensor self) -> Tensor",
         doc=f"""
@@ -81,11 +88,12 @@ def _predicate(name, text, example):
         dtypes="any",
         inplace=False,
         variants="function method",
+        zero_preserving=zero_preserving,
     )
 
     return operator
 
 
-isnan = _predicate("isnan", "nan", "[False, True, False]")
-isinf = _predicate("isinf", "inf or -inf", "[False, False, True]")
+isnan = _predicate("isnan", "nan", "[False, True, False]", zero_preserving=True)
+isinf = _predicate("isinf", "inf or -inf", "[False, False, True]", zero_preserving=True)
 isfinite_ = _predicate("isfinite", "neither nan nor infinite", "[True, False, False]")

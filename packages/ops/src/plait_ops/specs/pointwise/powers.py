@@ -36,6 +36,7 @@ sqrt = float_function(
     (0.2, 3.0),
     variants="function function_ method",
     libm="complex",
+    zero_preserving=True,
 )
 rsqrt = float_function(
     "rsqrt",
@@ -66,6 +67,7 @@ square = Pointwise(
     promote="number",
     dtypes="any",
     variants="function function_ method",
+    zero_preserving=True,
 )
 
 

@@ -10,30 +10,35 @@ floor = function_of_one(
     "The largest whole number that is not larger than `self`.",
     "[-2.0, 2.0]",
     "numeric",
+    zero_preserving=True,
 )
 ceil = function_of_one(
     "ceil",
     "The smallest whole number that is not smaller than `self`.",
     "[-1.0, 3.0]",
     "numeric",
+    zero_preserving=True,
 )
 round_ = function_of_one(
     "round",
     "The nearest whole number; halfway between two, the even one.",
     "[-2.0, 2.0]",
     "numeric",
+    zero_preserving=True,
 )
 trunc = function_of_one(
     "trunc",
     "`self` without its fraction: rounded towards 0.",
     "[-1.0, 2.0]",
     "numeric",
+    zero_preserving=True,
 )
 frac = function_of_one(
     "frac",
     "The fraction: ``self - trunc(self)``.",
     "[-0.5, 0.5]",
     "floating",
+    zero_preserving=True,
 )
 
 
@@ -67,6 +72,7 @@ def _rounding(name, public, text, variants="function"):
     """,
         inplace="method" in variants,
         variants=variants,
+        zero_preserving=True,
     )
 
 
@@ -82,6 +88,8 @@ special_round = _rounding(
     "special.round",
     "The nearest number with `decimals` decimal places; see `round`.",
 )
+decimals_.shard("elements")
+special_round.shard("elements")
 
 
 @decimals_.decompose

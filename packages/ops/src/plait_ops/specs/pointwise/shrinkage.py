@@ -95,6 +95,7 @@ def _shrink(name, text, example, variants=""):
         inplace=False,
         dtypes="floating",
         variants=variants,
+        zero_preserving=True,
     )
 
     @operator.vjp("self")

@@ -11,6 +11,7 @@ signbit = predicate(
     "signbit",
     "Whether the sign bit is set: True for numbers below 0 and for -0.0.",
     "[True, False]",
+    zero_preserving=True,
 )
 
 
@@ -37,12 +38,15 @@ def _(g, self):
     return where(eq(self, 0), g, 0.0)
 
 
-abs_ = function_of_one("abs", "The magnitude.", "[1.5, 2.5]", "any", real=True, libm="complex")
+abs_ = function_of_one(
+    "abs", "The magnitude.", "[1.5, 2.5]", "any", real=True, libm="complex", zero_preserving=True
+)
 sign = function_of_one(
     "sign",
     "-1, 0 or 1; nan for nan.",
     "[-1.0, 1.0]",
     variants="function method",
+    zero_preserving=True,
 )
 
 
@@ -106,6 +110,7 @@ sgn = Pointwise(
     dtypes="any",
     variants="function method",
     libm="complex",
+    zero_preserving=True,
 )
 
 

@@ -6,7 +6,13 @@ from plait_ops.unary import float_function
 from plait_ops.words import conjugate
 
 sin = float_function(
-    "sin", "The sine.", 0.0, 0.0, variants="function function_ method", libm="wide"
+    "sin",
+    "The sine.",
+    0.0,
+    0.0,
+    variants="function function_ method",
+    libm="wide",
+    zero_preserving=True,
 )
 cos = float_function(
     "cos", "The cosine.", 0.0, 1.0, variants="function function_ method", libm="wide"
@@ -19,6 +25,7 @@ tan = float_function(
     (-1.2, 1.2),
     variants="function function_ method",
     libm="wide",
+    zero_preserving=True,
 )
 asin = float_function(
     "asin",
@@ -28,6 +35,7 @@ asin = float_function(
     (-0.9, 0.9),
     variants="function function_ method",
     libm="wide",
+    zero_preserving=True,
 )
 acos = float_function(
     "acos",
@@ -45,6 +53,7 @@ atan = float_function(
     0.0,
     variants="function function_ method",
     libm="wide",
+    zero_preserving=True,
 )
 
 
@@ -96,6 +105,7 @@ deg2rad = float_function(
     0.0,
     dtypes="all",
     variants="function function_ method",
+    zero_preserving=True,
 )
 rad2deg = float_function(
     "rad2deg",
@@ -104,6 +114,7 @@ rad2deg = float_function(
     0.0,
     dtypes="all",
     variants="function function_ method",
+    zero_preserving=True,
 )
 
 

@@ -47,6 +47,7 @@ max_pool2d_with_indices = Operator(
     kernel="in[0] is (n, c, h, w) or (c, h, w) with any strides; the first of equal elements counts, nan wins; stride None: kernel_size.",
     variants="",
 )
+max_pool2d_with_indices.batch("rows")
 max_pool2d_with_indices.slices(input=0, result0=0, result1=0)
 
 
@@ -96,6 +97,7 @@ max_pool2d_backward = Operator(
     internal=True,
     kernel="in[1] is int64 of the shape of in[0]; indices are those that max_pool2d_with_indices gave.",
 )
+max_pool2d_backward.batch("rows")
 max_pool2d_backward.slices(grad=0, indices=0, size=0, result=0)
 
 
@@ -188,6 +190,7 @@ native_max_pool2d = Operator(
     internal=True,
     kernel="optional; as `max_pool2d_with_indices`, but for the second result.",
 )
+native_max_pool2d.batch("rows")
 native_max_pool2d.slices(input=0, result0=0, result1=0)
 native_max_pool2d_backward = Operator(
     "native_max_pool2d_backward(Tensor grad, Tensor numbers, int[] size, int[2] kernel_size, int[2] stride, int[2] padding, "
@@ -197,6 +200,7 @@ native_max_pool2d_backward = Operator(
     internal=True,
     kernel="optional; in[1] is uint8 of the shape of in[0], as native_max_pool2d gave it; windows that overlap are added up.",
 )
+native_max_pool2d_backward.batch("rows")
 native_max_pool2d_backward.slices(grad=0, numbers=0, size=0, result=0)
 
 
@@ -316,6 +320,7 @@ avg_pool2d = Operator(
     kernel="a window counts the padding it covers (but not beyond it) if in[5]; stride None: kernel_size.",
     variants="",
 )
+avg_pool2d.batch("rows")
 avg_pool2d.slices(input=0, result=0)
 avg_pool2d_backward = Operator(
     "avg_pool2d_backward(Tensor grad, int[] size, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, "
@@ -325,6 +330,7 @@ avg_pool2d_backward = Operator(
     dtypes="floating",
     internal=True,
 )
+avg_pool2d_backward.batch("rows")
 avg_pool2d_backward.slices(grad=0, size=0, result=0)
 
 

@@ -20,6 +20,7 @@ native_dropout = Operator(
     dtypes="floating",
     kernel="with p = 1 all elements are 0.",
 )
+native_dropout.batch("code")
 
 
 @native_dropout.shape
@@ -61,6 +62,7 @@ dropout = Composite(
     dtypes="floating",
     random=True,
 )
+dropout.shard("code")
 
 
 @dropout.decompose

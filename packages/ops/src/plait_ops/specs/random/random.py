@@ -53,9 +53,11 @@ def _draw(name, text):
 
 
 rand = _draw("rand", "Numbers drawn uniformly from [0, 1).")
+rand.batch("leading")
 randn = _draw(
     "randn", "Numbers drawn from the normal distribution with mean 0 and standard deviation 1."
 )
+randn.batch("leading")
 
 
 @rand.decompose
@@ -99,7 +101,9 @@ def _like(name, text):
 
 
 rand_like = _like("rand_like", "rand")
+rand_like.batch("leading")
 randn_like = _like("randn_like", "randn")
+randn_like.batch("leading")
 
 
 @rand_like.decompose
@@ -128,6 +132,7 @@ randint = Operator(
     random=True,
     kernel="numbers are drawn in int64 and cast.",
 )
+randint.batch("leading")
 randint_high = Operator(
     "randint.high(int high, int[] size, *, Generator? generator=None, dtype? dtype=int64, device? device=None) -> Tensor",
     doc="""
@@ -142,6 +147,7 @@ randint_high = Operator(
     kernel="optional: without a kernel other operators compute it; numbers are drawn in int64 and cast.",
     random=True,
 )
+randint_high.batch("leading")
 
 
 @part
@@ -237,6 +243,7 @@ bernoulli = Operator(
     dtypes="floating",
     variants="function method",
 )
+bernoulli.batch("leading")
 
 
 @bernoulli.shape

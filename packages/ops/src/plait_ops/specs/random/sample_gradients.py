@@ -59,6 +59,7 @@ dirichlet_sample = Operator(
     dtypes="floating",
     internal=True,
 )
+dirichlet_sample.batch("code")
 
 
 @dirichlet_sample.shape

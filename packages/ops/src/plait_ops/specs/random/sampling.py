@@ -54,6 +54,7 @@ multinomial = Operator(
     variants="function method",
     libm="all",
 )
+multinomial.batch("code")
 
 
 @multinomial.shape
@@ -103,6 +104,7 @@ poisson = _elementwise(
     "Whole numbers drawn from the Poisson distribution with the rates in `self`: k with probability ``exp(-r) * r ** k / k!``.",
     "pc.poisson(pc.zeros(2)).tolist()\n    [0.0, 0.0]",
 )
+poisson.batch("leading")
 standard_gamma = _elementwise(
     "_standard_gamma",
     "Tensor self",
@@ -110,6 +112,7 @@ standard_gamma = _elementwise(
     "tuple(pc.poisson(pc.ones(2)).shape)\n    (2,)",
     internal=True,
 )
+standard_gamma.batch("leading")
 
 
 @poisson.shape
@@ -131,6 +134,7 @@ binomial_draw = _elementwise(
     "tuple(pc.binomial(pc.ones(2), pc.ones(2)).shape)\n    (2,)",
     internal=True,
 )
+binomial_draw.batch("leading")
 
 
 @binomial_draw.shape
@@ -192,17 +196,20 @@ normal = _normal(
     "Numbers drawn from normal distributions with the means `mean` and the standard deviations `std`, which broadcast. No gradient flows back.",
     "pc.normal(pc.tensor([2.0, 3.0]), 0).tolist()\n    [2.0, 3.0]",
 )
+normal.batch("code")
 normal_std = _normal(
     "normal.std(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
     "Numbers drawn from normal distributions with one `mean` and the standard deviations `std`.",
     "pc.normal(2.0, pc.zeros(2)).tolist()\n    [2.0, 2.0]",
 )
+normal_std.batch("leading")
 normal_size = _normal(
     "normal.size(float mean, float std, int[] size, *, Generator? generator=None, dtype? dtype=None, device? device=None)"
     " -> Tensor",
     "Numbers of the shape `size` drawn from one normal distribution; `dtype` None is the default dtype.",
     "pc.normal(2.0, 0.0, (2,)).tolist()\n    [2.0, 2.0]",
 )
+normal_size.batch("leading")
 
 
 @normal.shape
@@ -270,6 +277,7 @@ bernoulli_p = Operator(
     random=True,
     variants="function method",
 )
+bernoulli_p.batch("leading")
 
 
 @bernoulli_p.shape
@@ -308,9 +316,11 @@ def _randint_like(name, arguments, text):
 randint_like = _randint_like(
     "randint_like", "int low, int high", "Integers drawn uniformly from [low, high)"
 )
+randint_like.batch("leading")
 randint_like_high = _randint_like(
     "randint_like.high", "int high", "Integers drawn uniformly from [0, high)"
 )
+randint_like_high.batch("leading")
 
 
 @randint_like.shape

@@ -26,6 +26,7 @@ weights_at_least_zero_ = Pointwise(
     internal=True,
     domain=(0.0, 3.0),
     bounded=("weights", 0.0, float("inf")),
+    zero_preserving=True,
 )
 
 

@@ -46,6 +46,8 @@ def _whole(name, what, example):
 
 max_ = _whole("max", "largest", 3)
 min_ = _whole("min", "smallest", 1)
+max_.shard("max")
+min_.shard("min")
 
 
 def _along(name, what, example):
@@ -165,11 +167,13 @@ max_dim = _along(
     "largest",
     "[[3, 4], [1, 0]]",
 )
+max_dim.batch("dimensions")
 min_dim = _along(
     "min",
     "smallest",
     "[[1, 2], [0, 1]]",
 )
+min_dim.batch("dimensions")
 
 
 def _extreme(name, what, example):
@@ -196,7 +200,9 @@ def _extreme(name, what, example):
 
 
 amax = _extreme("amax", "largest", "[4, 3]")
+amax.shard("max", dims=["dim"])
 amin = _extreme("amin", "smallest", "[1, 2]")
+amin.shard("min", dims=["dim"])
 
 extreme_backward = Operator(
     "extreme_backward(Tensor grad, Tensor self, Tensor result) -> Tensor",
@@ -283,7 +289,9 @@ def _arg(name, what, example):
 
 
 argmax = _arg("argmax", "largest", 1)
+argmax.batch("reduction")
 argmin = _arg("argmin", "smallest", 0)
+argmin.batch("reduction")
 
 aminmax = Composite(
     "aminmax(Tensor self, *, int? dim|axis=None, bool keepdim|keepdims=False) -> (Tensor min, Tensor max)",

@@ -70,6 +70,8 @@ norm = Operator(
     variants="function method",
     widens=True,
 )
+norm.shard("code")
+norm.batch("reduction")
 
 
 @norm.shape
@@ -206,6 +208,7 @@ logsumexp = Operator(
     variants="function method",
     libm="wide",
 )
+logsumexp.batch("dimensions")
 logsumexp.slices(self="dim", result="dim")
 
 

@@ -53,6 +53,7 @@ kthvalue_ = _ranked(
     "The `k`-th smallest elements along `dim`, counted from 1, and their indices as int64. nan counts as larger than all numbers.",
     ("pc.tensor([5, 1, 3]), 2", "[3, 2]"),
 )
+kthvalue_.batch("dimensions")
 
 
 # the forms without `dim` come before the overloads
@@ -77,11 +78,13 @@ median = _whole(
     "The median of all elements; nan if any element is nan, or if there are none.",
     "5.0, 1.0, 3.0, 4.0",
 )
+median.batch("code")
 nanmedian = _whole(
     "nanmedian",
     "The median of all elements that are not nan; nan if there are none.",
     "5.0, 1.0, 3.0, float('nan')",
 )
+nanmedian.batch("code")
 median_along = _ranked(
     "median.dim",
     "int dim|axis",
@@ -91,18 +94,21 @@ median_along = _ranked(
     """,
     ("pc.tensor([[5, 1, 3, 4]]), 1", "[[3], [2]]"),
 )
+median_along.batch("dimensions")
 nanmedian_along = _ranked(
     "nanmedian.dim",
     "int dim|axis",
     "The medians of the elements along `dim` that are not nan, and their indices as int64; nan if there are none.",
     ("pc.tensor([[5.0, 1.0, float('nan'), 4.0]]), 1", "[[4.0], [3]]"),
 )
+nanmedian_along.batch("dimensions")
 mode = _ranked(
     "mode",
     "int dim|axis=-1",
     "The most frequent elements along `dim`, and the index of the last occurrence of each, as int64. If several are equally frequent, it is the smallest. Every nan counts as different from all others.",
     ("pc.tensor([2, 1, 2, 3])", "[2, 2]"),
 )
+mode.batch("dimensions")
 
 
 @kthvalue_.shape

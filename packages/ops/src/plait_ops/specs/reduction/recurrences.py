@@ -29,6 +29,7 @@ recurrence = Operator(
     dtypes="inexact",
     internal=True,
 )
+recurrence.batch("dimensions")
 recurrence.slices(factors="dim", terms="dim", result="dim")
 
 

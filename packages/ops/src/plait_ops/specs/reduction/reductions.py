@@ -18,6 +18,7 @@ sum_ = Reduction(
     dtypes="any",
     variants="function method",
 )
+sum_.shard("sum", dims=["dim"])
 mean = Reduction(
     "mean(Tensor self, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
     doc="""
@@ -32,6 +33,7 @@ mean = Reduction(
     kernel="in[0] has the dtype of the result.",
     variants="function method",
 )
+mean.shard("mean", dims=["dim"])
 
 
 @sum_.vjp("self")

@@ -72,7 +72,9 @@ def _extreme(name, what, example):
 
 
 cummax = _extreme("cummax", "largest", "[[1, 3, 3], [0, 1, 1]]")
+cummax.batch("dimensions")
 cummin = _extreme("cummin", "smallest", "[[1, 1, 1], [0, 0, 0]]")
+cummin.batch("dimensions")
 
 running_logsumexp = Operator(
     "logcumsumexp(Tensor self, int dim|axis) -> Tensor",
@@ -91,6 +93,7 @@ running_logsumexp = Operator(
     variants="function method",
     libm="all",
 )
+running_logsumexp.batch("dimensions")
 INFINITY = float("inf")
 
 
@@ -178,7 +181,9 @@ def _(self, dim, reverse):
 
 
 cumsum_ = _scan("cumsum", "The sum of all elements up to each one along `dim`.", "[1, 3, 6]")
+cumsum_.batch("dimensions")
 cumprod_ = _scan("cumprod", "The product of all elements up to each one along `dim`.", "[1, 2, 6]")
+cumprod_.batch("dimensions")
 
 
 @cumsum_.vjp("self")

@@ -64,6 +64,7 @@ var_mean = Operator(
     dtypes="inexact",
     kernel="as for `var`; out[1] is the mean.",
 )
+var_mean.batch("reduction")
 
 
 std_mean_ = Operator(

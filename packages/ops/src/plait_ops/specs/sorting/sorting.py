@@ -20,6 +20,7 @@ sort = Operator(
     kernel="out[1] is int64; `dim` may be negative.",
     variants="function method",
 )
+sort.batch("dimensions")
 sort.slices(self="dim", result0="dim", result1="dim")
 topk = Operator(
     "topk(Tensor self, int k, int dim|axis=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
@@ -39,6 +40,7 @@ topk = Operator(
     kernel="out[1] is int64; `dim` may be negative.",
     variants="function method",
 )
+topk.batch("dimensions")
 topk.slices(self="dim", result0="dim", result1="dim")
 argsort = Composite(
     "argsort(Tensor self, int dim|axis=-1, bool descending=False, bool stable=False) -> Tensor",

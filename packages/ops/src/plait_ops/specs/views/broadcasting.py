@@ -19,6 +19,7 @@ expand = View(
     """,
     variants="method",
 )
+expand.batch("expand")
 
 
 @expand.shape

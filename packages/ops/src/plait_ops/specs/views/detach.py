@@ -15,6 +15,8 @@ detach = View(
     cut=True,
     variants="function method",
 )
+detach.shard("elements", linear=["self"])
+detach.batch("leading")
 alias = View(
     "alias(Tensor(a) self) -> Tensor(a)",
     doc="""
@@ -26,6 +28,8 @@ alias = View(
     """,
     variants="",
 )
+alias.shard("elements", linear=["self"])
+alias.batch("leading")
 
 
 @detach.shape

@@ -22,6 +22,7 @@ diag_embed_ = Operator(
     kernel="optional: without a kernel other operators compute it.",
     variants="function method",
 )
+diag_embed_.batch("new dimension")
 FURTHEST = 2**31
 
 
@@ -133,6 +134,7 @@ diagonal = View(
     """,
     variants="function method",
 )
+diagonal.batch("leading")
 diagonal_backward = Operator(
     "diagonal_backward(Tensor grad, int[] size, int offset, int dim1, int dim2) -> Tensor",
     doc="Zeros of shape `size` with `grad` on a diagonal: the derivative of `diagonal`.",
@@ -140,6 +142,7 @@ diagonal_backward = Operator(
     dtypes="floating",
     internal=True,
 )
+diagonal_backward.batch("leading")
 
 
 @diagonal.shape

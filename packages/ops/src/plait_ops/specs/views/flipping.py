@@ -9,6 +9,7 @@ flip_view = View(
     doc="`self` with the order of elements along `dims` reversed, as a view with negative strides.",
     internal=True,
 )
+flip_view.batch("leading")
 
 
 @flip_view.shape

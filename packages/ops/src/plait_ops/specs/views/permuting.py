@@ -20,6 +20,7 @@ permute = View(
     """,
     variants="function method",
 )
+permute.batch("permute")
 
 
 @permute.shape
@@ -62,6 +63,7 @@ transpose = View(
     """,
     variants="function method",
 )
+transpose.batch("dimensions")
 
 
 @transpose.shape
@@ -115,6 +117,7 @@ t = View(
     """,
     variants="function method",
 )
+t.batch("t")
 
 
 @t.shape

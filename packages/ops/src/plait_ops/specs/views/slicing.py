@@ -27,6 +27,7 @@ select = View(
     """,
     variants="function method",
 )
+select.batch("leading")
 select_backward = Operator(
     "select_backward(Tensor grad, int[] size, int dim, int index) -> Tensor",
     doc="Zeros of shape `size` with `grad` at `index` along `dim`: the derivative of `select`.",
@@ -34,6 +35,7 @@ select_backward = Operator(
     dtypes="floating",
     internal=True,
 )
+select_backward.batch("leading")
 
 
 @select.shape
@@ -95,6 +97,7 @@ slice_ = View(
     """,
     variants="",
 )
+slice_.batch("leading")
 slice_backward = Operator(
     "slice_backward(Tensor grad, int[] size, int dim, int? start=None, int? end=None, int step=1) -> Tensor",
     doc="Zeros of shape `size` with `grad` in ``[..., start:end:step, ...]``: the derivative of `slice`.",
@@ -102,6 +105,7 @@ slice_backward = Operator(
     dtypes="floating",
     internal=True,
 )
+slice_backward.batch("leading")
 
 
 @part
@@ -173,6 +177,7 @@ narrow = View(
     """,
     variants="function method",
 )
+narrow.batch("leading")
 
 
 @narrow.shape

@@ -18,6 +18,7 @@ unsqueeze = View(
     """,
     variants="function method",
 )
+unsqueeze.batch("new dimension")
 
 
 @unsqueeze.shape
@@ -54,6 +55,7 @@ squeeze = View(
     """,
     variants="function method",
 )
+squeeze.batch("code")
 squeeze_dim = View(
     "squeeze.dim(Tensor(a) self, int[] dim|axis) -> Tensor(a)",
     doc="""
@@ -67,6 +69,7 @@ squeeze_dim = View(
     """,
     variants="function method",
 )
+squeeze_dim.batch("dimensions")
 
 
 @squeeze.shape

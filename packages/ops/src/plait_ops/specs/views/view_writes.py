@@ -49,18 +49,21 @@ select_scatter_ = _scatter(
     "``select(self, dim, index)``",
     ("pc.select_scatter(pc.zeros(2, 2), pc.ones(2), 0, 1).tolist()", "[[0.0, 0.0], [1.0, 1.0]]"),
 )
+select_scatter_.batch("leading")
 slice_scatter_ = _scatter(
     "slice",
     "int dim|axis=0, int? start=None, int? end=None, int step=1",
     "``self[..., start:end:step, ...]`` along `dim`",
     ("pc.slice_scatter(pc.zeros(4), pc.ones(2), 0, 1, 3).tolist()", "[0.0, 1.0, 1.0, 0.0]"),
 )
+slice_scatter_.batch("leading")
 diagonal_scatter_ = _scatter(
     "diagonal",
     "int offset=0, int dim1=0, int dim2=1",
     "``diagonal(self, offset, dim1, dim2)``",
     ("pc.diagonal_scatter(pc.zeros(2, 2), pc.ones(2)).tolist()", "[[1.0, 0.0], [0.0, 1.0]]"),
 )
+diagonal_scatter_.batch("leading")
 
 
 @select_scatter_.shape

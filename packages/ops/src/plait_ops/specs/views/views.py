@@ -19,6 +19,7 @@ view = View(
     """,
     variants="method",
 )
+view.batch("view")
 
 
 @view.shape
@@ -105,6 +106,7 @@ as_strided = View(
     """,
     variants="function method",
 )
+as_strided.batch("code")
 
 
 @as_strided.shape

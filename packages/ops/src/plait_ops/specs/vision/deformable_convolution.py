@@ -48,6 +48,7 @@ deform_sample = Operator(
     internal=True,
     kernel="in[0] is (n, c, h, w), in[1] (n, 2 * g * kh * kw, oh, ow) with c a multiple of g, of one floating dtype, any strides; kernel_size, stride, padding and dilation are two ints each; the result is in C order and every element of it is written; places that are not finite give 0.",
 )
+deform_sample.batch("rows")
 deform_scatter = Operator(
     "deform_scatter(Tensor grad, Tensor offset, int[] size, int[2] kernel_size, int[2] stride, int[2] padding, "
     "int[2] dilation, bool along_y, bool along_x) -> Tensor",
@@ -56,6 +57,7 @@ deform_scatter = Operator(
     internal=True,
     kernel="in[0] has the shape of the result of `deform_sample`, in[1] is as there, of one floating dtype, any strides; in[2] is the shape (n, c, h, w) of the result, in C order, of which every element is written; sums do not depend on the number of threads.",
 )
+deform_scatter.batch("rows")
 
 
 @part

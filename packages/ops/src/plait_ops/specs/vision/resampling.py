@@ -73,6 +73,7 @@ resample = Operator(
     kernel="in[0] has any strides; the result is in C order or in one of the formats channels_last.",
     variants="",
 )
+resample.batch("leading")
 resample_backward = Operator(
     "resample_backward(Tensor grad, int dim, int size, float step, str mode, bool align_corners, bool antialias) -> Tensor",
     doc="The derivative of `resample` with respect to its input, which has `size` elements along `dim`.",
@@ -81,6 +82,7 @@ resample_backward = Operator(
     kernel="as for resample: the result of the transposed matrix of weights.",
     internal=True,
 )
+resample_backward.batch("leading")
 
 
 @part
