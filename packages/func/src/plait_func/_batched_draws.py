@@ -19,7 +19,7 @@ from plait_func._batching_rules import (
     batching_of,
     by_loop,
     for_no_samples,
-    kind_of,
+    has_flag,
     leading,
     one_of,
     pointwise,
@@ -38,7 +38,7 @@ def serve_draw(name: str, form: int, args: list[Any], targets: Any, batches: lis
     levels = _levels(batches)
     if not batches and all(each.randomness == "same" for each in levels):
         return NotImplemented
-    if kind_of(name) == "composite":
+    if has_flag(name, "composite"):
         return Ellipsis  # its parts draw
     if any(each.randomness == "error" for each in levels):
         raise RuntimeError(

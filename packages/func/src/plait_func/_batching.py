@@ -26,7 +26,7 @@ from plait_func._batching_rules import (
     by_loop,
     check_shape,
     for_no_samples,
-    is_random,
+    has_flag,
     public_name,
     rule_of,
     run_operator,
@@ -69,7 +69,7 @@ def serve(name: str, form: int, args: Any, targets: Any) -> Any:
     _find(args, found)
     if targets:
         _find(targets, found)
-    if is_random(name):
+    if has_flag(name, "random"):
         return serve_draw(name, form, list(args), targets, found)
     samples, level = max(found, key=_number)
     call = Call(name, args, level, samples.shape[0])

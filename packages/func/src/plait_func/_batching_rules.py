@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import copy
 import functools
-import importlib.resources
-import json
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -28,8 +27,7 @@ __all__ = [
     "by_loop",
     "check_shape",
     "for_no_samples",
-    "is_random",
-    "kind_of",
+    "has_flag",
     "leading",
     "one_of",
     "pointwise",
@@ -45,14 +43,9 @@ Rule = Callable[["Call"], Any]
 
 
 @functools.cache
-def _definitions() -> dict[str, Any]:
-    text = importlib.resources.files("plait_ops").joinpath("ops.json").read_text("utf-8")
-    return {each["name"]: each for each in json.loads(text)["operators"]}
-
-
-def kind_of(name: str) -> str:
-    """Return the kind of an operator's definition; empty for those of plug-ins."""
-    return str(_definitions().get(name, {}).get("kind", ""))
+def has_flag(name: str, flag: str) -> bool:
+    """Return whether an operator's definition has a flag, such as random or composite."""
+    return any(each == name for each, _ in _binding.operators_with(flag))
 
 
 @functools.cache
@@ -66,27 +59,23 @@ def public_name(name: str) -> str:
     return name.partition(".")[0].replace("index_put_tensors_", "index_put_")
 
 
-def is_random(name: str) -> bool:
-    """Return whether an operator draws random numbers."""
-    return "random" in _definitions().get(name, {}).get("flags", ())
+_PARAMETER = re.compile(r"(\S+) ([A-Za-z_]\w*)(?:\|\w+)?(?=[=,]|$)")
 
 
 @functools.cache
-def _parameters(name: str) -> tuple[tuple[str, ...], int]:
-    """Return the names of the parameters, and how many may be given by position."""
-    definition = _definitions()[name]
-    names = tuple(each["name"] for each in definition["arguments"])
-    inside = definition["schema"].partition("(")[2].rpartition(") ->")[0]
-    _, star, behind = f", {inside}".partition(", *, ")
-    return names, len(names) - (behind.count(", ") + 1 if star else 0)
+def _parameters(name: str) -> tuple[dict[str, str], int]:
+    """Return the parameters with their types, and how many may be given by position."""
+    schema = _binding.operator(name).schemas[0]
+    inside = schema.partition("(")[2].rpartition(") ->")[0]
+    positional = "" if inside.startswith("*, ") else inside.partition(", *, ")[0]
+    types = {name: kind for kind, name in _PARAMETER.findall(inside)}
+    return types, len(_PARAMETER.findall(positional))
 
 
 def run_operator(name: str, args: Any) -> Any:
     """Call an operator with all arguments in the order of its schema."""
-    if name not in _definitions():
-        return _binding.operator(name)(*args)
     names, count = _parameters(name)
-    keywords = dict(zip(names[count:], args[count:], strict=False))
+    keywords = dict(zip(list(names)[count:], args[count:], strict=False))
     return _binding.operator(name)(*args[:count], **keywords)
 
 
@@ -95,7 +84,7 @@ class Call:
 
     def __init__(self, name: str, args: Any, level: int, size: int) -> None:
         self.name, self.args, self.level, self.size = name, list(args), level, size
-        self.names = _parameters(name)[0] if name in _definitions() else ()
+        self.names = list(_parameters(name)[0])
         self.actions = (batching_of(name) or " ")[1:]  # a letter for each argument
 
     def single(self) -> Call:
@@ -224,11 +213,11 @@ def _reduction(call: Call) -> Any:
     name = _WHOLE.get(call.name, call.name)
     names, _ = _parameters(name)
     args = [flat if n == "self" else call.at(n) if n in call.names else None for n in names]
-    kind = _definitions()[name]["arguments"][names.index("dim")]["type"]
-    args[names.index("dim")] = (-1,) if "[]" in kind else -1
+    at = list(names).index
+    args[at("dim")] = (-1,) if "[]" in names["dim"] else -1
     keeps = "keepdim" in names
     if keeps:
-        args[names.index("keepdim")] = False
+        args[at("keepdim")] = False
     results = call.run(args, name)
     if keeps and "keepdim" in call.names and call.at("keepdim"):
         shape = (call.size, *(1,) * x.ndim)
@@ -910,4 +899,4 @@ def rule_of(name: str) -> Rule | None:
     letters = batching_of(name)
     if letters:
         return _CODE[name] if letters[0].isupper() else _BY_KIND.get(letters[0], leading)
-    return None if kind_of(name) == "composite" else by_loop
+    return None if has_flag(name, "composite") else by_loop

@@ -93,7 +93,7 @@ def call(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return _step(operator, args, kwargs)
     if name == "copy_" and not isinstance(args[1], DTensor):
         return _copy_whole(operator, args, kwargs)
-    if name.endswith("_") and name in _draws():
+    if name.endswith("_") and _draws(name):
         return _draw(operator, args, kwargs)
     if kind == "e":
         return _pointwise(operator, args, kwargs, given)
@@ -106,9 +106,9 @@ def call(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 @functools.cache
-def _draws() -> frozenset[str]:
-    """Return the operators that draw random numbers."""
-    return frozenset(name for name, _ in _binding.operators_with("random"))
+def _draws(name: str) -> bool:
+    """Return whether an operator draws random numbers."""
+    return any(each == name for each, _ in _binding.operators_with("random"))
 
 
 def _absent(name: str, given: list[DTensor]) -> NotImplementedError:
