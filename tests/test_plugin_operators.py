@@ -19,14 +19,49 @@ from plait_autograd import forward_ad
 SOURCE = Path(__file__).resolve().parents[1] / "examples" / "plugins" / "operator.c"
 
 
-@pytest.fixture(scope="module")
-def operators(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Any]]:
-    library = tmp_path_factory.mktemp("plugin") / "cube.so"
+# operators whose rules for vmap are wrong, or of a later version
+WRONG_RULES = """
+#include <plait/abi.h>
+static const plait_runtime *runtime;
+static plait_status negative(plait_call *c) {
+  plait_call inner = {.size = sizeof inner, .n_in = 1, .n_out = 1, .op = runtime->op("neg"),
+                      .in = c->in, .out = c->out, .thread = c->thread};
+  return runtime->call(&inner);
+}
+static plait_status number(plait_call *c) {
+  return runtime->result(c, 0, c->in[0].u.t->dl.dtype, 0, NULL);
+}
+#define WRONG(name, ...) {.h = PLAIT_HEADER(plait_op_def), .decompose = negative, \\
+                          .schema = name "(Tensor self) -> Tensor", __VA_ARGS__}
+static const plait_op_def definitions[] = {
+    WRONG("wrong_kind", .batching = "Ms"),   WRONG("wrong_loss", .batching = "La"),
+    WRONG("wrong_letter", .batching = "sd"), WRONG("wrong_rows", .batching = "rq"),
+    WRONG("later_kind", .batching = "?a"),   WRONG("code_elsewhere", .batching = "C."),
+    WRONG("lost_samples", .batch = number)};
+static plait_status init(const plait_runtime *given, const plait_plugin *self) {
+  (void)self;
+  runtime = given;
+  plait_status s = PLAIT_OK;
+  for (unsigned i = 0; s >= 0 && i < sizeof definitions / sizeof *definitions; i++)
+    s = given->define(given->thread(), definitions + i, NULL);
+  return s;
+}
+const plait_plugin plait_plugin_v1 = {
+    PLAIT_HEADER(plait_plugin), "wrong-rules", "1", 0, init, NULL};
+"""
+
+
+def compiled(source: Path, library: Path) -> Path:
     flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
     headers = f"-I{plait_abi.paths()['include']}"
     cc = os.environ.get("CC", "cc").split()
-    subprocess.run([*cc, *flags, headers, str(SOURCE), "-o", str(library)], check=True)
-    plait_abi.load(str(library))
+    subprocess.run([*cc, *flags, headers, str(source), "-o", str(library)], check=True)
+    return library
+
+
+@pytest.fixture(scope="module")
+def operators(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Any]]:
+    plait_abi.load(str(compiled(SOURCE, tmp_path_factory.mktemp("plugin") / "cube.so")))
     yield plait_abi.operator("example_cube"), plait_abi.operator("example_tent")
     plait_abi.detach("example-operator")
 
@@ -111,3 +146,17 @@ def test_vmap_calls_an_operator_once_by_the_rule_that_it_brings(operators: tuple
     samples = x.clone().requires_grad_()
     vmap(cube)(samples).sum().backward()
     assert pc.allclose(samples.grad, 3 * x * x)
+
+
+def test_what_a_rule_for_vmap_cannot_do_is_done_for_each_sample(tmp_path: Path) -> None:
+    source = tmp_path / "wrong.c"
+    source.write_text(WRONG_RULES)
+    plait_abi.load(str(compiled(source, tmp_path / "wrong.so")))
+    with plait_torch.installed():
+        from torch import vmap
+    x = pc.arange(12, dtype=pc.float64).reshape(4, 3)
+    for name in (
+        "wrong_kind", "wrong_loss", "wrong_letter", "wrong_rows", "later_kind", "code_elsewhere",
+        "lost_samples",
+    ):  # fmt: skip
+        assert vmap(plait_abi.operator(name))(x).tolist() == (-x).tolist(), name

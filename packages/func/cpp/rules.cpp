@@ -93,7 +93,31 @@ class Rearranged {
     return s;
   }
 
+  // Whether a call has the arguments that a kind in code reads: a plug-in's rule may say anything.
+  bool has_arguments(int n, int tensors) const {
+    if (outer_->n_in < n) return false;
+    return std::all_of(outer_->in, outer_->in + tensors,
+                       [](const plait_value &v) { return v.tag == PLAIT_TENSOR; });
+  }
+  bool has_arguments() const {
+    switch (kind_) {
+      case kind_matmul:
+      case kind_bmm:
+      case kind_mv:
+      case kind_dot: return has_arguments(2, 2);
+      case kind_view:
+      case kind_expand:
+      case kind_permute: return has_arguments(2, 1);
+      case kind_t: return has_arguments(1, 1);
+      case kind_linear: return has_arguments(3, 2);
+      case kind_loss: return has_arguments(5, 2) && outer_->n_out == 2;
+      case kind_loss_backward: return has_arguments(7, 4);
+      default: return has_arguments(1, 0);
+    }
+  }
+
   plait_status computed() {
+    if (!has_arguments()) return PLAIT_DECLINE;
     switch (kind_) {
       case kind_matmul: return matmul(2);
       case kind_bmm: return matmul(3);
@@ -168,6 +192,14 @@ class Rearranged {
     const plait_runtime *runtime = outer_->thread->runtime;
     for (uint16_t i = 0; s >= 0 && i < outer_->n_out; i++) {
       if (out_[i].tag != PLAIT_TENSOR) continue;
+      const DLTensor &dl = out_[i].u.t->dl;
+      if (dl.ndim < 1 || dl.shape[0] != samples_.size) {
+        s = runtime->fail(outer_, PLAIT_ERROR,
+                          "vmap: the operator's batching rule gave a result without the %lld "
+                          "samples along dimension 0",
+                          static_cast<long long>(samples_.size));
+        break;
+      }
       plait_tensor *t = nullptr;
       s = make_batched(outer_->thread, std::exchange(out_[i], none()).u.t, samples_.level, &t);
       if (s >= 0) outer_->out[i] = value(t);

@@ -233,4 +233,4 @@ _CODE: dict[str, Callable[[Any], Any]] = {
 def _rule_of(name: str) -> Callable[[Any], Any]:
     """Return the rule for different numbers; without one an operator is called for each sample."""
     letters = batching_of(name)
-    return _CODE[name] if letters[:1] == "C" else leading if letters else by_loop
+    return _CODE.get(name, leading if letters[:1].islower() else by_loop)

@@ -213,11 +213,11 @@ def _reduction(call: Call) -> Any:
     name = _WHOLE.get(call.name, call.name)
     names, _ = _parameters(name)
     args = [flat if n == "self" else call.at(n) if n in call.names else None for n in names]
-    at = list(names).index
-    args[at("dim")] = (-1,) if "[]" in names["dim"] else -1
+    place = list(names).index
+    args[place("dim")] = (-1,) if "[]" in names["dim"] else -1
     keeps = "keepdim" in names
     if keeps:
-        args[at("keepdim")] = False
+        args[place("keepdim")] = False
     results = call.run(args, name)
     if keeps and "keepdim" in call.names and call.at("keepdim"):
         shape = (call.size, *(1,) * x.ndim)
@@ -897,6 +897,8 @@ def rule_of(name: str) -> Rule | None:
     What has neither is called for each sample.
     """
     letters = batching_of(name)
-    if letters:
-        return _CODE[name] if letters[0].isupper() else _BY_KIND.get(letters[0], leading)
-    return None if has_flag(name, "composite") else by_loop
+    if not letters:
+        return None if has_flag(name, "composite") else by_loop
+    # the code for an operator of a plug-in is not here
+    rule: Rule = by_loop if letters[0].isupper() else leading
+    return _CODE.get(name, _BY_KIND.get(letters[0], rule))

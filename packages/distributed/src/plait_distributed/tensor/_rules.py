@@ -31,29 +31,28 @@ def _rule(operator: Any) -> str:
     return getattr(operator, "sharding", ("",))[0] or ""
 
 
-def _arguments(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call by the names in the operator's schema."""
-    names = _parameters(operator.schemas[0])
-    found = dict(zip((name for name, _ in names), args, strict=False))
-    second = {other: name for name, other in names}
-    return found | {second.get(name, name): value for name, value in kwargs.items()}
-
-
 _PARAMETER = re.compile(r" ([A-Za-z_]\w*)(?:\|(\w+))?(?=[=,]|$)")
 
 
 @functools.cache
 def _parameters(schema: str) -> list[tuple[str, str]]:
     """Return both names of each argument of a schema; the second may be empty."""
-    inside = schema.partition("(")[2].rpartition(") ->")[0]
-    return _PARAMETER.findall(inside)
+    return _PARAMETER.findall(schema.partition("(")[2].rpartition(") ->")[0])
 
 
-def _acted(operator: Any, found: dict[str, Any], letter: str) -> list[Any]:
+@functools.cache
+def _with_letter(schema: str, rule: str, letter: str) -> list[tuple[int, str, str]]:
+    """Return index and names of the arguments that have a letter in a rule."""
+    named = enumerate(_parameters(schema))
+    return [(i, *names) for i, names in named if rule[i + 1] == letter]
+
+
+def _acted(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], letter: str) -> list[Any]:
     """Return the arguments of a call that have a letter in the operator's rule; None if absent."""
-    names = [name for name, _ in _parameters(operator.schemas[0])]
-    letters = zip(names, _rule(operator)[1:], strict=True)
-    return [found.get(name) for name, each in letters if each == letter]
+    return [
+        args[i] if i < len(args) else kwargs.get(name, kwargs.get(second))
+        for i, name, second in _with_letter(operator.schemas[0], _rule(operator), letter)
+    ]
 
 
 def _parts(value: Any) -> Iterator[DTensor]:
@@ -96,7 +95,8 @@ def call(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if name.endswith("_") and _draws(name):
         return _draw(operator, args, kwargs)
     if kind == "e":
-        return _pointwise(operator, args, kwargs, given)
+        elements = _along if "d" in _rule(operator) else _pointwise
+        return elements(operator, args, kwargs, given)
     if all(isinstance(p, Replicate) for x in given for p in x.placements):
         return _wrapped(operator(*_map(args, _local), **_map(kwargs, _local)), mesh)
     rule = _CODE.get(name) or _BY_KIND.get(kind)
@@ -184,11 +184,8 @@ def _pointwise(
         raise NotImplementedError(
             f"{name}: DTensors and plain tensors together; make them DTensors by distribute_tensor"
         )
-    found = _arguments(operator, args, kwargs)
     partial = any(isinstance(p, Partial) for p in places)
-    if partial and not _is_linear(operator, found, given):
-        raise _absent(name, given)
-    if not _keeps_dims(operator, found, places, len(whole)):
+    if partial and not _is_linear(operator, args, kwargs, given):
         raise _absent(name, given)
 
     def change(x: DTensor) -> Any:
@@ -205,24 +202,31 @@ def _pointwise(
     return args[0] if into else made(result, mesh, places, whole)
 
 
-def _is_linear(operator: Any, found: dict[str, Any], given: list[DTensor]) -> bool:
+def _is_linear(
+    operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], given: list[DTensor]
+) -> bool:
     """Return whether the results of terms of sums are the terms of the sum of results: all DTensors
     are such terms, and so is each argument in which the operator is linear with others.
     """
-    terms = _acted(operator, found, "l")
-    others = _acted(operator, found, "n")
+    terms, others = (_acted(operator, args, kwargs, letter) for letter in "ln")
     linear = bool(terms) and all(isinstance(x, DTensor) for x in terms)
     return linear and len(terms) == len(given) and all(x is None for x in others)
 
 
-def _keeps_dims(
-    operator: Any, found: dict[str, Any], places: tuple[Placement, ...], ndim: int
-) -> bool:
-    """Return whether every rank has the dimensions whole along which elements meet."""
-    for dim in _acted(operator, found, "d"):
-        if dim is None or any(p == Shard(dim % ndim) for p in places):
-            return False
-    return True
+def _along(
+    operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], given: list[DTensor]
+) -> Any:
+    """Compute on parts of one tensor where every rank has the dimensions whole along which elements
+    depend on each other.
+    """
+    x, *more = given
+    for dim in _acted(operator, args, kwargs, "d"):
+        if more or dim is None:
+            raise _absent(operator.__name__, given)
+        if any(isinstance(p, Partial) or p == Shard(dim % x.ndim) for p in x.placements):
+            raise _absent(operator.__name__, given)
+    result = operator(*_map(args, _local), **_map(kwargs, _local))
+    return made(result, x.device_mesh, x.placements, x.shape)
 
 
 def _broadcast(given: list[DTensor]) -> tuple[int, ...]:
