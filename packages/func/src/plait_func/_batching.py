@@ -7,7 +7,6 @@ from typing import Any
 
 import plait_core as pc
 from plait_abi.components import require
-from plait_autograd import _backward
 from plait_func import _batched_tensor, _layer
 from plait_func._batched_draws import serve_draw
 from plait_func._batched_functions import serve_function
@@ -47,7 +46,7 @@ def within(size: int, randomness: str, func: Callable[[int], Any]) -> Any:
         _layer.set_batching(serve, serve_each, sum_gradients, enter, leave)
         function = require("autograd").Function
         function._watcher, function._batcher = watch_function, serve_function
-        _backward.checks.append(_layer.check_backward)
+        function._backward_check = _layer.check_backward
         _begun = True
     return _batched_tensor.within(size, randomness, func)
 
