@@ -86,6 +86,7 @@ FREE_OF_LOCKS = (
     "core",
     "autograd",
     "nn",
+    "func",
     "optim",
     "data",
     "multiprocessing",

@@ -18,9 +18,8 @@ from typing import Any
 import plait
 import plait.nn.functional as F
 from plait import nn
+from plait.func import grad, jacrev, stack_module_state, vmap
 from plait.nn import functional_call
-from plait_torch._func import grad, jacrev, stack_module_state
-from plait_torch._vmap import vmap
 
 BATCH = 256
 TURNS = 9

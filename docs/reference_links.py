@@ -24,6 +24,7 @@ PREFIXES = {
     "plait_autograd": "autograd.",
     "plait_data": "utils.data.",
     "plait_distributed": "distributed.",
+    "plait_func": "func.",
     "plait_multiprocessing": "multiprocessing.",
     "plait_nn": "nn.",
     "plait_optim": "optim.",

@@ -30,6 +30,7 @@ PACKAGES = (
     "plait_multiprocessing",
     "plait_profiler",
     "plait_distributed",
+    "plait_func",
     "plait_ray",
 )
 
@@ -69,6 +70,8 @@ def test_the_walk_finds_the_names() -> None:
         "plait_data.WorkerInfo",
         "plait_distributed.DistributedDataParallel",
         "plait_distributed.nn.functional.all_to_all",
+        "plait_func.pytree.tree_map",
+        "plait_func.vmap",
         "plait_multiprocessing.Group",
         "plait_multiprocessing.Queue",
         "plait_nn.functional.relu",

@@ -13,6 +13,7 @@ PACKAGES = (
     "plait_core",
     "plait_autograd",
     "plait_nn",
+    "plait_func",
     "plait_optim",
     "plait_data",
     "plait_multiprocessing",
@@ -47,6 +48,10 @@ def loaded_by(statement: str) -> set[str]:
         ("plait_autograd", {"plait_autograd", "plait_ops"}),
         ("plait_core", {"plait_core", "plait_ops", "numpy"}),
         ("plait_nn", {"plait_nn", "plait_core", "plait_ops", "numpy"}),
+        (
+            "plait_func",
+            {"plait_func", "plait_nn", "plait_autograd", "plait_core", "plait_ops", "numpy"},
+        ),
     ],
 )
 def test_an_import_loads_its_own_dependencies_alone(name: str, allowed: set[str]) -> None:
@@ -56,6 +61,7 @@ def test_an_import_loads_its_own_dependencies_alone(name: str, allowed: set[str]
 def test_the_umbrella_loads_on_access() -> None:
     assert not loaded_by("import plait") & {
         "plait_nn",
+        "plait_func",
         "plait_optim",
         "plait_data",
         "plait_multiprocessing",

@@ -74,7 +74,12 @@ def files() -> dict[pathlib.Path, str]:
     """Return the text of each file by its path."""
     made: dict[pathlib.Path, str] = {}
     ours = vars(plait)
-    own = {"plait_abi": ours["__all__"], "plait_autograd": sorted(ours["_FROM_AUTOGRAD"])}
+    own = {
+        "plait_abi": ours["__all__"],
+        "plait_autograd": sorted(ours["_FROM_AUTOGRAD"]),
+        "plait_core": ["default_generator"],
+        "plait_func": sorted(ours["_FROM_FUNC"]),
+    }
     inner = ("utils.checkpoint", "utils.data", "utils.tensorboard")
     for name in (*_aliases.names(), *inner):
         module = _aliases.target(f"plait.{name}")
@@ -91,7 +96,6 @@ def files() -> dict[pathlib.Path, str]:
     top += "from plait.core import *\n"
     for module, names in own.items():
         top += "".join(f"from {module} import {name} as {name}\n" for name in names)
-    top += "from plait_core import default_generator as default_generator\n"
     made[ROOT / "__init__.pyi"] = f"{head}{top}\n__version__: str\n"
     return made
 

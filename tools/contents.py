@@ -49,6 +49,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "plait_core": (
         "*.pyi",
         "_core.cpython-*.so",
+        "include/plait/batched.h",
         "lib/libplait_core.so",
         "lib/libplait_cpu_base.so",
         "lib/libplait_cpu_avx2.so",
@@ -56,6 +57,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     ),
     "plait_data": (),
     "plait_distributed": (),
+    "plait_func": ("_layer.pyi", "_layer.cpython-*.so"),
     "plait_mpi": ("lib/libplait_mpi.so",),
     "plait_multiprocessing": (
         "_shared.pyi",

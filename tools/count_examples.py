@@ -27,6 +27,7 @@ PACKAGES = (
     "plait_core",
     "plait_data",
     "plait_distributed",
+    "plait_func",
     "plait_multiprocessing",
     "plait_nn",
     "plait_optim",

@@ -49,6 +49,8 @@ MODULES = (
     "plait_distributed.algorithms.ddp_comm_hooks.powerSGD_hook",
     "plait_distributed.algorithms.ddp_comm_hooks.post_localSGD_hook",
     "plait_distributed.algorithms.model_averaging.averagers",
+    "plait_func",
+    "plait_func.pytree",
     "plait_nn",
     "plait_nn.distributions",
     "plait_nn.functional",

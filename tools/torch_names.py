@@ -32,6 +32,7 @@ MODULES = (
     "cuda",
     "distributions",
     "fft",
+    "func",
     "linalg",
     "multiprocessing",
     "nn",

@@ -104,6 +104,11 @@ setup(
         *levels(),
     ],
     extensions=[
-        Extension("plait_core._core", ["cpp/python/*.cpp"], flags=["-O2"], include_dirs=["cpp"])
+        Extension(
+            "plait_core._core",
+            ["cpp/python/*.cpp"],
+            flags=["-O2"],
+            include_dirs=["cpp", "src/plait_core/include"],
+        )
     ],
 )

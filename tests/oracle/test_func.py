@@ -13,12 +13,12 @@ import pytest
 import torch
 
 import plait
+from plait import func
 from plait_abi import operator
 from plait_ops import specs
 from plait_ops.samples import draw
-from plait_torch import _func as func
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "packages/torch/tests"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "packages/func/tests"))
 
 from write_programs import program
 

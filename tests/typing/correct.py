@@ -12,6 +12,8 @@ import plait.nn.functional as F
 from plait import Tensor, linalg, optim
 from plait.autograd import Function, grad
 from plait.distributions import Categorical, Normal
+from plait.func import functional_call, hessian, stack_module_state
+from plait.func.pytree import tree_map
 from plait.nn.utils import clip_grad_norm_
 from plait.optim.lr_scheduler import CosineAnnealingLR, StepLR
 from plait.utils.checkpoint import checkpoint
@@ -161,8 +163,22 @@ def others() -> None:
     plait.load("model.plait")["model"]
 
 
+def transforms() -> None:
+    layer = nn.Linear(4, 2)
+
+    def loss(weights: dict[str, Tensor], x: Tensor) -> Tensor:
+        output: Tensor = functional_call(layer, weights, (x,))
+        return output.square().sum()
+
+    weights, buffers = stack_module_state([nn.Linear(4, 2) for _ in range(3)])
+    gradients = plait.vmap(plait.func.grad(loss), in_dims=(0, None))(weights, plait.ones(4))
+    print(tree_map(lambda each: each.shape, gradients), buffers)
+    print(hessian(lambda x: (x**3).sum())(plait.ones(2)), plait.vmap(plait.dot, chunk_size=2))
+
+
 if __name__ == "__main__":
     train()
     tensors()
     derivatives()
+    transforms()
     others()

@@ -32,5 +32,7 @@ DataLoader(3)  # mistake: an int is no dataset
 DataLoader({1, 2})  # mistake: a set has no samples by index
 x + "1"  # mistake: a string is no operand
 x.shape.foo  # mistake: a Size has no such attribute
+plait.vmap(F.relu, size=2)  # mistake: it is chunk_size
+plait.func.gard(F.relu)  # mistake: a misspelled transform
 with plait.no_gard():  # mistake: a misspelled context manager
     pass

@@ -24,6 +24,8 @@ MODULES = (
     "plait.distributed",
     "plait.distributions",
     "plait.fft",
+    "plait.func",
+    "plait.func.pytree",
     "plait.linalg",
     "plait.multiprocessing",
     "plait.nn",

@@ -1,6 +1,7 @@
 // Declarations that the files of libplait_autograd share: the runtime, the layer's bit and the
 // operators that the engine calls.
 #pragma once
+#include <plait/layer.hpp>
 #include <plait/plait.hpp>
 
 #include <atomic>
@@ -52,9 +53,9 @@ template <class... A>
   throw Error(engine.runtime->raise(thread, code, origin.c_str(), format, args...));
 }
 
-// Whether the elements of a tensor are in its own bytes. The layers below 16 give the bytes another
-// meaning (plait_runtime::tensor_alias): those of a batched tensor of `vmap` are not the samples.
-inline bool has_own_bytes(const plait_tensor *t) { return !(t->layers & 0xffff); }
+// Whether the elements of a tensor are in its own bytes: those of a batched tensor of `vmap` are
+// not.
+inline bool has_own_bytes(const plait_tensor *t) { return !(t->layers & layers_of_bytes); }
 
 // Operators (calls.cpp). They are recorded if the thread's mode says so.
 Tensor add(plait_thread *, const Tensor &, const Tensor &);

@@ -213,6 +213,32 @@ except ModuleNotFoundError as error: print(error)
     ]
 
 
+def test_without_the_package_of_vmap_its_names_say_what_to_install() -> None:
+    out = run(
+        """
+import importlib.util as util, sys
+real = util.find_spec
+util.find_spec = lambda name, *more: name != "plait_func" and real(name, *more) or None
+sys.modules["plait_func"] = None
+import plait
+print(hasattr(plait, "vmap"), hasattr(plait, "func"), {"vmap", "func"} & set(dir(plait)))
+try: plait.vmap
+except AttributeError as error: print(error)
+print(plait.ones(2).sum().item())
+"""
+    )
+    first, error, last = out.splitlines()
+    assert (first, last) == ("False False set()", "2.0")
+    assert "pip install plait-func" in error
+
+
+def test_vmap_is_that_of_func() -> None:
+    import plait_func
+
+    assert plait.vmap is plait.func.vmap is plait_func.vmap and plait.func is plait_func
+    assert {"vmap", "func"} <= set(dir(plait))
+
+
 def test_distributions_are_those_of_nn() -> None:
     out = run(
         """

@@ -31,6 +31,7 @@ DEFAULTS = {
     "core": "plait_core",
     "data": "plait_data",
     "distributed": "plait_distributed",
+    "func": "plait_func",
     "multiprocessing": "plait_multiprocessing",
     "nn": "plait_nn",
     "ops": "plait_ops",

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from plait_abi import operator
 from plait_autograd._autograd import accumulate, grad_fn, is_tensor, run_pass
 from plait_autograd._edge import GradientEdge, tensor_at
+from plait_autograd._function import Function
 
 __all__ = ["backward", "grad"]
-
-# called before a pass of `backward`: they raise where it is not possible
-checks: list[Callable[[], None]] = []
 
 RETAIN, CREATE, ALLOW_UNUSED, ACCUMULATE = 1, 2, 4, 8
 
@@ -54,8 +52,8 @@ def backward(
         >>> x.grad.tolist()
         [2.0, 4.0, 6.0]
     """
-    for check in checks:
-        check()
+    if Function._backward_check is not None:
+        Function._backward_check()
     roots = _tensors(tensors, "backward", "tensors")
     gradients = _gradients(grad_tensors, len(roots), "backward", "grad_tensors")
     flags = _flags(retain_graph, create_graph) | ALLOW_UNUSED

@@ -103,6 +103,8 @@ class Function:
     _batcher: ClassVar[Callable[[type[Function], Any, Any], Any] | None] = None
     # called with the class, the outputs and the inputs of each recorded call
     _watcher: ClassVar[Callable[[type[Function], Any, Any], None] | None] = None
+    # called before a pass of `backward`: it raises where that is not possible
+    _backward_check: ClassVar[Callable[[], None] | None] = None
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:

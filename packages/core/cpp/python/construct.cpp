@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "batching.hpp"
+#include "batched.hpp"
 #include "tensor.hpp"
 
 namespace plait::core {
@@ -127,7 +127,7 @@ plait_tensor *new_dense(DLDataType d, const std::vector<int64_t> &shape) {
   const plait_status s = state.runtime->tensor_new(thread, d, int32_t(shape.size()), shape.data(),
                                                    nullptr, {kDLCPU, 0}, &t);
   if (s < 0) return raise(thread, s), nullptr;
-  note_fresh(t);
+  note_new(t);
   return t;
 }
 

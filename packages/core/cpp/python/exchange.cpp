@@ -1,5 +1,5 @@
 // Exchange without a copy: the buffer protocol, NumPy, DLPack.
-#include "batching.hpp"
+#include "batched.hpp"
 #include "overriding.hpp"
 
 namespace plait::core {

@@ -2,7 +2,7 @@
 // loaded at its first use.
 #include <vector>
 
-#include "batching.hpp"
+#include "batched.hpp"
 #include "overriding.hpp"
 
 namespace plait::core {
@@ -213,7 +213,7 @@ PyObject *backward(PyObject *self, PyObject *args, PyObject *kwargs) {
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOpO:backward", const_cast<char **>(names),
                                    &gradient, &retain, &create, &inputs))
     return nullptr;
-  if (!refuse_backward_in_vmap()) return nullptr;
+  if (!may_call_backward()) return nullptr;
   if (gradient != Py_None && !is_tensor(gradient))
     return PyErr_Format(PyExc_TypeError, "backward: `gradient` must be a Tensor or None, got %s",
                         Py_TYPE(gradient)->tp_name);

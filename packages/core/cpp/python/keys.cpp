@@ -2,7 +2,7 @@
 // collected.
 #include <vector>
 
-#include "batching.hpp"
+#include "batched.hpp"
 #include "tensor.hpp"
 
 namespace plait::core {

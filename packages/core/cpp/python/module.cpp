@@ -5,7 +5,7 @@
 
 #include <iterator>
 
-#include "batching.hpp"
+#include "batched.hpp"
 #include "convolution/winograd_mode.h"
 #include "kernel/settings.h"
 #include "overriding.hpp"
@@ -419,7 +419,7 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
   state.python = plait_python_import();
   throw_if(!state.python);
   state.runtime = state.python->runtime;
-  throw_if(!add_overriding(m.ptr()) || !add_batching(m.ptr()) || !add_vmap(m.ptr()) ||
+  throw_if(!add_overriding(m.ptr()) || !add_batched(m.ptr()) ||
            !add_size(m.ptr()) || !add_node(m.ptr()) || !add_tensor(m.ptr()) ||
            !add_sparse(m.ptr()) || PyModule_AddFunctions(m.ptr(), exchange_functions) < 0);
   add_functions(m);

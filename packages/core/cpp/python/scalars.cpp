@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "batching.hpp"
+#include "batched.hpp"
 #include "overriding.hpp"
 
 namespace plait::core {

@@ -40,6 +40,8 @@ _FROM_AUTOGRAD = frozenset(
         "set_grad_enabled",
     }
 )
+# names from the package of functions of functions
+_FROM_FUNC = frozenset({"vmap"})
 # modules of the core's package for other packages, which are not public names of plait
 _OF_PACKAGES = frozenset({"arguments", "attribute_lookup", "engine"})
 # names that are looked up each time, because their values change
@@ -57,6 +59,8 @@ def __getattr__(name: str) -> _typing.Any:
         return _module(name)
     elif name in _FROM_AUTOGRAD:
         value = getattr(_require("autograd"), name)
+    elif name in _FROM_FUNC:
+        value = getattr(_module("func"), name)
     else:
         core = _require("core")
         if name in _OF_PACKAGES or not hasattr(core, name):
@@ -74,7 +78,6 @@ _OF_PROGRAMS = {
     "backends",
     "compile",
     "export",
-    "func",
     "fx",
     "hub",
     "jit",
@@ -84,7 +87,6 @@ _OF_PROGRAMS = {
     "set_float32_matmul_precision",
     "use_deterministic_algorithms",
     "version",
-    "vmap",
 }
 
 
@@ -118,7 +120,8 @@ def _module(name: str) -> _typing.Any:
 def __dir__() -> list[str]:
     core = {name for name in dir(_require("core")) if not name.startswith("_")} - _OF_PACKAGES
     modules = [name for name in _aliases.names() if _aliases.is_installed(name)]
-    return sorted({*core, *_FROM_AUTOGRAD, *modules, *__all__, "__version__"})
+    func = _FROM_FUNC if "func" in modules else ()
+    return sorted({*core, *_FROM_AUTOGRAD, *func, *modules, *__all__, "__version__"})
 
 
 del annotations  # of __future__, not a name of plait

@@ -8,6 +8,7 @@ from plait import core as core
 from plait import cuda as cuda
 from plait import distributed as distributed
 from plait import distributions as distributions
+from plait import func as func
 from plait import multiprocessing as multiprocessing
 from plait import nn as nn
 from plait import ops as ops
@@ -29,5 +30,6 @@ from plait_autograd import is_grad_enabled as is_grad_enabled
 from plait_autograd import no_grad as no_grad
 from plait_autograd import set_grad_enabled as set_grad_enabled
 from plait_core import default_generator as default_generator
+from plait_func import vmap as vmap
 
 __version__: str

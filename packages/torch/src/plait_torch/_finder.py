@@ -20,7 +20,6 @@ from plait_abi import _binding
 from plait_abi.imports import import_module
 from plait_torch import (
     _module_names,
-    _pytree,
     _star_names,
     _tensor_methods,
     _torch_dispatch,
@@ -281,7 +280,6 @@ def install() -> None:
         each.bind()
     _binding.shown_module("torch")
     import_module("plait_data._default_context").set_default_context(_process_context)
-    _pytree.register_sizes()
     importlib.invalidate_caches()
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import plait
-from plait_torch._func import functional_call, grad, grad_and_value, stack_module_state
-from plait_torch._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
-from plait_torch._vmap import vmap
+from plait.func import functional_call, grad, grad_and_value, stack_module_state, vmap
+from plait.func.pytree import tree_flatten, tree_unflatten
+from plait_torch._pytree import _broadcast_to_and_flatten
 
 __all__ = [
     "Tensor",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plait_torch._pytree import PyTree, TreeSpec, tree_flatten
+from plait.func.pytree import TreeSpec, tree_flatten
 
 __all__ = [
     "SUPPORTED_NODES",
@@ -35,14 +35,15 @@ def register_pytree_flatten_spec(
     """Register the function that returns the children of a container that a structure names.
 
     Example:
-        >>> from plait_torch import _fx_pytree, _pytree
+        >>> from plait.func import pytree
+        >>> from plait_torch import _fx_pytree
         >>> class Pair:
         ...     def __init__(self, one, two):
         ...         self.one, self.two = one, two
-        >>> _pytree.register_pytree_node(
+        >>> pytree.register_pytree_node(
         ...     Pair, lambda pair: ([pair.one, pair.two], None), lambda parts, _: Pair(*parts)
         ... )
-        >>> spec = _pytree.tree_structure(Pair(1, 2))
+        >>> spec = pytree.tree_structure(Pair(1, 2))
         >>> _fx_pytree.register_pytree_flatten_spec(Pair, lambda pair, spec: [pair.two, pair.one])
         >>> _fx_pytree.tree_flatten_spec(Pair(3, 4), spec)
         [4, 3]
@@ -51,15 +52,16 @@ def register_pytree_flatten_spec(
     SUPPORTED_NODES_EXACT_MATCH[cls] = flatten_fn_exact_match_spec
 
 
-def tree_flatten_spec(pytree: PyTree, spec: TreeSpec) -> list[Any]:
+def tree_flatten_spec(pytree: Any, spec: TreeSpec) -> list[Any]:
     """Return the leaves of containers in the order of a structure.
 
     Raises:
         RuntimeError: if a container of a type without a registered function has another structure.
 
     Example:
-        >>> from plait_torch import _fx_pytree, _pytree
-        >>> spec = _pytree.tree_structure({"a": 1, "b": (2, 3)})
+        >>> from plait.func import pytree
+        >>> from plait_torch import _fx_pytree
+        >>> spec = pytree.tree_structure({"a": 1, "b": (2, 3)})
         >>> _fx_pytree.tree_flatten_spec({"b": (20, 30), "a": 10}, spec)
         [10, 20, 30]
     """

@@ -14,8 +14,8 @@ from enum import Enum
 from types import ModuleType, SimpleNamespace
 from typing import Any, Protocol, runtime_checkable
 
+from plait_abi.imports import import_module
 from plait_torch._missing import advice
-from plait_torch._pytree import register_dataclass
 from plait_torch._refusal import refusing
 
 __all__ = ["Dim", "ENUMS", "ERRORS", "NAMES", "VALUES", "Stateful", "places", "reason"]
@@ -323,6 +323,12 @@ _WORLD = SimpleNamespace(
     pg_to_tag={},
     tags_to_pg={},
 )
+
+
+def register_dataclass(cls: type[Any], **options: Any) -> None:
+    """Register a dataclass as a container of its fields: `plait.func.pytree.register_dataclass`."""
+    import_module("plait.func.pytree").register_dataclass(cls, **options)
+
 
 # what has a meaning in one process
 VALUES: dict[str, dict[str, Any]] = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import plait
 from plait import linalg
-from plait_torch._pytree import SUPPORTED_NODES, is_structseq_class, tree_is_leaf
+from plait.func.pytree import SUPPORTED_NODES, is_structseq_class, tree_is_leaf
 
 _ALONG = (
     "cummax", "cummin", "kthvalue", "max", "median", "min", "mode", "nanmedian", "sort", "topk",

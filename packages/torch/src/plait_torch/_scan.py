@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import plait
-from plait_torch._pytree import tree_flatten, tree_unflatten
+from plait.func.pytree import tree_flatten, tree_unflatten
 
 __all__ = ["associative_scan"]
 

@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 import plait
+from plait.func import vmap
 from plait_torch import _foreach, _tensor_types
 from plait_torch._absent import finfo
 from plait_torch._accelerator import get_device_module
@@ -16,7 +17,6 @@ from plait_torch._random import get_rng_state, set_rng_state
 from plait_torch._serialization import load, save
 from plait_torch._tensor_types import *  # noqa: F403 - the ten types
 from plait_torch._version import __version__
-from plait_torch._vmap import vmap
 
 __all__ = [  # noqa: PLE0604 - names of a table
     "ByteStorage",

@@ -6,6 +6,11 @@
 
 namespace plait {
 
+// The layers below 16: they give the bytes of a tensor another meaning
+// (plait_runtime::tensor_alias). The elements of a tensor with one of them are not in its own
+// bytes.
+constexpr uint64_t layers_of_bytes = 0xffff;
+
 // The layers above the one with this bit are off for a scope. The layer itself sees the calls on
 // tensors that are marked, and all calls only where it saw the whole: the parts of a decomposition
 // are seen as the whole was.

@@ -14,16 +14,17 @@ from typing import Any
 
 import pytest
 
-import plait
-import plait.nn.functional as F
-from plait import nn
+import plait_autograd as pa
+import plait_core as pc
+import plait_nn as nn
+import plait_nn.distributions as D
+import plait_nn.functional as F
 from plait_abi import operator
+from plait_func import vmap
 from plait_ops import specs
 from plait_ops.samples import draw
 from plait_ops.spec import Operator
-from plait_torch._vmap import vmap
 
-D = plait.distributions
 DRAWS = [spec for spec in specs.all() if spec.random]
 SIZE = 4
 
@@ -46,7 +47,7 @@ def check(function: Callable[..., Any], args: list[Any], chosen: set[int], varie
 
     All samples of an argument are the same, so that only the draws differ.
     """
-    dummy = plait.zeros(SIZE)
+    dummy = pc.zeros(SIZE)
     given = [
         x.unsqueeze(0).expand(SIZE, *x.shape).clone() if i in chosen else x
         for i, x in enumerate(args)
@@ -77,10 +78,10 @@ def calls_of(spec: Operator) -> list[tuple[Callable[..., Any], list[Any], bool]]
     """Return calls of an operator of tensors, and whether their results vary surely."""
     found = []
     for sample in draw(spec):
-        given = sample.mapped(plait.from_numpy)
+        given = sample.mapped(pc.from_numpy)
         names = [*range(len(given.args)), *given.kwargs]
         values = [*given.args, *given.kwargs.values()]
-        at = [i for i, each in enumerate(values) if plait.is_tensor(each)]
+        at = [i for i, each in enumerate(values) if pc.is_tensor(each)]
 
         def call(
             *tensors: Any, names: Any = names, values: Any = values, at: Any = at, **kwargs: Any
@@ -97,13 +98,13 @@ def calls_of(spec: Operator) -> list[tuple[Callable[..., Any], list[Any], bool]]
         rows = [results(call(*(x.clone() for x in tensors)))[0] for _ in range(12)]
         if not rows[0].ndim and not rows[0].numel():
             continue
-        found.append((call, tensors, rows[0].numel() > 0 and are_different(plait.stack(rows))))
+        found.append((call, tensors, rows[0].numel() > 0 and are_different(pc.stack(rows))))
     return found
 
 
 @pytest.mark.parametrize("spec", DRAWS, ids=lambda spec: spec.name)
 def test_operators(spec: Operator) -> None:
-    plait.manual_seed(0)
+    pc.manual_seed(0)
     writes = spec.name.partition(".")[0].endswith("_")
     for call, tensors, varies in calls_of(spec):
         if spec.name in ("dropout", "rrelu") and not varies:
@@ -114,7 +115,7 @@ def test_operators(spec: Operator) -> None:
                 continue
 
             def fresh(x: Any, *rest: Any, call: Any = call) -> Any:
-                return call(plait.empty_like(x), *rest)
+                return call(pc.empty_like(x), *rest)
 
             def own(x: Any, *rest: Any, call: Any = call) -> Any:
                 return call(x.clone(), *rest)
@@ -125,14 +126,14 @@ def test_operators(spec: Operator) -> None:
 
 @pytest.mark.parametrize("spec", [s for s in DRAWS if s.out], ids=lambda spec: spec.name)
 def test_operators_with_out(spec: Operator) -> None:
-    plait.manual_seed(0)
+    pc.manual_seed(0)
     for call, tensors, varies in calls_of(spec):
         if spec.name in ("dropout", "rrelu") and not varies:
             continue
-        blank = [plait.empty_like(each) for each in results(call(*tensors))]
+        blank = [pc.empty_like(each) for each in results(call(*tensors))]
 
         def into(*given: Any, call: Any = call, blank: Any = blank) -> Any:
-            out = [plait.empty_like(each) for each in blank]
+            out = [pc.empty_like(each) for each in blank]
             call(*given, out=out[0] if len(out) == 1 else tuple(out))
             return out
 
@@ -141,10 +142,10 @@ def test_operators_with_out(spec: Operator) -> None:
 
 
 def test_what_all_samples_share_is_not_filled_with_other_numbers() -> None:
-    shared, x = plait.zeros(3), plait.zeros(SIZE)
+    shared, x = pc.zeros(3), pc.zeros(SIZE)
     for fill in (
         lambda a: shared.normal_() + a, lambda a: shared[1:].uniform_() + a,
-        lambda a: plait.randn(3, out=shared) + a, lambda a: nn.init.normal_(shared) + a,
+        lambda a: pc.randn(3, out=shared) + a, lambda a: nn.init.normal_(shared) + a,
     ):  # fmt: skip
         with pytest.raises(RuntimeError, match=r"vmap: \w+: a tensor that all samples share"):
             vmap(fill, randomness="different")(x)
@@ -155,12 +156,12 @@ def test_what_all_samples_share_is_not_filled_with_other_numbers() -> None:
 
 def test_a_view_taken_before_the_draw_has_its_numbers() -> None:
     def f(a: Any) -> Any:
-        z = plait.zeros(2, 3)
+        z = pc.zeros(2, 3)
         column, flat = z[:, 1], z.view(-1)
         z.normal_()
-        return plait.cat([column, flat, z.t().reshape(-1)]) + a
+        return pc.cat([column, flat, z.t().reshape(-1)]) + a
 
-    made = vmap(f, randomness="different")(plait.zeros(SIZE))
+    made = vmap(f, randomness="different")(pc.zeros(SIZE))
     assert are_different(made)
     assert (made[:, :2] == made[:, [3, 6]]).all() and (made[:, 2:4] == made[:, [8, 10]]).all()
 
@@ -177,19 +178,19 @@ INITS["sparse_"] = lambda tensor: nn.init.sparse_(tensor, 0.5)
 
 @pytest.mark.parametrize("name", INITS)
 def test_initializers(name: str) -> None:
-    check(lambda: INITS[name](plait.empty(6, 6)), [], set(), True)
-    check(lambda a: INITS[name](a.new_empty(6, 6)), [plait.zeros(1)], {0}, True)
+    check(lambda: INITS[name](pc.empty(6, 6)), [], set(), True)
+    check(lambda a: INITS[name](a.new_empty(6, 6)), [pc.zeros(1)], {0}, True)
 
 
 LAYERS: dict[str, tuple[Callable[[], nn.Module], Any]] = {
-    "linear": (lambda: nn.Linear(3, 4), plait.ones(2, 3)),
+    "linear": (lambda: nn.Linear(3, 4), pc.ones(2, 3)),
     "bilinear": (lambda: nn.Bilinear(3, 3, 2), None),
-    "conv": (lambda: nn.Conv2d(1, 2, 3, groups=1), plait.ones(1, 1, 4, 4)),
-    "conv_transpose": (lambda: nn.ConvTranspose1d(1, 2, 3), plait.ones(1, 1, 4)),
-    "embedding": (lambda: nn.Embedding(5, 3, padding_idx=0), plait.tensor([1, 2])),
-    "gru": (lambda: nn.GRUCell(3, 2), plait.ones(1, 3)),
+    "conv": (lambda: nn.Conv2d(1, 2, 3, groups=1), pc.ones(1, 1, 4, 4)),
+    "conv_transpose": (lambda: nn.ConvTranspose1d(1, 2, 3), pc.ones(1, 1, 4)),
+    "embedding": (lambda: nn.Embedding(5, 3, padding_idx=0), pc.tensor([1, 2])),
+    "gru": (lambda: nn.GRUCell(3, 2), pc.ones(1, 3)),
     "attention": (lambda: nn.MultiheadAttention(4, 2), None),
-    "encoder": (lambda: nn.TransformerEncoderLayer(4, 2, 8), plait.ones(2, 1, 4)),
+    "encoder": (lambda: nn.TransformerEncoderLayer(4, 2, 8), pc.ones(2, 1, 4)),
 }
 
 
@@ -201,23 +202,23 @@ def test_layers_that_are_made_inside(name: str) -> None:
         layer = make()
         if x is not None:
             return layer(x)
-        return plait.cat([each.reshape(-1) for each in layer.parameters()])
+        return pc.cat([each.reshape(-1) for each in layer.parameters()])
 
-    with plait.no_grad():
+    with pa.no_grad():
         check(call, [], set(), True)
 
 
 def test_the_gradient_of_a_layer_that_is_made_inside() -> None:
-    from plait_torch._func import grad
+    from plait_func import grad
 
     def f(a: Any) -> Any:
         layer = nn.Linear(3, 1)
         return grad(lambda x: layer(x).sum())(a) - layer.weight.detach()[0]
 
-    assert (vmap(f, randomness="different")(plait.ones(SIZE, 3)).abs() < 1e-6).all()
+    assert (vmap(f, randomness="different")(pc.ones(SIZE, 3)).abs() < 1e-6).all()
 
 
-PIXELS = plait.arange(360.0).reshape(1, 20, 18)
+PIXELS = pc.arange(360.0).reshape(1, 20, 18)
 DROPOUTS: dict[str, Callable[[Any], Any]] = {
     "dropout": F.dropout,
     "in place": lambda x: F.dropout(x.clone(), inplace=True),
@@ -237,19 +238,19 @@ DROPOUTS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", DROPOUTS)
 def test_functions_of_layers(name: str) -> None:
-    plait.manual_seed(0)
-    x = plait.rand(2, 40, 6) + 1
+    pc.manual_seed(0)
+    x = pc.rand(2, 40, 6) + 1
     for chosen in (set(), {0}):
         check(DROPOUTS[name], [x], chosen, True)
 
 
 def test_a_layer_that_is_off_draws_nothing() -> None:
-    x = plait.ones(3, 2)
+    x = pc.ones(3, 2)
     for off in (lambda a: F.dropout(a, training=False), lambda a: F.rrelu(a, training=False)):
         assert (vmap(off)(x) == x).all()
 
 
-EYE, P = plait.eye(3), plait.tensor([0.2, 0.3, 0.5])
+EYE, P = pc.eye(3), pc.tensor([0.2, 0.3, 0.5])
 ONE = ["Bernoulli", "Categorical", "Chi2", "ContinuousBernoulli", "Dirichlet", "Exponential",
        "Geometric", "HalfCauchy", "HalfNormal", "OneHotCategorical",
        "OneHotCategoricalStraightThrough"]  # fmt: skip
@@ -265,7 +266,7 @@ def _same_for_all(name: str, count: int, a: Any) -> Any:
 DISTRIBUTIONS: dict[str, Callable[[Any], Any]] = {
     **{name: functools.partial(_same_for_all, name, 1) for name in ONE},
     **{name: functools.partial(_same_for_all, name, 2) for name in TWO},
-    "Binomial": lambda a: D.Binomial(plait.tensor(50.0), a),
+    "Binomial": lambda a: D.Binomial(pc.tensor(50.0), a),
     "GeneralizedPareto": lambda a: D.GeneralizedPareto(a, a, a),
     "Independent": lambda a: D.Independent(D.Normal(a, a), 1),
     "LKJCholesky": lambda a: D.LKJCholesky(3, a.mean()),
@@ -273,10 +274,10 @@ DISTRIBUTIONS: dict[str, Callable[[Any], Any]] = {
     "MixtureSameFamily": lambda a: D.MixtureSameFamily(D.Categorical(a), D.Normal(a, a)),
     "Multinomial": lambda a: D.Multinomial(50, a),
     "MultivariateNormal": lambda a: D.MultivariateNormal(a, EYE * (a.mean() + 1)),
-    "NegativeBinomial": lambda a: D.NegativeBinomial(plait.tensor(50.0), a),
+    "NegativeBinomial": lambda a: D.NegativeBinomial(pc.tensor(50.0), a),
     "Poisson": lambda a: D.Poisson(a * 100),
-    "RelaxedBernoulli": lambda a: D.RelaxedBernoulli(plait.tensor(0.4), a),
-    "RelaxedOneHotCategorical": lambda a: D.RelaxedOneHotCategorical(plait.tensor(0.4), a),
+    "RelaxedBernoulli": lambda a: D.RelaxedBernoulli(pc.tensor(0.4), a),
+    "RelaxedOneHotCategorical": lambda a: D.RelaxedOneHotCategorical(pc.tensor(0.4), a),
     "StudentT": lambda a: D.StudentT(a, a, a),
     "TransformedDistribution": lambda a: D.TransformedDistribution(
         D.Normal(a, a), [D.transforms.ExpTransform()]),
@@ -296,7 +297,7 @@ def test_all_distributions_are_here() -> None:
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_distributions(name: str) -> None:
-    plait.manual_seed(0)
+    pc.manual_seed(0)
     make = DISTRIBUTIONS[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -304,22 +305,22 @@ def test_distributions(name: str) -> None:
             for chosen in (set(), {0}):
                 check(lambda a, way=way: getattr(make(a), way)((30,)), [P], chosen, True)  # type: ignore[misc]
         values = make(P).sample((2,))
-        rows = plait.stack([P, P.flip(0)])
+        rows = pc.stack([P, P.flip(0)])
 
         def log_prob(a: Any) -> Any:
             return make(a).log_prob(values)
 
         try:
-            wanted = plait.stack(list(map(log_prob, rows)))
+            wanted = pc.stack(list(map(log_prob, rows)))
         except ValueError:  # the values are outside of the other sample's support
             with pytest.raises(ValueError, match="must lie within the support"):
                 vmap(log_prob)(rows)
             return
-        assert plait.allclose(vmap(log_prob)(rows), wanted, 1e-4, 1e-5, equal_nan=True)
+        assert pc.allclose(vmap(log_prob)(rows), wanted, 1e-4, 1e-5, equal_nan=True)
 
 
 def test_a_parameter_that_is_wrong_in_one_sample_is_refused() -> None:
-    rates = plait.tensor([1.0, -1.0, 2.0])
+    rates = pc.tensor([1.0, -1.0, 2.0])
     with pytest.raises(ValueError, match="`rate` must satisfy"):
         vmap(lambda r: D.Exponential(r).mean)(rates)
     assert vmap(lambda r: D.Exponential(r, validate_args=False).mean)(rates).shape == (3,)
@@ -327,12 +328,12 @@ def test_a_parameter_that_is_wrong_in_one_sample_is_refused() -> None:
 
 MODES = ("different", "same")
 DEEP: list[Callable[[Any], Any]] = [
-    lambda a: plait.rand(3), plait.rand_like, lambda a: plait.empty(3).normal_(),
-    lambda a: a.clone().normal_(), F.dropout, lambda a: plait.normal(a, 1.0),
-    lambda a: plait.randperm(20), lambda a: nn.init.uniform_(plait.empty(3)),
+    lambda a: pc.rand(3), pc.rand_like, lambda a: pc.empty(3).normal_(),
+    lambda a: a.clone().normal_(), F.dropout, lambda a: pc.normal(a, 1.0),
+    lambda a: pc.randperm(20), lambda a: nn.init.uniform_(pc.empty(3)),
     lambda a: D.Gamma(a, a).sample(), lambda a: D.Gamma(P, P).sample(),
-    lambda a: plait.empty(3).bernoulli_(plait.full((3,), 0.5)).cumsum(0) + plait.rand(1),
-    lambda a: plait.randn(3, out=plait.empty(3)),
+    lambda a: pc.empty(3).bernoulli_(pc.full((3,), 0.5)).cumsum(0) + pc.rand(1),
+    lambda a: pc.randn(3, out=pc.empty(3)),
 ]  # fmt: skip
 
 
@@ -342,10 +343,10 @@ DEEP: list[Callable[[Any], Any]] = [
 def test_nested_calls_decide_one_after_the_other(
     number: int, modes: tuple[str, str], mapped: tuple[Any, Any]
 ) -> None:
-    plait.manual_seed(0)
-    x = plait.ones(20) / 2
+    pc.manual_seed(0)
+    x = pc.ones(20) / 2
     outer, inner = mapped
-    dummy = plait.zeros(SIZE)
+    dummy = pc.zeros(SIZE)
 
     def function(a: Any, _: Any) -> Any:
         return DEEP[number](a)
@@ -388,10 +389,10 @@ def test_the_same_numbers_for_containers_that_are_taken_apart() -> None:
         def __getitem__(self, key: Any) -> Pair:
             return Pair(self.x[key])
 
-    pairs = [Pair(plait.zeros(SIZE, 2))]
+    pairs = [Pair(pc.zeros(SIZE, 2))]
 
     def f(given: Any) -> Any:
-        return given[0].x + plait.rand(2)
+        return given[0].x + pc.rand(2)
 
     assert are_equal(vmap(f, randomness="same")(pairs))
     assert are_different(vmap(f, randomness="different")(pairs))

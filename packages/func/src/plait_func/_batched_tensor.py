@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from plait import is_tensor, zeros
-from plait.autograd import Function
-from plait_core import _core
+from plait_abi.components import require
+from plait_core import is_tensor, zeros
+from plait_func import _layer
 
 __all__ = [
     "Level",
@@ -44,23 +44,23 @@ class Level(NamedTuple):
 
 def innermost() -> Level | None:
     """Return the innermost call of `vmap` that this thread is in."""
-    found = _core._innermost_vmap()
+    found = _layer.innermost()
     return None if found is None else Level(*found)
 
 
 def find_level(number: int) -> Level | None:
     """Return the call of this number if this thread is in it."""
-    found = _core._find_vmap(number)
+    found = _layer.find(number)
     return None if found is None else Level(*found)
 
 
-within: Callable[[int, str, Callable[[int], Any]], Any] = _core._within_vmap
+within: Callable[[int, str, Callable[[int], Any]], Any] = _layer.within
 """Call a function within a call of `vmap`, with its number; it ends also by an exception."""
 
-level_of: Callable[[Any], tuple[Any, int] | None] = _core._samples
+level_of: Callable[[Any], tuple[Any, int] | None] = _layer.samples
 """Return all samples of a batched tensor and its level; None for other values."""
 
-wrapped: Callable[[Any, int], Any] = _core._batch
+wrapped: Callable[[Any, int], Any] = _layer.batch
 """Return the samples along dimension 0 of a tensor as one batched tensor."""
 
 
@@ -87,7 +87,10 @@ def with_own_history(value: Any, level: int, size: int) -> Any:
     return value + wrapped(zeros(size, dtype=value.dtype, device=value.device), level)
 
 
-class _Enter(Function):
+_Function: Any = require("autograd").Function
+
+
+class _Enter(_Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx: Any, value: Any, level: int) -> Any:
         ctx.level, ctx.size = level, value.shape[0]
@@ -99,7 +102,7 @@ class _Enter(Function):
         return leave(own, ctx.level, ctx.size), None
 
 
-class _Leave(Function):
+class _Leave(_Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx: Any, tensor: Any, level: int) -> Any:
         ctx.level = level
@@ -154,7 +157,7 @@ def sum_gradients(result: Any, shared: list[tuple[int, list[int]]]) -> None:
     result.grad_fn.register_hook(change)
 
 
-def watch_function(function: type[Function], outputs: Any, inputs: Any) -> None:
+def watch_function(function: type[Any], outputs: Any, inputs: Any) -> None:
     """Do `sum_gradients` for a recorded call of a `Function`."""
     if function is _Enter:
         return
@@ -180,9 +183,7 @@ def _levels_of(tensor: Any) -> list[int]:
 def _summed(gradient: Any, kept: list[int]) -> Any:
     """Return a gradient without the levels whose calls have ended, but for those in `kept`."""
     ended = [
-        level
-        for level in _levels_of(gradient)
-        if level not in kept and not _core._is_open_vmap(level)
+        level for level in _levels_of(gradient) if level not in kept and not _layer.is_open(level)
     ]
     return _summed_over(gradient, ended) if ended else gradient
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import plait
+import plait_core as pc
 from plait_abi import _binding
+from plait_func import _batched_draws, _batching_rules
 from plait_ops import specs
-from plait_torch import _batched_draws, _batching_rules
 
 
 def test_rules_in_code_are_those_that_definitions_name() -> None:
@@ -21,11 +19,11 @@ def test_rules_in_code_are_those_that_definitions_name() -> None:
     assert (len(code[False]), len(code[True])) == (37, 4)
 
 
-def test_every_rule_of_a_definition_is_found(torch: Any) -> None:
+def test_every_rule_of_a_definition_is_found() -> None:
     for spec in specs.all():
         assert _binding.operator(spec.name).batching[0] == (spec.batching or None), spec
         if not spec.random:
             rule = _batching_rules.rule_of(spec.name)
             loops = rule is _batching_rules.by_loop or rule is None
             assert loops == (not spec.batching), spec
-    assert plait.add.batching == ("psss",)
+    assert pc.add.batching == ("psss",)

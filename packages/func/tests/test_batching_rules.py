@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-import plait
+import plait_core as pc
 from plait_abi import operator
+from plait_func import vmap
 from plait_ops import specs
 from plait_ops.samples import draw, error_facts
 from plait_ops.sampling import Sample, Sampler
 from plait_ops.spec import Operator
-from plait_torch._vmap import vmap
 
 SIZE = 3
 MOST_DIMENSIONS = 64
@@ -29,7 +29,7 @@ OPERATORS = [spec for spec in specs.all() if not spec.unpredictable]
 def leaves(values: Any) -> list[Any]:
     found = []
     for value in values:
-        if plait.is_tensor(value):
+        if pc.is_tensor(value):
             found.append(value)
         elif isinstance(value, (list, tuple)):
             found += leaves(value)
@@ -40,7 +40,7 @@ def filled(values: Any, tensors: list[Any]) -> Any:
     """Return values with the tensors in the place of those that `leaves` finds."""
     made = []
     for value in values:
-        if plait.is_tensor(value):
+        if pc.is_tensor(value):
             made.append(tensors.pop(0))
         elif isinstance(value, (list, tuple)):
             made.append(type(value)(filled(value, tensors)))
@@ -56,10 +56,10 @@ def listed(result: Any) -> list[Any]:
 def samples_of(x: Any) -> Any:
     """Return a batch with the tensor in it, and with others where it has numbers."""
     if x.dtype.is_floating_point or x.dtype.is_complex:
-        return plait.stack([x * factor for factor in (1.0, 0.75, 0.5)]).to(x.dtype)
-    if x.dtype is plait.bool and x.ndim:
-        return plait.stack([x, x.flip(0), x])
-    return plait.stack([x, x.flip(0) if x.ndim else x, x])
+        return pc.stack([x * factor for factor in (1.0, 0.75, 0.5)]).to(x.dtype)
+    if x.dtype is pc.bool and x.ndim:
+        return pc.stack([x, x.flip(0), x])
+    return pc.stack([x, x.flip(0) if x.ndim else x, x])
 
 
 def call_of(spec: Operator, sample: Sample) -> Any:
@@ -95,7 +95,7 @@ def compare(spec: Operator, sample: Sample, chosen: set[int]) -> None:
         except Exception:
             return  # these values are not allowed
     dims = tuple(0 if i in chosen else None for i in range(len(tensors)))
-    shapes = [{tuple(each[k].shape) for each in wanted if plait.is_tensor(each[k])}
+    shapes = [{tuple(each[k].shape) for each in wanted if pc.is_tensor(each[k])}
               for k in range(len(wanted[0]))]  # fmt: skip
     try:
         got = listed(vmap(call, dims)(*batched))
@@ -111,12 +111,12 @@ def compare(spec: Operator, sample: Sample, chosen: set[int]) -> None:
     assert len(got) == len(wanted[0])
     for k, result in enumerate(got):
         parts = [each[k] for each in wanted]
-        if not plait.is_tensor(parts[0]):
+        if not pc.is_tensor(parts[0]):
             continue
-        whole = plait.stack(parts)
+        whole = pc.stack(parts)
         assert result.dtype is whole.dtype and result.shape == whole.shape, (sample, chosen)
-        assert plait.allclose(
-            result.to(plait.complex128), whole.to(plait.complex128), 1e-3, 1e-4, equal_nan=True
+        assert pc.allclose(
+            result.to(pc.complex128), whole.to(pc.complex128), 1e-3, 1e-4, equal_nan=True
         ), (sample, chosen, result, whole)
 
 
@@ -125,7 +125,7 @@ def test_all_samples_at_once_as_each(spec: Operator) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for sample in itertools.islice(draw(spec), 6):
-            given = sample.mapped(plait.from_numpy)
+            given = sample.mapped(pc.from_numpy)
             for chosen in subsets(len(leaves([*given.args, *given.kwargs.values()]))):
                 compare(spec, given, chosen)
 
@@ -136,7 +136,7 @@ def test_an_error_of_a_sample_is_that_of_all(spec: Operator) -> None:
     if spec.name in ("view", "view_as_complex"):
         return  # their errors are about strides, which samples side by side do not have
     for fact in error_facts(spec):
-        sample = fact.call(Sampler()).mapped(plait.from_numpy)
+        sample = fact.call(Sampler()).mapped(pc.from_numpy)
         tensors = leaves([*sample.args, *sample.kwargs.values()])
         if any(x.ndim == MOST_DIMENSIONS for x in tensors):
             continue
@@ -148,7 +148,7 @@ def test_an_error_of_a_sample_is_that_of_all(spec: Operator) -> None:
         else:
             continue
         for chosen in subsets(len(tensors)):
-            batched = [plait.stack([x] * SIZE) if i in chosen else x for i, x in enumerate(tensors)]
+            batched = [pc.stack([x] * SIZE) if i in chosen else x for i, x in enumerate(tensors)]
             dims = tuple(0 if i in chosen else None for i in range(len(tensors)))
             with pytest.raises((kind, NotImplementedError)):
                 vmap(call, dims, randomness="different")(*batched)

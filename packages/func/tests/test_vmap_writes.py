@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-import plait
-import plait.nn.functional as F
-from plait.autograd import Function
-from plait_torch._func import grad, hessian, jacfwd, jacrev
-from plait_torch._vmap import vmap
+import plait_autograd as pa
+import plait_core as pc
+import plait_nn.functional as F
+from plait_autograd import Function
+from plait_func import grad, hessian, jacfwd, jacrev, vmap
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -20,14 +20,14 @@ from write_programs import Program, program
 
 
 def close(one: Any, two: Any) -> bool:
-    return one.shape == two.shape and plait.allclose(one, two, 1e-4, 1e-5, equal_nan=True)
+    return one.shape == two.shape and pc.allclose(one, two, 1e-4, 1e-5, equal_nan=True)
 
 
 # ---- tensors that the function makes ------------------------------------------------------------
 
-X, I = plait.arange(6.0).reshape(2, 3) + 1, plait.tensor([[0, 1, 2], [2, 1, 0]])  # noqa: E741
-Z = plait.zeros(5)
-MASKS = plait.tensor([[True, False, True], [False, True, True]])
+X, I = pc.arange(6.0).reshape(2, 3) + 1, pc.tensor([[0, 1, 2], [2, 1, 0]])  # noqa: E741
+Z = pc.zeros(5)
+MASKS = pc.tensor([[True, False, True], [False, True, True]])
 
 
 def _set(z: Any, key: Any, value: Any) -> Any:
@@ -40,25 +40,25 @@ WRITES: list[Any] = [
     lambda a, i: a.new_full((3,), 2.0).mul_(a), lambda a, i: a.new_ones(2, 3).mul_(a),
     lambda a, i: a.new_tensor([1.0, 2, 3]).mul_(a), lambda a, i: _set(a.new_zeros(3), 0, a[1]),
     lambda a, i: a.new_empty_strided((3,), (1,)).copy_(a), lambda a, i: _set(Z.clone(), i, 1.0),
-    lambda a, i: plait.zeros(5).index_fill_(0, i, 1.0), lambda a, i: plait.arange(3.0).add_(a),
-    lambda a, i: plait.tensor([1.0, 2.0, 3.0]).sub_(a), lambda a, i: plait.eye(3).fill_(a[0]),
-    lambda a, i: plait.sub(a, 1, out=plait.empty(3)), lambda a, i: plait.full((3,), 2.0).pow_(a),
-    lambda a, i: _set(plait.zeros(2, 3), (slice(None), 1), a[1]).t().contiguous(),
-    lambda a, i: Z.index_put((i,), plait.tensor(1.0)), lambda a, i: Z.index_fill(0, i, 1.0),
-    lambda a, i: Z.index_copy(0, plait.tensor([0, 1, 2]), a), lambda a, i: Z.put(i, plait.ones(3)),
-    lambda a, i: Z.index_fill(0, plait.tensor([0]), a[0]), lambda a, i: Z.index_copy(0, i, a),
-    lambda a, i: Z[:3].masked_scatter(plait.tensor([True, False, True]), a),
+    lambda a, i: pc.zeros(5).index_fill_(0, i, 1.0), lambda a, i: pc.arange(3.0).add_(a),
+    lambda a, i: pc.tensor([1.0, 2.0, 3.0]).sub_(a), lambda a, i: pc.eye(3).fill_(a[0]),
+    lambda a, i: pc.sub(a, 1, out=pc.empty(3)), lambda a, i: pc.full((3,), 2.0).pow_(a),
+    lambda a, i: _set(pc.zeros(2, 3), (slice(None), 1), a[1]).t().contiguous(),
+    lambda a, i: Z.index_put((i,), pc.tensor(1.0)), lambda a, i: Z.index_fill(0, i, 1.0),
+    lambda a, i: Z.index_copy(0, pc.tensor([0, 1, 2]), a), lambda a, i: Z.put(i, pc.ones(3)),
+    lambda a, i: Z.index_fill(0, pc.tensor([0]), a[0]), lambda a, i: Z.index_copy(0, i, a),
+    lambda a, i: Z[:3].masked_scatter(pc.tensor([True, False, True]), a),
     lambda a, i: Z.as_strided_scatter(a, (3,), (1,)), lambda a, i: Z.put(i, a, accumulate=True),
-    lambda a, i: plait.nonzero_static(a > 2, size=3), lambda a, i: Z.index_add(0, i, a),
+    lambda a, i: pc.nonzero_static(a > 2, size=3), lambda a, i: Z.index_add(0, i, a),
     lambda a, i: Z.scatter(0, i, a), lambda a, i: Z.clone().fill_(a.sum()),
-    lambda a, i: plait.stack([_set(plait.zeros(2), 1, each) for each in a]),
+    lambda a, i: pc.stack([_set(pc.zeros(2), 1, each) for each in a]),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("number", range(len(WRITES)))
 def test_writes_of_each_sample(number: int) -> None:
     f = WRITES[number]
-    wanted = plait.stack([f(a, i) for a, i in zip(X, I, strict=True)])
+    wanted = pc.stack([f(a, i) for a, i in zip(X, I, strict=True)])
     assert close(vmap(f)(X, I), wanted) and Z.tolist() == [0] * 5
     for mode in ("same", "different"):
         assert close(vmap(f, randomness=mode)(X, I), wanted)
@@ -67,12 +67,12 @@ def test_writes_of_each_sample(number: int) -> None:
         made = vmap(vmap(f, dims[1]), dims[0])(X, I)
         pairs = [[(a, i) for i in I] for a in X] if dims[0][0] == 0 else [[(a, i) for a in X]
                                                                          for i in I]  # fmt: skip
-        assert close(made, plait.stack([plait.stack([f(*each) for each in r]) for r in pairs]))
+        assert close(made, pc.stack([pc.stack([f(*each) for each in r]) for r in pairs]))
 
 
 def test_a_masked_fill_of_a_shared_tensor() -> None:
     made = vmap(lambda m: Z[:3].masked_fill(m, 1.0))(MASKS)
-    assert made.tolist() == MASKS.to(plait.float32).tolist()
+    assert made.tolist() == MASKS.to(pc.float32).tolist()
 
 
 # Of this no call of vmap is refused but for this reason.
@@ -91,8 +91,8 @@ def _outcome(call: Any) -> tuple[list[Any], str]:
 
 def _stack(rows: list[Any]) -> Any:
     """Return results of each sample as those of all: tensors, and tuples of what can be stacked."""
-    if plait.is_tensor(rows[0]):
-        return plait.stack(rows)
+    if pc.is_tensor(rows[0]):
+        return pc.stack(rows)
     return tuple(_stack(list(column)) for column in zip(*rows, strict=True))
 
 
@@ -102,16 +102,16 @@ def _jacobian(f: Any, *inputs: Any) -> Any:
     made = f(*own)
     rows = [
         [
-            plait.zeros_like(x) if g is None else g
+            pc.zeros_like(x) if g is None else g
             for g, x in zip(
-                plait.autograd.grad(each, own, allow_unused=True, create_graph=True), own,
+                pa.grad(each, own, allow_unused=True, create_graph=True), own,
                 strict=True,
             )
-        ] if each.requires_grad else [plait.zeros_like(x) for x in own]
+        ] if each.requires_grad else [pc.zeros_like(x) for x in own]
         for each in made.reshape(-1)
     ]  # fmt: skip
     return tuple(
-        plait.stack([row[i] for row in rows]).reshape(*made.shape, *x.shape)
+        pc.stack([row[i] for row in rows]).reshape(*made.shape, *x.shape)
         if rows else x.new_zeros(*made.shape, *x.shape)
         for i, x in enumerate(own)
     )  # fmt: skip
@@ -123,21 +123,21 @@ def _gradients(total: Any, a: Any, w: Any) -> Any:
     made = total(own, shared)
     if not made.requires_grad:
         return own * 0, shared * 0
-    found = plait.autograd.grad(made, (own, shared), allow_unused=True)
+    found = pa.grad(made, (own, shared), allow_unused=True)
     return [x * 0 if g is None else g for g, x in zip(found, (own, shared), strict=True)]
 
 
 def _transforms(p: Program) -> dict[str, tuple[Any, Any]]:
     """Return what vmap computes of a program, and what a loop does."""
-    plait.manual_seed(0)
-    a, w = plait.rand(3, 2, 3) + 0.2, plait.rand(3) + 0.2
-    last, ws = a.movedim(0, -1).contiguous(), plait.stack([w, w * 2])
+    pc.manual_seed(0)
+    a, w = pc.rand(3, 2, 3) + 0.2, pc.rand(3) + 0.2
+    last, ws = a.movedim(0, -1).contiguous(), pc.stack([w, w * 2])
 
     def f(a: Any, w: Any) -> Any:
-        return p.run(plait, a, w, scalar=False)
+        return p.run(pc, a, w, scalar=False)
 
     def number(a: Any, w: Any) -> Any:
-        return p.run(plait, a, w, scalar=True)
+        return p.run(pc, a, w, scalar=True)
 
     def each(g: Any) -> Any:
         return lambda: _stack([g(x, w) for x in a])
@@ -212,7 +212,7 @@ def test_what_the_caller_holds_is_not_written_with_history() -> None:
     def total(y: Any) -> Any:
         return vmap(lambda r: r.mul_(w))(y).sum() + y.sum()
 
-    for w in (plait.tensor(2.0), plait.tensor(2.0, requires_grad=True)):
+    for w in (pc.tensor(2.0), pc.tensor(2.0, requires_grad=True)):
         for y in (X * 1, (X * 1).requires_grad_() * 1):
             if w.requires_grad or y.requires_grad:
                 with pytest.raises(NotImplementedError, match="tensor outside of the function"):
@@ -236,7 +236,7 @@ def test_a_tensor_that_was_saved_and_written_is_an_error() -> None:
 
 def test_memory_that_others_see_does_not_change_its_meaning() -> None:
     def f(a: Any) -> Any:
-        z = plait.zeros(3)
+        z = pc.zeros(3)
         kept.append(z.numpy())
         return z.add_(a)
 
@@ -275,7 +275,7 @@ class Scaled(Function):
 
 
 def test_the_rule_of_a_function() -> None:
-    w = plait.tensor(2.0)
+    w = pc.tensor(2.0)
     Scaled.calls.clear()
     assert close(vmap(Scaled.apply, (0, None))(X, w), X * w)
     assert Scaled.calls == [(2, "error", (0, None), (2, 3))]
@@ -286,7 +286,7 @@ def test_the_rule_of_a_function() -> None:
 
 @pytest.mark.parametrize("way", [grad, jacrev, jacfwd])
 def test_derivatives_of_a_function_with_a_rule(way: Any) -> None:
-    w = plait.tensor([2.0, 3.0])
+    w = pc.tensor([2.0, 3.0])
     for argnums in (0, 1):
         made = vmap(way(lambda x, w: Scaled.apply(x, w).pow(2).sum(), argnums))(X, w)
         wanted = vmap(way(lambda x, w: (x * w).pow(2).sum(), argnums))(X, w)
@@ -317,10 +317,10 @@ def test_a_rule_that_returns_something_else() -> None:
         (lambda x: (x, (0, 0)), "structure of its outputs"), (lambda x: (x, 7), "dimension 7"),
     ):  # fmt: skip
         with pytest.raises(RuntimeError, match=f"Wrong: .*{text}"):
-            vmap(made(result), (0, None))(X, plait.tensor(2.0))
+            vmap(made(result), (0, None))(X, pc.tensor(2.0))
     with pytest.raises(RuntimeError, match="`generate_vmap_rule` must not be True"):
-        vmap(made(lambda x: (x, 0), True), (0, None))(X, plait.tensor(2.0))
-    shared = vmap(made(lambda x: (plait.ones(2), None)), (0, None))(X, plait.tensor(2.0))
+        vmap(made(lambda x: (x, 0), True), (0, None))(X, pc.tensor(2.0))
+    shared = vmap(made(lambda x: (pc.ones(2), None)), (0, None))(X, pc.tensor(2.0))
     assert shared.tolist() == [[1, 1], [1, 1]]
 
 
@@ -328,20 +328,20 @@ def test_a_rule_draws_once_for_all_samples() -> None:
     class Noise(Scaled):
         @staticmethod
         def vmap(info: Any, in_dims: Any, x: Any, w: Any) -> Any:
-            drawn = plait.rand(x.shape)
+            drawn = pc.rand(x.shape)
             assert drawn.shape == x.shape
             return x + drawn, in_dims[0]
 
-    assert vmap(Noise.apply, (0, None))(X, plait.tensor(1.0)).shape == X.shape
+    assert vmap(Noise.apply, (0, None))(X, pc.tensor(1.0)).shape == X.shape
 
 
 # ---- checks of values ---------------------------------------------------------------------------
 
 CHECKED: dict[str, tuple[Any, Any, Any]] = {
     # a function, arguments of two samples, and what is wrong in the second of them
-    "one_hot": (lambda i: F.one_hot(i, 3), (I,), (I + plait.tensor([[0], [3]]),)),
-    "one_hot of negatives": (lambda i: F.one_hot(i, 3), (I,), (I - plait.tensor([[0], [1]]),)),
-    "multi_margin_loss": (F.multi_margin_loss, (X, I[:, 0]), (X, plait.tensor([0, 3]))),
+    "one_hot": (lambda i: F.one_hot(i, 3), (I,), (I + pc.tensor([[0], [3]]),)),
+    "one_hot of negatives": (lambda i: F.one_hot(i, 3), (I,), (I - pc.tensor([[0], [1]]),)),
+    "multi_margin_loss": (F.multi_margin_loss, (X, I[:, 0]), (X, pc.tensor([0, 3]))),
     "multilabel_margin_loss": (F.multilabel_margin_loss, (X, I), (X, I + 1)),
     "gaussian_nll_loss": (F.gaussian_nll_loss, (X, X, X), (X, X, X - 5)),
     "max_unpool1d": (lambda x, i: F.max_unpool1d(x[None], i[None], 2), (X, 2 * I), (X, 9 * I)),
@@ -349,8 +349,8 @@ CHECKED: dict[str, tuple[Any, Any, Any]] = {
         lambda x, i: F.ctc_loss(x.log_softmax(0).expand(4, 1, 3), i[None], [4], [2]),
         (X, I.clamp(1, 2)[:, :2]), (X, I[:, :2] + 2),
     ),
-    "nll_loss": (F.nll_loss, (X, I[:, 0]), (X, plait.tensor([0, 3]))),
-    "cross_entropy": (F.cross_entropy, (X, I[:, 0]), (X, plait.tensor([0, 3]))),
+    "nll_loss": (F.nll_loss, (X, I[:, 0]), (X, pc.tensor([0, 3]))),
+    "cross_entropy": (F.cross_entropy, (X, I[:, 0]), (X, pc.tensor([0, 3]))),
     "attention": (
         lambda x, m: F.scaled_dot_product_attention(x[None], x[None], x[None], m[None, :1]),
         (X, MASKS), None,
@@ -361,7 +361,7 @@ CHECKED: dict[str, tuple[Any, Any, Any]] = {
 @pytest.mark.parametrize("name", CHECKED)
 def test_checks_see_all_samples(name: str) -> None:
     f, good, bad = CHECKED[name]
-    assert close(vmap(f)(*good), plait.stack([f(*each) for each in zip(*good, strict=True)]))
+    assert close(vmap(f)(*good), pc.stack([f(*each) for each in zip(*good, strict=True)]))
     if bad is not None:
         with pytest.raises((ValueError, RuntimeError, IndexError)) as one:
             [f(*each) for each in zip(*bad, strict=True)]
@@ -372,23 +372,23 @@ def test_checks_see_all_samples(name: str) -> None:
 
 # ---- operators that read values -----------------------------------------------------------------
 
-COUNTS, SHAPED = plait.tensor([[1, 1, 1], [2, 0, 1], [0, 0, 3]]), "must not depend on values"
-THREE, SETS = plait.arange(9.0).reshape(3, 3), plait.tensor([[True, False, True], [True] * 3,
+COUNTS, SHAPED = pc.tensor([[1, 1, 1], [2, 0, 1], [0, 0, 3]]), "must not depend on values"
+THREE, SETS = pc.arange(9.0).reshape(3, 3), pc.tensor([[True, False, True], [True] * 3,
                                                              [False] * 3])  # fmt: skip
 READERS: dict[str, tuple[Any, Any]] = {
-    "bincount": (lambda i: plait.bincount(i, minlength=4), (COUNTS,)),
-    "bincount of weights": (lambda i, x: plait.bincount(i, x, 4), (COUNTS, THREE)),
-    "histc": (lambda x: plait.histc(x, 4), (THREE,)),
-    "unravel_index": (lambda i: plait.unravel_index(i, (2, 2)), (COUNTS,)),
-    "repeat_interleave": (plait.repeat_interleave, (THREE, COUNTS)),
+    "bincount": (lambda i: pc.bincount(i, minlength=4), (COUNTS,)),
+    "bincount of weights": (lambda i, x: pc.bincount(i, x, 4), (COUNTS, THREE)),
+    "histc": (lambda x: pc.histc(x, 4), (THREE,)),
+    "unravel_index": (lambda i: pc.unravel_index(i, (2, 2)), (COUNTS,)),
+    "repeat_interleave": (pc.repeat_interleave, (THREE, COUNTS)),
     "repeat_interleave of a size": (
         lambda x, c: x.repeat_interleave(c, output_size=3), (THREE, COUNTS),
     ),
-    "repeat_interleave of counts": (plait.repeat_interleave, (COUNTS,)),
-    "masked_scatter": (plait.masked_scatter, (THREE, SETS, THREE * 2)),
+    "repeat_interleave of counts": (pc.repeat_interleave, (COUNTS,)),
+    "masked_scatter": (pc.masked_scatter, (THREE, SETS, THREE * 2)),
     "masked_scatter_": (lambda x, m, s: x.clone().masked_scatter_(m, s), (THREE, SETS, THREE * 2)),
     "masked_scatter_ of zeros": (
-        lambda m, s: plait.zeros(3).masked_scatter_(m, s), (SETS, THREE * 2),
+        lambda m, s: pc.zeros(3).masked_scatter_(m, s), (SETS, THREE * 2),
     ),
 }  # fmt: skip
 
@@ -410,35 +410,35 @@ def test_operators_that_read_values(name: str) -> None:
                 continue
             derivative = grad(lambda *a: (f(*a) ** 2).sum(), i)
             found = vmap(derivative, dims)(*args)
-            assert close(found, plait.stack([derivative(*row) for row in rows]))
+            assert close(found, pc.stack([derivative(*row) for row in rows]))
             derivative = jacfwd(f, i)  # of its result, without another operator
             found = vmap(derivative, dims)(*args)
-            assert close(found, plait.stack([derivative(*row) for row in rows]))
+            assert close(found, pc.stack([derivative(*row) for row in rows]))
     if name.startswith(("bincount", "repeat_interleave")):
         with pytest.raises(NotImplementedError, match="0 samples"):
             vmap(f)(*(x[:0] for x in given))
         return
     empty = vmap(f)(*(x[:0] for x in given))
-    assert (empty if plait.is_tensor(empty) else empty[0]).shape[0] == 0
+    assert (empty if pc.is_tensor(empty) else empty[0]).shape[0] == 0
 
 
 @pytest.mark.parametrize(
     "f",
     [
-        plait.bincount, plait.nonzero, plait.argwhere, plait.unique, lambda i: i[i > 1],
-        lambda i: plait.repeat_interleave(i), lambda i: plait.masked_select(i, i > 0),
+        pc.bincount, pc.nonzero, pc.argwhere, pc.unique, lambda i: i[i > 1],
+        lambda i: pc.repeat_interleave(i), lambda i: pc.masked_select(i, i > 0),
     ],
 )  # fmt: skip
 def test_a_shape_that_differs_between_samples_is_an_error(f: Any) -> None:
     with pytest.raises(RuntimeError, match=SHAPED):
-        vmap(f)(plait.tensor([[1, 1, 1], [2, 0, 2]]))
+        vmap(f)(pc.tensor([[1, 1, 1], [2, 0, 2]]))
 
 
 @pytest.mark.parametrize("draw", ["normal_", "uniform_", "exponential_", "bernoulli_", "random_"])
 def test_draws_into_a_tensor_of_an_outer_call(draw: str) -> None:
     def f(inner: str) -> Any:
         def outer(x: Any) -> Any:
-            return vmap(lambda i: getattr(x, draw)() + 0 * i, randomness=inner)(plait.zeros(2))
+            return vmap(lambda i: getattr(x, draw)() + 0 * i, randomness=inner)(pc.zeros(2))
 
         return outer
 
@@ -448,9 +448,9 @@ def test_draws_into_a_tensor_of_an_outer_call(draw: str) -> None:
             if "error" in (outer, inner) or inner == "different":
                 text = "draws random numbers|cannot hold other random numbers"
                 with pytest.raises(RuntimeError, match=text):
-                    call(plait.zeros(3, 8))
+                    call(pc.zeros(3, 8))
                 continue
-            made = call(plait.zeros(3, 8))
+            made = call(pc.zeros(3, 8))
             assert close(made[:, 0], made[:, 1])
             distinct = len({tuple(row) for row in made[:, 0].tolist()})
             assert distinct == (1 if outer == "same" else 3)
@@ -478,9 +478,9 @@ def test_one_backward_pass_for_all_outputs() -> None:
         for _ in range(30):
             shared = shared.sin()
             outputs.append(shared.sum())
-        return {"all": outputs, "constant": plait.ones(2), "empty": shared[:0]}
+        return {"all": outputs, "constant": pc.ones(2), "empty": shared[:0]}
 
-    x = plait.rand(3)
+    x = pc.rand(3)
     rows = jacrev(many)(x)
     assert passes == [(3,)]
     columns = jacfwd(many)(x)
@@ -507,12 +507,12 @@ SHAPES = [((2, 3, 5), (4, 3, 2)), ((3, 5), (4, 3, 2)), ((2, 0, 5), (4, 0, 2)), (
 def test_convolutions_of_mapped_weights(name: str, shapes: Any) -> None:
     """They are those of each sample, or the errors of a sample."""
     two = name.endswith("2d")
-    x, w = (plait.rand(*s, 2) if two and len(s) > 1 else plait.rand(s) for s in shapes)
+    x, w = (pc.rand(*s, 2) if two and len(s) > 1 else pc.rand(s) for s in shapes)
     w = w.transpose(0, 1).contiguous() if "transpose" in name and w.ndim > 1 else w
-    b = plait.rand(w.shape["transpose" in name])
+    b = pc.rand(w.shape["transpose" in name])
     for extra in ({}, {"stride": 2}, {"padding": 1}, {"groups": 3}, {"groups": 0}):
         for dims in ((None, 0, 0), (0, 0, None), (0, 0, 0), (None, None, 0)):
-            given = [plait.stack([t, t * 2]) if d == 0 else t
+            given = [pc.stack([t, t * 2]) if d == 0 else t
                      for t, d in zip((x, w, b), dims, strict=True)]  # fmt: skip
 
             def call(x: Any, w: Any, b: Any, extra: Any = extra) -> Any:
@@ -521,7 +521,7 @@ def test_convolutions_of_mapped_weights(name: str, shapes: Any) -> None:
             one = [[t[i] if d == 0 else t for t, d in zip(given, dims, strict=True)]
                    for i in range(2)]  # fmt: skip
             try:
-                wanted = plait.stack([call(*each) for each in one])
+                wanted = pc.stack([call(*each) for each in one])
             except Exception as error:
                 with pytest.raises(type(error)):
                     vmap(call, dims)(*given)

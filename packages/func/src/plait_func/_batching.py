@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import plait
-from plait.autograd import Function
-from plait_autograd import _backward
-from plait_core import _core
-from plait_torch import _batched_tensor
-from plait_torch._batched_draws import serve_draw
-from plait_torch._batched_functions import serve_function
-from plait_torch._batched_tensor import (
+import plait_core as pc
+from plait_abi.components import require
+from plait_func import _batched_tensor, _layer
+from plait_func._batched_draws import serve_draw
+from plait_func._batched_functions import serve_function
+from plait_func._batched_tensor import (
     enter,
     leave,
     level_of,
@@ -21,7 +19,7 @@ from plait_torch._batched_tensor import (
     with_own_history,
     wrapped,
 )
-from plait_torch._batching_rules import (
+from plait_func._batching_rules import (
     Call,
     Rule,
     by_loop,
@@ -47,9 +45,10 @@ def within(size: int, randomness: str, func: Callable[[int], Any]) -> Any:
     """Call a function within a call of `vmap` of this thread, with the number of that call."""
     global _begun
     if not _begun:
-        _core._set_batching(serve, serve_each, sum_gradients, enter, leave)
-        Function._watcher, Function._batcher = watch_function, serve_function
-        _backward.checks.append(_core._check_backward)
+        _layer.set_batching(serve, serve_each, sum_gradients, enter, leave)
+        function = require("autograd").Function
+        function._watcher, function._batcher = watch_function, serve_function
+        function._backward_check = _layer.check_backward
         _begun = True
     return _batched_tensor.within(size, randomness, func)
 
@@ -204,7 +203,7 @@ def _assign(call: Call, target: Any, result: Any) -> None:
 
 def _become_batched(call: Call, target: Any) -> None:
     """Let a tensor that the function has made become one of each sample."""
-    if not _core._become_batched(target, call.level, call.size):
+    if not _layer.become_batched(target, call.level, call.size):
         advice = "a sample first, as in x + zeros, or in the function"
         if level_of(target) is not None:  # one of each sample of an outer call
             advice = "a sample of the inner call of vmap first, as in x + zeros"
@@ -247,6 +246,6 @@ def _put(call: Call) -> None:
         _become_batched(call, target)
         call.run(call.args)
         return
-    if plait.is_tensor(values):
+    if pc.is_tensor(values):
         values = selected_first(call, values, indices, target.ndim)
     call.run([call.some(target), with_samples(call, indices), values, accumulate])

@@ -6,10 +6,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import plait
-from plait.nn import functional_call
-from plait_torch._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
-from plait_torch._vmap import vmap
+import plait_core as pc
+from plait_abi.components import require
+from plait_func._vmap import vmap
+from plait_func.pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+from plait_nn import functional_call
 
 __all__ = [
     "functional_call",
@@ -25,6 +26,7 @@ __all__ = [
     "vmap",
 ]
 
+autograd: Any = require("autograd")
 
 _ENDED = "torch.func: its function has returned"
 
@@ -33,11 +35,11 @@ class _Level:
     """The inputs of one derivative: new tensors with the history of the given ones."""
 
     def __init__(self, trees: Sequence[Any]) -> None:
-        self._recorded = plait.is_grad_enabled()
+        self._recorded = autograd.is_grad_enabled()
         self.trees = [tree_map(self._own, tree) for tree in trees]
-        self.leaves = [x for x in tree_leaves(self.trees) if plait.is_tensor(x) and x.requires_grad]
+        self.leaves = [x for x in tree_leaves(self.trees) if pc.is_tensor(x) and x.requires_grad]
         roots = [x for x in self.leaves if x.is_leaf]
-        self._roots = {plait.autograd.graph.get_gradient_edge(x).node for x in roots}
+        self._roots = {autograd.graph.get_gradient_edge(x).node for x in roots}
         self._ended: list[bool] = []  # not empty when the function of this level has returned
         for root in self._roots:
             root.metadata[_ENDED] = self._ended
@@ -47,21 +49,21 @@ class _Level:
         self._ended.append(True)
 
     def _own(self, leaf: Any) -> Any:
-        if not plait.is_tensor(leaf) or not (leaf.dtype.is_floating_point or leaf.dtype.is_complex):
+        if not pc.is_tensor(leaf) or not (leaf.dtype.is_floating_point or leaf.dtype.is_complex):
             return leaf
-        with plait.enable_grad():
+        with autograd.enable_grad():
             own = leaf.view_as(leaf) if leaf.requires_grad else leaf.detach().requires_grad_()
         return own
 
     def gradients(self, outputs: Any, cotangents: Any = None) -> list[Any]:
         """Return the gradient of each leaf, zeros for unused ones."""
-        if plait.is_tensor(outputs) and not outputs.requires_grad:
-            return [plait.zeros_like(leaf) for leaf in self.leaves]
-        found = plait.autograd.grad(
+        if pc.is_tensor(outputs) and not outputs.requires_grad:
+            return [pc.zeros_like(leaf) for leaf in self.leaves]
+        found = autograd.grad(
             outputs, self.leaves, cotangents, create_graph=True, allow_unused=True
         )
         return [
-            plait.zeros_like(leaf) if gradient is None else gradient
+            pc.zeros_like(leaf) if gradient is None else gradient
             for gradient, leaf in zip(found, self.leaves, strict=True)
         ]
 
@@ -75,7 +77,7 @@ class _Level:
 
         `ended` are nodes that lead to none, of this and of other tensors.
         """
-        if not plait.is_tensor(tensor) or not tensor.requires_grad:
+        if not pc.is_tensor(tensor) or not tensor.requires_grad:
             return True
         if not self._recorded:
             return False
@@ -127,7 +129,7 @@ def _call(
     for number, tree in zip(numbers, level.trees, strict=True):
         replaced[number] = tree
     try:
-        with plait.enable_grad():
+        with autograd.enable_grad():
             return level, func(*replaced, **kwargs)
     finally:
         level.end()
@@ -150,7 +152,7 @@ def _numbers(name: str, argnums: Any, count: int) -> tuple[int, ...]:
 
 def _shown(value: Any) -> str:
     """Return what an error says of a value."""
-    if plait.is_tensor(value):
+    if pc.is_tensor(value):
         return f"a tensor of shape {tuple(value.shape)} and {value.dtype}"
     return type(value).__name__
 
@@ -159,7 +161,7 @@ def _outputs(name: str, value: Any) -> tuple[list[Any], Any]:
     """Return the tensors that a function has returned, and their structure."""
     leaves, spec = tree_flatten(value)
     for each in leaves:
-        if not plait.is_tensor(each):
+        if not pc.is_tensor(each):
             raise RuntimeError(f"{name}: `func` must return only tensors, got {_shown(each)}")
     return leaves, spec
 
@@ -186,7 +188,7 @@ def _like(name: str, argument: str, given: Any, wanted: Any, of: str) -> list[An
             f"{name}: `{argument}` must have the structure of {of}, {spec}, got {structure}"
         )
     for i, (each, tensor) in enumerate(zip(leaves, tensors, strict=True)):
-        if not plait.is_tensor(each) or each.shape != tensor.shape:
+        if not pc.is_tensor(each) or each.shape != tensor.shape:
             raise RuntimeError(
                 f"{name}: leaf {i} of `{argument}` must have the shape {tuple(tensor.shape)} of "
                 f"{of}, got {_shown(each)}"
@@ -205,9 +207,9 @@ def grad_and_value(
         has_aux: see `func`; the result is then ``(gradient, (value, aux))``.
 
     Example:
-        >>> import plait
-        >>> from plait_torch._func import grad_and_value
-        >>> grad_and_value(lambda x: (x * x).sum())(plait.tensor([1.0, 2.0]))
+        >>> import plait_core as pc
+        >>> from plait_func import grad_and_value
+        >>> grad_and_value(lambda x: (x * x).sum())(pc.tensor([1.0, 2.0]))
         (tensor([2., 4.]), tensor(5.))
     """
 
@@ -215,11 +217,11 @@ def grad_and_value(
     def derived(*args: Any, **kwargs: Any) -> Any:
         level, result = _call("grad", func, args, argnums, kwargs)
         value, aux = _parts("grad", result, has_aux)
-        if not plait.is_tensor(value) or value.numel() != 1:
+        if not pc.is_tensor(value) or value.numel() != 1:
             raise RuntimeError(
                 f"grad: `func` must return a tensor of one element, got {_shown(value)}"
             )
-        with plait.enable_grad():
+        with autograd.enable_grad():
             gradients = level.outside(level.like_trees(level.gradients(value)))
         found = gradients[0] if isinstance(argnums, int) else tuple(gradients)
         seen = level.outside((value, aux)) if has_aux else level.outside(value)
@@ -238,9 +240,9 @@ def grad(
             ``(gradient, aux)``.
 
     Example:
-        >>> import plait
-        >>> from plait_torch._func import grad
-        >>> grad(grad(plait.sin))(plait.tensor(0.5)) == -plait.tensor(0.5).sin()
+        >>> import plait_core as pc
+        >>> from plait_func import grad
+        >>> grad(grad(pc.sin))(pc.tensor(0.5)) == -pc.tensor(0.5).sin()
         tensor(True)
     """
     both = grad_and_value(func, argnums, has_aux)
@@ -257,10 +259,10 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Return ``func(*primals)`` and the function from cotangents to gradients, a tuple of them.
 
     Example:
-        >>> import plait
-        >>> from plait_torch._func import vjp
-        >>> y, pull = vjp(plait.exp, plait.zeros(2))
-        >>> y, pull(plait.tensor([1.0, 2.0]))
+        >>> import plait_core as pc
+        >>> from plait_func import vjp
+        >>> y, pull = vjp(pc.exp, pc.zeros(2))
+        >>> y, pull(pc.tensor([1.0, 2.0]))
         (tensor([1., 1.]), (tensor([1., 2.]),))
     """
     level, result = _call("vjp", func, primals, tuple(range(len(primals))), {})
@@ -273,9 +275,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
             (out, vector) for out, vector in zip(outputs, vectors, strict=True) if out.requires_grad
         ]
         if not pairs:
-            return tuple(level.like_trees([plait.zeros_like(leaf) for leaf in level.leaves]))
+            return tuple(level.like_trees([pc.zeros_like(leaf) for leaf in level.leaves]))
         recorded, weights = (list(each) for each in zip(*pairs, strict=True))
-        with plait.enable_grad():
+        with autograd.enable_grad():
             found = level.gradients(recorded, weights)
         return tuple(level.outside(level.like_trees(found)))
 
@@ -297,9 +299,9 @@ def jvp(
     differentiated again.
 
     Example:
-        >>> import plait
-        >>> from plait_torch._func import jvp
-        >>> jvp(plait.sin, (plait.zeros(2),), (plait.tensor([1.0, 2.0]),))
+        >>> import plait_core as pc
+        >>> from plait_func import jvp
+        >>> jvp(pc.sin, (pc.zeros(2),), (pc.tensor([1.0, 2.0]),))
         (tensor([0., 0.]), tensor([1., 2.]))
     """
     for argument, given in (("primals", primals), ("tangents", tangents)):
@@ -324,7 +326,7 @@ def _differentiable(name: str, primals: tuple[Any, ...]) -> tuple[list[Any], Any
     """
     leaves, spec = tree_flatten(primals)
     for i, each in enumerate(leaves):
-        if not plait.is_tensor(each):
+        if not pc.is_tensor(each):
             raise RuntimeError(
                 f"{name}: leaf {i} of `primals` must be a tensor, got {_shown(each)}"
             )
@@ -343,8 +345,8 @@ def _linear_map(level: _Level, outputs: list[Any]) -> Callable[[list[Any]], list
     derivative in a direction. The backward pass of the function is run here, once.
     """
     recorded = [out for out in outputs if out.requires_grad]
-    with plait.enable_grad():
-        cotangents = [plait.zeros_like(out).requires_grad_() for out in recorded]
+    with autograd.enable_grad():
+        cotangents = [pc.zeros_like(out).requires_grad_() for out in recorded]
         pulled = level.gradients(recorded, cotangents) if recorded else []
     # of inputs that are not used the vjp is a constant
     used = [i for i, gradient in enumerate(pulled) if gradient.requires_grad]
@@ -352,8 +354,8 @@ def _linear_map(level: _Level, outputs: list[Any]) -> Callable[[list[Any]], list
     def push(tangents: list[Any]) -> list[Any]:
         found: Any = [None] * len(recorded)
         if used:
-            with plait.enable_grad():
-                found = plait.autograd.grad(
+            with autograd.enable_grad():
+                found = autograd.grad(
                     [pulled[i] for i in used],
                     cotangents,
                     [tangents[i] for i in used],
@@ -363,7 +365,7 @@ def _linear_map(level: _Level, outputs: list[Any]) -> Callable[[list[Any]], list
         rest = iter(found)
         made = [next(rest) if out.requires_grad else None for out in outputs]
         return [
-            plait.zeros_like(out) if direction is None else direction
+            pc.zeros_like(out) if direction is None else direction
             for out, direction in zip(outputs, made, strict=True)
         ]
 
@@ -387,10 +389,10 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
             if the tangents differ from the primals in structure, shape or dtype.
 
     Example:
-        >>> import plait
-        >>> from plait_torch._func import linearize
-        >>> y, push = linearize(plait.sin, plait.zeros(2))
-        >>> y, push(plait.tensor([1.0, 2.0])), push(plait.ones(2))
+        >>> import plait_core as pc
+        >>> from plait_func import linearize
+        >>> y, push = linearize(pc.sin, pc.zeros(2))
+        >>> y, push(pc.tensor([1.0, 2.0])), push(pc.ones(2))
         (tensor([0., 0.]), tensor([1., 2.]), tensor([1., 1.]))
     """
     wanted = _differentiable("linearize", primals)
@@ -436,9 +438,9 @@ def jacrev(
     pass, or at most `chunk_size` at once.
 
     Example:
-        >>> import plait
-        >>> from plait_torch._func import jacrev
-        >>> jacrev(lambda x: x**2)(plait.tensor([1.0, 2.0]))
+        >>> import plait_core as pc
+        >>> from plait_func import jacrev
+        >>> jacrev(lambda x: x**2)(pc.tensor([1.0, 2.0]))
         tensor([[2., 0.],
                 [0., 4.]])
     """
@@ -450,7 +452,7 @@ def jacrev(
         outputs, spec = _outputs("jacrev", value)
         _refuse_complex("jacrev", "inputs", level.leaves)
         _refuse_complex("jacrev", "outputs", outputs)
-        with plait.enable_grad():
+        with autograd.enable_grad():
             found = level.outside([level.like_trees(r) for r in _rows(level, outputs, chunk_size)])
         jacobians = [trees[0] if isinstance(argnums, int) else tuple(trees) for trees in found]
         whole = tree_unflatten(jacobians, spec)
@@ -474,7 +476,7 @@ def _rows(level: _Level, outputs: list[Any], chunk_size: int | None) -> list[lis
         *_basis(tensors, sizes)
     )
     for k, (of_leaf, leaf) in enumerate(zip(found, level.leaves, strict=True)):
-        for i, part in zip(recorded, plait.split(of_leaf, sizes), strict=True):
+        for i, part in zip(recorded, pc.split(of_leaf, sizes), strict=True):
             rows[i][k] = part.reshape(*outputs[i].shape, *leaf.shape)
     return rows
 
@@ -491,9 +493,9 @@ def jacfwd(
     For functions with more outputs than inputs it takes less time than `jacrev`.
 
     Example:
-        >>> import plait
-        >>> from plait_torch._func import jacfwd
-        >>> jacfwd(lambda x: x**2)(plait.tensor([1.0, 2.0]))
+        >>> import plait_core as pc
+        >>> from plait_func import jacfwd
+        >>> jacfwd(lambda x: x**2)(pc.tensor([1.0, 2.0]))
         tensor([[2., 0.],
                 [0., 4.]])
     """
@@ -536,15 +538,15 @@ def _basis(leaves: list[Any], sizes: list[int]) -> list[Any]:
     rows = []
     for i, leaf in enumerate(leaves):
         parts = [
-            plait.eye(n, dtype=leaf.dtype) if i == k else plait.zeros(n, sizes[i], dtype=leaf.dtype)
+            pc.eye(n, dtype=leaf.dtype) if i == k else pc.zeros(n, sizes[i], dtype=leaf.dtype)
             for k, n in enumerate(sizes)
         ]
-        rows.append(plait.cat(parts).reshape(sum(sizes), *leaf.shape))
+        rows.append(pc.cat(parts).reshape(sum(sizes), *leaf.shape))
     return rows
 
 
 def _columns(out: Any, leaves: list[Any], sizes: list[int], spec: Any) -> Any:
-    parts = plait.split(out, sizes)
+    parts = pc.split(out, sizes)
     moved = [
         part.movedim(0, -1).reshape(*out.shape[1:], *leaf.shape)
         for part, leaf in zip(parts, leaves, strict=True)
@@ -556,9 +558,9 @@ def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Cal
     """Return a function that returns the second derivatives of a `func` of one element.
 
     Example:
-        >>> import plait
-        >>> from plait_torch._func import hessian
-        >>> hessian(lambda x: (x**3).sum())(plait.tensor([1.0, 2.0]))
+        >>> import plait_core as pc
+        >>> from plait_func import hessian
+        >>> hessian(lambda x: (x**3).sum())(pc.tensor([1.0, 2.0]))
         tensor([[ 6.,  0.],
                 [ 0., 12.]])
     """
@@ -569,9 +571,9 @@ def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the parameters and the buffers of models of one class, stacked by name, for `vmap`.
 
     Example:
-        >>> import plait
-        >>> from plait_torch._func import stack_module_state
-        >>> parameters, buffers = stack_module_state([plait.nn.Linear(2, 1) for _ in range(3)])
+        >>> import plait_nn
+        >>> from plait_func import stack_module_state
+        >>> parameters, buffers = stack_module_state([plait_nn.Linear(2, 1) for _ in range(3)])
         >>> parameters["weight"].shape, buffers
         (plait.Size([3, 1, 2]), {})
     """
@@ -584,7 +586,7 @@ def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     def stacked(kind: str) -> dict[str, Any]:
         states = [dict(getattr(model, kind)()) for model in models]
         return {
-            name: plait.stack([state[name].detach() for state in states]).requires_grad_(
+            name: pc.stack([state[name].detach() for state in states]).requires_grad_(
                 first.requires_grad
             )
             for name, first in states[0].items()

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-import plait
-from plait_core import _core
-from plait_torch._batched_tensor import enter, leave, samples_of
-from plait_torch._batching import within
-from plait_torch._pytree import tree_flatten, tree_unflatten
+import plait_core as pc
+from plait_func import _layer
+from plait_func._batched_tensor import enter, leave, samples_of
+from plait_func._batching import within
+from plait_func.pytree import tree_flatten, tree_unflatten
+from plait_nn import Parameter
 
 __all__ = ["vmap"]
 
@@ -56,9 +57,9 @@ def vmap(
             `backward()`.
 
     Example:
-        >>> import plait
-        >>> from plait_torch._vmap import vmap
-        >>> vmap(plait.dot)(plait.ones(3, 2), plait.arange(6.0).reshape(3, 2))
+        >>> import plait_core as pc
+        >>> from plait_func import vmap
+        >>> vmap(pc.dot)(pc.ones(3, 2), pc.arange(6.0).reshape(3, 2))
         tensor([1., 5., 9.])
     """
     if randomness not in ("error", "different", "same"):
@@ -71,14 +72,14 @@ def vmap(
     def batched(*args: Any, **kwargs: Any) -> Any:
         if chunk_size is not None:
             return _general(func, args, kwargs, in_dims, out_dims, randomness, chunk_size)
-        return _core._vmap(func, args, kwargs, in_dims, out_dims, randomness, _general, _results)
+        return _layer.vmap(func, args, kwargs, in_dims, out_dims, randomness, _general, _results)
 
     _describe(batched, func)
     return batched
 
 
 _ANNOTATIONS = "__annotate__" if sys.version_info >= (3, 14) else "__annotations__"
-_Operator = type(plait.exp)
+_Operator = type(pc.exp)
 
 
 def _describe(function: Any, wrapped: Any) -> None:
@@ -146,7 +147,7 @@ class _Arguments:
 
 def _is_plain(value: Any) -> bool:
     """Return whether a value is a leaf, without asking what containers there are."""
-    return isinstance(value, plait.Tensor)
+    return isinstance(value, pc.Tensor)
 
 
 def _each_result(change: Callable[[Any, Any], Any], results: Any, out_dims: Any) -> Any:
@@ -194,7 +195,7 @@ def _moved(tensor: Any, source: int, destination: int) -> Any:
 
 
 def _result(result: Any, dim: Any, level: int, size: int) -> Any:
-    if not plait.is_tensor(result):
+    if not pc.is_tensor(result):
         if dim is None:
             return result
         raise ValueError(
@@ -212,14 +213,14 @@ def _in_chunks(
     func: Callable[..., Any], call: _Arguments, out_dims: Any, randomness: str, chunk: int
 ) -> Any:
     parts = []
-    state = plait.get_rng_state()
+    state = pc.get_rng_state()
     for first in range(0, call.size, chunk):
         some = call.part(first, min(chunk, call.size - first))
         if randomness == "same":
-            plait.set_rng_state(state)
+            pc.set_rng_state(state)
         parts.append(_at_once(func, some, out_dims, randomness))
     return _each_result(
-        lambda column, dim: column[0] if dim is None else plait.cat(column, dim),
+        lambda column, dim: column[0] if dim is None else pc.cat(column, dim),
         _columns(parts),
         out_dims,
     )
@@ -229,11 +230,11 @@ def _one_by_one(func: Callable[..., Any], call: _Arguments, out_dims: Any, rando
     """Call a function of containers for each sample; their own code takes them apart."""
     if not call.size:
         raise NotImplementedError("vmap: containers with a batch of 0 samples are not supported")
-    state = plait.get_rng_state()
+    state = pc.get_rng_state()
     parts = []
     for i in range(call.size):
         if randomness == "same":
-            plait.set_rng_state(state)
+            pc.set_rng_state(state)
 
         def one(level: int, i: int = i) -> Any:
             return call.call(func, lambda leaf, dim: _sample(leaf, dim, i))
@@ -244,7 +245,7 @@ def _one_by_one(func: Callable[..., Any], call: _Arguments, out_dims: Any, rando
 
 
 # the types of most values, which are not such containers
-_PLAIN_TYPES = frozenset({plait.Tensor, plait.nn.Parameter, dict, list, tuple, int, float, str})
+_PLAIN_TYPES = frozenset({pc.Tensor, Parameter, dict, list, tuple, int, float, str})
 
 
 def _has_samples(value: Any) -> bool:
@@ -254,11 +255,11 @@ def _has_samples(value: Any) -> bool:
 
 
 def _is_value(leaf: Any) -> bool:
-    return plait.is_tensor(leaf) or _has_samples(leaf)
+    return pc.is_tensor(leaf) or _has_samples(leaf)
 
 
 def _sample(leaf: Any, dim: int, index: int) -> Any:
-    if plait.is_tensor(leaf):
+    if pc.is_tensor(leaf):
         return leaf.select(dim, index)
     return leaf[(slice(None),) * (dim % leaf.dim()) + (index,)]
 
@@ -266,8 +267,8 @@ def _sample(leaf: Any, dim: int, index: int) -> Any:
 def _stack(column: Any, dim: Any) -> Any:
     if dim is None:
         return column[0]
-    values = [each if _is_value(each) else plait.tensor(each) for each in column]
-    return plait.stack(values, dim)
+    values = [each if _is_value(each) else pc.tensor(each) for each in column]
+    return pc.stack(values, dim)
 
 
 def _dims_of(dims: Any, tree: Any, argument: str) -> list[Any]:
@@ -299,7 +300,7 @@ def _size(leaves: list[Any], dims: list[Any]) -> int:
             continue
         shape = leaf.shape if _is_value(leaf) else ()
         if not -len(shape) <= dim < len(shape):
-            shown = tuple(leaf.shape) if plait.is_tensor(leaf) else type(leaf).__name__
+            shown = tuple(leaf.shape) if pc.is_tensor(leaf) else type(leaf).__name__
             raise ValueError(f"vmap: leaf {index} has no dimension {dim}: {shown}")
         sizes.add(shape[dim])
     if len(sizes) != 1:

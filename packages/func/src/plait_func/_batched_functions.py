@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import plait
-from plait.autograd import Function
-from plait_core import _core
-from plait_torch._batched_tensor import (
+import plait_core as pc
+from plait_func import _layer
+from plait_func._batched_tensor import (
     enter,
     find_level,
     leave,
@@ -15,7 +14,7 @@ from plait_torch._batched_tensor import (
     samples_of,
     with_own_history,
 )
-from plait_torch._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
+from plait_func.pytree import broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
 __all__ = ["VmapInfo", "serve_function"]
 
@@ -27,7 +26,7 @@ class VmapInfo(NamedTuple):
     randomness: str
 
 
-def serve_function(function: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def serve_function(function: type[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call the rule of a function for the innermost call of `vmap` that has samples among its
     arguments; NotImplemented if there are none.
 
@@ -55,7 +54,7 @@ def serve_function(function: type[Function], args: tuple[Any, ...], kwargs: dict
         for leaf, dim in zip(given, dims, strict=True)
     ]
     in_dims, arguments = tree_unflatten(dims, spec), tree_unflatten(values, spec)
-    result = _core._outside_vmap(
+    result = _layer.outside(
         level,
         lambda: function.vmap(info, tuple(in_dims), *arguments),
     )
@@ -68,13 +67,13 @@ def serve_function(function: type[Function], args: tuple[Any, ...], kwargs: dict
 
 
 def _samples(leaf: Any, level: int) -> Any:
-    return samples_of(leaf, level) if plait.is_tensor(leaf) else None
+    return samples_of(leaf, level) if pc.is_tensor(leaf) else None
 
 
 def _entered(name: str, outputs: Any, out_dims: Any, level: int, size: int) -> Any:
     """Return what a rule has returned as tensors of a sample."""
     leaves, spec = tree_flatten(outputs)
-    dims = _broadcast_to_and_flatten(out_dims, spec)
+    dims = broadcast_to_and_flatten(out_dims, spec)
     if dims is None:
         raise RuntimeError(
             f"{name}: the dimensions that vmap returns must have the structure of its outputs, got "
@@ -82,7 +81,7 @@ def _entered(name: str, outputs: Any, out_dims: Any, level: int, size: int) -> A
         )
     made = []
     for leaf, dim in zip(leaves, dims, strict=True):
-        if dim is None or not plait.is_tensor(leaf):
+        if dim is None or not pc.is_tensor(leaf):
             made.append(leaf)
             continue
         if not -leaf.ndim <= dim < leaf.ndim or leaf.shape[dim] != size:

@@ -2,8 +2,8 @@
 
 A rule gets the arguments of a call, of which some are batched, and returns results with the samples
 along dimension 0. Most rules are data: a letter for their kind and one for each argument, which
-stand in the operator's definition (`plait_ops.rules`). plait's core follows them by itself; here is
-what it leaves over. `_CODE` has the operators whose definitions say that their rule is code.
+stand in the operator's definition (`plait_ops.rules`). The layer follows them in C++; here is what
+it leaves over. `_CODE` has the operators whose definitions say that their rule is code.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import plait
+import plait_core as pc
 from plait_abi import _binding
-from plait_torch._batched_tensor import samples_of
+from plait_func._batched_tensor import samples_of
 
 __all__ = [
     "Call",
@@ -110,16 +110,16 @@ class Call:
 
     def is_batched(self, value: Any) -> bool:
         """Return whether a value has a part for each sample."""
-        return plait.is_tensor(value) and self._samples(value) is not None
+        return pc.is_tensor(value) and self._samples(value) is not None
 
     def some(self, value: Any) -> Any:
         """Return all samples if the value is batched, else the value."""
-        samples = self._samples(value) if plait.is_tensor(value) else None
+        samples = self._samples(value) if pc.is_tensor(value) else None
         return value if samples is None else samples
 
     def all(self, value: Any) -> Any:
         """Return all samples of a tensor along dimension 0; other values as they are."""
-        if plait.is_tensor(value):
+        if pc.is_tensor(value):
             samples = self._samples(value)
             if samples is None:
                 return value.unsqueeze(0).expand(self.size, *value.shape)
@@ -179,15 +179,15 @@ def aligned(call: Call, value: Any, ndim: int) -> Any:
 
 def pointwise(call: Call) -> Any:
     """Call an operator of elements with the dimensions of the samples under each other."""
-    tensors = [each for each in call.args if plait.is_tensor(each)]
+    tensors = [each for each in call.args if pc.is_tensor(each)]
     ndim = max(each.ndim for each in tensors)
     args = [aligned(call, each, ndim) for each in call.args]
-    numbers = [each for each in tensors if each.dtype is not plait.bool]
+    numbers = [each for each in tensors if each.dtype is not pc.bool]
     if len({each.dtype for each in numbers}) > 1 and not all(each.ndim for each in numbers):
         # a tensor without dimensions does not decide the dtype, but all its samples would
-        common = functools.reduce(plait.promote_types, _deciding(numbers))
+        common = functools.reduce(pc.promote_types, _deciding(numbers))
         args = [
-            new.to(common) if plait.is_tensor(old) and old.dtype is not plait.bool else new
+            new.to(common) if pc.is_tensor(old) and old.dtype is not pc.bool else new
             for old, new in zip(call.args, args, strict=True)
         ]
     return call.run(args)
@@ -197,7 +197,7 @@ def _deciding(tensors: list[Any]) -> list[Any]:
     first, *rest = tensors
     kinds = [first.dtype]
     for each in rest:
-        kinds.append(plait.result_type(first, each))
+        kinds.append(pc.result_type(first, each))
     return kinds
 
 
@@ -274,7 +274,7 @@ _FORMATS = {"channels_last": 4, "channels_last_3d": 5}
 
 def _is_right_for_samples(call: Call) -> bool:
     dims, sizes = call.acted("d"), call.acted("z")
-    if not call.args or not plait.is_tensor(call.args[0]):
+    if not call.args or not pc.is_tensor(call.args[0]):
         return True
     wanted = call.at("memory_format") if "memory_format" in call.names else ""
     if _FORMATS.get(wanted, call.args[0].ndim) != call.args[0].ndim:
@@ -333,7 +333,7 @@ def _mm(call: Call) -> Any:
     ndim = 3 if call.name == "bmm" else 2
     if any(each.ndim != ndim for each in call.args):
         return by_loop(call)
-    return plait.matmul(call.some(call.args[0]), call.some(call.args[1]))
+    return pc.matmul(call.some(call.args[0]), call.some(call.args[1]))
 
 
 def _mv(call: Call) -> Any:
@@ -341,10 +341,10 @@ def _mv(call: Call) -> Any:
     if (matrix.ndim, vector.ndim) != (2, 1):
         return by_loop(call)
     if not call.is_batched(matrix):
-        return plait.matmul(call.some(vector), matrix.t())
+        return pc.matmul(call.some(vector), matrix.t())
     if not call.is_batched(vector):
-        return plait.matmul(call.some(matrix), vector)
-    return plait.matmul(call.some(matrix), call.some(vector).unsqueeze(-1)).squeeze(-1)
+        return pc.matmul(call.some(matrix), vector)
+    return pc.matmul(call.some(matrix), call.some(vector).unsqueeze(-1)).squeeze(-1)
 
 
 def _dot(call: Call) -> Any:
@@ -352,9 +352,9 @@ def _dot(call: Call) -> Any:
     if (x.ndim, y.ndim) != (1, 1) or len(x) != len(y):
         return by_loop(call)
     if call.is_batched(x) and call.is_batched(y):
-        return plait.matmul(call.some(x).unsqueeze(1), call.some(y).unsqueeze(2)).reshape(call.size)
+        return pc.matmul(call.some(x).unsqueeze(1), call.some(y).unsqueeze(2)).reshape(call.size)
     batched, other = (x, y) if call.is_batched(x) else (y, x)
-    return plait.matmul(call.some(batched), other)
+    return pc.matmul(call.some(batched), other)
 
 
 def _addmm(call: Call) -> Any:
@@ -363,7 +363,7 @@ def _addmm(call: Call) -> Any:
         return by_loop(call)
     if isinstance(alpha, complex) or isinstance(beta, complex):
         return by_loop(call)
-    product = plait.matmul(call.some(first), call.some(second))
+    product = pc.matmul(call.some(first), call.some(second))
     if alpha != 1:
         product = product * alpha
     if beta == 0:
@@ -380,14 +380,14 @@ def _linear(call: Call) -> Any:
         return call.run([call.some(x), weight, bias])
     across = call.some(weight).transpose(-1, -2)
     if call.is_batched(weight) and x.ndim == 1:
-        made = plait.matmul(call.all(x).unsqueeze(1), across).squeeze(1)
+        made = pc.matmul(call.all(x).unsqueeze(1), across).squeeze(1)
     elif call.is_batched(weight):
         rows = call.all(x)
         count = math.prod(rows.shape[1:-1])
-        made = plait.matmul(rows.reshape(call.size, count, rows.shape[-1]), across)
+        made = pc.matmul(rows.reshape(call.size, count, rows.shape[-1]), across)
         made = made.reshape(*rows.shape[:-1], across.shape[-1])
     else:
-        made = plait.matmul(call.some(x), across)
+        made = pc.matmul(call.some(x), across)
     return made if bias is None else made + aligned(call, bias, x.ndim)
 
 
@@ -408,7 +408,7 @@ def _folded(call: Call) -> Any:
         return _GROUPED[call.name](call) if call.name in _GROUPED else by_loop(call)
     args = list(call.args)
     for i, action in enumerate(call.actions):
-        if action == "r" and plait.is_tensor(args[i]):
+        if action == "r" and pc.is_tensor(args[i]):
             args[i] = _rows(call.all(args[i]))
         elif action == "q":
             args[i] = (call.size * args[i][0], *args[i][1:])
@@ -435,7 +435,7 @@ def _conv2d_grouped(call: Call) -> Any:
     fits = x.ndim == weight.ndim == 4 and groups > 0 and x.shape[1] == weight.shape[1] * groups
     if not fits or 0 in weight.shape[:2] or (bias is not None and bias.shape != weight.shape[:1]):
         return by_loop(call)
-    made = plait.conv2d(
+    made = pc.conv2d(
         _to_channels(call.all(x)), _rows(call.all(weight)),
         None if bias is None else _rows(call.all(bias)), stride, padding, dilation,
         groups * call.size,
@@ -658,7 +658,7 @@ def _index_add(call: Call) -> Any:
 
 
 def _offsets(call: Call, indices: Any, count: int) -> Any:
-    first = plait.arange(call.size) * count
+    first = pc.arange(call.size) * count
     return call.all(indices) + first.reshape(call.size, *(1,) * indices.ndim)
 
 
@@ -669,7 +669,7 @@ def _embedding(call: Call) -> Any:
     # numbers that are wrong for a sample's rows may be right for the rows of all
     count = weight.shape[0]
     wrong = (indices < 0) | (indices >= count)
-    rows = plait.where(call.all(wrong), call.size * count, _offsets(call, indices, count))
+    rows = pc.where(call.all(wrong), call.size * count, _offsets(call, indices, count))
     return call.run([_rows(call.some(weight)), rows, -1])
 
 
@@ -706,7 +706,7 @@ def _apart(indices: Any) -> bool:
 def with_samples(call: Call, indices: Any) -> list[Any]:
     """Return indices into all samples: the sample's number comes first."""
     count = _taken(indices)
-    first = plait.arange(call.size).reshape(call.size, *(1,) * count)
+    first = pc.arange(call.size).reshape(call.size, *(1,) * count)
     return [first, *(None if each is None else aligned(call, each, count) for each in indices)]
 
 
@@ -794,7 +794,7 @@ def _cat(call: Call) -> Any:
     kept = [each for each in tensors if tuple(each.shape) != (0,)]
     kept = kept if kept else list(tensors)[:1]
     ndim = kept[0].ndim
-    return plait.cat([call.all(each) for each in kept], dim % ndim + 1 if ndim else dim)
+    return pc.cat([call.all(each) for each in kept], dim % ndim + 1 if ndim else dim)
 
 
 def _as_strided(call: Call) -> Any:
@@ -832,7 +832,7 @@ def stacked(name: str, each: Any) -> Any:
             f"{second} for another: its shape must not depend on values; for a mask use where() or "
             "masked_fill()"
         )
-    return plait.stack(list(each))
+    return pc.stack(list(each))
 
 
 def check_shape(name: str) -> None:

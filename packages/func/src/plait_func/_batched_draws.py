@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import plait
-from plait_core import _core
-from plait_torch._batched_tensor import Level, level_of, samples_of, wrapped
-from plait_torch._batching_rules import (
+import plait_core as pc
+from plait_func import _layer
+from plait_func._batched_tensor import Level, level_of, samples_of, wrapped
+from plait_func._batching_rules import (
     Call,
     aligned,
     batching_of,
@@ -59,7 +59,7 @@ def serve_draw(name: str, form: int, args: list[Any], targets: Any, batches: lis
 
 def _levels(batches: list[Any]) -> list[Level]:
     """Return the calls of this thread, and those that have ended, which draw nothing any more."""
-    found = {number: Level(number, size, kind) for number, size, kind in _core._vmaps()}
+    found = {number: Level(number, size, kind) for number, size, kind in _layer.calls()}
     for samples, number in batches:
         found.setdefault(number, Level(number, samples.shape[0], "error"))
     return [found[number] for number in sorted(found)]
@@ -94,7 +94,7 @@ def _drawn(name: str, args: Any, levels: list[Level]) -> Any:
     elif name in _UNREAD:
         # only the shape and the dtype of the tensor matter
         x = call.args[0]
-        return call.run([plait.empty(x.shape, dtype=x.dtype, device=x.device), *args[1:]])
+        return call.run([pc.empty(x.shape, dtype=x.dtype, device=x.device), *args[1:]])
     else:
         rule = _dropout if name == "native_dropout" else _again
     made = (rule if call.size else for_no_samples(rule))(call)
@@ -144,7 +144,7 @@ def _become_batched(name: str, args: Any, levels: list[Level]) -> None:
     numbers = {batch[1] for batch in map(level_of, rest) if batch is not None}
     for level in levels:
         if level.randomness == "different" or level.number in numbers:
-            if not _core._become_batched(target, level.number, level.size):
+            if not _layer.become_batched(target, level.number, level.size):
                 raise _shared(name)
             return
 
@@ -161,7 +161,7 @@ def _blank(like: Any, levels: list[Level]) -> Any:
     """Return a new tensor that is batched where the calls of `vmap` draw different numbers."""
     different = [each for each in levels if each.randomness == "different"]
     sizes = [each.size for each in different]
-    made = plait.empty((*sizes, *like.shape), dtype=like.dtype, device=like.device)
+    made = pc.empty((*sizes, *like.shape), dtype=like.dtype, device=like.device)
     for each in different:
         made = wrapped(made, each.number)
     return made
@@ -174,7 +174,7 @@ class _State:
     """The state of a generator at a moment."""
 
     def __init__(self, generator: Any) -> None:
-        self._generator = plait.default_generator if generator is None else generator
+        self._generator = pc.default_generator if generator is None else generator
         self._state = self._generator.get_state()
 
     def restore(self) -> None:
@@ -194,7 +194,7 @@ def _again(call: Call) -> Any:
 
 def _normal(call: Call) -> Any:
     mean, std = call.args[:2]
-    if not plait.is_tensor(std):
+    if not pc.is_tensor(std):
         return leading(call)
     call.args[0] = wrapped(call.all(mean), call.level)
     return pointwise(call)
@@ -216,7 +216,7 @@ def _dropout(call: _Draw) -> Any:
     x, p, generator = call.args
     if call.randomness == "different":
         return call.run([call.all(x), p, generator])
-    ones = plait.ones(x.shape, dtype=x.dtype, device=x.device)
+    ones = pc.ones(x.shape, dtype=x.dtype, device=x.device)
     kept, mask = call.run([ones, p, generator])
     return call.all(x) * kept, mask.unsqueeze(0).expand(call.size, *mask.shape)
 

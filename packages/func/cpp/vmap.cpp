@@ -9,9 +9,9 @@
 #include <mutex>
 #include <vector>
 
-#include "batching.hpp"
+#include "batched.hpp"
 
-namespace plait::core {
+namespace plait::func {
 namespace {
 
 enum Randomness : uint8_t { randomness_error, randomness_different, randomness_same };
@@ -95,7 +95,7 @@ PyObject *find(PyObject *, PyObject *number) {
 }
 
 PyObject *check_backward(PyObject *, PyObject *) {
-  if (!refuse_backward_in_vmap()) return nullptr;
+  if (!refuse_backward()) return nullptr;
   Py_RETURN_NONE;
 }
 
@@ -122,7 +122,7 @@ class Inside {
 PyObject *within(PyObject *, PyObject *const *args, Py_ssize_t n) {
   Randomness randomness;
   if (n != 3 || !PyLong_Check(args[0]) || !is_randomness(args[1], &randomness))
-    return PyErr_Format(PyExc_TypeError, "_within_vmap: (size, randomness, func) is required");
+    return PyErr_Format(PyExc_TypeError, "within: (size, randomness, func) is required");
   const int64_t size = PyLong_AsLongLong(args[0]);
   if (size == -1 && PyErr_Occurred()) return nullptr;
   const Object number(PyLong_FromLongLong(new_number()));
@@ -163,7 +163,7 @@ class Outside {
 };
 
 PyObject *outside(PyObject *, PyObject *const *args, Py_ssize_t n) {
-  if (n != 2) return PyErr_Format(PyExc_TypeError, "_outside_vmap: (number, func) is required");
+  if (n != 2) return PyErr_Format(PyExc_TypeError, "outside: (number, func) is required");
   const int64_t number = PyLong_AsLongLong(args[0]);
   if (number == -1 && PyErr_Occurred()) return nullptr;
   const Outside scope(number);
@@ -186,6 +186,26 @@ int dimension(PyObject *number, int ndim) {
   return dim < -ndim || dim >= ndim ? -1 : int(dim < 0 ? dim + ndim : dim);
 }
 
+// `permute` of a tensor, a new handle; nullptr with an exception.
+plait_tensor *permute(plait_tensor *t, const plait_value &dims) {
+  static const plait_op *op = state.runtime->op("permute");
+  if (!op) return PyErr_SetString(PyExc_NotImplementedError, "permute: no such operator"), nullptr;
+  plait_value in[PLAIT_MAX_ARGS]{value(t), dims}, out[PLAIT_MAX_RESULTS]{};
+  for (uint16_t i = 2; i < op->n_args; i++) in[i] = plait_arg_at(op, i)->value;
+  plait_call c{};
+  c.size = sizeof c;
+  c.op = op;
+  c.n_in = op->n_args;
+  c.n_out = op->n_results;
+  c.in = in;
+  c.out = out;
+  c.thread = state.runtime->thread();
+  const plait_status s = state.python->call(&c);
+  if (s == PLAIT_OK) return out->u.t;
+  state.runtime->release_value(out);
+  return state.python->raise(c.thread, s), nullptr;
+}
+
 // A new handle with one dimension in another place; nullptr with an exception.
 plait_tensor *with_dimension_at(plait_tensor *t, int from, int to) {
   if (from == to) return plait_retain(t), t;
@@ -199,7 +219,7 @@ plait_tensor *with_dimension_at(plait_tensor *t, int from, int to) {
   list.tag = PLAIT_INTS;
   list.n = uint32_t(t->dl.ndim);
   list.u.is = dims;
-  return call(op_permute, {value(t), list});
+  return permute(t, list);
 }
 
 // Values that the function gets as they are, whatever `in_dims` says.
@@ -312,7 +332,7 @@ PyObject *vmap(PyObject *, PyObject *const *a, Py_ssize_t n) {
   if (n != 8 || !PyTuple_CheckExact(a[1]) || !PyDict_CheckExact(a[2]) ||
       !is_randomness(a[5], &randomness))
     return PyErr_Format(PyExc_TypeError,
-                        "_vmap: (func, args, kwargs, in_dims, out_dims, randomness, general, "
+                        "vmap: (func, args, kwargs, in_dims, out_dims, randomness, general, "
                         "results) is required");
   PyObject *func = a[0], *args = a[1], *kwargs = a[2], *in_dims = a[3], *out_dims = a[4];
   Entering entering{new_number()};
@@ -334,28 +354,28 @@ PyObject *vmap(PyObject *, PyObject *const *a, Py_ssize_t n) {
                                static_cast<long long>(entering.size));
 }
 
-PyMethodDef functions[] = {
-    {"_within_vmap", function(entry<within>), METH_FASTCALL,
-     "_within_vmap(size, randomness, func, /)\n--\n\nfunc(number) within a call of vmap of this "
+PyMethodDef methods[] = {
+    {"within", function(entry<within>), METH_FASTCALL,
+     "within(size, randomness, func, /)\n--\n\nfunc(number) within a call of vmap of this "
      "thread, which has this number."},
-    {"_outside_vmap", function(entry<outside>), METH_FASTCALL,
-     "_outside_vmap(number, func, /)\n--\n\nfunc() outside of a call of vmap of this thread and "
+    {"outside", function(entry<outside>), METH_FASTCALL,
+     "outside(number, func, /)\n--\n\nfunc() outside of a call of vmap of this thread and "
      "of those within."},
-    {"_innermost_vmap", entry<innermost>, METH_NOARGS,
-     "_innermost_vmap()\n--\n\n(number, size, randomness) of the innermost call of vmap; None."},
-    {"_vmaps", entry<all_levels>, METH_NOARGS,
-     "_vmaps()\n--\n\n(number, size, randomness) of the calls that this thread is in, the "
+    {"innermost", entry<innermost>, METH_NOARGS,
+     "innermost()\n--\n\n(number, size, randomness) of the innermost call of vmap; None."},
+    {"calls", entry<all_levels>, METH_NOARGS,
+     "calls()\n--\n\n(number, size, randomness) of the calls that this thread is in, the "
      "outermost first."},
-    {"_check_backward", entry<check_backward>, METH_NOARGS,
-     "_check_backward()\n--\n\nRaise within a call of vmap of this thread, where no gradients can "
+    {"check_backward", entry<check_backward>, METH_NOARGS,
+     "check_backward()\n--\n\nRaise within a call of vmap of this thread, where no gradients can "
      "be added to leaves."},
-    {"_is_open_vmap", entry<is_open>, METH_O,
-     "_is_open_vmap(number, /)\n--\n\nWhether some thread is in this call of vmap."},
-    {"_find_vmap", entry<find>, METH_O,
-     "_find_vmap(number, /)\n--\n\n(number, size, randomness) of a call that this thread is in; "
+    {"is_open", entry<is_open>, METH_O,
+     "is_open(number, /)\n--\n\nWhether some thread is in this call of vmap."},
+    {"find", entry<find>, METH_O,
+     "find(number, /)\n--\n\n(number, size, randomness) of a call that this thread is in; "
      "None."},
-    {"_vmap", function(entry<vmap>), METH_FASTCALL,
-     "_vmap(func, args, kwargs, in_dims, out_dims, randomness, general, results, /)\n--\n\n"
+    {"vmap", function(entry<vmap>), METH_FASTCALL,
+     "vmap(func, args, kwargs, in_dims, out_dims, randomness, general, results, /)\n--\n\n"
      "Call a function once for all samples of tensors. general(func, args, kwargs, in_dims, "
      "out_dims, randomness) serves other containers than tuples, lists and dicts, and errors; "
      "results(made, out_dims, level, size) gives results that are not only tensors of samples."},
@@ -363,15 +383,15 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-bool refuse_backward_in_vmap() {
+bool refuse_backward() {
   if (levels.empty()) return true;
   PyErr_SetString(PyExc_RuntimeError,
                   "backward: it was called in a function that vmap calls for all samples at once; "
                   "the `.grad` of a tensor has no room for the gradients of each sample: use "
-                  "torch.func.grad or autograd.grad there, or call backward() after vmap");
+                  "func.grad or autograd.grad there, or call backward() after vmap");
   return false;
 }
 
-bool add_vmap(PyObject *module) { return PyModule_AddFunctions(module, functions) == 0; }
+bool add_vmap(PyObject *module) { return PyModule_AddFunctions(module, methods) == 0; }
 
-}  // namespace plait::core
+}  // namespace plait::func

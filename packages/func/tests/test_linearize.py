@@ -1,0 +1,95 @@
+"""`linearize`, and what the derivatives of functions refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import plait_core as pc
+from plait_func import grad, jacfwd, jacrev, jvp, linearize, vjp, vmap
+
+
+def close(one: Any, two: Any) -> bool:
+    return one.shape == two.shape and pc.allclose(one, two, 1e-4, 1e-5)
+
+
+def test_the_function_is_called_once_and_its_derivative_often() -> None:
+    calls = []
+
+    def f(a: Any, b: Any) -> Any:
+        calls.append(1)
+        return {"product": a["x"] * b, "sum": [a["x"].sum()], "constant": pc.ones(2)}
+
+    x, y = pc.randn(3), pc.randn(3)
+    value, push = linearize(f, {"x": x}, y)
+    assert close(value["product"], x * y) and not value["product"].requires_grad
+    for _ in range(2):
+        s, t = pc.randn(3), pc.randn(3)
+        made = push({"x": s}, t)
+        assert close(made["product"], s * y + x * t) and close(made["sum"][0], s.sum())
+        assert made["constant"].tolist() == [0, 0] and not made["product"].requires_grad
+    assert len(calls) == 1
+
+
+def test_it_agrees_with_jvp_and_composes() -> None:
+    x, v = pc.randn(4), pc.randn(4)
+
+    def f(a: Any) -> Any:
+        return pc.stack([a.sin().sum(), (a * a).prod(), a[1] * a[2].exp()])
+
+    value, push = linearize(f, x)
+    wanted = jvp(f, (x,), (v,))
+    assert close(value, wanted[0]) and close(push(v), wanted[1])
+    assert close(vmap(push)(pc.eye(4)).T, jacrev(f)(x))
+    both = vmap(lambda a, t: linearize(f, a)[1](t))(pc.stack([x, 2 * x]), pc.stack([v, v]))
+    assert close(both[0], wanted[1]) and close(both[1], linearize(f, 2 * x)[1](v))
+    # derivatives with respect to the tangent, and to where the first one is taken
+    assert close(grad(lambda t: (push(t) ** 2).sum())(v), jacrev(f)(x).T @ (2 * push(v)))
+    second = grad(lambda a: linearize(pc.sin, a)[1](v).sum())(x)
+    assert close(second, -x.sin() * v)
+    w = pc.ones(4, requires_grad=True)
+    linearize(lambda a: a * w, x)[1](v).sum().backward()
+    assert close(w.grad, v)
+
+
+def test_results_do_not_keep_the_history_of_a_level_that_has_ended() -> None:
+    x = pc.randn(3)
+    _, push = linearize(pc.sin, x)
+    _, pull = vjp(pc.sin, x)
+    for function in (push, lambda t: pull(t)[0], lambda t: jvp(pc.sin, (x,), (t,))[1]):
+        found = grad(lambda t, f=function: (f(t) ** 2).sum())(pc.ones(3))
+        assert close(found, 2 * x.cos() ** 2) and not found.requires_grad
+
+
+X = pc.ones(3)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: linearize(pc.sin, 1.0), RuntimeError, "leaf 0 of `primals` must be a tensor"),
+        (lambda: linearize(pc.sin, pc.arange(3)), ValueError, "floating point or complex"),
+        (lambda: linearize(lambda a: 1.0, X), RuntimeError, "only tensors, got float"),
+        (lambda: linearize(pc.sin, X)[1](pc.ones(4)), RuntimeError, r"shape \(3,\) of the"),
+        (lambda: linearize(pc.sin, X)[1](X.double()), RuntimeError, "the dtype .*float32"),
+        (lambda: linearize(pc.sin, X)[1](X, X), RuntimeError, "must have the structure of"),
+        (lambda: linearize(pc.sin, X)[1](1.0), RuntimeError, r"shape \(3,\) .*, got float"),
+        (lambda: jvp(pc.sin, [X], [X]), RuntimeError, "`primals` must be a tuple, got list"),
+        (lambda: jvp(pc.sin, (X,), (X, X)), RuntimeError, "must have the structure of"),
+        (lambda: jvp(lambda: X, (), ()), RuntimeError, "at least one tensor"),
+        (lambda: vjp(lambda a: (a, a), X)[1](X), RuntimeError, "`cotangents` must have the struct"),
+        (lambda: vjp(pc.sin, X)[1](pc.ones(4)), RuntimeError, "leaf 0 of `cotangents`"),
+        (lambda: vjp(lambda a: 1.0, X), RuntimeError, "vjp: `func` must return only tensors"),
+        (lambda: grad(lambda a: a.sum())(pc.arange(3)), RuntimeError, "floating point or compl"),
+        (lambda: grad(lambda a: a)(2.0), RuntimeError, "floating point or complex .*, got float"),
+        (lambda: grad(pc.sum, argnums="a")(X), RuntimeError, "`argnums` must be an int"),
+        (lambda: grad(pc.sum, argnums=(0, 0))(X), RuntimeError, "an argument twice"),
+        (lambda: grad(pc.sum, has_aux=True)(X), RuntimeError, "a pair of its value and"),
+        (lambda: jacrev(lambda a: 1.0)(X), RuntimeError, "only tensors, got float"),
+        (lambda: jacfwd(pc.sin)(1.0), RuntimeError, "must be a tensor, got float"),
+    ],
+)
+def test_errors(call: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        call()
