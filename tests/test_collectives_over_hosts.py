@@ -57,6 +57,9 @@ class Job:
             path = self.folder / f"{self.provider}{rank}"
             while not path.exists():
                 assert time.monotonic() < deadline, self.errors()
+                # mpiexec has ended all ranks when it ends
+                ended = self.provider == "mpi" and self.processes[0].poll() is not None
+                assert not ended or path.exists(), self.errors()
                 assert ranks or all(not process.poll() for process in self.processes), self.errors()
                 time.sleep(0.02)
             found.append(json.loads(path.read_text()))

@@ -295,7 +295,7 @@ class Caller {
   // The transport of member 0 does not return. Collectives, asynchronous ones and new groups fail
   // there, and the group is broken in all members when it does.
   void lock_up() {
-    const char *part = "the transport has not returned from in_memory_progress for 0.3 s";
+    const char *part = "the transport has not returned from in_memory_progress for 2 s";
     Numbers x(4);
     worlds_.fabric.lock_up(rank_);
     if (error(PLAIT_BARRIER, {}, {}, 60).find(part) == std::string::npos) fail("lock_up");
@@ -413,7 +413,7 @@ void give_up_what_is_wanted(Worlds &worlds) {
 }
 
 void lock_up(Worlds &worlds) {
-  const double before = std::exchange(stuck_seconds, 0.3);
+  const double before = std::exchange(stuck_seconds, 2);
   std::thread first([&] { Caller(worlds, 0, 2, "locked").lock_up(); });
   Caller(worlds, 1, 2, "locked").expect_broken();
   first.join();
@@ -445,7 +445,7 @@ int main(int, char **argument) {
   leave_early(worlds);
   give_up_what_is_wanted(worlds);
   watch_turns();
-  lock_up(worlds);
+  if (size < 16) lock_up(worlds);  // once, as it takes two seconds
   std::atomic<uint64_t> most{0};
   std::vector<std::thread> threads;
   for (uint32_t rank = 0; rank < size; rank++)
