@@ -178,6 +178,15 @@ def losing(group: Any, folder: pathlib.Path, how: str) -> dict[str, Any]:
         return {"text": str(error), "seconds": time.monotonic() - began}
 
 
+def wait_for_the_others(folder: pathlib.Path, provider: str, ranks: set[int]) -> None:
+    """Wait until these ranks have told: the end of a process is one more loss for the others, and
+    Open MPI's mpiexec may end those that are left."""
+    until = time.monotonic() + 60
+    paths = [folder / f"{provider}{rank}" for rank in ranks]
+    while time.monotonic() < until and not all(path.exists() for path in paths):
+        time.sleep(0.02)
+
+
 def main(what: str, provider: str, where: str, folder: pathlib.Path) -> None:
     pc.set_num_threads(1)
     module = importlib.import_module(
@@ -198,6 +207,7 @@ def main(what: str, provider: str, where: str, folder: pathlib.Path) -> None:
     (folder / f"{provider}{rank}.part").write_text(json.dumps(told))
     (folder / f"{provider}{rank}.part").rename(folder / f"{provider}{rank}")
     if what in ("kill", "stop"):
+        wait_for_the_others(folder, provider, set(range(size)) - {1})
         os._exit(0)  # MPI would wait for the one that is lost
     group.start("barrier")
     group.close()

@@ -133,13 +133,22 @@ def test_ranks_are_started_again(network: Network, tmp_path: pathlib.Path) -> No
         assert job.said().count("it is started again") == 3
 
 
+def has_ended(pid: int) -> bool:
+    """Return whether a process is gone, or nobody has read its exit status yet."""
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return True
+    return stat.rpartition(")")[2].split()[0] in "ZX"
+
+
 @pytest.mark.parametrize("host", [0, 2])
 def test_a_host_comes_back(network: Network, tmp_path: pathlib.Path, host: int) -> None:
     with training(network, tmp_path, "--max-restarts", "4") as job:
-        before = job.entries()
+        before, ranks = job.entries(), job.ranks()
         job.processes[host].kill()  # its ranks end with it
         job.processes[host].wait()
-        time.sleep(1.0)
+        job.until(lambda: all(has_ended(ranks[EACH * host + i]) for i in range(EACH)))
         job.processes[host] = job.start(host)
         job.until_all_began_again(before)
         before = job.entries()

@@ -31,7 +31,7 @@ struct Fabric {
     std::deque<std::pair<uint32_t, std::vector<char>>> letters;
     std::deque<std::pair<Transfer *, bool>> ended;
     std::condition_variable changed;
-    bool woken = false;
+    bool woken = false, locked = false;
     uint64_t calls = 0;  // letters with calls that it wrote
   };
   struct Way {
@@ -59,6 +59,16 @@ struct Fabric {
   std::map<std::array<uint32_t, 2>, std::deque<std::vector<char>>> held;
   std::deque<Box> boxes;
   std::map<std::array<uint32_t, 3>, Way> ways;  // sender, receiver, channel
+  // The thread of this member does not return from the transport.
+  void lock_up(uint32_t rank) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    boxes[rank].locked = true;
+  }
+  void unlock(uint32_t rank) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    boxes[rank].locked = false;
+    boxes[rank].changed.notify_all();
+  }
 };
 
 class InMemory : public Transport {
@@ -104,6 +114,7 @@ class InMemory : public Transport {
   }
   bool progress(Listener &listener) override {
     std::unique_lock<std::mutex> lock(f_.mutex);
+    own().changed.wait(lock, [&] { return !own().locked; });
     bool moved = false;
     for (; !own().letters.empty(); moved = true) {
       const auto letter = std::move(own().letters.front());
@@ -133,6 +144,7 @@ class InMemory : public Transport {
     own().woken = true;
     own().changed.notify_all();
   }
+  const char *call() const override { return "in_memory_progress"; }
   void give_up(uint32_t) override {}
   void close(double) override {}
 
@@ -273,12 +285,41 @@ class Caller {
     expect_error("this process left the group", "leave_while_receiving");
     plait_release(work);
   }
+  void barrier() { run(PLAIT_BARRIER, {}, {}); }
   void expect_left() {
     const std::string text = error(PLAIT_BARRIER, {}, {}, 5);
     if (text.find("rank 1 (pid") == std::string::npos ||
         text.find("left the group") == std::string::npos)
       fail("left: " + text);
   }
+  // The transport of member 0 does not return. Collectives, asynchronous ones and new groups fail
+  // there, and the group is broken in all members when it does.
+  void lock_up() {
+    const char *part = "the transport has not returned from in_memory_progress for 2 s";
+    Numbers x(4);
+    worlds_.fabric.lock_up(rank_);
+    if (error(PLAIT_BARRIER, {}, {}, 60).find(part) == std::string::npos) fail("lock_up");
+    plait_work *work = nullptr;
+    need(start(PLAIT_RECEIVE, {}, {&x}, 1, 60, &work), "receive");
+    if (work->table->wait(nullptr, thread_, work) == PLAIT_OK) fail("a receive while locked");
+    expect_error(part, "wait");
+    int32_t done = 0;
+    if (work->table->query(nullptr, thread_, work, &done) == PLAIT_OK || !done) fail("query");
+    expect_error(part, "query");
+    plait_release(work);
+    plait_communicator *other = nullptr;
+    if (worlds_.table.open(&worlds_, thread_, "new", 0, size_, 60, &other) == PLAIT_OK) fail("new");
+    expect_error(part, "open");
+    worlds_.fabric.unlock(rank_);
+    const std::string text = error(PLAIT_BARRIER, {}, {}, 60);
+    if (text.find("the group is broken: the transport did not return") == std::string::npos)
+      fail("unlock: " + text);
+  }
+  void expect_broken() {
+    const std::string text = error(PLAIT_BARRIER, {}, {}, 60);
+    if (text.find("the group is broken: rank 0") == std::string::npos) fail("locked: " + text);
+  }
+
   // a message that one end gives up while the other one agrees to it
   void offer() {
     Numbers x(100'000);
@@ -371,6 +412,28 @@ void give_up_what_is_wanted(Worlds &worlds) {
   third.join();
 }
 
+void lock_up(Worlds &worlds) {
+  const double before = std::exchange(stuck_seconds, 2);
+  std::thread first([&] { Caller(worlds, 0, 2, "locked").lock_up(); });
+  Caller(worlds, 1, 2, "locked").expect_broken();
+  first.join();
+  stuck_seconds = before;
+  std::thread again([&] { Caller(worlds, 0, 2, "again").barrier(); });
+  Caller(worlds, 1, 2, "again").barrier();
+  again.join();
+}
+
+void watch_turns() {
+  TurnWatch watch;
+  double t = 1000;
+  for (uint64_t turn = 1; turn < 100; turn++)
+    if (watch.silence(turn, t += 3) > 0) fail("a turn that ended");
+  for (int i = 0; i < 3; i++)
+    if (watch.silence(99, t += 3600) > 4 * beat_seconds) fail("a process that slept");
+  for (int i = 0; i < 1000; i++) watch.silence(99, t += 0.02);
+  if (watch.silence(99, t) < 19) fail("a turn that does not end");
+}
+
 }  // namespace
 
 int main(int, char **argument) {
@@ -381,6 +444,8 @@ int main(int, char **argument) {
   Worlds worlds(size);
   leave_early(worlds);
   give_up_what_is_wanted(worlds);
+  watch_turns();
+  if (size < 16) lock_up(worlds);  // once, as it takes two seconds
   std::atomic<uint64_t> most{0};
   std::vector<std::thread> threads;
   for (uint32_t rank = 0; rank < size; rank++)

@@ -360,18 +360,23 @@ def test_a_stopped_rank_is_killed_and_replaced(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_stopped_coordinator_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLAIT_STOPPED_TIMEOUT", "0.4")
-    ready = CONTEXT.Value("i", 0)
+
+    receiver, sender = CONTEXT.Pipe(False)
 
     def work(place: int) -> Any:
-        ready.value = 1
+        sender.send(elastic._session.current_session("test")._place.job)
         return elastic.run(lambda state: dist.get_world_size())(elastic.State())
 
     job = Job(0, work)
     job._size = 2
     job.start(0)  # finds nobody, so it is the coordinator
-    while not ready.value:
+    name, deadline = receiver.recv(), time.monotonic() + 60
+    while not any(
+        name in line and " 00010000 " in line  # it listens
+        for line in pathlib.Path("/proc/net/unix").read_text().splitlines()
+    ):
+        assert time.monotonic() < deadline
         time.sleep(0.01)
-    time.sleep(0.2)
     first = job.processes[0]
     os.kill(first.pid, signal.SIGSTOP)
     job.start(1)
@@ -494,7 +499,7 @@ def test_a_group_that_cannot_be_opened(
         raise dist.DistBackendError("the library of the provider is not there")
 
     elastic.init_process_group(
-        init_method=f"shm:{secrets.token_hex(8)}", rank=0, world_size=1, timeout=5
+        init_method=f"shm:{secrets.token_hex(8)}", rank=0, world_size=1, timeout=60
     )
     monkeypatch.setattr("plait_distributed._world.enter", fails)
     with pytest.raises(dist.DistBackendError, match="the library of the provider is not there"):

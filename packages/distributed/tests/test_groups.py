@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import pathlib
 import re
 import secrets
 import socket
+import sys
+import time
 from typing import Any
 
 import pytest
@@ -200,3 +203,63 @@ def test_names_of_backends(monkeypatch: pytest.MonkeyPatch) -> None:
         backend("other")
     monkeypatch.setenv("PLAIT_DISTRIBUTED_BACKEND", "gloo")
     assert backend(None) == "gloo"
+
+
+OWN_LINES = {"_new_group", "_agree", "open_communicator", "__init__"}
+
+
+def make_group_with_interrupt(at: int) -> bool:
+    """Make a group, with an interrupt at a line of `new_group` or of what it calls; return whether
+    it came to that line.
+    """
+    count = 0
+
+    def trace(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal count
+        code = frame.f_code
+        if "plait_distributed" not in code.co_filename or code.co_name not in OWN_LINES:
+            return None if code.co_name != "new_group" else trace
+        if event == "line":
+            count += 1
+            if count == at:
+                raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        dist.new_group([0, 1])
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    return False
+
+
+def test_an_interrupt_at_any_line_of_new_group(ranks: Any, tmp_path: pathlib.Path) -> None:
+    """The other rank does not wait for the one that was interrupted, which goes on."""
+    name = secrets.token_hex(8)
+
+    def work(rank: int) -> int:
+        at = 0
+        while True:
+            at += 1
+            dist.destroy_process_group()
+            dist.init_process_group("gloo", f"shm:{name} {at}", 30.0, 2, rank)
+            heard = tmp_path / str(at)
+            if rank == 1 and make_group_with_interrupt(at):
+                until = time.monotonic() + 60
+                while not heard.exists() and time.monotonic() < until:
+                    time.sleep(0.001)
+                continue
+            try:
+                if rank == 0:
+                    dist.new_group([0, 1])
+                dist.barrier()
+            except dist.DistBackendError as error:
+                assert "rank 1 was interrupted during new_group" in str(error)
+                heard.touch()
+            else:
+                return at
+
+    first, second = ranks(2, work)
+    assert first == second > 20

@@ -11,6 +11,7 @@ import pytest
 import plait_autograd as pa
 import plait_core as pc
 import plait_nn.functional as F
+import plait_optim
 from plait_autograd import Function
 from plait_func import grad, hessian, jacfwd, jacrev, vmap
 
@@ -533,13 +534,13 @@ def test_convolutions_of_mapped_weights(name: str, shapes: Any) -> None:
 
 
 def _trained(a: Any, name: str, options: dict[str, Any]) -> Any:
-    p, q = (a * 0 + 1).detach().requires_grad_(), plait.ones(2, requires_grad=True)
-    optimizer = getattr(plait.optim, name)([p, q], lr=0.1, **options)
+    p, q = (a * 0 + 1).detach().requires_grad_(), pc.ones(2, requires_grad=True)
+    optimizer = getattr(plait_optim, name)([p, q], lr=0.1, **options)
     for _ in range(3):
         loss = (p * a).sum() ** 2 + (q * a[0]).sum()
-        p.grad, q.grad = plait.autograd.grad(loss, [p, q])
+        p.grad, q.grad = pa.grad(loss, [p, q])
         optimizer.step()
-    return plait.cat([p.detach(), q.detach()])
+    return pc.cat([p.detach(), q.detach()])
 
 
 @pytest.mark.parametrize(
@@ -559,8 +560,8 @@ def test_optimizers_step_for_each_sample_or_say_that_they_do_not(
             vmap(lambda a: _trained(a, name, options))(X)
         return
     got = vmap(lambda a: _trained(a, name, options))(X)
-    want = plait.stack([_trained(a, name, options) for a in X])
-    assert plait.allclose(got, want)
+    want = pc.stack([_trained(a, name, options) for a in X])
+    assert pc.allclose(got, want)
 
 
 def test_a_write_into_a_sample_of_an_outer_call_says_what_to_do() -> None:
@@ -569,11 +570,11 @@ def test_a_write_into_a_sample_of_an_outer_call_says_what_to_do() -> None:
             return (a * 1).add_(c)
 
         def advised(c: Any) -> Any:
-            return (a + plait.zeros_like(c)).add_(c)
+            return (a + pc.zeros_like(c)).add_(c)
 
         with pytest.raises(RuntimeError, match=r"a sample of the inner call of vmap first"):
             vmap(refused)(b)
         return vmap(advised)(b)
 
     got = vmap(outer, (0, None))(X, X)
-    assert plait.equal(got, X[:, None] + X[None])
+    assert pc.equal(got, X[:, None] + X[None])

@@ -22,6 +22,9 @@ typedef struct plait_mpi_facts {
 __attribute__((visibility("default"))) const char *plait_mpi_connect(const plait_mpi_facts *);
 /* Ends what was begun, before MPI_Finalize. */
 __attribute__((visibility("default"))) void plait_mpi_disconnect(double timeout);
+/* Called directly before MPI_Finalize, when the process ends: ends it with the status 1 if the
+ * thread has not come back from MPI, as MPI_Finalize would wait for it for ever. */
+__attribute__((visibility("default"))) void plait_mpi_exit_if_stuck(void);
 /* The ranks of the processes that are known to be lost; returns their number, and fills in at most
  * `room`. */
 __attribute__((visibility("default"))) uint32_t plait_mpi_lost(uint32_t *ranks, uint32_t room);

@@ -2,6 +2,7 @@
 #pragma once
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstring>
 #include <string>
 
@@ -17,30 +18,47 @@ Handle handle(uint64_t bits) {
   return h;
 }
 
+// The function of MPI that was called last: where the thread is that does not return.
+inline std::atomic<const char *> last_call{"MPI"};
+
+template <class Signature>
+struct Function;
+template <class R, class... A>
+struct Function<R(A...)> {
+  R (*address)(A...) = nullptr;
+  const char *name = nullptr;
+  explicit operator bool() const { return address; }
+  R operator()(A... a) const {
+    last_call.store(name, std::memory_order_relaxed);
+    return address(a...);
+  }
+};
+
 template <class Handle>
 struct Functions {
-  int (*isend)(const void *, int, Handle, int, int, Handle, Handle *) = nullptr;
-  int (*irecv)(void *, int, Handle, int, int, Handle, Handle *) = nullptr;
-  int (*test)(Handle *, int *, void *) = nullptr;
-  int (*testsome)(int, Handle *, int *, int *, void *) = nullptr;
-  int (*cancel)(Handle *) = nullptr;
-  int (*test_cancelled)(const void *, int *) = nullptr;
-  int (*get_count)(const void *, Handle, int *) = nullptr;
-  int (*comm_idup)(Handle, Handle *, Handle *) = nullptr;
-  int (*comm_set_errhandler)(Handle, Handle) = nullptr;
-  int (*comm_group)(Handle, Handle *) = nullptr;
-  int (*group_size)(Handle, int *) = nullptr;
-  int (*group_translate_ranks)(Handle, int, const int *, Handle, int *) = nullptr;
-  int (*group_free)(Handle *) = nullptr;
-  int (*error_class)(int, int *) = nullptr;
+  Function<int(const void *, int, Handle, int, int, Handle, Handle *)> isend;
+  Function<int(void *, int, Handle, int, int, Handle, Handle *)> irecv;
+  Function<int(Handle *, int *, void *)> test;
+  Function<int(int, Handle *, int *, int *, void *)> testsome;
+  Function<int(Handle *)> cancel;
+  Function<int(const void *, int *)> test_cancelled;
+  Function<int(const void *, Handle, int *)> get_count;
+  Function<int(Handle, Handle *, Handle *)> comm_idup;
+  Function<int(Handle, Handle)> comm_set_errhandler;
+  Function<int(Handle, Handle *)> comm_group;
+  Function<int(Handle, int *)> group_size;
+  Function<int(Handle, int, const int *, Handle, int *)> group_translate_ranks;
+  Function<int(Handle *)> group_free;
+  Function<int(int, int *)> error_class;
   // of fault tolerance; nullptr where the library has none
-  int (*failure_ack)(Handle) = nullptr;
-  int (*failure_get_acked)(Handle, Handle *) = nullptr;
+  Function<int(Handle)> failure_ack;
+  Function<int(Handle, Handle *)> failure_get_acked;
 
   // false: a function is missing, whose name is given
   bool load(void *library, std::string &missing) {
     const auto need = [&](auto &f, const char *name) {
-      f = reinterpret_cast<std::remove_reference_t<decltype(f)>>(dlsym(library, name));
+      f.address = reinterpret_cast<decltype(f.address)>(dlsym(library, name));
+      f.name = name;
       if (!f && missing.empty()) missing = name;
     };
     need(isend, "MPI_Isend");

@@ -1,6 +1,11 @@
 // The plug-in: the role "communicator" on the CPU under the name "mpi".
 #include <plait/collectives/provider.hpp>
 
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+
 #include "transport.hpp"
 
 namespace plait::mpi {
@@ -11,6 +16,7 @@ using collectives::World;
 std::mutex mutex;
 std::shared_ptr<World> world;  // of this process's MPI
 const plait_runtime *runtime = nullptr;
+std::atomic<bool> is_stuck{false};  // its thread did not end
 
 class Mpi : public collectives::Provider {
  public:
@@ -84,7 +90,14 @@ void plait_mpi_disconnect(double timeout) {
     const std::lock_guard<std::mutex> lock(mutex);
     stopping = world;
   }
-  if (stopping) stopping->stop(timeout);
+  if (stopping && !stopping->stop(timeout)) is_stuck = true;
+}
+
+void plait_mpi_exit_if_stuck() {
+  if (!is_stuck || world->stop(plait::collectives::stuck_seconds / 2)) return;
+  std::fprintf(stderr, "plait_mpi: MPI does not return from %s; the process ends without %s\n",
+               last_call.load(), "MPI_Finalize");
+  _exit(1);
 }
 
 uint32_t plait_mpi_lost(uint32_t *ranks, uint32_t room) {

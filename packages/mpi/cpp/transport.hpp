@@ -68,6 +68,7 @@ class Transport : public collectives::Transport {
   }
   void wait(double seconds, bool busy) override { waiting_.wait(seconds, busy || !ready_); }
   void wake() override { waiting_.wake(); }
+  const char *call() const override { return last_call; }
 
   void give_up(uint32_t peer) override {
     lost_[peer] = true;

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import pathlib
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -78,3 +82,55 @@ def test_a_rank_that_holds_the_interpreters_lock_is_not_lost(job: Any) -> None:
     )
     done = job(2, "-c", program)
     assert done.stdout.splitlines() == ["2.0 []"] * 2, done.stdout + done.stderr
+
+
+LOCKED = """
+#include <unistd.h>
+int locked;
+int MPI_Testsome(int n, void *r, int *d, int *i, void *s) {
+  (void)n, (void)r, (void)i, (void)s;
+  *d = 0;
+  return 0;
+}
+int MPI_Test(void *request, int *done, void *status) {
+  extern int PMPI_Test(void *, int *, void *);
+  while (locked) sleep(1);
+  return PMPI_Test(request, done, status);
+}
+"""
+PROGRAM_THAT_IS_LOCKED = """
+import ctypes, sys, time
+from mpi4py import MPI
+library = ctypes.CDLL(sys.argv[1])
+MPI.__file__ = sys.argv[1]  # where the functions are looked for
+import plait_abi, plait_mpi
+group = plait_abi.Communicator.open("mpi", "mpi:x", 0, 1, 60.0)
+ctypes.c_int.in_dll(library, "locked").value = 1
+began = time.monotonic()
+try:
+    while True:
+        group.start("barrier")
+except plait_abi.PlaitError as error:
+    print(error)
+print(time.monotonic() - began < 50)
+"""
+
+
+def test_an_mpi_that_does_not_return(tmp_path: pathlib.Path) -> None:
+    """What waits fails after 10 s, and the process ends, though MPI_Finalize would never return."""
+    names = {line.split()[-1] for line in pathlib.Path("/proc/self/maps").read_text().splitlines()}
+    libraries = [name for name in names if "/libmpi" in name and ".so" in name]
+    source, shim = tmp_path / "locked.c", tmp_path / "locked.so"
+    source.write_text(LOCKED)
+    compiler = os.environ.get("CC", "cc").split()
+    build = [*compiler, "-shared", "-fPIC", str(source), "-o", str(shim), *libraries]
+    subprocess.run(build, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM_THAT_IS_LOCKED, str(shim)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    text, in_time = done.stdout.splitlines()
+    assert "the transport has not returned from MPI_Test for 10 s" in text and in_time == "True"
+    assert done.returncode == 1 and "the process ends without MPI_Finalize" in done.stderr

@@ -151,15 +151,18 @@ def test_messages() -> None:
 
 
 def test_messages_that_do_not_fit_or_do_not_come() -> None:
+    heard = mp.get_context("fork").Event()
+
     def work(group: mp.Communicator) -> Any:
         x, texts = pc.ones(3), []
         if group.rank == 0:
             texts.append(error_of(lambda: group.send(pc.ones(4), 1, tag=5)))
             texts.append(error_of(lambda: group.recv(x, 1)))
             texts.append(error_of(group.irecv(x, 1, tag=8).wait))
+            heard.set()
         else:
             texts.append(error_of(lambda: group.recv(x, 0, tag=5)))
-            time.sleep(3)
+            assert heard.wait(60)
         group.all_reduce(x)
         return texts, x.tolist()
 

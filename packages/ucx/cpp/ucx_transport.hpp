@@ -30,6 +30,7 @@ class UcxTransport : public collectives::Transport {
   bool progress(collectives::Listener &) override;
   void wait(double seconds, bool busy) override;
   void wake() override;
+  const char *call() const override { return "a call of UCX"; }
   void give_up(uint32_t peer) override;
   void close(double seconds) override;
 

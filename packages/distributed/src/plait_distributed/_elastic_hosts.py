@@ -13,7 +13,16 @@ import time
 from typing import Any
 
 from plait_distributed._errors import DistNetworkError
-from plait_distributed._hosts import Attempt, Coordinator, Guest, Hosts, Link, Outcome
+from plait_distributed._fields import read_fields
+from plait_distributed._hosts import (
+    Attempt,
+    Coordinator,
+    Guest,
+    Hosts,
+    Introduction,
+    Link,
+    Outcome,
+)
 
 __all__ = ["ElasticCoordinator", "ElasticHosts"]
 
@@ -29,9 +38,11 @@ class ElasticCoordinator(Coordinator):
     def _hear(self, guest: Guest, message: Any) -> None:
         with self._changed:
             if message["kind"] == "back":
-                guest.name, guest.launcher = str(message["host"]), str(message["launcher"])
+                told = {k: v for k, v in message.items() if k not in ("kind", "attempt")}
+                said, attempt = read_fields(Introduction, told), Attempt.of(message["attempt"])
+                guest.name, guest.launcher = said.host, said.launcher
+                guest.size = attempt.sizes[attempt.node]
                 guest.attempt = dict(message["attempt"])
-                guest.size = int(guest.attempt["sizes"][guest.attempt["node"]])
             elif message["kind"] == "at end":
                 self._is_at_end = True
             super()._hear(guest, message)
@@ -78,14 +89,15 @@ class ElasticCoordinator(Coordinator):
         """Let a launcher go on that was cut off, if nobody has its place."""
         assert guest.attempt is not None
         node = int(guest.attempt["node"])
-        old = hosts[node]
         if {**self._begun, "node": node} != guest.attempt:
-            self._refuse(guest, "another job runs at the first host's address")
-        elif old.lost or old.launcher == guest.launcher:
+            return self._refuse(guest, "another job runs at the first host's address")
+        old = hosts[node]
+        if old.lost or old.launcher == guest.launcher:
             old.lost = True
             hosts[node] = guest
         else:
             self._refuse(guest, f"the place of host {node} was given to {old.name} meanwhile")
+        return None
 
     def _seat(self, hosts: list[Guest], guest: Guest) -> None:
         """Give a launcher that has been started the place of one that is lost, if there is one."""

@@ -20,6 +20,7 @@ from multiprocessing import AuthenticationError
 from typing import Any
 
 from plait_distributed._errors import DistNetworkError
+from plait_distributed._fields import read_fields
 from plait_multiprocessing import authentication
 from plait_multiprocessing.listener import Listener
 
@@ -56,6 +57,28 @@ class Attempt:
     def first(self) -> int:
         """The rank of this host's first process."""
         return sum(self.sizes[: self.node])
+
+    @classmethod
+    def of(cls, message: Any) -> Attempt:
+        """Return what a message says.
+
+        Raises:
+            ValueError: it does not describe an attempt.
+        """
+        read = read_fields(cls, message)
+        if not 0 <= read.node < len(read.sizes):
+            raise ValueError(f"host {read.node} of {len(read.sizes)}")
+        return dataclasses.replace(read, sizes=tuple(read.sizes))
+
+
+@dataclasses.dataclass(frozen=True)
+class Introduction:
+    """What a launcher says of itself."""
+
+    host: str
+    launcher: str  # the name of its process
+    node: int  # the host's number, if it has one; else -1
+    size: int  # the number of its processes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,8 +119,8 @@ class Link:
                 message = json.loads(self._channel.receive())
                 if message["kind"] != "beat":
                     self._heard(message)
-        except (OSError, EOFError, ValueError, KeyError, TypeError):
-            self._closed.set()
+        except (OSError, EOFError, ValueError, KeyError, TypeError, RecursionError):
+            self.close()  # the other end may have sent what is no message
             self._heard({"kind": "lost"})
 
     def _beat(self) -> None:
@@ -154,7 +177,10 @@ class Coordinator(threading.Thread):
         listener = Listener(
             [self._listening], lambda end: authentication.SecretProof(end, self._secret)
         )
-        threading.Thread(target=listener.serve, args=(self._welcome,), daemon=True).start()
+        self._accepting = threading.Thread(
+            target=listener.serve, args=(self._welcome,), daemon=True
+        )
+        self._accepting.start()
 
     def _welcome(self, channel: authentication.Channel) -> None:
         guest = Guest()
@@ -167,12 +193,13 @@ class Coordinator(threading.Thread):
             if message["kind"] == "lost":
                 guest.lost = True
             elif message["kind"] == "ready":
-                guest.name, guest.wanted = str(message["host"]), int(message["node"])
-                guest.launcher = str(message["launcher"])
-                guest.size, guest.outcome, guest.ready = int(message["size"]), None, True
+                del message["kind"]
+                said = read_fields(Introduction, message)
+                guest.name, guest.wanted, guest.launcher = said.host, said.node, said.launcher
+                guest.size, guest.outcome, guest.ready = said.size, None, True
                 guest.came = time.monotonic()
             elif message["kind"] == "outcome":
-                guest.outcome = Outcome(**message["outcome"])
+                guest.outcome = read_fields(Outcome, message["outcome"])
             self._changed.notify_all()
 
     def run(self) -> None:
@@ -200,9 +227,15 @@ class Coordinator(threading.Thread):
 
     def _finish(self, code: int, text: str) -> None:
         self._tell(self._guests, kind="end", code=code, text=text)
-        self._listening.close()
+        self._stop_listening()
         # they leave when they have read it
         self._changed.wait_for(lambda: all(guest.lost for guest in self._guests), _SILENCE)
+
+    def _stop_listening(self) -> None:
+        with contextlib.suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
+        self._listening.close()
+        self._accepting.join(1.0)  # the address is free when it waits no longer at the socket
 
     def _missing(self) -> str:
         came = [guest.name for guest in self._ready()]
@@ -352,8 +385,8 @@ class Hosts:
 
     def _self(self) -> dict[str, Any]:
         """What the coordinator is told of this launcher."""
-        found = {"host": socket.gethostname(), "launcher": self._launcher}
-        return {**found, "node": self._node, "size": self._size}
+        name = socket.gethostname()
+        return dataclasses.asdict(Introduction(name, self._launcher, self._node, self._size))
 
     def begin(self) -> Attempt:
         """Wait until all hosts are there.
@@ -368,8 +401,7 @@ class Hosts:
         if message["kind"] == "end":
             raise DistNetworkError(message["text"])
         self._silence_bell()  # an order of an earlier attempt
-        found = dict(message["attempt"])
-        return Attempt(**{**found, "sizes": tuple(found["sizes"])})
+        return Attempt.of(message["attempt"])
 
     def finish(self, outcome: Outcome) -> tuple[int | None, str]:
         """Tell how the attempt ended here; return the job's exit code, None if there is another

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import plait_abi
@@ -22,7 +23,7 @@ from plait_distributed._mailbox import Mailbox
 from plait_distributed._peers import Peer, describe_self
 from plait_distributed._work import Part, Work
 
-__all__ = ["ProcessGroup", "open_communicator"]
+__all__ = ["ProcessGroup", "open_communicator", "tell_interrupt"]
 
 # of `PlaitError.lost`: (rank, process, pid)
 Lost = Sequence[tuple[int, int, int]]
@@ -403,6 +404,22 @@ class ProcessGroup:
             f"rank {rank} called {told}" for rank, told in zip(self._ranks, texts, strict=True)
         ]
         return f"{_DIFFERENT}; " + ", ".join(lines)
+
+
+def tell_interrupt(who: str, groups: Iterable[ProcessGroup], error: BaseException | None) -> None:
+    """Break groups if steps that their ranks take together ended by an interrupt in this one, as an
+    interrupt in a collective does: no other rank waits for this one.
+
+    Args:
+        who: the function that the program called.
+        groups: of the ranks that may wait.
+        error: how the steps ended; None: well.
+    """
+    if error is None or isinstance(error, Exception):
+        return
+    for group in groups:
+        with contextlib.suppress(Exception):
+            group.abort(f"rank {group.rank()} was interrupted during {who}")
 
 
 def _verb(names: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from plait_distributed._backends import general_provider, provider_of
 from plait_distributed._errors import MismatchError
 from plait_distributed._meeting import Meeting, find_meeting
-from plait_distributed._process_group import ProcessGroup, open_communicator
+from plait_distributed._process_group import ProcessGroup, open_communicator, tell_interrupt
 from plait_distributed._store import Store
 from plait_distributed._work import seconds_of
 
@@ -466,7 +466,26 @@ def new_group(
     name, provider = (
         (world.backend, world.provider) if backend is None else provider_of(backend, world.provider)
     )
-    if use_local_synchronization:
+    try:
+        return _new_group(
+            world, members, seconds, name, provider, use_local_synchronization, group_desc
+        )
+    except BaseException as error:
+        tell_interrupt("new_group", [world], error)
+        raise
+
+
+def _new_group(
+    world: ProcessGroup,
+    members: tuple[int, ...],
+    seconds: float,
+    name: str,
+    provider: str,
+    is_local: bool,
+    group_desc: str | None,
+) -> Any:
+    """Make the group together with all processes, or with the members if it is local."""
+    if is_local:
         number = _world.made_locally.get(members, 0) + 1
         where = f"{world.where}/{_short(members)}.{number}"
     else:
@@ -478,11 +497,11 @@ def new_group(
         return GroupMember.NON_GROUP_MEMBER
     rank = members.index(world.rank())
     # the provider sees by the list which processes it waits for (plait/collectives/subgroup.hpp)
-    listed = f"{where}{'&' if use_local_synchronization else '@'}{','.join(map(str, members))}"
+    listed = f"{where}{'&' if is_local else '@'}{','.join(map(str, members))}"
     raw = open_communicator(
         provider, listed, rank, len(members), seconds, "new_group", world, members
     )
-    if use_local_synchronization:
+    if is_local:
         _world.made_locally[members] = number
     peers = [world.peers[each] for each in members]
     made = ProcessGroup(

@@ -160,7 +160,9 @@ def disconnect(timeout: float = 2.0) -> None:
     """Finish what was begun, and end the thread that communicates; nothing can be begun afterwards.
 
     It runs when the process ends, before MPI is finalised; a program that calls ``MPI.Finalize()``
-    itself calls it before.
+    itself calls it before. If the thread does not come back from MPI, which may lock itself when a
+    process is lost, the process ends with the status 1 and without ``MPI.Finalize()``, which would
+    wait for ever.
 
     Args:
         timeout: seconds that collectives that run may take.
@@ -173,3 +175,5 @@ def disconnect(timeout: float = 2.0) -> None:
 
 
 atexit.register(disconnect)
+# these functions run in the reverse order, and mpi4py's, which finalises MPI, is there already
+ctypes.pythonapi.Py_AtExit(_library.plait_mpi_exit_if_stuck)

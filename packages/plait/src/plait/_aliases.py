@@ -82,6 +82,17 @@ def target(fullname: str) -> str | None:
     return choose(first) + dot + rest
 
 
+def _is_package(real: str) -> bool:
+    """Return whether a module has modules in it; ``python -m`` runs other ones directly."""
+    if "." not in real:
+        return True
+    try:
+        spec = importlib.util.find_spec(real)
+    except ModuleNotFoundError:  # its import tells what is missing
+        return True
+    return spec is None or spec.submodule_search_locations is not None
+
+
 class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, module: ModuleType | None = None
@@ -89,8 +100,9 @@ class _Finder(importlib.abc.MetaPathFinder):
         real = target(fullname)
         if real is None:
             return None
-        package = not fullname.endswith(".__main__")  # the module that python -m runs for a package
-        return importlib.util.spec_from_loader(fullname, _Loader(real), is_package=package)
+        return importlib.util.spec_from_loader(
+            fullname, _Loader(real), is_package=_is_package(real)
+        )
 
 
 class _Loader(importlib.abc.Loader):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-
-from plait_distributed._process_group import ProcessGroup
+from plait_distributed._process_group import ProcessGroup, tell_interrupt
 
 __all__ = ["CheckpointException", "Together"]
 
@@ -51,11 +49,8 @@ class Together:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if error is None or isinstance(error, Exception) or error is self._told:
-            return
-        for group in self._groups:
-            with contextlib.suppress(Exception):
-                group.abort(f"rank {group.rank()} was interrupted during {self._who}")
+        if error is not self._told:
+            tell_interrupt(self._who, self._groups, error)
 
     def agree(self, error: BaseException | None, said: str = "") -> list[str]:
         """Raise on every rank if any has an error, else return what each rank said.

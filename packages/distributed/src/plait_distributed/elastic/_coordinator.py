@@ -135,14 +135,14 @@ class Coordinator(threading.Thread):
                 if self._is_over:  # it comes to the next coordinator
                     raise EOFError
                 self._callers.add(channel)
-            guest = channel, Member(**receive(channel))
+            guest = channel, Member.of(receive(channel))
             with self._lock:
                 self._callers.discard(channel)
                 if self._is_over:
                     raise EOFError
                 self._guests.append(guest)
             channel.receive()  # nothing more comes
-        except (OSError, EOFError, ValueError, TypeError):
+        except (OSError, EOFError, ValueError, RecursionError):
             pass
         with self._lock:
             self._callers.discard(channel)

@@ -6,6 +6,8 @@ import dataclasses
 import json
 from typing import Any
 
+from plait_distributed._fields import read_fields
+from plait_distributed._peers import Peer
 from plait_multiprocessing.authentication import Channel
 
 __all__ = ["Decision", "Member", "receive", "send"]
@@ -40,6 +42,18 @@ class Member:
     shards: list[tuple[int, int, int, int]] = dataclasses.field(default_factory=list)
     finished: bool = False
 
+    @classmethod
+    def of(cls, message: Any) -> Member:
+        """Return what a message says.
+
+        Raises:
+            ValueError: it does not describe a member.
+        """
+        member = read_fields(cls, message)
+        for text in [member.process, *(process for _, process, _ in member.group)]:
+            Peer.of(text)
+        return member
+
 
 @dataclasses.dataclass
 class Decision:
@@ -56,7 +70,7 @@ class Decision:
     @classmethod
     def of(cls, message: dict[str, Any]) -> Decision:
         """Return what a message says."""
-        members = [Member(**each) for each in message["members"]]
+        members = [Member.of(each) for each in message["members"]]
         return cls(message["generation"], members, message["error"], message["is_elsewhere"])
 
 

@@ -61,19 +61,24 @@ class Provider {
     return &type;
   }
 
-  // Waits as the program's thread; `give_up` is called once if the user wants to stop.
+  // Waits as the program's thread; `give_up` is called once if the user wants to stop. An operation
+  // that is left undone, as the transport does not return, keeps its tensors.
   template <class F>
-  static plait_status wait_for(plait_thread *thread, const char *who, Operation &o, F &&give_up) {
+  static plait_status wait_for(plait_thread *thread, const char *who, World &world, Operation &o,
+                               F &&give_up) {
     Signals signals(thread);
     std::unique_lock<std::mutex> lock(o.mutex);
     bool asked = false;
     while (!o.done) {
       o.changed.wait_for(lock, pause);
-      if (o.done || asked) continue;
+      if (o.done) continue;
       lock.unlock();  // asking may wait for the interpreter's lock
-      asked = signals.asked();
-      if (asked && give_up()) return status_of(thread, who, Outcome::interrupted, "interrupted");
+      const std::string why = world.stuck();
+      if (!asked && (asked = signals.asked()) && give_up())
+        return status_of(thread, who, Outcome::interrupted, "interrupted");
       lock.lock();
+      if (!why.empty() && !o.done)
+        return status_of(thread, who, asked ? Outcome::interrupted : Outcome::broken, why);
     }
     o.release(lock);
     return status_of(thread, who,
@@ -84,7 +89,7 @@ class Provider {
                     const std::string &name, uint32_t rank, uint32_t size, double patience,
                     double timeout, const World::Parent &parent, plait_communicator **out) const {
     const auto opening = world->open(name, rank, size, patience, timeout, parent);
-    const plait_status s = wait_for(thread, who, *opening, [&] {
+    const plait_status s = wait_for(thread, who, *world, *opening, [&] {
       world->withdraw(opening);
       return false;
     });
@@ -122,7 +127,7 @@ class Provider {
       const auto left = [&] { return std::clamp(until - now(), 0.001, timeout); };
       if (place.living) {
         const auto found = world->find_living(place.name, left());
-        s = wait_for(thread, "open", *found, [&] {
+        s = wait_for(thread, "open", *world, *found, [&] {
           world->withdraw(found);
           return false;
         });
@@ -160,7 +165,7 @@ class Provider {
   }
   static plait_status finish(plait_thread *thread, Communicator &c,
                              const std::shared_ptr<Operation> &op) {
-    return wait_for(thread, kind_name(op->call.kind), *op, [&] {
+    return wait_for(thread, kind_name(op->call.kind), *c.world, *op, [&] {
       c.world->interrupt(c.group, op);
       return false;
     });
@@ -243,8 +248,14 @@ class Provider {
       Operation &o = *w.operation;
       std::unique_lock<std::mutex> lock(o.mutex);
       *done = o.done;
-      if (o.done) o.release(lock);
-      return *done ? status_of(thread, kind_name(o.call.kind), o.outcome, o.why) : PLAIT_OK;
+      if (o.done) {
+        o.release(lock);
+        return status_of(thread, kind_name(o.call.kind), o.outcome, o.why);
+      }
+      lock.unlock();
+      const std::string why = w.world->stuck();
+      *done = !why.empty();
+      return *done ? status_of(thread, kind_name(o.call.kind), Outcome::broken, why) : PLAIT_OK;
     });
   }
 
@@ -253,7 +264,8 @@ class Provider {
       const auto &w = *static_cast<Work *>(given);
       if (is_forked(*w.world)) return refuse_child(thread, w.world->pid(), "wait");
       // the collective goes on if the user stops
-      return wait_for(thread, kind_name(w.operation->call.kind), *w.operation, [] { return true; });
+      return wait_for(thread, kind_name(w.operation->call.kind), *w.world, *w.operation,
+                      [] { return true; });
     });
   }
 };

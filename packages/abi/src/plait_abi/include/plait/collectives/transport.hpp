@@ -76,6 +76,10 @@ class Transport {
   // Sends what was posted, at most this long, and closes connections; then it is destroyed.
   // Peers that are told `lost` behind this may not be: they are told by a letter before.
   virtual void close(double seconds) = 0;
+
+  // What the thread is in, or was last: a function of the library beneath. From any thread, for the
+  // error when it does not return.
+  virtual const char *call() const { return "a call of its library"; }
 };
 
 }  // namespace plait::collectives

@@ -23,11 +23,30 @@ namespace plait::collectives {
 constexpr double beat_seconds = 0.5;     // between two signs of life
 constexpr double silence_seconds = 3.5;  // without one, after which a process counts as lost
 constexpr uint32_t watchers = 2;         // of each process: the next ones
+// that a call of the transport may take; more than a silence, so that the others know before
+inline double stuck_seconds = 10;
 
 // A group that is being made, or the living processes that are being found.
 struct Opening : Operation {
   std::shared_ptr<Group> group;
   std::vector<uint32_t> living;
+};
+
+// How long the thread that communicates has been in one turn, as the threads see that wait for it.
+// Time in which nobody asked counts as one beat at most: the process may have been stopped or
+// slept.
+class TurnWatch {
+ public:
+  double silence(uint64_t turn, double t) {
+    silence_ = turn == turn_ ? silence_ + std::min(t - asked_, beat_seconds) : 0;
+    turn_ = turn;
+    asked_ = t;
+    return silence_;
+  }
+
+ private:
+  uint64_t turn_ = 0;
+  double asked_ = 0, silence_ = 0;
 };
 
 class World : private Listener {
@@ -108,15 +127,34 @@ class World : private Listener {
     const std::lock_guard<std::mutex> lock(mutex_);
     return lost_;
   }
-  // Finishes what was begun, as far as there is time, tells the others, and ends the thread.
-  void stop(double timeout) {
-    if (getpid() != pid_) return;  // a forked child has no thread
+  // Why the thread ends nothing of what the program waits for: it is over, or the transport has not
+  // returned for too long, as a foreign library may lock itself. '' as long as it moves. The groups
+  // break when it moves again. From any thread that waits, again and again.
+  std::string stuck() {
+    std::vector<uint32_t> lost;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (ended_) return "the thread that communicates has ended, as the process ends";
+      if (watch_.silence(turns_, now()) < stuck_seconds) return "";
+      given_up_ = true;
+      lost = lost_;
+    }
+    return stuck_text(lost);
+  }
+  // Finishes what was begun, as far as there is time, tells the others, and ends the thread; false
+  // if the thread does not end, as the transport does not return.
+  bool stop(double timeout) {
+    if (getpid() != pid_) return true;  // a forked child has no thread
+    const bool is_stuck = !stuck().empty();
     std::unique_lock<std::mutex> lock(mutex_);
     for (const Stopping each : {stop_when_done, stop_at_once}) {
+      if (ended_) break;
       stopping_ = each;
+      if (is_stuck) continue;
       transport_->wake();
       stopped_.wait_for(lock, std::chrono::duration<double>(timeout), [&] { return ended_; });
     }
+    return ended_;
   }
 
  private:
@@ -166,6 +204,7 @@ class World : private Listener {
     introduce();
     for (;;) {
       bool moved = false;
+      turns_++;
       try {
         moved = turn();
       } catch (const std::bad_alloc &) {
@@ -198,6 +237,7 @@ class World : private Listener {
     }
     for (const auto &f : todo) f();
     const bool moved = transport_->progress(*this);
+    if (given_up_.exchange(false)) break_all();  // before anything is completed
     const double t = now();
     for (auto it = groups_.begin(); it != groups_.end();) {
       Group &group = *it->second;
@@ -225,6 +265,24 @@ class World : private Listener {
     // bytes may be on their way in the channels of a broken group
     if (!group.broken()) free_channels_.push_back(group.channel());
     return groups_.erase(it);
+  }
+
+  // ---- a transport that did not return
+
+  std::string stuck_text(const std::vector<uint32_t> &lost) const {
+    std::string text = "the transport has not returned from " + std::string(transport_->call()) +
+                       " for " + seconds(stuck_seconds) +
+                       " s, so this process hears of no other one and its groups are broken;";
+    for (const uint32_t p : lost)
+      text += (p == lost[0] ? " known before: process " : ", process ") + std::to_string(p);
+    return text + (lost.empty() ? " no process was known to be lost" : " of the job was lost");
+  }
+  // The program was told that it waits in vain, so nothing that it began may go on.
+  void break_all() {
+    const std::string why = "the transport did not return for some time";
+    for (const Pending &p : std::list<Pending>(pending_)) fail(p, Outcome::broken, why);
+    for (const Counting &c : std::exchange(countings_, {})) c.opening->finish(Outcome::broken, why);
+    for (auto &[number, group] : groups_) group->expelled(why);
   }
 
   // ---- who lives
@@ -614,12 +672,16 @@ class World : private Listener {
   const int64_t pid_;
   bool all_met_ = false;
 
-  std::mutex mutex_;  // of the next five
+  std::mutex mutex_;  // of the next six
   std::deque<std::function<void()>> todo_;
   std::vector<uint32_t> lost_;
+  TurnWatch watch_;
   std::condition_variable stopped_;
   bool ended_ = false;
   std::atomic<int> stopping_{0};
+
+  std::atomic<uint64_t> turns_{0};       // of the thread
+  std::atomic<bool> given_up_{false};    // a thread of the program waits for it no longer
 
   // of the thread
   std::vector<Peer> peers_;
