@@ -21,8 +21,6 @@ __all__ = [
     "set_detect_anomaly",
 ]
 
-_OURS = tuple(f"/plait_{name}/" for name in ("abi", "ops", "core", "autograd", "nn", "optim"))
-
 
 class set_detect_anomaly:  # noqa: N801 - PyTorch's name
     """Turn anomaly mode on or off: at once, and until the end of a ``with``.
@@ -308,7 +306,6 @@ def _text(site: Any) -> str:
     frames = [
         traceback.FrameSummary(code.co_filename, _line(code, offset), code.co_name)
         for code, offset in reversed(site[1])
-        if not any(ours in code.co_filename for ours in _OURS)
     ]
     return "".join(traceback.format_list(frames))
 
