@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import traceback
-import warnings
 from collections.abc import Iterable, Mapping
 from types import CodeType, TracebackType
 from typing import Any, NamedTuple
 
+from plait_abi.frames import warn
 from plait_autograd import _autograd, _saved
 from plait_autograd._autograd import Node
 
@@ -317,7 +317,7 @@ def _failed(name: str, site: Any) -> None:
         text = f"Error detected in {name}. Traceback of the forward call that caused it:\n{where}"
     else:
         text = f"Error detected in {name}. It was recorded before anomaly mode was turned on."
-    warnings.warn(text, RuntimeWarning, stacklevel=2)
+    warn(text, RuntimeWarning)
 
 
 _autograd.set_callbacks(_saved.pack, _failed)
