@@ -5,8 +5,14 @@ import pathlib
 
 from plait_abi.build import Extension, Generate, Library, setup
 
-# Every folder of cpp/ has kernels, but for the two that have parts of their own.
-KERNELS = ["cpp/*/*.cpp", "!cpp/runtime/*", "!cpp/python/*", "{generated}/kernels/*.cpp"]
+# Every folder of cpp/ has kernels, but for the three that have parts of their own.
+KERNELS = [
+    "cpp/*/*.cpp",
+    "!cpp/runtime/*",
+    "!cpp/python/*",
+    "!cpp/cpython/*",
+    "{generated}/kernels/*.cpp",
+]
 # Kernels compute IEEE values but neither set errno nor trap, which frees the vectoriser. Products
 # and sums are fused where the source says so, not where an instruction set has the instruction.
 FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-Wno-psabi"]
@@ -106,7 +112,7 @@ setup(
     extensions=[
         Extension(
             "plait_core._core",
-            ["cpp/python/*.cpp"],
+            ["cpp/python/*.cpp", "cpp/cpython/*.cpp"],
             flags=["-O2"],
             include_dirs=["cpp", "src/plait_core/include"],
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plait_abi.arguments import name_arguments
+from plait_abi.arguments import name_arguments, passes_on
 
 
 def half(size: int, factor: float | None = None) -> float:
@@ -23,7 +23,8 @@ def refuses(size: int) -> None:
         raise TypeError("my own words")
 
 
-def passes_on(value: int) -> Any:
+@passes_on
+def hands_on(value: int) -> Any:
     return pytest.approx(value)
 
 
@@ -33,8 +34,8 @@ def unknown(value: Missing) -> Any:  # type: ignore[name-defined]  # noqa: F821
 
 MODULE: dict[str, Any] = {
     "__name__": "mine",
-    "__all__": ["half", "passes_on", "refuses", "total", "unknown"],
-    **{each.__name__: each for each in (half, passes_on, refuses, total, unknown)},
+    "__all__": ["half", "hands_on", "refuses", "total", "unknown"],
+    **{each.__name__: each for each in (half, hands_on, refuses, total, unknown)},
 }
 name_arguments(MODULE)
 
@@ -59,7 +60,7 @@ def test_the_argument_is_named(name: str, args: tuple[Any, ...], text: str) -> N
 
 def test_what_is_right_is_left_alone() -> None:
     assert MODULE["half"](4, 0.5) == 2.5 and MODULE["total"]([1, 2], ["a"]) == 4
-    assert MODULE["passes_on"] is passes_on and MODULE["half"] is not half
+    assert MODULE["hands_on"] is hands_on and MODULE["half"] is not half
     with pytest.raises(TypeError, match="missing 1 required positional"):
         MODULE["half"]()
     with pytest.raises(AttributeError, match="'int' object has no attribute 'size'"):

@@ -142,11 +142,10 @@ uint64_t next_sequence() noexcept { return sequence.load(std::memory_order_relax
 void stamp(plait_thread *thread, Node *n) noexcept {
   n->sequence = sequence.fetch_add(1, std::memory_order_relaxed);
   thread->node = n->sequence;
-  const Watch *w = watch.load(std::memory_order_acquire);
-  if (w && !n->code) {
-    int64_t offset = 0;
-    w->here(&n->code, &offset);
-    n->offset = int32_t(offset);
+  if (!n->code) {
+    const plait_site now = current_site();
+    n->code = now.code;
+    n->offset = int32_t(now.offset);
   }
   if (watching()) note_site(n);
   if (is_accelerator(device_of(n))) {

@@ -168,11 +168,17 @@ std::string made_at(const Node *n) {
   return line.empty() ? line : " (the call was made" + line + ")";
 }
 
+plait_site current_site() noexcept {
+  plait_site found{nullptr, 0};
+  if (const plait_host *host = role<plait_host>(engine.runtime)) host->site(host->ctx, &found);
+  return found;
+}
+
 void note_recent_write(const plait_call *c, const plait_tensor *t) noexcept {
-  const Watch *w = watch.load(std::memory_order_acquire);
-  if (!w || t->flags & PLAIT_TENSOR_DATA) return;
-  Recent now{t->storage, history_version(t), next_sequence(), c->op, c->form, nullptr, 0};
-  w->here(&now.code, &now.offset);
+  if (t->flags & PLAIT_TENSOR_DATA) return;
+  const plait_site at = current_site();
+  const Recent now{t->storage, history_version(t), next_sequence(), c->op, c->form,
+                   at.code,    at.offset};
   plait_object *old;
   {
     const Spin guard(recent_spin);

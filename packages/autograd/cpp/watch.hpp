@@ -19,8 +19,6 @@ struct Watch {
   // saved tensors: pack gives a counted object or NULL with the thread's error
   plait_object *(*pack)(plait_thread *, plait_tensor *);
   plait_status (*unpack)(plait_thread *, plait_object *, plait_tensor **);
-  // the innermost user code of this thread: a new reference; unchanged if there is none
-  void (*here)(plait_object **code, int64_t *offset);
 };
 
 extern std::atomic<const Watch *> watch;  // NULL without the Python binding
@@ -31,6 +29,7 @@ inline bool watching() { return __builtin_expect(anomaly.load(std::memory_order_
 
 plait_status set_anomaly(plait_thread *, int on, int check_nan);
 
+plait_site current_site() noexcept;  // of this thread, from the host; code is a new reference
 void note_site(Node *) noexcept;
 std::string where(plait_object *site);  // "", or " at file.py:12 in forward"
 plait_object *site_of(const Node *) noexcept;  // borrowed, or NULL; anomaly mode's whole stack

@@ -5,8 +5,6 @@
 
 #include "binding.hpp"
 
-#include <frameobject.h>  // PyFrame_GetBack, in Python.h itself only from 3.11
-
 namespace plait::python {
 namespace {
 
@@ -137,57 +135,14 @@ plait_status apply(void *, plait_thread *thread, plait_object *callable, plait_t
 
 // Call sites.
 
-// Whether a frame is inside plait's own packages: call sites name the user's frames.
-bool is_ours(PyCodeObject *code) {
-  static const char *const packages[] = {
-      "/plait_abi/", "/plait_ops/",   "/plait_core/",     "/plait_autograd/",
-      "/plait_nn/",  "/plait_optim/", "/plait_profiler/", "/plait_multiprocessing/"};
-  const char *path = PyUnicode_AsUTF8(code->co_filename);
-  if (!path) {
-    PyErr_Clear();
-    return false;
-  }
-  for (const char *package : packages)
-    if (strstr(path, package)) return true;
-  return strncmp(path, "<frozen", 7) == 0;
-}
-
-int64_t offset_in(PyFrameObject *frame) {
-#if PY_VERSION_HEX >= 0x030B0000
-  return PyFrame_GetLasti(frame);
-#else
-  Object offset(PyObject_GetAttrString(reinterpret_cast<PyObject *>(frame), "f_lasti"));
-  return offset ? PyLong_AsLongLong(offset.get()) : -1;
-#endif
-}
-
 void site(void *, plait_site *out) {
   *out = {nullptr, 0};
   if (interpreter_gone() || !PyGILState_GetThisThreadState())
     return;  // no Python frames on this thread
+  if (PyGILState_Check()) return find_user_code(out);
   Gil gil;
   const PendingError pending;
-  PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
-  PyFrameObject *innermost = frame;
-  Py_XINCREF(innermost);
-  while (frame) {
-    PyCodeObject *code = PyFrame_GetCode(frame);
-    const bool ours = is_ours(code);
-    Py_DECREF(code);
-    if (!ours) break;
-    PyFrameObject *back = PyFrame_GetBack(frame);
-    Py_DECREF(frame);
-    frame = back;
-  }
-  PyFrameObject *chosen = frame ? frame : innermost;
-  if (chosen) {
-    PyCodeObject *code = PyFrame_GetCode(chosen);
-    out->code = hold(reinterpret_cast<PyObject *>(code));
-    out->offset = offset_in(chosen);
-    Py_DECREF(code);
-  }
-  Py_XDECREF(frame);
-  Py_XDECREF(innermost);
+  find_user_code(out);
 }
 
 void describe(void *, const plait_site *s, char *text, uint64_t size) {

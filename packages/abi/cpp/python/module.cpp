@@ -162,7 +162,16 @@ PyObject *set_type(PyObject *, PyObject *type) {
   Py_RETURN_NONE;
 }
 
+PyObject *own_file(PyObject *, PyObject *path) {
+  if (!PyUnicode_Check(path))
+    return PyErr_Format(PyExc_TypeError, "is_own_file: a str is required, got %s",
+                        Py_TYPE(path)->tp_name);
+  return PyBool_FromLong(is_own_file(path));
+}
+
 PyMethodDef functions[] = {
+    {"is_own_file", entry<own_file>, METH_O,
+     "Whether a path is of a file of plait's own packages, so that its frames are not the user's."},
     {"load", entry<load>, METH_O,
      "load(path, /)\n--\n\nLoad a component's shared library. A second call for the same file does "
      "nothing.\n\n"

@@ -65,10 +65,6 @@ int visit_node(plait_object *, visitproc, void *);
 // Makes the garbage collector track a plain tensor's wrapper: its history holds Python objects.
 void track(PyObject *);
 
-// frames.cpp: the position of this thread's Python code; false without the GIL.
-bool position_of_caller(plait_object **code, int64_t *offset);
-bool is_ours(const char *path);  // whether a frame is in plait's own packages
-
 extern PyMethodDef mode_functions[], pass_functions[], function_functions[], element_functions[],
     hook_functions[], watch_functions[], dual_functions[], node_functions[];
 

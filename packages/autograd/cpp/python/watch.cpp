@@ -66,17 +66,24 @@ Object module_path(PyObject *modules) {  // innermost first
   return Object(PyUnicode_FromString(path.c_str()));
 }
 
-// (module path, ((code, instruction offset), ...)) of this thread, innermost first.
+// (module path, ((code, instruction offset), ...)) of this thread, innermost first, without the
+// frames of plait's own packages.
 PyObject *stack() {
   Object list(PyList_New(0)), modules(PyList_New(0));
+  const Object binding(plait_import_module("plait_abi._binding"));
+  const Object is_own(binding ? PyObject_GetAttrString(binding.get(), "is_own_file") : nullptr);
+  if (!is_own) return nullptr;
   PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
   while (frame) {
     auto *code = PyFrame_GetCode(frame);
     Object owner(reinterpret_cast<PyObject *>(code));
     Object self(module_in(frame, code));
     if (self && modules) PyList_Append(modules.get(), self.get());
-    Object pair(Py_BuildValue("(OL)", owner.get(), offset_in(frame)));
-    if (pair && list) PyList_Append(list.get(), pair.get());
+    const Object own(PyObject_CallOneArg(is_own.get(), code->co_filename));
+    if (own.get() == Py_False && list) {
+      const Object pair(Py_BuildValue("(OL)", owner.get(), offset_in(frame)));
+      if (pair) PyList_Append(list.get(), pair.get());
+    }
     PyFrameObject *back = PyFrame_GetBack(frame);
     Py_DECREF(frame);
     frame = back;
@@ -86,13 +93,6 @@ PyObject *stack() {
   const Object path = module_path(modules.get());
   Object frames(PyList_AsTuple(list.get()));
   return path && frames ? PyTuple_Pack(2, path.get(), frames.get()) : nullptr;
-}
-
-// The innermost user code of this thread; nothing on threads without Python.
-void here(plait_object **code, int64_t *offset) {
-  if (position_of_caller(code, offset) || !python_thread()) return;
-  const Gil gil;  // a large operator, which takes longer than the wait
-  position_of_caller(code, offset);
 }
 
 plait_object *site() {
@@ -124,9 +124,6 @@ void describe(plait_object *held, int full, char *text, uint64_t size) {
   std::string found;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(frames); i++) {
     PyObject *pair = PyTuple_GET_ITEM(frames, i);
-    auto *code = reinterpret_cast<PyCodeObject *>(PyTuple_GET_ITEM(pair, 0));
-    const char *file = PyUnicode_AsUTF8(code->co_filename);
-    if (!file || is_ours(file)) continue;
     found += (found.empty() ? "" : "\n") + line(pair);
     if (!full) break;
   }
@@ -175,7 +172,7 @@ plait_status unpack(plait_thread *thread, plait_object *held, plait_tensor **out
   return PLAIT_OK;
 }
 
-const Watch table{PLAIT_HEADER(Watch), site, describe, failed, pack, unpack, here};
+const Watch table{PLAIT_HEADER(Watch), site, describe, failed, pack, unpack};
 
 // For Python.
 PyObject *set_callbacks(PyObject *, PyObject *args) {

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import traceback
-import warnings
 from collections.abc import Iterable, Mapping
 from types import CodeType, TracebackType
 from typing import Any, NamedTuple
 
+from plait_abi.frames import warn
 from plait_autograd import _autograd, _saved
 from plait_autograd._autograd import Node
 
@@ -20,8 +20,6 @@ __all__ = [
     "is_anomaly_enabled",
     "set_detect_anomaly",
 ]
-
-_OURS = tuple(f"/plait_{name}/" for name in ("abi", "ops", "core", "autograd", "nn", "optim"))
 
 
 class set_detect_anomaly:  # noqa: N801 - PyTorch's name
@@ -308,7 +306,6 @@ def _text(site: Any) -> str:
     frames = [
         traceback.FrameSummary(code.co_filename, _line(code, offset), code.co_name)
         for code, offset in reversed(site[1])
-        if not any(ours in code.co_filename for ours in _OURS)
     ]
     return "".join(traceback.format_list(frames))
 
@@ -320,7 +317,7 @@ def _failed(name: str, site: Any) -> None:
         text = f"Error detected in {name}. Traceback of the forward call that caused it:\n{where}"
     else:
         text = f"Error detected in {name}. It was recorded before anomaly mode was turned on."
-    warnings.warn(text, RuntimeWarning, stacklevel=2)
+    warn(text, RuntimeWarning)
 
 
 _autograd.set_callbacks(_saved.pack, _failed)

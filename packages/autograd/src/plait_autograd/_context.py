@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from plait_abi.frames import warn
 from plait_autograd import _autograd, _saved
 from plait_autograd._removable_handle import RemovableHandle
 
@@ -211,13 +211,12 @@ class FunctionContext:
         return value if self._forms is None else _put_together(value, self._forms)
 
     def _warn_of_lost_derivative(self, i: int) -> None:
-        warnings.warn(
+        warn(
             f"{self._name}: saved tensor {i} is neither an input nor an output of forward, so "
             "create_graph=True records nothing of how it was made: derivatives of this backward "
             "pass lack what goes through it. Return the tensor as one more output of forward, or "
             "compute it in backward; if it does not depend on the inputs, keep it as an attribute "
             "of ctx",
-            stacklevel=4,
         )
         self._between = None
 

@@ -17,7 +17,7 @@ namespace plait::core {
 State state;
 
 void add_checkpoint_files(py::module_ &m);  // checkpoint_files.cpp
-void add_attribute_lookup(py::module_ &m);  // attribute_lookup.cpp
+void add_attribute_lookup(py::module_ &m);  // cpython/attribute_lookup.cpp
 
 namespace {
 

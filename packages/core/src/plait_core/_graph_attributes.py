@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from plait_abi.frames import warn
 from plait_core._core import Tensor
 from plait_core.engine import part
 
@@ -55,11 +55,10 @@ def no_gradient(self: Tensor) -> None:
     There is no warning if the engine does not say whether gradients are kept.
     """
     if not _asked(self, "retains_grad", True):
-        warnings.warn(
+        warn(
             f"grad: a leaf is required, or a tensor on which retain_grad() was called; this tensor "
             f"of shape {tuple(self.shape)} was made by an operator, and no backward pass sets its "
             f".grad",
-            stacklevel=2,
         )
 
 

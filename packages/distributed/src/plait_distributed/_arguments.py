@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait_abi.components import require
+from plait_abi.frames import warn
 from plait_distributed._process_group import ProcessGroup
 from plait_distributed._world import member_of
 
@@ -22,9 +22,7 @@ def member_for(who: str, group: Any) -> ProcessGroup | None:
     """Return the group; None, with a warning, if this process is no member of it."""
     mine = member_of(who, group)
     if mine is None:
-        warnings.warn(
-            f"{who}: this process is not a member of the group; nothing happens", stacklevel=3
-        )
+        warn(f"{who}: this process is not a member of the group; nothing happens")
     return mine
 
 

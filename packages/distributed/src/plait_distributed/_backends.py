@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import warnings
 from typing import Any, ClassVar
 
+from plait_abi.frames import warn
 from plait_abi.imports import import_module
 
 __all__ = [
@@ -74,10 +74,9 @@ def provider_of(backend: Any, general: str = _SHARED) -> tuple[str, str]:
         if name not in _warned:
             _warned.add(name)
             through = "shared memory" if general == _SHARED else general
-            warnings.warn(
+            warn(
                 f"init_process_group: the backend {name!r} is not available; processes communicate "
                 f"through {through}, as with 'gloo', on tensors of the CPU",
-                stacklevel=3,
             )
         return "gloo", _loaded(general)
     return name, name  # of a plug-in that is loaded

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from collections.abc import Sequence
 from typing import Any
+
+from plait_abi.frames import user_frame
 
 __all__ = ["Call", "caller"]
 
@@ -16,14 +17,7 @@ _MOST_SIGNATURES = 4096
 
 def caller() -> tuple[str, int]:
     """Return the file and line of the nearest frame that is not plait's own."""
-    frame = sys._getframe(1)
-    while True:
-        name = str(frame.f_globals.get("__name__", ""))
-        if not name.startswith(("plait_", "plait.")):
-            break
-        if frame.f_back is None:
-            break
-        frame = frame.f_back
+    frame = user_frame()
     return frame.f_code.co_filename, frame.f_lineno
 
 

@@ -8,10 +8,10 @@ it those of all outputs.
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
+from plait_abi.frames import warn
 from plait_core import Tensor, engine
 from plait_nn._hooks import GLOBAL
 
@@ -94,10 +94,9 @@ class Passage:
         """Put the node after the module, if a result requires grad."""
         results = result if isinstance(result, tuple) else (result,)
         if not isinstance(result, (Tensor, tuple)):
-            warnings.warn(
+            warn(
                 f"{type(self.module).__name__}: For backward hooks to be called, module output "
                 f"should be a Tensor or a tuple of Tensors but received {type(result)}",
-                stacklevel=4,
             )
             return result
         passed, positions = _through(

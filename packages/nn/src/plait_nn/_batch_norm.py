@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import plait_core as pc
+from plait_abi.frames import warn
 from plait_core import Tensor
 from plait_nn import functional as F
 from plait_nn._affine import Affine
@@ -225,7 +225,7 @@ class _InstanceNorm(_Norm):
             if self.affine or self.track_running_stats:
                 raise pc.ShapeError(text)
             # no member has that size, and programs pass any number
-            warnings.warn(f"{text}; without weight and statistics it has no effect", stacklevel=3)
+            warn(f"{text}; without weight and statistics it has no effect")
         result = F.instance_norm(
             batch,
             self.running_mean,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+from plait_abi.frames import warn
 from plait_nn._backward_hooks import Passage, hook_result, operator_hooks
 from plait_nn._hooks import GLOBAL, is_hooked
 from plait_nn._trace import note_module
@@ -108,10 +108,9 @@ def _always(
             try:
                 result = _after(module, number, hook, args, kwargs, result)
             except Exception as error:
-                warnings.warn(
+                warn(
                     f"{which} forward hook with ``always_call=True`` raised an exception that was "
                     f"silenced as another error was raised in forward: {error}",
-                    stacklevel=4,
                 )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import plait_core as pc
 from plait_abi.arguments import name_constructor
+from plait_abi.frames import warn
 from plait_core import Tensor
 from plait_nn._call import Forwards, P, R_co, call_with_hooks
 from plait_nn._convert import conversion, floating, without_grad
@@ -659,10 +659,9 @@ class Module:
             ['0.weight', '0.bias']
         """
         if args:
-            warnings.warn(
+            warn(
                 "Positional args are being deprecated, use kwargs instead.",
                 FutureWarning,
-                stacklevel=2,
             )
             given: tuple[Any, ...] = (destination, prefix, keep_vars)
             destination, prefix, keep_vars = (*args, *given[len(args) :])

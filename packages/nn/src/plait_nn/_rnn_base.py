@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import plait_core as pc
+from plait_abi.frames import warn
 from plait_core import Tensor
 from plait_nn import _operators as operators
 from plait_nn import functional as F
@@ -73,9 +73,8 @@ class RNNBase(Module):
         if isinstance(dropout, bool) or not 0 <= dropout <= 1:
             raise ValueError(f"{name}: `dropout` must be in [0, 1]; got {dropout}")
         if dropout > 0 and num_layers == 1:
-            warnings.warn(
+            warn(
                 f"{name}: `dropout` {dropout} works between layers, of which there is one",
-                stacklevel=2,
             )
         if not 0 <= proj_size < hidden_size or (proj_size and mode != "LSTM"):
             raise ValueError(

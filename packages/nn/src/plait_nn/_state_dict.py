@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import plait_core as pc
+from plait_abi.frames import warn
 from plait_core import Tensor
 from plait_nn._convert import not_recorded
 from plait_nn._nesting import Steps, run
@@ -275,12 +275,11 @@ def load_members(
         if value is None:
             continue
         if member.is_meta and not value.is_meta and not assign:
-            warnings.warn(
+            warn(
                 f"for {key}: copying from a non-meta parameter in the checkpoint to a meta "
                 "parameter in the current model, which is a no-op. (Did you mean to pass "
                 "`assign=True`, or to call `to_empty` before?)",
                 UserWarning,
-                stacklevel=2,
             )
         write = _assignment(module, name, member, value) if assign else _copy(member, value)
         write = _collecting(errors, key, member, value, write)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from plait_abi.frames import warn
 from plait_optim._arrays import sort_of, type_name
 from plait_optim._options import is_numeric, refuse_text
 
@@ -98,10 +98,9 @@ def _check_param(param: Any) -> None:
 def _check_distinct(group: ParamGroup, others: list[ParamGroup]) -> None:
     identities = {id(param) for param in group["params"]}
     if len(identities) != len(group["params"]):
-        warnings.warn(
+        warn(
             "optimizer contains a parameter group with duplicate parameters; each appearance "
             "is a step of its own",
-            stacklevel=5,
         )
     for other in others:
         if ("param_names" in group) != ("param_names" in other):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
@@ -13,6 +12,7 @@ from typing import Any, TypeVar
 
 import plait
 from plait_abi import _binding
+from plait_abi.frames import warn
 
 __all__ = [
     "OptState",
@@ -40,7 +40,7 @@ def _is_there(device_type: str) -> bool:
 def _warn_once(text: str) -> None:
     if text not in _warned:
         _warned.add(text)
-        warnings.warn(text, UserWarning, stacklevel=4)
+        warn(text, UserWarning)
 
 
 class autocast:  # noqa: N801 - PyTorch's name

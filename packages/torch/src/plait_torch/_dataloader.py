@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 import os  # programs replace its functions here
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from plait_abi.frames import warn
 from plait_data._loader import DataLoader
 from plait_data._sampler import EndlessSampler
 
@@ -229,11 +229,10 @@ def _iterator_of_steps(loader: Any) -> Any:
     if loader.num_workers == 0 and _is_replaced(_SingleProcessDataLoaderIter):
         return _SingleProcessDataLoaderIter(loader)
     if loader.num_workers and _is_replaced(_MultiProcessingDataLoaderIter):
-        warnings.warn(
+        warn(
             "plait_torch: a step of _BaseDataLoaderIter or _MultiProcessingDataLoaderIter was "
             "replaced, which loaders with workers do not call; num_workers=0 calls those of "
             "_BaseDataLoaderIter",
             UserWarning,
-            stacklevel=3,
         )
     return _PLAIN_ITERATOR(loader)

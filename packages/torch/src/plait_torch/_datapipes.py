@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import nullcontext
 from itertools import chain, islice
@@ -11,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, TypeVar
 
 import plait
+from plait_abi.frames import warn
 from plait_data import Dataset, IterableDataset, default_collate
 
 __all__ = [
@@ -458,10 +458,9 @@ def apply_shuffle_settings(datapipe: Any, shuffle: bool | None = None) -> Any:
         return datapipe
     shufflers = [each for each in _pipes(datapipe) if hasattr(each, "set_shuffle")]
     if shuffle and not shufflers:
-        warnings.warn(
+        warn(
             "apply_shuffle_settings: no pipe shuffles; one is added at the end, with the default "
             "buffer",
-            stacklevel=2,
         )
         datapipe = datapipe.shuffle()
         shufflers = [datapipe]

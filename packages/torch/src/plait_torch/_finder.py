@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dis
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -25,13 +24,13 @@ from plait_torch import (
     _torch_dispatch,
     _torch_function,
 )
+from plait_torch._cpython import is_import_from
 from plait_torch._missing import MissingModule, MissingName, advice, explain
 from plait_torch._version import __version__
 
 __all__ = ["Facade", "Finder", "install", "installed", "resolve", "uninstall"]
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_IMPORT_FROM = dis.opmap["IMPORT_FROM"]
 # names that are looked up each time, because their values change
 _CHANGING = frozenset({"default_generator"})
 _NOTHING = object()
@@ -65,7 +64,7 @@ class Facade(ModuleType):
         if value is not _NOTHING:
             return value
         text = explain(fullname)
-        if _is_import_from():
+        if is_import_from(sys._getframe(1)):
             raise ImportError(text, name=self.__name__)
         raise MissingName(text, name=name, obj=self)
 
@@ -163,12 +162,6 @@ def _makes_tensors(function: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return "device" in parameters and "self" not in parameters
-
-
-def _is_import_from() -> bool:
-    """Return whether an attribute is read by a ``from ... import``."""
-    frame = sys._getframe(2)
-    return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM
 
 
 class Finder(importlib.metadata.DistributionFinder):

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import plait
 from plait.profiler import profile
+from plait_abi.frames import warn
 from plait_torch._library import ops
 
 __all__ = [
@@ -302,7 +302,7 @@ class FlopCounterMode:
         custom_mapping: dict[Any, Formula] | None = None,
     ) -> None:
         if mods is not None:
-            warnings.warn("FlopCounterMode: `mods` has no effect; leave it out", stacklevel=2)
+            warn("FlopCounterMode: `mods` has no effect; leave it out")
         self.depth = depth
         self.display = display
         self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))

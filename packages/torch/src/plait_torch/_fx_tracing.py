@@ -12,6 +12,7 @@ from typing import Any
 import plait
 from plait import nn
 from plait_torch import _asking_functions, _fx_recording
+from plait_torch._cpython import unpacked
 from plait_torch._fx_graph import Graph
 from plait_torch._fx_node import Node
 
@@ -116,10 +117,9 @@ class TracerBase:
         # the frames of this method, of Proxy.__iter__, and of the program
         caller = frame.f_back.f_back if frame is not None and frame.f_back is not None else None
         if caller is not None:
-            code, at = caller.f_code.co_code, caller.f_lasti
-            opcode, argument = code[at], code[at + 1]
-            if opcode == _UNPACK:
-                return iter([_item(obj, i) for i in range(argument)])
+            count = unpacked(caller)
+            if count is not None:
+                return iter([_item(obj, i) for i in range(count)])
         raise TraceError(
             "Proxy object cannot be iterated. This can be attempted when the Proxy is used in a "
             "loop or as a *args or **kwargs function argument. Write the length in the program "
@@ -143,13 +143,6 @@ class GraphAppendingTracer(TracerBase):
         self.graph = graph
 
 
-def _opcode(name: str) -> int:
-    import dis
-
-    return dis.opmap[name]
-
-
-_UNPACK = _opcode("UNPACK_SEQUENCE")
 _KINDS = {type(getattr(plait, name)) for name in ("contiguous_format", "strided")
           if hasattr(plait, name)}  # fmt: skip
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import plait
+from plait_abi.frames import warn
 from plait_torch._matrix_products import grouped_mm
 
 __all__ = ["Tensor", "_canonical_mask", "_none_or_dtype", "grouped_mm"]
@@ -53,10 +53,9 @@ def _canonical_mask(
             f"_canonical_mask: {mask_name} must be bool or floating point, got {mask.dtype}"
         )
     if check_other and other_type is not None and mask.dtype != other_type:
-        warnings.warn(
+        warn(
             f"{mask_name} is of {mask.dtype} and {other_name} of {other_type}: use one dtype for "
             "both",
-            stacklevel=2,
         )
     if is_float:
         return mask

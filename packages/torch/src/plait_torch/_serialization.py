@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import IO, Any, TypeAlias
 
 import plait
+from plait_abi.frames import warn
 from plait_abi.imports import import_module
 from plait_torch import _module_names
 from plait_torch._zip_records import PyTorchFileReader
@@ -131,11 +131,10 @@ def _weights_only(asked: bool | None, pickle_module: Any) -> bool:
     if always:
         only = True
     elif never and asked is None:
-        warnings.warn(
+        warn(
             "torch.load: `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` is set and `weights_only` was not "
             "passed, so weights_only=False: the file may execute any code",
             UserWarning,
-            stacklevel=3,
         )
         only = False
     if only and pickle_module is not None:

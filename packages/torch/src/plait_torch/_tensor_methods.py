@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import Any
 
+from plait_abi.frames import warn
 from plait_abi.imports import import_module
 
 __all__ = ["bind", "unbind"]
@@ -101,10 +101,9 @@ def _number_first(name: str, tensors: int, word: str) -> Any:
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if len(args) == tensors + 1 and not isinstance(args[0], plait.Tensor):
-            warnings.warn(
+            warn(
                 f"{name}(number, ...) is an older form: {name}(..., {word}=number)",
                 UserWarning,
-                stacklevel=2,
             )
             return plain(self, *args[1:], **{word: args[0]})
         return plain(self, *args, **kwargs)

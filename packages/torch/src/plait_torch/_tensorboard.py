@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import socket
 import time
-import warnings
 from types import TracebackType
 from typing import Any
 
+from plait_abi.frames import warn
 from plait_torch._missing import MissingName
 
 try:
@@ -205,7 +205,7 @@ class SummaryWriter:
 
     def add_graph(self, model: Any, input_to_model: Any = None, *args: Any, **kwargs: Any) -> None:
         """Warn: there is no graph to write."""
-        warnings.warn(_NO_GRAPH, UserWarning, stacklevel=2)
+        warn(_NO_GRAPH, UserWarning)
 
     def flush(self) -> None:
         """Write buffered events."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from plait_abi.frames import warn
 from plait_nn._hooks import RemovableHandle
 
 __all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
@@ -33,4 +33,4 @@ def warn_if_has_hooks(tensor: Any) -> None:
     """
     for hook in (getattr(tensor, "_backward_hooks", None) or {}).values():
         if not hasattr(hook, "__torch_unserializable__"):
-            warnings.warn(f"backward hook {hook!r} on tensor will not be serialized.", stacklevel=2)
+            warn(f"backward hook {hook!r} on tensor will not be serialized.")

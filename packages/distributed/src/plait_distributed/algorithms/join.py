@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
+from plait_abi.frames import warn
 from plait_distributed._arguments import core
 from plait_distributed._process_group import ProcessGroup
 
@@ -131,9 +131,8 @@ class Join:
                 hook.main_hook()
             last, iterations = False, iterations + 1
             if iterations == 1000:
-                warnings.warn(
+                warn(
                     "Join: this rank had 1000 batches less than another; divide the data evenly",
-                    stacklevel=2,
                 )
         for hook in self._hooks:
             hook.post_hook(last)

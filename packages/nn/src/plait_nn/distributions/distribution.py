@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from plait_abi.arguments import name_constructor
+from plait_abi.frames import warn
 from plait_core import Size, Tensor
 from plait_nn._all_samples import all_samples
 from plait_nn.distributions import constraints
@@ -188,7 +188,7 @@ class Distribution:
 
     def sample_n(self, n: int) -> Tensor:
         """Draw ``sample((n,))``; an old name, deprecated in PyTorch."""
-        warnings.warn("sample_n(n) is deprecated: sample((n,))", FutureWarning, stacklevel=2)
+        warn("sample_n(n) is deprecated: sample((n,))", FutureWarning)
         return self.sample((n,))
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from typing import Any
 import plait_core as pc
 from plait_abi import ArgumentError, operator
 from plait_abi._binding import unbound
+from plait_abi.arguments import passes_on
 from plait_core import Tensor
 from plait_nn import _operators as operators
 
@@ -60,6 +61,7 @@ def _run(function: Callable[..., Tensor], inplace: bool, input: Tensor, *args: f
     return (_in_place(function.__name__) if inplace else function)(input, *args)
 
 
+@passes_on
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute ``max(x, 0)``; with ``inplace`` in the input's memory.
 
@@ -72,6 +74,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 @unbound
+@passes_on
 def relu_(input: Tensor) -> Tensor:
     """Compute ``max(x, 0)`` in the input's memory.
 

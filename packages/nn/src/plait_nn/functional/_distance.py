@@ -7,6 +7,7 @@ from collections.abc import Callable
 import plait_core as pc
 from plait_abi import ArgumentError
 from plait_abi._binding import unbound
+from plait_abi.arguments import passes_on
 from plait_core import Tensor
 from plait_nn._halves import in_float32
 from plait_nn.functional._likelihood import reduced
@@ -22,6 +23,7 @@ __all__ = [
 
 
 @unbound
+@passes_on
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
@@ -43,6 +45,7 @@ def pairwise_distance(
 
 
 @unbound
+@passes_on
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """Compute the ``p``-norm distances of all pairs of rows i < j, in the order of the pairs.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import plait_core as pc
 from plait_abi import ArgumentError
+from plait_abi.frames import warn
 from plait_core import Tensor
 from plait_nn._all_samples import all_samples
 from plait_nn.functional._dtypes import require_floating
@@ -57,10 +57,9 @@ def kl_div(
     require_floating("kl_div", "input", input)
     reduction = translate_reduction(size_average, reduce, reduction)
     if reduction == "mean":
-        warnings.warn(
+        warn(
             'kl_div: reduction="mean" divides by the number of elements; "batchmean" gives the '
             "divergence",
-            stacklevel=2,
         )
     if log_target:
         values = target.exp() * (target - input)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 import plait_core as pc
 from plait_abi import ArgumentError
+from plait_abi.arguments import passes_on
+from plait_abi.frames import warn
 from plait_core import Tensor
 from plait_nn import _operators as operators
 
@@ -69,11 +70,9 @@ def _of_elements(
     """
     # different shapes are nearly always a mistake, which broadcasting would hide
     if input.shape != target.shape:
-        warnings.warn(
+        warn(
             f"{name}: `target` {tuple(target.shape)} is broadcast against `input` "
             f"{tuple(input.shape)}; give both the same shape",
-            # skips the function that calls this one, and the wrapper of `name_arguments`
-            stacklevel=4,
         )
     own = reduction if weight is None else "none"
     if number is None:
@@ -91,6 +90,7 @@ def _must_be_like(input: Tensor, target: Tensor, name: str) -> None:
         )
 
 
+@passes_on
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -129,6 +129,7 @@ def cross_entropy(
     )
 
 
+@passes_on
 def nll_loss(
     input: Tensor,
     target: Tensor,

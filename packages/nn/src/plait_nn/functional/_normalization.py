@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import plait_core as pc
 from plait_abi._binding import unbound
+from plait_abi.arguments import passes_on
 from plait_core import Tensor
 from plait_nn import _operators as operators
 from plait_nn._halves import HALVES, widened
@@ -201,6 +202,7 @@ def normalize(
 
 
 @unbound
+@passes_on
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Compute ``x1 . x2 / (|x1| |x2|)`` along ``dim``, each norm at least ``eps``.
 

@@ -7,6 +7,7 @@ from typing import Any
 import plait_core as pc
 from plait_abi import ArgumentError
 from plait_abi._binding import unbound
+from plait_abi.arguments import passes_on
 from plait_core import Tensor
 from plait_nn import _operators as operators
 from plait_nn.functional._conv import Pair, pair
@@ -14,6 +15,7 @@ from plait_nn.functional._conv import Pair, pair
 __all__ = ["adaptive_avg_pool2d", "avg_pool2d", "max_pool2d"]
 
 
+@passes_on
 def max_pool2d(
     input: Tensor,
     kernel_size: Pair,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import plait_core as pc
 from plait_abi import ArgumentError
 from plait_abi._binding import unbound
+from plait_abi.arguments import passes_on
 from plait_core import Tensor
 from plait_nn import _operators as operators
 from plait_nn.functional import _activation as activation
@@ -26,6 +27,7 @@ __all__ = [
 
 
 @unbound
+@passes_on
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Compute ``x`` where ``|x| > lambd``, else 0.
 

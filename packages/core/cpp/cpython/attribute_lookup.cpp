@@ -3,48 +3,36 @@
 // do, and leaves what is unusual to the latter. CPython restores the slot when __getattr__,
 // __getattribute__ or the bases of a class, or of one of its bases, are assigned; and that of calls
 // with __call__.
+//
+// Private parts of CPython, 3.10 to 3.14, the versions that are tested: the look-up in a type
+// through its cache, and slots that are set in a class that exists. On other versions `install`
+// does nothing, and modules run their __getattr__ and __call__ in Python: the public way, which is
+// as right and takes 0.4 microseconds for a member.
 #include <pybind11/pybind11.h>
 
 #include <vector>
 
-#include "tensor.hpp"
+#include "../python/tensor.hpp"
 
 namespace py = pybind11;
 
 namespace plait::core {
 namespace {
 
-struct Key {
-  PyObject *name;  // exactly a str
-  Py_hash_t hash;
-};
-
-Key key_of(PyObject *name) {
-  const Py_hash_t known = reinterpret_cast<PyASCIIObject *>(name)->hash;
-  return {name, known == -1 ? PyObject_Hash(name) : known};
-}
-
-// An attribute of modules, and its place in the __dict__ of one whose attributes nobody reordered.
-struct Attribute {
-  Key key;
-  Py_ssize_t place;
-};
-
-Attribute registries[3];  // the dicts of members, in the order of the search
-Attribute hooks[4];  // the dicts of hooks that a call runs
-Key forward;
-PyObject *getattr_name, *getattribute_name, *call_name;
+PyObject *registries[3];  // names of the dicts of members, in the order of the search
+PyObject *hooks[4];  // names of the dicts of hooks that a call runs
+PyObject *forward, *getattr_name, *getattribute_name, *call_name;
 PyObject *usual_getattribute;  // that of object
 // of modules: __call__, a function that notes the module on an exception, and the hooks of all
 // modules
 PyObject *usual_call, *note_exception, *global_hooks[4];
 
-// Looks a key up in a dict. 1: found (a new reference), 0: absent, -1: an error.
-int find(PyObject *dict, const Key &key, PyObject **found) {
+// Looks a name up in a dict. 1: found (a new reference), 0: absent, -1: an error.
+int find(PyObject *dict, PyObject *name, PyObject **found) {
 #if PY_VERSION_HEX >= 0x030D0000
-  return PyDict_GetItemRef(dict, key.name, found);
+  return PyDict_GetItemRef(dict, name, found);
 #else
-  *found = _PyDict_GetItem_KnownHash(dict, key.name, key.hash);
+  *found = PyDict_GetItemWithError(dict, name);
   if (!*found) return PyErr_Occurred() ? -1 : 0;
   Py_INCREF(*found);
   return 1;
@@ -79,44 +67,30 @@ int value_of(descrgetfunc get, PyObject *descriptor, PyObject *self, PyObject **
 }
 
 // The lookup of object.__getattribute__. 1: found (a new reference), 0: absent, -1: an error.
-int ordinary(PyObject *self, PyObject *attributes, const Key &key, PyObject **found) {
-  const Object of_type = in_type(Py_TYPE(self), key.name);
+int ordinary(PyObject *self, PyObject *attributes, PyObject *name, PyObject **found) {
+  const Object of_type = in_type(Py_TYPE(self), name);
   const descrgetfunc get = of_type ? Py_TYPE(of_type.get())->tp_descr_get : nullptr;
   if (get && PyDescr_IsData(of_type.get())) return value_of(get, of_type.get(), self, found);
-  const int there = find(attributes, key, found);
+  const int there = find(attributes, name, found);
   if (there || !of_type) return there;
   if (get) return value_of(get, of_type.get(), self, found);
   *found = new_reference(of_type.get());
   return 1;
 }
 
-// Finds an attribute in a __dict__, first at its place, which is faster than a lookup. 1: found (a
-// new reference), 0: absent, -1: an error.
-int find_at(PyObject *attributes, const Attribute &wanted, PyObject **found) {
-#ifndef Py_GIL_DISABLED
-  PyObject *name;
-  Py_ssize_t place = wanted.place;
-  if (PyDict_Next(attributes, &place, &name, found) && name == wanted.key.name) {
-    Py_INCREF(*found);
-    return 1;
-  }
-#endif
-  return find(attributes, wanted.key, found);
-}
-
 // The lookup of Module.__getattr__. 1: found (a new reference), 0: absent, -1: an error, kUnusual:
 // Python code must look.
 constexpr int kUnusual = 2;
-int in_registries(PyObject *attributes, const Key &key, PyObject **found) {
-  for (const Attribute &kind : registries) {
+int in_registries(PyObject *attributes, PyObject *name, PyObject **found) {
+  for (PyObject *kind : registries) {
     PyObject *members = nullptr;
-    const int there = find_at(attributes, kind, &members);
+    const int there = find(attributes, kind, &members);
     if (there < 0) return -1;
     if (!there) continue;
     const Object held(members);
     if (!PyDict_CheckExact(members)) return kUnusual;  // it may define __contains__
     if (PyDict_GET_SIZE(members) == 0) continue;
-    const int done = find(members, key, found);
+    const int done = find(members, name, found);
     if (done) return done;
   }
   return 0;
@@ -145,10 +119,9 @@ PyObject *get_attribute(PyObject *self, PyObject *name) {
   }
   const Object attributes(PyObject_GenericGetDict(self, nullptr));
   if (!attributes) return nullptr;
-  const Key key = key_of(name);
   PyObject *value = nullptr;
-  int there = ordinary(self, attributes.get(), key, &value);
-  if (!there) there = in_registries(attributes.get(), key, &value);
+  int there = ordinary(self, attributes.get(), name, &value);
+  if (!there) there = in_registries(attributes.get(), name, &value);
   if (there == 0 || there == kUnusual) return by_getattr(self, name);
   return there > 0 ? value : nullptr;
 }
@@ -157,9 +130,9 @@ PyObject *get_attribute(PyObject *self, PyObject *name) {
 bool is_hooked(PyObject *attributes) {
   for (PyObject *of_all : global_hooks)
     if (PyDict_GET_SIZE(of_all)) return true;
-  for (const Attribute &kind : hooks) {
+  for (PyObject *kind : hooks) {
     PyObject *own = nullptr;
-    if (find_at(attributes, kind, &own) <= 0) return true;
+    if (find(attributes, kind, &own) <= 0) return true;
     const Object held(own);
     // an OrderedDict is a dict that defines no size of its own
     if (!(PyODict_CheckExact(own) || PyDict_CheckExact(own)) || PyDict_GET_SIZE(own)) return true;
@@ -183,7 +156,7 @@ Object plain_forward(PyObject *self) {
     PyErr_Clear();
     return Object();
   }
-  Object function = in_type(Py_TYPE(self), forward.name);
+  Object function = in_type(Py_TYPE(self), forward);
   return function && PyFunction_Check(function.get()) ? std::move(function) : Object();
 }
 
@@ -236,9 +209,8 @@ bool has(const py::object &self, const py::object &name) {
   int there = kUnusual;
   if (Py_TYPE(self.ptr())->tp_getattro == get_attribute && PyUnicode_CheckExact(name.ptr())) {
     const Object attributes(PyObject_GenericGetDict(self.ptr(), nullptr));
-    const Key key = key_of(name.ptr());
-    there = attributes ? ordinary(self.ptr(), attributes.get(), key, &value) : -1;
-    if (!there) there = in_registries(attributes.get(), key, &value);
+    there = attributes ? ordinary(self.ptr(), attributes.get(), name.ptr(), &value) : -1;
+    if (!there) there = in_registries(attributes.get(), name.ptr(), &value);
   }
   if (there == kUnusual) {
     value = PyObject_GetAttr(self.ptr(), name.ptr());
@@ -269,7 +241,7 @@ bool install_calls(const py::object &cls, const py::object &call, const py::obje
   if (in_type(type, call_name).get() != call.ptr() || !looks_up_as_object(type)) return false;
   if (!usual_call) {  // for the life of the process
     for (int i = 0; i < 4; i++) {
-      PyObject *of_all = PyDict_GetItemWithError(attributes.ptr(), hooks[i].key.name);
+      PyObject *of_all = PyDict_GetItemWithError(attributes.ptr(), hooks[i]);
       if (!of_all && PyErr_Occurred()) throw py::error_already_set();
       if (!of_all || !PyDict_Check(of_all)) return false;
       global_hooks[i] = new_reference(of_all);
@@ -291,20 +263,17 @@ bool installed(const py::object &cls) {
 }  // namespace
 
 void add_attribute_lookup(py::module_ &m) {
-  const auto attribute = [](const char *name, Py_ssize_t place) {
-    return Attribute{key_of(PyUnicode_InternFromString(name)), place};
-  };
-  registries[0] = attribute("_parameters", 1);
-  registries[1] = attribute("_buffers", 2);
-  registries[2] = attribute("_modules", 16);
-  hooks[0] = attribute("_backward_pre_hooks", 4);
-  hooks[1] = attribute("_backward_hooks", 5);
-  hooks[2] = attribute("_forward_hooks", 7);
-  hooks[3] = attribute("_forward_pre_hooks", 10);
+  int n = 0;
+  for (const char *name : {"_parameters", "_buffers", "_modules"})
+    registries[n++] = PyUnicode_InternFromString(name);
+  n = 0;
+  for (const char *name :
+       {"_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_pre_hooks"})
+    hooks[n++] = PyUnicode_InternFromString(name);
   getattr_name = PyUnicode_InternFromString("__getattr__");
   getattribute_name = PyUnicode_InternFromString("__getattribute__");
   usual_getattribute = in_type(&PyBaseObject_Type, getattribute_name).release();
-  forward = key_of(PyUnicode_InternFromString("forward"));
+  forward = PyUnicode_InternFromString("forward");
   call_name = PyUnicode_InternFromString("__call__");
   m.def("_install_module_calls", install_calls, py::arg("cls"), py::arg("call"), py::arg("note"),
         py::arg("attributes"));
