@@ -80,7 +80,6 @@ PRIVATE: dict[str, set[str]] = {
     "plait": {"plait_core._operators"},
     # what programs take from private modules of torch, under the names that it has there
     "torch": {
-        "plait_autograd._backward",
         "plait_core._checkpoints._atomic",
         "plait_core._checkpoints._safe_globals",
         "plait_core._checkpoints._table",

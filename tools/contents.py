@@ -30,8 +30,8 @@ __all__ = ["ALLOWED", "check", "main"]
 ALLOWED: dict[str, tuple[str, ...]] = {
     "plait": ("__init__.pyi", "utils/__init__.pyi"),
     "plait_abi": (
-        "_binding.pyi",
-        "_binding.cpython-*.so",
+        "binding.pyi",
+        "binding.cpython-*.so",
         "include/plait/abi.h",
         "include/plait/dlpack.h",
         "include/plait/*.hpp",

@@ -11,5 +11,5 @@ from plait_abi.build import Extension, Library, setup
 setup(
     package="plait_abi",
     libraries=[Library("plait_abi", ["cpp/**/*.cpp", "cpp/**/*.c", "!cpp/python/*"])],
-    extensions=[Extension("plait_abi._binding", ["cpp/python/*.cpp"], flags=["-O2"])],
+    extensions=[Extension("plait_abi.binding", ["cpp/python/*.cpp"], flags=["-O2"])],
 )

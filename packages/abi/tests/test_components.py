@@ -179,9 +179,9 @@ def test_importing_loads_nothing(fresh: Callable[[str], str]) -> None:
     out = fresh(
         """
 import sys, plait_abi
-print("plait_abi._binding" in sys.modules, "numpy" in sys.modules)
+print("plait_abi.binding" in sys.modules, "numpy" in sys.modules)
 plait_abi.dtype
-print(*(name in sys.modules for name in ("plait_abi._binding", "numpy", "importlib.metadata")))
+print(*(name in sys.modules for name in ("plait_abi.binding", "numpy", "importlib.metadata")))
 """
     )
     assert out.splitlines() == ["False False", "True False False"]

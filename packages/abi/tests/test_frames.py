@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plait_abi._binding import is_own_file
+from plait_abi.binding import is_own_file
 from plait_abi.frames import user_frame, warn
 
 

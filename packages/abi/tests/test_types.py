@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import plait_abi
-from plait_abi import _binding
+from plait_abi import binding
 
-NUMPY_NAMES = [d.name for d in _binding.dtypes if d.name != "bfloat16"]
+NUMPY_NAMES = [d.name for d in binding.dtypes if d.name != "bfloat16"]
 
 
 @pytest.mark.parametrize("name", NUMPY_NAMES)
@@ -25,7 +25,7 @@ def test_dtype_and_numpy_convert_both_ways(name: str) -> None:
 
 
 def test_a_dtype_is_one_object() -> None:
-    for kind in _binding.dtypes:
+    for kind in binding.dtypes:
         assert pickle.loads(pickle.dumps(kind)) is kind
         assert plait_abi.dtype(kind.name) is kind
     assert plait_abi.dtype("float32") != plait_abi.dtype("float64")

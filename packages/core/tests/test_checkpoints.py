@@ -17,7 +17,7 @@ import pytest
 import plait_abi
 import plait_core as pc
 
-DTYPES = [kind.name for kind in plait_abi._binding.dtypes]
+DTYPES = [kind.name for kind in plait_abi.binding.dtypes]
 FORMATS = ("plait", "torch")
 
 

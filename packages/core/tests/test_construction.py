@@ -28,7 +28,7 @@ def test_numbers_and_lists(data: Any, dtype: str) -> None:
     assert x.tolist() == (np.array(data).tolist() if np.size(data) else data)
 
 
-@pytest.mark.parametrize("name", [d.name for d in __import__("plait_abi")._binding.dtypes])
+@pytest.mark.parametrize("name", [d.name for d in __import__("plait_abi").binding.dtypes])
 def test_every_dtype_can_be_asked_for(name: str) -> None:
     x = pc.tensor([0, 1, 2], dtype=pc.dtype(name))
     assert x.dtype is pc.dtype(name)

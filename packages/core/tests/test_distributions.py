@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import plait_core as pc
-from plait_abi import _binding
+from plait_abi import binding
 
 N = 100_000
 
@@ -113,7 +113,7 @@ def test_binomial_corners() -> None:
 
 @pytest.mark.parametrize("shape", [0.05, 0.5, 1.0, 2.5, 80.0])
 def test_gamma(shape: float) -> None:
-    draw = _binding.operator("_standard_gamma")
+    draw = binding.operator("_standard_gamma")
     x = draw(pc.full((N,), shape, dtype=pc.float64), generator=seeded(25))
     cumulative = lambda at: pc.special.gammainc(shape, pc.from_numpy(at)).numpy()  # noqa: E731
     assert distance(x.numpy(), cumulative) < BOUND

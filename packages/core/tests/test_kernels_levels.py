@@ -15,8 +15,8 @@ HERE = pathlib.Path(__file__).parent
 needs_base = pytest.mark.skipif("base" not in kernel_levels(), reason="built for one processor")
 PROVIDER = """
 import plait_core
-from plait_abi import _binding
-for kind, name, provider, _, active, *_ in _binding.records():
+from plait_abi import binding
+for kind, name, provider, _, active, *_ in binding.records():
     if (kind, name) == ("kernel", "add") and active:
         print(provider)
 """

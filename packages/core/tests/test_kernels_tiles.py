@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 import plait_core as pc
-from plait_abi import _binding, operator
+from plait_abi import binding, operator
 from plait_core._startup import kernel_library
 
-lstm_forward, gru_forward = (_binding.operator(f"{n}_forward") for n in ("lstm", "gru"))
-attention_forward = _binding.operator("attention_forward")
-attention_backward = _binding.operator("attention_backward")
-lstm_backward = _binding.operator("lstm_backward")
+lstm_forward, gru_forward = (binding.operator(f"{n}_forward") for n in ("lstm", "gru"))
+attention_forward = binding.operator("attention_forward")
+attention_backward = binding.operator("attention_backward")
+lstm_backward = binding.operator("lstm_backward")
 
 
 def draw(*shape: int, dtype: str = "float32") -> Any:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import plait_core as pc
-from plait_abi import _binding
+from plait_abi import binding
 
-gamma_gradient = _binding.operator("gamma_sample_grad")
-beta_gradient = _binding.operator("beta_sample_grad")
+gamma_gradient = binding.operator("gamma_sample_grad")
+beta_gradient = binding.operator("beta_sample_grad")
 
 
 @pytest.mark.parametrize("dtype", [pc.float32, pc.float64])
@@ -61,7 +61,7 @@ def test_corners() -> None:
 
 
 def test_shares_are_positive_and_sum_to_one() -> None:
-    draw = _binding.operator("dirichlet_sample")
+    draw = binding.operator("dirichlet_sample")
     for dtype in (pc.float32, pc.float64):
         shares = draw(pc.full((1000, 4), 0.02, dtype=dtype)).numpy()
         assert (shares > 0).all()

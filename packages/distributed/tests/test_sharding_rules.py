@@ -8,7 +8,7 @@ import pytest
 
 import plait_core as pc
 import plait_distributed as dist
-from plait_abi import _binding
+from plait_abi import binding
 from plait_distributed.device_mesh import DeviceMesh, init_device_mesh
 from plait_distributed.tensor import DTensor, Partial, Replicate, Shard, _rules
 from plait_ops import specs
@@ -28,7 +28,7 @@ def test_rules_in_code_are_those_that_definitions_name() -> None:
 
 def test_every_rule_of_a_definition_is_found() -> None:
     for spec in specs.all():
-        operator = _binding.operator(spec.name)
+        operator = binding.operator(spec.name)
         assert operator.sharding[0] == (spec.sharding or None), spec
         names = [name for name, _ in _rules._parameters(operator.schemas[0])]
         assert names == [each.name for each in spec.schema.arguments], spec
@@ -75,6 +75,6 @@ def test_elements_meet_along_named_dimensions(mesh: DeviceMesh) -> None:
 def test_all_functions_of_elements_compute_on_parts(mesh: DeviceMesh) -> None:
     x = DTensor.from_local(pc.tensor([0.25, 0.5]), mesh, [Shard(0)])
     for name in ("erfc", "log2", "hardtanh", "lgamma", "logit", "arcsin"):
-        operator = _binding.operator(name)
+        operator = binding.operator(name)
         if operator.sharding[0]:
             assert operator(x).placements == (Shard(0),), name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import plait_core as pc
-from plait_abi import _binding
+from plait_abi import binding
 from plait_func import _batched_draws, _batching_rules
 from plait_ops import specs
 
@@ -21,7 +21,7 @@ def test_rules_in_code_are_those_that_definitions_name() -> None:
 
 def test_every_rule_of_a_definition_is_found() -> None:
     for spec in specs.all():
-        assert _binding.operator(spec.name).batching[0] == (spec.batching or None), spec
+        assert binding.operator(spec.name).batching[0] == (spec.batching or None), spec
         if not spec.random:
             rule = _batching_rules.rule_of(spec.name)
             loops = rule is _batching_rules.by_loop or rule is None

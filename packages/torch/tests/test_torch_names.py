@@ -135,7 +135,7 @@ def test_random_state_is_a_tensor(torch: Any) -> None:
 
 
 def test_autocast_of_an_accelerator(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plait_abi._binding.device_count", lambda device: int(device == "cuda"))
+    monkeypatch.setattr("plait_abi.binding.device_count", lambda device: int(device == "cuda"))
     with pytest.warns(UserWarning, match="nothing is cast on cuda"), torch.autocast("cuda"):
         assert not torch.is_autocast_enabled()
     assert torch.amp.is_autocast_available("cuda")

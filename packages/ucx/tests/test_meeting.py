@@ -238,4 +238,4 @@ def test_a_process_that_dies_while_others_meet_is_named() -> None:
 
 def test_who_opens_a_group_without_a_meeting_is_told_so() -> None:
     with pytest.raises(plait_abi.PlaitError, match="plait_ucx_begin and plait_ucx_join come first"):
-        plait_abi._binding.open_communicator("ucx", "cpu", fresh(), 0, 2, 1.0)
+        plait_abi.binding.open_communicator("ucx", "cpu", fresh(), 0, 2, 1.0)

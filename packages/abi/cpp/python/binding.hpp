@@ -1,4 +1,4 @@
-// Declarations that the files of plait_abi._binding share.
+// Declarations that the files of plait_abi.binding share.
 #pragma once
 #include <plait/python.h>
 

@@ -275,7 +275,7 @@ PyType_Slot communicator_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(dea
                                     {Py_tp_methods, communicator_methods},
                                     {Py_tp_members, communicator_members},
                                     {0, nullptr}};
-PyType_Spec communicator_spec{"plait_abi._binding.Communicator", sizeof(CommunicatorObject), 0,
+PyType_Spec communicator_spec{"plait_abi.binding.Communicator", sizeof(CommunicatorObject), 0,
                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                               communicator_slots};
 
@@ -286,7 +286,7 @@ PyMethodDef work_methods[] = {
 PyType_Slot work_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(dealloc_work)},
                             {Py_tp_methods, work_methods},
                             {0, nullptr}};
-PyType_Spec work_spec{"plait_abi._binding.Work", sizeof(WorkObject), 0,
+PyType_Spec work_spec{"plait_abi.binding.Work", sizeof(WorkObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, work_slots};
 
 PyMethodDef functions[] = {

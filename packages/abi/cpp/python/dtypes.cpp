@@ -135,8 +135,8 @@ PyMethodDef functions[] = {
     {"shown_module", entry<shown_module_>, METH_VARARGS,
      "shown_module(name=None, /)\n--\n\nReturn the module that the texts of dtypes, layouts and "
      "sizes name, \"plait\", and set another one.\n\nExample:\n"
-     "    >>> from plait_abi import _binding\n"
-     "    >>> _binding.shown_module()\n"
+     "    >>> from plait_abi import binding\n"
+     "    >>> binding.shown_module()\n"
      "    'plait'"},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -1,4 +1,4 @@
-// plait_abi._binding: opens the runtime and hands out what Python extensions need (plait/python.h).
+// plait_abi.binding: opens the runtime and hands out what Python extensions need (plait/python.h).
 #include <dlfcn.h>
 #include <plait/free_threads.h>
 
@@ -202,14 +202,14 @@ bool add_capsules(PyObject *module) {
   Object runtime(
       PyCapsule_New(const_cast<plait_runtime *>(state.runtime), "plait.runtime", nullptr));
   Object python(
-      PyCapsule_New(const_cast<plait_python *>(publish()), "plait_abi._binding.python", nullptr));
+      PyCapsule_New(const_cast<plait_python *>(publish()), "plait_abi.binding.python", nullptr));
   return runtime && python && PyModule_AddObjectRef(module, "runtime", runtime.get()) == 0 &&
          PyModule_AddObjectRef(module, "python", python.get()) == 0 &&
          PyModule_AddStringConstant(module, "library", state.runtime->path) == 0;
 }
 
 PyModuleDef definition{PyModuleDef_HEAD_INIT,
-                       "plait_abi._binding",
+                       "plait_abi.binding",
                        "plait's runtime, seen from Python.",
                        -1,
                        functions,
@@ -314,4 +314,4 @@ PyObject *initialise() {
 
 }  // namespace plait::python
 
-PyMODINIT_FUNC PyInit__binding(void) { return plait::python::initialise(); }
+PyMODINIT_FUNC PyInit_binding(void) { return plait::python::initialise(); }

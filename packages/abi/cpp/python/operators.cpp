@@ -524,8 +524,8 @@ PyMethodDef functions[] = {{"operator", entry<operator_function>, METH_O,
                             "zero_preserving.\n\n"
                             "Example:\n"
                             "    >>> import plait_core\n"
-                            "    >>> from plait_abi import _binding\n"
-                            "    >>> dict(_binding.operators_with('zero_preserving'))['sin']\n"
+                            "    >>> from plait_abi import binding\n"
+                            "    >>> dict(binding.operators_with('zero_preserving'))['sin']\n"
                             "    'function method'"},
                            {"extend", entry<extend>, METH_VARARGS,
                             "extend(name, keyword, function, /)\n--\n\nLet a function serve the "

@@ -132,7 +132,7 @@ PyType_Slot range_slots[] = {
          "    ...     part.name\n"
          "    'prepare'\n")},
     {0, nullptr}};
-PyType_Spec range_spec = {"plait_abi._binding.Range", sizeof(RangeObject), 0,
+PyType_Spec range_spec = {"plait_abi.binding.Range", sizeof(RangeObject), 0,
                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, range_slots};
 
 PyObject *observed(PyObject *, PyObject *kinds) {

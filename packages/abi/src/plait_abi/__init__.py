@@ -17,7 +17,12 @@ from plait_abi.components import choose, require, use
 from plait_abi.imports import import_module
 
 if TYPE_CHECKING:
-    from plait_abi._binding import (
+    from plait_abi._communicator import Communicator, Work
+    from plait_abi._kernel import Kernel, kernel
+    from plait_abi._probe import Counts, Probe
+    from plait_abi._report import Record, Report, records, report
+    from plait_abi._tvm_functions import tvm_function
+    from plait_abi.binding import (
         ArgumentError,
         DTypeError,
         Event,
@@ -45,11 +50,6 @@ if TYPE_CHECKING:
         set_default_device,
         set_grad_enabled,
     )
-    from plait_abi._communicator import Communicator, Work
-    from plait_abi._kernel import Kernel, kernel
-    from plait_abi._probe import Counts, Probe
-    from plait_abi._report import Record, Report, records, report
-    from plait_abi._tvm_functions import tvm_function
 
 __all__ = [
     "ArgumentError",
@@ -113,7 +113,7 @@ def __getattr__(name: str) -> Any:
     elif name == "tvm_function":
         value = import_module("plait_abi._tvm_functions").tvm_function
     else:
-        value = getattr(import_module("plait_abi._binding"), name)
+        value = getattr(import_module("plait_abi.binding"), name)
     globals()[name] = value
     return value
 

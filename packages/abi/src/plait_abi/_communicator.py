@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from plait_abi import _binding
+from plait_abi import binding
 
 __all__ = ["Communicator", "Work"]
 
@@ -42,7 +42,7 @@ class Work:
         True
     """
 
-    def __init__(self, raw: _binding.Work) -> None:
+    def __init__(self, raw: binding.Work) -> None:
         self._raw = raw
 
     def wait(self) -> None:
@@ -71,7 +71,7 @@ class Communicator:
 
     _preparations: ClassVar[dict[str, Preparation]] = {}
 
-    def __init__(self, raw: _binding.Communicator) -> None:
+    def __init__(self, raw: binding.Communicator) -> None:
         self._raw = raw
 
     @classmethod
@@ -107,7 +107,7 @@ class Communicator:
         with contextlib.ExitStack() as stack:
             if (prepare := cls._preparations.get(provider)) is not None:
                 stack.enter_context(prepare(where, rank, size, timeout))
-            return cls(_binding.open_communicator(provider, device, where, rank, size, timeout))
+            return cls(binding.open_communicator(provider, device, where, rank, size, timeout))
 
     @property
     def rank(self) -> int:

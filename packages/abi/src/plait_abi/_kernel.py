@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from plait_abi import _binding
+from plait_abi import binding
 
 __all__ = ["Kernel", "kernel"]
 
@@ -31,16 +31,16 @@ class Kernel:
         self._name = name
         address = _address_in_tvm(function)
         if address:
-            self._registered = _binding.implement_tvm(name, address, device)
+            self._registered = binding.implement_tvm(name, address, device)
         else:
-            self._registered = _binding.implement(name, function, device)
+            self._registered = binding.implement(name, function, device)
 
     def __repr__(self) -> str:
         return f"<kernel of {self._name}>"
 
     def close(self) -> None:
         """Remove the kernel: the one before it serves calls again. A second call does nothing."""
-        _binding.retract(self._registered)
+        binding.retract(self._registered)
 
     def __enter__(self) -> Kernel:
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from plait_abi import _binding
+from plait_abi import binding
 
 __all__ = ["Counts", "Probe"]
 
@@ -63,7 +63,7 @@ class Probe:
 
     def __init__(self, name: str, provider: str, device: Any = "cpu") -> None:
         self._text = f"<probe of {provider} for {name}>"
-        self._registered = _binding.probe(name, provider, device)
+        self._registered = binding.probe(name, provider, device)
 
     def __repr__(self) -> str:
         return self._text
@@ -71,11 +71,11 @@ class Probe:
     @property
     def counts(self) -> Counts:
         """The counts so far."""
-        return Counts(*_binding.probe_counts(self._registered))
+        return Counts(*binding.probe_counts(self._registered))
 
     def close(self) -> None:
         """Stop watching. A second time nothing happens; the counts stay."""
-        _binding.probe_close(self._registered)
+        binding.probe_close(self._registered)
 
     def __enter__(self) -> Probe:
         return self

@@ -7,7 +7,7 @@ import importlib.metadata
 import sys
 from typing import NamedTuple
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_abi.components import chosen
 
 __all__ = ["Record", "Report", "records", "report"]
@@ -96,7 +96,7 @@ def records() -> list[Record]:
     """
     return [
         Record(kind or "", name or "", provider or "", version or "", active, device, calls)
-        for kind, name, provider, version, active, device, calls in _binding.records()
+        for kind, name, provider, version, active, device, calls in binding.records()
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_abi.imports import import_module
 
 __all__ = ["tvm_function"]
@@ -36,6 +36,6 @@ def tvm_function(name: str) -> Any:
     tvm_ffi = import_module("tvm_ffi")
     lookup = tvm_ffi.get_global_func("plait.operator", allow_missing=True)
     if lookup is None:
-        _binding.provide_operators()
+        binding.provide_operators()
         lookup = tvm_ffi.get_global_func("plait.operator")
     return lookup(name)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType, NoneType
 from typing import Any, TypeVar
 
-from plait_abi._binding import Function
+from plait_abi.binding import Function
 
 __all__ = ["name_arguments", "name_constructor", "passes_on"]
 

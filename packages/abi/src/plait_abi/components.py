@@ -104,7 +104,7 @@ def _set_fallback(types: str | Iterable[str] | None) -> None:
         names = tuple(types)
     else:
         raise TypeError(f"use: `fallback` must be a str, a list of them or None, got {types!r}")
-    import_module("plait_abi._binding").set_fallback(names)
+    import_module("plait_abi.binding").set_fallback(names)
 
 
 def choose(component: str) -> str:

@@ -6,7 +6,7 @@ import sys
 import warnings
 from types import FrameType
 
-from plait_abi._binding import is_own_file
+from plait_abi.binding import is_own_file
 
 __all__ = ["user_frame", "warn"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_autograd import _autograd, _saved
 from plait_autograd._modes import enable_grad
 
@@ -41,7 +41,7 @@ class _Call:
         self._function = function
         self._args = [_Argument(value) for value in args]
         self._kwargs = {name: _Argument(value) for name, value in kwargs.items()}
-        self._state = _binding.default_generator().get_state() if rng else None
+        self._state = binding.default_generator().get_state() if rng else None
         self._kinds: list[str] = []  # descriptions of the saved tensors, in order
         self._values: dict[int, Any] = {}
         self._over = False  # during the first call only some tensors have been saved
@@ -69,7 +69,7 @@ class _Call:
 
         args = [argument.value() for argument in self._args]
         kwargs = {name: argument.value() for name, argument in self._kwargs.items()}
-        generator = _binding.default_generator()
+        generator = binding.default_generator()
         before = generator.get_state()
         if self._state is not None:
             generator.set_state(self._state)

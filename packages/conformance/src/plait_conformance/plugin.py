@@ -145,14 +145,14 @@ def start_engine(config: pytest.Config) -> None:
 
 def communicator_under_test(config: pytest.Config) -> Provider:
     """Load what was asked for, and find the communicator."""
-    from plait_abi import _binding
+    from plait_abi import binding
     from plait_conformance._members import Provider, load_provider
 
     libraries = tuple(os.path.abspath(path) for path in config.getoption("--load"))
     modules = tuple(config.getoption("modules"))
     launcher = config.getoption("--launcher")
     load_provider(libraries, () if launcher else modules)
-    name = config.getoption("--provider") or _binding.provided("communicator")
+    name = config.getoption("--provider") or binding.provided("communicator")
     if name is None:
         raise pytest.UsageError("no communicator is provided: load one with --load PATH")
     return Provider(name, config.getoption("--where"), libraries, modules, launcher)

@@ -8,7 +8,7 @@
 namespace plait::core {
 namespace {
 
-PyObject *asker;  // plait_abi._binding.ask
+PyObject *asker;  // plait_abi.binding.ask
 
 // The attribute in the dict of the class Tensor, a new reference.
 Object of_tensor(const char *name) {
@@ -59,7 +59,7 @@ const PyMethodDef *method_of(Code code) {
 }
 
 PyObject *count_modes(PyObject *, PyObject *change) {
-  Object binding(plait_import_module("plait_abi._binding"));
+  Object binding(plait_import_module("plait_abi.binding"));
 #ifdef Py_GIL_DISABLED
   // the number here must not be that of an earlier moment than the binding's
   static PyMutex mutex;
@@ -193,7 +193,7 @@ bool read_watched(plait_tensor *t, PyObject **number) {
 }
 
 bool add_overriding(PyObject *module) {
-  Object binding(plait_import_module("plait_abi._binding"));
+  Object binding(plait_import_module("plait_abi.binding"));
   asker = binding ? PyObject_GetAttrString(binding.get(), "ask") : nullptr;
   return asker && PyModule_AddFunctions(module, functions) == 0;
 }

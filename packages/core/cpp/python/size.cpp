@@ -23,7 +23,7 @@ PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   return t.release();
 }
 PyObject *repr(PyObject *self) {
-  const Object list(PySequence_List(self)), binding(plait_import_module("plait_abi._binding"));
+  const Object list(PySequence_List(self)), binding(plait_import_module("plait_abi.binding"));
   const Object shown(binding ? PyObject_CallMethod(binding.get(), "shown_module", nullptr)
                              : nullptr);
   return list && shown ? PyUnicode_FromFormat("%U.Size(%R)", shown.get(), list.get()) : nullptr;

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_abi.components import choose, require
 from plait_core._core import Tensor
 from plait_core._docstrings import example
@@ -60,7 +60,7 @@ def _hermitian(self: Tensor) -> Tensor:
         [[(1-1j)], [(2-0j)]]
     """
     if self.ndim not in (0, 2):
-        raise _binding.ShapeError(
+        raise binding.ShapeError(
             f"H: a matrix is required, got shape {tuple(self.shape)}; use .mH for batches"
         )
     return _adjoint(self) if self.ndim else self

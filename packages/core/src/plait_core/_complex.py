@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_core._core import Tensor, is_tensor
 from plait_core._docstrings import example
 
@@ -14,7 +14,7 @@ __all__ = ["FUNCTIONS", "PROPERTIES"]
 
 def _part(name: str, doc: str, text: str) -> property:
     def get(self: Tensor) -> Tensor:
-        return _binding.operator(name)(self)  # type: ignore[no-any-return]
+        return binding.operator(name)(self)  # type: ignore[no-any-return]
 
     def put(self: Tensor, value: Any) -> None:
         part = get(self)

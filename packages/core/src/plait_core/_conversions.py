@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_core import _dtypes
 from plait_core._core import Tensor
 from plait_core._docstrings import example
@@ -16,8 +16,8 @@ __all__ = ["METHODS", "to"]
 
 
 class _Targets(NamedTuple):
-    dtype: _binding.dtype | None
-    device: _binding.device | None
+    dtype: binding.dtype | None
+    device: binding.device | None
     copy: bool
     memory_format: str
     non_blocking: bool
@@ -66,7 +66,7 @@ def _targets(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Targets:
     first = kwargs["other"] if "other" in kwargs else values.pop(0) if values else None
     if isinstance(first, Tensor):
         dtype, device = first.dtype, first.device
-    elif isinstance(first, (str, _binding.device)) and not _is_dtype(first):
+    elif isinstance(first, (str, binding.device)) and not _is_dtype(first):
         device = first
         if values and not isinstance(values[0], bool):
             dtype = values.pop(0)
@@ -89,25 +89,25 @@ def _targets(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Targets:
         raise TypeError(f"to: `memory_format` must be a memory format, got {order!r}")
     return _Targets(
         None if dtype is None else _dtype_from(dtype),
-        None if device is None else _binding.device(device),
+        None if device is None else binding.device(device),
         bool(copy),
         order or preserve_format,
         bool(non_blocking),
     )
 
 
-def _dtype_from(value: Any) -> _binding.dtype:
+def _dtype_from(value: Any) -> binding.dtype:
     try:
-        return _binding.dtype(value)
+        return binding.dtype(value)
     except TypeError:
         raise TypeError(f"to: a dtype, a device or a Tensor is required, got {value!r}") from None
 
 
 def _is_dtype(value: Any) -> bool:
-    return isinstance(value, str) and any(value == known.name for known in _binding.dtypes)
+    return isinstance(value, str) and any(value == known.name for known in binding.dtypes)
 
 
-def _elsewhere(self: Tensor, device: _binding.device, targets: _Targets) -> Tensor:
+def _elsewhere(self: Tensor, device: binding.device, targets: _Targets) -> Tensor:
     dtype, order = targets.dtype or self.dtype, targets.memory_format
     if self.device.type == "meta":
         raise NotImplementedError(
@@ -116,7 +116,7 @@ def _elsewhere(self: Tensor, device: _binding.device, targets: _Targets) -> Tens
         )
     if targets.non_blocking and device.type == "cpu" and order == "preserve_format":
         return self._pinned_like(dtype, self.device).copy_(self, non_blocking=True)
-    empty_like = _binding.operator("empty_like")
+    empty_like = binding.operator("empty_like")
     try:
         result: Tensor = empty_like(self, dtype=dtype, device=device, memory_format=order)
     except Exception as error:
@@ -129,7 +129,7 @@ def _elsewhere(self: Tensor, device: _binding.device, targets: _Targets) -> Tens
     return result.copy_(self, non_blocking=targets.non_blocking)
 
 
-def _cast_to(name: str, dtype: _binding.dtype) -> Callable[..., Tensor]:
+def _cast_to(name: str, dtype: binding.dtype) -> Callable[..., Tensor]:
     def method(self: Tensor, memory_format: str = preserve_format) -> Tensor:
         result = self if self.dtype is dtype else self._cast(dtype)
         if memory_format == "preserve_format":

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import plait_core._core as _core
-from plait_abi import _binding
+from plait_abi import binding
 from plait_abi.imports import import_module
 from plait_core._core import Tensor, from_dlpack, from_numpy, is_tensor
 
@@ -83,7 +83,7 @@ def _shared(data: Any) -> Tensor | None:
 
 def _moved(shared: Tensor, data: Any, dtype: Any, device: Any) -> Tensor:
     if device is None and shared is not data and shared.device.type == "cpu":
-        device = _binding.get_default_device()
+        device = binding.get_default_device()
     return shared if dtype is None and device is None else shared.to(device=device, dtype=dtype)
 
 
@@ -115,7 +115,7 @@ def asarray(
         tensor([1., 2.], dtype=float64)
     """
     if _is_bare_buffer(obj):
-        kind = dtype or _binding.dtype(_core.get_default_dtype())
+        kind = dtype or binding.dtype(_core.get_default_dtype())
         obj = frombuffer(obj, dtype=kind)
     if copy:
         result = tensor(obj, dtype=dtype, device=device)
@@ -177,7 +177,7 @@ def frombuffer(
     """
     np = import_module("numpy")
 
-    kind = _binding.dtype(dtype)
+    kind = binding.dtype(dtype)
     # NumPy has no bfloat16; its bits are read as integers
     of_numpy = np.uint16 if kind.name == "bfloat16" else kind.dtype
     result = from_numpy(np.frombuffer(buffer, dtype=of_numpy, count=count, offset=offset))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_abi.imports import import_module
 
 __all__ = [
@@ -31,21 +31,21 @@ __all__ = [
     "uint8",
 ]
 
-bool_ = _binding.dtype("bool")
-uint8 = _binding.dtype("uint8")
-uint16 = _binding.dtype("uint16")
-uint32 = _binding.dtype("uint32")
-uint64 = _binding.dtype("uint64")
-int8 = _binding.dtype("int8")
-int16 = short = _binding.dtype("int16")
-int32 = _binding.dtype("int32")
-int64 = long = _binding.dtype("int64")
-float16 = half = _binding.dtype("float16")
-bfloat16 = _binding.dtype("bfloat16")
-float32 = _binding.dtype("float32")
-float64 = double = _binding.dtype("float64")
-complex64 = cfloat = _binding.dtype("complex64")
-complex128 = cdouble = _binding.dtype("complex128")
+bool_ = binding.dtype("bool")
+uint8 = binding.dtype("uint8")
+uint16 = binding.dtype("uint16")
+uint32 = binding.dtype("uint32")
+uint64 = binding.dtype("uint64")
+int8 = binding.dtype("int8")
+int16 = short = binding.dtype("int16")
+int32 = binding.dtype("int32")
+int64 = long = binding.dtype("int64")
+float16 = half = binding.dtype("float16")
+bfloat16 = binding.dtype("bfloat16")
+float32 = binding.dtype("float32")
+float64 = double = binding.dtype("float64")
+complex64 = cfloat = binding.dtype("complex64")
+complex128 = cdouble = binding.dtype("complex128")
 
 # exponent bits and fraction bits, from IEEE 754 and the bfloat16 format
 _FORMATS = {"float16": (5, 10), "bfloat16": (8, 7), "float32": (8, 23), "float64": (11, 52)}
@@ -71,10 +71,10 @@ class finfo:  # noqa: N801  (NumPy's and PyTorch's name)
 
     __slots__ = ("bits", "dtype", "eps", "max", "min", "smallest_normal")
 
-    def __init__(self, dtype: _binding.dtype | None = None) -> None:
+    def __init__(self, dtype: binding.dtype | None = None) -> None:
         _core = import_module("plait_core._core")
 
-        kind = _core.get_default_dtype() if dtype is None else _binding.dtype(dtype)
+        kind = _core.get_default_dtype() if dtype is None else binding.dtype(dtype)
         name = {"complex64": "float32", "complex128": "float64"}.get(kind.name, kind.name)
         if name not in _FORMATS:
             raise TypeError(f"finfo: a floating-point dtype is required, got {kind.name}")
@@ -123,8 +123,8 @@ class iinfo:  # noqa: N801  (NumPy's and PyTorch's name)
 
     __slots__ = ("bits", "dtype", "max", "min")
 
-    def __init__(self, dtype: _binding.dtype) -> None:
-        kind = _binding.dtype(dtype)
+    def __init__(self, dtype: binding.dtype) -> None:
+        kind = binding.dtype(dtype)
         if kind.is_floating_point or kind.is_complex or kind is bool_:
             raise TypeError(f"iinfo: an integer dtype is required, got {kind.name}")
         bits = 8 * kind.itemsize

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait_abi import ArgumentError, ShapeError, _binding
+from plait_abi import ArgumentError, ShapeError, binding
 from plait_core._core import Size, Tensor, is_tensor
 
 __all__ = [
@@ -25,7 +25,7 @@ __all__ = [
 
 
 def _operator(name: str) -> Any:
-    return _binding.operator(name)
+    return binding.operator(name)
 
 
 def _listed(tensors: tuple[Any, ...]) -> list[Tensor]:

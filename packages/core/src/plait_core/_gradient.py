@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait_abi import ArgumentError, ShapeError, _binding
+from plait_abi import ArgumentError, ShapeError, binding
 from plait_core._core import Tensor, is_tensor
 
 __all__ = ["gradient"]
@@ -105,7 +105,7 @@ def _along(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
             spacing = spacing.float()  # differences of unsigned integers wrap around
         widths = (spacing[1:] - spacing[:-1]).reshape([-1] + [1] * (x.ndim - 1 - axis))
     else:
-        widths = _binding.operator("full")(
+        widths = binding.operator("full")(
             [n - 1] + [1] * (x.ndim - 1 - axis), spacing, dtype=x.dtype, device=x.device
         )
     slopes = (x.narrow(axis, 1, n - 1) - x.narrow(axis, 0, n - 1)) / widths
@@ -121,7 +121,7 @@ def _along(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
         parts = [first, inner, last]
     else:
         parts = [first, last]
-    return _binding.operator("cat")(parts, axis)  # type: ignore[no-any-return]
+    return binding.operator("cat")(parts, axis)  # type: ignore[no-any-return]
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {"gradient": gradient}

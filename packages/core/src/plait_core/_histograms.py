@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait_abi import ArgumentError, DTypeError, ShapeError, _binding
+from plait_abi import ArgumentError, DTypeError, ShapeError, binding
 from plait_core._core import Tensor, is_tensor
 from plait_core._functional import histogram
 
@@ -25,7 +25,7 @@ REDUCTIONS = {
 
 
 def _operator(name: str) -> Any:
-    return _binding.operator(name)
+    return binding.operator(name)
 
 
 def segment_reduce(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plait_abi import _binding
+from plait_abi import binding
 
 __all__ = [
     "channels_last",
@@ -36,7 +36,7 @@ class _Constant(str):
         return str.__str__(self)
 
     def __repr__(self) -> str:
-        return f"{_binding.shown_module()}.{self.name}"
+        return f"{binding.shown_module()}.{self.name}"
 
     __str__ = __repr__
 

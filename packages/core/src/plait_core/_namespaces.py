@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plait_abi import _binding
+from plait_abi import binding
 
 __all__ = ["NAMESPACES", "defined_later", "fill", "in_namespace", "shown"]
 
@@ -21,8 +21,8 @@ def defined_later(name: str) -> Any:
     """Return the operator of a plug-in that came after this package, where it is a function; None
     for another name.
     """
-    variants = dict(_binding.operator_names()).get(name, "")
-    return _binding.operator(name) if "function" in variants else None
+    variants = dict(binding.operator_names()).get(name, "")
+    return binding.operator(name) if "function" in variants else None
 
 
 def fill(module: dict[str, Any], prefix: str) -> Callable[[str], Any]:
@@ -32,10 +32,10 @@ def fill(module: dict[str, Any], prefix: str) -> Callable[[str], Any]:
         The module's ``__getattr__``, which finds operators that a plug-in defined later.
     """
     own = set(module)
-    for name, variants in _binding.operator_names():
+    for name, variants in binding.operator_names():
         short = name.removeprefix(prefix)
         if short != name and "function" in variants and short not in own:
-            module[short] = _binding.operator(name)
+            module[short] = binding.operator(name)
             module["__all__"].append(short)
 
     def find(name: str) -> Any:

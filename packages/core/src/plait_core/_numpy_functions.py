@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plait_abi import ArgumentError, DTypeError, _binding
+from plait_abi import ArgumentError, DTypeError, binding
 from plait_abi.imports import import_module
 from plait_core._core import Tensor, from_numpy, is_tensor
 from plait_core._numpy_fallback import by_numpy
@@ -90,9 +90,7 @@ def __array_ufunc__(  # noqa: N807
     if method == "__call__" and not known:
         values = [_operand(value) for value in inputs]
         if ufunc.__name__ == "divmod":
-            return _binding.operator("floor_divide")(*values), _binding.operator("remainder")(
-                *values
-            )
+            return binding.operator("floor_divide")(*values), binding.operator("remainder")(*values)
         operator = _operator(ufunc)
         if operator is not None:
             try:
@@ -111,7 +109,7 @@ def _operator(ufunc: Any) -> Callable[..., Any] | None:
     if ufunc.__name__ not in _NAMES and name not in _SAME:
         return None
     try:
-        return _binding.operator(name)
+        return binding.operator(name)
     except AttributeError:
         return None
 
@@ -151,7 +149,7 @@ def _reduce(name: str, inputs: tuple[Any, ...], out: Any, kwargs: dict[str, Any]
     dtype = kwargs.get("dtype")
     value = _operand(inputs[0])
     if dtype is not None:
-        value = value.to(_binding.dtype(dtype))
+        value = value.to(binding.dtype(dtype))
     dims = tuple(range(value.ndim)) if axis is None else axis
     if isinstance(dims, tuple) and name == "prod":
         for dim in sorted((d % value.ndim for d in dims), reverse=True):

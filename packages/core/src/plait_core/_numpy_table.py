@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import plait_core._core as _core
-from plait_abi import _binding
+from plait_abi import binding
 from plait_abi.imports import import_module
 from plait_core._core import Tensor, is_tensor
 
@@ -17,7 +17,7 @@ __all__ = ["adapter"]
 
 @functools.cache
 def _op(name: str) -> Any:
-    return _binding.operator(name)
+    return binding.operator(name)
 
 
 def _xp() -> Any:
@@ -56,7 +56,7 @@ def _reduction(name: str) -> Callable[..., Tensor]:
 
 
 def _mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
-    x = _floating(_tensor(a)) if dtype is None else _tensor(a).to(dtype=_binding.dtype(dtype))
+    x = _floating(_tensor(a)) if dtype is None else _tensor(a).to(dtype=binding.dtype(dtype))
     return _xp().mean(x, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
 
 
@@ -70,7 +70,7 @@ def _spread(name: str) -> Callable[..., Tensor]:
         keepdims: bool = False,
         correction: float | None = None,
     ) -> Tensor:
-        x = _floating(_tensor(a)) if dtype is None else _tensor(a).to(dtype=_binding.dtype(dtype))
+        x = _floating(_tensor(a)) if dtype is None else _tensor(a).to(dtype=binding.dtype(dtype))
         less = float(ddof if correction is None else correction)
         result: Tensor = getattr(_xp(), name)(x, axis=axis, correction=less, keepdims=keepdims)
         return result
@@ -111,7 +111,7 @@ def _clip(
 def _concatenate(arrays: Any, axis: int | None = 0, *, dtype: Any = None) -> Tensor:
     parts = [_tensor(each) for each in arrays]
     result: Tensor = _xp().concat(parts, axis=axis)
-    return result if dtype is None else result.to(dtype=_binding.dtype(dtype))
+    return result if dtype is None else result.to(dtype=binding.dtype(dtype))
 
 
 def _stack(arrays: Any, axis: int = 0) -> Tensor:

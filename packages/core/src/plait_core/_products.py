@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from plait_abi import ArgumentError, ShapeError, _binding
+from plait_abi import ArgumentError, ShapeError, binding
 from plait_core._core import Tensor, is_tensor
 
 __all__ = ["FUNCTIONS", "block_diag", "chain_matmul", "multi_dot", "tensordot"]
 
 
 def _operator(name: str) -> Any:
-    return _binding.operator(name)
+    return binding.operator(name)
 
 
 def _written(made: Tensor, out: Tensor | None) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_core._core import Tensor, is_tensor
 
 __all__ = ["can_cast", "is_floating_point", "is_nonzero", "promote_types", "result_type"]
@@ -18,24 +18,24 @@ def _tensor(name: str, value: Any) -> Tensor:
     return result
 
 
-def _dtype(name: str, argument: str, value: Any) -> _binding.dtype:
+def _dtype(name: str, argument: str, value: Any) -> binding.dtype:
     try:
-        return _binding.dtype(value)
+        return binding.dtype(value)
     except (TypeError, ValueError):
         raise TypeError(f"{name}: `{argument}` must be a dtype, got {value!r}") from None
 
 
-def _sum(first: Any, second: Any) -> _binding.dtype:
+def _sum(first: Any, second: Any) -> binding.dtype:
     """Return the dtype of a sum, by calling the operator, so that there is no second table."""
-    result: _binding.dtype = _binding.operator("add")(first, second).dtype
+    result: binding.dtype = binding.operator("add")(first, second).dtype
     return result
 
 
-def _empty(shape: tuple[int, ...], dtype: _binding.dtype) -> Tensor:
-    return _binding.operator("empty")(shape, dtype=dtype, device="meta")  # type: ignore[no-any-return]
+def _empty(shape: tuple[int, ...], dtype: binding.dtype) -> Tensor:
+    return binding.operator("empty")(shape, dtype=dtype, device="meta")  # type: ignore[no-any-return]
 
 
-def promote_types(type1: Any, type2: Any) -> _binding.dtype:
+def promote_types(type1: Any, type2: Any) -> binding.dtype:
     """Return the dtype of a sum of two tensors, the smallest one that holds the values of both.
 
     Raises:
@@ -52,7 +52,7 @@ def promote_types(type1: Any, type2: Any) -> _binding.dtype:
     return one if one is other else _sum(_empty((1,), one), _empty((1,), other))
 
 
-def result_type(tensor1: Any, tensor2: Any) -> _binding.dtype:
+def result_type(tensor1: Any, tensor2: Any) -> binding.dtype:
     """Return the dtype of an operator on two tensors or numbers.
 
     A number, or a tensor without dimensions, does not widen within a category: float32 with a
@@ -79,7 +79,7 @@ def result_type(tensor1: Any, tensor2: Any) -> _binding.dtype:
             )
     first, second = parts
     if not is_tensor(first) and not is_tensor(second):
-        first = _binding.operator("scalar_tensor")(first, dtype=_of_number(first), device="meta")
+        first = binding.operator("scalar_tensor")(first, dtype=_of_number(first), device="meta")
     if not is_tensor(first):
         first, second = second, first
     return _sum(first, second)
@@ -111,7 +111,7 @@ def can_cast(from_: Any, to: Any) -> bool:
     return _category(source) <= _category(target)
 
 
-def _category(dtype: _binding.dtype) -> int:
+def _category(dtype: binding.dtype) -> int:
     if dtype.is_complex:
         return 3
     return 2 if dtype.is_floating_point else int(dtype.name != "bool")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import plait_core._core as _core
-from plait_abi import _binding
+from plait_abi import binding
 from plait_core._core import Tensor, is_tensor
 from plait_core._html import shows_own_text, tensor_html
 from plait_core._repr import text_of
@@ -26,7 +26,7 @@ def __reduce_ex__(self: Tensor, protocol: int) -> tuple[Any, ...]:  # noqa: N807
 
 
 def rebuild(
-    cls: type[Tensor], data: bytes, dtype: _binding.dtype, shape: tuple[int, ...], grad: bool
+    cls: type[Tensor], data: bytes, dtype: binding.dtype, shape: tuple[int, ...], grad: bool
 ) -> Tensor:
     """Make the tensor of a pickle that holds elements in C order."""
     result = _core._from_bytes(data, dtype, shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plait_abi import Generator
-from plait_abi._binding import default_generator
+from plait_abi.binding import default_generator
 
 __all__ = ["get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import plait_core._core as _core
-from plait_abi import _binding
+from plait_abi import binding
 from plait_core._core import Tensor
 
 __all__ = [
@@ -187,14 +187,14 @@ def shown_elements(data: Tensor, cut: list[bool]) -> tuple[Any, Callable[[Any], 
     if data.device.type != "cpu" or data.dtype.name == "bfloat16":
         data = _edges(data, long)
     if data.dtype.name == "bfloat16":
-        data = data._cast(_binding.dtype("float32"))
+        data = data._cast(binding.dtype("float32"))
     elements = _shown(data.cpu().numpy(), long)
     return elements, _formatter(list(_leaves(elements)), data.dtype)
 
 
 def _edges(data: Tensor, long: tuple[bool, ...]) -> Tensor:
     """Return what is printed of a tensor, so that nothing else is copied or converted."""
-    edge, join = _options.edgeitems, _binding.operator("cat")
+    edge, join = _options.edgeitems, binding.operator("cat")
     for dim, is_long in enumerate(long):
         if is_long:
             last = data.shape[dim] - edge
@@ -221,7 +221,7 @@ def _leaves(shown: Any) -> Iterator[Any]:
         yield shown
 
 
-def _formatter(values: list[Any], dtype: _binding.dtype) -> Callable[[Any], str]:
+def _formatter(values: list[Any], dtype: binding.dtype) -> Callable[[Any], str]:
     if dtype.is_complex:
         real = _float_formatter([value.real for value in values])
         imag = _float_formatter([abs(value.imag) for value in values])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_core._core import Tensor
 from plait_core._docstrings import example as shown
 from plait_core._memory_formats import contiguous_format
@@ -50,13 +50,13 @@ def set_(
     """
     _may_move(self, "set_")
     if source is None:
-        self.data = _binding.operator("empty")(0, dtype=self.dtype, device=self.device)
+        self.data = binding.operator("empty")(0, dtype=self.dtype, device=self.device)
         return self
     if not isinstance(source, (Tensor, UntypedStorage)):
         raise TypeError(f"set_: `source` must be a Tensor or storage, got {type(source).__name__}")
     if isinstance(source, Tensor):
         if source.dtype is not self.dtype:
-            raise _binding.DTypeError(
+            raise binding.DTypeError(
                 f"set_: `source` must have the dtype {self.dtype.name}, got {source.dtype.name}"
             )
         if size is None and not storage_offset:
@@ -72,7 +72,7 @@ def set_(
 
 
 def _dense(shape: tuple[int, ...], memory_format: str) -> tuple[int, ...]:
-    empty = _binding.operator("empty")
+    empty = binding.operator("empty")
     return empty(shape, device="meta", memory_format=memory_format).stride()  # type: ignore[no-any-return]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import plait_core._core as _core
-from plait_abi import DTypeError, ShapeError, _binding
+from plait_abi import DTypeError, ShapeError, binding
 from plait_core import _repr
 from plait_core._core import Size, Tensor, is_tensor
 from plait_core._functional import broadcast_shapes
@@ -17,7 +17,7 @@ __all__ = ["CASTS", "SparseTensor", "bind", "cat", "text_of", "zero_preserving"]
 
 
 def _operator(name: str) -> Any:
-    return _binding.operator(name)
+    return binding.operator(name)
 
 
 def _is_number(value: Any) -> bool:
@@ -151,12 +151,12 @@ class SparseTensor(_core._Sparse):
         return len(self._shape)
 
     @property
-    def dtype(self) -> _binding.dtype:
+    def dtype(self) -> binding.dtype:
         """The dtype of the elements."""
         return self._stored.dtype
 
     @property
-    def device(self) -> _binding.device:
+    def device(self) -> binding.device:
         """The device of the elements."""
         return self._stored.device
 
@@ -829,7 +829,7 @@ def _elementwise(name: str) -> Callable[..., SparseTensor]:
 
 def zero_preserving() -> list[str]:
     """Return the methods of tensors whose value at 0 is 0: they run on the stored elements."""
-    named = _binding.operators_with("zero_preserving")
+    named = binding.operators_with("zero_preserving")
     return [name for name, variants in named if "method" in variants and "." not in name]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait_abi import DTypeError, ShapeError, _binding
+from plait_abi import DTypeError, ShapeError, binding
 from plait_core._core import Size, Tensor, is_tensor
 from plait_core._creation import as_tensor
 from plait_core._memory_formats import (
@@ -111,12 +111,12 @@ class CompressedTensor:
         return len(self._shape)
 
     @property
-    def dtype(self) -> _binding.dtype:
+    def dtype(self) -> binding.dtype:
         """The dtype of the elements."""
         return self._stored.dtype
 
     @property
-    def device(self) -> _binding.device:
+    def device(self) -> binding.device:
         """The device of the elements."""
         return self._stored.device
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import plait_core._core as _core
-from plait_abi import _binding
+from plait_abi import binding
 from plait_core._core import Tensor
 from plait_core._sparse import SparseTensor, _operator
 
@@ -22,11 +22,11 @@ def _recorded(
 ) -> Tensor:
     """Return the result of an operator whose gradient `gradient` computes."""
     expected = input.requires_grad
-    before = _binding.set_grad_enabled(False)
+    before = binding.set_grad_enabled(False)
     try:
         result = run()
     finally:
-        _binding.set_grad_enabled(before)
+        binding.set_grad_enabled(before)
     if not (before and expected and result.dtype.is_floating_point):
         return result
     version = index._version
@@ -101,4 +101,4 @@ def gather(
 
 def register() -> None:
     """Let `gather` take ``sparse_grad``."""
-    _binding.extend("gather", "sparse_grad", gather)
+    binding.extend("gather", "sparse_grad", gather)

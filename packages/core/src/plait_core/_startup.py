@@ -10,7 +10,7 @@ import platform
 from collections.abc import Callable
 
 import plait_core._core as _core
-from plait_abi import _binding, paths
+from plait_abi import binding, paths
 
 __all__ = ["device_setup", "kernel_levels", "kernel_library", "set_reproducible", "start"]
 
@@ -95,14 +95,14 @@ def _load_exact() -> None:
 
 def device_setup() -> Callable[[], None] | None:
     """Return a function, to be pickled, that loads the devices of this process in another one."""
-    libraries = _binding.device_libraries()
+    libraries = binding.device_libraries()
     return functools.partial(load_devices, libraries) if libraries else None
 
 
 def load_devices(libraries: list[str]) -> None:
     """Load the libraries of devices; those that are loaded are left alone."""
     for library in libraries:
-        _binding.load(library)
+        binding.load(library)
 
 
 def _load(path: str | None, package: str) -> None:
@@ -115,7 +115,7 @@ def _load(path: str | None, package: str) -> None:
             + (f" {path}" if path else "")
             + f"; {why}install it again (pip install --force-reinstall {package})"
         )
-    _binding.load(path)
+    binding.load(path)
 
 
 def _use_blas(libraries: list[str]) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plait_abi import ArgumentError, DTypeError, ShapeError, _binding
+from plait_abi import ArgumentError, DTypeError, ShapeError, binding
 from plait_core._core import Tensor, is_tensor
 
 __all__ = ["istft", "stft"]
 
 
 def _operator(name: str) -> Any:
-    return _binding.operator(name)
+    return binding.operator(name)
 
 
 def stft(

@@ -9,7 +9,7 @@ import weakref
 from typing import Any
 
 import plait_core._core as _core
-from plait_abi import _binding
+from plait_abi import binding
 from plait_abi.imports import import_module
 from plait_core._core import Tensor
 
@@ -34,7 +34,7 @@ class UntypedStorage:
         self._bytes = tensor.detach()._storage_bytes()
 
     @property
-    def device(self) -> _binding.device:
+    def device(self) -> binding.device:
         """The device of the memory."""
         return self._bytes.device
 
@@ -111,7 +111,7 @@ class UntypedStorage:
     @staticmethod
     def _new_shared(size: int, *, device: Any = "cpu") -> UntypedStorage:
         """Return a storage of new bytes in shared memory, for batches that a worker makes."""
-        new = _binding.operator("empty")((size,), dtype="uint8", device=device)
+        new = binding.operator("empty")((size,), dtype="uint8", device=device)
         return UntypedStorage(new.share_memory_())
 
     def is_pinned(self, device: Any = None) -> bool:
@@ -213,12 +213,12 @@ class _FileBytes(UntypedStorage):
 
 
 def _filled(data: bytes, device: str = "cpu") -> UntypedStorage:
-    result = _core._from_bytes(data, _binding.dtype("uint8"), (len(data),))
+    result = _core._from_bytes(data, binding.dtype("uint8"), (len(data),))
     return UntypedStorage(result.to(device))
 
 
 def _empty(nbytes: int) -> UntypedStorage:
-    return UntypedStorage(_binding.operator("empty")((nbytes,), dtype="uint8", device="meta"))
+    return UntypedStorage(binding.operator("empty")((nbytes,), dtype="uint8", device="meta"))
 
 
 # The live UntypedStorage of each storage. Pickle and deepcopy go by identity, so they write a
@@ -280,7 +280,7 @@ def storage_of(tensor: Tensor) -> UntypedStorage:
 def rebuild_on(
     cls: type[Tensor],
     storage: UntypedStorage,
-    dtype: _binding.dtype,
+    dtype: binding.dtype,
     offset: int,
     size: tuple[int, ...],
     stride: tuple[int, ...],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_abi.imports import import_module
 from plait_core._core import Tensor
 from plait_core._storages import UntypedStorage, storage_of
@@ -121,14 +121,14 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     """
     if self.device.type != "cpu":
         raise RuntimeError(f"pin_memory: a tensor on the CPU is required, got one on {self.device}")
-    chosen = _binding.current_accelerator() if device is None else _binding.device(device)
+    chosen = binding.current_accelerator() if device is None else binding.device(device)
     if chosen is None or self._is_pinned():
         return self
-    _binding.check_device("pin_memory", chosen)
+    binding.check_device("pin_memory", chosen)
     return self._pinned_like(self.dtype, chosen).copy_(self)
 
 
-def record_stream(self: Tensor, stream: _binding.Stream) -> None:
+def record_stream(self: Tensor, stream: binding.Stream) -> None:
     """Say that work in a stream uses the tensor's memory, which a call from another library put
     there.
 
@@ -143,7 +143,7 @@ def record_stream(self: Tensor, stream: _binding.Stream) -> None:
         >>> x = pc.zeros(2)
         >>> x.record_stream(pc.Stream(x.device))
     """
-    _binding.record_use(self, stream)
+    binding.record_use(self, stream)
 
 
 def same(self: Tensor) -> Tensor:
@@ -218,7 +218,7 @@ def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     """
     if stream is None:
         return self.to(device)
-    if not isinstance(stream, _binding.Stream):
+    if not isinstance(stream, binding.Stream):
         raise TypeError(
             f"to_device: `stream` must be a Stream or None, got {type(stream).__name__}"
         )
@@ -239,7 +239,7 @@ def _like(name: str, operator: str) -> Callable[[Tensor, Tensor], Tensor]:
 
 def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     """Return ``where(condition, self, other)``: the elements of `self` where `condition` holds."""
-    return _binding.operator("where")(condition, self, other)  # type: ignore[no-any-return]
+    return binding.operator("where")(condition, self, other)  # type: ignore[no-any-return]
 
 
 def sum_to_size(self: Tensor, *size: Any) -> Tensor:
@@ -259,7 +259,7 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
         n in (1, m) for n, m in zip(expected, tuple(self.shape)[max(extra, 0) :], strict=False)
     )
     if not fits:
-        raise _binding.ShapeError(
+        raise binding.ShapeError(
             f"sum_to_size: `size` must broadcast to the shape {tuple(self.shape)}, got {expected}"
         )
     inner = [i + extra for i, n in enumerate(expected) if n == 1 and self.shape[i + extra] != 1]

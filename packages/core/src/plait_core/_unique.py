@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plait_abi import ShapeError, _binding
+from plait_abi import ShapeError, binding
 from plait_core._core import Tensor, is_tensor
 
 __all__ = ["FUNCTIONS", "METHODS", "unique", "unique_consecutive"]
 
 
 def _operator(name: str) -> Any:
-    return _binding.operator(name)
+    return binding.operator(name)
 
 
 def _check(name: str, input: Tensor, dim: int | None) -> int | None:

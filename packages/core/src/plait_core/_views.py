@@ -6,13 +6,13 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from plait_abi import ShapeError, _binding
+from plait_abi import ShapeError, binding
 from plait_core._core import Tensor
 from plait_core._storages import storage_of
 
 __all__ = ["FUNCTIONS", "METHODS"]
 
-_dtype = _binding.dtype
+_dtype = binding.dtype
 
 
 def view(self: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
@@ -32,7 +32,7 @@ def view(self: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tens
 
 @functools.cache
 def _operator(name: str) -> Any:
-    return _binding.operator(name)
+    return binding.operator(name)
 
 
 def _reinterpreted(self: Tensor, dtype: Any) -> Tensor:
@@ -54,7 +54,7 @@ def _reinterpreted(self: Tensor, dtype: Any) -> Tensor:
 
 
 def _scaled(
-    self: Tensor, kind: _binding.dtype, shape: list[int], strides: list[int], offset: int
+    self: Tensor, kind: binding.dtype, shape: list[int], strides: list[int], offset: int
 ) -> tuple[list[int], list[int], int]:
     """Return shape, strides and offset counted in elements of another size."""
     names = f"{self.dtype.name} as {kind.name}"

@@ -16,7 +16,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_core import _core
 from plait_core._namespaces import shown as _shown
 
@@ -47,7 +47,7 @@ def is_available() -> bool:
         >>> pc.accelerator.is_available() == (pc.accelerator.device_count() > 0)
         True
     """
-    return _binding.current_accelerator() is not None
+    return binding.current_accelerator() is not None
 
 
 def device_count() -> int:
@@ -58,10 +58,10 @@ def device_count() -> int:
         >>> pc.accelerator.device_count() >= 0
         True
     """
-    return _binding.device_count(None)
+    return binding.device_count(None)
 
 
-def current_accelerator(check_available: bool = False) -> _binding.device | None:
+def current_accelerator(check_available: bool = False) -> binding.device | None:
     """Return the accelerator that is meant where none is named; None if there is none.
 
     This is the default device of the thread, if it is an accelerator, else the first device of the
@@ -76,7 +76,7 @@ def current_accelerator(check_available: bool = False) -> _binding.device | None
         >>> pc.ones(2, device=device).sum().item()
         2.0
     """
-    return _binding.current_accelerator()
+    return binding.current_accelerator()
 
 
 def current_device_index() -> int:
@@ -95,7 +95,7 @@ def current_device_index() -> int:
     return _chosen("current_device_index", None).index or 0
 
 
-def current_stream(device: Any = None, /) -> _binding.Stream:
+def current_stream(device: Any = None, /) -> binding.Stream:
     """Return the stream in which this thread's calls on a device run.
 
     Args:
@@ -109,10 +109,10 @@ def current_stream(device: Any = None, /) -> _binding.Stream:
         >>> if pc.accelerator.is_available():
         ...     pc.accelerator.current_stream().synchronize()
     """
-    return _binding.current_stream(_chosen("current_stream", device))
+    return binding.current_stream(_chosen("current_stream", device))
 
 
-def set_stream(stream: _binding.Stream) -> None:
+def set_stream(stream: binding.Stream) -> None:
     """Make a stream the one in which this thread's calls on its device run.
 
     Raises:
@@ -125,10 +125,10 @@ def set_stream(stream: _binding.Stream) -> None:
         ...     pc.accelerator.set_stream(pc.Stream())
         ...     pc.accelerator.set_stream(before)
     """
-    _binding.set_stream(stream)
+    binding.set_stream(stream)
 
 
-def stream(stream: _binding.Stream | None) -> AbstractContextManager[Any]:
+def stream(stream: binding.Stream | None) -> AbstractContextManager[Any]:
     """Return a context in which a stream is the current one of its device; None changes nothing.
 
     Raises:
@@ -141,7 +141,7 @@ def stream(stream: _binding.Stream | None) -> AbstractContextManager[Any]:
     """
     if stream is None:
         return nullcontext()
-    if not isinstance(stream, _binding.Stream):
+    if not isinstance(stream, binding.Stream):
         raise TypeError(f"stream: `stream` must be a Stream or None, got {type(stream).__name__}")
     return stream
 
@@ -162,7 +162,7 @@ def synchronize(device: Any = None, /) -> None:
         >>> if pc.accelerator.is_available():
         ...     pc.accelerator.synchronize()
     """
-    _binding.synchronize(_chosen("synchronize", device))
+    binding.synchronize(_chosen("synchronize", device))
 
 
 # names of PyTorch for the counters of an allocator
@@ -264,9 +264,9 @@ def empty_cache() -> None:
     _core.empty_cache(_chosen("empty_cache", None))
 
 
-def _chosen(name: str, device: Any) -> _binding.device:
+def _chosen(name: str, device: Any) -> binding.device:
     """Return the accelerator that an argument `device` names."""
-    current = _binding.current_accelerator()
+    current = binding.current_accelerator()
     if device is None or (isinstance(device, int) and not isinstance(device, bool)):
         if current is None:
             raise RuntimeError(f"{name}: there is no accelerator; ask is_available() first")
@@ -276,12 +276,12 @@ def _chosen(name: str, device: Any) -> _binding.device:
         if not 0 <= device < count:
             kind = current.type
             raise ValueError(f"{name}: there is no device {kind}:{device}: {kind} has {count}")
-        return _binding.device(current.type, device)
+        return binding.device(current.type, device)
     try:
-        result = _binding.device(device)
+        result = binding.device(device)
     except TypeError:
         raise TypeError(f"{name}: `device` must be a device, int or None, got {device!r}") from None
     if result.type in ("cpu", "meta"):
         raise ValueError(f"{name}: `device` must be an accelerator, got {str(result)!r}")
-    _binding.check_device(name, result)
+    binding.check_device(name, result)
     return result

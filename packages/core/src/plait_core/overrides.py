@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_core import _core
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def set_protocol(
         ('RELU', 'ADD')
         >>> overrides.set_protocol(None)
     """
-    _binding.set_protocol(name, handler, disabled)
+    binding.set_protocol(name, handler, disabled)
 
 
 def count_modes(change: int) -> int:
@@ -83,7 +83,7 @@ def switch_off(level: int) -> int:
         >>> overrides.switch_off(before) == overrides.NOBODY
         True
     """
-    return _binding.switch_off(level)
+    return binding.switch_off(level)
 
 
 @contextmanager
@@ -95,12 +95,12 @@ def asked(level: int) -> Iterator[None]:
         >>> with overrides.asked(overrides.NOBODY):
         ...     pass
     """
-    before = _binding.switch_off(level)
-    _binding.switch_off(max(before, level))
+    before = binding.switch_off(level)
+    binding.switch_off(max(before, level))
     try:
         yield
     finally:
-        _binding.switch_off(before)
+        binding.switch_off(before)
 
 
 def ask(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -111,7 +111,7 @@ def ask(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         >>> overrides.ask(len, ([1],), {})
         NotImplemented
     """
-    return _binding.ask(function, args, kwargs)
+    return binding.ask(function, args, kwargs)
 
 
 def asking(arguments: Iterable[Any]) -> tuple[Any, ...]:
@@ -123,7 +123,7 @@ def asking(arguments: Iterable[Any]) -> tuple[Any, ...]:
         >>> overrides.asking([pc.ones(2), 3])
         ()
     """
-    return _binding.asking(arguments)
+    return binding.asking(arguments)
 
 
 def set_layer(
@@ -159,7 +159,7 @@ def set_layer(
         >>> before = overrides.watch_thread(False)
         >>> overrides.set_layer(None, "__seen__")
     """
-    _core._watch_classes(attribute, disabled, _binding.set_layer(function), read)
+    _core._watch_classes(attribute, disabled, binding.set_layer(function), read)
 
 
 def watch_thread(on: bool) -> bool:
@@ -170,7 +170,7 @@ def watch_thread(on: bool) -> bool:
         >>> overrides.watch_thread(False)
         False
     """
-    return _binding.watch_thread(on)
+    return binding.watch_thread(on)
 
 
 def unseen(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -181,4 +181,4 @@ def unseen(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         >>> overrides.unseen(abs, -3)
         3
     """
-    return _binding.unwatched(function, args, kwargs)
+    return binding.unwatched(function, args, kwargs)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_core._core import Tensor, is_tensor
 from plait_core._creation import tensor
 from plait_core._memory_formats import strided
@@ -180,7 +180,7 @@ def _compare_elements(
 ) -> None:
     common = promote_types(a.dtype, b.dtype)
     a, b = a.to("cpu", common), b.to("cpu", common)
-    close = _binding.operator("isclose")(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    close = binding.operator("isclose")(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
     wrong = int((~close).sum())
     if not wrong:
         return

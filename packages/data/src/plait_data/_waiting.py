@@ -17,7 +17,7 @@ def waiting(method: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
     @functools.wraps(method)
     def observed(self: Any) -> Any:
-        binding = sys.modules.get("plait_abi._binding")
+        binding = sys.modules.get("plait_abi.binding")
         if binding is None or not binding.observed(_DATA):
             return method(self)
         with binding.Range(f"enumerate(DataLoader)#{type(self).__name__}.__next__", _DATA):

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import plait_core as pc
-from plait_abi import _binding
+from plait_abi import binding
 from plait_func._batched_tensor import samples_of
 
 __all__ = [
@@ -46,13 +46,13 @@ Rule = Callable[["Call"], Any]
 @functools.cache
 def has_flag(name: str, flag: str) -> bool:
     """Return whether an operator's definition has a flag, such as random or composite."""
-    return any(each == name for each, _ in _binding.operators_with(flag))
+    return any(each == name for each, _ in binding.operators_with(flag))
 
 
 @functools.cache
 def batching_of(name: str) -> str:
     """Return the batching rule in an operator's definition; empty if it has none."""
-    return str(_binding.operator(name).batching[0] or "")
+    return str(binding.operator(name).batching[0] or "")
 
 
 def public_name(name: str) -> str:
@@ -66,7 +66,7 @@ _PARAMETER = re.compile(r"(\S+) ([A-Za-z_]\w*)(?:\|\w+)?(?=[=,]|$)")
 @functools.cache
 def _parameters(name: str) -> tuple[dict[str, str], int]:
     """Return the parameters with their types, and how many may be given by position."""
-    schema = _binding.operator(name).schemas[0]
+    schema = binding.operator(name).schemas[0]
     inside = schema.partition("(")[2].rpartition(") ->")[0]
     positional = "" if inside.startswith("*, ") else inside.partition(", *, ")[0]
     types = {name: kind for kind, name in _PARAMETER.findall(inside)}
@@ -85,7 +85,7 @@ def run_operator(name: str, args: Any) -> Any:
     """Call an operator with all arguments in the order of its schema."""
     names, count = _parameters(name)
     keywords = dict(zip(list(names)[count:], args[count:], strict=False))
-    return _binding.operator(name)(*args[:count], **keywords)
+    return binding.operator(name)(*args[:count], **keywords)
 
 
 class Call:

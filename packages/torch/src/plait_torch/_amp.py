@@ -11,7 +11,7 @@ from types import ModuleType, TracebackType
 from typing import Any, TypeVar
 
 import plait
-from plait_abi import _binding
+from plait_abi import binding
 from plait_abi.frames import warn
 
 __all__ = [
@@ -32,7 +32,7 @@ _warned: set[str] = set()
 
 def _is_there(device_type: str) -> bool:
     try:
-        return device_type == "cpu" or _binding.device_count(device_type) > 0
+        return device_type == "cpu" or binding.device_count(device_type) > 0
     except ValueError:  # a type that plait does not know, such as "mps"
         return False
 

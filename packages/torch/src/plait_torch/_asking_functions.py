@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
-from plait_abi._binding import Function
+from plait_abi.binding import Function
 from plait_abi.imports import import_module
 
 __all__ = ["are_asking", "arguments", "ask_last", "begin", "end", "forget", "functions", "keep"]

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_abi.imports import import_module
 from plait_torch import (
     _module_names,
@@ -271,7 +271,7 @@ def install() -> None:
     sys.meta_path.insert(0, _finder)
     for each in (_tensor_methods, _torch_function, _torch_dispatch):
         each.bind()
-    _binding.shown_module("torch")
+    binding.shown_module("torch")
     import_module("plait_data._default_context").set_default_context(_process_context)
     importlib.invalidate_caches()
 
@@ -283,7 +283,7 @@ def uninstall() -> None:
     sys.meta_path.remove(_finder)
     for each in (_torch_dispatch, _torch_function, _tensor_methods):
         each.unbind()
-    _binding.shown_module("plait")
+    binding.shown_module("plait")
     import_module("plait_data._default_context").set_default_context(None)
     for name in _names():
         del sys.modules[name]

@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any
 
 import plait
-from plait_abi._binding import Function
+from plait_abi.binding import Function
 from plait_abi.imports import import_module
 
 __all__ = ["constant", "functions", "is_reserved", "pickled", "qualified", "type_name", "unpickled"]

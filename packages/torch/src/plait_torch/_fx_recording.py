@@ -21,7 +21,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from plait import nn
-from plait_abi._binding import Function
+from plait_abi.binding import Function
 from plait_abi.imports import import_module
 from plait_torch import _fx_names
 

@@ -15,7 +15,7 @@ from types import FunctionType
 from typing import Any
 
 from plait_abi import Operator
-from plait_abi._binding import Function
+from plait_abi.binding import Function
 from plait_abi.imports import import_module
 from plait_torch import _asking_functions, _parameters, _torch_dispatch
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._core import Tensor
 from plait_core._storages import UntypedStorage
@@ -23,8 +23,8 @@ class Locations:
         self.failure: Exception | None = None  # the error that the function raised
         if isinstance(map_location, Mapping):
             self._names = {str(key): str(value) for key, value in map_location.items()}
-        elif isinstance(map_location, (str, _binding.device)):
-            self._target = str(_binding.device(map_location))
+        elif isinstance(map_location, (str, binding.device)):
+            self._target = str(binding.device(map_location))
         elif callable(map_location):
             self._function = map_location
         elif map_location is not None:

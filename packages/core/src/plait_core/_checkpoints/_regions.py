@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_core._core import Tensor
 
 __all__ = ["RegionView", "Region", "regions_of"]
@@ -123,5 +123,5 @@ def regions_of(tensors: list[Tensor]) -> tuple[list[Region], list[RegionView]]:
 
 def empty_bytes(nbytes: int, device: str = "cpu") -> Tensor:
     """Make a one-dimensional uint8 tensor."""
-    result: Tensor = _binding.operator("empty")((nbytes,), dtype="uint8", device=device)
+    result: Tensor = binding.operator("empty")((nbytes,), dtype="uint8", device=device)
     return result

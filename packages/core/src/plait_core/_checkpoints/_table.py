@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._checkpoints._machine import Named, keys
 from plait_core._checkpoints._safe_globals import BLOCKED, SafeGlobals
@@ -36,7 +36,7 @@ STORAGES = {
     "ComplexDoubleStorage": "complex128",
     "UntypedStorage": "uint8",
 }
-_DTYPES = tuple(kind.name for kind in _binding.dtypes)
+_DTYPES = tuple(kind.name for kind in binding.dtypes)
 _OTHER_DTYPES = {"half": "float16", "float": "float32", "double": "float64", "long": "int64"}
 _FORMATS = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
 
@@ -60,7 +60,7 @@ def _sizes(value: Any) -> tuple[int, ...]:
 def _on(storage: Any, dtype: str, offset: Any, size: Any, stride: Any) -> Tensor:
     if type(storage) is not Stored or type(offset) is not int:
         raise TypeError("a storage and an offset are required")
-    kind = _binding.dtype(dtype)
+    kind = binding.dtype(dtype)
     return storage.data._on_storage(kind, offset + storage.shift, _sizes(size), _sizes(stride))
 
 
@@ -98,7 +98,7 @@ def _tensor_v3(
     metadata: Any = None,
 ) -> Tensor:
     _no_hooks(hooks)
-    if type(dtype) is not _binding.dtype:
+    if type(dtype) is not binding.dtype:
         raise TypeError("a dtype is required")
     result = _lazy(_on(storage, dtype.name, offset, size, stride), metadata)
     return with_grad(result, bool(requires_grad), False)
@@ -135,7 +135,7 @@ def _sparse(kind: Any, parts: Any) -> Any:
 
 
 def _meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
-    operator = _binding.operator("empty_strided")
+    operator = binding.operator("empty_strided")
     result = operator(_sizes(size), _sizes(stride), dtype=dtype, device="meta")
     return with_grad(result, bool(requires_grad), False)
 
@@ -286,7 +286,7 @@ _CALLABLES: dict[str, Callable[..., Any]] = {
     **_BUILDERS,
     "torch._tensor._rebuild_from_type_v2": _from_type,
     "torch.Size": lambda sizes=(): Size(_sizes(sizes)),
-    "torch.device": lambda *args: _binding.device(*args),
+    "torch.device": lambda *args: binding.device(*args),
     "torch.serialization._get_layout": _layout,
     "torch.Tensor": _only_named("torch.Tensor"),
     "torch.nn.parameter.Parameter": _only_named("torch.nn.parameter.Parameter"),
@@ -308,14 +308,14 @@ _CALLABLES: dict[str, Callable[..., Any]] = {
 }
 _LAYOUTS = ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
 _VALUES: dict[str, Any] = {
-    **{f"torch.{name}": _binding.dtype(name) for name in _DTYPES},
-    **{f"torch.{name}": _binding.dtype(kind) for name, kind in _OTHER_DTYPES.items()},
+    **{f"torch.{name}": binding.dtype(name) for name in _DTYPES},
+    **{f"torch.{name}": binding.dtype(kind) for name, kind in _OTHER_DTYPES.items()},
     **{f"torch.{name}": memory_format(name) for name in _FORMATS},
     **{f"torch.{name}": layout(name) for name in _LAYOUTS},
 }
 _REAL: dict[str, Any] = {
     "torch.Size": Size,
-    "torch.device": _binding.device,
+    "torch.device": binding.device,
     "torch.Tensor": Tensor,
     "collections.OrderedDict": OrderedDict,
     "collections.Counter": Counter,

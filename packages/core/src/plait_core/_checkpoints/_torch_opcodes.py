@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._checkpoints._tree import DEEPEST, is_parameter, refusal
 from plait_core._core import Size, Tensor, is_tensor
@@ -213,8 +213,8 @@ CALLS: dict[type, Callable[[Any], Call | Name]] = {
     Size: lambda v: Call("torch", "Size", tuple(v)),
     SparseTensor: _sparse_call,
     CompressedTensor: _compressed_call,
-    _binding.dtype: lambda v: Name(("torch", v.name)),
-    _binding.device: lambda v: Call("torch", "device", *str(v).split(":")[:1]),
+    binding.dtype: lambda v: Name(("torch", v.name)),
+    binding.device: lambda v: Call("torch", "device", *str(v).split(":")[:1]),
     layout: _layout_call,
     memory_format: lambda v: Name(("torch", v.name)),
 }

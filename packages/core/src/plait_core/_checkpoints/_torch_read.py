@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_core._checkpoints import _machine
 from plait_core._checkpoints._digest import crc_of
 from plait_core._checkpoints._errors import CheckpointError
@@ -75,7 +75,7 @@ def _described(reference: Any) -> tuple[str, str, str, int, Any]:
 
 def _swapped(data: np.ndarray[Any, Any], dtype: str) -> None:
     """Reverse the bytes of each element, in place."""
-    item = _binding.dtype(dtype).itemsize // (2 if dtype.startswith("complex") else 1)
+    item = binding.dtype(dtype).itemsize // (2 if dtype.startswith("complex") else 1)
     if item > 1:
         data.view(f"u{item}").byteswap(inplace=True)
 
@@ -242,7 +242,7 @@ class _Archive:
         """Return the storage that a persistent id names."""
         dtype, key, location, count, _ = _described(reference)
         if key not in self._data:
-            size = count * _binding.dtype(dtype).itemsize
+            size = count * binding.dtype(dtype).itemsize
             self._data[key] = self._read(f"{self._prefix}data/{key}", size, dtype, location)
         return Stored(self._data[key], dtype)
 
@@ -256,7 +256,7 @@ class _Archive:
                 f"load: the record {name!r} of {self._source.name} must have {size} bytes, got "
                 f"{info.file_size}"
             )
-        aligned = begin % _binding.dtype(dtype).itemsize == 0
+        aligned = begin % binding.dtype(dtype).itemsize == 0
         if self._map is not None and aligned and size and not self._big:
             data = from_numpy(self._map[begin : begin + size])
             if self._data_checked:
@@ -320,7 +320,7 @@ class _Storages:
     def declare(self, reference: Any) -> Stored:
         """Make the storage that the pickle names."""
         dtype, key, location, count, view = _described(reference)
-        item = _binding.dtype(dtype).itemsize
+        item = binding.dtype(dtype).itemsize
         if key not in self._data:
             self._declared += count * item
             if self._declared > self._source.size:
@@ -344,7 +344,7 @@ class _Storages:
         for key in keys:
             data, dtype, location = self._data[key]
             count = int.from_bytes(self._source.read(position, 8), "big" if big else "little")
-            if count * _binding.dtype(dtype).itemsize != data.numel():
+            if count * binding.dtype(dtype).itemsize != data.numel():
                 raise CheckpointError(
                     f"load: {self._source.name} is damaged: {count} elements in storage {key!r}"
                 )

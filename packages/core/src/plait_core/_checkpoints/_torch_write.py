@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_core._checkpoints._atomic import Writer
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._checkpoints._regions import RegionView, regions_of
@@ -63,7 +63,7 @@ class TorchZip:
             for region, names in kinds.items()
             if len(names) > 1
             or not names <= set(_CLASSES)
-            or self._regions[region].data.size % _binding.dtype(min(names)).itemsize
+            or self._regions[region].data.size % binding.dtype(min(names)).itemsize
         }
 
     def _call(self, tensor: Tensor) -> Call:
@@ -87,7 +87,7 @@ class TorchZip:
         return call
 
     def _rebuild(self, name: str, view: RegionView, tensor: Tensor, dtype: str) -> Call:
-        count = self._regions[view.region].data.size // _binding.dtype(dtype).itemsize
+        count = self._regions[view.region].data.size // binding.dtype(dtype).itemsize
         typed = name == "_rebuild_tensor_v2"
         storage = ("torch", _CLASSES[dtype]) if typed else ("torch.storage", "UntypedStorage")
         where = str(tensor.device)

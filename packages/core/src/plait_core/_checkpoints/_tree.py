@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_abi.components import choose, require
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._core import Size, Tensor, is_tensor
@@ -218,8 +218,8 @@ _ENCODERS: dict[type, Callable[..., Any]] = {
     np.ndarray: _encode_array,
     SparseTensor: _encode_sparse,
     CompressedTensor: _encode_compressed,
-    _binding.dtype: _tagged("dtype", lambda value: value.name),
-    _binding.device: _tagged("device", str),
+    binding.dtype: _tagged("dtype", lambda value: value.name),
+    binding.device: _tagged("device", str),
     layout: _tagged("layout", lambda value: value.name),
     memory_format: _tagged("memory_format", lambda value: value.name),
 }
@@ -303,9 +303,9 @@ _DECODERS: dict[str, Callable[[Any, Callable[[int], Any]], Any]] = {
     "scalar": _scalar,
     "sparse": _sparse,
     "compressed": _compressed,
-    "dtype": lambda value, found: _binding.dtype(value),
+    "dtype": lambda value, found: binding.dtype(value),
     "numpy_dtype": lambda value, found: np.dtype(value),
-    "device": lambda value, found: _binding.device(value),
+    "device": lambda value, found: binding.device(value),
     "layout": lambda value, found: layout(value),
     "memory_format": lambda value, found: memory_format(value),
 }

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_core._checkpoints import _machine
 from plait_core._checkpoints._digest import ALGORITHM, digest_of
 from plait_core._checkpoints._errors import CheckpointError, system_error
@@ -122,7 +122,7 @@ class File:
             self._compare(name, digest_of(data))
         if (
             data.ctypes.data % 8
-            and (self._start + entry.begin) % _binding.dtype(DTYPES[entry.dtype]).itemsize
+            and (self._start + entry.begin) % binding.dtype(DTYPES[entry.dtype]).itemsize
         ):
             data = data.copy()
         return from_numpy(data)
@@ -180,12 +180,12 @@ class Builder:
 
 def _tensor(builder: Builder, row: dict[str, Any]) -> Tensor:
     if row.get("meta"):
-        operator = _binding.operator("empty_strided")
+        operator = binding.operator("empty_strided")
         shape, stride = tuple(row["shape"]), tuple(row["stride"])
         result: Tensor = operator(shape, stride, dtype=row["dtype"], device="meta")
         return _with_facts(result, row)
     entry = builder.entry(row["entry"])
-    dtype = _binding.dtype(row.get("dtype", DTYPES[entry.dtype]))
+    dtype = binding.dtype(row.get("dtype", DTYPES[entry.dtype]))
     shape = tuple(row.get("shape", entry.shape))
     stride = tuple(row.get("stride", c_strides(shape)))
     storage = builder.storage(row["entry"], row.get("device", "cpu"))
@@ -193,7 +193,7 @@ def _tensor(builder: Builder, row: dict[str, Any]) -> Tensor:
     if "order" in row:
         if result.numel() * dtype.itemsize != storage.numel():  # not larger than the file
             raise CheckpointError(f"load: the table's words on {row['entry']!r} are damaged")
-        operator = _binding.operator("empty_strided")
+        operator = binding.operator("empty_strided")
         ordered = operator(shape, tuple(row["order"]), dtype=dtype, device=result.device)
         result = ordered if result.device.type == "meta" else ordered.copy_(result)
     return _with_facts(result, row)

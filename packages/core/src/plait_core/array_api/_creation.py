@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_core import _core, _creation
 from plait_core._core import Tensor, get_default_dtype, is_tensor
 from plait_core._dtypes import int64
@@ -54,7 +54,7 @@ def arange(
     if step == 0:
         raise ValueError("arange: `step` must not be 0")
     whole = all(isinstance(value, int) for value in (start, stop, step))
-    kind = _binding.dtype(dtype) if dtype is not None else int64 if whole else get_default_dtype()
+    kind = binding.dtype(dtype) if dtype is not None else int64 if whole else get_default_dtype()
     if (stop - start) / step <= 0:
         return empty(0, dtype=kind, device=device)
     return call("arange", start, stop, step, dtype=kind, device=device)
@@ -133,11 +133,11 @@ def linspace(
     endpoint: bool = True,
 ) -> Tensor:
     """Return `num` numbers from `start` to `stop`, equally far apart."""
-    kind = _binding.dtype(dtype) if dtype is not None else get_default_dtype()
+    kind = binding.dtype(dtype) if dtype is not None else get_default_dtype()
     inexact = isinstance(start, complex) or isinstance(stop, complex)
     if inexact or kind.is_complex:
-        kind = promote(kind, _binding.dtype("complex64")) if dtype is None else kind
-        double = _binding.dtype("float64")
+        kind = promote(kind, binding.dtype("complex64")) if dtype is None else kind
+        double = binding.dtype("float64")
         parts = [
             linspace(a, b, num, dtype=double, device=device, endpoint=endpoint)
             for a, b in (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plait_abi import DTypeError, _binding
+from plait_abi import DTypeError, binding
 from plait_core import _dtypes
 from plait_core._core import Tensor, get_default_dtype, is_tensor
 
@@ -20,7 +20,7 @@ __all__ = [
     "wide",
 ]
 
-DType = _binding.dtype
+DType = binding.dtype
 
 _SIGNED = ("int8", "int16", "int32", "int64")
 _UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
@@ -41,7 +41,7 @@ class _Info:
     """What `finfo` and `iinfo` return: the fields of the standard, with `dtype` a dtype."""
 
     def __init__(self, found: Any, fields: tuple[str, ...]) -> None:
-        self.dtype = _binding.dtype(found.dtype)
+        self.dtype = binding.dtype(found.dtype)
         self.__dict__.update({field: getattr(found, field) for field in fields})
 
     def __repr__(self) -> str:
@@ -61,7 +61,7 @@ def iinfo(type: Any, /) -> Any:
 
 
 def _named(name: str) -> DType:
-    return _binding.dtype(name)
+    return binding.dtype(name)
 
 
 def _integers(a: DType, b: DType) -> DType:
@@ -126,7 +126,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
         if isinstance(each, (bool, int, float, complex)):
             numbers.append(each)
             continue
-        dtype = each.dtype if is_tensor(each) else _binding.dtype(each)
+        dtype = each.dtype if is_tensor(each) else binding.dtype(each)
         result = dtype if result is None else promote(result, dtype)
     for number in numbers:
         result = _of_number(number, result)
@@ -136,7 +136,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 def can_cast(from_: Any, to: Any, /) -> bool:
     """Return whether promotion can cast `from_`, an array or a dtype, to the dtype `to`."""
-    source, target = from_.dtype if is_tensor(from_) else _binding.dtype(from_), _binding.dtype(to)
+    source, target = from_.dtype if is_tensor(from_) else binding.dtype(from_), binding.dtype(to)
     try:
         return promote(source, target) is target
     except DTypeError:
@@ -155,19 +155,19 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         if kind not in kinds:
             raise ValueError(f"isdtype: `kind` must be one of {sorted(kinds)}, got {kind!r}")
         halves = ("float16", "bfloat16") if kind in ("real floating", "numeric") else ()
-        return _binding.dtype(dtype).name in kinds[kind] + halves
-    return _binding.dtype(dtype) is _binding.dtype(kind)
+        return binding.dtype(dtype).name in kinds[kind] + halves
+    return binding.dtype(dtype) is binding.dtype(kind)
 
 
 def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
     """Return the array in another dtype; with ``copy=False`` itself if it has it already."""
-    return x.to(device=device, dtype=_binding.dtype(dtype), copy=copy)
+    return x.to(device=device, dtype=binding.dtype(dtype), copy=copy)
 
 
 def wide(x: Tensor, dtype: Any) -> DType:
     """Return the dtype of sums and products of `x` if `dtype` is None."""
     if dtype is not None:
-        return _binding.dtype(dtype)
+        return binding.dtype(dtype)
     if x.dtype.name in _UNSIGNED:
         return _dtypes.uint64
     return _dtypes.int64 if x.dtype.name in (*_SIGNED, "bool") else x.dtype

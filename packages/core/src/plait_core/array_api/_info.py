@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_core._core import get_default_dtype
 from plait_core.array_api._data_types import kinds, promote
 
@@ -20,21 +20,21 @@ class Info:
         """
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
-    def default_device(self) -> _binding.device:
+    def default_device(self) -> binding.device:
         """Return the device of new arrays."""
-        return _binding.device("cpu")
+        return binding.device("cpu")
 
-    def default_dtypes(self, *, device: Any = None) -> dict[str, _binding.dtype]:
+    def default_dtypes(self, *, device: Any = None) -> dict[str, binding.dtype]:
         """Return the dtypes of new arrays for each kind of number."""
         real = get_default_dtype()
         return {
             "real floating": real,
-            "complex floating": promote(real, _binding.dtype("complex64")),
-            "integral": _binding.dtype("int64"),
-            "indexing": _binding.dtype("int64"),
+            "complex floating": promote(real, binding.dtype("complex64")),
+            "integral": binding.dtype("int64"),
+            "indexing": binding.dtype("int64"),
         }
 
-    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, _binding.dtype]:
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, binding.dtype]:
         """Return the dtypes of a kind, or of several, by their names."""
         if kind is None:
             names: tuple[str, ...] = (*kinds["bool"], *kinds["numeric"])
@@ -44,11 +44,11 @@ class Info:
             names = kinds[kind]
         else:
             raise ValueError(f"dtypes: `kind` must be one of {sorted(kinds)}, got {kind!r}")
-        return {name: _binding.dtype(name) for name in names}
+        return {name: binding.dtype(name) for name in names}
 
-    def devices(self) -> list[_binding.device]:
+    def devices(self) -> list[binding.device]:
         """Return the devices that arrays with elements can be on."""
-        return [_binding.device("cpu")]
+        return [binding.device("cpu")]
 
 
 def __array_namespace_info__() -> Info:  # noqa: N807

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_core._core import Tensor
 
 __all__ = ["axes_of", "call", "several", "wrap_axis"]
@@ -13,7 +13,7 @@ __all__ = ["axes_of", "call", "several", "wrap_axis"]
 
 @functools.cache
 def _found(name: str) -> Any:
-    return _binding.operator(name)
+    return binding.operator(name)
 
 
 def call(operator: str, *args: Any, **kwargs: Any) -> Tensor:

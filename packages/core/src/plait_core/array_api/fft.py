@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_core._core import Tensor, get_default_dtype
 from plait_core._namespaces import shown as _shown
 from plait_core.array_api._operators import axes_of, call
@@ -70,7 +70,7 @@ irfftn = _several("irfftn", "The inverse of `rfftn`: real numbers")
 
 
 def _frequencies(steps: Tensor, n: int, d: float, dtype: Any) -> Tensor:
-    kind = _binding.dtype(dtype) if dtype is not None else get_default_dtype()
+    kind = binding.dtype(dtype) if dtype is not None else get_default_dtype()
     return (steps.to("float64") / (n * d)).to(kind)
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from plait_abi import _binding
+from plait_abi import binding
 from plait_distributed._arguments import core
 from plait_distributed._reduce_op import ReduceOp
 from plait_distributed.device_mesh import DeviceMesh
@@ -108,7 +108,7 @@ def call(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 @functools.cache
 def _draws(name: str) -> bool:
     """Return whether an operator draws random numbers."""
-    return any(each == name for each, _ in _binding.operators_with("random"))
+    return any(each == name for each, _ in binding.operators_with("random"))
 
 
 def _absent(name: str, given: list[DTensor]) -> NotImplementedError:

@@ -9,8 +9,8 @@ from typing import Any
 
 import plait_core as pc
 from plait_abi import ArgumentError, operator
-from plait_abi._binding import unbound
 from plait_abi.arguments import passes_on
+from plait_abi.binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_abi import ArgumentError, ShapeError
-from plait_abi._binding import unbound
+from plait_abi.binding import unbound
 from plait_core import Tensor
 from plait_nn.functional._dtypes import require_bias
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import plait_core as pc
 from plait_abi import ArgumentError
-from plait_abi._binding import unbound
+from plait_abi.binding import unbound
 from plait_core import Tensor
 from plait_nn.functional._conv import conv2d
 from plait_nn.functional._dtypes import require_bias

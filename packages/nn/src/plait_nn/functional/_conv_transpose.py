@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import plait_core as pc
 from plait_abi import ArgumentError
-from plait_abi._binding import unbound
+from plait_abi.binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
 from plait_nn.functional._dtypes import require_bias

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import plait_core as pc
 from plait_abi import ArgumentError
-from plait_abi._binding import unbound
 from plait_abi.arguments import passes_on
+from plait_abi.binding import unbound
 from plait_core import Tensor
 from plait_nn._halves import in_float32
 from plait_nn.functional._likelihood import reduced

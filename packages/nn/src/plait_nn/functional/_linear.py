@@ -7,7 +7,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_abi import ArgumentError
-from plait_abi._binding import unbound
+from plait_abi.binding import unbound
 from plait_core import Tensor
 from plait_core import _sparse_gradients as sparse_gradients
 from plait_nn import _operators as operators

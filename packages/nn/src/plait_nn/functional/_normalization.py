@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import plait_core as pc
-from plait_abi._binding import unbound
 from plait_abi.arguments import passes_on
+from plait_abi.binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
 from plait_nn._halves import HALVES, widened

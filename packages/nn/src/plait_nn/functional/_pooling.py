@@ -6,8 +6,8 @@ from typing import Any
 
 import plait_core as pc
 from plait_abi import ArgumentError
-from plait_abi._binding import unbound
 from plait_abi.arguments import passes_on
+from plait_abi.binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
 from plait_nn.functional._conv import Pair, pair

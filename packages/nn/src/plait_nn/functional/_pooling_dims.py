@@ -8,7 +8,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_abi import ArgumentError
-from plait_abi._binding import unbound
+from plait_abi.binding import unbound
 from plait_core import Tensor
 from plait_nn import _operators as operators
 from plait_nn.functional import _pooling as images

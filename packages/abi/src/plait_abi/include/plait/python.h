@@ -1,5 +1,5 @@
-/* The functions of plait_abi._binding for Python extensions: one C table, in the capsule
- * `plait_abi._binding.python` ("plait.python"). Only extension modules include this file;
+/* The functions of plait_abi.binding for Python extensions: one C table, in the capsule
+ * `plait_abi.binding.python` ("plait.python"). Only extension modules include this file;
  * components never do. Unless said otherwise every function needs the GIL and reports failure with
  * a Python exception set. Both tables grow at their end alone, as those of abi.h. */
 #ifndef PLAIT_PYTHON_H
@@ -126,11 +126,11 @@ typedef struct plait_python {
 /* Called in module initialisation; NULL with an exception. */
 static inline const plait_python *plait_python_import(void) {
   const plait_python *table =
-      (const plait_python *)PyCapsule_Import("plait_abi._binding.python", 0);
+      (const plait_python *)PyCapsule_Import("plait_abi.binding.python", 0);
   const int major = PLAIT_TARGET / 1000, minor = PLAIT_TARGET % 1000;
   if (table && (table->h.major != major || table->h.minor < minor)) {
     PyErr_Format(PyExc_ImportError,
-                 "plait_abi._binding: version %d.%d or a later one of %d is required, found %d.%d",
+                 "plait_abi.binding: version %d.%d or a later one of %d is required, found %d.%d",
                  major, minor, major, table->h.major, table->h.minor);
     return NULL;
   }
