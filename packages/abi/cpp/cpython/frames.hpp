@@ -11,6 +11,7 @@
 namespace plait::python {
 
 #if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030F0000 || defined(PYPY_VERSION)
+#undef PLAIT_PUBLIC_FRAMES
 #define PLAIT_PUBLIC_FRAMES
 #endif
 

@@ -66,14 +66,17 @@ bool is_own_file(PyObject *path) {
 
 void find_user_code(plait_site *out) {
   *out = {nullptr, 0};
-  PyCodeObject *outermost = nullptr;
+  PyCodeObject *found = nullptr;
   int64_t offset = 0;
   for (Frames frames; PyCodeObject *code = frames.code(); frames.next()) {
-    outermost = code;  // it runs, so it stays
-    offset = frames.offset();
-    if (!is_ours(code)) break;
+    const bool user = !is_ours(code);
+    if (user || !found) {
+      found = code;  // it runs, so it stays
+      offset = frames.offset();
+    }
+    if (user) break;
   }
-  if (outermost) *out = {hold_code(outermost), offset};
+  if (found) *out = {hold_code(found), offset};
 }
 
 }  // namespace plait::python

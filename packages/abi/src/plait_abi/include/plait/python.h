@@ -125,8 +125,7 @@ typedef struct plait_python {
 
 /* Called in module initialisation; NULL with an exception. */
 static inline const plait_python *plait_python_import(void) {
-  const plait_python *table =
-      (const plait_python *)PyCapsule_Import("plait_abi.binding.python", 0);
+  const plait_python *table = (const plait_python *)PyCapsule_Import("plait_abi.binding.python", 0);
   const int major = PLAIT_TARGET / 1000, minor = PLAIT_TARGET % 1000;
   if (table && (table->h.major != major || table->h.minor < minor)) {
     PyErr_Format(PyExc_ImportError,
