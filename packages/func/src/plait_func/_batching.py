@@ -220,6 +220,8 @@ def _write(call: Call) -> Any:
         _assign(call, target, rest[0])
     elif call.name == "index_put_tensors_":
         _put(call)
+    elif call.name == "masked_write_":
+        _write_each(call)
     elif not any(call.is_batched(each) for each in rest) and call.is_batched(target):
         call.run([call.some(target), *rest])
     else:
@@ -238,6 +240,17 @@ def _write_arguments(call: Call) -> None:
                 _become_batched(call, target)
     for i in range(call.size):
         call.run([one_of(call, each, i) for each in call.args])
+
+
+def _write_each(call: Call) -> None:
+    """Call the operator for each sample of what is written."""
+    target, *rest = call.args
+    if not call.is_batched(target):
+        _become_batched(call, target)
+        call.run(call.args)
+        return
+    for i in range(call.size):
+        call.run([call.some(target)[i], *(one_of(call, each, i) for each in rest)])
 
 
 def _put(call: Call) -> None:

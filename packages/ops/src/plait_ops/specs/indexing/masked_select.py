@@ -8,10 +8,10 @@ from plait_ops.calls import (
     masked_write_,
     zeros,
 )
-from plait_ops.spec import Composite, Operator
+from plait_ops.spec import Operator
 from plait_ops.words import broadcast, check, item, numel, require, require_same, result
 
-masked_select = Composite(
+masked_select = Operator(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
     doc="""
     The elements of `self` where `mask` is True, as a vector. Both broadcast.
@@ -23,6 +23,7 @@ masked_select = Composite(
     [1, 3]
     """,
     dtypes="any",
+    kernel="this operator takes no kernel, since the size of its result depends on the values; replace `masked_values` and `count_nonzero` instead.",
     variants="function method",
 )
 
