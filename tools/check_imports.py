@@ -73,7 +73,7 @@ PARTS: dict[str, set[str]] = {
 # Private modules that another package imports, each for a reason; the lists may only get shorter.
 PRIVATE: dict[str, set[str]] = {
     # functions of core's extension that are no operators, and operators with sparse gradients
-    "nn": {"plait_core._core", "plait_core._sparse_gradients"},
+    "nn": {"plait_core._core", "plait_core._sparse"},
     # the one writer of checkpoints in several files
     "distributed": {"plait_core._checkpoints._folders"},
     # names for type checkers
@@ -86,7 +86,7 @@ PRIVATE: dict[str, set[str]] = {
         "plait_core._checkpoints._torch_read",
         "plait_core._checkpoints._zip",
         "plait_core._core",
-        "plait_core._repr",
+        "plait_core._tensor._repr",
         "plait_data._default_context",
         "plait_data._loader",
         "plait_data._sampler",

@@ -27,9 +27,9 @@ MOST = 8
 
 MAPPINGS = {
     "packages/core/cpp/python/operators.cpp": "Python's slots for numbers and sequences",
-    "packages/core/src/plait_core/_numpy_functions.py": "names of NumPy",
-    "packages/core/src/plait_core/_sparse.py": "functions for tensors in coordinate format",
-    "packages/core/src/plait_core/_sparse_compressed.py": "methods of compressed tensors",
+    "packages/core/src/plait_core/_numpy/_functions.py": "names of NumPy",
+    "packages/core/src/plait_core/_sparse/_coordinates.py": "functions for COO tensors",
+    "packages/core/src/plait_core/_sparse/_compressed.py": "methods of compressed tensors",
     "packages/torch/src/plait_torch/_aten.py": "names and overloads of aten",
     "packages/torch/src/plait_torch/_foreach.py": "names of torch._foreach_*",
     "packages/torch/src/plait_torch/_fx_graph.py": "Python's operators in printed graphs",

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.nn.utils import parametrizations as their_parametrizations
-from torch.nn.utils import prune as their_prune
+from torch.nn.utils import parametrizations as their_parametrizations, prune as their_prune
 
 import plait_autograd as pa
 import plait_core as pc

@@ -10,8 +10,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import distributions as d
-from torch import nn
+from torch import distributions as d, nn
 from torch.fx.passes.split_module import split_module
 from torch.quasirandom import SobolEngine
 from torch.utils import _pytree as trees

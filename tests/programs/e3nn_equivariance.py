@@ -1,8 +1,7 @@
 """e3nn: spherical harmonics, tensor products, gates, and a convolution trained 20 steps."""
 
 import torch
-from e3nn import nn as enn
-from e3nn import o3
+from e3nn import nn as enn, o3
 from e3nn.math import soft_one_hot_linspace
 from recording import array, fill, record
 

@@ -4,8 +4,7 @@ import pathlib
 
 import torch
 from recording import fill, record
-from sentence_transformers import SentenceTransformer
-from sentence_transformers import util as search
+from sentence_transformers import SentenceTransformer, util as search
 from sentence_transformers.losses import CosineSimilarityLoss, MultipleNegativesRankingLoss
 from sentence_transformers.models import Normalize, Pooling, Transformer
 from transformers import BertConfig, BertModel, BertTokenizer

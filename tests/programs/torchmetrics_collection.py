@@ -3,8 +3,7 @@
 import torch
 import torchmetrics as tm
 from recording import array, record
-from torchmetrics import classification, image, regression, retrieval, text
-from torchmetrics import functional as F
+from torchmetrics import classification, functional as F, image, regression, retrieval, text
 
 scores, labels = array(0, 60, 5).softmax(1), torch.arange(60) % 5
 options = {"num_classes": 5, "average": "macro"}

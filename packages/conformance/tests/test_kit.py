@@ -138,7 +138,7 @@ def test_an_operator_of_the_provider_s_own_is_skipped_by_name(tmp_path: Path) ->
 
 
 def test_kernels_in_python_are_held_to_it() -> None:
-    code, counts, text = run_kit("--provider", "plait_core._fft_kernels")
+    code, counts, text = run_kit("--provider", "plait_core._functions._fft_kernels")
     assert code == 0 and counts["passed"] > 20 and "failed" not in counts, text
 
 

@@ -94,4 +94,4 @@ def test_importing_does_not_import_numpy() -> None:
 
 def test_a_record_names_who_computes() -> None:
     records = [r for r in plait_abi.records() if (r.kind, r.name) == ("kernel", "fft_r2c")]
-    assert [r.provider for r in records] == ["plait_core._fft_kernels"]
+    assert [r.provider for r in records] == ["plait_core._functions._fft_kernels"]

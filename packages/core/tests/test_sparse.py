@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import plait_core as pc
-from plait_core._sparse import zero_preserving
+from plait_core._sparse._coordinates import zero_preserving
 
 EDGES = [[0, 1, 1, 2, 2], [1, 0, 2, 1, 1]]  # (2, 1) occurs twice
 VALUES = [1.0, 2.0, 3.0, 4.0, 5.0]

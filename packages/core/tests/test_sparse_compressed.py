@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import plait_core as pc
-from plait_core._sparse import zero_preserving
+from plait_core._sparse._coordinates import zero_preserving
 from plait_core.testing import assert_close
 
 DENSE = [[0, 2, 0, 0], [0, 0, 0, 0], [3, 0, 4, 5], [0, 0, 0, 6]]

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from plait_data import DataLoader
-from plait_data.datasets import CSVRows, TextLines
-from plait_data.datasets import _records as records
+from plait_data.datasets import CSVRows, TextLines, _records as records
 
 
 @pytest.fixture(params=[1 << 22, 7, 1])

@@ -15,12 +15,12 @@ from plait_distributed.checkpoint import get_model_state_dict
 from plait_distributed.device_mesh import init_device_mesh
 from plait_distributed.fsdp import (
     FullStateDictConfig,
+    FullyShardedDataParallel as FSDP,  # noqa: N817
     MixedPrecision,
     OptimStateKeyType,
     ShardingStrategy,
+    StateDictType as Kind,
 )
-from plait_distributed.fsdp import FullyShardedDataParallel as FSDP  # noqa: N817
-from plait_distributed.fsdp import StateDictType as Kind
 from plait_distributed.fsdp.wrap import ModuleWrapPolicy, size_based_auto_wrap_policy
 from plait_distributed.tensor import DTensor
 

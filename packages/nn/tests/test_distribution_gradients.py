@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import plait_core as pc
-from plait_nn import distributions as d
-from plait_nn import functional as F
+from plait_nn import distributions as d, functional as F
 
 N = 40_000
 

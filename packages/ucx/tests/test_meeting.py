@@ -17,8 +17,7 @@ import pytest
 
 import plait_abi
 import plait_ucx
-from plait_multiprocessing.authentication import Channel
-from plait_multiprocessing.authentication import connect as authenticate
+from plait_multiprocessing.authentication import Channel, connect as authenticate
 
 pytestmark = pytest.mark.usefixtures("ucx")
 assert plait_ucx

@@ -11,8 +11,7 @@ works on every tensor type that has ``__plait_tensor__``.
     [2.0, 4.0]
 """
 
-from plait_abi import load as _load
-from plait_abi import paths as _paths
+from plait_abi import load as _load, paths as _paths
 
 _load(_paths(__name__)["libplait_autograd.so"])
 

@@ -93,7 +93,7 @@ int set_requires_grad(PyObject *self, PyObject *o, void *) {
 // Python code decides on the warning, as the engine's package knows more than its role; it is
 // rarely called.
 PyObject *no_gradient(PyObject *self) {
-  Object module(plait_import_module("plait_core._graph_attributes"));
+  Object module(plait_import_module("plait_core._tensor._graph_attributes"));
   if (!module) return nullptr;
   return PyObject_CallMethod(module.get(), "no_gradient", "O", self);
 }

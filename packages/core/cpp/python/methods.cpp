@@ -144,7 +144,7 @@ PyObject *view(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kw
   static PyObject *found = nullptr;  // once found, for the life of the process
   PyObject *other = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
   if (!other) {
-    const Object module(plait_import_module("plait_core._views"));
+    const Object module(plait_import_module("plait_core._tensor._views"));
     other = module ? PyObject_GetAttrString(module.get(), "view") : nullptr;
     if (!other) return nullptr;
     __atomic_store_n(&found, other, __ATOMIC_RELEASE);

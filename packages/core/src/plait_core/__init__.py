@@ -32,38 +32,13 @@ from plait_abi import (
 from plait_abi.arguments import name_arguments as _name_arguments
 from plait_abi.imports import import_module as _import_module
 from plait_core import (
-    _attributes,
-    _comparison,
-    _complex,
-    _conversions,
     _creation,
-    _einsum,
-    _fft_kernels,
-    _functional,
-    _gradient,
-    _graph_attributes,
-    _histograms,
-    _hooks,
     _namespaces,
-    _numpy_api,
-    _numpy_functions,
-    _products,
     _promotion,
-    _protocols,
-    _resizing,
-    _sparse,
-    _sparse_compressed,
-    _sparse_creation,
-    _sparse_gradients,
     _startup,
-    _stft,
-    _tensor_methods,
-    _unique,
-    _views,
     sparse,
 )
 from plait_core._checkpoints import CheckpointError, load, save
-from plait_core._comparison import allclose, equal
 from plait_core._core import (
     Size,
     Tensor,
@@ -111,8 +86,22 @@ from plait_core._dtypes import (
     uint32,
     uint64,
 )
-from plait_core._einsum import einsum
-from plait_core._functional import (
+from plait_core._functions import (
+    _comparison,
+    _einsum,
+    _fft_kernels,
+    _gradient,
+    _histograms,
+    _lists,
+    _products,
+    _stft,
+    _unique,
+)
+from plait_core._functions._comparison import allclose, equal
+from plait_core._functions._einsum import einsum
+from plait_core._functions._gradient import gradient
+from plait_core._functions._histograms import histogramdd, segment_reduce
+from plait_core._functions._lists import (
     as_strided,
     atleast_1d,
     atleast_2d,
@@ -124,10 +113,51 @@ from plait_core._functional import (
     meshgrid,
     nonzero,
 )
+from plait_core._functions._products import block_diag, chain_matmul, tensordot
+from plait_core._functions._stft import istft, stft
+from plait_core._functions._unique import unique, unique_consecutive
 from plait_core._fusion import is_fusion_enabled, set_fusion
-from plait_core._gradient import gradient
-from plait_core._histograms import histogramdd, segment_reduce
-from plait_core._memory_formats import (
+from plait_core._numpy import (
+    _api as _numpy_api,
+    _functions as _numpy_functions,
+)
+from plait_core._promotion import (
+    can_cast,
+    is_floating_point,
+    is_nonzero,
+    promote_types,
+    result_type,
+)
+from plait_core._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from plait_core._sparse import (
+    _compressed as _sparse_compressed,
+    _coordinates,
+    _creation as _sparse_creation,
+    _gradients as _sparse_gradients,
+)
+from plait_core._sparse._compressed import (
+    CompressedTensor,
+    sparse_bsc_tensor,
+    sparse_bsr_tensor,
+    sparse_compressed_tensor,
+    sparse_csc_tensor,
+    sparse_csr_tensor,
+)
+from plait_core._sparse._coordinates import SparseTensor
+from plait_core._sparse._creation import sparse_coo_tensor
+from plait_core._startup import set_reproducible
+from plait_core._tensor import (
+    _attributes,
+    _complex,
+    _conversions,
+    _graph_attributes,
+    _hooks,
+    _methods as _tensor_methods,
+    _protocols,
+    _resizing,
+    _views,
+)
+from plait_core._tensor._memory_formats import (
     channels_last,
     channels_last_3d,
     contiguous_format,
@@ -141,40 +171,20 @@ from plait_core._memory_formats import (
     sparse_csr,
     strided,
 )
-from plait_core._products import block_diag, chain_matmul, tensordot
-from plait_core._promotion import (
-    can_cast,
-    is_floating_point,
-    is_nonzero,
-    promote_types,
-    result_type,
-)
-from plait_core._protocols import mark_written
-from plait_core._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
-from plait_core._repr import set_printoptions
-from plait_core._sparse import SparseTensor
-from plait_core._sparse_compressed import (
-    CompressedTensor,
-    sparse_bsc_tensor,
-    sparse_bsr_tensor,
-    sparse_compressed_tensor,
-    sparse_csc_tensor,
-    sparse_csr_tensor,
-)
-from plait_core._sparse_creation import sparse_coo_tensor
-from plait_core._startup import set_reproducible
-from plait_core._stft import istft, stft
-from plait_core._storages import UntypedStorage
-from plait_core._tensor_methods import is_same_size
-from plait_core._unique import unique, unique_consecutive
-from plait_core._views import narrow_copy
+from plait_core._tensor._methods import is_same_size
+from plait_core._tensor._protocols import mark_written
+from plait_core._tensor._repr import set_printoptions
+from plait_core._tensor._storages import UntypedStorage
+from plait_core._tensor._views import narrow_copy
 
 if _typing.TYPE_CHECKING:
-    from plait_core import _operators
-    from plait_core import accelerator as accelerator
-    from plait_core import array_api as array_api
-    from plait_core import cuda as cuda
-    from plait_core import testing as testing
+    from plait_core import (
+        _operators,
+        accelerator as accelerator,
+        array_api as array_api,
+        cuda as cuda,
+        testing as testing,
+    )
     from plait_core._operators import *  # type: ignore[assignment]  # noqa: F403
 
     default_generator: Generator
@@ -381,7 +391,7 @@ _TOPICS = (
     _sparse_creation,
     _sparse_compressed,
     _complex,
-    _functional,
+    _lists,
     _histograms,
     _unique,
     _einsum,
@@ -422,7 +432,7 @@ _bind_operators()
 _bind_fallbacks()
 _fft_kernels.register()
 _sparse_gradients.register()
-_sparse.bind()
+_coordinates.bind()
 _sparse_compressed.bind()
 
 from plait_core import fft, linalg, special  # noqa: E402, they are filled from the registry

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from plait_abi import PlaitError as LinAlgError
 from plait_abi.arguments import name_arguments as _name_arguments
-from plait_core._namespaces import fill as _fill
-from plait_core._namespaces import shown as _shown
-from plait_core._products import multi_dot
+from plait_core._functions._products import multi_dot
+from plait_core._namespaces import fill as _fill, shown as _shown
 
 __all__ = ["LinAlgError", "multi_dot"]
 

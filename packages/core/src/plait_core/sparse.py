@@ -6,10 +6,10 @@ from typing import Any
 
 from plait_abi import ArgumentError, DTypeError, ShapeError
 from plait_core._core import Tensor, is_tensor
-from plait_core._memory_formats import sparse_csr
 from plait_core._namespaces import shown as _shown
-from plait_core._sparse import SparseTensor, _dim, _operator
-from plait_core._sparse_compressed import CompressedTensor
+from plait_core._sparse._compressed import CompressedTensor
+from plait_core._sparse._coordinates import SparseTensor, _dim, _operator
+from plait_core._tensor._memory_formats import sparse_csr
 
 __all__ = ["addmm", "log_softmax", "mm", "sampled_addmm", "softmax", "spdiags", "sum"]
 

@@ -7,8 +7,7 @@ tensor([0.5000])
 
 from __future__ import annotations
 
-from plait_core._namespaces import fill as _fill
-from plait_core._namespaces import shown as _shown
+from plait_core._namespaces import fill as _fill, shown as _shown
 
 __all__: list[str] = []
 

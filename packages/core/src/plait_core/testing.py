@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from plait_abi import binding
 from plait_core._core import Tensor, is_tensor
 from plait_core._creation import tensor
-from plait_core._memory_formats import strided
 from plait_core._namespaces import shown as _shown
 from plait_core._promotion import promote_types
-from plait_core._sparse import SparseTensor
-from plait_core._sparse_compressed import CompressedTensor
+from plait_core._sparse._compressed import CompressedTensor
+from plait_core._sparse._coordinates import SparseTensor
+from plait_core._tensor._memory_formats import strided
 
 __all__ = ["assert_close"]
 __dir__ = _shown(globals())

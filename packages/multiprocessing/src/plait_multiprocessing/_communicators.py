@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 import plait_abi
-from plait_multiprocessing import _library as _library
-from plait_multiprocessing import _shared
+from plait_multiprocessing import _library as _library, _shared
 
 __all__ = ["Communicator", "Endpoint", "GroupError", "Work"]
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypeVar, overload
 
 import plait_abi
-from plait_multiprocessing import _library as _library
-from plait_multiprocessing import _shared
+from plait_multiprocessing import _library as _library, _shared
 from plait_multiprocessing._communicators import Endpoint, Work
 from plait_multiprocessing._reductions import InMessage
 

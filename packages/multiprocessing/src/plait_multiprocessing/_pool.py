@@ -8,8 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable
-from multiprocessing import pool as standard
-from multiprocessing import util
+from multiprocessing import pool as standard, util
 from typing import Any, ClassVar
 
 from plait_abi.imports import uninterrupted

@@ -11,8 +11,7 @@ from multiprocessing import context, reduction
 from typing import Any
 
 from plait_abi.imports import uninterrupted
-from plait_multiprocessing import _library as _library
-from plait_multiprocessing import _shared
+from plait_multiprocessing import _library as _library, _shared
 
 __all__ = [
     "InMessage",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeVar
 
-from plait_multiprocessing import _library as _library
-from plait_multiprocessing import _shared
+from plait_multiprocessing import _library as _library, _shared
 from plait_multiprocessing._reductions import META, SHARED
 
 __all__ = [

@@ -6,8 +6,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
-from plait_nn import functional as F
-from plait_nn import init
+from plait_nn import functional as F, init
 from plait_nn._linear import Linear
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter

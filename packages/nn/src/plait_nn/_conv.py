@@ -8,8 +8,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
-from plait_nn import functional as F
-from plait_nn import init
+from plait_nn import functional as F, init
 from plait_nn._linear import add_bias, check_sizes
 from plait_nn._looked_up import LookedUp
 from plait_nn._module import Module

@@ -6,8 +6,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
-from plait_nn import _batch_norm as norms
-from plait_nn import _conv as convolutions
+from plait_nn import _batch_norm as norms, _conv as convolutions
 from plait_nn._linear import Linear
 from plait_nn._module import Module
 from plait_nn._parameter import Buffer, Parameter

@@ -39,8 +39,7 @@ from plait_nn._state_dict import (
 from plait_nn._trace import note_module
 
 try:
-    from plait_core.attribute_lookup import install as _look_up_in_c
-    from plait_core.attribute_lookup import install_calls as _call_in_c
+    from plait_core.attribute_lookup import install as _look_up_in_c, install_calls as _call_in_c
 except ImportError:  # with another library as core Python's own lookup is used
 
     def _look_up_in_c(cls: type, getattr: Callable[[Any, str], Any]) -> bool:

@@ -8,9 +8,7 @@ from typing import Any
 import plait_core as pc
 from plait_abi.frames import warn
 from plait_core import Tensor
-from plait_nn import _operators as operators
-from plait_nn import functional as F
-from plait_nn import init
+from plait_nn import _operators as operators, functional as F, init
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter
 from plait_nn._recurrence import CHUNKS, STEPS, run, run_whole

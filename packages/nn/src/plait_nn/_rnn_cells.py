@@ -7,8 +7,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
-from plait_nn import _operators as operators
-from plait_nn import init
+from plait_nn import _operators as operators, init
 from plait_nn._linear import check_sizes
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter

@@ -9,8 +9,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
-from plait_nn import functional as F
-from plait_nn import init
+from plait_nn import functional as F, init
 from plait_nn._attention import MultiheadAttention
 from plait_nn._containers import ModuleList
 from plait_nn._dropout import Dropout

@@ -12,8 +12,7 @@ import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from plait_ops import promotion, rules
-from plait_ops import schema as grammar
+from plait_ops import promotion, rules, schema as grammar
 from plait_ops.promotion import GROUPS
 from plait_ops.sampling import Sample, Sampler
 from plait_ops.words import numel

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from plait.profiler import Measurement
-from plait.profiler import Timer as _Timer
+from plait.profiler import Measurement, Timer as _Timer
 
 __all__ = ["Compare", "Measurement", "Timer"]
 

@@ -5,8 +5,7 @@ import inspect
 import warnings
 
 import torch
-from torch import distributions as dist
-from torch import fx, nn
+from torch import distributions as dist, fx, nn
 from torch.utils import data
 
 warnings.simplefilter("ignore")

@@ -8,7 +8,7 @@ from typing import Any
 from plait_abi import binding
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._core import Tensor
-from plait_core._storages import UntypedStorage
+from plait_core._tensor._storages import UntypedStorage
 
 __all__ = ["Locations"]
 

@@ -16,7 +16,7 @@ from plait_core._checkpoints._machine import Named, keys
 from plait_core._checkpoints._safe_globals import BLOCKED, SafeGlobals
 from plait_core._checkpoints._tree import compressed_of, sparse_of, with_grad
 from plait_core._core import Size, Tensor, is_tensor
-from plait_core._memory_formats import layout, memory_format
+from plait_core._tensor._memory_formats import layout, memory_format
 
 __all__ = ["STORAGES", "ArrayState", "RefusedName", "Stored", "build", "find", "finding", "named"]
 

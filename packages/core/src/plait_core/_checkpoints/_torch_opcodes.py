@@ -13,9 +13,9 @@ from plait_abi import binding
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._checkpoints._tree import DEEPEST, is_parameter, refusal
 from plait_core._core import Size, Tensor, is_tensor
-from plait_core._memory_formats import layout, memory_format
-from plait_core._sparse import SparseTensor
-from plait_core._sparse_compressed import CompressedTensor
+from plait_core._sparse._compressed import CompressedTensor
+from plait_core._sparse._coordinates import SparseTensor
+from plait_core._tensor._memory_formats import layout, memory_format
 
 __all__ = ["CALLS", "Call", "Emitter", "Name", "Reference"]
 

@@ -23,9 +23,9 @@ from plait_core._checkpoints._source import Source
 from plait_core._checkpoints._table import STORAGES, Stored, build, find, finding, named
 from plait_core._checkpoints._weights import Options
 from plait_core._core import Tensor, from_numpy
-from plait_core._memory_formats import layout
-from plait_core._sparse import SparseTensor
-from plait_core._sparse_compressed import CompressedTensor
+from plait_core._sparse._compressed import CompressedTensor
+from plait_core._sparse._coordinates import SparseTensor
+from plait_core._tensor._memory_formats import layout
 
 __all__ = ["LEGACY", "load_legacy", "load_zip", "names_in"]
 

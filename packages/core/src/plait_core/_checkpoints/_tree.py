@@ -19,10 +19,10 @@ from plait_abi import binding
 from plait_abi.components import choose, require
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._core import Size, Tensor, is_tensor
-from plait_core._memory_formats import layout, memory_format
-from plait_core._sparse import SparseTensor
-from plait_core._sparse_compressed import CompressedTensor, sparse_compressed_tensor
-from plait_core._sparse_creation import sparse_coo_tensor
+from plait_core._sparse._compressed import CompressedTensor, sparse_compressed_tensor
+from plait_core._sparse._coordinates import SparseTensor
+from plait_core._sparse._creation import sparse_coo_tensor
+from plait_core._tensor._memory_formats import layout, memory_format
 
 __all__ = [
     "DEEPEST",

@@ -15,8 +15,8 @@ from __future__ import annotations
 from math import e, inf, nan, pi
 
 from plait_abi.arguments import name_arguments as _name_arguments
-from plait_core._dtypes import bool_ as bool
 from plait_core._dtypes import (
+    bool_ as bool,
     complex64,
     complex128,
     float32,

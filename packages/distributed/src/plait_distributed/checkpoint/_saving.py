@@ -6,8 +6,7 @@ import contextlib
 import os
 import weakref
 from collections.abc import Iterator
-from concurrent.futures import Future as BackgroundFuture
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future as BackgroundFuture, ThreadPoolExecutor, wait
 from typing import Any
 
 from plait_abi.components import require

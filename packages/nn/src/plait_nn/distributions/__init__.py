@@ -17,9 +17,9 @@ Example:
 from plait_nn.distributions import (
     _kl_pairs,
     constraints,
+    kl as kl,
     transforms,
 )
-from plait_nn.distributions import kl as kl
 from plait_nn.distributions.bernoulli import Bernoulli
 from plait_nn.distributions.beta import Beta
 from plait_nn.distributions.binomial import Binomial

@@ -8,8 +8,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
-from plait_nn import _operators as operators
-from plait_nn import functional as F
+from plait_nn import _operators as operators, functional as F
 from plait_nn.distributions import constraints
 from plait_nn.distributions._transform import Transform, independent
 from plait_nn.distributions.constraints import Constraint

@@ -29,10 +29,8 @@ from plait_nn.distributions._transform import (
     IndependentTransform,
     ReshapeTransform,
     Transform,
-    identity_transform,
-)
-from plait_nn.distributions._transform import (
     _InverseTransform as _InverseTransform,  # a name of PyTorch that libraries import
+    identity_transform,
 )
 from plait_nn.distributions._vector_transforms import (
     CatTransform,

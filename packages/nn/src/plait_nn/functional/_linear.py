@@ -9,7 +9,7 @@ import plait_core as pc
 from plait_abi import ArgumentError
 from plait_abi.binding import unbound
 from plait_core import Tensor
-from plait_core import _sparse_gradients as sparse_gradients
+from plait_core._sparse import _gradients as sparse_gradients
 from plait_nn import _operators as operators
 from plait_nn._all_samples import all_samples
 from plait_nn._halves import widened

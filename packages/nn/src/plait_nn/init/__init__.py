@@ -4,9 +4,11 @@ it; ``generator=None`` means the default one of `plait_core`.
 
 from plait_abi.arguments import name_arguments as _name_arguments
 from plait_nn.init._constant import constant_, dirac_, eye_, ones_, zeros_
-from plait_nn.init._fans import calculate_gain
-from plait_nn.init._fans import correct_fan as _calculate_correct_fan
-from plait_nn.init._fans import fan_in_and_fan_out as _calculate_fan_in_and_fan_out
+from plait_nn.init._fans import (
+    calculate_gain,
+    correct_fan as _calculate_correct_fan,
+    fan_in_and_fan_out as _calculate_fan_in_and_fan_out,
+)
 from plait_nn.init._random import normal_, orthogonal_, sparse_, trunc_normal_, uniform_
 from plait_nn.init._scaled import (
     kaiming_normal_,

@@ -1,16 +1,15 @@
 """Windows of a dimension as a new one."""
 
-from plait_ops.calls import add_, select, sum, zeros
-from plait_ops.calls import slice as slice_
+from plait_ops.calls import add_, select, slice as slice_, sum, zeros
 from plait_ops.spec import Operator, View
 from plait_ops.words import (
     check,
     max_dims,
     result,
     sizes,
+    view as look,
     wrap_dim,
 )
-from plait_ops.words import view as look
 
 unfold = View(
     "unfold(Tensor(a) self, int dim|dimension, int size, int step) -> Tensor(a)",

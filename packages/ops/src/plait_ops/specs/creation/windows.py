@@ -1,7 +1,19 @@
 """Windows of signal processing: Hann, Hamming, Blackman, Bartlett, Kaiser."""
 
-from plait_ops.calls import abs as abs_
-from plait_ops.calls import arange, clamp_min, cos, div, full, i0, mul, rsub, sqrt, square, sub
+from plait_ops.calls import (
+    abs as abs_,
+    arange,
+    clamp_min,
+    cos,
+    div,
+    full,
+    i0,
+    mul,
+    rsub,
+    sqrt,
+    square,
+    sub,
+)
 from plait_ops.spec import Composite
 from plait_ops.words import check, default_dtype, float64, part, require, to_dtype
 

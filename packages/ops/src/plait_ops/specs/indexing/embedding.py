@@ -1,7 +1,16 @@
 """Rows of a table, and one-hot rows."""
 
-from plait_ops.calls import arange, cast, eq, index_add, reshape, unsqueeze, where, zeros
-from plait_ops.calls import max as largest
+from plait_ops.calls import (
+    arange,
+    cast,
+    eq,
+    index_add,
+    max as largest,
+    reshape,
+    unsqueeze,
+    where,
+    zeros,
+)
 from plait_ops.costs import nbytes
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import cast_argument, check, int64, is_complex, item, numel, require, result

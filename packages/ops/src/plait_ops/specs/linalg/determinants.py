@@ -1,7 +1,7 @@
 """Determinants of square matrices."""
 
-from plait_ops.calls import abs as abs_
 from plait_ops.calls import (
+    abs as abs_,
     amax,
     conj,
     detach,

@@ -4,8 +4,6 @@ import math
 
 from plait_ops.calls import (
     abs as abs_,
-)
-from plait_ops.calls import (
     amax,
     amin,
     gt,

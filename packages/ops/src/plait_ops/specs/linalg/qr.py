@@ -14,11 +14,11 @@ from plait_ops.calls import (
     pad_end,
     real,
     transpose,
+    transpose as turned,
     tril,
     triu,
     unsqueeze,
 )
-from plait_ops.calls import transpose as turned
 from plait_ops.costs import householder, matrices, reflectors
 from plait_ops.linear_words import require_matrix
 from plait_ops.spec import Composite, Operator

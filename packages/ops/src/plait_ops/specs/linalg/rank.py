@@ -1,7 +1,7 @@
 """Ranks and pseudo-inverses, by singular values."""
 
-from plait_ops.calls import abs as abs_
 from plait_ops.calls import (
+    abs as abs_,
     amax,
     clamp_min,
     conj,

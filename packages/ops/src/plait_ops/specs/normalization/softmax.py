@@ -2,8 +2,16 @@
 
 from plait_ops.calls import exp, mul, neg, sub, sum
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import cast_argument, check, numel, require, result, to_dtype, wrap_dim
-from plait_ops.words import result as made
+from plait_ops.words import (
+    cast_argument,
+    check,
+    numel,
+    require,
+    result,
+    result as made,
+    to_dtype,
+    wrap_dim,
+)
 
 _DOC = """
     {formula}

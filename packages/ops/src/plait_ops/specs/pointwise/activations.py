@@ -1,20 +1,20 @@
 """Activations: relu, sigmoid, leaky and exponential units, gelu, silu and their approximations."""
 
-from plait_ops.calls import abs as abs_
 from plait_ops.calls import (
+    abs as abs_,
     conj,
     eq,
     exp,
     ge,
     gt,
     masked_fill,
+    real as real_,
     sign,
+    tanh as tanh_,
     tanh_backward,
     where,
     zeros_like,
 )
-from plait_ops.calls import real as real_
-from plait_ops.calls import tanh as tanh_
 from plait_ops.spec import Pointwise
 from plait_ops.unary import float_function
 from plait_ops.words import is_complex, part

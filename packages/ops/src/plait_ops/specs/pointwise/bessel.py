@@ -1,7 +1,6 @@
 """Bessel functions, Airy's function. Tests compare with integrals (DLMF 10.9.1, 10.32.1, 10.32.9, 9.5.8)."""
 
-from plait_ops.calls import div, eq, masked_fill, mul, where
-from plait_ops.calls import sign as sign_
+from plait_ops.calls import div, eq, masked_fill, mul, sign as sign_, where
 from plait_ops.spec import Pointwise
 from plait_ops.unary import special_function
 

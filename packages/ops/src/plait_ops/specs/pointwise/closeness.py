@@ -1,7 +1,6 @@
 """Equality up to rounding."""
 
-from plait_ops.calls import abs as abs_
-from plait_ops.calls import eq, isfinite, isnan, le, logical_and, logical_or
+from plait_ops.calls import abs as abs_, eq, isfinite, isnan, le, logical_and, logical_or
 from plait_ops.spec import Composite
 from plait_ops.words import check, float64, is_integral, to_dtype
 

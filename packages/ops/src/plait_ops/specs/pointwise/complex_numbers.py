@@ -1,8 +1,8 @@
 """Complex numbers: their parts as views, and how they are made."""
 
-from plait_ops.calls import abs as abs_
-from plait_ops.calls import complex as complex_
 from plait_ops.calls import (
+    abs as abs_,
+    complex as complex_,
     conj,
     contiguous,
     cos,

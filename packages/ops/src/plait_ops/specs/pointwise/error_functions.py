@@ -4,6 +4,7 @@ import math
 
 from plait_ops.calls import (
     exp,
+    exp as exp_,
     log,
     logical_not,
     lt,
@@ -12,7 +13,6 @@ from plait_ops.calls import (
     square,
     where,
 )
-from plait_ops.calls import exp as exp_
 from plait_ops.unary import float_function, special_function
 
 SQRT_PI = math.sqrt(math.pi)

@@ -1,7 +1,7 @@
 """The representation of floating-point numbers: neighbours, mantissa and exponent."""
 
-from plait_ops.calls import abs as abs_of
 from plait_ops.calls import (
+    abs as abs_of,
     bitwise_and,
     clamp_min,
     copysign,

@@ -2,9 +2,7 @@
 
 import math
 
-from plait_ops.calls import add, exp, xlogy, zeros_like
-from plait_ops.calls import digamma as digamma_
-from plait_ops.calls import lgamma as lgamma_
+from plait_ops.calls import add, digamma as digamma_, exp, lgamma as lgamma_, xlogy, zeros_like
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.unary import float_function
 from plait_ops.words import check

@@ -2,8 +2,7 @@
 
 import math
 
-from plait_ops.calls import exp, sigmoid
-from plait_ops.calls import tanh as tanh_
+from plait_ops.calls import exp, sigmoid, tanh as tanh_
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.words import check
 

@@ -1,8 +1,7 @@
 """Signs, magnitudes and the step function."""
 
 from plait_ops.alias import under_another_name
-from plait_ops.calls import conj, eq, mul, where, zeros_like
-from plait_ops.calls import real as real_
+from plait_ops.calls import conj, eq, mul, real as real_, where, zeros_like
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.unary import function_of_one, predicate
 from plait_ops.words import is_complex

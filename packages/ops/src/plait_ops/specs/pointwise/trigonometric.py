@@ -1,7 +1,7 @@
 """Trigonometric functions; angles are in radians."""
 
-from plait_ops.calls import abs as abs_
 from plait_ops.calls import (
+    abs as abs_,
     div,
     eq,
     logical_not,

@@ -1,8 +1,18 @@
 """Gamma and Dirichlet samples with derivatives for their parameters."""
 
-from plait_ops.calls import add, clamp_min, eq, exp, log, sum, where, xlogy, zeros_like
-from plait_ops.calls import digamma as digamma_
-from plait_ops.calls import lgamma as lgamma_
+from plait_ops.calls import (
+    add,
+    clamp_min,
+    digamma as digamma_,
+    eq,
+    exp,
+    lgamma as lgamma_,
+    log,
+    sum,
+    where,
+    xlogy,
+    zeros_like,
+)
 from plait_ops.spec import Operator, Pointwise
 from plait_ops.specs.pointwise.gamma import gammainc, gammaincc
 from plait_ops.specs.random.sampling import standard_gamma

@@ -1,7 +1,7 @@
 """Counts of numbers, and histograms."""
 
-from plait_ops.calls import abs as abs_of
 from plait_ops.calls import (
+    abs as abs_of,
     amax,
     amin,
     bitwise_and,

@@ -21,11 +21,11 @@ from plait_ops.words import (
     reduced,
     require,
     result,
+    result as made,
     sizes,
     to_dtype,
     wrap_dim,
 )
-from plait_ops.words import result as made
 
 
 def _whole(name, what, example):

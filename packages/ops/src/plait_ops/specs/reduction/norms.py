@@ -2,8 +2,8 @@
 
 import math
 
-from plait_ops.calls import abs as abs_
 from plait_ops.calls import (
+    abs as abs_,
     amax,
     amin,
     bitwise_or,

@@ -3,8 +3,10 @@
 from plait_ops.calls import (
     bitwise_not,
     cast,
+    ceil as ceil_of,
     clamp,
     expand,
+    floor as floor_of,
     full,
     gather,
     isnan,
@@ -13,15 +15,13 @@ from plait_ops.calls import (
     narrow,
     quantile_of,
     reshape,
+    round as round_of,
     select,
     sort,
     sum,
     unsqueeze,
     where,
 )
-from plait_ops.calls import ceil as ceil_of
-from plait_ops.calls import floor as floor_of
-from plait_ops.calls import round as round_of
 from plait_ops.spec import Composite
 from plait_ops.words import check, int64, is_tensor, require, to_dtype, wrap_dim
 

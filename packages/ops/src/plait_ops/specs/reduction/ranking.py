@@ -13,8 +13,17 @@ from plait_ops.calls import (
     sum,
 )
 from plait_ops.spec import Operator
-from plait_ops.words import check, int64, numel, reduced, require, result, to_dtype, wrap_dim
-from plait_ops.words import result as made
+from plait_ops.words import (
+    check,
+    int64,
+    numel,
+    reduced,
+    require,
+    result,
+    result as made,
+    to_dtype,
+    wrap_dim,
+)
 
 _RAISES = "Raises: IndexError for a `dim` out of range, ShapeError for a dimension without elements, DTypeError for complex numbers."
 _KERNEL = "out[1] is int64; `dim` may be negative; a 0-d input counts as one of shape (1,)."

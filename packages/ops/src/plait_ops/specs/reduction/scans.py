@@ -31,10 +31,10 @@ from plait_ops.words import (
     numel,
     require,
     result,
+    result as made_like,
     to_dtype,
     wrap_dim,
 )
-from plait_ops.words import result as made_like
 
 
 def _extreme(name, what, example):

@@ -2,8 +2,7 @@
 
 from plait_ops.calls import sum
 from plait_ops.spec import Composite, View
-from plait_ops.words import broadcast, check, max_dims, sizes, sum_to
-from plait_ops.words import view as look
+from plait_ops.words import broadcast, check, max_dims, sizes, sum_to, view as look
 
 expand = View(
     "expand(Tensor(a) self, int[]* size) -> Tensor(a)",

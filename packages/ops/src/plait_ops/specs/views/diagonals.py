@@ -1,10 +1,8 @@
 """Diagonals: views of them, and tensors made from them."""
 
-from plait_ops.calls import clone, copy_, diag_embed, reshape, zeros
-from plait_ops.calls import diagonal as diagonal_view
+from plait_ops.calls import clone, copy_, diag_embed, diagonal as diagonal_view, reshape, zeros
 from plait_ops.spec import Composite, Operator, View
-from plait_ops.words import check, max_dims, result, sizes, wrap_dim
-from plait_ops.words import view as look
+from plait_ops.words import check, max_dims, result, sizes, view as look, wrap_dim
 
 diag_embed_ = Operator(
     "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",

@@ -1,7 +1,14 @@
 """Splitting into equal parts, at indices, and under NumPy's names."""
 
-from plait_ops.calls import chunk, narrow, select, split, tensor_split, tensor_split_indices
-from plait_ops.calls import split_sizes as split_sizes_of
+from plait_ops.calls import (
+    chunk,
+    narrow,
+    select,
+    split,
+    split_sizes as split_sizes_of,
+    tensor_split,
+    tensor_split_indices,
+)
 from plait_ops.spec import Composite
 from plait_ops.words import check, item, part, require, wrap_dim
 

@@ -3,9 +3,9 @@
 from plait_ops.spec import Composite, View
 from plait_ops.words import (
     check,
+    view as look,
     wrap_dim,
 )
-from plait_ops.words import view as look
 
 permute = View(
     "permute(Tensor(a) self, int[]* dims) -> Tensor(a)",

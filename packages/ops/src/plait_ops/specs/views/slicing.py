@@ -9,10 +9,10 @@ from plait_ops.words import (
     sizes,
     slice_count,
     slice_start,
+    view as look,
     wrap_dim,
     wrap_index,
 )
-from plait_ops.words import view as look
 
 select = View(
     "select(Tensor(a) self, int dim, int index) -> Tensor(a)",

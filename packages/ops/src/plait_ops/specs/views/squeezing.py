@@ -2,8 +2,7 @@
 
 from plait_ops.calls import reshape
 from plait_ops.spec import View
-from plait_ops.words import check, max_dims, wrap_dim
-from plait_ops.words import view as look
+from plait_ops.words import check, max_dims, view as look, wrap_dim
 
 unsqueeze = View(
     "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",

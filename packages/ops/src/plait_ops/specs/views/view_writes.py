@@ -9,8 +9,8 @@ from plait_ops.calls import (
     fill_,
     narrow,
     select,
+    slice as slice_view,
 )
-from plait_ops.calls import slice as slice_view
 from plait_ops.spec import Composite, Operator
 from plait_ops.specs.views.slicing import sliced_dim
 from plait_ops.words import (

@@ -2,8 +2,7 @@
 
 from plait_ops.calls import dense
 from plait_ops.spec import Composite, View
-from plait_ops.words import check, infer_size, sizes, view_strides, viewable, wrap_dim
-from plait_ops.words import view as look
+from plait_ops.words import check, infer_size, sizes, view as look, view_strides, viewable, wrap_dim
 
 view = View(
     "view(Tensor(a) self, int[]* size) -> Tensor(a)",

@@ -8,7 +8,7 @@ from typing import Any
 
 from plait_abi import ShapeError, binding
 from plait_core._core import Tensor
-from plait_core._storages import storage_of
+from plait_core._tensor._storages import storage_of
 
 __all__ = ["FUNCTIONS", "METHODS"]
 

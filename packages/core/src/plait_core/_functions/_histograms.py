@@ -8,7 +8,7 @@ from typing import Any
 
 from plait_abi import ArgumentError, DTypeError, ShapeError, binding
 from plait_core._core import Tensor, is_tensor
-from plait_core._functional import histogram
+from plait_core._functions._lists import histogram
 
 __all__ = ["FUNCTIONS", "histogramdd", "segment_reduce"]
 

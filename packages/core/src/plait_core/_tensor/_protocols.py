@@ -9,9 +9,9 @@ from typing import Any
 import plait_core._core as _core
 from plait_abi import binding
 from plait_core._core import Tensor, is_tensor
-from plait_core._html import shows_own_text, tensor_html
-from plait_core._repr import text_of
-from plait_core._storages import rebuild_on, taken_apart
+from plait_core._tensor._html import shows_own_text, tensor_html
+from plait_core._tensor._repr import text_of
+from plait_core._tensor._storages import rebuild_on, taken_apart
 from plait_core.engine import loaded_part
 
 __all__ = ["mark_written", "METHODS", "rebuild"]

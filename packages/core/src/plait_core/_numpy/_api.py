@@ -12,8 +12,8 @@ from typing import Any
 
 from plait_abi.imports import import_module
 from plait_core._core import Tensor, from_numpy
-from plait_core._numpy_fallback import by_numpy, mapped
-from plait_core._numpy_table import adapter
+from plait_core._numpy._fallback import by_numpy, mapped
+from plait_core._numpy._table import adapter
 
 __all__ = ["METHODS"]
 

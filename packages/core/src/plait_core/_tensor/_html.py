@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from plait_core import _repr
 from plait_core._core import Tensor
+from plait_core._tensor import _repr
 
 __all__ = ["shows_own_text", "tensor_html"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from plait_abi import binding
 from plait_abi.imports import import_module
 from plait_core._core import Tensor
-from plait_core._storages import UntypedStorage, storage_of
+from plait_core._tensor._storages import UntypedStorage, storage_of
 
 __all__ = ["FALLBACKS", "METHODS", "SECOND_NAMES"]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import plait_core._core as _core
 from plait_abi import DTypeError, ShapeError, binding
-from plait_core import _repr
 from plait_core._core import Size, Tensor, is_tensor
-from plait_core._functional import broadcast_shapes
-from plait_core._memory_formats import layout, sparse_coo
+from plait_core._functions._lists import broadcast_shapes
+from plait_core._tensor import _repr
+from plait_core._tensor._memory_formats import layout, sparse_coo
 
 __all__ = ["CASTS", "SparseTensor", "bind", "cat", "text_of", "zero_preserving"]
 

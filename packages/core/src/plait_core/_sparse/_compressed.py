@@ -8,16 +8,7 @@ from typing import Any
 from plait_abi import DTypeError, ShapeError, binding
 from plait_core._core import Size, Tensor, is_tensor
 from plait_core._creation import as_tensor
-from plait_core._memory_formats import (
-    layout,
-    sparse_bsc,
-    sparse_bsr,
-    sparse_coo,
-    sparse_csc,
-    sparse_csr,
-    strided,
-)
-from plait_core._sparse import (
+from plait_core._sparse._coordinates import (
     CASTS,
     SparseTensor,
     _is_number,
@@ -27,7 +18,16 @@ from plait_core._sparse import (
     text_of,
     zero_preserving,
 )
-from plait_core._sparse_creation import to_coordinates
+from plait_core._sparse._creation import to_coordinates
+from plait_core._tensor._memory_formats import (
+    layout,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+    strided,
+)
 
 __all__ = [
     "METHODS",

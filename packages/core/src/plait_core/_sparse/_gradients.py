@@ -8,7 +8,7 @@ from typing import Any
 import plait_core._core as _core
 from plait_abi import binding
 from plait_core._core import Tensor
-from plait_core._sparse import SparseTensor, _operator
+from plait_core._sparse._coordinates import SparseTensor, _operator
 
 __all__ = ["embedding", "gather", "register"]
 

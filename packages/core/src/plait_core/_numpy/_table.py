@@ -218,7 +218,7 @@ def _searchsorted(a: Any, v: Any, side: str = "left") -> Tensor:
 def _unique(
     ar: Any, *, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None
 ) -> Any:
-    unique = import_module("plait_core._unique").unique
+    unique = import_module("plait_core._functions._unique").unique
     return unique(ar, return_inverse=return_inverse, return_counts=return_counts, dim=axis)
 
 

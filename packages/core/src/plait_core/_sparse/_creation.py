@@ -8,7 +8,7 @@ from typing import Any
 from plait_abi import DTypeError, ShapeError
 from plait_core._core import Tensor, is_tensor
 from plait_core._creation import as_tensor
-from plait_core._sparse import SparseTensor, _operator
+from plait_core._sparse._coordinates import SparseTensor, _operator
 
 __all__ = ["METHODS", "sparse_coo_tensor", "to_coordinates"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from plait_abi import ArgumentError, DTypeError, binding
 from plait_abi.imports import import_module
 from plait_core._core import Tensor, from_numpy, is_tensor
-from plait_core._numpy_fallback import by_numpy
+from plait_core._numpy._fallback import by_numpy
 
 __all__ = ["METHODS"]
 

@@ -10,8 +10,8 @@ from plait_abi import binding
 from plait_abi.components import choose, require
 from plait_core._core import Tensor
 from plait_core._docstrings import example
-from plait_core._memory_formats import layout, strided
-from plait_core._storages import refuse_batched
+from plait_core._tensor._memory_formats import layout, strided
+from plait_core._tensor._storages import refuse_batched
 
 __all__ = ["METHODS", "PROPERTIES"]
 

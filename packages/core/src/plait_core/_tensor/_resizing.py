@@ -8,8 +8,8 @@ from typing import Any
 from plait_abi import binding
 from plait_core._core import Tensor
 from plait_core._docstrings import example as shown
-from plait_core._memory_formats import contiguous_format
-from plait_core._storages import UntypedStorage, refuse_batched, storage_of
+from plait_core._tensor._memory_formats import contiguous_format
+from plait_core._tensor._storages import UntypedStorage, refuse_batched, storage_of
 from plait_core.engine import loaded_part
 
 __all__ = ["FALLBACKS", "METHODS"]

@@ -9,8 +9,7 @@ from plait_abi import binding
 from plait_core import _dtypes
 from plait_core._core import Tensor
 from plait_core._docstrings import example
-from plait_core._memory_formats import memory_format as memory_format_type
-from plait_core._memory_formats import preserve_format
+from plait_core._tensor._memory_formats import memory_format as memory_format_type, preserve_format
 
 __all__ = ["METHODS", "to"]
 

@@ -1,0 +1,1 @@
+"""Functions in Python whose arguments or results a schema cannot express."""

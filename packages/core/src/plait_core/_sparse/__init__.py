@@ -1,0 +1,1 @@
+"""Sparse tensors, of coordinates and in compressed layouts."""

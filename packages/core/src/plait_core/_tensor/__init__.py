@@ -1,0 +1,1 @@
+"""Attributes and methods of Tensor that are not operators."""
