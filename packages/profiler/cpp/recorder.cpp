@@ -32,6 +32,7 @@ ForkMutex mutex;    // of what follows, which is never destroyed: other threads 
 auto &sessions = *new std::vector<Session *>;
 auto &rings = *new std::vector<std::shared_ptr<Ring>>;
 auto &works = *new std::vector<Work>;  // of devices, while a session runs
+uint32_t collecting = 0;  // sessions that have ended, but have not taken what was recorded
 
 struct Current {  // the ring of this thread
   uint64_t generation = 0;
@@ -180,6 +181,7 @@ void end(void *, const plait_event *e, uint64_t token, plait_status status) noex
 plait_observer observer{PLAIT_HEADER(plait_observer), nullptr, 0, begin, end};
 
 void after_fork() {
+  collecting = 0;  // in threads that the child does not have
   if (!on) return;
   process = uint32_t(getpid());
   generation++;
@@ -205,9 +207,8 @@ bool is_recording() { return on; }
 
 namespace {
 
-// Whether it was the last one.
+// Whether it was the last one; `mutex` is held.
 bool leave(Session *s) {
-  const std::lock_guard<ForkMutex> lock(mutex);
   sessions.erase(std::remove(sessions.begin(), sessions.end(), s), sessions.end());
   with_stacks = std::any_of(sessions.begin(), sessions.end(),
                             [](const Session *other) { return other->stacks; });
@@ -233,9 +234,10 @@ plait_status start(uint64_t kinds, uint64_t capacity_wanted, bool stacks, Sessio
       process = uint32_t(getpid());
       capacity = 0;
       observer.kinds = 0;
-      rings.erase(std::remove_if(rings.begin(), rings.end(),
-                                 [](const auto &r) { return r.use_count() == 1; }),
-                  rings.end());
+      if (!collecting)
+        rings.erase(std::remove_if(rings.begin(), rings.end(),
+                                   [](const auto &r) { return r.use_count() == 1; }),
+                    rings.end());
     }
     capacity = std::max(capacity.load(), s->capacity);
     if (stacks) with_stacks = true;
@@ -250,6 +252,7 @@ plait_status start(uint64_t kinds, uint64_t capacity_wanted, bool stacks, Sessio
   on = true;
   const plait_status status = runtime->observe(thread, &observer, 1);
   if (status < 0) {
+    const std::lock_guard<ForkMutex> lock(mutex);
     if (leave(s.get())) on = false;
     return status;
   }
@@ -291,8 +294,14 @@ plait_status stop(Session *s) {
   sample_reserved();
   plait_thread *thread = runtime->thread();
   {
-    const std::lock_guard<ForkMutex> lock(borders);
-    if (leave(s)) {
+    const std::lock_guard<ForkMutex> border_lock(borders);
+    bool last = false;
+    {
+      const std::lock_guard<ForkMutex> lock(mutex);
+      last = leave(s);
+      collecting++;
+    }
+    if (last) {
       on = false;
       // without memory for its list the runtime keeps the observer, which does nothing then
       if (runtime->observe(thread, &observer, 0) < 0) runtime->clear(thread);
@@ -306,7 +315,7 @@ plait_status stop(Session *s) {
   });
   if (!whole) s->rows = {};
   const std::lock_guard<ForkMutex> lock(mutex);
-  if (sessions.empty()) {
+  if (--collecting == 0 && sessions.empty()) {
     for (const auto &r : rings) r->clear();
     works.clear();
   }
