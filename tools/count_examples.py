@@ -37,8 +37,13 @@ PACKAGES = (
 
 
 def public_modules(name: str) -> Iterator[ModuleType]:
-    """Yield a package and its modules whose names have no underscore."""
+    """Yield a package and its modules whose names have no underscore.
+
+    Extension modules are left out: packages show what is theirs for programs.
+    """
     module = importlib.import_module(name)
+    if not str(module.__file__).endswith(".py"):
+        return
     yield module
     for found in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{name}."):
         if not found.name.rpartition(".")[2].startswith("_"):
