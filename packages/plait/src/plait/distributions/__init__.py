@@ -1,48 +1,46 @@
 # Written by tools/alias_modules.py for tools; programs get the other module itself.
-from plait.distributions import (
-    bernoulli as bernoulli,
-    beta as beta,
-    binomial as binomial,
-    categorical as categorical,
-    cauchy as cauchy,
-    chi2 as chi2,
-    constraint_registry as constraint_registry,
-    continuous_bernoulli as continuous_bernoulli,
-    dirichlet as dirichlet,
-    distribution as distribution,
-    exp_family as exp_family,
-    exponential as exponential,
-    fishersnedecor as fishersnedecor,
-    gamma as gamma,
-    generalized_pareto as generalized_pareto,
-    geometric as geometric,
-    gumbel as gumbel,
-    half_cauchy as half_cauchy,
-    half_normal as half_normal,
-    independent as independent,
-    inverse_gamma as inverse_gamma,
-    kumaraswamy as kumaraswamy,
-    laplace as laplace,
-    lkj_cholesky as lkj_cholesky,
-    log_normal as log_normal,
-    logistic_normal as logistic_normal,
-    lowrank_multivariate_normal as lowrank_multivariate_normal,
-    mixture_same_family as mixture_same_family,
-    multinomial as multinomial,
-    multivariate_normal as multivariate_normal,
-    negative_binomial as negative_binomial,
-    normal as normal,
-    one_hot_categorical as one_hot_categorical,
-    pareto as pareto,
-    poisson as poisson,
-    relaxed_bernoulli as relaxed_bernoulli,
-    relaxed_categorical as relaxed_categorical,
-    studentT as studentT,
-    transformed_distribution as transformed_distribution,
-    uniform as uniform,
-    utils as utils,
-    von_mises as von_mises,
-    weibull as weibull,
-    wishart as wishart,
-)
+from plait.distributions import bernoulli as bernoulli
+from plait.distributions import beta as beta
+from plait.distributions import binomial as binomial
+from plait.distributions import categorical as categorical
+from plait.distributions import cauchy as cauchy
+from plait.distributions import chi2 as chi2
+from plait.distributions import constraint_registry as constraint_registry
+from plait.distributions import continuous_bernoulli as continuous_bernoulli
+from plait.distributions import dirichlet as dirichlet
+from plait.distributions import distribution as distribution
+from plait.distributions import exp_family as exp_family
+from plait.distributions import exponential as exponential
+from plait.distributions import fishersnedecor as fishersnedecor
+from plait.distributions import gamma as gamma
+from plait.distributions import generalized_pareto as generalized_pareto
+from plait.distributions import geometric as geometric
+from plait.distributions import gumbel as gumbel
+from plait.distributions import half_cauchy as half_cauchy
+from plait.distributions import half_normal as half_normal
+from plait.distributions import independent as independent
+from plait.distributions import inverse_gamma as inverse_gamma
+from plait.distributions import kumaraswamy as kumaraswamy
+from plait.distributions import laplace as laplace
+from plait.distributions import lkj_cholesky as lkj_cholesky
+from plait.distributions import log_normal as log_normal
+from plait.distributions import logistic_normal as logistic_normal
+from plait.distributions import lowrank_multivariate_normal as lowrank_multivariate_normal
+from plait.distributions import mixture_same_family as mixture_same_family
+from plait.distributions import multinomial as multinomial
+from plait.distributions import multivariate_normal as multivariate_normal
+from plait.distributions import negative_binomial as negative_binomial
+from plait.distributions import normal as normal
+from plait.distributions import one_hot_categorical as one_hot_categorical
+from plait.distributions import pareto as pareto
+from plait.distributions import poisson as poisson
+from plait.distributions import relaxed_bernoulli as relaxed_bernoulli
+from plait.distributions import relaxed_categorical as relaxed_categorical
+from plait.distributions import studentT as studentT
+from plait.distributions import transformed_distribution as transformed_distribution
+from plait.distributions import uniform as uniform
+from plait.distributions import utils as utils
+from plait.distributions import von_mises as von_mises
+from plait.distributions import weibull as weibull
+from plait.distributions import wishart as wishart
 from plait_nn.distributions import *

@@ -1,2 +1,4 @@
 # Written by tools/alias_modules.py.
-from plait.utils import checkpoint as checkpoint, data as data, tensorboard as tensorboard
+from plait.utils import checkpoint as checkpoint
+from plait.utils import data as data
+from plait.utils import tensorboard as tensorboard

@@ -1,8 +1,6 @@
 # Written by tools/alias_modules.py for tools; programs get the other module itself.
-from plait.distributed.algorithms.ddp_comm_hooks import (
-    debugging_hooks as debugging_hooks,
-    default_hooks as default_hooks,
-    post_localSGD_hook as post_localSGD_hook,
-    powerSGD_hook as powerSGD_hook,
-)
+from plait.distributed.algorithms.ddp_comm_hooks import debugging_hooks as debugging_hooks
+from plait.distributed.algorithms.ddp_comm_hooks import default_hooks as default_hooks
+from plait.distributed.algorithms.ddp_comm_hooks import post_localSGD_hook as post_localSGD_hook
+from plait.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as powerSGD_hook
 from plait_distributed.algorithms.ddp_comm_hooks import *
