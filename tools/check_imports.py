@@ -178,7 +178,8 @@ def _private_imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
             called = getattr(node.func, "attr", getattr(node.func, "id", ""))
             if called.lstrip("_") == "import_module":
                 names = [str(node.args[0].value)]
-        yield from ((node.lineno, name) for name in names if _PRIVATE.fullmatch(name))
+        line = getattr(node, "lineno", 0)
+        yield from ((line, name) for name in names if _PRIVATE.fullmatch(name))
 
 
 def _check_private(package: Package) -> Iterator[str]:

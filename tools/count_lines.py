@@ -51,11 +51,11 @@ def main(arguments: list[str]) -> int:
     if len(arguments) > 1:
         print(__doc__, file=sys.stderr)
         return 2
-    now, before = count("HEAD"), count(arguments[0]) if arguments else None
-    for name in [*sorted(now | (before or now)), "all"]:
-        row = [name, *(_total(each, name) for each in (now, before) if each is not None)]
-        change = f"{row[1] - row[2]:+9,}" if len(row) == 3 else ""
-        print(f"{row[0]:16}{row[1]:9,}{change}")
+    now = count("HEAD")
+    before = count(arguments[0]) if arguments else now
+    for name in [*sorted(now | before), "all"]:
+        lines, old = _total(now, name), _total(before, name)
+        print(f"{name:16}{lines:9,}" + (f"{lines - old:+9,}" if arguments else ""))
     return 0
 
 
