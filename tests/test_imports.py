@@ -43,8 +43,14 @@ def loaded_by(statement: str) -> set[str]:
         ("plait_optim", {"plait_optim"}),
         ("plait_multiprocessing", {"plait_multiprocessing"}),
         ("plait_profiler", {"plait_profiler"}),
-        ("plait_distributed", {"plait_distributed"}),
-        ("plait_ray", {"plait_ray", "plait_distributed", "plait_autograd", "plait_ops", "numpy"}),
+        ("plait_distributed", {"plait_distributed", "plait_multiprocessing"}),
+        (
+            "plait_ray",
+            {
+                *("plait_ray", "plait_distributed", "plait_multiprocessing", "plait_autograd"),
+                *("plait_ops", "numpy"),
+            },
+        ),
         ("plait_autograd", {"plait_autograd", "plait_ops"}),
         ("plait_core", {"plait_core", "plait_ops", "numpy"}),
         ("plait_nn", {"plait_nn", "plait_core", "plait_ops", "numpy"}),

@@ -23,7 +23,7 @@ from plait_abi import (
     PlaitError,
     ShapeError,
     Stream,
-    binding,
+    binding as _binding,
     device,
     dtype,
     get_default_device,
@@ -359,7 +359,7 @@ if not _typing.TYPE_CHECKING:  # a checker reports a name that is not defined
         if name in _LAZY:
             return _import_module(f"plait_core.{name}")
         if name == "default_generator":
-            return binding.default_generator()
+            return _binding.default_generator()
         operator = None if _namespaces.in_namespace(name) else _namespaces.defined_later(name)
         if operator is None:
             raise AttributeError(f"module 'plait_core' has no attribute {name!r}")
@@ -369,12 +369,12 @@ if not _typing.TYPE_CHECKING:  # a checker reports a name that is not defined
 def _bind_operators() -> None:
     """Make operators functions and methods, as their definitions say."""
     own = set(globals())
-    for name, variants in binding.operator_names():
+    for name, variants in _binding.operator_names():
         function = "function" in variants and not _namespaces.in_namespace(name)
         if function and name not in own:
-            globals()[name] = binding.operator(name)
+            globals()[name] = _binding.operator(name)
         if "method" in variants and name not in Tensor.__dict__:
-            setattr(Tensor, name, binding.operator_method(name))
+            setattr(Tensor, name, _binding.operator_method(name))
 
 
 # Each module of a topic has METHODS and PROPERTIES of Tensor, FUNCTIONS of this module, and
