@@ -92,11 +92,13 @@ def _opening_failed(
 
 def _ranks_in(parent: ProcessGroup, lost: Lost, members: Sequence[int]) -> Iterator[int]:
     """Yield the ranks that lost processes have in the group of which another one is made."""
-    for rank, _, pid in lost:
+    for rank, process, pid in lost:
         if 0 <= rank < len(members):
             yield members[rank]
         else:  # it is none of the new group's, or its rank is not known
-            yield from (r for r, peer in enumerate(parent.peers) if peer.pid == pid)
+            found = [r for r, peer in enumerate(parent.peers) if peer.pid == pid]
+            # processes of several hosts, or containers, may have the same pid
+            yield from found if len(found) == 1 else {process}.intersection(found)
 
 
 class ProcessGroup:
