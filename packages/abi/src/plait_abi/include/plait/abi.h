@@ -423,7 +423,8 @@ enum {
   PLAIT_OP_METHOD = 512,    /**< a method of tensors, and so is name_; the first argument is one */
   PLAIT_OP_FUNCTION_INPLACE = 1024, /**< name_ is a function of the package too */
   PLAIT_OP_ZERO_PRESERVING = 2048,  /**< maps each element of one tensor, and 0 to 0; since 0.5 */
-  /** The output may be exactly the first input: kernels read before they write. Since 0.5. */
+  /** The output may be exactly the first input, if all kernels are those of plug-ins with
+   * PLAIT_PLUGIN_OVERWRITES. Since 0.5. */
   PLAIT_OP_OVERWRITES = 1 << 30,
 };
 
@@ -971,6 +972,9 @@ enum {
    * plug-ins without the flag, which a user chose, in whatever order they are loaded. Among
    * equals the latest counts; what the runtime brings itself ranks last. */
   PLAIT_PLUGIN_DEFAULT = 1,
+  /** Its kernels of operators with PLAIT_OP_OVERWRITES may get the first input as the output: they
+   * read what they need before they write over it. Since 0.5. */
+  PLAIT_PLUGIN_OVERWRITES = 2,
 };
 
 /** A plug-in. A shared library exports one as `const plait_plugin plait_plugin_v1`. */
