@@ -147,6 +147,8 @@ class Builder:
     def _build(self, package: Package, folder: pathlib.Path) -> None:
         stage = self.folder / "stage" / package.name
         copy_sources(package.folder, source_files(package.folder), stage)
+        for built in (stage / "build").glob("lib*"):  # it may have modules that are gone
+            shutil.rmtree(built)
         unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
         seen = [str(self.site(name)) for name in self.packages]
         environment = dict(

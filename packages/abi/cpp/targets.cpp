@@ -118,35 +118,60 @@ plait_status writable(const plait_call *c, const plait_tensor *t, const char *na
   return PLAIT_OK;
 }
 
-plait_status accept(const plait_call *c, plait_tensor *target, DLDataType dtype, int32_t ndim,
-                    const int64_t *shape) {
+namespace {
+
+// The errors of `accept`, and whether the target takes on another shape.
+plait_status check_target(const plait_call *c, const plait_tensor *target, DLDataType dtype,
+                          int32_t ndim, const int64_t *shape, bool *resizes) {
   const char *name = c->form == PLAIT_INPLACE ? c->op->args[0].name : "out";
   bool fits = target->dl.ndim == ndim;
   for (int32_t k = 0; fits && k < ndim; k++) fits = target->dl.shape[k] == shape[k];
   // an array of another library keeps its shape
   const bool resizable = numel(target) == 0 || !(target->storage->flags & PLAIT_STORAGE_EXTERNAL);
-  const bool resizes = !fits && c->form == PLAIT_OUT && resizable;
-  if (!fits && !resizes)
+  *resizes = !fits && c->form == PLAIT_OUT && resizable;
+  if (!fits && !*resizes)
     return fail(c, PLAIT_SHAPE_ERROR,
                 "the result has shape %s, which does not fit `%s` of shape %s",
                 text(shape, ndim).c_str(), name, shape_text(target).c_str());
   if (dtype_rank(dtype) > dtype_rank(target->dl.dtype))
     return fail(c, PLAIT_DTYPE_ERROR, "the result is %s, which can't be cast to `%s` of %s",
                 plait::name(dtype), name, plait::name(target->dl.dtype));
-  return resizes ? resize_out(c->thread, target, ndim, shape) : PLAIT_OK;
+  return PLAIT_OK;
+}
+
+bool is_input(const Frame *f, const plait_tensor *target) {
+  bool found = false;
+  each_tensor(f->in, f->n_in,
+              [&](const plait_tensor *t, const plait_value *) { found |= t == target; });
+  return found;
+}
+
+}  // namespace
+
+plait_status accept(const plait_call *c, plait_tensor *target, DLDataType dtype, int32_t ndim,
+                    const int64_t *shape) {
+  bool resizes = false;
+  const plait_status s = check_target(c, target, dtype, ndim, shape, &resizes);
+  return s >= 0 && resizes ? resize_out(c->thread, target, ndim, shape) : s;
 }
 
 plait_status into_target(Frame *f, uint32_t i, DLDataType dtype, int32_t ndim, const int64_t *shape,
                          const int64_t *strides) {
   plait_tensor *target = f->target[i];
-  if (const plait_status s = accept(f, target, dtype, ndim, shape); s < 0) return s;
-  if (direct(f, target, dtype, strides)) {
+  bool resizes = false;
+  plait_status s = check_target(f, target, dtype, ndim, shape, &resizes);
+  if (s < 0) return s;
+  // an input keeps its shape until the kernel has read it; `deliver` resizes it
+  const bool later = resizes && is_input(f, target);
+  if (resizes && !later) s = resize_out(f->thread, target, ndim, shape);
+  if (s < 0) return s;
+  if (!later && direct(f, target, dtype, strides)) {
     plait_retain(target);
     f->out[i] = value(target);
     return PLAIT_OK;
   }
   plait_tensor *t = nullptr;
-  const plait_status s = tensor_new(f->thread, dtype, ndim, shape, strides, f->device, &t);
+  s = tensor_new(f->thread, dtype, ndim, shape, strides, f->device, &t);
   if (s >= 0) f->out[i] = value(t);
   return s;
 }
@@ -174,14 +199,18 @@ plait_status deliver(Frame *f, plait_call *c) {
   for (uint16_t i = 0; i < f->n_out; i++) {
     plait_tensor *made = f->out[i].tag == PLAIT_TENSOR ? f->out[i].u.t : nullptr;
     if (!made) return fail(c, PLAIT_ERROR, "the kernel gave no result %u", i);
-    if (made != f->target[i])
-      if (const plait_status s = copy_into(c->thread, f->target[i], made); s < 0) return s;
+    if (made == f->target[i]) continue;
+    const DLTensor &dl = made->dl;
+    plait_status s = accept(c, f->target[i], dl.dtype, dl.ndim, dl.shape);
+    if (s >= 0) s = copy_into(c->thread, f->target[i], made);
+    if (s < 0) return s;
   }
   return PLAIT_OK;
 }
 
 plait_status prepare_writes(Frame *f, uint64_t *written) {
   const plait_op *op = f->op;
+  const bool in_order = op == op_copy || op->flags & PLAIT_OP_POINTWISE;  // each element alone
   for (uint16_t i = 0; i < op->n_args; i++) {
     if (!(op->args[i].flags & PLAIT_ARG_WRITES)) continue;
     plait_status s = PLAIT_OK;
@@ -194,8 +223,8 @@ plait_status prepare_writes(Frame *f, uint64_t *written) {
     for (uint16_t k = 0; k < op->n_args; k++) {  // a source that overlaps is copied first
       if (k == i || f->in[k].tag != PLAIT_TENSOR || (op->args[k].flags & PLAIT_ARG_WRITES))
         continue;
-      if (!overlap(f->in[k].u.t, f->in[i].u.t) || same_elements(f->in[k].u.t, f->in[i].u.t))
-        continue;
+      if (!overlap(f->in[k].u.t, f->in[i].u.t)) continue;
+      if (in_order && same_elements(f->in[k].u.t, f->in[i].u.t)) continue;
       plait_value out[PLAIT_MAX_RESULTS];
       if (s = base_call(op_clone, f->thread, f->in + k, 1, out); s < 0) return s;
       if (f->owned >> k & 1) release_value(f->in + k);

@@ -186,6 +186,16 @@ def test_overlapping_assignment_is_as_if_copied_first() -> None:
     assert x.tolist() == [0, 0, 1, 2, 3, 4]
     x[:] = x[::-1]
     assert x.tolist() == [4, 3, 2, 1, 0, 0]
+    places = pc.tensor([2, 0, 3, 1])
+    x = pc.arange(4)
+    x[places] = x
+    assert x.tolist() == [1, 3, 0, 2]
+    x = pc.arange(4)
+    assert x.index_copy_(0, places, x).tolist() == [1, 3, 0, 2]
+    x = pc.arange(4)
+    assert x.put_(places, x).tolist() == [1, 3, 0, 2]
+    x = pc.arange(4)
+    assert x.put_(places, x, accumulate=True).tolist() == [1, 4, 2, 5]
 
 
 @pytest.mark.parametrize(

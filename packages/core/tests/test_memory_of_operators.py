@@ -34,6 +34,7 @@ LARGER = {
     "histogram": 30.0,
     "msort": 10.0,  # indices are int64
     "nanquantile": 20.0,
+    "pdist": 20.0,  # the differences of each row, made in a loop, are kept to its end
     "quantile": 20.0,
 }
 COSTLY = ("linalg/", "vision/", "recurrent/", "attention/")

@@ -112,6 +112,32 @@ def test_a_resized_target_keeps_memory_that_suffices() -> None:
     assert memory.tolist() == [6, 0]
 
 
+@pytest.mark.filterwarnings("ignore:.*was resized")
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, out: pc.sum(x, 0, out=out),
+        lambda x, out: pc.amax(x, 0, out=out),
+        lambda x, out: pc.prod(x, 0, out=out),
+        lambda x, out: pc.any(x, 0, out=out),
+        lambda x, out: pc.logsumexp(x, 0, out=out),
+        lambda x, out: pc.max(x, 0, out=(out, pc.empty(0, dtype=pc.int64))).values,
+        lambda x, out: pc.cat([x, x], out=out),
+        lambda x, out: pc.cat([pc.ones(2, 4), x], out=out),
+        lambda x, out: pc.outer(x[0], x[1], out=out),
+        lambda x, out: pc.matmul(x, pc.ones(4, 2), out=out),
+        lambda x, out: pc.add(x, pc.ones(2, 3, 4), out=out),
+        lambda x, out: pc.logaddexp(pc.ones(2, 3, 4), x, out=out),
+        lambda x, out: pc.index_select(x, 0, pc.tensor([2, 0]), out=out),
+    ],
+)
+def test_a_resized_target_may_be_an_input(call: Callable[[Any, Any], Any]) -> None:
+    values = pc.arange(12.0).view(3, 4) + 1
+    x = values.clone()
+    assert call(x, x) is x
+    assert x.tolist() == call(values, pc.empty(0)).tolist()
+
+
 def test_arrays_of_others_keep_their_shape() -> None:
     array = np.zeros(3)
     with pytest.raises(ValueError, match=r"the result has shape \(2,\), which does not fit `out`"):

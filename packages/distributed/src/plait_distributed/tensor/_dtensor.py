@@ -289,7 +289,14 @@ class DTensor(_Tensor):  # type: ignore[misc]
 
     def to(self, *args: Any, **kwargs: Any) -> DTensor:
         """Return the tensor with another dtype."""
-        return self._same(lambda local: local.to(*args, **kwargs))
+        result = self._same(lambda local: local.to(*args, **kwargs))
+        is_sum = any(isinstance(each, Partial) for each in self._places)
+        if is_sum and self.is_floating_point() and not result.is_floating_point():
+            raise NotImplementedError(
+                f"to: the terms of a sum cannot become {result.dtype} each; redistribute() the "
+                f"DTensor with {self._places} first"
+            )
+        return result
 
     def cpu(self) -> DTensor:
         """Return the tensor itself."""

@@ -55,6 +55,16 @@ def _acted(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], letter:
     ]
 
 
+def _arguments(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call of an operator's first form, by their first names."""
+    names = _parameters(operator.schemas[0])
+    first_names = {name: first for first, second in names for name in (first, second) if name}
+    if len(args) > len(names) or not kwargs.keys() <= first_names.keys():
+        raise _absent(operator.__name__, list(_parts((args, kwargs))))
+    found = dict(zip((first for first, _ in names), args, strict=False))
+    return {**found, **{first_names[name]: value for name, value in kwargs.items()}}
+
+
 def _parts(value: Any) -> Iterator[DTensor]:
     if isinstance(value, DTensor):
         yield value
@@ -153,6 +163,8 @@ def _own(whole: Any, x: DTensor) -> Any:
 def _draw(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Draw for the whole on every rank, whose generators are alike, and keep this rank's part."""
     x = args[0]
+    if any(isinstance(p, Partial) for p in x.placements):
+        raise _absent(operator.__name__, [x])
     whole = core().empty(x.shape, dtype=x.dtype)
     operator(whole, *args[1:], **kwargs)
     x.local().copy_(_own(whole, x))
@@ -195,11 +207,13 @@ def _pointwise(
                 local = _transfers.sum_gradients(local, mesh.get_group(dim))
         return local
 
-    into = name.endswith("_") and isinstance(args[0], DTensor)
-    if into and tuple(args[0].shape) != whole:
+    into = args[0] if name.endswith("_") else kwargs.get("out")
+    if isinstance(into, DTensor) and tuple(into.shape) != whole:
         raise _absent(name, given)
     result = operator(*_map(args, change), **_map(kwargs, change))
-    return args[0] if into else made(result, mesh, places, whole)
+    if isinstance(result, (list, tuple)):  # of another form, as where(condition)
+        raise _absent(name, given)
+    return into if isinstance(into, DTensor) else made(result, mesh, places, whole)
 
 
 def _is_linear(
@@ -223,7 +237,7 @@ def _along(
     for dim in _acted(operator, args, kwargs, "d"):
         if more or dim is None:
             raise _absent(operator.__name__, given)
-        if any(isinstance(p, Partial) or p == Shard(dim % x.ndim) for p in x.placements):
+        if any(isinstance(p, Partial) or p == Shard(dim % max(x.ndim, 1)) for p in x.placements):
             raise _absent(operator.__name__, given)
     result = operator(*_map(args, _local), **_map(kwargs, _local))
     return made(result, x.device_mesh, x.placements, x.shape)
@@ -254,38 +268,46 @@ def _lies_alike(x: DTensor, places: tuple[Placement, ...], whole: tuple[int, ...
     return True
 
 
-# ---- reductions of all elements ------------------------------------------------------------------
+# ---- reductions ----------------------------------------------------------------------------------
 
 
-def _dims(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Return whether a call reduces some dimensions alone."""
-    named = any(kwargs.get(name) not in (None, False) for name in ("dim", "axis", "keepdim"))
-    return named or any(x not in (None, False, ()) for x in args[1:])
+def _dims(x: DTensor, dim: Any) -> set[int]:
+    """Return the dimensions that an argument `dim` names; none: all are reduced."""
+    if dim is None:
+        return set()
+    return {each % max(x.ndim, 1) for each in ([dim] if isinstance(dim, int) else dim)}
 
 
 def _sum(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    x = args[0]
-    if _dims(args, {k: v for k, v in kwargs.items() if k != "dtype"}):
-        return _sum_of_dims(operator, args, kwargs)
+    found = _arguments(operator, args, kwargs)
+    x = found["self"]
+    if dims := _dims(x, found.get("dim")):
+        return _sum_of_dims(operator, found, dims)
+    ops = {place.reduce_op for place in x.placements if isinstance(place, Partial)}
+    if found.get("keepdim") or not ops <= {"sum"}:
+        raise _absent(operator.__name__, [x])
+    dtype = {"dtype": found.get("dtype")}
     if _rule(operator)[0] == "a":
-        total = _sum(core().sum, args[:1], kwargs)
-        return total / x.numel()
-    local = operator(x.local(), **kwargs)
+        local = _share_of_mean(operator, x, dtype)
+    else:
+        local = operator(x.local(), **dtype)
     for dim, place in enumerate(x.placements):
         if not isinstance(place, Replicate):
-            if isinstance(place, Partial) and place.reduce_op != "sum":
-                raise _absent(operator.__name__, [x])
             local = _transfers.sum_partials(local, ReduceOp.SUM, x.device_mesh.get_group(dim))
     return made_whole(local, x.device_mesh)
 
 
-def _sum_of_dims(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _share_of_mean(operator: Any, x: DTensor, dtype: dict[str, Any]) -> Any:
+    """Return what this rank adds to the mean; a part's mean fits into halves, its sum may not."""
+    local = x.local()
+    if local.numel() == 0 < x.numel():
+        return operator(core().zeros(1, dtype=x.dtype), **dtype) + local.sum(**dtype)
+    return operator(local, **dtype) * (local.numel() / max(x.numel(), 1))
+
+
+def _sum_of_dims(operator: Any, found: dict[str, Any], dims: set[int]) -> Any:
     """Reduce dimensions that every rank has whole."""
-    found = _named("self dim keepdim", args, kwargs)
-    x, given, keeps = found["self"], found.get("dim"), bool(found.get("keepdim"))
-    if given is None:
-        raise _absent(operator.__name__, [x])
-    dims = {dim % x.ndim for dim in ([given] if isinstance(given, int) else given)}
+    x, keeps = found["self"], bool(found.get("keepdim"))
     places: list[Placement] = []
     for place in x.placements:
         if isinstance(place, Shard):
@@ -297,13 +319,14 @@ def _sum_of_dims(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
             places.append(place)
     shape = [1 if dim in dims else n for dim, n in enumerate(x.shape)]
     whole = shape if keeps else [n for dim, n in enumerate(x.shape) if dim not in dims]
-    result = operator(x.local(), *args[1:], **kwargs)
-    return made(result, x.device_mesh, places, whole)
+    return made(operator(**{**found, "self": x.local()}), x.device_mesh, places, whole)
 
 
 def _extreme(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    x, name = args[0], operator.__name__
-    if len(args) > 1 or _dims(args, kwargs) or any(isinstance(p, Partial) for p in x.placements):
+    found, name = _arguments(operator, args, kwargs), operator.__name__
+    x = found["self"]
+    is_partial = any(isinstance(p, Partial) for p in x.placements)
+    if is_partial or found.get("keepdim") or _dims(x, found.get("dim")):
         raise _absent(name, [x])
     if x.requires_grad:
         raise NotImplementedError(
@@ -311,32 +334,46 @@ def _extreme(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         )
     op, local = _EXTREMES[_rule(operator)[0]], x.local()
     if local.numel():
-        found = operator(local).reshape(())
+        extreme = operator(local).reshape(())
     else:  # this rank's part is empty
-        bounds = core().finfo(x.dtype) if x.is_floating_point() else core().iinfo(x.dtype)
-        worst = bounds.min if op is ReduceOp.MAX else bounds.max
-        found = core().full((), worst, dtype=x.dtype)
+        extreme = core().full((), _weakest(x, op), dtype=x.dtype)
     for dim, place in enumerate(x.placements):
         if isinstance(place, Shard):
-            found = _transfers.sum_partials(found, op, x.device_mesh.get_group(dim))
-    return made_whole(found, x.device_mesh)
+            extreme = _transfers.sum_partials(extreme, op, x.device_mesh.get_group(dim))
+    return made_whole(extreme, x.device_mesh)
+
+
+def _weakest(x: DTensor, op: ReduceOp) -> Any:
+    """Return the number that changes no maximum or minimum."""
+    is_max = op is ReduceOp.MAX
+    if x.dtype == core().bool:
+        return not is_max
+    if x.is_floating_point():
+        return float("-inf" if is_max else "inf")
+    return core().iinfo(x.dtype).min if is_max else core().iinfo(x.dtype).max
 
 
 def _norm(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The norm of all elements, from the sum of their powers."""
-    x = args[0]
-    order = args[1] if len(args) > 1 else kwargs.get("ord", kwargs.get("p", 2.0))
-    rest = {k: v for k, v in kwargs.items() if k not in ("ord", "p", "dtype")}
-    if len(args) > 2 or _dims((), rest) or order == 0:
+    found = _arguments(operator, args, kwargs)
+    x, order = args[0], found.get("ord", found.get("p", 2.0))
+    order = 2.0 if order in (None, "fro") else order
+    all_of_it = not found.get("keepdim") and not _dims(x, found.get("dim"))
+    if not all_of_it or isinstance(order, str) or order in (0, float("-inf")):
         raise _absent(operator.__name__, [x])
-    order = 2.0 if order in (None, "fro") else float(order)
-    if kwargs.get("dtype") is not None:
-        x = x.to(kwargs["dtype"])
+    operator(core().ones(1, dtype=x.dtype), *args[1:], **kwargs)  # raises if the dtype is wrong
+    if found.get("dtype") is not None:
+        x = x.to(found["dtype"])
     if order == float("inf"):
         return x.abs().max()
-    if order == 2.0:
-        return (x * x).sum().sqrt()
-    return (x.abs() ** order).sum() ** (1.0 / order)
+    dtype, order = x.dtype, float(order)
+    is_half = dtype in (core().float16, core().bfloat16)  # in which powers may not fit
+    x = x.to(core().float32) if is_half else x
+    if order == 2.0 and x.is_floating_point():
+        norm = (x * x).sum().sqrt()
+    else:
+        norm = (x.abs() ** order).sum() ** (1.0 / order)
+    return norm.to(dtype) if is_half else norm
 
 
 # ---- layers --------------------------------------------------------------------------------------

@@ -28,8 +28,7 @@ def flags(operator: Operator) -> list[str]:
         "PLAIT_OP_METHOD": "method" in operator.variants,
         "PLAIT_OP_FUNCTION_INPLACE": "function_" in operator.variants,
         "PLAIT_OP_ZERO_PRESERVING": operator.zero_preserving,
-        "PLAIT_OP_OVERWRITES": operator.inplace
-        and not isinstance(operator, (View, Pointwise, Composite)),
+        "PLAIT_OP_OVERWRITES": operator.inplace and not isinstance(operator, (View, Pointwise)),
     }
     return [name for name, on in chosen.items() if on]
 

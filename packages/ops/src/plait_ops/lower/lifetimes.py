@@ -36,9 +36,10 @@ def _block(
     made: list[ir.Statement] = []
     left = dict(variables)
     for at, statement in enumerate(body):
-        later = _mentions(body[at + 1 :])
+        last = _mentions(statement) - _mentions(body[at + 1 :])
         alive = dict(left)
-        ending = {key: left.pop(key) for key in _mentions(statement) & left.keys() - later}
+        # in the order of the declarations, so that the same definitions give the same C++
+        ending = {key: left.pop(key) for key in alive if key in last}
         if isinstance(statement, ir.If):
             statement = dataclasses.replace(
                 statement,
