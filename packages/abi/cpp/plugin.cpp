@@ -97,7 +97,8 @@ plait_status attach(plait_thread *thread, const plait_plugin *p) {
     if (!version_fits(thread, name, p->h)) return PLAIT_ERROR;
     if (!size_fits(thread, name, p->h, PLAIT_END_OF(plait_plugin, quiesce)))
       return PLAIT_VALUE_ERROR;
-    if (!flags_fit(thread, name, p->flags, PLAIT_PLUGIN_DEFAULT)) return PLAIT_VALUE_ERROR;
+    if (!flags_fit(thread, name, p->flags, PLAIT_PLUGIN_DEFAULT | PLAIT_PLUGIN_OVERWRITES))
+      return PLAIT_VALUE_ERROR;
     if (!p->name || !p->version)
       return raise(thread, PLAIT_VALUE_ERROR, "attach", "a plug-in must have a name and a version");
     bool is_known = false;

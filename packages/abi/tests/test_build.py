@@ -14,7 +14,7 @@ import pytest
 
 import plait_abi
 import plait_abi.build
-from plait_abi.build import BuildError, Extension, Generate, Library
+from plait_abi.build import BuildError, Extension, Generate, Library, _toolchain
 from plait_abi.build._project import Project
 
 HEADER = "#define PLAIT_ANSWER 41\n"
@@ -180,6 +180,30 @@ def test_a_copy_of_the_sources_uses_the_same_objects(
     assert other.build() == ["first.cpp"]
     assert trial.build() == ["first.cpp"]
     assert (other.load().plait_first(1), trial.load().plait_first(1)) == (7, 42)
+
+
+def test_another_python_or_pybind11_does_not_use_the_objects(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    library = Library("plait_toy", ["cpp/second.cpp"])
+    extensions = [Extension("plait_toy._toy", ["cpp/python/*.cpp"], pybind11=True)]
+    trial.write("cpp/python/module.cpp", '#include "Python.h"\n#include "pybind11/pybind11.h"\n')
+    found = sysconfig.get_config_var
+    for name, compiled in (("first", 2), ("second", 1), ("first", 0)):
+        python = trial.write(f"{name}/python/Python.h", "").parent
+        trial.write(f"{name}/other/pybind11/pybind11.h", "")
+        trial.write(f"{name}/other/pybind11/detail/common.h", "")
+        monkeypatch.setattr(_toolchain, "python_headers", lambda python=python: python)
+        monkeypatch.setattr(
+            _toolchain, "pybind11_headers", lambda python=python: python.parent / "other"
+        )
+        monkeypatch.setattr(
+            "sysconfig.get_config_var",
+            lambda key, name=name: name if key == "SOABI" else found(key),
+        )
+        assert len(trial.build(library, extensions=extensions)) == compiled
+    trial.write("first/other/pybind11/detail/common.h", "#define PYBIND11_VERSION_MAJOR 9\n")
+    assert trial.build(library, extensions=extensions) == ["module.cpp"]
 
 
 def test_a_removed_source_leaves_the_library(trial: Trial) -> None:

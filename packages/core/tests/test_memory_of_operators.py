@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import plait_core as pc
-from plait_abi import operator
+from plait_abi import kernel, operator
 from plait_ops import specs
 from plait_ops.samples.large import as_dtype, distinct_samples, enlargements, repeat
-from plait_ops.spec import Operator
+from plait_ops.spec import Composite, Operator, Pointwise, View
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -142,3 +142,29 @@ def test_in_place_takes_no_copy(spec: Operator) -> None:
             assert peak <= SCRATCH, peak / MEGABYTE
             return
     pytest.skip("no sample of it can grow")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "spec",
+    [spec for spec in IN_PLACE if not isinstance(spec, (Composite, Pointwise, View))],
+    ids=lambda spec: spec.name,
+)
+def test_kernels_of_programs_share_no_memory(spec: Operator, dtype: str) -> None:
+    """A kernel that may clear its result before it reads does not get an input as the result."""
+    shared = []
+
+    def look(*values: Any) -> Any:
+        *arguments, result = values
+        shared.extend(each.data_ptr() == result.data_ptr() for each in tensors(arguments))
+        return NotImplemented  # plait's own kernel computes
+
+    write = getattr(pc.Tensor, spec.schema.base + "_")
+    with kernel(spec.name, look):
+        for sample in distinct_samples(spec, 1):
+            call = as_dtype(sample, convert(dtype))
+            try:
+                write(*call.args, **call.kwargs)
+            except Exception:  # the result does not fit the target
+                continue
+    assert not any(shared)

@@ -142,6 +142,8 @@ class Float32Call {
   }
   // Whether the kernel may write the first result over the widened first argument.
   bool is_over_first() const {
+    for (const plait_entry *e = call_.op->backend[kDLCPU]; e && e != outer_->self; e = e->prev)
+      if (!e->who || !(e->who->flags & PLAIT_PLUGIN_OVERWRITES)) return false;
     return (call_.op->flags & PLAIT_OP_OVERWRITES) && (made_in_ & 1) &&
            in_[0].tag == PLAIT_TENSOR && same_shape(in_[0].u.t->dl, out_[0].u.t->dl);
   }

@@ -108,6 +108,9 @@ bool plait::core::keeps_packed_weights() {
 }
 
 extern "C" __attribute__((visibility("default"))) const plait_plugin plait_plugin_v1;
-extern "C" const plait_plugin plait_plugin_v1 = {
-    PLAIT_HEADER(plait_plugin), PLAIT_LIBRARY, PLAIT_CORE_VERSION,
-    PLAIT_PLUGIN_DEFAULT,       init,          nullptr};
+extern "C" const plait_plugin plait_plugin_v1 = {PLAIT_HEADER(plait_plugin),
+                                                 PLAIT_LIBRARY,
+                                                 PLAIT_CORE_VERSION,
+                                                 PLAIT_PLUGIN_DEFAULT | PLAIT_PLUGIN_OVERWRITES,
+                                                 init,
+                                                 nullptr};

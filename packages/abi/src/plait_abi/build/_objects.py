@@ -1,9 +1,10 @@
 """Compile source files to objects: in parallel, and only those whose inputs changed.
 
 An object is named by a key of its command line and compiler; beside it is a record of every header
-it read, with size, time and content hash. A file whose time alone changed is not compiled again.
-Folders stand under short names in keys and records, so that two copies of a package (the tree, and
-the sources that a wheel is built from) use one object while the files are equal.
+it read, but for those of the system, with size, time and content hash. A file whose time alone
+changed is not compiled again. Folders stand under short names in keys and records, so that two
+copies of a package (the tree, and the sources that a wheel is built from) use one object while the
+files are equal.
 """
 
 from __future__ import annotations
@@ -135,6 +136,7 @@ def _compile(job: Compile, folder: pathlib.Path) -> tuple[str, str]:
             content_hash(path) if stamp else "",
         ]
     depfile.unlink()
+    job.record.unlink(missing_ok=True)  # an interrupt here must not leave it with another object
     unfinished.replace(job.object)
     record = {"inputs": inputs, "seconds": round(time.monotonic() - clock, 2)}
     job.record.write_text(json.dumps(record))

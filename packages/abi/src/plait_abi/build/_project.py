@@ -156,10 +156,14 @@ class Project:
         for folder in (self.root / folder for folder in folders):
             headers[folder] = ("-I", f"{folder.parent.name}/{folder.name}")
         if isinstance(target, Extension):
-            # -isystem hides warnings of other projects' headers
-            headers[_toolchain.python_headers()] = ("-isystem", "python")
+            # -isystem hides warnings of other projects' headers. Records of objects do not have
+            # these headers, so their names, which are in the key, state the version.
+            python = str(sysconfig.get_config_var("SOABI"))
+            headers[_toolchain.python_headers()] = ("-isystem", python)
             if target.pybind11:
-                headers[_toolchain.pybind11_headers()] = ("-isystem", "pybind11")
+                folder = _toolchain.pybind11_headers()
+                digest = _objects.content_hash(folder / "pybind11" / "detail" / "common.h")
+                headers[folder] = ("-isystem", f"pybind11-{digest[:12]}")
         return headers
 
     def _link(

@@ -352,7 +352,7 @@ typedef struct plait_call {
   /** The current stream of the thread on `device`. A kernel puts its work there and returns. */
   plait_stream *stream;
   uint32_t form; /**< plait_form */
-  /** 0, or bits of inputs that the caller reads no more: the result may be written over one. */
+  /** Bits of arguments that the caller no longer reads: a result may overwrite one. Since 0.5. */
   uint32_t reserved;
   DLDevice device; /**< where the call runs; set before shape functions and kernels run */
   uint64_t owned;  /**< used by the runtime: bits of the inputs that plait_runtime::cast replaced */
@@ -423,7 +423,8 @@ enum {
   PLAIT_OP_METHOD = 512,    /**< a method of tensors, and so is name_; the first argument is one */
   PLAIT_OP_FUNCTION_INPLACE = 1024, /**< name_ is a function of the package too */
   PLAIT_OP_ZERO_PRESERVING = 2048,  /**< maps each element of one tensor, and 0 to 0; since 0.5 */
-  /** The output may be exactly the first input: a kernel starts with a copy, or goes in order. */
+  /** The output may be exactly the first input, if all kernels are those of plug-ins with
+   * PLAIT_PLUGIN_OVERWRITES. Since 0.5. */
   PLAIT_OP_OVERWRITES = 1 << 30,
 };
 
@@ -486,7 +487,7 @@ typedef struct plait_op_def {
   /** Or NULL, there is a shape function: compute the operator by calls of others.
    *
    * The form is FUNCTION. If the only result has a target, out[0] is PLAIT_NONE, its `n` is the
-   * form of the caller and its `u.t` the target, where the last call may write it. */
+   * form of the caller and its `u.t` the target, where the last call may write (since 0.5). */
   plait_kernel decompose;
   /** Or NULL: the rule of vmap in code. Reserved, and NULL, before 0.5.
    *
@@ -971,6 +972,9 @@ enum {
    * plug-ins without the flag, which a user chose, in whatever order they are loaded. Among
    * equals the latest counts; what the runtime brings itself ranks last. */
   PLAIT_PLUGIN_DEFAULT = 1,
+  /** Its kernels of operators with PLAIT_OP_OVERWRITES may get the first input as the output: they
+   * read what they need before they write over it. Since 0.5. */
+  PLAIT_PLUGIN_OVERWRITES = 2,
 };
 
 /** A plug-in. A shared library exports one as `const plait_plugin plait_plugin_v1`. */

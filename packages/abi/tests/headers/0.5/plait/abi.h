@@ -1,8 +1,26 @@
 /* clang-format off */
-/* plait's C ABI: the joint that every component hangs on. Plain C11: no Python, no C++ types, no implicit padding.
- * A component runs on every later runtime of its major version: structs grow at their end alone, whoever writes one
- * says how much of it there is, and whoever reads it asks before it reads a field that its writer may not know.
- * docs/design/0019 has the rules. Every struct is documented where it stands; docs/ quotes this file. */
+/** @file
+ * The C ABI of plait: the one thing that all components share.
+ *
+ * The header is C11. It needs no Python and no C++, and no struct has implicit padding. A
+ * component gets a pointer to the runtime (::plait_runtime) and calls everything through it; it
+ * links to nothing. A component registers operators, kernels, layers, roles and observers there.
+ *
+ * Versions. A component runs on every later runtime of its major version. A struct grows only at
+ * its end. The side that writes a struct states its size; the side that reads it checks that
+ * size before it reads a field that an older writer does not know. Everything is there since
+ * version 0.3 unless its block names a later one. docs/design/0019 has the rules.
+ *
+ * Errors. A function that can fail returns ::plait_status. A negative status means that
+ * plait_thread::error of the calling thread holds the error object.
+ *
+ * Ownership. A pointer argument is borrowed for the duration of the call. A result through an
+ * `out` parameter is a new reference, which the caller releases. Blocks name the exceptions.
+ *
+ * Threads. Functions of the runtime and of roles may be called from any thread, with the
+ * ::plait_thread of that thread. Blocks name the exceptions.
+ *
+ * Each declaration has one block before it; docs/reference/abi.md shows this file. */
 #ifndef PLAIT_ABI_H
 #define PLAIT_ABI_H
 #include "dlpack.h"
@@ -11,11 +29,15 @@
 extern "C" {
 #endif
 
+/** Version of this header. A major version may break what was compiled for another one. */
 #define PLAIT_ABI_MAJOR 0
 #define PLAIT_ABI_MINOR 5
 
-/* The version that a component is compiled for: that of this header, or an older one (-DPLAIT_TARGET='PLAIT_VERSION(1,0)'),
- * whose structs it then sees. The component runs on runtimes of that version and of later ones. */
+/** The version that a component is compiled for.
+ *
+ * The default is the version of this header. `-DPLAIT_TARGET='PLAIT_VERSION(1,0)'` asks for an
+ * older version: the component sees the structs of that version, and runs on its runtimes and on
+ * later ones. */
 #define PLAIT_VERSION(major, minor) ((major) * 1000 + (minor))
 #ifndef PLAIT_TARGET
 #define PLAIT_TARGET PLAIT_VERSION(PLAIT_ABI_MAJOR, PLAIT_ABI_MINOR)
@@ -24,38 +46,52 @@ extern "C" {
 #error "PLAIT_TARGET must be a version from 0.3 on that this header knows"
 #endif
 
-/* ---- status ---------------------------------------------------------------------------------------------------- */
-/* 0 is success; 1 makes the runtime ask the next provider; negative codes are errors whose object is in
- * plait_thread::error. The codes are the kinds of exception that host languages map them to. */
+/* ---- status -------------------------------------------------------------------------------- */
+
+/** Result of a function that can fail.
+ *
+ * 0 is success. 1 is for kernels only: the runtime asks the next provider. A negative code is
+ * the kind of the error in plait_thread::error, which a host language maps to an exception. */
 typedef int32_t plait_status;
 enum {
   PLAIT_OK = 0,
-  PLAIT_DECLINE = 1, /* of kernels alone: everywhere else it is an error */
-  PLAIT_ERROR = -1,           /* RuntimeError */
-  PLAIT_SHAPE_ERROR = -2,     /* ShapeError(ValueError, RuntimeError) */
-  PLAIT_DTYPE_ERROR = -3,     /* DTypeError(TypeError, RuntimeError) */
-  PLAIT_VALUE_ERROR = -4,     /* ValueError */
-  PLAIT_INDEX_ERROR = -5,     /* IndexError */
-  PLAIT_TYPE_ERROR = -6,      /* TypeError */
-  PLAIT_MEMORY_ERROR = -7,    /* OutOfMemoryError(MemoryError, RuntimeError) */
-  PLAIT_NOT_IMPLEMENTED = -8, /* NotImplementedError */
-  PLAIT_HOST_ERROR = -9,      /* the exception of the host language held in plait_error::host */
-  PLAIT_TIMEOUT_ERROR = -10,  /* TimeoutError */
+  PLAIT_DECLINE = 1,          /**< returned by a kernel: this kernel does not serve the call */
+  PLAIT_ERROR = -1,           /**< RuntimeError */
+  PLAIT_SHAPE_ERROR = -2,     /**< ShapeError(ValueError, RuntimeError) */
+  PLAIT_DTYPE_ERROR = -3,     /**< DTypeError(TypeError, RuntimeError) */
+  PLAIT_VALUE_ERROR = -4,     /**< ValueError */
+  PLAIT_INDEX_ERROR = -5,     /**< IndexError */
+  PLAIT_TYPE_ERROR = -6,      /**< TypeError */
+  PLAIT_MEMORY_ERROR = -7,    /**< OutOfMemoryError(MemoryError, RuntimeError) */
+  PLAIT_NOT_IMPLEMENTED = -8, /**< NotImplementedError */
+  PLAIT_HOST_ERROR = -9,      /**< the exception of the host language in plait_error::host */
+  PLAIT_TIMEOUT_ERROR = -10,  /**< TimeoutError */
 };
 
-typedef struct plait_header { /* first member of every table that crosses a component border */
-  uint32_t size;              /* sizeof on the writer's side */
-  uint16_t major, minor;
+/** First member of every table that one component hands to another.
+ *
+ * ::PLAIT_HEADER fills it. The struct is frozen: it never grows. */
+typedef struct plait_header {
+  uint32_t size;         /**< sizeof the table, as its writer was compiled */
+  uint16_t major, minor; /**< PLAIT_TARGET of its writer */
 } plait_header;
+
+/** Initialise the header of a table of type `T`. */
 #define PLAIT_HEADER(T) {(uint32_t)sizeof(T), PLAIT_TARGET / 1000, PLAIT_TARGET % 1000}
-/* Whether a table has the field and it isn't NULL; and whether a struct of which `size` bytes are there has it. */
+
+/** Test whether the table `p` of type `T` has the field `f`, and `f` is not NULL. */
 #define PLAIT_HAS(T, p, f) ((p)->h.size >= offsetof(T, f) + sizeof((p)->f) && (p)->f)
+
+/** Test whether a struct of type `T`, of which `size` bytes are there, has the field `f`. */
 #define PLAIT_KNOWS(T, size, f) ((size) >= offsetof(T, f) + sizeof(((T *)0)->f))
 
-/* Flags: who doesn't know one of the low 32 bits may ignore it. One of the high 32 bits must be understood: whoever
- * takes the struct refuses it otherwise, and names the bit. */
+/** The flag bits that a reader must understand.
+ *
+ * A reader ignores an unknown flag of the low 32 bits. It refuses a struct with an unknown flag
+ * of the high 32 bits, and its error names the bit. */
 #define PLAIT_MUST_UNDERSTAND 0xffffffff00000000u
 
+/** Structs that are defined below. */
 struct plait_runtime;
 struct plait_thread;
 struct plait_op;
@@ -64,144 +100,221 @@ struct plait_allocator;
 struct plait_device;
 struct plait_stream;
 
-/* ---- counted objects ------------------------------------------------------------------------------------------- */
-/* Components count inline, so this struct, what the two functions do and the order of their atomics never change. */
-typedef struct plait_object { /* everything that is counted; its type's drop frees it, on whatever thread */
-  uint64_t refs;              /* atomic */
-  const struct plait_type *type;
+/* ---- reference counts ---------------------------------------------------------------------- */
+
+/** First member of every object with a reference count.
+ *
+ * Components count inline, so this struct, what the two functions below do and the memory order
+ * of their atomics are frozen. */
+typedef struct plait_object {
+  uint64_t refs;                 /**< number of references; atomic */
+  const struct plait_type *type; /**< how the object is freed */
 } plait_object;
 
+/** Type of a counted object. */
 typedef struct plait_type {
   plait_header h;
-  const char *name;
-  void (*drop)(plait_object *); /* called once, when the count reaches 0 */
+  const char *name;             /**< for messages, such as "tensor" */
+  void (*drop)(plait_object *); /**< frees the object; called once, at count 0, on any thread */
 } plait_type;
 
-static inline void plait_retain_object(plait_object *o) { __atomic_fetch_add(&o->refs, 1, __ATOMIC_RELAXED); }
+/** Add a reference to `o`, which must not be NULL. Any thread. */
+static inline void plait_retain_object(plait_object *o) {
+  __atomic_fetch_add(&o->refs, 1, __ATOMIC_RELAXED);
+}
+
+/** Give up a reference to `o`, which may be NULL; the last one frees the object. Any thread. */
 static inline void plait_release_object(plait_object *o) {
   if (!o) return;
-  /* a sole owner needs no read-modify-write: nobody else can be counting */
-  if (__atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) == 1 || __atomic_fetch_sub(&o->refs, 1, __ATOMIC_ACQ_REL) == 1)
+  /* a sole owner needs no read-modify-write: nobody else can change the count */
+  if (__atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) == 1 ||
+      __atomic_fetch_sub(&o->refs, 1, __ATOMIC_ACQ_REL) == 1)
     o->type->drop(o);
 }
-/* for anything whose first member is a plait_object; `p` is evaluated once, and plait_release accepts NULL */
+
+/** Retain or release `p`, a pointer to a struct whose first member is a ::plait_object.
+ *
+ * The macros evaluate `p` once; `plait_release` accepts NULL. */
 #define plait_retain(p) plait_retain_object((plait_object *)(p))
 #define plait_release(p) plait_release_object((plait_object *)(p))
 
-/* ---- streams and events ---------------------------------------------------------------------------------------- */
-/* A device runs the work of one stream in order, and returns before it is done. Streams and events are made by
- * runtime->stream_new and event_new; the device's table fills `native`. Where a pointer to a stream is NULL, the default
- * stream of the device is meant, which always exists. */
-typedef struct plait_stream { /* the runtime makes it */
+/* ---- streams and events -------------------------------------------------------------------- */
+
+/** A stream: a queue of work that a device runs in order.
+ *
+ * A call returns before its work is done. The runtime creates streams
+ * (plait_runtime::stream_new); the table of the device fills `native`. A NULL stream means the
+ * default stream of the device, which always exists. */
+typedef struct plait_stream {
   plait_object o;
   DLDevice device;
-  void *native;     /* the device's own, such as a cudaStream_t */
-  int32_t priority; /* lower numbers are served first; 0 is the usual one */
-  uint32_t reserved;
+  void *native;      /**< handle of the device, such as a cudaStream_t */
+  int32_t priority;  /**< lower numbers are served first; 0 is the default */
+  uint32_t reserved; /**< 0 */
 } plait_stream;
 
-enum { /* flags of a plait_device_event */
-  PLAIT_EVENT_TIMED = 1, /* it will be asked when it was reached: runtime->event_elapsed */
+/** Flags of a ::plait_device_event. */
+enum {
+  PLAIT_EVENT_TIMED = 1, /**< plait_runtime::event_elapsed will be asked for its time */
 };
-typedef struct plait_device_event { /* a point in a stream, reached when all work before it is done; the runtime makes it */
+
+/** A point in a stream. The event is reached when all work before that point is done.
+ *
+ * The runtime creates events (plait_runtime::event_new); the device fills `native`. */
+typedef struct plait_device_event {
   plait_object o;
   DLDevice device;
-  void *native;   /* the device's own, such as a cudaEvent_t */
-  uint64_t flags; /* PLAIT_EVENT_TIMED */
+  void *native;   /**< handle of the device, such as a cudaEvent_t */
+  uint64_t flags; /**< PLAIT_EVENT_TIMED or 0 */
 } plait_device_event;
 
-/* ---- memory ---------------------------------------------------------------------------------------------------- */
-#define PLAIT_META ((DLDeviceType)0) /* shapes without bytes; DLPack leaves 0 unused */
+/* ---- memory -------------------------------------------------------------------------------- */
 
-enum { /* plait_storage::flags */
-  PLAIT_STORAGE_READONLY = 1, /* writes are an error (a read-only NumPy array, a mapped file) */
-  PLAIT_STORAGE_EXTERNAL = 2, /* somebody else's bytes; release(block) tells the owner */
-  PLAIT_STORAGE_SHARED = 4,   /* visible to other processes */
-  PLAIT_STORAGE_MAPPED = 8,
-  PLAIT_STORAGE_EXPORTED = 16, /* handed out through DLPack or the buffer protocol: writes there are unseen */
-  PLAIT_STORAGE_PINNED = 32,   /* memory of the host that a device copies from and to without waiting */
+/** The device `meta`: tensors have a shape and a dtype, and no bytes. DLPack does not use 0. */
+#define PLAIT_META ((DLDeviceType)0)
+
+/** Flags of a ::plait_storage. */
+enum {
+  PLAIT_STORAGE_READONLY = 1,  /**< a write is an error (a read-only array, a mapped file) */
+  PLAIT_STORAGE_EXTERNAL = 2,  /**< the bytes belong to somebody else; `release(block)` ends that */
+  PLAIT_STORAGE_SHARED = 4,    /**< other processes see the bytes */
+  PLAIT_STORAGE_MAPPED = 8,    /**< the bytes are those of a mapped file */
+  PLAIT_STORAGE_EXPORTED = 16, /**< DLPack or a buffer has the bytes: writes there are not seen */
+  PLAIT_STORAGE_PINNED = 32,   /**< host memory that a device copies from and to without a wait */
 };
 
-/* Only the runtime makes storages and tensors; what lies behind the fields here is its own, and may grow. */
-typedef struct plait_storage { /* bytes; a storage never moves; freed by the allocator that made them */
+/** The bytes of one or several tensors.
+ *
+ * Only the runtime creates storages (plait_runtime::storage_new, plait_runtime::storage_wrap).
+ * The bytes never move. The allocator that gave the bytes frees them. Components read these
+ * fields; the memory behind them belongs to the runtime. */
+typedef struct plait_storage {
   plait_object o;
-  void *data;
-  uint64_t nbytes;
-  uint64_t version; /* atomic; every in-place write through any handle raises it. Caches compare all of it. The low 32
-                     * bits count the writes that differentiation checks, the high 32 bits those through handles with
-                     * PLAIT_TENSOR_DATA, see notes 0002 */
-  uint64_t flags;
+  void *data;      /**< first byte; NULL on the device `meta` */
+  uint64_t nbytes; /**< number of bytes */
+  /** Number of writes in place; atomic. The low 32 bits count the writes that differentiation
+   * checks, the high 32 bits the writes through tensors with PLAIT_TENSOR_DATA. A cache compares
+   * the whole number. */
+  uint64_t version;
+  uint64_t flags; /**< PLAIT_STORAGE_* */
   DLDevice device;
-  const struct plait_allocator *allocator; /* NULL: external */
-  void *block;                             /* the allocator's, or the owner's context for release */
-  void (*release)(void *block);            /* external memory: called on any thread, without the GIL */
+  const struct plait_allocator *allocator; /**< where the bytes came from; NULL: elsewhere */
+  void *block;                 /**< context for the allocator's `free`, or for `release` */
+  void (*release)(void *block); /**< frees external bytes, or NULL; any thread, without the GIL */
 } plait_storage;
 
-enum { /* plait_tensor::flags */
-  PLAIT_TENSOR_VIEW = 1,          /* made by an operator whose schema aliases its input */
-  PLAIT_TENSOR_OWNS_WRAPPER = 2,  /* slot[1] is a strong reference: the wrapper was resurrected (see notes 0001) */
-  PLAIT_TENSOR_WRAPPED_NUMBER = 4, /* a 0-d tensor that stands for a number of the host: promotes weakly */
-  PLAIT_TENSOR_CUT = 8, /* a view, and views of it, that a layer watching `base` did not see made (it was switched off) or
-                         * that it gave another history: its writes are not the base's, see notes 0006 */
-  PLAIT_TENSOR_DATA = 16, /* made by `x.data`, and what is made of that: its writes are not checked against x's history */
+/** Flags of a ::plait_tensor. */
+enum {
+  PLAIT_TENSOR_VIEW = 1,           /**< an operator whose schema aliases its input made it */
+  PLAIT_TENSOR_OWNS_WRAPPER = 2,   /**< slot[1] is a strong reference (docs/design/0001) */
+  PLAIT_TENSOR_WRAPPED_NUMBER = 4, /**< 0-d, stands for a number of the host: promotes weakly */
+  /** A view, or a view of such a view, which a layer that watches `base` did not see or to which
+   * it gave another history. Writes to it are not writes to the base (docs/design/0006). */
+  PLAIT_TENSOR_CUT = 8,
+  /** `x.data`, or a view, alias or detached tensor of it: writes are not checked against the
+   * history of x. Since 0.4. */
+  PLAIT_TENSOR_DATA = 16,
 };
 
-typedef struct plait_tensor { /* fields are read, not called for */
+/** A tensor: a strided view of a storage.
+ *
+ * Only the runtime creates tensors. Components read these fields directly; the memory behind
+ * them belongs to the runtime. */
+typedef struct plait_tensor {
   plait_object o;
-  DLTensor dl;            /* data includes the offset (byte_offset is 0); strides are never NULL and are signed */
-  plait_storage *storage; /* never NULL; a meta tensor's has data NULL */
-  uint64_t layers;        /* bits of the layers that want to see operators on this tensor */
-  uint64_t flags;
-  void *slot[4];          /* 0 the engine's, 1 host wrapper (weak), 2 forward mode's, 3 a plait_sparse (sparse.h); all but 1 owned */
-  struct plait_tensor *base; /* of a view by any operator but detach: the tensor it was made from, at the root; owned */
+  /** Shape, dtype and layout. `data` includes the offset, `byte_offset` is 0; `strides` are never
+   * NULL, are counted in elements and may be negative. */
+  DLTensor dl;
+  plait_storage *storage; /**< owned, never NULL */
+  uint64_t layers;        /**< bits of the layers that want to see operators on this tensor */
+  uint64_t flags;         /**< PLAIT_TENSOR_* */
+  /** 0: the engine; 1: the wrapper of the host language, a weak reference; 2: forward mode; 3: a
+   * plait_sparse (sparse.h). All but 1 are owned ::plait_object pointers or NULL. */
+  void *slot[4];
+  /** Of a view by any operator but `detach`: the tensor at the root of the chain of views; owned.
+   * Else NULL. */
+  struct plait_tensor *base;
 } plait_tensor;
 
-typedef struct plait_alloc_stats { /* who asks sets `size` and zeroes the rest; the allocator fills what lies within it */
+/** Counters of an allocator, in bytes or in blocks.
+ *
+ * The caller sets `size` to sizeof its struct and the rest to 0. The allocator fills the fields
+ * that lie within `size`. */
+typedef struct plait_alloc_stats {
   uint64_t size;
-  uint64_t live_bytes, live_blocks, cached_bytes, peak_bytes, allocations, system_allocations, largest_cached;
+  uint64_t live_bytes, live_blocks, /**< what is allocated and not freed */
+      cached_bytes,                 /**< what the allocator keeps for later allocations */
+      peak_bytes,                   /**< the largest `live_bytes` since the last `reset_peak` */
+      allocations,                  /**< number of calls of `alloc` */
+      system_allocations,           /**< number of those that asked the system for memory */
+      largest_cached;               /**< size of the largest free block */
 } plait_alloc_stats;
 
-/* Tables of roles: a function may be NULL where its comment begins with "or NULL", which says what that means;
- * `provide` refuses a table without one of the others. `ctx` is handed back as it is. */
-typedef struct plait_allocator { /* role "allocator", one for each device type */
+/** Role "allocator": memory of one device type.
+ *
+ * In this table and in all other tables of roles, a function may be NULL only where its block
+ * begins with "Or NULL", which says what NULL means. plait_runtime::provide refuses a table that
+ * lacks one of the others. Each function gets `ctx` of its table as the first argument. */
+typedef struct plait_allocator {
   plait_header h;
   const char *name;
   void *ctx;
-  /* at least 64-byte aligned; *block is handed back to free; PLAIT_MEMORY_ERROR without an error object when full. Any
-   * other status but PLAIT_OK is taken for that, too. The memory is for work in the stream, and what earlier work in
-   * that stream still does to it does not matter: a block freed there may be given out again at once */
-  plait_status (*alloc)(void *ctx, DLDevice, uint64_t nbytes, plait_stream *, void **data, void **block);
-  void (*free)(void *ctx, void *data, uint64_t nbytes, void *block); /* any thread */
-  void (*trim)(void *ctx); /* or NULL, it caches nothing: give cached memory back to the system */
-  void (*stats)(void *ctx, DLDevice, plait_alloc_stats *); /* or NULL, nothing is counted */
-  uint64_t inline_below; /* storages of fewer bytes may live beside their plait_storage; 0: it wants to see them all */
-  /* or NULL, its device has one stream: work in another stream than that of `alloc` uses the block. After `free` it is
-   * given out again only when the work that is in that stream by then is done */
+  /** Allocate memory for work in a stream.
+   *
+   * A block that was freed in the stream may be given out again for that stream at once.
+   * @param nbytes number of bytes, more than 0
+   * @param stream the stream that will use the memory, or NULL
+   * @param data its address, a multiple of 64
+   * @param block a value that `free` gets back
+   * @return PLAIT_MEMORY_ERROR without an error object if there is no memory; every status but
+   *        PLAIT_OK counts as that */
+  plait_status (*alloc)(void *ctx, DLDevice, uint64_t nbytes, plait_stream *, void **data,
+                        void **block);
+  /** Free memory of `alloc`. Any thread. */
+  void (*free)(void *ctx, void *data, uint64_t nbytes, void *block);
+  /** Or NULL, the allocator caches nothing: give cached memory back to the system. */
+  void (*trim)(void *ctx);
+  /** Or NULL, the allocator counts nothing: fill the counters of a device. */
+  void (*stats)(void *ctx, DLDevice, plait_alloc_stats *);
+  /** Storages of fewer bytes than this may lie beside their ::plait_storage, without a call of
+   * `alloc`. 0: the allocator gets every request. */
+  uint64_t inline_below;
+  /** Or NULL, the device has one stream: note that work in another stream uses the block.
+   *
+   * After `free` the allocator gives the block out again only when the work that is in that
+   * stream at the time of `free` is done. */
   void (*record_use)(void *ctx, void *data, void *block, plait_stream *);
-  void (*reset_peak)(void *ctx, DLDevice); /* or NULL, the peak is that of the process: `peak_bytes` begins at what lives */
+  /** Or NULL, the peak is that of the process: set `peak_bytes` to `live_bytes`. */
+  void (*reset_peak)(void *ctx, DLDevice);
 } plait_allocator;
 
-/* ---- values and calls ------------------------------------------------------------------------------------------ */
+/* ---- values and calls ---------------------------------------------------------------------- */
+
+/** What a ::plait_value holds. PLAIT_BOOL to PLAIT_COMPLEX are also the tags of a number that is
+ * passed for a Scalar or for Tensor|Scalar; such a number promotes weakly. */
 enum plait_tag {
   PLAIT_NONE = 0,
-  PLAIT_TENSOR = 1,  /* u.t */
-  PLAIT_BOOL = 2,    /* u.i; BOOL..COMPLEX are also what a Scalar or a number for a Tensor|Scalar arrives as (weak) */
-  PLAIT_INT = 3,     /* u.i */
-  PLAIT_FLOAT = 4,   /* u.f */
-  /* what u.fs, u.is, u.ts and u.s of an argument point to is borrowed for the call: who keeps it copies it */
-  PLAIT_COMPLEX = 5, /* u.fs, const double[2]: real and imaginary part */
-  PLAIT_INTS = 6,    /* u.is, n of them */
-  PLAIT_FLOATS = 7,  /* u.fs, n of them */
-  PLAIT_TENSORS = 8, /* u.ts; entries may be NULL where the schema says Tensor?[] */
-  PLAIT_STRING = 9,  /* u.s, n bytes, NUL-terminated */
-  PLAIT_DTYPE = 10,
-  PLAIT_DEVICE = 11,
-  PLAIT_OBJECT = 12, /* u.o: a Generator */
+  PLAIT_TENSOR = 1,  /**< u.t */
+  PLAIT_BOOL = 2,    /**< u.i, 0 or 1 */
+  PLAIT_INT = 3,     /**< u.i */
+  PLAIT_FLOAT = 4,   /**< u.f */
+  PLAIT_COMPLEX = 5, /**< u.fs, two doubles: real and imaginary part */
+  PLAIT_INTS = 6,    /**< u.is, n of them */
+  PLAIT_FLOATS = 7,  /**< u.fs, n of them */
+  PLAIT_TENSORS = 8, /**< u.ts, n of them; an entry may be NULL where the schema says Tensor?[] */
+  PLAIT_STRING = 9,  /**< u.s, n bytes and a NUL */
+  PLAIT_DTYPE = 10,  /**< u.dtype */
+  PLAIT_DEVICE = 11, /**< u.device */
+  PLAIT_OBJECT = 12, /**< u.o, a ::plait_generator */
 };
 
-typedef struct plait_value { /* one argument or result: 16 bytes for ever. Pointers are borrowed for the call */
-  int32_t tag;
-  uint32_t n; /* length of lists and strings */
+/** One argument or result of a call.
+ *
+ * The struct is frozen at 16 bytes. What an argument points to is borrowed for the call: a
+ * component that needs it longer copies it. */
+typedef struct plait_value {
+  int32_t tag; /**< plait_tag */
+  uint32_t n;  /**< length of a list or string */
   union {
     int64_t i;
     double f;
@@ -216,579 +329,918 @@ typedef struct plait_value { /* one argument or result: 16 bytes for ever. Point
   } u;
 } plait_value;
 
+/** Forms of an operator: `f(x)`, `x.f_()` and `f(x, out=y)`. */
 enum plait_form { PLAIT_FUNCTION = 0, PLAIT_INPLACE = 1, PLAIT_OUT = 2 };
 
-typedef struct plait_call { /* one operator call: inputs borrowed, outputs owned by the caller */
-  uint32_t size;              /* sizeof on the caller's side: what lies behind it counts as 0 */
-  uint16_t n_in, n_out;
+/** One call of an operator.
+ *
+ * Inputs are borrowed. Outputs belong to the caller. A shape function or kernel gets all context
+ * here and reads no thread-local storage. The caller sets `size` and zeroes what it does not
+ * use. */
+typedef struct plait_call {
+  uint32_t size;        /**< sizeof of the caller; what lies behind it counts as 0 */
+  uint16_t n_in, n_out; /**< numbers of arguments and results of the schema */
   const struct plait_op *op;
-  plait_value *in;  /* one for each argument of the schema, in its order, defaults filled in */
-  plait_value *out; /* FUNCTION: none on entry. INPLACE: out[0] is in[0] (retained). OUT: the targets (retained) */
-  struct plait_thread *thread; /* all context arrives here; a kernel never reads thread-local storage */
-  const struct plait_entry *self; /* the entry that is running; self->prev is what it wraps */
-  uint64_t todo;                  /* layers still to run */
-  plait_stream *stream; /* the thread's current one on `device`; a kernel puts its work there and returns */
-  uint32_t form; /* plait_form */
+  /** One for each argument, in the order of the schema, with defaults filled in. */
+  plait_value *in;
+  /** FUNCTION: empty at the start. INPLACE: out[0] is in[0], retained. OUT: the targets,
+   * retained. */
+  plait_value *out;
+  struct plait_thread *thread;    /**< the calling thread */
+  const struct plait_entry *self; /**< the entry that runs; self->prev is the one that it wraps */
+  uint64_t todo;                  /**< bits of the layers that have yet to run */
+  /** The current stream of the thread on `device`. A kernel puts its work there and returns. */
+  plait_stream *stream;
+  uint32_t form; /**< plait_form */
+  /** Bits of arguments that the caller no longer reads: a result may overwrite one. Since 0.5. */
   uint32_t reserved;
-  DLDevice device; /* where the call runs; set before shape functions and kernels see the call */
-  uint64_t owned;  /* bits of the inputs that runtime->cast replaced; the runtime's own */
-  uint64_t launch; /* number of the call on a device that isn't the CPU; its errors are told with it (take_error) */
+  DLDevice device; /**< where the call runs; set before shape functions and kernels run */
+  uint64_t owned;  /**< used by the runtime: bits of the inputs that plait_runtime::cast replaced */
+  uint64_t launch; /**< number of the call on a device other than the CPU, which its errors name */
 } plait_call;
 
+/** A kernel, layer function, shape function or decomposition.
+ *
+ * @return PLAIT_OK; an error, after plait_runtime::fail; or PLAIT_DECLINE from a kernel that
+ *        does not serve the call, which must not have written anything */
 typedef plait_status (*plait_kernel)(plait_call *);
 
-typedef struct plait_entry { /* a registered kernel; prev is what it wraps or falls back to */
+/** A registered kernel or layer function. The runtime creates it (plait_runtime::implement). */
+typedef struct plait_entry {
   plait_kernel fn;
+  /** What `implement` got; a kernel finds it in call->self->ctx. */
   void *ctx;
-  const struct plait_plugin *who;
-  const struct plait_entry *prev;
+  const struct plait_plugin *who;  /**< the plug-in that registered it, or NULL */
+  const struct plait_entry *prev;  /**< the kernel that is asked if this one declines, or NULL */
 } plait_entry;
 
-/* ---- operators ------------------------------------------------------------------------------------------------- */
-enum plait_kind { /* types of the schema grammar, docs/design/0003 */
-  PLAIT_KIND_TENSOR = 1, PLAIT_KIND_OPERAND, /* Tensor|Scalar */
-  PLAIT_KIND_TENSORS, PLAIT_KIND_SCALAR, PLAIT_KIND_INT, PLAIT_KIND_INTS, PLAIT_KIND_FLOAT, PLAIT_KIND_FLOATS,
-  PLAIT_KIND_BOOL, PLAIT_KIND_STRING, PLAIT_KIND_DTYPE, PLAIT_KIND_DEVICE, PLAIT_KIND_GENERATOR,
-};
-enum { /* plait_arg::flags */
-  PLAIT_ARG_OPTIONAL = 1,     /* T? : None is accepted */
-  PLAIT_ARG_WRITES = 2,       /* ! */
-  PLAIT_ARG_ALIASES = 4,      /* (a) */
-  PLAIT_ARG_KEYWORD_ONLY = 8, /* after * */
-  PLAIT_ARG_VARARGS = 16,     /* int[]* : f(x, 1, 2) is f(x, (1, 2)) */
-  PLAIT_ARG_DEFAULT = 32,
+/* ---- operators ----------------------------------------------------------------------------- */
+
+/** Types of the schema grammar (docs/design/0003). */
+enum plait_kind {
+  PLAIT_KIND_TENSOR = 1,
+  PLAIT_KIND_OPERAND, /**< Tensor|Scalar */
+  PLAIT_KIND_TENSORS, PLAIT_KIND_SCALAR, PLAIT_KIND_INT, PLAIT_KIND_INTS, PLAIT_KIND_FLOAT,
+  PLAIT_KIND_FLOATS, PLAIT_KIND_BOOL, PLAIT_KIND_STRING, PLAIT_KIND_DTYPE, PLAIT_KIND_DEVICE,
+  PLAIT_KIND_GENERATOR,
 };
 
-typedef struct plait_arg { /* one argument of a schema; also used for results (name and default unused); may grow:
-                            * plait_arg_at and plait_result_at step over a list of them */
+/** Flags of a ::plait_arg. */
+enum {
+  PLAIT_ARG_OPTIONAL = 1,     /**< `T?`: None is accepted */
+  PLAIT_ARG_WRITES = 2,       /**< `!`: the operator writes to it */
+  PLAIT_ARG_ALIASES = 4,      /**< `(a)`: a result may share its memory */
+  PLAIT_ARG_KEYWORD_ONLY = 8, /**< it stands after `*` */
+  PLAIT_ARG_VARARGS = 16,     /**< `int[]*`: f(x, 1, 2) means f(x, (1, 2)) */
+  PLAIT_ARG_DEFAULT = 32,     /**< it has a default */
+};
+
+/** One argument of a schema, or one result, which has no name and no default.
+ *
+ * ::plait_arg_at and ::plait_result_at find an entry of a list, as the struct may grow. */
+typedef struct plait_arg {
   const char *name;
-  const char *second;  /* dim|axis: "axis", or NULL */
-  uint8_t kind;        /* plait_kind */
-  uint8_t flags;
-  char alias;          /* 'a', or 0 */
-  uint8_t length;      /* int[2]: 2, where one int stands for all of them; 0: any length */
-  int32_t alias_arg;   /* results: index of the argument that this one aliases, or -1 */
-  plait_value value;   /* the default */
+  const char *second; /**< `dim|axis`: "axis"; else NULL */
+  uint8_t kind;       /**< plait_kind */
+  uint8_t flags;      /**< PLAIT_ARG_* */
+  char alias;         /**< 'a', or 0 */
+  uint8_t length;     /**< `int[2]`: 2, and one int stands for all of them; 0: any length */
+  int32_t alias_arg;  /**< of a result: index of the argument that it aliases, or -1 */
+  plait_value value;  /**< the default */
 } plait_arg;
 
-enum { /* plait_op_def::flags */
-  PLAIT_OP_VIEW = 1,       /* the shape function makes the results; there is no kernel */
-  PLAIT_OP_POINTWISE = 2,  /* out[i] depends on in[..][i] alone: an output may be exactly an input */
-  PLAIT_OP_INPLACE = 4,    /* has the form name_ */
-  PLAIT_OP_OUT = 8,        /* has the form out= */
-  PLAIT_OP_COMPOSITE = 16, /* decompose runs above the layers unless a backend has a kernel of its own */
-  PLAIT_OP_RANDOM = 32,    /* draws from a generator */
-  PLAIT_OP_ANY_DEVICE = 64, /* its tensors may be on several devices (copies); it runs where the first one is */
-  PLAIT_OP_INTERNAL = 128,  /* a part of other operators: no public name */
-  PLAIT_OP_FUNCTION = 256,  /* a function of the package: plait.name */
-  PLAIT_OP_METHOD = 512,    /* a method of tensors: its first argument is one. The form name_ is a method too */
-  PLAIT_OP_FUNCTION_INPLACE = 1024, /* name_ is a function of the package too */
-  PLAIT_OP_ZERO_PRESERVING = 2048,  /* a function of each element of one tensor, whose value at 0 is 0 */
+/** Flags of a ::plait_op_def. */
+enum {
+  PLAIT_OP_VIEW = 1,       /**< the shape function makes the results; there is no kernel */
+  PLAIT_OP_POINTWISE = 2,  /**< out[i] depends on in[..][i] only: an output may be an input */
+  PLAIT_OP_INPLACE = 4,    /**< has the form name_ */
+  PLAIT_OP_OUT = 8,        /**< has the form out= */
+  PLAIT_OP_COMPOSITE = 16, /**< `decompose` runs above the layers unless a backend has a kernel */
+  PLAIT_OP_RANDOM = 32,    /**< draws from a generator */
+  PLAIT_OP_ANY_DEVICE = 64, /**< its tensors may be on several devices; runs on that of the first */
+  PLAIT_OP_INTERNAL = 128,  /**< a part of other operators, without a public name */
+  PLAIT_OP_FUNCTION = 256,  /**< a function of the package: plait.name */
+  PLAIT_OP_METHOD = 512,    /**< a method of tensors, and so is name_; the first argument is one */
+  PLAIT_OP_FUNCTION_INPLACE = 1024, /**< name_ is a function of the package too */
+  PLAIT_OP_ZERO_PRESERVING = 2048,  /**< maps each element of one tensor, and 0 to 0; since 0.5 */
+  /** The output may be exactly the first input, if all kernels are those of plug-ins with
+   * PLAIT_PLUGIN_OVERWRITES. Since 0.5. */
+  PLAIT_OP_OVERWRITES = 1 << 30,
 };
 
-typedef struct plait_needs { /* what a derivative will read, answered before the call is recorded */
-  uint64_t size; /* set by who asks, who zeroes the rest; `saves` sets what lies within it */
-  uint64_t in;   /* bits of tensor inputs whose values are read */
-  uint64_t out;  /* bits of outputs whose values are read */
-  uint64_t meta; /* bits of tensor inputs of which only shape, dtype and device are read */
+/** What a derivative reads. plait_op_def::saves answers it before the call is recorded.
+ *
+ * Arguments that hold tensors (Tensor, Tensor?, Tensor|Scalar, each entry of a Tensor[]) are
+ * numbered in the order of the schema; from position 63 on all share bit 63. */
+typedef struct plait_needs {
+  /** The sizeof, set by the caller, who zeroes the rest; `saves` fills what lies within. */
+  uint64_t size;
+  uint64_t in;   /**< bits of inputs whose values are read */
+  uint64_t out;  /**< bits of outputs whose values are read */
+  uint64_t meta; /**< bits of inputs of which only shape, dtype and device are read */
 } plait_needs;
 
-typedef struct plait_vjp { /* one vector-Jacobian product. in and out look like the call's, but only what `saves` named
-                            * is there (other tensors are PLAIT_NONE); `meta` inputs arrive as meta tensors */
+/** One vector-Jacobian product: gradients of the inputs from gradients of the outputs. */
+typedef struct plait_vjp {
   uint32_t size;
   uint16_t n_in, n_out;
   const struct plait_op *op;
   struct plait_thread *thread;
+  /** As those of the call, but only what `saves` named is there: other tensors are PLAIT_NONE,
+   * and inputs in plait_needs::meta are meta tensors. */
   const plait_value *in, *out;
-  plait_tensor *const *gy; /* n_out; never NULL: the engine fills undefined ones with zeros */
-  uint64_t need;           /* bits of the gradients wanted; inputs are numbered through, a Tensor[] counts its length */
-  plait_tensor **gx;       /* one for each bit position of need, preset to NULL; owned by the caller */
+  plait_tensor *const *gy; /**< n_out gradients, never NULL: the engine fills missing ones with 0 */
+  uint64_t need;           /**< bits of the wanted gradients, numbered as in ::plait_needs */
+  plait_tensor **gx;       /**< a result for each position, preset to NULL; the caller owns it */
 } plait_vjp;
 
-typedef struct plait_cost { /* what a call does by the operator's definition, whatever its kernel does; see runtime->cost */
-  uint64_t size;          /* set by who asks */
-  uint64_t operations;    /* of floating-point numbers: an addition is one, a multiplication is one */
-  uint64_t read, written; /* bytes */
+/** What a call costs by the definition of its operator, whatever a kernel does. */
+typedef struct plait_cost {
+  uint64_t size;          /**< sizeof, set by the caller */
+  /** Of floating-point numbers; an addition is one, a multiplication one. */
+  uint64_t operations;
+  uint64_t read, written; /**< bytes */
 } plait_cost;
 
-typedef struct plait_op_def { /* all that an operator is, kernels apart; must outlive the process' use of it */
+/** Definition of an operator: all but its kernels.
+ *
+ * A component passes it to plait_runtime::define and keeps it until the process ends. */
+typedef struct plait_op_def {
   plait_header h;
-  const char *schema, *doc; /* doc: or NULL */
-  uint64_t flags;           /* PLAIT_OP_* */
-  /* or NULL if it has a decomposition: validates; makes the results with runtime->result or ->view; casts with
-   * runtime->cast */
+  const char *schema, /**< docs/design/0003 has the grammar */
+      *doc;           /**< text for users, or NULL */
+  uint64_t flags;     /**< PLAIT_OP_* */
+  /** Or NULL, there is a decomposition: check the arguments and make the results.
+   *
+   * It makes results by plait_runtime::result or plait_runtime::view, and converts arguments by
+   * plait_runtime::cast. It runs before every kernel. */
   plait_kernel shape;
-  void (*saves)(const plait_call *, uint64_t need, plait_needs *); /* NULL if and only if vjp is */
-  plait_status (*vjp)(plait_vjp *); /* or NULL: not differentiable, or only through its decomposition */
-  plait_kernel jvp;       /* or NULL. in: primals, then as many tangents (NONE where zero), then results; out: tangents */
-  plait_kernel decompose; /* or NULL if it has a shape function: the operator as calls of others */
-  /* or NULL: the rule of vmap in code. Each tensor of `in` has all samples along one more dimension in front; the rule
-   * calls other operators and gives results that have them, too. `batching` says the same without code */
+  /** NULL if and only if `vjp` is: say what the derivative reads for the gradients in `need`. */
+  void (*saves)(const plait_call *, uint64_t need, plait_needs *);
+  /** Or NULL, there is no derivative, or only that of the decomposition: compute gradients. */
+  plait_status (*vjp)(plait_vjp *);
+  /** Or NULL, forward mode has no rule of its own here: compute tangents.
+   *
+   * `in` has the arguments, then as many tangents (PLAIT_NONE where zero), then the results;
+   * `out` gets the tangents of the results. */
+  plait_kernel jvp;
+  /** Or NULL, there is a shape function: compute the operator by calls of others.
+   *
+   * The form is FUNCTION. If the only result has a target, out[0] is PLAIT_NONE, its `n` is the
+   * form of the caller and its `u.t` the target, where the last call may write (since 0.5). */
+  plait_kernel decompose;
+  /** Or NULL: the rule of vmap in code. Reserved, and NULL, before 0.5.
+   *
+   * Each tensor of `in` has all samples along one more dimension in front. The rule calls other
+   * operators and gives results that have this dimension, too. `batching` is the same as data. */
   plait_kernel batch;
-  void (*cost)(const plait_call *, plait_cost *); /* or NULL: corrects what runtime->cost counts by itself */
+  /** Or NULL: correct what plait_runtime::cost counts from the sizes of the tensors. */
+  void (*cost)(const plait_call *, plait_cost *);
 #if PLAIT_TARGET >= PLAIT_VERSION(0, 5)
-  /* or NULL: how one call computes all samples of a batch. A letter for the kind of the rule, then one for each argument;
-   * docs/design/0043 lists them */
+  /** Or NULL: how one call computes all samples of a batch. Since 0.5.
+   *
+   * A letter for the kind of the rule, then one for each argument (docs/design/0043). */
   const char *batching;
-  /* or NULL: what a call on the parts of tensors that several ranks hold gives. A letter for the kind of the rule, then
-   * one for each argument; docs/design/0039 lists them */
+  /** Or NULL: the result of a call on the parts of tensors that several ranks hold. Since 0.5.
+   *
+   * A letter for the kind of the rule, then one for each argument (docs/design/0039). */
   const char *sharding;
 #endif
 } plait_op_def;
 
-typedef struct plait_op { /* looked up once, at load; its tables are immutable and republished on change */
+/** A defined operator.
+ *
+ * The runtime creates it. A component looks it up once, when it is loaded, and keeps the
+ * pointer. The runtime publishes new tables when kernels come and go; old tables stay valid. */
+typedef struct plait_op {
   plait_header h;
-  const char *name;   /* "max.dim" */
-  const char *schema; /* "max.dim(Tensor self, int dim|axis, bool keepdim|keepdims=False) -> (Tensor, Tensor)" */
-  const char *doc;
+  const char *name;   /**< "max.dim" */
+  const char *schema; /**< "max.dim(Tensor self, int dim|axis, ...) -> (Tensor, Tensor)" */
+  const char *doc;    /**< or NULL */
   const plait_op_def *def;
-  const plait_arg *args, *results; /* plait_arg_at and plait_result_at give one */
+  const plait_arg *args, *results; /**< ::plait_arg_at and ::plait_result_at give an entry */
   uint16_t n_args, n_results;
-  uint32_t arg_size;               /* of an entry of args and results */
-  uint64_t flags;
-  uint64_t layer_mask;                 /* layers that have an entry here */
-  const plait_entry *const *layer;     /* [64] */
-  const plait_entry *const *backend;   /* [n_backend], by DLDeviceType */
+  uint32_t arg_size;                 /**< bytes of an entry of `args` and `results` */
+  uint64_t flags;                    /**< PLAIT_OP_* */
+  uint64_t layer_mask;               /**< bits of the layers that have an entry here */
+  const plait_entry *const *layer;   /**< 64 entries or NULL, one for each layer */
+  const plait_entry *const *backend; /**< n_backend entries or NULL, by DLDeviceType */
   uint64_t n_backend;
-  const struct plait_op *next;         /* the next overload of the same base name, in order of definition */
+  const struct plait_op *next; /**< the next overload of the same base name, or NULL */
 } plait_op;
+
+/** Return argument `i` of an operator, which must be below `n_args`. */
 static inline const plait_arg *plait_arg_at(const plait_op *op, uint64_t i) {
   return (const plait_arg *)((const char *)op->args + i * op->arg_size);
 }
+
+/** Return result `i` of an operator, which must be below `n_results`. */
 static inline const plait_arg *plait_result_at(const plait_op *op, uint64_t i) {
   return (const plait_arg *)((const char *)op->results + i * op->arg_size);
 }
 
-/* ---- events ---------------------------------------------------------------------------------------------------- */
+/* ---- observers ----------------------------------------------------------------------------- */
+
+/** Kinds of events that observers get. */
 enum plait_event_kind {
-  PLAIT_EVENT_OP = 1, PLAIT_EVENT_ALLOC = 2, PLAIT_EVENT_FREE = 4, PLAIT_EVENT_BACKWARD = 8, PLAIT_EVENT_RANGE = 16,
-  PLAIT_EVENT_NODE = 32, PLAIT_EVENT_COLLECTIVE = 64, PLAIT_EVENT_DATA = 128,
+  PLAIT_EVENT_OP = 1,          /**< an operator call */
+  PLAIT_EVENT_ALLOC = 2,       /**< a storage got memory */
+  PLAIT_EVENT_FREE = 4,        /**< a storage gave its memory back */
+  PLAIT_EVENT_BACKWARD = 8,    /**< a backward pass */
+  PLAIT_EVENT_RANGE = 16,      /**< a named part of a program */
+  PLAIT_EVENT_NODE = 32,       /**< a node of a backward pass */
+  PLAIT_EVENT_COLLECTIVE = 64, /**< a collective */
+  PLAIT_EVENT_DATA = 128,      /**< the host waits for a batch */
 };
+
+/** One event. It is valid during the call of the observer. */
 typedef struct plait_event {
   uint32_t size, kind;
-  const plait_call *call;  /* OP: at end its results are there */
-  const char *name;        /* OP, NODE, RANGE, COLLECTIVE, DATA (the host waits for a batch) */
-  uint64_t a, b;           /* ALLOC, FREE: bytes and data address; NODE: its number, as in plait_thread::node */
+  const plait_call *call; /**< OP: the call; at its end the results are there */
+  const char *name;       /**< OP, NODE, RANGE, COLLECTIVE, DATA */
+  uint64_t a, b;          /**< ALLOC, FREE: bytes and address; NODE: `a` is plait_thread::node */
   DLDevice device;
 } plait_event;
 
-typedef struct plait_observer { /* profilers, loggers, memory timelines: any number at once */
+/** A profiler, logger or memory timeline. Several may run at once (plait_runtime::observe). */
+typedef struct plait_observer {
   plait_header h;
   void *ctx;
-  uint64_t kinds;
-  void (*begin)(void *ctx, const plait_event *, uint64_t *token); /* ALLOC and FREE have only this one */
-  void (*end)(void *ctx, const plait_event *, uint64_t token, plait_status); /* or NULL, it wants none */
+  uint64_t kinds; /**< bits of plait_event_kind that it wants */
+  /** Get the begin of an event, on the thread where it happens.
+   * @param token a value that `end` gets back; NULL for ALLOC and FREE, which have no end */
+  void (*begin)(void *ctx, const plait_event *, uint64_t *token);
+  /** Or NULL, the observer wants no ends: get the end of an event and its status. */
+  void (*end)(void *ctx, const plait_event *, uint64_t token, plait_status);
 } plait_observer;
 
-/* ---- errors ---------------------------------------------------------------------------------------------------- */
-typedef struct plait_error { /* the runtime makes it */
+/* ---- errors -------------------------------------------------------------------------------- */
+
+/** An error. plait_runtime::raise and its kin create it. */
+typedef struct plait_error {
   plait_object o;
-  plait_status code;
+  plait_status code;   /**< negative */
   uint32_t reserved;
-  const char *message; /* "softmax: `dim` must be in [-2, 1] for shape (2, 3); got 2" */
-  const char *origin;  /* the operator or component, or NULL */
-  plait_object *cause; /* another error, or NULL */
-  plait_object *host;  /* the host language's own exception, or NULL */
+  const char *message; /**< "softmax: `dim` must be in [-2, 1] for shape (2, 3); got 2" */
+  const char *origin;  /**< the operator or component, or NULL */
+  plait_object *cause; /**< another error, or NULL */
+  plait_object *host;  /**< the exception of the host language, or NULL */
 } plait_error;
 
-/* ---- roles ----------------------------------------------------------------------------------------------------- */
-typedef struct plait_executor { /* role "executor": one thread pool for all; fork-safe; nobody links OpenMP */
+/* ---- roles --------------------------------------------------------------------------------- */
+
+/** Role "executor": one thread pool for all components, so that none needs OpenMP.
+ *
+ * It works in a child after a fork. */
+typedef struct plait_executor {
   plait_header h;
   const char *name;
   void *ctx;
-  uint32_t (*width)(void *ctx); /* threads that may run at once, the caller's included; 1 on a worker */
-  /* runs fn(arg, i) for every i in [0, n) and returns when all are done; the caller takes part; nested calls run
-   * in the caller. What i computes must not depend on the number of threads. */
+  /** Return the number of threads that may run at once, with the calling one; 1 on a worker. */
+  uint32_t (*width)(void *ctx);
+  /** Call fn(arg, i) for every i in [0, n) and return when all calls are done.
+   *
+   * The calling thread takes part. A nested call runs on the calling thread. What `fn` computes
+   * for i must not depend on the number of threads. */
   void (*parallel)(void *ctx, uint64_t n, void (*fn)(void *arg, uint64_t i), void *arg);
-  void (*set_width)(void *ctx, uint32_t); /* or NULL, its width is fixed */
+  /** Or NULL, the number of threads is fixed: set it. */
+  void (*set_width)(void *ctx, uint32_t);
 } plait_executor;
 
-typedef struct plait_generator { /* counter-based random numbers: (seed, offset) names a position in one stream; the
-                                  * runtime makes it */
+/** A generator of random numbers: (seed, offset) names a position in a stream of numbers.
+ *
+ * The runtime creates it (plait_runtime::generator_new). */
+typedef struct plait_generator {
   plait_object o;
   uint64_t seed;
-  uint64_t offset; /* atomic; in blocks of four 32-bit words */
+  uint64_t offset; /**< in blocks of four 32-bit words; atomic */
   DLDevice device;
 } plait_generator;
 
-typedef struct plait_rng { /* role "rng": kernels draw bits here, and make numbers of them */
+/** Role "rng": the source of the bits from which kernels compute random numbers. */
+typedef struct plait_rng {
   plait_header h;
   const char *name;
   void *ctx;
-  /* takes `blocks` blocks of 4 x 32 bits of the generator's stream (NULL: the default generator) */
+  /** Take blocks of four 32-bit words from the stream of a generator.
+   * @param generator NULL means the default generator
+   * @param blocks number of blocks
+   * @param seed the stream
+   * @param offset the first block in it */
   void (*reserve)(void *ctx, plait_generator *, uint64_t blocks, uint64_t *seed, uint64_t *offset);
-  plait_generator *(*default_generator)(void *ctx); /* borrowed */
-  /* or NULL, kernels compute Philox 4x32-10 (Salmon et al. 2011) themselves: fills 4 x `blocks` words, those of the blocks
-   * `offset`, `offset` + 1, ... of the stream that `seed` names. The same arguments give the same words, on any thread.
-   * `turn` is 0, or counts the further words that one block is asked for (rejection methods) */
-  void (*fill)(void *ctx, uint64_t seed, uint64_t offset, uint32_t turn, uint64_t blocks, uint32_t *words);
+  /** Return the default generator, borrowed. */
+  plait_generator *(*default_generator)(void *ctx);
+  /** Or NULL, kernels compute Philox 4x32-10 (Salmon et al. 2011) themselves: fill words.
+   *
+   * It fills 4 * `blocks` words, those of the blocks `offset`, `offset` + 1, ... of the stream
+   * `seed`. The same arguments give the same words, on any thread.
+   * @param turn 0, or the number of the further draw from the same block (rejection methods) */
+  void (*fill)(void *ctx, uint64_t seed, uint64_t offset, uint32_t turn, uint64_t blocks,
+               uint32_t *words);
 } plait_rng;
 
-typedef struct plait_site { /* where a call was made: never holds a frame; 16 bytes for ever */
-  plait_object *code;       /* the host's code object, counted, or NULL */
-  int64_t offset;           /* instruction offset within it */
+/** The line of a program that made a call. It never holds a frame. Frozen at 16 bytes. */
+typedef struct plait_site {
+  plait_object *code; /**< code object of the host, a reference, or NULL */
+  int64_t offset;     /**< offset of the instruction in it */
 } plait_site;
 
-typedef struct plait_host { /* role "host": what a host language gives an engine */
+/** Role "host": what a host language gives an engine. */
+typedef struct plait_host {
   plait_header h;
   const char *name;
   void *ctx;
-  /* a counted object around one of the host's; dropping it is safe on any thread, with or without the GIL */
+  /** Return a new counted object around an object of the host.
+   *
+   * It may be released on any thread, with or without the GIL. */
   plait_object *(*hold)(void *ctx, void *object);
-  void *(*object)(void *ctx, plait_object *); /* borrowed; NULL if it isn't one of hold's */
-  /* calls a held callable with tensors (NULL: None) and gets tensors (NULL: None) back; the caller owns out */
-  plait_status (*apply)(void *ctx, struct plait_thread *, plait_object *callable, plait_tensor *const *in, uint32_t n_in,
-                        plait_tensor **out, uint32_t n_out);
-  void (*site)(void *ctx, plait_site *);  /* of the innermost user frame; code NULL when unknown */
-  /* "file.py:12 in forward" into text (truncated) */
+  /** Return the object of the host, borrowed; NULL if `hold` did not make the argument. */
+  void *(*object)(void *ctx, plait_object *);
+  /** Call a callable that `hold` made with tensors; it returns tensors.
+   * @param in n_in tensors, borrowed; NULL stands for None
+   * @param out n_out results, which the caller owns; NULL stands for None */
+  plait_status (*apply)(void *ctx, struct plait_thread *, plait_object *callable,
+                        plait_tensor *const *in, uint32_t n_in, plait_tensor **out, uint32_t n_out);
+  /** Fill the site of the innermost frame of the user; `code` is NULL when it is unknown. */
+  void (*site)(void *ctx, plait_site *);
+  /** Write "file.py:12 in forward" into `text`, cut to `size` bytes with the NUL. */
   void (*describe)(void *ctx, const plait_site *, char *text, uint64_t size);
-  int (*interrupted)(void *ctx); /* may be called from any thread: a signal waits (Ctrl-C) */
-  /* run fn(arg) without the host's global lock, if this thread holds it */
+  /** Return 1 if a signal (Ctrl-C) has come, with its error in the thread; else 0. Any thread. */
+  int (*interrupted)(void *ctx);
+  /** Call fn(arg), and release the global lock of the host meanwhile if this thread holds it. */
   void (*unlocked)(void *ctx, void (*fn)(void *arg), void *arg);
-  void (*release)(void *ctx, void *wrapper); /* gives up slot[1] of a dying tensor that owned it; any thread, any lock */
+  /** Give up slot[1] of a tensor that owned its wrapper and is freed. Any thread, any lock. */
+  void (*release)(void *ctx, void *wrapper);
 } plait_host;
 
-enum { /* flags of plait_engine::backward */
-  PLAIT_BACKWARD_RETAIN = 1,
-  PLAIT_BACKWARD_CREATE = 2,
-  PLAIT_BACKWARD_ALLOW_UNUSED = 4,
-  /* leaves among `inputs` accumulate, hooks and all, and have NULL in gx; an engine that doesn't know it fills gx, which
-   * the caller then adds up */
+/** Flags of plait_engine::backward. */
+enum {
+  PLAIT_BACKWARD_RETAIN = 1,       /**< the graph stays usable after the pass */
+  PLAIT_BACKWARD_CREATE = 2,       /**< the pass is recorded, for derivatives of derivatives */
+  PLAIT_BACKWARD_ALLOW_UNUSED = 4, /**< an input that the roots do not depend on is no error */
+  /** Leaves among `inputs` accumulate, with their hooks, and get NULL in gx. An engine that does
+   * not know the flag fills gx, and the caller adds it up. */
   PLAIT_BACKWARD_ACCUMULATE = 8
 };
 
-typedef struct plait_engine { /* role "engine": automatic differentiation */
+/** Role "engine": automatic differentiation. */
+typedef struct plait_engine {
   plait_header h;
   const char *name;
   void *ctx;
-  uint64_t layer; /* the bit (its number) in plait_tensor::layers; set exactly on tensors that require grad */
+  /** Number of its bit in plait_tensor::layers, which tensors that require grad have, no others. */
+  uint64_t layer;
+  /** Return whether calls of this thread are recorded. */
   int (*enabled)(void *ctx, struct plait_thread *);
+  /** Switch recording on or off for this thread. */
   void (*set_enabled)(void *ctx, struct plait_thread *, int);
+  /** Make a tensor require grad (1) or stop that (0, leaves only). */
   plait_status (*set_requires_grad)(void *ctx, struct plait_thread *, plait_tensor *, int);
+  /** Return whether the tensor is a leaf: no recorded operator computed it. */
   int (*is_leaf)(void *ctx, plait_tensor *);
-  plait_status (*grad)(void *ctx, struct plait_thread *, plait_tensor *, plait_tensor **out); /* new or NULL */
+  /** Give the accumulated gradient: a new reference, or NULL. */
+  plait_status (*grad)(void *ctx, struct plait_thread *, plait_tensor *, plait_tensor **out);
+  /** Replace the gradient; NULL removes it. Shape, dtype and device must be those of the tensor. */
   plait_status (*set_grad)(void *ctx, struct plait_thread *, plait_tensor *, plait_tensor *grad);
-  plait_object *(*node)(void *ctx, plait_tensor *); /* new reference to grad_fn, or NULL */
+  /** Return a new reference to the node that computed the tensor (`grad_fn`), or NULL. */
+  plait_object *(*node)(void *ctx, plait_tensor *);
+  /** Return the name of a node, which stays valid, or NULL if it is no node of this engine. */
   const char *(*node_name)(void *ctx, plait_object *);
+  /** Keep the gradient of a tensor that is no leaf, too. */
   plait_status (*retain_grad)(void *ctx, struct plait_thread *, plait_tensor *);
+  /** Cut the history of a tensor off, in place. */
   plait_status (*detach_)(void *ctx, struct plait_thread *, plait_tensor *);
-  /* inputs NULL: accumulate into the leaves; else their gradients go to gx (NULL where unused) and no leaf is touched */
-  plait_status (*backward)(void *ctx, struct plait_thread *, plait_tensor *const *roots, plait_tensor *const *grads,
-                           uint32_t n_roots, plait_tensor *const *inputs, uint32_t n_inputs, uint64_t flags,
+  /** Run a backward pass.
+   * @param roots n_roots tensors that are differentiated
+   * @param grads their gradients; an entry, or the list, may be NULL for a scalar root: 1
+   * @param inputs NULL: gradients are accumulated into the leaves. Else n_inputs tensors, whose
+   *        gradients go to gx, and no leaf is changed
+   * @param flags PLAIT_BACKWARD_*
+   * @param gx n_inputs results, which the caller owns; NULL where a tensor is unused */
+  plait_status (*backward)(void *ctx, struct plait_thread *, plait_tensor *const *roots,
+                           plait_tensor *const *grads, uint32_t n_roots,
+                           plait_tensor *const *inputs, uint32_t n_inputs, uint64_t flags,
                            plait_tensor **gx);
-  /* a node written in the host language: outputs' history becomes `callable`, which maps n_out gradients to one for
-   * each of the inputs; `saved` is kept alive by the node */
+  /** Record a node that the host language wrote: it becomes the history of the outputs.
+   * @param name for messages
+   * @param callable maps n_out gradients to one for each input
+   * @param node a new reference, or NULL where nothing requires grad */
   plait_status (*record)(void *ctx, struct plait_thread *, const char *name, plait_object *callable,
-                         plait_tensor *const *inputs, uint32_t n_in, plait_tensor *const *outputs, uint32_t n_out,
-                         plait_object **node);
+                         plait_tensor *const *inputs, uint32_t n_in, plait_tensor *const *outputs,
+                         uint32_t n_out, plait_object **node);
 } plait_engine;
 
-enum { /* flags of plait_device::copy */
-  /* the memory on the host is pinned and stays as it is until the copy is done: it need not be waited for */
+/** Flags of plait_device::copy. */
+enum {
+  /** The host memory is pinned and stays unchanged until the copy is done: `copy` need not wait. */
   PLAIT_COPY_ASYNC = 1,
 };
 
-typedef struct plait_device_error { /* what went wrong on a device since it was last asked */
-  uint64_t size;       /* set by who asks, who zeroes the rest; the device fills what lies within it */
-  plait_status code;   /* negative */
-  uint32_t fatal;      /* the device does no more work */
-  uint64_t launch;     /* plait_call::launch of the kernel that found it, or 0 */
-  char text[256];      /* without the operator's name, which is put before it; NUL-terminated */
+/** The oldest error of a device that was not reported yet.
+ *
+ * The caller sets `size` and zeroes the rest; the device fills the fields within `size`. */
+typedef struct plait_device_error {
+  uint64_t size;
+  plait_status code; /**< negative */
+  uint32_t fatal;    /**< 1: the device does no more work */
+  uint64_t launch;   /**< plait_call::launch of the kernel that found it, or 0 */
+  char text[256];    /**< ends with NUL; the runtime puts the name of the operator before it */
 } plait_device_error;
 
-typedef struct plait_shared_memory { /* how another process of this machine finds memory of a device */
-  uint64_t size;     /* set by who asks; the device fills what lies within it */
-  uint64_t offset;   /* of the bytes within what is opened */
-  int32_t fd;        /* a descriptor that goes along, or -1; whoever calls `share` copies it, `share_open` borrows its own */
-  uint32_t length;   /* of what is used of `handle` */
+/** How another process of this machine opens memory of a device.
+ *
+ * The caller sets `size`; the device fills the fields within it. */
+typedef struct plait_shared_memory {
+  uint64_t size;
+  uint64_t offset; /**< of the bytes in what the other process opens */
+  int32_t fd;      /**< a file descriptor to send, or -1; the caller of `share` duplicates it */
+  uint32_t length; /**< bytes of `handle` that are used */
   char handle[128];
 } plait_shared_memory;
 
-/* Role "device", one for each device type but the CPU, which needs none. What each function is given belongs to this
- * device: streams and events have the `native` that it made. Functions may be called from any thread. */
+/** Role "device": a device type other than the CPU, which needs no table.
+ *
+ * Arguments belong to this device: streams and events have the `native` that this table filled.
+ * The functions may be called from any thread. */
 typedef struct plait_device {
   plait_header h;
-  const char *name; /* "cuda"; devices are called "cuda:0", "cuda:1" ... */
+  const char *name; /**< "cuda": the devices are called "cuda:0", "cuda:1", ... */
   void *ctx;
-  uint64_t flags; /* none yet */
+  uint64_t flags; /**< 0: no flag exists yet */
+  /** Return the number of devices. */
   int32_t (*count)(void *ctx);
-  /* Copies bytes between the host and a device or between two of its devices, behind the work in the stream, which is
-   * one of `from` unless that is the host. Without PLAIT_COPY_ASYNC the host's memory has been read or written when it
-   * returns. Memory of a device may be used in the stream without waiting for it */
-  plait_status (*copy)(void *ctx, struct plait_thread *, void *dst, DLDevice to, const void *src, DLDevice from,
-                       uint64_t nbytes, plait_stream *, uint64_t flags);
-  plait_status (*synchronize)(void *ctx, struct plait_thread *, DLDevice); /* waits for all streams */
+  /** Copy bytes between the host and a device, or between two devices of this type.
+   *
+   * The copy runs behind the work in the stream, which belongs to `from`, or to `to` if `from`
+   * is the host. Without PLAIT_COPY_ASYNC, host memory has been read or written when the
+   * function returns. Device memory may be used in the stream without a wait.
+   * @param flags PLAIT_COPY_ASYNC or 0 */
+  plait_status (*copy)(void *ctx, struct plait_thread *, void *dst, DLDevice to, const void *src,
+                       DLDevice from, uint64_t nbytes, plait_stream *, uint64_t flags);
+  /** Wait until the work in all streams of the device is done. */
+  plait_status (*synchronize)(void *ctx, struct plait_thread *, DLDevice);
+  /** Wait until the work in the stream is done. */
   plait_status (*stream_synchronize)(void *ctx, struct plait_thread *, DLDevice, plait_stream *);
-  /* or NULL, the default streams are all there are; fills `native`. With the two behind it and `event_new`, or without */
+  /** Or NULL, there are default streams only: fill `native` of a new stream.
+   *
+   * A table with it also has `stream_free`, `stream_query` and `event_new`. */
   plait_status (*stream_new)(void *ctx, struct plait_thread *, plait_stream *);
-  void (*stream_free)(void *ctx, plait_stream *); /* may wait; its work is done in any case */
-  plait_status (*stream_query)(void *ctx, struct plait_thread *, DLDevice, plait_stream *, int32_t *done);
-  /* or NULL, it works as it is called, so that every event is reached at once. Then the five behind it are not asked for.
-   * Fills `native` */
+  /** NULL only without `stream_new`: free a stream. Its work is done in any case; this may wait. */
+  void (*stream_free)(void *ctx, plait_stream *);
+  /** NULL only without `stream_new`: set `done` to 1 if the work in the stream is done, else 0. */
+  plait_status (*stream_query)(void *ctx, struct plait_thread *, DLDevice, plait_stream *,
+                               int32_t *done);
+  /** Or NULL, calls return when their work is done, so that every event is reached at once: fill
+   * `native` of a new event. A table with it also has the five functions after it. */
   plait_status (*event_new)(void *ctx, struct plait_thread *, plait_device_event *);
+  /** NULL only without `event_new`: free an event. */
   void (*event_free)(void *ctx, plait_device_event *);
-  /* puts the event behind the work in the stream; one that was recorded before is moved */
-  plait_status (*event_record)(void *ctx, struct plait_thread *, plait_device_event *, plait_stream *);
-  plait_status (*event_query)(void *ctx, struct plait_thread *, plait_device_event *, int32_t *done);
-  plait_status (*event_wait)(void *ctx, struct plait_thread *, plait_device_event *); /* the host waits */
-  /* later work in the stream begins when the event, as it is recorded now, is reached; the host does not wait */
-  plait_status (*stream_wait)(void *ctx, struct plait_thread *, DLDevice, plait_stream *, plait_device_event *);
-  /* or NULL, it has no clock: milliseconds between two events that have been reached */
-  plait_status (*event_elapsed)(void *ctx, struct plait_thread *, plait_device_event *from, plait_device_event *to,
-                                double *milliseconds);
-  /* or NULL, any memory of the host will do; then `pinned_free` is NULL, too */
+  /** NULL only without `event_new`: put the event behind the work in the stream. An event that
+   * was recorded before moves. */
+  plait_status (*event_record)(void *ctx, struct plait_thread *, plait_device_event *,
+                               plait_stream *);
+  /** NULL only without `event_new`: set `done` to 1 if the event is reached, else 0. */
+  plait_status (*event_query)(void *ctx, struct plait_thread *, plait_device_event *,
+                              int32_t *done);
+  /** NULL only without `event_new`: let the host wait for the event. */
+  plait_status (*event_wait)(void *ctx, struct plait_thread *, plait_device_event *);
+  /** NULL only without `event_new`: let later work in the stream wait for the event as it is
+   * recorded now. The host does not wait. */
+  plait_status (*stream_wait)(void *ctx, struct plait_thread *, DLDevice, plait_stream *,
+                              plait_device_event *);
+  /** Or NULL, the device has no clock: give the time between two events that are reached. */
+  plait_status (*event_elapsed)(void *ctx, struct plait_thread *, plait_device_event *from,
+                                plait_device_event *to, double *milliseconds);
+  /** Or NULL, any host memory will do: allocate pinned host memory. */
   plait_status (*pinned_alloc)(void *ctx, struct plait_thread *, uint64_t nbytes, void **data);
+  /** NULL only without `pinned_alloc`: free it. */
   void (*pinned_free)(void *ctx, void *data, uint64_t nbytes);
-  /* or NULL, its kernels find all errors before they return: 1 and the oldest error that was not told yet, or 0. Asked
-   * at every call on the device and behind every wait */
+  /** Or NULL, kernels find all errors before they return: take the oldest error.
+   *
+   * The runtime asks at every call on the device and after every wait.
+   * @return 1 and the error, which is not reported again; or 0 */
   int32_t (*take_error)(void *ctx, DLDevice, plait_device_error *);
-  /* or NULL, other processes cannot have its memory; then the two behind it are NULL, too. `data` is that of a storage,
-   * which the caller keeps until no process has it open; the caller has waited for work that writes there */
-  plait_status (*share)(void *ctx, struct plait_thread *, DLDevice, void *data, uint64_t nbytes, plait_shared_memory *);
-  /* in another process, once for each memory: where it is seen there; `opened` is handed back to close */
-  plait_status (*share_open)(void *ctx, struct plait_thread *, DLDevice, const plait_shared_memory *, uint64_t nbytes,
-                             void **data, void **opened);
-  void (*share_close)(void *ctx, DLDevice, void *data, uint64_t nbytes, void *opened); /* any thread */
+  /** Or NULL, other processes cannot open its memory: describe memory for another process.
+   *
+   * The caller keeps the storage until no process has it open, and has waited for work that
+   * writes to it.
+   * @param data that of a storage */
+  plait_status (*share)(void *ctx, struct plait_thread *, DLDevice, void *data, uint64_t nbytes,
+                        plait_shared_memory *);
+  /** NULL only without `share`: open memory of another process, once for each memory.
+   *
+   * The function borrows the file descriptor.
+   * @param data its address in this process
+   * @param opened a value that `share_close` gets back */
+  plait_status (*share_open)(void *ctx, struct plait_thread *, DLDevice,
+                             const plait_shared_memory *, uint64_t nbytes, void **data,
+                             void **opened);
+  /** NULL only without `share`: close what `share_open` opened. Any thread. */
+  void (*share_close)(void *ctx, DLDevice, void *data, uint64_t nbytes, void *opened);
 } plait_device;
 
-/* ---- collectives ----------------------------------------------------------------------------------------------- */
+/* ---- collectives --------------------------------------------------------------------------- */
+
+/** Reductions of a collective. */
 enum plait_reduction {
-  PLAIT_REDUCE_SUM = 0, PLAIT_REDUCE_AVERAGE = 1, PLAIT_REDUCE_PRODUCT = 2, PLAIT_REDUCE_MIN = 3, PLAIT_REDUCE_MAX = 4,
-  PLAIT_REDUCE_AND = 5, PLAIT_REDUCE_OR = 6, PLAIT_REDUCE_XOR = 7, /* of bits */
+  PLAIT_REDUCE_SUM = 0, PLAIT_REDUCE_AVERAGE = 1, PLAIT_REDUCE_PRODUCT = 2, PLAIT_REDUCE_MIN = 3,
+  PLAIT_REDUCE_MAX = 4,
+  PLAIT_REDUCE_AND = 5, PLAIT_REDUCE_OR = 6, PLAIT_REDUCE_XOR = 7, /**< of bits */
 };
 
-enum plait_collective_kind { /* in[] and out[] are dense, of one size and dtype; out may be in; the caller calls `touched` */
-  PLAIT_ALL_REDUCE = 1,     /* out: the reduction of all members' in, the same bits everywhere */
-  PLAIT_BROADCAST = 2,      /* out: root's in; the others' in is not looked at and may be missing */
-  PLAIT_REDUCE = 3,         /* root's out: the reduction of all members' in */
-  PLAIT_ALL_GATHER = 4,     /* out[i]: member i's in */
-  PLAIT_GATHER = 5,         /* root's out[i]: member i's in */
-  PLAIT_SCATTER = 6,        /* out: root's in[rank] */
-  PLAIT_REDUCE_SCATTER = 7, /* out: the reduction of all members' in[rank] */
-  PLAIT_ALL_TO_ALL = 8,     /* out[i]: member i's in[rank] */
-  PLAIT_SEND = 9,           /* in goes to member `peer`; messages of one tag arrive in order */
-  PLAIT_RECEIVE = 10,       /* out comes from member `peer` */
-  PLAIT_BARRIER = 11,       /* done when all members have come */
+/** Kinds of collectives.
+ *
+ * Tensors in `in` and `out` are dense and have one size and dtype. An output may be an input.
+ * The caller calls plait_runtime::touched for outputs. */
+enum plait_collective_kind {
+  PLAIT_ALL_REDUCE = 1,     /**< out: the reduction of all members' in, the same bits everywhere */
+  PLAIT_BROADCAST = 2,      /**< out: root's in; the others' in is not read and may be missing */
+  PLAIT_REDUCE = 3,         /**< root's out: the reduction of all members' in */
+  PLAIT_ALL_GATHER = 4,     /**< out[i]: member i's in */
+  PLAIT_GATHER = 5,         /**< root's out[i]: member i's in */
+  PLAIT_SCATTER = 6,        /**< out: root's in[rank] */
+  PLAIT_REDUCE_SCATTER = 7, /**< out: the reduction of all members' in[rank] */
+  PLAIT_ALL_TO_ALL = 8,     /**< out[i]: member i's in[rank] */
+  PLAIT_SEND = 9,           /**< in goes to member `peer`; messages of one tag arrive in order */
+  PLAIT_RECEIVE = 10,       /**< out comes from member `peer` */
+  PLAIT_BARRIER = 11,       /**< done when all members have called it */
 };
 
-typedef struct plait_collective { /* what one member asks for; pointers are borrowed for the call, tensors while it runs */
-  uint32_t size; /* set by who asks: what lies behind it counts as 0 */
-  uint32_t kind; /* plait_collective_kind */
+/** What one member asks for.
+ *
+ * Pointers are borrowed for the call; the tensors are borrowed while the collective runs. */
+typedef struct plait_collective {
+  uint32_t size; /**< sizeof, set by the caller; what lies behind it counts as 0 */
+  uint32_t kind; /**< plait_collective_kind */
   plait_tensor *const *in, *const *out;
   uint32_t n_in, n_out;
-  uint32_t reduction; /* plait_reduction */
-  uint32_t peer;      /* the root of BROADCAST, REDUCE, GATHER and SCATTER; the other member of SEND and RECEIVE */
-  int64_t tag;        /* of SEND and RECEIVE; of others a number that all members give alike, or their calls differ */
-  double timeout;     /* seconds until it fails; 0: the communicator's */
+  uint32_t reduction; /**< plait_reduction */
+  uint32_t peer;      /**< the root of BROADCAST, REDUCE, GATHER, SCATTER; or the other member */
+  int64_t tag;        /**< of SEND, RECEIVE; since 0.4 of others too: all members give the same */
+  double timeout;     /**< seconds until it fails; 0: the timeout of the communicator */
 } plait_collective;
 
-typedef struct plait_communicator { /* a group of processes, and this one's rank in it; counted; the provider makes it */
+/** A group of processes and the rank of this one. The provider creates it. */
+typedef struct plait_communicator {
   plait_object o;
-  const struct plait_collectives *table;
+  const struct plait_collectives *table; /**< its provider */
   uint32_t rank, size;
 } plait_communicator;
 
-typedef struct plait_work { /* a collective that runs; counted; the provider makes it. Dropping it does not stop it */
+/** A collective that runs. The provider creates it. Releasing it does not stop the collective. */
+typedef struct plait_work {
   plait_object o;
-  const struct plait_collectives *table;
+  const struct plait_collectives *table; /**< its provider */
 } plait_work;
 
-/* Role "communicator". Providers stand side by side, each for a device type, under their names: runtime->provider finds
- * one. All members of a group call the same collectives in the same order. */
+/** Role "communicator": collectives between processes, for one device type.
+ *
+ * Several providers exist at once, each under its name; plait_runtime::provider finds one. All
+ * members of a group call the same collectives in the same order. */
 typedef struct plait_collectives {
   plait_header h;
-  const char *name; /* "shared_memory" */
+  const char *name; /**< "shared_memory" */
   void *ctx;
-  /* joins the group that all members name by `where`, whose form is the provider's own ("unix:...", "tcp://host:port");
-   * waits for all of them, at most `timeout` seconds, which then is that of every collective */
-  plait_status (*open)(void *ctx, struct plait_thread *, const char *where, uint32_t rank, uint32_t size, double timeout,
-                       plait_communicator **);
-  /* a collective: members of one `color` form a group, ranked by `key` and then by rank; NULL where color is negative */
-  plait_status (*split)(void *ctx, struct plait_thread *, plait_communicator *, int64_t color, int64_t key,
-                        plait_communicator **);
-  /* ends all collectives of the group, running and later ones, in every member, with an error that has this text */
+  /** Join a group and wait for all members.
+   * @param where the name of the group, in the form of the provider ("unix:...",
+   *        "tcp://host:port"); all members give the same
+   * @param rank that of this process
+   * @param size the number of members
+   * @param timeout seconds to wait; also the default timeout of every collective */
+  plait_status (*open)(void *ctx, struct plait_thread *, const char *where, uint32_t rank,
+                       uint32_t size, double timeout, plait_communicator **);
+  /** Form new groups, a collective of all members: those with one `color` become a group.
+   *
+   * Members are ordered by `key` and then by rank. The result is NULL for a negative color. */
+  plait_status (*split)(void *ctx, struct plait_thread *, plait_communicator *, int64_t color,
+                        int64_t key, plait_communicator **);
+  /** End all collectives of the group in every member, running and later ones.
+   * @param why the text of their error */
   void (*abort)(void *ctx, plait_communicator *, const char *why);
-  /* begins a collective. On a device it is behind the work in `stream`, and what follows there sees its result. `work`
-   * NULL: returns when it is done, or, on a device, when it is in the stream. PLAIT_NOT_IMPLEMENTED for a kind that it
-   * has not */
-  plait_status (*start)(void *ctx, struct plait_thread *, plait_communicator *, const plait_collective *, plait_stream *,
-                        plait_work **work);
-  plait_status (*query)(void *ctx, struct plait_thread *, plait_work *, int32_t *done); /* its error, if it failed */
-  plait_status (*wait)(void *ctx, struct plait_thread *, plait_work *); /* the host waits; its error, if it failed */
+  /** Begin a collective.
+   *
+   * On a device it runs behind the work in the stream, and later work there sees its result.
+   * @param work NULL: the function returns when the collective is done, or on a device when it
+   *        is in the stream. Else a new reference
+   * @return PLAIT_NOT_IMPLEMENTED for a kind that the provider does not have */
+  plait_status (*start)(void *ctx, struct plait_thread *, plait_communicator *,
+                        const plait_collective *, plait_stream *, plait_work **work);
+  /** Set `done` to 1 if the collective is done, else 0; return its error if it failed. */
+  plait_status (*query)(void *ctx, struct plait_thread *, plait_work *, int32_t *done);
+  /** Let the host wait until the collective is done; return its error if it failed. */
+  plait_status (*wait)(void *ctx, struct plait_thread *, plait_work *);
 } plait_collectives;
 
-enum { PLAIT_MAX_DEVICE_TYPES = 32, PLAIT_MAX_DIMS = 64, PLAIT_MAX_ARGS = 32, PLAIT_MAX_RESULTS = 8, PLAIT_TOKENS = 17 };
+/** Limits. PLAIT_TOKENS is the `room` that plait_runtime::begin needs. */
+enum {
+  PLAIT_MAX_DEVICE_TYPES = 32, PLAIT_MAX_DIMS = 64, PLAIT_MAX_ARGS = 32, PLAIT_MAX_RESULTS = 8,
+  PLAIT_TOKENS = 17
+};
 
-/* Where the table of a role in force is found: runtime->role gives it once, it stays for ever, and is read for each use,
- * because plug-ins come and go while other threads call. Old tables stay valid. NULL where nobody fills the role: always
- * filled are "executor", "rng" and the CPU's "allocator". */
+/** Address of the table that fills a role now.
+ *
+ * plait_runtime::role gives it once, and it stays valid for ever. A component reads the table by
+ * ::PLAIT_ROLE for each use, because plug-ins come and go while other threads call; old tables
+ * stay valid. The table is NULL where nobody fills the role. "executor", "rng" and the
+ * "allocator" of the CPU are always filled. */
 typedef const plait_header *const *plait_role;
+
+/** Read the table of type `T` at a ::plait_role, which may be NULL. */
 #define PLAIT_ROLE(T, role) ((const T *)(role ? __atomic_load_n(role, __ATOMIC_ACQUIRE) : NULL))
 
-typedef struct plait_thread { /* one for each thread that calls plait, from runtime->thread(); the runtime makes it */
+/* ---- threads ------------------------------------------------------------------------------- */
+
+/** The state of one thread that calls plait, from plait_runtime::thread. Only that thread uses
+ * it. */
+typedef struct plait_thread {
   plait_header h;
   const struct plait_runtime *runtime;
-  plait_error *error;   /* of the last failure; owned */
-  uint64_t excluded;    /* layers that this thread skips: no_grad sets autograd's bit */
-  uint64_t included;    /* layers that see every call on this thread, whatever the tensors say */
-  void *slot[4];        /* 0 the engine's, 1 the level of forward mode, 2 place.h, 3 free */
-  DLDevice device;      /* of results of calls that name none and have no tensor; the CPU unless it is set */
-  uint64_t node;        /* number of the newest node that the engine has recorded on this thread, or 0: it writes it */
+  plait_error *error; /**< the last error, owned, or NULL */
+  uint64_t excluded;  /**< bits of the layers that this thread skips: no_grad sets autograd's bit */
+  uint64_t included;  /**< bits of the layers that see every call, whatever the tensors say */
+  void *slot[4];      /**< 0: the engine; 1: level of forward mode; 2: place.h; 3: unused */
+  /** Of results of calls that have no tensor and name none; default: the CPU. */
+  DLDevice device;
+  uint64_t node;      /**< written by the engine: number of the newest node of this thread, or 0 */
 } plait_thread;
 
-/* ---- plug-ins and the runtime ---------------------------------------------------------------------------------- */
-enum { /* plait_plugin::flags */
-  /* A package brings this as its default: its roles, kernels and layers stand behind those of plug-ins without the
-   * flag, which a user chose, whatever is loaded first. Among equals the latest counts; the runtime's own come last. */
+/* ---- plug-ins ------------------------------------------------------------------------------ */
+
+/** Flags of a ::plait_plugin. */
+enum {
+  /** The plug-in is the default of a package. Its roles, kernels and layers rank below those of
+   * plug-ins without the flag, which a user chose, in whatever order they are loaded. Among
+   * equals the latest counts; what the runtime brings itself ranks last. */
   PLAIT_PLUGIN_DEFAULT = 1,
+  /** Its kernels of operators with PLAIT_OP_OVERWRITES may get the first input as the output: they
+   * read what they need before they write over it. Since 0.5. */
+  PLAIT_PLUGIN_OVERWRITES = 2,
 };
 
-typedef struct plait_plugin { /* a shared library exports one as `const plait_plugin plait_plugin_v1` */
+/** A plug-in. A shared library exports one as `const plait_plugin plait_plugin_v1`. */
+typedef struct plait_plugin {
   plait_header h;
-  const char *name, *version;
-  uint64_t flags; /* PLAIT_PLUGIN_* */
-  /* or NULL: registers what the plug-in brings. If it fails, all that it registered is taken back */
+  const char *name, *version; /**< a name is loaded once */
+  uint64_t flags;             /**< PLAIT_PLUGIN_* */
+  /** Or NULL: register what the plug-in brings. If it fails, the runtime takes all of that back. */
   plait_status (*init)(const struct plait_runtime *, const struct plait_plugin *);
-  void (*quiesce)(void); /* or NULL: stop threads before exit; libraries are never unloaded */
+  /** Or NULL: stop threads before the process exits. Libraries are never unloaded. */
+  void (*quiesce)(void);
 } plait_plugin;
 
-typedef struct plait_record { /* one line of the report */
-  const char *kind;           /* "role", "kernel", "layer", "plugin", "observer", "fallback" */
+/** One line of plait_runtime::report. */
+typedef struct plait_record {
+  const char *kind; /**< "role", "kernel", "layer", "plugin", "observer", "fallback" */
   const char *name, *provider, *version;
-  int32_t active;
-  uint32_t device_type; /* of kernels, of the roles that devices have, and of fallbacks; else 0 */
-  uint64_t count;       /* of fallbacks: calls that ran on the CPU instead */
+  int32_t active;       /**< 1: it is in force */
+  uint32_t device_type; /**< of kernels, roles of devices and fallbacks; else 0 */
+  uint64_t count;       /**< of fallbacks: number of calls that ran on the CPU instead */
 } plait_record;
 
-enum { PLAIT_SLOT_LAYER = 0x100 }; /* implement's slot: a DLDeviceType, or PLAIT_SLOT_LAYER + bit */
+/** Slots of plait_runtime::implement: a DLDeviceType, or PLAIT_SLOT_LAYER + the bit of a layer. */
+enum { PLAIT_SLOT_LAYER = 0x100 };
 
-enum { /* plait_runtime::settings */
-  PLAIT_SETTING_BATCH_INVARIANT = 1, /* rows of a result have the same bits whatever other rows there are */
+/** Bits of plait_runtime::settings. */
+enum {
+  PLAIT_SETTING_BATCH_INVARIANT = 1, /**< rows of a result do not depend on the other rows */
 };
 
-typedef struct plait_runtime { /* the one singleton; components get a pointer to it and never link to it */
+/* ---- the runtime --------------------------------------------------------------------------- */
+
+/** The functions of the runtime. There is one in a process; components get a pointer to it. */
+typedef struct plait_runtime {
   plait_header h;
-  const char *path; /* of the library that this is */
+  const char *path; /**< of its library */
+  /** Return the state of the calling thread, which the runtime frees when the thread ends. */
   plait_thread *(*thread)(void);
-  /* NULL if there is no such role. The device type counts for "allocator", "device" and "communicator" alone */
+  /** Return where the table of a role is found, or NULL if there is no such role.
+   * @param device_type counts for "allocator", "device" and "communicator" only */
   plait_role (*role)(const char *name, int32_t device_type);
-  /* the table under which `name` fills a role, whether it is the one in force or not; NULL if there is none */
+  /** Return the table that fills a role under the name `name`, in force or not; NULL if none
+   * does. */
   const plait_header *(*provider)(const char *role, const char *name, int32_t device_type);
 
-  /* operators */
+  /** Define an operator; an unsound definition or a known name is an error.
+   * @param def must stay valid until the process ends
+   * @param op the operator; may be NULL */
   plait_status (*define)(plait_thread *, const plait_op_def *, const plait_op **);
-  const plait_op *(*op)(const char *name); /* NULL if unknown; "max" gives the first overload */
-  uint64_t (*ops)(const plait_op **list, uint64_t room); /* all, in order of definition; returns how many there are */
-  /* op NULL: every operator, also those that are defined later; in a device's slot the kernel then serves what has no
-   * kernel there and no decomposition. *undo is for `retract`. A view has no kernel: its slots are refused. The
-   * kernel of a composite runs where no layer watches its inputs or the operator has a derivative of its own; its results
-   * are made for it, of the shapes that a run of the decomposition on meta tensors gives */
-  plait_status (*implement)(plait_thread *, const plait_op *, uint32_t slot, plait_kernel, void *ctx,
-                            const plait_plugin *, uint64_t *undo);
+  /** Return an operator, or NULL; "max" gives the first overload of that base name. */
+  const plait_op *(*op)(const char *name);
+  /** List all operators in the order of definition.
+   * @param room length of `list`
+   * @return the number of operators, which may exceed `room` */
+  uint64_t (*ops)(const plait_op **list, uint64_t room);
+  /** Register a kernel or a layer function. The latest is asked first and may decline.
+   *
+   * The kernel of a composite runs where no layer watches its inputs, or where the operator has
+   * a derivative of its own. Its results get the shapes that the decomposition gives on meta
+   * tensors. A view has no kernel.
+   * @param op NULL: all operators, also later ones. In the slot of a device such a kernel serves
+   *        operators that have no kernel there and no decomposition
+   * @param slot a DLDeviceType, or PLAIT_SLOT_LAYER + bit
+   * @param ctx stored in the entry
+   * @param plugin the plug-in that brings it; NULL: the one whose `init` runs, if any
+   * @param undo a number for `retract`; may be NULL */
+  plait_status (*implement)(plait_thread *, const plait_op *, uint32_t slot, plait_kernel,
+                            void *ctx, const plait_plugin *, uint64_t *undo);
+  /** Take back a registration of `implement` or `provide`. Running calls finish with it. */
   plait_status (*retract)(plait_thread *, uint64_t undo);
-  /* reserves a layer; `wanted` is its bit's preferred position: higher ones run earlier; the next free one is taken.
-   * Those below 16 serve tensors whose bytes mean something else, and see their aliases, too */
+  /** Reserve the layer `name`, or find it if it is reserved.
+   *
+   * A higher bit runs earlier. Bits below 16 are for tensors whose bytes have another meaning;
+   * such a layer also sees aliases of its tensors (since 0.4).
+   * @param wanted the preferred bit; the next free one above it is taken
+   * @param bit the bit in plait_tensor::layers */
   plait_status (*layer)(plait_thread *, const char *name, uint32_t wanted, uint32_t *bit);
-  plait_status (*call)(plait_call *);       /* fills todo from the tensors and the thread, then runs */
-  plait_status (*call_below)(plait_call *); /* runs what call->todo still holds, then the kernel */
-  /* runs the decomposition, whose calls all layers see; for a layer that can't serve the operator itself. An in-place
-   * form reads copies of what it overwrites. PLAIT_NOT_IMPLEMENTED if there is none */
+  /** Call an operator. It fills `todo` from the tensors and the thread and runs the layers. */
+  plait_status (*call)(plait_call *);
+  /** Continue a call within a layer: run the layers that `todo` still holds, then the kernel. */
+  plait_status (*call_below)(plait_call *);
+  /** Run the decomposition of a call, whose operators all layers see.
+   *
+   * It is for a layer that cannot serve the operator itself. An in-place form reads copies of
+   * what it overwrites.
+   * @return PLAIT_NOT_IMPLEMENTED if there is no decomposition */
   plait_status (*decompose)(plait_call *);
 
-  /* for shape functions */
+  /** In a shape function: make result `i`, dense in C order, or check the target of the call. */
   plait_status (*result)(plait_call *, uint32_t i, DLDataType, int32_t ndim, const int64_t *shape);
-  /* as `result`, with strides in elements for a fresh result (dense in another order) */
-  plait_status (*result_strided)(plait_call *, uint32_t i, DLDataType, int32_t ndim, const int64_t *shape,
-                                 const int64_t *strides);
-  /* a view of base; offset in elements relative to base's data; for a result of type Tensor[]: appends one more */
-  plait_status (*view)(plait_call *, uint32_t i, plait_tensor *base, int32_t ndim, const int64_t *shape,
-                       const int64_t *strides, int64_t offset);
-  plait_status (*cast)(plait_call *, uint32_t i, DLDataType); /* the kernel sees in[i] in this dtype */
+  /** In a shape function: as `result`, with strides in elements for a new tensor. */
+  plait_status (*result_strided)(plait_call *, uint32_t i, DLDataType, int32_t ndim,
+                                 const int64_t *shape, const int64_t *strides);
+  /** In a shape function: make result `i` a view of `base`, within the bounds of its storage.
+   *
+   * For a result of type Tensor[], each call appends a tensor.
+   * @param offset in elements, from the first element of `base` */
+  plait_status (*view)(plait_call *, uint32_t i, plait_tensor *base, int32_t ndim,
+                       const int64_t *shape, const int64_t *strides, int64_t offset);
+  /** In a shape function: let the kernel see argument `i`, a tensor or list, in this dtype. */
+  plait_status (*cast)(plait_call *, uint32_t i, DLDataType);
 
-  /* objects; each gives a new reference */
-  plait_status (*tensor_new)(plait_thread *, DLDataType, int32_t ndim, const int64_t *shape, const int64_t *strides,
-                             DLDevice, plait_tensor **); /* strides NULL: C order; bytes are uninitialised */
-  plait_status (*tensor_on)(plait_thread *, plait_storage *, void *data, DLDataType, int32_t ndim, const int64_t *shape,
-                            const int64_t *strides, plait_tensor **); /* data: first element; bounds are checked */
-  plait_status (*tensor_alias)(plait_thread *, plait_tensor *, plait_tensor **); /* same bytes, new handle; of layers those below 16 */
+  /** Create a tensor with a storage of its own; its bytes are uninitialised.
+   * @param strides in elements; NULL: C order */
+  plait_status (*tensor_new)(plait_thread *, DLDataType, int32_t ndim, const int64_t *shape,
+                             const int64_t *strides, DLDevice, plait_tensor **);
+  /** Create a tensor on a storage, which it retains; bytes outside of the storage are an error.
+   * @param data address of the first element
+   * @param strides in elements; NULL: C order */
+  plait_status (*tensor_on)(plait_thread *, plait_storage *, void *data, DLDataType, int32_t ndim,
+                            const int64_t *shape, const int64_t *strides, plait_tensor **);
+  /** Create another handle of the same bytes. Of the layers it keeps those below 16 (since 0.4). */
+  plait_status (*tensor_alias)(plait_thread *, plait_tensor *, plait_tensor **);
+  /** Create a storage with memory from the allocator of the device. */
   plait_status (*storage_new)(plait_thread *, DLDevice, uint64_t nbytes, plait_storage **);
-  plait_status (*storage_wrap)(plait_thread *, void *data, uint64_t nbytes, DLDevice, uint64_t flags,
-                               void (*release)(void *), void *block, plait_storage **);
-  /* re-points the handle at another's bytes, shape and dtype (p.data = q) */
+  /** Create a storage of bytes that belong to somebody else.
+   * @param flags PLAIT_STORAGE_*; PLAIT_STORAGE_EXTERNAL is added
+   * @param release called as release(block) when the storage is freed, on any thread; or NULL.
+   *        It is not called if this function fails */
+  plait_status (*storage_wrap)(plait_thread *, void *data, uint64_t nbytes, DLDevice,
+                               uint64_t flags, void (*release)(void *), void *block,
+                               plait_storage **);
+  /** Give a tensor the bytes, shape and dtype of another one (`p.data = q`).
+   *
+   * It fails while a call of another thread uses the tensor, on a host without a global lock. */
   plait_status (*tensor_repoint)(plait_thread *, plait_tensor *, plait_tensor *source);
-  plait_status (*tensors)(plait_thread *, plait_tensor *const *, uint32_t n, plait_value *); /* owned Tensor[] value */
-  void (*release_value)(plait_value *); /* releases what an owned value holds and makes it NONE */
-  void (*touched)(plait_storage *); /* for writers outside dispatch: `!` marks and forms are bumped by call */
+  /** Create a value of type Tensor[] that owns references to `n` tensors, of which some may be
+   * NULL. */
+  plait_status (*tensors)(plait_thread *, plait_tensor *const *, uint32_t n, plait_value *);
+  /** Release what an owned value holds and make it PLAIT_NONE. */
+  void (*release_value)(plait_value *);
+  /** Count a write in place that no operator call did; calls count their own writes. */
+  void (*touched)(plait_storage *);
+  /** Return a new generator at offset 0, or NULL without an error if there is no memory. */
   plait_generator *(*generator_new)(uint64_t seed);
 
-  /* devices. A device that works as it is called needs no streams: then there is the default one alone, and events are
-   * reached when they are recorded. None of these is for the CPU, where they do nothing and give NULL */
-  plait_status (*device_count)(plait_thread *, DLDeviceType, int32_t *); /* 0 if nobody brings the device */
+  /* Devices. A device whose calls return when their work is done needs no streams: it has its
+   * default stream only, and an event is reached when it is recorded. For the CPU these functions
+   * do nothing, and their results are NULL. */
+
+  /** Give the number of devices of a type: 0 if nobody brings it, 1 for the CPU. */
+  plait_status (*device_count)(plait_thread *, DLDeviceType, int32_t *);
+  /** Create a stream; NULL where the device has only its default stream. */
   plait_status (*stream_new)(plait_thread *, DLDevice, int32_t priority, plait_stream **);
-  /* a stream that somebody else made; it is theirs to free, after this one */
+  /** Create a stream object for a stream of other code, which frees `native` after this object. */
   plait_status (*stream_wrap)(plait_thread *, DLDevice, void *native, plait_stream **);
-  plait_stream *(*stream)(plait_thread *, DLDevice); /* the thread's current one, borrowed */
-  /* makes a stream of the device, or NULL, the thread's current one; the caller owns `previous`, which may be NULL */
+  /** Return the current stream of the thread on the device, borrowed; NULL: the default stream. */
+  plait_stream *(*stream)(plait_thread *, DLDevice);
+  /** Set the current stream of the thread on the device.
+   * @param stream NULL: the default stream
+   * @param previous the one before, which the caller releases; may be NULL */
   plait_status (*set_stream)(plait_thread *, DLDevice, plait_stream *, plait_stream **previous);
+  /** Set `done` to 1 if the work in the stream is done, else 0. */
   plait_status (*stream_query)(plait_thread *, DLDevice, plait_stream *, int32_t *done);
+  /** Wait for the work in the stream. A signal ends the wait with an error. */
   plait_status (*stream_synchronize)(plait_thread *, DLDevice, plait_stream *);
-  plait_status (*synchronize)(plait_thread *, DLDevice); /* all streams */
+  /** Wait for the work in all streams of the device. A signal ends the wait with an error. */
+  plait_status (*synchronize)(plait_thread *, DLDevice);
+  /** Create an event.
+   * @param flags PLAIT_EVENT_TIMED or 0 */
   plait_status (*event_new)(plait_thread *, DLDevice, uint64_t flags, plait_device_event **);
+  /** Put the event behind the work in the stream. */
   plait_status (*event_record)(plait_thread *, plait_device_event *, plait_stream *);
-  plait_status (*event_query)(plait_thread *, plait_device_event *, int32_t *done); /* 1 if it was never recorded */
+  /** Set `done` to 1 if the event is reached or was never recorded, else 0. */
+  plait_status (*event_query)(plait_thread *, plait_device_event *, int32_t *done);
+  /** Let the host wait for the event. A signal ends the wait with an error. */
   plait_status (*event_wait)(plait_thread *, plait_device_event *);
+  /** Let later work in the stream wait for the event; the host waits if the types differ. */
   plait_status (*stream_wait)(plait_thread *, DLDevice, plait_stream *, plait_device_event *);
-  plait_status (*event_elapsed)(plait_thread *, plait_device_event *from, plait_device_event *to, double *milliseconds);
-  /* says that work in the stream uses the storage; dispatch does it for the tensors of a call */
+  /** Wait for two events with PLAIT_EVENT_TIMED of one device and give the time between them. */
+  plait_status (*event_elapsed)(plait_thread *, plait_device_event *from, plait_device_event *to,
+                                double *milliseconds);
+  /** Note that work in the stream uses the storage. A call does that for its tensors. */
   void (*record_use)(plait_storage *, plait_stream *);
-  plait_status (*pinned_new)(plait_thread *, DLDevice for_device, uint64_t nbytes, plait_storage **);
-  /* the tensor itself (retained) if it is on the CPU, else a copy there, whose values have arrived when it returns: the one
-   * way from a device to code of the host. Meta tensors are refused */
+  /** Create a storage on the CPU from which the device copies without a wait. */
+  plait_status (*pinned_new)(plait_thread *, DLDevice for_device, uint64_t nbytes,
+                             plait_storage **);
+  /** Give the tensor itself, retained, if it is on the CPU; else a copy there, which has arrived.
+   *
+   * It is the only way from a device to code of the host. A meta tensor is an error. */
   plait_status (*host_copy)(plait_thread *, plait_tensor *, plait_tensor **);
-  /* whether operators that a device has no kernel for run on the CPU, on copies; off unless it is set */
+  /** Let operators without a kernel for the device type run on the CPU, on copies (1), or not (0,
+   * the default). */
   plait_status (*set_fallback)(plait_thread *, DLDeviceType, int32_t on);
 
-  /* errors: the return value is `code`, to be handed on */
-  plait_status (*raise)(plait_thread *, plait_status code, const char *origin, const char *format, ...);
-  plait_status (*fail)(const plait_call *, plait_status code, const char *format, ...); /* origin: the operator */
+  /** Set the error of the thread.
+   * @param code negative
+   * @param origin the operator or component, which begins the text; or NULL
+   * @param format as that of printf
+   * @return `code`, for the caller to return; PLAIT_MEMORY_ERROR if there is no memory */
+  plait_status (*raise)(plait_thread *, plait_status code, const char *origin, const char *format,
+                        ...);
+  /** As `raise`, with the operator of the call as the origin. */
+  plait_status (*fail)(const plait_call *, plait_status code, const char *format, ...);
+  /** Set an exception of the host language as the error of the thread.
+   * @param exception a reference that the function takes over
+   * @param message its text, or NULL
+   * @return PLAIT_HOST_ERROR */
   plait_status (*raise_host)(plait_thread *, plait_object *exception, const char *message);
+  /** Remove the error of the thread. */
   void (*clear)(plait_thread *);
 
-  /* roles, observers, plug-ins */
-  /* device_type is that of "allocator", "device" and "communicator"; the other roles are one for all devices and ignore
-   * it. There is one "device" for each type: a second one is refused while the first is there */
-  plait_status (*provide)(plait_thread *, const char *role, int32_t device_type, const plait_header *table,
-                          const plait_plugin *, uint64_t *undo);
+  /** Register a table for a role. The latest one of the highest rank is in force
+   * (::plait_plugin).
+   *
+   * There is one "device" for each type: a second one is refused.
+   * @param device_type that of "allocator", "device" and "communicator"; other roles ignore it
+   * @param plugin the plug-in that brings it; NULL: the one whose `init` runs, if any
+   * @param undo a number for `retract`; may be NULL */
+  plait_status (*provide)(plait_thread *, const char *role, int32_t device_type,
+                          const plait_header *table, const plait_plugin *, uint64_t *undo);
+  /** Switch an observer on (1) or off (0). At most PLAIT_TOKENS - 1 run at once. */
   plait_status (*observe)(plait_thread *, const plait_observer *, int on);
-  uint64_t *observed; /* the kinds that anybody watches: test before `emit` */
+  /** The kinds that some observer wants; atomic. Test it before `emit` or `begin`. */
+  uint64_t *observed;
+  /** Send an event that has no end to the observers. */
   void (*emit)(const plait_event *);
-  uint64_t (*begin)(const plait_event *, uint64_t *tokens, uint64_t room); /* room: PLAIT_TOKENS */
+  /** Send the begin of an event.
+   * @param tokens an array for `end`
+   * @param room its length, PLAIT_TOKENS
+   * @return the number of tokens, for `end` */
+  uint64_t (*begin)(const plait_event *, uint64_t *tokens, uint64_t room);
+  /** Send the end of an event to the observers that got its begin. */
   void (*end)(const plait_event *, const uint64_t *tokens, uint64_t n, plait_status);
-  plait_status (*load)(plait_thread *, const char *path);            /* once a path; its plait_plugin_v1 */
-  plait_status (*attach)(plait_thread *, const plait_plugin *);      /* a plug-in that is already in memory */
-  uint64_t (*report)(plait_record *list, uint64_t room, uint64_t record_size); /* record_size: sizeof(plait_record) */
-  /* takes back every kernel, layer, role and observer that the plug-in of this name registered; what it lent (memory,
-   * tables in use) stays valid, and loading it again starts it anew. Refused while tensors have memory of its device */
+  /** Load the plug-in of a shared library, once for each path. */
+  plait_status (*load)(plait_thread *, const char *path);
+  /** Start a plug-in that is in memory. It does nothing if the plug-in is loaded. */
+  plait_status (*attach)(plait_thread *, const plait_plugin *);
+  /** List what is registered.
+   * @param room length of `list`
+   * @param record_size sizeof(plait_record)
+   * @return the number of records, which may exceed `room` */
+  uint64_t (*report)(plait_record *list, uint64_t room, uint64_t record_size);
+  /** Take back every kernel, layer function, role and observer of a plug-in.
+   *
+   * What it lent (memory, tables in use) stays valid, and it can be loaded again. The function
+   * fails while tensors have memory of its device. */
   plait_status (*detach)(plait_thread *, const char *plugin);
-  /* of the host's floats, and of floats that operators make of integers or of nothing; the host may set it */
+  /** The dtype of floats of the host, and of floats that operators make of integers or of
+   * nothing. The host may set it. */
   DLDataType *default_dtype;
-  uint64_t *settings; /* PLAIT_SETTING_*: what the user asks of all kernels */
-  /* what a call did that has its results. Read: the tensors among the arguments, each element once; written: the results
-   * of operators that make no views; operations: one for each element that a pointwise operator writes; then as the
-   * operator's `cost` corrects it */
+  /** PLAIT_SETTING_*: what the user asks of all kernels; atomic. */
+  uint64_t *settings;
+  /** Give the cost of a call that has its results.
+   *
+   * Read: each element of the tensors among the arguments once. Written: the results, unless the
+   * operator makes views. Operations: one for each element that a pointwise operator writes.
+   * Then plait_op_def::cost corrects the numbers. */
   void (*cost)(const plait_call *, plait_cost *);
 } plait_runtime;
 
-/* What libplait_abi.so exports. NULL if another copy runs in this process: plait_runtime_refusal says which. */
+/** Return the runtime: the function that libplait_abi.so exports.
+ * @return NULL if another copy runs in this process; ::plait_runtime_refusal says which */
 const plait_runtime *plait_runtime_v0(void);
+
+/** Return why ::plait_runtime_v0 returned NULL. */
 const char *plait_runtime_refusal(void);
 
+/* What components were compiled against does not move. */
 PLAIT_ASSERT(sizeof(plait_value) == 16, "plait_value");
 PLAIT_ASSERT(sizeof(plait_object) == 16, "plait_object");
 PLAIT_ASSERT(sizeof(plait_site) == 16, "plait_site");
 PLAIT_ASSERT(offsetof(plait_storage, release) == 72, "plait_storage");
 PLAIT_ASSERT(offsetof(plait_tensor, base) == 120, "plait_tensor");
-PLAIT_ASSERT(offsetof(plait_tensor, dl) == 16 && offsetof(plait_tensor, storage) == 64, "plait_tensor");
+PLAIT_ASSERT(offsetof(plait_tensor, dl) == 16 && offsetof(plait_tensor, storage) == 64,
+             "plait_tensor");
 PLAIT_ASSERT(offsetof(plait_call, launch) == 88, "plait_call");
 
 #ifdef __cplusplus
