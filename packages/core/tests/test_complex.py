@@ -182,6 +182,17 @@ def test_complex_numbers_do_not_lose_their_imaginary_part_in_parameters() -> Non
         z.sum(dtype=pc.float32)
 
 
+@pytest.mark.parametrize("shape", [(2, 5, 3), (2, 5, 4, 3), (2, 5, 4, 3, 2)])
+@pytest.mark.parametrize("make", [pc.complex, pc.polar], ids=["complex", "polar"])
+def test_numbers_are_made_of_parts_in_any_order_of_dimensions(
+    make: Any, shape: tuple[int, ...]
+) -> None:
+    x, y = (pc.from_numpy(drawn(*shape, seed=seed).real.copy()) for seed in (0, 1))
+    wanted = make(x, y).movedim(-1, 1)
+    found = make(x.movedim(-1, 1), y.movedim(-1, 1))  # images in channels_last are such tensors
+    assert found.tolist() == wanted.tolist()
+
+
 def test_scalars() -> None:
     z = pc.tensor(1.5 - 2j)
     assert z.item() == 1.5 - 2j and complex(z) == 1.5 - 2j and z.tolist() == 1.5 - 2j

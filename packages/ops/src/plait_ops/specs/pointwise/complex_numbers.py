@@ -183,7 +183,8 @@ def _(real, imag):
     )
     require_same("real", real, "imag", imag)
     shape = broadcast("real", real.shape, "imag", imag.shape)
-    return view_as_complex(stack([expand(real, shape), expand(imag, shape)], -1))
+    # `stack` keeps the order of dimensions of inputs in channels_last
+    return view_as_complex(contiguous(stack([expand(real, shape), expand(imag, shape)], -1)))
 
 
 @polar.decompose
