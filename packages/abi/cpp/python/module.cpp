@@ -169,7 +169,13 @@ PyObject *own_file(PyObject *, PyObject *path) {
   return PyBool_FromLong(is_own_file(path));
 }
 
+PyObject *in_main_interpreter(PyObject *, PyObject *) {
+  return PyBool_FromLong(PyInterpreterState_Get() == PyInterpreterState_Main());
+}
+
 PyMethodDef functions[] = {
+    {"in_main_interpreter", entry<in_main_interpreter>, METH_NOARGS,
+     "Whether the caller runs in the process's first interpreter."},
     {"is_own_file", entry<own_file>, METH_O,
      "Whether a path is of a file of plait's own packages, so that its frames are not the user's."},
     {"load", entry<load>, METH_O,

@@ -113,7 +113,10 @@ def __getattr__(name: str) -> Any:
     elif name == "tvm_function":
         value = import_module("plait_abi._tvm_functions").tvm_function
     else:
-        value = getattr(import_module("plait_abi.binding"), name)
+        binding = import_module("plait_abi.binding")
+        if not binding.in_main_interpreter():  # its types are those of one interpreter
+            raise ImportError("plait: several interpreters in a process are not supported")
+        value = getattr(binding, name)
     globals()[name] = value
     return value
 
