@@ -48,9 +48,17 @@ bool laid_out(const plait_tensor *target, const int64_t *strides) {
   return true;
 }
 
+// Whether all kernels for the call were written for PLAIT_OP_OVERWRITES, which came with 0.5.
+bool know_overwriting(const Frame *f) {
+  for (const plait_entry *e = backend_entry(f->op, f->device.device_type); e; e = e->prev)
+    if (e->who && e->who->h.major == 0 && e->who->h.minor < 5) return false;
+  return true;
+}
+
 // Whether the operator's result may be exactly its argument `i`.
-bool may_be_result(const plait_op *op, uint16_t i) {
-  return op->flags & PLAIT_OP_POINTWISE || (op->flags & PLAIT_OP_OVERWRITES && i == 0);
+bool may_be_result(const Frame *f, uint16_t i) {
+  return f->op->flags & PLAIT_OP_POINTWISE ||
+         (f->op->flags & PLAIT_OP_OVERWRITES && i == 0 && know_overwriting(f));
 }
 
 // Whether the kernel may write to `target` itself: only if it is like a new result.
@@ -59,8 +67,7 @@ bool direct(const Frame *f, const plait_tensor *target, DLDataType dtype, const 
   if (!same(target->dl.dtype, dtype) || (!pointwise && !laid_out(target, strides))) return false;
   bool clean = true;
   each_tensor(f->in, f->n_in, [&](const plait_tensor *t, const plait_value *at) {
-    if (overlap(t, target) &&
-        !(may_be_result(f->op, uint16_t(at - f->in)) && same_elements(t, target)))
+    if (overlap(t, target) && !(may_be_result(f, uint16_t(at - f->in)) && same_elements(t, target)))
       clean = false;
   });
   return clean;
@@ -181,7 +188,7 @@ plait_tensor *overwritable(const Frame *f, DLDataType dtype, int32_t ndim, const
   for (uint16_t i = 0; i < f->n_in; i++) {
     plait_tensor *t = f->in[i].tag == PLAIT_TENSOR ? f->in[i].u.t : nullptr;
     if (!(spare >> i & 1) || !t || t->storage->nbytes < kLeastReuse || !t->dl.data) continue;
-    if (!may_be_result(f->op, i) || t->dl.ndim != ndim) continue;
+    if (!may_be_result(f, i) || t->dl.ndim != ndim) continue;
     if (!std::equal(shape, shape + ndim, t->dl.shape) || !laid_out(t, strides)) continue;
     if (!same(t->dl.device, f->device) || !unshared(t) || !direct(f, t, dtype, strides)) continue;
     // caches compare all of a version; derivatives compare its low half
