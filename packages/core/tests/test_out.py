@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import plait_core as pc
+from plait_abi import kernel as kernel_for
 
 A = [[4.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 2.0]]
 
@@ -136,6 +137,20 @@ def test_a_resized_target_may_be_an_input(call: Callable[[Any, Any], Any]) -> No
     x = values.clone()
     assert call(x, x) is x
     assert x.tolist() == call(values, pc.empty(0)).tolist()
+
+
+def test_kernels_in_python_get_no_output_that_is_an_input() -> None:
+    """Only pointwise operators promise that a kernel may get one; a kernel may clear its output."""
+
+    def kernel(x: Any, dim: int, dtype: Any, out: Any) -> None:
+        result = np.from_dlpack(out)
+        result[...] = 0
+        result += np.cumsum(np.from_dlpack(x), axis=dim)
+
+    x = pc.ones(100, 100)
+    with kernel_for("cumsum", kernel):
+        assert x.cumsum_(0)[-1, 0].item() == 100
+    assert pc.ones(100).cumsum_(0)[-1].item() == 100
 
 
 def test_arrays_of_others_keep_their_shape() -> None:

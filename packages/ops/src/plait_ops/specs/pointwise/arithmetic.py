@@ -189,7 +189,9 @@ negative = Composite(
     doc=under_another_name("`neg` under NumPy's name.", "negative", neg),
     inplace=True,
     variants="function function_ method",
+    zero_preserving=True,
 )
+negative.shard("elements", linear=["self"])
 
 
 @negative.decompose

@@ -226,7 +226,9 @@ conj_physical = Composite(
     inplace=True,
     dtypes="any",
     variants="function function_ method",
+    zero_preserving=True,
 )
+conj_physical.shard("elements")
 angle = Pointwise(
     "angle(Tensor self) -> Tensor",
     doc="""

@@ -64,7 +64,9 @@ absolute = Composite(
     doc=under_another_name("`abs` under NumPy's name.", "absolute", abs_),
     inplace=True,
     variants="function method",
+    zero_preserving=True,
 )
+absolute.shard("elements")
 
 
 @absolute.decompose
