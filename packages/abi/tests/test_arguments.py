@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import pathlib
+import zipfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -65,3 +68,26 @@ def test_what_is_right_is_left_alone() -> None:
         MODULE["half"]()
     with pytest.raises(AttributeError, match="'int' object has no attribute 'size'"):
         MODULE["unknown"](3)
+
+
+def test_own_words_stay_in_a_module_of_an_archive(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = """
+from plait_abi.arguments import name_arguments
+
+__all__ = ["refuses"]
+
+def refuses(size: int) -> None:
+    if size != 3:
+        raise TypeError("my own words")
+
+name_arguments(globals())
+"""
+    archive = tmp_path / "archive.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("module_of_an_archive.py", source)
+    monkeypatch.syspath_prepend(str(archive))
+    module = importlib.import_module("module_of_an_archive")
+    with pytest.raises(TypeError, match="my own words"):
+        module.refuses("a")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import sys
 import warnings
 from typing import Any
@@ -33,6 +34,13 @@ def _function(file: str, text: str) -> Any:
 )
 def test_own_files(path: str, own: bool) -> None:
     assert is_own_file(path) is own
+
+
+def test_files_of_all_packages_are_own() -> None:
+    folders = pathlib.Path(__file__).parents[2].glob("*/src/plait_*")
+    names = [folder.name for folder in folders if folder.name.isidentifier()]
+    assert "plait_abi" in names
+    assert [name for name in names if not is_own_file(f"/site-packages/{name}/a.py")] == []
 
 
 def test_a_path_is_a_string() -> None:

@@ -73,7 +73,7 @@ def _interrupted(at: int, function: Callable[[], Any]) -> int:
     sys.settrace(trace)
     try:
         function()
-    except (KeyboardInterrupt, CheckpointException, dist.DistBackendError):
+    except (KeyboardInterrupt, CheckpointException, dist.RankLost):
         pass
     finally:
         sys.settrace(None)

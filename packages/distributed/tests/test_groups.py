@@ -255,8 +255,9 @@ def test_an_interrupt_at_any_line_of_new_group(ranks: Any, tmp_path: pathlib.Pat
                 if rank == 0:
                     dist.new_group([0, 1])
                 dist.barrier()
-            except dist.DistBackendError as error:
+            except dist.RankLost as error:
                 assert "rank 1 was interrupted during new_group" in str(error)
+                assert error.ranks == (1,)
                 heard.touch()
             else:
                 return at

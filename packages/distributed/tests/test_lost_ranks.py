@@ -7,13 +7,16 @@ import os
 import pathlib
 import signal
 import time
-from typing import Any
+import types
+from typing import Any, cast
 
 import pytest
 
 import plait_core as pc
 import plait_distributed as dist
 import plait_nn as nn
+from plait_distributed._peers import Peer
+from plait_distributed._process_group import ProcessGroup, _ranks_in
 from plait_distributed.algorithms.join import Join
 from plait_distributed.nn import functional as with_gradients
 from plait_distributed.optim import ZeroRedundancyOptimizer
@@ -220,3 +223,21 @@ def test_gradients_that_were_half_reduced_are_forgotten(outcomes: Any) -> None:
         return model.module.weight.grad.tolist()
 
     assert outcomes(3, work) == [[[1.0, 1.0]], None, [[1.0, 1.0]]]
+
+
+@pytest.mark.parametrize(
+    ("lost", "ranks"),
+    [
+        ([(1, -1, 7)], [2]),  # a rank of the new group
+        ([(-1, 1, 7)], [1]),  # in containers all may have the same pid
+        ([(-1, -1, 7)], []),
+        ([(-1, -1, 9)], [3]),
+    ],
+)
+def test_lost_processes_are_those_of_the_group_of_which_another_is_made(
+    lost: list[tuple[int, int, int]], ranks: list[int]
+) -> None:
+    parent = types.SimpleNamespace(
+        peers=[Peer(f"host{i}", pid, "-") for i, pid in enumerate((7, 7, 7, 9))]
+    )
+    assert list(_ranks_in(cast("ProcessGroup", parent), lost, [0, 2])) == ranks

@@ -7,11 +7,49 @@ from typing import Any
 import pytest
 
 import plait_core as pc
+from plait_abi import operator
+from plait_autograd import forward_ad
 from plait_func import grad, jacfwd, jacrev, jvp, linearize, vjp, vmap
+from plait_ops import specs
+from plait_ops.samples.large import as_dtype, distinct_samples
 
 
-def close(one: Any, two: Any) -> bool:
-    return one.shape == two.shape and pc.allclose(one, two, 1e-4, 1e-5)
+def close(one: Any, two: Any, equal_nan: bool = False) -> bool:
+    return one.shape == two.shape and pc.allclose(one, two, 1e-4, 1e-5, equal_nan)
+
+
+def leaves(value: Any) -> list[Any]:
+    values = value if isinstance(value, (tuple, list)) else [value]
+    return [each for each in values if isinstance(each, pc.Tensor)]
+
+
+def test_derivatives_are_those_of_forward_mode() -> None:
+    """`jvp` differentiates the vjp at cotangents of 0, where its formula must have a derivative."""
+    count = 0
+    for spec in specs.all():
+        if spec.internal or spec.unpredictable:
+            continue
+        for sample in distinct_samples(spec, 3):
+            call = as_dtype(sample, lambda array, _: pc.from_numpy(array.copy()))
+            x = call.args[0] if call.args else None
+            if not isinstance(x, pc.Tensor) or not x.dtype.is_floating_point:
+                continue
+
+            def f(a: Any, name: str = spec.name, call: Any = call) -> Any:
+                return operator(name)(a, *call.args[1:], **call.kwargs)
+
+            direction = pc.linspace(-1, 1, x.numel(), dtype=x.dtype).reshape(x.shape)
+            try:
+                tangents = leaves(jvp(f, (x,), (direction,))[1])
+            except Exception:  # it has no derivative, or writes its argument
+                continue
+            with forward_ad.dual_level():
+                duals = leaves(f(forward_ad.make_dual(x, direction)))
+                wanted = [forward_ad.unpack_dual(each).tangent for each in duals]
+            for one, two in zip(tangents, wanted, strict=True):
+                assert two is None or close(one.detach(), two, equal_nan=True), spec.name
+            count += 1
+    assert count > 500
 
 
 def test_the_function_is_called_once_and_its_derivative_often() -> None:

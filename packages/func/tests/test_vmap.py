@@ -123,6 +123,7 @@ def test_nested_calls_and_dimensions() -> None:
                  pc.outer(x[0], y[0]))  # fmt: skip
     assert close(vmap(lambda a: a * 2, in_dims=1, out_dims=1)(x), x * 2)
     assert close(vmap(lambda a: (a.sum(), a), out_dims=(0, -1))(x)[1], x.T)
+    assert close(vmap(lambda a: a, out_dims=(1,))(x), x.T)
     assert close(vmap(lambda a: a.cumsum(0), chunk_size=2)(y), y.cumsum(1))
     assert close(vmap(lambda a: pc.ones(2))(y), pc.ones(4, 2))
 
@@ -316,6 +317,10 @@ def test_errors() -> None:
         vmap(pc.dot)(pc.ones(3, 2), pc.ones(4, 2))
     with pytest.raises(ValueError, match="`out_dims` is None for a result that differs"):
         vmap(lambda a: a, out_dims=None)(pc.ones(3))
+    with pytest.raises(ValueError, match="`in_dims` must have the structure"):
+        vmap(lambda d: d["a"], ({"b": 0},))({"a": pc.ones(3)})
+    with pytest.raises(ValueError, match="`out_dims` must have the structure"):
+        vmap(lambda a: {"a": a}, out_dims={"b": 0})(pc.ones(3))
     with pytest.raises(ValueError, match="must return tensors, got str"):
         vmap(lambda a: "a")(pc.ones(3))
     with pytest.raises(pc.ShapeError, match=r"matmul|mm|mv|dot"):
@@ -367,6 +372,22 @@ def test_rows_of_a_sample_are_not_those_of_the_next() -> None:
     for wrong in (4, -1):
         with pytest.raises((IndexError, RuntimeError)):
             calls(tables, pc.tensor([[0, wrong], [wrong, 1]]))
+
+
+def test_a_strict_jvp_refuses_results_that_do_not_depend_on_the_primals() -> None:
+    x, w = pc.ones(3), pc.ones(3).requires_grad_()
+    assert close(jvp(lambda x: x * w, (x,), (x,), strict=True)[1], w)
+    for constant in (lambda x: w * 2, lambda x: (x, pc.ones(2))):
+        assert jvp(constant, (x,), (x,))
+        with pytest.raises(RuntimeError, match="does not depend on the primals"):
+            jvp(constant, (x,), (x,), strict=True)
+
+
+def test_a_reduction_with_an_empty_list_of_dimensions_keeps_the_samples() -> None:
+    x = pc.randn(3, 4, 5)
+    for keepdim in (False, True):
+        wanted = pc.stack([pc.logsumexp(each, (), keepdim) for each in x])
+        assert close(vmap(lambda x: pc.logsumexp(x, (), keepdim))(x), wanted)  # noqa: B023
 
 
 def test_memory_of_no_sample_is_not_shown() -> None:

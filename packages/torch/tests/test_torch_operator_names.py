@@ -112,6 +112,23 @@ def test_normalisations_with_their_statistics(torch: Any) -> None:
     assert mean.shape == deviation.shape == (2, 4, 1, 1)
 
 
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+@pytest.mark.parametrize("weight", [None, "float32", "half"])
+def test_statistics_have_the_dtype_of_the_weight(torch: Any, half: str, weight: Any) -> None:
+    x = torch.randn(2, 4, 4).to(getattr(torch, half))
+    given = (None, None)
+    if weight is not None:
+        dtype = torch.float32 if weight == "float32" else x.dtype
+        given = (torch.ones(4, dtype=dtype), torch.zeros(4, dtype=dtype))
+    for made in (
+        torch.native_layer_norm(x, (4,), *given, 1e-5),
+        torch.native_group_norm(x, *given, 2, 4, 4, 2, 1e-5),
+        torch.native_batch_norm(x, *given, None, None, True, 0.1, 1e-5),
+    ):
+        wanted = x.dtype if given[0] is None else given[0].dtype
+        assert [each.dtype for each in made] == [x.dtype, wanted, wanted]
+
+
 def test_grid_sampler_by_numbers(torch: Any) -> None:
     x, grid = torch.randn(1, 2, 4, 4), torch.rand(1, 3, 3, 2) * 3 - 1.5
     for i, mode in enumerate(("bilinear", "nearest", "bicubic")):

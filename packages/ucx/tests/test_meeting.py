@@ -130,6 +130,12 @@ def test_who_never_comes() -> None:
         plait_abi.Communicator.open("ucx", fresh(), 1, 3, 0.3)
 
 
+def test_a_meeting_may_take_a_month() -> None:
+    assert meet([fresh()], [0, 1], [2], 30 * 86400.0, ["caf\udce9", "caf\udce9"]) == ["met"] * 2
+    with pytest.raises(ValueError, match="`timeout` must be positive, got inf"):
+        plait_abi.Communicator.open("ucx", fresh(), 0, 2, float("inf"))
+
+
 @contextlib.contextmanager
 def waiting_host(name: str, size: int = 2) -> Iterator[Any]:
     """A process that is rank 0 and waits."""
@@ -202,8 +208,8 @@ def said(name: str, rank: int, size: int) -> bytes:
 
 @pytest.mark.parametrize(
     "nonsense",
-    [b"\xff" * 76, b"{}\n", b"[]\n", b'{"rank": "x"}\n', b""],
-    ids=["no text", "no rank", "no facts", "no number", "nothing"],
+    [b"\xff" * 76, b"{}\n", b"[]\n", b'{"rank": "x"}\n', b'{"rank": Infinity}\n', b"[" * 9999, b""],
+    ids=["no text", "no rank", "no facts", "no number", "no integer", "deep", "nothing"],
 )
 def test_who_knows_the_secret_and_then_sends_nonsense_is_not_heard(nonsense: bytes) -> None:
     name = fresh()

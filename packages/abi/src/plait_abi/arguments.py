@@ -131,7 +131,8 @@ def _is_raised(error: Exception) -> bool:
         return False
     import linecache  # takes longer than the rest of this module, as `inspect` does
 
-    line = linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+    frame = trace.tb_frame  # its globals find the source of a module in an archive
+    line = linecache.getline(frame.f_code.co_filename, trace.tb_lineno, frame.f_globals)
     return line.lstrip().startswith("raise ")
 
 

@@ -14,7 +14,8 @@ __all__ = ["user_frame", "warn"]
 def user_frame() -> FrameType:
     """Return the innermost frame outside of plait's packages; the outermost one if there is none.
 
-    Call sites of operators, errors about collectives and warnings name this frame.
+    Errors about collectives and warnings name this frame, and so do call sites of operators, which
+    name the innermost one if there is none.
 
     Example:
         >>> from plait_abi.frames import user_frame

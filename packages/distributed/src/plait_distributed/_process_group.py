@@ -31,6 +31,8 @@ _TEXT_BYTES = 512  # of a call that is told to the other ranks
 _PATIENCE = 5.0  # seconds that a rank waits for the others' descriptions of their calls
 # of errors after which the others are not asked what they called
 _ENDED = re.compile(r"\b(broken|aborted|interrupted)\b")
+# what other ranks hear of `tell_interrupt`
+_INTERRUPT = re.compile(r" aborted the group: rank (\d+) was interrupted during ")
 # what a provider says when the ranks' calls differ
 _DIFFERENT = "the same call on all ranks is required"
 
@@ -82,7 +84,7 @@ def _opening_failed(
         names = [f"rank {rank}" for rank in ranks]
     else:
         everybody = [r for r in range(parent.size()) if r != parent.rank()]
-        here = set(_ranks_in(parent, lost, members)).intersection(everybody)
+        here = {*_ranks_in(parent, lost, members), *_interrupted(error)}.intersection(everybody)
         found = sorted(here) or [r for r in everybody if parent.peers[r].is_gone()]
         names, ranks = [parent.name_of(r) for r in found], [parent.ranks[r] for r in found]
     if not ranks:
@@ -90,13 +92,20 @@ def _opening_failed(
     return RankLost(f"{', '.join(names)} {_verb(names)} during {who}; {error}", ranks)
 
 
+def _interrupted(error: BaseException) -> list[int]:
+    """Return the rank that broke the group by `tell_interrupt`, if one did."""
+    return [int(rank) for rank in _INTERRUPT.findall(str(error))]
+
+
 def _ranks_in(parent: ProcessGroup, lost: Lost, members: Sequence[int]) -> Iterator[int]:
     """Yield the ranks that lost processes have in the group of which another one is made."""
-    for rank, _, pid in lost:
+    for rank, process, pid in lost:
         if 0 <= rank < len(members):
             yield members[rank]
         else:  # it is none of the new group's, or its rank is not known
-            yield from (r for r, peer in enumerate(parent.peers) if peer.pid == pid)
+            found = [r for r, peer in enumerate(parent.peers) if peer.pid == pid]
+            # processes of several hosts, or containers, may have the same pid
+            yield from found if len(found) == 1 else {process}.intersection(found)
 
 
 class ProcessGroup:
@@ -347,7 +356,8 @@ class ProcessGroup:
             return CollectiveTimeout(f"{call}: {self._global(text)}")
         if not isinstance(error, plait_abi.PlaitError):
             return error
-        left = {rank for rank, _, _ in error.lost if rank >= 0} - {self._rank}
+        left = {rank for rank, _, _ in error.lost if rank >= 0} or {*_interrupted(error)}
+        left.discard(self._rank)
         if not left:  # one that has ended since, because of the loss, is not named beside it
             everybody = enumerate(self._peers)
             left = {r for r, peer in everybody if r != self._rank and peer.is_gone()}

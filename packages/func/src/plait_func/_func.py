@@ -298,6 +298,19 @@ def jvp(
     It is computed as the derivative of the vjp with respect to its cotangent, so that it can be
     differentiated again.
 
+    Args:
+        func: a function of tensors, and containers of them, that returns the like.
+        primals: its arguments: where the derivative is taken.
+        tangents: the direction, with the structure and shapes of the primals.
+        strict: raise for a result that does not depend on the primals, instead of a tangent of
+            zeros.
+        has_aux: `func` returns a pair, of which the second is returned as it is.
+
+    Raises:
+        ValueError: if a primal is neither floating point nor complex.
+        RuntimeError: if the tangents differ from the primals in structure or shape, a result of
+            `func` is not a tensor, or, with `strict`, does not depend on the primals.
+
     Example:
         >>> import plait_core as pc
         >>> from plait_func import jvp
@@ -314,10 +327,25 @@ def jvp(
     level, result = _call("jvp", func, primals, tuple(range(len(primals))), {})
     value, aux = _parts("jvp", result, has_aux)
     outputs, spec = _outputs("jvp", value)
+    if strict:
+        _check_dependence(level, outputs)
     directions = _linear_map(level, outputs)(vectors)
     seen = level.outside(value)
     tangent = level.outside(tree_unflatten(directions, spec))
     return (seen, tangent, level.outside(aux)) if has_aux else (seen, tangent)
+
+
+def _check_dependence(level: _Level, outputs: list[Any]) -> None:
+    for i, out in enumerate(outputs):
+        found: Any = (None,)
+        if out.requires_grad:
+            found = autograd.grad(
+                out, level.leaves, pc.zeros_like(out), retain_graph=True, allow_unused=True
+            )
+        if all(gradient is None for gradient in found):
+            raise RuntimeError(
+                f"jvp: leaf {i} of the outputs does not depend on the primals, and `strict` is True"
+            )
 
 
 def _differentiable(name: str, primals: tuple[Any, ...]) -> tuple[list[Any], Any]:

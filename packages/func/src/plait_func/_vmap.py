@@ -155,8 +155,11 @@ def _each_result(change: Callable[[Any, Any], Any], results: Any, out_dims: Any)
 
     Leaves of `results` may be lists, of all that a result was in several calls.
     """
-    if _is_plain(results) and isinstance(out_dims, int):
-        return change(results, out_dims)
+    if _is_plain(results):
+        if isinstance(out_dims, tuple) and len(out_dims) == 1:
+            (out_dims,) = out_dims
+        if isinstance(out_dims, int):
+            return change(results, out_dims)
     leaves, spec = tree_flatten(results, is_leaf=_is_column)
     dims = _dims_of(out_dims, results, "out_dims")
     return tree_unflatten(list(map(change, leaves, dims)), spec)
@@ -285,6 +288,8 @@ def _dims_of(dims: Any, tree: Any, argument: str) -> list[Any]:
     inner = list(tree.values()) if isinstance(tree, dict) else tree
     each = list(dims.values()) if isinstance(dims, dict) else dims
     same = isinstance(inner, (list, tuple)) and isinstance(each, (list, tuple))
+    if isinstance(tree, dict) and isinstance(dims, dict) and tree.keys() != dims.keys():
+        same = False
     if not same or len(inner) != len(each):
         raise ValueError(f"vmap: `{argument}` must have the structure of the values, got {dims!r}")
     found: list[Any] = []

@@ -211,7 +211,7 @@ class SecretProof:
     wanted = 2 * _DIGEST
 
     def __init__(self, end: socket.socket, secret: str) -> None:
-        self._end, self._key = end, secret.encode()
+        self._end, self._key = end, os.fsencode(secret)
         self._nonce = secrets.token_bytes(_DIGEST)
         end.sendall(_GREETING + self._nonce)  # into the empty buffer of a new connection
 
@@ -282,7 +282,7 @@ def connect(end: socket.socket, secret: str, who: str, deadline: float = math.in
         ...     print(str(error)[:39])
         the other is not a process of this job,
     """
-    key = secret.encode()
+    key = os.fsencode(secret)
     try:
         end.settimeout(min(_HANDSHAKE, max(0.01, deadline - time.monotonic())))
         greeting = exactly(end, len(_GREETING) + _DIGEST)

@@ -32,7 +32,7 @@ _OF_FUNCTIONAL = (
 )
 
 # operators that are parts of others in plait and functions in PyTorch, with the same arguments
-_PARTS = ("_standard_gamma", "native_layer_norm")
+_PARTS = ("_standard_gamma",)
 
 __all__ = [  # noqa: PLE0604 - names of a table
     *_OF_FUNCTIONAL,

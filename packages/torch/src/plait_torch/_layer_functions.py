@@ -205,7 +205,7 @@ def native_batch_norm(
     eps: float,
 ) -> tuple[Any, Any, Any]:
     """Return batch normalisation, and in training the mean and the reciprocal deviation of each
-    channel, which are empty otherwise.
+    channel, which have the dtype of the weight, and are empty otherwise.
 
     Example:
         >>> import plait
@@ -215,11 +215,12 @@ def native_batch_norm(
         (tensor([2.]), tensor([1.]))
     """
     made = F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    x = input if weight is None else input.to(weight.dtype)
     if not training:
-        return made, input.new_empty(0), input.new_empty(0)
-    dims = [dim for dim in range(input.ndim) if dim != 1]
-    deviation = (input.var(dims, correction=0) + eps).rsqrt()
-    return made, input.mean(dims), deviation
+        return made, x.new_empty(0), x.new_empty(0)
+    dims = [dim for dim in range(x.ndim) if dim != 1]
+    deviation = (x.var(dims, correction=0) + eps).rsqrt()
+    return made, x.mean(dims), deviation
 
 
 def adaptive_max_pool1d(input: Any, output_size: Any) -> tuple[Any, Any]:

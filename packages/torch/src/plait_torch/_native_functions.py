@@ -29,7 +29,8 @@ _PADDINGS = ("zeros", "border", "reflection")
 def native_layer_norm(
     input: Any, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float
 ) -> tuple[Any, Any, Any]:
-    """Return layer normalisation, and mean and reciprocal deviation of each group of elements.
+    """Return layer normalisation, and mean and reciprocal deviation of each group, which
+    have the dtype of the weight.
 
     Example:
         >>> import plait
@@ -38,8 +39,9 @@ def native_layer_norm(
         (tensor([[-1.,  1.]]), tensor([[2.]]), tensor([[1.]]))
     """
     dims = tuple(range(-len(normalized_shape), 0))
-    mean = input.mean(dims, keepdim=True)
-    deviation = (input.var(dims, correction=0, keepdim=True) + eps).rsqrt()
+    x = input if weight is None else input.to(weight.dtype)
+    mean = x.mean(dims, keepdim=True)
+    deviation = (x.var(dims, correction=0, keepdim=True) + eps).rsqrt()
     return F.layer_norm(input, tuple(normalized_shape), weight, bias, eps), mean, deviation
 
 
@@ -47,7 +49,7 @@ def native_group_norm(
     input: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float
 ) -> tuple[Any, Any, Any]:
     """Return group normalisation of N samples of C channels and HxW elements each, and mean and
-    reciprocal deviation, both (N, group).
+    reciprocal deviation, both (N, group), which have the dtype of the weight.
 
     Example:
         >>> import plait
@@ -61,7 +63,8 @@ def native_group_norm(
             f"native_group_norm: {N} x {C} x {HxW} elements are required; "
             f"got shape {tuple(input.shape)}"
         )
-    groups = input.reshape(N, group, C // group * HxW)
+    x = input if weight is None else input.to(weight.dtype)
+    groups = x.reshape(N, group, C // group * HxW)
     deviation = (groups.var(-1, correction=0) + eps).rsqrt()
     return F.group_norm(input, group, weight, bias, eps), groups.mean(-1), deviation
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib.util
+import math
 import os
 import pathlib
 import sys
@@ -93,10 +94,13 @@ def _devices_towards(place: Place) -> str:
 @contextlib.contextmanager
 def _prepare(where: str, rank: int, size: int, timeout: float) -> Iterator[None]:
     """Bring the processes of a new group together, before `Communicator.open` asks the provider."""
+    if size > MOST_RANKS:
+        raise ValueError(f"open: `size` must be at most {MOST_RANKS}, got {size}")
+    if not isinstance(where, str) or not 0 < timeout < math.inf:
+        yield  # and `open` refuses it
+        return
     name = where.encode()
-    if not (timeout > 0 and size <= MOST_RANKS) or _library.plait_ucx_is_open(name):
-        if size > MOST_RANKS:
-            raise ValueError(f"open: `size` must be at most {MOST_RANKS}, got {size}")
+    if _library.plait_ucx_is_open(name):
         yield
         return
     place = Place.parse(where)

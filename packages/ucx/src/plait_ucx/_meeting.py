@@ -37,7 +37,10 @@ _CONNECTING = 5.0  # seconds that an attempt to reach rank 0 takes at most
 _BINDING = 2.0  # seconds in which another meeting at the place may end
 _LATER = 2.0  # seconds that rank 0 has to say who is missing
 _PAUSE = 0.02  # seconds between attempts
+# what reading raises if an authenticated process, perhaps of another version, sends something else
+_NONSENSE = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
 _NAMED = 16  # ranks that an error names
+_LONGEST = 1e6  # seconds of waiting, of which the milliseconds fit into an int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,7 +110,7 @@ class _Own:
     rank: int
     size: int
     address: bytes
-    secret: str
+    secret: str = dataclasses.field(repr=False)
     timeout: float
     deadline: float
 
@@ -131,7 +134,8 @@ def exchange(place: Place, rank: int, size: int, address: bytes, timeout: float)
         )
     if size == 1:
         return [address]
-    own = _Own(rank, size, address, secret, timeout, time.monotonic() + timeout)
+    deadline = time.monotonic() + min(timeout, _LONGEST)
+    own = _Own(rank, size, address, secret, timeout, deadline)
     return _Host(place, own).run() if rank == 0 else _visit(place, own)
 
 
@@ -244,13 +248,7 @@ class _Host:
         try:
             said, address = _unpack(channel.receive())
             wrong = self._refuse(said, address)
-        except (
-            OSError,
-            EOFError,
-            ValueError,
-            TypeError,
-            KeyError,
-        ):  # it has gone, or sent nonsense
+        except (OSError, EOFError, *_NONSENSE):  # it has gone, or sent nonsense
             wrong = None
         else:
             if wrong is None:
@@ -305,7 +303,7 @@ def _visit(place: Place, own: _Own) -> list[bytes]:
         try:
             answer, data = _unpack(channel.receive())
         except TimeoutError:
-            raise _late(place, own) from None
+            raise _late(place, own, "it waits for other ranks") from None
         except (OSError, EOFError, ValueError):
             raise _lost(0, place) from None
     if "late" in answer:

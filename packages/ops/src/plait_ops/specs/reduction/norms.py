@@ -209,7 +209,7 @@ logsumexp = Operator(
     widens=True,
     libm="wide",
 )
-logsumexp.batch("dimensions")
+logsumexp.batch("reduction")
 logsumexp.slices(self="dim", result="dim")
 
 

@@ -3,18 +3,13 @@
 from plait_ops.calls import (
     cat,
     clone,
-    conj,
     cumprod,
     cumsum,
-    eq,
     exp,
     flip,
     linear_recurrence,
-    log,
-    logcumsumexp,
     mul,
     narrow,
-    neg,
     ones,
     scatter_add,
     where,
@@ -113,18 +108,21 @@ def _(self):
 
 @running_logsumexp.vjp("self")
 def _(g, self, result, dim):
-    # sum of g_k * exp(self - result_k) over k >= i, in logarithms for both signs of g
+    # the sum over k >= i of g_k * exp(self_i - result_k), as a recurrence that is linear in g
     if self.ndim == 0:
         return g
-    if is_complex(g.dtype):
-        turned = where(eq(g, 0), -INFINITY, log(conj(g))) - result
-        return conj(exp(flip(logcumsumexp(flip(turned, [dim]), dim), [dim]) + self))
-    up = where(g > 0, log(g), -INFINITY)
-    down = where(g < 0, log(neg(g)), -INFINITY)
-    base = where(result > -INFINITY, result, 0.0)
-    rise = exp(flip(logcumsumexp(flip(up - base, [dim]), dim), [dim]) + self)
-    fall = exp(flip(logcumsumexp(flip(down - base, [dim]), dim), [dim]) + self)
-    return rise - fall
+    at = wrap_dim("dim", dim, self.shape)
+    n = self.shape[at]
+    if n == 0:
+        return g
+    base = result if is_complex(self.dtype) else where(result > -INFINITY, result, 0.0)
+    weight = conjugate(exp(self - base))
+    early = narrow(result, at, 0, n - 1)
+    decay = exp(early - narrow(base, at, 1, n - 1))
+    if not is_complex(self.dtype):
+        decay = where(early < INFINITY, decay, 1.0)
+    factors = cat([narrow(weight, at, 0, 1), conjugate(decay)], at)
+    return linear_recurrence(factors, g, at, True) * weight
 
 
 def _scan(name, text, example):
