@@ -84,10 +84,10 @@ def refuses(size: int) -> None:
 
 name_arguments(globals())
 """
-    archive = tmp_path / "archive.zip"
+    archive, name = tmp_path / "archive.zip", "module_of_an_archive"
     with zipfile.ZipFile(archive, "w") as file:
-        file.writestr("module_of_an_archive.py", source)
+        file.writestr(f"{name}.py", source)
     monkeypatch.syspath_prepend(str(archive))
-    module = importlib.import_module("module_of_an_archive")
+    module = importlib.import_module(name)
     with pytest.raises(TypeError, match="my own words"):
         module.refuses("a")
