@@ -60,7 +60,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("package", nargs="*", help="short names, such as core; default: all")
     parser.add_argument("-j", "--jobs", type=int, help="compilers at once")
     parser.add_argument("-k", "--keep-going", action="store_true", help="go on after an error")
-    parser.add_argument("--levels", choices=["native", "all"], default="native", help="of kernels")
+    levels = os.environ.get("PLAIT_LEVELS") or "native"
+    parser.add_argument("--levels", choices=["native", "all"], default=levels, help="of kernels")
     parser.add_argument("--no-install", action="store_true", help="never call pip")
     chosen = parser.parse_args(arguments)
     packages = load_all()

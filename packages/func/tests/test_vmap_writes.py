@@ -76,7 +76,7 @@ def test_a_masked_fill_of_a_shared_tensor() -> None:
     assert made.tolist() == MASKS.to(pc.float32).tolist()
 
 
-# Of this no call of vmap is refused but for this reason.
+# The one reason for which vmap may refuse a write, and the engine's error.
 LIMIT = "a tensor that all samples share cannot be written in place"
 OVERWRITTEN = "which the derivative needs, was overwritten by"
 

@@ -63,7 +63,7 @@ PyObject *held(plait_object *);
 
 // From frames.cpp.
 bool is_own_file(PyObject *path);  // whether it is a file of plait's own packages
-// The position of this thread's innermost code outside of them, else of its innermost one.
+// Finds where this thread runs the program's code, innermost first; else its innermost code.
 void find_user_code(plait_site *);
 
 // From kernels.cpp: kernels written in Python.

@@ -91,15 +91,21 @@ def is_current(job: Compile) -> bool:
     if not job.object.exists():
         return False
     try:
-        inputs: dict[str, list[object]] = json.loads(job.record.read_text())["inputs"]
-        return all(_unchanged(job.folders.resolve(path), seen) for path, seen in inputs.items())
+        record = json.loads(job.record.read_text())
+        inputs: dict[str, list[object]] = record["inputs"]
+        # files of another copy may differ and have one size and time, such as those of archives
+        here = record["source"] == str(job.source)
+        return all(
+            _unchanged(job.folders.resolve(path), seen, trust_time=here)
+            for path, seen in inputs.items()
+        )
     except (OSError, ValueError, KeyError):
         return False
 
 
-def _unchanged(path: pathlib.Path, seen: Sequence[object]) -> bool:
+def _unchanged(path: pathlib.Path, seen: Sequence[object], *, trust_time: bool) -> bool:
     status = path.stat()
-    if [status.st_size, status.st_mtime_ns] == list(seen[:2]):
+    if trust_time and [status.st_size, status.st_mtime_ns] == list(seen[:2]):
         return True
     return status.st_size == seen[0] and content_hash(path) == seen[2]
 
@@ -138,7 +144,11 @@ def _compile(job: Compile, folder: pathlib.Path) -> tuple[str, str]:
     depfile.unlink()
     job.record.unlink(missing_ok=True)  # an interrupt here must not leave it with another object
     unfinished.replace(job.object)
-    record = {"inputs": inputs, "seconds": round(time.monotonic() - clock, 2)}
+    record = {
+        "source": str(job.source),
+        "inputs": inputs,
+        "seconds": round(time.monotonic() - clock, 2),
+    }
     job.record.write_text(json.dumps(record))
     return text, ""
 
