@@ -61,15 +61,13 @@ plait_status run(plait_call *c) {
 ForkMutex &known_mutex = *new ForkMutex;  // never destroyed, as `all` in export.cpp
 auto &known = *new std::map<std::string, std::unique_ptr<plait_plugin>>;
 
-// One plug-in for each module that registers kernels, so that reports and `detach` can name it. Its
-// version is 0.4: kernels in Python do not know PLAIT_OP_OVERWRITES, so no output is an input of
-// theirs unless the operator is pointwise.
+// One plug-in for each module that registers kernels, so that reports and `detach` can name it.
 const plait_plugin *plugin_of(const char *owner) {
   const std::lock_guard<ForkMutex> lock(known_mutex);
   const auto [at, fresh] = known.try_emplace(owner);
   if (fresh)
-    at->second.reset(new plait_plugin{
-        {sizeof(plait_plugin), 0, 4}, at->first.c_str(), PY_VERSION, 0, nullptr, nullptr});
+    at->second.reset(new plait_plugin{PLAIT_HEADER(plait_plugin), at->first.c_str(), PY_VERSION, 0,
+                                      nullptr, nullptr});
   return at->second.get();
 }
 
