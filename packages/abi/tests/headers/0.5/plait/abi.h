@@ -343,7 +343,8 @@ typedef struct plait_call {
   const struct plait_op *op;
   /** One for each argument, in the order of the schema, with defaults filled in. */
   plait_value *in;
-  /** FUNCTION: empty at the start. INPLACE: out[0] is in[0], retained. OUT: the targets,
+  /** FUNCTION: empty at the start. INPLACE: out[0] is in[0], retained; since 0.5 it may be another
+   * target, where the last call of a decomposition writes for its caller. OUT: the targets,
    * retained. */
   plait_value *out;
   struct plait_thread *thread;    /**< the calling thread */
