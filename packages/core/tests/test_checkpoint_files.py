@@ -25,7 +25,7 @@ import pytest
 
 import plait_core as pc
 from plait_core import _core
-from plait_core._checkpoints import _atomic, _digest, _layout
+from plait_core._checkpoints import _atomic, _digest, _layout, _leftovers
 
 KILLS = os.environ.get("PLAIT_CHECKPOINT_KILLS", "12")
 FLIPS = int(os.environ.get("PLAIT_CHECKPOINT_FLIPS", "3000"))
@@ -196,6 +196,25 @@ def test_leftovers_go_and_files_in_use_stay(tmp_path: Path) -> None:
         assert not dead.exists() and os.path.exists(other._temporary)
         other.take_name()
     assert os.listdir(tmp_path) == ["a"]
+
+
+def test_a_part_that_another_save_removes_keeps_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for token in ("01234567", "89abcdef"):
+        (tmp_path / f"a-{token}-00000-of-00001.safetensors").write_bytes(b"x")
+    removed: list[str] = []
+    real = os.unlink
+
+    def unlink(path: str) -> None:
+        if not removed:
+            real(path)  # the other save is faster
+        removed.append(path)
+        real(path)
+
+    monkeypatch.setattr(_leftovers.os, "unlink", unlink)
+    _leftovers.remove_leftovers(str(tmp_path), "a.json", "a")
+    assert len(removed) == 2 and not os.listdir(tmp_path)
 
 
 def test_mode_and_link_are_kept(tmp_path: Path) -> None:

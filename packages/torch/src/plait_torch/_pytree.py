@@ -226,7 +226,8 @@ def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
         NotImplementedError: if a container's context cannot be written as JSON.
 
     Example:
-        >>> from plait_torch._pytree import tree_structure, treespec_dumps, treespec_loads
+        >>> from plait.func.pytree import tree_structure
+        >>> from plait_torch._pytree import treespec_dumps, treespec_loads
         >>> spec = tree_structure({"a": [1, (2, 3)]})
         >>> treespec_loads(treespec_dumps(spec)) == spec
         True

@@ -133,7 +133,8 @@ def remove_leftovers(folder: str, target: str, stem: str) -> None:
             sync_folder(folder)
         for name, token in parts.items():
             if token in tokens:
-                os.unlink(os.path.join(folder, name))
+                with contextlib.suppress(FileNotFoundError):  # another save has removed it
+                    os.unlink(os.path.join(folder, name))
 
 
 def _locked_tokens(folder: str) -> set[str]:
