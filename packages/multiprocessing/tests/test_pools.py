@@ -443,3 +443,13 @@ def test_a_worker_that_ignores_the_signal_to_end_is_killed(monkeypatch) -> None:
         pool.apply(abs, (-1,))
         pid = pool.apply(os.getpid)
     assert not os.path.exists(f"/proc/{pid}")
+
+
+def test_a_pool_ends_though_no_wait_has_memory(monkeypatch) -> None:
+    def refuse(*args: object, **keywords: object) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    with mp.get_context("fork").Pool(1, signal.signal, (signal.SIGTERM, signal.SIG_IGN)) as pool:
+        pid = pool.apply(os.getpid)
+        monkeypatch.setattr("multiprocessing.connection.wait", refuse)
+    assert not os.path.exists(f"/proc/{pid}")

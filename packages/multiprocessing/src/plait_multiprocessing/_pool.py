@@ -194,7 +194,8 @@ def _join_or_kill(process: Any, deadline: list[float]) -> None:
     del process.join
     if not deadline:
         deadline.append(time.monotonic() + _GRACE)
-    process.join(max(0.0, deadline[0] - time.monotonic()))
+    with contextlib.suppress(OSError):  # no memory for a wait with a limit
+        process.join(max(0.0, deadline[0] - time.monotonic()))
     if process.is_alive():
         process.kill()
         process.join()
