@@ -28,7 +28,7 @@ def dense(x: Any) -> Any:
 
 
 def layouts(x: Any) -> Iterator[tuple[str, Any]]:
-    """The same matrix in different places of memory."""
+    """Copies of a matrix with different strides and alignments."""
     array = x.numpy()
     rows, columns = array.shape
     yield "rows", dense(x)

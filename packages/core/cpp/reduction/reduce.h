@@ -39,7 +39,7 @@ struct Reduction {
       begin += m;
     }
   }
-  // The same with f(pointer, n, stride).
+  // Calls f(pointer, n, stride) for the runs that `spans` finds.
   template <class T, class F>
   PLAIT_INLINE void runs(const T *base, int64_t begin, int64_t end, F &&f) const {
     spans(begin, end, [&](int64_t at, int64_t n, int64_t step) { f(base + at, n, step); });

@@ -74,8 +74,8 @@ def serve(name: str, form: int, args: Any, targets: Any) -> Any:
         return serve_draw(name, form, list(args), targets, found)
     samples, level = max(found, key=_number)
     call = Call(name, args, level, samples.shape[0])
-    if written_arguments(name):
-        return _write_arguments(call)
+    if positions := written_arguments(name):
+        return _write_arguments(call, positions)
     if form == 0 and name.partition(".")[0].endswith("_"):
         return _write(call)
     rule = rule_of(name)
@@ -221,7 +221,7 @@ def _write(call: Call) -> Any:
     elif call.name == "index_put_tensors_":
         _put(call)
     elif call.name == "masked_write_":
-        _write_each(call)
+        _write_arguments(call, (0,))
     elif not any(call.is_batched(each) for each in rest) and call.is_batched(target):
         call.run([call.some(target), *rest])
     else:
@@ -229,28 +229,22 @@ def _write(call: Call) -> Any:
     return target
 
 
-def _write_arguments(call: Call) -> None:
-    """Serve an operator that writes its arguments, as a step of an optimizer does: it writes into
-    the memory of each sample.
+def _write_arguments(call: Call, positions: tuple[int, ...]) -> None:
+    """Call an operator for each sample, as a step of an optimizer: it writes the arguments at
+    these positions, or what they are lists of.
     """
-    for at in written_arguments(call.name):
+    are_shared = False
+    for at in positions:
         value = call.args[at]
         for target in value if isinstance(value, (list, tuple)) else [value]:
             if not call.is_batched(target):
                 _become_batched(call, target)
-    for i in range(call.size):
-        call.run([one_of(call, each, i) for each in call.args])
-
-
-def _write_each(call: Call) -> None:
-    """Call the operator for each sample of what is written."""
-    target, *rest = call.args
-    if not call.is_batched(target):
-        _become_batched(call, target)
-        call.run(call.args)
+                are_shared = True
+    if are_shared:
+        call.run(call.args)  # they may be batched at more levels now
         return
     for i in range(call.size):
-        call.run([call.some(target)[i], *(one_of(call, each, i) for each in rest)])
+        call.run([one_of(call, each, i) for each in call.args])
 
 
 def _put(call: Call) -> None:

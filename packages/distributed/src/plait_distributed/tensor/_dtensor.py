@@ -160,7 +160,7 @@ class DTensor(_Tensor):  # type: ignore[misc]
 
     @property
     def data(self) -> Any:
-        """The same elements without a history."""
+        """Return a DTensor of this one's elements that has no history."""
         return self.detach()
 
     @data.setter
