@@ -15,6 +15,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -83,7 +84,14 @@ class Network:
         command = [mpiexec, "--allow-run-as-root", "--host", where, "-n", count]
         command += ["--bind-to", "none", "--prtemca", "plm_ssh_agent", str(agent)]
         command += [*options, *arguments]
-        return command, {"PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        # Open MPI's own files have names of process IDs. A job that was killed leaves them, and
+        # mpiexec does not start when it gets the ID, and finds the files, of such a job.
+        job = tempfile.mkdtemp(prefix="job-", dir=self._folder)
+        return command, {
+            "PRTE_ALLOW_RUN_AS_ROOT": "1",
+            "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "PRTE_MCA_prte_tmpdir_base": job,
+        }
 
     def shape(self, host: int, *netem: str) -> None:
         """Set what `tc netem` does with what a host sends: ``"delay", "1ms", "rate", "1gbit"``.

@@ -100,6 +100,8 @@ def start(provider: str, program: pathlib.Path, arguments: list[str]) -> list[An
     options: dict[str, Any] = {"env": environment, "stderr": subprocess.PIPE, "text": True}
     command = [sys.executable, str(program), provider]
     if provider == "mpi":
+        # Open MPI's own files have names of process IDs, and a killed job leaves them
+        environment["PRTE_MCA_prte_tmpdir_base"] = arguments[-1]
         before = [find_mpiexec(), "--with-ft", "ulfm", "-n", str(SIZE)]
         return [subprocess.Popen([*before, *command, "mpi:dying", "0", *arguments], **options)]
     where = f"shm:attack {os.getpid()} {arguments[0]}"

@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 
 import pytest
@@ -34,15 +35,17 @@ def path_of_mpiexec() -> str:
 
 
 @pytest.fixture(name="job")
-def running_jobs(mpiexec: str) -> Job:
+def running_jobs(mpiexec: str, tmp_path: pathlib.Path) -> Job:
     """Run a program of this folder, or arguments of Python, in several processes."""
 
     def run(count: int, *arguments: str, options: tuple[str, ...] = ()) -> object:
         first, *rest = arguments
+        # where Open MPI has files named by process IDs, which a killed job leaves
+        files = tempfile.mkdtemp(prefix="job-", dir=tmp_path)
         program = str(pathlib.Path(__file__).parent / first) if first.endswith(".py") else first
         return subprocess.run(
             [mpiexec, *options, "-n", str(count), sys.executable, program, *rest],
-            env={**os.environ, **ENVIRONMENT},
+            env={**os.environ, **ENVIRONMENT, "PRTE_MCA_prte_tmpdir_base": files},
             capture_output=True,
             text=True,
             timeout=120,
