@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import namedtuple
 from typing import Any
 
 import numpy as np
 import pytest
+
+# what a program may ask for first, and nothing else, as an expression after `import torch`
+FIRST = {
+    "torch.utils.data.DataLoader([5])": "",
+    "DataLoader([5])": "from torch.utils.data import DataLoader",
+    "dataloader.DataLoader([5])": "from torch.utils.data import dataloader",
+    "Iterator(DataLoader([5]))": "from torch.utils.data.dataloader import "
+    "_SingleProcessDataLoaderIter as Iterator, DataLoader",
+    "DataLoader(Numbers())": "from torch.utils.data import DataLoader, IterableDataset\n"
+    "class Numbers(IterableDataset):\n"
+    "    def __iter__(self): yield 5",
+    "[default_collate([5])]": "from torch.utils.data import default_collate",
+    "[collate([5])]": "from torch.utils.data._utils.collate import default_collate as collate",
+    "DataLoader([5], num_workers=1)": "from torch.utils.data import DataLoader",
+}
+
+
+@pytest.mark.parametrize("first", FIRST)
+def test_batches_are_tensors_whatever_comes_first(first: str) -> None:
+    code = f"import plait_torch; plait_torch.install(); import torch\n{FIRST[first]}\n"
+    code += f"for batch in {first}: print(type(batch).__name__, batch.tolist())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "Tensor [5]\n", done.stdout + done.stderr
 
 
 def test_collations_by_type(torch: Any) -> None:

@@ -272,6 +272,7 @@ def install() -> None:
     for each in (_tensor_methods, _torch_function, _torch_dispatch):
         each.bind()
     binding.shown_module("torch")
+    import_module("plait.utils.data")  # which lets plait_data make batches of tensors
     import_module("plait_data._default_context").set_default_context(_process_context)
     importlib.invalidate_caches()
 
