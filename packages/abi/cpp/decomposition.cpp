@@ -122,7 +122,7 @@ plait_status decomposed(plait_call *c, Layers layers, bool kept) {
   inner.out = out;
   for (uint16_t i = 0; i < c->n_out; i++) out[i] = none();
   inner.form = PLAIT_FUNCTION;
-  inner.reserved = 0;
+  inner.reusable = 0;
   const uint64_t excluded = c->thread->excluded;
   const bool unseen = layers == Layers::off || (!kept && !(c->thread->included & ~excluded));
   if (c->form != PLAIT_FUNCTION && c->n_out == 1 && unseen) {

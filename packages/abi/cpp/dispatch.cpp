@@ -290,7 +290,7 @@ inline plait_status checked(plait_call *c) {
   c->todo = (layers | c->thread->included) & ~c->thread->excluded &
             __atomic_load_n(&c->op->layer_mask, __ATOMIC_ACQUIRE);
   const bool seen = __atomic_load_n(&observed, __ATOMIC_RELAXED) & PLAIT_EVENT_OP;
-  if (c->todo || seen) c->reserved = 0;  // whoever sees the inputs may read them afterwards
+  if (c->todo || seen) c->reusable = 0;  // whoever sees the inputs may read them afterwards
   if (seen) return watched(c);
   return layered(c);
 }

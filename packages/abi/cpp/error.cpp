@@ -88,13 +88,14 @@ void rename_origin(const plait_call *c) {
   const std::string said = e->text.substr(inner.size());
   if (inner.back() == '_') inner.pop_back();
   const plait_op *inner_op = runtime.op(inner.c_str());
-  if (!inner_op || inner == own) return;
+  if (!inner_op) return;
+  const bool is_same = inner == (own.back() == '_' ? own.substr(0, own.size() - 1) : own);
   if (c->form == PLAIT_INPLACE) own += "_";
   // of calls within calls the outermost and the innermost are named; internal operators are not
-  const bool named = e->renamed || (inner_op->flags & PLAIT_OP_INTERNAL);
+  const bool named = is_same || e->renamed || (inner_op->flags & PLAIT_OP_INTERNAL);
   e->text = own + (named ? said : ": " + inner + said);
   e->from = own;
-  e->renamed = true;
+  e->renamed |= !is_same;
   e->message = e->text.c_str();
   e->origin = e->from.c_str();
 }

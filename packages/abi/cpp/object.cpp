@@ -364,9 +364,11 @@ plait_status tensor_on(plait_thread *thread, plait_storage *storage, void *data,
                (long long)at, (unsigned long long)storage->nbytes);
 }
 
-// Layers below this position serve tensors whose bytes mean something else; those above follow what
-// happens to a handle, and do not know its aliases.
-constexpr uint64_t layers_of_bytes = (uint64_t(1) << 16) - 1;
+constexpr uint64_t layers_of_aliases() {
+  uint64_t bits = 0;
+  for (uint32_t bit = 0; bit < 64; bit++) bits |= uint64_t(sees_aliases(bit)) << bit;
+  return bits;
+}
 
 plait_status tensor_alias(plait_thread *thread, plait_tensor *t, plait_tensor **out) {
   const Use use(t);
@@ -374,7 +376,7 @@ plait_status tensor_alias(plait_thread *thread, plait_tensor *t, plait_tensor **
   const plait_status s = handle(thread, t->storage, t->dl.data, t->dl.dtype, t->dl.ndim,
                                 t->dl.shape, t->dl.strides, out);
   if (s >= 0) (*out)->flags |= t->flags & PLAIT_TENSOR_DATA;
-  if (s >= 0) (*out)->layers |= t->layers & layers_of_bytes;
+  if (s >= 0) (*out)->layers |= t->layers & layers_of_aliases();
   if (s >= 0 && __builtin_expect(t->slot[3] != nullptr, 0)) {
     auto *sparse = static_cast<plait_sparse *>(t->slot[3]);
     plait_retain(sparse);

@@ -281,7 +281,8 @@ plait_status layer(plait_thread *thread, const char *name, uint32_t wanted, uint
     uint64_t taken = 0;
     for (const auto &[_, b] : layer_bits) taken |= uint64_t(1) << b;
     for (uint32_t b = wanted; b < 64; b++) {
-      if (taken >> b & 1) continue;
+      const bool others = sees_aliases(b) && !sees_aliases(wanted);  // such layers are kept apart
+      if (others || taken >> b & 1) continue;
       layer_bits[name] = *bit = b;
       if (b < 16 && strcmp(name, "python") != 0)
         layers_without_elements.fetch_or(uint64_t(1) << b, std::memory_order_relaxed);

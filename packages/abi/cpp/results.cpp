@@ -21,7 +21,7 @@ plait_status result_strided(plait_call *c, uint32_t i, DLDataType dtype, int32_t
                             const int64_t *shape, const int64_t *strides) {
   Frame *f = frame_of(c);
   if (f && f->target[i]) return into_target(f, i, dtype, ndim, shape, strides);
-  if (f && __builtin_expect(f->owned | f->reserved, 0))
+  if (f && __builtin_expect(f->owned | f->reusable, 0))
     if (plait_tensor *t = overwritable(f, dtype, ndim, shape, strides)) {
       plait_retain(t);
       c->out[i] = value(t);

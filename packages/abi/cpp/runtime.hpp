@@ -15,6 +15,10 @@ namespace plait::abi {
 
 extern plait_runtime runtime;        // runtime.cpp
 
+// Whether the layer of a bit serves tensors whose bytes mean something else, and so their aliases.
+// The others follow what happens to a handle.
+constexpr bool sees_aliases(uint32_t bit) { return bit < 16 || (bit >= 36 && bit < 40); }
+
 // The tables in force; fields are replaced atomically. Components find them by plait_runtime::role.
 struct Roles {
   const plait_executor *executor;

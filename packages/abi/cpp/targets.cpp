@@ -181,7 +181,7 @@ constexpr uint64_t kLeastReuse = 16 << 10;
 
 plait_tensor *overwritable(const Frame *f, DLDataType dtype, int32_t ndim, const int64_t *shape,
                            const int64_t *strides) {
-  const uint64_t spare = (f->owned | f->reserved) & ((uint64_t(1) << f->n_in) - 1);
+  const uint64_t spare = (f->owned | f->reusable) & ((uint64_t(1) << f->n_in) - 1);
   for (uint16_t i = 0; i < f->n_in; i++) {
     plait_tensor *t = f->in[i].tag == PLAIT_TENSOR ? f->in[i].u.t : nullptr;
     if (!(spare >> i & 1) || !t || t->storage->nbytes < kLeastReuse || !t->dl.data) continue;

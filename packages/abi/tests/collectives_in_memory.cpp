@@ -31,7 +31,9 @@ struct Fabric {
     std::deque<std::pair<uint32_t, std::vector<char>>> letters;
     std::deque<std::pair<Transfer *, bool>> ended;
     std::condition_variable changed;
-    bool woken = false, locked = false;
+    std::deque<uint32_t> losses;  // that the transport is to report
+    bool woken = false, locked = false, sends_slowly = false;
+    uint64_t turns = 0;  // of its thread
     uint64_t calls = 0;  // letters with calls that it wrote
   };
   struct Way {
@@ -64,10 +66,24 @@ struct Fabric {
     const std::lock_guard<std::mutex> lock(mutex);
     boxes[rank].locked = true;
   }
+  // It returns, and has come again.
   void unlock(uint32_t rank) {
-    const std::lock_guard<std::mutex> lock(mutex);
+    std::unique_lock<std::mutex> lock(mutex);
     boxes[rank].locked = false;
     boxes[rank].changed.notify_all();
+    wrote.wait(lock, [&, before = boxes[rank].turns] { return boxes[rank].turns > before; });
+  }
+  // The transport of this member reports another one as lost, behind the letters that have come.
+  void lose(uint32_t rank, uint32_t lost) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    boxes[rank].losses.push_back(lost);
+    boxes[rank].woken = true;
+    boxes[rank].changed.notify_all();
+  }
+  // What this member posts stays in its process for some time.
+  void send_slowly(uint32_t rank, bool slowly) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    boxes[rank].sends_slowly = slowly;
   }
 };
 
@@ -112,8 +128,14 @@ class InMemory : public Transport {
         own().ended.emplace_back(t, false);
       }
   }
+  bool has_sent() const override {
+    const std::lock_guard<std::mutex> lock(f_.mutex);
+    return !own().sends_slowly;
+  }
   bool progress(Listener &listener) override {
     std::unique_lock<std::mutex> lock(f_.mutex);
+    own().turns++;
+    f_.wrote.notify_all();
     own().changed.wait(lock, [&] { return !own().locked; });
     bool moved = false;
     for (; !own().letters.empty(); moved = true) {
@@ -129,6 +151,12 @@ class InMemory : public Transport {
       lock.unlock();
       ended.first->ended(ended.second);
       lock.lock();
+    }
+    for (const uint32_t p : std::exchange(own().losses, {})) {
+      lock.unlock();
+      listener.lost(p, "its connection ended");
+      lock.lock();
+      moved = true;
     }
     return moved;
   }
@@ -320,6 +348,18 @@ class Caller {
     if (text.find("the group is broken: rank 0") == std::string::npos) fail("locked: " + text);
   }
 
+  void abort() { worlds_.table.abort(&worlds_, group_, "enough"); }
+  void interrupt() { worlds_.table.interrupt(&worlds_, group_, "step"); }
+  // The next collective fails for this reason, with these lost ranks.
+  void expect_failure(const std::string &kind, const std::vector<int64_t> &lost) {
+    if (start(PLAIT_BARRIER, {}, {}, 0) == PLAIT_OK) fail("no error");
+    const GroupFailure *failure = failure_of(thread_->error->cause);
+    std::vector<int64_t> found;
+    for (uint64_t i = 0; failure && i < failure->count; i++) found.push_back(failure->lost[i].rank);
+    if (!failure || failure_name(failure->kind) != kind || found != lost) fail("not " + kind);
+    runtime->clear(thread_);
+  }
+
   // a message that one end gives up while the other one agrees to it
   void offer() {
     Numbers x(100'000);
@@ -423,15 +463,73 @@ void lock_up(Worlds &worlds) {
   again.join();
 }
 
-void watch_turns() {
-  TurnWatch watch;
+// Member 0 ends the group and is lost then. The others hear of both in all orders.
+enum class Order { end_first, end_from_member, loss_first, end_never };
+void end_and_leave(Order order, bool by_user) {
+  auto &worlds = *new Worlds(3);  // its thread 0 stays
+  Fabric &f = worlds.fabric;
+  const std::string kind = order == Order::end_never || by_user ? "lost" : "aborted";
+  const std::vector<int64_t> lost =
+      kind == "lost" ? std::vector<int64_t>{0} : std::vector<int64_t>{};
+  std::vector<std::thread> members;
+  std::atomic<int> opened{0};
+  std::atomic<bool> over{false};
+  for (uint32_t rank = 0; rank < 3; rank++)
+    members.emplace_back([&, rank] {
+      Caller caller(worlds, rank, 3, "ended");
+      opened++;
+      // member 1 cannot know why member 0 is lost before it has heard of it
+      if (rank == 1 && order == Order::loss_first) return caller.expect_failure("lost", {0});
+      if (rank) return caller.expect_failure(kind, lost);
+      while (opened < 3) std::this_thread::yield();
+      if (order == Order::end_never || order == Order::loss_first) f.hold(0, 1);
+      if (order != Order::end_first) f.hold(0, 2);
+      if (order == Order::loss_first) f.lock_up(2);
+      by_user ? caller.interrupt() : caller.abort();
+      f.lose(1, 0);
+      f.await(1, 2, LETTER_LOST);
+      if (order == Order::loss_first) {  // both lie there before member 2 reads any
+        f.let_go(0, 1);
+        f.let_go(0, 2);
+        f.unlock(2);
+      }
+      f.lose(2, 0);
+      while (!over) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+  members[1].join();
+  members[2].join();
+  over = true;
+  members[0].join();
+  for (uint32_t rank = 0; rank < 3; rank++) worlds.all[rank]->stop(5);
+}
+
+// An abort returns when the letters have left the process.
+void abort_slowly(Worlds &worlds) {
+  const double before = std::exchange(telling_seconds, 600);
+  std::atomic<bool> returned{false};
+  std::thread other([&] { Caller(worlds, 1, 2, "slowly").expect_failure("aborted", {}); });
+  std::thread first([&] {
+    Caller caller(worlds, 0, 2, "slowly");
+    worlds.fabric.send_slowly(0, true);
+    caller.abort();
+    returned = true;
+  });
+  other.join();
+  if (returned) fail("an abort that is not told yet returned");
+  worlds.fabric.send_slowly(0, false);
+  first.join();
+  telling_seconds = before;
+}
+
+void watch_calls() {
+  CallWatch watch;
   double t = 1000;
-  for (uint64_t turn = 1; turn < 100; turn++)
-    if (watch.silence(turn, t += 3) > 0) fail("a turn that ended");
+  for (uint64_t calls = 1; calls < 100; calls++)
+    if (watch.silence(calls, t += 3) > 0) fail("a call that ended");
   for (int i = 0; i < 3; i++)
     if (watch.silence(99, t += 3600) > 4 * beat_seconds) fail("a process that slept");
   for (int i = 0; i < 1000; i++) watch.silence(99, t += 0.02);
-  if (watch.silence(99, t) < 19) fail("a turn that does not end");
+  if (watch.silence(99, t) < 19) fail("a call that does not end");
 }
 
 }  // namespace
@@ -444,7 +542,12 @@ int main(int, char **argument) {
   Worlds worlds(size);
   leave_early(worlds);
   give_up_what_is_wanted(worlds);
-  watch_turns();
+  watch_calls();
+  for (const bool by_user : {false, true})
+    for (const Order order :
+         {Order::end_first, Order::end_from_member, Order::loss_first, Order::end_never})
+      end_and_leave(order, by_user);
+  abort_slowly(worlds);
   if (size < 16) lock_up(worlds);  // once, as it takes two seconds
   std::atomic<uint64_t> most{0};
   std::vector<std::thread> threads;

@@ -211,6 +211,23 @@ PyObject *abort(PyObject *self, PyObject *why) {
   Py_RETURN_NONE;
 }
 
+// As abort; a provider that knows no interrupts tells it as one.
+PyObject *interrupt(PyObject *self, PyObject *function) {
+  const auto c = communicator_in(self);
+  const char *where = PyUnicode_AsUTF8(function);
+  if (!c || !where) return nullptr;
+  const plait_collectives *table = c->table;
+  const std::string why = "rank " + std::to_string(c->rank) + " was interrupted during " + where;
+  {
+    const Unlocked others;
+    if (PLAIT_HAS(plait_collectives, table, interrupt))
+      table->interrupt(table->ctx, c.get(), where);
+    else
+      table->abort(table->ctx, c.get(), why.c_str());
+  }
+  Py_RETURN_NONE;
+}
+
 void let_go(PyObject *self) {
   auto *o = reinterpret_cast<CommunicatorObject *>(self);
   plait_release(std::exchange(o->communicator, nullptr));
@@ -265,6 +282,7 @@ PyMethodDef communicator_methods[] = {
      "start(kind, inputs, outputs, reduction, peer, tag, timeout, asynchronous): a Work, or None."},
     {"split", entry<split>, METH_VARARGS, "split(color, key): the communicator of one part."},
     {"abort", entry<abort>, METH_O, "abort(why): end the collectives of all members."},
+    {"interrupt", entry<interrupt>, METH_O, "interrupt(where): as abort, by the user."},
     {"close", entry<close>, METH_NOARGS, "Leave the group."},
     {nullptr, nullptr, 0, nullptr}};
 PyMemberDef communicator_members[] = {

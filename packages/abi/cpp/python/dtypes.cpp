@@ -101,17 +101,17 @@ PyObject *get_signed(PyObject *self, void *) {
 }
 PyObject *get_numpy(PyObject *self, void *) {
   if (value_of(self).code == kDLBfloat) {
-    Object module(plait_import_module("ml_dtypes"));
+    Object module(PyImport_ImportModule("ml_dtypes"));
     if (!module) {
       PyErr_SetString(state.dtype_error,
                       "dtype: NumPy has no bfloat16; install ml_dtypes, or cast to float32 first");
       return nullptr;
     }
     Object scalar(PyObject_GetAttrString(module.get(), "bfloat16"));
-    Object numpy(plait_import_module("numpy"));
+    Object numpy(PyImport_ImportModule("numpy"));
     return scalar && numpy ? PyObject_CallMethod(numpy.get(), "dtype", "O", scalar.get()) : nullptr;
   }
-  Object numpy(plait_import_module("numpy"));
+  Object numpy(PyImport_ImportModule("numpy"));
   return numpy ? PyObject_CallMethod(numpy.get(), "dtype", "s", name(value_of(self))) : nullptr;
 }
 PyObject *reduce(PyObject *self, PyObject *) {

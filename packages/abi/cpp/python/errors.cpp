@@ -2,7 +2,7 @@
 // through C++ unchanged.
 #include "binding.hpp"
 
-#include <plait/collectives/lost.hpp>
+#include <plait/collectives/failure.hpp>
 
 namespace plait::python {
 namespace {
@@ -21,18 +21,20 @@ PyObject *class_of(plait_status code) {
   }
 }
 
-// Sets the attribute `lost`: a tuple of (rank, process, pid) for each lost process.
-bool add_lost(PyObject *exception, const collectives::LostRanks &lost) {
-  Object all(PyTuple_New(Py_ssize_t(lost.count)));
-  for (uint64_t i = 0; all && i < lost.count; i++) {
-    const collectives::LostRank &each = lost.all[i];
+// Sets the attributes `failure`, and `lost`: (rank, process, pid) of each lost process.
+bool add_failure(PyObject *exception, const collectives::GroupFailure &failure) {
+  Object all(PyTuple_New(Py_ssize_t(failure.count)));
+  for (uint64_t i = 0; all && i < failure.count; i++) {
+    const collectives::LostRank &each = failure.lost[i];
     PyObject *one =
         Py_BuildValue("(LLL)", static_cast<long long>(each.rank),
                       static_cast<long long>(each.process), static_cast<long long>(each.pid));
     if (!one) return false;
     PyTuple_SET_ITEM(all.get(), Py_ssize_t(i), one);
   }
-  return all && PyObject_SetAttrString(exception, "lost", all.get()) == 0;
+  Object kind(PyUnicode_FromString(collectives::failure_name(failure.kind)));
+  return all && kind && PyObject_SetAttrString(exception, "lost", all.get()) == 0 &&
+         PyObject_SetAttrString(exception, "failure", kind.get()) == 0;
 }
 
 // a new exception object, with its causes
@@ -44,8 +46,8 @@ PyObject *exception_of(const plait_error *e) {
   PyObject *exception = PyObject_CallOneArg(class_of(e->code), text);
   Py_DECREF(text);
   if (!exception) return nullptr;
-  if (const collectives::LostRanks *lost = collectives::lost_ranks(e->cause)) {
-    if (!add_lost(exception, *lost)) {
+  if (const collectives::GroupFailure *failure = collectives::failure_of(e->cause)) {
+    if (!add_failure(exception, *failure)) {
       Py_DECREF(exception);
       return nullptr;
     }
@@ -105,20 +107,26 @@ plait_status keep(plait_thread *thread) {
 }
 
 bool add_errors(PyObject *module) {
-  return add_error(module, "PlaitError",
-                   "What goes wrong in plait and has no kind of its own; a RuntimeError.\n\n"
-                   "`lost` has (rank, process, pid) of each process that a group of processes\n"
-                   "lost: its rank in the group of the call, or -1; its number in the job, or\n"
-                   "-1; its process, or 0."
-                   "\n\nExample:\n"
-                   "    >>> import plait_core as pc\n"
-                   "    >>> try:\n"
-                   "    ...     pc.linalg.inv(pc.zeros(2, 2))\n"
-                   "    ... except pc.PlaitError as error:\n"
-                   "    ...     print(isinstance(error, RuntimeError))\n"
-                   "    True",
-                   PyExc_RuntimeError, nullptr, &state.plait_error) &&
+  return add_error(
+             module, "PlaitError",
+             "What goes wrong in plait and has no kind of its own; a RuntimeError.\n\n"
+             "`lost` has (rank, process, pid) of each process that a group of processes\n"
+             "lost: its rank in the group of the call, or -1; its number in the job, or\n"
+             "-1; its process, or 0.\n\n"
+             "`failure` says why a collective failed: `mismatch` (the members' calls differ,\n"
+             "and the group can be used further), `lost`, `timed_out`, `aborted`,\n"
+             "`interrupted` or `broken`; empty if it is not known, or for another error."
+             "\n\nExample:\n"
+             "    >>> import plait_core as pc\n"
+             "    >>> try:\n"
+             "    ...     pc.linalg.inv(pc.zeros(2, 2))\n"
+             "    ... except pc.PlaitError as error:\n"
+             "    ...     print(isinstance(error, RuntimeError))\n"
+             "    True",
+             PyExc_RuntimeError, nullptr, &state.plait_error) &&
          PyObject_SetAttrString(state.plait_error, "lost", Object(PyTuple_New(0)).get()) == 0 &&
+         PyObject_SetAttrString(state.plait_error, "failure",
+                                Object(PyUnicode_FromString("")).get()) == 0 &&
          add_error(module, "ArgumentError",
                    "An argument with a value that is refused; a ValueError and a RuntimeError."
                    "\n\nExample:\n"

@@ -308,7 +308,7 @@ PyObject *get_signature_object(PyObject *self, void *) {
   if (Py_TYPE(self) == state.method_type)
     return PyErr_SetString(PyExc_AttributeError, "__signature__"), nullptr;
   const Object method(operator_named(state.method_type, "operator_method", self_of(self)->name));
-  const Object inspect(method ? plait_import_module("inspect") : nullptr);
+  const Object inspect(method ? PyImport_ImportModule("inspect") : nullptr);
   return inspect ? PyObject_CallMethod(inspect.get(), "signature", "O", method.get()) : nullptr;
 }
 PyObject *get_name(PyObject *self, void *) { return new_reference(self_of(self)->name); }

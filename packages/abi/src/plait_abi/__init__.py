@@ -10,11 +10,12 @@ Importing this package does not load the compiled runtime. It is opened at its f
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
+from plait_abi import _forks as _forks  # registers its hook
 from plait_abi._paths import paths
 from plait_abi.components import choose, require, use
-from plait_abi.imports import import_module
 
 if TYPE_CHECKING:
     from plait_abi._communicator import Communicator, Work
@@ -97,26 +98,30 @@ __all__ = [
 
 __version__ = "0.2.0"
 
+# the modules of names that are not those of the binding
+_MODULES = {
+    "Communicator": "_communicator",
+    "Counts": "_probe",
+    "Kernel": "_kernel",
+    "Probe": "_probe",
+    "Record": "_report",
+    "Report": "_report",
+    "Work": "_communicator",
+    "kernel": "_kernel",
+    "records": "_report",
+    "report": "_report",
+    "tvm_function": "_tvm_functions",
+}
+
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'plait_abi' has no attribute {name!r}")
-    value: Any
-    if name in ("Record", "Report", "records", "report"):
-        value = getattr(import_module("plait_abi._report"), name)
-    elif name in ("Communicator", "Work"):
-        value = getattr(import_module("plait_abi._communicator"), name)
-    elif name in ("Kernel", "kernel"):
-        value = getattr(import_module("plait_abi._kernel"), name)
-    elif name in ("Counts", "Probe"):
-        value = getattr(import_module("plait_abi._probe"), name)
-    elif name == "tvm_function":
-        value = import_module("plait_abi._tvm_functions").tvm_function
-    else:
-        binding = import_module("plait_abi.binding")
-        if not binding.in_main_interpreter():  # its types are those of one interpreter
-            raise ImportError("plait: several interpreters in a process are not supported")
-        value = getattr(binding, name)
+    module = importlib.import_module(f"plait_abi.{_MODULES.get(name, 'binding')}")
+    if name not in _MODULES and not module.in_main_interpreter():
+        # the binding's types are those of one interpreter
+        raise ImportError("plait: several interpreters in a process are not supported")
+    value = getattr(module, name)
     globals()[name] = value
     return value
 

@@ -189,6 +189,16 @@ class Communicator:
             raise TypeError(f"abort: `why` must be a str, got {type(why).__name__}")
         self._raw.abort(why)
 
+    def interrupt(self, where: str) -> None:
+        """End all collectives of the group, as the user interrupts this member.
+
+        As `abort`, but this member is lost for the others.
+
+        Args:
+            where: the function that the user interrupts.
+        """
+        self._raw.interrupt(where)
+
     def close(self) -> None:
         """Leave the group. A second time nothing happens."""
         self._raw.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from types import TracebackType
+from contextlib import AbstractContextManager
 from typing import Any
 
 from plait_abi import binding
@@ -12,7 +12,7 @@ from plait_abi import binding
 __all__ = ["Kernel", "kernel"]
 
 
-class Kernel:
+class Kernel(AbstractContextManager["Kernel"]):
     """A registered kernel. It serves calls until `close`, or until the end of a ``with`` block.
 
     Example:
@@ -42,15 +42,7 @@ class Kernel:
         """Remove the kernel: the one before it serves calls again. A second call does nothing."""
         binding.retract(self._registered)
 
-    def __enter__(self) -> Kernel:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import TracebackType
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from plait_abi import binding
@@ -31,7 +31,7 @@ class Counts(NamedTuple):
     untouched: int
 
 
-class Probe:
+class Probe(AbstractContextManager["Probe"]):
     """Watches the kernels of one provider for one operator until `close`, or for a ``with`` block.
 
     Kernels are asked in their order, as without a probe. Before that, results in memory that no
@@ -77,13 +77,5 @@ class Probe:
         """Stop watching. A second time nothing happens; the counts stay."""
         binding.probe_close(self._registered)
 
-    def __enter__(self) -> Probe:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from plait_abi import binding
-from plait_abi.imports import import_module
 
 __all__ = ["tvm_function"]
 
@@ -33,7 +32,8 @@ def tvm_function(name: str) -> Any:
         >>> add(pc.ones(2), 3)  # doctest: +SKIP
         tensor([4., 4.])
     """
-    tvm_ffi = import_module("tvm_ffi")
+    import tvm_ffi
+
     lookup = tvm_ffi.get_global_func("plait.operator", allow_missing=True)
     if lookup is None:
         binding.provide_operators()

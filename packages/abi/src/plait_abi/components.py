@@ -19,8 +19,6 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Final
 
-from plait_abi.imports import import_module
-
 __all__ = ["DEFAULTS", "GROUP", "choose", "chosen", "offers", "require", "use"]
 
 GROUP = "plait.components"
@@ -37,6 +35,7 @@ DEFAULTS = {
     "ops": "plait_ops",
     "optim": "plait_optim",
     "profiler": "plait_profiler",
+    "torch": "plait_torch",
 }
 """Import name of each component's default package."""
 
@@ -104,7 +103,9 @@ def _set_fallback(types: str | Iterable[str] | None) -> None:
         names = tuple(types)
     else:
         raise TypeError(f"use: `fallback` must be a str, a list of them or None, got {types!r}")
-    import_module("plait_abi.binding").set_fallback(names)
+    from plait_abi import binding
+
+    binding.set_fallback(names)
 
 
 def choose(component: str) -> str:
@@ -181,7 +182,7 @@ def require(component: str) -> ModuleType:
     """
     name = choose(component)
     try:
-        return import_module(name)
+        return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name != name:
             raise

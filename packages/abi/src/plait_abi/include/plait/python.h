@@ -136,15 +136,6 @@ static inline const plait_python *plait_python_import(void) {
   return table;
 }
 
-/* Imports a module at its first use: handlers of signals wait until the import is done, as in
- * plait_abi.imports.import_module. A new reference; NULL with an exception. */
-static inline PyObject *plait_import_module(const char *name) {
-  PyObject *imports = PyImport_ImportModule("plait_abi.imports");
-  PyObject *module = imports ? PyObject_CallMethod(imports, "import_module", "s", name) : NULL;
-  Py_XDECREF(imports);
-  return module;
-}
-
 /* Says that a module of one-phase initialisation needs no global lock (docs/design/0044): importing
  * it leaves an interpreter without one as it is. 0, or -1 with an exception. */
 static inline int plait_needs_no_lock(PyObject *module) {

@@ -353,8 +353,9 @@ typedef struct plait_call {
   /** The current stream of the thread on `device`. A kernel puts its work there and returns. */
   plait_stream *stream;
   uint32_t form; /**< plait_form */
-  /** Bits of arguments that the caller no longer reads: a result may overwrite one. Since 0.5. */
-  uint32_t reserved;
+  /** Bits of arguments that the caller no longer reads: a result may overwrite one. Since 0.5;
+   * before, it was called `reserved` and was 0. */
+  uint32_t reusable;
   DLDevice device; /**< where the call runs; set before shape functions and kernels run */
   uint64_t owned;  /**< used by the runtime: bits of the inputs that plait_runtime::cast replaced */
   uint64_t launch; /**< number of the call on a device other than the CPU, which its errors name */
@@ -915,7 +916,8 @@ typedef struct plait_collectives {
    * Members are ordered by `key` and then by rank. The result is NULL for a negative color. */
   plait_status (*split)(void *ctx, struct plait_thread *, plait_communicator *, int64_t color,
                         int64_t key, plait_communicator **);
-  /** End all collectives of the group in every member, running and later ones.
+  /** End all collectives of the group in every member, running and later ones. When it returns,
+   * the others have been told: a process that ends behind it has aborted, and is not lost.
    * @param why the text of their error */
   void (*abort)(void *ctx, plait_communicator *, const char *why);
   /** Begin a collective.
@@ -930,6 +932,10 @@ typedef struct plait_collectives {
   plait_status (*query)(void *ctx, struct plait_thread *, plait_work *, int32_t *done);
   /** Let the host wait until the collective is done; return its error if it failed. */
   plait_status (*wait)(void *ctx, struct plait_thread *, plait_work *);
+  /** As `abort`, because the user interrupts this member, which counts as lost. Since 0.5; may be
+   * NULL.
+   * @param where the function that the user interrupts */
+  void (*interrupt)(void *ctx, plait_communicator *, const char *where);
 } plait_collectives;
 
 /** Limits. PLAIT_TOKENS is the `room` that plait_runtime::begin needs. */
@@ -1048,8 +1054,8 @@ typedef struct plait_runtime {
   plait_status (*retract)(plait_thread *, uint64_t undo);
   /** Reserve the layer `name`, or find it if it is reserved.
    *
-   * A higher bit runs earlier. Bits below 16 are for tensors whose bytes have another meaning;
-   * such a layer also sees aliases of its tensors (since 0.4).
+   * A higher bit runs earlier. Bits below 16, and 36 to 39 (since 0.5), are for tensors whose bytes
+   * have another meaning; such a layer also sees aliases of its tensors (since 0.4).
    * @param wanted the preferred bit; the next free one above it is taken
    * @param bit the bit in plait_tensor::layers */
   plait_status (*layer)(plait_thread *, const char *name, uint32_t wanted, uint32_t *bit);
@@ -1087,7 +1093,8 @@ typedef struct plait_runtime {
    * @param strides in elements; NULL: C order */
   plait_status (*tensor_on)(plait_thread *, plait_storage *, void *data, DLDataType, int32_t ndim,
                             const int64_t *shape, const int64_t *strides, plait_tensor **);
-  /** Create another handle of the same bytes. Of the layers it keeps those below 16 (since 0.4). */
+  /** Create another handle of the same bytes. Of the layers it keeps those below 16 (since 0.4)
+   * and 36 to 39 (since 0.5). */
   plait_status (*tensor_alias)(plait_thread *, plait_tensor *, plait_tensor **);
   /** Create a storage with memory from the allocator of the device. */
   plait_status (*storage_new)(plait_thread *, DLDevice, uint64_t nbytes, plait_storage **);

@@ -84,6 +84,11 @@ inline double now() {  // seconds
   return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
 }
 
+// " during FUNCTION", or nothing where the function is not known.
+inline std::string during(const std::string &function) {
+  return function.empty() ? "" : " during " + function;
+}
+
 inline std::string seconds(double s) {
   char text[32];
   std::snprintf(text, sizeof text, "%g", s);

@@ -62,6 +62,10 @@ class Group : public Members {
   // whether others may wait for what it began
   bool owes() const { return run_ || !queue_.empty() || messages_.owe(); }
   bool broken() const { return broken_.has_value(); }
+  // a program, or its user, ended the group in a member, which may leave then
+  bool ended_by_member() const {
+    return broken_ && (broken_->cause == CAUSE_ABORTED || broken_->cause == CAUSE_INTERRUPTED);
+  }
   bool has_left(uint32_t rank) const { return members_[rank].left; }
   // Whether the communicator is gone, and all that others may wait for is done. Receives do not
   // keep a member: nobody asks for them any more.
@@ -99,7 +103,8 @@ class Group : public Members {
   Why broken_text() const {
     Why why = reason_text();
     for (uint32_t r = 0; r < size_; r++)
-      if (members_[r].lost && !(broken_->cause == CAUSE_DIED && broken_->of == r)) {
+      if (members_[r].lost && !(broken_->cause == CAUSE_DIED && broken_->of == r) &&
+          !(ended_by_member() && broken_->by == r)) {
         why += ", " + name_of(r) + " died";
         why.lost.push_back(lost_member(r));
       }
@@ -125,11 +130,18 @@ class Group : public Members {
     if (!waits && !messages_.has(op)) return;
     give_up({rank_, rank_, CAUSE_INTERRUPTED}, Outcome::interrupted, "interrupted");
   }
-  void abort(const std::string &why) {
+  // `cause`: CAUSE_ABORTED with the reason, or CAUSE_INTERRUPTED with the function
+  void abort(Cause cause, const std::string &text) {
     if (broken_) return;
-    abort_text_ = why;
-    give_up({rank_, rank_, CAUSE_ABORTED}, Outcome::broken, "");
+    abort_text_ = text;
+    give_up({rank_, rank_, cause}, Outcome::broken, "");
   }
+  // Whether this process, another one, ended the group. If it is lost now, not all may know that.
+  bool is_ended_by(uint32_t peer) const {
+    return ended_by_other() && members_[broken_->by].peer == peer;
+  }
+  bool ended_by_other() const { return ended_by_member() && broken_->by != rank_; }
+  void write_break() const { write_to_all(LETTER_BREAK, &*broken_, sizeof *broken_, abort_text_); }
   void close() { closing_ = true; }
   void say_goodbye(const Why &why) {
     if (owes() && !broken_)  // the others wait for what does not come any more
@@ -144,6 +156,11 @@ class Group : public Members {
 
   // ---- what others write
 
+  // whether a LETTER_BREAK says that a member died
+  static bool says_died(Reading letter) {
+    Reason reason{};
+    return letter.take(reason) && reason.cause == CAUSE_DIED;
+  }
   void read(const LetterHead &head, Reading letter) {
     const uint32_t from = head.from;
     if (from >= size_ || broken_) return;
@@ -553,7 +570,7 @@ class Group : public Members {
   // This member breaks the group: what it waits for fails with the text, and the others are told.
   void give_up(const Reason &reason, Outcome o, const Why &text) {
     broken_ = reason;
-    write_to_all(LETTER_BREAK, &reason, sizeof reason, abort_text_);
+    write_break();
     fail_all(o, text.empty() ? broken_text() : text);
   }
   void broken_by(uint32_t, Reading letter) {
@@ -590,13 +607,15 @@ class Group : public Members {
       case CAUSE_LEFT: return loss(reason.of, " left it");
       case CAUSE_DIED: return loss(reason.of, " died");
       case CAUSE_INTERRUPTED:
-        if (!expelled_.empty()) return text + expelled_;
-        return loss(reason.by, " was interrupted");
-      case CAUSE_ABORTED: return name_of(reason.by) + " aborted the group: " + abort_text_;
+        if (!expelled_.empty()) return {text + expelled_, FAILURE_LOST};
+        return loss(reason.by, (" was interrupted" + during(abort_text_)).c_str());
+      case CAUSE_ABORTED:
+        return {name_of(reason.by) + " aborted the group: " + abort_text_, FAILURE_ABORTED};
       case CAUSE_TIMED_OUT: break;
     }
-    return text + name_of(reason.by) + " waited " + seconds(reason.waited) + " s for " +
-           name_of(reason.of);
+    return {text + name_of(reason.by) + " waited " + seconds(reason.waited) + " s for " +
+                name_of(reason.of),
+            FAILURE_TIMED_OUT};
   }
 
   const std::string name_;

@@ -86,10 +86,14 @@ struct Calls {
   uint32_t round, runs;
   uint64_t shares;  // whether all of these members have it
 };
+constexpr uint32_t most_members = 4096;  // of a group
 struct CallRun {
   uint64_t count;  // of members
   Call call;
 };
+static_assert(sizeof(LetterHead) + sizeof(Calls) + most_members / 2 * sizeof(CallRun) <=
+                  most_letter,
+              "a letter has half of the members' calls, all of them different");
 
 enum Cause : uint32_t {
   CAUSE_LEFT = 1,

@@ -11,8 +11,16 @@ namespace plait::collectives {
 class Provider {
  public:
   explicit Provider(const char *name)
-      : table{PLAIT_HEADER(plait_collectives), name, this, open, split, abort, start, query, wait} {
-  }
+      : table{PLAIT_HEADER(plait_collectives),
+              name,
+              this,
+              open,
+              split,
+              abort,
+              start,
+              query,
+              wait,
+              interrupt} {}
   virtual ~Provider() = default;
 
   struct Place {
@@ -113,7 +121,8 @@ class Provider {
         return thread->runtime->raise(thread, PLAIT_VALUE_ERROR, "open", format, args...);
       };
       if (!where || !*where) return fail("`where` must name a group, got an empty text");
-      if (size < 1) return fail("`size` must be positive, got %u", size);
+      if (size < 1 || size > most_members)
+        return fail("`size` must be in [1, %u], got %u", most_members, size);
       if (rank >= size) return fail("`rank` must be in [0, %u], got %u", size - 1, rank);
       if (!(timeout > 0) || std::isinf(timeout))
         return fail("`timeout` must be positive, got %g", timeout);
@@ -214,7 +223,12 @@ class Provider {
 
   static void abort(void *, plait_communicator *given, const char *why) {
     Communicator &c = *of(given);
-    if (!is_forked(*c.world)) c.world->abort(c.group, why ? why : "no reason was given");
+    if (!is_forked(*c.world))
+      c.world->abort(c.group, CAUSE_ABORTED, why ? why : "no reason was given");
+  }
+  static void interrupt(void *, plait_communicator *given, const char *where) {
+    Communicator &c = *of(given);
+    if (!is_forked(*c.world)) c.world->abort(c.group, CAUSE_INTERRUPTED, where ? where : "");
   }
 
   static plait_status start(void *ctx, plait_thread *thread, plait_communicator *given,

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "../plait.hpp"
-#include "lost.hpp"
+#include "failure.hpp"
 
 namespace plait::collectives {
 
@@ -13,6 +13,15 @@ namespace plait::collectives {
 constexpr auto pause = std::chrono::milliseconds(20);
 
 enum class Outcome { done, broken, mismatch, timed_out, interrupted };
+
+inline FailureKind kind_of(Outcome o, const Why &why) {
+  switch (o) {
+    case Outcome::mismatch: return FAILURE_MISMATCH;
+    case Outcome::timed_out: return FAILURE_TIMED_OUT;
+    case Outcome::interrupted: return FAILURE_INTERRUPTED;
+    default: return why.kind ? why.kind : FAILURE_BROKEN;
+  }
+}
 
 // How long a member waits in a step, and what ends its waiting.
 struct Patience {
@@ -46,7 +55,7 @@ inline plait_status status_of(plait_thread *thread, const char *who, Outcome o, 
   if (o == Outcome::interrupted && thread->error && thread->error->host) return PLAIT_HOST_ERROR;
   const plait_status s = thread->runtime->raise(
       thread, o == Outcome::timed_out ? PLAIT_TIMEOUT_ERROR : PLAIT_ERROR, who, "%s", why.c_str());
-  add_lost_ranks(thread, why);
+  add_failure(thread, kind_of(o, why), why);
   return s;
 }
 

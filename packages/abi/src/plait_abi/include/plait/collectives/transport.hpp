@@ -9,7 +9,7 @@
 namespace plait::collectives {
 
 // The most bytes of a letter.
-constexpr size_t most_letter = (64 << 10) + 256;
+constexpr size_t most_letter = (96 << 10) + 256;
 // Channels are numbers below it.
 constexpr uint32_t most_channels = (1 << 15) - 16;
 // The most bytes of one transfer.
@@ -60,6 +60,9 @@ class Transport {
   // Asks that a transfer end soon; it ends as any other does, whole or not. It may take as long as
   // the peer does not move if bytes are on their way already. The channel is not used afterwards.
   virtual void cancel(Transfer *) = 0;
+
+  // Whether all posted letters have left this process, so that they arrive though it ends.
+  virtual bool has_sent() const { return true; }
 
   // Moves on what is under way; true if anything happened.
   virtual bool progress(Listener &) = 0;

@@ -25,6 +25,7 @@ constexpr double silence_seconds = 3.5;  // without one, after which a process c
 constexpr uint32_t watchers = 2;         // of each process: the next ones
 // that a call of the transport may take; more than a silence, so that the others know before
 inline double stuck_seconds = 10;
+inline double telling_seconds = 1;  // that a program waits until an abort is told to the others
 
 // A group that is being made, or the living processes that are being found.
 struct Opening : Operation {
@@ -32,20 +33,21 @@ struct Opening : Operation {
   std::vector<uint32_t> living;
 };
 
-// How long the thread that communicates has been in one turn, as the threads see that wait for it.
+// How long the thread that communicates has been in one call, as the threads see that wait for it.
 // Time in which nobody asked counts as one beat at most: the process may have been stopped or
 // slept.
-class TurnWatch {
+class CallWatch {
  public:
-  double silence(uint64_t turn, double t) {
-    silence_ = turn == turn_ ? silence_ + std::min(t - asked_, beat_seconds) : 0;
-    turn_ = turn;
+  // `calls`: how many the thread has begun
+  double silence(uint64_t calls, double t) {
+    silence_ = calls == calls_ ? silence_ + std::min(t - asked_, beat_seconds) : 0;
+    calls_ = calls;
     asked_ = t;
     return silence_;
   }
 
  private:
-  uint64_t turn_ = 0;
+  uint64_t calls_ = 0;
   double asked_ = 0, silence_ = 0;
 };
 
@@ -116,8 +118,22 @@ class World : private Listener {
   void interrupt(const std::shared_ptr<Group> &group, const std::shared_ptr<Operation> &op) {
     submit([=] { group->interrupt(op.get()); });
   }
-  void abort(const std::shared_ptr<Group> &group, const std::string &why) {
-    submit([=] { group->abort(why); });
+  // Ends the group in all members, and returns when the others have been told, so that they hear
+  // of it though this process ends. A transport that does not return is not waited for.
+  void abort(const std::shared_ptr<Group> &group, Cause cause, const std::string &text) {
+    const auto telling = std::make_shared<Operation>();
+    telling->deadline = now() + telling_seconds;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (ended_) return;
+    }
+    submit([=] {
+      group->abort(cause, text);
+      tellings_.push_back(telling);
+    });
+    std::unique_lock<std::mutex> lock(telling->mutex);
+    telling->changed.wait_for(lock, std::chrono::duration<double>(telling_seconds),
+                              [&] { return telling->done; });
   }
   void close(const std::shared_ptr<Group> &group) {
     submit([=] { group->close(); });
@@ -135,7 +151,7 @@ class World : private Listener {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (ended_) return "the thread that communicates has ended, as the process ends";
-      if (watch_.silence(turns_, now()) < stuck_seconds) return "";
+      if (watch_.silence(calls_, now()) < stuck_seconds) return "";
       given_up_ = true;
       lost = lost_;
     }
@@ -204,13 +220,13 @@ class World : private Listener {
     introduce();
     for (;;) {
       bool moved = false;
-      turns_++;
       try {
         moved = turn();
       } catch (const std::bad_alloc &) {
         for (auto &[number, group] : groups_) group->out_of_memory();
       }
-      const bool busy = is_any(&Group::busy), owes = is_any(&Group::owes);
+      const bool busy = is_any(&Group::busy) || !tellings_.empty();
+      const bool owes = is_any(&Group::owes);
       {
         const std::lock_guard<std::mutex> lock(mutex_);
         if (stopping_ == stop_at_once) break;
@@ -224,6 +240,7 @@ class World : private Listener {
     for (const Pending &p : pending_) bye.add(p.name);
     write_to_living(bye);
     transport_->close(1);
+    end_tellings(true);
     const std::lock_guard<std::mutex> lock(mutex_);
     ended_ = true;
     stopped_.notify_all();
@@ -235,12 +252,19 @@ class World : private Listener {
       const std::lock_guard<std::mutex> lock(mutex_);
       todo.swap(todo_);
     }
-    for (const auto &f : todo) f();
+    for (const auto &f : todo) {
+      calls_++;
+      f();
+    }
+    calls_++;
     const bool moved = transport_->progress(*this);
+    for (const auto &f : std::exchange(later_, {})) f();
+    end_tellings(transport_->has_sent());
     if (given_up_.exchange(false)) break_all();  // before anything is completed
     const double t = now();
     for (auto it = groups_.begin(); it != groups_.end();) {
       Group &group = *it->second;
+      calls_++;
       if (group.busy()) group.step(t);
       it = group.ended() ? leave(it) : std::next(it);
     }
@@ -248,6 +272,15 @@ class World : private Listener {
     if (t >= next_beat_) beat(t);
     give_up_late(t);
     return moved || !todo.empty();
+  }
+
+  void end_tellings(bool all) {
+    const double t = now();
+    tellings_.remove_if([&](const auto &telling) {
+      const bool ends = all || t > telling->deadline;
+      if (ends) telling->finish(Outcome::done, "");
+      return ends;
+    });
   }
 
   // whether groups are being made, or one of them is so
@@ -264,7 +297,12 @@ class World : private Listener {
     group.say_goodbye("interrupted, as this process left the group");
     // bytes may be on their way in the channels of a broken group
     if (!group.broken()) free_channels_.push_back(group.channel());
+    if (group.ended_by_other()) left_broken_.push_back(it->second);
     return groups_.erase(it);
+  }
+
+  void forget_left(uint32_t peer) {
+    left_broken_.remove_if([&](const auto &group) { return group->is_ended_by(peer); });
   }
 
   // ---- a transport that did not return
@@ -342,6 +380,11 @@ class World : private Listener {
     const std::string text = why.substr(0, 400);
     const Letter letter = Letter(LETTER_LOST).add(Lost{p}).add(text.data(), text.size());
     letter.send(*transport_, p);  // in case that it goes on
+    for (auto &[number, group] : groups_)
+      if (group->is_ended_by(p)) group->write_break();
+    for (const auto &group : left_broken_)
+      if (group->is_ended_by(p)) group->write_break();
+    forget_left(p);
     peer.lost = true;
     peer.why = text;
     {
@@ -358,14 +401,19 @@ class World : private Listener {
   void read_lost(uint32_t from, Reading letter) {
     Lost l{};
     if (!letter.take(l) || l.peer >= size()) return;
-    if (l.peer != rank()) {
-      if (peers_[l.peer].lost) return;
-      lost(l.peer, letter.text());
-      return transport_->give_up(l.peer);
-    }
+    if (l.peer != rank())
+      return read_later([this, l, why = letter.text()] {
+        if (peers_[l.peer].lost) return;
+        lost(l.peer, why);
+        transport_->give_up(l.peer);
+      });
     for (auto &[number, group] : groups_)
       group->expelled(name_of(from) + " gave this process up: " + letter.text());
   }
+
+  // What another process says of a loss counts when all letters that have come are read: the lost
+  // one may have said before why it would go.
+  void read_later(std::function<void()> read) { later_.push_back(std::move(read)); }
 
   // ---- letters
 
@@ -377,9 +425,15 @@ class World : private Listener {
     peer.heard = now();
     if (peer.lost && head.kind != LETTER_LOST) return;
     if (head.kind >= LETTER_CALL) {
-      const auto it = groups_.find(head.group);
-      if (it != groups_.end()) it->second->read(head, letter);
-      return;
+      const auto read = [this, head](Reading what) {
+        const auto it = groups_.find(head.group);
+        if (it != groups_.end()) it->second->read(head, what);
+      };
+      if (head.kind != LETTER_BREAK || !Group::says_died(letter)) return read(letter);
+      return read_later(
+          [read, copy = std::vector<char>(letter.data(), letter.data() + letter.left())] {
+            read(Reading(copy.data(), copy.size()));
+          });
     }
     switch (head.kind) {
       case LETTER_HELLO: {
@@ -394,6 +448,7 @@ class World : private Listener {
       }
       case LETTER_BYE: {
         peer.gone = true;
+        forget_left(from);
         NameDigest name;
         while (letter.take(name)) forget_ended(from, name);
         return count_living();
@@ -543,8 +598,11 @@ class World : private Listener {
     p.opening->finish(Outcome::done, "");
   }
 
-  void fail(const Pending &pending, Outcome o, const Why &why) {
+  void fail(const Pending &pending, Outcome o, Why why) {
     const Pending p = pending;
+    // whoever ended the other group may have left behind that
+    if (o == Outcome::broken && p.parent.by_all && p.parent.parent->ended_by_member())
+      why = parent_text(p);
     pending_.remove_if([&](const Pending &x) { return x.opening == p.opening; });
     groups_.erase(p.group->number());
     free_channels_.push_back(p.group->channel());
@@ -600,6 +658,10 @@ class World : private Listener {
     }
     // some of its members may hear of that in the other group, and not come
     if (!p.parent.by_all || !p.parent.parent->broken()) return {};
+    return parent_text(p);
+  }
+  // why the group is broken of whose members another one is made
+  static Why parent_text(const Pending &p) {
     Why why = p.parent.parent->broken_text();
     why.lost = in_subgroup(why.lost, p.parent.ranks);
     return why;
@@ -675,13 +737,13 @@ class World : private Listener {
   std::mutex mutex_;  // of the next six
   std::deque<std::function<void()>> todo_;
   std::vector<uint32_t> lost_;
-  TurnWatch watch_;
+  CallWatch watch_;
   std::condition_variable stopped_;
   bool ended_ = false;
   std::atomic<int> stopping_{0};
 
-  std::atomic<uint64_t> turns_{0};       // of the thread
-  std::atomic<bool> given_up_{false};    // a thread of the program waits for it no longer
+  std::atomic<uint64_t> calls_{0};  // that the thread has begun
+  std::atomic<bool> given_up_{false};  // a thread of the program waits for it no longer
 
   // of the thread
   std::vector<Peer> peers_;
@@ -689,9 +751,12 @@ class World : private Listener {
   double next_beat_ = 0, last_beat_ = 0;
   std::list<Pending> pending_;
   std::list<Counting> countings_;
+  std::list<std::shared_ptr<Operation>> tellings_;  // aborts for which the program waits
+  std::vector<std::function<void()>> later_;  // to be read in this turn, behind all letters
   std::map<NameDigest, std::list<Entry>> announced_;
   std::map<NameDigest, std::map<uint32_t, std::set<uint32_t>>> told_living_;
   Groups groups_;
+  std::list<std::shared_ptr<Group>> left_broken_;  // that other members ended, while these live
   Schedules lingering_;
   std::deque<uint32_t> free_channels_;
   uint32_t next_channel_ = 0;
