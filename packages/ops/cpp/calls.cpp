@@ -35,7 +35,7 @@ inline void call_sparing(const Scope &x, const plait_op *op, std::initializer_li
   c.out = out;
   c.thread = x.thread;
   c.form = form;
-  c.reserved = spare;
+  c.reusable = spare;
   check(x.thread->runtime->call(&c));
 }
 

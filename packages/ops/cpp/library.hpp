@@ -25,6 +25,7 @@ struct ReductionRule {
   ReductionResult result;
   Group group;
   bool identity;                 // an empty reduction has a value
+  bool none;                     // an empty list of dimensions reduces none, not all
   int8_t dim, keepdim, dtype;    // positions of these arguments, or -1
 };
 

@@ -49,8 +49,9 @@ void reduce(const Scope &x, const ReductionRule &rule) {
              not_in_group(self->dl.dtype, rule.group) +
              (rule.dtype >= 0 ? "; or give `dtype`" : ""));
   const bool keepdim = rule.keepdim >= 0 && as_bool(x.call->in[rule.keepdim]);
-  const Dims over =
-      reduce_dims(x, rule.dim >= 0 ? plait_arg_at(x.op, rule.dim)->name : "dim", dims, shape);
+  Dims over;
+  if (!rule.none || !dims || dims->size())
+    over = reduce_dims(x, rule.dim >= 0 ? plait_arg_at(x.op, rule.dim)->name : "dim", dims, shape);
   for (int64_t d : over)
     if (!rule.identity && d < shape.size() && shape[d] == 0)
       fail(x, PLAIT_SHAPE_ERROR,

@@ -37,13 +37,13 @@ SCHEMA = (
 def shape(function: Callable[..., Any]) -> str:
     spec = Operator(SCHEMA, doc="x")
     spec.shape(function)
-    return squeezed(lower.printed(lower.shape(spec)))
+    return squeezed(lower.to_cpp(lower.shape(spec)))
 
 
 def decomposed(function: Callable[..., Any], schema: str = SCHEMA) -> str:
     spec = Composite(schema, doc="x")
     spec.decompose(function)
-    return squeezed(lower.printed(lower.decompose(spec)))
+    return squeezed(lower.to_cpp(lower.decompose(spec)))
 
 
 def squeezed(text: str) -> str:
@@ -208,7 +208,7 @@ def test_a_derivative_names_what_it_saves() -> None:
     derivative = lower.vjp(spec, spec.vjps[0])
     read = lower.reads_values(derivative)
     assert read == {"g", "other", "result"}
-    text = squeezed(lower.printed(derivative))
+    text = squeezed(lower.to_cpp(derivative))
     assert "plait_tensor * g_ = v->gy[0];" in text
     assert "plait_tensor * result_ = as_tensor(v->out[0]);" in text
     assert "gx[0] = to_dtype(x, " in text

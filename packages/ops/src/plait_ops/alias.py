@@ -42,7 +42,7 @@ def alias(
     if public.startswith("special_"):
         public = f"special.{public.removeprefix('special_')}"
     doc = of.summary.replace(f"pc.{base}(", f"pc.{public}(")
-    made = Composite(
+    operator = Composite(
         of.schema.text.replace(of.schema.name, name, 1),
         doc=f"Another name of `{of.schema.base}`:\n\n{doc}",
         inplace=of.inplace and "method" in variants.split() if inplace is None else inplace,
@@ -50,6 +50,6 @@ def alias(
         variants=variants,
         zero_preserving=of.zero_preserving,
     )
-    made.sharding = of.sharding
-    made.decompose(_function(name, of))
-    return made
+    operator.sharding = of.sharding
+    operator.decompose(_function(name, of))
+    return operator

@@ -24,13 +24,13 @@ class Named:
 
     @property
     def operator(self) -> Operator:
-        found = self._find(self.identifier)
-        if found is None and self.identifier.endswith("_"):
+        operator = self._find(self.identifier)
+        if operator is None and self.identifier.endswith("_"):
             base = self._find(self.identifier[:-1])
-            found = base if base is not None and base.inplace else None
-        if found is None:
+            operator = base if base is not None and base.inplace else None
+        if operator is None:
             raise SpecError(f"there is no operator `{self.identifier}`")
-        return found
+        return operator
 
     @property
     def in_place(self) -> bool:

@@ -17,22 +17,22 @@ __all__ = ["householder", "log2", "lu", "matrices", "nbytes", "reflectors", "sin
 @part
 def nbytes(tensor: Any) -> int:
     """The bytes of a tensor's elements; those that an expanded dimension repeats count once."""
-    made = itemsize(tensor.dtype)
+    total = itemsize(tensor.dtype)
     for size, step in zip(tensor.shape, tensor.strides, strict=True):
         if step != 0 or size == 0:
-            made = made * size
-    return made
+            total = total * size
+    return total
 
 
 @part
 def log2(n: int) -> int:
     """The logarithm of n to base 2, rounded up; 0 for n below 2."""
     power = 1
-    made = 0
+    exponent = 0
     while power < n:
         power = power * 2
-        made = made + 1
-    return made
+        exponent = exponent + 1
+    return exponent
 
 
 @part

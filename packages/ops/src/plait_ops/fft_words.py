@@ -16,20 +16,20 @@ NORMS = ("backward", "ortho", "forward")
 @word(on_call=True)
 def fft_norm(norm: str | None) -> str:
     """Return the name of a normalisation, by default "backward"."""
-    chosen = "backward" if norm is None else norm
+    name = "backward" if norm is None else norm
     check(
-        chosen in NORMS,
-        f'`norm` must be "backward", "ortho" or "forward"; got "{chosen}"',
+        name in NORMS,
+        f'`norm` must be "backward", "ortho" or "forward"; got "{name}"',
         "ValueError",
     )
-    return chosen
+    return name
 
 
 @word(on_call=True)
 def fft_swapped(norm: str | None) -> str:
     """Return the normalisation of the transform in the other direction that equals this one."""
-    chosen = fft_norm(norm)
-    return {"backward": "forward", "forward": "backward"}.get(chosen, chosen)
+    name = fft_norm(norm)
+    return {"backward": "forward", "forward": "backward"}.get(name, name)
 
 
 @word(on_call=True)
@@ -69,19 +69,19 @@ def fft_sizes(shape: Shape, s: Shape | None, dims: Shape) -> list[int]:
     """Return the size of each of `dims` that is transformed: that of `s`, or of the shape where
     `s` is None or -1.
     """
-    made = []
+    sizes = []
     for i, d in enumerate(dims):
         check(d < len(shape), f"`dim` {d} names no dimension of shape {tuple(shape)}", "IndexError")
-        given = -1 if s is None else s[i]
-        size = shape[d] if given == -1 else given
+        requested = -1 if s is None else s[i]
+        size = shape[d] if requested == -1 else requested
         check(
             size >= 1,
             f"dimension {d} of shape {tuple(shape)} must have at least 1 element to transform; got "
             f"{size}",
             "ValueError",
         )
-        made.append(size)
-    return made
+        sizes.append(size)
+    return sizes
 
 
 @word(on_call=True)

@@ -1,8 +1,8 @@
-"""Rules of definitions that are data: how a call computes all samples of a batch, and what it
-computes on parts of tensors that several ranks hold.
+"""Batching and sharding rules of operators as data.
 
-A rule is a text: a letter for its kind, then one for each argument. `docs/design/0043` says what
-vmap does with it, `docs/design/0039` what distributed tensors do.
+A batching rule says how `vmap` calls an operator for all samples of a batch (docs/design/0043), a
+sharding rule how DTensors call it on the parts of several ranks (docs/design/0039). A rule is a
+text: a letter for its kind, then one for each argument.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ _ACTIONS = {
     "dims": "d",
     "sizes": "z",
     "reduced": "x",
+    "reduced or none": "y",
     "rows": "r",
     "sizes of rows": "q",
     "code": "!",
@@ -60,7 +61,7 @@ def _leading(argument: Argument) -> str:
         return "dims"
     if argument.name in _SIZES and argument.type.endswith("[]"):
         return "sizes"
-    # a memory format of a sample is not one of all samples
+    # the memory format of a sample is not that of the batch
     return "code" if argument.name == "memory_format" else "all"
 
 
@@ -72,13 +73,13 @@ def _rows(argument: Argument) -> str:
 
 def _reduction(schema: Schema, argument: Argument) -> str:
     if argument is schema.arguments[0]:
-        # one of all elements alone becomes another operator, one with `dim`
+        # an operator that has no `dim` reduces all elements: code calls its form with `dim`
         return "all" if any(each.name == "dim" for each in schema.arguments) else "code"
     return "reduced" if argument.name == "dim" else "same"
 
 
 def _action(kind: str, schema: Schema, argument: Argument) -> str:
-    """Return what a rule of a kind does with an argument unless the definition says it."""
+    """Return the default action of a rule with an argument."""
     if kind == "pointwise":
         return "aligned"
     if kind == "reduction":
@@ -92,7 +93,7 @@ def batching(schema: Schema, kind: str, actions: Mapping[str, str]) -> str:
     """Return the batching rule of an operator as a text.
 
     Raises:
-        ValueError: for another kind or action, or an argument that the operator has not.
+        ValueError: for another kind or action, or an unknown argument.
     """
     if kind not in BATCHING:
         raise ValueError(f"a batching rule is one of {', '.join(BATCHING)}; got {kind!r}")
@@ -114,10 +115,10 @@ def sharding(
 ) -> str:
     """Return the sharding rule of an operator as a text: the letter of an argument is "l" for a
     tensor in which results are linear, "e" for another tensor, "n" for what must be None for
-    results to be linear, "d" for dimensions along which elements meet, "." for others.
+    results to be linear, "d" for dimensions along which elements depend on each other, "." else.
 
     Raises:
-        ValueError: for another kind, or an argument that the operator has not.
+        ValueError: for another kind, or an unknown argument.
     """
     if kind not in SHARDING:
         raise ValueError(f"a sharding rule is one of {', '.join(SHARDING)}; got {kind!r}")

@@ -99,11 +99,11 @@ def copy_layout(array: npt.NDArray[Any], dtype: str | None = None) -> npt.NDArra
     low = sum((n - 1) * step for n, step in zip(array.shape, steps, strict=True) if step < 0)
     high = sum((n - 1) * step for n, step in zip(array.shape, steps, strict=True) if step > 0)
     room = np.zeros(high - low + 1, dtype or array.dtype)
-    made: npt.NDArray[Any] = np.lib.stride_tricks.as_strided(
+    copy: npt.NDArray[Any] = np.lib.stride_tricks.as_strided(
         room[-low:], array.shape, [step * room.itemsize for step in steps]
     )
-    made[...] = array
-    return made
+    copy[...] = array
+    return copy
 
 
 class Sampler:
@@ -155,8 +155,8 @@ class Sampler:
     ) -> npt.NDArray[Any]:
         """Draw an array whose elements are not adjacent: every other one, dimensions reversed."""
         wide = self.array(*[2 * size for size in reversed(shape)], dtype=dtype, low=low, high=high)
-        made: npt.NDArray[Any] = wide[tuple(slice(None, None, 2) for _ in shape)].T
-        return made
+        view: npt.NDArray[Any] = wide[tuple(slice(None, None, 2) for _ in shape)].T
+        return view
 
     def backwards(self, *shape: int, dtype: str = "float32") -> npt.NDArray[Any]:
         """Draw an array with negative strides in every dimension."""

@@ -122,12 +122,12 @@ class Schema:
                 )
             values[positional[at].name] = value
         for key, value in kwargs.items():
-            found = [a for a in self.arguments if key in (a.name, a.second)]
-            if not found:
+            matches = [a for a in self.arguments if key in (a.name, a.second)]
+            if not matches:
                 raise TypeError(f"{self.base}: unexpected keyword `{key}`")
-            if found[0].name in values:
+            if matches[0].name in values:
                 raise TypeError(f"{self.base}: `{key}` was given twice")
-            values[found[0].name] = value
+            values[matches[0].name] = value
         for argument in self.arguments:
             if argument.name not in values:
                 if not argument.has_default:

@@ -420,8 +420,8 @@ class Operator:
 
     def _run_as_given(self, values: dict[str, Any]) -> Any:
         function = self._loaded_reference()
-        wanted = inspect.signature(function).parameters
-        return function(**{name: value for name, value in values.items() if name in wanted})
+        parameters = inspect.signature(function).parameters
+        return function(**{name: value for name, value in values.items() if name in parameters})
 
 
 class Pointwise(Operator):
@@ -532,15 +532,15 @@ def _run_in_float32(run: Reference, values: dict[str, Any]) -> Any:
         for each in values.values()
         if str(getattr(each, "dtype", "")).startswith("float")
     }
-    wanted = values.get("dtype")
-    made = run({**values, **halves})
-    if floats != {"float16"} or wanted is not None:
-        return made  # float32 is the dtype of the result
+    parameters = values.get("dtype")
+    results = run({**values, **halves})
+    if floats != {"float16"} or parameters is not None:
+        return results  # float32 is the dtype of the result
 
     def rounded(each: Any) -> Any:
         return each.astype("float16") if str(each.dtype) == "float32" else each
 
-    return tuple(map(rounded, made)) if isinstance(made, tuple) else rounded(made)
+    return tuple(map(rounded, results)) if isinstance(results, tuple) else rounded(results)
 
 
 class Reduction(Operator):
@@ -551,6 +551,7 @@ class Reduction(Operator):
             (of floating inputs only, or of `dtype`), ``real`` (as float; of complex inputs that
             of their parts), ``bool``, ``int64``.
         identity: whether an empty reduction has a value; without one it is an error.
+        empty: what an empty list of dimensions reduces: ``all`` of them, or ``none``.
     """
 
     kind = "reduction"
@@ -562,6 +563,7 @@ class Reduction(Operator):
         doc: str,
         result: str = "same",
         identity: bool = True,
+        empty: str = "all",
         out: bool | None = None,
         dtypes: str = "all",
         kernel: str = "",
@@ -579,8 +581,8 @@ class Reduction(Operator):
         )
         if result not in ("same", "sum", "float", "real", "bool", "int64"):
             raise SpecError(f"{self.name}: unknown `result` {result!r}")
-        self.result, self.identity = result, identity
-        self.batch("reduction")
+        self.result, self.identity, self.empty = result, identity, empty
+        self.batch("reduction", **({"dim": "reduced or none"} if empty == "none" else {}))
         self.cost_function = _one_for_each_element
 
     @property
@@ -713,7 +715,9 @@ def _reduction_paragraphs(operator: Reduction) -> str:
     names = [argument.name for argument in operator.schema.arguments]
     shapes = "Shape: the result is 0-d."
     if "dim" in names:
-        shapes = "Shape: `dim` names the dimensions to reduce (None or an empty list: all of them)"
+        every = "None or an empty list: all of them"
+        every = every if operator.empty == "all" else "None: all of them; an empty list: none"
+        shapes = f"Shape: `dim` names the dimensions to reduce ({every})"
         shapes += "; with `keepdim` they stay, with size 1." if "keepdim" in names else "."
     dtypes = (
         f"Dtypes: {_GROUP_TEXT[operator.dtypes]}; "
@@ -768,6 +772,6 @@ def _run_pointwise(operator: Pointwise, reference: Reference, values: dict[str, 
         for argument in operator.schema.arguments
     ]
     with np.errstate(all="ignore"):
-        made = reference(*arguments)
+        results = reference(*arguments)
         made_dtype = promotion.real_dtype(dtype) if operator.real else dtype
-        return np.asarray(made).astype("bool" if operator.promote == "bool" else made_dtype)
+        return np.asarray(results).astype("bool" if operator.promote == "bool" else made_dtype)

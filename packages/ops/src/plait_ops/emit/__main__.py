@@ -34,13 +34,13 @@ def main() -> None:
         "--stubs", action="store_true", help="text of .pyi files for a Tensor provider"
     )
     what.add_argument("--pages", action="store_true", help="reference pages")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     operators = list(specs.all())
-    if asked.kernels:
+    if arguments.kernels:
         files = kernels.emit(operators)
-    elif asked.stubs:
+    elif arguments.stubs:
         files = stubs.emit(operators)
-    elif asked.pages:
+    elif arguments.pages:
         files = pages.emit(operators) | derivatives.emit(operators) | words_page.emit()
         files |= facts.emit(operators)
     else:
@@ -48,7 +48,7 @@ def main() -> None:
         for emitter in (register.emit, functions.emit, header.emit, ops_json.emit):
             files.update(emitter(operators))
     for name, text in files.items():
-        path = asked.outdir / name
+        path = arguments.outdir / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 

@@ -48,9 +48,9 @@ def reverse(operator: Operator) -> str:
 
 def forward(operator: Operator) -> str:
     """Return the origin of the Jacobian-vector product (docs/design/0009)."""
-    found = reverse(operator)
-    if found != "spec":
-        return found
+    origin = reverse(operator)
+    if origin != "spec":
+        return origin
     if isinstance(operator, View):
         return "view"
     if operator.jvp_function is not None:

@@ -152,7 +152,7 @@ def _gradients(operator: Operator, derivatives: Sequence[ir.Function]) -> str:
         parts.append(
             f"void {name}([[maybe_unused]] const Scope &x, [[maybe_unused]] const plait_vjp *v, "
             "[[maybe_unused]] Tensor *gx, [[maybe_unused]] Bag &list) "
-            f"{{\n{lower.printed(derivative)}\n}}"
+            f"{{\n{lower.to_cpp(derivative)}\n}}"
         )
         calls.append(f"  if (v->need & ({_mask_in_vjp(operator, each)})) {{")
         calls.append(
@@ -201,7 +201,7 @@ def _operator(operator: Operator) -> tuple[list[str], list[str]]:
             inner = f"{kind}_{operator.identifier}_body"
             inside.append(
                 f"void {inner}([[maybe_unused]] const Scope &x, [[maybe_unused]] plait_call *c) "
-                f"{{\n{lower.printed(translate(operator))}\n}}"
+                f"{{\n{lower.to_cpp(translate(operator))}\n}}"
             )
             if kind == "decompose" and operator.widens:
                 inner = f"widened<{inner}, plait_call>"
@@ -212,7 +212,7 @@ def _operator(operator: Operator) -> tuple[list[str], list[str]]:
         name = functions["cost"]
         inside.append(
             f"void {name}_body([[maybe_unused]] const plait_call *c, Cost &cost) "
-            f"{{\n{lower.printed(lower.cost(operator))}\n}}"
+            f"{{\n{lower.to_cpp(lower.cost(operator))}\n}}"
         )
         outside.append(
             f"void {name}(const plait_call *c, plait_cost *out) "
@@ -234,8 +234,8 @@ def emit(operators: Sequence[Operator]) -> dict[str, str]:
     units: list[tuple[list[str], list[str]]] = [([], []) for _ in range(UNITS)]
     for operator in operators:
         unit = units[zlib.crc32(operator.family.encode()) % UNITS]
-        for mine, more in zip(unit, _operator(operator), strict=True):
-            mine.extend(more)
+        for functions, more in zip(unit, _operator(operator), strict=True):
+            functions.extend(more)
     files = {}
     for i, (inside, outside) in enumerate(units):
         files[f"functions_{i}.cpp"] = (

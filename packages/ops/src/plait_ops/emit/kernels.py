@@ -60,16 +60,16 @@ def _line(operator: Pointwise) -> str:
 
 def emit(operators: Sequence[Operator]) -> dict[str, str]:
     """Return the files by name."""
-    chosen = [
+    pointwise = [
         operator for operator in operators if isinstance(operator, Pointwise) and operator.scalar
     ]
-    for operator in chosen:
+    for operator in pointwise:
         if any(argument.type == "str" for argument in operator.parameters):
             raise ValueError(
                 f"{operator.name}: a scalar function takes no strings; make it a composite"
             )
     units: list[dict[str, list[Pointwise]]] = [{} for _ in range(UNITS)]
-    for operator in chosen:
+    for operator in pointwise:
         unit = units[zlib.crc32(operator.family.encode()) % UNITS]
         unit.setdefault(operator.family, []).append(operator)
     files = {}

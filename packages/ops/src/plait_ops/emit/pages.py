@@ -46,14 +46,14 @@ def _calls(operator: Operator) -> str:
     space, _, rest = operator.schema.base.partition("_")
     base = f"{space}.{rest}" if space in NAMESPACES and rest else operator.schema.base
     places = {"function": f"plait.{base}", "method": f"Tensor.{base}"}
-    found = [place for variant, place in places.items() if variant in operator.variants]
+    calls = [place for variant, place in places.items() if variant in operator.variants]
     if operator.inplace:
         places = {"function_": f"plait.{base}_", "method": f"Tensor.{base}_"}
-        found += [place for variant, place in places.items() if variant in operator.variants]
-    if not found:
-        shown = re.search(r"\bF\.(\w+)\(", operator.doc)
-        found = [f"plait.nn.functional.{shown[1]}"] if shown else []
-    return ", ".join(f"`{call}`" for call in found or [f'plait_abi.operator("{operator.name}")'])
+        calls += [place for variant, place in places.items() if variant in operator.variants]
+    if not calls:
+        match = re.search(r"\bF\.(\w+)\(", operator.doc)
+        calls = [f"plait.nn.functional.{match[1]}"] if match else []
+    return ", ".join(f"`{call}`" for call in calls or [f'plait_abi.operator("{operator.name}")'])
 
 
 def _entry(operator: Operator) -> str:
@@ -79,16 +79,16 @@ def _entry(operator: Operator) -> str:
 def _files(family: str, root: pathlib.Path) -> str:
     """Return a line with links to the family's files, relative to its page; empty without any."""
     ops, core = "packages/ops/src/plait_ops", "packages/core/cpp"
-    named = {"definition": f"{ops}/specs/{family}.py", "test data": f"{ops}/samples/{family}.py"}
+    files = {"definition": f"{ops}/specs/{family}.py", "test data": f"{ops}/samples/{family}.py"}
     kernels = sorted(
         path
         for pattern in (f"{core}/{family}.*", f"{core}/{family}_*")
         for path in root.glob(pattern)
         if path.suffix in (".h", ".cpp")
     )
-    named |= {f"kernels: {path.name}": path.relative_to(root).as_posix() for path in kernels}
+    files |= {f"kernels: {path.name}": path.relative_to(root).as_posix() for path in kernels}
     up = "../" * len(pathlib.PurePath("docs/reference/operators", family).parent.parts)
-    links = [f"[{text}]({up}{path})" for text, path in named.items() if (root / path).exists()]
+    links = [f"[{text}]({up}{path})" for text, path in files.items() if (root / path).exists()]
     return f"Files: {', '.join(links)}.\n\n" if links else ""
 
 

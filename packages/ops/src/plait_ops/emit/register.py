@@ -15,7 +15,7 @@ GROUPS = {"bool": "boolean"}
 
 def flags(operator: Operator) -> list[str]:
     """Return the names of the plait_op_def flags."""
-    chosen = {
+    conditions = {
         "PLAIT_OP_VIEW": isinstance(operator, View),
         "PLAIT_OP_POINTWISE": isinstance(operator, Pointwise),
         "PLAIT_OP_INPLACE": operator.inplace,
@@ -30,7 +30,7 @@ def flags(operator: Operator) -> list[str]:
         "PLAIT_OP_ZERO_PRESERVING": operator.zero_preserving,
         "PLAIT_OP_OVERWRITES": operator.inplace and not isinstance(operator, (View, Pointwise)),
     }
-    return [name for name, on in chosen.items() if on]
+    return [name for name, on in conditions.items() if on]
 
 
 def _pointwise(operator: Operator) -> str:
@@ -59,9 +59,11 @@ def _reduction(operator: Operator) -> str:
     names = [argument.name for argument in operator.schema.arguments]
     positions = [names.index(name) if name in names else -1 for name in ("dim", "keepdim", "dtype")]
     group = GROUPS.get(operator.dtypes, operator.dtypes)
-    identity = "true" if operator.identity else "false"
+    identity, none = (
+        "true" if on else "false" for on in (operator.identity, operator.empty == "none")
+    )
     at = ", ".join(map(str, positions))
-    return f"{{ReductionResult::{result}, Group::{group}, {identity}, {at}}}"
+    return f"{{ReductionResult::{result}, Group::{group}, {identity}, {none}, {at}}}"
 
 
 def _definition(operator: Operator) -> str:

@@ -75,23 +75,23 @@ def _signatures(operator: Operator, method: bool) -> list[Signature]:
     positional = [each for each in arguments if not each.keyword_only]
     keywords = [each for each in arguments if each.keyword_only]
 
-    def parameters(chosen: Sequence[Argument], second: bool = False) -> tuple[str, ...]:
+    def parameters(arguments: Sequence[Argument], second: bool = False) -> tuple[str, ...]:
         return tuple(
             _parameter(each, each.second if second and _usable(each.second) else each.name)
-            for each in chosen
+            for each in arguments
         )
 
-    made = [
+    signatures = [
         Signature((*receiver, *parameters(positional, second)), parameters(keywords, second))
         for second in (False, True)
     ]
-    made = list(dict.fromkeys(made))
+    signatures = list(dict.fromkeys(signatures))
     varargs = next((i for i, each in enumerate(arguments) if each.varargs), None)
     if varargs is not None:
         before = (*receiver, *parameters(arguments[:varargs]))
         star = f"*{arguments[varargs].name}: int"
-        made.append(Signature(before, parameters(keywords), star))
-    return made
+        signatures.append(Signature(before, parameters(keywords), star))
+    return signatures
 
 
 def _usable(name: str | None) -> TypeGuard[str]:

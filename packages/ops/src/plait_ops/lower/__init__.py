@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from plait_ops.lower import ir, lifetimes
-from plait_ops.lower.cpp import function as printed
+from plait_ops.lower.cpp import function as to_cpp
 from plait_ops.lower.expressions import Context, type_of
 from plait_ops.lower.source import read
 from plait_ops.lower.statements import Statements
@@ -29,7 +29,7 @@ __all__ = [
     "cost",
     "decompose",
     "jvp",
-    "printed",
+    "to_cpp",
     "reads_values",
     "result_dtypes",
     "shape",
@@ -52,11 +52,11 @@ SIZES = (
 def _parameters(operator: Operator, context: Context) -> dict[str, ir.Parameter]:
     """Return the possible parameters of a function of the spec, by name."""
     arguments, results = operator.schema.arguments, operator.schema.results
-    known: dict[str, ir.Parameter] = {}
+    parameters: dict[str, ir.Parameter] = {}
 
     def add(name: str, type_: Type, source: ir.Source, position: int) -> None:
         # an argument of the schema may be called `result`
-        known.setdefault(name, ir.Parameter(ir.Variable(name, type_), source, position))
+        parameters.setdefault(name, ir.Parameter(ir.Variable(name, type_), source, position))
 
     source = ir.Source.VJP if context == "vjp" else ir.Source.CALL
     for i, argument in enumerate(arguments):
@@ -77,22 +77,22 @@ def _parameters(operator: Operator, context: Context) -> dict[str, ir.Parameter]
             add(f"result{number}", type_, ir.Source.OUTPUT, i)
     if context == "cost":
         add("inplace", BOOL, ir.Source.FORM, 0)
-    return known
+    return parameters
 
 
 def _translate(
     operator: Operator, context: Context, function: Callable[..., Any], inputs: tuple[str, ...] = ()
 ) -> ir.Function:
-    source, known = read(function), _parameters(operator, context)
+    source, available = read(function), _parameters(operator, context)
     for name in source.parameters:
-        if name not in known:
+        if name not in available:
             raise SpecError(
                 f"{operator.file}: {operator.name}: {context} asks for `{name}`, which is none of "
-                f"{list(known)}"
+                f"{list(available)}"
             )
-    parameters = tuple(known[name] for name in source.parameters)
-    made = Statements(operator, context, source, inputs).function(parameters)
-    return made if context in ("shape", "cost") else lifetimes.shorten(made)
+    parameters = tuple(available[name] for name in source.parameters)
+    body = Statements(operator, context, source, inputs).function(parameters)
+    return body if context in ("shape", "cost") else lifetimes.shorten(body)
 
 
 def shape(operator: Operator) -> ir.Function:
@@ -150,18 +150,18 @@ def reads_values(function: ir.Function) -> set[str]:
     """Return the names of the parameters whose elements are read, not only their shape, dtype and
     similar properties, or whether they are None.
     """
-    spared: set[int] = set()
+    metadata_reads: set[int] = set()
     for node in ir.walk(function.body):
         spares = isinstance(node, (ir.Field, ir.IsNone)) or (
             isinstance(node, ir.Call) and not node.reads_values
         )
         if spares:
-            spared.update(id(each) for each in _operands(node))
+            metadata_reads.update(id(each) for each in _operands(node))
     return {
         node.variable.name
         for node in ir.walk(function.body)
         if isinstance(node, ir.Read)
-        and id(node) not in spared
+        and id(node) not in metadata_reads
         and any(each.variable is node.variable for each in function.parameters)
     }
 
@@ -170,13 +170,13 @@ def result_dtypes(function: ir.Function) -> set[str]:
     """Return the dtypes of the results that a shape function makes, ``?`` for those that depend on
     the call.
     """
-    found = set()
+    dtypes = set()
     for node in ir.walk(function.body):
         word = WORDS.get(node.function) if isinstance(node, ir.Call) else None
         if word is not None and word.makes_result:
-            named = [each.name for each in node.arguments if isinstance(each, ir.DTypeName)]
-            found.add(named[0].rstrip("_") if named else "?")
-    return found
+            names = [each.name for each in node.arguments if isinstance(each, ir.DTypeName)]
+            dtypes.add(names[0].rstrip("_") if names else "?")
+    return dtypes
 
 
 def _operands(node: ir.Field | ir.IsNone | ir.Call) -> list[ir.Expression]:

@@ -24,7 +24,7 @@ from plait_ops.value_types import (
     Type,
 )
 
-__all__ = ["BY_VALUE", "CONVERSIONS", "NOTHING", "NUMBERS", "converted"]
+__all__ = ["BY_VALUE", "CONVERSIONS", "NOTHING", "NUMBERS", "convert"]
 
 NUMBERS = (Kind.INT, Kind.FLOAT, Kind.BOOL)
 # These are a plait_value in C++, which may be absent by itself.
@@ -68,20 +68,20 @@ CONVERSIONS: dict[tuple[Type, Type], str] = {
 }
 
 
-def _absent(wanted: Type) -> bool:
+def _absent(target: Type) -> bool:
     """Return whether None is a value of the type, or a valid value of its C++ type."""
-    return wanted.optional or wanted.kind in (*BY_VALUE, Kind.OWNED, Kind.TENSOR)
+    return target.optional or target.kind in (*BY_VALUE, Kind.OWNED, Kind.TENSOR)
 
 
-def converted(value: Expression, wanted: Type) -> Expression | None:
+def convert(value: Expression, target: Type) -> Expression | None:
     """Return the expression of ``value`` as ``wanted``, or None if there is no such conversion."""
     have = value.type
-    if have == wanted or wanted.kind is Kind.ANY:
+    if have == target or target.kind is Kind.ANY:
         return value
     if have.kind is Kind.NONE:
-        return Convert(NOTHING, wanted) if _absent(wanted) else None
-    if wanted.optional:
-        return converted(value, wanted.base)
+        return Convert(NOTHING, target) if _absent(target) else None
+    if target.optional:
+        return convert(value, target.base)
     if have.optional and have != MAYBE_TENSOR:
-        return converted(Present(value), wanted)
-    return Convert(value, wanted) if (have, wanted) in CONVERSIONS else None
+        return convert(Present(value), target)
+    return Convert(value, target) if (have, target) in CONVERSIONS else None

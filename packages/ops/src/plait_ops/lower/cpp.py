@@ -100,12 +100,12 @@ def literal(value: object) -> str:
     raise TypeError(f"no C++ for the constant {value!r}")
 
 
-def _absent(wanted: Type) -> str:
+def _absent(type_: Type) -> str:
     """Return the C++ expression of None for ``wanted``."""
-    if wanted.kind in BY_VALUE:
+    if type_.kind in BY_VALUE:
         return "none()"
     constants = {Kind.OWNED: "Tensor()", Kind.TENSOR: "nullptr", Kind.STR: "nullptr"}
-    return constants.get(wanted.kind, "std::nullopt")
+    return constants.get(type_.kind, "std::nullopt")
 
 
 # ---- expressions ---------------------------------------------------------------------------------
@@ -224,8 +224,8 @@ def _part_call(node: ir.PartCall) -> str:
         f"auto &&{_name(each.variable)}" if id(each.variable) in used else "auto &&"
         for each in node.function.parameters
     )
-    made = declared(node.function.result)
-    return f"[&]({parameters}) -> {made} {{ {body} }}({_list(node.arguments)})"
+    result = declared(node.function.result)
+    return f"[&]({parameters}) -> {result} {{ {body} }}({_list(node.arguments)})"
 
 
 EXPRESSIONS: dict[type, Callable[[Any], str]] = {

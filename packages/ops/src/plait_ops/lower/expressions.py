@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from plait_ops.calls import Named
 from plait_ops.lower import ir
-from plait_ops.lower.conversions import BY_VALUE, NUMBERS, converted
+from plait_ops.lower.conversions import BY_VALUE, NUMBERS, convert
 from plait_ops.lower.source import Source
 from plait_ops.schema import Argument
 from plait_ops.spec import Operator, SpecError
@@ -138,16 +138,16 @@ class Expressions:
     def refuse(self, node: ast.AST) -> SpecError:
         return self.error(node, f"`{ast.unparse(node)}` cannot be translated")
 
-    def as_type(self, node: ast.expr, wanted: Type) -> ir.Expression:
+    def as_type(self, node: ast.expr, target: Type) -> ir.Expression:
         """Translate and convert."""
-        return self.converted(node, self.expression(node), wanted)
+        return self.convert(node, self.expression(node), target)
 
-    def converted(self, node: ast.AST, value: ir.Expression, wanted: Type) -> ir.Expression:
+    def convert(self, node: ast.AST, value: ir.Expression, target: Type) -> ir.Expression:
         """Convert, or fail with the line of ``node``."""
-        made = converted(value, wanted)
-        if made is None:
-            raise self.error(node, f"`{ast.unparse(node)}` is {value.type}, {wanted} is required")
-        return made
+        conversion = convert(value, target)
+        if conversion is None:
+            raise self.error(node, f"`{ast.unparse(node)}` is {value.type}, {target} is required")
+        return conversion
 
     # ---- names and constants ---------------------------------------------------------------------
     def expression(self, node: ast.expr) -> ir.Expression:
@@ -155,8 +155,8 @@ class Expressions:
         handler = getattr(self, "on_" + type(node).__name__, None)
         if handler is None:
             raise self.refuse(node)
-        made: ir.Expression = handler(node)
-        return made
+        value: ir.Expression = handler(node)
+        return value
 
     def on_Constant(self, node: ast.Constant) -> ir.Expression:
         return self._constant(node, node.value)
@@ -183,8 +183,8 @@ class Expressions:
         if not values:
             return ir.ListOf((), EMPTY)
         bag = any(value.type.kind in (*ONE_TENSOR, Kind.NONE) for value in values)
-        wanted = OWNED if bag else INT
-        items = tuple(self.converted(node, value, wanted) for value in values)
+        type_ = OWNED if bag else INT
+        items = tuple(self.convert(node, value, type_) for value in values)
         return ir.ListOf(items, BAG if bag else LIST)
 
     on_Tuple = on_List
@@ -193,7 +193,7 @@ class Expressions:
     def on_UnaryOp(self, node: ast.UnaryOp) -> ir.Expression:
         value = self.expression(node.operand)
         if isinstance(node.op, ast.Not):
-            return ir.Not(self.converted(node.operand, value, BOOL))
+            return ir.Not(self.convert(node.operand, value, BOOL))
         if not isinstance(node.op, ast.USub):
             raise self.refuse(node)
         if value.type == INT and not isinstance(node.operand, ast.Constant):
@@ -217,25 +217,25 @@ class Expressions:
         if not all(kind in NUMBERS for kind in kinds):
             raise self.refuse(node)
         real = Kind.FLOAT in kinds or isinstance(node.op, ast.Div)
-        wanted = FLOAT if real else INT
-        a = self.converted(node.left, left, wanted)
-        b = self.converted(node.right, right, wanted)
+        type_ = FLOAT if real else INT
+        a = self.convert(node.left, left, type_)
+        b = self.convert(node.right, right, type_)
         if real and isinstance(node.op, ast.Pow):
             return ir.Call("pow", (a, b), FLOAT)
         if not real and type(node.op) in INTEGER_HELPERS:
             return ir.Call(INTEGER_HELPERS[type(node.op)], (a, b), INT)
         if type(node.op) not in SIGNS:
             raise self.refuse(node)
-        return ir.Arithmetic(a, SIGNS[type(node.op)], b, wanted)
+        return ir.Arithmetic(a, SIGNS[type(node.op)], b, type_)
 
     def _list_arithmetic(
         self, node: ast.BinOp, left: ir.Expression, right: ir.Expression
     ) -> ir.Expression:
-        a = self.converted(node.left, left, INTS)
+        a = self.convert(node.left, left, INTS)
         if isinstance(node.op, ast.Add):
-            return ir.Call("concat", (a, self.converted(node.right, right, INTS)), LIST)
+            return ir.Call("concat", (a, self.convert(node.right, right, INTS)), LIST)
         if isinstance(node.op, ast.Mult):
-            return ir.Call("repeat", (a, self.converted(node.right, right, INT)), LIST)
+            return ir.Call("repeat", (a, self.convert(node.right, right, INT)), LIST)
         raise self.refuse(node)
 
     # ---- truth -----------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ class Expressions:
             left = right
         if len(parts) == 1:
             return parts[0]
-        return ir.Logic("&&", tuple(self.converted(node, part, BOOL) for part in parts))
+        return ir.Logic("&&", tuple(self.convert(node, part, BOOL) for part in parts))
 
     def _compare(self, node: ast.Compare, a: ast.expr, op: ast.cmpop, b: ast.expr) -> ir.Expression:
         left = self.expression(a)
@@ -259,19 +259,19 @@ class Expressions:
                 raise self.error(node, "`is` is for None only")
             return ir.IsNone(left) if isinstance(op, ast.Is) else ir.Not(ir.IsNone(left))
         if isinstance(op, (ast.In, ast.NotIn)):
-            found = self._contains(node, left, b)
-            return found if isinstance(op, ast.In) else ir.Not(found)
+            contained = self._contains(node, left, b)
+            return contained if isinstance(op, ast.In) else ir.Not(contained)
         right = self.expression(b)
         sign, name = COMPARISON[type(op)]
         types = (left.type, right.type)
         if any(each.kind in COMPUTED and not each.optional for each in types):
             return self.tensor_call(node, name, [left, right])
         if all(each.kind in NUMBERS and each != BOOL.or_none for each in types):
-            wanted = FLOAT if Kind.FLOAT in (left.type.kind, right.type.kind) else INT
-            x, y = self.converted(a, left, wanted), self.converted(b, right, wanted)
+            type_ = FLOAT if Kind.FLOAT in (left.type.kind, right.type.kind) else INT
+            x, y = self.convert(a, left, type_), self.convert(b, right, type_)
             return ir.Arithmetic(x, sign, y, BOOL)
-        for wanted in (STR, INTS, DTYPE):
-            first, second = converted(left, wanted), converted(right, wanted)
+        for type_ in (STR, INTS, DTYPE):
+            first, second = convert(left, type_), convert(right, type_)
             if sign in ("==", "!=") and first is not None and second is not None:
                 same = ir.Call("equal", (first, second), BOOL)
                 return same if sign == "==" else ir.Not(same)
@@ -281,7 +281,7 @@ class Expressions:
         if left.type in (STR, DTYPE) and isinstance(b, (ast.Tuple, ast.List)):
             items = (self.as_type(item, left.type) for item in b.elts)
             return ir.Logic("||", tuple(ir.Call("equal", (left, item), BOOL) for item in items))
-        items_of, value = self.as_type(b, INTS), self.converted(node, left, INT)
+        items_of, value = self.as_type(b, INTS), self.convert(node, left, INT)
         return ir.Call("contains", (items_of, value), BOOL)
 
     def on_IfExp(self, node: ast.IfExp) -> ir.Expression:
@@ -292,7 +292,7 @@ class Expressions:
         else:
             kinds = [kind for kind in reversed(CHOICES) if kind in either]
         for kind in kinds:
-            x, y = converted(a, Type(kind)), converted(b, Type(kind))
+            x, y = convert(a, Type(kind)), convert(b, Type(kind))
             if x is not None and y is not None:
                 return ir.Choice(self.as_type(node.test, BOOL), x, y)
         raise self.error(node, f"the branches are {a.type} and {b.type}")
@@ -300,7 +300,7 @@ class Expressions:
     # ---- parts of values -------------------------------------------------------------------------
     def on_Attribute(self, node: ast.Attribute) -> ir.Expression:
         value = self.expression(node.value)
-        tensor = converted(value, TENSOR)
+        tensor = convert(value, TENSOR)
         if tensor is None or value.type.kind is Kind.NONE or node.attr not in FIELDS:
             raise self.refuse(node)
         return ir.Field(tensor, node.attr, FIELDS[node.attr])
@@ -310,7 +310,7 @@ class Expressions:
         if _is_list_of_tensors(value.type):
             return ir.Index(value, self.as_type(node.slice, INT), TENSOR)
         if value.type != LIST:
-            value = self.converted(node.value, value, INTS)
+            value = self.convert(node.value, value, INTS)
         if not isinstance(node.slice, ast.Slice):
             return ir.Index(value, self.as_type(node.slice, INT), INT)
         lower, upper, step = node.slice.lower, node.slice.upper, node.slice.step
@@ -329,7 +329,7 @@ class Expressions:
                 pieces.append(self._constant(value, value.value))
             elif isinstance(value, ast.FormattedValue) and value.format_spec is None:
                 item = self.expression(value.value)
-                pieces.append(self.converted(value.value, item, item.type.base))
+                pieces.append(self.convert(value.value, item, item.type.base))
             else:
                 raise self.refuse(node)
         return ir.Text(tuple(pieces))
@@ -371,28 +371,28 @@ class Expressions:
             raise self.error(node, f"`{word.name}` is for what a shape function returns")
         if self.context == "cost" and word.on_call:
             raise self.error(node, f"`{word.name}` may fail, which a cost function cannot")
-        made = OWNED if word.result == TENSOR else word.result
+        type_ = OWNED if word.result == TENSOR else word.result
         arguments = self.word_arguments(node, word)
-        return ir.Call(word.name, arguments, made, word.on_call, word.reads_values)
+        return ir.Call(word.name, arguments, type_, word.on_call, word.reads_values)
 
     def word_arguments(self, node: ast.Call, word: Word) -> tuple[ir.Expression, ...]:
         """Translate the arguments of a word; omitted ones take their defaults."""
-        wanted = word.parameters
-        left_out = wanted[len(node.args) :]
+        parameters = word.parameters
+        left_out = parameters[len(node.args) :]
         if (
             node.keywords
-            or len(node.args) > len(wanted)
+            or len(node.args) > len(parameters)
             or any(each.default is inspect.Parameter.empty for each in left_out)
         ):
-            types = ", ".join(str(each.type) for each in wanted)
+            types = ", ".join(str(each.type) for each in parameters)
             raise self.error(node, f"`{word.name}` takes ({types})")
-        given = [
+        arguments = [
             self._argument_position(arg)
             if each.type.kind is Kind.ARGUMENT
             else self.as_type(arg, each.type)
-            for arg, each in zip(node.args, wanted, strict=False)
+            for arg, each in zip(node.args, parameters, strict=False)
         ]
-        return (*given, *(self._constant(node, each.default) for each in left_out))
+        return (*arguments, *(self._constant(node, each.default) for each in left_out))
 
     def _argument_position(self, node: ast.expr) -> ir.Expression:
         """Translate the name of an argument of the schema."""
@@ -408,7 +408,7 @@ class Expressions:
         """Tensor arithmetic: the operator called ``name``."""
         if self.context in WITHOUT_VALUES:
             raise self.error(node, f"{WITHOUT_VALUES[self.context]} sees no values of tensors")
-        arguments = tuple(self.converted(node, value, OPERAND) for value in values)
+        arguments = tuple(self.convert(node, value, OPERAND) for value in values)
         return ir.OperatorCall(name, ir.Form.ONE, arguments, OWNED)
 
     def operator_call(
@@ -417,25 +417,25 @@ class Expressions:
         """Translate the call of an operator; omitted arguments take their defaults."""
         if self.context in WITHOUT_VALUES:
             raise self.error(node, f"{WITHOUT_VALUES[self.context]} calls no operators")
-        given = self._bound(node, operator)
+        bound = self._bound(node, operator)
         arguments = operator.schema.arguments
-        last = max((i for i, each in enumerate(arguments) if each.name in given), default=-1)
+        last = max((i for i, each in enumerate(arguments) if each.name in bound), default=-1)
         values: list[ir.Expression] = []
         for i, argument in enumerate(arguments):
-            if argument.name in given:
-                values.append(self._operator_argument(given[argument.name], type_of(argument)))
+            if argument.name in bound:
+                values.append(self._operator_argument(bound[argument.name], type_of(argument)))
             elif not argument.has_default:
                 raise self.error(node, f"`{argument.name}` of `{operator.schema.text}` is missing")
             elif i < last:
                 values.append(ir.Default(operator.identifier, i))
         results = operator.schema.results
         if len(results) > 1:
-            form, made = ir.Form.SEVERAL, RESULTS
+            form, type_ = ir.Form.SEVERAL, RESULTS
         elif results and results[0].type == "Tensor[]":
-            form, made = ir.Form.LIST, BAG
+            form, type_ = ir.Form.LIST, BAG
         else:
-            form, made = (ir.Form.IN_PLACE if in_place else ir.Form.ONE), OWNED
-        return ir.OperatorCall(operator.identifier, form, tuple(values), made, len(results))
+            form, type_ = (ir.Form.IN_PLACE if in_place else ir.Form.ONE), OWNED
+        return ir.OperatorCall(operator.identifier, form, tuple(values), type_, len(results))
 
     def _bound(self, node: ast.Call, operator: Operator) -> dict[str, ast.expr]:
         """Return the arguments of a call by name."""
@@ -445,27 +445,27 @@ class Expressions:
             raise self.refuse(node)
         if len(node.args) > len([each for each in arguments if not each.keyword_only]):
             raise self.error(node, f"too many arguments for `{operator.schema.text}`")
-        given = {each.name: arg for each, arg in zip(arguments, node.args, strict=False)}
+        bound = {each.name: arg for each, arg in zip(arguments, node.args, strict=False)}
         for keyword in node.keywords:
             operator.schema.argument(str(keyword.arg))
-            given[str(keyword.arg)] = keyword.value
-        return given
+            bound[str(keyword.arg)] = keyword.value
+        return bound
 
-    def _operator_argument(self, node: ast.expr, wanted: Type) -> ir.Expression:
+    def _operator_argument(self, node: ast.expr, type_: Type) -> ir.Expression:
         """Translate an argument of an operator call; None is passed on."""
-        value, base = self.expression(node), wanted.base
+        value, base = self.expression(node), type_.base
         if isinstance(node, ast.Constant) and node.value is None:
             return ir.Argument(value)
         if value.type == base.or_none and base.kind not in (*BY_VALUE, *ONE_TENSOR):
             return ir.Argument(value)
-        return ir.Argument(self.converted(node, value, OPERAND if base == TENSOR else base))
+        return ir.Argument(self.convert(node, value, OPERAND if base == TENSOR else base))
 
     # ---- what Python has without import ----------------------------------------------------------
     def call_len(self, node: ast.Call) -> ir.Expression:
         """``len(list) -> int``: the number of items of a list of integers or tensors."""
         value = self.expression(node.args[0])
-        wanted = TENSORS if _is_list_of_tensors(value.type) else INTS
-        return ir.Call("size", (self.converted(node, value, wanted),), INT)
+        type_ = TENSORS if _is_list_of_tensors(value.type) else INTS
+        return ir.Call("size", (self.convert(node, value, type_),), INT)
 
     def call_list(self, node: ast.Call) -> ir.Expression:
         """``list(ints) -> list``: a mutable copy."""
@@ -482,7 +482,7 @@ class Expressions:
     def call_int(self, node: ast.Call) -> ir.Expression:
         """``int(number) -> int``: the number without its fraction."""
         value = self.expression(node.args[0])
-        return ir.Cast(self.converted(node, value, value.type.base), INT)
+        return ir.Cast(self.convert(node, value, value.type.base), INT)
 
     def call_float(self, node: ast.Call) -> ir.Expression:
         """``float(number) -> float``."""
@@ -504,8 +504,8 @@ class Expressions:
         values = [self.expression(arg) for arg in node.args]
         if len(values) != 2:
             raise self.refuse(node)
-        wanted = FLOAT if any(value.type.kind is Kind.FLOAT for value in values) else INT
-        return ir.Call(name, tuple(self.converted(node, each, wanted) for each in values), wanted)
+        type_ = FLOAT if any(value.type.kind is Kind.FLOAT for value in values) else INT
+        return ir.Call(name, tuple(self.convert(node, each, type_) for each in values), type_)
 
 
 BUILTINS: dict[str, Callable[[Expressions, ast.Call], ir.Expression]] = {

@@ -20,11 +20,11 @@ BORROWING = (Kind.OPERAND, Kind.SCALAR, Kind.HELD)
 
 def shorten(function: ir.Function) -> ir.Function:
     """Return the function with its temporaries released, or overwritten, as early as possible."""
-    lent: set[int] = set()  # to variables that do not own their tensor
+    borrowed: set[int] = set()  # to variables that do not own their tensor
     for node in ir.walk(function.body):
         if isinstance(node, ir.Assign) and node.variable.type.kind in BORROWING:
-            lent |= _mentions(node.value)
-    owned = {id(v): v for v in function.locals if v.type == OWNED and id(v) not in lent}
+            borrowed |= _mentions(node.value)
+    owned = {id(v): v for v in function.locals if v.type == OWNED and id(v) not in borrowed}
     body = _mapped(_block(function.body, owned), _with_spare_temporaries)
     return dataclasses.replace(function, body=body)
 
@@ -33,13 +33,13 @@ def _block(
     body: tuple[ir.Statement, ...], variables: dict[int, ir.Variable]
 ) -> tuple[ir.Statement, ...]:
     """Return the statements of a block that is entered once; `variables` end in it."""
-    made: list[ir.Statement] = []
-    left = dict(variables)
+    statements: list[ir.Statement] = []
+    remaining = dict(variables)
     for at, statement in enumerate(body):
         last = _mentions(statement) - _mentions(body[at + 1 :])
-        alive = dict(left)
+        alive = dict(remaining)
         # in the order of the declarations, so that the same definitions give the same C++
-        ending = {key: left.pop(key) for key in alive if key in last}
+        ending = {key: remaining.pop(key) for key in alive if key in last}
         if isinstance(statement, ir.If):
             statement = dataclasses.replace(
                 statement,
@@ -48,10 +48,10 @@ def _block(
             )
         else:
             statement = _with_spare_variables(statement, ending)
-        made.append(statement)
+        statements.append(statement)
         if not isinstance(body[at + 1] if at + 1 < len(body) else None, ir.Return):
-            made += [ir.Release(each) for each in ending.values()]
-    return tuple(made)
+            statements += [ir.Release(each) for each in ending.values()]
+    return tuple(statements)
 
 
 def _returns(body: tuple[ir.Statement, ...]) -> bool:
@@ -70,8 +70,8 @@ def _with_spare_variables(statement: ir.Statement, ending: dict[int, ir.Variable
         ending = {**ending, id(statement.variable): statement.variable}  # it gets a new tensor
     for each in ir.walk(statement):  # how often these run, and in which order, is not known
         if isinstance(each, CONDITIONAL):
-            unsure = _mentions(each)
-            ending = {key: variable for key, variable in ending.items() if key not in unsure}
+            conditional = _mentions(each)
+            ending = {key: variable for key, variable in ending.items() if key not in conditional}
     last: dict[int, tuple[ir.OperatorCall | ir.Call, list[int]]] = {}
     for call in _in_order(statement):
         for key in ending:
@@ -80,18 +80,18 @@ def _with_spare_variables(statement: ir.Statement, ending: dict[int, ir.Variable
                 last[key] = call, reads
     read = [id(each.variable) for each in ir.walk(statement) if isinstance(each, ir.Read)]
     spare: dict[int, set[int]] = {}
-    handed_over: set[int] = set()
+    moved: set[int] = set()
     for key, (call, reads) in last.items():
         if isinstance(call, ir.OperatorCall) and call.form in REUSING and len(reads) == 1:
             argument = _tensor(call.arguments[reads[0]])
             if isinstance(argument, ir.Read) and id(argument.variable) == key:
                 spare.setdefault(id(call), set()).add(reads[0])
-                handed_over.add(id(argument))
+                moved.add(id(argument))
 
     def mark(node: Any, old: Any) -> Any:
         if isinstance(node, ir.Read):
-            taken = id(old) in handed_over and read.count(id(node.variable)) == 1
-            return ir.Move(node) if taken else node
+            is_last = id(old) in moved and read.count(id(node.variable)) == 1
+            return ir.Move(node) if is_last else node
         positions = spare.get(id(old))
         return dataclasses.replace(node, spare=tuple(sorted(positions))) if positions else node
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from plait_ops.lower import ir
-from plait_ops.lower.conversions import NUMBERS, converted
+from plait_ops.lower.conversions import NUMBERS, convert
 from plait_ops.lower.expressions import ONE_TENSOR, Context, Expressions
 from plait_ops.lower.source import Source, read
 from plait_ops.spec import Operator
@@ -112,7 +112,7 @@ class Statements(Expressions):
         if variable.type == EMPTY:
             variable.type = type_
         if type_ != EMPTY:
-            value = self.converted(node, value, variable.type)
+            value = self.convert(node, value, variable.type)
         self.emit(ir.Assign(variable, value))
 
     def declare(self, node: ast.AST, name: str, type_: Type) -> ir.Variable:
@@ -147,10 +147,10 @@ class Statements(Expressions):
             for name, item in zip(names, value.elts, strict=True):
                 self.assign(node, name, self.expression(item))
             return
-        made = self.expression(value)
-        sizes = converted(made, INTS)
-        if isinstance(made, ir.OperatorCall) and made.results == len(names):
-            self.emit(ir.Unpack(made, tuple(self.declare(node, name, OWNED) for name in names)))
+        values = self.expression(value)
+        sizes = convert(values, INTS)
+        if isinstance(values, ir.OperatorCall) and values.results == len(names):
+            self.emit(ir.Unpack(values, tuple(self.declare(node, name, OWNED) for name in names)))
         elif sizes is not None:
             for i, name in enumerate(names):
                 self.assign(node, name, ir.Index(sizes, ir.Position(i), INT))
@@ -182,26 +182,26 @@ class Statements(Expressions):
     def on_For(self, node: ast.For) -> None:
         if node.orelse:
             raise self.refuse(node)
-        head, bound = self.loop(node.target, node.iter)
+        head, names = self.loop(node.target, node.iter)
         self.emit(ir.For(head, self.block(node.body)))
-        self.forget(bound)
+        self.forget(names)
 
     def on_ListComp(self, node: ast.ListComp) -> ir.Expression:
         """``[element for ... if ...]``: one loop."""
         if len(node.generators) != 1:
             raise self.refuse(node)
         generator = node.generators[0]
-        head, bound = self.loop(generator.target, generator.iter)
+        head, names = self.loop(generator.target, generator.iter)
         value = self.expression(node.elt)
         bag = value.type in (OWNED, TENSOR, HELD)
-        element = self.converted(node.elt, value, OWNED if bag else INT)
+        element = self.convert(node.elt, value, OWNED if bag else INT)
         conditions = tuple(self.as_type(test, BOOL) for test in generator.ifs)
-        self.forget(bound)
+        self.forget(names)
         return ir.Comprehension(head, conditions, element, BAG if bag else LIST)
 
-    def forget(self, bound: list[str]) -> None:
+    def forget(self, names: list[str]) -> None:
         """Forget the names that a loop bound."""
-        for name in bound:
+        for name in names:
             self.scope.pop(name, None)
 
     def loop(self, target: ast.expr, source: ast.expr) -> tuple[ir.LoopHead, list[str]]:
@@ -223,7 +223,7 @@ class Statements(Expressions):
             of_tensors = value.type in (TENSORS, BAG)
             if value.type == BAG and not isinstance(value, ir.Read):
                 raise self.error(source, "name the list before the loop, so that its tensors live")
-            lists.append(value if of_tensors else self.converted(source, value, INTS))
+            lists.append(value if of_tensors else self.convert(source, value, INTS))
         counter = self._loop_variable(names[0], INT) if counted else None
         items = tuple(
             self._loop_variable(name, TENSOR if value.type in (TENSORS, BAG) else INT)
@@ -312,18 +312,18 @@ class Statements(Expressions):
         if variable.type == EMPTY:
             tensors = value.type.kind in (*ONE_TENSOR, Kind.NONE)
             variable.type = BAG if tensors else LIST
-        wanted = OWNED if variable.type == BAG else INT
-        self.emit(ir.Push(variable, self.converted(node, value, wanted)))
+        type_ = OWNED if variable.type == BAG else INT
+        self.emit(ir.Push(variable, self.convert(node, value, type_)))
 
     # ---- parts -----------------------------------------------------------------------------------
     def part_call(self, node: ast.Call, function: Callable[..., Any]) -> ir.Expression:
         """Translate a part where it is called, with the types of the arguments."""
         source = read(function)
         if node.keywords or len(node.args) != len(source.parameters):
-            written = [ast.unparse(item) for item in (*node.args, *node.keywords)]
+            texts = [ast.unparse(item) for item in (*node.args, *node.keywords)]
             raise self.error(
                 node,
-                f"`{function.__name__}` takes {len(source.parameters)} arguments; got {written}",
+                f"`{function.__name__}` takes {len(source.parameters)} arguments; got {texts}",
             )
         arguments = tuple(self.expression(argument) for argument in node.args)
         parameters = tuple(
@@ -364,10 +364,10 @@ class Statements(Expressions):
         if self.context == "cost":
             self._return_cost(node, items)
         variable = self.scope.get(value.id) if isinstance(value, ast.Name) else None
-        made = variable is not None and variable.type in (RESULT, EMPTY)
+        appended = variable is not None and variable.type in (RESULT, EMPTY)
         for i, item in enumerate(items):
             if self.context == "shape":
-                if not made:  # the results were made where they were appended
+                if not appended:  # the results were made where they were appended
                     self.make_result(item, i)
             elif self.context == "vjp":
                 self._return_gradient(item, i)
@@ -402,10 +402,10 @@ class Statements(Expressions):
         if value.type.kind is Kind.RESULTS and n == 1:
             call = ir.Call("give", (value,), NONE, on_call=True)
         elif i < len(results) and results[i].type == "Tensor[]":
-            bag = self.converted(item, value, BAG)
+            bag = self.convert(item, value, BAG)
             call = ir.Call("give_list", (at, bag), NONE, on_call=True)
         else:
-            tensor = self.converted(item, value, OWNED)
+            tensor = self.convert(item, value, OWNED)
             call = ir.Call("give", (at, tensor), NONE, on_call=True)
         self.emit(ir.Do(call))
 
@@ -420,7 +420,7 @@ class Statements(Expressions):
         elif isinstance(value, ir.OperatorCall) and value.form is ir.Form.ONE:
             self.emit(ir.Do(dataclasses.replace(value, form=ir.Form.LAST)))
         else:
-            tensor = self.converted(item, value, OWNED)
+            tensor = self.convert(item, value, OWNED)
             self.emit(ir.Do(ir.Call("give", (ir.Position(0), tensor), NONE, on_call=True)))
 
 
@@ -431,8 +431,8 @@ class Part(Statements):
 
     def part(self, parameters: tuple[ir.Parameter, ...]) -> ir.Function:
         """Translate the part for parameters of the types of its arguments."""
-        made = self.function(parameters)
-        return dataclasses.replace(made, result=self.result)
+        function = self.function(parameters)
+        return dataclasses.replace(function, result=self.result)
 
     def on_Return(self, node: ast.Return) -> None:
         if node.value is None:
@@ -443,7 +443,7 @@ class Part(Statements):
         if type_.kind not in VARIABLES or self.result not in (NONE, type_):
             raise self.error(node, f"a part returns one type of value; got {type_}")
         self.result = type_
-        self.emit(ir.Return(self.converted(node, value, type_)))
+        self.emit(ir.Return(self.convert(node, value, type_)))
 
 
 def _called(node: ast.expr) -> tuple[str, list[ast.expr]]:

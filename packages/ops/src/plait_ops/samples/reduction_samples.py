@@ -21,7 +21,7 @@ def _dims(operator: Reduction) -> list[Any]:
         return []
     single: list[Any] = [0, -1, 1]
     if argument.type == "int[]":
-        single = [(0,), (-1,), (0, 2), (1, 2, 0)]
+        single = [(0,), (-1,), (0, 2), (1, 2, 0), ()]
     return single + ([None] if argument.optional else [])
 
 

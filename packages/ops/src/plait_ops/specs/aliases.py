@@ -3,7 +3,9 @@
 from plait_ops.alias import alias
 from plait_ops.specs.normalization.softmax import log_softmax, softmax
 from plait_ops.specs.pointwise.activations import sigmoid
+from plait_ops.specs.pointwise.arithmetic import neg
 from plait_ops.specs.pointwise.bessel import i0, i1
+from plait_ops.specs.pointwise.complex_numbers import conj_
 from plait_ops.specs.pointwise.error_functions import erf, erfc, erfinv
 from plait_ops.specs.pointwise.exponential import exp2, expm1
 from plait_ops.specs.pointwise.gamma import (
@@ -18,6 +20,7 @@ from plait_ops.specs.pointwise.gamma import (
 from plait_ops.specs.pointwise.hyperbolic import acosh, asinh, atanh
 from plait_ops.specs.pointwise.logarithms import inverse_sigmoid, log1p, xlogy
 from plait_ops.specs.pointwise.rounding import trunc
+from plait_ops.specs.pointwise.signs import abs_
 from plait_ops.specs.pointwise.trigonometric import acos, asin, atan, atan2, sinc
 from plait_ops.specs.reduction.norms import logsumexp
 
@@ -31,11 +34,13 @@ ALIASES = {
         "arcsinh": asinh,
         "arctanh": atanh,
         "fix": trunc,
+        "negative": neg,
     }.items()
 }
 ALIASES |= {
     alias(name, of, variants="function method"): of
     for name, of in {
+        "absolute": abs_,
         "arctan2": atan2,
     }.items()
 }
@@ -46,6 +51,8 @@ ALIASES |= {
         "igammac": gammaincc,
     }.items()
 }
+# in PyTorch it is computed at once, as here, and `conj` is lazy
+ALIASES[alias("conj_physical", conj_, "function function_ method", inplace=True)] = conj_
 ALIASES |= {
     alias(name, of): of
     for name, of in {

@@ -65,11 +65,11 @@ def word(*, on_call: bool = False, reads_values: bool = True) -> Callable[[Funct
             for each in inspect.signature(function).parameters.values()
         )
         result = of_annotation(hints["return"])
-        made = Word(function, parameters, result, on_call, reads_values)
-        if made.name in WORDS:
-            raise ValueError(f"the word `{made.name}` is declared twice")
-        WORDS[made.name] = made
-        function.__word__ = made  # type: ignore[attr-defined]
+        declaration = Word(function, parameters, result, on_call, reads_values)
+        if declaration.name in WORDS:
+            raise ValueError(f"the word `{declaration.name}` is declared twice")
+        WORDS[declaration.name] = declaration
+        function.__word__ = declaration  # type: ignore[attr-defined]
         return function
 
     return declare

@@ -61,6 +61,6 @@ def infer(function: Callable[..., Any], name: str, values: dict[str, Any]) -> li
     """Run a shape function on values whose tensors are `Meta`; return its results."""
     values = {key: Size(value) if type(value) is tuple else value for key, value in values.items()}
     with calling(name, values):
-        wanted = inspect.signature(function).parameters
-        made = function(**{key: value for key, value in values.items() if key in wanted})
-    return list(made) if isinstance(made, (tuple, list)) else [made]
+        parameters = inspect.signature(function).parameters
+        results = function(**{key: value for key, value in values.items() if key in parameters})
+    return list(results) if isinstance(results, (tuple, list)) else [results]

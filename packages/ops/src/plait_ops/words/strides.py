@@ -37,10 +37,10 @@ def dense_strides(tensor: Tensor) -> list[int]:
     for i in reversed(range(tensor.ndim)):
         at = i
         for j in range(i + 1, tensor.ndim):  # expanded dimensions stay where they are
-            mine, other = abs(tensor.strides[order[at]]), abs(tensor.strides[order[j]])
-            if mine and other and mine > other:
+            stride, other = abs(tensor.strides[order[at]]), abs(tensor.strides[order[j]])
+            if stride and other and stride > other:
                 break
-            if mine and other and mine < other:
+            if stride and other and stride < other:
                 order[at], order[j] = order[j], order[at]
                 at = j
     strides, step = [0] * tensor.ndim, 1
@@ -94,19 +94,19 @@ def _view_strides(tensor: Any, shape: Shape) -> list[int] | None:
         return contiguous_strides(shape)
     strides = [0] * len(shape)
     at, step, run = len(shape) - 1, tensor.strides[-1], 1
-    left = 1
+    count = 1
     for i in reversed(range(tensor.ndim)):
         run *= tensor.shape[i]
         if i and (tensor.shape[i - 1] == 1 or tensor.strides[i - 1] == run * step):
             continue
-        while at >= 0 and (left < run or shape[at] == 1):
-            strides[at] = left * step
-            left *= shape[at]
+        while at >= 0 and (count < run or shape[at] == 1):
+            strides[at] = count * step
+            count *= shape[at]
             at -= 1
-        if left != run:
+        if count != run:
             return None
         if i:
-            step, run, left = tensor.strides[i - 1], 1, 1
+            step, run, count = tensor.strides[i - 1], 1, 1
     return strides if at < 0 else None
 
 

@@ -7,7 +7,6 @@ from plait_ops.specs.pointwise.complex_numbers import (
     angle,
     complex__,
     conj_,
-    conj_physical,
     imag,
     isreal,
     polar,
@@ -114,11 +113,6 @@ angle.reference(
         np.angle(x) if x.dtype.kind == "c" else np.where(np.isnan(x), x, np.where(x < 0, np.pi, 0))
     )
 )
-
-
-conj_physical.reference(lambda self: np.conj(self))
-conj_physical.samples(lambda s: iter([s(s.array(2, 3, dtype="complex64")), s(s.array(3))]))
-conj_physical.error("TypeError", lambda s: s("x"), contains=["conj_physical", "self"])
 
 
 predicate(isreal, np.isreal)

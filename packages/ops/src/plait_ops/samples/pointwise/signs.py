@@ -3,7 +3,7 @@
 import numpy as np
 
 from plait_ops.samples.pointwise_samples import predicate
-from plait_ops.specs.pointwise.signs import abs_, absolute, copysign, heaviside, sgn, sign, signbit
+from plait_ops.specs.pointwise.signs import abs_, copysign, heaviside, sgn, sign, signbit
 
 predicate(signbit, lambda x: np.signbit(x) if x.dtype.kind == "f" else x < 0)
 heaviside.reference(lambda x, values: np.where(x == 0, values, x > 0))
@@ -13,9 +13,6 @@ _TIES = [0.5, 1.5, -0.5, -2.5, 2.0, np.inf, -np.inf, np.nan, -0.0]
 
 abs_.reference(np.abs)
 sign.reference(lambda x: x if x.dtype == bool else np.sign(x))
-absolute.reference(lambda self: np.abs(self))
-absolute.samples(lambda s: iter([s(s.array(2, 3)), s(s.array(4, dtype="int64"))]))
-absolute.error("TypeError", lambda s: s("x"), contains=[absolute.name, "self"])
 for each in (abs_, sign):
     each.samples(
         lambda s: iter(

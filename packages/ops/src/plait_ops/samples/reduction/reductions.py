@@ -97,7 +97,7 @@ def _truth(whole, along, function):
     whole.reference(lambda self: np.asarray(function(self)))
     along.reference(
         lambda self, dim, keepdim=False: np.asarray(
-            function(self, axis=_axes(dim), keepdims=keepdim)
+            function(self, axis=tuple(dim) if isinstance(dim, list) else dim, keepdims=keepdim)
         )
     )
     whole.error("TypeError", lambda s: s("a"), contains=[name, "self"])

@@ -42,11 +42,6 @@ def _(self, memory_format):
     return result_as(self.shape, self.dtype, strides)
 
 
-@clone.vjp("self")
-def _(g):
-    return g
-
-
 contiguous = Composite(
     'contiguous(Tensor(a) self, *, str memory_format="contiguous_format") -> Tensor(a)',
     doc="""
@@ -83,6 +78,7 @@ def _(self):
     return copy_(empty(self.shape, dtype=self.dtype, device=self.device), self)
 
 
+@clone.vjp("self")
 @dense.vjp("self")
 def _(g):
     return g
@@ -168,11 +164,6 @@ def _(g, src):
     return to_dtype(sum_to(g, src.shape), src.dtype)
 
 
-@copy_.vjp("self")
-def _(g):
-    return zeros_like(g)
-
-
 fill_ = Operator(
     "fill_(Tensor(a)! self, Scalar value) -> Tensor(a)!",
     doc="""
@@ -235,6 +226,7 @@ def _(self):
     return 0, 0, nbytes(self)
 
 
+@copy_.vjp("self")
 @fill_.vjp("self")
 @zero_.vjp("self")
 def _(g):

@@ -56,12 +56,6 @@ empty_like.shard("elements")
 empty_like.batch("leading")
 
 
-@empty_like.shape
-def _(self, dtype, memory_format):
-    strides = format_strides(memory_format, self.shape, dense_strides(self))
-    return result_as(self.shape, dtype if dtype is not None else self.dtype, strides)
-
-
 full = Operator(
     "full(int[] size, Scalar value|fill_value, *, dtype? dtype=None, device? device=None) -> Tensor",
     doc="""
@@ -110,11 +104,6 @@ def _(self, value, dtype, memory_format):
     fits("value", value, made)
     strides = format_strides(memory_format, self.shape, dense_strides(self))
     return result_as(self.shape, made, strides)
-
-
-@full_like.cost
-def _(result):
-    return 0, 0, nbytes(result)
 
 
 @full_like.decompose
@@ -202,6 +191,7 @@ ones_like.shard("elements")
 ones_like.batch("leading")
 
 
+@empty_like.shape
 @zeros_like.shape
 @ones_like.shape
 def _(self, dtype, memory_format):
@@ -209,6 +199,7 @@ def _(self, dtype, memory_format):
     return result_as(self.shape, dtype if dtype is not None else self.dtype, strides)
 
 
+@full_like.cost
 @zeros_like.cost
 @ones_like.cost
 def _(result):

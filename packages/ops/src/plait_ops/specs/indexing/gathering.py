@@ -78,11 +78,6 @@ def bytes_moved(self, index, count, inplace):
     return [nbytes(index) + given + copied, given + copied]
 
 
-@index_select_.cost
-def _(index, result):
-    return 0, nbytes(index) + nbytes(result), nbytes(result)
-
-
 @index_select_.vjp("self")
 def _(g, self, dim, index):
     if self.ndim == 0:
@@ -180,6 +175,7 @@ def _(self, dim, index):
     return result(index.shape, self.dtype)
 
 
+@index_select_.cost
 @gather_.cost
 def _(index, result):
     return 0, nbytes(index) + nbytes(result), nbytes(result)

@@ -95,11 +95,6 @@ concat = Composite(
 )
 
 
-@concat.decompose
-def _(tensors, dim):
-    return cat(tensors, dim)
-
-
 concatenate = Composite(
     "concatenate(Tensor[] tensors, int dim|axis=0) -> Tensor",
     doc=under_another_name("`cat` under NumPy's name.", "concatenate", cat),
@@ -107,6 +102,7 @@ concatenate = Composite(
 )
 
 
+@concat.decompose
 @concatenate.decompose
 def _(tensors, dim):
     return cat(tensors, dim)

@@ -118,6 +118,7 @@ def _(grad, L, upper):
 
 
 @linalg_cholesky_.vjp("A")
+@cholesky.vjp("self")
 def _(g, result, upper):
     return cholesky_backward(g, result, upper)
 
@@ -125,11 +126,6 @@ def _(g, result, upper):
 @linalg_cholesky_ex.vjp("A")
 def _(g0, result0, upper):
     return cholesky_backward(g0, result0, upper)
-
-
-@cholesky.vjp("self")
-def _(g, result, upper):
-    return cholesky_backward(g, result, upper)
 
 
 # ---- what factors solve --------------------------------------------------------------------------

@@ -64,11 +64,6 @@ def _(A):
     return result(A.shape[:-2], A.dtype)
 
 
-@linalg_det_.cost
-def _(A):
-    return matrices(A) * lu(A.shape[-1], A.shape[-1])
-
-
 @part
 def _made_regular(A):
     """`A` with a small number instead of every pivot that is 0, as cofactors are continuous."""
@@ -119,6 +114,7 @@ def _(A):
     return result(A.shape[:-2], A.dtype), result(A.shape[:-2], real_dtype(A.dtype))
 
 
+@linalg_det_.cost
 @linalg_slogdet_.cost
 def _(A):
     return matrices(A) * lu(A.shape[-1], A.shape[-1])

@@ -122,10 +122,6 @@ def _factor_gradient(g, LU, pivots):
 
 
 @linalg_lu_factor_.vjp("A")
-def _(g0, result0, result1):
-    return _factor_gradient(g0, result0, result1)
-
-
 @linalg_lu_factor_ex.vjp("A")
 def _(g0, result0, result1):
     return _factor_gradient(g0, result0, result1)

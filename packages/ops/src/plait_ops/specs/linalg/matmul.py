@@ -162,11 +162,6 @@ def _(self, vec):
     return result([self.shape[0]], self.dtype)
 
 
-@mv.cost
-def _(self):
-    return 2 * numel(self)
-
-
 @mv.decompose
 def _(self, vec):
     return reshape(mm(self, unsqueeze(vec, 1)), [self.shape[0]])
@@ -216,6 +211,7 @@ def _(self, tensor):
     return result((), self.dtype)
 
 
+@mv.cost
 @dot.cost
 def _(self):
     return 2 * numel(self)

@@ -34,6 +34,7 @@ bce_backward = Pointwise(
 
 
 @bce_elements.vjp("input")
+@bce_backward.vjp("grad")
 def _(g, input, target):
     return bce_backward(g, input, target)
 
@@ -41,11 +42,6 @@ def _(g, input, target):
 @bce_elements.vjp("target")
 def _(g, input):
     return g * (clipped_log(1.0 - input) - clipped_log(input))
-
-
-@bce_backward.vjp("grad")
-def _(g, input, target):
-    return bce_backward(g, input, target)
 
 
 @bce_backward.vjp("input")

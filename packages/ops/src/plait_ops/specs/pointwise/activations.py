@@ -106,11 +106,6 @@ def _(g, result):
     return relu_backward(g, result)
 
 
-@relu_backward.vjp("result")
-def _(g):
-    return zeros_like(g)
-
-
 # ---- leaky and exponential units -----------------------------------------------------------------
 leaky_relu = _activation(
     "leaky_relu",
@@ -173,25 +168,12 @@ celu_backward = _backward(
 
 
 @leaky_relu.vjp("self")
-def _(g, self, negative_slope):
-    return leaky_relu_backward(g, self, negative_slope)
-
-
 @leaky_relu_backward.vjp("grad")
 def _(g, self, negative_slope):
     return leaky_relu_backward(g, self, negative_slope)
 
 
-@leaky_relu_backward.vjp("self")
-def _(g):
-    return zeros_like(g)
-
-
 @elu.vjp("self")
-def _(g, self, alpha):
-    return elu_backward(g, self, alpha)
-
-
 @elu_backward.vjp("grad")
 def _(g, self, alpha):
     return elu_backward(g, self, alpha)
@@ -456,6 +438,8 @@ def _(g, self, min_val, max_val):
     return hardtanh_backward(g, self, min_val, max_val)
 
 
+@relu_backward.vjp("result")
+@leaky_relu_backward.vjp("self")
 @hardtanh_backward.vjp("self")
 def _(g):
     return zeros_like(g)

@@ -182,18 +182,3 @@ positive = Composite(
 @positive.decompose
 def _(self):
     return self
-
-
-negative = Composite(
-    "negative(Tensor self) -> Tensor",
-    doc=under_another_name("`neg` under NumPy's name.", "negative", neg),
-    inplace=True,
-    variants="function function_ method",
-    zero_preserving=True,
-)
-negative.shard("elements", linear=["self"])
-
-
-@negative.decompose
-def _(self):
-    return neg(self)

@@ -213,22 +213,6 @@ conj_ = Pointwise(
     variants="function method",
     zero_preserving=True,
 )
-conj_physical = Composite(
-    "conj_physical(Tensor self) -> Tensor",
-    doc="""
-    Another name of `conj`; in PyTorch `conj_physical` is computed at once and `conj` is lazy, here both are computed at
-    once.
-
-    >>> import plait_core as pc
-    >>> pc.conj_physical(pc.tensor([1 + 2j])).tolist()
-    [(1-2j)]
-    """,
-    inplace=True,
-    dtypes="any",
-    variants="function function_ method",
-    zero_preserving=True,
-)
-conj_physical.shard("elements")
 angle = Pointwise(
     "angle(Tensor self) -> Tensor",
     doc="""
@@ -280,11 +264,6 @@ def _(g):
 @view_as_complex.vjp("self")
 def _(g):
     return view_as_real(g)
-
-
-@conj_physical.decompose
-def _(self):
-    return conj(self)
 
 
 isreal = predicate(

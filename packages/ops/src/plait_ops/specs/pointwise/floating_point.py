@@ -47,11 +47,6 @@ def _(g, self, other):
     return where(eq(self, other), 0.0, g)
 
 
-@nextafter_elements.vjp("other")
-def _(g):
-    return zeros_like(g)
-
-
 half_nextafter_ = Composite(
     "half_nextafter(Tensor self, Tensor other, int digits, int least, float largest) -> Tensor",
     doc="""
@@ -156,6 +151,7 @@ def _(g, self):
     return g * exp2(-frexp_exponent(self))
 
 
+@nextafter_elements.vjp("other")
 @frexp_exponent.vjp("self")
 def _(g):
     return zeros_like(g)

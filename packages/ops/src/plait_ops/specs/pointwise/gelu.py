@@ -79,10 +79,6 @@ def _(self, approximate):
 
 
 @gelu_erf.vjp("self")
-def _(g, self):
-    return gelu_erf_backward(g, self)
-
-
 @gelu_erf_backward.vjp("grad")
 def _(g, self):
     return gelu_erf_backward(g, self)
@@ -95,10 +91,6 @@ def _(g, grad, self):
 
 
 @gelu_tanh.vjp("self")
-def _(g, self):
-    return gelu_tanh_backward(g, self)
-
-
 @gelu_tanh_backward.vjp("grad")
 def _(g, self):
     return gelu_tanh_backward(g, self)

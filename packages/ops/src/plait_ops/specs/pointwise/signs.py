@@ -1,8 +1,7 @@
 """Signs, magnitudes and the step function."""
 
-from plait_ops.alias import under_another_name
 from plait_ops.calls import conj, eq, mul, real as real_, where, zeros_like
-from plait_ops.spec import Composite, Pointwise
+from plait_ops.spec import Pointwise
 from plait_ops.unary import function_of_one, predicate
 from plait_ops.words import is_complex
 
@@ -57,21 +56,6 @@ def _(g, self):
 @sign.vjp("self")
 def _(g):
     return zeros_like(g)
-
-
-absolute = Composite(
-    "absolute(Tensor self) -> Tensor",
-    doc=under_another_name("`abs` under NumPy's name.", "absolute", abs_),
-    inplace=True,
-    variants="function method",
-    zero_preserving=True,
-)
-absolute.shard("elements")
-
-
-@absolute.decompose
-def _(self):
-    return abs_(self)
 
 
 copysign = Pointwise(

@@ -85,11 +85,6 @@ def _(input, kernel_size, stride, padding, dilation, ceil_mode):
     return result(made, input.dtype), result(made, int64)
 
 
-@max_pool2d_with_indices.cost
-def _(kernel_size, result0):
-    return numel(result0) * kernel_size[0] * kernel_size[1]
-
-
 max_pool2d_backward = Operator(
     "max_pool2d_backward(Tensor grad, Tensor indices, int[] size) -> Tensor",
     doc="`grad` added up at `indices` in images of shape `size`: the derivative of `max_pool2d`.",
@@ -117,11 +112,6 @@ def _(grad, indices, size):
     require("grad", grad.dtype, "floating")
     check(indices.dtype == int64, f"`indices` must be int64; got {indices.dtype}", "DTypeError")
     return result(size, grad.dtype)
-
-
-@max_pool2d_backward.cost
-def _(grad):
-    return numel(grad)
 
 
 @max_pool2d_backward.decompose
@@ -174,11 +164,6 @@ max_pool2d = Composite(
 )
 
 
-@max_pool2d.cost
-def _(kernel_size, result):
-    return numel(result) * kernel_size[0] * kernel_size[1]
-
-
 native_max_pool2d = Operator(
     "native_max_pool2d(Tensor input, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, int[2] dilation=1, "
     "bool ceil_mode=False) -> (Tensor, Tensor)",
@@ -228,6 +213,7 @@ def _(input, kernel_size, stride, padding, dilation, ceil_mode):
     return result(made, input.dtype), result(made, uint8)
 
 
+@max_pool2d_with_indices.cost
 @native_max_pool2d.cost
 def _(kernel_size, result0):
     return numel(result0) * kernel_size[0] * kernel_size[1]
@@ -277,6 +263,7 @@ def _(grad, numbers, size, kernel_size):
     return result(size, grad.dtype)
 
 
+@max_pool2d_backward.cost
 @native_max_pool2d_backward.cost
 def _(grad):
     return numel(grad)
@@ -341,6 +328,7 @@ def _(input, kernel_size, stride, padding, ceil_mode):
     return result(pooled(input, kernel_size, stride, padding, [1, 1], ceil_mode), input.dtype)
 
 
+@max_pool2d.cost
 @avg_pool2d.cost
 def _(kernel_size, result):
     return numel(result) * kernel_size[0] * kernel_size[1]

@@ -140,8 +140,9 @@ def _truth(name, text, example):
     >>> pc.tensor([[True, False]]).{name}(1).tolist()
     [{example}]
     """,
-        kernel="in[0] as without `dim`; `dim` may be negative, None or empty: all dimensions.",
+        kernel="in[0] as without `dim`; `dim` may be negative, None (all dimensions), or empty: none.",
         result="bool",
+        empty="none",
         dtypes="any",
         variants="function method",
     )

@@ -26,7 +26,6 @@ from plait_ops.words import (
     numel,
     require,
     result,
-    result as made_like,
     to_dtype,
     wrap_dim,
 )
@@ -146,9 +145,9 @@ def _scan(name, text, example):
     @operator.shape
     def _(self, dim, dtype):
         wrap_dim("dim", dim, self.shape)
-        made = dtype if dtype is not None else accumulated(self.dtype)
-        cast_argument("self", made)
-        return made_like(self.shape, made)
+        out_dtype = dtype if dtype is not None else accumulated(self.dtype)
+        cast_argument("self", out_dtype)
+        return result(self.shape, out_dtype)
 
     @operator.cost
     def _(self):

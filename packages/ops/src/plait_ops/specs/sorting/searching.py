@@ -59,7 +59,7 @@ searchsorted_ = Composite(
     "searchsorted(Tensor sorted_sequence, Tensor|Scalar input|self, *, bool out_int32=False, bool right=False,"
     " str? side=None, Tensor? sorter=None) -> Tensor",
     doc="""
-    The places at which the elements of `input` would have to be inserted into `sorted_sequence`, which is ascending along
+    The indices at which the elements of `input` would have to be inserted into `sorted_sequence`, which is ascending along
     its last dimension, so that it stays sorted: before equal elements, or with `right` or `side` "right" after them. If the
     sequence is not sorted, `sorter` holds the indices that sort it. nan counts as larger than all numbers.
 
@@ -111,11 +111,11 @@ def _(sorted_sequence, input, out_int32, right, side, sorter):
         require("sorter", sorter.dtype, "integer")
         ordered = gather(sorted_sequence, -1, sorter)
     if is_tensor(input):
-        made = search_sorted(ordered, input, after)
+        indices = search_sorted(ordered, input, after)
     else:
         dtype = require_common("sorted_sequence", ordered, "input", input)
-        made = search_sorted(ordered, full([], input, dtype=dtype, device=ordered.device), after)
-    return cast(made, int32) if out_int32 else made
+        indices = search_sorted(ordered, full([], input, dtype=dtype, device=ordered.device), after)
+    return cast(indices, int32) if out_int32 else indices
 
 
 @bucketize_.decompose

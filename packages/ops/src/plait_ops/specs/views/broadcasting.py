@@ -1,8 +1,8 @@
-"""Tensors expanded to a common shape, and sums back to the shape before."""
+"""Tensors expanded to a common shape, and sums that reverse an expansion."""
 
 from plait_ops.calls import sum
 from plait_ops.spec import Composite, View
-from plait_ops.words import broadcast, check, max_dims, sizes, sum_to, view as look
+from plait_ops.words import broadcast, check, max_dims, sizes, sum_to, view
 
 expand = View(
     "expand(Tensor(a) self, int[]* size) -> Tensor(a)",
@@ -29,22 +29,22 @@ def _(self, size):
     shape = list(size)
     strides = [0] * len(size)
     for i in range(len(size)):
-        have = self.shape[i - extra] if i >= extra else 1
+        own_size = self.shape[i - extra] if i >= extra else 1
         if size[i] == -1:
             check(
                 i >= extra,
                 f"`size` {size} may hold -1 only for dimensions that shape {self.shape} has",
             )
-            shape[i] = have
+            shape[i] = own_size
         else:
             check(
-                size[i] >= 0 and (have == 1 or have == size[i]),
+                size[i] >= 0 and (own_size == 1 or own_size == size[i]),
                 f"shape {self.shape} of `self` must broadcast to `size` {size}; they differ in dimension {i - len(size)}",
             )
-        if i >= extra and (have != 1 or shape[i] == 1):
+        if i >= extra and (own_size != 1 or shape[i] == 1):
             strides[i] = self.strides[i - extra]
     sizes("size", shape)
-    return look(self, shape, strides)
+    return view(self, shape, strides)
 
 
 @expand.vjp("self")

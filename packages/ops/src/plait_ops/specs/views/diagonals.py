@@ -69,11 +69,6 @@ def _(self, offset, dim1, dim2):
     return made
 
 
-@diag_embed_.vjp("self")
-def _(g, offset, dim1, dim2):
-    return diagonal(g, offset, dim1, dim2)
-
-
 diag = Composite(
     "diag(Tensor self, int diagonal|k=0) -> Tensor",
     doc="""
@@ -176,6 +171,7 @@ def _(grad, size, offset, dim1, dim2):
     return made
 
 
+@diag_embed_.vjp("self")
 @diagonal_backward.vjp("grad")
 def _(g, offset, dim1, dim2):
     return diagonal(g, offset, dim1, dim2)

@@ -59,13 +59,13 @@ def _(self, indices_or_sections, dim):
         f"`indices_or_sections` must be at least 1; got {parts}",
         "ValueError",
     )
-    made = []
+    views = []
     start = 0
     for i in range(parts):
         size = n // parts + (1 if i < n % parts else 0)
-        made.append(narrow(self, at, start, size))
+        views.append(narrow(self, at, start, size))
         start += size
-    return made
+    return views
 
 
 @tensor_split_indices_.decompose
@@ -73,14 +73,14 @@ def _(self, indices_or_sections, dim):
     check(self.ndim > 0, "`self` must have at least 1 dimension; got shape ()")
     at = wrap_dim("dim", dim, self.shape)
     n = self.shape[at]
-    made = []
+    views = []
     start = 0
     for index in indices_or_sections:
         end = min(max(index + n if index < 0 else index, 0), n)
-        made.append(narrow(self, at, min(start, n), max(end - start, 0)))
+        views.append(narrow(self, at, min(start, n), max(end - start, 0)))
         start = end
-    made.append(narrow(self, at, start, n - start))
-    return made
+    views.append(narrow(self, at, start, n - start))
+    return views
 
 
 @tensor_split_tensor_.decompose
@@ -92,8 +92,8 @@ def _(self, indices_or_sections, dim):
     )
     if indices_or_sections.ndim == 0:
         return tensor_split(self, item(indices_or_sections), dim)
-    places = [item(select(indices_or_sections, 0, i)) for i in range(indices_or_sections.shape[0])]
-    return tensor_split_indices(self, places, dim)
+    indices = [item(select(indices_or_sections, 0, i)) for i in range(indices_or_sections.shape[0])]
+    return tensor_split_indices(self, indices, dim)
 
 
 def _along(name, least, along, text, example):

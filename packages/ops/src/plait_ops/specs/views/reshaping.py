@@ -1,4 +1,4 @@
-"""Views under other names, flips and turns, and sums to a shape."""
+"""Views in another shape or order of dimensions, under PyTorch's and NumPy's names."""
 
 from plait_ops.calls import conj, expand, movedim, reshape, transpose, view
 from plait_ops.spec import Composite
@@ -120,5 +120,5 @@ def _(self, dim, sizes):
     check(self.ndim > 0, "`self` must have at least 1 dimension; got shape ()")
     check(len(sizes) > 0, "`sizes` must not be empty; got ()")
     max_dims("sizes", self.ndim + len(sizes))
-    made = infer_size("sizes", sizes, self.shape[at : at + 1])
-    return view(self, self.shape[:at] + made + self.shape[at + 1 :])
+    new_sizes = infer_size("sizes", sizes, self.shape[at : at + 1])
+    return view(self, self.shape[:at] + new_sizes + self.shape[at + 1 :])

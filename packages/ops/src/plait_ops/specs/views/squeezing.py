@@ -2,7 +2,7 @@
 
 from plait_ops.calls import reshape
 from plait_ops.spec import View
-from plait_ops.words import check, max_dims, view as look, wrap_dim
+from plait_ops.words import check, max_dims, view, wrap_dim
 
 unsqueeze = View(
     "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
@@ -31,16 +31,11 @@ def _(self, dim):
     at = dim + n if dim < 0 else dim
     max_dims("dim", n)
     step = self.shape[at] * self.strides[at] if at < self.ndim else 1
-    return look(
+    return view(
         self,
         self.shape[:at] + [1] + self.shape[at:],
         self.strides[:at] + [step] + self.strides[at:],
     )
-
-
-@unsqueeze.vjp("self")
-def _(g, self):
-    return reshape(g, self.shape)
 
 
 squeeze = View(
@@ -74,16 +69,17 @@ squeeze_dim.batch("dimensions")
 @squeeze.shape
 def _(self):
     keep = [i for i in range(self.ndim) if self.shape[i] != 1]
-    return look(self, [self.shape[i] for i in keep], [self.strides[i] for i in keep])
+    return view(self, [self.shape[i] for i in keep], [self.strides[i] for i in keep])
 
 
 @squeeze_dim.shape
 def _(self, dim):
     drop = [wrap_dim("dim", d, self.shape) for d in dim]
     keep = [i for i in range(self.ndim) if self.shape[i] != 1 or i not in drop]
-    return look(self, [self.shape[i] for i in keep], [self.strides[i] for i in keep])
+    return view(self, [self.shape[i] for i in keep], [self.strides[i] for i in keep])
 
 
+@unsqueeze.vjp("self")
 @squeeze.vjp("self")
 @squeeze_dim.vjp("self")
 def _(g, self):

@@ -362,20 +362,12 @@ def samples_of(made, sampling_ratio):
 
 
 @roi_align.cost
-def _(result, sampling_ratio):
-    return samples_of(result.shape, sampling_ratio)
-
-
-@roi_align_backward.cost
-def _(grad, sampling_ratio):
-    return samples_of(grad.shape, sampling_ratio)
-
-
 @ps_roi_align.cost
 def _(result, sampling_ratio):
     return samples_of(result.shape, sampling_ratio)
 
 
+@roi_align_backward.cost
 @ps_roi_align_backward.cost
 def _(grad, sampling_ratio):
     return samples_of(grad.shape, sampling_ratio)
@@ -387,6 +379,7 @@ def _(result0):
 
 
 @roi_pool_backward.cost
+@ps_roi_pool_backward.cost
 def _(grad):
     return numel(grad)
 
@@ -394,11 +387,6 @@ def _(grad):
 @ps_roi_pool.cost
 def _(result):
     return numel(result)
-
-
-@ps_roi_pool_backward.cost
-def _(grad):
-    return numel(grad)
 
 
 for _each in (
