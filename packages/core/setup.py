@@ -112,9 +112,9 @@ setup(
     extensions=[
         Extension(
             "plait_core._core",
-            ["cpp/python/*.cpp", "cpp/cpython/*.cpp"],
+            ["cpp/python/**/*.cpp", "cpp/cpython/*.cpp"],
             flags=["-O2"],
-            include_dirs=["cpp", "src/plait_core/include"],
+            include_dirs=["cpp", "cpp/python", "src/plait_core/include"],
         )
     ],
 )

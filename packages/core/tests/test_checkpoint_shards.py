@@ -248,13 +248,12 @@ def test_large_files_beside_are_read_once_and_in_blocks(
 def test_a_file_that_takes_the_place_of_an_index(tmp_path: Path) -> None:
     """Its parts go, and those that a killed save left; those of other indexes stay."""
     index, other = tmp_path / "m.index.json", tmp_path / "m.safetensors.index.json"
-    for form in ("plait", "torch"):
-        save(1, index)
-        save(2, other)
-        (tmp_path / "m-01234567-00001-of-00002.safetensors").write_bytes(b"x")
-        pc.save(value(3), index, format=form)
-        assert version_of(index) == 3 and version_of(other) == 2
-        assert sorted(os.listdir(tmp_path)) == sorted([index.name, *own_files(other)])
+    save(1, index)
+    save(2, other)
+    (tmp_path / "m-01234567-00001-of-00002.safetensors").write_bytes(b"x")
+    pc.save(value(3), index)
+    assert version_of(index) == 3 and version_of(other) == 2
+    assert sorted(os.listdir(tmp_path)) == sorted([index.name, *own_files(other)])
 
 
 def test_a_file_beside_sharded_checkpoints_keeps_parts_in_use(tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ SHAPES = [
     (40, 70),
     (300, 37),
     (9, 20, 3),
+    (1030, 131),
+    (140, 50, 5),
 ]
 TOLERANCES: dict[Any, float] = {np.float32: 2e-5, np.float64: 1e-12}
 NUMBERS = (-0.5, 1.5, 0.125)

@@ -209,13 +209,81 @@ def test_images_do_not_depend_on_the_batch_in_the_mode(size: Any, mode: str) -> 
         assert pc.equal(BY_INPUT(g[:n], w, (n, c, h, h), *rest), gx[:n])
 
 
-def test_nan_stays_in_its_image() -> None:
-    x, w = draw(3, 32, 12, 12), pc.from_numpy(draw(32, 32, 3, 3))
-    x[1, 0, 5, 5] = np.nan
-    pc.set_winograd("F4")
-    y = pc.conv2d(pc.from_numpy(x), w, None, 1, 1).numpy()
-    assert np.isfinite(y[[0, 2]]).all()
-    assert np.isnan(y[1, :, 4:7, 4:7]).all()
+SPREADS = [
+    # images, channels, height, width, filters, window, stride, dilation, groups
+    (2, 16, 14, 13, 16, 3, 1, 1, 1), (1, 64, 14, 14, 64, 3, 1, 1, 1),
+    (1, 16, 10, 10, 32, 5, 1, 1, 1), (9, 4, 12, 12, 8, 3, 1, 1, 1), (2, 16, 9, 9, 16, 3, 1, 2, 1),
+    (2, 16, 9, 9, 16, 3, 2, 1, 1),
+    (2, 16, 9, 9, 16, 3, 1, 1, 16), (2, 16, 9, 9, 32, 3, 1, 1, 2), (2, 16, 8, 8, 16, 1, 1, 1, 1),
+    (9, 3, 16, 16, 4, 7, 2, 1, 1),
+]  # fmt: skip
+
+
+def directly(function: Any, *given: Any) -> Any:
+    mode = pc.get_winograd()
+    pc.set_winograd("off")
+    made = function(*given)
+    pc.set_winograd(mode)
+    return made
+
+
+def check_spread(function: Any, one: Any, other: Any, reaches: Any) -> None:
+    """Plant what is not finite into `one`: results that it does not reach are as without it.
+
+    `reaches(one)` is not 0 where results depend on elements of `one` that are not 0.
+    """
+    before = function(one, other)
+    middle = tuple(n // 2 for n in one.shape)
+    for place in (middle, (0,) * 4, tuple(n - 1 for n in one.shape), (*middle[:3], 0)):
+        single = pc.zeros_like(one)
+        single[place] = 1
+        reached = directly(reaches, single) != 0
+        for value in (np.inf, -np.inf, np.nan):
+            planted = one.clone()
+            planted[place] = value
+            after = function(planted, other)
+            assert not after[reached].isfinite().any()
+            assert pc.allclose(after[~reached], before[~reached], 1e-3, 1e-3)
+            assert (after != after).sum() <= (
+                directly(function, planted, other) != directly(function, planted, other)
+            ).sum()
+
+
+@pytest.mark.parametrize("mode", ["auto", "off", *MODES])
+def test_what_is_not_finite_reaches_no_other_results(mode: str) -> None:
+    pc.set_winograd(mode)
+    for n, c, h, w, k, window, stride, dilation, groups in SPREADS:
+        options = [stride] * 2, [window // 2 * dilation] * 2, [dilation] * 2, groups
+        x, filters = pc.rand(n, c, h, w) + 0.1, pc.rand(k, c // groups, window, window) + 0.1
+        y = pc.conv2d(x, filters, None, *options)
+        g = pc.rand(*y.shape) + 0.1
+        size, filters_size = list(x.shape), list(filters.shape)
+        ones_f, ones_g = pc.ones_like(filters), pc.ones_like(g)
+        check_spread(
+            lambda x, f, o=options: pc.conv2d(x, f, None, *o), x, filters,
+            lambda x, o=options, f=ones_f: pc.conv2d(x, f, None, *o),
+        )  # fmt: skip
+        check_spread(
+            lambda g, f, o=options, s=size: BY_INPUT(g, f, s, *o), g, filters,
+            lambda g, o=options, s=size, f=ones_f: BY_INPUT(g, f, s, *o),
+        )  # fmt: skip
+        check_spread(
+            lambda x, g, o=options, s=filters_size: BY_WEIGHT(g, x, s, *o), x, g,
+            lambda x, o=options, s=filters_size, g=ones_g: BY_WEIGHT(g, x, s, *o),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_activation_hides_nothing_that_is_not_finite(mode: str) -> None:
+    """Of results that are minus infinity by a tile it would make zeros."""
+    x, w = pc.rand(1, 16, 12, 12) + 0.1, pc.rand(16, 16, 3, 3) + 0.1
+    joined = operator("conv2d_activation")
+    for value in (np.inf, -np.inf, np.nan):
+        x[0, 3, 5, 5] = value
+        options = (x, w, None, [1, 1], [1, 1], [1, 1], 1, "relu", 0.0, 1.0, 0.01)
+        wanted = directly(joined, *options)
+        pc.set_winograd(mode)
+        assert pc.allclose(joined(*options), wanted, 1e-3, 1e-3, equal_nan=True)
 
 
 def test_the_switch() -> None:

@@ -13,6 +13,7 @@ import plait_core as pc
 
 RNG = np.random.default_rng(2)
 SHAPES = [(1,), (5000,), (70_001,), (64, 10), (1000, 64), (64, 1000), (3, 5, 7), (8, 6, 24, 24)]
+SHAPES += [(9001, 3), (4, 135, 7)]
 
 
 def layouts(x: Any) -> Iterator[Any]:

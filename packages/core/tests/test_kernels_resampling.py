@@ -90,6 +90,17 @@ def test_the_derivative_is_the_transposed_matrix(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+def test_a_row_has_the_bits_that_it_has_among_others(dtype: str) -> None:
+    for seed in range(60):
+        (_, n, inner), dim, size, *rest = calls(seed)
+        x = pc.from_numpy(numbers(np.random.default_rng(seed), dtype, 19, n, inner))
+        want = operator("resample")(x, dim, size, *rest).numpy()
+        for rows in (1, 5, 9):
+            got = operator("resample")(x[:rows].contiguous(), dim, size, *rest).numpy()
+            assert np.array_equal(got, want[:rows]), f"{rows} rows, {n} {inner} {size} {rest}"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_channels_last_is_kept_with_the_same_values(dtype: str) -> None:
     for seed in range(40):
         shape, _, size, *rest = calls(seed)

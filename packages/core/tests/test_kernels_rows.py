@@ -56,6 +56,22 @@ def test_softmax_of_extremes(n: int) -> None:
     np.testing.assert_array_equal(pc.logsumexp(pc.from_numpy(x[:1]), 1).numpy(), [-np.inf])
 
 
+@pytest.mark.parametrize("bits", [0x7FC00000, 0x7FC00001, 0x7F800001, 0xFFC00155])
+@pytest.mark.parametrize("n", [3, 9, 40, 300])
+def test_any_nan_spreads_over_its_sum(n: int, bits: int) -> None:
+    """A NaN has bits of its own, which no step may take for a number's."""
+    x = np.zeros((n, 16), np.float32)
+    x[1, :8] = np.array([bits], np.uint32).view(np.float32)
+    x[2, 4:12] = np.inf
+    for t, dim in ((pc.from_numpy(x), 0), (pc.from_numpy(x.T.copy()), 1)):
+        for made in (pc.softmax(t, dim), pc.log_softmax(t, dim)):
+            spread = np.isnan(np.moveaxis(made.numpy(), dim, 0))
+            assert spread[:, :12].all() and not spread[:, 12:].any()
+        got = pc.logsumexp(t, dim).numpy()
+        assert np.isnan(got[:8]).all() and np.isinf(got[8:12]).all()
+        np.testing.assert_allclose(got[12:], np.log(n), rtol=1e-6)
+
+
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("shape", [(64, 10), (500, 300), (6, 5, 7, 8), (9,)])
 @pytest.mark.parametrize("weighted", [False, True])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import plait_core as pc
-from plait_core._sparse._coordinates import zero_preserving
+from plait_core._sparse._base import zero_preserving
 from plait_core.testing import assert_close
 
 DENSE = [[0, 2, 0, 0], [0, 0, 0, 0], [3, 0, 4, 5], [0, 0, 0, 6]]
@@ -297,3 +297,13 @@ def test_products_by_other_reductions() -> None:
         pc.sparse.mm(sparse, other[:2], "mean")
     with pytest.raises(pc.ShapeError, match="a sparse and a dense matrix are required"):
         pc.sparse.mm(sparse, sparse, "mean")
+
+
+def test_compressed_tensors_have_the_members_of_tensors_with_coordinates() -> None:
+    dense = pc.tensor([[0.0, 2.0], [3.0, 4.0]])
+    x = dense.to_sparse_csr()
+    assert pc.equal(x.mT.to_dense(), dense.mT)
+    assert pc.equal(x.sub(x, alpha=3).to_dense(), dense * -2)
+    x.requires_grad = True
+    assert x.requires_grad and x.is_leaf
+    assert x.nelement() == 4 and x.is_same_size(dense)

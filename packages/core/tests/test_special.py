@@ -274,6 +274,15 @@ def test_one_argument(name: str) -> None:
     np.testing.assert_allclose(low.numpy()[normal], single[normal], rtol=1e-6)
 
 
+def test_log_ndtr_of_float32_is_that_of_float64() -> None:
+    x = np.concatenate([np.linspace(-40, 20, 6001), -np.geomspace(1e-30, 1e19, 500)])
+    x = x.astype(np.float32)
+    got = pc.special.log_ndtr(pc.from_numpy(x)).numpy()
+    want = pc.special.log_ndtr(pc.from_numpy(x.astype(np.float64))).numpy()
+    normal = np.abs(want) > 1e-37
+    np.testing.assert_allclose(got[normal], want[normal], rtol=5e-7)
+
+
 @pytest.mark.parametrize("name", BINARY)
 def test_two_arguments(name: str) -> None:
     for a, b, want in BINARY[name]:

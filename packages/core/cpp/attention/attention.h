@@ -1,6 +1,5 @@
 // Shared by both passes of attention: heads, masks, and blocks of scores.
-#ifndef PLAIT_CORE_ATTENTION_H
-#define PLAIT_CORE_ATTENTION_H
+#pragma once
 #include "kernel/dense.h"
 #include "kernel/half.h"
 #include "kernel/integers.h"
@@ -213,4 +212,3 @@ plait_status each_unit(const plait_call *c, int64_t units, int64_t work, int64_t
 }
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_ATTENTION_H

@@ -1,7 +1,6 @@
 // Which algorithm computes a convolution where the counts of operations, by which the others are
 // chosen, mislead (docs/design/0031).
-#ifndef PLAIT_CORE_CONVOLUTION_ALGORITHM_H
-#define PLAIT_CORE_CONVOLUTION_ALGORITHM_H
+#pragma once
 #include <cstdint>
 
 namespace plait::core {
@@ -28,4 +27,3 @@ Algorithm exception_of(ConvolutionPass pass, int64_t window, int64_t stride, int
                        int64_t channels, int64_t filters, int64_t results);
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_CONVOLUTION_ALGORITHM_H

@@ -212,14 +212,6 @@ Way way_of(const Conv &v, bool pixels, int64_t channels, bool lanes, Sums sums, 
   return pixels ? Way::Pixels : Way::Columns;
 }
 
-// Windows that are cut at a border skip products of zeros and of what may be no number.
-template <class T>
-bool all_finite(const T *p, int64_t n) {
-  T sum = 0;
-  for (int64_t i = 0; i < n; i++) sum += p[i] - p[i];
-  return sum == 0;
-}
-
 // Where results may not depend on the batch, the algorithm for one image.
 template <class T>
 Algorithm asked_for(const Conv &v, ConvolutionPass pass) {
@@ -275,6 +267,30 @@ plait_status activated(const plait_call *c, const Conv &v, T *y, plait_status ma
 }
 
 template <class T>
+bool all_finite(const T *p, int64_t n) {
+  Finite<T> finite;
+  finite.see(p, n);
+  return finite.all();
+}
+
+// Calls by_tiles(broken), and by_columns(v of an image, number of the image) for images that it has
+// marked as broken: Winograd's algorithm spreads what is not finite.
+template <class ByTiles, class ByColumns>
+plait_status by_winograd(const plait_call *c, const Conv &v, ByTiles &&by_tiles,
+                         ByColumns &&by_columns) {
+  Workspace space;
+  PLAIT_TRY(space.take(c, uint64_t(v.n)));
+  auto *broken = space.as<uint8_t>();
+  memset(broken, 0, size_t(v.n));
+  PLAIT_TRY(by_tiles(broken));
+  Conv one = v;
+  one.n = 1;
+  for (int64_t i = 0; i < v.n; i++)
+    if (broken[i]) PLAIT_TRY(by_columns(one, i));
+  return PLAIT_OK;
+}
+
+template <class T>
 plait_status convolve(const plait_call *c, const Conv &v) {
   const DLTensor *bias = tensor(c, 2);
   T *y = data<T>(result(c));
@@ -285,8 +301,15 @@ plait_status convolve(const plait_call *c, const Conv &v) {
   Dense<T> w;
   PLAIT_TRY(x.take(c, tensor(c, 0), way));
   PLAIT_TRY(w.take(c, tensor(c, 1)));
+  const int64_t image = v.c * v.h * v.w, made = v.oc * v.oh * v.ow;
   if (const int64_t m = winograd_tile<T>(v, asked))
-    return winograd_forward<T>(c, v, m, x, w, bias, y);
+    return by_winograd(
+        c, v, [&](uint8_t *broken) { return winograd_forward<T>(c, v, m, x, w, bias, y, broken); },
+        [&](const Conv &one, int64_t i) {
+          const T *from = x;
+          return activated(c, one, y + i * made,
+                           forward<T>(c, one, from + i * image, w, bias, y + i * made));
+        });
   switch (way) {
     case Way::Dense: return activated(c, v, y, dense_forward<T>(c, v, x, w, bias, y));
     case Way::Depthwise: return depthwise_forward<T>(c, v, x, w, bias, y);
@@ -342,9 +365,17 @@ plait_status conv2d_backward_input(plait_call *c) {
     Dense<T> w;
     PLAIT_TRY(g.take(c, gy, way));
     PLAIT_TRY(w.take(c, weight));
+    // windows that are cut at a border skip products of zeros and of what may be no number
     if (way == Way::Lanes && batch_invariant() && !all_finite<T>(w, v.oc * k)) way = Way::Pixels;
+    const int64_t image = v.c * v.h * v.w, made = v.oc * v.oh * v.ow;
     if (const int64_t m = winograd_tile<T>(v, asked))
-      return winograd_backward_input<T>(c, v, m, g, w, gx);
+      return by_winograd(
+          c, v,
+          [&](uint8_t *broken) { return winograd_backward_input<T>(c, v, m, g, w, gx, broken); },
+          [&](const Conv &one, int64_t i) {
+            const T *from = g;
+            return backward_input<T>(c, one, from + i * made, w, gx + i * image);
+          });
     switch (way) {
       case Way::Dense:
         return gemm(c, Product<T>{v.n, k, v.oc, T(1), {g, v.oc, 1}, {w, k, 1}, T(0), gx, k});
@@ -375,8 +406,11 @@ plait_status conv2d_backward_weight(plait_call *c) {
     Operand<T> g, x;
     PLAIT_TRY(g.take(c, gy, way));
     PLAIT_TRY(x.take(c, in, way));
-    if (const int64_t m = winograd_tile<T>(v, asked, true))
-      return winograd_backward_weight<T>(c, v, m, g, x, gw);
+    if (const int64_t m = winograd_tile<T>(v, asked, true)) {
+      bool broken = false;
+      PLAIT_TRY(winograd_backward_weight<T>(c, v, m, g, x, gw, &broken));
+      if (!broken) return PLAIT_OK;  // else the next way, which does not spread what is not finite
+    }
     switch (way) {
       case Way::Dense:
         return gemm(c, Product<T>{v.oc, k, v.n, T(1), {g, 1, v.oc}, {x, k, 1}, T(0), gw, k});

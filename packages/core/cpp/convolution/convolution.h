@@ -1,6 +1,5 @@
 // The geometry of a two-dimensional convolution, and how patches become columns of a matrix.
-#ifndef PLAIT_CORE_CONVOLUTION_H
-#define PLAIT_CORE_CONVOLUTION_H
+#pragma once
 #include "kernel/vec.h"
 #include "pointwise/joined_activations.h"
 
@@ -118,4 +117,3 @@ template <class T>
 void columns_to_image(const Conv &v, const T *col, T *image);
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_CONVOLUTION_H

@@ -3,8 +3,7 @@
 // derivative by the input is one such convolution for each residue of the stride: an element of the
 // input sees every stride-th element of the window, always the same ones for a residue, and nothing
 // is scattered.
-#ifndef PLAIT_CORE_CONVOLUTION_CHANNELS_H
-#define PLAIT_CORE_CONVOLUTION_CHANNELS_H
+#pragma once
 #include "convolution/convolution.h"
 #include "kernel/transpose.h"
 
@@ -57,4 +56,3 @@ template <class T>
 void to_pixels(const Frame &f, const T *image, T *to, T *beside);
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_CONVOLUTION_CHANNELS_H

@@ -1,8 +1,7 @@
 // Convolutions with one input channel in each group, so that a result is a sum over one plane. They
 // are limited by memory and by loads, and matrix products of such depth would not pay: planes are
 // copied into zeros, and sums run along their rows; short rows have planes side by side instead.
-#ifndef PLAIT_CORE_CONVOLUTION_DEPTHWISE_H
-#define PLAIT_CORE_CONVOLUTION_DEPTHWISE_H
+#pragma once
 #include "convolution/convolution.h"
 
 namespace plait::core {
@@ -32,4 +31,3 @@ plait_status depthwise_lanes_backward_weight(const plait_call *c, const Conv &v,
                                              const T *x, T *gw);
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_CONVOLUTION_DEPTHWISE_H

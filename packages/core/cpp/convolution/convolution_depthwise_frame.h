@@ -1,7 +1,6 @@
 // Planes inside of zeros, for depthwise convolutions: then borders, dilation and any padding are
 // one case.
-#ifndef PLAIT_CORE_CONVOLUTION_DEPTHWISE_FRAME_H
-#define PLAIT_CORE_CONVOLUTION_DEPTHWISE_FRAME_H
+#pragma once
 #include "convolution/convolution.h"
 #include "kernel/integers.h"
 
@@ -96,4 +95,3 @@ plait_status with_zeros(const plait_call *c, int64_t n, int64_t grain, int64_t s
 }
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_CONVOLUTION_DEPTHWISE_FRAME_H

@@ -1,7 +1,6 @@
 // Convolutions of many small images, eight at a time: one image in each lane of a vector. All lanes
 // are used at the borders of images of any width, and the same loops serve windows of any size.
-#ifndef PLAIT_CORE_CONVOLUTION_LANES_H
-#define PLAIT_CORE_CONVOLUTION_LANES_H
+#pragma once
 #include "convolution/convolution.h"
 
 namespace plait::core {
@@ -21,4 +20,3 @@ plait_status lanes_backward_weight(const plait_call *c, const Conv &v, const flo
                                    const float *x, float *gw);
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_CONVOLUTION_LANES_H

@@ -1,8 +1,7 @@
 // Convolutions with windows of one element, with or without strides: products of the filters and
 // the channels at all positions of all images. Positions are columns, those of several small images
 // side by side, and a block of them is packed where it is used; nothing else is copied.
-#ifndef PLAIT_CORE_CONVOLUTION_POINTWISE_H
-#define PLAIT_CORE_CONVOLUTION_POINTWISE_H
+#pragma once
 #include "convolution/convolution.h"
 
 namespace plait::core {
@@ -29,4 +28,3 @@ plait_status pointwise_backward_weight(const plait_call *c, const Conv &v, Image
                                        Images<T> x, T *gw);
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_CONVOLUTION_POINTWISE_H

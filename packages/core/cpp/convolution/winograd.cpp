@@ -27,6 +27,7 @@ struct Job {
   int64_t by_bias;
   T *y;
   int64_t y_image;
+  uint8_t *broken;  // of each image
   Activation activation{};
   const T *packed = nullptr;  // the filters as pack_filters lays them out, or NULL
 
@@ -125,7 +126,8 @@ void multiply(const Job<T> &job, int64_t begin, int64_t end, int64_t first, int6
       for (int64_t i = 0; i < lanes; i++) shift[i] = job.bias[(first + j + i) * job.by_bias];
     write_tiles(job.out(), winograd_maps<T>(job.window, job.m).output, products + j,
                 SquareSteps{job.side() * step, step, columns}, job.bias ? shift : nullptr,
-                job.activation, job.y + (first + j) * area, job.y_image, lanes, begin, end, pixels);
+                job.activation, job.y + (first + j) * area, job.y_image, lanes, begin, end, pixels,
+                job.broken);
   }
 }
 
@@ -266,7 +268,7 @@ int64_t winograd_tile(const Conv &v, Algorithm asked, bool by_weight) {
 
 template <class T>
 plait_status winograd_forward(const plait_call *c, const Conv &v, int64_t m, const T *x, const T *w,
-                              const DLTensor *bias, T *y) {
+                              const DLTensor *bias, T *y, uint8_t *broken) {
   const int64_t taps = v.kh * v.kw, size = v.gc() * taps, area = v.oh * v.ow;
   const int64_t by_bias = bias ? bias->strides[0] : 0;
   auto of_group = [&](int64_t g) {
@@ -291,6 +293,7 @@ plait_status winograd_forward(const plait_call *c, const Conv &v, int64_t m, con
                   by_bias,
                   y + g * v.goc() * area,
                   v.oc * area,
+                  broken,
                   v.activation};
   };
   // Transformed filters are up to four times as many bytes: to read these from memory takes as long
@@ -318,7 +321,7 @@ plait_status winograd_forward(const plait_call *c, const Conv &v, int64_t m, con
 
 template <class T>
 plait_status winograd_backward_input(const plait_call *c, const Conv &v, int64_t m, const T *gy,
-                                     const T *w, T *gx) {
+                                     const T *w, T *gx, uint8_t *broken) {
   for (int64_t g = 0; g < v.groups; g++) {
     const int64_t taps = v.kh * v.kw, size = v.gc() * taps, area = v.oh * v.ow;
     PLAIT_TRY(convolve(c, Job<T>{v.kh,
@@ -341,7 +344,8 @@ plait_status winograd_backward_input(const plait_call *c, const Conv &v, int64_t
                                  nullptr,
                                  0,
                                  gx + g * v.gc() * v.h * v.w,
-                                 v.c * v.h * v.w}));
+                                 v.c * v.h * v.w,
+                                 broken}));
   }
   return PLAIT_OK;
 }
@@ -349,9 +353,9 @@ plait_status winograd_backward_input(const plait_call *c, const Conv &v, int64_t
 #define PLAIT_INSTANCE(T)                                                                      \
   template int64_t winograd_tile<T>(const Conv &, Algorithm, bool);                            \
   template plait_status winograd_forward(const plait_call *, const Conv &, int64_t, const T *, \
-                                         const T *, const DLTensor *, T *);                    \
+                                         const T *, const DLTensor *, T *, uint8_t *);         \
   template plait_status winograd_backward_input(const plait_call *, const Conv &, int64_t,     \
-                                                const T *, const T *, T *);
+                                                const T *, const T *, T *, uint8_t *);
 PLAIT_INSTANCE(float)
 PLAIT_INSTANCE(double)
 

@@ -1,6 +1,5 @@
 // Which convolutions are computed by Winograd's algorithm, as the user asks.
-#ifndef PLAIT_CORE_WINOGRAD_MODE_H
-#define PLAIT_CORE_WINOGRAD_MODE_H
+#pragma once
 #include <cstdint>
 
 namespace plait::core {
@@ -22,4 +21,3 @@ constexpr uint64_t with_winograd_mode(uint64_t settings, WinogradMode mode) {
 WinogradMode winograd_mode();
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_WINOGRAD_MODE_H

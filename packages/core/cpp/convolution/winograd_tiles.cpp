@@ -1,5 +1,7 @@
 #include "convolution/winograd_tiles.h"
 
+#include "convolution/winograd.h"
+
 namespace plait::core {
 namespace {
 
@@ -84,37 +86,47 @@ void read_tiles(const Grid &g, SquareMap<T> map, const T *images, int64_t image,
 template <class T>
 void write_tiles(const Grid &g, SquareMap<T> map, const T *from, SquareSteps source, const T *shift,
                  const Activation &activation, T *images, int64_t image, int64_t lanes,
-                 int64_t begin, int64_t end, T *pixels) {
+                 int64_t begin, int64_t end, T *pixels, uint8_t *broken) {
   constexpr int64_t w = kChannels<T>;
   alignas(64) T patch[kMostSide * kMostSide * w];
   const SquareSteps patches{g.side * w, w, 0}, inside{g.w * w, w, g.step * w};
   const Inner inner(g, g.across);
   each_image(g, begin, end, [&](int64_t n, int64_t first, int64_t rows) {
     const Lines lines(g, first, rows);
+    Finite<T> finite;
     for (int64_t i = first; i < first + rows; i++, from += g.across * source.next) {
       const int64_t y = i * g.step, high = g.h - y < g.side ? g.h - y : g.side;
       T *row = pixels + (y - lines.begin) * g.w * w;
       auto at_border = [&](int64_t j) {
         const int64_t x = j * g.step, wide = g.w - x < g.side ? g.w - x : g.side;
         map(1, from + j * source.next, source, patch, patches, shift);
+        finite.see(patch, w);
+        finite.see(patch + (g.side * g.side - 1) * w, w);
         for (int64_t r = 0; r < high; r++)
           memcpy(row + (r * g.w + x) * w, patch + r * g.side * w, size_t(wide * w) * sizeof(T));
       };
       const int64_t till = high == g.side ? inner.end : 0;
       if (till > 0) map(till, from, source, row, inside, shift);
+      const T *last = row + (g.side - 1) * (g.w + 1) * w;
+      for (int64_t j = 0; j < till; j++) {
+        finite.see(row + j * g.step * w, w);
+        finite.see(last + j * g.step * w, w);
+      }
       for (int64_t j = till; j < g.across; j++) at_border(j);
     }
+    if (!finite.all()) __atomic_store_n(broken + n, 1, __ATOMIC_RELAXED);
     activation(pixels, (lines.end - lines.begin) * g.w * w);
     transposed(images + n * image + lines.begin * g.w, g.h * g.w, pixels, w,
                (lines.end - lines.begin) * g.w, lanes);
   });
 }
 
-#define PLAIT_INSTANCE(T)                                                                    \
-  template void read_tiles(const Grid &, SquareMap<T>, const T *, int64_t, int64_t, int64_t, \
-                           int64_t, T *, SquareSteps, T *);                                  \
-  template void write_tiles(const Grid &, SquareMap<T>, const T *, SquareSteps, const T *,   \
-                            const Activation &, T *, int64_t, int64_t, int64_t, int64_t, T *);
+#define PLAIT_INSTANCE(T)                                                                     \
+  template void read_tiles(const Grid &, SquareMap<T>, const T *, int64_t, int64_t, int64_t,  \
+                           int64_t, T *, SquareSteps, T *);                                   \
+  template void write_tiles(const Grid &, SquareMap<T>, const T *, SquareSteps, const T *,    \
+                            const Activation &, T *, int64_t, int64_t, int64_t, int64_t, T *, \
+                            uint8_t *);
 PLAIT_INSTANCE(float)
 PLAIT_INSTANCE(double)
 

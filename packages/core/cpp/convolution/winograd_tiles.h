@@ -1,6 +1,5 @@
 // Tiles of images, with their channels side by side, and back.
-#ifndef PLAIT_CORE_WINOGRAD_TILES_H
-#define PLAIT_CORE_WINOGRAD_TILES_H
+#pragma once
 #include "convolution/convolution_channels.h"
 #include "convolution/winograd_transforms.h"
 
@@ -27,11 +26,12 @@ void read_tiles(const Grid &g, SquareMap<T> map, const T *images, int64_t image,
                 int64_t begin, int64_t end, T *to, SquareSteps target, T *pixels);
 
 // Maps squares to rows [begin, end) of squares of images; what lies outside is dropped. `shift`:
-// of each channel, or NULL. `activation` changes what is written.
+// of each channel, or NULL. `activation` changes what is written; an image with squares whose first
+// or last element is not finite is marked in `broken`.
 template <class T>
 void write_tiles(const Grid &g, SquareMap<T> map, const T *from, SquareSteps source, const T *shift,
                  const Activation &activation, T *images, int64_t image, int64_t lanes,
-                 int64_t begin, int64_t end, T *pixels);
+                 int64_t begin, int64_t end, T *pixels, uint8_t *broken);
 
 // The distance of planes of `size` elements: an odd number of cache lines, so that the planes of
 // one element do not share sets of the cache.
@@ -41,4 +41,3 @@ constexpr int64_t plane_step(int64_t size) {
 }
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_WINOGRAD_TILES_H

@@ -4,8 +4,7 @@
 // their values at m + r - 1 points: 0, pairs of opposite points, for odd m one more, and infinity.
 // In two dimensions each map is applied to the rows of a square and then to the columns of what
 // that gives. Numbers of different channels stand side by side in a register.
-#ifndef PLAIT_CORE_WINOGRAD_TRANSFORMS_H
-#define PLAIT_CORE_WINOGRAD_TRANSFORMS_H
+#pragma once
 #include "linalg/tile.h"
 
 namespace plait::core {
@@ -42,4 +41,3 @@ template <class T>
 const WinogradMaps<T> &winograd_maps(int64_t window, int64_t m);
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_WINOGRAD_TRANSFORMS_H

@@ -20,6 +20,7 @@ struct Job {
   const T *x, *gy;
   int64_t x_image, gy_image;  // elements from an image to the next
   T *gw;
+  bool *broken;  // becomes true as winograd.h says
   int64_t block = kBlock;
 
   int64_t taps() const { return window * window; }
@@ -111,6 +112,12 @@ void finish(const Job<T> &job, int64_t block, const T *sums, T *gw, bool add, T 
     winograd_maps<T>(job.window, job.m)
         .weight(high, sums + j, {job.side() * step, step, wide_out}, room,
                 {job.window * w, w, job.taps() * w}, nullptr);
+    Finite<T> finite;
+    for (int64_t i = 0; i < high; i++) {
+      finite.see(room + i * job.taps() * w, w);
+      finite.see(room + ((i + 1) * job.taps() - 1) * w, w);
+    }
+    if (!finite.all()) __atomic_store_n(job.broken, true, __ATOMIC_RELAXED);
     T *to = gw + (k + j) * all + c * job.taps(), *beside = room + size * w;
     transposed(add ? beside : to, add ? size : all, room, w, size, lanes);
     if (!add) continue;
@@ -199,7 +206,7 @@ plait_status by_blocks(const plait_call *c, const Job<T> &job) {
 
 template <class T>
 plait_status winograd_backward_weight(const plait_call *c, const Conv &v, int64_t m, const T *gy,
-                                      const T *x, T *gw) {
+                                      const T *x, T *gw, bool *broken) {
   const int64_t down = ceil_div(v.oh, m), across = ceil_div(v.ow, m), area = v.oh * v.ow;
   for (int64_t g = 0; g < v.groups; g++) {
     Job<T> job{v.kh,
@@ -213,7 +220,8 @@ plait_status winograd_backward_weight(const plait_call *c, const Conv &v, int64_
                gy + g * v.goc() * area,
                v.c * v.h * v.w,
                v.oc * area,
-               gw + g * v.goc() * v.gc() * v.kh * v.kw};
+               gw + g * v.goc() * v.gc() * v.kh * v.kw,
+               broken};
     const bool near = job.blocks() * job.sum_size() <= kLocal && parts_of(job) >= kTasks;
     if (!near && job.blocks() < kTasks) job.block = kBlock / 2;
     PLAIT_TRY(near ? by_parts(c, job) : by_blocks(c, job));
@@ -222,8 +230,8 @@ plait_status winograd_backward_weight(const plait_call *c, const Conv &v, int64_
 }
 
 template plait_status winograd_backward_weight(const plait_call *, const Conv &, int64_t,
-                                               const float *, const float *, float *);
+                                               const float *, const float *, float *, bool *);
 template plait_status winograd_backward_weight(const plait_call *, const Conv &, int64_t,
-                                               const double *, const double *, double *);
+                                               const double *, const double *, double *, bool *);
 
 }  // namespace plait::core

@@ -12,7 +12,7 @@
 
 #include <vector>
 
-#include "../python/tensor.hpp"
+#include "tensor/tensor.hpp"
 
 namespace py = pybind11;
 
@@ -28,13 +28,13 @@ PyObject *usual_getattribute;  // that of object
 PyObject *usual_call, *note_exception, *global_hooks[4];
 
 // Looks a name up in a dict. 1: found (a new reference), 0: absent, -1: an error.
-int find(PyObject *dict, PyObject *name, PyObject **found) {
+int find(PyObject *dict, PyObject *name, PyObject **result) {
 #if PY_VERSION_HEX >= 0x030D0000
-  return PyDict_GetItemRef(dict, name, found);
+  return PyDict_GetItemRef(dict, name, result);
 #else
-  *found = PyDict_GetItemWithError(dict, name);
-  if (!*found) return PyErr_Occurred() ? -1 : 0;
-  Py_INCREF(*found);
+  *result = PyDict_GetItemWithError(dict, name);
+  if (!*result) return PyErr_Occurred() ? -1 : 0;
+  Py_INCREF(*result);
   return 1;
 #endif
 }
@@ -51,37 +51,37 @@ Object in_type(PyTypeObject *type, PyObject *name) { return Object(_PyType_Looku
 #else
 constexpr bool kHasTypeLookup = true;
 Object in_type(PyTypeObject *type, PyObject *name) {
-  PyObject *found = _PyType_Lookup(type, name);
-  Py_XINCREF(found);
-  return Object(found);
+  PyObject *result = _PyType_Lookup(type, name);
+  Py_XINCREF(result);
+  return Object(result);
 }
 #endif
 
 // The value of a descriptor. 1: found, 0: it raised AttributeError, -1: another error.
-int value_of(descrgetfunc get, PyObject *descriptor, PyObject *self, PyObject **found) {
-  *found = get(descriptor, self, reinterpret_cast<PyObject *>(Py_TYPE(self)));
-  if (*found) return 1;
+int value_of(descrgetfunc get, PyObject *descriptor, PyObject *self, PyObject **result) {
+  *result = get(descriptor, self, reinterpret_cast<PyObject *>(Py_TYPE(self)));
+  if (*result) return 1;
   if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
   PyErr_Clear();
   return 0;
 }
 
 // The lookup of object.__getattribute__. 1: found (a new reference), 0: absent, -1: an error.
-int ordinary(PyObject *self, PyObject *attributes, PyObject *name, PyObject **found) {
+int ordinary(PyObject *self, PyObject *attributes, PyObject *name, PyObject **result) {
   const Object of_type = in_type(Py_TYPE(self), name);
   const descrgetfunc get = of_type ? Py_TYPE(of_type.get())->tp_descr_get : nullptr;
-  if (get && PyDescr_IsData(of_type.get())) return value_of(get, of_type.get(), self, found);
-  const int there = find(attributes, name, found);
+  if (get && PyDescr_IsData(of_type.get())) return value_of(get, of_type.get(), self, result);
+  const int there = find(attributes, name, result);
   if (there || !of_type) return there;
-  if (get) return value_of(get, of_type.get(), self, found);
-  *found = new_reference(of_type.get());
+  if (get) return value_of(get, of_type.get(), self, result);
+  *result = new_reference(of_type.get());
   return 1;
 }
 
 // The lookup of Module.__getattr__. 1: found (a new reference), 0: absent, -1: an error, kUnusual:
 // Python code must look.
 constexpr int kUnusual = 2;
-int in_registries(PyObject *attributes, PyObject *name, PyObject **found) {
+int in_registries(PyObject *attributes, PyObject *name, PyObject **result) {
   for (PyObject *kind : registries) {
     PyObject *members = nullptr;
     const int there = find(attributes, kind, &members);
@@ -90,7 +90,7 @@ int in_registries(PyObject *attributes, PyObject *name, PyObject **found) {
     const Object held(members);
     if (!PyDict_CheckExact(members)) return kUnusual;  // it may define __contains__
     if (PyDict_GET_SIZE(members) == 0) continue;
-    const int done = find(members, name, found);
+    const int done = find(members, name, result);
     if (done) return done;
   }
   return 0;

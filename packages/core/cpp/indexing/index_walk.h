@@ -1,7 +1,6 @@
 // Shared by kernels that read or write along one dimension by an index tensor: int64, negative
 // indices count from the end.
-#ifndef PLAIT_CORE_INDEX_WALK_H
-#define PLAIT_CORE_INDEX_WALK_H
+#pragma once
 #include "kernel/plan.h"
 
 namespace plait::core {
@@ -112,4 +111,3 @@ void parallel_parts(const plait_call *c, const DLTensor *index, const DLTensor *
 }
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_INDEX_WALK_H

@@ -1,6 +1,5 @@
 // Conversions of contiguous runs between the 15 dtypes.
-#ifndef PLAIT_CORE_CAST_H
-#define PLAIT_CORE_CAST_H
+#pragma once
 #include "kernel/elementwise.h"
 
 namespace plait::core {
@@ -15,4 +14,3 @@ void run_cast(char *out, char *const *in, int64_t n,
               const void *steps);  // a Loop over const CastSteps
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_CAST_H

@@ -1,6 +1,5 @@
 // Copies between any two layouts and dtypes.
-#ifndef PLAIT_CORE_COPY_H
-#define PLAIT_CORE_COPY_H
+#pragma once
 #include "kernel/kernel.h"
 
 namespace plait::core {
@@ -25,4 +24,3 @@ inline plait_status fill_with(const plait_call *c, const DLTensor *to, int64_t v
 }
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_COPY_H

@@ -1,6 +1,5 @@
 // Operands as C-order arrays: the tensor's own memory, or a copy of it.
-#ifndef PLAIT_CORE_DENSE_H
-#define PLAIT_CORE_DENSE_H
+#pragma once
 #include "kernel/copy.h"
 
 namespace plait::core {
@@ -66,4 +65,3 @@ class DenseResult {
 };
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_DENSE_H

@@ -1,6 +1,5 @@
 // Runs a contiguous inner loop over tensors with any strides.
-#ifndef PLAIT_CORE_ELEMENTWISE_H
-#define PLAIT_CORE_ELEMENTWISE_H
+#pragma once
 #include "kernel/plan.h"
 
 namespace plait::core {
@@ -26,4 +25,3 @@ void gather(char *to, const char *from, int64_t stride, int64_t n, int item);
 void scatter(char *to, int64_t stride, const char *from, int64_t n, int item);
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_ELEMENTWISE_H

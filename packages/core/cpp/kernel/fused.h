@@ -2,8 +2,7 @@
 // that every instruction set rounds where the source says. `fused` rounds once where the processor
 // has the instruction. Elsewhere it rounds twice, except in the library for the reproducible mode
 // (PLAIT_EXACT), which emulates the instruction and gives its bits.
-#ifndef PLAIT_CORE_FUSED_H
-#define PLAIT_CORE_FUSED_H
+#pragma once
 #include <cstdint>
 #include <cstring>
 
@@ -116,4 +115,3 @@ PLAIT_FUSED_INLINE V fused(V a, V b, V c) {
 
 }  // namespace plait::core
 #endif
-#endif  // PLAIT_CORE_FUSED_H

@@ -1,8 +1,7 @@
 // The bits of fused multiplications and additions on processors without the instruction, for
 // kernel/fused.h. The functions are not inlined: code that is unrolled for registers would become
 // too long for compilers.
-#ifndef PLAIT_CORE_FUSED_EXACT_H
-#define PLAIT_CORE_FUSED_EXACT_H
+#pragma once
 #include <emmintrin.h>
 
 #include <cstdint>
@@ -65,4 +64,3 @@ PLAIT_APART double fused(double a, double b, double c) {
 #undef PLAIT_APART
 
 }  // namespace plait::scalar::math
-#endif  // PLAIT_CORE_FUSED_EXACT_H

@@ -1,7 +1,6 @@
 // Runs of float16 and bfloat16 to and from float32, and float64 to them. A kernel that knows halves
 // reads and writes them in blocks by these functions and computes in float32.
-#ifndef PLAIT_CORE_HALF_H
-#define PLAIT_CORE_HALF_H
+#pragma once
 #include <plait/half.h>
 
 #include "kernel/vec.h"
@@ -179,4 +178,3 @@ plait_status parallel_with_memory(const plait_call *c, int64_t n, int64_t grain,
 }
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_HALF_H

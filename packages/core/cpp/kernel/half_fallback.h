@@ -1,6 +1,5 @@
 // float16 and bfloat16 for every operator: the fallback behind the kernels.
-#ifndef PLAIT_CORE_HALF_FALLBACK_H
-#define PLAIT_CORE_HALF_FALLBACK_H
+#pragma once
 #include "kernel/kernel.h"
 
 namespace plait::core {
@@ -11,4 +10,3 @@ namespace plait::core {
 plait_status half_fallback(plait_call *c);
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_HALF_FALLBACK_H

@@ -1,6 +1,5 @@
 // Index tensors as contiguous int64, checked against the size they index.
-#ifndef PLAIT_CORE_INDICES_H
-#define PLAIT_CORE_INDICES_H
+#pragma once
 #include "kernel/kernel.h"
 
 namespace plait::core {
@@ -60,4 +59,3 @@ struct Counter {
 };
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_INDICES_H

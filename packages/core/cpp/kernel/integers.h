@@ -1,6 +1,5 @@
 // The smaller and the larger one of two sizes.
-#ifndef PLAIT_CORE_INTEGERS_H
-#define PLAIT_CORE_INTEGERS_H
+#pragma once
 #include <cstdint>
 
 namespace plait::core {
@@ -9,4 +8,3 @@ constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_INTEGERS_H

@@ -1,8 +1,7 @@
 // Included by every kernel file. The sources are compiled once for each instruction set, so neither
 // this file nor the kernels use inline functions of the C++ library on hot paths, and every symbol
 // is hidden.
-#ifndef PLAIT_CORE_KERNEL_H
-#define PLAIT_CORE_KERNEL_H
+#pragma once
 #include <plait/abi.h>
 
 #include <cstdint>
@@ -258,4 +257,3 @@ constexpr int64_t kSerial = 32768;  // up to so many elements one thread is fast
 constexpr int64_t kChunk = 16384;
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_KERNEL_H

@@ -1,7 +1,6 @@
 // Weights in the form in which a kernel reads them, packed or transformed, which are kept between
 // calls while nobody writes the weights: see docs/design/0028.
-#ifndef PLAIT_CORE_PACKED_WEIGHT_H
-#define PLAIT_CORE_PACKED_WEIGHT_H
+#pragma once
 #include "kernel/kernel.h"
 
 namespace plait::core {
@@ -61,4 +60,3 @@ inline plait_role engine_role;  // set when the library is loaded
 bool may_keep_packed(const plait_call *c, int i);
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_PACKED_WEIGHT_H

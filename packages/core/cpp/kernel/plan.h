@@ -1,8 +1,7 @@
 // How to walk over several tensors of one shape: dimensions of size 1 dropped, sorted by the first
 // operand's strides, merged where every operand allows it. Strides are in bytes, signed, 0 where an
 // operand is broadcast.
-#ifndef PLAIT_CORE_PLAN_H
-#define PLAIT_CORE_PLAN_H
+#pragma once
 #include "kernel/kernel.h"
 
 namespace plait::core {
@@ -35,4 +34,3 @@ struct Plan {
 };
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_PLAN_H

@@ -1,6 +1,5 @@
 // Which operators are refused in the reproducible mode.
-#ifndef PLAIT_CORE_REPRODUCIBLE_H
-#define PLAIT_CORE_REPRODUCIBLE_H
+#pragma once
 #include "kernel/kernel.h"
 
 namespace plait::core {
@@ -21,4 +20,3 @@ extern const size_t n_library_calls;
 plait_status register_refusals(const plait_runtime *runtime, const plait_plugin *self);
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_REPRODUCIBLE_H

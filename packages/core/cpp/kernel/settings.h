@@ -1,8 +1,7 @@
 // What the user asks of the kernels of plait_core, beside the settings of plait/abi.h: bits of the
 // same word, from the highest one down. Bits 8 to 11 have Winograd's mode
 // (convolution/winograd_mode.h).
-#ifndef PLAIT_CORE_SETTINGS_H
-#define PLAIT_CORE_SETTINGS_H
+#pragma once
 #include <cstdint>
 
 namespace plait::core {
@@ -20,4 +19,3 @@ bool batch_invariant();
 bool reproducible();
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_SETTINGS_H

@@ -1,7 +1,6 @@
 // How a call of an operator can be cut into calls on slices of its tensors: the definitions say it
 // (`Operator.slices` of plait_ops), and plait_ops.emit.kernels writes the table.
-#ifndef PLAIT_CORE_SLICES_H
-#define PLAIT_CORE_SLICES_H
+#pragma once
 
 namespace plait::core {
 
@@ -17,4 +16,3 @@ struct SliceLetters {
 extern const SliceLetters kSliceLetters[];  // the last one has no name
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_SLICES_H

@@ -1,6 +1,5 @@
 // Copies in which source and target are contiguous along different dimensions.
-#ifndef PLAIT_CORE_TRANSPOSE_H
-#define PLAIT_CORE_TRANSPOSE_H
+#pragma once
 #include "kernel/kernel.h"
 
 namespace plait::core {
@@ -11,4 +10,3 @@ void transpose_block(char *to, int64_t to_step, const char *from, int64_t from_s
                      int64_t columns, int item);
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_TRANSPOSE_H

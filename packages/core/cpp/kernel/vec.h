@@ -1,7 +1,6 @@
 // 32 bytes of elements at a time, in the compilers' own vector types: the baseline library gets two
 // halves of them.
-#ifndef PLAIT_CORE_VEC_H
-#define PLAIT_CORE_VEC_H
+#pragma once
 #include "kernel/fused.h"
 #include "kernel/kernel.h"
 
@@ -86,4 +85,3 @@ PLAIT_INLINE T sum_of(Vec<T> v) {
 }
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_VEC_H

@@ -126,8 +126,3 @@ extern "C" __attribute__((visibility("default"))) const char *plait_core_use_bla
   if (chosen()) blas();
   return refusal[0] ? refusal : nullptr;
 }
-
-// The path of the BLAS library in use, or "": matrix products then run on plait's own loops.
-extern "C" __attribute__((visibility("default"))) const char *plait_core_blas_path(void) {
-  return plait::core::blas().path;
-}

@@ -1,6 +1,5 @@
 // The BLAS library found at run time, as a table of functions.
-#ifndef PLAIT_CORE_BLAS_H
-#define PLAIT_CORE_BLAS_H
+#pragma once
 #include "kernel/kernel.h"
 
 namespace plait::core {
@@ -44,4 +43,3 @@ inline const BlasOf<double> &blas_of<double>() {
 }
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_BLAS_H

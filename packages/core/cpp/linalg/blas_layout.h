@@ -1,6 +1,5 @@
 // How BLAS gets a matrix of any strides: as it lies, by a leading dimension, or packed.
-#ifndef PLAIT_CORE_BLAS_LAYOUT_H
-#define PLAIT_CORE_BLAS_LAYOUT_H
+#pragma once
 #include "kernel/copy.h"
 #include "linalg/blas.h"
 #include "linalg/matrix.h"
@@ -42,4 +41,3 @@ plait_status pack(const plait_call *c, Matrix<T> *a, int64_t rows, int64_t colum
 }
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_BLAS_LAYOUT_H

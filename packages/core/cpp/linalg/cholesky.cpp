@@ -18,33 +18,25 @@ void clear_triangle(int64_t n, T *a, bool lower) {
 // linalg_cholesky(A, upper), linalg_cholesky_ex(A, upper, check_errors): (L[, info])
 template <class T>
 plait_status cholesky(plait_call *c) {
-  const DLTensor *a = tensor(c, 0);
-  const Batch batch(a, 2);
-  const int64_t n = a->shape[a->ndim - 1];
-  if (!fits(n)) return too_large(c);
+  const Matrices a(c);
+  const int64_t n = a.n;
   const bool upper = integer(c, 1);
   T *out = data<T>(result(c));
   int32_t *info = infos(c, 1);
   const bool raises = !info || integer(c, 2);
-  const Outcome o =
-      each_matrix(c, batch.count, double(n) * n * n / 3, [&](int64_t i, Workspaces &memory) {
-        T *at = memory.take<T>(n * n);
-        if (memory.failed) return kNoMemory;
-        part<T>(a, batch, i).copy(at);
-        char triangle = upper ? 'U' : 'L';
-        int rows = int(n), failed = 0;
-        if (n) fortran(lapack<T>().potrf, &triangle, &rows, at, &rows, &failed, kOne);
-        clear_triangle(n, at, !upper);
-        to_rows(at, n, n, n, out + i * n * n);
-        if (info) info[i] = failed;
-        return raises ? failed : 0;
-      });
-  return o.code ? fail_at(c, o, batch, plait_arg_at(c->op, 0)->name, kIndefinite) : PLAIT_OK;
+  return a.each<T>(c, double(n) * n * n / 3, kIndefinite, [&](int64_t i, T *at, Workspaces &) {
+    char triangle = upper ? 'U' : 'L';
+    int rows = int(n), failed = 0;
+    if (n) fortran(lapack<T>().potrf, &triangle, &rows, at, &rows, &failed, kOne);
+    clear_triangle(n, at, !upper);
+    to_rows(at, n, n, n, out + i * n * n);
+    if (info) info[i] = failed;
+    return raises ? failed : 0;
+  });
 }
 PLAIT_LINALG_KERNEL("linalg_cholesky", cholesky);
 PLAIT_KERNEL("cholesky", cholesky_any);
-plait_status cholesky_ex(plait_call *c) { return cholesky_any(c); }
-PLAIT_KERNEL("linalg_cholesky_ex", cholesky_ex);
+PLAIT_KERNEL("linalg_cholesky_ex", cholesky_any);
 
 // cholesky_solve(B, L, upper)
 template <class T>
@@ -68,40 +60,33 @@ plait_status cholesky_solve(plait_call *c) {
         to_rows(x, n, n, k, to + i * n * k);
         return failed;
       });
-  return o.code ? fail_at(c, o, batch, "L", "was refused by LAPACK (%d)") : PLAIT_OK;
+  return o.code ? fail_at(c, o, batch, "L", kRefused) : PLAIT_OK;
 }
 PLAIT_LINALG_KERNEL("cholesky_solve", cholesky_solve);
 
 // cholesky_inverse(L, upper)
 template <class T>
 plait_status cholesky_inverse(plait_call *c) {
-  const DLTensor *l = tensor(c, 0), *out = result(c);
-  const Batch batch(l, 2);
-  const int64_t n = l->shape[l->ndim - 1];
-  if (!fits(n)) return too_large(c);
+  const Matrices l(c);
+  const int64_t n = l.n;
   const bool upper = integer(c, 1);
-  T *to = data<T>(out);
-  const Outcome o =
-      each_matrix(c, batch.count, double(n) * n * n, [&](int64_t i, Workspaces &memory) {
-        T *at = memory.take<T>(n * n);
-        if (memory.failed) return kNoMemory;
-        part<T>(l, batch, i).copy(at);
-        char triangle = upper ? 'U' : 'L';
-        int rows = int(n), failed = 0;
-        if (n) fortran(lapack<T>().potri, &triangle, &rows, at, &rows, &failed, kOne);
-        for (int64_t j = 0; j < n; j++)  // the other triangle follows from symmetry
-          for (int64_t k = 0; k < j; k++) {
-            T &high = at[j * n + k], &low = at[k * n + j];
-            if (upper)
-              low = conjugate(high);
-            else
-              high = conjugate(low);
-          }
-        to_rows(at, n, n, n, to + i * n * n);
-        return failed;
-      });
-  return o.code ? fail_at(c, o, batch, "L", "is singular: element %d of its diagonal is 0")
-                : PLAIT_OK;
+  T *to = data<T>(result(c));
+  const char *const why = "is singular: element %d of its diagonal is 0";
+  return l.each<T>(c, double(n) * n * n, why, [&](int64_t i, T *at, Workspaces &) {
+    char triangle = upper ? 'U' : 'L';
+    int rows = int(n), failed = 0;
+    if (n) fortran(lapack<T>().potri, &triangle, &rows, at, &rows, &failed, kOne);
+    for (int64_t j = 0; j < n; j++)  // the other triangle follows from symmetry
+      for (int64_t k = 0; k < j; k++) {
+        T &high = at[j * n + k], &low = at[k * n + j];
+        if (upper)
+          low = conjugate(high);
+        else
+          high = conjugate(low);
+      }
+    to_rows(at, n, n, n, to + i * n * n);
+    return failed;
+  });
 }
 PLAIT_LINALG_KERNEL("cholesky_inverse", cholesky_inverse);
 

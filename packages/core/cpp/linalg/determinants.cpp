@@ -28,21 +28,15 @@ Determinant<T> determinant(int64_t n, const T *lu, const int *pivots) {
 
 template <class T, class F>
 plait_status determinants(plait_call *c, F &&store) {
-  const DLTensor *a = tensor(c, 0);
-  const Batch batch(a, 2);
-  const int64_t n = a->shape[a->ndim - 1];
-  if (!fits(n)) return too_large(c);
-  const Outcome o =
-      each_matrix(c, batch.count, double(n) * n * n, [&](int64_t i, Workspaces &memory) {
-        T *at = memory.take<T>(n * n);
-        int *pivots = memory.take<int>(n);
-        if (memory.failed) return kNoMemory;
-        part<T>(a, batch, i).copy(at);
-        if (n) getrf<T>(int(n), int(n), at, pivots);
-        store(i, determinant<T>(n, at, pivots));
-        return 0;
-      });
-  return o.code ? fail_at(c, o, batch, "A", "") : PLAIT_OK;
+  const Matrices a(c);
+  const int64_t n = a.n;
+  return a.each<T>(c, double(n) * n * n, "", [&](int64_t i, T *at, Workspaces &memory) {
+    int *pivots = memory.take<int>(n);
+    if (memory.failed) return kNoMemory;
+    if (n) getrf<T>(int(n), int(n), at, pivots);
+    store(i, determinant<T>(n, at, pivots));
+    return 0;
+  });
 }
 template <class T>
 plait_status det(plait_call *c) {

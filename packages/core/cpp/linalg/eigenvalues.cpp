@@ -1,4 +1,4 @@
-// Eigenvalues: of symmetric (Hermitian) matrices and of any.
+// Eigenvalues of symmetric (Hermitian) matrices and of general matrices.
 #include "linalg/matrix_batches.h"
 
 namespace plait::core::linalg {
@@ -12,12 +12,15 @@ int syevd(char job, char triangle, int n, T *a, Real<T> *w, Workspaces &memory) 
   int info = 0, lwork = -1, lrwork = -1, liwork = -1, iask = 0;
   T ask{};
   Real<T> rask{};
-  if constexpr (is_complex<T>)
-    fortran(lapack<T>().syevd, &job, &triangle, &n, a, &n, w, &ask, &lwork, &rask, &lrwork, &iask,
-            &liwork, &info, kOne, kOne);
-  else
-    fortran(lapack<T>().syevd, &job, &triangle, &n, a, &n, w, &ask, &lwork, &iask, &liwork, &info,
-            kOne, kOne);
+  const auto run = [&](T *work, Real<T> *rwork, int *iwork) {
+    if constexpr (is_complex<T>)
+      fortran(lapack<T>().syevd, &job, &triangle, &n, a, &n, w, work, &lwork, rwork, &lrwork, iwork,
+              &liwork, &info, kOne, kOne);
+    else
+      fortran(lapack<T>().syevd, &job, &triangle, &n, a, &n, w, work, &lwork, iwork, &liwork, &info,
+              kOne, kOne);
+  };
+  run(&ask, &rask, &iask);
   lwork = queried(ask);
   lrwork = queried(rask);
   liwork = iask + 1;
@@ -25,41 +28,28 @@ int syevd(char job, char triangle, int n, T *a, Real<T> *w, Workspaces &memory) 
   Real<T> *rwork = memory.take<Real<T>>(lrwork);
   int *iwork = memory.take<int>(liwork);
   if (memory.failed) return kNoMemory;
-  if constexpr (is_complex<T>)
-    fortran(lapack<T>().syevd, &job, &triangle, &n, a, &n, w, work, &lwork, rwork, &lrwork, iwork,
-            &liwork, &info, kOne, kOne);
-  else
-    fortran(lapack<T>().syevd, &job, &triangle, &n, a, &n, w, work, &lwork, iwork, &liwork, &info,
-            kOne, kOne);
+  run(work, rwork, iwork);
   return info;
 }
 
 // linalg_eigh(A, UPLO): (eigenvalues, eigenvectors); linalg_eigvalsh(A, UPLO)
 template <class T>
 plait_status eigh(plait_call *c) {
-  const DLTensor *a = tensor(c, 0);
-  const Batch batch(a, 2);
-  const int64_t n = a->shape[a->ndim - 1];
-  if (!fits(n)) return too_large(c);
+  const Matrices a(c);
+  const int64_t n = a.n;
   Real<T> *values = data<Real<T>>(result(c, 0));
   T *vectors = c->n_out > 1 ? data<T>(result(c, 1)) : nullptr;
   const char triangle = text_is(c, 1, "U") || text_is(c, 1, "u") ? 'U' : 'L';
-  const Outcome o =
-      each_matrix(c, batch.count, 9.0 * n * n * n, [&](int64_t i, Workspaces &memory) {
-        T *at = memory.take<T>(n * n);
-        if (memory.failed) return kNoMemory;
-        part<T>(a, batch, i).copy(at);
-        if (!finite(at, n * n)) return int(n);
-        const int failed =
-            n ? syevd<T>(vectors ? 'V' : 'N', triangle, int(n), at, values + i * n, memory) : 0;
-        if (vectors) to_rows(at, n, n, n, vectors + i * n * n);
-        return failed;
-      });
-  return o.code ? fail_at(c, o, batch, "A", kNoConvergence) : PLAIT_OK;
+  return a.each<T>(c, 9.0 * n * n * n, kNoConvergence, [&](int64_t i, T *at, Workspaces &memory) {
+    if (!finite(at, n * n)) return int(n);
+    const int failed =
+        n ? syevd<T>(vectors ? 'V' : 'N', triangle, int(n), at, values + i * n, memory) : 0;
+    if (vectors) to_rows(at, n, n, n, vectors + i * n * n);
+    return failed;
+  });
 }
 PLAIT_LINALG_KERNEL("linalg_eigh", eigh);
-plait_status eigvalsh(plait_call *c) { return eigh_any(c); }
-PLAIT_KERNEL("linalg_eigvalsh", eigvalsh);
+PLAIT_KERNEL("linalg_eigvalsh", eigh_any);
 
 // linalg_eig(A): (eigenvalues, eigenvectors), both complex; linalg_eigvals(A)
 template <class T>
@@ -103,23 +93,18 @@ void unpack_vectors(int64_t n, const R *imaginary, const R *packed, Complex<R> *
 template <class T>
 int geev(int n, T *a, Complex<T> *values, Complex<T> *to, Workspaces &memory) {
   char none = 'N', job = to ? 'V' : 'N';
-  int info = 0, lwork = -1;
-  T ask{}, *vectors = memory.take<T>(to ? int64_t(n) * n : 1);
+  T *vectors = memory.take<T>(to ? int64_t(n) * n : 1);
   Real<T> *first = memory.take<Real<T>>(2 * int64_t(n)), *second = memory.take<Real<T>>(n);
   if (memory.failed) return kNoMemory;
-  const auto run = [&](T *work) {
+  const int info = with_workspace<T>(memory, [&](T *work, int *lwork, int *status) {
     if constexpr (is_complex<T>)
       fortran(lapack<T>().geev, &none, &job, &n, a, &n, values, vectors, &n, vectors, &n, work,
-              &lwork, first, &info, kOne, kOne);
+              lwork, first, status, kOne, kOne);
     else
       fortran(lapack<T>().geev, &none, &job, &n, a, &n, first, second, vectors, &n, vectors, &n,
-              work, &lwork, &info, kOne, kOne);
-  };
-  run(&ask);
-  lwork = queried(ask);
-  T *work = memory.take<T>(lwork);
+              work, lwork, status, kOne, kOne);
+  });
   if (memory.failed) return kNoMemory;
-  run(work);
   if constexpr (is_complex<T>) {
     if (to) to_rows(vectors, n, n, n, to);
   } else {
@@ -131,27 +116,18 @@ int geev(int n, T *a, Complex<T> *values, Complex<T> *to, Workspaces &memory) {
 
 template <class T>
 plait_status eig(plait_call *c) {
-  const DLTensor *a = tensor(c, 0);
-  const Batch batch(a, 2);
-  const int64_t n = a->shape[a->ndim - 1];
-  if (!fits(n)) return too_large(c);
+  const Matrices a(c);
+  const int64_t n = a.n;
   Complex<T> *values = data<Complex<T>>(result(c, 0));
   Complex<T> *vectors = c->n_out > 1 ? data<Complex<T>>(result(c, 1)) : nullptr;
-  const Outcome o =
-      each_matrix(c, batch.count, 25.0 * n * n * n, [&](int64_t i, Workspaces &memory) {
-        T *at = memory.take<T>(n * n);
-        if (memory.failed) return kNoMemory;
-        part<T>(a, batch, i).copy(at);
-        if (!finite(at, n * n)) return int(n);
-        return n ? geev<T>(int(n), at, values + i * n, vectors ? vectors + i * n * n : nullptr,
-                           memory)
-                 : 0;
-      });
-  return o.code ? fail_at(c, o, batch, "A", kNoConvergence) : PLAIT_OK;
+  return a.each<T>(c, 25.0 * n * n * n, kNoConvergence, [&](int64_t i, T *at, Workspaces &memory) {
+    if (!finite(at, n * n)) return int(n);
+    return n ? geev<T>(int(n), at, values + i * n, vectors ? vectors + i * n * n : nullptr, memory)
+             : 0;
+  });
 }
 PLAIT_LINALG_KERNEL("linalg_eig", eig);
-plait_status eigvals(plait_call *c) { return eig_any(c); }
-PLAIT_KERNEL("linalg_eigvals", eigvals);
+PLAIT_KERNEL("linalg_eigvals", eig_any);
 
 }  // namespace
 }  // namespace plait::core::linalg

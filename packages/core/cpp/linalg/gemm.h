@@ -1,6 +1,5 @@
 // Matrix products of any layout, cut into tiles whose grid depends on the sizes alone.
-#ifndef PLAIT_CORE_GEMM_H
-#define PLAIT_CORE_GEMM_H
+#pragma once
 #include "linalg/blas.h"
 #include "linalg/matrix.h"
 
@@ -166,4 +165,3 @@ Matrix<T> matrix(const DLTensor *t) {
 }
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_GEMM_H

@@ -1,5 +1,5 @@
-// Products by the BLAS library that the user names. Others run on plait's own tiles, which are as
-// fast, and whose results do not depend on the library.
+// Matrix products by the BLAS library that the user chose. Without such a choice plait's own
+// kernels run: they are as fast, and their results do not depend on the library.
 #include "linalg/blas_layout.h"
 #include "linalg/gemm.h"
 
@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t kSmallest = 32;  // rows or columns of a tile
 
 template <class T>
-bool wanted(const Product<T> &p) {
+bool uses_blas(const Product<T> &p) {
   const bool fits = p.m <= INT32_MAX && p.n <= INT32_MAX && p.k <= INT32_MAX && p.ldc <= INT32_MAX;
   return names_blas() && blas_of<T>().gemm && fits && !batch_invariant();
 }
@@ -19,7 +19,7 @@ bool wanted(const Product<T> &p) {
 template <class T>
 bool gemm_blas_serial(const Product<T> &p) {
   const BlasLayout a = blas_layout(p.a, p.m, p.k), b = blas_layout(p.b, p.k, p.n);
-  if (!wanted(p) || !a.ld || !b.ld) return false;
+  if (!uses_blas(p) || !a.ld || !b.ld) return false;
   gemm_in_runs(p, [&](const Product<T> &q) {
     blas_of<T>().gemm(kRowMajor, a.trans, b.trans, int(q.m), int(q.n), int(q.k), q.alpha, q.a.data,
                       int(a.ld), q.b.data, int(b.ld), q.beta, q.c, int(q.ldc > q.n ? q.ldc : q.n));
@@ -29,7 +29,7 @@ bool gemm_blas_serial(const Product<T> &p) {
 
 template <class T>
 plait_status gemm_blas(const plait_call *c, Product<T> p) {
-  if (!wanted(p)) return PLAIT_DECLINE;
+  if (!uses_blas(p)) return PLAIT_DECLINE;
   Workspace space_a, space_b;
   PLAIT_TRY(pack(c, &p.a, p.m, p.k, &space_a));
   PLAIT_TRY(pack(c, &p.b, p.k, p.n, &space_b));

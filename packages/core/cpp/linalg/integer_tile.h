@@ -1,7 +1,6 @@
 // Exact products of rows of quantised numbers with int8 weights, by the processor's instructions
 // for them. All ways give the same integers.
-#ifndef PLAIT_CORE_INTEGER_TILE_H
-#define PLAIT_CORE_INTEGER_TILE_H
+#pragma once
 #include "kernel/kernel.h"
 
 namespace plait::core {
@@ -39,4 +38,3 @@ void integer_dots(const int8_t *w, int64_t w_row, const int16_t *a, int64_t a_ro
                   int32_t *sums);
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_INTEGER_TILE_H

@@ -1,7 +1,6 @@
 // LAPACK from the BLAS library that was found at run time: a table of functions for each element
 // type. Matrices are column-major, sizes are int, every argument is a pointer.
-#ifndef PLAIT_CORE_LAPACK_H
-#define PLAIT_CORE_LAPACK_H
+#pragma once
 #include "kernel/kernel.h"
 
 namespace plait::core::linalg {
@@ -97,4 +96,3 @@ plait_status no_lapack(const plait_call *c);
   PLAIT_KERNEL(op, function##_any)
 
 }  // namespace plait::core::linalg
-#endif  // PLAIT_CORE_LAPACK_H

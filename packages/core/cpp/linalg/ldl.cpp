@@ -9,43 +9,30 @@ template <class T>
 int factor(bool hermitian, int n, T *a, int *pivots, Workspaces &memory) {
   void *f = hermitian ? lapack<T>().hetrf : lapack<T>().sytrf;
   const char lower = 'L';
-  int info = 0, lwork = -1;
-  T ask{};
-  fortran(f, &lower, &n, a, &n, pivots, &ask, &lwork, &info, kOne);
-  lwork = queried(ask);
-  T *work = memory.take<T>(lwork);
-  if (memory.failed) return kNoMemory;
-  fortran(f, &lower, &n, a, &n, pivots, work, &lwork, &info, kOne);
-  return info;
+  return with_workspace<T>(memory, [&](T *work, int *lwork, int *info) {
+    fortran(f, &lower, &n, a, &n, pivots, work, lwork, info, kOne);
+  });
 }
 
 template <class T>
 plait_status ldl_factor(plait_call *c) {
-  const DLTensor *a = tensor(c, 0);
-  const Batch batch(a, 2);
-  const int64_t n = a->shape[a->ndim - 1];
-  if (!fits(n)) return too_large(c);
+  const Matrices a(c);
+  const int64_t n = a.n;
   T *ld = data<T>(result(c, 0));
   int32_t *pivots = data<int32_t>(result(c, 1)), *info = infos(c, 2);
   const bool hermitian = integer(c, 1), raises = c->n_out > 2 && integer(c, 2);
-  const Outcome o =
-      each_matrix(c, batch.count, double(n) * n * n, [&](int64_t i, Workspaces &memory) {
-        T *at = memory.take<T>(n * n);
-        if (memory.failed) return kNoMemory;
-        part<T>(a, batch, i).copy(at);
-        for (int64_t y = 1; y < n; y++)
-          for (int64_t x = 0; x < y; x++) at[y * n + x] = T(0);  // above the diagonal
-        const int failed = n ? factor<T>(hermitian, int(n), at, pivots + i * n, memory) : 0;
-        to_rows(at, n, n, n, ld + i * n * n);
-        if (info) info[i] = failed;
-        return raises || failed < 0 ? failed : 0;
-      });
-  return o.code ? fail_at(c, o, batch, "A", "has a singular factor: D[%d - 1] is 0 on its diagonal")
-                : PLAIT_OK;
+  const char *const why = "has a singular factor: D[%d - 1] is 0 on its diagonal";
+  return a.each<T>(c, double(n) * n * n, why, [&](int64_t i, T *at, Workspaces &memory) {
+    for (int64_t y = 1; y < n; y++)
+      for (int64_t x = 0; x < y; x++) at[y * n + x] = T(0);  // above the diagonal
+    const int failed = n ? factor<T>(hermitian, int(n), at, pivots + i * n, memory) : 0;
+    to_rows(at, n, n, n, ld + i * n * n);
+    if (info) info[i] = failed;
+    return raises || failed < 0 ? failed : 0;
+  });
 }
 PLAIT_LINALG_KERNEL("linalg_ldl_factor", ldl_factor);
-plait_status ldl_factor_ex(plait_call *c) { return ldl_factor_any(c); }
-PLAIT_KERNEL("linalg_ldl_factor_ex", ldl_factor_ex);
+PLAIT_KERNEL("linalg_ldl_factor_ex", ldl_factor_any);
 
 // Whether LAPACK can have made these pivots: negative ones come in pairs.
 bool sound(const int *pivots, int64_t n) {

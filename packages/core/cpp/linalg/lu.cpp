@@ -7,28 +7,20 @@ namespace {
 // linalg_lu_factor, linalg_lu_factor_ex: (LU, pivots[, info])
 template <class T>
 plait_status lu_factor(plait_call *c) {
-  const DLTensor *a = tensor(c, 0);
-  const Batch batch(a, 2);
-  const int64_t m = a->shape[a->ndim - 2], n = a->shape[a->ndim - 1], k = m < n ? m : n;
-  if (!fits(m, n)) return too_large(c);
+  const Matrices a(c);
+  const int64_t m = a.m, n = a.n, k = a.k;
   T *lu = data<T>(result(c, 0));
   int32_t *pivots = data<int32_t>(result(c, 1)), *info = infos(c, 2);
-  const Outcome o =
-      each_matrix(c, batch.count, double(m) * n * k, [&](int64_t i, Workspaces &memory) {
-        T *at = memory.take<T>(m * n);
-        if (memory.failed) return kNoMemory;
-        part<T>(a, batch, i).copy(at);
-        const int failed = k ? getrf<T>(int(m), int(n), at, pivots + i * k) : 0;
-        to_rows(at, m, m, n, lu + i * m * n);
-        if (info) info[i] = failed;
-        return c->n_out > 2 && integer(c, 2) ? failed : failed < 0 ? failed : 0;
-      });
-  return o.code ? fail_at(c, o, batch, "A", "has a singular factor: U[%d - 1] is 0 on its diagonal")
-                : PLAIT_OK;
+  const char *const why = "has a singular factor: U[%d - 1] is 0 on its diagonal";
+  return a.each<T>(c, double(m) * n * k, why, [&](int64_t i, T *at, Workspaces &) {
+    const int failed = k ? getrf<T>(int(m), int(n), at, pivots + i * k) : 0;
+    to_rows(at, m, m, n, lu + i * m * n);
+    if (info) info[i] = failed;
+    return c->n_out > 2 && integer(c, 2) ? failed : failed < 0 ? failed : 0;
+  });
 }
 PLAIT_LINALG_KERNEL("linalg_lu_factor", lu_factor);
-plait_status lu_factor_ex(plait_call *c) { return lu_factor_any(c); }
-PLAIT_KERNEL("linalg_lu_factor_ex", lu_factor_ex);
+PLAIT_KERNEL("linalg_lu_factor_ex", lu_factor_any);
 
 // lu_unpack: (P, L, U) from the result of lu_factor
 template <class T>
@@ -47,9 +39,9 @@ plait_status unpack(plait_call *c) {
         for (int64_t i = 0; i < k; i++) {
           const int64_t with = pivot[i * pivots->strides[pivots->ndim - 1]] - 1;
           if (with < 0 || with >= m) return 1;
-          const int64_t kept = row[i];
+          const int64_t moved = row[i];
           row[i] = row[with];
-          row[with] = kept;
+          row[with] = moved;
         }
         T *to = p + b * m * m;
         for (int64_t i = 0; i < m * m; i++) to[i] = T(0);

@@ -1,6 +1,5 @@
 // A matrix of any strides.
-#ifndef PLAIT_CORE_MATRIX_H
-#define PLAIT_CORE_MATRIX_H
+#pragma once
 #include "kernel/vec.h"
 
 namespace plait::core {
@@ -14,4 +13,3 @@ struct Matrix {  // element (i, j) is data[i * rows + j * columns]
 };
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_MATRIX_H

@@ -1,7 +1,6 @@
 // Shared by the kernels of linear algebra: batches of matrices, copies to and from column-major
 // order, and errors that name the matrix.
-#ifndef PLAIT_CORE_MATRIX_BATCHES_H
-#define PLAIT_CORE_MATRIX_BATCHES_H
+#pragma once
 #include "linalg/lapack.h"
 
 namespace plait::core::linalg {
@@ -111,10 +110,11 @@ Outcome each_matrix(const plait_call *c, int64_t count, double work, F &&f) {
       Workspaces memory(c);
       const int code = f(i, memory);
       if (code == 0) continue;
-      const int64_t mine = i << 32 | uint32_t(code);
-      int64_t seen = __atomic_load_n(&first, __ATOMIC_RELAXED);
-      while (mine < seen && !__atomic_compare_exchange_n(&first, &seen, mine, false,
-                                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+      const int64_t packed = i << 32 | uint32_t(code);
+      int64_t smallest = __atomic_load_n(&first, __ATOMIC_RELAXED);
+      while (packed < smallest &&
+             !__atomic_compare_exchange_n(&first, &smallest, packed, false, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED)) {
       }
     }
   });
@@ -131,6 +131,38 @@ plait_status fail_at(const plait_call *c, const Outcome &o, const Batch &batch, 
 inline bool fits(int64_t m, int64_t n = 0) { return m < INT32_MAX && n < INT32_MAX; }
 plait_status too_large(const plait_call *c);
 
+// The matrices of a call's first argument, m x n.
+struct Matrices {
+  explicit Matrices(const plait_call *c)
+      : a(tensor(c, 0)),
+        batch(a, 2),
+        m(a->shape[a->ndim - 2]),
+        n(a->shape[a->ndim - 1]),
+        k(m < n ? m : n) {}
+
+  // Runs `int f(i, T *at, Workspaces &)` for every matrix with a copy in column-major order, which
+  // has room for as many elements as the matrix and `more`. `work` and `why` are those of
+  // each_matrix and fail_at.
+  template <class T, class F>
+  plait_status each(const plait_call *c, double work, const char *why, F &&f,
+                    int64_t more = 0) const {
+    if (!fits(m, n)) return too_large(c);
+    const Outcome o = each_matrix(c, batch.count, work, [&](int64_t i, Workspaces &memory) {
+      T *at = memory.take<T>(m * n + more);
+      if (memory.failed) return kNoMemory;
+      part<T>(a, batch, i).copy(at);
+      return f(i, at, memory);
+    });
+    return o.code ? fail_at(c, o, batch, plait_arg_at(c->op, 0)->name, why) : PLAIT_OK;
+  }
+
+  const DLTensor *a;
+  const Batch batch;
+  const int64_t m, n, k;  // k: the smaller of both
+};
+
+constexpr const char *kRefused = "was refused by LAPACK (%d)";
+
 // The result `info` of operators that have it: result i, an int32 for each matrix.
 inline int32_t *infos(const plait_call *c, int i) {
   return c->n_out > i ? data<int32_t>(result(c, i)) : nullptr;
@@ -140,6 +172,20 @@ inline int32_t *infos(const plait_call *c, int i) {
 template <class T>
 int queried(T first) {
   return int(real_part(first)) + 1;
+}
+
+// Calls `run(work, &lwork, &info)` of a subroutine twice: for the size of its workspace, and with
+// the workspace. Returns `info`.
+template <class T, class F>
+int with_workspace(Workspaces &memory, F &&run) {
+  int info = 0, lwork = -1;
+  T ask{};
+  run(&ask, &lwork, &info);
+  lwork = queried(ask);
+  T *work = memory.take<T>(lwork);
+  if (memory.failed) return kNoMemory;
+  run(work, &lwork, &info);
+  return info;
 }
 
 // Whether all elements are finite: LAPACK may never return from a matrix with others.
@@ -159,4 +205,3 @@ int getrf(int m, int n, T *a, int *pivots) {
 }
 
 }  // namespace plait::core::linalg
-#endif  // PLAIT_CORE_MATRIX_BATCHES_H

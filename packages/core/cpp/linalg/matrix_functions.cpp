@@ -84,11 +84,11 @@ int exponential(int n, T *a, Workspaces &memory) {
   }
   int info = 0;
   fortran(lapack<T>().gesv, &n, &n, even, &n, pivots, a, &n, &info);
-  for (T *from = a, *to = spare, *kept; squarings > 0; squarings--) {
+  for (T *from = a, *to = spare, *last; squarings > 0; squarings--) {
     multiply(n, from, from, to);
-    kept = from;
+    last = from;
     from = to;
-    to = kept;
+    to = last;
     if (squarings == 1 && from != a) memcpy(a, from, size_t(size) * sizeof(T));
   }
   return info;
@@ -96,21 +96,15 @@ int exponential(int n, T *a, Workspaces &memory) {
 
 template <class T>
 plait_status matrix_exp(plait_call *c) {
-  const DLTensor *a = tensor(c, 0);
-  const Batch batch(a, 2);
-  const int64_t n = a->shape[a->ndim - 1];
-  if (!fits(n)) return too_large(c);
+  const Matrices a(c);
+  const int64_t n = a.n;
   T *to = data<T>(result(c));
-  const Outcome o =
-      each_matrix(c, batch.count, 20.0 * n * n * n, [&](int64_t i, Workspaces &memory) {
-        T *at = memory.take<T>(n * n);
-        if (memory.failed) return kNoMemory;
-        part<T>(a, batch, i).copy(at);
-        const int failed = n ? exponential<T>(int(n), at, memory) : 0;
-        to_rows(at, n, n, n, to + i * n * n);
-        return failed;
-      });
-  return o.code ? fail_at(c, o, batch, "A", "is too large for its exponential (%d)") : PLAIT_OK;
+  const char *const why = "is too large for its exponential (%d)";
+  return a.each<T>(c, 20.0 * n * n * n, why, [&](int64_t i, T *at, Workspaces &memory) {
+    const int failed = n ? exponential<T>(int(n), at, memory) : 0;
+    to_rows(at, n, n, n, to + i * n * n);
+    return failed;
+  });
 }
 PLAIT_LINALG_KERNEL("linalg_matrix_exp", matrix_exp);
 

@@ -1,7 +1,6 @@
 // Products with an operand that is packed once and used many times: filters of convolutions,
 // weights of recurrent layers and of inference.
-#ifndef PLAIT_CORE_PACKED_H
-#define PLAIT_CORE_PACKED_H
+#pragma once
 #include "linalg/tile.h"
 
 namespace plait::core {
@@ -40,4 +39,3 @@ template <class T>
 void gemm_packed(const plait_call *c, const PackedProduct<T> &p);
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_PACKED_H

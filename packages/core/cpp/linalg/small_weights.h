@@ -1,7 +1,6 @@
 // Products of float32 rows with weights of 16 or 8 bits, which are widened in registers, or while
 // they are packed: no float32 copy of all weights is made. See docs/design/0030.
-#ifndef PLAIT_CORE_SMALL_WEIGHTS_H
-#define PLAIT_CORE_SMALL_WEIGHTS_H
+#pragma once
 #include "kernel/kernel.h"
 #include "linalg/matrix.h"
 
@@ -53,4 +52,3 @@ class DenseRows {
 };
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_SMALL_WEIGHTS_H

@@ -12,41 +12,29 @@ const char *const kSingular =
 
 template <class T>
 int invert(int n, T *a, int *pivots, Workspaces &memory) {
-  int info = getrf<T>(n, n, a, pivots), lwork = -1;
-  if (info) return info;
-  T ask{};
-  fortran(lapack<T>().getri, &n, a, &n, pivots, &ask, &lwork, &info);
-  lwork = queried(ask);
-  T *work = memory.take<T>(lwork);
-  if (memory.failed) return kNoMemory;
-  fortran(lapack<T>().getri, &n, a, &n, pivots, work, &lwork, &info);
-  return info;
+  if (const int failed = getrf<T>(n, n, a, pivots)) return failed;
+  return with_workspace<T>(memory, [&](T *work, int *lwork, int *info) {
+    fortran(lapack<T>().getri, &n, a, &n, pivots, work, lwork, info);
+  });
 }
 template <class T>
 plait_status inverse(plait_call *c) {
-  const DLTensor *a = tensor(c, 0);
-  const Batch batch(a, 2);
-  const int64_t n = a->shape[a->ndim - 1];
-  if (!fits(n)) return too_large(c);
+  const Matrices a(c);
+  const int64_t n = a.n;
   T *out = data<T>(result(c));
   int32_t *info = infos(c, 1);
   const bool raises = !info || integer(c, 1);
-  const Outcome o =
-      each_matrix(c, batch.count, 2.0 * n * n * n, [&](int64_t i, Workspaces &memory) {
-        T *at = memory.take<T>(n * n);
-        int *pivots = memory.take<int>(n);
-        if (memory.failed) return kNoMemory;
-        part<T>(a, batch, i).copy(at);
-        const int failed = n ? invert<T>(int(n), at, pivots, memory) : 0;
-        to_rows(at, n, n, n, out + i * n * n);
-        if (info) info[i] = failed;
-        return raises || failed == kNoMemory ? failed : 0;
-      });
-  return o.code ? fail_at(c, o, batch, plait_arg_at(c->op, 0)->name, kSingular) : PLAIT_OK;
+  return a.each<T>(c, 2.0 * n * n * n, kSingular, [&](int64_t i, T *at, Workspaces &memory) {
+    int *pivots = memory.take<int>(n);
+    if (memory.failed) return kNoMemory;
+    const int failed = n ? invert<T>(int(n), at, pivots, memory) : 0;
+    to_rows(at, n, n, n, out + i * n * n);
+    if (info) info[i] = failed;
+    return raises || failed == kNoMemory ? failed : 0;
+  });
 }
 PLAIT_LINALG_KERNEL("linalg_inv", inverse);
-plait_status inverse_ex(plait_call *c) { return inverse_any(c); }
-PLAIT_KERNEL("linalg_inv_ex", inverse_ex);
+PLAIT_KERNEL("linalg_inv_ex", inverse_any);
 
 // linalg_solve, linalg_solve_ex: (result[, info])
 
@@ -91,8 +79,7 @@ plait_status solve(plait_call *c) {
   return o.code ? fail_at(c, o, batch, "A", kSingular) : PLAIT_OK;
 }
 PLAIT_LINALG_KERNEL("linalg_solve", solve);
-plait_status solve_ex(plait_call *c) { return solve_any(c); }
-PLAIT_KERNEL("linalg_solve_ex", solve_ex);
+PLAIT_KERNEL("linalg_solve_ex", solve_any);
 
 }  // namespace
 }  // namespace plait::core::linalg

@@ -1,7 +1,6 @@
 // Products of blocks that are in the caches, for attention and recurrent layers, which use their
 // operands many times and pack them once.
-#ifndef PLAIT_CORE_TILE_H
-#define PLAIT_CORE_TILE_H
+#pragma once
 #include "linalg/matrix.h"
 
 namespace plait::core {
@@ -68,4 +67,3 @@ template <class T>
 void pack_rows(Matrix<T> a, int64_t rows, int64_t columns, int64_t width, T factor, T *to);
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_TILE_H

@@ -1,7 +1,6 @@
 // Shared by the losses over classes: scores, targets with class weights, and the reduction of the
 // losses of rows.
-#ifndef PLAIT_CORE_CLASS_TARGETS_H
-#define PLAIT_CORE_CLASS_TARGETS_H
+#pragma once
 #include "kernel/indices.h"
 
 namespace plait::core::loss {
@@ -87,4 +86,3 @@ struct Upstream {
 };
 
 }  // namespace plait::core::loss
-#endif  // PLAIT_CORE_CLASS_TARGETS_H

@@ -8,7 +8,6 @@
 #include "kernel/dense.h"
 #include "kernel/half.h"
 #include "kernel/integers.h"
-#include "kernel/transpose.h"
 
 namespace plait::core {
 namespace {
@@ -26,57 +25,17 @@ Affine<T> affine(const DLTensor *weight, const DLTensor *bias, int64_t k, T mean
   return {mean, scale, factor(bias, k, T(0))};
 }
 
-// y = activation(normalised x + residual); `residual` may be NULL.
-template <class T, class A>
-void apply(const Affine<T> f, const A activation, const T *x, const T *residual, T *y, int64_t n) {
+// y = activation(normalised x + residual); `residual` may be NULL. F: Affine or AffineRow.
+template <class F, class T, class A>
+void apply(const F f, const A activation, const T *x, const T *residual, T *y, int64_t n) {
   if (residual) {
 #pragma GCC ivdep
-    for (int64_t j = 0; j < n; j++) y[j] = activation(f(x[j]) + residual[j]);
+    for (int64_t j = 0; j < n; j++) y[j] = activation(f.at(j)(x[j]) + residual[j]);
   } else {
 #pragma GCC ivdep
-    for (int64_t j = 0; j < n; j++) y[j] = activation(f(x[j]));
+    for (int64_t j = 0; j < n; j++) y[j] = activation(f.at(j)(x[j]));
   }
 }
-
-// Channels of short runs, as rows of numbers have: some of them are transposed at a time, so that
-// each lies in one run.
-class Group {
- public:
-  Channels one;  // a channel of a copy
-  int64_t channels;
-
-  explicit Group(const Channels &s) : one(s), all_(s) {
-    one.n = one.channels = 1;
-    one.run = s.count();
-    channels = least(s.channels, ceil_div(16, most(s.run, 1)));
-  }
-  static bool serves(const Channels &s) { return s.run < 8 && s.n > 1 && s.channels > 1; }
-  int64_t size() const { return channels * one.run; }  // elements of a copy
-  int64_t grain() const { return kSerial / 2 / (size() + 1) + 1; }
-  int64_t groups() const { return ceil_div(all_.channels, channels); }
-  // Calls f(channel, where it begins in copies) for the channels of group i.
-  template <class F>
-  void each(int64_t i, F &&f) const {
-    for (int64_t k = 0; k < width(i); k++) f(i * channels + k, k * one.run);
-  }
-  template <class T>
-  void copy(T *to, const T *from, int64_t i) const {
-    transpose_block(reinterpret_cast<char *>(to), all_.n,
-                    reinterpret_cast<const char *>(from + first(i)), all_.step(), all_.n,
-                    width(i) * all_.run, sizeof(T));
-  }
-  template <class T>
-  void copy_back(T *to, const T *from, int64_t i) const {
-    transpose_block(reinterpret_cast<char *>(to + first(i)), all_.step(),
-                    reinterpret_cast<const char *>(from), all_.n, width(i) * all_.run, all_.n,
-                    sizeof(T));
-  }
-
- private:
-  int64_t width(int64_t i) const { return least(channels, all_.channels - i * channels); }
-  int64_t first(int64_t i) const { return i * channels * all_.run; }
-  const Channels all_;
-};
 
 // (input, ..., eps, ...) -> (result, mean, biased variance)
 template <class T, class A>
@@ -89,40 +48,37 @@ plait_status forward(const plait_call *c, const DLTensor *in, const DLTensor *ot
   if (other) PLAIT_TRY(residual.take(c, other));
   const T *x = input, *r = other ? static_cast<const T *>(residual) : nullptr;
   T *y = data<T>(result(c)), *mean = data<T>(result(c, 1)), *var = data<T>(result(c, 2));
-  const auto channel = [&](const Channels &v, int64_t k, const T *from, const T *more, T *to) {
-    const Moments m = channel_moments(v, from);
-    mean[k] = T(v.count() ? m.mean : __builtin_nan(""));
-    var[k] = T(m.squares / double(v.count()));
-    const Affine<T> f = affine(weight, bias, k, mean[k], double(var[k]), eps);
-    each_segment<true>(
-        v,
-        [&](int64_t at, int64_t n) {
-          apply(f, activation, from + at, more ? more + at : nullptr, to + at, n);
-        },
-        [&](int64_t at) {
-          if (more) fetch_run(v, more + at);
-        });
+  const auto factors = [&](int64_t k, const Moments &m) {
+    mean[k] = T(s.count() ? m.mean : __builtin_nan(""));
+    var[k] = T(m.squares / double(s.count()));
+    return affine(weight, bias, k, mean[k], double(var[k]), eps);
   };
-  if (Group::serves(s)) {
-    const Group group(s);
-    return parallel_with_memory<T>(c, group.groups(), group.grain(), (r ? 2 : 1) * group.size(),
-                                   [&](int64_t begin, int64_t end, T *own) {
-                                     T *more = r ? own + group.size() : nullptr;
-                                     for (int64_t i = begin; i < end; i++) {
-                                       group.copy(own, x, i);
-                                       if (r) group.copy(more, r, i);
-                                       group.each(i, [&](int64_t k, int64_t at) {
-                                         channel(group.one, k, own + at, r ? more + at : nullptr,
-                                                 own + at);
-                                       });
-                                       group.copy_back(y, own, i);
-                                     }
-                                   });
+  if (s.side_by_side()) {
+    each_block(c, s, [&](int64_t first, int64_t channels) {
+      const int64_t columns = channels * s.run, begin = first * s.run;
+      Moments all[kColumns];
+      column_moments(s, x + begin, columns, all);
+      AffineColumns<T> f;
+      for (int64_t k = 0; k < channels; k++)
+        f.put(k * s.run, s.run, factors(first + k, joined_moments(s, x + begin, all, k)));
+      for (int64_t at = begin + s.n * s.step(); (at -= s.step()) >= 0;)
+        apply(f.row(), activation, x + at, r ? r + at : nullptr, y + at, columns);
+    });
+    return PLAIT_OK;
   }
   parallel_ranges(c, s.channels, s.grain(), [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; k++) {
       const int64_t first = k * s.run;
-      channel(s, k, x + first, r ? r + first : nullptr, y + first);
+      const Affine<T> f = factors(k, channel_moments(s, x + first));
+      each_segment<true>(
+          s,
+          [&](int64_t at, int64_t n) {
+            at += first;
+            apply(f, activation, x + at, r ? r + at : nullptr, y + at, n);
+          },
+          [&](int64_t at) {
+            if (r) fetch_run(s, r + first + at);
+          });
     }
   });
   return PLAIT_OK;
@@ -137,54 +93,7 @@ class Derivative {
              T *g_residual)
       : s_(s), activation_(activation), g_(g), x_(x), seen_(seen), gx_(gx), gr_(g_residual) {}
 
-  // Writes the input's gradient of the channel that begins at `first`; returns the sums.
-  GradientSums<T> channel(int64_t first, const Affine<T> &f, double r) const {
-    const GradientSums<T> sum = sums(first, f);
-    const double count = double(s_.count());
-    const T base = T(sum.grad / count), slope = T(sum.product * r * r / count);
-    each_segment<true>(
-        s_,
-        [&](int64_t at, int64_t n) {
-          at += first;
-          T room[kSegment];
-          centre(f, kept() ? kept() + at : masked(at, n, f, room), x_ + at, base, slope, gx_ + at,
-                 n);
-        },
-        [](int64_t) {});
-    return sum;
-  }
-
- private:
-  static constexpr bool plain = std::is_same<A, Identity>::value;
-
-  // Where the first reading leaves the gradient of what the activation saw for the second one, or
-  // NULL: a derivative that takes long is not computed twice.
-  T *kept() const { return gr_ ? gr_ : A::by_result ? nullptr : gx_; }
-
-  // The gradient of what the activation saw. (Factors come by value, so that writing `to` changes
-  // none.)
-  static void differentiate(const A activation, const Affine<T> f, const T *g, const T *x,
-                            const T *seen, T *to, int64_t n) {
-    if (seen) {
-#pragma GCC ivdep
-      for (int64_t j = 0; j < n; j++) to[j] = activation.derivative(g[j], seen[j]);
-    } else {
-#pragma GCC ivdep
-      for (int64_t j = 0; j < n; j++) to[j] = activation.derivative(g[j], f(x[j]));
-    }
-  }
-  static void centre(const Affine<T> f, const T *m, const T *x, T base, T slope, T *gx, int64_t n) {
-#pragma GCC ivdep
-    for (int64_t j = 0; j < n; j++) gx[j] = f.scale * (m[j] - base - (x[j] - f.mean) * slope);
-  }
-
-  const T *masked(int64_t at, int64_t n, const Affine<T> &f, T *room) const {
-    if (plain) return g_ + at;
-    differentiate(activation_, f, g_ + at, x_ + at, seen_ ? seen_ + at : nullptr, room, n);
-    return room;
-  }
-
-  // The first reading, which writes the residual's gradient.
+  // The sums of the channel that begins at `first`.
   GradientSums<T> sums(int64_t first, const Affine<T> &f) const {
     GradientSums<T> sum;
     each_segment<false>(
@@ -201,6 +110,76 @@ class Derivative {
         });
     sum.join();
     return sum;
+  }
+  // The same of adjacent columns.
+  void column_sums(int64_t first, int64_t columns, const AffineRow<T> f, double *grads,
+                   double *products) const {
+    T grad[kColumns], product[kColumns], room[kColumns];
+    each_column_sum(s_.n, columns, grads, products, grad, product, [&](int64_t i) {
+      const int64_t at = first + i * s_.step();
+      const T *g = masked(at, columns, f, kept() ? kept() + at : room), *x = x_ + at;
+#pragma GCC ivdep
+      for (int64_t j = 0; j < columns; j++) {
+        grad[j] += g[j];
+        product[j] = fused(g[j], x[j] - f.mean[j], product[j]);
+      }
+    });
+  }
+  // Write the input's gradient. `shift` has what is subtracted from the gradient of what the
+  // activation saw: slope (x - mean) + base, as factors of x.
+  void write(int64_t first, const Affine<T> &f, const Affine<T> &shift) const {
+    each_segment<true>(
+        s_,
+        [&](int64_t at, int64_t n) {
+          T room[kSegment];
+          write_run(first + at, n, f, shift, room);
+        },
+        [](int64_t) {});
+  }
+  void write_columns(int64_t first, int64_t columns, const AffineRow<T> f,
+                     const AffineRow<T> shift) const {
+    T room[kColumns];
+    for (int64_t i = s_.n; i-- > 0;) write_run(first + i * s_.step(), columns, f, shift, room);
+  }
+
+ private:
+  static constexpr bool plain = std::is_same<A, Identity>::value;
+
+  // Where the first reading leaves the gradient of what the activation saw for the second one, or
+  // NULL: a derivative that takes long is not computed twice.
+  T *kept() const { return gr_ ? gr_ : A::by_result ? nullptr : gx_; }
+
+  // The gradient of what the activation saw. (Factors come by value, so that writing `to` changes
+  // none.)
+  template <class F>
+  static void differentiate(const A activation, const F f, const T *g, const T *x, const T *seen,
+                            T *to, int64_t n) {
+    if (seen) {
+#pragma GCC ivdep
+      for (int64_t j = 0; j < n; j++) to[j] = activation.derivative(g[j], seen[j]);
+    } else {
+#pragma GCC ivdep
+      for (int64_t j = 0; j < n; j++) to[j] = activation.derivative(g[j], f.at(j)(x[j]));
+    }
+  }
+  template <class F>
+  static void centre(const F f, const F shift, const T *m, const T *x, T *gx, int64_t n) {
+#pragma GCC ivdep
+    for (int64_t j = 0; j < n; j++) {
+      const Affine<T> s = shift.at(j);
+      gx[j] = f.at(j).scale * (m[j] - s.shift - (x[j] - s.mean) * s.scale);
+    }
+  }
+
+  template <class F>
+  const T *masked(int64_t at, int64_t n, const F &f, T *room) const {
+    if (plain) return g_ + at;
+    differentiate(activation_, f, g_ + at, x_ + at, seen_ ? seen_ + at : nullptr, room, n);
+    return room;
+  }
+  template <class F>
+  void write_run(int64_t at, int64_t n, const F &f, const F &shift, T *room) const {
+    centre(f, shift, kept() ? kept() + at : masked(at, n, f, room), x_ + at, gx_ + at, n);
   }
 
   const Channels s_;
@@ -225,35 +204,44 @@ plait_status backward(const plait_call *c, const Inputs &in, const A &activation
   T *gw = data<T>(result(c, 1)), *gb = data<T>(result(c, 2));
   T *gx = data<T>(result(c)), *g_residual = in.seen ? data<T>(result(c, 3)) : nullptr;
   const T *g = grad, *x = input, *made = in.seen ? static_cast<const T *>(seen) : nullptr;
-  const auto channel = [&](const Derivative<T, A> &d, int64_t k, int64_t first) {
-    const double var = double(factor(in.var, k, T(1)));
-    const Affine<T> f = affine(in.weight, in.bias, k, factor(in.mean, k, T(0)), var, in.eps);
-    const double r = 1 / __builtin_sqrt(var + in.eps);
-    const GradientSums<T> sum = d.channel(first, f, r);
-    gw[k] = T(sum.product * r);
-    gb[k] = T(sum.grad);
+  const auto factors = [&](int64_t k) {
+    return affine(in.weight, in.bias, k, factor(in.mean, k, T(0)), double(factor(in.var, k, T(1))),
+                  in.eps);
   };
-  if (Group::serves(s)) {
-    const Group group(s);
-    return parallel_with_memory<T>(
-        c, group.groups(), group.grain(), (made ? 3 : 2) * group.size(),
-        [&](int64_t begin, int64_t end, T *own) {
-          T *more = own + group.size(), *last = made ? more + group.size() : nullptr;
-          // gradients take the place of what they are computed from
-          const Derivative<T, A> d(group.one, activation, own, more, last, own, last);
-          for (int64_t i = begin; i < end; i++) {
-            group.copy(own, g, i);
-            group.copy(more, x, i);
-            if (made) group.copy(last, made, i);
-            group.each(i, [&](int64_t k, int64_t at) { channel(d, k, at); });
-            group.copy_back(gx, own, i);
-            if (made) group.copy_back(g_residual, last, i);
-          }
-        });
-  }
+  const double count = double(s.count());
+  // writes the gradients of a channel's factors; returns what is subtracted from the input's
+  const auto finish = [&](int64_t k, T mean, double grad, double product) -> Affine<T> {
+    const double r = 1 / __builtin_sqrt(double(factor(in.var, k, T(1))) + in.eps);
+    gw[k] = T(product * r);
+    gb[k] = T(grad);
+    return {mean, T(product * r * r / count), T(grad / count)};
+  };
   const Derivative<T, A> d(s, activation, g, x, made, gx, g_residual);
+  if (s.side_by_side()) {
+    each_block(c, s, [&](int64_t first, int64_t channels) {
+      const int64_t columns = channels * s.run, begin = first * s.run;
+      AffineColumns<T> f, shift;
+      for (int64_t k = 0; k < channels; k++) f.put(k * s.run, s.run, factors(first + k));
+      double grads[kColumns], products[kColumns];
+      d.column_sums(begin, columns, f.row(), grads, products);
+      for (int64_t k = 0; k < channels; k++) {
+        const int64_t at = k * s.run;
+        for (int64_t j = 1; j < s.run; j++) {
+          grads[at] += grads[at + j];
+          products[at] += products[at + j];
+        }
+        shift.put(at, s.run, finish(first + k, f.mean[at], grads[at], products[at]));
+      }
+      d.write_columns(begin, columns, f.row(), shift.row());
+    });
+    return PLAIT_OK;
+  }
   parallel_ranges(c, s.channels, s.grain(), [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; k++) channel(d, k, k * s.run);
+    for (int64_t k = begin; k < end; k++) {
+      const Affine<T> f = factors(k);
+      const GradientSums<T> sum = d.sums(k * s.run, f);
+      d.write(k * s.run, f, finish(k, f.mean, sum.grad, sum.product));
+    }
   });
   return PLAIT_OK;
 }

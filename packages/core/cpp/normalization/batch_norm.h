@@ -2,6 +2,7 @@
 // reading, and the sums of its derivative.
 #ifndef PLAIT_CORE_BATCH_NORM_H
 #define PLAIT_CORE_BATCH_NORM_H
+#include "kernel/integers.h"
 #include "pointwise/joined_activations.h"
 #include "reduction/moments.h"
 
@@ -10,6 +11,8 @@ namespace plait::core {
 // Elements that are handled at a time: they stay in the first-level cache, and sums of so many in
 // lanes of T go to float64.
 constexpr int64_t kSegment = 1024;
+// Columns that are handled at a time, and rows whose sums in T go to float64.
+constexpr int64_t kColumns = 128, kRows = 128;
 
 // (n, channels, run): each channel is n runs of contiguous elements.
 struct Channels {
@@ -20,7 +23,36 @@ struct Channels {
   int64_t count() const { return n * run; }
   int64_t grain() const { return kSerial / 2 / (count() + 1) + 1; }
   int64_t step() const { return channels * run; }
+  // Runs are so short (one number, in rows of numbers) that vectors run along the channels.
+  bool side_by_side() const { return run < 8 && run > 0 && n > 1 && channels > 1; }
 };
+
+// Calls f(first channel, their number) for blocks of channels that have kColumns columns at most.
+template <class F>
+PLAIT_INLINE void each_block(const plait_call *c, const Channels &s, F &&f) {
+  const int64_t some = kColumns / s.run;
+  parallel_ranges(c, ceil_div(s.channels, some), kSerial / 2 / (s.n * kColumns) + 1,
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t i = begin * some; i < least(end * some, s.channels); i += some)
+                      f(i, least(some, s.channels - i));
+                  });
+}
+
+// Sums of columns in float64: `add(i)` adds row i to two rows of sums in T, which lose no digits as
+// they are of kRows rows at most.
+template <class T, class F>
+PLAIT_INLINE void each_column_sum(int64_t n, int64_t columns, double *a, double *b, T *some_a,
+                                  T *some_b, F &&add) {
+  for (int64_t j = 0; j < columns; j++) a[j] = b[j] = 0;
+  for (int64_t i = 0; i < n; i += kRows) {
+    for (int64_t j = 0; j < columns; j++) some_a[j] = some_b[j] = 0;
+    for (int64_t k = i; k < least(i + kRows, n); k++) add(k);
+    for (int64_t j = 0; j < columns; j++) {
+      a[j] += double(some_a[j]);
+      b[j] += double(some_b[j]);
+    }
+  }
+}
 
 // Calls f(offset, length) for the parts of a channel, at most kSegment elements each, after
 // fetch(offset) for the run that comes next: runs lie far apart, where no processor looks ahead.
@@ -113,18 +145,62 @@ class RunningMoments {
   Moments all_{0, 0, 0};
 };
 
+// The moments m of the channel at x, or again in double, which overflows later.
+template <class T>
+Moments finite_moments(const Channels &s, const T *x, Moments m) {
+  if (PLAIT_LIKELY(m.squares - m.squares == 0)) return m;
+  m = {0, 0, 0};
+  each_segment<false>(
+      s, [&](int64_t at, int64_t n) { m.join(moments_of_large(x + at, n)); }, [](int64_t) {});
+  return m;
+}
+
 template <class T>
 Moments channel_moments(const Channels &s, const T *x) {
   RunningMoments<T> made;
   each_segment<false>(
       s, [&](int64_t at, int64_t n) { made.add(x + at, n); },
       [&](int64_t at) { fetch_run(s, x + at); });
-  Moments m = made.all();
-  if (PLAIT_LIKELY(m.squares - m.squares == 0)) return m;
-  m = {0, 0, 0};  // in double, which overflows later
-  each_segment<false>(
-      s, [&](int64_t at, int64_t n) { m.join(moments_of_large(x + at, n)); }, [](int64_t) {});
-  return m;
+  return finite_moments(s, x, made.all());
+}
+
+// The moments of adjacent columns. kSegment rows at a time are summed as differences from the mean
+// of what came before them, the first ones from the mean of 16 rows: so no variance is less than
+// 1/64 of the mean square of these differences.
+template <class T>
+void column_moments(const Channels &s, const T *x, int64_t columns, Moments *all) {
+  T shift[kColumns], sum[kColumns], squares[kColumns];
+  double sums[kColumns], totals[kColumns];
+  for (int64_t j = 0; j < columns; j++) all[j] = {0, 0, 0}, shift[j] = 0;
+  const int64_t some = least(16, s.n);
+  for (int64_t i = 0; i < some; i++)
+    for (int64_t j = 0; j < columns; j++) shift[j] += x[i * s.step() + j] / T(some);
+  for (int64_t i = 0; i < s.n; i += kSegment) {
+    const int64_t rows = least(kSegment, s.n - i);
+    each_column_sum(rows, columns, sums, totals, sum, squares, [&](int64_t k) {
+      const T *p = x + (i + k) * s.step();
+#pragma GCC ivdep
+      for (int64_t j = 0; j < columns; j++) {
+        const T d = p[j] - shift[j];
+        sum[j] += d;
+        squares[j] = fused(d, d, squares[j]);
+      }
+    });
+    const double n = double(rows);
+    for (int64_t j = 0; j < columns; j++) {
+      const double left = totals[j] - sums[j] * sums[j] / n;
+      all[j].join({n, double(shift[j]) + sums[j] / n, left < 0 ? 0 : left});
+      shift[j] = T(all[j].mean);
+    }
+  }
+}
+
+// The moments of channel k of a block at x, of which `all` has the columns.
+template <class T>
+Moments joined_moments(const Channels &s, const T *x, const Moments *all, int64_t k) {
+  Moments m = all[k * s.run];
+  for (int64_t j = 1; j < s.run; j++) m.join(all[k * s.run + j]);
+  return finite_moments(s, x + k * s.run, m);
 }
 
 // The sums of g and of g (x - mean) over a channel.
@@ -169,6 +245,23 @@ template <class T>
 struct Affine {
   T mean, scale, shift;
   PLAIT_INLINE T operator()(T x) const { return fused(x - mean, scale, shift); }
+  PLAIT_INLINE const Affine &at(int64_t) const { return *this; }
+};
+
+// The factors of adjacent columns.
+template <class T>
+struct AffineRow {
+  const T *mean, *scale, *shift;
+  PLAIT_INLINE Affine<T> at(int64_t j) const { return {mean[j], scale[j], shift[j]}; }
+};
+template <class T>
+struct AffineColumns {
+  T mean[kColumns], scale[kColumns], shift[kColumns];
+  void put(int64_t from, int64_t n, const Affine<T> &f) {
+    for (int64_t j = from; j < from + n; j++)
+      mean[j] = f.mean, scale[j] = f.scale, shift[j] = f.shift;
+  }
+  AffineRow<T> row() const { return {mean, scale, shift}; }
 };
 
 }  // namespace plait::core

@@ -134,17 +134,35 @@ struct Columns {
     for (int64_t j = begin; j < end; j++)
       for (int64_t i = 0; i < count; i += kLanes<T>) f(j, i);
   }
+  // all[i] = step of itself and f(j, i), for j in [begin, end), two of them at once
+  template <class T, class Step, class F>
+  PLAIT_INLINE void fold(T *all, int64_t begin, int64_t end, const Step &step, const F &f) const {
+    int64_t j = begin;
+    for (; j + 2 <= end; j += 2)
+      for (int64_t i = 0; i < count; i += kLanes<T>)
+        store(all + i, step(load(all + i), step(f(j, i), f(j + 1, i))));
+    each<T>(j, end, [&](int64_t k, int64_t i) { store(all + i, step(load(all + i), f(k, i))); });
+  }
   // sums[i] = f(j, i) over all j
   template <class T, class F>
   PLAIT_INLINE void sum(T *sums, const F &f) const {
+    const int64_t m = padded<T>();
+    const auto add = [&](int64_t begin) {
+      for (int64_t i = 0; i < m; i++) sums[i] = 0;
+      fold(sums, begin, least(begin + kFlush, n), [](Vec<T> a, Vec<T> b) { return a + b; }, f);
+    };
+    if (n <= kFlush) return add(0);
     typename Collected<T>::type all[kBeside] = {};
     for (int64_t j = 0; j < n; j += kFlush) {
-      alignas(64) T some[kBeside] = {};
-      each<T>(j, least(j + kFlush, n),
-              [&](int64_t k, int64_t i) { store(some + i, load(some + i) + f(k, i)); });
-      for (int64_t i = 0; i < kBeside; i++) all[i] += some[i];
+      add(j);
+      for (int64_t i = 0; i < m; i++) all[i] += sums[i];
     }
-    for (int64_t i = 0; i < kBeside; i++) sums[i] = T(all[i]);
+    for (int64_t i = 0; i < m; i++) sums[i] = T(all[i]);
+  }
+  // the sums in whole vectors
+  template <class T>
+  int64_t padded() const {
+    return ceil_div(count, kLanes<T>) * kLanes<T>;
   }
 };
 
@@ -165,6 +183,17 @@ bool by_columns(const plait_call *c, int inputs) {
   return numel(result(c)) > 0 && apart_of(c, inputs) >= kLanes<T>;
 }
 
+// f(o, first, count) for blocks of `width` adjacent sums, of n elements each, `outer` times.
+template <class T, class F>
+void each_block(const plait_call *c, int64_t outer, int64_t n, int64_t width, const F &f) {
+  const int64_t blocks = ceil_div(width, kBeside);
+  const int64_t some = ceil_div(ceil_div(width, blocks), kLanes<T>) * kLanes<T>;
+  parallel_ranges(c, outer * blocks, grain(n * some), [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; b++)
+      f(b / blocks, b % blocks * some, least(some, width - b % blocks * some));
+  });
+}
+
 // f(columns, first input, second input, result) for all columns.
 template <class T, class F>
 plait_status in_columns(const plait_call *c, int inputs, const F &f) {
@@ -175,24 +204,31 @@ plait_status in_columns(const plait_call *c, int inputs, const F &f) {
   PLAIT_TRY(out.take(c, result(c)));
   const DLTensor *t = result(c);
   const int64_t n = t->shape[wrapped(integer(c, inputs), t->ndim)], apart = apart_of(c, inputs);
-  const int64_t blocks = ceil_div(apart, kBeside), outer = numel(t) / (n * apart);
-  parallel_ranges(
-      c, outer * blocks, grain(n * least(apart, kBeside)), [&](int64_t begin, int64_t end) {
-        for (int64_t b = begin; b < end; b++) {
-          const int64_t first = b % blocks * kBeside;
-          f(Columns{b / blocks * n * apart + first, apart, n, least(kBeside, apart - first)},
-            static_cast<const T *>(in[0]), static_cast<const T *>(in[1]), static_cast<T *>(out));
-        }
-      });
+  each_block<T>(c, numel(t) / (n * apart), n, apart, [&](int64_t o, int64_t first, int64_t count) {
+    f(Columns{o * n * apart + first, apart, n, count}, static_cast<const T *>(in[0]),
+      static_cast<const T *>(in[1]), static_cast<T *>(out));
+  });
   return out.give_back(c);
 }
 
-template <class T>
+// The largest elements. Unless it is asked for, a NaN is lost: the sum of exponentials has it.
+template <bool nan = false, class T>
 void largest(const Columns &columns, const T *x, T *top) {
-  for (int64_t i = 0; i < kBeside; i++) top[i] = Max::start<T>();
-  columns.each<T>(0, columns.n, [&](int64_t j, int64_t i) {
-    store(top + i, Max::step(load(top + i), columns.read(x, j, i)));
-  });
+  for (int64_t i = 0; i < columns.padded<T>(); i++) top[i] = Max::start<T>();
+  columns.fold(
+      top, 0, columns.n, [](Vec<T> a, Vec<T> b) { return nan ? Max::step(a, b) : Max::pick(a, b); },
+      [&](int64_t j, int64_t i) { return columns.read(x, j, i); });
+}
+
+// The logarithms of the sums of exp(x - top), and top.
+template <bool nan = false, class T>
+void log_sums(const Columns &columns, const T *x, T *top, T *logs) {
+  largest<nan>(columns, x, top);
+  columns.sum(
+      logs, [&](int64_t j, int64_t i) { return exp_below(columns.read(x, j, i) - load(top + i)); });
+  const int64_t m = columns.padded<T>();
+#pragma GCC ivdep
+  for (int64_t i = 0; i < m; i++) logs[i] = math::log(logs[i]);
 }
 
 template <class T>
@@ -205,7 +241,7 @@ plait_status softmax_columns(const plait_call *c) {
       columns.write(out, j, i, v);
       return v;
     });
-    for (int64_t i = 0; i < kBeside; i++) sum[i] = T(1) / sum[i];
+    for (int64_t i = 0; i < columns.padded<T>(); i++) sum[i] = T(1) / sum[i];
     columns.each<T>(0, columns.n, [&](int64_t j, int64_t i) {
       columns.write(out, j, i, columns.read(out, j, i) * load(sum + i));
     });
@@ -216,12 +252,7 @@ template <class T>
 plait_status log_softmax_columns(const plait_call *c) {
   return in_columns<T>(c, 1, [](const Columns &columns, const T *x, const T *, T *out) {
     alignas(64) T top[kBeside], sum[kBeside];
-    largest(columns, x, top);
-    columns.sum(sum, [&](int64_t j, int64_t i) {
-      return exp_below(columns.read(x, j, i) - load(top + i));
-    });
-#pragma GCC ivdep
-    for (int64_t i = 0; i < kBeside; i++) sum[i] = math::log(sum[i]);
+    log_sums(columns, x, top, sum);
     columns.each<T>(0, columns.n, [&](int64_t j, int64_t i) {
       columns.write(out, j, i, (columns.read(x, j, i) - load(top + i)) - load(sum + i));
     });
@@ -300,6 +331,19 @@ plait_status map_rows_2(const plait_call *c, F &&f) {
 
 constexpr int64_t kGroup = 8;  // rows whose logarithms are computed together
 
+// The sums of rows x(i), of which there are kGroup at most.
+template <class T, class Read>
+PLAIT_INLINE void log_sums(int64_t rows, int64_t n, const Read &x, LogSum<T> *sums) {
+  T rest[kGroup];
+  for (int64_t i = 0; i < kGroup; i++) {
+    if (i < rows) sums[i] = exp_sum(x(i), n);
+    rest[i] = i < rows ? sums[i].rest : T(1);
+  }
+#pragma GCC ivdep
+  for (int64_t i = 0; i < kGroup; i++) rest[i] = math::log(rest[i]);
+  for (int64_t i = 0; i < rows; i++) sums[i].rest = rest[i];
+}
+
 template <class T>
 plait_status log_softmax_rows(const plait_call *c) {
   DLTensor *out = result(c);
@@ -311,18 +355,11 @@ plait_status log_softmax_rows(const plait_call *c) {
   const int64_t n = from.length();
   auto groups = [&](int64_t begin, int64_t end, T *memory) {
     for (; begin < end; begin += kGroup) {
-      const int64_t rows = end - begin < kGroup ? end - begin : kGroup;
-      T top[kGroup], rest[kGroup];
-      for (int64_t r = 0; r < kGroup; r++) {
-        const LogSum<T> sum =
-            r < rows ? exp_sum(from.read(begin + r, memory), n) : LogSum<T>{T(0), T(1)};
-        top[r] = sum.top;
-        rest[r] = sum.rest;
-      }
-#pragma GCC ivdep
-      for (int64_t r = 0; r < kGroup; r++) rest[r] = math::log(rest[r]);
+      const int64_t rows = least(kGroup, end - begin);
+      LogSum<T> sums[kGroup];
+      log_sums(rows, n, [&](int64_t r) { return from.read(begin + r, memory); }, sums);
       for (int64_t r = 0; r < rows; r++) {
-        const T *x = from.read(begin + r, memory), shift = top[r], log = rest[r];
+        const T *x = from.read(begin + r, memory), shift = sums[r].top, log = sums[r].rest;
         T *y = to.place(begin + r, memory + n);
         for (int64_t j = 0; j < n; j++) y[j] = (x[j] - shift) - log;
         to.round(begin + r, y);
@@ -358,22 +395,55 @@ plait_status log_softmax_backward(plait_call *c) {
   return PLAIT_OK;
 }
 
+// Sums of columns, whose vectors run along the results.
+template <class T>
+void logsumexp_columns(const plait_call *c, const Reduction &r, T *out) {
+  const T *x = reinterpret_cast<const T *>(r.data);
+  const int64_t n = r.reduced.count, width = r.kept.inner_size();
+  const auto block = [&](int64_t o, int64_t first, int64_t count) {
+    first += o * width;
+    const Columns columns{r.kept.offset(first), r.reduced.inner_stride(), n, count};
+    alignas(64) T top[kBeside], logs[kBeside];
+    log_sums<true>(columns, x, top, logs);
+    for (int64_t i = 0; i < count; i++) out[first + i] = LogSum<T>{top[i], logs[i]}.value();
+  };
+  each_block<T>(c, r.kept.count / width, n, width, block);
+}
+
+template <class T>
+void logsumexp_rows(const plait_call *c, const Reduction &r, T *out) {
+  const T *x = reinterpret_cast<const T *>(r.data);
+  const int64_t n = r.reduced.count;
+  parallel_ranges(c, r.kept.count, grain(n), [&](int64_t begin, int64_t end) {
+    for (; begin < end; begin += kGroup) {
+      const int64_t rows = least(kGroup, end - begin);
+      LogSum<T> sums[kGroup];
+      log_sums(rows, n, [&](int64_t i) { return x + r.kept.offset(begin + i); }, sums);
+      for (int64_t i = 0; i < rows; i++) out[begin + i] = n ? sums[i].value() : -T(math::kInf);
+    }
+  });
+}
+
 // logsumexp(self, dim, keepdim)
 plait_status logsumexp(plait_call *c) {
   const DLTensor *in = tensor(c, 0);
   DLTensor *out = result(c);
   const Kind k = kind(out->dtype);
-  Workspace space;
+  const uint64_t mask = dims_mask(c, 1, in->ndim);
   Reduction r;
-  PLAIT_TRY(prepare(c, in, dims_mask(c, 1, in->ndim), k, Layout::kRow, &space, &r));
-  const int64_t n = r.reduced.count;
+  describe(in, mask, &r);
+  if (r.kept.count == 0) return PLAIT_OK;
+  const bool columns = kind(in->dtype) == k && r.reduced.ndim == 1 &&
+                       r.reduced.inner_stride() != 1 && r.kept.ndim && r.kept.inner_stride() == 1 &&
+                       r.kept.inner_size() >= 8;
+  Workspace space;
+  if (!columns) r = Reduction();
+  if (!columns) PLAIT_TRY(prepare(c, in, mask, k, Layout::kRow, &space, &r));
   PLAIT_FLOATING(k, {
-    T *to = data<T>(out);
-    const T *from = reinterpret_cast<const T *>(r.data);
-    parallel_ranges(c, r.kept.count, grain(n), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; i++)
-        to[i] = n ? log_sum(from + r.kept.offset(i), n).value() : -T(math::kInf);
-    });
+    if (columns)
+      logsumexp_columns<T>(c, r, data<T>(out));
+    else
+      logsumexp_rows<T>(c, r, data<T>(out));
   })
   return PLAIT_OK;
 }

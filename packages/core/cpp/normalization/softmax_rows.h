@@ -9,8 +9,9 @@ namespace plait::core {
 
 namespace math = scalar::math;
 
-// exp(x) for x <= 0, or little more: the bits of math::exp, but 0 where these would be subnormal.
-// Half of the instructions of math::exp are for other arguments.
+// exp(x) for x <= 0, or little more, but 0 where that would be subnormal. Half of the instructions
+// of math::exp are for other arguments; of float32 the bits are the same. The last step is a
+// product, as no NaN is lost in it.
 PLAIT_INLINE Vec<float> exp_below(Vec<float> x) {
   typedef __typeof__(x < x) Integers;
   const Vec<float> t = fused(x, splat(math::kLog2e), splat(math::kRound)),
@@ -22,12 +23,24 @@ PLAIT_INLINE Vec<float> exp_below(Vec<float> x) {
   q = fused(q, r, splat(0.1666651289f));
   q = fused(q, r, splat(0.5000000101f));
   const Vec<float> p = splat(1.0f) + fused(r * r, q, r);
-  const Vec<float> scaled = Vec<float>(Integers(p) + (Integers(t) << 23));
+  const Vec<float> scaled = p * Vec<float>((Integers(t) << 23) + (127 << 23));
   return x < splat(-87.33f) ? Vec<float>{} : scaled;
 }
+// The same with the terms of the series up to r^13 / 13!, the last of which is below 1e-16.
 PLAIT_INLINE Vec<double> exp_below(Vec<double> x) {
-  for (int64_t i = 0; i < kLanes<double>; i++) x[i] = math::exp(x[i]);
-  return x;
+  typedef __typeof__(x < x) Integers;
+  constexpr double factors[] = {1 / 479001600.0, 1 / 39916800.0, 1 / 3628800.0, 1 / 362880.0,
+                                1 / 40320.0,     1 / 5040.0,     1 / 720.0,     1 / 120.0,
+                                1 / 24.0,        1 / 6.0,        1 / 2.0};
+  constexpr double round = 0x1.8p52;
+  const Vec<double> t = fused(x, splat(1.4426950408889634), splat(round)), k = splat(round) - t;
+  const Vec<double> r = fused(k, splat(0x1.a39ef35793c76p-33),
+                              fused(k, splat(0x1.62e42feep-1), x));  // ln 2 in two parts
+  Vec<double> q = splat(1 / 6227020800.0);
+  for (const double f : factors) q = fused(q, r, splat(f));
+  const Vec<double> p = splat(1.0) + fused(r * r, q, r);
+  const Vec<double> scaled = p * Vec<double>((Integers(t) << 52) + (int64_t(1023) << 52));
+  return x < splat(-708.0) ? Vec<double>{} : scaled;
 }
 // out = exp(x - shift), no x being much larger than shift
 template <class T>

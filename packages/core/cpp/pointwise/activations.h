@@ -96,10 +96,7 @@ PLAIT_HD T celu_backward(T g, T x, T alpha) {
 }
 
 // 1 / (1 + e^-x)
-template <class T>
-PLAIT_HD T sigmoid(T x) {
-  return math::sigmoid(x);
-}
+PLAIT_MATH_UNARY(sigmoid)
 
 // the derivative of sigmoid, from its result: grad result (1 - result)
 template <class T>

@@ -235,87 +235,45 @@ PLAIT_HD_CALL double airy_ai(double x) {
 namespace plait::scalar {
 
 // the Bessel function J0
-template <class T>
-PLAIT_HD T special_bessel_j0(T x) {
-  return T(math::bessel_j0(double(x)));
-}
+PLAIT_UNARY_IN_DOUBLE(special_bessel_j0, math::bessel_j0)
 
 // the Bessel function J1
-template <class T>
-PLAIT_HD T special_bessel_j1(T x) {
-  return T(math::bessel_j1(double(x)));
-}
+PLAIT_UNARY_IN_DOUBLE(special_bessel_j1, math::bessel_j1)
 
 // the Bessel function Y0
-template <class T>
-PLAIT_HD T special_bessel_y0(T x) {
-  return T(math::bessel_y0(double(x)));
-}
+PLAIT_UNARY_IN_DOUBLE(special_bessel_y0, math::bessel_y0)
 
 // the Bessel function Y1
-template <class T>
-PLAIT_HD T special_bessel_y1(T x) {
-  return T(math::bessel_y1(double(x)));
-}
+PLAIT_UNARY_IN_DOUBLE(special_bessel_y1, math::bessel_y1)
 
 // the modified Bessel function I0
-template <class T>
-PLAIT_HD T i0(T x) {
-  return T(math::i0(double(x)));
-}
+PLAIT_UNARY_IN_DOUBLE(i0, math::i0)
 
 // exp(-|x|) I0(x)
-template <class T>
-PLAIT_HD T special_i0e(T x) {
-  return T(math::i0e(double(x)));
-}
+PLAIT_UNARY_IN_DOUBLE(special_i0e, math::i0e)
 
 // the modified Bessel function I1
-template <class T>
-PLAIT_HD T special_i1(T x) {
-  return T(math::i1(double(x)));
-}
+PLAIT_UNARY_IN_DOUBLE(special_i1, math::i1)
 
 // exp(-|x|) I1(x)
-template <class T>
-PLAIT_HD T special_i1e(T x) {
-  return T(math::i1e(double(x)));
-}
+PLAIT_UNARY_IN_DOUBLE(special_i1e, math::i1e)
 
 // the modified Bessel function K0
-template <class T>
-PLAIT_HD T special_modified_bessel_k0(T x) {
-  return T(math::k0(double(x)));
-}
+PLAIT_UNARY_IN_DOUBLE(special_modified_bessel_k0, math::k0)
 
 // the modified Bessel function K1
-template <class T>
-PLAIT_HD T special_modified_bessel_k1(T x) {
-  return T(math::k1(double(x)));
-}
+PLAIT_UNARY_IN_DOUBLE(special_modified_bessel_k1, math::k1)
 
 // exp(x) K0(x)
-template <class T>
-PLAIT_HD T special_scaled_modified_bessel_k0(T x) {
-  return T(math::k0e(double(x)));
-}
+PLAIT_UNARY_IN_DOUBLE(special_scaled_modified_bessel_k0, math::k0e)
 
 // exp(x) K1(x)
-template <class T>
-PLAIT_HD T special_scaled_modified_bessel_k1(T x) {
-  return T(math::k1e(double(x)));
-}
+PLAIT_UNARY_IN_DOUBLE(special_scaled_modified_bessel_k1, math::k1e)
 
 // sin(x) / x
-template <class T>
-PLAIT_HD T special_spherical_bessel_j0(T x) {
-  return T(math::spherical_j0(double(x)));
-}
+PLAIT_UNARY_IN_DOUBLE(special_spherical_bessel_j0, math::spherical_j0)
 
 // Airy's function Ai
-template <class T>
-PLAIT_HD T special_airy_ai(T x) {
-  return T(math::airy_ai(double(x)));
-}
+PLAIT_UNARY_IN_DOUBLE(special_airy_ai, math::airy_ai)
 
 }  // namespace plait::scalar

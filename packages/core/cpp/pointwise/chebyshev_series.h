@@ -9,6 +9,18 @@
 #define PLAIT_HD_CALL inline  // too large to be copied into every loop
 #endif
 
+// Define an operator's function of one or two numbers by a function of float64.
+#define PLAIT_UNARY_IN_DOUBLE(name, function) \
+  template <class T>                          \
+  PLAIT_HD T name(T x) {                      \
+    return T(function(double(x)));            \
+  }
+#define PLAIT_BINARY_IN_DOUBLE(name, function) \
+  template <class T>                           \
+  PLAIT_HD T name(T x, T y) {                  \
+    return T(function(double(x), double(y)));  \
+  }
+
 namespace plait::scalar::math {
 
 constexpr double kNan64 = __builtin_nan(""), kInf64 = __builtin_inf();

@@ -59,6 +59,32 @@ PLAIT_HD_CALL double log_ndtr(double x) {
   if (x < -1) return ::log(erfcx(-t) / 2) - t * t;
   return ::log1p(-::erfc(t) / 2);
 }
+// Of float32, without branches: half of erfcx(|t|) by the first 14 terms, as a polynomial, which is
+// the normal distribution's tail over exp(-t^2). The rounding error of t^2 is a factor of its own.
+PLAIT_HD float log_ndtr(float x) {
+  const double t = double(x) * 0.707106781186547524, size = abs(t), a = size > 1e8 ? 1e8 : size;
+  const double u = (a - 3.75) / (a + 3.75);
+  double q = 1.8521947386750102e-05;
+  q = fused(q, u, 2.2046718905694024e-05);
+  q = fused(q, u, -0.00028431307575109795);
+  q = fused(q, u, 0.00033016745627228056);
+  q = fused(q, u, 0.0017511576292398032);
+  q = fused(q, u, -0.009770087183368234);
+  q = fused(q, u, 0.028364105117372054);
+  q = fused(q, u, -0.0586854404936311);
+  q = fused(q, u, 0.09230393753827405);
+  q = fused(q, u, -0.10880522754949956);
+  q = fused(q, u, 0.0822767739900992);
+  q = fused(q, u, 0.003585495314063103);
+  q = fused(q, u, -0.14024059953590887);
+  q = fused(q, u, 1.2375126300326993);
+  const double e = q / (2 + 4 * a);
+  const double square = a > 20 ? 400.0 : a * a;
+  const float high = float(square), low = float(square - double(high));
+  const float upper = log1p(-float(e) * exp(-high) * (1.0f - low));
+  const float lower = float(double(log(float(e))) - t * t);
+  return x < 0.0f ? lower : upper;
+}
 PLAIT_HD_CALL double ndtri(double p) {
   if (!(p >= 0 && p <= 1)) return kNan64;
   if (p > 0.25 && p < 0.75) return 1.41421356237309505 * erfinv(2 * (p - 0.5));
@@ -71,45 +97,27 @@ PLAIT_HD_CALL double ndtri(double p) {
 namespace plait::scalar {
 
 // the error function
-template <class T>
-PLAIT_HD T erf(T x) {
-  return math::erf(x);
-}
+PLAIT_MATH_UNARY(erf)
 
 // 1 - erf(x), exact in the tail
-template <class T>
-PLAIT_HD T erfc(T x) {
-  return math::erfc(x);
-}
+PLAIT_MATH_UNARY(erfc)
 
 // the inverse of erf
-template <class T>
-PLAIT_HD T erfinv(T x) {
-  return T(math::erfinv(double(x)));
-}
+PLAIT_UNARY_IN_DOUBLE(erfinv, math::erfinv)
 
 // exp(x^2) erfc(x)
-template <class T>
-PLAIT_HD T special_erfcx(T x) {
-  return T(math::erfcx(double(x)));
-}
+PLAIT_UNARY_IN_DOUBLE(special_erfcx, math::erfcx)
 
 // the normal distribution's cumulative function
-template <class T>
-PLAIT_HD T special_ndtr(T x) {
-  return T(math::ndtr(double(x)));
-}
+PLAIT_UNARY_IN_DOUBLE(special_ndtr, math::ndtr)
 
 // the inverse of ndtr
-template <class T>
-PLAIT_HD T special_ndtri(T x) {
-  return T(math::ndtri(double(x)));
-}
+PLAIT_UNARY_IN_DOUBLE(special_ndtri, math::ndtri)
 
 // log(ndtr(x))
 template <class T>
 PLAIT_HD T special_log_ndtr(T x) {
-  return T(math::log_ndtr(double(x)));
+  return math::log_ndtr(x);
 }
 
 // -x log(x), 0 at 0, -infinity below

@@ -5,10 +5,7 @@
 namespace plait::scalar {
 
 // e^x
-template <class T>
-PLAIT_HD T exp(T x) {
-  return math::exp(x);
-}
+PLAIT_MATH_UNARY(exp)
 
 // 2^x
 template <class T>
@@ -21,9 +18,6 @@ PLAIT_HD T exp2(T x) {
 }
 
 // e^x - 1, exact near 0
-template <class T>
-PLAIT_HD T expm1(T x) {
-  return math::expm1(x);
-}
+PLAIT_MATH_UNARY(expm1)
 
 }  // namespace plait::scalar

@@ -217,16 +217,10 @@ PLAIT_HD_CALL double incomplete_gamma(double a, double x) {
 namespace plait::scalar {
 
 // log |gamma(x)|
-template <class T>
-PLAIT_HD T lgamma(T x) {
-  return T(math::lgamma(double(x)));
-}
+PLAIT_UNARY_IN_DOUBLE(lgamma, math::lgamma)
 
 // the derivative of log gamma
-template <class T>
-PLAIT_HD T digamma(T x) {
-  return T(math::digamma(double(x)));
-}
+PLAIT_UNARY_IN_DOUBLE(digamma, math::digamma)
 
 // the n-th derivative of digamma
 template <class T>
@@ -235,21 +229,12 @@ PLAIT_HD T polygamma_elements(T x, T n) {
 }
 
 // Hurwitz's zeta function: the sum of (q + k)^-s
-template <class T>
-PLAIT_HD T special_zeta(T s, T q) {
-  return T(math::zeta(double(s), double(q)));
-}
+PLAIT_BINARY_IN_DOUBLE(special_zeta, math::zeta)
 
 // the regularised lower incomplete gamma function
-template <class T>
-PLAIT_HD T special_gammainc(T a, T x) {
-  return T(math::incomplete_gamma<false>(double(a), double(x)));
-}
+PLAIT_BINARY_IN_DOUBLE(special_gammainc, math::incomplete_gamma<false>)
 
 // the regularised upper incomplete gamma function
-template <class T>
-PLAIT_HD T special_gammaincc(T a, T x) {
-  return T(math::incomplete_gamma<true>(double(a), double(x)));
-}
+PLAIT_BINARY_IN_DOUBLE(special_gammaincc, math::incomplete_gamma<true>)
 
 }  // namespace plait::scalar

@@ -31,22 +31,13 @@ PLAIT_HD double atanh(double x) { return ::atanh(x); }
 namespace plait::scalar {
 
 // the hyperbolic sine
-template <class T>
-PLAIT_HD T sinh(T x) {
-  return math::sinh(x);
-}
+PLAIT_MATH_UNARY(sinh)
 
 // the hyperbolic cosine
-template <class T>
-PLAIT_HD T cosh(T x) {
-  return math::cosh(x);
-}
+PLAIT_MATH_UNARY(cosh)
 
 // the hyperbolic tangent
-template <class T>
-PLAIT_HD T tanh(T x) {
-  return math::tanh(x);
-}
+PLAIT_MATH_UNARY(tanh)
 
 // the derivative of tanh, from its result: grad (1 - result^2)
 template <class T>
@@ -55,21 +46,12 @@ PLAIT_HD T tanh_backward(T grad, T result) {
 }
 
 // the inverse of sinh
-template <class T>
-PLAIT_HD T asinh(T x) {
-  return math::asinh(x);
-}
+PLAIT_MATH_UNARY(asinh)
 
 // the inverse of cosh, from 0 on
-template <class T>
-PLAIT_HD T acosh(T x) {
-  return math::acosh(x);
-}
+PLAIT_MATH_UNARY(acosh)
 
 // the inverse of tanh
-template <class T>
-PLAIT_HD T atanh(T x) {
-  return math::atanh(x);
-}
+PLAIT_MATH_UNARY(atanh)
 
 }  // namespace plait::scalar

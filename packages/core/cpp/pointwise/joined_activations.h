@@ -1,6 +1,5 @@
 // Activations that another kernel applies to its results before it stores them.
-#ifndef PLAIT_CORE_JOINED_ACTIVATIONS_H
-#define PLAIT_CORE_JOINED_ACTIVATIONS_H
+#pragma once
 #include "kernel/kernel.h"
 #include "pointwise/activations.h"
 
@@ -121,4 +120,3 @@ class Activation {
 };
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_JOINED_ACTIVATIONS_H

@@ -5,28 +5,16 @@
 namespace plait::scalar {
 
 // the natural logarithm
-template <class T>
-PLAIT_HD T log(T x) {
-  return math::log(x);
-}
+PLAIT_MATH_UNARY(log)
 
 // the logarithm to base 2
-template <class T>
-PLAIT_HD T log2(T x) {
-  return math::log2(x);
-}
+PLAIT_MATH_UNARY(log2)
 
 // the logarithm to base 10
-template <class T>
-PLAIT_HD T log10(T x) {
-  return math::log10(x);
-}
+PLAIT_MATH_UNARY(log10)
 
 // log(1 + x), exact near 0
-template <class T>
-PLAIT_HD T log1p(T x) {
-  return math::log1p(x);
-}
+PLAIT_MATH_UNARY(log1p)
 
 // log(exp(a) + exp(b)) without overflow
 template <class T>

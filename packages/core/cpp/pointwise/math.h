@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "kernel/fused.h"
 
@@ -15,43 +16,20 @@
 #define PLAIT_HD inline __attribute__((always_inline))
 #endif
 
+// Defines an operator's function of one number as the function of that name in `math`.
+#define PLAIT_MATH_UNARY(name) \
+  template <class T>           \
+  PLAIT_HD T name(T x) {       \
+    return math::name(x);      \
+  }
+
 namespace plait::scalar::math {
 
-// Integers compute in unsigned types, which wrap around where signed ones would be undefined.
+// Integers compute in unsigned types, which wrap around where signed ones would be undefined; other
+// numbers in themselves.
 template <class T>
-struct Wide {
-  using type = T;
-};
-template <>
-struct Wide<bool> {
-  using type = uint32_t;
-};
-template <>
-struct Wide<uint8_t> {
-  using type = uint32_t;
-};
-template <>
-struct Wide<int8_t> {
-  using type = uint32_t;
-};
-template <>
-struct Wide<uint16_t> {
-  using type = uint32_t;
-};
-template <>
-struct Wide<int16_t> {
-  using type = uint32_t;
-};
-template <>
-struct Wide<int32_t> {
-  using type = uint32_t;
-};
-template <>
-struct Wide<int64_t> {
-  using type = uint64_t;
-};
-template <class T>
-using wide = typename Wide<T>::type;  // float32 and float64 compute in themselves
+using wide = std::conditional_t<!std::is_integral_v<T>, T,
+                                std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>>;
 
 template <class T>
 constexpr bool is_floating = false;
@@ -99,7 +77,6 @@ PLAIT_HD double copysign(double x, double sign) { return __builtin_copysign(x, s
 PLAIT_HD float sqrt(float x) { return __builtin_sqrtf(x); }
 PLAIT_HD double sqrt(double x) { return __builtin_sqrt(x); }
 PLAIT_HD float power_of_two(int32_t n) { return from_bits((uint32_t(n) + 127u) << 23); }
-PLAIT_HD double power_of_two_double(int64_t n) { return from_bits(uint64_t(n + 1023) << 52); }
 
 // Exponentials.
 

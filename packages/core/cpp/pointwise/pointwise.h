@@ -9,8 +9,7 @@
 // operands'; BOOL; REAL: that of a complex number's parts) and the dtypes it is made for. float16
 // and bfloat16 need no instances: tiles of them pass through the float32 loop. An operator with
 // a bounded operand has PLAIT_POINTWISE_BOUNDED, with the operand, its name and its bounds.
-#ifndef PLAIT_CORE_POINTWISE_H
-#define PLAIT_CORE_POINTWISE_H
+#pragma once
 #include <utility>
 
 #include "kernel/elementwise.h"
@@ -200,4 +199,3 @@ constexpr PointwiseOp pointwise_op = {
   PLAIT_KERNEL(op, pointwise_##function);                                                     \
   }                                                                                           \
   }
-#endif  // PLAIT_CORE_POINTWISE_H

@@ -39,6 +39,11 @@ PLAIT_HD_CALL double chebyshev_w(double x, double n) {
   if (abs(x) < 0.99 && n > 40) return ::sin((__builtin_trunc(n) + 0.5) * angle) / ::sin(angle / 2);
   return chebyshev_steps(x, n, 2 * x + 1);
 }
+// the polynomial at 2 x - 1
+template <double (*polynomial)(double, double)>
+PLAIT_HD_CALL double shifted(double x, double n) {
+  return polynomial(2 * x - 1, n);
+}
 
 // p_0 = 1, p_1 = first(x), p_k+1 = next(k, p_k, p_k-1)
 template <class Next>
@@ -76,75 +81,39 @@ PLAIT_HD_CALL double legendre_p(double x, double n) {
 namespace plait::scalar {
 
 // Chebyshev's polynomial T_n(x)
-template <class T>
-PLAIT_HD T special_chebyshev_polynomial_t(T x, T n) {
-  return T(math::chebyshev_t(double(x), double(n)));
-}
+PLAIT_BINARY_IN_DOUBLE(special_chebyshev_polynomial_t, math::chebyshev_t)
 
 // Chebyshev's polynomial T_n(2 x - 1)
-template <class T>
-PLAIT_HD T special_shifted_chebyshev_polynomial_t(T x, T n) {
-  return T(math::chebyshev_t(2 * double(x) - 1, double(n)));
-}
+PLAIT_BINARY_IN_DOUBLE(special_shifted_chebyshev_polynomial_t, math::shifted<math::chebyshev_t>)
 
 // Chebyshev's polynomial U_n(x)
-template <class T>
-PLAIT_HD T special_chebyshev_polynomial_u(T x, T n) {
-  return T(math::chebyshev_u(double(x), double(n)));
-}
+PLAIT_BINARY_IN_DOUBLE(special_chebyshev_polynomial_u, math::chebyshev_u)
 
 // Chebyshev's polynomial U_n(2 x - 1)
-template <class T>
-PLAIT_HD T special_shifted_chebyshev_polynomial_u(T x, T n) {
-  return T(math::chebyshev_u(2 * double(x) - 1, double(n)));
-}
+PLAIT_BINARY_IN_DOUBLE(special_shifted_chebyshev_polynomial_u, math::shifted<math::chebyshev_u>)
 
 // Chebyshev's polynomial V_n(x)
-template <class T>
-PLAIT_HD T special_chebyshev_polynomial_v(T x, T n) {
-  return T(math::chebyshev_v(double(x), double(n)));
-}
+PLAIT_BINARY_IN_DOUBLE(special_chebyshev_polynomial_v, math::chebyshev_v)
 
 // Chebyshev's polynomial V_n(2 x - 1)
-template <class T>
-PLAIT_HD T special_shifted_chebyshev_polynomial_v(T x, T n) {
-  return T(math::chebyshev_v(2 * double(x) - 1, double(n)));
-}
+PLAIT_BINARY_IN_DOUBLE(special_shifted_chebyshev_polynomial_v, math::shifted<math::chebyshev_v>)
 
 // Chebyshev's polynomial W_n(x)
-template <class T>
-PLAIT_HD T special_chebyshev_polynomial_w(T x, T n) {
-  return T(math::chebyshev_w(double(x), double(n)));
-}
+PLAIT_BINARY_IN_DOUBLE(special_chebyshev_polynomial_w, math::chebyshev_w)
 
 // Chebyshev's polynomial W_n(2 x - 1)
-template <class T>
-PLAIT_HD T special_shifted_chebyshev_polynomial_w(T x, T n) {
-  return T(math::chebyshev_w(2 * double(x) - 1, double(n)));
-}
+PLAIT_BINARY_IN_DOUBLE(special_shifted_chebyshev_polynomial_w, math::shifted<math::chebyshev_w>)
 
 // Hermite's polynomial H_n(x)
-template <class T>
-PLAIT_HD T special_hermite_polynomial_h(T x, T n) {
-  return T(math::hermite_h(double(x), double(n)));
-}
+PLAIT_BINARY_IN_DOUBLE(special_hermite_polynomial_h, math::hermite_h)
 
 // Hermite's polynomial He_n(x)
-template <class T>
-PLAIT_HD T special_hermite_polynomial_he(T x, T n) {
-  return T(math::hermite_he(double(x), double(n)));
-}
+PLAIT_BINARY_IN_DOUBLE(special_hermite_polynomial_he, math::hermite_he)
 
 // Laguerre's polynomial L_n(x)
-template <class T>
-PLAIT_HD T special_laguerre_polynomial_l(T x, T n) {
-  return T(math::laguerre_l(double(x), double(n)));
-}
+PLAIT_BINARY_IN_DOUBLE(special_laguerre_polynomial_l, math::laguerre_l)
 
 // Legendre's polynomial P_n(x)
-template <class T>
-PLAIT_HD T special_legendre_polynomial_p(T x, T n) {
-  return T(math::legendre_p(double(x), double(n)));
-}
+PLAIT_BINARY_IN_DOUBLE(special_legendre_polynomial_p, math::legendre_p)
 
 }  // namespace plait::scalar

@@ -12,10 +12,7 @@ PLAIT_HD T square(T x) {
 }
 
 // the square root
-template <class T>
-PLAIT_HD T sqrt(T x) {
-  return math::sqrt(x);
-}
+PLAIT_MATH_UNARY(sqrt)
 
 // 1 / sqrt(x)
 template <class T>

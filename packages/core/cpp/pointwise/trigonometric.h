@@ -23,22 +23,13 @@ PLAIT_HD T tan(T x) {
 }
 
 // the inverse sine
-template <class T>
-PLAIT_HD T asin(T x) {
-  return math::asin(x);
-}
+PLAIT_MATH_UNARY(asin)
 
 // the inverse cosine
-template <class T>
-PLAIT_HD T acos(T x) {
-  return math::acos(x);
-}
+PLAIT_MATH_UNARY(acos)
 
 // the inverse tangent
-template <class T>
-PLAIT_HD T atan(T x) {
-  return math::atan(x);
-}
+PLAIT_MATH_UNARY(atan)
 
 // the angle of the point (b, a)
 template <class T>

@@ -1,6 +1,5 @@
 // The geometry of two-dimensional pooling.
-#ifndef PLAIT_CORE_POOLING_H
-#define PLAIT_CORE_POOLING_H
+#pragma once
 #include "kernel/kernel.h"
 
 namespace plait::core {
@@ -19,4 +18,3 @@ Pool pooling(const plait_call *c, int at, bool dilated, const int64_t *in, const
              int ndim);
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_POOLING_H

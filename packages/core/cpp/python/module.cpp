@@ -5,10 +5,10 @@
 
 #include <iterator>
 
-#include "batched.hpp"
 #include "convolution/winograd_mode.h"
 #include "kernel/settings.h"
-#include "overriding.hpp"
+#include "tensor/batched.hpp"
+#include "tensor/overriding.hpp"
 
 namespace py = pybind11;
 
@@ -16,7 +16,7 @@ namespace plait::core {
 
 State state;
 
-void add_checkpoint_files(py::module_ &m);  // checkpoint_files.cpp
+void add_checkpoint_files(py::module_ &m);  // checkpoints/checkpoint_files.cpp
 void add_attribute_lookup(py::module_ &m);  // cpython/attribute_lookup.cpp
 
 namespace {
@@ -120,7 +120,7 @@ py::object weights_state(const py::tuple &tensors) {
   if (!is_weight_cache_enabled() || recorded || thread->slot[1]) return py::none();
   constexpr uint64_t foreign = PLAIT_STORAGE_EXTERNAL | PLAIT_STORAGE_SHARED |
                                PLAIT_STORAGE_MAPPED | PLAIT_STORAGE_EXPORTED | PLAIT_STORAGE_PINNED;
-  py::tuple found(2 * tensors.size());
+  py::tuple states(2 * tensors.size());
   for (size_t i = 0; i < tensors.size(); i++) {
     PyObject *o = PyTuple_GET_ITEM(tensors.ptr(), Py_ssize_t(i));
     uint64_t data = 0, version = 0;
@@ -132,10 +132,10 @@ py::object weights_state(const py::tuple &tensors) {
       data = reinterpret_cast<uintptr_t>(t->dl.data);
       version = __atomic_load_n(&t->storage->version, __ATOMIC_ACQUIRE);
     }
-    found[2 * i] = data;
-    found[2 * i + 1] = version;
+    states[2 * i] = data;
+    states[2 * i + 1] = version;
   }
-  return std::move(found);
+  return std::move(states);
 }
 
 constexpr const char *kWinogradModes[] = {"auto", "off", "F2",
@@ -214,9 +214,9 @@ py::object use_blas(const std::string &library, const std::string &packaged) {
   const auto use =
       reinterpret_cast<const char *(*)(const char *)>(dlsym(handle, "plait_core_use_blas"));
   const char *why = use ? use(packaged.c_str()) : nullptr;
-  py::object told = why ? py::object(py::str(why)) : py::object(py::none());
+  py::object refusal = why ? py::object(py::str(why)) : py::object(py::none());
   dlclose(handle);
-  return told;
+  return refusal;
 }
 
 py::object from_bytes(const py::bytes &data, const py::object &dtype, const py::tuple &shape) {

@@ -1,8 +1,7 @@
 // Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): block `offset
 // + b` of the stream that `seed` names, four words each. Blocks are computed side by side, so that
 // the rounds vectorise.
-#ifndef PLAIT_CORE_PHILOX_H
-#define PLAIT_CORE_PHILOX_H
+#pragma once
 #include "kernel/kernel.h"
 
 namespace plait::core {
@@ -100,4 +99,3 @@ class Draws {
 };
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_PHILOX_H

@@ -1,7 +1,6 @@
 // Elements made of words of the random stream: element i (in C order) depends on the stream's
 // position and on i alone.
-#ifndef PLAIT_CORE_RANDOM_H
-#define PLAIT_CORE_RANDOM_H
+#pragma once
 #include "kernel/indices.h"
 #include "random/philox.h"
 
@@ -105,4 +104,3 @@ struct Parts {
 };
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_RANDOM_H

@@ -1,7 +1,6 @@
 // Shared by the kernels of recurrent layers: the rows of steps, blocks of hidden units, and
 // products with a weight that is packed once for all steps.
-#ifndef PLAIT_CORE_RECURRENT_H
-#define PLAIT_CORE_RECURRENT_H
+#pragma once
 #include "kernel/dense.h"
 #include "linalg/gemm.h"
 #include "linalg/tile.h"
@@ -214,4 +213,3 @@ plait_status weight_gradient(const plait_call *c, const Steps &steps, const T *b
 }
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_RECURRENT_H

@@ -11,10 +11,10 @@ plait_status norm_by(const plait_call *c, const Reduction &r, bool root) {
   const auto convert = converter_of_floats<double, Map>(own);
   if (!convert) return PLAIT_DECLINE;
   Source<double> from = {r.data, size_of(own), convert};
-  if (root && own == F32) from.adjacent = sum_of_squares<float>;
-  if (root && own == F64) from.adjacent = sum_of_squares<double>;
-  if (root && own == F16) from.adjacent = sum_of_squares_of_halves<Half>;
-  if (root && own == BF16) from.adjacent = sum_of_squares_of_halves<Bfloat>;
+  if (root && own == F32) from.adjacent = sums_of_squares<float>;
+  if (root && own == F64) from.adjacent = sums_of_squares<double>;
+  if (root && own == F16) from.adjacent = sums_of_squares_of_halves<Half>;
+  if (root && own == BF16) from.adjacent = sums_of_squares_of_halves<Bfloat>;
   return reduce_source<Op>(c, r, from, Output(result(c), 1, root));
 }
 

@@ -74,8 +74,11 @@ PLAIT_KERNEL("prod.dim", prod_dim);
 
 plait_status any(plait_call *c) { return reduce_truth<Max>(c, all_dims(tensor(c, 0)->ndim)); }
 plait_status all(plait_call *c) { return reduce_truth<Min>(c, all_dims(tensor(c, 0)->ndim)); }
-plait_status any_dim(plait_call *c) { return reduce_truth<Max>(c, reduced_dims(c)); }
-plait_status all_dim(plait_call *c) { return reduce_truth<Min>(c, reduced_dims(c)); }
+uint64_t truth_dims(const plait_call *c) {
+  return c->in[1].tag == PLAIT_INTS && c->in[1].n == 0 ? 0 : reduced_dims(c);
+}
+plait_status any_dim(plait_call *c) { return reduce_truth<Max>(c, truth_dims(c)); }
+plait_status all_dim(plait_call *c) { return reduce_truth<Min>(c, truth_dims(c)); }
 PLAIT_KERNEL("any", any);
 PLAIT_KERNEL("all", all);
 PLAIT_KERNEL("any.dim", any_dim);

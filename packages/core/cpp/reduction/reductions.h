@@ -90,11 +90,13 @@ plait_status reduce_rows(const plait_call *c, const Reduction &r, const Source<T
     if (one_run && !from.convert)
       return Op::step(value, reduce_run<Op>(from.stored(base + begin * run), end - begin, run));
     r.spans(begin, end, [&](int64_t at, int64_t m, int64_t step) {
+      P some;
       if (from.adjacent && step == 1)
-        value = Op::step(value, from.adjacent(from.data + (base + at) * from.size, m));
+        from.adjacent(from.data + (base + at) * from.size, m, 0, 1, &some);
       else
-        value = Op::step(value, from.convert ? reduce_converted<Op>(from, base + at, m, step)
-                                             : reduce_run<Op>(from.stored(base + at), m, step));
+        some = from.convert ? reduce_converted<Op>(from, base + at, m, step)
+                            : reduce_run<Op>(from.stored(base + at), m, step);
+      value = Op::step(value, some);
     });
     return value;
   };
@@ -102,12 +104,19 @@ plait_status reduce_rows(const plait_call *c, const Reduction &r, const Source<T
     parallel_ranges(c, results, kReducedPiece / (n + 1) + 1, [&](int64_t begin, int64_t end) {
       constexpr int64_t kBeside = 256;
       P some[kBeside];
-      const bool together = !from.convert && n < short_of<T> && r.reduced.ndim == 1 &&
-                            r.reduced.stride[0] == 1 && r.kept.ndim == 1;
+      const bool adjacent =
+          n && r.reduced.ndim == 1 && r.reduced.stride[0] == 1 && r.kept.ndim == 1;
+      const int64_t apart = r.kept.inner_stride();
+      const bool together = adjacent && n < short_of<T> && (!from.convert || apart == n);
+      T converted[kBeside * short_of<T>];
       for (int64_t i = begin; i < end; i += kBeside) {
-        const int64_t rows = least(kBeside, end - i), apart = r.kept.inner_stride();
+        const int64_t rows = least(kBeside, end - i);
+        if (together && from.convert) from.get(converted, i * n, rows * n, 1);
         if (together)
-          reduce_short_rows<Op, T, P>(from.stored(i * apart), apart, n, rows, some);
+          reduce_short_rows<Op, T, P>(from.convert ? converted : from.stored(i * apart), apart, n,
+                                      rows, some);
+        else if (adjacent && from.adjacent)
+          from.adjacent(from.data + i * apart * from.size, n, apart * from.size, rows, some);
         else
           for (int64_t j = 0; j < rows; j++) some[j] = piece(i + j, 0, n);
         out.put_run(i, some, rows);
@@ -157,7 +166,8 @@ void reduce_columns_piece(const Reduction &r, const Source<T> &from, int64_t bas
   T own[kColumns];
   T *acc = own;
   if constexpr (!is_float<T>) acc = out;  // whole numbers go to the results in any order
-  for (int64_t j = 0; j < columns; j++) out[j] = Op::template start<P>();
+  if (!is_float<T> || begin >= end)
+    for (int64_t j = 0; j < columns; j++) out[j] = Op::template start<P>();
   const auto add_four = [&](int64_t at, int64_t step) {
     const T *rows = memory;
     if (from.convert)
@@ -171,7 +181,7 @@ void reduce_columns_piece(const Reduction &r, const Source<T> &from, int64_t bas
     add_row<Op>(acc, from.convert ? memory : from.stored(at), columns);
   };
   const int64_t flush = is_float<T> ? kFlush : most(end - begin, 1);
-  for (; begin < end; begin += flush) {
+  for (bool first = true; begin < end; begin += flush, first = false) {
     const int64_t stop = least(begin + flush, end);
     if constexpr (is_float<T>)
       for (int64_t j = 0; j < columns; j++) acc[j] = Op::template start<T>();
@@ -181,7 +191,8 @@ void reduce_columns_piece(const Reduction &r, const Source<T> &from, int64_t bas
       for (; i < m; i++) add_one(base + at + i * step);
     });
     if constexpr (is_float<T>)
-      for (int64_t j = 0; j < columns; j++) out[j] = Op::step(out[j], P(acc[j]));
+      for (int64_t j = 0; j < columns; j++)
+        out[j] = first ? P(acc[j]) : Op::step(out[j], P(acc[j]));
   }
 }
 
@@ -230,13 +241,57 @@ plait_status reduce_columns(const plait_call *c, const Reduction &r, const Sourc
   return PLAIT_OK;
 }
 
+constexpr int64_t kNarrow = 8;  // fewer results side by side don't fill vectors
+
+// Narrow rows, one behind the other: several of them are reduced as one wide row.
+template <class Op, class T, class P = typename Collected<T>::type>
+plait_status reduce_narrow(const plait_call *c, const Reduction &r, const Source<T> &from,
+                           const Output &out) {
+  const int64_t width = r.kept.inner_size(), outer = r.kept.count / width, n = r.reduced.count;
+  const int64_t joined = 64 / width, beside = joined * width, rows = n / joined;
+  Reduction wide;
+  wide.reduced.push(rows, beside);
+  const int64_t most_rows = kReducedPiece * 2 / beside, pieces = ceil_div(rows, most_rows);
+  Workspace space;
+  PLAIT_TRY(space.take(c, uint64_t(outer * pieces * beside) * sizeof(P)));
+  P *partial = space.as<P>();
+  const int64_t work = least(rows, most_rows) * beside;
+  PLAIT_TRY(parallel_with_memory<T>(
+      c, outer * pieces, kReducedPiece / (work + 1) + 1, from.convert ? 4 * kColumns : 0,
+      [&](int64_t begin, int64_t end, T *memory) {
+        for (int64_t k = begin; k < end; k++) {
+          const int64_t row = k % pieces * most_rows;
+          reduce_columns_piece<Op>(wide, from, r.kept.offset(k / pieces * width), beside, row,
+                                   least(row + most_rows, rows), partial + k * beside, memory);
+        }
+      }));
+  for (int64_t o = 0; o < outer; o++) {
+    P *p = partial + o * pieces * beside;
+    for (int64_t i = 1; i < pieces * joined; i++)
+      for (int64_t j = 0; j < width; j++) p[j] = Op::step(p[j], p[i * width + j]);
+    for (int64_t i = joined * rows; i < n; i++) {
+      T some[kNarrow];
+      const int64_t at = r.kept.offset(o * width) + i * width;
+      if (from.convert) from.get(some, at, width, 1);
+      const T *row = from.convert ? some : from.stored(at);
+      for (int64_t j = 0; j < width; j++) p[j] = Op::step(p[j], P(row[j]));
+    }
+    out.put_run(o * width, p, width);
+  }
+  return PLAIT_OK;
+}
+
 template <class Op, class T>
 plait_status reduce_source(const plait_call *c, const Reduction &r, const Source<T> &from,
                            const Output &out) {
   if (r.kept.count == 0) return PLAIT_OK;
-  const bool columns = r.reduced.count > 1 && r.reduced.inner_stride() != 1 && r.kept.ndim &&
-                       r.kept.inner_stride() == 1 && r.kept.inner_size() >= 8;
-  return columns ? reduce_columns<Op>(c, r, from, out) : reduce_rows<Op>(c, r, from, out);
+  const int64_t width = r.kept.inner_size(), step = r.reduced.inner_stride();
+  const bool columns =
+      r.reduced.count > 1 && step != 1 && r.kept.ndim && r.kept.inner_stride() == 1;
+  if (columns && width < kNarrow && r.reduced.ndim == 1 && step == width && r.reduced.count > 64)
+    return reduce_narrow<Op>(c, r, from, out);
+  return columns && width >= kNarrow ? reduce_columns<Op>(c, r, from, out)
+                                     : reduce_rows<Op>(c, r, from, out);
 }
 
 template <class Op, class T>

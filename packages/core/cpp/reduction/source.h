@@ -1,6 +1,6 @@
-// The elements of a reduction's input as numbers of the type that it computes in. Where they are
-// stored as that type they are read where they lie; else a function converts a block of them, which
-// stays in the cache. So no kernel needs a copy of its input in another dtype.
+// The elements of a reduction's input, in the type in which it computes. Elements of that type are
+// read in place; others are converted in blocks that stay in the cache. So no kernel needs a copy
+// of its input in another dtype.
 #ifndef PLAIT_CORE_SOURCE_H
 #define PLAIT_CORE_SOURCE_H
 #include "kernel/half.h"
@@ -19,8 +19,9 @@ struct Source {
   const char *data;
   int64_t size;  // bytes of a stored element
   Convert<T> convert;  // null: elements are stored as T
-  // null, or reduces n adjacent elements with the steps of reduce_converted, without copies
-  typename Collected<T>::type (*adjacent)(const char *from, int64_t n) = nullptr;
+  // null, or reduces rows of n adjacent elements, `apart` bytes from each other, without copies
+  void (*adjacent)(const char *from, int64_t n, int64_t apart, int64_t rows,
+                   typename Collected<T>::type *results) = nullptr;
 
   const T *stored(int64_t at) const { return reinterpret_cast<const T *>(data) + at; }
   void get(T *to, int64_t at, int64_t n, int64_t step) const {
@@ -157,52 +158,51 @@ P reduce_converted(const Source<T> &from, int64_t at, int64_t n, int64_t step) {
   return result;
 }
 
-// Adds the squares of n adjacent elements to a sum in float64.
-template <class S>
-double add_squares(double result, const S *p, int64_t n) {
-  constexpr int64_t w = kLanes<double>;
-  typedef S Some __attribute__((vector_size(w * sizeof(S)), aligned(sizeof(S)), may_alias));
-  const auto square = [](const S *q) {
-    const Vec<double> x = __builtin_convertvector(*reinterpret_cast<const Some *>(q), Vec<double>);
-    return x * x;
-  };
-  while (n >= 4 * w) {
-    const int64_t m = n < kBlockOf ? n & ~(4 * w - 1) : kBlockOf;
-    Vec<double> a = square(p), b = square(p + w), c = square(p + 2 * w), d = square(p + 3 * w);
-    for (int64_t i = 4 * w; i < m; i += 4 * w) {
-      a += square(p + i);
-      b += square(p + i + w);
-      c += square(p + i + 2 * w);
-      d += square(p + i + 3 * w);
+// The sum of squares of n adjacent numbers. Vectors of T have 32 squares a lane at most before they
+// go to float64; a block of float32 of which they leave the range is summed again in float64.
+template <class T>
+PLAIT_INLINE double sum_of_squares(const T *p, int64_t n) {
+  constexpr int64_t w = kLanes<T>;
+  double result = 0;
+  for (int64_t m; n > 0; p += m, n -= m) {
+    m = least(n, kBlockOf);
+    int64_t i = 0;
+    Vec<T> a = {};
+    if (m >= 4 * w) {
+      Vec<T> b = a, c = a, d = a;
+      for (; i + 4 * w <= m; i += 4 * w) {
+        const Vec<T> x = load(p + i), y = load(p + i + w), z = load(p + i + 2 * w),
+                     u = load(p + i + 3 * w);
+        a = fused(x, x, a), b = fused(y, y, b), c = fused(z, z, c), d = fused(u, u, d);
+      }
+      a = (a + b) + (c + d);
     }
-    result += collect_lanes<Sum, double>((a + b) + (c + d));
-    p += m;
-    n -= m;
+    for (; i + w <= m; i += w) a = fused(load(p + i), load(p + i), a);
+    double sum = i ? double(in_every_lane<Sum, T>(a)[0]) : 0;
+    const bool ordinary = sizeof(T) == 8 || i == 0 || (sum > 1e-25 && sum < 1e38);
+    if (PLAIT_UNLIKELY(!ordinary)) i = 0, sum = 0;
+    for (; i < m; i++) sum += double(p[i]) * double(p[i]);
+    result += sum;
   }
-  int64_t i = 0;
-  if (n >= w) {
-    Vec<double> some = square(p);
-    for (i = w; i + w <= n; i += w) some += square(p + i);
-    result += collect_lanes<Sum, double>(some);
-  }
-  for (; i < n; i++) result += double(p[i]) * double(p[i]);
   return result;
 }
-
-template <class S>
-double sum_of_squares(const char *from, int64_t n) {
-  return add_squares(0.0, reinterpret_cast<const S *>(from), n);
+template <class T>
+void sums_of_squares(const char *from, int64_t n, int64_t apart, int64_t rows, double *results) {
+  for (int64_t i = 0; i < rows; i++)
+    results[i] = sum_of_squares(reinterpret_cast<const T *>(from + i * apart), n);
 }
 template <class H>
-double sum_of_squares_of_halves(const char *from, int64_t n) {
+void sums_of_squares_of_halves(const char *from, int64_t n, int64_t apart, int64_t rows,
+                               double *results) {
   float some[kBlockOf];
-  double result = 0;
-  for (int64_t i = 0; i < n; i += kBlockOf) {
-    const int64_t m = least(kBlockOf, n - i);
-    widen_run<H>(some, reinterpret_cast<const uint16_t *>(from) + i, m);
-    result = add_squares(result, some, m);
+  for (int64_t r = 0; r < rows; r++) {
+    results[r] = 0;
+    for (int64_t i = 0; i < n; i += kBlockOf) {
+      const int64_t m = least(kBlockOf, n - i);
+      widen_run<H>(some, reinterpret_cast<const uint16_t *>(from + r * apart) + i, m);
+      results[r] += sum_of_squares(some, m);
+    }
   }
-  return result;
 }
 
 }  // namespace plait::core

@@ -1,6 +1,5 @@
 // Blocks above the small sizes: cut from mapped pages, split, merged and given back to the system.
-#ifndef PLAIT_CORE_BLOCKS_HPP
-#define PLAIT_CORE_BLOCKS_HPP
+#pragma once
 #include <cstdint>
 
 #include "sizes.hpp"
@@ -93,4 +92,3 @@ class BlockPool {
 void unmap_all(const Block *list);
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_BLOCKS_HPP

@@ -1,6 +1,5 @@
 // The tables of the three roles that libplait_core provides.
-#ifndef PLAIT_CORE_CORE_HPP
-#define PLAIT_CORE_CORE_HPP
+#pragma once
 #include <plait/abi.h>
 
 namespace plait::core {
@@ -12,4 +11,3 @@ void stop_thread_pool();
 const plait_rng *random_stream(const plait_runtime *);
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_CORE_HPP

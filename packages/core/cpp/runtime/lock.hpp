@@ -1,6 +1,5 @@
 // A one-word lock for sections of a few nanoseconds: it spins briefly, then yields.
-#ifndef PLAIT_CORE_LOCK_HPP
-#define PLAIT_CORE_LOCK_HPP
+#pragma once
 #include <sched.h>
 
 #include <cstdint>
@@ -46,4 +45,3 @@ class Guard {
 };
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_LOCK_HPP

@@ -1,6 +1,5 @@
 // Memory from the system, page by page.
-#ifndef PLAIT_CORE_PAGES_HPP
-#define PLAIT_CORE_PAGES_HPP
+#pragma once
 #include <cstdint>
 
 namespace plait::core {
@@ -16,4 +15,3 @@ void unmap_pages(void *data, uint64_t bytes);
 uint64_t physical_bytes();
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_PAGES_HPP

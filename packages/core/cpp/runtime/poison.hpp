@@ -1,6 +1,5 @@
 // Under AddressSanitizer freed blocks are poisoned, so that recycled memory hides no error.
-#ifndef PLAIT_CORE_POISON_HPP
-#define PLAIT_CORE_POISON_HPP
+#pragma once
 #include <cstdint>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -26,4 +25,3 @@ inline void *next_free(void *block) {
 }
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_POISON_HPP

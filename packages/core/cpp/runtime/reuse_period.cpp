@@ -6,7 +6,8 @@ namespace {
 
 constexpr int64_t kSecond = 1000000000;
 constexpr int64_t kShortest = kSecond, kLongest = 10 * kSecond;
-constexpr int64_t kTogether = kSecond / 10;  // releases of blocks freed so close are one
+constexpr int64_t kTogether =
+    kSecond / 10;  // blocks that are freed within this time count as one release
 
 }  // namespace
 

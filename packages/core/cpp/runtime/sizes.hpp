@@ -1,6 +1,5 @@
 // Size classes of the allocator: pure arithmetic, nothing to look up.
-#ifndef PLAIT_CORE_SIZES_HPP
-#define PLAIT_CORE_SIZES_HPP
+#pragma once
 #include <cstdint>
 
 namespace plait::core {
@@ -51,4 +50,3 @@ static_assert(large_class(32769) == 0 && large_size(0) == 36864 &&
               large_size(large_class(1 << 20)) == 1 << 20);
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_SIZES_HPP

@@ -1,7 +1,6 @@
 // Small blocks: each size class cuts them from slabs of one size and keeps the freed ones in its
 // slabs.
-#ifndef PLAIT_CORE_SLABS_HPP
-#define PLAIT_CORE_SLABS_HPP
+#pragma once
 #include <cstdint>
 
 #include "lock.hpp"
@@ -43,4 +42,3 @@ class SlabClass {
 };
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_SLABS_HPP

@@ -1,7 +1,6 @@
 // A thread that calls a function when it is due, and ends when the function has nothing to wait
 // for.
-#ifndef PLAIT_CORE_TIMER_HPP
-#define PLAIT_CORE_TIMER_HPP
+#pragma once
 #include <cstdint>
 
 namespace plait::core {
@@ -27,4 +26,3 @@ class Timer {
 };
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_TIMER_HPP

@@ -1,7 +1,6 @@
 // Shared by sorting and ranking: elements as unsigned integers of the same order, a stable radix
 // sort of those with their indices, and the lines of a tensor along one dimension.
-#ifndef PLAIT_CORE_RADIX_SORT_H
-#define PLAIT_CORE_RADIX_SORT_H
+#pragma once
 #include <type_traits>
 
 #include "kernel/vec.h"
@@ -145,4 +144,3 @@ struct Lines {  // the positions of a tensor without one dimension
 };
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_RADIX_SORT_H

@@ -1,12 +1,12 @@
-// What the filters of a deformable convolution see of an image, and the transposed operation. The
-// four pixels around a place and their weights are found once for many channels.
+// The pixels that a deformable convolution samples from an image (bilinear), and the transposed
+// operation. The four pixels around a point and their weights are computed once for many channels.
 #include "convolution/convolution.h"
 #include "kernel/dense.h"
 
 namespace plait::core {
 namespace {
 
-constexpr int64_t kChannels = 16;  // of an image that is added to, for one unit of parallel work
+constexpr int64_t kChannels = 16;  // of an image in one unit of parallel work
 
 struct Deform {
   int64_t n, c, h, w, groups, kh, kw, oh, ow;

@@ -47,10 +47,6 @@ double weight_at(double x, bool cubic, double a) {
   return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
-struct Span {
-  double first, last, centre;
-};
-
 class Weights {
  public:
   explicit Weights(const Numbers &v) : v_(v) {
@@ -67,61 +63,80 @@ class Weights {
     table_.rows = n;
     table_.start = places_.as<int64_t>();
     table_.first = table_.start + n;
-    int64_t total = 0;
-    for (int64_t i = 0; i < n; i++) {
-      int64_t from, to;
-      bounds(i, &from, &to);
-      table_.start[i] = from;
-      table_.first[i] = total;
-      total += to - from;
-    }
-    table_.first[n] = total;
-    PLAIT_TRY(weights_.take(c, uint64_t(total) * sizeof(double)));
+    const int64_t most = v_.nearest ? 1 : within(2 * reach_ + 2, 1, v_.old_size);
+    PLAIT_TRY(weights_.take(c, uint64_t(n) * uint64_t(most) * sizeof(double)));
     table_.weights = weights_.as<double>();
-    for (int64_t i = 0; i < n; i++) fill(i, table_.weights + table_.first[i], table_.count(i));
+    table_.first[0] = 0;
+    if (v_.nearest) {
+      for (int64_t i = 0; i < n; i++) nearest(i);
+      return PLAIT_OK;
+    }
+    const bool linear = !v_.cubic && !v_.antialias && v_.old_size < INT32_MAX;
+    int64_t begin = 0, end = n;
+    while (begin < n && !(linear && inside(begin))) weighted(begin++);
+    while (end > begin && !inside(end - 1)) end--;
+    linear_pairs(begin, end);
+    for (int64_t i = end; i < n; i++) weighted(i);
     return PLAIT_OK;
   }
   const Table &table() const { return table_; }
 
  private:
-  Span span(int64_t i) const {
-    const double centre = ratio_ * (double(i) + 0.5 - shift_);
-    return {__builtin_floor(centre - reach_ + 0.5 + shift_),
-            __builtin_floor(centre + reach_ + 0.5 + shift_), centre};
+  double centre(int64_t i) const { return ratio_ * (double(i) + 0.5 - shift_); }
+  double first(double centre) const { return __builtin_floor(centre - reach_ + 0.5 + shift_); }
+  // Whether no element that a result reads lies beyond a border.
+  bool inside(int64_t i) const {
+    const double from = first(centre(i));
+    return from >= 0 && from + 2 <= double(v_.old_size);
   }
-  // The elements that result i reads.
-  void bounds(int64_t i, int64_t *from, int64_t *to) const {
-    const int64_t n = v_.old_size;
-    if (v_.nearest) {
-      const double half = v_.exact ? 0.5 : 0;
-      const double place = v_.single ? double((float(i) + float(half)) * float(v_.step))
-                                     : (double(i) + half) * v_.step;
-      *from = within(__builtin_floor(place), 0, n - 1);
-      *to = *from + 1;
-      return;
+
+  // All write where the elements that result i reads begin, and their weights.
+  void nearest(int64_t i) {
+    const double half = v_.exact ? 0.5 : 0;
+    const double place = v_.single ? double((float(i) + float(half)) * float(v_.step))
+                                   : (double(i) + half) * v_.step;
+    table_.start[i] = within(__builtin_floor(place), 0, v_.old_size - 1);
+    table_.weights[i] = 1;
+    table_.first[i + 1] = i + 1;
+  }
+  // Results [begin, end) of linear interpolation, inside of the borders: a loop in vectors.
+  void linear_pairs(int64_t begin, int64_t end) {
+    const int64_t at = table_.first[begin];
+    double *to = table_.weights + at;
+#pragma GCC ivdep
+    for (int64_t i = begin; i < end; i++) {
+      const double c = centre(i), from = first(c), x = from - c + 0.5 - shift_;
+      table_.start[i] = int64_t(int32_t(from));
+      to[2 * (i - begin)] = 1 + x;  // x: -1 to 0
+      to[2 * (i - begin) + 1] = -x;
+      table_.first[i + 1] = at + 2 * (i + 1 - begin);
     }
-    const Span s = span(i);
-    *from = within(s.first, 0, n - 1);
-    *to = within(s.last, *from + 1, n);
   }
-  void fill(int64_t i, double *to, int64_t n) const {
-    if (n == 1) return void(*to = 1);
-    const Span s = span(i);
-    const int64_t begin = table_.start[i];
+  void weighted(int64_t i) {
+    const double centre = this->centre(i), first = this->first(centre);
+    const double last = __builtin_floor(centre + reach_ + 0.5 + shift_);
+    const int64_t begin = within(first, 0, v_.old_size - 1),
+                  n = within(last, begin + 1, v_.old_size) - begin;
+    double *to = table_.weights + table_.first[i];
+    table_.start[i] = begin;
+    table_.first[i + 1] = table_.first[i] + n;
     const double a = v_.antialias ? -0.5 : -0.75;
     const auto weight = [&](double j) {
-      return weight_at((j - s.centre + 0.5 - shift_) / wide_, v_.cubic, a);
+      const double x = j - centre + 0.5 - shift_;
+      return weight_at(wide_ == 1 ? x : x / wide_, v_.cubic, a);
     };
-    for (int64_t k = 0; k < n; k++) to[k] = 0;
-    if (v_.antialias) {
+    if (n == 1) {
+      *to = 1;
+    } else if (v_.antialias || double(n) == last - first) {
       for (int64_t k = 0; k < n; k++) to[k] = weight(double(begin + k));
-    } else {
-      for (double j = s.first; j < s.last; j++)
+    } else {  // those beyond the border are the border's
+      for (int64_t k = 0; k < n; k++) to[k] = 0;
+      for (double j = first; j < last; j++)
         to[within(j, begin, begin + n - 1) - begin] += weight(j);
     }
     double total = 0;
     for (int64_t k = 0; k < n; k++) total += to[k];
-    for (int64_t k = 0; k < n; k++) to[k] /= total;
+    for (int64_t k = 0; k < n && total != 1; k++) to[k] /= total;
   }
 
   const Numbers v_;
@@ -212,6 +227,8 @@ struct Plain {
   typedef T Type;
   typedef T Number;
   static PLAIT_INLINE Vec<T> get(const T *from) { return load(from); }
+  static PLAIT_INLINE T get_one(T x) { return x; }
+  static PLAIT_INLINE T put_one(T x) { return x; }
   static PLAIT_INLINE void put(T *to, const Vec<T> *sums) {
     PLAIT_UNROLL for (int64_t i = 0; i < kAtOnce / kLanes<T>; i++)
         store(to + i * kLanes<T>, sums[i]);
@@ -222,6 +239,8 @@ struct Rounded {
   typedef uint16_t Type;
   typedef float Number;
   static PLAIT_INLINE Vec<float> get(const uint16_t *from) { return H::eight(from); }
+  static PLAIT_INLINE float get_one(uint16_t x) { return H::one(x); }
+  static PLAIT_INLINE uint16_t put_one(float x) { return H::rounded(x); }
   static PLAIT_INLINE void put(uint16_t *to, const Vec<float> *sums) {
     float some[kAtOnce];
     memcpy(some, sums, sizeof(some));
@@ -258,6 +277,15 @@ class Sums {
           E::get(from + v * w) * weight[k];
     }
     for (int64_t part = 0; part < n; part++) E::put(to + part * kAtOnce, sums + part * kEach);
+  }
+  // Result i of one line, with the same bits.
+  PLAIT_INLINE Type sum_one(const Type *from, int64_t apart, int64_t i) const {
+    const int64_t taps = table_.count(i);
+    const Number *weight = weights_ + table_.first[i];
+    from += table_.start[i] * apart;
+    Number sum = taps ? E::get_one(*from) * *weight : Number(0);
+    for (int64_t k = 1; k < taps; k++) sum += E::get_one(from[k * apart]) * weight[k];
+    return E::put_one(sum);
   }
 
  private:
@@ -306,6 +334,15 @@ class ByteSums {
       pair++;
     }
     PLAIT_UNROLL for (int v = 0; v < n; v++) sums[v].round(to + v * kAtOnce, bits_);
+  }
+  PLAIT_INLINE uint8_t sum_one(const uint8_t *from, int64_t apart, int64_t i) const {
+    const Pair *pair = pairs_ + first_[i];
+    from += table_.start[i] * apart;
+    int32_t sum = (1 << bits_) >> 1;
+    for (int64_t k = 0; k < table_.count(i); k++)
+      sum += from[k * apart] * (k % 2 ? pair[k / 2].second : pair[k / 2].first);
+    sum >>= bits_;
+    return uint8_t(sum < 0 ? 0 : sum > 255 ? 255 : sum);
   }
 
  private:
@@ -469,16 +506,44 @@ plait_status sum_rows(const plait_call *c, const S &sums, const Table &table, co
       });
 }
 
+// Few rows, one result at a time: transposed, they would be zeros for the most part.
 template <class S>
-plait_status sum_all(const plait_call *c, const Table &table, const Layout &v, const void *x,
-                     void *y) {
+void sum_few_rows(const plait_call *c, const S &sums, const Layout &v, double taps,
+                  const typename S::Type *x, typename S::Type *y) {
+  const int64_t grain = most(1, int64_t(double(kUnit) / (double(v.inner) * (taps + 1)) / 8));
+  parallel_ranges(c, v.outer * v.new_size, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t n; begin < end; begin += n) {
+      const int64_t o = begin / v.new_size, from = begin % v.new_size;
+      n = least(end - begin, v.new_size - from);
+      const typename S::Type *in = x + o * v.old_size * v.inner;
+      typename S::Type *out = y + begin * v.inner;
+      if (v.inner == 1)
+        for (int64_t i = 0; i < n; i++) out[i] = sums.sum_one(in, 1, from + i);
+      else
+        for (int64_t i = 0; i < n * v.inner; i++)
+          out[i] = sums.sum_one(in + i % v.inner, v.inner, from + i / v.inner);
+    }
+  });
+}
+
+template <class S>
+plait_status sum_all(const plait_call *c, const Table &table, Layout v, const void *x, void *y) {
   typedef typename S::Type T;
   S sums;
   PLAIT_TRY(sums.take(c, table));
+  const double taps = double(table.first[table.rows]) / double(table.rows);
   const T *in = static_cast<const T *>(x);
-  if (v.inner < kAtOnce) return sum_rows(c, sums, table, v, in, static_cast<T *>(y));
-  sum_lines(c, sums, v, double(table.first[table.rows]) / double(table.rows), in,
-            static_cast<T *>(y));
+  T *out = static_cast<T *>(y);
+  if (v.inner >= kAtOnce) {
+    sum_lines(c, sums, v, taps, in, out);
+    return PLAIT_OK;
+  }
+  Layout few = v;
+  few.outer = v.outer % kAtOnce < kAtOnce / 2 ? v.outer % kAtOnce : 0;
+  v.outer -= few.outer;
+  if (v.outer) PLAIT_TRY(sum_rows(c, sums, table, v, in, out));
+  const int64_t rows = v.outer * v.inner;
+  sum_few_rows(c, sums, few, taps, in + rows * v.old_size, out + rows * v.new_size);
   return PLAIT_OK;
 }
 

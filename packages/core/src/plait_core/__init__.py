@@ -11,6 +11,7 @@ An operator of the registry is a function here, a method of `Tensor`, or both, a
 
 from __future__ import annotations
 
+import importlib as _importlib
 import typing as _typing
 from math import e, inf, nan, pi
 
@@ -30,11 +31,10 @@ from plait_abi import (
     set_default_device,
 )
 from plait_abi.arguments import name_arguments as _name_arguments
-from plait_abi.imports import import_module as _import_module
 from plait_core import (
+    _core as _core,  # an attribute also after an import that was interrupted and repeated
     _creation,
     _namespaces,
-    _promotion,
     _startup,
     sparse,
 )
@@ -88,12 +88,8 @@ from plait_core._dtypes import (
 )
 from plait_core._functions import (
     _comparison,
-    _einsum,
     _fft_kernels,
-    _gradient,
-    _histograms,
     _lists,
-    _products,
     _stft,
     _unique,
 )
@@ -130,6 +126,7 @@ from plait_core._promotion import (
 )
 from plait_core._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from plait_core._sparse import (
+    _base as _sparse_base,
     _compressed as _sparse_compressed,
     _coordinates,
     _creation as _sparse_creation,
@@ -156,6 +153,11 @@ from plait_core._tensor import (
     _protocols,
     _resizing,
     _views,
+)
+from plait_core._tensor._complex import (
+    is_complex as is_complex,
+    is_conj as is_conj,
+    resolve_conj as resolve_conj,
 )
 from plait_core._tensor._memory_formats import (
     channels_last,
@@ -348,16 +350,17 @@ _LAZY = ("accelerator", "array_api", "cuda", "testing")
 
 
 def __dir__() -> list[str]:
-    return sorted(
-        {name for name in [*globals(), *_LAZY, *__all__] if name[:1] != "_" or name[:2] == "__"}
-    )
+    # other modules of the package are names of it only once they are imported
+    modules = {name for name, value in globals().items() if isinstance(value, type(_core))}
+    names = {*globals()} - modules | {*_LAZY, *__all__}
+    return sorted(name for name in names if name[:1] != "_" or name[:2] == "__")
 
 
 if not _typing.TYPE_CHECKING:  # a checker reports a name that is not defined
 
     def __getattr__(name: str) -> _typing.Any:
         if name in _LAZY:
-            return _import_module(f"plait_core.{name}")
+            return _importlib.import_module(f"plait_core.{name}")
         if name == "default_generator":
             return _binding.default_generator()
         operator = None if _namespaces.in_namespace(name) else _namespaces.defined_later(name)
@@ -377,8 +380,8 @@ def _bind_operators() -> None:
             setattr(Tensor, name, _binding.operator_method(name))
 
 
-# Each module of a topic has METHODS and PROPERTIES of Tensor, FUNCTIONS of this module, and
-# FALLBACKS: methods that are used only if no operator has their name.
+# Each module of a topic has METHODS and PROPERTIES of Tensor, and FALLBACKS: methods that are used
+# only if no operator has their name.
 _TOPICS = (
     _creation,
     _conversions,
@@ -392,12 +395,7 @@ _TOPICS = (
     _sparse_compressed,
     _complex,
     _lists,
-    _histograms,
     _unique,
-    _einsum,
-    _products,
-    _promotion,
-    _gradient,
     _views,
     _numpy_api,
     _hooks,
@@ -411,7 +409,6 @@ def _bind_topics() -> None:
         for kind in ("METHODS", "PROPERTIES"):
             for name, member in getattr(topic, kind, {}).items():
                 setattr(Tensor, name, member)
-        globals().update(getattr(topic, "FUNCTIONS", {}))
 
 
 def _bind_fallbacks() -> None:
@@ -432,6 +429,7 @@ _bind_operators()
 _bind_fallbacks()
 _fft_kernels.register()
 _sparse_gradients.register()
+_sparse_base.bind()
 _coordinates.bind()
 _sparse_compressed.bind()
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import plait_core._core as _core
 from plait_abi import binding
-from plait_abi.imports import import_module
 from plait_core._core import Tensor, from_dlpack, from_numpy, is_tensor
 
 __all__ = ["METHODS", "as_tensor", "asarray", "frombuffer", "new_tensor", "tensor"]
@@ -175,7 +174,7 @@ def frombuffer(
         >>> pc.frombuffer(b"\\x01\\x02", dtype=pc.uint8)
         tensor([1, 2], dtype=uint8)
     """
-    np = import_module("numpy")
+    import numpy as np
 
     kind = binding.dtype(dtype)
     # NumPy has no bfloat16; its bits are read as integers

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from plait_abi import binding
-from plait_abi.imports import import_module
 
 __all__ = [
     "bfloat16",
@@ -72,7 +71,7 @@ class finfo:  # noqa: N801  (NumPy's and PyTorch's name)
     __slots__ = ("bits", "dtype", "eps", "max", "min", "smallest_normal")
 
     def __init__(self, dtype: binding.dtype | None = None) -> None:
-        _core = import_module("plait_core._core")
+        from plait_core import _core
 
         kind = _core.get_default_dtype() if dtype is None else binding.dtype(dtype)
         name = {"complex64": "float32", "complex128": "float64"}.get(kind.name, kind.name)

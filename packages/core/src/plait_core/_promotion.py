@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from plait_abi import binding
@@ -140,12 +139,3 @@ def is_nonzero(input: Tensor) -> bool:
         True
     """
     return bool(_tensor("is_nonzero", input))
-
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "can_cast": can_cast,
-    "is_floating_point": is_floating_point,
-    "is_nonzero": is_nonzero,
-    "promote_types": promote_types,
-    "result_type": result_type,
-}

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from plait_abi import ArgumentError, DTypeError, ShapeError
+from plait_abi.binding import operator as _operator
 from plait_core._core import Tensor, is_tensor
 from plait_core._namespaces import shown as _shown
+from plait_core._sparse._base import wrap_dim as _wrap_dim
 from plait_core._sparse._compressed import CompressedTensor
-from plait_core._sparse._coordinates import SparseTensor, _dim, _operator
+from plait_core._sparse._coordinates import SparseTensor
 from plait_core._tensor._memory_formats import sparse_csr
 
 __all__ = ["addmm", "log_softmax", "mm", "sampled_addmm", "softmax", "spdiags", "sum"]
@@ -117,8 +119,8 @@ def sampled_addmm(
 
     Example:
         >>> import plait_core as pc
-        >>> kept = pc.eye(2).to_sparse_csr()
-        >>> pc.sparse.sampled_addmm(kept, pc.ones(2, 3), pc.ones(3, 2)).to_dense()
+        >>> pattern = pc.eye(2).to_sparse_csr()
+        >>> pc.sparse.sampled_addmm(pattern, pc.ones(2, 3), pc.ones(3, 2)).to_dense()
         tensor([[4., 0.],
                 [0., 4.]])
     """
@@ -184,8 +186,8 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
     columns = _operator("arange")(width, device=lines.device).expand((lines.shape[0], width))
     rows = columns - numbers.to("int64").unsqueeze(1)
     inside = (rows >= 0) & (rows < shape[0]) & (columns < shape[1])
-    kept = _operator("nonzero")(inside.reshape(-1)).reshape(-1)
-    parts = [each.reshape(-1).index_select(0, kept) for each in (rows, columns, lines)]
+    used = _operator("nonzero")(inside.reshape(-1)).reshape(-1)
+    parts = [each.reshape(-1).index_select(0, used) for each in (rows, columns, lines)]
     positions = _operator("stack")(parts[:2], 0)
     result = SparseTensor(positions, parts[2], tuple(shape))
     return result if layout is None else result.coalesce().to_sparse(layout=layout)
@@ -233,7 +235,7 @@ def log_softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTe
                 [0., 0.]])
     """
     input = input if dtype is None else input.to(dtype)
-    here, result = _log_sums(input, _dim("log_softmax", dim, input.ndim))
+    here, result = _log_sums(input, _wrap_dim("log_softmax", dim, input.ndim))
     return here._with(result)
 
 

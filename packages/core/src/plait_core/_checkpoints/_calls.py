@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from plait_abi.imports import import_module
-
 __all__ = ["load", "save"]
 
 
@@ -29,11 +27,12 @@ def save(
     Args:
         obj: tensors, sparse tensors, NumPy arrays and scalars, numbers, texts, bytes, None, dtypes,
             devices, layouts, sizes, and dict, OrderedDict, Counter, list, tuple, set, frozenset,
-            slice and range of them; of modules and optimizers the ``state_dict()``. A list that
-            occurs twice is written twice; a tensor is one tensor.
+            slice and range of them; of modules and optimizers the ``state_dict()``. In plait's
+            format a list that occurs twice is written twice; a tensor is one tensor.
         f: a path, or a file object open for writing bytes (which is not atomic).
-        format: "plait", or "torch" for the zip that ``torch.load`` reads. None: by the name,
-            "torch" for ``.pt`` and ``.pth``, else "plait"; `load` reads both under any name.
+        format: "plait", or "torch" for the zip that ``torch.load`` reads, which needs the package
+            plait-torch. None: by the name, "torch" for ``.pt`` and ``.pth``, else "plait"; `load`
+            reads both under any name.
         weights_only: False pickles whole objects of any class; ``load`` reads them with
             ``weights_only=False``, or with their classes in `safe_globals`.
         max_shard_size: bytes, or a text like "5GB": tensors go to files of about that size beside
@@ -56,9 +55,9 @@ def save(
         >>> state["weights"][0].data_ptr() == state["weights"][1].data_ptr()
         True
     """
-    import_module("plait_core._checkpoints._writing").save(
-        obj, f, format, weights_only, max_shard_size
-    )
+    from plait_core._checkpoints import _writing
+
+    _writing.save(obj, f, format, weights_only, max_shard_size)
 
 
 def load(
@@ -73,9 +72,9 @@ def load(
     """Read a file of `save`, a safetensors file or a file of ``torch.save``, without executing any
     of it.
 
-    Files of ``torch.save``, of the zip format and the older one, are read by an interpreter that
-    knows the names which tensors and containers need; any other name is an error, unless it is one
-    of `safe_globals`.
+    Files of ``torch.save``, of the zip format and the older one, are read if the package
+    plait-torch is installed, by an interpreter that knows the names which tensors and containers
+    need; any other name is an error, unless it is one of `safe_globals`.
 
     Args:
         f: a path, also of the index of a sharded checkpoint, or a file object open for reading
@@ -104,10 +103,10 @@ def load(
     Example:
         >>> import io, plait_core as pc
         >>> file = io.BytesIO()
-        >>> pc.save({"w": pc.ones(2)}, file, format="torch")
+        >>> pc.save({"w": pc.ones(2)}, file)
         >>> pc.load(io.BytesIO(file.getvalue()))
         {'w': tensor([1., 1.])}
     """
-    return import_module("plait_core._checkpoints._reading").load(
-        f, map_location, weights_only, mmap, verify, safe_globals
-    )
+    from plait_core._checkpoints import _reading
+
+    return _reading.load(f, map_location, weights_only, mmap, verify, safe_globals)

@@ -25,8 +25,8 @@ from plait_core._checkpoints._layout import (
 )
 from plait_core._checkpoints._leftovers import Save, write_part
 from plait_core._checkpoints._locations import Locations
-from plait_core._checkpoints._own import Checkpoint, taken_apart
-from plait_core._checkpoints._reading import failure_of
+from plait_core._checkpoints._own import Checkpoint, to_checkpoint
+from plait_core._checkpoints._reading import reading
 from plait_core._checkpoints._safe_globals import SafeGlobals
 from plait_core._checkpoints._source import Part, Source, open_source
 from plait_core._checkpoints._tree import decode
@@ -127,7 +127,7 @@ def _make_folder(folder: str) -> None:
 
 def encode(content: dict[str, Any], copy: bool) -> Checkpoint:
     """Return the content of a part as it is written; `copy`: in memory of its own."""
-    result = taken_apart(content, True)
+    result = to_checkpoint(content, True)
     if copy:
         entries = [entry._replace(data=entry.data.copy()) for entry in result.entries]
         result = result._replace(entries=entries)
@@ -187,13 +187,8 @@ def _index_of_version_1(source: Source) -> Any:
     It is read from the open file: the path may have another index already.
     """
     options = Options(Locations("cpu"), True, False, True, SafeGlobals(()))
-    try:
+    with reading(source.name, options):
         return load_weights(source, options)
-    except Exception as error:
-        failure = failure_of(error, source.name, options)
-        if failure is error:
-            raise
-        raise failure from error
 
 
 def _files_of_version_1(path: str) -> list[str]:
@@ -220,7 +215,7 @@ class FolderPart:
         self._options = Options(Locations(None), True, False, True, SafeGlobals(()))
         self._source = Part(self._path)
         try:
-            with self._reading():
+            with reading(self._path, self._options):
                 self._file = File(self._source, self._options)
                 tensors, self._values = _members(self._file.said["tree"])
                 self._rows = self._file.said["tensors"]
@@ -229,23 +224,12 @@ class FolderPart:
             self._source.close()
             raise
 
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Raise a CheckpointError for errors of any class, which damage may raise."""
-        try:
-            yield
-        except Exception as error:
-            failure = failure_of(error, self._path, self._options)
-            if failure is error:
-                raise
-            raise failure from error
-
     def _builder(self, rows: list[dict[str, Any]]) -> Builder:
         return Builder(dict.fromkeys(self._file.entries, self._file), rows, self._options)
 
     def values(self, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
         """Yield values by their names."""
-        with self._reading():
+        with reading(self._path, self._options):
             builder = self._builder(self._rows)
             for name in names:
                 yield name, decode(self._member(self._values, name), builder)
@@ -255,7 +239,7 @@ class FolderPart:
 
         Tensors in one entry share its memory, which ends with them.
         """
-        with self._reading():
+        with reading(self._path, self._options):
             rows = [{key: row[key] for key in row if key != "device"} for row in self._rows]
             by_entry: dict[Any, list[str]] = {}
             for name in names:

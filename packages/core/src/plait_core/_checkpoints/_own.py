@@ -17,7 +17,7 @@ from plait_core._checkpoints._regions import Region, RegionView, c_strides, regi
 from plait_core._checkpoints._tree import Encoder, is_parameter
 from plait_core._core import Tensor, is_tensor
 
-__all__ = ["VERSION", "Checkpoint", "Stored", "taken_apart"]
+__all__ = ["VERSION", "Checkpoint", "Stored", "to_checkpoint"]
 
 VERSION = 2
 _CODES = {name: code for code, name in DTYPES.items()}
@@ -62,8 +62,8 @@ class Checkpoint(NamedTuple):
             writer.write(entry.data)
 
 
-def taken_apart(value: Any, weights_only: bool) -> Checkpoint:
-    """Return the entries, the table and the tree of an object."""
+def to_checkpoint(value: Any, weights_only: bool) -> Checkpoint:
+    """Convert an object to a checkpoint: its entries, table and tree."""
     encoder = Encoder()
     tree = encoder.encode(value) if weights_only else {"pickle": _pickled(value, encoder)}
     names = _unique([path or "tensor" for path, _ in encoder.found])

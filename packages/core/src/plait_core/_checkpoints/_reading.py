@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from plait_abi import OutOfMemoryError
@@ -12,12 +13,14 @@ from plait_core._checkpoints._errors import CheckpointError, system_error
 from plait_core._checkpoints._locations import Locations
 from plait_core._checkpoints._safe_globals import SafeGlobals
 from plait_core._checkpoints._source import Source, open_source
-from plait_core._checkpoints._torch_read import LEGACY, load_legacy, load_zip
+from plait_core._checkpoints._torch_files import torch_files
 from plait_core._checkpoints._weights import Options, Replaced, load_index, load_weights
 
-__all__ = ["failure_of", "load"]
+__all__ = ["load", "reading"]
 
 
+# a zip, and the pickle of the number with which PyTorch's older files begin
+_STARTS_OF_TORCH = (b"PK\x03\x04", b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.")
 _TRIES = 1000  # how often an index may be replaced while `load` begins to read it
 
 
@@ -36,19 +39,28 @@ def load(
     for _ in range(_TRIES):
         with contextlib.closing(open_source(f)) as source:
             try:
-                return _loaded(source, options, f)
+                with reading(source.name, options):
+                    return _loaded(source, options, f)
             except Replaced:
                 continue
-            except Exception as error:
-                failure = failure_of(error, source.name, options)
-                if failure is error:
-                    raise
-                raise failure from error
     raise CheckpointError(f"load: {f} was replaced {_TRIES} times while it was read")
 
 
-def failure_of(error: Exception, name: str, options: Options) -> Exception:
-    """Return the CheckpointError for an error: damage of a file may raise errors of any class."""
+@contextlib.contextmanager
+def reading(name: str, options: Options) -> Iterator[None]:
+    """Raise a CheckpointError for errors of any class, which damage of a file may raise."""
+    try:
+        yield
+    except Replaced:
+        raise
+    except Exception as error:
+        failure = _failure_of(error, name, options)
+        if failure is error:
+            raise
+        raise failure from error
+
+
+def _failure_of(error: Exception, name: str, options: Options) -> Exception:
     if isinstance(error, CheckpointError) or error is options.locations.failure:
         return error
     if isinstance(error, MemoryError) or (
@@ -64,10 +76,9 @@ def failure_of(error: Exception, name: str, options: Options) -> Exception:
 
 def _loaded(source: Source, options: Options, f: Any) -> Any:
     start = source.read(0, min(source.size, 512))
-    if start[:4] == b"PK\x03\x04":
-        return load_zip(source, options)
-    if start.startswith(LEGACY):
-        return load_legacy(source, options)
+    if start.startswith(_STARTS_OF_TORCH):
+        what = f"load: {source.name} is a file of torch.save, or another zip"
+        return torch_files(what).load(source, options)
     if start[:1] == b"{" and isinstance(f, (str, os.PathLike)):
         return load_index(source, options, os.fsdecode(f))
     if start[8:9] == b"{":

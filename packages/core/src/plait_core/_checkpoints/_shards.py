@@ -9,12 +9,12 @@ from plait_core._checkpoints._layout import checked_size, marked
 from plait_core._checkpoints._leftovers import Save, write_part
 from plait_core._checkpoints._own import VERSION, Checkpoint, Stored
 
-__all__ = ["bytes_in", "write_shards"]
+__all__ = ["parse_size", "write_shards"]
 
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
-def bytes_in(size: int | str) -> int:
+def parse_size(size: int | str) -> int:
     """Return the number of bytes in a size like "5GB"."""
     if isinstance(size, int) and not isinstance(size, bool) and size > 0:
         return size

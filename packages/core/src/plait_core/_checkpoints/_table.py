@@ -1,4 +1,4 @@
-"""The names that PyTorch's files may use, and the function that each one stands for."""
+"""The names that pickles of data may use, and the function that each one stands for."""
 
 from __future__ import annotations
 
@@ -6,149 +6,34 @@ import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from pickle import UnpicklingError
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from plait_abi import binding
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._checkpoints._machine import Named, keys
 from plait_core._checkpoints._safe_globals import BLOCKED, SafeGlobals
-from plait_core._checkpoints._tree import compressed_of, sparse_of, with_grad
-from plait_core._core import Size, Tensor, is_tensor
-from plait_core._tensor._memory_formats import layout, memory_format
+from plait_core._core import is_tensor
 
-__all__ = ["STORAGES", "ArrayState", "RefusedName", "Stored", "build", "find", "finding", "named"]
-
-# dtypes of the elements of storage classes
-STORAGES = {
-    "DoubleStorage": "float64",
-    "FloatStorage": "float32",
-    "HalfStorage": "float16",
-    "BFloat16Storage": "bfloat16",
-    "LongStorage": "int64",
-    "IntStorage": "int32",
-    "ShortStorage": "int16",
-    "CharStorage": "int8",
-    "ByteStorage": "uint8",
-    "BoolStorage": "bool",
-    "ComplexFloatStorage": "complex64",
-    "ComplexDoubleStorage": "complex128",
-    "UntypedStorage": "uint8",
-}
-_DTYPES = tuple(kind.name for kind in binding.dtypes)
-_OTHER_DTYPES = {"half": "float16", "float": "float32", "double": "float64", "long": "int64"}
-_FORMATS = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
+__all__ = [
+    "DATA",
+    "FUNCTIONS",
+    "REAL",
+    "ArrayState",
+    "Names",
+    "RefusedName",
+    "build",
+    "refused_call",
+    "sizes_of",
+]
 
 
-class Stored(NamedTuple):
-    """A storage of a file: its bytes as a tensor, and the dtype of its elements."""
-
-    data: Tensor
-    dtype: str
-    shift: int = 0  # offset in elements, for a storage that is a part of another
-
-
-def _sizes(value: Any) -> tuple[int, ...]:
+def sizes_of(value: Any) -> tuple[int, ...]:
     """Return sizes or strides; raise unless they are ints."""
     result = tuple(value)
     if not all(type(n) is int for n in result):
         raise TypeError("sizes and strides must be ints")
     return result
-
-
-def _on(storage: Any, dtype: str, offset: Any, size: Any, stride: Any) -> Tensor:
-    if type(storage) is not Stored or type(offset) is not int:
-        raise TypeError("a storage and an offset are required")
-    kind = binding.dtype(dtype)
-    return storage.data._on_storage(kind, offset + storage.shift, _sizes(size), _sizes(stride))
-
-
-def _no_hooks(hooks: Any) -> None:
-    if hooks:
-        raise CheckpointError("load: a tensor with hooks is refused; nothing was executed")
-
-
-def _tensor(storage: Any, offset: Any, size: Any, stride: Any) -> Tensor:
-    return _on(storage, storage.dtype, offset, size, stride)
-
-
-def _tensor_v2(
-    storage: Any,
-    offset: Any,
-    size: Any,
-    stride: Any,
-    requires_grad: Any,
-    hooks: Any = None,
-    metadata: Any = None,
-) -> Tensor:
-    _no_hooks(hooks)
-    result = _lazy(_on(storage, storage.dtype, offset, size, stride), metadata)
-    return with_grad(result, bool(requires_grad), False)
-
-
-def _tensor_v3(
-    storage: Any,
-    offset: Any,
-    size: Any,
-    stride: Any,
-    requires_grad: Any,
-    hooks: Any,
-    dtype: Any,
-    metadata: Any = None,
-) -> Tensor:
-    _no_hooks(hooks)
-    if type(dtype) is not binding.dtype:
-        raise TypeError("a dtype is required")
-    result = _lazy(_on(storage, dtype.name, offset, size, stride), metadata)
-    return with_grad(result, bool(requires_grad), False)
-
-
-def _lazy(tensor: Tensor, metadata: Any) -> Tensor:
-    """Return the conjugate or the negative that PyTorch's lazy tensor stands for."""
-    if isinstance(metadata, dict) and metadata and tensor.device.type != "meta":
-        if tensor.numel() * tensor.dtype.itemsize > tensor._storage_extent()[1]:
-            raise CheckpointError("load: an expanded tensor noted as conjugated is refused")
-        if metadata.get("conj"):
-            tensor = tensor.conj()
-        if metadata.get("neg"):
-            tensor = -tensor
-    return tensor
-
-
-def _parameter(data: Any, requires_grad: Any, hooks: Any = None, state: Any = None) -> Tensor:
-    _no_hooks(hooks)
-    if not is_tensor(data):
-        raise TypeError("a tensor is required")
-    return with_grad(data.detach(), bool(requires_grad), True)
-
-
-def _sparse(kind: Any, parts: Any) -> Any:
-    if kind in ("sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"):
-        bounds, places, values, size = parts
-        return compressed_of(bounds, places, values, _sizes(size), kind)
-    if kind != "sparse_coo":
-        raise CheckpointError(f"load: plait has no tensors of the layout {kind}")
-    indices, values, size, *rest = parts
-    coalesced = bool(rest[0]) if rest and rest[0] is not None else None
-    return sparse_of(indices, values, _sizes(size), coalesced)
-
-
-def _meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
-    operator = binding.operator("empty_strided")
-    result = operator(_sizes(size), _sizes(stride), dtype=dtype, device="meta")
-    return with_grad(result, bool(requires_grad), False)
-
-
-def _from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
-    """Return a tensor that was saved with attributes, without the attributes."""
-    if type(function) is not Named or function.name not in _BUILDERS:
-        raise CheckpointError("load: a tensor is built by a function that is refused")
-    return function.call(*args)
-
-
-def _layout(name: Any) -> layout:
-    return layout(str(name).removeprefix("torch."))
 
 
 def _encoded(text: Any, encoding: Any = "latin1") -> bytes:
@@ -190,7 +75,7 @@ def _np_frombuffer(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray[
     if type(data) not in (bytes, bytearray) or order not in ("C", "F"):
         raise TypeError("bytes and an order are required")
     array: np.ndarray[Any, Any] = np.frombuffer(bytes(data), _np_kind(dtype)).copy()
-    return array.reshape(_sizes(shape), order="F" if order == "F" else "C")
+    return array.reshape(sizes_of(shape), order="F" if order == "F" else "C")
 
 
 def build(target: Any, state: Any) -> Any:
@@ -199,7 +84,7 @@ def build(target: Any, state: Any) -> Any:
         _, shape, dtype, fortran, data = state
         if isinstance(data, str):  # written by Python 2
             data = data.encode("latin-1")
-        kind, sizes = _np_kind(dtype), _sizes(shape)
+        kind, sizes = _np_kind(dtype), sizes_of(shape)
         if type(data) is not bytes or math.prod(sizes) * kind.itemsize != len(data):
             raise CheckpointError("load: the pickle is damaged: an array's bytes and its shape")
         array = np.frombuffer(data, kind).reshape(sizes, order="F" if fortran else "C").copy()
@@ -253,7 +138,7 @@ def _slice(*parts: Any) -> Any:
 
 
 def _range(*parts: Any) -> range:
-    return range(*_sizes(parts))
+    return range(*sizes_of(parts))
 
 
 def _bytearray(data: Any = b"", encoding: Any = None) -> bytearray:
@@ -264,32 +149,16 @@ def _bytearray(data: Any = b"", encoding: Any = None) -> bytearray:
     return bytearray(data)
 
 
-_BUILDERS: dict[str, Callable[..., Any]] = {
-    "torch._utils._rebuild_tensor": _tensor,
-    "torch._utils._rebuild_tensor_v2": _tensor_v2,
-    "torch._utils._rebuild_tensor_v3": _tensor_v3,
-    "torch._utils._rebuild_parameter": _parameter,
-    "torch._utils._rebuild_parameter_with_state": _parameter,
-    "torch._utils._rebuild_sparse_tensor": _sparse,
-    "torch._utils._rebuild_meta_tensor_no_storage": _meta,
-}
+def refused_call(name: str) -> Callable[..., Any]:
+    """Return a function that raises: a name that files may use but not call."""
 
-
-def _only_named(name: str) -> Callable[..., Any]:
     def call(*args: Any) -> Any:
         raise CheckpointError(f"load: the pickle makes a {name}, which is refused")
 
     return call
 
 
-_CALLABLES: dict[str, Callable[..., Any]] = {
-    **_BUILDERS,
-    "torch._tensor._rebuild_from_type_v2": _from_type,
-    "torch.Size": lambda sizes=(): Size(_sizes(sizes)),
-    "torch.device": lambda *args: binding.device(*args),
-    "torch.serialization._get_layout": _layout,
-    "torch.Tensor": _only_named("torch.Tensor"),
-    "torch.nn.parameter.Parameter": _only_named("torch.nn.parameter.Parameter"),
+FUNCTIONS: dict[str, Callable[..., Any]] = {
     "collections.OrderedDict": _ordered,
     "collections.Counter": _counted,
     "_codecs.encode": _encoded,
@@ -300,23 +169,13 @@ _CALLABLES: dict[str, Callable[..., Any]] = {
     "builtins.bytearray": _bytearray,
     "builtins.slice": _slice,
     "builtins.range": _range,
-    "numpy.ndarray": _only_named("numpy.ndarray"),
+    "numpy.ndarray": refused_call("numpy.ndarray"),
     "numpy.dtype": _np_dtype,
     "numpy.core.multiarray._reconstruct": ArrayState,
     "numpy.core.multiarray.scalar": _np_scalar,
     "numpy.core.numeric._frombuffer": _np_frombuffer,
 }
-_LAYOUTS = ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
-_VALUES: dict[str, Any] = {
-    **{f"torch.{name}": binding.dtype(name) for name in _DTYPES},
-    **{f"torch.{name}": binding.dtype(kind) for name, kind in _OTHER_DTYPES.items()},
-    **{f"torch.{name}": memory_format(name) for name in _FORMATS},
-    **{f"torch.{name}": layout(name) for name in _LAYOUTS},
-}
-_REAL: dict[str, Any] = {
-    "torch.Size": Size,
-    "torch.device": binding.device,
-    "torch.Tensor": Tensor,
+REAL: dict[str, Any] = {
     "collections.OrderedDict": OrderedDict,
     "collections.Counter": Counter,
     "numpy.ndarray": np.ndarray,
@@ -324,24 +183,6 @@ _REAL: dict[str, Any] = {
     **{f"builtins.{kind.__name__}": kind for kind in (bytes, set, frozenset, complex)},
     **{f"builtins.{kind.__name__}": kind for kind in (bytearray, slice, range)},
 }
-_TABLE: dict[str, Any] = {
-    **{name: Named(name, call, _REAL.get(name)) for name, call in _CALLABLES.items()},
-    **{
-        f"{module}.{name}": Named(f"torch.{name}", _only_named(f"torch.{name}"))
-        for name in STORAGES
-        for module in ("torch", "torch.storage")
-    },
-    **_VALUES,
-}
-
-
-def named(module: str, name: str) -> Any:
-    """Return the table's entry for a name, or None."""
-    if module == "__builtin__":  # Python 2's name
-        module = "builtins"
-    if module.startswith("numpy._core."):  # NumPy 2's name
-        module = "numpy.core." + module.removeprefix("numpy._core.")
-    return _TABLE.get(f"{module}.{name}")
 
 
 class RefusedName(CheckpointError, UnpicklingError):
@@ -352,36 +193,58 @@ class RefusedName(CheckpointError, UnpicklingError):
         self.module, self.name = module, name
 
 
-def find(module: str, name: str, safe: SafeGlobals | None = None) -> Any:
-    """Return the table's entry for a name, or the listed object; raise if there is none."""
-    result = named(module, name)
-    if result is None and safe:
-        result = safe.find(module, name)
-    if result is None:
-        run = "nothing that is not listed was executed" if safe else "nothing was executed"
-        raise RefusedName(
-            f"load: the file asks for `{module}.{name}`, which is not one of the names "
-            f"that load accepts{_hint(module, name)}; {run}. "
-            f"load(..., safe_globals=[{name}]) allows this name, and weights_only=False "
-            "would execute code of the file: use it only for files that you trust",
-            module,
-            name,
-        )
-    return result
+class Names:
+    """The names that a kind of file may use, and what each one stands for.
+
+    Args:
+        functions: the functions that files may call, by their names.
+        real: the objects that Python means by some of these names.
+        values: what the other names are.
+        hint: returns for a refused module and name what may help, or "".
+    """
+
+    def __init__(
+        self,
+        functions: dict[str, Callable[..., Any]],
+        real: dict[str, Any],
+        values: dict[str, Any],
+        hint: Callable[[str, str], str] = lambda module, name: "",
+    ) -> None:
+        self._table = {name: Named(name, call, real.get(name)) for name, call in functions.items()}
+        self._table |= values
+        self._hint = hint
+
+    def get(self, module: str, name: str) -> Any:
+        """Return the table's entry for a name, or None."""
+        if module == "__builtin__":  # Python 2's name
+            module = "builtins"
+        if module.startswith("numpy._core."):  # NumPy 2's name
+            module = "numpy.core." + module.removeprefix("numpy._core.")
+        return self._table.get(f"{module}.{name}")
+
+    def find(self, module: str, name: str, safe: SafeGlobals | None = None) -> Any:
+        """Return the table's entry for a name, or the listed object; raise if there is none."""
+        result = self.get(module, name)
+        if result is None and safe:
+            result = safe.find(module, name)
+        if result is None:
+            run = "nothing that is not listed was executed" if safe else "nothing was executed"
+            hint = self._hint(module, name)
+            if module in BLOCKED:
+                hint = f" (names of {module} are refused also if they are listed)"
+            raise RefusedName(
+                f"load: the file asks for `{module}.{name}`, which is not one of the names "
+                f"that load accepts{hint}; {run}. "
+                f"load(..., safe_globals=[{name}]) allows this name, and weights_only=False "
+                "would execute code of the file: use it only for files that you trust",
+                module,
+                name,
+            )
+        return result
+
+    def finding(self, safe: SafeGlobals) -> Callable[[str, str], Any]:
+        """Return `find` with what the program listed."""
+        return lambda module, name: self.find(module, name, safe)
 
 
-def finding(safe: SafeGlobals) -> Callable[[str, str], Any]:
-    """Return `find` with what the program listed."""
-    return lambda module, name: find(module, name, safe)
-
-
-def _hint(module: str, name: str) -> str:
-    if module in BLOCKED:
-        return f" (names of {module} are refused also if they are listed)"
-    if "q" in name.lower() and module == "torch._utils":
-        return " (plait has no quantized tensors)"
-    if name[:1] == "Q" and name.endswith("Storage"):
-        return " (plait has no quantized tensors)"
-    if module.startswith("torch.nn."):
-        return " (the file holds a pickled module; save its state_dict() instead)"
-    return ""
+DATA = Names(FUNCTIONS, REAL, {})

@@ -29,7 +29,7 @@ from plait_core._checkpoints._own import VERSION
 from plait_core._checkpoints._regions import c_strides, empty_bytes
 from plait_core._checkpoints._safe_globals import SafeGlobals
 from plait_core._checkpoints._source import Part, Source, open_source
-from plait_core._checkpoints._table import build, finding
+from plait_core._checkpoints._table import DATA, build
 from plait_core._checkpoints._tree import decode, with_grad
 from plait_core._core import Tensor, from_numpy
 
@@ -247,7 +247,7 @@ def _restored(said: dict[str, Any], files: dict[str, File], options: Options, na
             "says: only for files of authors you trust"
         )
     if options.weights_only:
-        return _machine.run(text, 0, finding(options.safe), builder, build, options.safe)[0]
+        return _machine.run(text, 0, DATA.finding(options.safe), builder, build, options.safe)[0]
     unpickler = _Unpickler(io.BytesIO(text))
     unpickler.persistent_load = builder  # type: ignore[method-assign]
     return unpickler.load()

@@ -7,9 +7,9 @@ from typing import Any
 
 from plait_core._checkpoints._atomic import Writer, path_of, write_stream
 from plait_core._checkpoints._leftovers import replace
-from plait_core._checkpoints._own import taken_apart
-from plait_core._checkpoints._shards import bytes_in, write_shards
-from plait_core._checkpoints._torch_write import TorchZip
+from plait_core._checkpoints._own import to_checkpoint
+from plait_core._checkpoints._shards import parse_size, write_shards
+from plait_core._checkpoints._torch_files import torch_files
 
 __all__ = ["save"]
 
@@ -39,12 +39,14 @@ def save(
     if max_shard_size is not None:
         if not is_path:
             raise TypeError("save: `max_shard_size` requires a path")
-        write_shards(taken_apart(obj, weights_only), path_of(f, "save"), bytes_in(max_shard_size))
+        write_shards(
+            to_checkpoint(obj, weights_only), path_of(f, "save"), parse_size(max_shard_size)
+        )
         return
     if format == "torch":
-        write = TorchZip(obj, weights_only).write
+        write = torch_files('save: format="torch"').Archive(obj, weights_only).write
     else:
-        checkpoint = taken_apart(obj, weights_only)
+        checkpoint = to_checkpoint(obj, weights_only)
 
         def write(writer: Any) -> None:
             checkpoint.write(writer, checkpoint.entries)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from plait_abi import ShapeError
-from plait_abi.imports import import_module
 from plait_core._core import Tensor, is_tensor
 
 __all__ = ["allclose", "equal"]
@@ -48,7 +47,7 @@ def allclose(
         >>> pc.allclose(pc.tensor([1.0]), pc.tensor([1.0 + 1e-7]))
         True
     """
-    np = import_module("numpy")
+    import numpy as np
 
     a, b = _values("allclose", "input", input), _values("allclose", "other", other)
     try:
@@ -66,7 +65,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
         >>> pc.equal(pc.tensor([1, 2]), pc.tensor([1, 2]))
         True
     """
-    np = import_module("numpy")
+    import numpy as np
 
     for name, tensor in (("input", input), ("other", other)):
         _check_tensor("equal", name, tensor)

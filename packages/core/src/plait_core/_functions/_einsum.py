@@ -8,7 +8,7 @@ from typing import Any
 
 from plait_core._core import Tensor, is_tensor
 
-__all__ = ["FUNCTIONS", "einsum"]
+__all__ = ["einsum"]
 
 Label = str
 Term = tuple[Any, list[Label]]  # a tensor with the names of its dimensions
@@ -224,6 +224,3 @@ def einsum(*args: Any) -> Tensor:
         terms.append(_pair(a, b, used, sizes))
     result: Tensor = _arranged(_summed(terms[0], set(output)), output)
     return result
-
-
-FUNCTIONS: dict[str, Any] = {"einsum": einsum}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import plait_abi
-from plait_abi.imports import import_module
 from plait_core._core import is_reproducible
 
 __all__ = ["register"]
@@ -18,7 +17,7 @@ def _put(name: str, out: Any, function: str, x: Any, *sizes: Any, **settings: An
             f"{name}: there is no way to compute it with the same bits on every processor, which "
             "set_reproducible(True) asks for"
         )
-    np = import_module("numpy")
+    import numpy as np
 
     with np.errstate(all="ignore"):
         out.numpy()[...] = getattr(np.fft, function)(x.numpy(), *sizes, **settings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from plait_abi import ArgumentError, ShapeError, binding
@@ -60,9 +60,9 @@ def gradient(
 
 
 def _dims(input: Tensor, dim: int | Sequence[int] | None) -> list[int]:
-    given = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
+    listed = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
     dims = []
-    for each in given:
+    for each in listed:
         if not -input.ndim <= each < input.ndim:
             raise IndexError(
                 f"gradient: `dim` must be in [{-input.ndim}, {input.ndim - 1}], got {each}"
@@ -122,6 +122,3 @@ def _along(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
     else:
         parts = [first, last]
     return binding.operator("cat")(parts, axis)  # type: ignore[no-any-return]
-
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {"gradient": gradient}

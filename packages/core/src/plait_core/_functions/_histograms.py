@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from plait_abi import ArgumentError, DTypeError, ShapeError, binding
+from plait_abi import ArgumentError, DTypeError, ShapeError
+from plait_abi.binding import operator
 from plait_core._core import Tensor, is_tensor
 from plait_core._functions._lists import histogram
 
-__all__ = ["FUNCTIONS", "histogramdd", "segment_reduce"]
+__all__ = ["histogramdd", "segment_reduce"]
 
 REDUCTIONS = {
     "sum": ("sum", 0.0),
@@ -22,10 +23,6 @@ REDUCTIONS = {
     "amin": ("amin", math.inf),
 }
 """For each reduction: its name in `scatter_reduce`, and the result of no elements."""
-
-
-def _operator(name: str) -> Any:
-    return binding.operator(name)
 
 
 def segment_reduce(
@@ -80,9 +77,9 @@ def segment_reduce(
         raise DTypeError(f"segment_reduce: `data` must be floating-point, got {data.dtype.name}")
     axis = axis + data.ndim if axis < 0 else axis
     ends = _ends(data, axis, lengths, offsets, unsafe)
-    positions = _operator("arange")(data.shape[axis], device=data.device)
+    positions = operator("arange")(data.shape[axis], device=data.device)
     positions = positions.expand((*data.shape[:axis], data.shape[axis])).contiguous()
-    runs = _operator("searchsorted")(ends, positions, right=True)
+    runs = operator("searchsorted")(ends, positions, right=True)
     return _reduced(data, reduce, axis, ends, runs, initial)
 
 
@@ -121,17 +118,17 @@ def _reduced(
     shape = (*data.shape[:axis], count + 1, *data.shape[axis + 1 :])
     wide = runs.reshape((*runs.shape, *[1] * rest)).expand(data.shape)
     extreme = reduce in ("max", "min")
-    start = _operator("full")(
+    start = operator("full")(
         shape, nothing if initial is None or extreme else initial, dtype=data.dtype,
         device=data.device,
     )  # fmt: skip
-    result = _operator("scatter_reduce")(start, axis, wide, data, word).narrow(axis, 0, count)
+    result = operator("scatter_reduce")(start, axis, wide, data, word).narrow(axis, 0, count)
     if extreme and initial is not None:  # elements that equal it share the gradient without it
         result = result.clamp(min=initial) if reduce == "max" else result.clamp(max=initial)
     if reduce != "mean":
         return result  # type: ignore[no-any-return]
-    first = _operator("zeros")((*ends.shape[:-1], 1), dtype=ends.dtype, device=ends.device)
-    sizes = _operator("diff")(_operator("cat")([first, ends], -1))
+    first = operator("zeros")((*ends.shape[:-1], 1), dtype=ends.dtype, device=ends.device)
+    sizes = operator("diff")(operator("cat")([first, ends], -1))
     if initial is not None:
         sizes = sizes.clamp(min=1)
     return result / sizes.reshape((*sizes.shape, *[1] * rest))  # type: ignore[no-any-return]
@@ -203,7 +200,7 @@ def _counted(
     mass = points.new_ones(points.shape[0]) if weight is None else weight.reshape(-1)
     for d, edge in enumerate(edges):
         values = points.select(1, d).contiguous()
-        bin_index = _operator("searchsorted")(edge, values, right=True) - 1
+        bin_index = operator("searchsorted")(edge, values, right=True) - 1
         bin_index = bin_index - (values == edge[-1])
         mass = mass * ((values >= edge[0]) & (values <= edge[-1]))
         at = at * shape[d] + bin_index.clamp(0, shape[d] - 1)
@@ -212,12 +209,6 @@ def _counted(
     if density:
         result = result / result.sum()
         for d, edge in enumerate(edges):
-            widths = _operator("diff")(edge)
+            widths = operator("diff")(edge)
             result = result / widths.reshape([-1] + [1] * (len(shape) - 1 - d))
     return result
-
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "histogramdd": histogramdd,
-    "segment_reduce": segment_reduce,
-}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait_abi import ArgumentError, ShapeError, binding
+from plait_abi import ArgumentError, ShapeError
+from plait_abi.binding import operator
 from plait_core._core import Size, Tensor, is_tensor
 
 __all__ = [
-    "FUNCTIONS",
     "METHODS",
     "as_strided",
     "atleast_1d",
@@ -24,10 +24,6 @@ __all__ = [
 ]
 
 
-def _operator(name: str) -> Any:
-    return binding.operator(name)
-
-
 def _listed(tensors: tuple[Any, ...]) -> list[Tensor]:
     """Return the tensors of ``f(a, b)`` and of ``f([a, b])``."""
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
@@ -36,10 +32,10 @@ def _listed(tensors: tuple[Any, ...]) -> list[Tensor]:
 
 
 def _atleast(name: str, tensors: tuple[Any, ...]) -> Any:
-    each = _operator(name)
+    each = operator(name)
     if len(tensors) == 1 and not isinstance(tensors[0], (tuple, list)):
-        made: Tensor = each(tensors[0])
-        return made
+        result: Tensor = each(tensors[0])
+        return result
     return tuple(each(tensor) for tensor in _listed(tensors))
 
 
@@ -87,7 +83,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
         >>> pc.broadcast_tensors(pc.tensor([1, 2]), pc.tensor([[3], [4]]))[1].tolist()
         [[3, 3], [4, 4]]
     """
-    return tuple(_operator("broadcast_tensors")(_listed(tensors)))
+    return tuple(operator("broadcast_tensors")(_listed(tensors)))
 
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
@@ -107,7 +103,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         >>> pc.meshgrid(pc.tensor([1, 2]), pc.tensor([3, 4, 5]))[0].tolist()
         [[1, 1, 1], [2, 2, 2]]
     """
-    return tuple(_operator("meshgrid")(_listed(tensors), indexing=indexing or "ij"))
+    return tuple(operator("meshgrid")(_listed(tensors), indexing=indexing or "ij"))
 
 
 def cartesian_prod(*tensors: Any) -> Tensor:
@@ -121,7 +117,7 @@ def cartesian_prod(*tensors: Any) -> Tensor:
         >>> pc.cartesian_prod(pc.tensor([1, 2]), pc.tensor([3, 4])).tolist()
         [[1, 3], [1, 4], [2, 3], [2, 4]]
     """
-    return _operator("cartesian_prod")(_listed(tensors))  # type: ignore[no-any-return]
+    return operator("cartesian_prod")(_listed(tensors))  # type: ignore[no-any-return]
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
@@ -136,20 +132,20 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
         plait.Size([2, 3])
     """
     listed = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
-    made: list[int] = [1] * max((len(shape) for shape in listed), default=0)
+    result: list[int] = [1] * max((len(shape) for shape in listed), default=0)
     for shape in listed:
-        lead = len(made) - len(shape)
+        lead = len(result) - len(shape)
         for at, size in enumerate(shape, lead):
             if size < 0:
                 raise ShapeError(f"broadcast_shapes: sizes must not be negative; got {shape}")
-            if size == 1 or size == made[at]:
+            if size == 1 or size == result[at]:
                 continue
-            if made[at] != 1:
+            if result[at] != 1:
                 raise ShapeError(
                     f"broadcast_shapes: shapes must broadcast; got {', '.join(map(str, listed))}"
                 )
-            made[at] = size
-    return Size(made)
+            result[at] = size
+    return Size(result)
 
 
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
@@ -167,13 +163,13 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
         (tensor([1, 2]),)
     """
     if as_tuple:
-        return tuple(_operator("nonzero_list")(input))
-    made: Tensor = _operator("nonzero")(input)
+        return tuple(operator("nonzero_list")(input))
+    result: Tensor = operator("nonzero")(input)
     if out is None:
-        return made
-    if out.shape != made.shape:
-        out.resize_(made.shape)
-    return out.copy_(made)
+        return result
+    if out.shape != result.shape:
+        out.resize_(result.shape)
+    return out.copy_(result)
 
 
 def histogram(
@@ -209,13 +205,13 @@ def histogram(
     elif isinstance(bins, int):
         edges = _edges(input, bins, range)
     else:
-        edges = _operator("stack")(
+        edges = operator("stack")(
             [
-                _operator("full")([], float(edge), dtype=input.dtype, device=input.device)
+                operator("full")([], float(edge), dtype=input.dtype, device=input.device)
                 for edge in bins
             ]
         )
-    return _operator("histogram")(input, edges, weight=weight, density=density)
+    return operator("histogram")(input, edges, weight=weight, density=density)
 
 
 def _edges(input: Tensor, bins: int, bounds: Sequence[float] | None) -> Tensor:
@@ -233,10 +229,10 @@ def _edges(input: Tensor, bins: int, bounds: Sequence[float] | None) -> Tensor:
         )
     if low == high:
         low, high = low - 0.5, high + 0.5
-    made: Tensor = _operator("linspace")(
+    result: Tensor = operator("linspace")(
         low, high, bins + 1, dtype=input.dtype, device=input.device
     )
-    return made
+    return result
 
 
 def as_strided(
@@ -264,7 +260,7 @@ def as_strided(
         tensor([0, 1])
     """
     offset = 0 if storage_offset is None else storage_offset - input.storage_offset()
-    return _operator("as_strided")(input, size, stride, offset)  # type: ignore[no-any-return]
+    return operator("as_strided")(input, size, stride, offset)  # type: ignore[no-any-return]
 
 
 def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
@@ -275,21 +271,9 @@ def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
         >>> pc.tensor([1, 2]).where(pc.tensor([True, False]), 0)
         tensor([1, 0])
     """
-    return _operator("where")(condition, self, other)  # type: ignore[no-any-return]
+    return operator("where")(condition, self, other)  # type: ignore[no-any-return]
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "as_strided": as_strided,
-    "atleast_1d": atleast_1d,
-    "atleast_2d": atleast_2d,
-    "atleast_3d": atleast_3d,
-    "broadcast_shapes": broadcast_shapes,
-    "broadcast_tensors": broadcast_tensors,
-    "cartesian_prod": cartesian_prod,
-    "histogram": histogram,
-    "meshgrid": meshgrid,
-    "nonzero": nonzero,
-}
 METHODS: dict[str, Callable[..., Any]] = {
     "as_strided": as_strided,
     "histogram": histogram,

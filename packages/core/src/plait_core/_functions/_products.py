@@ -6,19 +6,16 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from plait_abi import ArgumentError, ShapeError, binding
+from plait_abi import ArgumentError, ShapeError
+from plait_abi.binding import operator
 from plait_core._core import Tensor, is_tensor
 
-__all__ = ["FUNCTIONS", "block_diag", "chain_matmul", "multi_dot", "tensordot"]
+__all__ = ["block_diag", "chain_matmul", "multi_dot", "tensordot"]
 
 
-def _operator(name: str) -> Any:
-    return binding.operator(name)
-
-
-def _written(made: Tensor, out: Tensor | None) -> Tensor:
+def _written(value: Tensor, out: Tensor | None) -> Tensor:
     """Return a result, in the tensor that the program gave for it, if any."""
-    result: Tensor = made if out is None else _operator("clone")(made, out=out)
+    result: Tensor = value if out is None else operator("clone")(value, out=out)
     return result
 
 
@@ -85,8 +82,8 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
             )
     sizes = [chain[0].shape[0], *(x.shape[1] for x in chain)]
     result = _chain(chain, _best_splits(sizes), 0, len(chain) - 1)
-    kept = [n for n, gone in zip(result.shape, (first, last), strict=True) if not gone]
-    return _written(result.reshape(kept), out)
+    sizes = [n for n, gone in zip(result.shape, (first, last), strict=True) if not gone]
+    return _written(result.reshape(sizes), out)
 
 
 def _shape_error(text: str) -> Exception:
@@ -133,10 +130,10 @@ def block_diag(*tensors: Tensor) -> Tensor:
             )
         blocks.append(x if x.ndim == 2 else x.reshape(1, math.prod(x.shape)))
     if not blocks:
-        empty: Tensor = _operator("zeros")((1, 0))
+        empty: Tensor = operator("zeros")((1, 0))
         return empty
     width, before, rows = sum(x.shape[1] for x in blocks), 0, []
-    zeros, cat = _operator("zeros"), _operator("cat")
+    zeros, cat = operator("zeros"), operator("cat")
     for x in blocks:
         height, here = x.shape
         options = {"dtype": x.dtype, "device": x.device}
@@ -176,14 +173,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, out: Tensor | None = None)
         if len(dims) != 2:
             raise ArgumentError(f"tensordot: `dims` must be an int or two lists; got {dims!r}")
         first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
-        result = _operator("tensordot_over")(a, b, first, second)
+        result = operator("tensordot_over")(a, b, first, second)
     else:
-        result = _operator("tensordot")(a, b, dims)
+        result = operator("tensordot")(a, b, dims)
     return _written(result, out)
-
-
-FUNCTIONS: dict[str, Any] = {
-    "block_diag": block_diag,
-    "chain_matmul": chain_matmul,
-    "tensordot": tensordot,
-}

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plait_abi import ArgumentError, DTypeError, ShapeError, binding
+from plait_abi import ArgumentError, DTypeError, ShapeError
+from plait_abi.binding import operator
 from plait_core._core import Tensor, is_tensor
 
 __all__ = ["istft", "stft"]
-
-
-def _operator(name: str) -> Any:
-    return binding.operator(name)
 
 
 def stft(
@@ -85,13 +82,13 @@ def stft(
             f"`input` of shape {tuple(input.shape)}"
         )
     frames = x.unfold(-1, n_fft, hop) * result
-    transform = _operator("fft_rfft" if half else "fft_fft")
+    transform = operator("fft_rfft" if half else "fft_fft")
     spectrum: Tensor = transform(frames, norm="ortho" if normalized else None).transpose(1, 2)
     if input.ndim == 1:
         spectrum = spectrum.squeeze(0)
     if return_complex:
         return spectrum
-    return _operator("view_as_real")(spectrum.contiguous())  # type: ignore[no-any-return]
+    return operator("view_as_real")(spectrum.contiguous())  # type: ignore[no-any-return]
 
 
 def istft(
@@ -158,7 +155,7 @@ def istft(
     # for real signals the other half is the conjugate, as in PyTorch
     if not half and not return_complex:
         x, half = x[:, : n_fft // 2 + 1], True
-    frames = _operator("fft_irfft" if half else "fft_ifft")(
+    frames = operator("fft_irfft" if half else "fft_ifft")(
         x.transpose(1, 2), n_fft, norm="ortho" if normalized else None
     )
     signal = _overlapped(frames * result, hop)
@@ -171,7 +168,7 @@ def istft(
     signal = signal / weight
     if length is not None and signal.shape[-1] < length:
         missing = length - signal.shape[-1]
-        signal = _operator("cat")([signal, signal.new_zeros(signal.shape[0], missing)], 1)
+        signal = operator("cat")([signal, signal.new_zeros(signal.shape[0], missing)], 1)
     return signal if input.ndim == 3 else signal.squeeze(0)
 
 
@@ -179,7 +176,7 @@ def _overlapped(frames: Tensor, hop: int) -> Tensor:
     """Add windows of shape (batch, windows, n) at their positions in the signal."""
     batch, count, n = frames.shape
     total = (count - 1) * hop + n
-    arange = _operator("arange")
+    arange = operator("arange")
     starts = arange(count, device=frames.device).unsqueeze(1) * hop
     positions = (starts + arange(n, device=frames.device)).reshape(-1)
     return frames.new_zeros(batch, total).index_add(1, positions, frames.reshape(batch, -1))
@@ -221,7 +218,7 @@ def _window(name: str, window: Any, width: int, n_fft: int, like: Tensor) -> Ten
         )
     left = (n_fft - width) // 2
     parts = [window.new_zeros(left), window, window.new_zeros(n_fft - width - left)]
-    return _operator("cat")(parts) if width < n_fft else window  # type: ignore[no-any-return]
+    return operator("cat")(parts) if width < n_fft else window  # type: ignore[no-any-return]
 
 
 def _padded(x: Tensor, n: int, mode: str) -> Tensor:
@@ -245,8 +242,7 @@ def _padded(x: Tensor, n: int, mode: str) -> Tensor:
         ends = x[:, :1].expand(-1, n), x[:, -1:].expand(-1, n)
     else:
         ends = (x.new_zeros(x.shape[0], n),) * 2
-    return _operator("cat")([ends[0], x, ends[1]], 1)  # type: ignore[no-any-return]
+    return operator("cat")([ends[0], x, ends[1]], 1)  # type: ignore[no-any-return]
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {"istft": istft, "stft": stft}
 METHODS: dict[str, Callable[..., Any]] = {"istft": istft, "stft": stft}

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plait_abi import ShapeError, binding
+from plait_abi import ShapeError
+from plait_abi.binding import operator
 from plait_core._core import Tensor, is_tensor
 
-__all__ = ["FUNCTIONS", "METHODS", "unique", "unique_consecutive"]
-
-
-def _operator(name: str) -> Any:
-    return binding.operator(name)
+__all__ = ["METHODS", "unique", "unique_consecutive"]
 
 
 def _check(name: str, input: Tensor, dim: int | None) -> int | None:
@@ -38,13 +35,13 @@ def _check(name: str, input: Tensor, dim: int | None) -> int | None:
 def _starts(lines: Tensor) -> Tensor:
     """Return a bool for each line: whether it is the first, or differs from the one before."""
     n = lines.shape[0]
-    first = _operator("ones")([min(n, 1)], dtype="bool", device=lines.device)
+    first = operator("ones")([min(n, 1)], dtype="bool", device=lines.device)
     if n < 2:
         return first  # type: ignore[no-any-return]
     other: Any = lines[1:] != lines[:-1]
     if other.ndim > 1:
         other = other.flatten(1).any(1)
-    return _operator("cat")([first, other])  # type: ignore[no-any-return]
+    return operator("cat")([first, other])  # type: ignore[no-any-return]
 
 
 def _grouped(
@@ -60,10 +57,10 @@ def _grouped(
     if return_inverse:
         inverse = starts.cumsum(0) - 1
         if order is not None:
-            inverse = _operator("zeros_like")(inverse).scatter(0, order, inverse)
+            inverse = operator("zeros_like")(inverse).scatter(0, order, inverse)
     if return_counts:
-        end = _operator("full")([1], lines.shape[0], dtype="int64", device=lines.device)
-        counts = _operator("diff")(firsts, append=end) if lines.shape[0] else firsts
+        end = operator("full")([1], lines.shape[0], dtype="int64", device=lines.device)
+        counts = operator("diff")(firsts, append=end) if lines.shape[0] else firsts
     return lines.index_select(0, firsts), inverse, counts
 
 
@@ -105,7 +102,7 @@ def unique(
         return _results(result, None if inverse is None else inverse.reshape(input.shape), counts)
     lines = input.movedim(at, 0)
     rows = lines.reshape(lines.shape[0], lines.numel() // max(lines.shape[0], 1))
-    order = _operator("argsort_rows")(rows.detach())
+    order = operator("argsort_rows")(rows.detach())
     result, inverse, counts = _grouped(
         lines.index_select(0, order), order, return_inverse, return_counts
     )
@@ -143,8 +140,7 @@ def unique_consecutive(
     return _results(result.movedim(0, at), inverse, counts)
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
+METHODS: dict[str, Callable[..., Any]] = {
     "unique": unique,
     "unique_consecutive": unique_consecutive,
 }
-METHODS: dict[str, Callable[..., Any]] = dict(FUNCTIONS)

@@ -10,7 +10,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from plait_abi.imports import import_module
 from plait_core._core import Tensor, from_numpy
 from plait_core._numpy._fallback import by_numpy, mapped
 from plait_core._numpy._table import adapter
@@ -22,7 +21,7 @@ def __array_function__(  # noqa: N807
     self: Tensor, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Run plait's version of a NumPy function, or NumPy's own on arrays that share the memory."""
-    np = import_module("numpy")
+    import numpy as np
 
     for kind in types:
         if not issubclass(kind, Tensor) and kind not in (np.ndarray, np.memmap):

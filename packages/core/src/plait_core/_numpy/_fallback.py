@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plait_abi.imports import import_module
 from plait_core._core import Tensor, from_numpy, is_tensor
 
 __all__ = ["by_numpy", "mapped"]
@@ -46,7 +45,8 @@ def by_numpy(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], method: s
         for each in _each(value):
             if is_tensor(each):
                 each._bump_version()
-    np = import_module("numpy")
+    import numpy as np
+
     identities = {id(value) for value in _each(kwargs.get("out"))}
 
     def tensor_of(value: Any) -> Any:

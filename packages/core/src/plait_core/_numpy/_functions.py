@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from plait_abi import ArgumentError, DTypeError, binding
-from plait_abi.imports import import_module
 from plait_core._core import Tensor, from_numpy, is_tensor
 from plait_core._numpy._fallback import by_numpy
 
@@ -42,14 +41,6 @@ _NAMES = {
     "rint": "round",
     "subtract": "sub",
 }
-_SAME_NAMES = (
-    "add bitwise_and bitwise_or bitwise_xor ceil copysign cos cosh deg2rad exp exp2 expm1 "
-    "float_power floor floor_divide fmax fmin fmod frexp gcd heaviside hypot isfinite isinf isnan "
-    "lcm ldexp log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or "
-    "logical_xor matmul maximum minimum nextafter positive rad2deg reciprocal remainder sign "
-    "signbit sin sinh sqrt square tan tanh trunc"
-)
-_SAME = frozenset(_SAME_NAMES.split())
 _REDUCTIONS = {
     "add": "sum",
     "logical_and": "all",
@@ -62,7 +53,7 @@ _REDUCTIONS = {
 
 def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:  # noqa: N807
     """Return a NumPy array, on the same memory where dtype and `copy` allow it."""
-    np = import_module("numpy")
+    import numpy as np
 
     array = self.numpy()
     if dtype is not None and np.dtype(dtype) != array.dtype:
@@ -82,12 +73,14 @@ def __array_ufunc__(  # noqa: N807
     ``out=`` may be a tensor or an array, which is written in place. ``np.add.reduce`` and similar
     methods are the reductions. Where there is no operator there is no gradient.
     """
-    known = {key: value for key, value in kwargs.items() if not (key == "where" and value is True)}
-    if method == "reduce" and not known.keys() - {"axis", "keepdims", "dtype"}:
+    options = {
+        key: value for key, value in kwargs.items() if not (key == "where" and value is True)
+    }
+    if method == "reduce" and not options.keys() - {"axis", "keepdims", "dtype"}:
         name = _REDUCTIONS.get(ufunc.__name__)
         if name is not None:
-            return _reduce(name, inputs, out, known)
-    if method == "__call__" and not known:
+            return _reduce(name, inputs, out, options)
+    if method == "__call__" and not options:
         values = [_operand(value) for value in inputs]
         if ufunc.__name__ == "divmod":
             return binding.operator("floor_divide")(*values), binding.operator("remainder")(*values)
@@ -105,17 +98,19 @@ def __array_ufunc__(  # noqa: N807
 
 
 def _operator(ufunc: Any) -> Callable[..., Any] | None:
-    name = _NAMES.get(ufunc.__name__, ufunc.__name__)
-    if ufunc.__name__ not in _NAMES and name not in _SAME:
-        return None
+    import numpy as np
+
+    name = ufunc.__name__
+    if getattr(np, name, None) is not ufunc:
+        return None  # of another library
     try:
-        return binding.operator(name)
+        return binding.operator(_NAMES.get(name, name))
     except AttributeError:
         return None
 
 
 def _operand(value: Any) -> Any:
-    np = import_module("numpy")
+    import numpy as np
 
     if isinstance(value, np.ndarray):
         return from_numpy(value)
@@ -126,7 +121,7 @@ def _operand(value: Any) -> Any:
 
 def _as_tensors(values: list[Any]) -> list[Any]:
     """Return numbers as 0-d tensors of the dtype in which NumPy computes."""
-    np = import_module("numpy")
+    import numpy as np
 
     kinds = [value.detach().numpy().dtype for value in values if is_tensor(value)]
     numbers = [value for value in values if not is_tensor(value)]

@@ -9,7 +9,6 @@ from typing import Any
 
 import plait_core._core as _core
 from plait_abi import binding
-from plait_abi.imports import import_module
 from plait_core._core import Tensor, is_tensor
 
 __all__ = ["adapter"]
@@ -21,11 +20,15 @@ def _op(name: str) -> Any:
 
 
 def _xp() -> Any:
-    return import_module("plait_core.array_api")
+    from plait_core import array_api
+
+    return array_api
 
 
 def _tensor(value: Any) -> Tensor:
-    return import_module("plait_core._creation").as_tensor(value)  # type: ignore[no-any-return]
+    from plait_core import _creation
+
+    return _creation.as_tensor(value)
 
 
 def _floating(a: Tensor) -> Tensor:
@@ -218,7 +221,8 @@ def _searchsorted(a: Any, v: Any, side: str = "left") -> Tensor:
 def _unique(
     ar: Any, *, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None
 ) -> Any:
-    unique = import_module("plait_core._functions._unique").unique
+    from plait_core._functions._unique import unique
+
     return unique(ar, return_inverse=return_inverse, return_counts=return_counts, dim=axis)
 
 

@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait_abi import DTypeError, ShapeError, binding
+from plait_abi import DTypeError, ShapeError
+from plait_abi.binding import operator
 from plait_core._core import Size, Tensor, is_tensor
 from plait_core._creation import as_tensor
-from plait_core._sparse._coordinates import (
-    CASTS,
-    SparseTensor,
-    _is_number,
-    _operator,
-    ask_values,
-    shown_class,
-    text_of,
-    zero_preserving,
-)
+from plait_core._sparse._base import SparseBase, is_number, text_of, zero_preserving
+from plait_core._sparse._coordinates import SparseTensor
 from plait_core._sparse._creation import to_coordinates
 from plait_core._tensor._memory_formats import (
     layout,
@@ -46,7 +39,7 @@ _BLOCKED = (sparse_bsr, sparse_bsc)
 _LAYOUTS = (*_BY_ROWS, sparse_csc, sparse_bsc)
 
 
-class CompressedTensor:
+class CompressedTensor(SparseBase):
     """A matrix that stores some elements, or some blocks of elements, row by row or column by
     column.
 
@@ -92,80 +85,10 @@ class CompressedTensor:
         parts = (self._bounds, self._places, self._stored, tuple(self._shape), self._layout)
         return CompressedTensor, parts
 
-    # ---- what it is
-    __class__ = shown_class
-
-    @property
-    def data(self) -> CompressedTensor:
-        """The tensor without history, on the same elements."""
-        return self.detach()
-
-    @property
-    def shape(self) -> Size:
-        """The sizes of the dimensions."""
-        return self._shape
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return len(self._shape)
-
-    @property
-    def dtype(self) -> binding.dtype:
-        """The dtype of the elements."""
-        return self._stored.dtype
-
-    @property
-    def device(self) -> binding.device:
-        """The device of the elements."""
-        return self._stored.device
-
     @property
     def layout(self) -> layout:
         """The layout: `sparse_csr`, `sparse_csc`, `sparse_bsr` or `sparse_bsc`."""
         return self._layout
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether this is a sparse tensor with coordinates: False."""
-        return False
-
-    @property
-    def is_sparse_csr(self) -> bool:
-        """Whether the layout is `sparse_csr`."""
-        return self._layout == sparse_csr
-
-    @property
-    def requires_grad(self) -> bool:
-        """Whether operators on the values are recorded."""
-        return self._stored.requires_grad
-
-    @property
-    def grad(self) -> CompressedTensor | None:
-        """The gradient with respect to the stored elements, at their places; or None."""
-        gradient = self._stored.grad
-        return None if gradient is None else self._with(gradient)
-
-    @grad.setter
-    def grad(self, value: CompressedTensor | None) -> None:
-        self._stored.grad = None if value is None else value._stored
-
-    @property
-    def T(self) -> CompressedTensor:  # noqa: N802
-        """The transposed matrix."""
-        return self.t()
-
-    def size(self, dim: int | None = None) -> Any:
-        """Return the shape, or the size of one dimension."""
-        return self._shape if dim is None else self._shape[dim]
-
-    def dim(self) -> int:
-        """Return the number of dimensions."""
-        return self.ndim
-
-    def ndimension(self) -> int:
-        """Return the number of dimensions."""
-        return self.ndim
 
     def sparse_dim(self) -> int:
         """Return the number of dimensions that have indices: 2."""
@@ -174,16 +97,6 @@ class CompressedTensor:
     def dense_dim(self) -> int:
         """Return the number of dimensions that a stored element, or one of a block, has."""
         return self.ndim - 2
-
-    def numel(self) -> int:
-        """Return the number of elements, including zeros."""
-        return self._shape.numel()
-
-    def nnz(self) -> int:
-        """Return the number of stored elements, or blocks."""
-        return self._stored.shape[0]
-
-    _nnz = nnz
 
     def values(self) -> Tensor:
         """Return the stored elements, ``(nnz, ...)``, or blocks, ``(nnz, high, wide, ...)``."""
@@ -238,20 +151,6 @@ class CompressedTensor:
         parts = dict(zip(names, (self._bounds, self._places, self._stored), strict=True))
         return text_of(self, parts, False)
 
-    def __len__(self) -> int:
-        return self._shape[0]
-
-    def __bool__(self) -> bool:
-        raise RuntimeError("bool: a sparse tensor is neither true nor false; call to_dense() first")
-
-    def __getitem__(self, index: Any) -> Any:
-        raise TypeError("indexing: a sparse tensor cannot be indexed; call to_dense() first")
-
-    def __getattr__(self, name: str) -> Any:
-        text = f"'CompressedTensor' object has no attribute {name!r}"
-        known = hasattr(Tensor, name) and not name.startswith("_")
-        raise AttributeError(f"{text}; call to_dense() first" if known else text)
-
     def __plait_function__(self, operator: Any, args: Any, kwargs: Any) -> Any:
         """Run an operator, if compressed tensors have it."""
         return _run(operator.__name__, args, kwargs)
@@ -264,22 +163,22 @@ class CompressedTensor:
         """Return the tensor with coordinates; the elements of blocks that are 0 stay stored."""
         n = self._bounds.shape[0] - 1
         counts = (self._bounds[1:] - self._bounds[:-1]).to("int64")
-        lines = _operator("arange")(n, device=self.device).repeat_interleave(counts)
+        lines = operator("arange")(n, device=self.device).repeat_interleave(counts)
         row, column = lines, self._places.to("int64")
         if self._layout not in _BY_ROWS:
             row, column = column, row
         stored = self._stored
         if self._layout in _BLOCKED:
             high, wide = self._block()
-            inner = [_operator("arange")(each, device=self.device) for each in (high, wide)]
+            inner = [operator("arange")(each, device=self.device) for each in (high, wide)]
             shape = (self.nnz(), high, wide)
             row = (row.reshape((-1, 1, 1)) * high + inner[0].reshape((1, -1, 1))).expand(shape)
             column = (column.reshape((-1, 1, 1)) * wide + inner[1]).expand(shape)
             row, column = row.reshape(-1), column.reshape(-1)
             stored = stored.reshape((-1, *stored.shape[3:]))
-        positions = _operator("stack")([row, column], 0)
-        made = SparseTensor(positions, stored, self._shape, self._layout == sparse_csr)
-        return made.coalesce()
+        positions = operator("stack")([row, column], 0)
+        result = SparseTensor(positions, stored, self._shape, self._layout == sparse_csr)
+        return result.coalesce()
 
     def to_sparse(
         self, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None
@@ -297,33 +196,16 @@ class CompressedTensor:
 
     def to(self, *args: Any, **kwargs: Any) -> CompressedTensor:
         """Return the tensor in another dtype or on another device; see `Tensor.to`."""
-        made = self._with(self._stored.to(*args, **kwargs))
-        made._bounds = self._bounds.to(device=made.device)
-        made._places = self._places.to(device=made.device)
-        return made
-
-    def cpu(self) -> CompressedTensor:
-        """Return the tensor on the CPU."""
-        return self.to(device="cpu")
-
-    def type(self, dtype: Any = None) -> Any:
-        """Return the name of the dtype, or the tensor in another dtype."""
-        return self._stored.type() if dtype is None else self.to(dtype)
+        result = self._with(self._stored.to(*args, **kwargs))
+        result._bounds = self._bounds.to(device=result.device)
+        result._places = self._places.to(device=result.device)
+        return result
 
     def clone(self) -> CompressedTensor:
         """Return a copy."""
-        made = self._with(self._stored.clone())
-        made._bounds, made._places = self._bounds.clone(), self._places.clone()
-        return made
-
-    def detach(self) -> CompressedTensor:
-        """Return the tensor without history."""
-        return self._with(self._stored.detach())
-
-    def requires_grad_(self, requires_grad: bool = True) -> CompressedTensor:
-        """Set whether operators on the values are recorded."""
-        self._stored.requires_grad_(requires_grad)
-        return self
+        result = self._with(self._stored.clone())
+        result._bounds, result._places = self._bounds.clone(), self._places.clone()
+        return result
 
     def transpose(self, dim0: int, dim1: int) -> CompressedTensor:
         """Return the transposed matrix: rows become columns, in the layout of columns."""
@@ -340,12 +222,9 @@ class CompressedTensor:
         return self.transpose(0, 1)
 
     # ---- arithmetic
-    def _again(self, made: SparseTensor) -> CompressedTensor:
+    def _again(self, result: SparseTensor) -> CompressedTensor:
         """Return the result of an operation on coordinates in this layout."""
-        return compress(made, self._layout, self._block() if self._layout in _BLOCKED else None)
-
-    def __neg__(self) -> CompressedTensor:
-        return self._with(-self._stored)
+        return compress(result, self._layout, self._block() if self._layout in _BLOCKED else None)
 
     def add(self, other: Any, *, alpha: float = 1) -> Any:
         """Return ``self + alpha * other``: in this layout if `other` is sparse, else dense."""
@@ -355,36 +234,13 @@ class CompressedTensor:
             return NotImplemented
         return self._again(self.to_sparse_coo().add(other.to_sparse_coo(), alpha=alpha))
 
-    def __add__(self, other: Any) -> Any:
-        return self.add(other)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Any:
-        return self.add(other, alpha=-1)
-
-    def __rsub__(self, other: Any) -> Any:
-        return (-self).add(other)
-
     def mul(self, other: Any) -> Any:
         """Return the product with a number, or element by element with a matrix."""
-        if _is_number(other):
+        if is_number(other):
             return self._with(self._stored * other)
         if isinstance(other, (CompressedTensor, SparseTensor)):
             other = other.to_dense()
         return self._again(self.to_sparse_coo().mul(other)) if is_tensor(other) else NotImplemented
-
-    def __mul__(self, other: Any) -> Any:
-        return self.mul(other)
-
-    __rmul__ = __mul__
-
-    def div(self, other: Any) -> Any:
-        """Return the quotient by a number."""
-        return self._with(self._stored / other) if _is_number(other) else NotImplemented
-
-    def __truediv__(self, other: Any) -> Any:
-        return self.div(other)
 
     def sum(self, dim: Any = None, dtype: Any = None) -> Any:
         """Return the sum of all elements, or over a dimension, as coordinates give it."""
@@ -416,26 +272,9 @@ class CompressedTensor:
         return self.to_sparse_coo().__rmatmul__(other)
 
 
-def _on_values(name: str, operator: bool) -> Callable[..., CompressedTensor]:
-    def method(self: CompressedTensor, *args: Any) -> CompressedTensor:
-        run = _operator(name) if operator else getattr(Tensor, name)
-        return self._with(run(self._stored, *args))
-
-    method.__name__, method.__qualname__ = name, f"CompressedTensor.{name}"
-    method.__doc__ = f"Return the tensor with the elements that ``values().{name}()`` gives."
-    return method
-
-
-ask_values(CompressedTensor)
-for _name in CASTS:
-    setattr(CompressedTensor, _name, _on_values(_name, False))
-CompressedTensor.__abs__ = _on_values("abs", True)  # type: ignore[attr-defined]
-
-
 def bind() -> None:
-    """Make the functions that keep zeros methods, once operators are defined."""
+    """Add the functions that keep zeros, once operators are defined."""
     for name in zero_preserving():
-        setattr(CompressedTensor, name, _on_values(name, True))
         _METHODS[name] = name
 
 
@@ -490,8 +329,8 @@ def compress(input: Any, kind: Any, blocksize: Any = None) -> CompressedTensor:
         raise ValueError(f"to_sparse: `layout` must be one of {', '.join(_LAYOUTS)}, got {kind}")
     if input.ndim < 2:
         raise ShapeError(f"{name}: a matrix is required, got shape {tuple(input.shape)}")
-    given = to_coordinates(input, 2) if is_tensor(input) else input.to_sparse_coo()
-    coordinates = given.coalesce()
+    sparse = to_coordinates(input, 2) if is_tensor(input) else input.to_sparse_coo()
+    coordinates = sparse.coalesce()
     if coordinates.sparse_dim() != 2:
         raise ShapeError(
             f"{name}: 2 sparse dimensions are required, got {coordinates.sparse_dim()}"
@@ -507,11 +346,11 @@ def compress(input: Any, kind: Any, blocksize: Any = None) -> CompressedTensor:
         shape = (shape[0] // blocksize[0], shape[1] // blocksize[1])
     lines, places, count = (rows, columns, shape[0])
     if kind not in _BY_ROWS:
-        order = _operator("sort")(columns, 0, False, True)[1]
+        order = operator("sort")(columns, 0, False, True)[1]
         lines, places, count = columns.index_select(0, order), rows.index_select(0, order), shape[1]
         stored = stored.index_select(0, order)
-    edges = _operator("arange")(count + 1, device=lines.device)
-    bounds = _operator("searchsorted")(lines.contiguous(), edges)
+    edges = operator("arange")(count + 1, device=lines.device)
+    bounds = operator("searchsorted")(lines.contiguous(), edges)
     return CompressedTensor(bounds, places.contiguous(), stored, coordinates.shape, kind)
 
 
@@ -531,17 +370,17 @@ def _blocks(
     high, wide = block
     across = max(shape[1] // wide, 1)
     number = _divided(rows, high) * across + _divided(columns, wide)
-    found, which = number.unique(return_inverse=True)
+    numbers, which = number.unique(return_inverse=True)
     inner = (rows % high) * wide + columns % wide
-    size = (found.shape[0] * high * wide, *stored.shape[1:])
-    zeros = _operator("zeros")(size, dtype=stored.dtype, device=stored.device)
+    size = (numbers.shape[0] * high * wide, *stored.shape[1:])
+    zeros = operator("zeros")(size, dtype=stored.dtype, device=stored.device)
     filled = zeros.index_add(0, which * (high * wide) + inner, stored)
-    blocks = filled.reshape((found.shape[0], high, wide, *stored.shape[1:]))
-    return _divided(found, across), found % across, blocks
+    blocks = filled.reshape((numbers.shape[0], high, wide, *stored.shape[1:]))
+    return _divided(numbers, across), numbers % across, blocks
 
 
 def _divided(numbers: Tensor, by: int) -> Tensor:
-    return _operator("floor_divide")(numbers, by)  # type: ignore[no-any-return]
+    return operator("floor_divide")(numbers, by)  # type: ignore[no-any-return]
 
 
 def to_sparse(
@@ -593,8 +432,7 @@ def to_sparse_csr(self: Any, dense_dim: int | None = None) -> CompressedTensor:
         >>> pc.tensor([[0.0, 2.0], [3.0, 4.0]]).to_sparse_csr().crow_indices()
         tensor([0, 1, 3])
     """
-    made: CompressedTensor = _plain(self, sparse_csr, dense_dim)
-    return made
+    return _plain(self, sparse_csr, dense_dim)
 
 
 def to_sparse_csc(self: Any, dense_dim: int | None = None) -> CompressedTensor:
@@ -609,8 +447,7 @@ def to_sparse_csc(self: Any, dense_dim: int | None = None) -> CompressedTensor:
         >>> pc.tensor([[0.0, 2.0], [3.0, 4.0]]).to_sparse_csc().row_indices()
         tensor([1, 0, 1])
     """
-    made: CompressedTensor = _plain(self, sparse_csc, dense_dim)
-    return made
+    return _plain(self, sparse_csc, dense_dim)
 
 
 def to_sparse_bsr(self: Any, blocksize: Any, dense_dim: int | None = None) -> CompressedTensor:
@@ -624,8 +461,7 @@ def to_sparse_bsr(self: Any, blocksize: Any, dense_dim: int | None = None) -> Co
         >>> pc.eye(4).to_sparse_bsr((2, 2)).values().shape
         plait.Size([2, 2, 2])
     """
-    made: CompressedTensor = _plain(self, sparse_bsr, dense_dim, blocksize)
-    return made
+    return _plain(self, sparse_bsr, dense_dim, blocksize)
 
 
 def to_sparse_bsc(self: Any, blocksize: Any, dense_dim: int | None = None) -> CompressedTensor:
@@ -639,11 +475,12 @@ def to_sparse_bsc(self: Any, blocksize: Any, dense_dim: int | None = None) -> Co
         >>> pc.eye(4).to_sparse_bsc((2, 2)).ccol_indices()
         tensor([0, 1, 2])
     """
-    made: CompressedTensor = _plain(self, sparse_bsc, dense_dim, blocksize)
-    return made
+    return _plain(self, sparse_bsc, dense_dim, blocksize)
 
 
-def _plain(input: Any, kind: layout, dense_dim: int | None, blocksize: Any = None) -> Any:
+def _plain(
+    input: Any, kind: layout, dense_dim: int | None, blocksize: Any = None
+) -> CompressedTensor:
     if dense_dim is not None and dense_dim != input.ndim - 2:
         raise ShapeError(
             f"to_{kind}: dense dimensions are not supported here: `dense_dim` must be "
@@ -654,7 +491,7 @@ def _plain(input: Any, kind: layout, dense_dim: int | None, blocksize: Any = Non
             f"to_{kind}: batches of matrices are not supported: a matrix, or `dense_dim`, is "
             f"required, got shape {tuple(input.shape)}"
         )
-    return input.to_sparse(layout=kind, blocksize=blocksize)
+    return input.to_sparse(layout=kind, blocksize=blocksize)  # type: ignore[no-any-return]
 
 
 _CONVERSIONS: dict[str, Callable[..., Any]] = {
@@ -735,8 +572,8 @@ def sparse_compressed_tensor(
 
     Example:
         >>> import plait_core as pc
-        >>> made = pc.sparse_compressed_tensor([0, 1, 2], [1, 0], [5.0, 6.0], layout=pc.sparse_csr)
-        >>> made.to_dense()
+        >>> x = pc.sparse_compressed_tensor([0, 1, 2], [1, 0], [5.0, 6.0], layout=pc.sparse_csr)
+        >>> x.to_dense()
         tensor([[0., 5.],
                 [6., 0.]])
     """
@@ -828,7 +665,7 @@ def _check_rise(kind: layout, compressed: str, bounds: Tensor, places: Tensor) -
         )
     if n < 2:
         return
-    begins = _operator("zeros")(n + 1, dtype="bool", device=places.device)
+    begins = operator("zeros")(n + 1, dtype="bool", device=places.device)
     begins[bounds.to("int64")] = True
     falls = (places[1:] <= places[:-1]) & ~begins[1:-1]
     if bool(falls.any()):
@@ -919,7 +756,7 @@ def _of(
     size: Sequence[int] | None,
     options: dict[str, Any],
 ) -> CompressedTensor:
-    given = options.pop("layout", kind)
-    if given not in (None, kind, strided) or given == strided:
-        raise ValueError(f"{kind}_tensor: `layout` must be {kind}, got {given}")
+    chosen = options.pop("layout", kind)
+    if chosen not in (None, kind, strided) or chosen == strided:
+        raise ValueError(f"{kind}_tensor: `layout` must be {kind}, got {chosen}")
     return sparse_compressed_tensor(compressed, plain, values, size, layout=kind, **options)

@@ -7,81 +7,27 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import plait_core._core as _core
-from plait_abi import DTypeError, ShapeError, binding
+from plait_abi import DTypeError, ShapeError
+from plait_abi.binding import operator
 from plait_core._core import Size, Tensor, is_tensor
 from plait_core._functions._lists import broadcast_shapes
-from plait_core._tensor import _repr
+from plait_core._sparse._base import SparseBase, is_number, text_of, wrap_dim, zero_preserving
 from plait_core._tensor._memory_formats import layout, sparse_coo
 
-__all__ = ["CASTS", "SparseTensor", "bind", "cat", "text_of", "zero_preserving"]
-
-
-def _operator(name: str) -> Any:
-    return binding.operator(name)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (bool, int, float, complex)) or (is_tensor(value) and value.ndim == 0)
-
-
-def _dim(name: str, dim: int, ndim: int) -> int:
-    if not -ndim <= dim < ndim:
-        raise IndexError(f"{name}: `dim` must be in [{-ndim}, {ndim - 1}], got {dim}")
-    return dim % ndim
-
-
-def text_of(self: Any, parts: dict[str, Tensor], apart: bool) -> str:
-    """Return the text of a sparse tensor: its parts, then what else there is to know; `apart`: on a
-    line of its own.
-    """
-    lines = []
-    for name, part in parts.items():
-        start = f"{name}=tensor("
-        meta = part.device.type == "meta"
-        body = "..." if meta else _repr.text_of_elements(part.detach(), 7 + len(start))
-        size = f", size={tuple(part.shape)}" if meta or part.numel() == 0 else ""
-        lines.append(f"{start}{body}{size})")
-    text = "tensor(" + ",\n       ".join(lines)
-    notes = [f"size={tuple(self.shape)}", f"nnz={self.nnz()}", f"layout={self.layout!r}"]
-    values = parts["values"]
-    if values.dtype.name not in ("int64", "bool", _core.get_default_dtype().name):
-        notes.insert(2, f"dtype={values.dtype.name}")
-    if values.device.type != "cpu":
-        notes.insert(0, f"device='{values.device}'")
-    if values.grad_fn is not None:
-        notes.append(f"grad_fn=<{values.grad_fn.name()}>")
-    elif values.requires_grad:
-        notes.append("requires_grad=True")
-    last = len(text) - text.rfind("\n") + 1
-    for note in notes:
-        if apart or last + len(note) + 2 > _repr.linewidth():
-            text, last, apart = f"{text},\n       {note}", 7 + len(note), False
-        else:
-            text, last = f"{text}, {note}", last + len(note) + 2
-    return text + ")"
+__all__ = ["SparseTensor", "bind", "cat"]
 
 
 def _joined(start: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     """Return, for the ranges from `start` with `counts` members one after the other, the range and
     the member of each place.
     """
-    ranges = _operator("arange")(counts.shape[0], device=counts.device).repeat_interleave(counts)
+    ranges = operator("arange")(counts.shape[0], device=counts.device).repeat_interleave(counts)
     begun = (counts.cumsum(0) - counts).index_select(0, ranges)
-    step = _operator("arange")(ranges.shape[0], device=counts.device) - begun
+    step = operator("arange")(ranges.shape[0], device=counts.device) - begun
     return ranges, start.index_select(0, ranges) + step
 
 
-def _shown_class(self: Any) -> type[Tensor]:
-    """Return `Tensor`: so ``isinstance(x, Tensor)`` is true of sparse tensors, as in PyTorch,
-    though their type is another. What needs a dense tensor asks `is_tensor`.
-    """
-    return Tensor
-
-
-shown_class = property(_shown_class)
-
-
-class SparseTensor(_core._Sparse):
+class SparseTensor(SparseBase, _core._Sparse):
     """A tensor that stores only some elements and their indices; all others are 0.
 
     Made by `sparse_coo_tensor` and ``Tensor.to_sparse()``, and what the gradients of
@@ -127,7 +73,7 @@ class SparseTensor(_core._Sparse):
     def _parts(self) -> tuple[Tensor, Tensor, Tensor, tuple[int, ...], bool]:
         """Return what C++ makes a handle of; the third is its only element."""
         number = math.nan if self.dtype.is_floating_point or self.dtype.is_complex else 0
-        blank = _operator("full")([], number, dtype=self.dtype, device=self.device)
+        blank = operator("full")([], number, dtype=self.dtype, device=self.device)
         return self._places, self._stored, blank, self._shape, self._coalesced
 
     def _become(self, other: SparseTensor) -> SparseTensor:
@@ -137,114 +83,10 @@ class SparseTensor(_core._Sparse):
         _core._sparse_changed(self)
         return self
 
-    # ---- what it is
-    __class__ = shown_class
-
-    @property
-    def shape(self) -> Size:
-        """The sizes of the dimensions."""
-        return self._shape
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return len(self._shape)
-
-    @property
-    def dtype(self) -> binding.dtype:
-        """The dtype of the elements."""
-        return self._stored.dtype
-
-    @property
-    def device(self) -> binding.device:
-        """The device of the elements."""
-        return self._stored.device
-
     @property
     def layout(self) -> layout:
         """The layout, which is `sparse_coo`."""
         return sparse_coo
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether this is a sparse tensor with coordinates: True."""
-        return True
-
-    @property
-    def is_sparse_csr(self) -> bool:
-        """Whether the layout is `sparse_csr`: False."""
-        return False
-
-    @property
-    def is_cpu(self) -> bool:
-        """Whether the elements are on the CPU."""
-        return self.device.type == "cpu"
-
-    @property
-    def is_cuda(self) -> bool:
-        """Whether the elements are on a CUDA device."""
-        return self.device.type == "cuda"
-
-    @property
-    def is_meta(self) -> bool:
-        """Whether the elements are on the device meta."""
-        return self.device.type == "meta"
-
-    @property
-    def requires_grad(self) -> bool:
-        """Whether operators on the values are recorded."""
-        return self._stored.requires_grad
-
-    @requires_grad.setter
-    def requires_grad(self, value: bool) -> None:
-        self.requires_grad_(value)
-
-    @property
-    def is_leaf(self) -> bool:
-        """Whether no recorded operator made the values."""
-        return self._stored.is_leaf
-
-    @property
-    def grad_fn(self) -> Any:
-        """The node that made the values, or None."""
-        return self._stored.grad_fn
-
-    @property
-    def grad(self) -> SparseTensor | None:
-        """The gradient with respect to the stored elements, at their indices; or None."""
-        gradient = self._stored.grad
-        return None if gradient is None else self._with(gradient)
-
-    @grad.setter
-    def grad(self, value: SparseTensor | None) -> None:
-        self._stored.grad = None if value is None else value._stored
-
-    @property
-    def data(self) -> SparseTensor:
-        """The tensor without history, on the same elements."""
-        return self.detach()
-
-    @property
-    def T(self) -> SparseTensor:  # noqa: N802
-        """The transposed matrix."""
-        return self.t()
-
-    @property
-    def mT(self) -> SparseTensor:  # noqa: N802
-        """The tensor with its last two dimensions exchanged."""
-        return self.transpose(-2, -1)
-
-    def size(self, dim: int | None = None) -> Any:
-        """Return the shape, or the size of one dimension."""
-        return self._shape if dim is None else self._shape[dim]
-
-    def dim(self) -> int:
-        """Return the number of dimensions."""
-        return self.ndim
-
-    def ndimension(self) -> int:
-        """Return the number of dimensions."""
-        return self.ndim
 
     def sparse_dim(self) -> int:
         """Return the number of dimensions that have indices."""
@@ -253,24 +95,6 @@ class SparseTensor(_core._Sparse):
     def dense_dim(self) -> int:
         """Return the number of dimensions that a stored element has."""
         return self._stored.ndim - 1
-
-    def numel(self) -> int:
-        """Return the number of elements, including zeros."""
-        return self._shape.numel()
-
-    def nnz(self) -> int:
-        """Return the number of stored elements."""
-        return self._stored.shape[0]
-
-    _nnz = nnz
-
-    def is_floating_point(self) -> bool:
-        """Return whether the dtype is a floating one."""
-        return self.dtype.is_floating_point
-
-    def is_complex(self) -> bool:
-        """Return whether the dtype is complex."""
-        return self.dtype.is_complex
 
     def is_coalesced(self) -> bool:
         """Return whether the indices are sorted and occur once."""
@@ -313,29 +137,17 @@ class SparseTensor(_core._Sparse):
     def __repr__(self) -> str:
         return text_of(self, {"indices": self._places, "values": self._stored}, True)
 
-    def __len__(self) -> int:
-        return self._shape[0]
-
-    def __bool__(self) -> bool:
-        raise RuntimeError("bool: a sparse tensor is neither true nor false; call to_dense() first")
-
-    def __getitem__(self, index: Any) -> Any:
-        raise TypeError("indexing: a sparse tensor cannot be indexed; call to_dense() first")
-
-    def __getattr__(self, name: str) -> Any:
-        text = f"'SparseTensor' object has no attribute {name!r}"
-        known = hasattr(Tensor, name) and not name.startswith("_")
-        raise AttributeError(f"{text}; call to_dense() first" if known else text)
-
     def __plait_function__(self, operator: Any, args: Any, kwargs: Any) -> Any:
         """Run the function for an operator, if sparse tensors have one."""
         return _run(operator, args, kwargs)
 
     # ---- other forms of it
-    def _with(self, stored: Tensor, coalesced: bool | None = None) -> SparseTensor:
-        kept = self._coalesced if coalesced is None else coalesced
+    def _with(self, stored: Tensor) -> SparseTensor:
         shape = (*self._shape[: self.sparse_dim()], *stored.shape[1:])
-        return SparseTensor(self._places, stored, shape, kept)
+        return SparseTensor(self._places, stored, shape, self._coalesced)
+
+    def _summed(self) -> SparseTensor:
+        return self.coalesce()
 
     def _block(self) -> tuple[int, ...]:
         """Return the shape of a stored element."""
@@ -351,7 +163,7 @@ class SparseTensor(_core._Sparse):
             raise ShapeError(f"sparse: fewer than 2**63 elements are required, got {self._shape}")
         if self.sparse_dim() == 1:
             return self._places[0]
-        flat = _operator("zeros")(self.nnz(), dtype="int64", device=self.device)
+        flat = operator("zeros")(self.nnz(), dtype="int64", device=self.device)
         for i, size in enumerate(self._shape[: self.sparse_dim()]):
             flat = flat * size + self._places[i]
         return flat  # type: ignore[no-any-return]
@@ -368,21 +180,21 @@ class SparseTensor(_core._Sparse):
             return self
         flat = self._flat()
         n = flat.shape[0]
-        ordered, order = _operator("sort")(flat, 0, False, True)
-        first = _operator("ones")(n, dtype="bool", device=self.device)
+        ordered, order = operator("sort")(flat, 0, False, True)
+        first = operator("ones")(n, dtype="bool", device=self.device)
         if n > 1:
             first[1:] = ordered[1:] != ordered[:-1]
-        group = _operator("cumsum")(first.to("int64"), 0) - 1
+        group = operator("cumsum")(first.to("int64"), 0) - 1
         count = int(group[-1]) + 1 if n else 0
-        starts = order[_operator("nonzero")(first).reshape(-1)]
-        zeros = _operator("zeros")((count, *self._block()), dtype=self.dtype, device=self.device)
+        starts = order[operator("nonzero")(first).reshape(-1)]
+        zeros = operator("zeros")((count, *self._block()), dtype=self.dtype, device=self.device)
         summed = zeros.index_add(0, group, self._stored.index_select(0, order))
         return SparseTensor(self._places.index_select(1, starts), summed, self._shape, True)
 
     def to_dense(self, dtype: Any = None) -> Tensor:
         """Return the dense tensor, in another dtype if one is given."""
         shape = (self._count(), *self._block())
-        zeros = _operator("zeros")(shape, dtype=self.dtype, device=self.device)
+        zeros = operator("zeros")(shape, dtype=self.dtype, device=self.device)
         dense = zeros.index_add(0, self._flat(), self._stored).reshape(tuple(self._shape))
         return dense if dtype is None else dense.to(dtype)  # type: ignore[no-any-return]
 
@@ -396,32 +208,15 @@ class SparseTensor(_core._Sparse):
         positions = self._places.to(device=stored.device)
         return SparseTensor(positions, stored, self._shape, self._coalesced)
 
-    def cpu(self) -> SparseTensor:
-        """Return the tensor on the CPU."""
-        return self.to(device="cpu")
-
-    def type(self, dtype: Any = None) -> Any:
-        """Return the name of the dtype, or the tensor in another dtype."""
-        return self._stored.type() if dtype is None else self.to(dtype)
-
     def clone(self) -> SparseTensor:
         """Return a copy."""
         return SparseTensor(
             self._places.clone(), self._stored.clone(), self._shape, self._coalesced
         )
 
-    def detach(self) -> SparseTensor:
-        """Return the tensor without history."""
-        return self._with(self._stored.detach())
-
     def detach_(self) -> SparseTensor:
         """Forget the history of the values, and return the tensor."""
         return self._become(self.detach())
-
-    def requires_grad_(self, requires_grad: bool = True) -> SparseTensor:
-        """Set whether operators on the values are recorded."""
-        self._stored.requires_grad_(requires_grad)
-        return self
 
     def sparse_mask(self, mask: SparseTensor) -> SparseTensor:
         """Return the elements at the indices of another sparse tensor; see `Tensor.sparse_mask`."""
@@ -434,13 +229,8 @@ class SparseTensor(_core._Sparse):
             IndexError: for a dimension out of range.
             ShapeError: for a sparse and a dense dimension.
         """
-        for dim in (dim0, dim1):
-            if not -self.ndim <= dim < self.ndim:
-                raise IndexError(
-                    f"transpose: dimensions in [{-self.ndim}, {self.ndim - 1}] are required, got "
-                    f"{dim}"
-                )
-        n, (a, b) = self.sparse_dim(), sorted((dim0 % self.ndim, dim1 % self.ndim))
+        n = self.sparse_dim()
+        a, b = sorted(wrap_dim("transpose", dim, self.ndim) for dim in (dim0, dim1))
         if a < n <= b:
             raise ShapeError(
                 f"transpose: two sparse or two dense dimensions are required, got {dim0} and "
@@ -450,7 +240,7 @@ class SparseTensor(_core._Sparse):
             return self._with(self._stored.transpose(a - n + 1, b - n + 1))
         order = list(range(self.ndim))
         order[a], order[b] = order[b], order[a]
-        positions = _operator("stack")([self._places[i] for i in order[:n]], 0)
+        positions = operator("stack")([self._places[i] for i in order[:n]], 0)
         shape = tuple(self._shape[i] for i in order)
         return SparseTensor(positions, self._stored, shape, self._coalesced and a == b)
 
@@ -472,23 +262,23 @@ class SparseTensor(_core._Sparse):
             tensor([[0., 1.],
                     [0., 1.]])
         """
-        at = _dim("index_select", dim, self.ndim)
+        at = wrap_dim("index_select", dim, self.ndim)
         size, n = self.shape[at], index.numel()
         if n and not (int(index.min()) >= 0 and int(index.max()) < size):
             raise IndexError(f"index_select: `index` must hold numbers from 0 to {size - 1}")
         if at >= self.sparse_dim():
             inner = at - self.sparse_dim() + 1
             return self._with(self._stored.index_select(inner, index.reshape(-1)))
-        positions, order = _operator("sort")(self._indices()[at])
+        positions, order = operator("sort")(self._indices()[at])
         wanted = index.reshape(-1).contiguous()
-        first = _operator("searchsorted")(positions, wanted)
-        counts = _operator("searchsorted")(positions, wanted, right=True) - first
+        first = operator("searchsorted")(positions, wanted)
+        counts = operator("searchsorted")(positions, wanted, right=True) - first
         row, member = _joined(first, counts)
         source = order.index_select(0, member)
         picked = [row if i == at else each[source] for i, each in enumerate(self._indices())]
         shape = tuple(n if i == at else each for i, each in enumerate(self.shape))
         stored = self._values().index_select(0, source)
-        return SparseTensor(_operator("stack")(picked, 0), stored, shape)
+        return SparseTensor(operator("stack")(picked, 0), stored, shape)
 
     # ---- arithmetic
     def _same_shape(self, name: str, other: SparseTensor | Tensor) -> None:
@@ -497,9 +287,6 @@ class SparseTensor(_core._Sparse):
                 f"{name}: equal shapes are required, got {tuple(self._shape)} and "
                 f"{tuple(other.shape)}"
             )
-
-    def __neg__(self) -> SparseTensor:
-        return self._with(-self._stored)
 
     def add(self, other: Any, *, alpha: float = 1) -> Any:
         """Return ``self + alpha * other``: sparse if `other` is sparse, else dense.
@@ -510,7 +297,7 @@ class SparseTensor(_core._Sparse):
         if is_tensor(other) and other.ndim:
             self._same_shape("add", other)
             listed = self._listed(other * alpha if alpha != 1 else other)
-            dtype = _operator("add")(self._stored[:0], listed[:0]).dtype
+            dtype = operator("add")(self._stored[:0], listed[:0]).dtype
             added = listed.to(dtype).index_add(0, self._flat(), self._stored.to(dtype))
             return added.reshape(tuple(self._shape))
         if not isinstance(other, SparseTensor):
@@ -521,33 +308,18 @@ class SparseTensor(_core._Sparse):
                 "add: equal numbers of sparse dimensions are required, got "
                 f"{self.sparse_dim()} and {other.sparse_dim()}"
             )
-        dtype = _operator("add")(self._stored[:0], other._stored[:0]).dtype
+        dtype = operator("add")(self._stored[:0], other._stored[:0]).dtype
         theirs = other._stored * alpha if alpha != 1 else other._stored
-        stored = _operator("cat")([self._stored.to(dtype), theirs.to(dtype)], 0)
-        positions = _operator("cat")([self._places, other._places], 1)
+        stored = operator("cat")([self._stored.to(dtype), theirs.to(dtype)], 0)
+        positions = operator("cat")([self._places, other._places], 1)
         joined = SparseTensor(positions, stored, self._shape)
         return joined.coalesce() if self._coalesced and other._coalesced else joined
-
-    def __add__(self, other: Any) -> Any:
-        return self.add(other)
-
-    __radd__ = __add__
-
-    def sub(self, other: Any, *, alpha: float = 1) -> Any:
-        """Return ``self - alpha * other``; see `add`."""
-        return self.add(other, alpha=-alpha)
-
-    def __sub__(self, other: Any) -> Any:
-        return self.add(other, alpha=-1)
-
-    def __rsub__(self, other: Any) -> Any:
-        return (-self).add(other)
 
     def mul(self, other: Any) -> Any:
         """Return the product with a number, or element by element with a tensor, whose shape
         broadcasts to this one.
         """
-        if _is_number(other):
+        if is_number(other):
             return self._with(self._stored * other)
         if isinstance(other, SparseTensor):
             return self.mul(other.to_dense())
@@ -559,18 +331,6 @@ class SparseTensor(_core._Sparse):
             other = other.expand(tuple(self._shape))
         here = self.coalesce()
         return here._with(here._stored * here._listed(other).index_select(0, here._flat()))
-
-    def __mul__(self, other: Any) -> Any:
-        return self.mul(other)
-
-    __rmul__ = __mul__
-
-    def div(self, other: Any) -> Any:
-        """Return the quotient by a number."""
-        return self._with(self._stored / other) if _is_number(other) else NotImplemented
-
-    def __truediv__(self, other: Any) -> Any:
-        return self.div(other)
 
     def zero_(self) -> SparseTensor:
         """Remove all elements, and return the tensor."""
@@ -589,21 +349,16 @@ class SparseTensor(_core._Sparse):
         if dtype is not None:
             return self.to(dtype).sum(dim)
         dims = range(self.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
-        for each in dims:
-            if not -self.ndim <= each < self.ndim:
-                raise IndexError(
-                    f"sum: `dim` must be in [{-self.ndim}, {self.ndim - 1}], got {each}"
-                )
-        n, gone = self.sparse_dim(), {each % self.ndim for each in dims}
-        kept = [i for i in range(n) if i not in gone]
+        n, gone = self.sparse_dim(), {wrap_dim("sum", each, self.ndim) for each in dims}
+        left = [i for i in range(n) if i not in gone]
         dense = [i - n + 1 for i in gone if i >= n]
-        if not kept:
+        if not left:
             return self._stored.sum([0, *dense])
         stored = self._stored.sum(dense) if dense else self._stored
-        if len(kept) == n:
+        if len(left) == n:
             return self._with(stored)
-        positions = _operator("stack")([self._places[i] for i in kept], 0)
-        shape = (*(self._shape[i] for i in kept), *stored.shape[1:])
+        positions = operator("stack")([self._places[i] for i in left], 0)
+        shape = (*(self._shape[i] for i in left), *stored.shape[1:])
         return SparseTensor(positions, stored, shape).coalesce()
 
     def _matrices(self, mat2: Any) -> None:
@@ -633,20 +388,20 @@ class SparseTensor(_core._Sparse):
             return self._sparse_product(mat2.coalesce())
         terms = mat2.index_select(0, columns) * self._stored.unsqueeze(1)
         shape = (self._shape[0], mat2.shape[1])
-        zeros = _operator("zeros")(shape, dtype=self.dtype, device=self.device)
+        zeros = operator("zeros")(shape, dtype=self.dtype, device=self.device)
         return zeros.index_add(0, rows, terms)
 
     def _sparse_product(self, right: SparseTensor) -> SparseTensor:
         """Return the product of matrices whose terms are a stored element of each."""
         rows, columns = self._places[0], self._places[1].contiguous()
         theirs = right._places[0].contiguous()  # sorted, as it is coalesced
-        first = _operator("searchsorted")(theirs, columns)
-        counts = _operator("searchsorted")(theirs, columns, right=True) - first
-        mine, other = _joined(first, counts)
-        terms = self._stored.index_select(0, mine) * right._stored.index_select(0, other)
-        positions = [rows.index_select(0, mine), right._places[1].index_select(0, other)]
+        first = operator("searchsorted")(theirs, columns)
+        counts = operator("searchsorted")(theirs, columns, right=True) - first
+        source, other = _joined(first, counts)
+        terms = self._stored.index_select(0, source) * right._stored.index_select(0, other)
+        positions = [rows.index_select(0, source), right._places[1].index_select(0, other)]
         shape = (self._shape[0], right.shape[1])
-        return SparseTensor(_operator("stack")(positions, 0), terms, shape).coalesce()
+        return SparseTensor(operator("stack")(positions, 0), terms, shape).coalesce()
 
     def mv(self, vec: Tensor) -> Any:
         """Return the product with a dense vector."""
@@ -700,15 +455,15 @@ class SparseTensor(_core._Sparse):
             tensor(5.)
         """
         values = self.coalesce()._values()
-        return _operator("linalg_vector_norm")(values, 2 if p == "fro" else p)  # type: ignore[no-any-return]
+        return operator("linalg_vector_norm")(values, 2 if p == "fro" else p)  # type: ignore[no-any-return]
 
 
 def _in_place(name: str) -> Callable[..., SparseTensor]:
     def method(self: SparseTensor, *args: Any, **kwargs: Any) -> SparseTensor:
-        made = getattr(self, name)(*args, **kwargs)
-        if not isinstance(made, SparseTensor):
+        result = getattr(self, name)(*args, **kwargs)
+        if not isinstance(result, SparseTensor):
             raise TypeError(f"{name}_: a number or a sparse tensor is required")
-        return self._become(made.to(dtype=self.dtype))
+        return self._become(result.to(dtype=self.dtype))
 
     method.__name__, method.__qualname__ = f"{name}_", f"SparseTensor.{name}_"
     method.__doc__ = f"Take the elements that `{name}` gives, and return the tensor."
@@ -721,127 +476,14 @@ for _name, _slot in (("add", "iadd"), ("sub", "isub"), ("mul", "imul"), ("div", 
     setattr(SparseTensor, f"__{_slot}__", getattr(SparseTensor, f"{_name}_"))
 
 
-def _cast(name: str) -> Callable[[SparseTensor], SparseTensor]:
-    def method(self: SparseTensor) -> SparseTensor:
-        return self._with(getattr(self._stored, name)())
-
-    method.__name__, method.__qualname__ = name, f"SparseTensor.{name}"
-    method.__doc__ = f"Return the tensor with the elements that ``values().{name}()`` gives."
-    return method
-
-
-CASTS = [
-    "bfloat16",
-    "bool",
-    "byte",
-    "cdouble",
-    "cfloat",
-    "char",
-    "double",
-    "float",
-    "half",
-    "int",
-    "long",
-    "short",
-]
-"""Methods that give another dtype."""
-
-for _name in CASTS:
-    setattr(SparseTensor, _name, _cast(_name))
-
-
-_FACTS = (
-    "grad_fn",
-    "is_cpu",
-    "is_cuda",
-    "is_leaf",
-    "is_meta",
-    "is_mkldnn",
-    "is_mps",
-    "is_nested",
-    "is_quantized",
-    "is_xpu",
-    "itemsize",
-    "retains_grad",
-)
-_QUESTIONS = (
-    "element_size",
-    "get_device",
-    "is_complex",
-    "is_conj",
-    "is_floating_point",
-    "is_inference",
-    "is_neg",
-    "is_pinned",
-    "is_signed",
-)
-
-
-def _fact(name: str) -> property:
-    return property(lambda self: getattr(self._stored, name), doc=f"What ``values().{name}`` is.")
-
-
-def _question(name: str) -> Callable[[Any], Any]:
-    def method(self: Any) -> Any:
-        return getattr(self._stored, name)()
-
-    method.__name__, method.__qualname__ = name, f"SparseTensor.{name}"
-    method.__doc__ = f"Return what ``values().{name}()`` gives."
-    return method
-
-
-def _same_size(self: Any, other: Any) -> bool:
-    """Return whether another tensor has the same shape."""
-    return tuple(self.shape) == tuple(other.shape)
-
-
-def ask_values(sparse: type[Any]) -> None:
-    """Let a class of sparse tensors ask the values for what they have in common with it."""
-    members: dict[str, Any] = {name: _fact(name) for name in _FACTS}
-    members |= {name: _question(name) for name in _QUESTIONS}
-    members |= {"is_same_size": _same_size, "nelement": vars(sparse)["numel"]}
-    for name, member in members.items():
-        if name not in vars(sparse):
-            setattr(sparse, name, member)
-
-
-ask_values(SparseTensor)
-
-
 # ---- unary functions
 
 
-def _elementwise(name: str) -> Callable[..., SparseTensor]:
-    def method(self: SparseTensor, *args: Any, **kwargs: Any) -> SparseTensor:
-        here = self.coalesce()  # f(a + b) is not f(a) + f(b)
-        return here._with(_operator(name)(here._values(), *args, **kwargs))
-
-    method.__name__, method.__qualname__ = name, f"SparseTensor.{name}"
-    method.__doc__ = f"""Return the tensor of the elements that `{name}` gives; 0 stays 0.
-
-    Example:
-        >>> import plait_core as pc
-        >>> pc.zeros(1, 2).to_sparse().{name}().to_dense().any().item()
-        False
-    """
-    return method
-
-
-def zero_preserving() -> list[str]:
-    """Return the methods of tensors whose value at 0 is 0: they run on the stored elements."""
-    named = binding.operators_with("zero_preserving")
-    return [name for name, variants in named if "method" in variants and "." not in name]
-
-
 def bind() -> None:
-    """Make the functions that keep zeros methods, once operators are defined."""
+    """Add the functions that keep zeros, once operators are defined."""
     for name in zero_preserving():
-        setattr(SparseTensor, name, _elementwise(name))
         setattr(SparseTensor, f"{name}_", _in_place(name))
         _CALLS[name] = _method(name)
-
-
-SparseTensor.__abs__ = _elementwise("abs")  # type: ignore[attr-defined]
 
 
 # ---- operators on sparse tensors: ``mm(S, x)`` and so on
@@ -862,7 +504,7 @@ def cat(tensors: Sequence[SparseTensor], dim: int = 0) -> SparseTensor:
     """
     if not tensors or not all(isinstance(each, SparseTensor) for each in tensors):
         raise TypeError("cat: `tensors` must all be sparse; call to_dense() or to_sparse() first")
-    at = _dim("cat", dim, tensors[0].ndim)
+    at = wrap_dim("cat", dim, tensors[0].ndim)
     shape, positions, before = list(tensors[0].shape), [], 0
     for each in tensors:
         if [*each.shape[:at], *each.shape[at + 1 :]] != [*shape[:at], *shape[at + 1 :]]:
@@ -876,25 +518,25 @@ def cat(tensors: Sequence[SparseTensor], dim: int = 0) -> SparseTensor:
                 f"them; got {tensors[0].sparse_dim()} and {each.sparse_dim()}, and {at}"
             )
         moved = [row + before if i == at else row for i, row in enumerate(each._indices())]
-        positions.append(_operator("stack")(moved, 0))
+        positions.append(operator("stack")(moved, 0))
         before += each.shape[at]
     shape[at] = before
-    stored = _operator("cat")([each._values() for each in tensors], 0)
-    return SparseTensor(_operator("cat")(positions, 1), stored, tuple(shape))
+    stored = operator("cat")([each._values() for each in tensors], 0)
+    return SparseTensor(operator("cat")(positions, 1), stored, tuple(shape))
 
 
-def _run(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _run(called: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run the function for an operator.
 
     Raises:
         TypeError: if there is none.
     """
-    name = operator.__name__
-    known = _CALLS.get(name)
-    if known is None:
+    name = called.__name__
+    function = _CALLS.get(name)
+    if function is None:
         raise TypeError(f"{name}: sparse tensors do not have this operator; call to_dense() first")
     try:
-        result = known(*args, **kwargs)
+        result = function(*args, **kwargs)
     except TypeError as error:
         # Python's error text for wrong arguments does not have the function's public name
         if "positional argument" in str(error) or "keyword argument" in str(error):
@@ -941,21 +583,11 @@ def _mul(input: Any, other: Any) -> Any:
     return input.mul(other) if isinstance(input, SparseTensor) else other.mul(input)
 
 
-def _div(input: Any, other: Any) -> Any:
-    return input.div(other) if isinstance(input, SparseTensor) else NotImplemented
-
-
-def _sum(input: SparseTensor, dim: Any = None, *, dtype: Any = None) -> Any:
-    return input.sum(dim, dtype)
-
-
-def _index_select(input: SparseTensor, dim: int, index: Tensor) -> SparseTensor:
-    return input.index_select(dim, index)
-
-
 def _method(name: str) -> Callable[..., Any]:
-    def function(input: SparseTensor, *args: Any) -> Any:
-        return getattr(input, name)(*args)
+    def function(input: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(input, SparseTensor):
+            return NotImplemented
+        return getattr(input, name)(*args, **kwargs)
 
     return function
 
@@ -970,13 +602,14 @@ def _sub_(input: Any, other: Any, *, alpha: float = 1) -> Any:
     return _add_(input, other, alpha=-alpha)
 
 
+_SAME_NAMES = ["clone", "detach", "index_select", "mv", "norm", "pow", "sum", "t", "transpose"]
 _CALLS: dict[str, Callable[..., Any]] = {
     "add": _add,
     "add_": _add_,
     "sub_": _sub_,
     "addmm": _addmm,
-    "div": _div,
-    "divide": _div,
+    "div": _method("div"),
+    "divide": _method("div"),
     "linear": _linear,
     "matmul": _matmul,
     "mm": _mm,
@@ -984,11 +617,9 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "multiply": _mul,
     "sub": _sub,
     "subtract": _sub,
-    "sum": _sum,
-    "true_divide": _div,
+    "true_divide": _method("div"),
     "cat": cat,
-    "index_select": _index_select,
-    **{name: _method(name) for name in ("clone", "detach", "mv", "norm", "pow", "t", "transpose")},
+    **{name: _method(name) for name in _SAME_NAMES},
 }
 
 
@@ -1007,8 +638,8 @@ def _listed_sum(target: Tensor, added: SparseTensor, alpha: float, in_place: boo
     at, values = added._flat(), added._stored
     if in_place:
         # index_add_ would compute in a copy of the whole tensor
-        given = values if alpha == 1 else values * alpha
-        listed.index_put_((at,), given, accumulate=True)
+        terms = values if alpha == 1 else values * alpha
+        listed.index_put_((at,), terms, accumulate=True)
         return target
     return listed.index_add(0, at, values, alpha=alpha).reshape(tuple(target.shape))
 
@@ -1032,10 +663,10 @@ def _box_difference(in_place: bool, left: Any, right: Any, alpha: float = 1) -> 
 
 def _scaled(name: str) -> Callable[..., Any]:
     def run(in_place: bool, left: Any, right: Any, *rest: Any) -> Any:
-        usual = isinstance(left, SparseTensor) and _is_number(right) and not in_place
+        usual = isinstance(left, SparseTensor) and is_number(right) and not in_place
         if not usual or any(each is not None for each in rest):
             return NotImplemented
-        return left._with(_operator(name)(left._stored, right))
+        return left._with(operator(name)(left._stored, right))
 
     return run
 
@@ -1058,8 +689,8 @@ _ON_BOXES: dict[str, Callable[..., Any]] = {
 
 def _operate(name: str, in_place: bool, *args: Any) -> Any:
     """Run an operator of which a sparse tensor is an argument, if it can stay sparse."""
-    known = _ON_BOXES.get(name)
-    return NotImplemented if known is None else known(in_place, *args)
+    function = _ON_BOXES.get(name)
+    return NotImplemented if function is None else function(in_place, *args)
 
 
 _core._set_sparse(SparseTensor, SparseTensor.to_dense, _operate)

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from plait_abi import DTypeError, ShapeError
+from plait_abi.binding import operator
 from plait_core._core import Tensor, is_tensor
 from plait_core._creation import as_tensor
-from plait_core._sparse._coordinates import SparseTensor, _operator
+from plait_core._sparse._coordinates import SparseTensor
 
 __all__ = ["METHODS", "sparse_coo_tensor", "to_coordinates"]
 
@@ -57,7 +58,7 @@ def sparse_coo_tensor(
             indices, size = None, indices
         if indices is not None or size is None:
             raise TypeError("sparse_coo_tensor: `indices` and `values`, or `size` are required")
-        indices, values = _operator("empty")((len(size), 0), dtype="int64"), []
+        indices, values = operator("empty")((len(size), 0), dtype="int64"), []
     positions = as_tensor(indices, device=device)
     if positions.numel() == 0 and positions.dtype.is_floating_point:
         positions = positions.to("int64")
@@ -127,12 +128,12 @@ def to_coordinates(self: Tensor, sparse_dim: int | None = None) -> SparseTensor:
     block = tuple(self.shape[n:])
     if not self.numel():
         stored = self.reshape((0, *block))
-        positions = _operator("empty")((n, 0), dtype="int64", device=self.device)
+        positions = operator("empty")((n, 0), dtype="int64", device=self.device)
         return SparseTensor(positions, stored, tuple(self.shape), True)
     dense = self.detach()
     if block:
         dense = (dense != 0).reshape((*self.shape[:n], -1)).any(-1)
-    positions = _operator("nonzero")(dense).t().contiguous()
+    positions = operator("nonzero")(dense).t().contiguous()
     flat = SparseTensor(positions, positions[0], tuple(self.shape[:n]))._flat()
     stored = self.reshape((-1, *block)).index_select(0, flat)
     return SparseTensor(positions, stored, tuple(self.shape), True)

@@ -7,8 +7,9 @@ from typing import Any
 
 import plait_core._core as _core
 from plait_abi import binding
+from plait_abi.binding import operator
 from plait_core._core import Tensor
-from plait_core._sparse._coordinates import SparseTensor, _operator
+from plait_core._sparse._coordinates import SparseTensor
 
 __all__ = ["embedding", "gather", "register"]
 
@@ -31,13 +32,13 @@ def _recorded(
         return result
     version = index._version
 
-    def backward(given: Tensor) -> SparseTensor:
+    def backward(grad: Tensor) -> SparseTensor:
         if index._version != version:
             raise RuntimeError(
                 f"{name}: the index was overwritten by an in-place operator after the call: it is "
                 f"at version {index._version}, saved at version {version}; clone() it first"
             )
-        return gradient(given)
+        return gradient(grad)
 
     backward.__name__ = f"{name.capitalize()}Backward"
     _core._record(backward.__name__, backward, input, result)
@@ -56,20 +57,20 @@ def embedding(
         scaled: whether the gradient was to be divided by the counts of the rows, which is an error.
     """
 
-    def gradient(given: Tensor) -> SparseTensor:
+    def gradient(grad: Tensor) -> SparseTensor:
         if scaled:
             raise RuntimeError(
                 "embedding_backward: scale_grad_by_freq not supported with sparse gradients"
             )
         flat = indices.reshape(-1).to("int64")
-        rows = given.reshape((flat.shape[0], shape[1]))
+        rows = grad.reshape((flat.shape[0], shape[1]))
         if padding_idx >= 0:
-            kept = _operator("nonzero")(flat != padding_idx).reshape(-1)
-            flat, rows = flat.index_select(0, kept), rows.index_select(0, kept)
+            used = operator("nonzero")(flat != padding_idx).reshape(-1)
+            flat, rows = flat.index_select(0, used), rows.index_select(0, used)
         return SparseTensor(flat.unsqueeze(0), rows, shape, flat.shape[0] < 2)
 
     shape = tuple(weight.shape)
-    run = lambda: _operator("embedding")(weight, indices, padding_idx)  # noqa: E731
+    run = lambda: operator("embedding")(weight, indices, padding_idx)  # noqa: E731
     return _recorded("embedding", run, weight, indices, gradient)
 
 
@@ -77,26 +78,26 @@ def gather(
     self: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Any = None
 ) -> Tensor:
     """Run `gather` with PyTorch's keyword: whether the gradient is sparse."""
-    operator = _operator("gather")
+    run = operator("gather")
     if out is not None:
-        return operator(self, dim, index, out=out)  # type: ignore[no-any-return]
+        return run(self, dim, index, out=out)  # type: ignore[no-any-return]
     if not sparse_grad or self.ndim == 0:
-        return operator(self, dim, index)  # type: ignore[no-any-return]
+        return run(self, dim, index)  # type: ignore[no-any-return]
     shape = tuple(self.shape)
 
-    def gradient(given: Tensor) -> SparseTensor:
+    def gradient(grad: Tensor) -> SparseTensor:
         places = []
         for i, size in enumerate(index.shape):
             if i == dim % len(shape):
                 places.append(index.to("int64").reshape(-1))
                 continue
-            line = _operator("arange")(size, device=index.device)
+            line = operator("arange")(size, device=index.device)
             line = line.reshape([-1 if k == i else 1 for k in range(index.ndim)])
             places.append(line.expand(tuple(index.shape)).reshape(-1))
-        positions = _operator("stack")(places, 0)
-        return SparseTensor(positions, given.reshape(-1), shape, positions.shape[1] < 2)
+        positions = operator("stack")(places, 0)
+        return SparseTensor(positions, grad.reshape(-1), shape, positions.shape[1] < 2)
 
-    return _recorded("gather", lambda: operator(self, dim, index), self, index, gradient)
+    return _recorded("gather", lambda: run(self, dim, index), self, index, gradient)
 
 
 def register() -> None:

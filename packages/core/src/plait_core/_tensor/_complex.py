@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from plait_abi import binding
 from plait_core._core import Tensor, is_tensor
 from plait_core._docstrings import example
 
-__all__ = ["FUNCTIONS", "PROPERTIES"]
+__all__ = ["PROPERTIES"]
 
 
 def _part(name: str, doc: str, text: str) -> property:
@@ -59,11 +58,6 @@ def resolve_conj(input: Tensor) -> Tensor:
     return input
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "is_complex": is_complex,
-    "is_conj": is_conj,
-    "resolve_conj": resolve_conj,
-}
 PROPERTIES: dict[str, property] = {
     "real": _part(
         "real",

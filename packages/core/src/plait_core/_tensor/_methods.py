@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from plait_abi import binding
-from plait_abi.imports import import_module
 from plait_core._core import Tensor
 from plait_core._tensor._storages import UntypedStorage, storage_of
 
@@ -52,8 +51,9 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
         >>> pc.zeros(2, 3).is_same_size(pc.ones(2, 3))
         True
     """
-    mine, theirs = (_tensor("is_same_size", *each) for each in (("input", input), ("other", other)))
-    return mine.shape == theirs.shape
+    for name, value in (("input", input), ("other", other)):
+        _tensor("is_same_size", name, value)
+    return input.shape == other.shape
 
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
@@ -197,7 +197,9 @@ def __array_namespace__(self: Tensor, /, *, api_version: str | None = None) -> A
         raise ValueError(
             f"__array_namespace__: `api_version` must be 2024.12 or an older one, got {api_version}"
         )
-    return import_module("plait_core.array_api")
+    from plait_core import array_api
+
+    return array_api
 
 
 def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
@@ -237,11 +239,6 @@ def _like(name: str, operator: str) -> Callable[[Tensor, Tensor], Tensor]:
     return method
 
 
-def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
-    """Return ``where(condition, self, other)``: the elements of `self` where `condition` holds."""
-    return binding.operator("where")(condition, self, other)  # type: ignore[no-any-return]
-
-
 def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     """Sum over the dimensions along which a tensor of `size` would be expanded to this shape.
 
@@ -273,7 +270,9 @@ def _numbers(self: Tensor) -> list[Any]:
 
 
 def _write(self: Tensor, values: list[Any]) -> Tensor:
-    result = import_module("plait_core._creation").tensor(values, dtype=self.dtype, device="cpu")
+    from plait_core import _creation
+
+    result = _creation.tensor(values, dtype=self.dtype, device="cpu")
     return self.copy_(result.reshape(tuple(self.shape)))
 
 
@@ -344,7 +343,6 @@ FALLBACKS: dict[str, Callable[..., Any]] = {
     "reshape_as": _like("reshape_as", "reshape"),
     "sum_to_size": sum_to_size,
     "view_as": _like("view_as", "view"),
-    "where": where,
 }
 
 # aliases of operators that are not operators themselves

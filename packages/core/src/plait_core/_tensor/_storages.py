@@ -10,7 +10,6 @@ from typing import Any
 
 import plait_core._core as _core
 from plait_abi import binding
-from plait_abi.imports import import_module
 from plait_core._core import Tensor
 
 __all__ = ["UntypedStorage", "storage_of"]
@@ -89,7 +88,7 @@ class UntypedStorage:
             ...     pc.UntypedStorage.from_file(path, nbytes=2).tolist()
             [1, 2]
         """
-        np = import_module("numpy")
+        import numpy as np
 
         path = os.fspath(filename)
         if shared and (not os.path.exists(path) or os.path.getsize(path) < nbytes):

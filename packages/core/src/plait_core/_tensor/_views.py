@@ -10,7 +10,7 @@ from plait_abi import ShapeError, binding
 from plait_core._core import Tensor
 from plait_core._tensor._storages import storage_of
 
-__all__ = ["FUNCTIONS", "METHODS"]
+__all__ = ["METHODS"]
 
 _dtype = binding.dtype
 
@@ -102,4 +102,3 @@ def narrow_copy(self: Tensor, dim: int, start: int | Tensor, length: int) -> Ten
 
 
 METHODS: dict[str, Callable[..., Any]] = {"narrow_copy": narrow_copy}
-FUNCTIONS: dict[str, Callable[..., Any]] = {"narrow_copy": narrow_copy}

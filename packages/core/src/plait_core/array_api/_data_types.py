@@ -40,9 +40,9 @@ kinds: dict[str, tuple[str, ...]] = {
 class _Info:
     """What `finfo` and `iinfo` return: the fields of the standard, with `dtype` a dtype."""
 
-    def __init__(self, found: Any, fields: tuple[str, ...]) -> None:
-        self.dtype = binding.dtype(found.dtype)
-        self.__dict__.update({field: getattr(found, field) for field in fields})
+    def __init__(self, limits: Any, fields: tuple[str, ...]) -> None:
+        self.dtype = binding.dtype(limits.dtype)
+        self.__dict__.update({field: getattr(limits, field) for field in fields})
 
     def __repr__(self) -> str:
         return f"info({', '.join(f'{key}={value}' for key, value in vars(self).items())})"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from plait_abi import ShapeError
-from plait_abi.imports import import_module
 from plait_core._core import Tensor
 from plait_core.array_api._data_types import result_type
 from plait_core.array_api._operators import axes_of, call, several, wrap_axis
@@ -94,7 +93,9 @@ def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     if any(count < 0 for count in counts):
         raise ValueError("repeat: `repeats` must not hold negative numbers")
     index = [i for i, count in enumerate(counts) for _ in range(count)]
-    rows = import_module("plait_core._creation").tensor(index, dtype="int64", device=x.device)
+    from plait_core import _creation
+
+    rows = _creation.tensor(index, dtype="int64", device=x.device)
     return call("index_select", x, axis, rows)
 
 

@@ -12,19 +12,19 @@ __all__ = ["axes_of", "call", "several", "wrap_axis"]
 
 
 @functools.cache
-def _found(name: str) -> Any:
+def _operator(name: str) -> Any:
     return binding.operator(name)
 
 
 def call(operator: str, *args: Any, **kwargs: Any) -> Tensor:
     """Call an operator of the registry by its name."""
-    result: Tensor = _found(operator)(*args, **kwargs)
+    result: Tensor = _operator(operator)(*args, **kwargs)
     return result
 
 
 def several(operator: str, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
     """Call an operator that has more than one result."""
-    results: tuple[Tensor, ...] = tuple(_found(operator)(*args, **kwargs))
+    results: tuple[Tensor, ...] = tuple(_operator(operator)(*args, **kwargs))
     return results
 
 
@@ -43,8 +43,8 @@ def axes_of(name: str, axis: int | tuple[int, ...] | None, ndim: int) -> tuple[i
     """Return one axis, several or all (None) as a tuple of axes counted from the front."""
     if axis is None:
         return tuple(range(ndim))
-    given = (axis,) if isinstance(axis, int) else tuple(axis)
-    axes = tuple(wrap_axis(name, each, ndim) for each in given)
+    listed = (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = tuple(wrap_axis(name, each, ndim) for each in listed)
     if len(set(axes)) != len(axes):
         raise ValueError(f"{name}: `axis` must not repeat an axis, got {axis}")
     return axes

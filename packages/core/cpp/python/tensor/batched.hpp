@@ -1,0 +1,28 @@
+// Batched tensors, as far as core knows them: another package makes them (plait/batched.h).
+#pragma once
+#include <plait/batched.h>
+
+#include "tensor/tensor.hpp"
+
+namespace plait::core {
+
+extern plait_batched batched;
+
+inline bool is_batched(const plait_tensor *t) {
+  const auto ask = __atomic_load_n(&batched.is_batched, __ATOMIC_ACQUIRE);
+  return ask && ask(t);
+}
+// False, with an exception, for a batched tensor: its elements cannot be read.
+bool refuse_batched(const plait_tensor *, const char *who);
+// Says that a tensor was made by other means than an operator.
+inline void note_new(const plait_tensor *t) {
+  if (const auto note = __atomic_load_n(&batched.note_new, __ATOMIC_ACQUIRE)) note(t);
+}
+// False, with an exception, within a call of vmap: gradients of samples would stay in `.grad`.
+inline bool may_call_backward() {
+  const auto check = __atomic_load_n(&batched.check_backward, __ATOMIC_ACQUIRE);
+  return !check || check() == 0;
+}
+bool add_batched(PyObject *module);
+
+}  // namespace plait::core
