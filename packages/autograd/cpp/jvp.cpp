@@ -161,8 +161,14 @@ std::vector<Tensor> transposed(const plait_call *c, const Tangents &tangents) {
   }
   if (roots.empty() || wanted.empty()) return made;
   Products found{uint32_t(wanted.size())};
-  const uint64_t flags = PLAIT_BACKWARD_ALLOW_UNUSED |
-                         (recording.before() ? PLAIT_BACKWARD_CREATE | PLAIT_BACKWARD_RETAIN : 0);
+  // of what needs no gradient the tangent needs none, though some formulas keep the constant above
+  bool creates = false;
+  each_input(
+      c, [&](const plait_tensor *t, uint32_t, uint32_t, uint32_t) { creates |= requires_grad(t); });
+  for (const Tangent &t : tangents) creates |= requires_grad(t.value.get());
+  creates &= recording.before() != 0;
+  const uint64_t flags =
+      PLAIT_BACKWARD_ALLOW_UNUSED | (creates ? PLAIT_BACKWARD_CREATE | PLAIT_BACKWARD_RETAIN : 0);
   check(e->backward(e->ctx, thread, roots.data(), seeds.data(), uint32_t(roots.size()),
                     wanted.data(), uint32_t(wanted.size()), flags, found.data()));
   for (uint32_t i = 0; i < wanted.size(); i++) made[where[i]] = without_constant(found.take(i));

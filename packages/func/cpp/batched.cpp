@@ -60,8 +60,6 @@ thread_local std::vector<Scope> scopes;
 // The storages that were made in them, each with the innermost level that it was made in. Others
 // may take the address of one that was freed; it was made within the call all the same.
 thread_local std::unordered_map<const plait_storage *, int64_t> fresh;
-// The level whose rule runs, and the level below which tensors may grow.
-thread_local int64_t served_level = INT64_MAX, growth_bound = INT64_MAX;
 
 // The storage of a tensor and those that it stands for, with the level that each belongs to less
 // than.
@@ -234,30 +232,49 @@ void note_results(const plait_call *c) {
   });
 }
 
-// Behind its call of vmap only derivatives write what differs between its samples, to what their
-// formulas have made.
+// Whether a storage was made within a call. Behind its call of vmap only derivatives write what
+// differs between its samples, to what their formulas have made.
+bool made_within(const plait_storage *storage, int64_t level) {
+  const auto it = fresh.find(storage);
+  return has_ended(level) || (it != fresh.end() && it->second >= level);
+}
+
 plait_status become_batched(plait_thread *thread, plait_tensor *t, const Scope &to) {
-  const auto it = fresh.find(t->storage);
-  const int64_t made_in = has_ended(to.level) ? to.level : it == fresh.end() ? -1 : it->second;
-  if (made_in < to.level) return PLAIT_DECLINE;
-  std::vector<Scope> levels{to};
-  for (const Scope &each : scopes)
-    if (each.level > levels.back().level && each.level <= made_in && each.level < growth_bound)
-      levels.push_back(each);
-  plait_storage *storage = t->storage;
-  for (; !levels.empty(); levels.pop_back()) {
-    const plait_status s = grow(thread, storage, levels.back(), &storage);
-    if (s != PLAIT_OK) return s;
-    fresh[storage] = levels.back().level - 1;
-  }
+  if (!made_within(t->storage, to.level)) return PLAIT_DECLINE;
+  plait_storage *rows = nullptr;
+  const plait_status s = grow(thread, t->storage, to, &rows);
+  if (s != PLAIT_OK) return s;
+  fresh[rows] = to.level - 1;
   marked(t);
   return PLAIT_OK;
 }
 
+plait_status memory_within(plait_thread *thread, const plait_tensor *t, int64_t level,
+                           plait_tensor **out) {
+  const Batch *b = batch_of(t);
+  if (!b || b->level >= level || !b->scale || !made_within(t->storage, level)) return PLAIT_DECLINE;
+  const DLTensor &value = b->value->dl;
+  const int64_t shape[]{value.shape[0], int64_t(t->storage->nbytes) / itemsize(value.dtype)},
+      strides[]{value.strides[0], b->scale};
+  const plait_status s = thread->runtime->tensor_on(thread, b->value->storage, value.data,
+                                                    value.dtype, 2, shape, strides, out);
+  if (s >= 0) marked(*out);
+  return s;
+}
+
+bool set_rows(const plait_tensor *t, plait_tensor *rows, int64_t level) {
+  if (!has_rows(rows)) return plait_release(rows), false;
+  auto *b = const_cast<Batch *>(batch_of(t));
+  plait_release(std::exchange(b->value, rows));
+  b->level = level;
+  b->scale = 1;
+  fresh[rows->storage] = level - 1;
+  __atomic_store_n(&b->row, rows->dl.strides[0] * itemsize(rows->dl.dtype), __ATOMIC_RELEASE);
+  return true;
+}
+
 Serving::Serving(plait_thread *thread, const Samples &samples)
-    : thread_(thread), included_(thread->included), level_(served_level), bound_(growth_bound) {
-  growth_bound = included_ & layer_bit ? INT64_MAX : level_;
-  served_level = samples.level;
+    : thread_(thread), included_(thread->included) {
   const auto is_open = [&](const Scope &each) { return each.level == samples.level; };
   if (std::any_of(scopes.begin(), scopes.end(), is_open)) return;
   alone_ = true;
@@ -266,8 +283,6 @@ Serving::Serving(plait_thread *thread, const Samples &samples)
 }
 
 Serving::~Serving() {
-  served_level = level_;
-  growth_bound = bound_;
   if (!alone_) return;
   thread_->included = included_;
   close_scope();

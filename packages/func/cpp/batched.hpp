@@ -108,9 +108,15 @@ void enter_scopes(const std::vector<Scope> &);
 void note_fresh(const plait_tensor *);
 // Notes the results of a call, but for those on the memory of its arguments.
 void note_results(const plait_call *);
-// Lets a tensor that a call of vmap has made stand for one of each sample, at this level and at
-// those within that it was made in. PLAIT_DECLINE if it was not made within the level.
+// Lets a tensor that a call of vmap has made stand for one of each sample. PLAIT_DECLINE if it was
+// not made within the level.
 plait_status become_batched(plait_thread *, plait_tensor *, const Scope &to);
+// The whole memory of each sample of a tensor that is batched at an outer level alone, so that it
+// can be batched at this one, too: a row of elements for each. PLAIT_DECLINE likewise.
+plait_status memory_within(plait_thread *, const plait_tensor *, int64_t level, plait_tensor **out);
+// Gives such a tensor its samples at this level: memories, one for each, which are taken over.
+// False if they are not rows of bytes.
+bool set_rows(const plait_tensor *, plait_tensor *rows, int64_t level);
 
 // A call on batched tensors for a scope, of which the parts are seen.
 class Serving {
@@ -123,7 +129,6 @@ class Serving {
  private:
   plait_thread *thread_;
   uint64_t included_;
-  int64_t level_, bound_;
   bool alone_ = false;
 };
 

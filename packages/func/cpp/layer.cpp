@@ -13,7 +13,7 @@ Functions functions;
 namespace {
 
 constexpr uint32_t position = 9;  // above "python", below "autograd" and "forward"
-constexpr uint32_t sharing_position = 33;  // above "autograd"
+constexpr uint32_t sharing_position = 36;  // above "autograd", below "forward"
 
 // Whether others hold the memory that a batched tensor stands for, as the caller of `vmap` does
 // with that of an argument.
@@ -158,6 +158,30 @@ PyObject *become(PyObject *, PyObject *const *args, Py_ssize_t n) {
   return s < 0 ? state.python->raise(thread, s), nullptr : PyBool_FromLong(s == PLAIT_OK);
 }
 
+PyObject *memory(PyObject *, PyObject *const *args, Py_ssize_t n) {
+  if (n != 2 || !is_tensor(args[0]))
+    return PyErr_Format(PyExc_TypeError, "memory: (tensor, level) is required");
+  const int64_t level = PyLong_AsLongLong(args[1]);
+  if (level == -1 && PyErr_Occurred()) return nullptr;
+  plait_thread *thread = state.runtime->thread();
+  plait_tensor *made = nullptr;
+  const plait_status s = memory_within(thread, handle_of(args[0]), level, &made);
+  if (s < 0) return state.python->raise(thread, s), nullptr;
+  return s == PLAIT_OK ? wrap(made) : new_reference(Py_None);
+}
+
+PyObject *give_rows(PyObject *, PyObject *const *args, Py_ssize_t n) {
+  if (n != 3 || !is_tensor(args[0]) || !is_tensor(args[1]) || !is_batched(handle_of(args[0])))
+    return PyErr_Format(PyExc_TypeError, "set_rows: (batched tensor, rows, level) is required");
+  const int64_t level = PyLong_AsLongLong(args[2]);
+  if (level == -1 && PyErr_Occurred()) return nullptr;
+  plait_tensor *rows = nullptr;
+  plait_thread *thread = state.runtime->thread();
+  const plait_status s = state.runtime->tensor_alias(thread, handle_of(args[1]), &rows);
+  if (s < 0) return state.python->raise(thread, s), nullptr;
+  return PyBool_FromLong(set_rows(handle_of(args[0]), rows, level));
+}
+
 PyMethodDef methods[] = {
     {"set_batching", entry<set_batching>, METH_VARARGS,
      "set_batching(serve, loop, sum_gradients, enter, leave, /)\n--\n\nSet who serves "
@@ -169,6 +193,12 @@ PyMethodDef methods[] = {
     {"become_batched", function(entry<become>), METH_FASTCALL,
      "become_batched(tensor, level, size, /)\n--\n\nLet a tensor that a call of vmap has made "
      "stand for one of each sample; False if it was not made within the call."},
+    {"memory", function(entry<memory>), METH_FASTCALL,
+     "memory(tensor, level, /)\n--\n\nThe memory of each sample of a tensor that was made within "
+     "this call and is batched at an outer one; None for others."},
+    {"set_rows", function(entry<give_rows>), METH_FASTCALL,
+     "set_rows(tensor, rows, level, /)\n--\n\nLet such a tensor stand for one of each sample at "
+     "this level, too: the memories along dimension 0 of `rows`. False if they have no strides."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

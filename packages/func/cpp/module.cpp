@@ -27,7 +27,7 @@ bool connect_core() {
 }
 
 bool find_tensor_type() {
-  const Object core(plait_import_module("plait_core"));
+  const Object core(PyImport_ImportModule("plait_core"));
   PyObject *type = core ? PyObject_GetAttrString(core.get(), "Tensor") : nullptr;
   state.tensor_type = reinterpret_cast<PyTypeObject *>(type);
   return type;

@@ -19,6 +19,7 @@ enum Action : char {
   action_dims = 'd',  // dimensions of a sample; negative ones stay
   action_size = 'z',  // the sizes of a sample
   action_reduced = 'x',  // as `dims`; None or an empty list: all dimensions of a sample
+  action_reduced_or_none = 'y',  // as `dims`; None: all dimensions of a sample
   action_rows = 'r',  // the rows of all samples, dimension 0 of a sample, as one list of rows
   action_row_size = 'q',  // the sizes of a sample whose dimension 0 are rows
   action_python = '!',  // the call is left to Python
@@ -527,7 +528,8 @@ class Rearranged {
       case action_some: return v.tag == PLAIT_TENSOR ? some(v.u.t, in_ + i) : plain(v);
       case action_all: return v.tag == PLAIT_TENSOR ? all(v.u.t, in_ + i) : plain(v);
       case action_dims:
-      case action_reduced: return dims(i);
+      case action_reduced:
+      case action_reduced_or_none: return dims(i);
       case action_size: return size(i);
       case action_rows: return v.tag == PLAIT_TENSOR ? rows(v.u.t, in_ + i) : plain(v);
       case action_row_size: return row_size(i);
@@ -630,8 +632,10 @@ class Rearranged {
     const auto shifted = [](int64_t dim) { return dim >= 0 ? dim + 1 : dim; };
     const int n = counted();
     const auto is_dimension = [n](int64_t dim) { return dim >= -n && dim < n; };
-    const bool reduces = actions_[i] == action_reduced;
-    if (v.tag == PLAIT_NONE || (v.tag == PLAIT_INTS && v.n == 0)) {
+    const bool is_empty = v.tag == PLAIT_INTS && v.n == 0;
+    if (is_empty && actions_[i] == action_reduced_or_none) return PLAIT_OK;
+    const bool reduces = actions_[i] != action_dims;
+    if (v.tag == PLAIT_NONE || is_empty) {
       if (!reduces) return PLAIT_OK;
       if (plait_arg_at(outer_->op, i)->kind != PLAIT_KIND_INTS || first_ < 1) return PLAIT_DECLINE;
       int64_t *list = room(size_t(first_));

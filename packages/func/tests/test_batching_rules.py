@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+import plait_autograd as pa
 import plait_core as pc
 from plait_abi import operator
-from plait_func import vmap
+from plait_autograd import forward_ad
+from plait_func import jvp, vmap
 from plait_ops import specs
 from plait_ops.samples import draw, error_facts
 from plait_ops.sampling import Sample, Sampler
@@ -135,6 +137,76 @@ def test_all_samples_at_once_as_each(spec: Operator) -> None:
                     compare(spec, given, chosen, dim)
 
 
+def writes(spec: Operator) -> str:
+    """Return how an operator writes: "form" in place, "argument", or "copy": as a composite may."""
+    if any(x.writes for x in spec.schema.arguments):
+        return "argument"
+    return "form" if spec.inplace else "copy" if spec.composite else ""
+
+
+WRITERS = [spec for spec in OPERATORS if writes(spec) and spec.name not in READS_NUMBERS]
+# which calls of vmap a tensor belongs to: none, the outer, the inner, or both
+LEVELS = ((False, False), (True, False), (False, True), (True, True))
+
+
+def nested_samples(x: Any, outer: bool, inner: bool) -> Any:
+    """Return a tensor of each of two outer and three inner samples, or of those of one call."""
+    if outer:
+        return pc.stack([nested_samples(each, False, inner) for each in samples_of(x)[:2]])
+    return samples_of(x) if inner else x
+
+
+def writing_call(spec: Operator, sample: Sample) -> Any:
+    """Return the call of a sample that writes in place into copies of its tensors."""
+    if writes(spec) != "form":
+        return call_of(spec, sample)
+
+    def call(*given: Any) -> Any:
+        target, *args = filled(sample.args, [given[0].clone(), *given[1:]])
+        return getattr(target, spec.name.partition(".")[0] + "_")(*args, **sample.kwargs)
+
+    return call
+
+
+def compare_nested(call: Any, tensors: list[Any], levels: tuple[tuple[bool, bool], ...]) -> None:
+    """Compare nested calls of vmap with nested loops."""
+    data = [nested_samples(x, *at) for x, at in zip(tensors, levels, strict=True)]
+    outer, inner = ([at[k] for at in levels] for k in (0, 1))
+
+    def select(values: list[Any], mapped: list[bool], i: int) -> list[Any]:
+        return [x[i] if at else x for x, at in zip(values, mapped, strict=True)]
+
+    try:
+        rows = [[listed(call(*select(select(data, outer, k), inner, i))) for i in range(SIZE)]
+                for k in range(2)]  # fmt: skip
+        wanted = [pc.stack([pc.stack([one[n] for one in row]) for row in rows])
+                  for n in range(len(rows[0][0]))]  # fmt: skip
+    except Exception:
+        return  # these values are not allowed, or give other shapes
+    dims = [tuple(0 if at else None for at in mapped) for mapped in (outer, inner)]
+    got = vmap(lambda *some: vmap(call, dims[1])(*some), dims[0])(*data)
+    for one, two in zip(listed(got), wanted, strict=True):
+        assert one.dtype is two.dtype and one.shape == two.shape, levels
+        assert pc.allclose(
+            one.to(pc.complex128), two.to(pc.complex128), 1e-3, 1e-4, equal_nan=True
+        ), (levels, one, two)
+
+
+@pytest.mark.parametrize("spec", WRITERS, ids=lambda spec: spec.name)
+def test_writes_in_nested_calls(spec: Operator) -> None:
+    """What is written, and with what, may belong to any of the calls."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for sample in itertools.islice(draw(spec), 1 if writes(spec) == "form" else 2):
+            given = sample.mapped(pc.from_numpy)
+            tensors, call = leaves([*given.args, *given.kwargs.values()]), writing_call(spec, given)
+            if len(tensors) > 3 or (leaves(given.kwargs.values()) and writes(spec) == "form"):
+                continue
+            for levels in itertools.product(LEVELS, repeat=len(tensors)):
+                if all(any(at[k] for at in levels) for k in (0, 1)):
+                    compare_nested(call, tensors, levels)
+
+
 @pytest.mark.parametrize("spec", list(specs.all()), ids=lambda spec: spec.name)
 def test_an_error_of_a_sample_is_that_of_all(spec: Operator) -> None:
     """With the same class: what a rule makes of a wrong call is no error of its own."""
@@ -157,3 +229,100 @@ def test_an_error_of_a_sample_is_that_of_all(spec: Operator) -> None:
             dims = tuple(0 if i in chosen else None for i in range(len(tensors)))
             with pytest.raises((kind, NotImplementedError)):
                 vmap(call, dims, randomness="different")(*batched)
+
+
+def floating_call(spec: Operator, sample: Sample) -> tuple[Any, list[Any]]:
+    """Return the call of a sample as a function of its floating-point tensors, and these."""
+    tensors = leaves([*sample.args, *sample.kwargs.values()])
+    chosen = [i for i, x in enumerate(tensors) if x.is_floating_point() or x.is_complex()]
+    whole = call_of(spec, sample)
+
+    def call(*given: Any) -> Any:
+        replaced = list(tensors)
+        for i, x in zip(chosen, given, strict=True):
+            replaced[i] = x
+        return [x for x in listed(whole(*replaced)) if pc.is_tensor(x)]
+
+    return call, [tensors[i] for i in chosen]
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_tangents_require_grad_if_an_input_does(part: int) -> None:
+    """Also where the formula of a derivative keeps its cotangent, as that of matrix_exp."""
+    served = 0
+    for spec in OPERATORS[part::4]:
+        for sample in itertools.islice(draw(spec), 1):
+            call, primals = floating_call(spec, sample.mapped(pc.from_numpy))
+            if not primals:
+                continue
+            tangents = tuple(map(pc.ones_like, primals))
+            try:
+                values, made = jvp(call, tuple(primals), tangents)
+                with forward_ad.dual_level():
+                    duals = [
+                        forward_ad.unpack_dual(each)
+                        for each in call(*map(forward_ad.make_dual, primals, tangents))
+                    ]
+            except (RuntimeError, NotImplementedError, TypeError):
+                continue  # there is no derivative
+            found = [*values, *made, *(x for pair in duals for x in pair if x is not None)]
+            assert not any(x.requires_grad for x in found), spec
+            served += 1
+    assert served > 80
+    matrix = pc.rand(2, 2).requires_grad_()
+    for inputs in ((matrix, pc.ones(2, 2)), (matrix.detach(), matrix)):
+        assert jvp(pc.matrix_exp, inputs[:1], inputs[1:])[1].requires_grad
+        with forward_ad.dual_level():
+            dual = pc.matrix_exp(forward_ad.make_dual(*inputs))
+            assert forward_ad.unpack_dual(dual).tangent.requires_grad
+
+
+def second_gradients(function: Any, inputs: list[Any]) -> list[Any]:
+    """Return gradients of a number made of recorded gradients; zeros where there are none."""
+    own = [x.detach().clone().requires_grad_() for x in inputs]
+
+    def number(tensors: list[Any]) -> Any:
+        recorded = [x.abs() if x.is_complex() else x for x in tensors if x.requires_grad]
+        return sum((x.double() ** 2).sum() for x in recorded) if recorded else None
+
+    total, found = number(function(*own)), []
+    if total is not None:
+        found = pa.grad(total, own, create_graph=True, allow_unused=True)
+        total = number([x for x in found if x is not None])
+    if total is not None:
+        found = pa.grad(total, own, allow_unused=True)
+    return [pc.zeros_like(x) if g is None else g for x, g in zip(own, found, strict=False)]
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_second_gradients_of_what_samples_share(part: int) -> None:
+    """They are sums over the samples, also where the derivative reads the result."""
+    served = 0
+    for spec in OPERATORS[part::4]:
+        if spec.name.partition(".")[0].endswith("_") or spec.name in READS_NUMBERS:
+            continue
+        for sample in itertools.islice(draw(spec), 1):
+            call, inputs = floating_call(spec, sample.mapped(pc.from_numpy))
+            if not 2 <= len(inputs) <= 4:
+                continue
+            for mapped in range(len(inputs)):
+                data = [samples_of(x) if i == mapped else x for i, x in enumerate(inputs)]
+                dims = tuple(0 if i == mapped else None for i in range(len(data)))
+
+                def loop(*own: Any, mapped: int = mapped, call: Any = call) -> list[Any]:
+                    rows = [
+                        call(*(x[k] if i == mapped else x for i, x in enumerate(own)))
+                        for k in range(SIZE)
+                    ]
+                    return [pc.stack(list(column)) for column in zip(*rows, strict=True)]
+
+                try:
+                    wanted = second_gradients(loop, data)
+                except Exception:
+                    continue  # these values are not allowed, or there is no such derivative
+                found = second_gradients(vmap(call, dims), data)
+                for one, two in zip(found, wanted, strict=False):
+                    one, two = one.to(pc.complex128), two.to(pc.complex128)
+                    assert pc.allclose(one, two, 1e-3, 1e-3, equal_nan=True), (spec, mapped)
+                served += 1
+    assert served > 40

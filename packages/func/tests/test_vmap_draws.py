@@ -355,13 +355,6 @@ def test_nested_calls_decide_one_after_the_other(
         x = x.expand(SIZE, 20)
     if inner == 0:
         x = x.unsqueeze(-2).expand(*x.shape[:-1], 3, 20)
-    if number == 3 and mapped == (0, None) and modes[1] == "different":
-        # a copy of what the inner samples share is a tensor of each outer sample already
-        with pytest.raises(RuntimeError, match="normal_: a tensor that all samples share"):
-            vmap(vmap(function, (None, 0), randomness="different"), randomness=modes[0])(
-                x, dummy[:, None].expand(SIZE, 3)
-            )
-        return
     whole = vmap(vmap(function, (inner, 0), randomness=modes[1]), (outer, 0), randomness=modes[0])
     made = whole(x, dummy[:, None].expand(SIZE, 3))
     assert made.shape[:2] == (SIZE, 3)

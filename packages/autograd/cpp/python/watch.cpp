@@ -70,7 +70,7 @@ Object module_path(PyObject *modules) {  // innermost first
 // frames of plait's own packages.
 PyObject *stack() {
   Object list(PyList_New(0)), modules(PyList_New(0));
-  const Object binding(plait_import_module("plait_abi.binding"));
+  const Object binding(PyImport_ImportModule("plait_abi.binding"));
   const Object is_own(binding ? PyObject_GetAttrString(binding.get(), "is_own_file") : nullptr);
   if (!is_own) return nullptr;
   PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());

@@ -28,7 +28,6 @@ from plait_autograd._anomaly import (  # noqa: E402
 from plait_autograd._autograd import Node, grad_fn, is_grad_enabled  # noqa: E402
 from plait_autograd._backward import backward, grad  # noqa: E402
 from plait_autograd._check import GradcheckError, gradcheck, gradgradcheck  # noqa: E402
-from plait_autograd._checkpoint import checkpoint, checkpoint_sequential  # noqa: E402
 from plait_autograd._context import FunctionContext  # noqa: E402
 from plait_autograd._function import Function, once_differentiable  # noqa: E402
 from plait_autograd._hooks import (  # noqa: E402
@@ -45,6 +44,7 @@ from plait_autograd._modes import (  # noqa: E402
 )
 from plait_autograd._removable_handle import RemovableHandle  # noqa: E402
 from plait_autograd._view_in_place import view_in_place as _view_in_place  # noqa: E402, F401
+from plait_autograd.checkpointing import checkpoint, checkpoint_sequential  # noqa: E402
 
 __all__ = [
     "Function",

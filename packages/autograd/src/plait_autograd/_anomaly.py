@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterable, Mapping
-from types import CodeType, TracebackType
+from types import CodeType
 from typing import Any, NamedTuple
 
 from plait_abi.frames import warn
@@ -58,12 +58,7 @@ class set_detect_anomaly:  # noqa: N801 - PyTorch's name
     def __enter__(self) -> None:
         return None
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _autograd.set_anomaly(bool(self._before), self._before != 1)
 
 
@@ -95,12 +90,7 @@ class detect_anomaly:  # noqa: N801
         self._before.append(_autograd.anomaly_mode())
         _autograd.set_anomaly(True, self._check_nan)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         before = self._before.pop()
         _autograd.set_anomaly(bool(before), before != 1)
 

@@ -161,7 +161,7 @@ def _batch(gradients: tuple[Any, ...] | None) -> int:
 
 
 def _batched(
-    roots: tuple[Any, ...], gradients: tuple[Any, ...] | None, wanted: tuple[Any, ...], flags: int
+    roots: tuple[Any, ...], gradients: tuple[Any, ...] | None, inputs: tuple[Any, ...], flags: int
 ) -> tuple[Any, ...]:
     size = _batch(gradients)
     if size == 0:
@@ -173,7 +173,7 @@ def _batched(
             run_pass(
                 roots,
                 tuple(g[i] for g in gradients or ()),
-                wanted,
+                inputs,
                 flags if last else flags | RETAIN,
             )
         )

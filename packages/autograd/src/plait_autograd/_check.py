@@ -7,10 +7,10 @@ from typing import Any
 
 from plait_autograd import _autograd
 from plait_autograd._backward import grad
-from plait_autograd._check_elements import Elements
-from plait_autograd._check_fast import Directions
-from plait_autograd._check_numbers import (
+from plait_autograd._check_differences import (
     Differences,
+    Directions,
+    Elements,
     GradcheckError,
     numbers_of,
     outputs_of,
@@ -126,7 +126,7 @@ def _check_gradients(
 def _check_passes(
     fn: Callable[..., Any],
     args: tuple[Any, ...],
-    wanted: list[int],
+    positions: list[int],
     nondet_tol: float,
     check_dtypes: bool,
 ) -> None:
@@ -135,13 +135,13 @@ def _check_passes(
     """
     with enable_grad():
         outputs = [y for y in outputs_of(fn(*args)) if _autograd.requires_grad(y)]
-    chosen = [args[i] for i in wanted]
+    chosen = [args[i] for i in positions]
     for k, output in enumerate(outputs):
         seed = _weights(output)
         first, second = (
             grad(output, chosen, seed, retain_graph=True, allow_unused=True) for _ in range(2)
         )
-        for i, a, b in zip(wanted, first, second, strict=True):
+        for i, a, b in zip(positions, first, second, strict=True):
             if a is None or b is None:
                 continue
             apart = max(
@@ -205,8 +205,7 @@ def gradgradcheck(
             "gradgradcheck: gen_non_contig_grad_outputs must be False; give `grad_outputs`"
         )
     args, positions = _arguments(inputs)
-    given = () if grad_outputs is None else grad_outputs
-    seeds = (given,) if _autograd.is_tensor(given) else tuple(given)
+    seeds = (grad_outputs,) if _autograd.is_tensor(grad_outputs) else tuple(grad_outputs or ())
 
     def gradients(*values: Any) -> tuple[Any, ...]:
         with enable_grad():

@@ -12,7 +12,7 @@ from plait_autograd._removable_handle import RemovableHandle
 __all__ = ["FunctionContext"]
 
 
-class _Kept(NamedTuple):
+class _Saved(NamedTuple):
     """A tensor that `save_for_backward` keeps."""
 
     tensor: Any  # None if the argument was None, or if the tensor is packed
@@ -58,28 +58,28 @@ class FunctionContext:
     """
 
     needs_input_grad: tuple[bool, ...]
-    """For each argument of forward, whether a gradient for it is wanted."""
+    """For each argument of forward, whether it needs a gradient."""
 
     def __init__(self) -> None:
         self._to_save: tuple[Any, ...] = ()
         # how values that consist of several tensors are put together
         self._forms: list[tuple[int, Any]] | None = None
-        self._to_carry: tuple[Any, ...] | None = None
+        self._to_save_for_jvp: tuple[Any, ...] | None = None
         self._for_jvp: tuple[Any, ...] | None = None  # the saved tensors while jvp runs
-        self._saved: list[_Kept] | None = []
+        self._saved: list[_Saved] | None = []
         self._dirty: tuple[Any, ...] = ()
         self._constant: tuple[Any, ...] = ()
         self._materialize = True
         self._name = "Function"
         self._results: dict[str, tuple[Any, int]] = {}
-        self._between: int | None = None  # a saved tensor that is neither input nor output
+        self._intermediate: int | None = None  # a saved tensor that is neither input nor output
         self._runs_backward = False
-        self._node: object = None  # what the engine knows the call's node by
+        self._node: object = None  # the engine's handle of the call's node
 
     # ---- the node of the graph ------------------------------------------------------------------
 
     def name(self) -> str:
-        """Return what made the results: the name of the class of functions, and ``Backward``."""
+        """Return the name of the node: that of the class of functions, and ``Backward``."""
         return self._name
 
     @property
@@ -126,7 +126,7 @@ class FunctionContext:
         """
         self._forms = None
         if any(hasattr(tensor, "__plait_parts__") for tensor in tensors):
-            tensors, self._forms = _taken_apart(tensors)
+            tensors, self._forms = _to_parts(tensors)
         _require_tensors(tensors, "save_for_backward")
         self._to_save = tensors
 
@@ -153,7 +153,7 @@ class FunctionContext:
             6.0
         """
         _require_tensors(tensors, "save_for_forward")
-        self._to_carry = tensors
+        self._to_save_for_jvp = tensors
 
     def mark_dirty(self, *tensors: Any) -> None:
         """Declare that forward writes these inputs in place; it must also return them.
@@ -195,11 +195,11 @@ class FunctionContext:
         """
         if self._for_jvp is not None:
             tensors = self._for_jvp
-            if self._forms is None or self._to_carry is not None:
+            if self._forms is None or self._to_save_for_jvp is not None:
                 return tensors
-            return _put_together(tensors, self._forms)
-        if self._between is not None and self._runs_backward and _autograd.is_grad_enabled():
-            self._warn_of_lost_derivative(self._between)
+            return _from_parts(tensors, self._forms)
+        if self._intermediate is not None and self._runs_backward and _autograd.is_grad_enabled():
+            self._warn_of_lost_derivative(self._intermediate)
         if self._saved is None:
             result = _autograd.account(None, 0)[1]
             raise RuntimeError(
@@ -208,7 +208,7 @@ class FunctionContext:
                 "with retain_graph=True" + (f" (the call was made{result})" if result else "")
             )
         value = tuple(self._unpack(i, entry) for i, entry in enumerate(self._saved))
-        return value if self._forms is None else _put_together(value, self._forms)
+        return value if self._forms is None else _from_parts(value, self._forms)
 
     def _warn_of_lost_derivative(self, i: int) -> None:
         warn(
@@ -218,9 +218,9 @@ class FunctionContext:
             "compute it in backward; if it does not depend on the inputs, keep it as an attribute "
             "of ctx",
         )
-        self._between = None
+        self._intermediate = None
 
-    def _unpack(self, i: int, saved: _Kept) -> Any:
+    def _unpack(self, i: int, saved: _Saved) -> Any:
         if saved.packed is not None:  # writes to packed tensors are not checked
             tensor = _saved.unpack(saved.packed)
             if saved.tangent is not None and saved.tangent[0] == _autograd.level():
@@ -258,26 +258,26 @@ class FunctionContext:
         positions = {id(output): i for i, output in enumerate(outputs) if output is not None}
         arguments = {id(value): i for i, value in enumerate(inputs)}
         constants = {id(value) for value in self._constant}
-        saved: list[_Kept] = []
+        saved: list[_Saved] = []
         for tensor in self._to_save:
             if tensor is None:
-                saved.append(_Kept(None, 0, None, None, None, None))
+                saved.append(_Saved(None, 0, None, None, None, None))
                 continue
             position = positions.get(id(tensor))
             is_saved = position is not None or id(tensor) in arguments or id(tensor) in constants
             if not is_saved and _is_inexact(tensor):
-                self._between = len(saved)
-            if _saved.active():
+                self._intermediate = len(saved)
+            if _saved.saved_hooks_are_active():
                 own = position is None and id(tensor) in arguments
                 packed = _saved.pack(tensor if own else _autograd.alias(tensor))
                 argument = None if position is not None else arguments.get(id(tensor))
                 level = _autograd.level()
                 tangent = _autograd.tangent(tensor) if level else None
                 dual = None if tangent is None else (level, tangent)
-                saved.append(_Kept(None, 0, position, argument, packed, dual))
+                saved.append(_Saved(None, 0, position, argument, packed, dual))
                 continue
             copy = tensor if position is None else _alias(tensor)
-            saved.append(_Kept(copy, _autograd.version(tensor), position, None, None, None))
+            saved.append(_Saved(copy, _autograd.version(tensor), position, None, None, None))
         self._saved = saved
         self._to_save = self._dirty = self._constant = ()
         attributes = vars(self)
@@ -296,16 +296,16 @@ def _alias(tensor: Any) -> Any:
     return _with_tangent(tensor, _autograd.alias(tensor))
 
 
-def _with_tangent(tensor: Any, made: Any) -> Any:
+def _with_tangent(tensor: Any, result: Any) -> Any:
     tangent = _autograd.tangent(tensor) if _autograd.level() else None
     if tangent is not None:
-        _autograd.set_tangent(made, tangent)
-    return made
+        _autograd.set_tangent(result, tangent)
+    return result
 
 
-def _taken_apart(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[tuple[int, Any]]]:
-    """Return the tensors that values are or consist of, and for each value their number and how to
-    put them together.
+def _to_parts(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[tuple[int, Any]]]:
+    """Split values into tensors. Return the tensors, and for each value how many they are and the
+    function that builds it from them; None if the value is a tensor.
     """
     parts: list[Any] = []
     forms: list[tuple[int, Any]] = []
@@ -317,8 +317,8 @@ def _taken_apart(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[tuple[i
     return tuple(parts), forms
 
 
-def _put_together(parts: tuple[Any, ...], forms: list[tuple[int, Any]]) -> tuple[Any, ...]:
-    """Return the values that `_taken_apart` took apart."""
+def _from_parts(parts: tuple[Any, ...], forms: list[tuple[int, Any]]) -> tuple[Any, ...]:
+    """Return the values that `_to_parts` split."""
     values, at = [], 0
     for count, build in forms:
         own = parts[at : at + count]

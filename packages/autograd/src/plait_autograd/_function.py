@@ -45,15 +45,15 @@ class _Backward:
             result = self._function._derivative()(context, *gradients)
         finally:
             context._runs_backward = False
-        found = result if isinstance(result, tuple) else (result,)
+        results = result if isinstance(result, tuple) else (result,)
         n = len(context.needs_input_grad)
-        if len(found) < n or any(extra is not None for extra in found[n:]):
+        if len(results) < n or any(extra is not None for extra in results[n:]):
             raise RuntimeError(
                 f"{self.__name__}: backward must return one gradient (or None) for each of the {n} "
-                f"arguments of forward; got {len(found)}"
+                f"arguments of forward; got {len(results)}"
             )
         tensors = set(self._positions)
-        for i, gradient in enumerate(found[:n]):
+        for i, gradient in enumerate(results[:n]):
             if gradient is not None and i not in tensors:
                 raise RuntimeError(
                     f"{self.__name__}: the gradient for argument {i} must be None, since the "
@@ -61,7 +61,7 @@ class _Backward:
                 )
         if not _autograd.retains():
             context._saved = None if context._saved else []
-        return tuple(found[i] for i in self._positions)
+        return tuple(results[i] for i in self._positions)
 
 
 class Function:
@@ -222,31 +222,31 @@ class Function:
         names = tuple(kwargs)
         args = (*args, *kwargs.values()) if kwargs else args
         positions = [i for i, arg in enumerate(args) if _autograd.is_tensor(arg)]
-        wanted = [False] * len(args)
+        needs_grad = [False] * len(args)
         for i in positions:
-            wanted[i] = _autograd.requires_grad(args[i])
-        context.needs_input_grad = tuple(wanted)
-        given = _function_forward.tangents(args)
-        if given is not None and cls.jvp is Function.jvp:
+            needs_grad[i] = _autograd.requires_grad(args[i])
+        context.needs_input_grad = tuple(needs_grad)
+        tangents = _function_forward.tangents(args)
+        if tangents is not None and cls.jvp is Function.jvp:
             raise NotImplementedError(
                 f"{cls.__name__}: a static method jvp must be defined to apply it to dual tensors "
                 "(forward mode)"
             )
         # the inputs' histories are held before forward, which may write to their memory
-        held = {i: _autograd.hold(args[i]) for i in positions if wanted[i]}
-        output = cls._quietly(context, args, names, given is not None)
+        histories = {i: _autograd.hold(args[i]) for i in positions if needs_grad[i]}
+        output = cls._quietly(context, args, names, tangents is not None)
         before = _autograd.is_grad_enabled()
         single = not isinstance(output, (tuple, list))
         raw = (output,) if single else tuple(output)
         inputs = tuple(args[i] for i in positions)
-        if given is None and not (before and any(wanted)):
+        if tangents is None and not (before and any(needs_grad)):
             return cls._apart(context, output, raw, inputs)
         outputs = cls._own(context, raw, list(inputs))
         gives = tuple(
             value if _autograd.is_tensor(value) and not _among(raw[i], context._constant) else None
             for i, value in enumerate(outputs)
         )
-        if before and any(wanted):
+        if before and any(needs_grad):
             blank = tuple(
                 (i, tuple(value.shape), value.dtype, value.device)
                 for i, value in enumerate(outputs)
@@ -254,10 +254,10 @@ class Function:
             )
             backward = _Backward(cls, context, positions, blank)
             cls._record(
-                context, backward, [(args[i], held.get(i, args[i])) for i in positions], gives
+                context, backward, [(args[i], histories.get(i, args[i])) for i in positions], gives
             )
-        if given is not None:
-            cls._carry(context, args, given, raw, outputs)
+        if tangents is not None:
+            cls._carry(context, args, tangents, raw, outputs)
         # recording comes last, as it counts as a write to dirty tensors
         context._save(inputs, gives)
         return outputs[0] if single else _like(output, outputs)
@@ -275,33 +275,33 @@ class Function:
         the view once more, from a copy whose history is the function's.
         """
         views = [value for value in outputs if _is_written_view(value, context._dirty)]
-        made = tuple(
+        copies = tuple(
             operator("clone")(_autograd.alias(value)) if _among(value, views) else value
             for value in outputs
         )
-        given = tuple(
-            value if _among(value, context._dirty) and not _among(value, views) else held
-            for value, held in inputs
+        sources = tuple(
+            value if _among(value, context._dirty) and not _among(value, views) else history
+            for value, history in inputs
         )
         context._node = _autograd.record(
-            context._name, backward, given, made, not context._materialize
+            context._name, backward, sources, copies, not context._materialize
         )
         if Function._watcher is not None:
-            Function._watcher(backward._function, made, given)
-        for value, copy in zip(outputs, made, strict=True):
+            Function._watcher(backward._function, copies, sources)
+        for value, copy in zip(outputs, copies, strict=True):
             if value is not copy:
                 operator("copy_")(value, copy)
 
     @classmethod
     def _new_context(cls) -> FunctionContext:
         """Return a context of the class that this function has for them."""
-        found = cls.__dict__.get("_context_class")
-        if found is None:
+        kind = cls.__dict__.get("_context_class")
+        if kind is None:
             members = {"__doc__": FunctionContext.__doc__, "__module__": cls.__module__}
-            found = type(f"{cls.__name__}Backward", (FunctionContext,), members)
-            cls._context_class = found
-        context: FunctionContext = found()
-        context._name = found.__name__
+            kind = type(f"{cls.__name__}Backward", (FunctionContext,), members)
+            cls._context_class = kind
+        context: FunctionContext = kind()
+        context._name = kind.__name__
         return context
 
     @classmethod
@@ -323,30 +323,30 @@ class Function:
         cls,
         context: FunctionContext,
         args: tuple[Any, ...],
-        given: tuple[Any, ...],
+        tangents: tuple[Any, ...],
         raw: tuple[Any, ...],
         outputs: tuple[Any, ...],
     ) -> None:
         """Set the tangents of the outputs to those that jvp returns."""
-        kept = context._to_save if context._to_carry is None else context._to_carry
+        saved = context._to_save if context._to_save_for_jvp is None else context._to_save_for_jvp
         renewed = {id(old): new for old, new in zip(raw, outputs, strict=True)}
         arguments = {id(arg) for arg in args}
         context._for_jvp = tuple(
-            value if id(value) in arguments else renewed.get(id(value), value) for value in kept
+            value if id(value) in arguments else renewed.get(id(value), value) for value in saved
         )
         try:
-            found = _function_forward.carry(cls, context, args, given, len(outputs))
+            results = _function_forward.carry(cls, context, args, tangents, len(outputs))
         finally:
-            context._for_jvp = context._to_carry = None
-        _function_forward.keep(cls.__name__, outputs, found, context._dirty, context._constant)
+            context._for_jvp = context._to_save_for_jvp = None
+        _function_forward.keep(cls.__name__, outputs, results, context._dirty, context._constant)
 
     @classmethod
     def _run(cls, context: FunctionContext, args: tuple[Any, ...], names: tuple[str, ...]) -> Any:
         n = len(args) - len(names)
-        given = dict(zip(names, args[n:], strict=True))
+        keywords = dict(zip(names, args[n:], strict=True))
         if cls.setup_context is Function.setup_context:
-            return cls.forward(context, *args[:n], **given)
-        output = cls.forward(*args[:n], **given)
+            return cls.forward(context, *args[:n], **keywords)
+        output = cls.forward(*args[:n], **keywords)
         cls.setup_context(context, args, output)
         return output
 
@@ -365,11 +365,11 @@ class Function:
         ]
         if not any(same):
             return output
-        made = tuple(
+        new = tuple(
             _autograd.alias(value) if again else value
             for value, again in zip(raw, same, strict=True)
         )
-        return _like(output, made) if isinstance(output, (tuple, list)) else made[0]
+        return _like(output, new) if isinstance(output, (tuple, list)) else new[0]
 
     @classmethod
     def _own(
@@ -400,8 +400,8 @@ class Function:
 
 def _like(output: Any, outputs: tuple[Any, ...]) -> Any:
     """Return the outputs in the container that forward returned: a tuple, a list, a named tuple."""
-    made = getattr(type(output), "_make", type(output))
-    return made(outputs)
+    make = getattr(type(output), "_make", type(output))
+    return make(outputs)
 
 
 def _is_written_view(value: Any, dirty: tuple[Any, ...]) -> bool:
@@ -445,8 +445,8 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         watched = tuple(g for g in gradients if g is not None and _autograd.requires_grad(g))
         if not (before and watched):
             return result
-        found = result if isinstance(result, tuple) else (result,)
-        fresh = tuple(_autograd.alias(g) if _autograd.is_tensor(g) else g for g in found)
+        results = result if isinstance(result, tuple) else (result,)
+        fresh = tuple(_autograd.alias(g) if _autograd.is_tensor(g) else g for g in results)
 
         def refuse(*_: Any) -> Any:
             raise RuntimeError(

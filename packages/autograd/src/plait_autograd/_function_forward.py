@@ -13,8 +13,8 @@ def tangents(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """Return the tangent of each argument, or None if no argument has one on this thread."""
     if not _autograd.level() or not _carrying():
         return None
-    found = tuple(_autograd.tangent(arg) if _autograd.is_tensor(arg) else None for arg in args)
-    return None if all(t is None for t in found) else found
+    tangents = tuple(_autograd.tangent(arg) if _autograd.is_tensor(arg) else None for arg in args)
+    return None if all(t is None for t in tangents) else tangents
 
 
 def _carrying() -> bool:
@@ -24,44 +24,44 @@ def _carrying() -> bool:
 
 
 def carry(
-    function: Any, context: Any, args: tuple[Any, ...], given: tuple[Any, ...], n: int
+    function: Any, context: Any, args: tuple[Any, ...], tangents: tuple[Any, ...], n: int
 ) -> tuple[Any, ...]:
     """Call the function's ``jvp`` and return the tangent of each of its ``n`` results."""
     if context._materialize:
-        given = tuple(
+        tangents = tuple(
             _autograd.zeros_like(arg) if t is None and _autograd.is_tensor(arg) else t
-            for arg, t in zip(args, given, strict=True)
+            for arg, t in zip(args, tangents, strict=True)
         )
     before = _autograd.carry_tangents(False)
     try:
-        result = function.jvp(context, *given)
+        result = function.jvp(context, *tangents)
     finally:
         _autograd.carry_tangents(before)
-    found = result if isinstance(result, (tuple, list)) else (result,)
+    results = result if isinstance(result, (tuple, list)) else (result,)
     name = function.__name__
-    if len(found) != n:
+    if len(results) != n:
         raise RuntimeError(
             f"{name}: jvp must return one tangent (or None) for each of the {n} results of "
-            f"forward; got {len(found)}"
+            f"forward; got {len(results)}"
         )
-    for i, tangent in enumerate(found):
+    for i, tangent in enumerate(results):
         if tangent is not None and not _autograd.is_tensor(tangent):
             raise TypeError(
                 f"{name}: jvp must return tensors or None; for result {i} it returned "
                 f"{type(tangent).__name__}"
             )
-    return tuple(found)
+    return tuple(results)
 
 
 def keep(
     name: str,
     outputs: tuple[Any, ...],
-    found: tuple[Any, ...],
+    results: tuple[Any, ...],
     dirty: tuple[Any, ...],
     constant: tuple[Any, ...],
 ) -> None:
     """Set the tangents of the results."""
-    for i, (output, tangent) in enumerate(zip(outputs, found, strict=True)):
+    for i, (output, tangent) in enumerate(zip(outputs, results, strict=True)):
         if not _autograd.is_tensor(output) or any(output is other for other in constant):
             continue
         if not (_autograd.is_floating(output) or _autograd.is_complex(output)):

@@ -55,8 +55,8 @@ def run(
     func: Callable[..., Any], inputs: Any, create_graph: bool, name: str
 ) -> tuple[bool, Tensors, bool, Tensors]:
     """Call ``func`` on new inputs; return (several, tensors) for the inputs and for the results."""
-    many_in, given = as_tuple(inputs, name, "`inputs`")
-    fresh = _fresh(given, create_graph)
+    many_in, values = as_tuple(inputs, name, "`inputs`")
+    fresh = _fresh(values, create_graph)
     many_out, outputs = as_tuple(func(*fresh), name, "the result of `func`")
     return many_in, fresh, many_out, outputs
 
@@ -87,7 +87,7 @@ def gradients(
     live = [i for i, y in enumerate(outputs) if _autograd.requires_grad(y)]
     if not live:
         return (None,) * len(inputs)
-    found: Tensors = grad(
+    result: Tensors = grad(
         [outputs[i] for i in live],
         inputs,
         None if vectors is None else [vectors[i] for i in live],
@@ -95,7 +95,7 @@ def gradients(
         create_graph=create,
         allow_unused=True,
     )
-    return found
+    return result
 
 
 def _varies(g: Any) -> bool:
@@ -105,11 +105,11 @@ def _varies(g: Any) -> bool:
 
 
 def finished(
-    found: Tensors, like: Tensors, create: bool, strict: bool, name: str, what: str
+    derivatives: Tensors, like: Tensors, create: bool, strict: bool, name: str, what: str
 ) -> Tensors:
     """Replace None by zeros, and detach the results without create_graph, and constants."""
     result = []
-    for i, (g, x) in enumerate(zip(found, like, strict=True)):
+    for i, (g, x) in enumerate(zip(derivatives, like, strict=True)):
         if g is None and strict:
             raise RuntimeError(f"{name}: with strict=True {what} {i} must take part in the result")
         if create and strict and not _varies(g):
@@ -133,8 +133,8 @@ def run_forward(
     func: Callable[..., Any], inputs: Any, vectors: Tensors, create: bool, name: str
 ) -> tuple[bool, Tensors, Tensors]:
     r"""Run ``func`` on dual tensors; return whether it has several results, the results, and Jv."""
-    _, given = as_tuple(inputs, name, "`inputs`")
-    fresh = _fresh(given, create)
+    _, values = as_tuple(inputs, name, "`inputs`")
+    fresh = _fresh(values, create)
     _autograd.enter_level(create)
     try:
         if create:

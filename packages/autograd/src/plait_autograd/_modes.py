@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, TypeVar
 
 from plait_autograd._autograd import set_enabled
@@ -27,12 +26,7 @@ class _Mode:
     def __enter__(self) -> None:
         self._before.append(set_enabled(self._on))
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         set_enabled(self._before.pop())
 
     def __call__(self, function: F) -> F:
@@ -88,7 +82,20 @@ def _steps(generator: Any, on: bool) -> Any:
             set_enabled(before)
 
 
-class no_grad(_Mode):  # noqa: N801 - PyTorch's name
+class _FixedMode(_Mode):
+    """A mode of a class, which may also be used as a decorator without a call."""
+
+    __slots__ = ()
+    _mode: bool
+
+    def __new__(cls, function: Any = None) -> Any:
+        return super().__new__(cls) if function is None else _decorate(function, cls._mode)
+
+    def __init__(self, function: Any = None) -> None:
+        super().__init__(self._mode)
+
+
+class no_grad(_FixedMode):  # noqa: N801 - PyTorch's name
     """A context manager in which operators of this thread are not recorded.
 
     Results do not require grad, and leaves may be written in place. Views that are made in it are
@@ -107,17 +114,10 @@ class no_grad(_Mode):  # noqa: N801 - PyTorch's name
     """
 
     __slots__ = ()
-
-    def __new__(cls, function: Any = None) -> Any:
-        if function is None:
-            return super().__new__(cls)
-        return _decorate(function, False)
-
-    def __init__(self, function: Any = None) -> None:
-        super().__init__(False)
+    _mode = False
 
 
-class enable_grad(_Mode):  # noqa: N801
+class enable_grad(_FixedMode):  # noqa: N801
     """A context manager in which operators of this thread are recorded, also inside of `no_grad`.
 
     Example:
@@ -129,14 +129,7 @@ class enable_grad(_Mode):  # noqa: N801
     """
 
     __slots__ = ()
-
-    def __new__(cls, function: Any = None) -> Any:
-        if function is None:
-            return super().__new__(cls)
-        return _decorate(function, True)
-
-    def __init__(self, function: Any = None) -> None:
-        super().__init__(True)
+    _mode = True
 
 
 class set_grad_enabled(_Mode):  # noqa: N801
@@ -161,12 +154,7 @@ class set_grad_enabled(_Mode):  # noqa: N801
     def __enter__(self) -> None:
         set_enabled(self._on)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         set_enabled(self._before[0])
 
     def __call__(self, function: F) -> F:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Any
 
 from plait_autograd import _autograd
 
 __all__ = [
-    "active",
     "disable_saved_tensors_hooks",
     "pack",
     "save_on_cpu",
@@ -70,12 +68,7 @@ class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
         _autograd.set_packing(len(_stack.hooks) + 1)
         _stack.hooks.append((self.pack_hook, self.unpack_hook))
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _stack.hooks.pop()
         _autograd.set_packing(len(_stack.hooks))
 
@@ -138,11 +131,6 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801
             lambda t: (t.device, t.to("cpu", non_blocking=pinned)),
             lambda packed: packed[1].to(packed[0], non_blocking=pinned),
         )
-
-
-def active() -> bool:
-    """Return whether hooks of saved tensors are in force on this thread."""
-    return bool(_stack.hooks)
 
 
 def pack(tensor: Any) -> tuple[Callable[[Any], Any], Any]:

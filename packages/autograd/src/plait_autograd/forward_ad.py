@@ -13,7 +13,6 @@ f(x)`` the tangent of ``y`` is :math:`J_f(x)\\,t`, where ``t`` is the tangent of
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from plait_autograd import _autograd
@@ -98,12 +97,7 @@ class dual_level:  # noqa: N801 - PyTorch's name
         self._level = enter_dual_level()
         return self._level
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         exit_dual_level(level=self._level)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from plait_autograd import _autograd
 from plait_autograd._autograd import Node
-from plait_autograd._dot import to_dot
 from plait_autograd._edge import GradientEdge
-from plait_autograd._multi_hook import register_multi_grad_hook
 from plait_autograd._removable_handle import RemovableHandle
 from plait_autograd._saved import (
     disable_saved_tensors_hooks,
@@ -181,3 +180,193 @@ def will_run(node: Node) -> bool:
         [True, False]
     """
     return _autograd.will_run(node)
+
+
+# passes of one thread whose gradients are incomplete: nested passes, or passes that failed
+_MOST_PASSES = 8
+
+
+class MultiHandle(RemovableHandle):
+    """A handle to remove a hook of several tensors; see `register_multi_grad_hook`.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> x = pc.ones(1, requires_grad=True)
+        >>> handle = pa.graph.register_multi_grad_hook((x,), print)
+        >>> handle.remove()
+        >>> (x * 2).backward()
+    """
+
+    __slots__ = ("_handles",)
+
+    def __init__(self, handles: tuple[RemovableHandle, ...]) -> None:
+        super().__init__(None, _autograd.unhook)
+        self._handles = handles
+
+    def remove(self) -> None:
+        """Remove the hook from all of the tensors; a second call does nothing."""
+        for handle in self._handles:
+            handle.remove()
+
+
+class _All:
+    """Collects the gradients of a pass and calls the function when the last one is complete."""
+
+    def __init__(self, nodes: list[Node | None], fn: Callable[[Sequence[Any]], Any]) -> None:
+        self._nodes = nodes
+        self._fn = fn
+        self._passes = threading.local()
+
+    def __call__(self, i: int, gradient: Any) -> None:
+        result: dict[int, tuple[list[Any], list[int]]] = self._passes.__dict__.setdefault("of", {})
+        number = _autograd.running_pass()
+        entry = result.get(number)
+        if entry is None:
+            while len(result) >= _MOST_PASSES:
+                del result[min(result)]
+            coming = sum(node is not None and _autograd.will_run(node) for node in self._nodes)
+            entry = result[number] = ([None] * len(self._nodes), [coming])
+        gradients, left = entry
+        gradients[i] = gradient
+        left[0] -= 1
+        if left[0] <= 0:
+            del result[number]
+            self._fn(gradients)
+
+
+class _Any:
+    """Calls the function with the first gradient of each pass."""
+
+    def __init__(self, fn: Callable[[Any], Any]) -> None:
+        self._fn = fn
+        self._guard = threading.Lock()
+        self._seen: set[int] = set()
+
+    def __call__(self, _: int, gradient: Any) -> None:
+        number = _autograd.running_pass()
+        with self._guard:
+            if number in self._seen:
+                return
+            self._seen.add(number)
+            if len(self._seen) > 64:  # passes that ended long ago
+                self._seen = set(sorted(self._seen)[-32:])
+        self._fn(gradient)
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Any], fn: Callable[[Any], Any], *, mode: str = "all"
+) -> MultiHandle:
+    """Call a function once in each pass, when the gradients of several tensors are complete.
+
+    With ``mode="all"`` it is called as ``fn(grads)`` when the last of them is complete; ``grads``
+    has an entry for each tensor, None for those that the pass does not reach. With ``mode="any"``
+    it is called as ``fn(grad)`` with the first of them. It cannot change gradients, and its result
+    is ignored.
+
+    Args:
+        tensors: they require grad; leaves or not.
+        fn: called on the thread that runs the pass.
+        mode: ``"all"`` or ``"any"``.
+
+    Raises:
+        ValueError: another mode.
+        RuntimeError: a tensor does not require grad.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> x, y, z = (pc.ones(1, requires_grad=True) for _ in range(3))
+        >>> handle = pa.graph.register_multi_grad_hook(
+        ...     (x, y, z), lambda gs: print([None if g is None else g.item() for g in gs])
+        ... )
+        >>> (x * 2 + y * 3).backward()
+        [2.0, 3.0, None]
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f'register_multi_grad_hook: `mode` must be "all" or "any", got {mode!r}')
+    if not callable(fn):
+        raise TypeError(f"register_multi_grad_hook: `fn` must be callable, got {type(fn).__name__}")
+    each = tuple(tensors)
+    for i, tensor in enumerate(each):
+        if not _autograd.is_tensor(tensor):
+            raise TypeError(
+                f"register_multi_grad_hook: tensor {i} must be a tensor, "
+                f"got {type(tensor).__name__}"
+            )
+        if not _autograd.requires_grad(tensor):
+            raise RuntimeError(f"register_multi_grad_hook: tensor {i} must require grad")
+    hook: _All | _Any = _Any(fn)
+    if mode == "all":
+        hook = _All([_autograd.gradient_edge(tensor)[0] for tensor in each], fn)
+    return MultiHandle(tuple(_hang(tensor, hook, i) for i, tensor in enumerate(each)))
+
+
+def _hang(tensor: Any, hook: _All | _Any, i: int) -> RemovableHandle:
+    def arrived(gradient: Any) -> None:
+        hook(i, gradient)
+
+    return RemovableHandle(_autograd.hook_tensor(tensor, 0, arrived), _autograd.unhook)
+
+
+def to_dot(tensors: Any, params: Mapping[str, Any] | None = None) -> str:
+    """Return the graph behind results in the DOT language; no library is needed for it.
+
+    Boxes are operators, rounded boxes are leaves; arrows point in the direction in which gradients
+    flow. Nodes are numbered in the order of their recording, so that the same program gives the
+    same text.
+
+    Args:
+        tensors: a result or a sequence of them.
+        params: names for leaves (for example ``dict(model.named_parameters())``).
+
+    Raises:
+        RuntimeError: a result does not require grad.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> x = pc.ones(2, requires_grad=True)
+        >>> print(pa.graph.to_dot(x * x, {"x": x}))
+        digraph {
+          n0 [label="MulBackward" shape=box];
+          n1 [label="x" shape=box style=rounded];
+          n0 -> n1;
+          n0 -> n1;
+        }
+    """
+    if not isinstance(tensors, Iterable):
+        raise TypeError(
+            "to_dot: `tensors` must be a tensor or a sequence of tensors, "
+            f"got {type(tensors).__name__}"
+        )
+    roots = [tensors] if _autograd.is_tensor(tensors) else list(tensors)
+    names: dict[Node, str] = {}
+    for name, tensor in (params or {}).items():
+        node, _ = _autograd.gradient_edge(tensor)
+        if node is not None:
+            names.setdefault(node, name)
+    waiting: list[Node] = []
+    for i, root in enumerate(roots):
+        node, _ = _autograd.gradient_edge(root)
+        if node is None:
+            raise RuntimeError(f"to_dot: result {i} must require grad")
+        waiting.append(node)
+    visited: dict[Node, tuple[tuple[Node | None, int], ...]] = {}
+    while waiting:
+        node = waiting.pop()
+        if node in visited:
+            continue
+        visited[node] = _autograd.edges(node)
+        waiting += [to for to, _ in reversed(visited[node]) if to is not None]
+    # the latest first; leaves all have the same number and keep the order in which they were found
+    order = sorted(visited, key=lambda node: (node.name() == "AccumulateGrad", -node.sequence))
+    number = {node: i for i, node in enumerate(order)}
+    lines = ["digraph {"]
+    for node in order:
+        leaf = node.name() == "AccumulateGrad"
+        label = names.get(node, node.name()).replace("\\", "\\\\").replace('"', '\\"')
+        style = " style=rounded" if leaf else ""
+        lines.append(f'  n{number[node]} [label="{label}" shape=box{style}];')
+    for node in order:
+        lines += [
+            f"  n{number[node]} -> n{number[to]};" for to, _ in visited[node] if to is not None
+        ]
+    return "\n".join([*lines, "}"])

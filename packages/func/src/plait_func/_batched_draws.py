@@ -12,7 +12,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_func import _layer
-from plait_func._batched_tensor import Level, level_of, samples_of, wrapped
+from plait_func._batched_tensor import Level, become_batched, samples_of, wrapped
 from plait_func._batching_rules import (
     Call,
     aligned,
@@ -112,8 +112,6 @@ def _fill(name: str, args: Any, levels: list[Level]) -> None:
         run_operator(name, args)
         return
     target, *rest = args
-    if level_of(target) is None:
-        _become_batched(name, args, levels)
     call, level = _Draw(name, args, levels), levels[-1]
     if level.randomness == "same" and not call.has_batched(args):
         _fill(name, args, call.outer)
@@ -133,28 +131,14 @@ def _fill(name: str, args: Any, levels: list[Level]) -> None:
 
 
 def _samples_to_fill(call: _Draw, target: Any) -> Any:
-    if samples_of(target, call.level) is None:
-        raise _shared(call.name)
+    """Return the samples of a target; one that the function has made becomes batched."""
+    if samples_of(target, call.level) is None and not become_batched(target, call.level, call.size):
+        raise RuntimeError(
+            f"vmap: {public_name(call.name)}: a tensor that all samples share cannot hold other "
+            "random numbers for each sample; make it in the function, as in empty_like(x) or "
+            "x.new_empty(size)"
+        )
     return samples_of(target, call.level)
-
-
-def _become_batched(name: str, args: Any, levels: list[Level]) -> None:
-    """Let a tensor that the function has made become one of each sample that has its own draws."""
-    target, *rest = args
-    numbers = {batch[1] for batch in map(level_of, rest) if batch is not None}
-    for level in levels:
-        if level.randomness == "different" or level.number in numbers:
-            if not _layer.become_batched(target, level.number, level.size):
-                raise _shared(name)
-            return
-
-
-def _shared(name: str) -> RuntimeError:
-    return RuntimeError(
-        f"vmap: {public_name(name)}: a tensor that all samples share cannot hold other random "
-        "numbers for each sample; make it in the function, as in empty_like(x) or "
-        "x.new_empty(size)"
-    )
 
 
 def _blank(like: Any, levels: list[Level]) -> Any:

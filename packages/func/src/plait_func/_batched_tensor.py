@@ -12,11 +12,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from plait_abi.components import require
-from plait_core import is_tensor, zeros
+from plait_core import cat, is_tensor, zeros
 from plait_func import _layer
 
 __all__ = [
     "Level",
+    "become_batched",
     "enter",
     "find_level",
     "innermost",
@@ -76,6 +77,23 @@ def unwrapped(tensor: Any, level: int, size: int) -> Any:
     if samples is not None:
         return samples
     return tensor.unsqueeze(0).expand(size, *tensor.shape)
+
+
+def become_batched(tensor: Any, level: int, size: int) -> bool:
+    """Let a tensor that a call of `vmap` has made stand for one of each of its samples; return
+    whether it was made within the call.
+    """
+    outer = level_of(tensor)
+    if outer is None:
+        return _layer.become_batched(tensor, level, size)
+    memory = _layer.memory(tensor, level)
+    if memory is None:
+        return False
+    # rows of a multiple of 16 elements: views of any dtype begin at whole ones
+    count, length = memory.shape
+    rows = cat([memory, memory.new_zeros((count, 16 - length % 16))], 1)
+    rows = rows.unsqueeze(1).expand(count, size, rows.shape[1]).clone()
+    return _layer.set_rows(tensor, wrapped(rows, outer[1]), level)
 
 
 def with_own_history(value: Any, level: int, size: int) -> Any:

@@ -11,6 +11,7 @@ from plait_func import _batched_tensor, _layer
 from plait_func._batched_draws import serve_draw
 from plait_func._batched_functions import serve_function
 from plait_func._batched_tensor import (
+    become_batched,
     enter,
     leave,
     level_of,
@@ -203,7 +204,7 @@ def _assign(call: Call, target: Any, result: Any) -> None:
 
 def _become_batched(call: Call, target: Any) -> None:
     """Let a tensor that the function has made become one of each sample."""
-    if not _layer.become_batched(target, call.level, call.size):
+    if not become_batched(target, call.level, call.size):
         advice = "a sample first, as in x + zeros, or in the function"
         if level_of(target) is not None:  # one of each sample of an outer call
             advice = "a sample of the inner call of vmap first, as in x + zeros"
@@ -220,12 +221,10 @@ def _write(call: Call) -> Any:
         _assign(call, target, rest[0])
     elif call.name == "index_put_tensors_":
         _put(call)
-    elif call.name == "masked_write_":
-        _write_arguments(call, (0,))
-    elif not any(call.is_batched(each) for each in rest) and call.is_batched(target):
-        call.run([call.some(target), *rest])
+    elif call.name in ("fill_", "zero_") and call.is_batched(target):
+        call.run([call.some(target), *rest])  # each element by itself
     else:
-        raise NotImplementedError(f"vmap: there is no batching rule for {call.name}")
+        _write_arguments(call, (0,))
     return target
 
 

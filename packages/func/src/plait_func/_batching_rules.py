@@ -214,7 +214,10 @@ def _reduction(call: Call) -> Any:
         dim = call.args[at]
         if not _has_dims(max(x.ndim, 1), dim):
             return by_loop(call)
-        if not (dim is None or dim == () or dim == []) and x.ndim:
+        reduces_none = dim is not None and not isinstance(dim, int) and not dim
+        if call.actions[at] == "y" and reduces_none:
+            return call.run([data, *call.args[1:]])
+        if dim is not None and not reduces_none and x.ndim:
             args = [data, *call.args[1:]]
             args[at] = _shifted(dim)
             return call.run(args)

@@ -38,11 +38,16 @@ class _Level:
         self._recorded = autograd.is_grad_enabled()
         self.trees = [tree_map(self._own, tree) for tree in trees]
         self.leaves = [x for x in tree_leaves(self.trees) if pc.is_tensor(x) and x.requires_grad]
-        roots = [x for x in self.leaves if x.is_leaf]
-        self._roots = {autograd.graph.get_gradient_edge(x).node for x in roots}
+        self._roots: set[Any] = set()
         self._ended: list[bool] = []  # not empty when the function of this level has returned
-        for root in self._roots:
+        self.hide([x for x in self.leaves if x.is_leaf])
+
+    def hide(self, leaves: list[Any]) -> None:
+        """Let values for the caller not require grad because of these leaves."""
+        for leaf in leaves:
+            root = autograd.graph.get_gradient_edge(leaf).node
             root.metadata[_ENDED] = self._ended
+            self._roots.add(root)
 
     def end(self) -> None:
         """Say that no derivative around this one is taken with respect to its inputs."""
@@ -375,6 +380,7 @@ def _linear_map(level: _Level, outputs: list[Any]) -> Callable[[list[Any]], list
     recorded = [out for out in outputs if out.requires_grad]
     with autograd.enable_grad():
         cotangents = [pc.zeros_like(out).requires_grad_() for out in recorded]
+        level.hide(cotangents)
         pulled = level.gradients(recorded, cotangents) if recorded else []
     # of inputs that are not used the vjp is a constant
     used = [i for i, gradient in enumerate(pulled) if gradient.requires_grad]

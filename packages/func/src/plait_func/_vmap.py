@@ -83,7 +83,7 @@ _Operator = type(pc.exp)
 
 
 def _describe(function: Any, wrapped: Any) -> None:
-    """Do what `functools.wraps` does, in less time: many call ``vmap(f)(x)`` each time."""
+    """Do the same as `functools.wraps` in less time: programs call ``vmap(f)(x)`` in loops."""
     if type(wrapped) is FunctionType:
         setattr(function, _ANNOTATIONS, getattr(wrapped, _ANNOTATIONS))
         function.__dict__.update(wrapped.__dict__)
@@ -114,7 +114,7 @@ def _general(
 
 
 class _Arguments:
-    """The arguments of a call, taken apart: leaves, and the dimension of the samples in each."""
+    """The leaves of a call's arguments, and the dimension of the samples in each leaf."""
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], in_dims: Any) -> None:
         self.spec, self.kwargs = None, kwargs
@@ -126,7 +126,7 @@ class _Arguments:
         self.size = _size(self.leaves, self.dims)
 
     def call(self, func: Callable[..., Any], change: Callable[[Any, int], Any]) -> Any:
-        """Call a function with the leaves that have samples changed, as it takes them."""
+        """Call a function; `change` replaces each leaf that has samples."""
         leaves = [
             leaf if dim is None else change(leaf, dim)
             for leaf, dim in zip(self.leaves, self.dims, strict=True)
@@ -136,24 +136,24 @@ class _Arguments:
 
     def part(self, first: int, count: int) -> _Arguments:
         """Return the arguments with some of the samples."""
-        made = copy.copy(self)
-        made.size = count
-        made.leaves = [
+        chunk = copy.copy(self)
+        chunk.size = count
+        chunk.leaves = [
             leaf if dim is None else leaf.narrow(dim, first, count)
             for leaf, dim in zip(self.leaves, self.dims, strict=True)
         ]
-        return made
+        return chunk
 
 
 def _is_plain(value: Any) -> bool:
-    """Return whether a value is a leaf, without asking what containers there are."""
+    """Return whether a value is a tensor, so a leaf; this needs no look into the registry."""
     return isinstance(value, pc.Tensor)
 
 
 def _each_result(change: Callable[[Any, Any], Any], results: Any, out_dims: Any) -> Any:
-    """Return results of the structure of `results`, changed by a function of result and dimension.
+    """Apply `change` to each leaf of `results` and its dimension; return the same structure.
 
-    Leaves of `results` may be lists, of all that a result was in several calls.
+    A leaf may be a column: the values of one result in several calls.
     """
     if _is_plain(results):
         if isinstance(out_dims, tuple) and len(out_dims) == 1:
@@ -166,7 +166,7 @@ def _each_result(change: Callable[[Any, Any], Any], results: Any, out_dims: Any)
 
 
 class _Column(list[Any]):
-    """What one result was in several calls."""
+    """The values of one result in several calls."""
 
 
 def _is_column(value: Any) -> bool:
@@ -189,7 +189,7 @@ def _at_once(func: Callable[..., Any], call: _Arguments, out_dims: Any, randomne
 
 
 def _results(results: Any, out_dims: Any, level: int, size: int) -> Any:
-    """Return what a function has returned for all samples, as its caller gets it."""
+    """Convert a function's results for all samples to those of the call of `vmap`."""
     return _each_result(lambda result, dim: _result(result, dim, level, size), results, out_dims)
 
 
@@ -230,7 +230,7 @@ def _in_chunks(
 
 
 def _one_by_one(func: Callable[..., Any], call: _Arguments, out_dims: Any, randomness: str) -> Any:
-    """Call a function of containers for each sample; their own code takes them apart."""
+    """Call a function of containers once for each sample; `container[index]` is a sample."""
     if not call.size:
         raise NotImplementedError("vmap: containers with a batch of 0 samples are not supported")
     state = pc.get_rng_state()
@@ -242,17 +242,17 @@ def _one_by_one(func: Callable[..., Any], call: _Arguments, out_dims: Any, rando
         def one(level: int, i: int = i) -> Any:
             return call.call(func, lambda leaf, dim: _sample(leaf, dim, i))
 
-        # nothing is batched there: under "error" the call of vmap refuses what draws
+        # nothing is batched here; `within` refuses random operators if `randomness` is "error"
         parts.append(within(1, randomness, one) if randomness == "error" else one(0))
     return _each_result(_stack, _columns(parts), out_dims)
 
 
-# the types of most values, which are not such containers
+# common types that are not containers with samples
 _PLAIN_TYPES = frozenset({pc.Tensor, Parameter, dict, list, tuple, int, float, str})
 
 
 def _has_samples(value: Any) -> bool:
-    """Return whether a container takes part as a whole: one of tensors with a common batch."""
+    """Return whether a value is a container of tensors that has samples itself."""
     kind = type(value)
     return kind not in _PLAIN_TYPES and hasattr(kind, "_add_batch_dim")
 
