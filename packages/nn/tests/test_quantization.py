@@ -105,8 +105,8 @@ def test_training_is_refused() -> None:
 def test_states(tmp_path: pathlib.Path) -> None:
     model, x = nn.quantize_(network()), pc.randn(2, 12)
     assert list(model.state_dict()) == ["0.weight", "0.scale", "0.bias", "2.weight", "2.scale"]
-    pc.save(model.state_dict(), str(tmp_path / "state.pt"))
-    state = pc.load(str(tmp_path / "state.pt"))
+    pc.save(model.state_dict(), str(tmp_path / "state.safetensors"))
+    state = pc.load(str(tmp_path / "state.safetensors"))
     other = nn.quantize_(
         nn.Sequential(nn.Linear(12, 40), nn.GELU(), nn.Linear(40, 6, bias=False)).eval()
     )

@@ -97,7 +97,7 @@ def test_dropout_stands_between_layers():
     silent.load_state_dict(own)
     assert pc.allclose(layer(x)[0], silent(pc.zeros(4, 1, 3))[0])
     assert pc.allclose(layer.eval()(x)[0], first(x)[0])
-    with pytest.warns(UserWarning, match="RNN: `dropout` 0.5 works between layers"):
+    with pytest.warns(UserWarning, match="RNN: `dropout` 0.5 is applied between layers"):
         nn.RNN(2, 3, dropout=0.5)
 
 
@@ -137,7 +137,7 @@ def test_errors_name_the_shapes():
 
 def composed(layer):
     """Run the layer step by step."""
-    from plait_nn import _rnn_base
+    from plait_nn import _rnn
     from plait_nn._recurrence import STEPS, run
 
     def slowly(gates, state, weight, bias, sizes, reverse):
@@ -145,7 +145,7 @@ def composed(layer):
         outputs, final = run(STEPS[layer.mode], inputs, state, weight, bias, None, reverse)
         return (pc.stack(outputs) if sizes is None else pc.cat(outputs)), final
 
-    return pytest.MonkeyPatch.context(), _rnn_base, slowly
+    return pytest.MonkeyPatch.context(), _rnn, slowly
 
 
 @pytest.mark.parametrize("packed", [False, True])

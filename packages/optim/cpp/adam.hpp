@@ -14,10 +14,10 @@ template <class Rule>
 Rule rule_with_averages(const plait_value *in, int lr, int decoupled) {
   Rule r{};
   const double rate = in[lr].u.f, decay = in[lr + 4].u.f;
-  const bool apart = in[decoupled].u.i;
+  const bool is_decoupled = in[decoupled].u.i;
   r.scale = gradient_scale(in, decoupled + 1);
-  r.l2 = apart ? 0 : decay;
-  r.keep = apart ? 1 - rate * decay : 1;
+  r.l2 = is_decoupled ? 0 : decay;
+  r.keep = is_decoupled ? 1 - rate * decay : 1;
   r.weight1 = 1 - in[lr + 1].u.f;
   r.beta2 = in[lr + 2].u.f;
   r.weight2 = 1 - r.beta2;

@@ -61,9 +61,10 @@ void Operands::read(uint32_t i, double factor) {
   }
   scale = Array(factor);
   if (!scale_) return;
-  Tensor &mine = scales_[is_wide(dtype)];
-  if (!mine) mine = cast(thread_, scale_, is_wide(dtype) ? dtype::float64 : dtype::float32);
-  scale = scale * Array(thread_, mine);
+  Tensor &own_scale = scales_[is_wide(dtype)];
+  if (!own_scale)
+    own_scale = cast(thread_, scale_, is_wide(dtype) ? dtype::float64 : dtype::float32);
+  scale = scale * Array(thread_, own_scale);
 }
 
 void Operands::write(uint32_t i) {

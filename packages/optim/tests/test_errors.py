@@ -122,7 +122,7 @@ def test_options_out_of_range(make: Any, options: dict[str, Any], text: str) -> 
 
 
 def test_what_is_no_number_or_no_state() -> None:
-    with pytest.raises(TypeError, match="learning rate must be a number; got 'a'"):
+    with pytest.raises(TypeError, match="SGD: `lr` must be a number, got str"):
         optim.SGD([ones(1)], lr="a")  # type: ignore[arg-type]
     with pytest.raises(KeyError, match=r"a parameter group needs 'params'; got \['parms'\]"):
         optim.SGD([{"parms": [ones(1)]}], lr=0.1)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import plait_optim as optim
-from plait_optim._options import COMMON, default_options, document_common_options
+from plait_optim._options import COMMON, default_options, document_options
 
 # in PyTorch's order, which is not everywhere that of its signatures
 GROUPS = {
@@ -75,7 +75,6 @@ def test_common_options_have_their_common_line_and_own_lines_win() -> None:
 
 
 def test_a_line_that_goes_on_stays_whole() -> None:
-    @document_common_options
     class Wide(optim.Optimizer):
         """Wide.
 
@@ -91,9 +90,11 @@ def test_a_line_that_goes_on_stays_whole() -> None:
         def __init__(self, params: Any, lr: float = 1.0, width: int = 1) -> None:
             super().__init__(params, default_options(self, locals()))
 
+    document_options(Wide)
     assert inspect.getdoc(Wide) == (
         "Wide.\n\nArgs:\n    params: arrays.\n    lr: learning rate, at least 0.\n"
-        "    width: a line\n        that goes on.\n\nExample:\n    none"
+        "    width: a line\n        that goes on.\n\n"
+        "Raises:\n    ValueError: if an option is out of its range.\n\nExample:\n    none"
     )
     assert Wide([np.ones(1)], width=2).defaults == {"lr": 1.0, "width": 2}
 
@@ -105,6 +106,9 @@ def test_an_option_without_a_line_and_a_line_without_an_option() -> None:
         Args:
             params: arrays.
             height: nobody's.
+
+        Example:
+            none
         """
 
         def __init__(self, params: Any, width: int = 1) -> None:
@@ -112,4 +116,4 @@ def test_an_option_without_a_line_and_a_line_without_an_option() -> None:
 
     words = r"Odd: options without a line in its docstring: \['width'\]; .*: \['height'\]"
     with pytest.raises(TypeError, match=words):
-        document_common_options(Odd)
+        document_options(Odd)

@@ -14,71 +14,47 @@ Example:
 
 from plait_nn import functional, init, utils
 from plait_nn._activation import (
+    CELU,
+    ELU,
+    GELU,
     GLU,
     SELU,
+    Hardshrink,
     Hardsigmoid,
     Hardswish,
+    Hardtanh,
+    LeakyReLU,
     LogSigmoid,
     LogSoftmax,
     Mish,
+    PReLU,
     ReLU,
+    ReLU6,
+    RReLU,
     Sigmoid,
     SiLU,
     Softmax,
     Softmax2d,
     Softmin,
+    Softplus,
+    Softshrink,
     Softsign,
     Tanh,
     Tanhshrink,
+    Threshold,
 )
-from plait_nn._adaptive_pooling import (
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool3d,
-    AdaptiveMaxPool1d,
-    AdaptiveMaxPool2d,
-    AdaptiveMaxPool3d,
-    MaxUnpool1d,
-    MaxUnpool2d,
-    MaxUnpool3d,
-)
-from plait_nn._adaptive_softmax import (
-    AdaptiveLogSoftmaxWithLoss,
-)
-from plait_nn._attention import (
-    MultiheadAttention,
-)
-from plait_nn._batch_norm import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
-)
+from plait_nn._adaptive_softmax import AdaptiveLogSoftmaxWithLoss
+from plait_nn._attention import MultiheadAttention
 from plait_nn._containers import (
     Container,
+    DataParallel,
     ModuleDict,
     ModuleList,
+    ParameterDict,
+    ParameterList,
     Sequential,
 )
-from plait_nn._conv import (
-    Conv1d,
-    Conv2d,
-    Conv3d,
-    ConvTranspose1d,
-    ConvTranspose2d,
-    ConvTranspose3d,
-)
-from plait_nn._data_parallel import (
-    DataParallel,
-)
-from plait_nn._distance import (
-    CosineEmbeddingLoss,
-    CosineSimilarity,
-    PairwiseDistance,
-    TripletMarginLoss,
-    TripletMarginWithDistanceLoss,
-)
+from plait_nn._conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from plait_nn._dropout import (
     AlphaDropout,
     Dropout,
@@ -87,24 +63,10 @@ from plait_nn._dropout import (
     Dropout3d,
     FeatureAlphaDropout,
 )
-from plait_nn._embedding import (
-    Embedding,
-)
-from plait_nn._embedding_bag import (
-    EmbeddingBag,
-)
-from plait_nn._flatten import (
-    Flatten,
-    Unflatten,
-)
-from plait_nn._fractional_pooling import (
-    FractionalMaxPool2d,
-    FractionalMaxPool3d,
-)
-from plait_nn._functional_call import (
-    functional_call,
-)
-from plait_nn._global_hooks import (
+from plait_nn._embedding import Embedding, EmbeddingBag
+from plait_nn._functional_call import functional_call
+from plait_nn._hooks import (
+    RemovableHandle,
     register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
@@ -113,14 +75,6 @@ from plait_nn._global_hooks import (
     register_module_full_backward_pre_hook,
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
-)
-from plait_nn._group_norm import (
-    GroupNorm,
-    LocalResponseNorm,
-    RMSNorm,
-)
-from plait_nn._hooks import (
-    RemovableHandle,
 )
 from plait_nn._lazy import (
     LazyBatchNorm1d,
@@ -139,48 +93,48 @@ from plait_nn._lazy import (
     UninitializedBuffer,
     UninitializedParameter,
 )
-from plait_nn._likelihood import (
-    CTCLoss,
-    GaussianNLLLoss,
-    KLDivLoss,
-    PoissonNLLLoss,
-)
-from plait_nn._linear import (
-    Bilinear,
-    Identity,
-    Linear,
-)
-from plait_nn._linear_loss import (
-    LinearCrossEntropyLoss,
-)
+from plait_nn._linear import Bilinear, Identity, Linear
 from plait_nn._loss import (
     BCELoss,
     BCEWithLogitsLoss,
+    CosineEmbeddingLoss,
+    CosineSimilarity,
     CrossEntropyLoss,
-    HuberLoss,
-    L1Loss,
-    MSELoss,
-    NLLLoss,
-    NLLLoss2d,
-    SmoothL1Loss,
-)
-from plait_nn._margin import (
+    CTCLoss,
+    GaussianNLLLoss,
     HingeEmbeddingLoss,
+    HuberLoss,
+    KLDivLoss,
+    L1Loss,
+    LinearCrossEntropyLoss,
     MarginRankingLoss,
+    MSELoss,
     MultiLabelMarginLoss,
     MultiLabelSoftMarginLoss,
     MultiMarginLoss,
+    NLLLoss,
+    NLLLoss2d,
+    PairwiseDistance,
+    PoissonNLLLoss,
+    SmoothL1Loss,
     SoftMarginLoss,
+    TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
 )
-from plait_nn._module import (
-    Module,
-)
-from plait_nn._norm_variants import (
-    CrossMapLRN2d,
-    SyncBatchNorm,
-)
+from plait_nn._module import Module
 from plait_nn._normalization import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    CrossMapLRN2d,
+    GroupNorm,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
     LayerNorm,
+    LocalResponseNorm,
+    RMSNorm,
+    SyncBatchNorm,
 )
 from plait_nn._padding import (
     CircularPad1d,
@@ -199,72 +153,44 @@ from plait_nn._padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
-from plait_nn._parameter import (
-    Buffer,
-    Parameter,
-)
-from plait_nn._parameter_list import (
-    ParameterDict,
-    ParameterList,
-)
-from plait_nn._parametric import (
-    CELU,
-    ELU,
-    GELU,
-    Hardtanh,
-    LeakyReLU,
-    PReLU,
-    ReLU6,
-    Softplus,
-)
+from plait_nn._parameter import Buffer, Parameter
 from plait_nn._pooling import (
+    AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
-    AvgPool2d,
-    MaxPool2d,
-)
-from plait_nn._pooling_dims import (
+    AdaptiveAvgPool3d,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d,
     AvgPool1d,
+    AvgPool2d,
     AvgPool3d,
+    FractionalMaxPool2d,
+    FractionalMaxPool3d,
     LPPool1d,
     LPPool2d,
     LPPool3d,
     MaxPool1d,
+    MaxPool2d,
     MaxPool3d,
+    MaxUnpool1d,
+    MaxUnpool2d,
+    MaxUnpool3d,
 )
 from plait_nn._quantization import QuantizedLinear, quantize_
 from plait_nn._rearrangement import (
     ChannelShuffle,
+    Flatten,
     Fold,
     PixelShuffle,
     PixelUnshuffle,
+    Unflatten,
     Unfold,
     Upsample,
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
 )
-from plait_nn._rnn import (
-    GRU,
-    LSTM,
-    RNN,
-    RNNBase,
-)
-from plait_nn._rnn_cells import (
-    GRUCell,
-    LSTMCell,
-    RNNCell,
-    RNNCellBase,
-)
-from plait_nn._shrinkage import (
-    Hardshrink,
-    RReLU,
-    Softshrink,
-    Threshold,
-)
-from plait_nn._summary import (
-    Summary,
-    SummaryRow,
-    summary,
-)
+from plait_nn._rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
+from plait_nn._summary import Summary, SummaryRow, summary
 from plait_nn._transformer import (
     Transformer,
     TransformerDecoder,
@@ -272,9 +198,7 @@ from plait_nn._transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
-from plait_nn.functional._grouped import (
-    LinearCrossEntropyOptions,
-)
+from plait_nn.functional._grouped import LinearCrossEntropyOptions
 
 __all__ = [
     "AdaptiveAvgPool1d",

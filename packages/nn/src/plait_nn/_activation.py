@@ -1,38 +1,20 @@
-"""Activations as modules; each computes the function in `plait_nn.functional` with its name.
-
-Activations with parameters, such as a slope, are in `_parametric`.
-"""
+"""Activations as modules."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn import functional as F
+from plait_nn._layer import Layer
 from plait_nn._module import Module
-
-__all__ = [
-    "GLU",
-    "SELU",
-    "Hardsigmoid",
-    "Hardswish",
-    "LogSigmoid",
-    "LogSoftmax",
-    "Mish",
-    "ReLU",
-    "SiLU",
-    "Sigmoid",
-    "Softmax",
-    "Softmax2d",
-    "Softmin",
-    "Softsign",
-    "Tanh",
-    "Tanhshrink",
-]
+from plait_nn._parameter import Parameter
 
 _relu, _relu_, _function = pc.relu, pc.relu_, F.relu
 
 
-class _InPlace(Module):
+class _InPlace(Layer, shown="inplace"):
     """An activation whose only argument is ``inplace``."""
 
     inplace: bool
@@ -40,9 +22,6 @@ class _InPlace(Module):
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
-
-    def extra_repr(self) -> str:
-        return "inplace=True" if self.inplace else ""
 
 
 class ReLU(_InPlace):
@@ -191,7 +170,7 @@ class Tanhshrink(Module):
         return F.tanhshrink(input)
 
 
-class _AlongDim(Module):
+class _AlongDim(Layer, shown="dim"):
     """A function along one dimension."""
 
     dim: int | None
@@ -199,9 +178,6 @@ class _AlongDim(Module):
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
 
 
 class Softmax(_AlongDim):
@@ -260,7 +236,7 @@ class Softmax2d(Module):
         return F.softmax(input, -3)
 
 
-class GLU(Module):
+class GLU(Layer, shown="dim"):
     """Halve along ``dim`` into ``a, b`` and compute ``a * sigmoid(b)``.
 
     Example:
@@ -276,5 +252,247 @@ class GLU(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.glu(input, self.dim)
 
+
+class LeakyReLU(Layer, shown="negative_slope inplace"):
+    """Compute ``x`` where positive, else ``negative_slope * x``.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.LeakyReLU(0.25)(pc.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.2500,  0.0000,  2.0000])
+    """
+
+    def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
+        super().__init__()
+        self.negative_slope = negative_slope
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.leaky_relu(input, self.negative_slope, self.inplace)
+
+
+class ELU(Layer, shown="alpha inplace"):
+    """Compute ``x`` where positive, else ``alpha * (exp(x) - 1)``.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.ELU()(pc.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.6321,  0.0000,  2.0000])
+    """
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.alpha = alpha
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.elu(input, self.alpha, self.inplace)
+
+
+class CELU(ELU):
+    """Compute ``max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))``.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.CELU()(pc.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.6321,  0.0000,  2.0000])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.celu(input, self.alpha, self.inplace)
+
+
+class GELU(Layer, shown="approximate"):
+    """Compute ``x`` times the normal distribution function, or its tanh approximation.
+
+    Args:
+        approximate: "none" or "tanh".
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.GELU()(pc.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.1587,  0.0000,  1.9545])
+    """
+
+    def __init__(self, approximate: str = "none") -> None:
+        super().__init__()
+        self.approximate = approximate
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.gelu(input, approximate=self.approximate)
+
+
+class Softplus(Layer, shown="beta threshold"):
+    """Compute ``log(1 + exp(beta x)) / beta``; ``x`` itself where ``beta x > threshold``.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.Softplus()(pc.tensor([-1.0, 0.0, 2.0]))
+        tensor([0.3133, 0.6931, 2.1269])
+    """
+
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
+        super().__init__()
+        self.beta = beta
+        self.threshold = threshold
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softplus(input, self.beta, self.threshold)
+
+
+class Hardtanh(Layer, shown="min_val max_val inplace"):
+    """Clip to ``[min_val, max_val]``; ``min_value`` and ``max_value`` are their old names.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.Hardtanh()(pc.tensor([-1.0, 0.0, 2.0]))
+        tensor([-1.,  0.,  1.])
+    """
+
+    def __init__(
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ) -> None:
+        super().__init__()
+        min_val = min_val if min_value is None else min_value
+        max_val = max_val if max_value is None else max_value
+        if min_val >= max_val:
+            raise ValueError(
+                f"Hardtanh: `min_val` must be less than `max_val`; got {min_val} and {max_val}"
+            )
+        self.min_val = min_val
+        self.max_val = max_val
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
+
+
+class ReLU6(Hardtanh, shown="inplace"):
+    """Clip to ``[0, 6]``.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.ReLU6()(pc.tensor([-1.0, 0.0, 2.0]))
+        tensor([0., 0., 2.])
+    """
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(0.0, 6.0, inplace)
+
+
+class PReLU(Layer, shown="num_parameters"):
+    """Compute ``x`` where positive, else ``weight * x`` with learned weights (He et al. 2015).
+
+    Args:
+        num_parameters: 1, or the number of channels (dim 1 of the input).
+        init: The weights' initial value.
+        device, dtype: Where the weights are, and their dtype; None is float32.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.PReLU(init=0.25)(pc.tensor([-1.0, 0.0, 2.0])).detach()
+        tensor([-0.2500,  0.0000,  2.0000])
+    """
+
+    weight: Parameter
+
+    def __init__(
+        self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.num_parameters = num_parameters
+        self.init = init
+        self.weight = Parameter(pc.empty(num_parameters, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set the weights to their initial value."""
+        self.weight.detach().fill_(self.init)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.prelu(input, self.weight)
+
+
+class Hardshrink(Module):
+    """Compute ``x`` where ``|x| > lambd``, else 0.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.Hardshrink()(pc.tensor([-1.0, 0.25, 2.0]))
+        tensor([-1.,  0.,  2.])
+    """
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardshrink(input, self.lambd)
+
     def extra_repr(self) -> str:
-        return f"dim={self.dim}"
+        return f"{self.lambd}"
+
+
+class Softshrink(Module):
+    """Move ``x`` towards 0 by ``lambd``, at most to 0.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.Softshrink()(pc.tensor([-1.0, 0.25, 2.0]))
+        tensor([-0.5000,  0.0000,  1.5000])
+    """
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softshrink(input, self.lambd)
+
+    def extra_repr(self) -> str:
+        return f"{self.lambd}"
+
+
+class Threshold(Layer, shown="threshold value inplace"):
+    """Compute ``x`` where ``x > threshold``, else ``value``.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.Threshold(1.0, 20.0)(pc.tensor([-1.0, 0.5, 2.0]))
+        tensor([20., 20.,  2.])
+    """
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        super().__init__()
+        self.threshold = threshold
+        self.value = value
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.threshold(input, self.threshold, self.value, self.inplace)
+
+
+class RReLU(Layer, shown="lower upper inplace"):
+    """Compute ``x`` where positive, else ``a * x``; see `plait_nn.functional.rrelu`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.RReLU(0.25, 0.75).eval()(pc.tensor([-1.0, 2.0]))
+        tensor([-0.5000,  2.0000])
+    """
+
+    def __init__(
+        self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
+    ) -> None:
+        super().__init__()
+        self.lower = lower
+        self.upper = upper
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)

@@ -13,8 +13,6 @@ from plait_nn._containers import ModuleList, Sequential
 from plait_nn._linear import Linear, check_sizes
 from plait_nn._module import Module
 
-__all__ = ["AdaptiveLogSoftmaxWithLoss"]
-
 
 class ASMoutput(NamedTuple):
     """The result of `AdaptiveLogSoftmaxWithLoss`."""
@@ -103,7 +101,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 layer.reset_parameters()
 
     def forward(self, input_: Tensor, target_: Tensor) -> ASMoutput:
-        samples, targets = self._checked(input_, target_)
+        samples, targets = self._check(input_, target_)
         # the index of every target in the head: its own, or its cluster's
         index, own_scores = (
             targets,
@@ -124,7 +122,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         loss = -output.mean()
         return ASMoutput(output.squeeze(0) if target_.ndim == 0 else output, loss)
 
-    def _checked(self, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    def _check(self, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         fits = input.ndim in (1, 2) and target.ndim == input.ndim - 1
         if not fits or input.shape[-1] != self.in_features or input.shape[:-1] != target.shape:
             raise pc.ShapeError(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from plait_core import Tensor, _core
 
-__all__ = ["all_samples"]
-
 
 def all_samples(tensor: Tensor) -> Tensor:
     """Return a tensor whose elements can be read, for a check that each sample must pass.
@@ -14,6 +12,6 @@ def all_samples(tensor: Tensor) -> Tensor:
     and has no elements; the result has those of all samples, in more dimensions. Other tensors are
     returned as they are.
     """
-    while (found := _core._samples(tensor)) is not None:
-        tensor = found[0]
+    while (samples := _core._samples(tensor)) is not None:
+        tensor = samples[0]
     return tensor

@@ -11,8 +11,6 @@ from plait_nn._linear import Linear
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter
 
-__all__ = ["MultiheadAttention"]
-
 
 class MultiheadAttention(Module):
     r"""Attend with several heads at once (Vaswani et al. 2017).
@@ -30,8 +28,7 @@ class MultiheadAttention(Module):
         kdim: Features of the keys; None is E.
         vdim: Features of the values; None is E.
         batch_first: Whether tensors are (N, L, E) instead of (L, N, E).
-        device: Where the parameters live.
-        dtype: Their dtype; None is float32.
+        device, dtype: Where the parameters are, and their dtype; None is float32.
 
     Raises:
         ValueError: ``num_heads`` doesn't divide ``embed_dim``.

@@ -15,8 +15,6 @@ from plait_abi.frames import warn
 from plait_core import Tensor, engine
 from plait_nn._hooks import GLOBAL
 
-__all__ = ["Passage", "hook_result", "operator_hooks"]
-
 Gradients = tuple[Any, ...]
 
 
@@ -100,7 +98,7 @@ class Passage:
             )
             return result
         passed, positions = _through(
-            results, lambda _, found: self._outputs_ready(found, positions, n)
+            results, lambda _, incoming: self._outputs_ready(incoming, positions, n)
         )
         n = len(results)
         if not isinstance(result, tuple):
@@ -108,28 +106,28 @@ class Passage:
         return type(result)(*passed) if hasattr(result, "_fields") else passed
 
     def _outputs_ready(
-        self, found: Gradients, positions: list[int] | None, n: int
+        self, incoming: Gradients, positions: list[int] | None, n: int
     ) -> Gradients | None:
-        gradients = _spread(found, positions or [], n)
+        gradients = _spread(incoming, positions or [], n)
         for hook in self.pre_hooks:
             changed = hook(self.module, gradients)
             if changed is not None:
-                gradients = self._checked(changed, n, "backward pre-hook", "grad_output")
+                gradients = self._to_tuple(changed, n, "backward pre-hook", "grad_output")
         if self.positions is None:  # no input will get a gradient, so the hooks run now
             self._without_inputs(gradients)
         else:
             self.gradients = gradients
         return tuple(gradients[i] for i in positions or [])
 
-    def _inputs_ready(self, found: Gradients, _: Gradients) -> Gradients | None:
+    def _inputs_ready(self, incoming: Gradients, _: Gradients) -> Gradients | None:
         # the gradient did not pass through the outputs, as in double backward
         if self.gradients is None:
             return None
-        gradients = _spread(found, self.positions or [], self.n_inputs)
+        gradients = _spread(incoming, self.positions or [], self.n_inputs)
         for hook in self.hooks:
             changed = hook(self.module, gradients, self.gradients)
             if changed is not None:
-                gradients = self._checked(changed, self.n_inputs, "backward hook", "grad_input")
+                gradients = self._to_tuple(changed, self.n_inputs, "backward hook", "grad_input")
         self.gradients = None
         return tuple(gradients[i] for i in self.positions or [])
 
@@ -143,7 +141,7 @@ class Passage:
                     f"input requires grad; got {type(changed).__name__}"
                 )
 
-    def _checked(self, changed: Any, n: int, what: str, name: str) -> Gradients:
+    def _to_tuple(self, changed: Any, n: int, what: str, name: str) -> Gradients:
         gradients = changed if isinstance(changed, tuple) else (changed,)
         if len(gradients) != n:
             raise RuntimeError(
@@ -171,9 +169,9 @@ def _through(
     return tuple(result), positions
 
 
-def _spread(found: Gradients, positions: list[int], n: int) -> Gradients:
+def _spread(incoming: Gradients, positions: list[int], n: int) -> Gradients:
     result: list[Any] = [None] * n
-    for i, gradient in zip(positions, found, strict=True):
+    for i, gradient in zip(positions, incoming, strict=True):
         result[i] = gradient
     return tuple(result)
 

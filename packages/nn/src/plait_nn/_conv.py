@@ -4,46 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn import functional as F, init
+from plait_nn._layer import Layer
 from plait_nn._linear import add_bias, check_sizes
-from plait_nn._looked_up import LookedUp
-from plait_nn._module import Module
 from plait_nn._parameter import Parameter
-from plait_nn.functional._sizes import Sizes, sizes_of
-
-__all__ = [
-    "Conv1d",
-    "Conv2d",
-    "Conv3d",
-    "ConvTranspose1d",
-    "ConvTranspose2d",
-    "ConvTranspose3d",
-]
+from plait_nn.functional._checks import Sizes, sizes_of
 
 _PAD_MODES = ("reflect", "replicate", "circular")
 
 
-class _Conv(Module):
+class _Conv(Layer):
     """Parameters and arguments of all convolutions."""
 
     weight: Parameter
     bias: Parameter | None
-    _dims: int
+    _function: ClassVar[Callable[..., Tensor]]
     _transposed = False
 
     def _set_up(
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Sizes | str,
-        dilation: Sizes,
-        output_padding: Sizes,
+        sizes: tuple[Sizes, Sizes, Sizes | str, Sizes, Sizes],
         groups: int,
         bias: bool,
         padding_mode: str,
@@ -51,6 +37,7 @@ class _Conv(Module):
         dtype: Any,
     ) -> None:
         name, dims = type(self).__name__, self._dims
+        kernel_size, stride, padding, dilation, output_padding = sizes
         _check_channels(name, in_channels, out_channels, groups)
         self.in_channels = in_channels
         self.out_channels = out_channels
@@ -151,8 +138,6 @@ _COUNTS = {1: "one in a tuple", 2: "two ints", 3: "three ints"}
 
 
 class _ConvNd(_Conv):
-    _convolve: Callable[..., Tensor]
-
     def __init__(
         self,
         in_channels: int,
@@ -168,20 +153,8 @@ class _ConvNd(_Conv):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self._set_up(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            0,
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
+        sizes = (kernel_size, stride, padding, dilation, 0)
+        self._set_up(in_channels, out_channels, sizes, groups, bias, padding_mode, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
@@ -190,26 +163,14 @@ class _ConvNd(_Conv):
         """Convolve with any weights; subclasses call and override it, as in PyTorch."""
         padding: Sizes | str = self.padding
         if self.padding_mode != "zeros":
-            input = F.pad(input, self._borders(), mode=self.padding_mode)
+            input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
             padding = 0
-        return type(self)._convolve(
+        return type(self)._function(
             input, weight, bias, self.stride, padding, self.dilation, self.groups
         )
 
-    def _borders(self) -> tuple[int, ...]:
-        """Return the padding in the order of `functional.pad`: the last dimension first."""
-        borders: list[int] = []
-        for i in reversed(range(self._dims)):
-            if self.padding == "same":
-                total = self.dilation[i] * (self.kernel_size[i] - 1)
-                borders += (total // 2, total - total // 2)
-            else:
-                side = 0 if isinstance(self.padding, str) else self.padding[i]
-                borders += (side, side)
-        return tuple(borders)
 
-
-class Conv1d(_ConvNd):
+class Conv1d(_ConvNd, dims=1, function="conv1d"):
     r"""Cross-correlate sequences with learned filters; see `plait_nn.functional.conv1d`.
 
     Arguments, attributes and errors are those of `Conv2d` in one dimension: the input is
@@ -224,11 +185,8 @@ class Conv1d(_ConvNd):
         (20, 33, 24)
     """
 
-    _dims = 1
-    _convolve = LookedUp("conv1d")
 
-
-class Conv2d(_ConvNd):
+class Conv2d(_ConvNd, dims=2, function="conv2d"):
     r"""Cross-correlate images with learned filters; see `plait_nn.functional.conv2d`.
 
     Weight and bias start uniform in :math:`\pm 1 / \sqrt{in \cdot kH \cdot kW / groups}`.
@@ -244,8 +202,7 @@ class Conv2d(_ConvNd):
         groups: Number of independent groups of channels.
         bias: Whether there is a bias.
         padding_mode: The elements of the padding: "zeros", "reflect", "replicate", "circular".
-        device: Where the parameters live.
-        dtype: Their dtype; None is float32.
+        device, dtype: Where the parameters are, and their dtype; None is float32.
 
     Attributes:
         weight: Shape (out_channels, in_channels / groups, kH, kW).
@@ -264,11 +221,8 @@ class Conv2d(_ConvNd):
         Conv2d(1, 8, kernel_size=(3, 3), stride=(1, 1), padding=same)
     """
 
-    _dims = 2
-    _convolve = LookedUp("conv2d")
 
-
-class Conv3d(_ConvNd):
+class Conv3d(_ConvNd, dims=3, function="conv3d"):
     r"""Cross-correlate volumes with learned filters; see `plait_nn.functional.conv3d`.
 
     Arguments, attributes and errors are those of `Conv2d` in three dimensions: the input is
@@ -280,13 +234,9 @@ class Conv3d(_ConvNd):
         (1, 3, 4, 5, 6)
     """
 
-    _dims = 3
-    _convolve = LookedUp("conv3d")
-
 
 class _ConvTransposeNd(_Conv):
     _transposed = True
-    _convolve: Callable[..., Tensor]
 
     def __init__(
         self,
@@ -308,27 +258,15 @@ class _ConvTransposeNd(_Conv):
             raise ValueError(
                 f"{type(self).__name__}: `padding_mode` must be zeros; got {padding_mode!r}"
             )
-        self._set_up(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            output_padding,
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
+        sizes = (kernel_size, stride, padding, dilation, output_padding)
+        self._set_up(in_channels, out_channels, sizes, groups, bias, padding_mode, device, dtype)
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """Return the result; ``output_size`` chooses one of the sizes that are possible with a
         stride.
         """
         extra = self.output_padding if output_size is None else self._extra(input, output_size)
-        return type(self)._convolve(
+        return type(self)._function(
             input,
             self.weight,
             self.bias,
@@ -361,7 +299,7 @@ class _ConvTransposeNd(_Conv):
         return tuple(extra)
 
 
-class ConvTranspose1d(_ConvTransposeNd):
+class ConvTranspose1d(_ConvTransposeNd, dims=1, function="conv_transpose1d"):
     """Transposed convolution of sequences; see `ConvTranspose2d`.
 
     Example:
@@ -370,11 +308,8 @@ class ConvTranspose1d(_ConvTransposeNd):
         (20, 33, 101)
     """
 
-    _dims = 1
-    _convolve = LookedUp("conv_transpose1d")
 
-
-class ConvTranspose2d(_ConvTransposeNd):
+class ConvTranspose2d(_ConvTransposeNd, dims=2, function="conv_transpose2d"):
     r"""Transposed convolution of images; see `plait_nn.functional.conv_transpose2d`.
 
     Args:
@@ -388,8 +323,7 @@ class ConvTranspose2d(_ConvTransposeNd):
         bias: Whether there is a bias.
         dilation: Distance of the kernel's elements.
         padding_mode: "zeros".
-        device: Where the parameters live.
-        dtype: Their dtype; None is float32.
+        device, dtype: Where the parameters are, and their dtype; None is float32.
 
     Attributes:
         weight: Shape (in_channels, out_channels / groups, kH, kW).
@@ -403,11 +337,8 @@ class ConvTranspose2d(_ConvTransposeNd):
         ((1, 33, 11, 11), (1, 33, 12, 12))
     """
 
-    _dims = 2
-    _convolve = LookedUp("conv_transpose2d")
 
-
-class ConvTranspose3d(_ConvTransposeNd):
+class ConvTranspose3d(_ConvTransposeNd, dims=3, function="conv_transpose3d"):
     """Transposed convolution of volumes; see `ConvTranspose2d`.
 
     Example:
@@ -415,6 +346,3 @@ class ConvTranspose3d(_ConvTransposeNd):
         >>> tuple(nn.ConvTranspose3d(2, 3, 2, stride=2)(pc.randn(1, 2, 2, 3, 4)).shape)
         (1, 3, 4, 6, 8)
     """
-
-    _dims = 3
-    _convolve = LookedUp("conv_transpose3d")

@@ -10,8 +10,6 @@ from typing import Any
 import plait_core as pc
 from plait_core import Tensor, engine
 
-__all__ = ["conversion", "floating", "not_recorded", "without_grad"]
-
 
 def without_grad(fn: Callable[[Tensor], Tensor], tensor: Tensor) -> Tensor:
     """Return ``fn(tensor)``, not recorded."""

@@ -6,15 +6,6 @@ from plait_core import Tensor
 from plait_nn import functional as F
 from plait_nn._module import Module
 
-__all__ = [
-    "AlphaDropout",
-    "Dropout",
-    "Dropout1d",
-    "Dropout2d",
-    "Dropout3d",
-    "FeatureAlphaDropout",
-]
-
 
 class _DropoutNd(Module):
     p: float

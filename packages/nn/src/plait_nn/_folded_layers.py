@@ -11,15 +11,13 @@ from weakref import WeakKeyDictionary
 import plait_core as pc
 from plait_core import Tensor
 from plait_core._core import _weights_state
-from plait_nn._batch_norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from plait_nn._call import call_together, run_plainly
 from plait_nn._conv import Conv1d, Conv2d, Conv3d
 from plait_nn._joined_layers import ACTIVATIONS, FUNCTIONS
-from plait_nn._looked_up import Unchanged
+from plait_nn._layer import Unchanged
 from plait_nn._module import Module
+from plait_nn._normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from plait_nn._operators import conv2d_activation
-
-__all__ = ["CONVOLUTIONS", "call_folded"]
 
 _NORMS: dict[type[Module], type[Module]] = {
     Conv1d: BatchNorm1d,
@@ -34,9 +32,9 @@ _NUMBERS = "min_val", "max_val", "negative_slope"  # of activations, as the oper
 
 
 class _Folded(NamedTuple):
-    state: tuple[int, ...]  # of all that the folded weights were made of
+    state: tuple[int, ...]  # of all tensors from which the folded weights were computed
     eps: float
-    sources: tuple[Tensor | None, ...]  # keeps the memory, so that nothing else comes to lie there
+    sources: tuple[Tensor | None, ...]  # they keep the memory from being used again
     weight: Tensor
     bias: Tensor
 
@@ -66,7 +64,7 @@ def call_folded(layers: Sequence[Any], input: Tensor) -> tuple[Tensor, int] | No
     if weights is None:
         return None
     options = conv.stride, conv.padding, conv.dilation, conv.groups
-    run: Callable[[Tensor], Tensor] = lambda x: conv._convolve(x, *weights, *options)  # noqa: E731
+    run: Callable[[Tensor], Tensor] = lambda x: conv._function(x, *weights, *options)  # noqa: E731
     if activation is not None:
         joined.append(activation)
         options += _described(activation)

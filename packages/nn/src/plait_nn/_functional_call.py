@@ -8,8 +8,6 @@ from typing import Any
 from plait_core import Tensor
 from plait_nn._module import Module
 
-__all__ = ["functional_call"]
-
 
 def functional_call(
     module: Module,
@@ -52,11 +50,11 @@ def functional_call(
         >>> nn.functional_call(layer, given, pc.tensor([3.0]))
         tensor([7.])
     """
-    tensors = _given(parameter_and_buffer_dicts)
+    tensors = _merged(parameter_and_buffer_dicts)
     positional = args if isinstance(args, tuple) else () if args is None else (args,)
     owners: dict[str, _Owner] = {}
     _collect(module, "", owners)
-    replaced = _wanted(module, owners, tensors, tie_weights, strict)
+    replaced = _replacements(module, owners, tensors, tie_weights, strict)
     try:
         for name, tensor in replaced.items():
             _, members, key, _ = owners[name]
@@ -66,14 +64,14 @@ def functional_call(
         if isinstance(parameter_and_buffer_dicts, MutableMapping):
             _write_back(parameter_and_buffer_dicts, owners)
         for name in replaced:
-            owner, members, key, own = owners[name]
+            owner, members, key, member = owners[name]
             if key not in members:  # the call deleted it, and may have assigned an attribute
                 for each in _places(owner):
                     each.pop(key, None)
-            if own is _ABSENT:
+            if member is _ABSENT:
                 members.pop(key, None)
             else:
-                members[key] = own
+                members[key] = member
 
 
 def _places(owner: Module) -> tuple[dict[str, Any], ...]:
@@ -81,14 +79,14 @@ def _places(owner: Module) -> tuple[dict[str, Any], ...]:
     return owner._parameters, owner._buffers, owner.__dict__
 
 
-def _write_back(given: MutableMapping[str, Tensor], owners: Mapping[str, _Owner]) -> None:
+def _write_back(tensors: MutableMapping[str, Tensor], owners: Mapping[str, _Owner]) -> None:
     """Store what a call has assigned to the names in a mapping."""
-    for name, tensor in list(given.items()):
+    for name, tensor in list(tensors.items()):
         owner, members, key, _ = owners[name]
         if members.get(key, _ABSENT) is not tensor:
             now = [each[key] for each in _places(owner) if key in each]
             if now:
-                given[name] = now[0]
+                tensors[name] = now[0]
 
 
 _ABSENT: Any = object()
@@ -96,7 +94,7 @@ _ABSENT: Any = object()
 _Owner = tuple[Module, dict[str, Any], str, Any]
 
 
-def _given(dicts: Any) -> dict[str, Tensor]:
+def _merged(dicts: Any) -> dict[str, Tensor]:
     """Return the tensors of one mapping, or of several."""
     tensors: dict[str, Tensor] = {}
     several = [dicts] if isinstance(dicts, Mapping) else dicts
@@ -129,17 +127,17 @@ def _collect(module: Module, prefix: str, owners: dict[str, _Owner]) -> None:
             _collect(child, f"{prefix}{name}.", owners)
 
 
-def _wanted(
+def _replacements(
     module: Module,
     owners: dict[str, _Owner],
-    given: dict[str, Tensor],
+    tensors: dict[str, Tensor],
     tie_weights: bool,
     strict: bool,
 ) -> dict[str, Tensor]:
     """Return what is replaced: the given tensors, under all names that their owners have."""
-    unknown = sorted(given.keys() - owners.keys())
+    unknown = sorted(tensors.keys() - owners.keys())
     own_names = list(owners)
-    replaced = _with_tied(owners, given) if tie_weights else given
+    replaced = _with_tied(owners, tensors) if tie_weights else tensors
     if not strict:
         for name in unknown:
             owners[name] = _owner_of(module, name)
@@ -152,22 +150,22 @@ def _wanted(
     return replaced
 
 
-def _with_tied(owners: Mapping[str, _Owner], given: dict[str, Tensor]) -> dict[str, Tensor]:
+def _with_tied(owners: Mapping[str, _Owner], tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return the tensors under all names of the parameters and buffers that they replace."""
     names: dict[int, list[str]] = {}
-    for name, (_, _, _, own) in owners.items():
-        if own is not _ABSENT and own is not None:
-            names.setdefault(id(own), []).append(name)
-    replaced = dict(given)
+    for name, (_, _, _, member) in owners.items():
+        if member is not _ABSENT and member is not None:
+            names.setdefault(id(member), []).append(name)
+    replaced = dict(tensors)
     for tied in names.values():
-        several = [name for name in tied if name in given]
-        if len({id(given[name]) for name in several}) > 1:
+        several = [name for name in tied if name in tensors]
+        if len({id(tensors[name]) for name in several}) > 1:
             raise ValueError(
                 f"functional_call: {several} are names of one tensor and were given different "
                 "tensors; use tie_weights=False"
             )
         if several:
-            replaced.update(dict.fromkeys(tied, given[several[0]]))
+            replaced.update(dict.fromkeys(tied, tensors[several[0]]))
     return replaced
 
 
@@ -186,7 +184,7 @@ def _owner_of(module: Module, name: str) -> _Owner:
     for members in (owner._parameters, owner._buffers):
         if key in members:  # None, as the bias of a layer without one
             return owner, members, key, members[key]
-    own = getattr(owner, key, None)
-    if own is not None and not isinstance(own, Tensor):
-        raise TypeError(f"functional_call: `{name}` is no tensor, but a {type(own).__name__}")
+    member = getattr(owner, key, None)
+    if member is not None and not isinstance(member, Tensor):
+        raise TypeError(f"functional_call: `{name}` is no tensor, but a {type(member).__name__}")
     return owner, owner.__dict__, key, owner.__dict__.get(key, _ABSENT)

@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 import plait_core as pc
 from plait_core import Tensor
 
-__all__ = ["HALVES", "in_float32", "widened"]
-
 HALVES = (pc.float16, pc.bfloat16)
 
 F = TypeVar("F", bound=Callable[..., Any])

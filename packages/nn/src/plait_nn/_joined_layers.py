@@ -1,4 +1,4 @@
-"""A batch norm and the activation behind it, run in one pass over memory."""
+"""A batch norm and the activation after it, computed in one pass over memory."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ from typing import Any
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn import functional as F
-from plait_nn._activation import Hardswish, ReLU, SiLU
-from plait_nn._batch_norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
+from plait_nn._activation import Hardswish, Hardtanh, LeakyReLU, ReLU, ReLU6, SiLU
 from plait_nn._call import call_together, run_plainly
-from plait_nn._looked_up import Unchanged
+from plait_nn._layer import Unchanged
 from plait_nn._module import Module
-from plait_nn._parametric import Hardtanh, LeakyReLU, ReLU6
-
-__all__ = ["ACTIVATIONS", "BATCH_NORMS", "FUNCTIONS", "call_joined"]
+from plait_nn._normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d
 
 _NORMS: tuple[type[Module], ...] = (BatchNorm1d, BatchNorm2d, BatchNorm3d)
 BATCH_NORMS = frozenset(_NORMS)
@@ -26,7 +23,7 @@ _clipped: Callable[[Any], dict[str, Any]] = lambda module: {  # noqa: E731
     "min_val": module.min_val,
     "max_val": module.max_val,
 }
-# what they are called by operators that join them, and their numbers
+# arguments with which `batch_norm_activation` and others compute each activation
 ACTIVATIONS: dict[type[Module], Callable[[Any], dict[str, Any]]] = {
     ReLU: lambda module: {"activation": "relu"},
     ReLU6: _clipped,
@@ -38,7 +35,7 @@ ACTIVATIONS: dict[type[Module], Callable[[Any], dict[str, Any]]] = {
     SiLU: lambda module: {"activation": "silu"},
     Hardswish: lambda module: {"activation": "hardswish"},
 }
-# a program may have put functions of its own in their place
+# to notice that a program has replaced a `forward`
 _FORWARD = {kind: kind.forward for kind in (*_NORMS, *ACTIVATIONS)}
 FUNCTIONS: dict[type[Module], str] = {
     **dict.fromkeys(_NORMS, "batch_norm"),
@@ -53,11 +50,10 @@ _unchanged = Unchanged(FUNCTIONS)
 
 
 def call_joined(layers: Sequence[Any], input: Tensor) -> tuple[Tensor, int] | None:
-    """Call a batch norm and the activation behind it by one operator, if they are the first layers.
+    """Run a batch norm and the activation after it as one operator, if they are the first layers.
 
-    Return the result and the number of layers that ran, or None: each runs on its own. They run
-    together if no hook or override can see the tensor between them. In evaluation they run one
-    after the other.
+    Return the result and the number of layers that ran, or None if each layer must run on its own:
+    in evaluation, and if a hook or override could see the tensor between them.
     """
     norm, activation = layers[:2]
     options = ACTIVATIONS.get(type(activation))

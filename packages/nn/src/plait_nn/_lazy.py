@@ -6,28 +6,10 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
-from plait_nn import _batch_norm as norms, _conv as convolutions
+from plait_nn import _conv as convolutions, _normalization as norms
 from plait_nn._linear import Linear
 from plait_nn._module import Module
 from plait_nn._parameter import Buffer, Parameter
-
-__all__ = [
-    "LazyBatchNorm1d",
-    "LazyBatchNorm2d",
-    "LazyBatchNorm3d",
-    "LazyConv1d",
-    "LazyConv2d",
-    "LazyConv3d",
-    "LazyConvTranspose1d",
-    "LazyConvTranspose2d",
-    "LazyConvTranspose3d",
-    "LazyInstanceNorm1d",
-    "LazyInstanceNorm2d",
-    "LazyInstanceNorm3d",
-    "LazyLinear",
-    "UninitializedBuffer",
-    "UninitializedParameter",
-]
 
 
 def _fill(tensor: Tensor, shape: Any, device: Any, dtype: Any) -> None:
@@ -134,8 +116,16 @@ class _Lazy(Module):
     cls_to_become: type[Module]
     _size: str
     _dim: int
-    # number of dimensions of an input without a batch; 0: its channels are at ``_dim`` too
-    _single = 0
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        layers: list[Any] = [base for base in cls.__bases__ if not issubclass(base, _Lazy)]
+        if cls.__module__ == __name__ and layers:
+            cls.cls_to_become = layers[-1]
+
+    def _is_single(self, input: Tensor) -> bool:
+        """Return whether an input has no batch, so that its channels are one dimension earlier."""
+        return False
 
     def _wait(self) -> None:
         for name, parameter in list(self._parameters.items()):
@@ -154,10 +144,7 @@ class _Lazy(Module):
 
     def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
         """Make the parameters for an input; further arguments are not used."""
-        dim = self._dim
-        if self._single and input.ndim == self._single:
-            dim -= 1
-        self.initialize_parameters_of_size(input.shape[dim])
+        self.initialize_parameters_of_size(input.shape[self._dim - self._is_single(input)])
 
     def initialize_parameters_of_size(self, size: int) -> None:
         """Make the parameters for a size and become the layer."""
@@ -207,7 +194,6 @@ class LazyLinear(_Lazy, Linear):
         ((2, 3), Linear(in_features=5, out_features=3, bias=True))
     """
 
-    cls_to_become = Linear
     _size = "in_features"
     _dim = -1
 
@@ -256,6 +242,9 @@ class _LazyConv(_Lazy, convolutions._Conv):
             first, second = second, first
         weight = (first, second // self.groups, *self.kernel_size)
         return {"weight": weight, "bias": (self.out_channels,)}
+
+    def _is_single(self, input: Tensor) -> bool:
+        return input.ndim == self._dims + 1
 
     def _size_of(self, shape: tuple[int, ...]) -> int:
         return shape[0] if self._transposed else shape[1] * self.groups
@@ -337,6 +326,9 @@ class _LazyInstanceNorm(_LazyNorm):
     ) -> None:
         super().__init__(eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
+    def _is_single(self, input: Tensor) -> bool:
+        return input.ndim == min(self._ndims)
+
 
 class LazyConv1d(_LazyConv, convolutions.Conv1d):
     """`Conv1d` that takes ``in_channels`` from its first input.
@@ -347,9 +339,6 @@ class LazyConv1d(_LazyConv, convolutions.Conv1d):
         >>> layer(pc.ones(2, 3, 8)).shape[1], type(layer).__name__, layer.in_channels
         (4, 'Conv1d', 3)
     """
-
-    cls_to_become = convolutions.Conv1d
-    _single = 2
 
 
 class LazyConv2d(_LazyConv, convolutions.Conv2d):
@@ -362,9 +351,6 @@ class LazyConv2d(_LazyConv, convolutions.Conv2d):
         (4, 'Conv2d', 3)
     """
 
-    cls_to_become = convolutions.Conv2d
-    _single = 3
-
 
 class LazyConv3d(_LazyConv, convolutions.Conv3d):
     """`Conv3d` that takes ``in_channels`` from its first input.
@@ -375,9 +361,6 @@ class LazyConv3d(_LazyConv, convolutions.Conv3d):
         >>> layer(pc.ones(2, 3, 8, 8, 8)).shape[1], type(layer).__name__, layer.in_channels
         (4, 'Conv3d', 3)
     """
-
-    cls_to_become = convolutions.Conv3d
-    _single = 4
 
 
 class LazyConvTranspose1d(_LazyConvTranspose, convolutions.ConvTranspose1d):
@@ -390,9 +373,6 @@ class LazyConvTranspose1d(_LazyConvTranspose, convolutions.ConvTranspose1d):
         (4, 'ConvTranspose1d', 3)
     """
 
-    cls_to_become = convolutions.ConvTranspose1d
-    _single = 2
-
 
 class LazyConvTranspose2d(_LazyConvTranspose, convolutions.ConvTranspose2d):
     """`ConvTranspose2d` that takes ``in_channels`` from its first input.
@@ -403,9 +383,6 @@ class LazyConvTranspose2d(_LazyConvTranspose, convolutions.ConvTranspose2d):
         >>> layer(pc.ones(2, 3, 8, 8)).shape[1], type(layer).__name__, layer.in_channels
         (4, 'ConvTranspose2d', 3)
     """
-
-    cls_to_become = convolutions.ConvTranspose2d
-    _single = 3
 
 
 class LazyConvTranspose3d(_LazyConvTranspose, convolutions.ConvTranspose3d):
@@ -418,9 +395,6 @@ class LazyConvTranspose3d(_LazyConvTranspose, convolutions.ConvTranspose3d):
         (4, 'ConvTranspose3d', 3)
     """
 
-    cls_to_become = convolutions.ConvTranspose3d
-    _single = 4
-
 
 class LazyBatchNorm1d(_LazyNorm, norms.BatchNorm1d):
     """`BatchNorm1d` that takes ``num_features`` from its first input.
@@ -431,8 +405,6 @@ class LazyBatchNorm1d(_LazyNorm, norms.BatchNorm1d):
         >>> layer(pc.randn(2, 3, 8)).shape[1], type(layer).__name__, layer.num_features
         (3, 'BatchNorm1d', 3)
     """
-
-    cls_to_become = norms.BatchNorm1d
 
 
 class LazyBatchNorm2d(_LazyNorm, norms.BatchNorm2d):
@@ -445,8 +417,6 @@ class LazyBatchNorm2d(_LazyNorm, norms.BatchNorm2d):
         (3, 'BatchNorm2d', 3)
     """
 
-    cls_to_become = norms.BatchNorm2d
-
 
 class LazyBatchNorm3d(_LazyNorm, norms.BatchNorm3d):
     """`BatchNorm3d` that takes ``num_features`` from its first input.
@@ -457,8 +427,6 @@ class LazyBatchNorm3d(_LazyNorm, norms.BatchNorm3d):
         >>> layer(pc.randn(2, 3, 8, 8, 8)).shape[1], type(layer).__name__, layer.num_features
         (3, 'BatchNorm3d', 3)
     """
-
-    cls_to_become = norms.BatchNorm3d
 
 
 class LazyInstanceNorm1d(_LazyInstanceNorm, norms.InstanceNorm1d):
@@ -474,9 +442,6 @@ class LazyInstanceNorm1d(_LazyInstanceNorm, norms.InstanceNorm1d):
         (3, 'InstanceNorm1d', 3)
     """
 
-    cls_to_become = norms.InstanceNorm1d
-    _single = 2
-
 
 class LazyInstanceNorm2d(_LazyInstanceNorm, norms.InstanceNorm2d):
     """`InstanceNorm2d` that takes ``num_features`` from its first input.
@@ -488,9 +453,6 @@ class LazyInstanceNorm2d(_LazyInstanceNorm, norms.InstanceNorm2d):
         (3, 'InstanceNorm2d', 3)
     """
 
-    cls_to_become = norms.InstanceNorm2d
-    _single = 3
-
 
 class LazyInstanceNorm3d(_LazyInstanceNorm, norms.InstanceNorm3d):
     """`InstanceNorm3d` that takes ``num_features`` from its first input.
@@ -501,6 +463,3 @@ class LazyInstanceNorm3d(_LazyInstanceNorm, norms.InstanceNorm3d):
         >>> layer(pc.randn(2, 3, 8, 8, 8)).shape[1], type(layer).__name__, layer.num_features
         (3, 'InstanceNorm3d', 3)
     """
-
-    cls_to_become = norms.InstanceNorm3d
-    _single = 4

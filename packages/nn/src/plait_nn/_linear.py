@@ -12,8 +12,6 @@ from plait_nn import functional as F, init
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter
 
-__all__ = ["Bilinear", "Identity", "Linear", "add_bias", "check_sizes"]
-
 
 def check_sizes(layer: str, **sizes: int) -> None:
     """Raise for a layer's size that is negative or not an integer."""
@@ -26,9 +24,9 @@ def check_sizes(layer: str, **sizes: int) -> None:
             raise ValueError(f"{layer}: `{name}` must not be negative; got {size}")
 
 
-def add_bias(module: Module, size: int, wanted: bool, device: Any, dtype: Any) -> None:
+def add_bias(module: Module, size: int, has_bias: bool, device: Any, dtype: Any) -> None:
     """Register the parameter ``bias`` with uninitialised values, or None."""
-    if wanted:
+    if has_bias:
         module.bias = Parameter(pc.empty(size, device=device, dtype=dtype))
     else:
         module.register_parameter("bias", None)
@@ -59,8 +57,7 @@ class Linear(Module):
         in_features: Size of the input's last dimension.
         out_features: Size of the output's last dimension.
         bias: Whether there is a ``b``.
-        device: Where the parameters live.
-        dtype: Their dtype; None is float32.
+        device, dtype: Where the parameters are, and their dtype; None is float32.
 
     Attributes:
         weight: Shape (out_features, in_features).
@@ -121,8 +118,7 @@ class Bilinear(Module):
         in2_features: Size of the second input's last dimension.
         out_features: Size of the output's last dimension.
         bias: Whether there is a ``b``.
-        device: Where the parameters live.
-        dtype: Their dtype; None is float32.
+        device, dtype: Where the parameters are, and their dtype; None is float32.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

@@ -1,23 +1,17 @@
-"""Losses as modules; the functions in `plait_nn.functional` have formulas and shapes."""
+"""Losses and distances as modules."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from plait_core import Tensor
 from plait_nn import functional as F
+from plait_nn._linear import Linear
 from plait_nn._module import Module
+from plait_nn.functional._grouped import LinearCrossEntropyOptions
 from plait_nn.functional._loss import translate_reduction
-
-__all__ = [
-    "BCELoss",
-    "BCEWithLogitsLoss",
-    "CrossEntropyLoss",
-    "HuberLoss",
-    "L1Loss",
-    "MSELoss",
-    "NLLLoss",
-    "NLLLoss2d",
-    "SmoothL1Loss",
-]
 
 _REDUCTIONS = ("mean", "sum", "none")
 
@@ -186,9 +180,8 @@ class CrossEntropyLoss(_ClassLoss):
 
     Args:
         weight: Shape (C): a factor for every class.
-        size_average: As in old PyTorch programs; use ``reduction``.
+        size_average, reduce: As in old PyTorch programs; use ``reduction``.
         ignore_index: A class number that contributes nothing.
-        reduce: As in old PyTorch programs; use ``reduction``.
         reduction: "mean", "sum" or "none".
         label_smoothing: The part of the target that is spread over all classes.
 
@@ -264,4 +257,436 @@ class BCEWithLogitsLoss(_WeightedLoss):
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy_with_logits(
             input, target, self.weight, pos_weight=self.pos_weight, reduction=self.reduction
+        )
+
+
+class KLDivLoss(_Loss):
+    """The Kullback-Leibler divergence, pointwise; see `plait_nn.functional.kl_div`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> x, y = pc.tensor([[0.5, 0.5]]).log(), pc.tensor([[1.0, 0.0]])
+        >>> nn.KLDivLoss(reduction="batchmean")(x, y)  # log 2
+        tensor(0.6931)
+    """
+
+    _reductions = ("batchmean", "mean", "sum", "none")
+
+    def __init__(
+        self,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        log_target: bool = False,
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.log_target = log_target
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
+
+
+class PoissonNLLLoss(_Loss):
+    """The negative log-likelihood of counts; see `plait_nn.functional.poisson_nll_loss`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.PoissonNLLLoss()(pc.tensor([0.0, 0.0]), pc.tensor([1.0, 2.0]))
+        tensor(1.)
+    """
+
+    def __init__(
+        self,
+        log_input: bool = True,
+        full: bool = False,
+        size_average: bool | None = None,
+        eps: float = 1e-8,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.log_input = log_input
+        self.full = full
+        self.eps = eps
+
+    def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
+        return F.poisson_nll_loss(
+            log_input,
+            target,
+            log_input=self.log_input,
+            full=self.full,
+            eps=self.eps,
+            reduction=self.reduction,
+        )
+
+
+class GaussianNLLLoss(_Loss):
+    """The negative log-likelihood of normal values; see `plait_nn.functional.gaussian_nll_loss`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.GaussianNLLLoss()(pc.zeros(2), pc.tensor([1.0, 3.0]), pc.ones(2))
+        tensor(2.5000)
+    """
+
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
+        super().__init__(reduction=reduction)
+        self.full = full
+        self.eps = eps
+
+    def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
+        return F.gaussian_nll_loss(
+            input, target, var, full=self.full, eps=self.eps, reduction=self.reduction
+        )
+
+
+class CTCLoss(_Loss):
+    """The loss of sequences without alignment; see `plait_nn.functional.ctc_loss`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> x = pc.full((2, 1, 2), 0.5).log()
+        >>> nn.CTCLoss()(x, pc.tensor([[1]]), [2], [1]).exp()
+        tensor(1.3333)
+    """
+
+    def __init__(
+        self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
+    ) -> None:
+        super().__init__(reduction=reduction)
+        self.blank = blank
+        self.zero_infinity = zero_infinity
+
+    def forward(
+        self,
+        log_probs: Tensor,
+        targets: Tensor,
+        input_lengths: Tensor | Sequence[int],
+        target_lengths: Tensor | Sequence[int],
+    ) -> Tensor:
+        return F.ctc_loss(
+            log_probs,
+            targets,
+            input_lengths,
+            target_lengths,
+            self.blank,
+            self.reduction,
+            self.zero_infinity,
+        )
+
+
+class SoftMarginLoss(_Loss):
+    """The logistic loss of targets 1 and -1; see `plait_nn.functional.soft_margin_loss`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.SoftMarginLoss()(pc.tensor([0.0, 2.0]), pc.tensor([1.0, 1.0]))
+        tensor(0.4100)
+    """
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.soft_margin_loss(input, target, reduction=self.reduction)
+
+
+class HingeEmbeddingLoss(_MarginLoss):
+    """The hinge loss of distances; see `plait_nn.functional.hinge_embedding_loss`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> loss = nn.HingeEmbeddingLoss(reduction="none")
+        >>> loss(pc.tensor([0.5, 0.25]), pc.tensor([1, -1]))
+        tensor([0.5000, 0.7500])
+    """
+
+    def __init__(
+        self,
+        margin: float = 1.0,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(margin, size_average, reduce, reduction)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
+
+
+class MarginRankingLoss(_MarginLoss):
+    """The ranking loss of pairs of scores; see `plait_nn.functional.margin_ranking_loss`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.MarginRankingLoss(0.5)(pc.tensor([2.0]), pc.tensor([3.0]), pc.tensor([1.0]))
+        tensor(1.5000)
+    """
+
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
+        return F.margin_ranking_loss(
+            input1, input2, target, margin=self.margin, reduction=self.reduction
+        )
+
+
+class MultiMarginLoss(_WeightedLoss):
+    """The hinge loss of classes; see `plait_nn.functional.multi_margin_loss`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.MultiMarginLoss()(pc.tensor([[0.1, 0.2, 0.4, 0.8]]), pc.tensor([3]))
+        tensor(0.3250)
+    """
+
+    def __init__(
+        self,
+        p: int = 1,
+        margin: float = 1.0,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(weight, size_average, reduce, reduction)
+        self.p = p
+        self.margin = margin
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.multi_margin_loss(
+            input,
+            target,
+            p=self.p,
+            margin=self.margin,
+            weight=self.weight,
+            reduction=self.reduction,
+        )
+
+
+class MultiLabelMarginLoss(_Loss):
+    """The hinge loss of sets of classes; see `plait_nn.functional.multilabel_margin_loss`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> x, y = pc.tensor([[0.1, 0.2, 0.4, 0.8]]), pc.tensor([[3, 0, -1, 1]])
+        >>> nn.MultiLabelMarginLoss()(x, y)
+        tensor(0.8500)
+    """
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.multilabel_margin_loss(input, target, reduction=self.reduction)
+
+
+class MultiLabelSoftMarginLoss(_WeightedLoss):
+    """The binary cross entropy of logits, averaged over classes.
+
+    See `plait_nn.functional.multilabel_soft_margin_loss`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.MultiLabelSoftMarginLoss()(pc.zeros(1, 2), pc.tensor([[0.0, 1.0]]))
+        tensor(0.6931)
+    """
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
+
+
+class LinearCrossEntropyLoss(Module):
+    """The cross entropy of a linear layer; `plait_nn.functional.linear_cross_entropy`.
+
+    With ``options`` the logits of the whole batch are never in memory at once.
+
+    Args:
+        in_features: Size of the input.
+        num_classes: Number of classes, C.
+        out_features: Further dimensions of the loss, (d1, ...).
+        bias: Whether the layer has a bias.
+        device, dtype: Where the parameters are, and their dtype; None is float32.
+        reduction: "mean", "sum" or "none".
+        weight: A factor for each class.
+        ignore_index: A class that is ignored; None: -100 for class indices.
+        label_smoothing: The part of the target that is spread over all classes.
+        options: `LinearCrossEntropyOptions`; None makes all logits at once.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> loss = nn.LinearCrossEntropyLoss(8, 20, options=nn.LinearCrossEntropyOptions())
+        >>> bool(loss(pc.randn(5, 8), pc.tensor([0, 3, 4, 12, 19])) > 0)
+        True
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        reduction: str = "mean",
+        weight: Tensor | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        options: LinearCrossEntropyOptions | None = None,
+    ) -> None:
+        super().__init__()
+        self.reduction = reduction
+        self.num_classes = num_classes
+        self.out_features = tuple(out_features)
+        rows = num_classes * math.prod(self.out_features)
+        self.linear = Linear(in_features, rows, bias=bias, device=device, dtype=dtype)
+        self.register_buffer("weight", weight)
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+        self.options = options
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        weight: Tensor = self.linear.weight
+        bias: Tensor | None = self.linear.bias
+        if self.out_features:
+            shape = (self.num_classes, *self.out_features)
+            weight = weight.reshape((*shape, self.linear.in_features))
+            bias = None if bias is None else bias.reshape(shape)
+        return F.linear_cross_entropy(
+            input,
+            weight,
+            target,
+            linear_bias=bias,
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            options=self.options,
+        )
+
+
+class CosineSimilarity(Module):
+    """The cosine of vectors along ``dim``; see `plait_nn.functional.cosine_similarity`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.CosineSimilarity(dim=0)(pc.tensor([3.0, 4.0]), pc.tensor([3.0, 0.0]))
+        tensor(0.6000)
+    """
+
+    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
+        super().__init__()
+        self.dim = dim
+        self.eps = eps
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        return F.cosine_similarity(x1, x2, self.dim, self.eps)
+
+
+class PairwiseDistance(Module):
+    """The distance of vectors along the last dimension.
+
+    See `plait_nn.functional.pairwise_distance`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.PairwiseDistance(eps=0.0)(pc.tensor([[3.0, 4.0]]), pc.zeros(1, 2))
+        tensor([5.])
+    """
+
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
+        super().__init__()
+        self.norm = p
+        self.eps = eps
+        self.keepdim = keepdim
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
+
+
+class CosineEmbeddingLoss(_MarginLoss):
+    """The cosine loss of pairs; see `plait_nn.functional.cosine_embedding_loss`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> x = pc.tensor([[1.0, 0.0], [1.0, 0.0]])
+        >>> nn.CosineEmbeddingLoss(reduction="none")(x, x, pc.tensor([1, -1]))
+        tensor([0., 1.])
+    """
+
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
+        return F.cosine_embedding_loss(
+            input1, input2, target, margin=self.margin, reduction=self.reduction
+        )
+
+
+class TripletMarginLoss(_Loss):
+    """The margin loss of triplets; see `plait_nn.functional.triplet_margin_loss`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> a, b, c = pc.tensor([[0.0]]), pc.tensor([[3.0]]), pc.tensor([[1.0]])
+        >>> nn.TripletMarginLoss()(a, b, c)
+        tensor(3.)
+    """
+
+    def __init__(
+        self,
+        margin: float = 1.0,
+        p: float = 2.0,
+        eps: float = 1e-6,
+        swap: bool = False,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.margin = margin
+        self.p = p
+        self.eps = eps
+        self.swap = swap
+
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        return F.triplet_margin_loss(
+            anchor,
+            positive,
+            negative,
+            margin=self.margin,
+            p=self.p,
+            eps=self.eps,
+            swap=self.swap,
+            reduction=self.reduction,
+        )
+
+
+class TripletMarginWithDistanceLoss(_Loss):
+    """`TripletMarginLoss` with a given distance function.
+
+    See `plait_nn.functional.triplet_margin_with_distance_loss`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> a, b, c = pc.tensor([0.0]), pc.tensor([3.0]), pc.tensor([1.0])
+        >>> loss = nn.TripletMarginWithDistanceLoss(distance_function=lambda x, y: (x - y).abs())
+        >>> loss(a, b, c)
+        tensor(3.)
+    """
+
+    def __init__(
+        self,
+        *,
+        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(reduction=reduction)
+        self.distance_function = (
+            PairwiseDistance() if distance_function is None else distance_function
+        )
+        self.margin = margin
+        self.swap = swap
+
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        return F.triplet_margin_with_distance_loss(
+            anchor,
+            positive,
+            negative,
+            distance_function=self.distance_function,
+            margin=self.margin,
+            swap=self.swap,
+            reduction=self.reduction,
         )

@@ -20,17 +20,6 @@ except ImportError:  # the core may be another library
         return hasattr(instance, name)
 
 
-__all__ = [
-    "KINDS",
-    "check_name",
-    "displace",
-    "find_absent",
-    "name_of_type",
-    "refuse_assignment",
-    "register_elsewhere",
-    "registered",
-]
-
 KINDS = ("_parameters", "_buffers", "_modules")  # the order in which attributes are looked up
 _WHAT = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "module"}
 # texts of errors are PyTorch's, with the name of the class before them

@@ -12,7 +12,7 @@ import plait_core as pc
 from plait_abi.arguments import name_constructor
 from plait_abi.frames import warn
 from plait_core import Tensor
-from plait_nn._call import Forwards, P, R_co, call_with_hooks
+from plait_nn._call import Forwards, P, R_co, call_with_hooks, note_module
 from plait_nn._convert import conversion, floating, without_grad
 from plait_nn._hooks import GLOBAL, RemovableHandle, WrappedHook, add_hook
 from plait_nn._members import (
@@ -36,7 +36,6 @@ from plait_nn._state_dict import (
     note_own,
     save_members,
 )
-from plait_nn._trace import note_module
 
 try:
     from plait_core.attribute_lookup import install as _look_up_in_c, install_calls as _call_in_c
@@ -53,8 +52,6 @@ except ImportError:  # with another library as core Python's own lookup is used
     ) -> bool:
         return False
 
-
-__all__ = ["Module"]
 
 M = TypeVar("M", bound="Module")
 _ABSENT: Any = object()
@@ -147,7 +144,7 @@ class Module:
                 raise TypeError(f"{name} got an unexpected keyword argument '{next(iter(kwargs))}'")
             raise TypeError(f"{name} takes 1 positional argument but {len(args) + 1} were given")
         attributes = self.__dict__
-        # PyTorch's attributes in its order, at whose places lookups in C look first
+        # PyTorch's attributes, in its order
         attributes["training"] = True
         attributes["_parameters"] = {}
         attributes["_buffers"] = {}
@@ -690,33 +687,9 @@ class Module:
         """
         return load(self, state_dict, strict, assign)
 
-    def _save_to_state_dict(
-        self, destination: dict[str, Any], prefix: str, keep_vars: bool
-    ) -> None:
-        """Add this module's own members, without those of submodules. May be overridden."""
-        save_members(self, destination, prefix, keep_vars)
-
-    def _load_from_state_dict(
-        self,
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: dict[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
-    ) -> None:
-        """Take this module's own members from ``state_dict``. May be overridden."""
-        load_members(
-            self,
-            state_dict,
-            prefix,
-            local_metadata,
-            strict,
-            missing_keys,
-            unexpected_keys,
-            error_msgs,
-        )
+    # of this module's own members, without those of submodules; they may be overridden
+    _save_to_state_dict = save_members
+    _load_from_state_dict = load_members
 
     def _defines(self, method: str) -> bool:
         """Whether a subclass has a ``get_extra_state`` or ``set_extra_state`` of its own."""

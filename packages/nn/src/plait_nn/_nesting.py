@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-__all__ = ["DEEPEST", "Steps", "check_depth", "run"]
-
 DEEPEST = 10_000  # a module that contains itself has no end
 
 Steps = Generator[Any, Any, Any]

@@ -12,44 +12,6 @@ from typing import TYPE_CHECKING
 from plait_abi import operator
 from plait_core import Tensor  # which defines the operators
 
-__all__ = [
-    "adaptive_avg_pool2d",
-    "avg_pool2d",
-    "batch_norm_activation",
-    "binary_cross_entropy",
-    "conv2d_activation",
-    "conv2d_backward_input",
-    "cross_entropy",
-    "dirichlet_sample",
-    "elu",
-    "gelu",
-    "gru_sequence",
-    "hardsigmoid",
-    "hardswish",
-    "hardtanh",
-    "huber_loss",
-    "l1_loss",
-    "leaky_relu",
-    "linear",
-    "linear_int8",
-    "log_sigmoid",
-    "lstm_sequence",
-    "max_pool2d_with_indices",
-    "mish",
-    "mse_loss",
-    "nll_loss",
-    "one_hot",
-    "relu6",
-    "scaled_dot_product_attention",
-    "silu",
-    "smooth_l1_loss",
-    "softplus",
-    "softshrink",
-    "softsign",
-    "standard_gamma",
-    "tanhshrink",
-]
-
 Function = Callable[..., Tensor]
 Functions = Callable[..., tuple[Tensor, ...]]
 

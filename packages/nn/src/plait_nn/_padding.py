@@ -6,32 +6,14 @@ from collections.abc import Sequence
 
 from plait_core import Tensor
 from plait_nn import functional as F
+from plait_nn._layer import Layer
 from plait_nn._module import Module
 
-__all__ = [
-    "CircularPad1d",
-    "CircularPad2d",
-    "CircularPad3d",
-    "ConstantPad1d",
-    "ConstantPad2d",
-    "ConstantPad3d",
-    "ReflectionPad1d",
-    "ReflectionPad2d",
-    "ReflectionPad3d",
-    "ReplicationPad1d",
-    "ReplicationPad2d",
-    "ReplicationPad3d",
-    "ZeroPad1d",
-    "ZeroPad2d",
-    "ZeroPad3d",
-]
 
-
-class _Pad(Module):
+class _Pad(Layer):
     """Two numbers for every dimension, the last dimension first, and a mode of `functional.pad`."""
 
     padding: tuple[int, ...]
-    _dims: int
     _mode: str
 
     def __init__(self, padding: int | Sequence[int]) -> None:
@@ -47,9 +29,9 @@ class _Pad(Module):
             )
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.pad(self._checked(input), self.padding, self._mode)
+        return F.pad(self._check(input), self.padding, self._mode)
 
-    def _checked(self, input: Tensor) -> Tensor:
+    def _check(self, input: Tensor) -> Tensor:
         if input.ndim not in (self._dims + 1, self._dims + 2) and self._mode != "constant":
             raise ValueError(
                 f"{type(self).__name__}: `input` must have {self._dims + 1} or {self._dims + 2} "
@@ -61,7 +43,7 @@ class _Pad(Module):
         return f"{self.padding}"
 
 
-class _ConstantPad(_Pad):
+class _ConstantPad(_Pad, shown="padding value"):
     value: float
     _mode = "constant"
 
@@ -72,9 +54,6 @@ class _ConstantPad(_Pad):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, "constant", self.value)
-
-    def extra_repr(self) -> str:
-        return f"padding={self.padding}, value={self.value}"
 
 
 class _ZeroPad(_ConstantPad):
@@ -97,7 +76,7 @@ class _CircularPad(_Pad):
     _mode = "circular"
 
 
-class ConstantPad1d(_ConstantPad):
+class ConstantPad1d(_ConstantPad, dims=1):
     """Put ``value`` on both sides of the last dimension.
 
     Args:
@@ -114,18 +93,11 @@ class ConstantPad1d(_ConstantPad):
         [9.0, 9.0, 1.0, 2.0, 3.0, 9.0]
     """
 
-    _dims = 1
 
+class ConstantPad2d(_ConstantPad, dims=2):
+    """`ConstantPad1d` for the last two dimensions.
 
-class ConstantPad2d(_ConstantPad):
-    """Put ``value`` on both sides of the last two dimensions.
-
-    Args:
-        padding: How many, or ``(left, right, top, bottom)``; below 0 it cuts.
-        value: The elements put there.
-
-    Raises:
-        ValueError: There are more or fewer numbers.
+    ``padding`` is one number or ``(left, right, top, bottom)``.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -134,18 +106,11 @@ class ConstantPad2d(_ConstantPad):
         [9.0, 9.0, 1.0, 2.0, 3.0, 9.0]
     """
 
-    _dims = 2
 
+class ConstantPad3d(_ConstantPad, dims=3):
+    """`ConstantPad1d` for the last three dimensions.
 
-class ConstantPad3d(_ConstantPad):
-    """Put ``value`` on both sides of the last three dimensions.
-
-    Args:
-        padding: How many, or ``(left, right, top, bottom, front, back)``; below 0 it cuts.
-        value: The elements put there.
-
-    Raises:
-        ValueError: There are more or fewer numbers.
+    ``padding`` is one number or ``(left, right, top, bottom, front, back)``.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -154,10 +119,8 @@ class ConstantPad3d(_ConstantPad):
         [9.0, 9.0, 1.0, 2.0, 3.0, 9.0]
     """
 
-    _dims = 3
 
-
-class ZeroPad1d(_ZeroPad):
+class ZeroPad1d(_ZeroPad, dims=1):
     """Put 0 on both sides of the last dimension.
 
     Args:
@@ -173,17 +136,11 @@ class ZeroPad1d(_ZeroPad):
         [0.0, 0.0, 1.0, 2.0, 3.0, 0.0]
     """
 
-    _dims = 1
 
+class ZeroPad2d(_ZeroPad, dims=2):
+    """`ZeroPad1d` for the last two dimensions.
 
-class ZeroPad2d(_ZeroPad):
-    """Put 0 on both sides of the last two dimensions.
-
-    Args:
-        padding: How many, or ``(left, right, top, bottom)``; below 0 it cuts.
-
-    Raises:
-        ValueError: There are more or fewer numbers.
+    ``padding`` is one number or ``(left, right, top, bottom)``.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -192,17 +149,11 @@ class ZeroPad2d(_ZeroPad):
         [0.0, 0.0, 1.0, 2.0, 3.0, 0.0]
     """
 
-    _dims = 2
 
+class ZeroPad3d(_ZeroPad, dims=3):
+    """`ZeroPad1d` for the last three dimensions.
 
-class ZeroPad3d(_ZeroPad):
-    """Put 0 on both sides of the last three dimensions.
-
-    Args:
-        padding: How many, or ``(left, right, top, bottom, front, back)``; below 0 it cuts.
-
-    Raises:
-        ValueError: There are more or fewer numbers.
+    ``padding`` is one number or ``(left, right, top, bottom, front, back)``.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -211,10 +162,8 @@ class ZeroPad3d(_ZeroPad):
         [0.0, 0.0, 1.0, 2.0, 3.0, 0.0]
     """
 
-    _dims = 3
 
-
-class ReflectionPad1d(_ReflectionPad):
+class ReflectionPad1d(_ReflectionPad, dims=1):
     """Put the elements mirrored at the border on both sides of the last dimension.
 
     Args:
@@ -230,17 +179,11 @@ class ReflectionPad1d(_ReflectionPad):
         [3.0, 2.0, 1.0, 2.0, 3.0, 2.0]
     """
 
-    _dims = 1
 
+class ReflectionPad2d(_ReflectionPad, dims=2):
+    """`ReflectionPad1d` for the last two dimensions.
 
-class ReflectionPad2d(_ReflectionPad):
-    """Put the elements mirrored at the border on both sides of the last two dimensions.
-
-    Args:
-        padding: How many, or ``(left, right, top, bottom)``; below 0 it cuts.
-
-    Raises:
-        ValueError: There are more or fewer numbers, or the input has no place for them.
+    ``padding`` is one number or ``(left, right, top, bottom)``.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -249,17 +192,11 @@ class ReflectionPad2d(_ReflectionPad):
         [3.0, 2.0, 1.0, 2.0, 3.0, 2.0]
     """
 
-    _dims = 2
 
+class ReflectionPad3d(_ReflectionPad, dims=3):
+    """`ReflectionPad1d` for the last three dimensions.
 
-class ReflectionPad3d(_ReflectionPad):
-    """Put the elements mirrored at the border on both sides of the last three dimensions.
-
-    Args:
-        padding: How many, or ``(left, right, top, bottom, front, back)``; below 0 it cuts.
-
-    Raises:
-        ValueError: There are more or fewer numbers, or the input has no place for them.
+    ``padding`` is one number or ``(left, right, top, bottom, front, back)``.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -268,10 +205,8 @@ class ReflectionPad3d(_ReflectionPad):
         [3.0, 2.0, 1.0, 2.0, 3.0, 2.0]
     """
 
-    _dims = 3
 
-
-class ReplicationPad1d(_ReplicationPad):
+class ReplicationPad1d(_ReplicationPad, dims=1):
     """Put the elements at the border on both sides of the last dimension.
 
     Args:
@@ -287,17 +222,11 @@ class ReplicationPad1d(_ReplicationPad):
         [1.0, 1.0, 1.0, 2.0, 3.0, 3.0]
     """
 
-    _dims = 1
 
+class ReplicationPad2d(_ReplicationPad, dims=2):
+    """`ReplicationPad1d` for the last two dimensions.
 
-class ReplicationPad2d(_ReplicationPad):
-    """Put the elements at the border on both sides of the last two dimensions.
-
-    Args:
-        padding: How many, or ``(left, right, top, bottom)``; below 0 it cuts.
-
-    Raises:
-        ValueError: There are more or fewer numbers.
+    ``padding`` is one number or ``(left, right, top, bottom)``.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -306,17 +235,11 @@ class ReplicationPad2d(_ReplicationPad):
         [1.0, 1.0, 1.0, 2.0, 3.0, 3.0]
     """
 
-    _dims = 2
 
+class ReplicationPad3d(_ReplicationPad, dims=3):
+    """`ReplicationPad1d` for the last three dimensions.
 
-class ReplicationPad3d(_ReplicationPad):
-    """Put the elements at the border on both sides of the last three dimensions.
-
-    Args:
-        padding: How many, or ``(left, right, top, bottom, front, back)``; below 0 it cuts.
-
-    Raises:
-        ValueError: There are more or fewer numbers.
+    ``padding`` is one number or ``(left, right, top, bottom, front, back)``.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -325,10 +248,8 @@ class ReplicationPad3d(_ReplicationPad):
         [1.0, 1.0, 1.0, 2.0, 3.0, 3.0]
     """
 
-    _dims = 3
 
-
-class CircularPad1d(_CircularPad):
+class CircularPad1d(_CircularPad, dims=1):
     """Put the elements of the other end on both sides of the last dimension.
 
     Args:
@@ -344,17 +265,11 @@ class CircularPad1d(_CircularPad):
         [2.0, 3.0, 1.0, 2.0, 3.0, 1.0]
     """
 
-    _dims = 1
 
+class CircularPad2d(_CircularPad, dims=2):
+    """`CircularPad1d` for the last two dimensions.
 
-class CircularPad2d(_CircularPad):
-    """Put the elements of the other end on both sides of the last two dimensions.
-
-    Args:
-        padding: How many, or ``(left, right, top, bottom)``; below 0 it cuts.
-
-    Raises:
-        ValueError: There are more or fewer numbers, or the input has no place for them.
+    ``padding`` is one number or ``(left, right, top, bottom)``.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -363,17 +278,11 @@ class CircularPad2d(_CircularPad):
         [2.0, 3.0, 1.0, 2.0, 3.0, 1.0]
     """
 
-    _dims = 2
 
+class CircularPad3d(_CircularPad, dims=3):
+    """`CircularPad1d` for the last three dimensions.
 
-class CircularPad3d(_CircularPad):
-    """Put the elements of the other end on both sides of the last three dimensions.
-
-    Args:
-        padding: How many, or ``(left, right, top, bottom, front, back)``; below 0 it cuts.
-
-    Raises:
-        ValueError: There are more or fewer numbers, or the input has no place for them.
+    ``padding`` is one number or ``(left, right, top, bottom, front, back)``.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -381,5 +290,3 @@ class CircularPad3d(_CircularPad):
         >>> nn.CircularPad3d((2, 1, 0, 0, 0, 0))(x).flatten().tolist()
         [2.0, 3.0, 1.0, 2.0, 3.0, 1.0]
     """
-
-    _dims = 3

@@ -9,8 +9,6 @@ from typing import Any
 import plait_core as pc
 from plait_core import Tensor
 
-__all__ = ["Buffer", "Parameter", "is_buffer"]
-
 
 class ParameterType(type):
     """The type of `Parameter`: a package whose parameters are of other classes may give it

@@ -13,8 +13,6 @@ from plait_nn._hooks import is_hooked
 from plait_nn._linear import Linear, check_sizes
 from plait_nn._module import Module
 
-__all__ = ["QuantizedLinear", "quantize_"]
-
 M = TypeVar("M", bound=Module)
 _FLOATS = (pc.float32, pc.float16, pc.bfloat16)
 
@@ -217,16 +215,16 @@ def quantize_(
             "QuantizedLinear.from_float"
         )
     result: dict[int, QuantizedLinear] = {}
-    places: list[tuple[Module, str, QuantizedLinear]] = []
+    targets: list[tuple[Module, str, QuantizedLinear]] = []
     for owner, key, name, linear in _linears(model):
         if filter_fn is not None and not filter_fn(linear, name):
             continue
         if id(linear) not in result:
             result[id(linear)] = _replacement(name, linear, activations)
-        places.append((owner, key, result[id(linear)]))
-    if not places:
+        targets.append((owner, key, result[id(linear)]))
+    if not targets:
         raise ValueError(f"quantize_: {type(model).__name__} has no Linear to replace")
-    for owner, key, layer in places:
+    for owner, key, layer in targets:
         owner._modules[key] = layer
     return model
 

@@ -7,22 +7,66 @@ from typing import Any
 
 from plait_core import Tensor
 from plait_nn import functional as F
+from plait_nn._layer import Layer
 from plait_nn._module import Module
-from plait_nn.functional._sizes import Sizes
-
-__all__ = [
-    "ChannelShuffle",
-    "Fold",
-    "PixelShuffle",
-    "PixelUnshuffle",
-    "Unfold",
-    "Upsample",
-    "UpsamplingBilinear2d",
-    "UpsamplingNearest2d",
-]
+from plait_nn.functional._checks import Sizes
 
 
-class PixelShuffle(Module):
+class Flatten(Layer, shown="start_dim end_dim"):
+    """Make one dimension of those from ``start_dim`` to ``end_dim``.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> tuple(nn.Flatten()(pc.zeros(32, 1, 5, 5)).shape)
+        (32, 25)
+    """
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim = start_dim
+        self.end_dim = end_dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input.flatten(self.start_dim, self.end_dim)
+
+
+class Unflatten(Layer, shown="dim unflattened_size"):
+    """Make dimensions of sizes ``unflattened_size`` of one; one of them may be -1.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> tuple(nn.Unflatten(1, (2, -1))(pc.zeros(3, 10)).shape)
+        (3, 2, 5)
+    """
+
+    def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
+        super().__init__()
+        if not isinstance(dim, int):
+            raise TypeError(
+                f"Unflatten: `dim` must be an int (dimensions have no names); "
+                f"got {type(dim).__name__}"
+            )
+        if isinstance(unflattened_size, int) or not all(
+            isinstance(size, int) for size in unflattened_size
+        ):
+            raise TypeError(
+                f"Unflatten: `unflattened_size` must be a sequence of ints; got {unflattened_size}"
+            )
+        self.dim = dim
+        self.unflattened_size = unflattened_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        shape = tuple(input.shape)
+        if not -len(shape) <= self.dim < len(shape):
+            raise IndexError(
+                f"Unflatten: `dim` must be in [{-len(shape)}, {len(shape) - 1}] for shape {shape}; "
+                f"got {self.dim}"
+            )
+        dim = self.dim % len(shape)
+        return input.reshape((*shape[:dim], *self.unflattened_size, *shape[dim + 1 :]))
+
+
+class PixelShuffle(Layer, shown="upscale_factor"):
     """Rearrange channels to pixels; see `plait_nn.functional.pixel_shuffle`.
 
     Example:
@@ -38,11 +82,8 @@ class PixelShuffle(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.pixel_shuffle(input, self.upscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"upscale_factor={self.upscale_factor}"
 
-
-class PixelUnshuffle(Module):
+class PixelUnshuffle(Layer, shown="downscale_factor"):
     """Rearrange pixels to channels; see `plait_nn.functional.pixel_unshuffle`.
 
     Example:
@@ -58,11 +99,8 @@ class PixelUnshuffle(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.pixel_unshuffle(input, self.downscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"downscale_factor={self.downscale_factor}"
 
-
-class ChannelShuffle(Module):
+class ChannelShuffle(Layer, shown="groups"):
     """Mix the channels of groups; see `plait_nn.functional.channel_shuffle`.
 
     Example:
@@ -78,11 +116,8 @@ class ChannelShuffle(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.channel_shuffle(input, self.groups)
 
-    def extra_repr(self) -> str:
-        return f"groups={self.groups}"
 
-
-class Unfold(Module):
+class Unfold(Layer, shown="kernel_size dilation padding stride"):
     """Make every window a column; see `plait_nn.functional.unfold`.
 
     Example:
@@ -103,14 +138,8 @@ class Unfold(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
-            f"stride={self.stride}"
-        )
 
-
-class Fold(Module):
+class Fold(Layer, shown="output_size kernel_size dilation padding stride"):
     """Add columns up at the positions of their windows; see `plait_nn.functional.fold`.
 
     Example:
@@ -137,12 +166,6 @@ class Fold(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.fold(
             input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
-        )
-
-    def extra_repr(self) -> str:
-        return (
-            f"output_size={self.output_size}, kernel_size={self.kernel_size}, "
-            f"dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
         )
 
 

@@ -8,18 +8,6 @@ import plait_core as pc
 from plait_core import Tensor
 from plait_nn import _operators as operators
 
-__all__ = [
-    "CHUNKS",
-    "STEPS",
-    "Step",
-    "gru_step",
-    "lstm_step",
-    "relu_step",
-    "run",
-    "run_whole",
-    "tanh_step",
-]
-
 State = tuple[Tensor, ...]
 # A step takes the input's part of the gates, the state, the (transposed) weight of the hidden state
 # and its bias, and returns the next state, whose first member is the output.

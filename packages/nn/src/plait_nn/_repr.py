@@ -8,17 +8,6 @@ from typing import Any, Protocol
 
 from plait_nn._nesting import Steps, run
 
-__all__ = [
-    "Text",
-    "module_html",
-    "module_text",
-    "rendered",
-    "steps_of_repr",
-    "text_below",
-    "text_steps",
-]
-
-
 # A line, or a name with what is in its parentheses: labels and texts, each on a line.
 Text = str | tuple[str, list[tuple[str, "Text"]]]
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from plait_core import Tensor
 
-__all__ = ["PRODUCTS", "Counter", "ShapeTensor", "counting", "map_tensors", "without_bytes"]
-
 
 class Counter:
     """The number of multiply-adds so far."""

@@ -14,8 +14,6 @@ from plait_nn._convert import not_recorded
 from plait_nn._nesting import Steps, run
 from plait_nn._parameter import Parameter
 
-__all__ = ["IncompatibleKeys", "collect", "load", "load_members", "note_own", "save_members"]
-
 _EXTRA = "_extra_state"
 _own_state_dict: Any = None  # the method of `Module`
 
@@ -46,19 +44,8 @@ class _Module(Protocol):
     def _defines(self, method: str) -> bool: ...
     def get_extra_state(self) -> Any: ...
     def set_extra_state(self, state: Any) -> None: ...
-    def _save_to_state_dict(
-        self, destination: dict[str, Any], prefix: str, keep_vars: bool
-    ) -> None: ...
-    def _load_from_state_dict(
-        self,
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: dict[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
-    ) -> None: ...
+    def _save_to_state_dict(self, *args: Any, **kwargs: Any) -> None: ...
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None: ...
 
 
 class IncompatibleKeys(NamedTuple):
@@ -197,7 +184,7 @@ class _Tree:
         self.keys = IncompatibleKeys([], [])
 
     def load(self, module: _Module, values: dict[str, Any], prefix: str) -> Steps:
-        # a copy: the state stays as it is
+        # a copy, so that the state is not changed
         metadata = dict(self.versions.get(prefix[:-1], {}))
         if self.assign:
             metadata["assign_to_params_buffers"] = True
@@ -252,26 +239,26 @@ def _raise_all(module: _Module, errors: list[str]) -> None:
 
 def load_members(
     module: _Module,
-    state: dict[str, Any],
+    state_dict: dict[str, Any],
     prefix: str,
-    metadata: dict[str, Any],
+    local_metadata: dict[str, Any],
     strict: bool,
-    missing: list[str],
-    unexpected: list[str],
-    errors: list[str],
+    missing_keys: list[str],
+    unexpected_keys: list[str],
+    error_msgs: list[str],
 ) -> None:
     """Check the module's own members against the state and write them, or note what to write."""
     for hook in list(module._load_state_dict_pre_hooks.values()):
-        hook(state, prefix, metadata, strict, missing, unexpected, errors)
-    assign = metadata.get("assign_to_params_buffers", False)
+        hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+    assign = local_metadata.get("assign_to_params_buffers", False)
     members = _persistent(module)
     for name, member in members.items():
         key = prefix + name
-        if key not in state:
+        if key not in state_dict:
             if strict:
-                missing.append(key)
+                missing_keys.append(key)
             continue
-        value = _fitting(key, state[key], member, errors)
+        value = _fitting(key, state_dict[key], member, error_msgs)
         if value is None:
             continue
         if member.is_meta and not value.is_meta and not assign:
@@ -282,25 +269,25 @@ def load_members(
                 UserWarning,
             )
         write = _assignment(module, name, member, value) if assign else _copy(member, value)
-        write = _collecting(errors, key, member, value, write)
+        write = _collecting(error_msgs, key, member, value, write)
         if _loading.writes is None:
             write()
         else:
             _loading.writes.append(write)
     extra = prefix + _EXTRA
     if module._defines("set_extra_state"):
-        if extra in state:
-            module.set_extra_state(state[extra])
+        if extra in state_dict:
+            module.set_extra_state(state_dict[extra])
         elif strict:
-            missing.append(extra)
-    elif strict and extra in state:
-        unexpected.append(extra)
+            missing_keys.append(extra)
+    elif strict and extra in state_dict:
+        unexpected_keys.append(extra)
     if strict:
-        for key in state:
+        for key in state_dict:
             if key.startswith(prefix) and key != extra:
                 name, dot, _ = key[len(prefix) :].partition(".")
                 if name not in (module._modules if dot else members):
-                    unexpected.append(key)
+                    unexpected_keys.append(key)
 
 
 def _fitting(key: str, value: Any, member: Tensor, errors: list[str]) -> Tensor | None:

@@ -16,8 +16,6 @@ from plait_nn._lazy import UninitializedParameter
 from plait_nn._module import Module
 from plait_nn._shape_tensor import Counter, counting, map_tensors, without_bytes
 
-__all__ = ["Summary", "SummaryRow", "summary"]
-
 
 @dataclass
 class SummaryRow:

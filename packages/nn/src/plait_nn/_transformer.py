@@ -17,24 +17,16 @@ from plait_nn._linear import Linear
 from plait_nn._module import Module
 from plait_nn._normalization import LayerNorm
 
-__all__ = [
-    "Transformer",
-    "TransformerDecoder",
-    "TransformerDecoderLayer",
-    "TransformerEncoder",
-    "TransformerEncoderLayer",
-]
-
 Activation = str | Callable[[Tensor], Tensor]
 
 
-def _activation(given: Activation) -> Callable[[Tensor], Tensor]:
-    if not isinstance(given, str):
-        return given
+def _activation(activation: Activation) -> Callable[[Tensor], Tensor]:
+    if not isinstance(activation, str):
+        return activation
     functions: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
-    if given not in functions:
-        raise ValueError(f"Transformer: `activation` must be relu or gelu; got {given!r}")
-    return functions[given]
+    if activation not in functions:
+        raise ValueError(f"Transformer: `activation` must be relu or gelu; got {activation!r}")
+    return functions[activation]
 
 
 class _Layer(Module):
@@ -119,8 +111,7 @@ class TransformerEncoderLayer(_Layer):
         batch_first: Whether tensors are (N, L, E) instead of (L, N, E).
         norm_first: Whether norms come before the blocks instead of after their residuals.
         bias: Whether linear layers and norms have biases.
-        device: Where the parameters live.
-        dtype: Their dtype; None is float32.
+        device, dtype: Where the parameters are, and their dtype; None is float32.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -311,8 +302,7 @@ class Transformer(Module):
         batch_first: Whether tensors are (N, L, E) instead of (L, N, E).
         norm_first: Whether norms come before the blocks instead of after their residuals.
         bias: Whether linear layers and norms have biases.
-        device: Where the parameters live.
-        dtype: Their dtype; None is float32.
+        device, dtype: Where the parameters are, and their dtype; None is float32.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

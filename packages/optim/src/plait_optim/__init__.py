@@ -5,22 +5,14 @@ which is loaded at the first step. Importing this package loads plait-abi only.
 """
 
 from plait_optim import lr_scheduler, swa_utils
-from plait_optim._adadelta import Adadelta
 from plait_optim._adafactor import Adafactor
-from plait_optim._adagrad import Adagrad
-from plait_optim._adam import Adam, AdamW
-from plait_optim._adamax import Adamax
+from plait_optim._adagrad import Adadelta, Adagrad, RMSprop
+from plait_optim._adam import Adam, Adamax, AdamW, NAdam, RAdam
 from plait_optim._asgd import ASGD
-from plait_optim._hooks import (
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
+from plait_optim._hooks import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from plait_optim._lbfgs import LBFGS
 from plait_optim._muon import Muon
-from plait_optim._nadam import NAdam
 from plait_optim._optimizer import Optimizer
-from plait_optim._radam import RAdam
-from plait_optim._rmsprop import RMSprop
 from plait_optim._rprop import Rprop
 from plait_optim._sgd import SGD
 from plait_optim._sparse_adam import SparseAdam

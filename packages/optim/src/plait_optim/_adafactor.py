@@ -15,13 +15,11 @@ from plait_optim._arithmetic import (
 )
 from plait_optim._arrays import filled_like, load
 from plait_optim._devices import number_on
-from plait_optim._groups import ParamGroup
+from plait_optim._groups import ParamGroup, States
 from plait_optim._optimizer import Optimizer
-from plait_optim._options import default_options, document_common_options, not_negative, number_of
+from plait_optim._options import default_options, not_negative, number_of
 from plait_optim._powers import power
 from plait_optim._state import whole_number
-
-__all__ = ["Adafactor"]
 
 _FACTORS = ("row_var", "col_var")
 # the state of a parameter has either the factors or the variance
@@ -29,7 +27,6 @@ _MOMENTS = (*_FACTORS, "variance")
 _EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 
 
-@document_common_options
 class Adafactor(Optimizer):
     r"""Adafactor: second moments factored into rows and columns, and steps relative to the weights.
 
@@ -115,11 +112,7 @@ class Adafactor(Optimizer):
         return zero
 
     def update(
-        self,
-        group: ParamGroup,
-        params: list[Any],
-        grads: list[Any],
-        states: list[dict[str, Any]],
+        self, group: ParamGroup, params: list[Any], grads: list[Any], states: States
     ) -> None:
         """Update one group: see `Optimizer.update`."""
         gradients = own_gradients(self, params, grads)

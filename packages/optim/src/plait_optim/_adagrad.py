@@ -1,4 +1,4 @@
-"""Adagrad."""
+"""Steps divided by the roots of squared gradients: Adagrad, Adadelta, RMSprop."""
 
 from __future__ import annotations
 
@@ -7,16 +7,11 @@ from typing import Any
 from plait_optim import _sparse
 from plait_optim._arrays import filled_like
 from plait_optim._elementwise import Elementwise
-from plait_optim._groups import ParamGroup
-from plait_optim._options import default_options, document_common_options, not_negative, number_of
+from plait_optim._groups import ParamGroup, ParamState
+from plait_optim._options import default_options, not_negative, number_of
 from plait_optim._state import whole_number
 
-__all__ = ["Adagrad"]
 
-_FIRST_IN_GROUPS = ("lr", "lr_decay", "eps")
-
-
-@document_common_options
 class Adagrad(Elementwise):
     r"""Steps divided by the root of the sum of all squared gradients so far.
 
@@ -31,12 +26,8 @@ class Adagrad(Elementwise):
     The state is there before the first step, as in PyTorch: ``optimizer.state[p]["sum"]``.
 
     Args:
-        params: real floating arrays, or groups of them; see `Optimizer`.
         lr_decay: :math:`\eta`, at least 0.
         initial_accumulator_value: the initial value of s, at least 0.
-
-    Raises:
-        ValueError: if an option is out of its range.
 
     Example:
         >>> import numpy as np
@@ -51,6 +42,7 @@ class Adagrad(Elementwise):
     """
 
     operator = "adagrad_step"
+    first_in_groups = ("lr", "lr_decay", "eps")
     arrays = ("sum",)
     operator_options = ("lr", "lr_decay", "eps", "weight_decay")
 
@@ -68,7 +60,7 @@ class Adagrad(Elementwise):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        defaults = default_options(self, locals(), first=_FIRST_IN_GROUPS)
+        defaults = default_options(self, locals())
         not_negative("lr_decay value", lr_decay)
         not_negative("initial_accumulator_value value", initial_accumulator_value)
         super().__init__(params, defaults)
@@ -84,9 +76,7 @@ class Adagrad(Elementwise):
         """Return the initial value of the sum."""
         return number_of(group, "initial_accumulator_value")
 
-    def update_sparse(
-        self, group: ParamGroup, param: Any, grad: Any, state: dict[str, Any]
-    ) -> None:
+    def update_sparse(self, group: ParamGroup, param: Any, grad: Any, state: ParamState) -> None:
         """Update the elements of one parameter that a sparse gradient has.
 
         Raises:
@@ -104,3 +94,119 @@ class Adagrad(Elementwise):
         state["sum"].add_(_sparse.like(grad, values * values))
         root = _sparse.at(state["sum"], grad).sqrt() + number_of(group, "eps")
         param.add_(_sparse.like(grad, values / root), alpha=-rate)
+
+
+class Adadelta(Elementwise):
+    r"""Adadelta: steps scaled by running averages of squared steps and squared gradients.
+
+    With gradient :math:`g` (negated if ``maximize``), weight decay :math:`\lambda` and the step
+    number t from 1:
+
+    .. math::
+        g &\leftarrow g + \lambda p \\
+        v &\leftarrow \rho v + (1 - \rho) g^2 \\
+        d &= \frac{\sqrt{u + \epsilon}}{\sqrt{v + \epsilon}}\, g \\
+        u &\leftarrow \rho u + (1 - \rho) d^2 \\
+        p &\leftarrow p - \mathrm{lr}\, d
+
+    Args:
+        rho: :math:`\rho`, in [0, 1].
+
+    Example:
+        >>> import numpy as np
+        >>> import plait_optim
+        >>> p = np.array([1.0, 2.0])
+        >>> plait_optim.Adadelta([p], lr=100.0).step(grads=[np.array([3.0, -3.0])])
+        >>> p.round(4)
+        array([0.6838, 2.3162])
+
+    References:
+        Zeiler, "ADADELTA: an adaptive learning rate method" (2012).
+    """
+
+    operator = "adadelta_step"
+    first_in_groups = ("lr", "rho", "eps", "weight_decay", "maximize", "capturable")
+    arrays = ("square_avg", "acc_delta")
+    operator_options = ("lr", "rho", "eps", "weight_decay")
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        defaults = default_options(self, locals())
+        if not 0.0 <= rho <= 1.0:
+            raise ValueError(f"Invalid rho value: {rho}")
+        super().__init__(params, defaults)
+
+
+class RMSprop(Elementwise):
+    r"""Steps divided by the root of a running average of squared gradients.
+
+    With gradient :math:`g` (negated if ``maximize``), weight decay :math:`\lambda`, momentum
+    :math:`\mu` and the step number t from 1:
+
+    .. math::
+        g &\leftarrow g + \lambda p \\
+        v &\leftarrow \alpha v + (1 - \alpha) g^2, \quad a \leftarrow \alpha a + (1 - \alpha) g \\
+        d &= \frac{g}{\sqrt{v} + \epsilon}
+            \quad (\text{or } \frac{g}{\sqrt{v - a^2} + \epsilon} \text{ if centered}) \\
+        b &\leftarrow \mu b + d \\
+        p &\leftarrow p - \mathrm{lr}\, b
+
+    Args:
+        alpha: :math:`\alpha`, at least 0.
+        momentum: :math:`\mu`, at least 0; with 0 there is no b.
+        centered: divide by an estimate of the standard deviation instead.
+
+    Example:
+        >>> import numpy as np
+        >>> import plait_optim
+        >>> p = np.array([1.0, 2.0])
+        >>> plait_optim.RMSprop([p], lr=0.05).step(grads=[np.array([3.0, -3.0])])
+        >>> p.round(4)
+        array([0.5, 2.5])
+
+    References:
+        Hinton, lecture 6e of "Neural networks for machine learning" (2012); centered: Graves,
+        "Generating sequences with recurrent neural networks" (2013).
+    """
+
+    operator = "rmsprop_step"
+    first_in_groups = ("lr", "momentum", "alpha", "eps", "centered")
+    arrays = ("square_avg", "momentum_buffer", "grad_avg")
+    operator_options = ("lr", "alpha", "eps", "weight_decay", "momentum")
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        defaults = default_options(self, locals())
+        not_negative("alpha value", alpha)
+        super().__init__(params, defaults)
+
+    def state_names(self, group: ParamGroup) -> list[str]:
+        """Return the names of the operator's lists."""
+        return [
+            "square_avg",
+            "momentum_buffer" if group["momentum"] > 0 else "",
+            "grad_avg" if group["centered"] else "",
+        ]

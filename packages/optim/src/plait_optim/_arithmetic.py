@@ -25,18 +25,6 @@ from plait_optim._arrays import (
 from plait_optim._component import grad_mode
 from plait_optim._sparse import is_sparse
 
-__all__ = [
-    "check_arithmetic",
-    "dtype_name",
-    "load_array",
-    "narrowed",
-    "own_gradients",
-    "root_of_sum",
-    "wide",
-    "widened",
-    "zeros",
-]
-
 
 def check_arithmetic(optimizer: object, params: list[Any]) -> None:
     """Raise for arrays without arithmetic."""

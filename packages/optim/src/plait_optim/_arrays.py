@@ -17,20 +17,6 @@ from typing import Any, Literal
 
 from plait_optim._component import operator
 
-__all__ = [
-    "Sort",
-    "exposed",
-    "filled_like",
-    "library_function",
-    "load",
-    "load_into",
-    "mark_written",
-    "moved_to",
-    "number",
-    "sort_of",
-    "type_name",
-]
-
 Sort = Literal["plait", "torch", "array"]
 
 

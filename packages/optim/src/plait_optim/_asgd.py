@@ -6,13 +6,10 @@ from typing import Any
 
 from plait_optim._elementwise import Elementwise
 from plait_optim._groups import ParamGroup
-from plait_optim._options import default_options, document_common_options, number_of
+from plait_optim._options import default_options, number_of
 from plait_optim._powers import power
 
-__all__ = ["ASGD"]
 
-
-@document_common_options
 class ASGD(Elementwise):
     r"""Gradient descent with a decaying rate, which also averages the parameters over the steps.
 
@@ -29,13 +26,9 @@ class ASGD(Elementwise):
     The average a is ``state[p]["ax"]``.
 
     Args:
-        params: real floating arrays, or groups of them; see `Optimizer`.
         lambd: :math:`\lambda_d`, the decay of weights and of the rate.
         alpha: :math:`\alpha`, the exponent of the rate's decay.
         t0: the step :math:`t_0` after which averaging begins.
-
-    Raises:
-        ValueError: if an option is out of its range.
 
     Example:
         >>> import numpy as np

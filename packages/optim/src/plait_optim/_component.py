@@ -8,8 +8,6 @@ from typing import Any
 
 import plait_abi
 
-__all__ = ["grad_mode", "operator"]
-
 
 @functools.cache
 def operator(name: str) -> Any:

@@ -7,8 +7,6 @@ from typing import Any
 from plait_optim._arrays import number, sort_of
 from plait_optim._component import operator
 
-__all__ = ["by_device", "norm_of", "number_on"]
-
 
 def by_device(arrays: list[Any]) -> dict[str, list[int]]:
     """Return the positions of the arrays on each device; what isn't plait's is on the CPU."""
@@ -30,7 +28,7 @@ def norm_of(arrays: list[Any]) -> Any:
         parts = by_device(arrays)
         if len(parts) < 2:
             raise
-    norms = {device: norm([arrays[i] for i in places]) for device, places in parts.items()}
+    norms = {device: norm([arrays[i] for i in positions]) for device, positions in parts.items()}
     there = next(device for device in norms if device != "cpu")
     return norm([each.to(there) for each in norms.values()])
 

@@ -6,12 +6,10 @@ from typing import Any, ClassVar
 
 from plait_optim._arrays import filled_like
 from plait_optim._component import operator
-from plait_optim._groups import ParamGroup
+from plait_optim._groups import ParamGroup, States
 from plait_optim._optimizer import Optimizer
 from plait_optim._options import number_of, refuse_text
 from plait_optim._state import whole_number
-
-__all__ = ["Elementwise"]
 
 
 class Elementwise(Optimizer):
@@ -62,11 +60,7 @@ class Elementwise(Optimizer):
         state["step"] = step
 
     def update(
-        self,
-        group: ParamGroup,
-        params: list[Any],
-        grads: list[Any],
-        states: list[dict[str, Any]],
+        self, group: ParamGroup, params: list[Any], grads: list[Any], states: States
     ) -> None:
         """Update one group: see `Optimizer.update`."""
         names = self.state_names(group)

@@ -7,17 +7,11 @@ from typing import Any
 
 from plait_abi.frames import warn
 from plait_optim._arrays import sort_of, type_name
-from plait_optim._options import is_numeric, refuse_text
-
-__all__ = [
-    "ParamGroup",
-    "complete",
-    "group_tensors",
-    "required",
-    "split",
-]
+from plait_optim._options import has_text, refuse_text
 
 ParamGroup = dict[str, Any]
+ParamState = dict[str, Any]
+States = list[ParamState]
 
 
 class _Required:
@@ -58,7 +52,7 @@ def complete(group: Any, defaults: dict[str, Any], others: list[ParamGroup]) -> 
                 f"parameter group didn't specify a value of required optimization parameter {name}"
             )
         group.setdefault(name, default)
-        if is_numeric(default):
+        if isinstance(default, (int, float, tuple, list)) and not has_text(default):
             refuse_text("parameter group", name, group[name])
     _check_distinct(group, others)
     return group

@@ -9,15 +9,6 @@ from typing import Any
 
 import plait_abi
 
-__all__ = [
-    "Hooks",
-    "RemovableHandle",
-    "hooked",
-    "register",
-    "register_optimizer_step_post_hook",
-    "register_optimizer_step_pre_hook",
-]
-
 _RANGE = 16  # PLAIT_EVENT_RANGE
 # PyTorch's names: optimizers that wrap another one put dicts there
 _BEFORE, _AFTER = "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"
@@ -119,7 +110,7 @@ def hooked(step: Callable[..., Any]) -> Callable[..., Any]:
                 for hook in (*_all_pre_hooks.values(), *before.values()):
                     changed = hook(self, args, kwargs)
                     if changed is not None:
-                        args, kwargs = _checked(changed)
+                        args, kwargs = _pair(changed)
                 result = step(*args, **kwargs)
                 for hook in (*_all_post_hooks.values(), *after.values()):
                     hook(self, args, kwargs)
@@ -131,7 +122,7 @@ def hooked(step: Callable[..., Any]) -> Callable[..., Any]:
     return with_hooks
 
 
-def _checked(changed: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _pair(changed: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if isinstance(changed, tuple) and len(changed) == 2:
         return changed
     raise RuntimeError(

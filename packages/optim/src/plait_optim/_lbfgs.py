@@ -2,22 +2,183 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from plait_optim import _flat, _sparse
-from plait_optim._arithmetic import check_arithmetic, narrowed, wide
-from plait_optim._arrays import filled_like, mark_written
+from plait_optim import _sparse
+from plait_optim._arithmetic import check_arithmetic, narrowed, wide, widened, zeros
+from plait_optim._arrays import exposed, filled_like, library_function, load, mark_written
 from plait_optim._component import grad_mode
 from plait_optim._groups import ParamGroup
-from plait_optim._line_search import Point, strong_wolfe
 from plait_optim._optimizer import Optimizer
-from plait_optim._options import default_options, document_common_options, number_of
-
-__all__ = ["LBFGS"]
+from plait_optim._options import default_options, number_of
 
 
-@document_common_options
+def joined(arrays: list[Any]) -> Any:
+    """Return a copy of all elements as a vector."""
+    join = library_function(type(arrays[0]), "concatenate")
+    [own] = exposed(arrays)
+    return join([wide(array).reshape(-1) for array in own])
+
+
+def total(params: list[Any]) -> int:
+    """Return the number of elements."""
+    count = 0
+    for param in params:
+        size = 1
+        for length in param.shape:
+            size *= int(length)
+        count += size
+    return count
+
+
+def _parts(flat: Any, params: list[Any]) -> list[Any]:
+    parts, start = [], 0
+    for param in params:
+        end = start + total([param])
+        parts.append(flat[start:end].reshape(tuple(param.shape)))
+        start = end
+    return parts
+
+
+def add(params: list[Any], flat: Any, factor: float) -> None:
+    """Add ``factor`` times a vector to the parameters, in place."""
+    for param, part in zip(params, _parts(flat, params), strict=True):
+        with widened(param) as [values]:
+            values += factor * part
+
+
+def assign(params: list[Any], flat: Any) -> None:
+    """Write a vector into the parameters."""
+    [targets] = exposed(params)
+    for target, part in zip(targets, _parts(flat, params), strict=True):
+        target[...] = part
+
+
+def dot(a: Any, b: Any) -> float:
+    """Return the inner product of two vectors."""
+    return float(a @ b)
+
+
+def largest(a: Any) -> float:
+    """Return the largest absolute value in a vector."""
+    return float(abs(a).max()) if a.shape[0] else 0.0
+
+
+def loaded(params: list[Any], value: Any) -> Any:
+    """Return a copy of a saved vector in the library and dtype of the parameters."""
+    flat = zeros(params[0], total(params))
+    load(flat, value)
+    return flat
+
+
+DECREASE, CURVATURE = 1e-4, 0.9
+
+
+class Point(NamedTuple):
+    """A point on the line: step length, loss, gradient, and slope along the direction."""
+
+    t: float
+    loss: float
+    grad: Any
+    slope: float
+
+
+def strong_wolfe(
+    evaluate: Callable[[float], Point],
+    start: Point,
+    t: float,
+    size: float,
+    most: int,
+    tolerance: float = 1e-9,
+) -> tuple[Point, int]:
+    """Return a point that satisfies the strong Wolfe conditions, and the number of evaluations.
+
+    Nocedal and Wright, "Numerical optimization" (2006), algorithms 3.5 and 3.6, with cubic
+    interpolation and the safeguards of Schmidt's minFunc, as in PyTorch.
+
+    Args:
+        evaluate: the function, at a step length.
+        start: the point at 0, whose slope is negative.
+        t: the first step length.
+        size: the largest element of the direction; ``tolerance`` is a step length times this.
+        most: the limit of step lengths to try after the first.
+        tolerance: smaller brackets are not searched.
+    """
+
+    def too_high(point: Point) -> bool:
+        return point.loss > start.loss + DECREASE * point.t * start.slope
+
+    def flat(point: Point) -> bool:
+        return abs(point.slope) <= -CURVATURE * start.slope
+
+    before, point, tried = start, evaluate(t), 0
+    while tried < most:
+        if too_high(point) or (tried > 1 and point.loss >= before.loss):
+            break
+        if flat(point):
+            return point, tried + 1
+        if point.slope >= 0:
+            break
+        bounds = point.t + 0.01 * (point.t - before.t), point.t * 10
+        length = _minimum_of_cubic(before, point, bounds)
+        before, point = point, evaluate(length)
+        tried += 1
+    else:
+        before = start
+
+    low, high = before, point
+    if not before.loss <= point.loss:
+        low, high = point, before
+    stuck = False
+    while tried < most and not abs(high.t - low.t) * size < tolerance:
+        first, second = (low, high) if low.t <= high.t else (high, low)
+        length = _minimum_of_cubic(first, second, (first.t, second.t))
+        length, stuck = _away_from_ends(length, first.t, second.t, stuck)
+        point = evaluate(length)
+        tried += 1
+        if too_high(point) or point.loss >= low.loss:
+            high = point
+            if not low.loss <= high.loss:
+                low, high = high, low
+            continue
+        if flat(point):
+            return point, tried + 1
+        if point.slope * (high.t - low.t) >= 0:
+            high = low
+        low = point
+    return low, tried + 1
+
+
+def _away_from_ends(t: float, least: float, most: float, stuck: bool) -> tuple[float, bool]:
+    """Return ``t``, moved inwards if it is near an end for the second time, and whether it is near
+    an end.
+    """
+    margin = 0.1 * (most - least)
+    if min(most - t, t - least) >= margin:
+        return t, False
+    if not (stuck or t >= most or t <= least):
+        return t, True
+    return (most - margin if abs(t - most) < abs(t - least) else least + margin), False
+
+
+def _minimum_of_cubic(a: Point, b: Point, bounds: tuple[float, float]) -> float:
+    """Return the minimum of the cubic through two points with their slopes, within bounds."""
+    if b.t < a.t:
+        a, b = b, a
+    d = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t) if a.t != b.t else math.nan
+    square = d * d - a.slope * b.slope
+    if not square >= 0:
+        return (bounds[0] + bounds[1]) / 2
+    root = math.sqrt(square)
+    bottom = b.slope - a.slope + 2 * root
+    if bottom == 0:
+        return (bounds[0] + bounds[1]) / 2
+    t = b.t - (b.t - a.t) * ((b.slope + root - d) / bottom)
+    return min(max(t, bounds[0]), bounds[1])
+
+
 class LBFGS(Optimizer):
     r"""L-BFGS: steps along an approximate Newton direction, from recent gradients. It is for full
     batches.
@@ -115,7 +276,7 @@ class LBFGS(Optimizer):
         with grad_mode(False):
             first, loss, grad = self._evaluate(closure)
             state["func_evals"] += 1
-            if _flat.largest(grad) > group["tolerance_grad"]:
+            if largest(grad) > group["tolerance_grad"]:
                 self._iterate(closure, group, state, loss, grad)
             mark_written(group["params"])
         return first
@@ -139,7 +300,7 @@ class LBFGS(Optimizer):
             state["t"] = lr
             if state["n_iter"] == 1:
                 state["t"] = min(1.0, 1.0 / float(abs(grad).sum())) * lr
-            slope = _flat.dot(grad, d)
+            slope = dot(grad, d)
             if slope > -tolerance:
                 break
             start = Point(0.0, loss, grad, slope)
@@ -147,9 +308,9 @@ class LBFGS(Optimizer):
             if group["line_search_fn"] is not None:
                 point, calls = self._search(closure, start, state["t"], d, more)
                 state["t"], loss, grad = point.t, point.loss, point.grad
-                _flat.add(group["params"], d, point.t)
+                add(group["params"], d, point.t)
             else:
-                _flat.add(group["params"], d, state["t"])
+                add(group["params"], d, state["t"])
                 calls = int(iteration != last)
                 if calls:
                     _, loss, grad = self._evaluate(closure)
@@ -157,8 +318,8 @@ class LBFGS(Optimizer):
             state["func_evals"] += calls
             if (
                 evaluations >= group["max_eval"]
-                or (calls and _flat.largest(grad) <= group["tolerance_grad"])
-                or abs(state["t"]) * _flat.largest(d) <= tolerance
+                or (calls and largest(grad) <= group["tolerance_grad"])
+                or abs(state["t"]) * largest(d) <= tolerance
                 or abs(loss - start.loss) < tolerance
             ):
                 break
@@ -167,15 +328,15 @@ class LBFGS(Optimizer):
         self, closure: Callable[[], Any], start: Point, t: float, d: Any, most: int
     ) -> tuple[Point, int]:
         params = self.param_groups[0]["params"]
-        here = _flat.joined(params)
+        here = joined(params)
 
         def evaluate(t: float) -> Point:
-            _flat.add(params, d, t)
+            add(params, d, t)
             _, loss, grad = self._evaluate(closure)
-            _flat.assign(params, here)
-            return Point(t, loss, grad, _flat.dot(grad, d))
+            assign(params, here)
+            return Point(t, loss, grad, dot(grad, d))
 
-        return strong_wolfe(evaluate, start, t, _flat.largest(d), most)
+        return strong_wolfe(evaluate, start, t, largest(d), most)
 
     def _evaluate(self, closure: Callable[[], Any]) -> tuple[Any, float, Any]:
         params = self.param_groups[0]["params"]
@@ -199,15 +360,15 @@ class LBFGS(Optimizer):
         grads = [g.to_dense() if _sparse.is_sparse(g) else g for g in grads]
         gradients = [filled_like(p) if g is None else g for p, g in zip(params, grads, strict=True)]
         value = float(loss.detach() if hasattr(loss, "detach") else loss)
-        return loss, value, _flat.joined(gradients)
+        return loss, value, joined(gradients)
 
     def load_value(self, param: Any, name: str, value: Any) -> Any:
         """Return the stored form of a loaded value: see `Optimizer.load_value`."""
         params = self.param_groups[0]["params"]
         if name in ("d", "prev_flat_grad"):
-            return None if value is None else _flat.loaded(params, value)
+            return None if value is None else loaded(params, value)
         if name in ("old_dirs", "old_stps"):
-            return [_flat.loaded(params, each) for each in value]
+            return [loaded(params, each) for each in value]
         if name in ("ro", "al"):
             return [None if each is None else float(each) for each in value]
         if name in ("H_diag", "prev_loss", "t") and value is not None:
@@ -222,7 +383,7 @@ def _direction(state: dict[str, Any], grad: Any, group: ParamGroup) -> Any:
         return -grad
     ys, steps, rho = state["old_dirs"], state["old_stps"], state["ro"]
     y, s = grad - wide(state["prev_flat_grad"]), wide(state["d"]) * state["t"]
-    curvature = _flat.dot(y, s)
+    curvature = dot(y, s)
     if curvature > 1e-10:
         if len(ys) == group["history_size"]:
             for history in (ys, steps, rho):
@@ -230,13 +391,13 @@ def _direction(state: dict[str, Any], grad: Any, group: ParamGroup) -> Any:
         ys.append(narrowed(group["params"][0], y))
         steps.append(narrowed(group["params"][0], s))
         rho.append(1.0 / curvature)
-        state["H_diag"] = curvature / _flat.dot(y, y)
+        state["H_diag"] = curvature / dot(y, y)
     d = -grad
     weights = []
     for y, s, r in zip(reversed(ys), reversed(steps), reversed(rho), strict=True):
-        weights.append(_flat.dot(wide(s), d) * r)
+        weights.append(dot(wide(s), d) * r)
         d -= weights[-1] * wide(y)
     d *= state["H_diag"]
     for y, s, r in zip(ys, steps, rho, strict=True):
-        d += (weights.pop() - _flat.dot(wide(y), d) * r) * wide(s)
+        d += (weights.pop() - dot(wide(y), d) * r) * wide(s)
     return d

@@ -8,14 +8,11 @@ from typing import Any
 from plait_optim._arithmetic import check_arithmetic, own_gradients, root_of_sum, widened
 from plait_optim._arrays import filled_like
 from plait_optim._devices import number_on
-from plait_optim._groups import ParamGroup
+from plait_optim._groups import ParamGroup, States
 from plait_optim._optimizer import Optimizer
-from plait_optim._options import default_options, document_common_options, number_of
-
-__all__ = ["Muon"]
+from plait_optim._options import default_options, number_of
 
 
-@document_common_options
 class Muon(Optimizer):
     r"""Muon: orthogonalised momentum, for the matrices of hidden layers.
 
@@ -101,11 +98,7 @@ class Muon(Optimizer):
                 )
 
     def update(
-        self,
-        group: ParamGroup,
-        params: list[Any],
-        grads: list[Any],
-        states: list[dict[str, Any]],
+        self, group: ParamGroup, params: list[Any], grads: list[Any], states: States
     ) -> None:
         """Update one group: see `Optimizer.update`."""
         gradients = own_gradients(self, params, grads)

@@ -8,18 +8,15 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 import plait_abi
-from plait_abi.arguments import name_constructor
 from plait_optim import _groups, _sparse
 from plait_optim._arithmetic import load_array
 from plait_optim._arrays import exposed, mark_written, number, type_name
 from plait_optim._component import grad_mode
 from plait_optim._devices import by_device, norm_of, number_on
-from plait_optim._groups import ParamGroup, group_tensors
+from plait_optim._groups import ParamGroup, ParamState, States, group_tensors
 from plait_optim._hooks import Hooks, RemovableHandle, hooked, register
-from plait_optim._options import not_negative
+from plait_optim._options import check_arguments, document_options, not_negative
 from plait_optim._state import State
-
-__all__ = ["Optimizer"]
 
 StepHook = Callable[["Optimizer", tuple[Any, ...], dict[str, Any]], Any]
 StateDict = dict[str, Any]
@@ -74,6 +71,9 @@ class Optimizer:
     """State that is an array of the shape of its parameter; `load_state_dict` refuses other shapes.
     """
 
+    first_in_groups: ClassVar[tuple[str, ...]] = ()
+    """Options that come first in the groups; the others follow in the order of the signature."""
+
     instead_of_sparse: ClassVar[str] = ""
     """What the error for sparse gradients advises, of an optimizer that does not take them."""
 
@@ -96,7 +96,8 @@ class Optimizer:
         if "step" in cls.__dict__:
             cls.step = hooked(cls.step)  # type: ignore[method-assign]
         if "__init__" in cls.__dict__ and cls.__module__.startswith("plait_optim."):
-            cls.__init__ = name_constructor(cls, cls.__init__)  # type: ignore[method-assign]
+            document_options(cls)
+            cls.__init__ = check_arguments(cls, cls.__init__)  # type: ignore[method-assign]
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         _refuse_init_group(type(self))
@@ -185,11 +186,7 @@ class Optimizer:
         return loss
 
     def update(
-        self,
-        group: ParamGroup,
-        params: list[Any],
-        grads: list[Any],
-        states: list[dict[str, Any]],
+        self, group: ParamGroup, params: list[Any], grads: list[Any], states: States
     ) -> None:
         """Update the parameters of one group that have a gradient; for subclasses to implement.
 
@@ -201,9 +198,7 @@ class Optimizer:
         """
         raise NotImplementedError(f"{type(self).__name__}: implement `update` or `step`")
 
-    def update_sparse(
-        self, group: ParamGroup, param: Any, grad: Any, state: dict[str, Any]
-    ) -> None:
+    def update_sparse(self, group: ParamGroup, param: Any, grad: Any, state: ParamState) -> None:
         """Update one parameter that has a sparse gradient; for subclasses that take them.
 
         Args:
@@ -306,14 +301,14 @@ class Optimizer:
         states: list[dict[str, Any]],
     ) -> None:
         scale = self.gradient_factor
-        for places in parts.values():
+        for positions in parts.values():
             if not isinstance(scale, float):  # which only a step that clips sets
-                self.gradient_factor = number_on(scale, params[places[0]])
+                self.gradient_factor = number_on(scale, params[positions[0]])
             self.update(
                 group,
-                [params[i] for i in places],
-                [grads[i] for i in places],
-                [states[i] for i in places],
+                [params[i] for i in positions],
+                [grads[i] for i in positions],
+                [states[i] for i in positions],
             )
 
     def _clip(self, groups: list[tuple[ParamGroup, list[Any], list[Any]]], max_norm: float) -> None:

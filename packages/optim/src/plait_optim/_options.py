@@ -6,40 +6,24 @@ Everything else follows from the name:
 - the check and the line of documentation of an option that many have (`lr`, `betas`, `eps`,
   `maximize`, ...) stand in `COMMON`; an optimizer checks only its own options in `__init__`;
 - the defaults of its groups are the arguments of `__init__`: `default_options(self, locals())`;
-- the class decorator `document_common_options` adds the lines of common options to the section
-  ``Args`` of the docstring, which has the lines of the optimizer's own options; a line there takes
-  precedence.
+- `document_options` adds the lines of common options to the section ``Args`` of the docstring,
+  which has the lines of the optimizer's own options; a line there takes precedence.
 
 `Elementwise` has the declarations of state and of the operator's arguments.
 
 PyTorch's groups list options in another order than its signatures do, and saved files contain this
-order: an optimizer whose two orders differ passes the options that come first in its groups to
-`default_options`.
+order: an optimizer whose two orders differ names the options that come first in its groups in
+`Optimizer.first_in_groups`.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-__all__ = [
-    "COMMON",
-    "Option",
-    "default_options",
-    "document_common_options",
-    "init_options",
-    "has_text",
-    "is_numeric",
-    "not_negative",
-    "number_of",
-    "refuse_text",
-    "without_texts",
-]
-
-Class = TypeVar("Class", bound=type)
+from plait_abi.arguments import name_constructor
 
 
 def has_text(value: Any) -> bool:
@@ -47,13 +31,6 @@ def has_text(value: Any) -> bool:
     if isinstance(value, (tuple, list)):
         return any(has_text(each) for each in value)
     return isinstance(value, (str, bytes, bytearray))
-
-
-def is_numeric(default: Any) -> bool:
-    """Whether an option with this default is a number or a sequence of numbers."""
-    if isinstance(default, (tuple, list)):
-        return all(each is None or is_numeric(each) for each in default)
-    return isinstance(default, (int, float))
 
 
 def refuse_text(owner: str, name: str, value: Any) -> None:
@@ -71,26 +48,22 @@ def number_of(group: dict[str, Any], name: str, at: int | None = None) -> float:
     return float(value)
 
 
-def without_texts(cls: type, constructor: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a constructor that refuses texts for the arguments that its annotations say are
-    numbers.
+def check_arguments(cls: type, constructor: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a constructor that names an argument of the wrong kind, and accepts a text only where
+    the annotation has ``str`` or is ``Any``.
     """
-    signature = inspect.signature(constructor)
-    numbers = {
-        name
-        for name, parameter in signature.parameters.items()
-        if re.search(r"\b(int|float)\b", str(parameter.annotation))
-        and not re.search(r"str|Callable", str(parameter.annotation))
+    names = [name for name in constructor.__annotations__ if name != "return"]
+    free = {
+        name for name in names if re.search(r"\b(str|Any)\b", constructor.__annotations__[name])
     }
+    call = name_constructor(cls, constructor)
 
     @functools.wraps(constructor)
     def checking(self: Any, *args: Any, **kwargs: Any) -> None:
-        for name, value in zip(list(signature.parameters)[1:], args, strict=False):
-            if name in numbers:
+        for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+            if name not in free:
                 refuse_text(cls.__name__, name, value)
-        for name in numbers & kwargs.keys():
-            refuse_text(cls.__name__, name, kwargs[name])
-        constructor(self, *args, **kwargs)
+        call(self, *args, **kwargs)
 
     return checking
 
@@ -131,6 +104,7 @@ def _number(text: str, what: str) -> Option:
 
 
 COMMON = {
+    "params": Option("real floating arrays, or groups of them; see `Optimizer`."),
     "lr": _number("learning rate, at least 0.", "learning rate"),
     "betas": Option(r":math:`\beta_1, \beta_2`, each in [0, 1).", _fractions),
     "eps": _number(r":math:`\epsilon`, at least 0.", "epsilon value"),
@@ -156,59 +130,52 @@ def init_options(local: dict[str, Any]) -> dict[str, Any]:
 
 
 def default_options(
-    optimizer: object,
-    local: dict[str, Any],
-    *,
-    own: Sequence[str] = (),
-    first: Sequence[str] = (),
+    optimizer: Any, local: dict[str, Any], *, own: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Return the arguments of an optimizer's `__init__` as the defaults of its groups.
 
     Args:
-        optimizer: the optimizer, for error texts.
+        optimizer: the optimizer, whose class says which options are the first in its groups.
         local: the ``locals()`` of `__init__`, before it has bound anything.
         own: options with the name of a common one but another meaning, which are not checked here.
-        first: options that come first in the groups; all others follow in the order of the
-            signature.
 
     Raises:
         TypeError, ValueError: if a common option is out of its range.
         NotImplementedError: if an unsupported flag is true.
     """
     options = init_options(local)
-    parameters = inspect.signature(type(optimizer)).parameters
     for name, value in options.items():
         option = None if name in own else COMMON.get(name)
         if option is not None and option.check is not None:
             option.check(value)
-        if name in parameters and is_numeric(parameters[name].default):
-            refuse_text(type(optimizer).__name__, name, value)
         if option is not None and not option.supported and value:
             raise NotImplementedError(f"{type(optimizer).__name__}: {name} steps are not supported")
-    return {**{name: options[name] for name in first}, **options}
+    return {**{name: options[name] for name in optimizer.first_in_groups}, **options}
 
 
-def document_common_options(optimizer: Class) -> Class:
-    """Complete the section ``Args`` of an optimizer's docstring, in the order of its parameters.
+def document_options(optimizer: type) -> None:
+    """Complete the sections ``Args`` and ``Raises`` of an optimizer's docstring.
 
-    A docstring without that section is unchanged.
+    The parameters are in the order of the signature. A docstring without an example is unchanged.
 
     Raises:
         TypeError: if a parameter has no line, there or in `COMMON`, or a line has no parameter.
     """
     doc = optimizer.__doc__ or ""  # none with python -OO
-    section = re.search(r"^( *)Args:\n((?:.+\n)*)", doc, re.MULTILINE)
-    if section is None:
-        return optimizer
-    indent = section[1] + "    "
+    example = re.search(r"^( *)Example:\n", doc, re.MULTILINE)
+    if example is None:
+        return
+    margin = example[1]
+    section = re.search(rf"^{margin}Args:\n((?:.+\n)*)\n", doc, re.MULTILINE)
+    start = section.start() if section else example.start()
+    end = section.end() if section else start
+    own_lines = section[1] if section else ""
     texts = {}
-    for entry in re.split(rf"^{indent}(?! )", section[2], flags=re.MULTILINE)[1:]:
+    for entry in re.split(rf"^{margin}    (?! )", own_lines, flags=re.MULTILINE)[1:]:
         several, _, text = entry.partition(": ")
         texts.update(dict.fromkeys(several.split(", "), text))
-    # as `inspect.signature` has them: importing `inspect` would slow the import of this package
-    constructor = vars(optimizer)["__init__"]
-    code = getattr(constructor, "__wrapped__", constructor).__code__
-    names = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+    # `__annotations__`, as importing `inspect` would slow the import of this package
+    names = [name for name in vars(optimizer)["__init__"].__annotations__ if name != "return"]
     missing = [name for name in names if name not in texts and name not in COMMON]
     unknown = [name for name in texts if name not in names]
     if missing or unknown:
@@ -220,6 +187,10 @@ def document_common_options(optimizer: Class) -> Class:
     for name in names:
         text = texts[name] if name in texts else COMMON[name].text + "\n"
         alike.setdefault(text, []).append(name)
-    lines = [f"{indent}{', '.join(several)}: {text}" for text, several in alike.items()]
-    optimizer.__doc__ = doc[: section.start(2)] + "".join(lines) + doc[section.end(2) :]
-    return optimizer
+    lines = [f"{margin}    {', '.join(several)}: {text}" for text, several in alike.items()]
+    rest = doc[end:]
+    if f"{margin}Raises:\n" not in doc:
+        raises = f"{margin}Raises:\n{margin}    ValueError: if an option is out of its range.\n\n"
+        at = example.start() - end
+        rest = rest[:at] + raises + rest[at:]
+    optimizer.__doc__ = "".join([doc[:start], f"{margin}Args:\n", *lines, "\n", rest])

@@ -9,8 +9,6 @@ from __future__ import annotations
 import decimal
 import functools
 
-__all__ = ["cosine", "power"]
-
 _DIGITS = decimal.Context(prec=50)
 _TWO_PI = decimal.Decimal("6.2831853071795864769252867665590057683943387987502116419499")
 

@@ -6,14 +6,9 @@ from typing import Any
 
 from plait_optim._elementwise import Elementwise
 from plait_optim._groups import ParamGroup
-from plait_optim._options import default_options, document_common_options, number_of
-
-__all__ = ["Rprop"]
-
-_FIRST_IN_GROUPS = ("lr", "etas", "step_sizes", "foreach", "maximize", "differentiable")
+from plait_optim._options import default_options, number_of
 
 
-@document_common_options
 class Rprop(Elementwise):
     r"""Rprop: steps by the signs of gradients, which grow while the signs do not change. It is for
     full batches.
@@ -27,13 +22,9 @@ class Rprop(Elementwise):
         p &\leftarrow p - \operatorname{sign}(g)\, s, \quad q \leftarrow g
 
     Args:
-        params: real floating arrays, or groups of them; see `Optimizer`.
         lr: the first s, at least 0.
         etas: :math:`\eta^-, \eta^+`, on either side of 1.
         step_sizes: the smallest and the largest s.
-
-    Raises:
-        ValueError: if an option is out of its range.
 
     Example:
         >>> import numpy as np
@@ -48,6 +39,7 @@ class Rprop(Elementwise):
     """
 
     operator = "rprop_step"
+    first_in_groups = ("lr", "etas", "step_sizes", "foreach", "maximize", "differentiable")
     arrays = ("prev", "step_size")
 
     def __init__(
@@ -62,7 +54,7 @@ class Rprop(Elementwise):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        defaults = default_options(self, locals(), first=_FIRST_IN_GROUPS)
+        defaults = default_options(self, locals())
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
         super().__init__(params, defaults)

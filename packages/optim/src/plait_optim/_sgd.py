@@ -7,14 +7,11 @@ from typing import Any
 from plait_optim import _sparse
 from plait_optim._arrays import filled_like
 from plait_optim._component import operator
-from plait_optim._groups import ParamGroup
+from plait_optim._groups import ParamGroup, ParamState, States
 from plait_optim._optimizer import Optimizer
-from plait_optim._options import default_options, document_common_options, number_of
-
-__all__ = ["SGD"]
+from plait_optim._options import default_options, number_of
 
 
-@document_common_options
 class SGD(Optimizer):
     r"""Stochastic gradient descent, with momentum if wanted.
 
@@ -28,13 +25,9 @@ class SGD(Optimizer):
         p &\leftarrow p - \mathrm{lr}\, g
 
     Args:
-        params: real floating arrays, or groups of them; see `Optimizer`.
         momentum: :math:`\mu`, at least 0; with 0 there is no state.
         dampening: :math:`\tau`.
         nesterov: use Nesterov's form; needs a momentum and no dampening.
-
-    Raises:
-        ValueError: if an option is out of its range.
 
     Example:
         >>> import numpy as np
@@ -74,11 +67,7 @@ class SGD(Optimizer):
         super().__init__(params, defaults)
 
     def update(
-        self,
-        group: ParamGroup,
-        params: list[Any],
-        grads: list[Any],
-        states: list[dict[str, Any]],
+        self, group: ParamGroup, params: list[Any], grads: list[Any], states: States
     ) -> None:
         """Update one group: see `Optimizer.update`."""
         buffers: list[Any] = []
@@ -109,9 +98,7 @@ class SGD(Optimizer):
             for state, buffer in zip(states, buffers, strict=True):
                 state["momentum_buffer"] = buffer
 
-    def update_sparse(
-        self, group: ParamGroup, param: Any, grad: Any, state: dict[str, Any]
-    ) -> None:
+    def update_sparse(self, group: ParamGroup, param: Any, grad: Any, state: ParamState) -> None:
         """Update one parameter by a sparse gradient, with a sparse buffer of the momentum.
 
         Raises:

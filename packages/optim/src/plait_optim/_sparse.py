@@ -9,8 +9,6 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["any_sparse", "at", "is_sparse", "like"]
-
 
 def _looks_sparse(cls: type) -> bool:
     return hasattr(cls, "_coalesced_") and hasattr(cls, "__plait_parts__")

@@ -6,15 +6,12 @@ from typing import Any
 
 from plait_optim import _sparse
 from plait_optim._arrays import filled_like
-from plait_optim._groups import ParamGroup
+from plait_optim._groups import ParamGroup, ParamState, States
 from plait_optim._optimizer import Optimizer
-from plait_optim._options import default_options, document_common_options, number_of
+from plait_optim._options import default_options, number_of
 from plait_optim._state import whole_number
 
-__all__ = ["SparseAdam"]
 
-
-@document_common_options
 class SparseAdam(Optimizer):
     r"""Adam for sparse gradients: only the elements that a gradient has are updated, their moments
     too.
@@ -87,20 +84,14 @@ class SparseAdam(Optimizer):
         return super()._split(group, params, grads)
 
     def update(
-        self,
-        group: ParamGroup,
-        params: list[Any],
-        grads: list[Any],
-        states: list[dict[str, Any]],
+        self, group: ParamGroup, params: list[Any], grads: list[Any], states: States
     ) -> None:
         """Refuse dense gradients."""
         raise RuntimeError(
             "SparseAdam does not support dense gradients, please consider Adam instead"
         )
 
-    def update_sparse(
-        self, group: ParamGroup, param: Any, grad: Any, state: dict[str, Any]
-    ) -> None:
+    def update_sparse(self, group: ParamGroup, param: Any, grad: Any, state: ParamState) -> None:
         """Update one parameter: see `Optimizer.update_sparse`."""
         if not state:
             state["step"] = 0

@@ -7,8 +7,6 @@ from typing import Any
 
 from plait_optim._arrays import sort_of
 
-__all__ = ["State", "whole_number"]
-
 
 def whole_number(name: str, value: Any) -> int:
     """Return the whole number that the state ``name`` holds as a number or as a 0-d array."""

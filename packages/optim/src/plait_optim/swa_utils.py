@@ -374,8 +374,8 @@ def _is_averaged_by_operator(array: Any) -> bool:
 def _average(averages: list[Any], values: list[Any], weight: float) -> None:
     pairs = list(zip(averages, values, strict=True))
     real = [pair for pair in pairs if _is_averaged_by_operator(pair[0])]
-    for places in by_device([a for a, _ in real]).values():
-        states = [real[i] for i in places]
+    for positions in by_device([a for a, _ in real]).values():
+        states = [real[i] for i in positions]
         operator("average_step")(
             [a for a, _ in states], [v for _, v in states], weight=float(weight)
         )

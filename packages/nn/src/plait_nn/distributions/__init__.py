@@ -14,12 +14,7 @@ Example:
     tensor(0.5000)
 """
 
-from plait_nn.distributions import (
-    _kl_pairs,
-    constraints,
-    kl as kl,
-    transforms,
-)
+from plait_nn.distributions import constraints, kl as kl, transforms
 from plait_nn.distributions.bernoulli import Bernoulli
 from plait_nn.distributions.beta import Beta
 from plait_nn.distributions.binomial import Binomial
@@ -89,8 +84,6 @@ from plait_nn.distributions.uniform import Uniform
 from plait_nn.distributions.von_mises import VonMises
 from plait_nn.distributions.weibull import Weibull
 from plait_nn.distributions.wishart import Wishart
-
-del _kl_pairs
 
 __all__ = [
     "AbsTransform",

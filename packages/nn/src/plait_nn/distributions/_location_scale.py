@@ -1,15 +1,15 @@
-"""The bases of distributions with a location, and with a location and a scale."""
+"""Bases of distributions: a location, a scale, probabilities or logits, a covariance."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from plait_core import Tensor
+import plait_core as pc
+from plait_core import Size, Tensor
 from plait_nn.distributions import constraints
 from plait_nn.distributions.distribution import Distribution
 from plait_nn.distributions.utils import broadcast_all
-
-__all__ = ["Centered", "LocationScale"]
 
 
 class Centered(Distribution):
@@ -29,7 +29,10 @@ class Centered(Distribution):
 class LocationScale(Distribution):
     """The distribution of ``loc + scale * z``, where z has a fixed distribution with mode 0."""
 
-    arg_constraints: ClassVar = {"loc": constraints.real, "scale": constraints.positive}
+    arg_constraints: ClassVar[Mapping[str, Any]] = {
+        "loc": constraints.real,
+        "scale": constraints.positive,
+    }
     support = constraints.real
     has_rsample = True
 
@@ -43,6 +46,58 @@ class LocationScale(Distribution):
 
     def _standard(self, value: Tensor) -> Tensor:
         """Return the z of a value, and check it."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return (value - self.loc) / self.scale
+
+
+class ProbsOrLogits:
+    """A distribution with one of `probs` and `logits`, from which the other one follows."""
+
+    def _require_one(self, probs: Any, logits: Any) -> Any:
+        if (probs is None) == (logits is None):
+            which = "neither" if probs is None else "both"
+            raise ValueError(
+                f"{type(self).__name__}: one of `probs` and `logits` is required; got {which}"
+            )
+        return logits if probs is None else probs
+
+    @property
+    def param(self) -> Tensor:
+        """The given one of `probs` and `logits`."""
+        return self.__dict__["probs" if "probs" in self.__dict__ else "logits"]  # type: ignore[no-any-return]
+
+    @property
+    def param_shape(self) -> Size:
+        """The shape of `probs` and `logits`."""
+        return self.param.shape
+
+
+def only_matrix(name: str, **matrices: Tensor | None) -> tuple[str, Tensor]:
+    """Return name and value of the only matrix that is not None; there must be exactly one."""
+    present = {key: matrix for key, matrix in matrices.items() if matrix is not None}
+    if len(present) != 1:
+        raise ValueError(
+            f"{name}: one of `covariance_matrix`, `precision_matrix` and `scale_tril` is "
+            f"required; got {', '.join(present) or 'none'}"
+        )
+    ((key, matrix),) = present.items()
+    return key, matrix
+
+
+def factor_of(key: str, matrix: Tensor) -> Tensor:
+    """Return the Cholesky factor of a covariance from the matrix that the key names."""
+    if key == "covariance_matrix":
+        return pc.linalg.cholesky(matrix)
+    return _factor_of_precision(matrix) if key == "precision_matrix" else matrix
+
+
+def _factor_of_precision(precision: Tensor) -> Tensor:
+    """Return the Cholesky factor of the inverse of a matrix.
+
+    It is the inverse of the factor of the matrix with rows and columns reversed, so only a
+    triangular matrix is inverted.
+    """
+    reversed_factor = pc.linalg.cholesky(precision.flip((-2, -1)))
+    upper = reversed_factor.flip((-2, -1)).mT
+    identity = pc.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
+    return pc.linalg.solve_triangular(upper, identity, upper=False)

@@ -12,8 +12,6 @@ from plait_nn.distributions._location_scale import LocationScale
 from plait_nn.distributions.transformed_distribution import TransformedDistribution
 from plait_nn.distributions.transforms import AbsTransform
 
-__all__ = ["Magnitude"]
-
 
 class Magnitude(TransformedDistribution):
     """The distribution of ``abs(x)``, where the distribution of x is symmetric around 0."""
@@ -36,13 +34,11 @@ class Magnitude(TransformedDistribution):
         return pc.zeros_like(self.scale)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return pc.where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return 2 * self.base_dist.cdf(value) - 1
 
     def icdf(self, value: Tensor) -> Tensor:

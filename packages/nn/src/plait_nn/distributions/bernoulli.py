@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn import _operators as operators
 from plait_nn.distributions import constraints
-from plait_nn.distributions._probs_or_logits import ProbsOrLogits
+from plait_nn.distributions._location_scale import ProbsOrLogits
 from plait_nn.distributions.exp_family import ExponentialFamily
 from plait_nn.distributions.utils import (
     broadcast_all,
@@ -28,6 +28,11 @@ def binary_entropy(logits: Tensor, probs: Tensor) -> Tensor:
 
 class BinaryParameter(ProbsOrLogits):
     """A probability given as one of `probs` and `logits`; the other one follows from it."""
+
+    arg_constraints: ClassVar[Mapping[str, Any]] = {
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
 
     def _take(self, probs: Any, logits: Any, *others: Any) -> tuple[Tensor, ...]:
         own, *rest = broadcast_all(self._require_one(probs, logits), *others)
@@ -59,10 +64,6 @@ class Bernoulli(BinaryParameter, ExponentialFamily):
         tensor([0.7500, 0.2500])
     """
 
-    arg_constraints: ClassVar = {
-        "probs": constraints.unit_interval,
-        "logits": constraints.real,
-    }
     support = constraints.boolean
     has_enumerate_support = True
     _mean_carrier_measure = 0
@@ -90,8 +91,7 @@ class Bernoulli(BinaryParameter, ExponentialFamily):
         return pc.bernoulli(self.probs.detach().expand(*self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         logits, value = broadcast_all(self.logits, value)
         return -pc.binary_cross_entropy_with_logits(logits, value, reduction="none")
 

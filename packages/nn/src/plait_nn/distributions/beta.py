@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import plait_core as pc
@@ -19,7 +19,7 @@ __all__ = ["Beta"]
 class _TwoConcentrations(Distribution):
     """A distribution on [0, 1] with a concentration parameter for each end."""
 
-    arg_constraints: ClassVar = {
+    arg_constraints: ClassVar[Mapping[str, Any]] = {
         "concentration1": constraints.positive,
         "concentration0": constraints.positive,
     }
@@ -74,8 +74,7 @@ class Beta(_TwoConcentrations, ExponentialFamily):
         return drawn.select(-1, 0)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         a, b = self.concentration1, self.concentration0
         powers = pc.xlogy(a - 1, value) + pc.special.xlog1py(b - 1, -value)
         return powers + (a + b).lgamma() - a.lgamma() - b.lgamma()

@@ -71,8 +71,7 @@ class Binomial(BinaryParameter, Distribution):
         return pc.binomial(count.expand(*shape), probs.expand(*shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         n, x = self.total_count, self.logits
         ways = (n + 1).lgamma() - (value + 1).lgamma() - (n - value + 1).lgamma()
         return value * x + n * operators.log_sigmoid(-x) + ways

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn.distributions import constraints
-from plait_nn.distributions._probs_or_logits import ProbsOrLogits
+from plait_nn.distributions._location_scale import ProbsOrLogits
 from plait_nn.distributions.distribution import Distribution
 from plait_nn.distributions.utils import lazy_property, logits_to_probs, probs_to_logits
 
@@ -92,8 +92,7 @@ class Categorical(ProbsOrLogits, Distribution):
         return drawn.T.reshape(shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         index = value.to(pc.int64).unsqueeze(-1)
         shape = pc.broadcast_shapes(index.shape[:-1], self._batch_shape)
         logits = self.logits.expand(*shape, self._num_events)

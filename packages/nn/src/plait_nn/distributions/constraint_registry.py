@@ -50,7 +50,7 @@ class ConstraintRegistry:
             TypeError: for an argument that is not a constraint.
         """
         if factory is None:
-            return lambda given: self.register(constraint, given)
+            return lambda function: self.register(constraint, function)
         kind = type(constraint) if isinstance(constraint, Constraint) else constraint
         if not (isinstance(kind, type) and issubclass(kind, Constraint)):
             raise TypeError(f"register: a type of constraints is required; got {constraint!r}")

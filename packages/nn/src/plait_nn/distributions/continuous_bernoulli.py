@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
@@ -33,10 +33,6 @@ class ContinuousBernoulli(BinaryParameter, ExponentialFamily):
         tensor(0.2500)
     """
 
-    arg_constraints: ClassVar = {
-        "probs": constraints.unit_interval,
-        "logits": constraints.real,
-    }
     support = constraints.unit_interval
     has_rsample = True
 
@@ -74,7 +70,7 @@ class ContinuousBernoulli(BinaryParameter, ExponentialFamily):
         """Return the probabilities, with those near 1/2 replaced, to avoid divisions by 0."""
         return pc.where(self._outside(), self.probs, self._lims[0])
 
-    def _chosen(self, closed: Tensor, series: Tensor) -> Tensor:
+    def _select(self, closed: Tensor, series: Tensor) -> Tensor:
         return pc.where(self._outside(), closed, series)
 
     def _log_constant(self) -> Tensor:
@@ -82,14 +78,14 @@ class ContinuousBernoulli(BinaryParameter, ExponentialFamily):
         odds = ((-p).log1p() - p.log()).abs().log()
         closed = odds - (1 - 2 * p).abs().log()
         x = self.probs - 0.5
-        return self._chosen(closed, math.log(2.0) + (4.0 / 3.0 + 104.0 / 45.0 * x**2) * x**2)
+        return self._select(closed, math.log(2.0) + (4.0 / 3.0 + 104.0 / 45.0 * x**2) * x**2)
 
     @property
     def mean(self) -> Tensor:
         p = self._cut()
         closed = p / (2.0 * p - 1.0) + 1.0 / ((-p).log1p() - p.log())
         x = self.probs - 0.5
-        return self._chosen(closed, 0.5 + (1.0 / 3.0 + 16.0 / 45.0 * x**2) * x)
+        return self._select(closed, 0.5 + (1.0 / 3.0 + 16.0 / 45.0 * x**2) * x)
 
     @property
     def stddev(self) -> Tensor:
@@ -100,30 +96,28 @@ class ContinuousBernoulli(BinaryParameter, ExponentialFamily):
         p = self._cut()
         closed = p * (p - 1.0) / (1.0 - 2.0 * p) ** 2 + 1.0 / ((-p).log1p() - p.log()) ** 2
         x = (self.probs - 0.5) ** 2
-        return self._chosen(closed, 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * x) * x)
+        return self._select(closed, 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * x) * x)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.icdf(self.probs.new_empty(self._extended_shape(sample_shape)).uniform_())
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         logits, value = broadcast_all(self.logits, value)
         own = pc.binary_cross_entropy_with_logits(logits, value, reduction="none")
         return self._log_constant() - own
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         p = self._cut()
         closed = (p.pow(value) * (1.0 - p).pow(1.0 - value) + p - 1.0) / (2.0 * p - 1.0)
-        result = self._chosen(closed, value)
+        result = self._select(closed, value)
         return pc.where(value <= 0.0, 0.0, pc.where(value >= 1.0, 1.0, result))
 
     def icdf(self, value: Tensor) -> Tensor:
         p = self._cut()
         result = (-p + value * (2.0 * p - 1.0)).log1p() - (-p).log1p()
-        return self._chosen(result / (p.log() - (-p).log1p()), value)
+        return self._select(result / (p.log() - (-p).log1p()), value)
 
     def entropy(self) -> Tensor:
         low, high = (-self.probs).log1p(), self.probs.log()

@@ -69,8 +69,7 @@ class Dirichlet(ExponentialFamily):
         return drawn
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         a = self.concentration
         return pc.xlogy(a - 1.0, value).sum(-1) + a.sum(-1).lgamma() - a.lgamma().sum(-1)
 

@@ -97,8 +97,8 @@ class Distribution:
         """Return whether elements are checked: off the CPU only where ``validate_args=True`` was
         given.
         """
-        asked = self.__dict__.get("_validate_args", False)
-        return asked or all(getattr(value, "is_cpu", True) for value in values)
+        explicit = self.__dict__.get("_validate_args", False)
+        return explicit or all(getattr(value, "is_cpu", True) for value in values)
 
     @property
     def batch_shape(self) -> Size:
@@ -149,8 +149,8 @@ class Distribution:
         for name, constraint in self._all_constraints().items():
             value = self.__dict__.get(name)
             if isinstance(value, Tensor):
-                kept = value.shape[value.ndim - constraint.event_dim :]
-                new.__dict__[name] = value.expand(*batch_shape, *kept)
+                event = value.shape[value.ndim - constraint.event_dim :]
+                new.__dict__[name] = value.expand(*batch_shape, *event)
         new._batch_shape = Size(batch_shape)
         return new
 
@@ -172,11 +172,11 @@ class Distribution:
         """Return the constraints of the class and its base classes, whose parameters an instance
         may have.
         """
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for cls in reversed(type(self).__mro__):
             own = cls.__dict__.get("arg_constraints", {})
-            found.update(own.__get__(self) if isinstance(own, property) else own)
-        return found
+            result.update(own.__get__(self) if isinstance(own, property) else own)
+        return result
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples of ``sample_shape + batch_shape + event_shape`` without gradients."""
@@ -220,8 +220,13 @@ class Distribution:
 
     def _enumerated(self, values: Tensor, expand: bool) -> Tensor:
         """Return ``values`` along a new first dimension before the batch."""
-        made = values.reshape(-1, *[1] * len(self._batch_shape))
-        return made.expand(-1, *self._batch_shape) if expand else made
+        reshaped = values.reshape(-1, *[1] * len(self._batch_shape))
+        return reshaped.expand(-1, *self._batch_shape) if expand else reshaped
+
+    def _check(self, value: Any) -> None:
+        """Raise for a value that no sample can be, if values are checked."""
+        if self._validate_args:
+            self._validate_sample(value)
 
     def _validate_sample(self, value: Any) -> None:
         name = type(self).__name__
@@ -254,9 +259,9 @@ class Distribution:
 
     def __repr__(self) -> str:
         names = [name for name in self.arg_constraints if name in self.__dict__]
-        given = []
+        parts = []
         for name in names:
             value = self.__dict__[name]
             scalar = not isinstance(value, Tensor) or value.ndim == 0
-            given.append(f"{name}: {float(value) if scalar else tuple(value.shape)}")
-        return f"{type(self).__name__}({', '.join(given)})"
+            parts.append(f"{name}: {float(value) if scalar else tuple(value.shape)}")
+        return f"{type(self).__name__}({', '.join(parts)})"

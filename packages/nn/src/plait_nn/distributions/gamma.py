@@ -67,8 +67,7 @@ class Gamma(ExponentialFamily):
 
     def log_prob(self, value: Any) -> Tensor:
         value = pc.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return (  # type: ignore[no-any-return]
             pc.xlogy(self.concentration, self.rate)
             + pc.xlogy(self.concentration - 1, value)
@@ -77,8 +76,7 @@ class Gamma(ExponentialFamily):
         )
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return pc.special.gammainc(self.concentration, self.rate * value)
 
     def entropy(self) -> Tensor:

@@ -91,14 +91,12 @@ class GeneralizedPareto(Distribution):
         return pc.where(self._is_zero(), series, (c * z).log1p() / c)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return -(1 + self.concentration) * self._wait(value) - self.scale.log()
 
     def log_survival_function(self, value: Tensor) -> Tensor:
         """``log(1 - cdf(value))``."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return -self._wait(value)
 
     def log_cdf(self, value: Tensor) -> Tensor:
@@ -106,8 +104,7 @@ class GeneralizedPareto(Distribution):
         return self.cdf(value).log()
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return -(-self._wait(value)).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
@@ -30,10 +30,6 @@ class Geometric(BinaryParameter, Distribution):
         tensor(3.)
     """
 
-    arg_constraints: ClassVar = {
-        "probs": constraints.unit_interval,
-        "logits": constraints.real,
-    }
     support = constraints.nonnegative_integer
 
     def __init__(
@@ -41,8 +37,8 @@ class Geometric(BinaryParameter, Distribution):
     ) -> None:
         (own,) = self._take(probs, logits)
         super().__init__(own.shape, validate_args=validate_args)
-        checked = self._validate_args and probs is not None and self._reads(own)
-        if checked and not bool(all_samples(own > 0).all()):
+        checks = self._validate_args and probs is not None and self._reads(own)
+        if checks and not bool(all_samples(own > 0).all()):
             raise ValueError(f"Geometric: `probs` must be above 0; got {all_samples(own.detach())}")
 
     @property
@@ -63,8 +59,7 @@ class Geometric(BinaryParameter, Distribution):
         return (u.log() / (-probs).log1p()).floor()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         value, probs = broadcast_all(value, self.probs)
         safe = probs.masked_fill((probs == 1) & (value == 0), 0.0)  # 0 times infinity is 0 here
         return value * (-safe).log1p() + self.probs.log()

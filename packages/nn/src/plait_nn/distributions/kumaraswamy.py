@@ -72,15 +72,13 @@ class Kumaraswamy(_TwoConcentrations, TransformedDistribution):
         return self.icdf(open_uniform(self.concentration1, self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         a, b = self.concentration1, self.concentration0
         rest = pc.special.xlog1py(b - 1, -value.pow(a))
         return a.log() + b.log() + pc.xlogy(a - 1, value) + rest
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         a, b = self.concentration1, self.concentration0
         return -(b * (-value.pow(a)).log1p()).expm1()
 

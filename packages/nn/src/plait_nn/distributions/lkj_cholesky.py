@@ -69,8 +69,7 @@ class LKJCholesky(Distribution):
         return below + pc.diag_embed(diagonal)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         eta, below = self.concentration, self.dim - 1
         order = pc.arange(2, self.dim + 1, dtype=value.dtype, device=value.device)
         order = 2 * (eta - 1).unsqueeze(-1) + self.dim - order

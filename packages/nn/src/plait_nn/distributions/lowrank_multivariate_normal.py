@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import ClassVar
 
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn.distributions import constraints
-from plait_nn.distributions._location_scale import Centered
-from plait_nn.distributions.multivariate_normal import squared_distance
+from plait_nn.distributions.multivariate_normal import NormalVector, squared_distance
 from plait_nn.distributions.utils import normal_noise
 
 __all__ = ["LowRankMultivariateNormal"]
 
 
-class LowRankMultivariateNormal(Centered):
+class LowRankMultivariateNormal(NormalVector):
     """The normal distribution of vectors with covariance ``W @ W.T + diag(D)``.
 
     Only matrices of the rank's size are factorised (Woodbury's identity).
@@ -39,8 +37,6 @@ class LowRankMultivariateNormal(Centered):
         "cov_factor": constraints.independent(constraints.real, 2),
         "cov_diag": constraints.independent(constraints.positive, 1),
     }
-    support = constraints.real_vector
-    has_rsample = True
 
     def __init__(
         self,
@@ -79,9 +75,7 @@ class LowRankMultivariateNormal(Centered):
     def covariance_matrix(self) -> Tensor:
         """The covariance."""
         factor, diagonal = self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag
-        own = factor @ factor.mT + diagonal.diag_embed()
-        size = self._event_shape[0]
-        return own.expand(*self._batch_shape, size, size)
+        return self._whole(factor @ factor.mT + diagonal.diag_embed())
 
     @property
     def scale_tril(self) -> Tensor:
@@ -94,8 +88,7 @@ class LowRankMultivariateNormal(Centered):
         scaled = self._unbroadcasted_cov_factor.mT / self._unbroadcasted_cov_diag.unsqueeze(-2)
         solved = pc.linalg.solve_triangular(self._capacitance_tril, scaled, upper=False)
         own = self._unbroadcasted_cov_diag.reciprocal().diag_embed() - solved.mT @ solved
-        size = self._event_shape[0]
-        return own.expand(*self._batch_shape, size, size)
+        return self._whole(own)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -105,7 +98,6 @@ class LowRankMultivariateNormal(Centered):
         return self.loc + spread + scale * normal_noise(self.loc, shape)
 
     def _log_determinant(self) -> Tensor:
-        """Half of the logarithm of the covariance's determinant."""
         inner = self._capacitance_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         return inner + 0.5 * self._unbroadcasted_cov_diag.log().sum(-1)
 
@@ -114,13 +106,3 @@ class LowRankMultivariateNormal(Centered):
         inner = (scaled @ difference.unsqueeze(-1)).squeeze(-1)
         outer = (difference.square() / self._unbroadcasted_cov_diag).sum(-1)
         return outer - squared_distance(self._capacitance_tril, inner)
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        shared = 0.5 * self._event_shape[0] * math.log(2 * math.pi)
-        return -0.5 * self._distance(value - self.loc) - shared - self._log_determinant()
-
-    def entropy(self) -> Tensor:
-        result = self._log_determinant() + 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi))
-        return result.expand(*self._batch_shape)

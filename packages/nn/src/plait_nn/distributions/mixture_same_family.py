@@ -107,8 +107,7 @@ class MixtureSameFamily(Distribution):
         return value.unsqueeze(-1 - len(self._event_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         own = self._component_distribution.log_prob(self._beside(value))
         return (own + self._mixture_distribution.logits).logsumexp(-1)
 
@@ -118,10 +117,10 @@ class MixtureSameFamily(Distribution):
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         ndims = len(self._event_shape)
-        chosen = self._mixture_distribution.expand(self._batch_shape).sample(sample_shape)
+        component = self._mixture_distribution.expand(self._batch_shape).sample(sample_shape)
         drawn = self._component_distribution.sample(sample_shape)
         dim = drawn.ndim - 1 - ndims
-        place = chosen.reshape(*chosen.shape, 1, *[1] * ndims)
+        place = component.reshape(*component.shape, 1, *[1] * ndims)
         shape = (*drawn.shape[:dim], 1, *drawn.shape[dim + 1 :])
         return drawn.gather(dim, place.expand(*shape)).squeeze(dim)
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn.distributions import constraints
 from plait_nn.distributions.binomial import Binomial
-from plait_nn.distributions.categorical import Categorical
 from plait_nn.distributions.one_hot_categorical import OverCategories
 
 __all__ = ["Multinomial"]
@@ -31,11 +30,6 @@ class Multinomial(OverCategories):
         tensor(0.5000)
     """
 
-    arg_constraints: ClassVar = {
-        "probs": constraints.simplex,
-        "logits": constraints.real_vector,
-    }
-
     def __init__(
         self,
         total_count: int = 1,
@@ -49,9 +43,7 @@ class Multinomial(OverCategories):
                 f"got {type(total_count).__name__}"
             )
         self.total_count = total_count
-        self._categorical = Categorical(probs, logits, validate_args=validate_args)
-        shape = self._categorical.param_shape
-        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+        super().__init__(probs, logits, validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:
@@ -74,8 +66,7 @@ class Multinomial(OverCategories):
         return counts.scatter_add_(-1, drawn, counts.new_ones(drawn.shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         logits = self.logits.expand(*pc.broadcast_shapes(self.logits.shape, value.shape))
         logits = logits.masked_fill((value == 0) & (logits == -pc.inf), 0.0)
         ways = (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1)

@@ -9,8 +9,7 @@ from typing import ClassVar
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn.distributions import constraints
-from plait_nn.distributions._covariance import factor_of, the_given
-from plait_nn.distributions._location_scale import Centered
+from plait_nn.distributions._location_scale import Centered, factor_of, only_matrix
 from plait_nn.distributions.utils import lazy_property, normal_noise
 
 __all__ = ["MultivariateNormal"]
@@ -22,7 +21,35 @@ def squared_distance(factor: Tensor, difference: Tensor) -> Tensor:
     return solved.squeeze(-1).square().sum(-1)
 
 
-class MultivariateNormal(Centered):
+class NormalVector(Centered):
+    """The base of normal distributions of vectors."""
+
+    support = constraints.real_vector
+    has_rsample = True
+
+    def _whole(self, matrix: Tensor) -> Tensor:
+        size = self._event_shape[0]
+        return matrix.expand(*self._batch_shape, size, size)
+
+    def _log_determinant(self) -> Tensor:
+        """Half of the logarithm of the covariance's determinant."""
+        raise NotImplementedError
+
+    def _distance(self, difference: Tensor) -> Tensor:
+        """Return ``d @ inv(C) @ d`` for differences d from the mean."""
+        raise NotImplementedError
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check(value)
+        shared = 0.5 * self._event_shape[0] * math.log(2 * math.pi)
+        return -0.5 * self._distance(value - self.loc) - shared - self._log_determinant()
+
+    def entropy(self) -> Tensor:
+        result = self._log_determinant() + 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi))
+        return result.expand(*self._batch_shape)
+
+
+class MultivariateNormal(NormalVector):
     """The normal distribution of vectors: density proportional to ``exp(-d @ inv(C) @ d / 2)``.
 
     Here ``d = x - loc`` and C is the covariance.
@@ -47,8 +74,6 @@ class MultivariateNormal(Centered):
         "precision_matrix": constraints.positive_definite,
         "scale_tril": constraints.lower_cholesky,
     }
-    support = constraints.real_vector
-    has_rsample = True
 
     def __init__(
         self,
@@ -58,7 +83,7 @@ class MultivariateNormal(Centered):
         scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        name, matrix = the_given(
+        name, matrix = only_matrix(
             "MultivariateNormal",
             covariance_matrix=covariance_matrix,
             precision_matrix=precision_matrix,
@@ -72,14 +97,10 @@ class MultivariateNormal(Centered):
         batch = pc.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
         self.loc = loc.expand(*batch, loc.shape[-1])
         self.__dict__[name] = matrix.expand(*batch, *matrix.shape[-2:])
-        self._given = name
+        self._parameter = name
         super().__init__(batch, loc.shape[-1:], validate_args=validate_args)
         # stored without batch dimensions that only the mean has, as factors are expensive
         self._unbroadcasted_scale_tril = factor_of(name, matrix)
-
-    def _whole(self, matrix: Tensor) -> Tensor:
-        size = self._event_shape[0]
-        return matrix.expand(*self._batch_shape, size, size)
 
     @lazy_property
     def scale_tril(self) -> Tensor:
@@ -109,21 +130,12 @@ class MultivariateNormal(Centered):
         return self.loc + (self._unbroadcasted_scale_tril @ noise.unsqueeze(-1)).squeeze(-1)
 
     def _log_determinant(self) -> Tensor:
-        """Half of the logarithm of the covariance's determinant."""
         return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        distance = squared_distance(self._unbroadcasted_scale_tril, value - self.loc)
-        shared = 0.5 * self._event_shape[0] * math.log(2 * math.pi)
-        return -0.5 * distance - shared - self._log_determinant()
-
-    def entropy(self) -> Tensor:
-        result = self._log_determinant() + 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi))
-        return result.expand(*self._batch_shape)
+    def _distance(self, difference: Tensor) -> Tensor:
+        return squared_distance(self._unbroadcasted_scale_tril, difference)
 
     def __repr__(self) -> str:
-        shapes = {"loc": self.loc.shape, self._given: self.__dict__[self._given].shape}
+        shapes = {"loc": self.loc.shape, self._parameter: self.__dict__[self._parameter].shape}
         shapes_text = ", ".join(f"{name}: {tuple(shape)}" for name, shape in shapes.items())
         return f"{type(self).__name__}({shapes_text})"

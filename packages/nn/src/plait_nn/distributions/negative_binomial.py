@@ -67,8 +67,7 @@ class NegativeBinomial(BinaryParameter, Distribution):
         return pc.poisson(rates)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         n = self.total_count
         chances = n * operators.log_sigmoid(-self.logits) + value * operators.log_sigmoid(
             self.logits

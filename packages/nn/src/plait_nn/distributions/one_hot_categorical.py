@@ -18,7 +18,17 @@ __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 class OverCategories(Distribution):
     """The base of distributions over vectors of categories, with their `Categorical`."""
 
-    _categorical: Categorical
+    arg_constraints: ClassVar = Categorical.arg_constraints
+
+    def __init__(
+        self,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self._categorical = Categorical(probs, logits, validate_args=validate_args)
+        shape = self._categorical.param_shape
+        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
     @property
     def probs(self) -> Tensor:
@@ -64,22 +74,8 @@ class OneHotCategorical(OverCategories):
         tensor([0., 1., 0.])
     """
 
-    arg_constraints: ClassVar = {
-        "probs": constraints.simplex,
-        "logits": constraints.real_vector,
-    }
     support = constraints.one_hot
     has_enumerate_support = True
-
-    def __init__(
-        self,
-        probs: Tensor | None = None,
-        logits: Tensor | None = None,
-        validate_args: bool | None = None,
-    ) -> None:
-        self._categorical = Categorical(probs, logits, validate_args=validate_args)
-        shape = self._categorical.param_shape
-        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -93,15 +89,14 @@ class OneHotCategorical(OverCategories):
     def variance(self) -> Tensor:
         return self.probs * (1 - self.probs)
 
-    def _one_hot(self, chosen: Tensor) -> Tensor:
-        return operators.one_hot(chosen, self._categorical._num_events).to(self.param.dtype)
+    def _one_hot(self, categories: Tensor) -> Tensor:
+        return operators.one_hot(categories, self._categorical._num_events).to(self.param.dtype)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self._one_hot(self._categorical.sample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return self._categorical.log_prob(value.argmax(-1))
 
     def entropy(self) -> Tensor:

@@ -53,14 +53,12 @@ class Pareto(TransformedDistribution):
         return self.scale.square() * a / ((a - 1).square() * (a - 2))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         shared = self.alpha.log() + self.alpha * self.scale.log()
         return shared - (self.alpha + 1) * value.log()
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return 1 - (self.scale / value).pow(self.alpha)
 
     def icdf(self, value: Tensor) -> Tensor:

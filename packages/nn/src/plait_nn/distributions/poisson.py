@@ -47,8 +47,7 @@ class Poisson(ExponentialFamily):
         return pc.poisson(self.rate.detach().expand(*self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         rate, value = broadcast_all(self.rate, value)
         return pc.xlogy(value, rate) - rate - (value + 1).lgamma()
 

@@ -33,10 +33,6 @@ class LogitRelaxedBernoulli(BinaryParameter, Distribution):
         tensor(0.2500)
     """
 
-    arg_constraints: ClassVar = {
-        "probs": constraints.unit_interval,
-        "logits": constraints.real,
-    }
     support = constraints.real
     has_rsample = True
 
@@ -58,15 +54,35 @@ class LogitRelaxedBernoulli(BinaryParameter, Distribution):
         return shifted / self.temperature
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         difference = self.logits - value * self.temperature
         return (
             pc.as_tensor(self.temperature).log() + difference - 2 * operators.softplus(difference)
         )
 
 
-class RelaxedBernoulli(TransformedDistribution):
+class Relaxed(TransformedDistribution):
+    """The base of relaxed distributions: those of their logarithms or logits, transformed."""
+
+    has_rsample = True
+
+    @property
+    def temperature(self) -> Tensor:
+        """The temperature."""
+        return self.base_dist.temperature  # type: ignore[no-any-return, attr-defined]
+
+    @property
+    def logits(self) -> Tensor:
+        """The logits, or logarithms, of `probs`."""
+        return self.base_dist.logits  # type: ignore[no-any-return, attr-defined]
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return self.base_dist.probs  # type: ignore[no-any-return, attr-defined]
+
+
+class RelaxedBernoulli(Relaxed):
     """Numbers between 0 and 1 that are close to 0 or 1 at low temperatures, with gradients.
 
     Maddison, Mnih and Teh 2017, "The concrete distribution"; Jang, Gu and Poole 2017, "Categorical
@@ -85,13 +101,8 @@ class RelaxedBernoulli(TransformedDistribution):
         True
     """
 
-    arg_constraints: ClassVar = {
-        "probs": constraints.unit_interval,
-        "logits": constraints.real,
-    }
+    arg_constraints: ClassVar = BinaryParameter.arg_constraints
     support = constraints.unit_interval
-    has_rsample = True
-    base_dist: LogitRelaxedBernoulli
 
     def __init__(
         self,
@@ -102,18 +113,3 @@ class RelaxedBernoulli(TransformedDistribution):
     ) -> None:
         base = LogitRelaxedBernoulli(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)
-
-    @property
-    def temperature(self) -> Tensor:
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """``log(probs) - log(1 - probs)``."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probability of 1."""
-        return self.base_dist.probs

@@ -11,7 +11,7 @@ from plait_core import Tensor
 from plait_nn.distributions import constraints
 from plait_nn.distributions.categorical import Categorical
 from plait_nn.distributions.one_hot_categorical import OverCategories
-from plait_nn.distributions.transformed_distribution import TransformedDistribution
+from plait_nn.distributions.relaxed_bernoulli import Relaxed
 from plait_nn.distributions.transforms import ExpTransform
 from plait_nn.distributions.utils import clamp_probs
 
@@ -34,10 +34,6 @@ class ExpRelaxedCategorical(OverCategories):
         True
     """
 
-    arg_constraints: ClassVar = {
-        "probs": constraints.simplex,
-        "logits": constraints.real_vector,
-    }
     support = constraints.real_vector  # in fact only vectors whose exponentials sum to 1
     has_rsample = True
 
@@ -48,10 +44,8 @@ class ExpRelaxedCategorical(OverCategories):
         logits: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        self._categorical = Categorical(probs, logits, validate_args=validate_args)
         self.temperature = temperature
-        shape = self._categorical.param_shape
-        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+        super().__init__(probs, logits, validate_args)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -60,8 +54,7 @@ class ExpRelaxedCategorical(OverCategories):
         return scores - scores.logsumexp(-1, True)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         k = self._categorical._num_events
         temperature = pc.as_tensor(self.temperature, dtype=value.dtype, device=value.device)
         score = self.logits - value * temperature
@@ -69,7 +62,7 @@ class ExpRelaxedCategorical(OverCategories):
         return score + temperature.log() * (k - 1) + math.lgamma(k)
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(Relaxed):
     """Shares that are close to a one-hot vector at low temperatures, with gradients.
 
     Maddison, Mnih and Teh 2017, "The concrete distribution"; Jang, Gu and Poole 2017, "Categorical
@@ -88,13 +81,8 @@ class RelaxedOneHotCategorical(TransformedDistribution):
         True
     """
 
-    arg_constraints: ClassVar = {
-        "probs": constraints.simplex,
-        "logits": constraints.real_vector,
-    }
+    arg_constraints: ClassVar = Categorical.arg_constraints
     support = constraints.simplex
-    has_rsample = True
-    base_dist: ExpRelaxedCategorical
 
     def __init__(
         self,
@@ -105,18 +93,3 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     ) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
-
-    @property
-    def temperature(self) -> Tensor:
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """Logarithms of `probs`."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self.base_dist.probs

@@ -66,8 +66,7 @@ class StudentT(Distribution):
         return self.loc + self.scale * normal_noise(self.loc, shape) * (squares / self.df).rsqrt()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         z = (value - self.loc) / self.scale
         normalizer = (
             self.scale.log()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from plait_core import Size, Tensor
@@ -34,7 +34,7 @@ class TransformedDistribution(Distribution):
         tensor(-0.9189)
     """
 
-    arg_constraints: ClassVar[dict[str, Any]] = {}
+    arg_constraints: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(
         self,
@@ -42,14 +42,14 @@ class TransformedDistribution(Distribution):
         transforms: Transform | Sequence[Transform],
         validate_args: bool | None = None,
     ) -> None:
-        chosen = [transforms] if isinstance(transforms, Transform) else list(transforms)
-        if not all(isinstance(each, Transform) for each in chosen):
+        steps = [transforms] if isinstance(transforms, Transform) else list(transforms)
+        if not all(isinstance(each, Transform) for each in steps):
             raise ValueError(
                 f"{type(self).__name__}: a Transform or a list of them is required as "
                 f"`transforms`; got {transforms!r}"
             )
-        self.transforms = chosen
-        chain = ComposeTransform(chosen)
+        self.transforms = steps
+        chain = ComposeTransform(steps)
         base_shape = (*base_distribution.batch_shape, *base_distribution.event_shape)
         base_ndims = len(base_distribution.event_shape)
         if len(base_shape) < chain.domain.event_dim:
@@ -61,11 +61,11 @@ class TransformedDistribution(Distribution):
         whole = tuple(chain.inverse_shape(shape))
         if whole != base_shape:  # the transform's parameters have a larger batch shape
             base_distribution = base_distribution.expand(whole[: len(whole) - base_ndims])
-        taken = chain.domain.event_dim - base_ndims
-        if taken > 0:
-            base_distribution = Independent(base_distribution, taken)
+        extra_dims = chain.domain.event_dim - base_ndims
+        if extra_dims > 0:
+            base_distribution = Independent(base_distribution, extra_dims)
         self.base_dist = base_distribution
-        event_dim = max(chain.codomain.event_dim, chain.codomain.event_dim + max(0, -taken))
+        event_dim = max(chain.codomain.event_dim, chain.codomain.event_dim + max(0, -extra_dims))
         cut = len(shape) - event_dim
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
@@ -101,8 +101,7 @@ class TransformedDistribution(Distribution):
         return x
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         event_dim = len(self._event_shape)
         total: Any = 0.0
         y = value

@@ -37,8 +37,8 @@ class Uniform(Distribution):
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
         self.low, self.high = broadcast_all(low, high)
         super().__init__(self.low.shape, validate_args=validate_args)
-        checked = self._validate_args and self._reads(self.low, self.high)
-        if checked and not bool(all_samples(self.low < self.high).all()):
+        checks = self._validate_args and self._reads(self.low, self.high)
+        if checks and not bool(all_samples(self.low < self.high).all()):
             raise ValueError(
                 f"Uniform: `low` must be below `high`; got {all_samples(self.low.detach())} "
                 f"and {all_samples(self.high.detach())}"
@@ -69,14 +69,12 @@ class Uniform(Distribution):
         return self.low + noise * (self.high - self.low)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         inside = ((self.low <= value) & (value < self.high)).to(self.low.dtype)
         return inside.log() - (self.high - self.low).log()
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return ((value - self.low) / (self.high - self.low)).clamp(min=0, max=1)
 
     def icdf(self, value: Tensor) -> Tensor:

@@ -172,8 +172,8 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
             f"vec_to_tril_matrix: {count} elements are not a lower triangle with diagonal {diag}"
         )
     flat = vec.new_zeros((*vec.shape[:-1], size * size))
-    places = (rows * size + columns).expand(vec.shape)
-    return flat.scatter(-1, places, vec).reshape(*vec.shape[:-1], size, size)
+    positions = (rows * size + columns).expand(vec.shape)
+    return flat.scatter(-1, positions, vec).reshape(*vec.shape[:-1], size, size)
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:

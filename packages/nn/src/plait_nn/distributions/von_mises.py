@@ -48,8 +48,7 @@ class VonMises(Centered):
         return 1 - pc.special.i1e(k) / pc.special.i0e(k)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         k = self.concentration
         near = (value - self.loc).cos() - 1  # I0 without its exponential factor, so cos - 1
         return k * near - pc.special.i0e(k).log() - math.log(2 * math.pi)

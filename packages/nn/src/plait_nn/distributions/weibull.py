@@ -61,14 +61,12 @@ class Weibull(TransformedDistribution):
         return self.scale.square() * (self._moment(2) - self._moment(1).square())
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         k, z = self.concentration, value / self.scale
         return k.log() - self.scale.log() + (k - 1) * z.log() - z.pow(k)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return -(-(value / self.scale).pow(self.concentration)).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import plait_core as pc
 from plait_core import Tensor
 from plait_nn._all_samples import all_samples
 from plait_nn.distributions import constraints
-from plait_nn.distributions._covariance import factor_of, the_given
+from plait_nn.distributions._location_scale import factor_of, only_matrix
 from plait_nn.distributions.exp_family import ExponentialFamily
 from plait_nn.distributions.gamma import Gamma
 from plait_nn.distributions.utils import lazy_property, normal_noise
@@ -52,7 +52,7 @@ class Wishart(ExponentialFamily):
         scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        name, matrix = the_given(
+        name, matrix = only_matrix(
             "Wishart",
             covariance_matrix=covariance_matrix,
             precision_matrix=precision_matrix,
@@ -127,19 +127,18 @@ class Wishart(ExponentialFamily):
         return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         size, df = self._event_shape[-1], self.df
         solved = pc.cholesky_solve(value, self._unbroadcasted_scale_tril)
         trace = solved.diagonal(dim1=-2, dim2=-1).sum(-1)
         volume = pc.linalg.cholesky(value).diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        found: Tensor = (
+        result: Tensor = (
             -df * (0.5 * size * math.log(2) + self._half_log_determinant())
             - pc.mvlgamma(df / 2, size)
             + (df - size - 1) * volume
             - trace / 2
         )
-        return found
+        return result
 
     _mean_carrier_measure = 0
 
@@ -156,10 +155,10 @@ class Wishart(ExponentialFamily):
         size, df = self._event_shape[-1], self.df
         halves = 0.5 * pc.arange(size, dtype=df.dtype, device=df.device)
         digammas = (df.unsqueeze(-1) / 2 - halves).digamma().sum(-1)
-        found: Tensor = (
+        result: Tensor = (
             (size + 1) * (0.5 * size * math.log(2) + self._half_log_determinant())
             + pc.mvlgamma(df / 2, size)
             - 0.5 * (df - size - 1) * digammas
             + df * size / 2
         )
-        return found
+        return result

@@ -12,8 +12,6 @@ from plait_nn import _operators as operators
 from plait_nn._all_samples import all_samples
 from plait_nn.functional._package import F
 
-__all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
-
 
 @unbound
 def scaled_dot_product_attention(

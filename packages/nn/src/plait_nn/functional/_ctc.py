@@ -9,10 +9,8 @@ import plait_core as pc
 from plait_abi import ArgumentError
 from plait_core import Tensor
 from plait_nn._all_samples import all_samples
-from plait_nn.functional._dtypes import require_floating
-from plait_nn.functional._likelihood import reduced
-
-__all__ = ["ctc_loss"]
+from plait_nn.functional._checks import require_floating
+from plait_nn.functional._loss import reduced
 
 _NEVER = -1e30  # stands for the logarithm of 0, with finite sums and gradients
 
@@ -74,17 +72,17 @@ class _Lengths:
     """Lengths on a device, and as numbers if the host knows them without a wait."""
 
     def __init__(
-        self, given: Any, batch: int, most: int | None, name: str, device: pc.device
+        self, source: Any, batch: int, most: int | None, name: str, device: pc.device
     ) -> None:
         self._known: list[int] | None = None
-        if isinstance(given, Tensor) and given.device == device and device.type != "cpu":
-            self.there = given.detach().reshape((-1,)).to(pc.int64)
+        if isinstance(source, Tensor) and source.device == device and device.type != "cpu":
+            self.there = source.detach().reshape((-1,)).to(pc.int64)
             if self.there.shape[0] != batch:
                 raise ArgumentError(
-                    f"ctc_loss: `{name}` must hold {batch} lengths; got shape {tuple(given.shape)}"
+                    f"ctc_loss: `{name}` must hold {batch} lengths; got shape {tuple(source.shape)}"
                 )
             return
-        values = given.reshape((-1,)).tolist() if isinstance(given, Tensor) else given
+        values = source.reshape((-1,)).tolist() if isinstance(source, Tensor) else source
         lengths = [int(values)] if isinstance(values, int) else [int(v) for v in values]
         if len(lengths) != batch or min(lengths, default=0) < 0:
             raise ArgumentError(
@@ -131,8 +129,8 @@ def _padded(targets: Tensor, lengths: _Lengths, blank: int, classes: int) -> Ten
                 f"ctc_loss: `targets` must hold {total} classes; got {tuple(flat.shape)}"
             )
         starts = (lengths.there.cumsum(0) - lengths.there).unsqueeze(1)
-        places = (starts + pc.arange(longest, device=device)).clamp(max=flat.shape[0] - 1)
-        labels = flat.to(device=device, dtype=pc.int64).index_select(0, places.reshape((-1,)))
+        positions = (starts + pc.arange(longest, device=device)).clamp(max=flat.shape[0] - 1)
+        labels = flat.to(device=device, dtype=pc.int64).index_select(0, positions.reshape((-1,)))
         labels = labels.reshape((batch, longest))
     within = pc.arange(longest, device=device) < lengths.there.unsqueeze(1)
     labels = labels.masked_fill(~within, blank)
@@ -146,7 +144,9 @@ def _padded(targets: Tensor, lengths: _Lengths, blank: int, classes: int) -> Ten
     return labels
 
 
-def _losses(steps: Tensor, labels: Tensor, inputs: Tensor, wanted: Tensor, blank: int) -> Tensor:
+def _losses(
+    steps: Tensor, labels: Tensor, inputs: Tensor, target_lengths: Tensor, blank: int
+) -> Tensor:
     """Run the forward recursion over blank, y1, blank, y2, ..., blank for the whole batch."""
     times, batch, _ = steps.shape
     states_count = 2 * labels.shape[1] + 1
@@ -173,7 +173,7 @@ def _losses(steps: Tensor, labels: Tensor, inputs: Tensor, wanted: Tensor, blank
             moved = pc.logsumexp(pc.stack([alpha, one, two]), 0) + scores[t]
         # a floor, so that impossible paths stay impossible after any number of steps
         alpha = pc.where(lengths > t, moved.clamp(min=_NEVER), alpha)
-    last = 2 * wanted.unsqueeze(1)
+    last = 2 * target_lengths.unsqueeze(1)
     ends = alpha.gather(1, last)
     before = alpha.gather(1, (last - 1).clamp(min=0))
     before = pc.where(last > 0, before, never[:, :1])

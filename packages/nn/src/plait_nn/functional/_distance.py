@@ -10,16 +10,7 @@ from plait_abi.arguments import passes_on
 from plait_abi.binding import unbound
 from plait_core import Tensor
 from plait_nn._halves import in_float32
-from plait_nn.functional._likelihood import reduced
-from plait_nn.functional._loss import translate_reduction
-
-__all__ = [
-    "cosine_embedding_loss",
-    "pairwise_distance",
-    "pdist",
-    "triplet_margin_loss",
-    "triplet_margin_with_distance_loss",
-]
+from plait_nn.functional._loss import reduced, translate_reduction
 
 
 @unbound
@@ -81,8 +72,7 @@ def cosine_embedding_loss(
         input2: Shape (N, D) or (D).
         target: 1 and -1, shape (N) or ().
         margin: In [-1, 1].
-        size_average: As in old PyTorch programs; use ``reduction``.
-        reduce: As in old PyTorch programs; use ``reduction``.
+        size_average, reduce: As in old PyTorch programs; use ``reduction``.
         reduction: "mean", "sum" or "none".
 
     Raises:
@@ -131,8 +121,7 @@ def triplet_margin_loss(
         p: Order of the norm.
         eps: Added to every difference.
         swap: Use :math:`d(p, n)` where that is less than :math:`d(a, n)` (Balntas et al. 2016).
-        size_average: As in old PyTorch programs; use ``reduction``.
-        reduce: As in old PyTorch programs; use ``reduction``.
+        size_average, reduce: As in old PyTorch programs; use ``reduction``.
         reduction: "mean", "sum" or "none".
 
     Example:
@@ -180,9 +169,9 @@ def triplet_margin_with_distance_loss(
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
         >>> a, b, c = pc.tensor([0.0]), pc.tensor([3.0]), pc.tensor([1.0])
-        >>> def apart(x, y):
+        >>> def largest(x, y):
         ...     return (x - y).abs()
-        >>> F.triplet_margin_with_distance_loss(a, b, c, distance_function=apart)
+        >>> F.triplet_margin_with_distance_loss(a, b, c, distance_function=largest)
         tensor(3.)
     """
     if margin <= 0:

@@ -6,8 +6,6 @@ import plait_core as pc
 from plait_abi import ArgumentError
 from plait_core import Tensor
 
-__all__ = ["dropout", "dropout2d"]
-
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero each element with probability ``p`` and divide the others by ``1 - p``.
@@ -61,3 +59,104 @@ def dropout2d(
 def _check(p: float, name: str) -> None:
     if not 0 <= p <= 1:
         raise ArgumentError(f"{name}: `p` must be in [0, 1]; got {p}")
+
+
+_ALPHA = -1.7580993408473766  # the limit of selu at minus infinity
+
+
+def _channels(
+    operator: str, dims: int, input: Tensor, p: float, training: bool, inplace: bool
+) -> Tensor:
+    _check(p, operator)
+    if input.ndim not in (dims + 1, dims + 2):
+        raise ArgumentError(
+            f"{operator}: `input` must have {dims + 1} or {dims + 2} dimensions; "
+            f"got {tuple(input.shape)}"
+        )
+    if not training or p == 0:
+        return input
+    shape = (*tuple(input.shape)[:-dims], *(1,) * dims)
+    result = input * pc.dropout(pc.ones(shape, dtype=input.dtype, device=input.device), p, True)
+    return input.copy_(result) if inplace else result
+
+
+def dropout1d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Zero whole channels of (N, C, L) or (C, L); see `dropout2d`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> out = F.dropout1d(pc.ones(1, 100, 2), 0.5)
+        >>> {tuple(channel) for channel in out[0].tolist()} == {(0.0, 0.0), (2.0, 2.0)}
+        True
+    """
+    return _channels("dropout1d", 1, input, p, training, inplace)
+
+
+def dropout3d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Zero whole channels of (N, C, D, H, W) or (C, D, H, W); see `dropout2d`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.dropout3d(pc.ones(1, 100, 2, 1, 1), 0.5).unique().tolist()
+        [0.0, 2.0]
+    """
+    return _channels("dropout3d", 3, input, p, training, inplace)
+
+
+def _alpha(input: Tensor, p: float, shape: tuple[int, ...], inplace: bool) -> Tensor:
+    if p == 1:
+        result = input * 0
+    else:
+        keep = 1 - p
+        mask = pc.rand(shape, dtype=input.dtype, device=input.device) < keep
+        a = (keep * (1 + p * _ALPHA**2)) ** -0.5
+        dropped = pc.full((), _ALPHA, dtype=input.dtype, device=input.device)
+        result = pc.where(mask, input, dropped) * a - a * p * _ALPHA
+    return input.copy_(result) if inplace else result
+
+
+def alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """Set elements to the limit of selu with probability ``p``, and keep mean and variance.
+
+    The result is scaled and shifted, so that mean 0 and variance 1 are kept (Klambauer et al.
+    2017).
+
+    Raises:
+        ValueError: ``p`` is not in [0, 1].
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> out = F.alpha_dropout(pc.randn(10000), 0.3, training=True)
+        >>> abs(out.mean().item()) < 0.1, abs(out.std().item() - 1) < 0.1
+        (True, True)
+    """
+    _check(p, "alpha_dropout")
+    return _alpha(input, p, tuple(input.shape), inplace) if training and p > 0 else input
+
+
+def feature_alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    r"""Compute `alpha_dropout` of whole channels of (N, C, \*).
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> out = F.feature_alpha_dropout(pc.zeros(1, 100, 4), 0.5, training=True)
+        >>> bool((out[0, :, :1] == out[0]).all()), out.unique().numel()
+        (True, 2)
+    """
+    _check(p, "feature_alpha_dropout")
+    if not training or p == 0:
+        return input
+    if input.ndim < 2:
+        raise ArgumentError(
+            f"feature_alpha_dropout: `input` must be (N, C, *); got {tuple(input.shape)}"
+        )
+    shape = (*tuple(input.shape)[:2], *(1,) * (input.ndim - 2))
+    return _alpha(input, p, shape, inplace)

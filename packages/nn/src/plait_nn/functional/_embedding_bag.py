@@ -7,10 +7,8 @@ from itertools import pairwise
 import plait_core as pc
 from plait_abi import ArgumentError
 from plait_core import Tensor
-from plait_nn.functional._dtypes import require_floating
+from plait_nn.functional._checks import require_floating
 from plait_nn.functional._linear import embedding, renormalize
-
-__all__ = ["embedding_bag"]
 
 
 def embedding_bag(
@@ -79,7 +77,7 @@ def embedding_bag(
     if max_norm is not None:
         renormalize(flat, weight, max_norm, norm_type)
     skipped = padding_idx if sparse else None  # a dense gradient has zeros there anyway
-    found = embedding(flat, weight, skipped, None, norm_type, scale_grad_by_freq, sparse)
+    vectors = embedding(flat, weight, skipped, None, norm_type, scale_grad_by_freq, sparse)
     factors = None if per_sample_weights is None else per_sample_weights.reshape((-1, 1))
     ones = pc.ones_like(owner)
     none = pc.zeros(bags, dtype=pc.int64, device=input.device)
@@ -87,15 +85,15 @@ def embedding_bag(
     if padding_idx is not None:
         padding = (flat == padding_idx % rows).unsqueeze(1)
         counts = none.index_add(0, owner, ones.masked_fill(padding.squeeze(1), 0))
-        found = found.masked_fill(padding, float("-inf") if mode == "max" else 0)
+        vectors = vectors.masked_fill(padding, float("-inf") if mode == "max" else 0)
         factors = None if factors is None else factors.masked_fill(padding, 0)
     if mode == "max":
         longest = input.shape[1] if input.ndim == 2 else int(sizes.max()) if bags else 0
-        return _maxima(found, owner, sizes, longest).masked_fill((counts == 0).unsqueeze(1), 0)
+        return _maxima(vectors, owner, sizes, longest).masked_fill((counts == 0).unsqueeze(1), 0)
     if factors is not None:
-        found = found * factors
+        vectors = vectors * factors
     blank = pc.zeros((bags, weight.shape[1]), dtype=weight.dtype, device=input.device)
-    total = blank.index_add(0, owner, found)
+    total = blank.index_add(0, owner, vectors)
     if mode == "sum":
         return total
     return total / counts.clamp(min=1).to(weight.dtype).unsqueeze(1)
@@ -123,8 +121,8 @@ def _owners(input: Tensor, offsets: Tensor | None, include_last: bool) -> tuple[
         starts = starts[:-1]
     bags = starts.shape[0]
     # an element is in the last of the bags that begin at it or before; those before are empty
-    places = pc.arange(input.shape[0], dtype=starts.dtype, device=device)
-    return pc.searchsorted(starts, places, right=True) - 1, bags
+    positions = pc.arange(input.shape[0], dtype=starts.dtype, device=device)
+    return pc.searchsorted(starts, positions, right=True) - 1, bags
 
 
 def _check_offsets(offsets: list[int], elements: int, include_last: bool) -> None:
@@ -141,16 +139,16 @@ def _check_offsets(offsets: list[int], elements: int, include_last: bool) -> Non
         )
 
 
-def _maxima(found: Tensor, owner: Tensor, sizes: Tensor, longest: int) -> Tensor:
+def _maxima(vectors: Tensor, owner: Tensor, sizes: Tensor, longest: int) -> Tensor:
     """Return each bag's maxima: bags are padded with minus infinity."""
     bags = sizes.shape[0]
     if longest == 0:
         # through which gradients go to the weight
-        return found.new_zeros((bags, found.shape[1])) + found.sum(0)
+        return vectors.new_zeros((bags, vectors.shape[1])) + vectors.sum(0)
     starts = sizes.cumsum(0) - sizes
     offset = pc.arange(owner.shape[0], device=owner.device) - starts.index_select(0, owner)
-    padded = pc.full(
-        (bags * longest, found.shape[1]), float("-inf"), dtype=found.dtype, device=found.device
-    ).index_copy(0, owner * longest + offset, found)
-    best: Tensor = padded.reshape((bags, longest, found.shape[1])).max(1)[0]
+    shape = (bags * longest, vectors.shape[1])
+    blank = pc.full(shape, float("-inf"), dtype=vectors.dtype, device=vectors.device)
+    padded = blank.index_copy(0, owner * longest + offset, vectors)
+    best: Tensor = padded.reshape((bags, longest, vectors.shape[1])).max(1)[0]
     return best

@@ -9,10 +9,7 @@ from collections.abc import Sequence
 import plait_core as pc
 from plait_abi import ArgumentError
 from plait_core import Tensor
-from plait_nn.functional._dtypes import require_floating
-from plait_nn.functional._sizes import reserve
-
-__all__ = ["affine_grid", "grid_sample"]
+from plait_nn.functional._checks import require_floating, reserve
 
 _CUBIC = -0.75
 
@@ -54,8 +51,8 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         else:
             steps = [(2 * i + 1) / n - 1 for i in range(n)]
         axes.append(pc.tensor(steps, dtype=theta.dtype, device=theta.device))
-    places = [each.flatten() for each in pc.meshgrid(*axes, indexing="ij")][::-1]
-    points = pc.stack([*places, pc.ones_like(places[0])], 1)
+    coordinates = [each.flatten() for each in pc.meshgrid(*axes, indexing="ij")][::-1]
+    points = pc.stack([*coordinates, pc.ones_like(coordinates[0])], 1)
     return (points @ theta.transpose(1, 2)).reshape((size[0], *size[2:], dims))
 
 
@@ -117,24 +114,24 @@ def grid_sample(
         )
     sizes = tuple(input.shape[2:])
     flat = grid.reshape((grid.shape[0], math.prod(grid.shape[1:-1]), dims))
-    places = []  # coordinates in pixels, in the order of the dimensions
+    coordinates = []  # in pixels, in the order of the dimensions
     for i, size in enumerate(sizes):
         x = flat[:, :, dims - 1 - i]
         x = (x + 1) * (size - 1) / 2 if align_corners else ((x + 1) * size - 1) / 2
         if mode != "bicubic":  # bicubic handles each of the sixteen pixels separately
             x = _inside(x, size, padding_mode, bool(align_corners))
-        places.append(x)
+        coordinates.append(x)
     pixels = input.flatten(2)
     if mode == "bicubic":
-        result = _bicubic(pixels, places, sizes, padding_mode, bool(align_corners))
+        result = _bicubic(pixels, coordinates, sizes, padding_mode, bool(align_corners))
     elif mode == "nearest":
-        result = _pixels(pixels, [p.detach().round() for p in places], sizes)
+        result = _pixels(pixels, [p.detach().round() for p in coordinates], sizes)
         if grid.requires_grad:  # its gradient is zeros, not None
-            everywhere = pc.ones_like(places[0], dtype=pc.bool)
-            result = result + places[0].masked_fill(everywhere, 0).unsqueeze(1)
+            everywhere = pc.ones_like(coordinates[0], dtype=pc.bool)
+            result = result + coordinates[0].masked_fill(everywhere, 0).unsqueeze(1)
     else:
-        lows = [p.detach().floor() for p in places]
-        shares = [p - low for p, low in zip(places, lows, strict=True)]
+        lows = [p.detach().floor() for p in coordinates]
+        shares = [p - low for p, low in zip(coordinates, lows, strict=True)]
         result = pixels.new_zeros((*pixels.shape[:2], flat.shape[1]))
         for corner in itertools.product((0, 1), repeat=dims):
             weight: Tensor | None = None
@@ -149,18 +146,18 @@ def grid_sample(
 
 def _bicubic(
     pixels: Tensor,
-    places: list[Tensor],
+    coordinates: list[Tensor],
     sizes: tuple[int, ...],
     padding_mode: str,
     align_corners: bool,
 ) -> Tensor:
     """Return the sum over 4 x 4 pixels, by Keys' kernel (1981) with the parameter -3/4."""
-    lows = [p.detach().floor() for p in places]
+    lows = [p.detach().floor() for p in coordinates]
     weights = []
-    for place, low in zip(places, lows, strict=True):
+    for place, low in zip(coordinates, lows, strict=True):
         t = place - low
         weights.append([_far(t + 1), _near(t), _near(1 - t), _far(2 - t)])
-    result = pixels.new_zeros((*pixels.shape[:2], places[0].shape[1]))
+    result = pixels.new_zeros((*pixels.shape[:2], coordinates[0].shape[1]))
     for row, column in itertools.product(range(4), repeat=2):
         at = [
             _inside(low + (k - 1), size, padding_mode, align_corners)

@@ -12,8 +12,6 @@ from plait_core import Tensor, engine
 from plait_nn.functional._linear import linear
 from plait_nn.functional._loss import cross_entropy
 
-__all__ = ["LinearCrossEntropyOptions", "grouped_mm", "linear_cross_entropy"]
-
 
 def grouped_mm(
     mat_a: Tensor,
@@ -184,7 +182,7 @@ def linear_cross_entropy(
         >>> abs(loss.item() - math.log(8)) < 1e-6
         True
     """
-    given: dict[str, Any] = {
+    common: dict[str, Any] = {
         "weight": weight,
         "ignore_index": -100 if ignore_index is None else ignore_index,
         "label_smoothing": label_smoothing,
@@ -193,13 +191,13 @@ def linear_cross_entropy(
     chunked = options is not None and indices and input.ndim == 2 and linear_weight.ndim == 2
     if options is None or not chunked or reduction == "none" or input.shape[0] == 0:
         logits = _logits(input, linear_weight, linear_bias)
-        return cross_entropy(logits, target, reduction=reduction, **given)
+        return cross_entropy(logits, target, reduction=reduction, **common)
     samples, classes = input.shape[0], linear_weight.shape[0]
     size = options.batch_chunk_size or math.ceil(samples * input.shape[1] / max(classes, 1))
 
-    def part(rows: Tensor, chosen: Tensor) -> Tensor:
+    def part(rows: Tensor, labels: Tensor) -> Tensor:
         return cross_entropy(
-            linear(rows, linear_weight, linear_bias), chosen, reduction="sum", **given
+            linear(rows, linear_weight, linear_bias), labels, reduction="sum", **common
         )
 
     recorded = any(
@@ -213,10 +211,10 @@ def linear_cross_entropy(
         total = total + (part(*pair) if run is None else run(part, *pair, use_reentrant=False))
     if reduction == "sum":
         return total  # type: ignore[no-any-return]
-    kept = target != given["ignore_index"]
+    counts_in_loss = target != common["ignore_index"]
     if weight is None:
-        return total / kept.sum()  # type: ignore[no-any-return]
-    counted = weight.index_select(0, target.masked_fill(~kept, 0)) * kept
+        return total / counts_in_loss.sum()  # type: ignore[no-any-return]
+    counted = weight.index_select(0, target.masked_fill(~counts_in_loss, 0)) * counts_in_loss
     return total / counted.sum()  # type: ignore[no-any-return]
 
 

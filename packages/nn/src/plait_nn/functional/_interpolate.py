@@ -9,9 +9,8 @@ from operator import index
 import plait_core as pc
 from plait_abi import ArgumentError, operator
 from plait_core import Tensor
+from plait_nn.functional._checks import Sizes
 from plait_nn.functional._package import F
-
-__all__ = ["interpolate", "upsample"]
 
 _DIMS = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}
 _MODES = ("nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear", "area")
@@ -179,4 +178,37 @@ def upsample(
         tensor([1., 1., 2., 2.])
     """
     resized: Tensor = F.interpolate(input, size, scale_factor, mode, align_corners)
+    return resized
+
+
+def upsample_bilinear(
+    input: Tensor,
+    size: Sizes | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+) -> Tensor:
+    """Compute `interpolate` with ``mode="bilinear", align_corners=True``.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.upsample_bilinear(pc.tensor([[[[0.0, 4.0]]]]), (1, 3)).flatten().tolist()
+        [0.0, 2.0, 4.0]
+    """
+    options = {"mode": "bilinear", "align_corners": True}
+    resized: Tensor = F.interpolate(input, size, scale_factor, **options)
+    return resized
+
+
+def upsample_nearest(
+    input: Tensor,
+    size: Sizes | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+) -> Tensor:
+    """Compute `interpolate` with ``mode="nearest"``.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.upsample_nearest(pc.tensor([[[[0.0, 4.0]]]]), scale_factor=2).flatten().tolist()
+        [0.0, 0.0, 4.0, 4.0, 0.0, 0.0, 4.0, 4.0]
+    """
+    resized: Tensor = F.interpolate(input, size, scale_factor, mode="nearest")
     return resized

@@ -13,9 +13,7 @@ from plait_core._sparse import _gradients as sparse_gradients
 from plait_nn import _operators as operators
 from plait_nn._all_samples import all_samples
 from plait_nn._halves import widened
-from plait_nn.functional._dtypes import require_bias
-
-__all__ = ["bilinear", "embedding", "linear", "one_hot"]
+from plait_nn.functional._checks import require_bias
 
 linear = operators.linear
 
@@ -179,13 +177,13 @@ def renormalize(input: Tensor, weight: Tensor, max_norm: float, norm_type: float
     values.index_copy_(0, used, (wide * factors).to(rows.dtype))
 
 
-def scaled_by_frequency(found: Tensor, input: Tensor, rows: int, wanted: bool) -> Tensor:
+def scaled_by_frequency(vectors: Tensor, input: Tensor, rows: int, enabled: bool) -> Tensor:
     """Divide the gradients of ``found`` by the counts of their rows in ``input``."""
-    if wanted and found.requires_grad:
+    if enabled and vectors.requires_grad:
         flat = input.reshape((-1,)).to(pc.int64)
         none = pc.zeros(rows, dtype=pc.int64, device=flat.device)
         counts = none.index_add(0, flat, pc.ones_like(flat)).index_select(0, flat)
         factors = counts.reshape((*input.shape, 1))
-        result: Any = found
+        result: Any = vectors
         result.register_hook(lambda gradient: gradient / factors.to(gradient.dtype))
-    return found
+    return vectors

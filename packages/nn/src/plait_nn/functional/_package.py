@@ -9,6 +9,4 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["F"]
-
 F = sys.modules[__name__.rpartition(".")[0]]

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 import plait_core as pc
 from plait_abi import ArgumentError
 from plait_core import Tensor
-from plait_nn.functional._sizes import reserve
-
-__all__ = ["pad"]
+from plait_nn.functional._checks import reserve
 
 _MODES = ("constant", "reflect", "replicate", "circular")
 
@@ -61,8 +59,8 @@ def _pad_dim(input: Tensor, dim: int, before: int, after: int, mode: str, value:
         more = max(before + after, 0)
         reserve(more * (48 + input.numel() // max(size, 1) * input.itemsize), input)
         indices = _source_indices(size, before, after, mode, dim, tuple(input.shape))
-        places = pc.tensor(indices, dtype=pc.int64, device=input.device)
-        return input.index_select(dim, places)
+        positions = pc.tensor(indices, dtype=pc.int64, device=input.device)
+        return input.index_select(dim, positions)
     start, stop = max(-before, 0), size - max(-after, 0)
     pieces = [input.narrow(dim, start, max(stop - start, 0))]
     for width, position in ((before, 0), (after, len(pieces) + (before > 0))):
@@ -84,9 +82,9 @@ def _source_indices(
             f"pad: mode {mode!r} can put at most {max(limit, 0) if size else 0} elements at dim "
             f"{dim} of {shape}; got ({before}, {after})"
         )
-    places = range(-before, size + after)
+    positions = range(-before, size + after)
     if mode == "replicate":
-        return [min(max(i, 0), size - 1) for i in places]
+        return [min(max(i, 0), size - 1) for i in positions]
     if mode == "circular":
-        return [i % size for i in places]
-    return [-i if i < 0 else i if i < size else 2 * (size - 1) - i for i in places]
+        return [i % size for i in positions]
+    return [-i if i < 0 else i if i < size else 2 * (size - 1) - i for i in positions]

@@ -8,10 +8,8 @@ import plait_core as pc
 from plait_abi import ArgumentError
 from plait_abi.binding import unbound
 from plait_core import Tensor
+from plait_nn.functional._checks import Sizes, reserve, sizes_of
 from plait_nn.functional._padding import pad
-from plait_nn.functional._sizes import Sizes, reserve, sizes_of
-
-__all__ = ["channel_shuffle", "fold", "pixel_shuffle", "pixel_unshuffle", "unfold"]
 
 
 @unbound
@@ -223,3 +221,15 @@ def fold(
     result = parts.new_zeros(full).index_add(2, rows, result)
     result = result.narrow(2, side[0], height).narrow(3, side[1], width)
     return result.reshape((*lead, channels, height, width))
+
+
+@unbound
+def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """Compute `channel_shuffle`; a name of PyTorch.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.native_channel_shuffle(pc.arange(4.0).reshape(1, 4, 1, 1), 2).flatten().tolist()
+        [0.0, 2.0, 1.0, 3.0]
+    """
+    return channel_shuffle(input, groups)

@@ -10,12 +10,7 @@ from plait_nn.init._fans import (
     fan_in_and_fan_out as _calculate_fan_in_and_fan_out,
 )
 from plait_nn.init._random import normal_, orthogonal_, sparse_, trunc_normal_, uniform_
-from plait_nn.init._scaled import (
-    kaiming_normal_,
-    kaiming_uniform_,
-    xavier_normal_,
-    xavier_uniform_,
-)
+from plait_nn.init._scaled import kaiming_normal_, kaiming_uniform_, xavier_normal_, xavier_uniform_
 
 # names of older programs
 constant, dirac, eye = constant_, dirac_, eye_

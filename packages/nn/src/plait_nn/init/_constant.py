@@ -5,8 +5,6 @@ from __future__ import annotations
 import plait_core as pc
 from plait_core import Tensor
 
-__all__ = ["constant_", "dirac_", "eye_", "ones_", "zeros_"]
-
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with ``val``; return the tensor.

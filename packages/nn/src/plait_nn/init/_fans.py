@@ -6,8 +6,6 @@ import math
 
 from plait_core import Tensor
 
-__all__ = ["calculate_gain", "correct_fan", "fan_in_and_fan_out"]
-
 
 def fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     """Return the numbers of inputs of one output and of outputs of one input.

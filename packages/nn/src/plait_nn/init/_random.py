@@ -8,8 +8,6 @@ from typing import Any
 import plait_core as pc
 from plait_core import Tensor
 
-__all__ = ["normal_", "orthogonal_", "sparse_", "trunc_normal_", "uniform_"]
-
 _ROOT_HALF = math.sqrt(0.5)
 _FAR = 30.0  # standard deviations, beyond which the mass is below 1e-197
 
@@ -154,6 +152,6 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     zeros = math.ceil(sparsity * rows)
     values = tensor.detach().normal_(0.0, std, generator=generator)
     for column in range(columns):
-        chosen = pc.randperm(rows, generator=generator, device=values.device)[:zeros]
-        values[chosen, column] = 0
+        rows_of_zeros = pc.randperm(rows, generator=generator, device=values.device)[:zeros]
+        values[rows_of_zeros, column] = 0
     return tensor

@@ -9,8 +9,6 @@ from plait_core import Tensor
 from plait_nn.init._fans import calculate_gain, correct_fan, fan_in_and_fan_out
 from plait_nn.init._random import normal_, uniform_
 
-__all__ = ["kaiming_normal_", "kaiming_uniform_", "xavier_normal_", "xavier_uniform_"]
-
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     r"""Draw from :math:`U(-a, a)`, :math:`a = g \sqrt{6 / (f_{in} + f_{out})}` (Glorot 2010).

@@ -15,14 +15,18 @@ from plait_nn.utils._fusion import (
     fuse_linear_bn_eval,
     fuse_linear_bn_weights,
 )
+from plait_nn.utils._norms import (
+    remove_spectral_norm,
+    remove_weight_norm,
+    spectral_norm,
+    weight_norm,
+)
 from plait_nn.utils._skip_init import (
     convert_conv2d_weight_memory_format,
     convert_conv3d_weight_memory_format,
     skip_init,
 )
-from plait_nn.utils._spectral_norm import remove_spectral_norm, spectral_norm
 from plait_nn.utils._vectors import parameters_to_vector, vector_to_parameters
-from plait_nn.utils._weight_norm import remove_weight_norm, weight_norm
 
 __all__ = [
     "clip_grad_norm",

@@ -11,14 +11,6 @@ import plait_core as pc
 from plait_core import Tensor
 from plait_nn._halves import HALVES, widened
 
-__all__ = [
-    "clip_grad_norm",
-    "clip_grad_norm_",
-    "clip_grad_value_",
-    "clip_grads_with_norm_",
-    "get_total_norm",
-]
-
 
 def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Any]:
     tensors = [parameters] if isinstance(parameters, Tensor) else parameters

@@ -11,13 +11,6 @@ from plait_nn._halves import widened
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter
 
-__all__ = [
-    "fuse_conv_bn_eval",
-    "fuse_conv_bn_weights",
-    "fuse_linear_bn_eval",
-    "fuse_linear_bn_weights",
-]
-
 M = TypeVar("M", bound=Module)
 
 

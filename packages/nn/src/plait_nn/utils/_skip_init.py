@@ -9,12 +9,6 @@ from typing import Any, TypeVar
 from plait_nn._conv import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
 from plait_nn._module import Module
 
-__all__ = [
-    "convert_conv2d_weight_memory_format",
-    "convert_conv3d_weight_memory_format",
-    "skip_init",
-]
-
 M = TypeVar("M", bound=Module)
 
 

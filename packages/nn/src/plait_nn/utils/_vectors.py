@@ -7,8 +7,6 @@ from collections.abc import Iterable
 import plait_core as pc
 from plait_core import Tensor
 
-__all__ = ["parameters_to_vector", "vector_to_parameters"]
-
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """Return all elements of all parameters, one after the other, as a vector.

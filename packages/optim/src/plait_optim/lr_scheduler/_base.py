@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait_abi.arguments import name_constructor
 from plait_optim._optimizer import Optimizer
-from plait_optim._options import without_texts
-
-__all__ = ["LRScheduler", "check_optimizer", "current_rates", "per_group", "saved_functions"]
+from plait_optim._options import check_arguments
 
 
 class LRScheduler:
@@ -43,8 +40,7 @@ class LRScheduler:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "__init__" in cls.__dict__ and cls.__module__.startswith("plait_optim."):
-            constructor = name_constructor(cls, cls.__init__)
-            cls.__init__ = without_texts(cls, constructor)  # type: ignore[method-assign]
+            cls.__init__ = check_arguments(cls, cls.__init__)  # type: ignore[method-assign]
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         check_optimizer(optimizer)

@@ -10,8 +10,6 @@ from plait_optim._optimizer import Optimizer
 from plait_optim.lr_scheduler._base import LRScheduler, current_rates
 from plait_optim.lr_scheduler._plateau import ReduceLROnPlateau
 
-__all__ = ["ChainedScheduler", "SequentialLR"]
-
 
 class _Composed(LRScheduler):
     _schedulers: Sequence[LRScheduler]

@@ -8,8 +8,6 @@ from plait_optim._optimizer import Optimizer
 from plait_optim._powers import cosine
 from plait_optim.lr_scheduler._base import LRScheduler
 
-__all__ = ["CosineAnnealingLR", "CosineAnnealingWarmRestarts"]
-
 
 class CosineAnnealingLR(LRScheduler):
     r"""Let the rate fall from the first one to ``eta_min`` along half a cosine of ``T_max`` epochs.

@@ -15,8 +15,6 @@ from plait_optim.lr_scheduler._base import (
     saved_functions,
 )
 
-__all__ = ["CyclicLR", "OneCycleLR"]
-
 
 class _WithMomentum(LRScheduler):
     cycle_momentum: bool

@@ -14,8 +14,6 @@ from plait_optim._optimizer import Optimizer
 from plait_optim._powers import power
 from plait_optim.lr_scheduler._base import LRScheduler
 
-__all__ = ["ConstantLR", "ExponentialLR", "LinearLR", "MultiStepLR", "PolynomialLR", "StepLR"]
-
 
 class StepLR(LRScheduler):
     r"""Multiply the rate by ``gamma`` every ``step_size`` epochs.

@@ -8,8 +8,6 @@ from typing import Any
 from plait_optim._optimizer import Optimizer
 from plait_optim.lr_scheduler._base import LRScheduler, saved_functions
 
-__all__ = ["LambdaLR", "MultiplicativeLR"]
-
 Factor = Callable[[int], float]
 
 

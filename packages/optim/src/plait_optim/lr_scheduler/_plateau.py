@@ -8,8 +8,6 @@ from typing import Any, SupportsFloat
 from plait_optim._optimizer import Optimizer
 from plait_optim.lr_scheduler._base import LRScheduler, check_optimizer, current_rates
 
-__all__ = ["ReduceLROnPlateau"]
-
 
 class ReduceLROnPlateau(LRScheduler):
     """Multiply the rate by ``factor`` when a metric has stopped improving.

@@ -1,8 +1,9 @@
-"""Spectral norm by a hook: the older form of `parametrizations.spectral_norm`."""
+"""Weight norm and spectral norm as hooks of modules."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+import abc
+from typing import Any, ClassVar, TypeVar
 
 import plait_core as pc
 from plait_core import Tensor
@@ -10,11 +11,122 @@ from plait_nn import functional as F
 from plait_nn._halves import widened
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter
-from plait_nn.utils._norm_hooks import NormHook
+from plait_nn.utils.parametrizations import WeightNormMap
 
-__all__ = ["remove_spectral_norm", "spectral_norm"]
+H = TypeVar("H", bound="NormHook")
+
+
+class NormHook(abc.ABC):
+    """A hook that computes a parameter's value before every call of its module."""
+
+    what: ClassVar[str]  # the name in errors
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @abc.abstractmethod
+    def __call__(self, module: Module, args: Any) -> None:
+        """Set the parameter's value."""
+
+    @classmethod
+    def _find(cls: type[H], module: Module, name: str) -> tuple[int, H] | None:
+        for number, hook in module._forward_pre_hooks.items():
+            if isinstance(hook, cls) and hook.name == name:
+                return number, hook
+        return None
+
+    @classmethod
+    def of(cls: type[H], module: Module, name: str) -> tuple[int, H]:
+        """Return the number and the hook of a parameter that must have one."""
+        hook = cls._find(module, name)
+        if hook is None:
+            function = "remove_" + cls.what.replace(" ", "_")
+            raise ValueError(f"{function}: `{name}` must have a {cls.what}; it has none")
+        return hook
+
+    @classmethod
+    def parameter(cls, module: Module, name: str) -> Parameter:
+        """Return a parameter that must not have such a hook yet."""
+        function = cls.what.replace(" ", "_")
+        if cls._find(module, name) is not None:
+            raise RuntimeError(f"{function}: `{name}` must not have a {cls.what}; it has one")
+        parameter = module._parameters.get(name)
+        if parameter is None:
+            raise ValueError(f"{function}: `{name}` must be a parameter of {type(module).__name__}")
+        return parameter
+
 
 M = TypeVar("M", bound=Module)
+
+
+class _WeightNormHook(NormHook):
+    what = "weight norm"
+
+    def __init__(self, name: str, dim: int | None) -> None:
+        super().__init__(name)
+        self.map = WeightNormMap(dim)
+
+    def compute(self, module: Module) -> Tensor:
+        g, v = getattr(module, self.name + "_g"), getattr(module, self.name + "_v")
+        weight: Tensor = self.map(g, v)
+        return weight
+
+    def __call__(self, module: Module, args: Any) -> None:
+        setattr(module, self.name, self.compute(module))
+
+
+def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
+    r"""Replace a parameter by a length and a direction, :math:`g \, v / \|v\|`.
+
+    The parameters ``<name>_g`` and ``<name>_v`` replace it; a hook computes ``<name>`` before every
+    call. New programs use `parametrizations.weight_norm`, which also works without a call.
+
+    Args:
+        module: The module.
+        name: Its parameter.
+        dim: The dimension that keeps its own lengths; None: there is one length.
+
+    Raises:
+        RuntimeError: The parameter has a weight norm already.
+        ValueError: There is no such parameter.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> layer = nn.utils.weight_norm(nn.Linear(20, 40))
+        >>> tuple(layer.weight_g.shape), tuple(layer.weight_v.shape)
+        ((40, 1), (40, 20))
+    """
+    weight = _WeightNormHook.parameter(module, name)
+    hook = _WeightNormHook(name, dim)
+    g, v = hook.map.right_inverse(weight.detach())
+    del module._parameters[name]
+    module.register_parameter(name + "_g", Parameter(g, weight.requires_grad))
+    module.register_parameter(name + "_v", Parameter(v, weight.requires_grad))
+    setattr(module, name, hook.compute(module))
+    module.register_forward_pre_hook(hook)
+    return module
+
+
+def remove_weight_norm(module: M, name: str = "weight") -> M:
+    """Make the weight an ordinary parameter again, with its present value.
+
+    Raises:
+        ValueError: The parameter has no weight norm.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> layer = nn.utils.remove_weight_norm(nn.utils.weight_norm(nn.Linear(20, 40)))
+        >>> [name for name, _ in layer.named_parameters()]
+        ['bias', 'weight']
+    """
+    number, hook = _WeightNormHook.of(module, name)
+    value = hook.compute(module).detach()
+    requires_grad = getattr(module, name + "_v").requires_grad
+    delattr(module, name)
+    del module._parameters[name + "_g"], module._parameters[name + "_v"]
+    module.register_parameter(name, Parameter(value, requires_grad))
+    del module._forward_pre_hooks[number]
+    return module
 
 
 class _SpectralNormHook(NormHook):
