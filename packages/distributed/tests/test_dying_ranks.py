@@ -49,8 +49,16 @@ def test_a_killed_rank_is_named_in_every_phase(
         assert (kind, ranks) == ("RankLost", (dying_ranks.VICTIM,)), (rank, text)
 
 
+def _wait_for_files(folder: pathlib.Path, pattern: str) -> None:
+    """Wait for the files of both other ranks."""
+    while len(list(folder.glob(pattern))) < 2:
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize("way", ["kill", "leave"])
-def test_a_killed_rank_is_a_field_of_the_error(outcomes: Any, way: str) -> None:
+def test_a_killed_rank_is_a_field_of_the_error(
+    outcomes: Any, way: str, tmp_path: pathlib.Path
+) -> None:
     """For each call in which a rank may wait, and each that comes after the loss."""
     x = pc.ones(3)
 
@@ -72,12 +80,14 @@ def test_a_killed_rank_is_a_field_of_the_error(outcomes: Any, way: str) -> None:
         if rank == 1:
             for other in (0, 2):  # they have ended the barrier
                 raw.start("recv", [], [x], peer=other, tag=1)
+            _wait_for_files(tmp_path, "sent*")  # neither waits for its answer
             if way == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
             raw.close()
-            time.sleep(1)
+            _wait_for_files(tmp_path, "done*")  # it has left, and lives
             return None
         raw.start("send", [x], [], peer=1, tag=1)
+        (tmp_path / f"sent{rank}").touch()
         found = []
         for call in all_calls(raw):
             try:
@@ -85,6 +95,7 @@ def test_a_killed_rank_is_a_field_of_the_error(outcomes: Any, way: str) -> None:
                 found.append("no error")
             except plait_abi.PlaitError as error:
                 found.append([(lost, pid == pids[1]) for lost, _, pid in error.lost])
+        (tmp_path / f"done{rank}").touch()
         return found
 
     first, _, last = outcomes(3, work, timeout=TIMEOUT)
@@ -99,6 +110,89 @@ def test_a_text_that_reads_like_a_loss_is_none(outcomes: Any) -> None:
 
     for error in outcomes(2, work):
         assert type(error) is dist.DistBackendError and "says the program" in str(error)
+
+
+def _wait_for_end(pid: int) -> None:
+    deadline = time.monotonic() + TIMEOUT
+    while pathlib.Path(f"/proc/{pid}").exists() and _state(pid) != "Z":
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+@pytest.mark.parametrize("way", ["abort", "interrupt"])
+@pytest.mark.parametrize("waits", ["before", "behind", "behind the end"])
+def test_a_rank_that_ends_the_group_and_itself(
+    outcomes: Any, way: str, waits: str, tmp_path: pathlib.Path
+) -> None:
+    """The others hear why, whether they look before it ends the group, or when it is gone."""
+
+    def work(rank: int) -> Any:
+        group = dist.get_default_group()
+        pid = group.peers[0].pid
+        if rank == 0:
+            while len(list(tmp_path.iterdir())) < 2:  # they are in the group
+                time.sleep(0.002)
+            getattr(group, way)("the step")
+            (tmp_path / "ended").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        (tmp_path / f"here{rank}").touch()
+        if waits == "behind":
+            while not (tmp_path / "ended").exists():
+                time.sleep(0.002)
+        elif waits == "behind the end":
+            _wait_for_end(pid)
+        try:
+            dist.barrier()
+        except dist.DistBackendError as error:
+            return type(error).__name__, error.failure, getattr(error, "ranks", ()), str(error)
+
+    _, *found = outcomes(3, work, timeout=TIMEOUT)
+    for kind, failure, ranks, text in found:
+        if way == "abort":
+            assert (kind, failure, ranks) == ("DistBackendError", "aborted", ()), text
+            assert "aborted the group: the step" in text
+        else:
+            assert (kind, failure, ranks) == ("RankLost", "lost", (0,)), text
+            assert "was interrupted during the step" in text
+
+
+@pytest.mark.parametrize(
+    ("failure", "dies", "expected"),
+    [
+        ("", True, dist.RankLost),
+        ("timed_out", True, dist.RankLost),
+        ("aborted", True, dist.DistBackendError),
+        ("", False, dist.DistBackendError),
+    ],
+)
+def test_errors_of_a_provider_that_states_no_facts(
+    outcomes: Any, monkeypatch: pytest.MonkeyPatch, failure: str, dies: bool, expected: type
+) -> None:
+    """Where it does not say why a group failed, a rank that has ended is the reason."""
+    text = "rank 1 aborted; the group is broken; the same call on all ranks is required"
+
+    class Provider:
+        def start(self, *_: Any, **options: Any) -> Any:
+            error = plait_abi.PlaitError(text)
+            if failure:
+                error.failure = failure
+            raise error
+
+    def work(rank: int) -> Any:
+        group = dist.get_default_group()
+        dist.barrier()
+        if dies and rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if dies:
+            _wait_for_end(group.peers[1].pid)
+        monkeypatch.setattr(group, "_raw", Provider())
+        try:
+            dist.barrier()
+        finally:
+            monkeypatch.undo()
+
+    error, _ = outcomes(2, work, timeout=TIMEOUT)
+    assert type(error) is expected and text in str(error)
 
 
 def _come(answers: Any, where: str, rank: int) -> None:

@@ -109,7 +109,7 @@ def test_nothing_is_left_when_the_launcher_ends(program: pathlib.Path, number: i
 
 HOLDS_A_FOLDER = """
 import sys
-from plait_distributed._note_folder import note_folder
+from plait_distributed._notes import note_folder
 with note_folder() as folder:
     print(folder, flush=True)
     sys.stdin.read()
@@ -126,7 +126,7 @@ def test_the_folder_of_a_killed_launcher_is_removed_by_the_next(tmp_path: pathli
         assert process.stdout is not None
         return process, pathlib.Path(process.stdout.readline().strip())
 
-    (tmp_path / "plait-elastic-of-another").mkdir()  # without a lock it is nobody's that is gone
+    (tmp_path / "plait-job-of-another").mkdir()  # without a lock it is nobody's that is gone
     killed, first = start()
     working, second = start()
     killed.kill()
@@ -137,7 +137,7 @@ def test_the_folder_of_a_killed_launcher_is_removed_by_the_next(tmp_path: pathli
     for each in (working, third):
         each.communicate()
         assert each.returncode == 0
-    assert [path.name for path in tmp_path.iterdir()] == ["plait-elastic-of-another"]
+    assert [path.name for path in tmp_path.iterdir()] == ["plait-job-of-another"]
 
 
 RESTARTED = """

@@ -121,3 +121,15 @@ def test_a_store_that_other_hosts_reach(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("PLAIT_JOB_SECRET", "another")
     with pytest.raises(dist.DistNetworkError, match="another secret"):
         dist.TCPStore(host, master.port, timeout=5)
+
+
+def test_a_value_that_is_too_long_is_refused() -> None:
+    store = dist.TCPStore("localhost", 0, is_master=True)
+    part = bytes(40 << 20)
+    store.set("a", part)
+    store.append("a", part)
+    with pytest.raises(dist.DistStoreError, match="at most 67108864 bytes"):
+        store.get("a")
+    with pytest.raises(ValueError, match="at most 67108864 bytes"):
+        store.set("b", part + part)
+    assert store.add("count", 2) == 2

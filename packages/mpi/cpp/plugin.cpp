@@ -39,10 +39,10 @@ class Mpi : public collectives::Provider {
   }
 };
 
-// it is used until the process ends
+// never destroyed: threads use it until the process ends
 Mpi &provider() {
-  static auto *made = new Mpi();
-  return *made;
+  static auto *instance = new Mpi();
+  return *instance;
 }
 
 template <class Handle>
@@ -56,8 +56,8 @@ std::string connect(const plait_mpi_facts &facts) {
   return "";
 }
 
-plait_status init(const plait_runtime *given, const plait_plugin *self) {
-  runtime = given;
+plait_status init(const plait_runtime *the_runtime, const plait_plugin *self) {
+  runtime = the_runtime;
   return runtime->provide(runtime->thread(), "communicator", kDLCPU, &provider().table.h, self,
                           nullptr);
 }
@@ -112,6 +112,6 @@ extern "C" __attribute__((visibility("default")))
 const plait_plugin plait_plugin_v1{PLAIT_HEADER(plait_plugin),
                                    "plait_mpi",
                                    "0.2.0",
-                                   0,  // it is chosen by its name
+                                   0,  // a program chooses it by name
                                    init,
                                    nullptr};

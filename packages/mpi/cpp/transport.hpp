@@ -2,6 +2,7 @@
 #pragma once
 #include <plait/collectives/transport.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -56,6 +57,10 @@ class Transport : public collectives::Transport {
       if (flights_[i].transfer == t) mpi_.cancel(&requests_[i]);
   }
 
+  bool has_sent() const override {
+    return held_.empty() && std::all_of(flights_.begin(), flights_.end(),
+                                        [](const Flight &f) { return f.transfer; });
+  }
   bool progress(Listener &listener) override {
     if (!ready_ && !make_ready()) return false;
     bool moved = end_failed();

@@ -14,30 +14,31 @@ constexpr unsigned first_minor = 10;  // the first with all functions under thei
 std::mutex mutex;
 std::string chosen_path;
 
-// A setting that holds while a library is opened, unless the user has made it.
-class Setting {
+// Sets an environment variable while a library is opened, unless the user has set it.
+class TemporaryVariable {
  public:
-  Setting(const char *name, const char *value) : name_(name), made_(!std::getenv(name)) {
-    if (made_) setenv(name, value, 1);
+  TemporaryVariable(const char *name, const char *value)
+      : name_(name), is_set_here_(!std::getenv(name)) {
+    if (is_set_here_) setenv(name, value, 1);
   }
-  Setting(const Setting &) = delete;
-  ~Setting() {
-    if (made_) unsetenv(name_);
+  TemporaryVariable(const TemporaryVariable &) = delete;
+  ~TemporaryVariable() {
+    if (is_set_here_) unsetenv(name_);
   }
 
  private:
   const char *name_;
-  bool made_;
+  bool is_set_here_;
 };
 
 void *open_first(const std::vector<std::string> &paths, std::string &path, std::string &why) {
-  // its handlers of signals would take the place of Python's, and what it logs is raised as errors
-  const Setting handlers("UCX_ERROR_SIGNALS", ""), level("UCX_LOG_LEVEL", "fatal"),
+  // UCX must not replace Python's signal handlers, and must not log: its errors are raised.
+  const TemporaryVariable handlers("UCX_ERROR_SIGNALS", ""), level("UCX_LOG_LEVEL", "fatal"),
       unused("UCX_WARN_UNUSED_ENV_VARS", "n");
   for (const std::string &each : paths) {
-    if (void *found = dlopen(each.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    if (void *handle = dlopen(each.c_str(), RTLD_NOW | RTLD_LOCAL)) {
       path = each;
-      return found;
+      return handle;
     }
     const char *error = dlerror();
     why += (why.empty() ? "" : "; ") + std::string(error ? error : "it cannot be opened");
@@ -81,8 +82,8 @@ bool find_all(void *h, Functions &f, std::string &why) {
 bool load(Functions &f, std::string &why) {
   why.clear();
   std::vector<std::string> paths;
-  if (const char *given = std::getenv("PLAIT_UCX_LIBRARY"); given && *given) {
-    paths = {given};  // this one or none
+  if (const char *chosen = std::getenv("PLAIT_UCX_LIBRARY"); chosen && *chosen) {
+    paths = {chosen};  // no other one is tried
   } else {
     if (!chosen_path.empty()) paths.push_back(chosen_path);
     paths.emplace_back("libucp.so.0");
@@ -95,7 +96,7 @@ bool load(Functions &f, std::string &why) {
     return false;
   }
   if (!find_all(handle, f, why)) {
-    why = f.path + " is not a library of UCX that is known: " + why;
+    why = f.path + " is not a UCX library that plait can use: " + why;
     return false;
   }
   f.get_version(&f.version[0], &f.version[1], &f.version[2]);
@@ -116,15 +117,15 @@ void set_library_path(const char *path) {
 }
 
 const Functions *library(std::string &why) {
-  static Functions *found = nullptr;
+  static Functions *loaded = nullptr;
   const std::lock_guard<std::mutex> lock(mutex);
-  if (!found) {
+  if (!loaded) {
     static Functions functions;
     functions = {};
     if (!load(functions, why)) return nullptr;
-    found = &functions;
+    loaded = &functions;
   }
-  return found;
+  return loaded;
 }
 
 const char *status_text(Status s) {

@@ -27,6 +27,7 @@ class UcxTransport : public collectives::Transport {
   void send(uint32_t peer, uint32_t channel, collectives::Transfer *) override;
   void receive(uint32_t peer, uint32_t channel, collectives::Transfer *) override;
   void cancel(collectives::Transfer *) override;
+  bool has_sent() const override { return leaving_.empty(); }
   bool progress(collectives::Listener &) override;
   void wait(double seconds, bool busy) override;
   void wake() override;

@@ -29,7 +29,7 @@ except plait_abi.PlaitError as error:
     ("path", "text"),
     [
         ("/nowhere/libucp.so.0", "UCX is not available: /nowhere/libucp.so.0"),
-        ("libm.so.6", "libm.so.6 is not a library of UCX that is known"),
+        ("libm.so.6", "libm.so.6 is not a UCX library that plait can use"),
     ],
 )
 def test_a_library_that_is_none(path: str, text: str) -> None:

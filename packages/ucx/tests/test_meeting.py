@@ -244,3 +244,9 @@ def test_a_process_that_dies_while_others_meet_is_named() -> None:
 def test_who_opens_a_group_without_a_meeting_is_told_so() -> None:
     with pytest.raises(plait_abi.PlaitError, match="plait_ucx_begin and plait_ucx_join come first"):
         plait_abi.binding.open_communicator("ucx", "cpu", fresh(), 0, 2, 1.0)
+
+
+def test_a_meeting_of_more_processes_than_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 4096))
+    with pytest.raises(plait_abi.PlaitError, match=r"meeting of 1500 processes, and may have 1024"):
+        plait_abi.Communicator.open("ucx", fresh(), 0, 1500, 1.0)

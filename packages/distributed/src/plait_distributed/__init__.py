@@ -13,9 +13,9 @@ one host communicate through shared memory, so nothing else has to be installed.
 
 from __future__ import annotations
 
+import importlib as _importlib
 from typing import TYPE_CHECKING, Any
 
-from plait_abi.imports import import_module as _import_module
 from plait_distributed._all_to_all import all_to_all, all_to_all_single
 from plait_distributed._backends import (
     Backend,
@@ -56,8 +56,8 @@ from plait_distributed._objects import (
     send_object_list,
 )
 from plait_distributed._process_group import ProcessGroup
-from plait_distributed._reduce_op import ReduceOp
 from plait_distributed._reductions import (
+    ReduceOp,
     all_reduce,
     all_reduce_coalesced,
     reduce,
@@ -187,9 +187,9 @@ _MODULES = (
 
 def __getattr__(name: str) -> Any:
     if name in _LATER:
-        value = getattr(_import_module(f"plait_distributed.{_LATER[name]}"), name)
+        value = getattr(_importlib.import_module(f"plait_distributed.{_LATER[name]}"), name)
     elif name in _MODULES:
-        value = _import_module(f"plait_distributed.{name}")
+        value = _importlib.import_module(f"plait_distributed.{name}")
     else:
         raise AttributeError(f"module 'plait_distributed' has no attribute {name!r}")
     globals()[name] = value

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 from typing import Any, ClassVar
 
 from plait_abi.frames import warn
-from plait_abi.imports import import_module
 
 __all__ = [
     "Backend",
@@ -100,7 +100,7 @@ def _loaded(provider: str) -> str:
 def _import(name: str) -> bool:
     if not _is_installed(name):
         return False
-    import_module(f"plait_{name}")
+    importlib.import_module(f"plait_{name}")
     return True
 
 

@@ -20,7 +20,18 @@ class DistError(RuntimeError):
 
 
 class DistBackendError(DistError):
-    """A collective failed: the base of `RankLost`, `MismatchError` and `CollectiveTimeout`."""
+    """A collective failed: the base of `RankLost`, `MismatchError` and `CollectiveTimeout`.
+
+    Attributes:
+        failure: why, as `PlaitError.failure` states it; empty if the provider does not.
+    """
+
+    failure = ""
+
+    def __init__(self, text: str = "", failure: str = "") -> None:
+        super().__init__(text)
+        if failure:
+            self.failure = failure
 
 
 class DistNetworkError(DistError):
@@ -52,6 +63,8 @@ class RankLost(DistBackendError):
         (3,)
     """
 
+    failure = "lost"
+
     def __init__(self, text: str = "", ranks: Iterable[int] = ()) -> None:
         super().__init__(text)
         self.ranks = tuple(ranks)
@@ -63,6 +76,10 @@ class MismatchError(DistBackendError):
     No tensor has changed, and the group can be used further.
     """
 
+    failure = "mismatch"
+
 
 class CollectiveTimeout(DistBackendError, TimeoutError):
     """Other ranks did not come within the group's timeout; the group is broken from then on."""
+
+    failure = "timed_out"

@@ -15,9 +15,8 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any
 
-from plait_distributed._end_mark import EndMark
 from plait_distributed._hosts import Outcome
-from plait_distributed._note_folder import note_folder
+from plait_distributed._notes import Notes, note_folder
 from plait_distributed._peers import Watch, process_state
 
 __all__ = ["Job"]
@@ -38,6 +37,7 @@ class _Process:
 
     def __init__(self, rank: int, command: Sequence[str], environment: Mapping[str, str]) -> None:
         self.rank = rank
+        self._notes = Notes(environment)
         self.tail = bytearray()
         self.popen = subprocess.Popen(
             command,
@@ -74,8 +74,8 @@ class _Process:
             os.killpg(self.popen.pid, number)
 
     def followed_another(self) -> bool:
-        """Whether its error is that another rank was lost."""
-        return b"RankLost" in self.tail
+        """Whether another rank was lost for this one before it failed."""
+        return self._notes.has_noted_loss()
 
     def report(self) -> str:
         """Return how it ended, with the traceback that it wrote."""
@@ -125,7 +125,6 @@ class Job:
         self._restarted = 0
         self._stops = Watch()
         self._ended_well = False  # one of them at least
-        self._end_mark = EndMark(environments[0])
         self._processes: list[_Process] = []
         self._asked_to_end = 0  # the number of a signal
 
@@ -144,9 +143,11 @@ class Job:
     def outcome(self) -> Outcome:
         """Run all; return how they ended."""
         with contextlib.ExitStack() as stack:
+            folder = stack.enter_context(note_folder())
+            told = {"PLAIT_JOB_NOTES": folder}
             if self._restarts is not None:  # ranks note there what those in their places must know
-                notes = {"PLAIT_ELASTIC_FOLDER": stack.enter_context(note_folder())}
-                self._environments = [{**each, **notes} for each in self._environments]
+                told["PLAIT_ELASTIC_FOLDER"] = folder
+            self._environments = [{**each, **told} for each in self._environments]
             return self._outcome()
 
     def _outcome(self) -> Outcome:
@@ -162,7 +163,6 @@ class Job:
             first = self._wait()
         finally:
             self._end()
-            self._end_mark.clear()
             for number, handler in before.items():
                 signal.signal(number, handler)
         if first is None or (self._ended_well and self._restarts is not None):
@@ -239,7 +239,7 @@ class Job:
         """Note that a process, of this host or another, has come to the end of its program."""
         self._ended_well = True
         if self._restarts is not None:
-            self._end_mark.set()
+            Notes(self._environments[0]).note_end()
 
     def _end_stopped(self) -> None:
         """End processes that are stopped for so long that they count as lost."""

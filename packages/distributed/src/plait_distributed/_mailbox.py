@@ -11,7 +11,6 @@ import time
 from typing import Any
 
 from plait_abi.components import require
-from plait_abi.imports import import_module
 from plait_distributed._calls import Call
 from plait_distributed._errors import CollectiveTimeout, RankLost
 from plait_distributed._work import Part
@@ -42,7 +41,7 @@ class Mailbox:
         others = [rank for rank in range(group.size()) if rank != group.rank()]
         if not others:
             raise ValueError(f"{call}: there is no other rank")
-        empty_like = import_module(require("core").__name__).empty_like
+        empty_like = require("core").empty_like
         with self.lock:
             for peer in others:
                 if peer not in self.begun.setdefault(tag, {}):

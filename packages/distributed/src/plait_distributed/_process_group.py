@@ -11,7 +11,6 @@ from typing import Any
 
 import plait_abi
 from plait_abi.components import require
-from plait_abi.imports import import_module
 from plait_distributed._calls import Call
 from plait_distributed._errors import (
     CollectiveTimeout,
@@ -20,6 +19,7 @@ from plait_distributed._errors import (
     RankLost,
 )
 from plait_distributed._mailbox import Mailbox
+from plait_distributed._notes import Notes
 from plait_distributed._peers import Peer, describe_self
 from plait_distributed._work import Part, Work
 
@@ -27,14 +27,12 @@ __all__ = ["ProcessGroup", "open_communicator", "tell_interrupt"]
 
 # of `PlaitError.lost`: (rank, process, pid)
 Lost = Sequence[tuple[int, int, int]]
+# of `PlaitError.failure`: a member that has ended since may be the reason
+_MAY_BE_LOSSES = ("", "lost", "timed_out", "broken")
+# the ranks may have called different things, which they then tell each other
+_MAY_BE_MISMATCHES = ("", "mismatch")
 _TEXT_BYTES = 512  # of a call that is told to the other ranks
 _PATIENCE = 5.0  # seconds that a rank waits for the others' descriptions of their calls
-# of errors after which the others are not asked what they called
-_ENDED = re.compile(r"\b(broken|aborted|interrupted)\b")
-# what other ranks hear of `tell_interrupt`
-_INTERRUPT = re.compile(r" aborted the group: rank (\d+) was interrupted during ")
-# what a provider says when the ranks' calls differ
-_DIFFERENT = "the same call on all ranks is required"
 
 
 def open_communicator(
@@ -77,24 +75,29 @@ def _opening_failed(
     members: Sequence[int] = (),
 ) -> DistBackendError:
     """Return the error that a program gets where a group is not made."""
-    lost: Lost = getattr(error, "lost", ())
+    lost, kind = _lost_of(error), _kind_of(error)
     if parent is None:
         numbers = {rank if rank >= 0 else process for rank, process, _ in lost}
         ranks = sorted(numbers - {own, -1})
         names = [f"rank {rank}" for rank in ranks]
     else:
         everybody = [r for r in range(parent.size()) if r != parent.rank()]
-        here = {*_ranks_in(parent, lost, members), *_interrupted(error)}.intersection(everybody)
-        found = sorted(here) or [r for r in everybody if parent.peers[r].is_gone()]
-        names, ranks = [parent.name_of(r) for r in found], [parent.ranks[r] for r in found]
+        here = sorted({*_ranks_in(parent, lost, members)}.intersection(everybody))
+        if not here and kind in _MAY_BE_LOSSES:
+            here = [r for r in everybody if parent.peers[r].is_gone()]
+        names, ranks = [parent.name_of(r) for r in here], [parent.ranks[r] for r in here]
     if not ranks:
-        return DistBackendError(f"{who}: {error}")
-    return RankLost(f"{', '.join(names)} {_verb(names)} during {who}; {error}", ranks)
+        return DistBackendError(f"{who}: {error}", kind)
+    return _loss(names, f"during {who}; {error}", ranks)
 
 
-def _interrupted(error: BaseException) -> list[int]:
-    """Return the rank that broke the group by `tell_interrupt`, if one did."""
-    return [int(rank) for rank in _INTERRUPT.findall(str(error))]
+def _kind_of(error: BaseException) -> str:
+    """Return `PlaitError.failure`; '' for an error of a provider that does not state it."""
+    return getattr(error, "failure", "")
+
+
+def _lost_of(error: BaseException) -> Lost:
+    return getattr(error, "lost", ())
 
 
 def _ranks_in(parent: ProcessGroup, lost: Lost, members: Sequence[int]) -> Iterator[int]:
@@ -297,7 +300,7 @@ class ProcessGroup:
 
         Where there is none left, it is ordinary memory.
         """
-        tensor = import_module(require("core").__name__).zeros(count, dtype=dtype, device=device)
+        tensor = require("core").zeros(count, dtype=dtype, device=device)
         if self._provider != "shared_memory":
             return tensor
         try:
@@ -315,6 +318,11 @@ class ProcessGroup:
         """End all collectives of the group, in every process, with an error of this text."""
         if self._raw is not None:
             self._raw.abort(why)
+
+    def interrupt(self, where: str) -> None:
+        """As `abort`, because the user interrupts this rank: it is lost for the others."""
+        if self._raw is not None:
+            self._raw.interrupt(where)
 
     def close(self) -> None:
         """Leave the group."""
@@ -351,28 +359,26 @@ class ProcessGroup:
 
     def _explained(self, call: Call, error: BaseException) -> BaseException:
         """Return the error that a program gets for an error of the provider."""
-        text = str(error)
+        text, kind = str(error), _kind_of(error)
         if isinstance(error, TimeoutError):
             return CollectiveTimeout(f"{call}: {self._global(text)}")
         if not isinstance(error, plait_abi.PlaitError):
             return error
-        left = {rank for rank, _, _ in error.lost if rank >= 0} or {*_interrupted(error)}
+        left = {rank for rank, _, _ in _lost_of(error) if rank >= 0}
         left.discard(self._rank)
-        if not left:  # one that has ended since, because of the loss, is not named beside it
+        # one that has ended since, because of the loss, is not named beside it
+        if not left and kind in _MAY_BE_LOSSES:
             everybody = enumerate(self._peers)
             left = {r for r, peer in everybody if r != self._rank and peer.is_gone()}
         if left:
             names = [self.name_of(r) for r in sorted(left)]
-            return RankLost(
-                f"{', '.join(names)} {_verb(names)}; last collective {call}; {text}",
-                [self._ranks[r] for r in sorted(left) if r < len(self._ranks)],
-            )
-        told = None if _ENDED.search(text) else self._told_by_all(call)
+            ranks = [self._ranks[r] for r in sorted(left) if r < len(self._ranks)]
+            return _loss(names, f"last collective {call}; {text}", ranks)
+        told = self._told_by_all(call) if kind in _MAY_BE_MISMATCHES else None
         if told is not None:
             return MismatchError(told)
-        if _DIFFERENT in text:
-            return MismatchError(f"{call}: {self._global(text)}")
-        return DistBackendError(f"{call}: {self._global(text)}")
+        found = MismatchError if kind == "mismatch" else DistBackendError
+        return found(f"{call}: {self._global(text)}", kind)
 
     def name_of(self, rank: int) -> str:
         """Return a rank of this group with its host and pid, for errors."""
@@ -413,7 +419,7 @@ class ProcessGroup:
         lines = [
             f"rank {rank} called {told}" for rank, told in zip(self._ranks, texts, strict=True)
         ]
-        return f"{_DIFFERENT}; " + ", ".join(lines)
+        return "the same call on all ranks is required; " + ", ".join(lines)
 
 
 def tell_interrupt(who: str, groups: Iterable[ProcessGroup], error: BaseException | None) -> None:
@@ -429,17 +435,20 @@ def tell_interrupt(who: str, groups: Iterable[ProcessGroup], error: BaseExceptio
         return
     for group in groups:
         with contextlib.suppress(Exception):
-            group.abort(f"rank {group.rank()} was interrupted during {who}")
+            group.interrupt(who)
 
 
-def _verb(names: Sequence[str]) -> str:
-    return "was lost" if len(names) == 1 else "were lost"
+def _loss(names: Sequence[str], text: str, ranks: Sequence[int]) -> RankLost:
+    """Return the error for ranks that are lost, and note it for the launcher."""
+    Notes().note_loss()
+    verb = "was lost" if len(names) == 1 else "were lost"
+    return RankLost(f"{', '.join(names)} {verb}; {text}", ranks)
 
 
 def _gather_texts(
     raw: plait_abi.Communicator, text: str, explain: Callable[[BaseException], BaseException]
 ) -> list[str]:
-    core = import_module(require("core").__name__)
+    core = require("core")
     data = text.encode(errors="backslashreplace")[:_TEXT_BYTES]  # a path may have any bytes
     mine = core.frombuffer(bytearray(data.ljust(_TEXT_BYTES, b"\0")), dtype=core.uint8)
     all_of_them = [core.empty(_TEXT_BYTES, dtype=core.uint8) for _ in range(raw.size)]

@@ -27,9 +27,6 @@ from plait_multiprocessing.listener import Listener, Proof
 __all__ = ["TCPStore"]
 
 _NUMBER = struct.Struct("<I")
-_LOCAL_GREETING = b"PLAITST1"
-_GREETING_TIME = 10.0  # seconds
-_MOST_FIELDS = 1 << 16
 _PAUSE = 0.02  # seconds between attempts to reach the master
 
 
@@ -45,34 +42,8 @@ def _pack(fields: Sequence[bytes]) -> bytes:
     return b"".join(parts)
 
 
-class _Local:
-    """A local socket, whose other end is a process of this user."""
-
-    def __init__(self, end: socket.socket) -> None:
-        self._end = end
-
-    def send(self, fields: Sequence[bytes]) -> None:
-        """Send a message of some fields."""
-        self._end.sendall(_pack(fields))
-
-    def receive(self) -> list[bytes]:
-        """Return the fields of a message; EOFError if there are no more messages."""
-        (count,) = _NUMBER.unpack(authentication.exactly(self._end, _NUMBER.size))
-        if count > _MOST_FIELDS:
-            raise EOFError
-        fields = []
-        for _ in range(count):
-            (size,) = _NUMBER.unpack(authentication.exactly(self._end, _NUMBER.size))
-            fields.append(authentication.exactly(self._end, size))
-        return fields
-
-    def close(self) -> None:
-        """Close the socket."""
-        self._end.close()
-
-
-class _Remote:
-    """A channel with a process that has proved that it knows the job's secret."""
+class _Messages:
+    """Messages of some fields, on a channel with another process of the job."""
 
     def __init__(self, channel: authentication.Channel) -> None:
         self._channel = channel
@@ -97,30 +68,13 @@ class _Remote:
         self._channel.close()
 
 
-class _LocalProof:
-    """A greeting, of a process of this user: a connection without one is soon closed."""
-
-    wanted = len(_LOCAL_GREETING)
-
-    def __init__(self, end: socket.socket) -> None:
-        self._end = end
-
-    def take(self, data: bytes) -> _Local | None:
-        """Return the connection with who sent this; None if it is no greeting."""
-        if data != _LOCAL_GREETING:
-            return None
-        self._end.sendall(data)
-        self._end.settimeout(None)
-        return _Local(self._end)
-
-
-class _RemoteProof(authentication.SecretProof):
+class _Proof(authentication.SecretProof):
     """A proof that the process knows the job's secret."""
 
     def take(self, data: bytes) -> Any:
         """Return the connection with who sent this; None if it is no proof."""
         channel = super().take(data)
-        return None if channel is None else _Remote(channel)
+        return None if channel is None else _Messages(channel)
 
 
 class _Place:
@@ -149,40 +103,30 @@ class _Place:
 
     def prove(self, end: socket.socket) -> Proof | None:
         """Return what who has come has to send; None if it may not connect."""
-        if self.secret:
-            return _RemoteProof(end, self.secret)
-        return _LocalProof(end) if authentication.is_of_this_user(end) else None
+        return _Proof(end, self.secret) if self._is_allowed(end) else None
 
-    def connect(self) -> _Local | _Remote | None:
+    def _is_allowed(self, end: socket.socket) -> bool:
+        return bool(self.secret) or authentication.is_of_this_user(end)
+
+    def connect(self) -> _Messages | None:
         """Return a connection; None if nobody listens."""
-        if self.secret:
-            who = f"TCPStore: who listens at {self.host}:{self.port}"
-            try:
-                channel = authentication.reach(self._reach, self.secret, who)
-            except AuthenticationError as error:
-                raise DistNetworkError(str(error)) from None
-            return None if channel is None else _Remote(channel)
-        end = self._reach()
-        if end is None:
-            return None
-        with contextlib.suppress(OSError, EOFError):
-            if authentication.is_of_this_user(end):
-                end.settimeout(_GREETING_TIME)
-                end.sendall(_LOCAL_GREETING)
-                if authentication.exactly(end, len(_LOCAL_GREETING)) == _LOCAL_GREETING:
-                    end.settimeout(None)
-                    return _Local(end)
-        end.close()
-        return None
+        who = f"TCPStore: who listens at {self.host}:{self.port}"
+        try:
+            channel = authentication.reach(self._reach, self.secret, who)
+        except AuthenticationError as error:
+            if not self.secret:  # the process at the local socket ends
+                return None
+            raise DistNetworkError(str(error)) from None
+        return None if channel is None else _Messages(channel)
 
     def _reach(self) -> socket.socket | None:
         end = self.new_socket()
-        try:
+        with contextlib.suppress(OSError):
             end.connect(self.address)
-        except OSError:
-            end.close()
-            return None
-        return end
+            if self._is_allowed(end):
+                return end
+        end.close()
+        return None
 
 
 def _resolved(host: str) -> list[Any]:
@@ -213,12 +157,16 @@ class _Server:
         self._accepting = threading.Thread(target=listener.serve, args=(self._serve,), daemon=True)
         self._accepting.start()
 
-    def _serve(self, accepted: _Local | _Remote) -> None:
+    def _serve(self, accepted: _Messages) -> None:
         with contextlib.closing(accepted) as end:
             while True:
                 try:
                     name, *fields = end.receive()
-                    end.send(self._answer(name.decode(), fields))
+                    answer = self._answer(name.decode(), fields)
+                    try:
+                        end.send(answer)
+                    except ValueError as error:  # it is too long
+                        end.send([str(error).encode()])
                 except (EOFError, OSError, ValueError, struct.error):
                     return
 
@@ -331,7 +279,7 @@ class TCPStore(Store):
             if wait_for_workers and is_master:
                 self._wait_for_all(world_size)
 
-    def _connect(self) -> _Local | _Remote:
+    def _connect(self) -> _Messages:
         deadline = time.monotonic() + self._timeout
         while True:
             end = self._place.connect()

@@ -14,13 +14,13 @@ from plait_distributed._world import member_of
 __all__ = ["PostLocalSGDOptimizer", "ZeroRedundancyOptimizer"]
 
 _Optimizer: Any = require("optim").Optimizer
-_MOST_BYTES = 25 << 20  # of parameters that are told at once
+_BUCKET_BYTES = 25 << 20  # bytes of parameters that are broadcast together
 
 
 class ZeroRedundancyOptimizer(_Optimizer):  # type: ignore[misc]
     """An optimizer whose state is divided: each rank holds it only for its share of the parameters.
 
-    A step updates the share on each rank; then all ranks tell each other their parameters. The
+    A step updates the share on each rank; then each rank broadcasts its parameters. The
     gradients must be the same on all ranks, as behind `DistributedDataParallel`. So Adam's two
     moments take 1/N of their memory on each of N ranks.
 
@@ -74,9 +74,9 @@ class ZeroRedundancyOptimizer(_Optimizer):  # type: ignore[misc]
         self._loads = [0] * group.size()
         self._whole: dict[str, Any] | None = None
         super().__init__(params, defaults)
-        self.optim = self._make()
-        for mine, given in zip(self.optim.param_groups, self.param_groups, strict=True):
-            given.update({name: value for name, value in mine.items() if name != "params"})
+        self.optim = self._make_optimizer()
+        for own, group in zip(self.optim.param_groups, self.param_groups, strict=True):
+            group.update({name: value for name, value in own.items() if name != "params"})
         self.defaults = dict(self.optim.defaults)
 
     def _share(self, group: dict[str, Any]) -> list[Any]:
@@ -84,7 +84,7 @@ class ZeroRedundancyOptimizer(_Optimizer):  # type: ignore[misc]
         rank = self.process_group.rank()
         return [p for p in group["params"] if self._owner[id(p)] == rank]
 
-    def _make(self) -> Any:
+    def _make_optimizer(self) -> Any:
         """Return the optimizer of this rank's share."""
         groups = [
             {**{k: v for k, v in group.items() if k != "params"}, "params": self._share(group)}
@@ -111,34 +111,34 @@ class ZeroRedundancyOptimizer(_Optimizer):  # type: ignore[misc]
             self._loads[rank] += p.numel() * p.element_size()
 
     def step(self, closure: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
-        """Update this rank's share, and take the other ranks' parameters."""
-        for mine, given in zip(self.optim.param_groups, self.param_groups, strict=True):
-            mine.update({name: value for name, value in given.items() if name != "params"})
+        """Update this rank's share, and receive the other ranks' parameters."""
+        for own, group in zip(self.optim.param_groups, self.param_groups, strict=True):
+            own.update({name: value for name, value in group.items() if name != "params"})
         result = self.optim.step(closure, **kwargs) if closure else self.optim.step(**kwargs)
         with require("autograd").no_grad():
-            self._tell()
+            self._broadcast_parameters()
         return result
 
-    def _tell(self) -> None:
+    def _broadcast_parameters(self) -> None:
         """Broadcast every parameter from the rank that updated it, many at once."""
         group = self.process_group
         if group.size() == 1:
             return
         works = []
         for root in range(group.size()):
-            owned = [p for p in self._every() if self._owner[id(p)] == root]
+            owned = [p for p in self._parameters() if self._owner[id(p)] == root]
             by_dtype: dict[Any, list[Any]] = {}
             for p in owned:
                 by_dtype.setdefault(p.dtype, []).append(p.detach())
             for tensors in by_dtype.values():
-                works += [self._begin_to_tell(some, root) for some in _some_at_once(tensors)]
+                works += [self._start_broadcast(bucket, root) for bucket in _buckets(tensors)]
         for part, tensors, dense in works:
             part.wait()
             for tensor, each in zip(tensors, dense, strict=True):
                 if each.data_ptr() != tensor.data_ptr():
                     tensor.copy_(each)
 
-    def _begin_to_tell(self, tensors: list[Any], root: int) -> tuple[Any, list[Any], list[Any]]:
+    def _start_broadcast(self, tensors: list[Any], root: int) -> tuple[Any, list[Any], list[Any]]:
         dense = [tensor.contiguous() for tensor in tensors]
         call = self.process_group.begin_call("ZeroRedundancyOptimizer", f"src={root}", dense)
         part = self.process_group.start(
@@ -146,12 +146,12 @@ class ZeroRedundancyOptimizer(_Optimizer):  # type: ignore[misc]
         )
         return part, tensors, dense
 
-    def _every(self) -> list[Any]:
+    def _parameters(self) -> list[Any]:
         return [p for group in self.param_groups for p in group["params"]]
 
     def shard_state(self) -> dict[str, Any]:
         """Return the state of this rank's share, for `load_shards` in any number of ranks."""
-        numbers = {id(p): i for i, p in enumerate(self._every())}
+        numbers = {id(p): i for i, p in enumerate(self._parameters())}
         state = {
             numbers[id(p)]: dict(value)
             for p, value in self.optim.state.items()
@@ -164,8 +164,8 @@ class ZeroRedundancyOptimizer(_Optimizer):  # type: ignore[misc]
         return {"state": state, "param_groups": options}
 
     def load_shards(self, shards: Iterable[dict[str, Any]]) -> None:
-        """Take this rank's share from what `shard_state` returned on all ranks of another time."""
-        every, rank = self._every(), self.process_group.rank()
+        """Load this rank's share from what `shard_state` returned on any number of ranks."""
+        every, rank = self._parameters(), self.process_group.rank()
         state: dict[int, Any] = {}
         options: list[dict[str, Any]] = []
         for shard in shards:
@@ -176,7 +176,7 @@ class ZeroRedundancyOptimizer(_Optimizer):  # type: ignore[misc]
         self.load_state_dict({"state": state, "param_groups": options})
 
     def regroup(self, process_group: Any = None) -> None:
-        """Divide the parameters anew among the ranks of another group; their state begins empty.
+        """Divide the parameters again, among the ranks of another group; their state begins empty.
 
         Args:
             process_group: None: all processes.
@@ -188,7 +188,7 @@ class ZeroRedundancyOptimizer(_Optimizer):  # type: ignore[misc]
         self._loads = [0] * group.size()
         for each in self.param_groups:
             self._divide(each["params"])
-        self.optim = self._make()
+        self.optim = self._make_optimizer()
 
     def consolidate_state_dict(self, to: int = 0) -> None:
         """Send the state of all ranks to one rank, for `state_dict` there. All ranks call it.
@@ -196,12 +196,12 @@ class ZeroRedundancyOptimizer(_Optimizer):  # type: ignore[misc]
         Args:
             to: a rank of the group.
         """
-        numbers = {id(p): i for i, p in enumerate(self._every())}
-        told: list[Any] = [None] * self.process_group.size()
-        all_gather_object(told, self.shard_state()["state"], self.process_group)
+        numbers = {id(p): i for i, p in enumerate(self._parameters())}
+        states: list[Any] = [None] * self.process_group.size()
+        all_gather_object(states, self.shard_state()["state"], self.process_group)
         if self.process_group.rank() != to:
             return
-        state = {number: value for part in told for number, value in part.items()}
+        state = {number: value for part in states for number, value in part.items()}
         groups = [
             {
                 **{name: value for name, value in group.items() if name != "params"},
@@ -231,9 +231,9 @@ class ZeroRedundancyOptimizer(_Optimizer):  # type: ignore[misc]
         Args:
             state_dict: what `state_dict` returned, also of another number of ranks.
         """
-        every, rank = self._every(), self.process_group.rank()
-        for given, saved in zip(self.param_groups, state_dict["param_groups"], strict=True):
-            given.update({name: value for name, value in saved.items() if name != "params"})
+        every, rank = self._parameters(), self.process_group.rank()
+        for group, saved in zip(self.param_groups, state_dict["param_groups"], strict=True):
+            group.update({name: value for name, value in saved.items() if name != "params"})
         shares = [self._share(group) for group in self.param_groups]
         numbers = {id(p): i for i, p in enumerate(every)}
         within: dict[int, int] = {}
@@ -241,8 +241,8 @@ class ZeroRedundancyOptimizer(_Optimizer):  # type: ignore[misc]
             for p in share:
                 within[numbers[id(p)]] = len(within)
         groups = []
-        for given, share in zip(self.param_groups, shares, strict=True):
-            options = {name: value for name, value in given.items() if name != "params"}
+        for group, share in zip(self.param_groups, shares, strict=True):
+            options = {name: value for name, value in group.items() if name != "params"}
             groups.append({**options, "params": [within[numbers[id(p)]] for p in share]})
         if not within:
             return
@@ -254,11 +254,11 @@ class ZeroRedundancyOptimizer(_Optimizer):  # type: ignore[misc]
         self.optim.load_state_dict({"state": state, "param_groups": groups})
 
 
-def _some_at_once(tensors: list[Any]) -> list[list[Any]]:
+def _buckets(tensors: list[Any]) -> list[list[Any]]:
     parts: list[list[Any]] = [[]]
     nbytes = 0
     for tensor in tensors:
-        if nbytes >= _MOST_BYTES:
+        if nbytes >= _BUCKET_BYTES:
             parts.append([])
             nbytes = 0
         parts[-1].append(tensor)
@@ -267,9 +267,10 @@ def _some_at_once(tensors: list[Any]) -> list[list[Any]]:
 
 
 class PostLocalSGDOptimizer(_Optimizer):  # type: ignore[misc]
-    """An optimizer behind whose steps parameters are averaged over the ranks, now and then.
+    """An optimizer that averages the parameters over the ranks after some of its steps.
 
-    With `post_localSGD_hook` of `DistributedDataParallel`, which reduces gradients over few ranks.
+    Use it with `post_localSGD_hook` of `DistributedDataParallel`, which reduces gradients over
+    few ranks.
 
     Args:
         optim: the optimizer.
@@ -300,7 +301,7 @@ class PostLocalSGDOptimizer(_Optimizer):  # type: ignore[misc]
         return self.optim.state
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Make a step, and average if it is time."""
+        """Make a step; the averager averages the parameters if its period is over."""
         result = self.optim.step(closure) if closure else self.optim.step()
         self.averager.average_parameters(self.param_groups)
         return result

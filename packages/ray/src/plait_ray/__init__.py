@@ -11,9 +11,9 @@ group. `plait_ray.rpc`, `plait_ray.autograd` and `plait_ray.optim` have the name
 
 from __future__ import annotations
 
+import importlib as _importlib
 from typing import Any
 
-from plait_abi.imports import import_module as _import_module
 from plait_ray._errors import RemoteError, TrainingError, WorkerLost
 from plait_ray._session import last_state, report
 from plait_ray._trainer import Result, Trainer
@@ -36,7 +36,7 @@ _MODULES = ("autograd", "functions", "optim", "rpc")
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'plait_ray' has no attribute {name!r}")
-    return _import_module(f"plait_ray.{name}")
+    return _importlib.import_module(f"plait_ray.{name}")
 
 
 def __dir__() -> list[str]:

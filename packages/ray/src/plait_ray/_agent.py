@@ -1,4 +1,4 @@
-"""This process as one that calls others and is called."""
+"""The agent of a process, which sends and serves remote calls."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _AT_ONCE = 1000  # calls that a mailbox holds
 _current: list[Agent] = []
 
 
-def agent(who: str) -> Agent:
+def agent(caller: str) -> Agent:
     """Return this process's agent."""
     if not _current:
-        raise RuntimeError(f"{who}: there is no RPC agent; call init_rpc first")
+        raise RuntimeError(f"{caller}: there is no RPC agent; call init_rpc first")
     return _current[0]
 
 
 def install(new: Agent | None) -> None:
-    """Make an agent this process's; None: there is none any more."""
+    """Set this process's agent; None removes it."""
     _current[:] = [] if new is None else [new]
 
 
@@ -76,7 +76,7 @@ class Agent:
         self.peers: list[Peer] = []
         self.describe: Callable[[Any], Any] = lambda _: None
         self.replace: Callable[[Any], Any] = lambda name: name
-        # what is sent later by this agent's thread: calls, and references that are gone
+        # what this agent's thread will send: calls, and references that were deleted
         self.later: deque[tuple[int, Callable[..., Any], tuple[Any, ...]]] = deque()
         self.released: deque[tuple[int, Any, Any]] = deque()
         self.between: Callable[[], Any] = lambda: None
@@ -87,12 +87,12 @@ class Agent:
 
     def _make_mailbox(self) -> None:
         ray = library()
-        about = "\t".join(map(str, (self.me.name, self.rank, self.size, *self._place())))
+        description = "\t".join(map(str, (self.me.name, self.rank, self.size, *self._place())))
         result = ray.remote(num_cpus=0, max_concurrency=_AT_ONCE)(Mailbox)
         try:
             self.me.mailbox = result.options(
                 name=f"{self._job}/{self.rank}", namespace=_NAMESPACE
-            ).remote(about)
+            ).remote(description)
         except ValueError:
             raise RuntimeError(
                 f"init_rpc: another process of this job has the rank {self.rank}"
@@ -103,13 +103,13 @@ class Agent:
         return self.me.host, self.me.pid, self.me.program
 
     def meet(self) -> None:
-        """Wait until all processes of the job have come, and begin to serve."""
+        """Wait until all processes of the job are there, and begin to serve."""
         ray, deadline = library(), time.monotonic() + self.timeout
         for rank in range(self.size):
             while True:
                 try:
                     box = ray.get_actor(f"{self._job}/{rank}", namespace=_NAMESPACE)
-                    about = ray.get(box.describe.remote(), timeout=self.timeout)
+                    description = ray.get(box.describe.remote(), timeout=self.timeout)
                     break
                 except (ValueError, ray.exceptions.RayActorError):
                     if time.monotonic() > deadline:
@@ -117,7 +117,7 @@ class Agent:
                             f"init_rpc: rank {rank} did not come within {self.timeout:g} s"
                         ) from None
                     time.sleep(0.05)
-            name, _, size, host, pid, program = about.split("\t")
+            name, _, size, host, pid, program = description.split("\t")
             if int(size) != self.size:
                 raise ValueError(
                     f"init_rpc: `world_size` is {self.size} here, and {size} in rank {rank}"
@@ -128,14 +128,16 @@ class Agent:
         self._thread.start()
         self.arrive("start")
 
-    def peer(self, who: str, to: Any) -> Peer:
+    def peer(self, caller: str, to: Any) -> Peer:
         """Return the process that a name, a rank or a `WorkerInfo` means."""
         key = getattr(to, "id", to)
         for peer in self.peers:
             if (isinstance(key, int) and key == peer.id) or key == peer.name:
                 return peer
         names = ", ".join(peer.name for peer in self.peers)
-        raise ValueError(f"{who}: `to` must be a worker's name or rank, got {to!r}; known: {names}")
+        raise ValueError(
+            f"{caller}: `to` must be a worker's name or rank, got {to!r}; known: {names}"
+        )
 
     # calls
 
@@ -170,7 +172,7 @@ class Agent:
         to.mailbox.tell.remote(self._packed(to, (function, args, {})))
 
     def _packed(self, to: Peer, thing: Any) -> tuple[Any, ...]:
-        """Return a message's description: its sender, its context, its parts or their object."""
+        """Return a message: sender, context, and its parts or the Ray object that holds them."""
         same = self.me.program != "" and self.me.program == to.program
         encoded = encode(thing, self.describe, same)
         context = _contexts.current()
@@ -191,8 +193,8 @@ class Agent:
         return decoder.read(tensors, self.replace)
 
     def _result(self, to: Peer, message: tuple[Any, ...]) -> Any:
-        good, value = self._unpacked(message)
-        if good:
+        succeeded, value = self._unpacked(message)
+        if succeeded:
             return value
         kind, text = value
         text = f"On {to}:\n{text}"
@@ -218,16 +220,16 @@ class Agent:
                         target=self._answer, args=(number, message), daemon=True
                     ).start()
                 else:
-                    self._obey(message)
+                    self._run(message)
 
     def flush(self) -> None:
-        """Send what could not be sent where it was found out, such as in a finalizer."""
+        """Send the calls that could not be sent at once, such as those of finalizers."""
         while self.later:
             rank, function, args = self.later.popleft()
             self.tell(self.peers[rank], function, *args)
         self.between()
 
-    def _obey(self, message: Any) -> None:
+    def _run(self, message: Any) -> None:
         try:
             function, args, kwargs = self._unpacked(message)
             function(*args, **kwargs)
@@ -265,14 +267,15 @@ class Agent:
         kind = type(error) if isinstance(error, Exception) else RemoteError
         try:
             return self._packed(sender, (False, (kind, text)))
-        except Exception:  # a type without a name
+        except Exception:  # a type that cannot be pickled
             return self._packed(sender, (False, (RemoteError, text)))
 
     # the end
 
     def arrive(self, name: str, seconds: float = 0) -> None:
-        """Return when all processes have called this with the name; raise if one has died, or did
-        not come within the seconds, if those are not 0.
+        """Wait until all processes have called this with the name.
+
+        Raise if one has died, or did not call within `seconds`; 0 waits without a limit.
         """
         ray, first = library(), self.peers[0].mailbox
         deadline = time.monotonic() + seconds if seconds else float("inf")
@@ -298,7 +301,7 @@ class Agent:
             self._thread.join(timeout=2 * _POLL)
 
     def wait_until_alone(self) -> None:
-        """Return when the other processes have left."""
+        """Wait until the other processes have left."""
         ray = library()
         for peer in self.peers:
             deadline = time.monotonic() + self.timeout

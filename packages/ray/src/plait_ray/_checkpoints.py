@@ -37,7 +37,7 @@ def save(folder: str, state: Any) -> str:
     os.makedirs(folder, exist_ok=True)
     numbers = _numbers(folder)
     path = _path(folder, numbers[-1] + 1 if numbers else 1)
-    require("core").save(state, path)  # atomically
+    require("core").save(state, path, format="plait")  # atomically
     for number in numbers[: 1 - _KEPT]:
         with contextlib.suppress(OSError):
             os.remove(_path(folder, number))

@@ -6,7 +6,7 @@ __all__ = ["RemoteError", "TrainingError", "WorkerLost", "reason"]
 
 
 class RemoteError(RuntimeError):
-    """A remote call failed, and its error is of a type that cannot be made here."""
+    """A remote call failed, and the type of its error cannot be constructed in this process."""
 
 
 class WorkerLost(RemoteError):
@@ -14,10 +14,10 @@ class WorkerLost(RemoteError):
 
 
 class TrainingError(RuntimeError):
-    """A job of `Trainer` failed more often than it may; the text has each failure."""
+    """A job failed more often than `max_failures` allows; the text lists the failures."""
 
 
 def reason(error: BaseException) -> str:
-    """Return the last line of an error of Ray's, which says why, without Ray's guesses."""
+    """Return the last line of an error of Ray, which has the reason, without "common causes"."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1].partition(" Some common causes")[0] if lines else type(error).__name__

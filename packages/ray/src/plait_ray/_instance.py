@@ -8,8 +8,6 @@ import secrets
 import sys
 from typing import Any
 
-from plait_abi.imports import import_module
-
 __all__ = ["attach", "connect", "is_connected", "library", "start"]
 
 # Ray reads these when it is imported. It reports its use to its makers unless it is told not to,
@@ -23,12 +21,13 @@ _STORE = 256 << 20  # bytes of shared memory for objects, at least
 def library() -> Any:
     """Return the module `ray`."""
     try:
-        return import_module("ray")
+        import ray
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             "plait_ray: the package ray is not installed (pip install ray); it has wheels for "
             "some versions of Python only"
         ) from error
+    return ray
 
 
 def is_connected() -> bool:

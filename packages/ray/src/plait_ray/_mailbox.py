@@ -1,7 +1,7 @@
-"""The mailbox of a process: an actor that takes calls for it, as only actors can be called.
+"""The mailbox of a process: an actor that receives its calls, because Ray calls actors only.
 
 Messages pass through it as references to objects, which it never unpickles. It belongs to the
-process that made it: Ray ends it, and every call that waits in it, when that process ends.
+process that created it: when that process ends, Ray ends the mailbox and all calls in it.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ __all__ = ["Mailbox"]
 class Mailbox:
     """The actor's class. Its methods run in one thread, and wait for each other by `await`."""
 
-    def __init__(self, about: str) -> None:
-        self._about = about
+    def __init__(self, description: str) -> None:
+        self._description = description
         self._calls: asyncio.Queue[tuple[int, Any]] = asyncio.Queue()
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._number = 0
         self._arrived: dict[str, set[int]] = {}
-        self._everybody = asyncio.Condition()
+        self._arrival = asyncio.Condition()
 
     def __repr__(self) -> str:
-        return f"mailbox of {self._about}"
+        return f"mailbox of {self._description}"
 
     async def describe(self) -> str:
-        """Return the owner's entry."""
-        return self._about
+        """Return the description of the owner: name, rank, size, host, pid and program."""
+        return self._description
 
     async def call(self, message: Any) -> Any:
         """Hand a message to the owner, and return its answer."""
@@ -43,7 +43,7 @@ class Mailbox:
         self._calls.put_nowait((0, message))
 
     async def take(self, seconds: float) -> list[tuple[int, Any]]:
-        """Return the messages that have come; if there is none, wait for one so long."""
+        """Return the messages that have arrived; if there is none, wait so many seconds for one."""
         try:
             result = [await asyncio.wait_for(self._calls.get(), seconds)]
         except asyncio.TimeoutError:
@@ -57,8 +57,8 @@ class Mailbox:
         self._answers.pop(number).set_result(message)
 
     async def arrive(self, name: str, rank: int, size: int) -> None:
-        """Return when all ranks have called this with the name."""
-        async with self._everybody:
+        """Wait until all ranks have called this with the name."""
+        async with self._arrival:
             self._arrived.setdefault(name, set()).add(rank)
-            self._everybody.notify_all()
-            await self._everybody.wait_for(lambda: len(self._arrived[name]) == size)
+            self._arrival.notify_all()
+            await self._arrival.wait_for(lambda: len(self._arrived[name]) == size)

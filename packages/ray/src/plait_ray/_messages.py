@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from plait_abi.components import require
-from plait_abi.imports import import_module
 
 __all__ = ["Decoder", "Encoded", "encode", "writable"]
 
@@ -74,8 +73,9 @@ class _ByReference(_Tables, pickle.Pickler):
 @functools.lru_cache(maxsize=1)
 def _by_value() -> type:
     """Return a pickler that pickles functions of the main program by their code, as Ray does."""
-    base = import_module("ray.cloudpickle").CloudPickler
-    return type("_ByValue", (_Tables, base), {})
+    from ray import cloudpickle
+
+    return type("_ByValue", (_Tables, cloudpickle.CloudPickler), {})
 
 
 def encode(thing: Any, describe: Callable[[Any], Any], same_program: bool) -> Encoded:

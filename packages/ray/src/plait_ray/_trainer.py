@@ -130,7 +130,7 @@ class Trainer:
         that is started on this host and ends with the call.
 
         Raises:
-            TrainingError: it failed more often than it may; the cause is the last error.
+            TrainingError: it failed more than `max_failures` times; the cause is the last error.
             TimeoutError: the cluster has no room.
         """
         ours = _instance.connect()

@@ -56,17 +56,17 @@ class _Watch:
     """An object for the after-fork hook of multiprocessing, which needs one."""
 
 
-def _at_end(watch: object = None) -> None:
+def _disconnect_at_exit(watch: object = None) -> None:
     # children of multiprocessing end by os._exit, which runs nothing else
     util.Finalize(None, _library.plait_ucx_disconnect, exitpriority=-100)
 
 
 _watch = _Watch()
-util.register_after_fork(_watch, _at_end)  # a child forgets its parent's finalizers
-_at_end()
+util.register_after_fork(_watch, _disconnect_at_exit)  # a child does not inherit finalizers
+_disconnect_at_exit()
 
 
-def _of_wheel() -> str | None:
+def _path_in_wheel() -> str | None:
     """Return the path of libucp in the package libucx, which libucx-cu12 and -cu13 install."""
     try:
         found = importlib.util.find_spec("libucx")
@@ -93,11 +93,11 @@ def _devices_towards(place: Place) -> str:
 
 @contextlib.contextmanager
 def _prepare(where: str, rank: int, size: int, timeout: float) -> Iterator[None]:
-    """Bring the processes of a new group together, before `Communicator.open` asks the provider."""
+    """Exchange the addresses of a new group's processes, before `Communicator.open` opens it."""
     if size > MOST_RANKS:
         raise ValueError(f"open: `size` must be at most {MOST_RANKS}, got {size}")
     if not isinstance(where, str) or not 0 < timeout < math.inf:
-        yield  # and `open` refuses it
+        yield  # `open` raises the error
         return
     name = where.encode()
     if _library.plait_ucx_is_open(name):
@@ -111,15 +111,15 @@ def _prepare(where: str, rank: int, size: int, timeout: float) -> Iterator[None]
     try:
         length = ctypes.c_size_t()
         address = _library.plait_ucx_address(own, ctypes.byref(length))
-        all_of_them = exchange(place, rank, size, ctypes.string_at(address, length.value), timeout)
-        failed = _library.plait_ucx_join(
+        addresses = exchange(place, rank, size, ctypes.string_at(address, length.value), timeout)
+        error_text = _library.plait_ucx_join(
             own,
             size,
-            (ctypes.c_char_p * size)(*all_of_them),
-            (ctypes.c_size_t * size)(*map(len, all_of_them)),
+            (ctypes.c_char_p * size)(*addresses),
+            (ctypes.c_size_t * size)(*map(len, addresses)),
         )
-        if failed is not None:
-            raise plait_abi.PlaitError(f"open: {failed.decode(errors='replace')}")
+        if error_text is not None:
+            raise plait_abi.PlaitError(f"open: {error_text.decode(errors='replace')}")
         yield
     finally:
         _library.plait_ucx_end(own)
@@ -127,16 +127,16 @@ def _prepare(where: str, rank: int, size: int, timeout: float) -> Iterator[None]
 
 plait_abi.Communicator.prepare_with("ucx", _prepare)
 
-_wheel = _of_wheel()
+_wheel = _path_in_wheel()
 if _wheel is not None:
     _library.plait_ucx_set_library(os.fsencode(_wheel))
 
 
 def library_version() -> tuple[int, int, int]:
-    """Return the version of UCX, which is opened if it was not yet.
+    """Return the version of UCX; load the library if it is not loaded yet.
 
     Raises:
-        RuntimeError: if it is not there, or of a version that is not known.
+        RuntimeError: UCX is not installed, or its version is not supported.
 
     Example:
         >>> import plait_ucx
@@ -151,7 +151,7 @@ def library_version() -> tuple[int, int, int]:
 
 
 def is_available() -> bool:
-    """Return whether UCX is there, so that groups can be opened.
+    """Return whether UCX is installed in a supported version.
 
     Example:
         >>> import plait_ucx

@@ -1,5 +1,5 @@
-"""How the processes of a job meet: rank 0 listens at a place, each of the others comes, both prove
-that they know the job's secret, and all get the address of each.
+"""The rendezvous of a job's processes: rank 0 listens, the others connect, both sides prove that
+they know the job's secret, and each gets the addresses of all.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import hashlib
 import ipaddress
 import json
 import os
+import resource
 import select
 import socket
 import time
@@ -31,16 +32,17 @@ from plait_multiprocessing.listener import Listener, Proof
 __all__ = ["Place", "exchange"]
 
 MOST_RANKS = 4096
-_MOST_BYTES = 64 << 10  # of the address of a process
-_ANSWERING = 10.0  # seconds that a process has to take or to send a message
-_CONNECTING = 5.0  # seconds that an attempt to reach rank 0 takes at most
-_BINDING = 2.0  # seconds in which another meeting at the place may end
-_LATER = 2.0  # seconds that rank 0 has to say who is missing
+_MAX_ADDRESS_BYTES = 64 << 10  # of the address of a process
+_MESSAGE_TIMEOUT = 10.0  # seconds to send or to receive a message
+_CONNECT_TIMEOUT = 5.0  # seconds of one attempt to connect to rank 0
+_BIND_TIMEOUT = 2.0  # seconds in which another meeting at the same address may end
+_GRACE = 2.0  # seconds after the deadline in which rank 0 can say who is missing
 _PAUSE = 0.02  # seconds between attempts
-# what reading raises if an authenticated process, perhaps of another version, sends something else
-_NONSENSE = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
-_NAMED = 16  # ranks that an error names
-_LONGEST = 1e6  # seconds of waiting, of which the milliseconds fit into an int
+# what reading raises if an authenticated process sends a malformed message
+_MALFORMED = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
+_SPARE_DESCRIPTORS = 8  # of rank 0, for itself and for connections without a proof
+_MAX_NAMED = 16  # ranks that an error names
+_MAX_TIMEOUT = 1e6  # seconds; the milliseconds fit into an int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Place:
     Attributes:
         text: the place, without the name.
         name: of the group that meets there.
-        addresses: of the network; none if a socket that only this host has leads there.
+        addresses: of the network; empty for a Unix socket of this host.
     """
 
     text: str
@@ -62,7 +64,7 @@ class Place:
         """Return the place of a text.
 
         Raises:
-            ValueError: the text names no place.
+            ValueError: the text is malformed, or its host is unknown.
         """
         wrong = f'open: `where` must be "tcp://HOST:PORT/NAME" or "local:NAME", got "{where}"'
         scheme, _, rest = where.partition(":")
@@ -93,7 +95,7 @@ class Place:
         return ((socket.AF_UNIX, f"\0plait-ucx/{os.getuid()}/{digest}"),)
 
     def own_ip(self) -> str:
-        """Return the address that packets from here to the place have; '' if there is none."""
+        """Return the local IP address of packets to this place; '' if there is none."""
         family, address = self.addresses[0]
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
             try:
@@ -105,7 +107,7 @@ class Place:
 
 @dataclasses.dataclass(frozen=True)
 class _Own:
-    """What this process says of itself."""
+    """The rank, address and limits of this process."""
 
     rank: int
     size: int
@@ -119,7 +121,7 @@ def exchange(place: Place, rank: int, size: int, address: bytes, timeout: float)
     """Meet the other processes; return the addresses of all, by rank.
 
     Raises:
-        TimeoutError: not all came in time; the text names who is missing.
+        TimeoutError: not all came in time; the text names the missing ranks.
         PlaitError: a process ended meanwhile, or is not of this job or group.
     """
     try:
@@ -134,19 +136,20 @@ def exchange(place: Place, rank: int, size: int, address: bytes, timeout: float)
         )
     if size == 1:
         return [address]
-    deadline = time.monotonic() + min(timeout, _LONGEST)
+    deadline = time.monotonic() + min(timeout, _MAX_TIMEOUT)
     own = _Own(rank, size, address, secret, timeout, deadline)
-    return _Host(place, own).run() if rank == 0 else _visit(place, own)
+    return _Host(place, own).run() if rank == 0 else _join(place, own)
 
 
 def _ranks_text(ranks: list[int]) -> str:
-    text = ", ".join(f"rank {rank}" for rank in ranks[:_NAMED])
-    return text + (f" and {len(ranks) - _NAMED} more" if len(ranks) > _NAMED else "")
+    text = ", ".join(f"rank {rank}" for rank in ranks[:_MAX_NAMED])
+    return text + (f" and {len(ranks) - _MAX_NAMED} more" if len(ranks) > _MAX_NAMED else "")
 
 
 def _failed(text: str, lost: Iterable[Sequence[int]] = ()) -> PlaitError:
     error = PlaitError(text)
     error.lost = tuple((rank, process, pid) for rank, process, pid in lost)
+    error.failure = "lost" if error.lost else ""
     return error
 
 
@@ -168,14 +171,15 @@ def _unpack(message: bytes) -> tuple[Any, bytes]:
 
 
 class _Host:
-    """Rank 0: it listens until all have come."""
+    """Rank 0, which listens until all processes have connected."""
 
     def __init__(self, place: Place, own: _Own) -> None:
         self._place, self._own = place, own
-        self._brought = {0: own.address}
-        self._channels: dict[Channel, int] = {}  # with the rank; -1: it has not said it
+        self._addresses = {0: own.address}
+        self._channels: dict[Channel, int] = {}  # and its rank; -1 until its first message
 
     def run(self) -> list[bytes]:
+        _check_descriptors(self._own.size)
         with contextlib.closing(self._listen()) as listening:
             listener = Listener([listening], self._prove)
             answer: dict[str, Any] = {
@@ -185,7 +189,7 @@ class _Host:
             data = b""
             try:
                 self._gather(listener)
-                found = [self._brought[rank] for rank in range(self._own.size)]
+                found = [self._addresses[rank] for rank in range(self._own.size)]
                 answer, data = {"sizes": [len(each) for each in found]}, b"".join(found)
                 return found
             except TimeoutError as error:
@@ -197,11 +201,11 @@ class _Host:
             finally:
                 listener.close()
                 for channel in self._channels:
-                    _tell(channel, answer, data)
+                    _send_answer(channel, answer, data)
                     channel.close()
 
     def _listen(self) -> socket.socket:
-        until = min(self._own.deadline, time.monotonic() + _BINDING)
+        until = min(self._own.deadline, time.monotonic() + _BIND_TIMEOUT)
         while True:
             for family, address in self._place.candidates():
                 end = socket.socket(family, socket.SOCK_STREAM)
@@ -226,53 +230,68 @@ class _Host:
         return SecretProof(end, self._own.secret)
 
     def _gather(self, listener: Listener) -> None:
-        while len(self._brought) < self._own.size:
+        while len(self._addresses) < self._own.size:
             left = self._own.deadline - time.monotonic()
             if left < 0:
-                missing = [r for r in range(self._own.size) if r not in self._brought]
+                missing = [r for r in range(self._own.size) if r not in self._addresses]
                 raise TimeoutError(
                     f"open: waited {self._own.timeout:g} s for {_ranks_text(missing)} at "
                     f"{self._place.text}"
                 )
             for channel in listener.step(left, self._channels):
-                channel.settimeout(_ANSWERING)
+                channel.settimeout(_MESSAGE_TIMEOUT)
                 self._channels[channel] = -1
             for channel in _readable(self._channels):
-                self._hear(channel)
+                self._receive(channel)
 
-    def _hear(self, channel: Channel) -> None:
-        """Take what a process says that has proved the secret."""
+    def _receive(self, channel: Channel) -> None:
+        """Receive the message of a process that has proved the secret."""
         rank = self._channels[channel]
-        if rank >= 0:  # it only waits
+        if rank >= 0:  # it has sent its message before
             raise _lost(rank, self._place)
         try:
-            said, address = _unpack(channel.receive())
-            wrong = self._refuse(said, address)
-        except (OSError, EOFError, *_NONSENSE):  # it has gone, or sent nonsense
+            message, address = _unpack(channel.receive())
+            wrong = self._refuse(message, address)
+        except (OSError, EOFError, *_MALFORMED):  # closed, or a malformed message
             wrong = None
         else:
             if wrong is None:
-                self._channels[channel] = int(said["rank"])
-                self._brought[int(said["rank"])] = address
+                self._channels[channel] = int(message["rank"])
+                self._addresses[int(message["rank"])] = address
                 return
-            _tell(channel, {"error": wrong})
+            _send_answer(channel, {"error": wrong})
         del self._channels[channel]
         channel.close()
-        if wrong is not None and said["place"] == self._place.text + "/" + self._place.name:
+        if wrong is not None and message["place"] == self._place.text + "/" + self._place.name:
             raise PlaitError(wrong)  # a process of another group does not end this one's meeting
 
-    def _refuse(self, said: Any, address: bytes) -> str | None:
-        """Return why a process is not of this group; None if it is."""
-        rank, size, own = int(said["rank"]), said["size"], self._own
-        if said["place"] != self._place.text + "/" + self._place.name:
+    def _refuse(self, message: Any, address: bytes) -> str | None:
+        """Return why a process is not a member of this group; None if it is."""
+        rank, size, own = int(message["rank"]), message["size"], self._own
+        if message["place"] != self._place.text + "/" + self._place.name:
             return f'open: another group than "{self._place.name}" meets at {self._place.text}'
         if size != own.size:
             return (
                 f"open: rank {rank} says that the group has {size} members, rank 0 says {own.size}"
             )
-        if not 0 <= rank < own.size or rank in self._brought:
+        if not 0 <= rank < own.size or rank in self._addresses:
             return f"open: rank {rank} is there already"
-        return f"open: rank {rank} brings too much" if len(address) > _MOST_BYTES else None
+        return (
+            f"open: rank {rank} has an address that is too long"
+            if len(address) > _MAX_ADDRESS_BYTES
+            else None
+        )
+
+
+def _check_descriptors(size: int) -> None:
+    """Raise unless rank 0 can hold a connection to each other process."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    needed = len(os.listdir("/proc/self/fd")) + size - 1 + _SPARE_DESCRIPTORS
+    if limit != resource.RLIM_INFINITY and needed > limit:
+        raise PlaitError(
+            f"open: rank 0 needs {needed} file descriptors for a meeting of {size} processes, and "
+            f"may have {limit}; raise the limit, as by `ulimit -n {needed}`"
+        )
 
 
 def _readable(channels: dict[Channel, int]) -> Iterator[Channel]:
@@ -283,7 +302,7 @@ def _readable(channels: dict[Channel, int]) -> Iterator[Channel]:
         yield by_descriptor[descriptor]
 
 
-def _tell(channel: Channel, answer: Any, data: bytes = b"") -> None:
+def _send_answer(channel: Channel, answer: Any, data: bytes = b"") -> None:
     with contextlib.suppress(OSError):
         channel.send(_pack(answer, data))
 
@@ -291,15 +310,15 @@ def _tell(channel: Channel, answer: Any, data: bytes = b"") -> None:
 # ---- the others ----------------------------------------------------------------------------------
 
 
-def _visit(place: Place, own: _Own) -> list[bytes]:
+def _join(place: Place, own: _Own) -> list[bytes]:
     channel = _connect(place, own)
     with contextlib.closing(channel):
-        said = {"place": place.text + "/" + place.name, "rank": own.rank, "size": own.size}
-        channel.settimeout(_ANSWERING)
+        message = {"place": place.text + "/" + place.name, "rank": own.rank, "size": own.size}
+        channel.settimeout(_MESSAGE_TIMEOUT)
         with contextlib.suppress(OSError):  # a process that is refused is told why
-            channel.send(_pack(said, own.address))
+            channel.send(_pack(message, own.address))
         # rank 0 knows who is missing, and tells it when its time is over
-        channel.settimeout(max(0.0, own.deadline - time.monotonic()) + _LATER)
+        channel.settimeout(max(0.0, own.deadline - time.monotonic()) + _GRACE)
         try:
             answer, data = _unpack(channel.receive())
         except TimeoutError:
@@ -323,14 +342,14 @@ def _late(place: Place, own: _Own, why: str = "") -> TimeoutError:
 
 
 def _connect(place: Place, own: _Own) -> Channel:
-    """Return the channel to rank 0, as soon as it listens."""
+    """Return the channel to rank 0; wait until it listens."""
     why = ""
 
     def connect_once() -> socket.socket | None:
         nonlocal why
         for family, address in place.candidates():
             end = socket.socket(family, socket.SOCK_STREAM)
-            end.settimeout(_CONNECTING)
+            end.settimeout(_CONNECT_TIMEOUT)
             try:
                 end.connect(address)
                 if family != socket.AF_UNIX or is_of_this_user(end):

@@ -11,7 +11,6 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from plait_abi.imports import import_module
 from plait_distributed.checkpoint._boxes import text_of
 from plait_distributed.checkpoint._plans import Piece
 
@@ -20,7 +19,9 @@ __all__ = ["FileSystemReader", "FileSystemWriter", "folders", "index_of"]
 
 def folders() -> Any:
     """Return the module that writes and reads the files."""
-    return import_module("plait_core._checkpoints._folders")
+    import plait_core._checkpoints._folders as result
+
+    return result
 
 
 class FileSystemWriter:

@@ -17,7 +17,7 @@ from plait_distributed._gathers import broadcast
 from plait_distributed._objects import broadcast_object_list
 from plait_distributed._world import get_rank, is_initialized
 from plait_distributed.parallel import DistributedDataParallel
-from plait_distributed.tensor._dtensor import DTensor, distribute_tensor, made
+from plait_distributed.tensor._dtensor import DTensor, distribute_tensor, wrap_local
 
 __all__ = [
     "StateDictOptions",
@@ -264,7 +264,7 @@ def _held(value: Any, parameter: Any) -> Any:
     if not isinstance(parameter, DTensor) or isinstance(value, DTensor):
         return value
     if hasattr(value, "ndim") and value.ndim and value.shape == parameter.to_local().shape:
-        return made(value, parameter.device_mesh, parameter.placements, parameter.shape)
+        return wrap_local(value, parameter.device_mesh, parameter.placements, parameter.shape)
     return value
 
 

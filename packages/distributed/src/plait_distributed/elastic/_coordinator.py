@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Collection
 
-from plait_distributed._end_mark import EndMark
+from plait_distributed._notes import Notes
 from plait_distributed._peers import Peer, Watch, end_process
 from plait_distributed.elastic._host_watch import HostWatch
 from plait_distributed.elastic._members import Decision, Member, receive, send
@@ -62,7 +62,6 @@ class Coordinator(threading.Thread):
         self._guests: list[tuple[Channel, Member]] = []
         self._callers: set[Channel] = set()  # who have not said yet who they are
         self._watch = Watch()
-        self._end_mark = EndMark()
         self._has_decided = threading.Event()
         self._begin(alone)
 
@@ -191,7 +190,7 @@ class Coordinator(threading.Thread):
         # ranks that come for the first time do not begin without the others, who may be training
         first = all(member.is_new for member in present)
         fewest = terms.size if first else terms.min_size
-        if first and self._end_mark.is_set():
+        if first and Notes().has_ended():
             text = (
                 "the training has ended: other ranks of the job came to the end of the program "
                 "while this one was started again"

@@ -1,4 +1,4 @@
-"""How a rank finds the other ranks of its job again."""
+"""The rendezvous after a change of ranks: each rank finds the others of its job again."""
 
 from __future__ import annotations
 
@@ -14,45 +14,45 @@ from plait_distributed.elastic._place import CONNECTING, Place, readable
 __all__ = ["MeetingFailed", "gather"]
 
 _PAUSE = 0.02  # seconds between attempts to reach a coordinator
-_LOOK = 0.1  # seconds between looks at the coordinator's process
-_ALONE = 3.0  # seconds at least that a coordinator keeps a part that is too small
-_FIRST = 5.0  # seconds at the job's address alone
-_LATER = 10.0  # seconds that a coordinator has to tell that the others did not come
+_CHECK_INTERVAL = 0.1  # seconds between checks of the coordinator's process
+_MIN_ALONE = 3.0  # least seconds that a coordinator waits with too few ranks
+_JOB_ADDRESS_ONLY = 5.0  # seconds in which only the job's address is tried
+_GRACE = 10.0  # seconds after the timeout in which a coordinator can report who is missing
 
 
 class MeetingFailed(CollectiveTimeout):
-    """Ranks that run did not come, or too few are left: there is nobody to go on with."""
+    """Running ranks did not arrive in time, or too few ranks are left to continue."""
 
 
 def gather(
     place: Place, me: Member, terms: Terms, door: Coordinator | None
 ) -> tuple[Decision, Coordinator | None]:
-    """Meet the other ranks of a job, and return who is in the next group, and the door.
+    """Meet the other ranks of a job; return the members of the next group, and the door.
 
-    If ranks are missing, one of the others has the door: a coordinator at which they wait to be let
-    in.
+    The door is a coordinator at which missing ranks wait until they can join. One process has it,
+    the others get None.
 
     Args:
-        place: where.
-        me: what this rank says of itself.
-        terms: how many are to come, and how long to wait for them.
-        door: what the last call returned.
+        place: the address of the job.
+        me: the description of this rank.
+        terms: the number of ranks, and how long to wait for them.
+        door: the door that the last call returned.
 
     Raises:
-        MeetingFailed: members that run did not come, or too few came.
+        MeetingFailed: running members did not arrive, or too few did.
     """
     watch, reason = Watch(), ""
     began = time.monotonic()
-    deadline = began + terms.timeout + _LATER
+    deadline = began + terms.timeout + _GRACE
     places, at = _places(place, me), 0
-    # a rank is away from a coordinator for as long as it tries all other hosts
-    alone = max(_ALONE, CONNECTING * (len(places) - 1) + 1.0)
+    # a rank that tries all other hosts does not reach a coordinator for this time
+    alone = max(_MIN_ALONE, CONNECTING * (len(places) - 1) + 1.0)
 
     coordinator = _meet_again(door, alone)
     try:
         while time.monotonic() < deadline:
             here = places[at]
-            if coordinator is not None and coordinator.has_decided():  # it told others, and not me
+            if coordinator is not None and coordinator.has_decided():  # without this process
                 coordinator = _meet_again(coordinator, alone)
             end = here.reach()
             if end is None and here.is_here:
@@ -69,7 +69,7 @@ def gather(
             # All try the hosts in one order and stay at the first that answers, so that they meet.
             if decision is not None:
                 reason, at = decision.error, 0
-            elif end is None and (reason or time.monotonic() - began > _FIRST):
+            elif end is None and (reason or time.monotonic() - began > _JOB_ADDRESS_ONLY):
                 at = (at + 1) % len(places)
             time.sleep(_PAUSE)
         raise MeetingFailed(f"elastic: {reason or _not_reached(place, me, terms)}")
@@ -85,13 +85,13 @@ def _coordinate(
     """Become the coordinator, if this process has the address."""
     if not listening:
         return None
-    made = Coordinator(listening, here, terms, alone)
-    made.start()
-    return made
+    coordinator = Coordinator(listening, here, terms, alone)
+    coordinator.start()
+    return coordinator
 
 
 def _meet_again(door: Coordinator | None, alone: float) -> Coordinator | None:
-    """Return the coordinator that is the door, for another meeting, if there is one."""
+    """Open the door's coordinator for another meeting; return it, or None."""
     if door is None or not door.is_door():
         return None
     door.meet_again(alone)
@@ -99,7 +99,7 @@ def _meet_again(door: Coordinator | None, alone: float) -> Coordinator | None:
 
 
 def _places(place: Place, me: Member) -> list[Place]:
-    """Return where ranks meet: at the job's address, or if nobody is there, on another host."""
+    """Return the addresses at which ranks meet: that of the job, then those on other hosts."""
     hosts = dict.fromkeys(host for _, _, host in me.group if host)
     hosts.pop(place.host(), None)
     return [place, *map(place.on, hosts)]
@@ -115,7 +115,7 @@ def _door(coordinator: Coordinator | None, place: Place) -> Coordinator | None:
 
 
 def _not_reached(place: Place, me: Member, terms: Terms) -> str:
-    """Say that nobody decided, and whom this process has lost."""
+    """Return the text of the error: no coordinator decided; the lost ranks."""
     if place.is_here:
         return f"waited {terms.timeout:g} s for the other ranks of the job"
     lost = [f"rank {i} {Peer.of(p)}" for i, (_, p, _) in enumerate(me.group) if p in me.lost]
@@ -129,7 +129,7 @@ def _not_reached(place: Place, me: Member, terms: Terms) -> str:
 def _ask(
     place: Place, end: socket.socket, me: Member, watch: Watch, deadline: float
 ) -> Decision | None:
-    """Return what the coordinator decides; None if it ends or is stopped for too long."""
+    """Return the coordinator's decision; None if it ends or is stopped for too long."""
     process = place.process_behind(end)
     if not _wait(end, process, watch, deadline):
         return None
@@ -146,9 +146,9 @@ def _ask(
 
 
 def _wait(end: socket.socket, coordinator: int, watch: Watch, deadline: float) -> bool:
-    """Wait until something comes, and end a coordinator that is stopped for too long."""
+    """Wait for data; end a coordinator that is stopped for too long."""
     while time.monotonic() < deadline:
-        if readable([end], _LOOK):
+        if readable([end], _CHECK_INTERVAL):
             return True
         if coordinator:
             state, started = process_state(coordinator)

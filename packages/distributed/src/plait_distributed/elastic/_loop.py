@@ -72,4 +72,4 @@ def _is_loss(error: BaseException) -> bool:
     """Whether an error says that ranks were lost, or came."""
     if isinstance(error, (NewRanks, RankLost, CollectiveTimeout)):
         return True
-    return "the group is broken" in str(error)
+    return isinstance(error, DistBackendError) and error.failure in ("lost", "timed_out")

@@ -13,7 +13,7 @@ from plait_distributed.device_mesh import DeviceMesh
 from plait_distributed.fsdp._fully_shard import FSDPModule
 from plait_distributed.fsdp._state import ShardedState
 from plait_distributed.fsdp._wrapper import FullyShardedDataParallel
-from plait_distributed.tensor._dtensor import DTensor, made
+from plait_distributed.tensor._dtensor import DTensor, wrap_local
 from plait_distributed.tensor.placement_types import Shard, shard_bounds
 
 __all__ = ["Divided", "divided", "kept_whole", "sharded_states"]
@@ -170,7 +170,7 @@ class _State:
                 for key, (shape, given) in values.items():
                     if key not in mine:
                         local = rows.empty(shape, given.dtype)
-                        mine[key] = made(local, mesh, (Shard(0),), shape)
+                        mine[key] = wrap_local(local, mesh, (Shard(0),), shape)
                     place = mine[key].local()
                     rows.fill(place, shape, shard["rank"], shard["size"], given)
         self._optimizer.load_state_dict({"state": state, "param_groups": options})

@@ -1,4 +1,4 @@
-"""What a training program changes: kept at each commit, and given back after a loss."""
+"""The state of an elastic training: each commit copies it, and a lost rank restores the copy."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class NewRanks(Exception):
 class State:
     """The objects and values that a training changes.
 
-    What is given is an attribute of the state: objects with ``state_dict`` and ``load_state_dict``
-    (models, optimizers, schedulers, `Batches`), generators, and values that can be pickled, such as
-    numbers, lists and tensors. They are the same on all ranks, except models behind `fully_shard`
-    and their optimizers, and objects with ``shard_state()`` and ``load_shards(iterator)``
-    (`ZeroRedundancyOptimizer`): each rank has a share of these, and a copy of it is kept by
-    another rank. Objects with ``regroup(group)`` (`DistributedDataParallel`) are told of each new
-    group.
+    Each argument becomes an attribute of the state: objects with ``state_dict`` and
+    ``load_state_dict`` (models, optimizers, schedulers, `Batches`), generators, and values that can
+    be pickled, such as numbers, lists and tensors. They are the same on all ranks, except models
+    behind `fully_shard` and their optimizers, and objects with ``shard_state()`` and
+    ``load_shards(iterator)`` (`ZeroRedundancyOptimizer`): each rank has a share of these, and
+    another rank has a copy of the share. Objects with ``regroup(group)``
+    (`DistributedDataParallel`) get each new group.
 
     Args:
-        every: a commit copies the state at each so many calls.
+        every: copy the state at every n-th commit only.
         **entries: the objects and values.
 
     Example:
@@ -62,7 +62,7 @@ class State:
     _finished: bool
     _snapshots: list[Snapshot]  # the newest first
     _callbacks: list[Callable[[], Any]]
-    _found: dict[str, tuple[Any, Any]]  # entries of which ranks have shares, as `divided` has them
+    _shares: dict[str, tuple[Any, Any]]  # of each entry: the object, and the result of `divided`
 
     def __init__(self, every: int = 1, **entries: Any) -> None:
         if isinstance(every, bool) or not isinstance(every, int) or every < 1:
@@ -71,7 +71,7 @@ class State:
         if hidden:
             raise ValueError(f"State: an entry cannot be called {hidden[0]!r}")
         own = {"_every": every, "_commits": 0, "_finished": False, "_snapshots": []}
-        self.__dict__.update(own, _entries=dict(entries), _callbacks=[], _found={})
+        self.__dict__.update(own, _entries=dict(entries), _callbacks=[], _shares={})
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -97,19 +97,19 @@ class State:
         self._callbacks.extend(callbacks)
 
     def commit(self) -> None:
-        """Keep the state as it is now: after a loss training continues from here.
+        """Copy the state as it is now: after a loss, training continues from here.
 
-        It is called by all ranks after as many steps, at a place where the state is the same on
-        all. If there are fewer ranks than at first and new ones wait, they are let in here.
+        All ranks call it after the same number of steps, where the state is the same on all. If
+        there are fewer ranks than at first and new ones wait, they join here.
         """
         self._commits += 1
-        kept = self._commits % self._every == 0
-        if kept:
-            self._keep()
+        is_due = self._commits % self._every == 0
+        if is_due:
+            self._take_snapshot()
         session, group = current_session("commit"), default_group("commit")
         if group.size() < session.terms.size and self._someone_waits(session, group):
-            if not kept:
-                self._keep()
+            if not is_due:
+                self._take_snapshot()
             self._snapshots[0].wait()
             raise NewRanks
 
@@ -124,33 +124,33 @@ class State:
 
     def _sharded(self) -> dict[str, Any]:
         for name, entry in self._entries.items():
-            if name not in self._found or self._found[name][0] is not entry:
-                self._found[name] = (entry, divided(name, entry))
-        return {name: self._found[name][1] for name in self._entries if self._found[name][1]}
+            if name not in self._shares or self._shares[name][0] is not entry:
+                self._shares[name] = (entry, divided(name, entry))
+        return {name: self._shares[name][1] for name in self._entries if self._shares[name][1]}
 
     def _replicated(self) -> dict[str, Any]:
         sharded = self._sharded()
-        found = {name: _read(x) for name, x in self._entries.items() if name not in sharded}
-        return {"commits": self._commits, "entries": found}
+        values = {name: _read(x) for name, x in self._entries.items() if name not in sharded}
+        return {"commits": self._commits, "entries": values}
 
-    def _keep(self) -> None:
+    def _take_snapshot(self) -> None:
         """Take a snapshot."""
         session, group = current_session("commit"), default_group("commit")
         shards = {name: x.shard_state() for name, x in self._sharded().items()}
-        # that of shards is complete when the other rank has it, so the one before it is kept
+        # a snapshot with shards is complete when another rank has a copy, so keep the one before it
         kept = self._snapshots[: 1 if shards else 0]
         old = self._snapshots[len(kept) : len(kept) + 1] or [Snapshot()]
         for snapshot in kept:
             snapshot.wait()
-        if shards:  # nobody writes over the one before until it is complete everywhere
+        if shards:  # no rank overwrites the snapshot before until that is complete on all ranks
             group.start(group.begin_call("elastic copies", "", ()), "barrier")
         old[0].take((session.generation, self._commits), self._replicated(), shards, group)
         self._snapshots = [old[0], *kept]
 
     def _load(self, copy: Copy) -> None:
-        found = copy.thing()
-        self._commits = found["commits"]
-        for name, value in found["entries"].items():
+        state = copy.thing()
+        self._commits = state["commits"]
+        for name, value in state["entries"].items():
             self._entries[name] = _write(self._entries.get(name), value)
         for entry in self._entries.values():
             if hasattr(entry, "zero_grad"):
@@ -159,10 +159,10 @@ class State:
     # ---- what `run` does -------------------------------------------------------------------------
 
     def meet(self) -> None:
-        """Meet the ranks that are left or came."""
+        """Meet the ranks that are left, and those that are new."""
         session = current_session("run")
         if session.generation < 0 and not self._snapshots:
-            self._keep()  # from this rank's everybody begins, if it is the first and all are new
+            self._take_snapshot()  # if all ranks are new, they begin from that of the first rank
         for snapshot in self._snapshots:
             snapshot.give_up()
         names = [snapshot.name for snapshot in self._snapshots]
@@ -174,9 +174,9 @@ class State:
         session, group = current_session("run"), default_group("run")
         sharded = self._sharded()
         for name, entry in self._entries.items():
-            follows = sharded.get(name, entry)
-            if hasattr(follows, "regroup"):
-                follows.regroup(group)
+            member = sharded.get(name, entry)
+            if hasattr(member, "regroup"):
+                member.regroup(group)
         source = choose(session.members)
         if source is None:
             raise StateLost(
@@ -188,22 +188,22 @@ class State:
             callback()
 
     def _restore(self, source: Source, group: ProcessGroup) -> None:
-        mine = next((s for s in self._snapshots if s.name == source.name), None)
-        copy = mine.replicated if mine is not None else Copy()
+        own_snapshot = next((s for s in self._snapshots if s.name == source.name), None)
+        copy = own_snapshot.replicated if own_snapshot is not None else Copy()
         if len(source.holders) < group.size():
-            told = copy if group.rank() == source.holders[0] else Copy()
-            told.broadcast(group, source.holders[0])
-            copy = copy if mine is not None else told
+            received = copy if group.rank() == source.holders[0] else Copy()
+            received.broadcast(group, source.holders[0])
+            copy = copy if own_snapshot is not None else received
         self._load(copy)
         for name, entry in self._sharded().items():
             entry.load_shards(self._shards_of(source, name, group))
-        # the next snapshot may fail too: the one that training goes on from is kept until then
-        self._snapshots = [] if mine is None else [mine]
-        self._keep()
+        # the next snapshot may fail too, so keep the one that was restored until it is complete
+        self._snapshots = [] if own_snapshot is None else [own_snapshot]
+        self._take_snapshot()
         self._snapshots[0].wait()
 
     def _shards_of(self, source: Source, name: str, group: ProcessGroup) -> Iterator[Any]:
-        """Yield the shards of an object, by the ranks of that time."""
+        """Yield the shards of an object, in the order of the ranks that saved them."""
         for rank, owner in enumerate(source.owners):
             copy = Copy()
             if group.rank() == owner:
@@ -223,7 +223,7 @@ class State:
 
 
 def _read(thing: Any) -> Any:
-    """Return what is to be kept of an entry."""
+    """Return the value of an entry that a snapshot copies."""
     if hasattr(thing, "load_state_dict"):
         return thing.state_dict()
     if isinstance(thing, core().Generator):
@@ -231,12 +231,12 @@ def _read(thing: Any) -> Any:
     return thing
 
 
-def _write(thing: Any, kept: Any) -> Any:
-    """Give an entry what was kept of it; return the entry."""
+def _write(thing: Any, value: Any) -> Any:
+    """Restore an entry from its copied value; return the entry."""
     if hasattr(thing, "load_state_dict"):
-        thing.load_state_dict(kept)
+        thing.load_state_dict(value)
     elif isinstance(thing, core().Generator):
-        thing.set_state(kept)
+        thing.set_state(value)
     else:
-        return kept
+        return value
     return thing

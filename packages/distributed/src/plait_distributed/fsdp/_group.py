@@ -12,7 +12,7 @@ from plait_distributed._arguments import core
 from plait_distributed._process_group import ProcessGroup
 from plait_distributed.device_mesh import DeviceMesh
 from plait_distributed.fsdp._policies import MixedPrecisionPolicy
-from plait_distributed.tensor._dtensor import DTensor, ShardedParameter, made
+from plait_distributed.tensor._dtensor import DTensor, ShardedParameter, wrap_local
 from plait_distributed.tensor.placement_types import Placement, Replicate, Shard, shard_bounds
 
 __all__ = ["GroupedParameter", "ParameterGroup"]
@@ -81,7 +81,7 @@ class _Flat:
         for p in self.parameters:
             p.first = at
             at += p.count(size)
-            part = made(self.view(self.buffer, p), mesh, placements, p.shape)
+            part = wrap_local(self.view(self.buffer, p), mesh, placements, p.shape)
             if p.given is None:
                 p.sharded.grad = None
                 p.sharded.data = part
@@ -106,7 +106,7 @@ class _Flat:
             if local.data_ptr() != place.data_ptr() and local.numel():
                 place.copy_(local)
                 with require("autograd").no_grad():
-                    p.sharded.data = made(
+                    p.sharded.data = wrap_local(
                         place, p.sharded.device_mesh, p.sharded.placements, p.shape
                     )
 

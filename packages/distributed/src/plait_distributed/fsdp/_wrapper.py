@@ -57,7 +57,7 @@ class FullyShardedDataParallel(_Module):  # type: ignore[misc]
         backward_prefetch, forward_prefetch, limit_all_gathers: unused: the next module is gathered
             early.
         mixed_precision: dtypes.
-        ignored_modules, ignored_states: whose parameters stay whole and are not reduced.
+        ignored_modules, ignored_states: modules and parameters that stay whole and are not reduced.
         param_init_fn: None.
         device_id: None, or a device of the CPU.
         sync_module_states: whether parameters and buffers become those of the first rank.
@@ -459,23 +459,23 @@ def _grid(share: ProcessGroup, replicas: ProcessGroup) -> list[list[int]]:
     return [[first + rank - here for rank in share.ranks] for first in replicas.ranks]
 
 
-def _policies(given: MixedPrecision) -> tuple[MixedPrecisionPolicy, MixedPrecisionPolicy]:
+def _policies(settings: MixedPrecision) -> tuple[MixedPrecisionPolicy, MixedPrecisionPolicy]:
     """Return the dtypes of the outermost module and of those inside."""
-    if given.keep_low_precision_grads:
+    if settings.keep_low_precision_grads:
         raise NotImplementedError("MixedPrecision: `keep_low_precision_grads` must be False")
-    cast = given.cast_root_forward_inputs
-    root = MixedPrecisionPolicy(given.param_dtype, given.reduce_dtype, None, cast)
+    cast = settings.cast_root_forward_inputs
+    root = MixedPrecisionPolicy(settings.param_dtype, settings.reduce_dtype, None, cast)
     inside = MixedPrecisionPolicy(
-        given.param_dtype, given.reduce_dtype, None, given.cast_forward_inputs
+        settings.param_dtype, settings.reduce_dtype, None, settings.cast_forward_inputs
     )
     return root, inside
 
 
 def _ignored(module: Any, modules: Iterable[Any] | None, states: Iterable[Any] | None) -> set[Any]:
-    found = {p for each in modules or () for p in each.parameters()}
+    ignored = {p for each in modules or () for p in each.parameters()}
     for each in states or ():
-        found.update(each.parameters() if isinstance(each, _Module) else [each])
-    return found
+        ignored.update(each.parameters() if isinstance(each, _Module) else [each])
+    return ignored
 
 
 def _broadcast(module: Any, mesh: DeviceMesh) -> None:

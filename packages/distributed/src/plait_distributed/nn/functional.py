@@ -13,7 +13,7 @@ from plait_abi.components import require
 from plait_distributed import _all_to_all, _gathers, _reductions
 from plait_distributed._arguments import core
 from plait_distributed._process_group import ProcessGroup
-from plait_distributed._reduce_op import ReduceOp
+from plait_distributed._reductions import ReduceOp
 from plait_distributed._world import member_of
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import Any
 from plait_abi.components import require
 from plait_distributed._arguments import core
 from plait_distributed._gathers import broadcast
-from plait_distributed._reduce_op import ReduceOp
+from plait_distributed._reductions import ReduceOp
 from plait_distributed.device_mesh import DeviceMesh, current_mesh
 from plait_distributed.tensor import _transfers
 from plait_distributed.tensor.placement_types import (
@@ -26,7 +26,7 @@ __all__ = [
     "ShardedParameter",
     "distribute_tensor",
     "local_shape",
-    "made",
+    "wrap_local",
     "place",
     "set_rules",
 ]
@@ -148,7 +148,7 @@ class DTensor(_Tensor):  # type: ignore[misc]
         if gradient is None or isinstance(gradient, DTensor):
             return gradient
         places = [Replicate() if isinstance(p, Partial) else p for p in self._places]
-        return made(gradient, self._mesh, places, self._whole)
+        return wrap_local(gradient, self._mesh, places, self._whole)
 
     @grad.setter
     def grad(self, value: Any) -> None:
@@ -234,7 +234,7 @@ class DTensor(_Tensor):  # type: ignore[misc]
                     f"DTensor.from_local: this rank's part of shape {tuple(whole)} with {places} "
                     f"is {want}, got {tuple(local_tensor.shape)}"
                 )
-        return made(local_tensor, mesh, places, whole)
+        return wrap_local(local_tensor, mesh, places, whole)
 
     # ---- moves ----------------------------------------------------------------------------------
 
@@ -275,7 +275,7 @@ class DTensor(_Tensor):  # type: ignore[misc]
                 raise NotImplementedError("DTensor.redistribute: `Partial` is not supported")
             assert isinstance(want, Shard)
             local = _transfers.take_shard(local, want.dim, mesh.get_group(dim))
-        return made(local, mesh, target, self._whole)
+        return wrap_local(local, mesh, target, self._whole)
 
     def full_tensor(self, *, grad_placements: Any = None) -> Any:
         """Return the whole tensor on every rank. All ranks of the mesh call it."""
@@ -285,7 +285,7 @@ class DTensor(_Tensor):  # type: ignore[misc]
     # ---- values ---------------------------------------------------------------------------------
 
     def _same(self, change: Any) -> DTensor:
-        return made(change(self.local()), self._mesh, self._places, self._whole)
+        return wrap_local(change(self.local()), self._mesh, self._places, self._whole)
 
     def to(self, *args: Any, **kwargs: Any) -> DTensor:
         """Return the tensor with another dtype."""
@@ -357,12 +357,12 @@ class DTensor(_Tensor):  # type: ignore[misc]
         return iter(self._replicated("iter"))
 
     def __getitem__(self, index: Any) -> Any:
-        return made_whole(self._replicated("index")[index], self._mesh)
+        return wrap_replicated(self._replicated("index")[index], self._mesh)
 
     @property
     def T(self) -> Any:  # noqa: N802 - PyTorch's name
         """The transpose of a replicated tensor."""
-        return made_whole(self._replicated("T").T, self._mesh)
+        return wrap_replicated(self._replicated("T").T, self._mesh)
 
     mT = T  # noqa: N815
 
@@ -422,7 +422,7 @@ def _set(x: Any, mesh: DeviceMesh, places: Sequence[Placement], whole: Sequence[
     x._mesh, x._places, x._whole = mesh, tuple(places), tuple(whole)
 
 
-def made(
+def wrap_local(
     local: Any, mesh: DeviceMesh, places: Sequence[Placement], whole: Sequence[int]
 ) -> DTensor:
     """Return the DTensor of a local part, with its history."""
@@ -431,9 +431,9 @@ def made(
     return result
 
 
-def made_whole(local: Any, mesh: DeviceMesh) -> Any:
+def wrap_replicated(local: Any, mesh: DeviceMesh) -> Any:
     """Return a replicated DTensor."""
-    return made(local, mesh, [Replicate()] * mesh.ndim, local.shape)
+    return wrap_local(local, mesh, [Replicate()] * mesh.ndim, local.shape)
 
 
 def _scattered(mesh: DeviceMesh, now: Placement, want: Placement) -> bool:
@@ -525,7 +525,7 @@ def distribute_tensor(
     for dim, (begin, length) in enumerate(zip(first, sizes, strict=True)):
         local = local.narrow(dim, begin, length)
     local = local.clone(memory_format=core().contiguous_format)
-    result = made(local, mesh, places, whole.shape)
+    result = wrap_local(local, mesh, places, whole.shape)
     if tensor.requires_grad:
         result.requires_grad = True
     return result

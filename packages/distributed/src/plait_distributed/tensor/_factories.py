@@ -7,7 +7,13 @@ from typing import Any
 
 from plait_distributed._arguments import core
 from plait_distributed.device_mesh import DeviceMesh, current_mesh
-from plait_distributed.tensor._dtensor import DTensor, distribute_tensor, local_shape, made, place
+from plait_distributed.tensor._dtensor import (
+    DTensor,
+    distribute_tensor,
+    local_shape,
+    place,
+    wrap_local,
+)
 from plait_distributed.tensor.placement_types import Partial, Replicate
 
 __all__ = ["distribute_module", "empty", "full", "ones", "rand", "randn", "zeros"]
@@ -34,7 +40,7 @@ def _new(
     requires_grad = options.pop("requires_grad", False)
     options.pop("layout", None)
     shape, _ = local_shape(whole, mesh, places)
-    result = made(make(shape, **options), mesh, places, whole)
+    result = wrap_local(make(shape, **options), mesh, places, whole)
     if requires_grad:
         result.requires_grad = True
     return result

@@ -1,8 +1,8 @@
-"""What operators compute on tensors that ranks hold together.
+"""Sharding rules: how an operator on DTensors becomes calls on the local parts of each rank.
 
-A rule is right or there is none: an operator without one is an error that says so. Most rules are
-data: a letter for their kind and one for each argument, which stand in the operator's definition
-(docs/design/0039). `_CODE` has the operators whose definitions say that their rule is code.
+An operator without a rule raises an error. Most rules are data in the operator's definition: a
+letter for the kind of the rule and one letter for each argument (docs/design/0039). `_CODE` has the
+operators whose definitions say that their rule is code.
 """
 
 from __future__ import annotations
@@ -14,10 +14,16 @@ from typing import Any
 
 from plait_abi import binding
 from plait_distributed._arguments import core
-from plait_distributed._reduce_op import ReduceOp
+from plait_distributed._reductions import ReduceOp
 from plait_distributed.device_mesh import DeviceMesh
 from plait_distributed.tensor import _transfers
-from plait_distributed.tensor._dtensor import DTensor, local_shape, made, made_whole, set_rules
+from plait_distributed.tensor._dtensor import (
+    DTensor,
+    local_shape,
+    set_rules,
+    wrap_local,
+    wrap_replicated,
+)
 from plait_distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 
 __all__: list[str] = []
@@ -47,8 +53,10 @@ def _with_letter(schema: str, rule: str, letter: str) -> list[tuple[int, str, st
     return [(i, *names) for i, names in named if rule[i + 1] == letter]
 
 
-def _acted(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], letter: str) -> list[Any]:
-    """Return the arguments of a call that have a letter in the operator's rule; None if absent."""
+def _arguments_with_letter(
+    operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], letter: str
+) -> list[Any]:
+    """Return the arguments that have a letter in the operator's rule; None for those not given."""
     return [
         args[i] if i < len(args) else kwargs.get(name, kwargs.get(second))
         for i, name, second in _with_letter(operator.schemas[0], _rule(operator), letter)
@@ -60,7 +68,7 @@ def _arguments(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     names = _parameters(operator.schemas[0])
     first_names = {name: first for first, second in names for name in (first, second) if name}
     if len(args) > len(names) or not kwargs.keys() <= first_names.keys():
-        raise _absent(operator.__name__, list(_parts((args, kwargs))))
+        raise _no_rule(operator.__name__, list(_parts((args, kwargs))))
     found = dict(zip((first for first, _ in names), args, strict=False))
     return {**found, **{first_names[name]: value for name, value in kwargs.items()}}
 
@@ -91,7 +99,7 @@ def _local(x: DTensor) -> Any:
 
 
 def call(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return what an operator computes."""
+    """Return the result of an operator on DTensors."""
     given = list(_parts((args, kwargs)))
     name = operator.__name__
     mesh = given[0].device_mesh
@@ -105,13 +113,13 @@ def call(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if name.endswith("_") and _draws(name):
         return _draw(operator, args, kwargs)
     if kind == "e":
-        elements = _along if "d" in _rule(operator) else _pointwise
+        elements = _along_dimensions if "d" in _rule(operator) else _pointwise
         return elements(operator, args, kwargs, given)
     if all(isinstance(p, Replicate) for x in given for p in x.placements):
         return _wrapped(operator(*_map(args, _local), **_map(kwargs, _local)), mesh)
     rule = _CODE.get(name) or _BY_KIND.get(kind)
     if rule is None:
-        raise _absent(name, given)
+        raise _no_rule(name, given)
     return rule(operator, args, kwargs)
 
 
@@ -121,7 +129,7 @@ def _draws(name: str) -> bool:
     return any(each == name for each, _ in binding.operators_with("random"))
 
 
-def _absent(name: str, given: list[DTensor]) -> NotImplementedError:
+def _no_rule(name: str, given: list[DTensor]) -> NotImplementedError:
     held = ", ".join(f"{tuple(x.shape)} {x.placements}" for x in given)
     return NotImplementedError(
         f"{name}: there is no rule for DTensors with these placements: {held}; redistribute() them "
@@ -132,11 +140,11 @@ def _absent(name: str, given: list[DTensor]) -> NotImplementedError:
 def _wrapped(result: Any, mesh: DeviceMesh) -> Any:
     if isinstance(result, (list, tuple)):
         return type(result)(_wrapped(each, mesh) for each in result)
-    return made_whole(result, mesh) if hasattr(result, "requires_grad") else result
+    return wrap_replicated(result, mesh) if hasattr(result, "requires_grad") else result
 
 
 def _step(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A step acts on each element by itself; parameters, gradients and state lie alike."""
+    """Run an optimizer's step on the local parts of parameters, gradients and state."""
     return operator(*_map(args, _local), **_map(kwargs, _local))
 
 
@@ -148,11 +156,11 @@ def _copy_whole(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
             f"copy_: from a tensor of shape {tuple(source.shape)} into a DTensor of shape "
             f"{tuple(x.shape)} with {x.placements}"
         )
-    operator(x.local(), _own(source, x), *args[2:], **kwargs)
+    operator(x.local(), _part_of(source, x), *args[2:], **kwargs)
     return x
 
 
-def _own(whole: Any, x: DTensor) -> Any:
+def _part_of(whole: Any, x: DTensor) -> Any:
     """Return the part of a whole tensor that this rank holds of x."""
     sizes, first = local_shape(x.shape, x.device_mesh, x.placements)
     for dim, (begin, length) in enumerate(zip(first, sizes, strict=True)):
@@ -161,13 +169,13 @@ def _own(whole: Any, x: DTensor) -> Any:
 
 
 def _draw(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Draw for the whole on every rank, whose generators are alike, and keep this rank's part."""
+    """Fill the whole tensor on every rank, with equal generators, and keep this rank's part."""
     x = args[0]
     if any(isinstance(p, Partial) for p in x.placements):
-        raise _absent(operator.__name__, [x])
+        raise _no_rule(operator.__name__, [x])
     whole = core().empty(x.shape, dtype=x.dtype)
     operator(whole, *args[1:], **kwargs)
-    x.local().copy_(_own(whole, x))
+    x.local().copy_(_part_of(whole, x))
     return x
 
 
@@ -175,22 +183,22 @@ def _dropout(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     """Draw the mask of the whole, and keep this rank's part of it."""
     x = args[0]
     if any(isinstance(p, Partial) for p in x.placements):
-        raise _absent("dropout", [x])
+        raise _no_rule("dropout", [x])
     mask = operator(core().ones(x.shape, dtype=x.dtype), *args[1:], **kwargs)
-    return made(x.local() * _own(mask, x), x.device_mesh, x.placements, x.shape)
+    return wrap_local(x.local() * _part_of(mask, x), x.device_mesh, x.placements, x.shape)
 
 
 def _pointwise(
     operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], given: list[DTensor]
 ) -> Any:
-    """Compute element by element: what holds for the whole holds for each part."""
+    """Call an operator whose result depends on the elements at the same index alone."""
     name, mesh = operator.__name__, given[0].device_mesh
     whole = _broadcast(given)
     first = next((x for x in given if tuple(x.shape) == whole), given[0])
     places = first.placements
     for x in given:
-        if not _lies_alike(x, places, whole):
-            raise _absent(name, given)
+        if not _is_divided_alike(x, places, whole):
+            raise _no_rule(name, given)
     plain = [x for x in (*args, *kwargs.values()) if hasattr(x, "requires_grad")]
     if any(not isinstance(x, DTensor) and getattr(x, "ndim", 0) for x in plain):
         raise NotImplementedError(
@@ -198,7 +206,7 @@ def _pointwise(
         )
     partial = any(isinstance(p, Partial) for p in places)
     if partial and not _is_linear(operator, args, kwargs, given):
-        raise _absent(name, given)
+        raise _no_rule(name, given)
 
     def change(x: DTensor) -> Any:
         local = x.local()
@@ -209,11 +217,11 @@ def _pointwise(
 
     into = args[0] if name.endswith("_") else kwargs.get("out")
     if isinstance(into, DTensor) and tuple(into.shape) != whole:
-        raise _absent(name, given)
+        raise _no_rule(name, given)
     result = operator(*_map(args, change), **_map(kwargs, change))
     if isinstance(result, (list, tuple)):  # of another form, as where(condition)
-        raise _absent(name, given)
-    return into if isinstance(into, DTensor) else made(result, mesh, places, whole)
+        raise _no_rule(name, given)
+    return into if isinstance(into, DTensor) else wrap_local(result, mesh, places, whole)
 
 
 def _is_linear(
@@ -222,25 +230,25 @@ def _is_linear(
     """Return whether the results of terms of sums are the terms of the sum of results: all DTensors
     are such terms, and so is each argument in which the operator is linear with others.
     """
-    terms, others = (_acted(operator, args, kwargs, letter) for letter in "ln")
+    terms, others = (_arguments_with_letter(operator, args, kwargs, letter) for letter in "ln")
     linear = bool(terms) and all(isinstance(x, DTensor) for x in terms)
     return linear and len(terms) == len(given) and all(x is None for x in others)
 
 
-def _along(
+def _along_dimensions(
     operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], given: list[DTensor]
 ) -> Any:
-    """Compute on parts of one tensor where every rank has the dimensions whole along which elements
-    depend on each other.
+    """Call an operator on parts of one tensor. Elements depend on each other along some dimensions;
+    no rank may have a part of these.
     """
     x, *more = given
-    for dim in _acted(operator, args, kwargs, "d"):
+    for dim in _arguments_with_letter(operator, args, kwargs, "d"):
         if more or dim is None:
-            raise _absent(operator.__name__, given)
+            raise _no_rule(operator.__name__, given)
         if any(isinstance(p, Partial) or p == Shard(dim % max(x.ndim, 1)) for p in x.placements):
-            raise _absent(operator.__name__, given)
+            raise _no_rule(operator.__name__, given)
     result = operator(*_map(args, _local), **_map(kwargs, _local))
-    return made(result, x.device_mesh, x.placements, x.shape)
+    return wrap_local(result, x.device_mesh, x.placements, x.shape)
 
 
 def _broadcast(given: list[DTensor]) -> tuple[int, ...]:
@@ -250,20 +258,20 @@ def _broadcast(given: list[DTensor]) -> tuple[int, ...]:
     return max(shapes, key=len)
 
 
-def _lies_alike(x: DTensor, places: tuple[Placement, ...], whole: tuple[int, ...]) -> bool:
-    """Return whether a part of x belongs to the same part of the whole."""
+def _is_divided_alike(x: DTensor, places: tuple[Placement, ...], whole: tuple[int, ...]) -> bool:
+    """Return whether x is divided as the result is, so that its parts broadcast to those."""
     shape = (1,) * (len(whole) - x.ndim) + tuple(x.shape)
     if any(a not in (1, b) for a, b in zip(shape, whole, strict=True)):
         return False
-    for mine, other in zip(x.placements, places, strict=True):
+    for own, other in zip(x.placements, places, strict=True):
         if isinstance(other, Shard):
-            moved = Shard(mine.dim + len(whole) - x.ndim) if isinstance(mine, Shard) else mine
+            moved = Shard(own.dim + len(whole) - x.ndim) if isinstance(own, Shard) else own
             if shape[other.dim] == 1 and whole[other.dim] != 1:
                 if not isinstance(moved, Replicate):
                     return False
             elif moved != other:
                 return False
-        elif mine != other:
+        elif own != other:
             return False
     return True
 
@@ -285,7 +293,7 @@ def _sum(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return _sum_of_dims(operator, found, dims)
     ops = {place.reduce_op for place in x.placements if isinstance(place, Partial)}
     if found.get("keepdim") or not ops <= {"sum"}:
-        raise _absent(operator.__name__, [x])
+        raise _no_rule(operator.__name__, [x])
     dtype = {"dtype": found.get("dtype")}
     if _rule(operator)[0] == "a":
         local = _share_of_mean(operator, x, dtype)
@@ -294,11 +302,11 @@ def _sum(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     for dim, place in enumerate(x.placements):
         if not isinstance(place, Replicate):
             local = _transfers.sum_partials(local, ReduceOp.SUM, x.device_mesh.get_group(dim))
-    return made_whole(local, x.device_mesh)
+    return wrap_replicated(local, x.device_mesh)
 
 
 def _share_of_mean(operator: Any, x: DTensor, dtype: dict[str, Any]) -> Any:
-    """Return what this rank adds to the mean; a part's mean fits into halves, its sum may not."""
+    """Return this rank's term of the mean. In half precision the sum of a part may overflow."""
     local = x.local()
     if local.numel() == 0 < x.numel():
         return operator(core().zeros(1, dtype=x.dtype), **dtype) + local.sum(**dtype)
@@ -312,14 +320,14 @@ def _sum_of_dims(operator: Any, found: dict[str, Any], dims: set[int]) -> Any:
     for place in x.placements:
         if isinstance(place, Shard):
             if place.dim in dims:
-                raise _absent(operator.__name__, [x])
+                raise _no_rule(operator.__name__, [x])
             lost = 0 if keeps else sum(dim < place.dim for dim in dims)
             places.append(Shard(place.dim - lost))
         else:
             places.append(place)
     shape = [1 if dim in dims else n for dim, n in enumerate(x.shape)]
     whole = shape if keeps else [n for dim, n in enumerate(x.shape) if dim not in dims]
-    return made(operator(**{**found, "self": x.local()}), x.device_mesh, places, whole)
+    return wrap_local(operator(**{**found, "self": x.local()}), x.device_mesh, places, whole)
 
 
 def _extreme(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -327,7 +335,7 @@ def _extreme(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     x = found["self"]
     is_partial = any(isinstance(p, Partial) for p in x.placements)
     if is_partial or found.get("keepdim") or _dims(x, found.get("dim")):
-        raise _absent(name, [x])
+        raise _no_rule(name, [x])
     if x.requires_grad:
         raise NotImplementedError(
             f"{name}: the derivative is not supported for a DTensor; detach() it"
@@ -340,7 +348,7 @@ def _extreme(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     for dim, place in enumerate(x.placements):
         if isinstance(place, Shard):
             extreme = _transfers.sum_partials(extreme, op, x.device_mesh.get_group(dim))
-    return made_whole(extreme, x.device_mesh)
+    return wrap_replicated(extreme, x.device_mesh)
 
 
 def _weakest(x: DTensor, op: ReduceOp) -> Any:
@@ -360,7 +368,7 @@ def _norm(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     order = 2.0 if order in (None, "fro") else order
     all_of_it = not found.get("keepdim") and not _dims(x, found.get("dim"))
     if not all_of_it or isinstance(order, str) or order in (0, float("-inf")):
-        raise _absent(operator.__name__, [x])
+        raise _no_rule(operator.__name__, [x])
     operator(core().ones(1, dtype=x.dtype), *args[1:], **kwargs)  # raises if the dtype is wrong
     if found.get("dtype") is not None:
         x = x.to(found["dtype"])
@@ -379,13 +387,13 @@ def _norm(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 # ---- layers --------------------------------------------------------------------------------------
 
 
-def _given(value: Any, mesh: DeviceMesh) -> tuple[Any, tuple[Placement, ...]]:
+def _local_and_placements(value: Any, mesh: DeviceMesh) -> tuple[Any, tuple[Placement, ...]]:
     if isinstance(value, DTensor):
         return value.local(), value.placements
     return value, (Replicate(),) * mesh.ndim
 
 
-def _named(names: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _by_name(names: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     return {**dict(zip(names.split(), args, strict=False)), **kwargs}
 
 
@@ -395,11 +403,11 @@ def _mesh_of(found: dict[str, Any]) -> DeviceMesh:
 
 def _linear(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``x @ weight.T + bias``: parts of columns, parts of a sum, or parts of a batch."""
-    found = _named("input weight bias", args, kwargs)
+    found = _by_name("input weight bias", args, kwargs)
     mesh, bias = _mesh_of(found), found.get("bias")
-    x, at_x = _given(found["input"], mesh)
-    weight, at_w = _given(found["weight"], mesh)
-    b, at_b = _given(bias, mesh)
+    x, at_x = _local_and_placements(found["input"], mesh)
+    weight, at_w = _local_and_placements(found["weight"], mesh)
+    b, at_b = _local_and_placements(bias, mesh)
     last = x.ndim - 1
     places: list[Placement] = []
     for dim in range(mesh.ndim):
@@ -409,7 +417,7 @@ def _linear(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
             x = _transfers.sum_gradients(x, group)
             places.append(Shard(last))
         elif kinds == (Shard(last), Shard(1)) and added in (None, Replicate()):
-            # each term of the sum has a part of the bias: the first rank all of it
+            # the ranks' results are added, so only the first rank adds the bias
             if bias is not None:
                 b = _transfers.sum_gradients(b, group) * float(group.rank() == 0)
             places.append(Partial())
@@ -420,17 +428,17 @@ def _linear(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         elif kinds == (Replicate(), Replicate()) and added in (None, Replicate()):
             places.append(Replicate())
         else:
-            raise _absent("linear", list(_parts(found)))
+            raise _no_rule("linear", list(_parts(found)))
     shape = (*found["input"].shape[:-1], found["weight"].shape[0])
-    return made(operator(x, weight, b), mesh, places, shape)
+    return wrap_local(operator(x, weight, b), mesh, places, shape)
 
 
 def _embedding(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Rows of a table: of parts of each row, or of ranks that have other rows."""
-    found = _named("weight input padding_idx scale_grad_by_freq sparse", args, kwargs)
+    """Look up rows of a table that is divided by columns or by rows."""
+    found = _by_name("weight input padding_idx scale_grad_by_freq sparse", args, kwargs)
     mesh = _mesh_of(found)
-    index, at_i = _given(found["input"], mesh)
-    weight, at_w = _given(found["weight"], mesh)
+    index, at_i = _local_and_placements(found["input"], mesh)
+    weight, at_w = _local_and_placements(found["weight"], mesh)
     rest = {k: v for k, v in found.items() if k not in ("input", "weight")}
     rest = {k: v for k, v in rest.items() if v not in (None, False, -1)}
     places: list[Placement] = []
@@ -448,49 +456,49 @@ def _embedding(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         elif kinds == (Replicate(), Replicate()):
             places.append(Replicate())
         else:
-            raise _absent("embedding", list(_parts(found)))
+            raise _no_rule("embedding", list(_parts(found)))
     shape = (*found["input"].shape, found["weight"].shape[1])
     if not rows:
-        return made(operator(weight, index, **rest), mesh, places, shape)
+        return wrap_local(operator(weight, index, **rest), mesh, places, shape)
     if len(rows) > 1 or rest:
-        raise _absent("embedding", list(_parts(found)))
-    result = _some_rows(operator, index, weight, found["weight"])
-    return made(result, mesh, places, shape)
+        raise _no_rule("embedding", list(_parts(found)))
+    result = _lookup_local_rows(operator, index, weight, found["weight"])
+    return wrap_local(result, mesh, places, shape)
 
 
-def _some_rows(operator: Any, index: Any, weight: Any, table: DTensor) -> Any:
-    """Rows that this rank has; zeros for the others."""
+def _lookup_local_rows(operator: Any, index: Any, weight: Any, table: DTensor) -> Any:
+    """Look up the rows that this rank has; the others are zeros."""
     _, begin = local_shape(table.shape, table.device_mesh, table.placements)
     if not weight.shape[0]:
         return core().zeros(*index.shape, weight.shape[1], dtype=weight.dtype) + weight.sum()
     here = index - begin[0]
-    mine = (here >= 0) & (here < weight.shape[0])
-    here = core().where(mine, here, core().zeros_like(here))
-    return operator(weight, here) * mine.unsqueeze(-1).to(weight.dtype)
+    is_local = (here >= 0) & (here < weight.shape[0])
+    here = core().where(is_local, here, core().zeros_like(here))
+    return operator(weight, here) * is_local.unsqueeze(-1).to(weight.dtype)
 
 
 def _layer_norm(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A normalization over dimensions that every rank has whole."""
-    found = _named("input normalized_shape weight bias", args, kwargs)
+    found = _by_name("input normalized_shape weight bias", args, kwargs)
     mesh = _mesh_of(found)
-    x, at_x = _given(found["input"], mesh)
+    x, at_x = _local_and_placements(found["input"], mesh)
     shape = found["normalized_shape"]
     n = 1 if isinstance(shape, int) else len(shape)
     for name in ("weight", "bias"):
         if found.get(name) is None:
             continue
-        value, at = _given(found[name], mesh)
+        value, at = _local_and_placements(found[name], mesh)
         for dim, place in enumerate(at_x):
             if not isinstance(at[dim], Replicate):
-                raise _absent(operator.__name__, list(_parts(found)))
+                raise _no_rule(operator.__name__, list(_parts(found)))
             if isinstance(place, Shard):
                 value = _transfers.sum_gradients(value, mesh.get_group(dim))
         found[name] = value
     for place in at_x:
         if isinstance(place, Partial) or (isinstance(place, Shard) and place.dim >= x.ndim - n):
-            raise _absent(operator.__name__, list(_parts(found)))
+            raise _no_rule(operator.__name__, list(_parts(found)))
     whole = found["input"].shape
-    return made(operator(**{**found, "input": x}), mesh, at_x, whole)
+    return wrap_local(operator(**{**found, "input": x}), mesh, at_x, whole)
 
 
 _BY_KIND: dict[str, Callable[..., Any]] = {

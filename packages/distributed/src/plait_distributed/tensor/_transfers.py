@@ -12,7 +12,7 @@ from plait_abi.components import require
 from plait_distributed import _gathers, _reductions
 from plait_distributed._arguments import core
 from plait_distributed._process_group import ProcessGroup
-from plait_distributed._reduce_op import ReduceOp
+from plait_distributed._reductions import ReduceOp
 from plait_distributed.tensor.placement_types import shard_bounds
 
 __all__ = ["gather_shards", "scatter_sum", "sum_gradients", "sum_partials", "take_shard"]
